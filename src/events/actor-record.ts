@@ -67,8 +67,8 @@ export type Timer = z.infer<typeof Timer>;
 export const ACTOR_VERSION = 6;
 
 /** Why an actor takes no turns; null when it does. */
-export const Parked = z.enum(['paused', 'failed', 'retired']);
-export type Parked = z.infer<typeof Parked>;
+export const Unavailability = z.enum(['paused', 'failed', 'retired']);
+export type Unavailability = z.infer<typeof Unavailability>;
 
 /** The persisted state of one agent in one conversation. Changed only under its fence, `cancel` and `parked` excepted. */
 export const ActorRecord = ActorAddress.extend({
@@ -92,7 +92,7 @@ export const ActorRecord = ActorAddress.extend({
   lost: z.int().nonnegative().default(0),
   /** The turn that someone asked to stop; a commit of that turn is refused. */
   cancel: TurnId.nullable(),
-  parked: Parked.nullable(),
+  parked: Unavailability.nullable(),
   /** Events committed with the state and not yet seen in the log. */
   outbox: z.array(EventDraft),
   /** Sent after the outbox, to whichever conversation each names. */

@@ -129,7 +129,7 @@ export const Command = z.discriminatedUnion('command', [
     task: TaskName,
     reason: z.string().optional(),
   }),
-  /** Asks an agent for its newest turn again, which failed or was stopped; one that was set aside is resumed. */
+  /** Asks an agent for its newest turn again, which failed or was stopped; an agent that has failed is resumed. */
   z.strictObject({ command: z.literal('retry'), turn: TurnId }),
   /** A new conversation of the events before the first input of `turn`, or of 1 to `seq` of `conversation`. */
   z.strictObject({

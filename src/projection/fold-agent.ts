@@ -4,7 +4,7 @@ import {
   availabilityNoteOf,
   availabilityOf,
   foldAvailability,
-  parkedIn,
+  unavailabilityIn,
 } from '../machines/availability-fold.ts';
 import type { Event, EventOf } from '../events/index.ts';
 import { type AgentCondition, type AgentView, MAX_PENDING, type TaskView } from './model.ts';
@@ -14,7 +14,7 @@ import { messageText } from './words.ts';
 /** Folds what is known of agents: membership, events that wait for them, and their availability. */
 export function foldAgents(draft: Draft, event: Event): void {
   meetAll(draft, event);
-  foldParked(draft, event);
+  foldAvailabilityNote(draft, event);
   if (event.kind === 'command') return foldRetry(draft, event);
   if (event.kind === 'error') return;
   for (const { agent, away } of awayChanges(event))
@@ -60,14 +60,14 @@ function foldRetry(draft: Draft, { body, to, seq }: EventOf<'command'>): void {
 }
 
 /** Sends the availability machine of an agent what the log tells of it. */
-function foldParked(draft: Draft, event: Event): void {
+function foldAvailabilityNote(draft: Draft, event: Event): void {
   const note = availabilityNoteOf(event);
   const agent = note && meetAgent(draft, note.agent, event);
   if (!agent) return;
   const from = availabilityOf(agent.parked);
   const state = foldAvailability(from, note);
   const isMended = from === 'failed' && state === 'available';
-  changeAgent(draft, agent.id, { parked: parkedIn(state), ...(isMended && { problem: null }) });
+  changeAgent(draft, agent.id, { parked: unavailabilityIn(state), ...(isMended && { problem: null }) });
   if (event.kind !== 'error' || state !== 'failed') return;
   const { code, message } = event.body;
   changeAgent(draft, agent.id, { problem: { code, message, seq: event.seq } });

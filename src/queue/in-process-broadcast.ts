@@ -11,10 +11,10 @@ export function createBroadcastHub(): BroadcastHub {
   function join(onWarning: (error: unknown, where: string) => void): Broadcast {
     const me = {};
     const listeners = createListeners(onWarning);
-    members.set(me, listeners.tell);
+    members.set(me, listeners.notify);
 
     function deliver(notice: Notice): void {
-      for (const [member, tell] of members) if (member !== me) tell(notice);
+      for (const [member, notify] of members) if (member !== me) notify(notice);
     }
 
     return {
@@ -37,7 +37,7 @@ export function createBroadcastHub(): BroadcastHub {
 /** Listeners of one member. */
 interface Listeners {
   add: (listener: (notice: Notice) => void) => () => void;
-  tell: (notice: Notice) => void;
+  notify: (notice: Notice) => void;
   clear: () => void;
 }
 
@@ -51,7 +51,7 @@ export function createListeners(onWarning: (error: unknown, where: string) => vo
       all.add(listener);
       return () => void all.delete(listener);
     },
-    tell(notice) {
+    notify(notice) {
       for (const listener of all) {
         try {
           listener.hear(notice);

@@ -35,7 +35,7 @@ function snapshot(change: object, context: object = {}) {
   return (stored: Stored) => ({ ...stored, snapshot: JSON.stringify(text) });
 }
 
-/** Opens what was damaged, asks everybody, and gives the codes with which agents were set aside. */
+/** Opens what was damaged, asks everybody, and gives the codes with which agents failed. */
 async function askAll(data: string, options: StageOptions, damaged: readonly string[]) {
   await using stage = await openOn(data, options);
   await stage.say('c', 'still there?', { to: [...damaged, 'well'] });
@@ -159,7 +159,7 @@ attack(
 
 attack(
   27,
-  'a snapshot of another machine is refused, its agent set aside, and the others go on',
+  'a snapshot of another machine is refused, its agent fails, and the others go on',
   async (refused) => {
     const damages = {
       unknown: snapshot({ value: 'dancing' }),

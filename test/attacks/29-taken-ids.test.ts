@@ -48,63 +48,69 @@ async function idsIn(stage: AttackStage): Promise<Map<string, string[]>> {
   return ids;
 }
 
-attack(29, 'a writer that takes every id that an agent will need next sets nobody aside', async (refused) => {
-  const options = {
-    agents: AGENTS,
-    tools: [report],
-    answer,
-    company: { context: { summaries: 'extract' as const, protectTokens: 500, minGain: 500 } },
-  };
-  // What the runtime will mint is what it minted in the same conversation elsewhere.
-  await using elsewhere = await openStage(options);
-  await play(elsewhere);
-  const ids = await idsIn(elsewhere);
-  const minted = [...ids.values()].flat();
-  for (const part of [':relief:', ':completed:', ':compaction.', ':opened', ':end', 'baseline:'])
-    expect(
-      minted.find((id) => id.includes(part)),
-      part,
-    ).toBeDefined();
+attack(
+  29,
+  'a writer that takes every id that an agent will need next makes no agent fail',
+  async (refused) => {
+    const options = {
+      agents: AGENTS,
+      tools: [report],
+      answer,
+      company: { context: { summaries: 'extract' as const, protectTokens: 500, minGain: 500 } },
+    };
+    // What the runtime will mint is what it minted in the same conversation elsewhere.
+    await using elsewhere = await openStage(options);
+    await play(elsewhere);
+    const ids = await idsIn(elsewhere);
+    const minted = [...ids.values()].flat();
+    for (const part of [':relief:', ':completed:', ':compaction.', ':opened', ':end', 'baseline:'])
+      expect(
+        minted.find((id) => id.includes(part)),
+        part,
+      ).toBeDefined();
 
-  const traffic = { requestsPerSecond: 10_000, messagesPerSecond: 10_000 };
-  await using stage = await openStage({ ...options, guarded: true, app: { traffic } });
-  const writer = await withKey(stage, 'default', { scopes: ['write'] });
-  const operator = await withKey(stage, 'default');
-  stage.say = async (conversation, content, more = {}) => {
-    const path = `/api/conversations/${conversation}/events`;
-    const answered = await operator(path, { body: { author: ANA, content, ...more } });
-    await stage.troupe.idle();
-    return answered;
-  };
-  const take = async (conversation: string, id: string) =>
-    told(
-      await writer(`/api/conversations/${conversation}/events`, { body: { id, author: EVE, content: 'x' } }),
+    const traffic = { requestsPerSecond: 10_000, messagesPerSecond: 10_000 };
+    await using stage = await openStage({ ...options, guarded: true, app: { traffic } });
+    const writer = await withKey(stage, 'default', { scopes: ['write'] });
+    const operator = await withKey(stage, 'default');
+    stage.say = async (conversation, content, more = {}) => {
+      const path = `/api/conversations/${conversation}/events`;
+      const answered = await operator(path, { body: { author: ANA, content, ...more } });
+      await stage.troupe.idle();
+      return answered;
+    };
+    const take = async (conversation: string, id: string) =>
+      told(
+        await writer(`/api/conversations/${conversation}/events`, {
+          body: { id, author: EVE, content: 'x' },
+        }),
+      );
+    await play(stage, async (turn) => {
+      // All of them before the first turn, those of the next one before each.
+      for (const [conversation, all] of ids)
+        for (const id of all)
+          if (turn === 1 || id.startsWith(`c:bo:${turn}:`))
+            expect(await take(conversation, id)).toBe('409 event_conflict');
+    });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9._@-]{0,9}$/), { minLength: 2, maxLength: 5 }),
+        async (parts) => {
+          expect(await take('c', parts.join(':'))).toBe('409 event_conflict');
+        },
+      ),
+      { numRuns: 40 },
     );
-  await play(stage, async (turn) => {
-    // All of them before the first turn, those of the next one before each.
-    for (const [conversation, all] of ids)
-      for (const id of all)
-        if (turn === 1 || id.startsWith(`c:bo:${turn}:`))
-          expect(await take(conversation, id)).toBe('409 event_conflict');
-  });
-  await fc.assert(
-    fc.asyncProperty(
-      fc.array(fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9._@-]{0,9}$/), { minLength: 2, maxLength: 5 }),
-      async (parts) => {
-        expect(await take('c', parts.join(':'))).toBe('409 event_conflict');
-      },
-    ),
-    { numRuns: 40 },
-  );
-  refused('409 event_conflict');
+    refused('409 event_conflict');
 
-  const events = await stage.events('c');
-  expect(events.filter(({ author }) => author.id === EVE.id)).toEqual([]);
-  expect(only(events, 'turn.done').length).toBeGreaterThanOrEqual(TURNS);
-  expect(only(events, 'turn.started')).toHaveLength(
-    events.filter(({ kind }) => /^turn\.(done|failed|aborted)$/.test(kind)).length,
-  );
-  for (const { id } of await stage.troupe.conversations())
-    for (const { status } of await stage.troupe.actors(id)) expect(status).toBe('idle');
-  refused('every turn ended');
-});
+    const events = await stage.events('c');
+    expect(events.filter(({ author }) => author.id === EVE.id)).toEqual([]);
+    expect(only(events, 'turn.done').length).toBeGreaterThanOrEqual(TURNS);
+    expect(only(events, 'turn.started')).toHaveLength(
+      events.filter(({ kind }) => /^turn\.(done|failed|aborted)$/.test(kind)).length,
+    );
+    for (const { id } of await stage.troupe.conversations())
+      for (const { status } of await stage.troupe.actors(id)) expect(status).toBe('idle');
+    refused('every turn ended');
+  },
+);

@@ -45,7 +45,7 @@ function line(kind: string, body: Record<string, unknown>, more: Line = {}): Lin
 
 const HELLO = line('message', { content: 'hello' }, { author: ANA, to: ['bo'] });
 
-/** Everybody answers, nobody is set aside, and every turn has an end. */
+/** Every agent answers, none fails, and every turn has an end. */
 async function stillWorks(stage: AttackStage, conversation: string): Promise<void> {
   expect(told(await stage.say(conversation, 'still there?', { to: ['bo'] }))).toBe('201');
   const events = await stage.events(conversation);
@@ -232,7 +232,7 @@ attack(35, 'a run, a phase and a mode that a file brings direct nobody', async (
 
 attack(
   35,
-  'ids that a file takes before the runtime does, and damaged lines of a true export, set nobody aside',
+  'ids that a file takes before the runtime does, and damaged lines of a true export, make no agent fail',
   async (refused) => {
     const { mail } = mailer();
     await using source = await openOn(mail);

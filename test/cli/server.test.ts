@@ -121,7 +121,7 @@ async function firstWords(response: Response): Promise<void> {
   }
 }
 
-test('an agent that is set aside while its answer is awaited is named, and the wait ends', async () => {
+test('an agent that fails while its answer is awaited is named, and the wait ends', async () => {
   using place = workplace();
   await place.run(['send', 'c1', 'x', '--to', 'worker']);
   const database = new DatabaseSync(path.join(place.dir, '.troupe', 'troupe.db'));

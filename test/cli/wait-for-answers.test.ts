@@ -28,7 +28,7 @@ const SENT = eventAt(2, {
 const NOTICE = eventAt(3, {
   id: 'failed:worker:1',
   kind: 'error',
-  body: { code: 'actor_corrupt', message: '@worker is set aside: nonsense' },
+  body: { code: 'actor_corrupt', message: '@worker has failed: nonsense' },
 });
 
 /** What is told of @worker, who is as `status` says before the message and after it. */
@@ -62,7 +62,7 @@ test('an agent that the message sets aside is told of with the reason, however l
   expect(await told((isSent) => (isSent ? 'failed' : 'idle'), late)).toContain('"actor_corrupt"');
 });
 
-test('an agent that was set aside before is not waited for', async () => {
+test('an agent that failed before is not waited for', async () => {
   const never = async function* (): AsyncGenerator<Frame, void> {
     yield { type: 'event', event: SENT };
     await new Promise(() => {});

@@ -13,11 +13,11 @@ const asks = (id: string, question: string) => ({
   author: agent(id),
   body: { question, text: 'Which?', by: [], choices: ['a', 'b'], group: 'g', join: 'all' },
 });
-const setAside = (id: string, fence = 3) => ({
+const failure = (id: string, fence = 3) => ({
   id: `failed:${id}:${fence}`,
   kind: 'error',
   author: SYSTEM,
-  body: { code: 'actor_corrupt', message: `@${id} is set aside: its record cannot be read` },
+  body: { code: 'actor_corrupt', message: `@${id} has failed: its record cannot be read` },
 });
 
 describe('an agent', () => {
@@ -109,11 +109,11 @@ describe('an agent', () => {
     });
   });
 
-  test('that is set aside has failed with its turn, and takes it up again when it is resumed', () => {
+  test('that failed keeps its turn, and takes it up again when it is resumed', () => {
     const log = logOf(
       says('Go', ['ada']),
       starts('ada', 1, 1, [1]),
-      setAside('ada'),
+      failure('ada'),
       command('resume', 'ada'),
       ends('ada', 1, 'done', [1]),
     );
@@ -128,8 +128,8 @@ describe('an agent', () => {
   });
 
   test('that has no name in an error of somebody else is not concerned by it', () => {
-    const refused = { ...setAside('ada'), id: 'refused:123' };
-    const claimed = { ...setAside('ada'), author: ANA };
+    const refused = { ...failure('ada'), id: 'refused:123' };
+    const claimed = { ...failure('ada'), author: ANA };
     expect(folded(logOf(refused, claimed)).agents).toEqual({});
   });
 
@@ -250,7 +250,7 @@ describe('an agent', () => {
     const log = logOf(
       says('Go', ['ada', 'bob', 'cyd']),
       command('pause', 'ada'),
-      setAside('bob'),
+      failure('bob'),
       command('retire', 'cyd'),
       { kind: 'command', body: { command: 'fork', from } },
     );
@@ -268,7 +268,7 @@ test('those who need somebody come first', () => {
   const log = logOf(
     says('Go', ['idle', 'runs', 'failed', 'paused', 'gone', 'retired']),
     starts('runs', 1, 1, [1]),
-    setAside('failed'),
+    failure('failed'),
     command('pause', 'paused'),
     left('gone'),
     command('retire', 'retired'),

@@ -103,7 +103,7 @@ export function createBullmqRouter(options: BullmqRouterOptions): BullmqRouter {
     clock,
     everyMs: guardMs,
     warn,
-    onMended: (part) => tell(() => observer.onMended?.(part)),
+    onMended: (part) => notify(() => observer.onMended?.(part)),
   });
   const suspect = (error: unknown) => guard.suspect(error);
   const queue = openWakeQueue({ redis: producer, prefix, clock, strayAfterMs, mostWaiting, warn, suspect });
@@ -143,19 +143,19 @@ export function createBullmqRouter(options: BullmqRouterOptions): BullmqRouter {
       return holdBack(job, token, admission.inMs);
     }
     if (job.attemptsStarted <= 1)
-      tell(() => observer.onTaken?.({ waitMs: Math.max(0, clock.now() - job.timestamp) }));
+      notify(() => observer.onTaken?.({ waitMs: Math.max(0, clock.now() - job.timestamp) }));
     const startedAt = clock.monotonic();
     let outcome: WakeOutcome | { kind: 'failed' } = { kind: 'failed' };
     try {
       outcome = await handler(address);
     } catch (error) {
-      tell(() => onError(error, address));
+      notify(() => onError(error, address));
     } finally {
       share.leave(address.tenant);
       end(key);
     }
     const { kind } = outcome;
-    tell(() => observer.onDone?.({ runMs: clock.monotonic() - startedAt, outcome: kind }));
+    notify(() => observer.onDone?.({ runMs: clock.monotonic() - startedAt, outcome: kind }));
     if (outcome.kind !== 'busy') return;
     if (outcome.isBegun) void hasten(job, outcome.retryInMs);
     await holdBack(job, token, outcome.retryInMs);
@@ -203,7 +203,7 @@ export function createBullmqRouter(options: BullmqRouterOptions): BullmqRouter {
       warn(`${which} in the queue is no wake of this troupe; it is dropped, as is all such`, 'queue');
     }
     ignored += 1;
-    tell(() => observer.onIgnored?.());
+    notify(() => observer.onIgnored?.());
   }
 
   async function dropUnreadable(): Promise<void> {
@@ -219,7 +219,7 @@ export function createBullmqRouter(options: BullmqRouterOptions): BullmqRouter {
   }
 
   /** A callback that throws must not break serving. */
-  function tell(call: () => void): void {
+  function notify(call: () => void): void {
     try {
       call();
     } catch (error) {
@@ -242,7 +242,7 @@ export function createBullmqRouter(options: BullmqRouterOptions): BullmqRouter {
     service = { handler, concurrency, onError };
     if (closing.signal.aborted) return;
     addWorker(service);
-    guard.start(closing.signal, () => tell(onLost));
+    guard.start(closing.signal, () => notify(onLost));
     void watchProgress({
       clock,
       signal: closing.signal,
@@ -252,7 +252,7 @@ export function createBullmqRouter(options: BullmqRouterOptions): BullmqRouter {
       hasRoom: () => running.size < concurrency,
       countTaken: () => taken,
       replaceWorker: () => replaceWorker(),
-      onDeaf: () => tell(onDeaf),
+      onDeaf: () => notify(onDeaf),
     });
   }
 

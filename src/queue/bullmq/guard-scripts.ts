@@ -66,7 +66,7 @@ local base, mend, drop = ARGV[1], ARGV[2] == '1', ARGV[3] == '1'
 local wants = {${TYPES.map((type) => `'${type}'`).join(',')}}
 local found, kinds, broken = {}, {}, drop
 
-local function tell(key, what)
+local function report(key, what)
   found[#found + 1] = key
   found[#found + 1] = what
 end
@@ -86,7 +86,7 @@ for index, key in ipairs(KEYS) do
   local part = string.sub(key, #base + 1)
   kinds[part] = kind == wants[index] and kind or 'none'
   if kind ~= 'none' and kind ~= wants[index] then
-    tell(key, 'is a ' .. kind .. ' and must be a ' .. wants[index])
+    report(key, 'is a ' .. kind .. ' and must be a ' .. wants[index])
     broken = true
   end
 end
@@ -95,12 +95,12 @@ local last = 0
 if kinds.id == 'string' then
   last = number(at('id'), ${MOST_IDS}) or -1
   if last < 0 then
-    tell(at('id'), 'is no number of a job')
+    report(at('id'), 'is no number of a job')
     broken = true
   end
 end
 if kinds.pc == 'string' and not number(at('pc'), 1e14) then
-  tell(at('pc'), 'is no count')
+  report(at('pc'), 'is no count')
   broken = true
 end
 if kinds.events == 'stream' then
@@ -109,7 +109,7 @@ if kinds.events == 'stream' then
     if info[index] == 'last-generated-id' then
       local newest = tonumber(string.match(info[index + 1], '^%d+')) or 0
       if newest > now + ${LONGEST_HELD_MS} then
-        tell(at('events'), 'is ahead of all time, and takes nothing more')
+        report(at('events'), 'is ahead of all time, and takes nothing more')
         broken = true
       end
     end
@@ -121,7 +121,7 @@ if kinds.meta == 'hash' then
   for _, field in ipairs({'concurrency', 'max', 'duration', 'opts.maxLenEvents'}) do
     local value = redis.call('HGET', at('meta'), field)
     if value and not (#value < 14 and string.match(value, '^%d+$')) then
-      tell(at('meta'), 'has the field ' .. field .. ', which is not a whole number')
+      report(at('meta'), 'has the field ' .. field .. ', which is not a whole number')
       broken = true
     end
   end
@@ -146,7 +146,7 @@ end
 if kinds.meta == 'hash' then
   for _, field in ipairs({'paused', 'concurrency', 'max', 'duration'}) do
     if redis.call('HEXISTS', at('meta'), field) == 1 then
-      tell(at('meta'), 'has the field ' .. field .. ', which holds all work up and which Troupe never sets')
+      report(at('meta'), 'has the field ' .. field .. ', which holds all work up and which Troupe never sets')
       if mend then redis.call('HDEL', at('meta'), field) end
     end
   end
@@ -154,7 +154,7 @@ end
 if kinds['stalled-check'] == 'string' then
   local ends = redis.call('PTTL', at('stalled-check'))
   if ends < 0 or ends > ${LONGEST_HELD_MS} then
-    tell(at('stalled-check'), 'never ends, so that wakes of processes that died are not found')
+    report(at('stalled-check'), 'never ends, so that wakes of processes that died are not found')
     if mend then redis.call('DEL', at('stalled-check')) end
   end
 end
@@ -163,7 +163,7 @@ if mend and kinds.delayed == 'zset' then
   for _, range in ipairs({{'-inf', '(0'}, {latest, '+inf'}}) do
     local stuck = redis.call('ZRANGEBYSCORE', at('delayed'), range[1], range[2], 'LIMIT', 0, ${STUCK_REMOVED})
     if #stuck > 0 then
-      tell(at('delayed'), 'has ' .. #stuck .. ' wakes that are never due')
+      report(at('delayed'), 'has ' .. #stuck .. ' wakes that are never due')
       redis.call('ZREM', at('delayed'), unpack(stuck))
       for _, id in ipairs(stuck) do
         if not kinds[id] then redis.call('UNLINK', at(id)) end
@@ -177,7 +177,7 @@ if mend and kinds.active == 'list' then
     local kind = redis.call('TYPE', lock).ok
     local ends = kind == 'string' and redis.call('PTTL', lock) or -1
     if kind ~= 'none' and (ends < 0 or ends > ${LONGEST_HELD_MS}) then
-      tell(lock, 'is a lock that never ends')
+      report(lock, 'is a lock that never ends')
       redis.call('UNLINK', lock)
     end
   end

@@ -91,8 +91,8 @@ export function createQueueGuard(options: QueueGuardOptions): QueueGuard {
     try {
       const empty = inVain >= LOOKS_IN_VAIN && clock.monotonic() - emptiedAt >= EMPTY_EVERY_MS;
       const { cut, emptied, problems } = await inspectQueue(redis, base, { mend: true, empty });
-      for (const problem of problems) tell(problem, emptied ? 'the queue was emptied' : 'it was put right');
-      if (emptied) tellEmptied();
+      for (const problem of problems) report(problem, emptied ? 'the queue was emptied' : 'it was put right');
+      if (emptied) reportEmptied();
       const sifted = isSuspected || cut !== '' ? await sift(cut) : 0;
       if (cut !== '') {
         await emptiedUpTo(redis, base, cut);
@@ -106,12 +106,12 @@ export function createQueueGuard(options: QueueGuardOptions): QueueGuard {
     }
   }
 
-  function tell(problem: Problem, done: string): void {
+  function report(problem: Problem, done: string): void {
     warn(`${told(problem)}; ${done}`, 'queue');
     onMended('key');
   }
 
-  function tellEmptied(): void {
+  function reportEmptied(): void {
     emptiedAt = clock.monotonic();
     onMended('queue');
     warn(
@@ -124,7 +124,7 @@ export function createQueueGuard(options: QueueGuardOptions): QueueGuard {
   async function sift(cut: string): Promise<number> {
     let removed = 0;
     for await (const problems of siftKeys(redis, { own, base, cut })) {
-      for (const problem of problems) tell(problem, 'it was removed');
+      for (const problem of problems) report(problem, 'it was removed');
       removed += problems.length;
       if (started?.signal.aborted) break;
     }

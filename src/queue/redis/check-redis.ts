@@ -82,7 +82,7 @@ function judge(
   }
   if (policy === null) {
     onWarning(
-      `Redis at ${at} does not tell its maxmemory-policy: make sure that it is noeviction`,
+      `Redis at ${at} does not report its maxmemory-policy: make sure that it is noeviction`,
       'redis check',
     );
   } else if (policy !== 'noeviction') {

@@ -44,15 +44,15 @@ const MAX_KINDS = 100;
 
 /** Passes one warning of each kind per ten seconds: a failing Redis repeats the same one for each job. */
 export function limitWarnings(onWarning: Warn, clock: Clock): Warn {
-  const toldAt = new Map<string, number>();
+  const reportedAt = new Map<string, number>();
   return (error, where) => {
     const text = error instanceof Error ? error.message : String(error);
     // Warnings that differ only in numbers are of one kind.
     const kind = `${where}: ${text.replaceAll(/\d+/g, '#').slice(0, 60)}`;
     const now = clock.monotonic();
-    if (now - (toldAt.get(kind) ?? Number.NEGATIVE_INFINITY) < EVERY_MS) return;
-    if (toldAt.size >= MAX_KINDS) toldAt.clear();
-    toldAt.set(kind, now);
+    if (now - (reportedAt.get(kind) ?? Number.NEGATIVE_INFINITY) < EVERY_MS) return;
+    if (reportedAt.size >= MAX_KINDS) reportedAt.clear();
+    reportedAt.set(kind, now);
     try {
       onWarning(error, where);
     } catch {

@@ -137,7 +137,7 @@ export function createRedisBroadcast(options: RedisBroadcastOptions): RedisBroad
     }
     counts.malformed += malformed;
     if (closed || !message || message.from === from) return;
-    for (const notice of message.notices) listeners.tell(notice);
+    for (const notice of message.notices) listeners.notify(notice);
   }
 
   async function close(): Promise<void> {
