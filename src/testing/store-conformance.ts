@@ -3,7 +3,7 @@ import type { ConformanceCase } from './conformance.ts';
 import { ACTOR_CASES } from './store-actor-cases.ts';
 import { DUE_CASES } from './store-due-cases.ts';
 import { LOG_CASES } from './store-log-cases.ts';
-import { RECEIPT, REGISTER_CASES } from './store-register-cases.ts';
+import { RECEIPT, REGISTER_CASES } from './store-entry-cases.ts';
 import {
   acquired,
   addressOf,
@@ -135,7 +135,7 @@ const DELETE_CASES: readonly StoreCase[] = [
       const many = Array.from({ length: 1200 }, (_, index) => `talk:a:worker:${index + 1}/1`);
       const own = Array.from({ length: 600 }, (_, index) => `talk:worker:${index + 1}/1`);
       await inLots([...many, ...own], (key) =>
-        driver.putOnce({ tenant: 'acme', shelf: 'journal', key }, 'x', 1),
+        driver.putOnce({ tenant: 'acme', namespace: 'journal', key }, 'x', 1),
       );
       await store.deleteConversation(LOG);
       assert.equal(await driver.expire('journal', 2), many.length);

@@ -27,7 +27,7 @@ const HOSTILE_CASES = Object.entries(HOSTILE).map(([name, content]): StoreCase =
   async ({ store, driver }) => {
     await store.append(LOG, [entryOf('e1', { content })]);
     assert.deepEqual(await contents(store, LOG), [content]);
-    const key = { tenant: 'acme', shelf: 'body', key: `k-${content.slice(0, 20)}` } as const;
+    const key = { tenant: 'acme', namespace: 'body', key: `k-${content.slice(0, 20)}` } as const;
     await driver.putOnce(key, content, 1);
     assert.equal(await driver.readEntry(key), content);
     assert.equal(await driver.swap(key, content, `${content}!`), true);

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { createApp, serveHttp } from '../../src/http/index.ts';
 import { createDocumentDriver } from '../../src/store/documents/document-driver.ts';
-import { createMemoryDocuments, newMemoryData } from '../../src/store/memory/memory-documents.ts';
+import { createMemoryDocuments, newMemoryData } from '../../sim/memory-documents.ts';
 import type { StoreDriver } from '../../src/store/driver.ts';
 import { TroupeError } from '../../src/errors.ts';
 import { eventRow } from '../store/event-row-of.ts';

@@ -1,7 +1,7 @@
 import { type Clock, systemClock } from '../../src/clock.ts';
 import { Intake } from '../../packages/nostr/src/intake.ts';
 import { openVerifier } from '../../packages/nostr/src/signed-event.ts';
-import { createReceiver } from '../../packages/nostr/src/receive.ts';
+import { Receiver } from '../../packages/nostr/src/receive.ts';
 import type { Refused } from '../../packages/nostr/src/relay-faults.ts';
 import { type NostrInput, NostrSettings } from '../../packages/nostr/src/settings.ts';
 import { memoryKeyValue } from '../../src/key-value.ts';
@@ -57,7 +57,7 @@ function gatewayTo(stage: AttackStage, settings: Partial<NostrInput>, clock: Clo
     limits: { perAuthorPerSecond: 10_000, verificationsPerSecond: 10_000 },
     ...settings,
   });
-  const receiver = createReceiver({
+  const receiver = new Receiver({
     troupe: stage.troupe,
     keyValue: memoryKeyValue(),
     settings: parsed,

@@ -187,10 +187,10 @@ describe('the pictures', () => {
     const room = roomOf({ available: 6_000, fixed: 50, ratio: 1, reason: 'over_budget' }, policy);
     const first = pinned(player);
     // All six need an answer: none is left out or shortened.
-    expect(picturesIn(player.request(first, { relief: { policy, room } }).prompt.messages)).toBe(6);
+    expect(picturesIn(player.request(first, { compaction: { policy, room } }).prompt.messages)).toBe(6);
     player.commit(first, [{ ...reply(), id: 'end', turn: first.turn.id } as unknown as EventDraft]);
     player.append(message('Next'));
-    const { messages } = player.request(pinned(player), { relief: { policy, room } }).prompt;
+    const { messages } = player.request(pinned(player), { compaction: { policy, room } }).prompt;
     expect(picturesIn(messages)).toBeLessThan(6);
     expect(JSON.stringify(messages)).toContain('chart.png');
   });
@@ -239,8 +239,11 @@ function sizeOf(drafts: Omit<EventDraft, 'id'>[]): number {
 /** A run in small windows, in which every other message of a person has an attachment. */
 function crowdedRun(all: Parameters<RandomRun['play']>[0], available: number): RandomRun {
   const policy = scaledPolicy(DEFAULT_POLICY, available);
-  const relief = { policy, room: roomOf({ available, fixed: 50, ratio: 1, reason: 'over_budget' }, policy) };
-  const run = new RandomRun({ filler: `, ${'and so on '.repeat(30)}`, relief: () => relief });
+  const compaction = {
+    policy,
+    room: roomOf({ available, fixed: 50, ratio: 1, reason: 'over_budget' }, policy),
+  };
+  const run = new RandomRun({ filler: `, ${'and so on '.repeat(30)}`, compaction: () => compaction });
   const append = run.player.append.bind(run.player);
   let said = 0;
   run.player.append = (draft) => {

@@ -7,7 +7,7 @@ import { TroupeError } from '../../src/errors.ts';
 import type { TenantId } from '../../src/events/index.ts';
 import { createStore } from '../../src/store/create-store.ts';
 import { createDocumentDriver } from '../../src/store/documents/document-driver.ts';
-import { createMemoryDocuments } from '../../src/store/memory/memory-documents.ts';
+import { createMemoryDocuments } from '../../sim/memory-documents.ts';
 import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
 import type { Store } from '../../src/store/store.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';

@@ -26,7 +26,7 @@ import {
   prose,
   small,
   SUMMARY,
-} from '../support/relief-stage.ts';
+} from '../support/compaction-stage.ts';
 
 /** One test per forbidden outcome of prompts without compaction. The others are in `must-not-happen.test.ts`. */
 

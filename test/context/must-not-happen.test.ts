@@ -21,7 +21,7 @@ import { asks, bytes, says, shown, times } from '../support/engine-models.ts';
 import { openStage, type Stage, until } from '../support/engine-stage.ts';
 import { openDriver } from '../support/mode.ts';
 import { at, call, agentSays, personSays, result } from '../support/extract-events.ts';
-import { ask, fill, kinds, mind, type Mind, of, opening, prose, small } from '../support/relief-stage.ts';
+import { ask, fill, kinds, mind, type Mind, of, opening, prose, small } from '../support/compaction-stage.ts';
 
 /**
  * One test per forbidden outcome of prompts, all seen in real systems. Continued in

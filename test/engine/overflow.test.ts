@@ -9,7 +9,7 @@ import { mortal, tapDriver } from '../support/engine-driver.ts';
 import { bytes, says, type TestModel } from '../support/engine-models.ts';
 import { openStage, until } from '../support/engine-stage.ts';
 import { openDriver, openTroupe } from '../support/mode.ts';
-import { ask, fill, kinds, mind, of, only, small, SUMMARY } from '../support/relief-stage.ts';
+import { ask, fill, kinds, mind, of, only, small, SUMMARY } from '../support/compaction-stage.ts';
 
 const UMA: Author = { kind: 'user', id: 'u1', name: 'Uma' };
 const FILLER = 'the harbour office keeps its books in the second drawer, where nobody looks for them; ';

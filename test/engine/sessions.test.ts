@@ -10,7 +10,7 @@ import { defineTool } from '../../src/tools/tool.ts';
 import * as z from 'zod';
 import { asks, breaks, modelOf, says } from '../support/engine-models.ts';
 import { openStage, type Stage, type StageOptions } from '../support/engine-stage.ts';
-import { fill, SMALL } from '../support/relief-stage.ts';
+import { fill, SMALL } from '../support/compaction-stage.ts';
 
 type Hears = (request: ModelRequest) => ModelEvent[];
 

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { createMetrics } from '../../src/http/metrics.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { openStage } from '../support/engine-stage.ts';
-import { mind, prose, small } from '../support/relief-stage.ts';
+import { mind, prose, small } from '../support/compaction-stage.ts';
 import * as z from 'zod';
 import { startVendor, valueOf } from './stage.ts';
 

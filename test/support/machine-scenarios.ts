@@ -7,7 +7,7 @@ import { defineTool } from '../../src/tools/tool.ts';
 import { asks, breaks, gated, inOrder, says } from './engine-models.ts';
 import { ANA, logOf, openStage, type Stage, type StageAgent } from './engine-stage.ts';
 import { openDriver } from './mode.ts';
-import { ask, fill, mind, of, pass, prose, small } from './relief-stage.ts';
+import { ask, fill, mind, of, pass, prose, small } from './compaction-stage.ts';
 
 const c = 'c' as ConversationId;
 const BO = { tenant: 'default', conversation: 'c', agent: 'bo' };

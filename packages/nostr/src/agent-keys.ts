@@ -32,13 +32,6 @@ const LOG_N = 16;
 const UNTRACKED = 0x02;
 
 export function createAgentKeys({ keyValue, clock, env, logN = LOG_N }: KeyRingParts): AgentKeys {
-  function passphrase(): string {
-    const given = env[PASSPHRASE_VARIABLE];
-    if (given) return given;
-    const message = `keys of agents are kept encrypted: set ${PASSPHRASE_VARIABLE} to the passphrase they are, or shall be, under`;
-    throw new TroupeError('config_invalid', message);
-  }
-
   async function ring(): Promise<Ring> {
     return parseRing(await keyValue.get(RING));
   }
@@ -47,24 +40,18 @@ export function createAgentKeys({ keyValue, clock, env, logN = LOG_N }: KeyRingP
     const keys = await ring();
     const entry = entryIn(keys, agent);
     if (entry) return entry;
-    const known = Object.entries(keys)
-      .filter(isAgents)
-      .map(([id]) => id);
-    const message = `@${agent} has no key; ${known.length > 0 ? `those of: ${known.join(', ')}` : 'nor has any other agent'}`;
-    throw new TroupeError('agent_unknown', message, { agent, known });
-  }
-
-  function unlock(agent: string, { ncryptsec, pubkey }: Entry): Uint8Array {
-    const key = tryUnlock(ncryptsec, passphrase());
-    if (key && getPublicKey(key) === pubkey) return key;
-    const message = `the key of @${agent.replace(CLIENT, '')} cannot be decrypted: ${PASSPHRASE_VARIABLE} is not the passphrase it was encrypted under`;
-    throw new TroupeError('config_invalid', message, { agent });
+    throw hasNoKey(
+      agent,
+      Object.entries(keys)
+        .filter(isAgents)
+        .map(([id]) => id),
+    );
   }
 
   async function sealed(key: Uint8Array): Promise<Entry> {
     const [other] = Object.entries(await ring());
-    if (other) unlock(...other).fill(0);
-    const ncryptsec = encrypt(key, passphrase(), logN, UNTRACKED);
+    if (other) unlock(env, ...other).fill(0);
+    const ncryptsec = encrypt(key, passphraseIn(env), logN, UNTRACKED);
     return { ncryptsec, pubkey: getPublicKey(key), createdAt: clock.now() };
   }
 
@@ -92,7 +79,7 @@ export function createAgentKeys({ keyValue, clock, env, logN = LOG_N }: KeyRingP
       return entries.filter(isAgents).map(([agent, entry]) => shown(agent, entry));
     },
     async export(agent) {
-      const key = unlock(agent, await entryOf(agent));
+      const key = unlock(env, agent, await entryOf(agent));
       try {
         return nsecEncode(key);
       } finally {
@@ -105,20 +92,36 @@ export function createAgentKeys({ keyValue, clock, env, logN = LOG_N }: KeyRingP
     },
     async open(agent) {
       const entry = entryIn(await ring(), agent);
-      return entry ? unlock(agent, entry) : null;
+      return entry ? unlock(env, agent, entry) : null;
     },
     async openClient(agent) {
       if (!env[PASSPHRASE_VARIABLE]) return generateSecretKey();
       const id = `${CLIENT}${agent}`;
       const known = entryIn(await ring(), id);
-      if (known) return unlock(id, known);
+      if (known) return unlock(env, id, known);
       const entry = await sealed(generateSecretKey());
       const keys = await updateEntry(keyValue, RING, parseRing, (before) =>
         entryIn(before, id) ? null : { ...before, [id]: entry },
       );
-      return unlock(id, entryIn(keys, id) ?? entry);
+      return unlock(env, id, entryIn(keys, id) ?? entry);
     },
   };
+}
+
+type Env = AgentKeysParts['env'];
+
+function passphraseIn(env: Env): string {
+  const passphrase = env[PASSPHRASE_VARIABLE];
+  if (passphrase) return passphrase;
+  const message = `agents' keys are stored encrypted: set ${PASSPHRASE_VARIABLE} to their passphrase`;
+  throw new TroupeError('config_invalid', message);
+}
+
+function unlock(env: Env, agent: string, { ncryptsec, pubkey }: Entry): Uint8Array {
+  const key = tryUnlock(ncryptsec, passphraseIn(env));
+  if (key && getPublicKey(key) === pubkey) return key;
+  const message = `the key of @${agent.replace(CLIENT, '')} cannot be decrypted: ${PASSPHRASE_VARIABLE} is not the passphrase it was encrypted under`;
+  throw new TroupeError('config_invalid', message, { agent });
 }
 
 function parseRing(text: string | null): Ring {
@@ -149,8 +152,13 @@ function idOf(agent: string): string {
   throw new TroupeError('config_invalid', parsed.error.issues[0]?.message ?? 'not an agent id', { agent });
 }
 
+function hasNoKey(agent: string, known: string[]): TroupeError {
+  const others = known.length > 0 ? `agents with a key: ${known.join(', ')}` : 'no agent has one';
+  return new TroupeError('agent_unknown', `@${agent} has no key; ${others}`, { agent, known });
+}
+
 function hasKey(agent: string): TroupeError {
-  const message = `@${agent} has a key already: export it if it is still of use, remove it, and try again`;
+  const message = `@${agent} already has a key: export it if you still need it, remove it, and try again`;
   return new TroupeError('config_invalid', message, { agent });
 }
 

@@ -1,6 +1,5 @@
 import { type AgentKeys, type Clock, TroupeError } from './troupe.ts';
 import { createLocalSigner, type Signer } from './signer.ts';
-import { createRemoteSigner } from './remote-signer.ts';
 import { readSecretKey } from './agent-keys.ts';
 
 /** Source of an agent's key: the encrypted store, a variable, or a remote signer whose URL is in a variable. */
@@ -75,6 +74,8 @@ async function signerOf(
   if (!value) throw refused(id, `has its key in ${variable}, which is not set`);
   if ('env' in source) return createLocalSigner(readSecretKey(value, variable));
   const clientKey = await keys.openClient(id);
+  // Loaded when it is needed: most troupes have no remote signer.
+  const { createRemoteSigner } = await import('./remote-signer.ts');
   return createRemoteSigner({ url: value, agent: id, variable, pubkey, clientKey, clock, onWarning });
 }
 

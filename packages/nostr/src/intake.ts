@@ -11,7 +11,7 @@ import { WebSocket } from 'ws';
 
 export interface IntakeParts {
   link: Pick<RelayLink, 'url' | 'query' | 'refuse'>;
-  receiver: Receiver;
+  receiver: Pick<Receiver, 'isKnown' | 'isHeard' | 'receive'>;
   agents: OurAgents;
   settings: Pick<NostrSettings, 'kinds' | 'strangers' | 'limits'>;
   /** Number of relays that share the limit on verifications. */

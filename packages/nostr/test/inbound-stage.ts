@@ -3,7 +3,7 @@ import type { Event, EventId, EventOf } from '../../../src/events/index.ts';
 import { TroupeError } from '../../../src/errors.ts';
 import { type Inbound, openInbound } from '../src/open-inbound.ts';
 import type { Authenticate } from '../src/relay-link.ts';
-import { openRelayLink, type RelayLink, type RelayLinkOptions } from '../src/relay-link.ts';
+import { RelayLink, type RelayLinkOptions } from '../src/relay-link.ts';
 import { type NostrInput, NostrSettings } from '../src/settings.ts';
 import { memoryKeyValue, type KeyValue } from '../../../src/key-value.ts';
 import type { Troupe } from '../../../src/troupe.ts';
@@ -87,16 +87,17 @@ export async function openStage({
   let opened = 0;
 
   async function come(): Promise<void> {
-    links = relays.map(({ url }) =>
-      openRelayLink(url, {
-        clock,
-        random: Math.random,
-        onWarning,
-        authenticate,
-        maxEventBytes: settings.limits?.maxEventBytes,
-        timing: QUICK,
-        ...linkOptions,
-      }),
+    links = relays.map(
+      ({ url }) =>
+        new RelayLink(url, {
+          clock,
+          random: Math.random,
+          onWarning,
+          authenticate,
+          maxEventBytes: settings.limits?.maxEventBytes,
+          timing: QUICK,
+          ...linkOptions,
+        }),
     );
     opened += 1;
     inbound = await openInbound({

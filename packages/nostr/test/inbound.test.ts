@@ -2,7 +2,7 @@ import { npubEncode } from 'nostr-tools/nip19';
 import { afterEach, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { TroupeError } from '../../../src/errors.ts';
-import { openRelayLink } from '../src/relay-link.ts';
+import { RelayLink } from '../src/relay-link.ts';
 import { memoryKeyValue } from '../../../src/key-value.ts';
 import { CODER, openStage, type Stage, type StageOptions, TESTER } from './inbound-stage.ts';
 import { type RelayProcess, startRelay } from './relay-process.ts';
@@ -183,7 +183,7 @@ test('what was published while the gateway was away is found when it comes back,
   await stage.leave();
   expect(publisher?.status().state).toBe('closed');
   // More than one page of any relay, within the hour.
-  const writer = openRelayLink(relay.url, { clock: systemClock, random: Math.random, onWarning: () => {} });
+  const writer = new RelayLink(relay.url, { clock: systemClock, random: Math.random, onWarning: () => {} });
   const authors = Array.from({ length: 20 }, () => person());
   const root = ana.sign({ content: 'while away', tags: to(CODER), at: now() - 3_600 });
   const missed = Array.from({ length: 220 }, (_, n) =>
@@ -266,7 +266,7 @@ test('a relay that was away when it was first set up owes all that came since th
   await stage.leave();
   isLater = true;
   await relay.ask({ do: 'up' });
-  const writer = openRelayLink(relay.url, { clock: systemClock, random: Math.random, onWarning: () => {} });
+  const writer = new RelayLink(relay.url, { clock: systemClock, random: Math.random, onWarning: () => {} });
   const meanwhile = ana.sign({ tags: to(CODER), at: now() + 1_200 });
   expect((await writer.publish(meanwhile)).accepted).toBe(true);
   await writer.close();

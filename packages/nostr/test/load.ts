@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '../../../src/clock.ts';
 import type { SignedEvent } from '../src/nostr-event.ts';
-import { openRelayLink, type RelayLink } from '../src/relay-link.ts';
+import { RelayLink } from '../src/relay-link.ts';
 import { FORGERIES } from './forge.ts';
 import { CODER, openStage, type Stage, TESTER } from './inbound-stage.ts';
 import { type RelayProcess, startHostileRelay, startRelay } from './relay-process.ts';
@@ -63,13 +63,14 @@ export async function runLoad({ events, seed, tell = () => {} }: LoadOptions): P
     link: { faults: { liesPerMinute: 1_000_000, noisePerSecond: 1_000_000 } },
   });
   await stage.inbound.caughtUp();
-  const writers = [first, second].map(({ url }) =>
-    openRelayLink(url, {
-      clock: systemClock,
-      random,
-      onWarning: () => {},
-      timing: { retryMs: { first: 20, most: 200 } },
-    }),
+  const writers = [first, second].map(
+    ({ url }) =>
+      new RelayLink(url, {
+        clock: systemClock,
+        random,
+        onWarning: () => {},
+        timing: { retryMs: { first: 20, most: 200 } },
+      }),
   );
 
   const now = Math.floor(Date.now() / 1_000);

@@ -8,7 +8,7 @@ import { openOutbox, type Outbox } from '../src/outbox.ts';
 import { savePlace, placeOf } from '../src/place.ts';
 import { createPublished, type Published } from '../src/published.ts';
 import { createPublisher } from '../src/publisher.ts';
-import { openRelayLink, type RelayLink, type RelayLinkOptions } from '../src/relay-link.ts';
+import { RelayLink, type RelayLinkOptions } from '../src/relay-link.ts';
 import { memoryKeyValue, type KeyValue } from '../../../src/key-value.ts';
 import { createTroupe } from '../../../src/runtime.ts';
 import type { Troupe } from '../../../src/troupe.ts';
@@ -80,7 +80,7 @@ export async function openOutbound(
       relay: relays[0]?.url ?? '',
     });
     const base = { clock, random: Math.random, onWarning };
-    links = relays.map(({ url }) => openRelayLink(url, { ...base, timing }));
+    links = relays.map(({ url }) => new RelayLink(url, { ...base, timing }));
     outboxes = await Promise.all(
       links.map((link) =>
         openOutbox({ ...base, troupe, keyValue, owner: `process-${starts}`, link, publisher }),

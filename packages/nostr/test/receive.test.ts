@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { TroupeError } from '../../../src/errors.ts';
 import type { SignedEvent } from '../src/nostr-event.ts';
-import { createReceiver, type Receiver, type ReceiverParts } from '../src/receive.ts';
+import { Receiver, type ReceiverParts } from '../src/receive.ts';
 import type { Thread } from '../src/thread-of.ts';
 import { memoryKeyValue } from '../../../src/key-value.ts';
 import { createFakeClock } from '../../../src/testing/index.ts';
@@ -25,7 +25,7 @@ function openDoor(parts: Partial<ReceiverParts> & { thread?: () => SignedEvent[]
   const { thread = () => [], ...others } = parts;
   const sent: ConversationDeps['sent'] = [];
   const asked: Thread[] = [];
-  const receiver = createReceiver({
+  const receiver = new Receiver({
     troupe: {
       async send(conversation, message) {
         sent.push({ conversation, ...message });

@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import { openRelayLink, type RelayLink, type RelayLinkOptions } from '../src/relay-link.ts';
+import { RelayLink, type RelayLinkOptions } from '../src/relay-link.ts';
 import { type RelayProcess, startHostileRelay, startRelay } from './relay-process.ts';
 import { person } from './sign.ts';
 import { untilHolds } from '../../../test/support/until-holds.ts';
@@ -18,7 +18,7 @@ async function relayOf(started: Promise<RelayProcess>): Promise<RelayProcess> {
 
 function linkTo(relay: { url: string }, options: Partial<RelayLinkOptions> = {}) {
   const warnings: string[] = [];
-  const link = openRelayLink(relay.url, {
+  const link = new RelayLink(relay.url, {
     clock: systemClock,
     random: () => 0.5,
     onWarning: (error) => warnings.push(String(error)),

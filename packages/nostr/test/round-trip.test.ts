@@ -4,7 +4,7 @@ import { systemClock } from '../../../src/clock.ts';
 import type { Event } from '../../../src/events/index.ts';
 import type { SignedEvent } from '../src/nostr-event.ts';
 import { type Nostr, openNostr } from '../src/open-nostr.ts';
-import { openRelayLink } from '../src/relay-link.ts';
+import { RelayLink } from '../src/relay-link.ts';
 import { type NostrInput, NostrSettings } from '../src/settings.ts';
 import { memoryKeyValue } from '../../../src/key-value.ts';
 import { createTroupe } from '../../../src/runtime.ts';
@@ -54,7 +54,7 @@ async function openWorld(
         ['challenge', challenge],
       ],
     });
-  const reader = openRelayLink(relay.url, { ...base, ...(authenticated && { authenticate }) });
+  const reader = new RelayLink(relay.url, { ...base, ...(authenticated && { authenticate }) });
   const heard: SignedEvent[] = [];
   reader.follow(() => [{ authors: [ada, bob].filter(Boolean) }], {
     event: (raw) => void heard.push(raw as SignedEvent),

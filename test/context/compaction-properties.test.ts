@@ -17,7 +17,7 @@ import { says } from '../support/engine-models.ts';
 import { openStage } from '../support/engine-stage.ts';
 import { agentSays, at, call, personSays, result } from '../support/extract-events.ts';
 import { moves, RandomRun } from '../support/random-run.ts';
-import { mind, of, prose, small, SUMMARY } from '../support/relief-stage.ts';
+import { mind, of, prose, small, SUMMARY } from '../support/compaction-stage.ts';
 
 const SECRET = 's';
 
@@ -166,7 +166,7 @@ test('after a rewrite a request is valid, and as large as the rewrite said', () 
       const policy = scaledPolicy(DEFAULT_POLICY, available);
       const room = roomOf({ available, fixed: 0, ratio: 1, reason: 'over_budget' }, policy);
       const filler = ` ${'as was said before in so many words '.repeat(12)}`;
-      const { player } = new RandomRun({ filler, relief: () => ({ policy, room }) }).play(all);
+      const { player } = new RandomRun({ filler, compaction: () => ({ policy, room }) }).play(all);
       const cuts = new Map<string, number>();
       for (const { agent, prompt } of player.sent) {
         expect(invalidities(prompt.messages)).toEqual([]);

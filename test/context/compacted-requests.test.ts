@@ -16,10 +16,13 @@ function crowdedRun([all, available, when]: [
   boolean[],
 ]): RandomRun {
   const policy = scaledPolicy(DEFAULT_POLICY, available);
-  const relief = { policy, room: roomOf({ available, fixed: 50, ratio: 1, reason: 'over_budget' }, policy) };
+  const compaction = {
+    policy,
+    room: roomOf({ available, fixed: 50, ratio: 1, reason: 'over_budget' }, policy),
+  };
   return new RandomRun({
     filler: FILLER,
-    relief: (n) => (when[n % when.length] ? relief : null),
+    compaction: (n) => (when[n % when.length] ? compaction : null),
   }).play(all);
 }
 

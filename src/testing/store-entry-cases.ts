@@ -6,7 +6,7 @@ import { addressOf, inLots, logOf, rejectsWith } from './store-stage.ts';
 
 const LOG = logOf();
 const { tenant } = LOG;
-const KEY = { tenant: 'acme', shelf: 'journal', key: 'k' } as const;
+const KEY = { tenant: 'acme', namespace: 'journal', key: 'k' } as const;
 
 export const RECEIPT: PromptReceipt = {
   turn: turnId(addressOf(), 1),
@@ -54,9 +54,9 @@ export const REGISTER_CASES: readonly StoreCase[] = [
     async ({ driver }) => {
       await driver.putOnce(KEY, 'one', 1);
       assert.equal(await driver.readEntry({ ...KEY, tenant: 'globex' }), null);
-      assert.equal(await driver.readEntry({ ...KEY, shelf: 'effect' }), null);
+      assert.equal(await driver.readEntry({ ...KEY, namespace: 'effect' }), null);
       assert.equal(await driver.readEntry({ ...KEY, key: 'K' }), null);
-      assert.equal((await driver.putOnce({ ...KEY, shelf: 'effect' }, 'two', 1)).inserted, true);
+      assert.equal((await driver.putOnce({ ...KEY, namespace: 'effect' }, 'two', 1)).inserted, true);
     },
   ],
   [
@@ -101,13 +101,13 @@ export const REGISTER_CASES: readonly StoreCase[] = [
     'removes the old of one shelf and says how many',
     async ({ driver }) => {
       await inLots([...Array(1200).keys()], (index) =>
-        driver.putOnce({ tenant: 'acme', shelf: 'prompt', key: `p${index}` }, 'x', index),
+        driver.putOnce({ tenant: 'acme', namespace: 'prompt', key: `p${index}` }, 'x', index),
       );
       await driver.putOnce(KEY, 'kept', 1);
       assert.equal(await driver.expire('prompt', 1100), 1100);
       assert.equal(await driver.expire('prompt', 1100), 0);
-      assert.equal(await driver.readEntry({ tenant: 'acme', shelf: 'prompt', key: 'p1099' }), null);
-      assert.equal(await driver.readEntry({ tenant: 'acme', shelf: 'prompt', key: 'p1100' }), 'x');
+      assert.equal(await driver.readEntry({ tenant: 'acme', namespace: 'prompt', key: 'p1099' }), null);
+      assert.equal(await driver.readEntry({ tenant: 'acme', namespace: 'prompt', key: 'p1100' }), 'x');
       assert.equal(await driver.readEntry(KEY), 'kept');
     },
   ],
@@ -195,7 +195,7 @@ export const REGISTER_CASES: readonly StoreCase[] = [
     'receipt',
     'that cannot be read is an error, not an empty page',
     async ({ store, driver }) => {
-      const key = { tenant: 'acme', shelf: 'prompt', key: `${RECEIPT.turn}:1` } as const;
+      const key = { tenant: 'acme', namespace: 'prompt', key: `${RECEIPT.turn}:1` } as const;
       await driver.putOnce(key, '{"turn":1}', 1);
       await rejectsWith('store_corrupt', store.readReceipt(tenant, RECEIPT.turn!, 1));
     },
