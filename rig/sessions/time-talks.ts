@@ -60,7 +60,7 @@ export async function timeTalks(cli: Cli, turns: number): Promise<Record<Way, Tu
     const answer = await inTime(talks[way].say(words), `turn ${turn} by ${way}`);
     const ended = performance.now();
     // An incomplete answer would count as a fast one.
-    if (answer !== ANSWER) throw new Error(`turn ${turn} by ${way} was answered: ${answer}`);
+    if (answer !== ANSWER) throw new Error(`turn ${turn} by ${way} got the answer: ${answer}`);
     return { until: askedAt - began, after: ended - askedAt };
   }
 

@@ -90,7 +90,7 @@ function duration(text: string): number {
 /** Equals `TenantId`, whose schema would slow down `--help`. */
 const TENANT = /^[A-Za-z0-9][A-Za-z0-9._@:-]{0,127}$/;
 
-export function ofTenant(command: Command): Command {
+function ofTenant(command: Command): Command {
   return command.option('--tenant <id>', 'tenant to use (default: your own)', tenantId);
 }
 

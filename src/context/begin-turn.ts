@@ -5,10 +5,10 @@ import {
   type TurnStartedBody,
   type TurnSteeredBody,
 } from '../events/index.ts';
-import { type Reader, readerAt } from './attribution.ts';
-import { closeGroup, foldOwn } from './own-words.ts';
+import { type Reader, readerAt } from './render/attribution.ts';
+import { closeGroup, foldOwn } from './render/own-words.ts';
 import { afterTelling, toldUnder } from './live.ts';
-import { RENDERING } from './rendering.ts';
+import { RENDERING } from './render/rendering.ts';
 import { imagesIn, type Line, type Part, type Slot } from './slot.ts';
 import { atOnce, type Steps } from './steps.ts';
 import {
@@ -24,7 +24,7 @@ import {
   withoutLive,
 } from './turn-input.ts';
 import { type InputLayers, isOwn, type View } from './view.ts';
-import { boundShown } from './bound-shown.ts';
+import { boundShown } from './render/bound-shown.ts';
 import { hashSteps } from './hash.ts';
 import { imagesText } from './event-text.ts';
 

@@ -50,7 +50,7 @@ function withSkipped(places: number, many: number): number {
  * model or reader is misled. Invisible characters (zero-width, bidi) hide no look-alike.
  */
 const FENCE_TAGS = ['msg', 'missed', 'handoff', 'reminder', 'summary', 'transcript'] as const;
-export type FenceTag = (typeof FENCE_TAGS)[number];
+type FenceTag = (typeof FENCE_TAGS)[number];
 
 /** Characters that look like the sign in some script or font. They are written out: Unicode does not relate them. */
 const LESS = String.raw`<\uFF1C\uFE64\u2039\u2329\u3008\u27E8\u02C2\u1438\u276C\u276E\u29FC`;

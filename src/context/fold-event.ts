@@ -2,7 +2,7 @@ import type { Event, EventDraft, TurnDoneBody } from '../events/index.ts';
 import { foldDirections, foldDirective } from '../machines/directions.ts';
 import { beginTurnSteps, steerTurn } from './begin-turn.ts';
 import { isPlausible, NO_TOKENS, type UsageAnchor } from './budget/calibrate.ts';
-import { closeGroup, foldOwn, isNote, isSpoken } from './own-words.ts';
+import { closeGroup, foldOwn, isNote, isSpoken } from './render/own-words.ts';
 import { eventText, isShownTo, visibleText } from './event-text.ts';
 import { addPerson } from './people.ts';
 import { applyRewrite } from './compaction/apply.ts';

@@ -1,5 +1,5 @@
 import type { Event, EventOf, LiveItems, PromptMessage, TurnId } from '../events/index.ts';
-import { fenceText, listHeader, type Reader, renderOther } from './attribution.ts';
+import { fenceText, listHeader, type Reader, renderOther } from './render/attribution.ts';
 import { estimateFraming, estimateTokens, FRAME_TOKENS, IMAGE_TOKENS } from './tokens.ts';
 import { eventText, imagesOf, visibleText, visibleTokens } from './event-text.ts';
 import { escapeAttached, escapeMarks, fence, fenceEnds } from './fence.ts';

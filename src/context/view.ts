@@ -16,7 +16,7 @@ import { HASHED, hashSteps } from './hash.ts';
 import { imagesText } from './event-text.ts';
 import { NOTHING_TOLD, type Told } from './live.ts';
 import { copyPeople, createPeople, type People } from './people.ts';
-import { RENDERING } from './rendering.ts';
+import { RENDERING } from './render/rendering.ts';
 import type { Slot } from './slot.ts';
 import { atOnce, type Steps } from './steps.ts';
 
@@ -83,7 +83,7 @@ export interface View {
 }
 
 /** A step that waits for results. `written` is the id as the author wrote it, `id` the one in the prompt. */
-export interface CallGroup {
+interface CallGroup {
   step: Slot['step'];
   waiting: { written: string; id: string; name: string }[];
 }

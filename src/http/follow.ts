@@ -7,7 +7,7 @@ type Note = Parameters<Watcher>[0];
 /** `gap`: a stream over all conversations dropped events, because the reader is too slow. */
 export type Frame = Note | { type: 'heartbeat' } | { type: 'gap' };
 
-export interface FollowOptions {
+interface FollowOptions {
   troupe: Troupe;
   clock: Clock;
   signal: AbortSignal;

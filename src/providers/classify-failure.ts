@@ -105,7 +105,7 @@ function isAway({ status, words, message, away }: VendorError, opened: boolean):
   return status === 503 && !BUSY.test(message) && !words.some((word) => BUSY_WORDS.includes(word));
 }
 
-export interface ClassifyOptions {
+interface ClassifyOptions {
   /** The answer had begun, so a lost connection counts as a truncation. */
   opened: boolean;
   /** For dates in retry-after; milliseconds since the epoch. */

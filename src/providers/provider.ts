@@ -110,7 +110,7 @@ export interface ModelRequest {
   };
 }
 
-export interface ProviderCapabilities {
+interface ProviderCapabilities {
   /** The provider remembers the conversation itself and is sent deltas. */
   sessionResumption: boolean;
   /**
@@ -139,6 +139,15 @@ export const STATELESS: ProviderCapabilities = {
   images: false,
   caching: 'automatic',
   reportsUsage: true,
+};
+
+/** Capabilities of a command-line program that keeps its sessions itself. */
+export const WITH_SESSIONS: ProviderCapabilities = {
+  ...STATELESS,
+  sessionResumption: true,
+  rewind: true,
+  fork: true,
+  images: true,
 };
 
 export interface Provider {

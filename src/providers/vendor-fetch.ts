@@ -42,6 +42,17 @@ export function ownFailure(thrown: unknown): TroupeError | null {
   return null;
 }
 
+/**
+ * Default headers of an SDK's client for a server that is not the vendor's. `variable` of the environment has the headers
+ * of the user's account with the vendor, one per line: they are removed, and those of `key` are set.
+ */
+export function foreignHeaders(variable: string, key: Record<string, string>): Record<string, string | null> {
+  const names = (process.env[variable] ?? '')
+    .split('\n')
+    .flatMap((line) => /^([^:]+):/.exec(line)?.[1] ?? []);
+  return { ...Object.fromEntries(names.map((name) => [name.trim(), null])), ...key };
+}
+
 /** The server of a base URL. Throws for an invalid URL, as the client would. */
 export function serverOf(baseUrl: string): NonNullable<Provider['server']> {
   const { hostname, port, protocol } = new URL(baseUrl);

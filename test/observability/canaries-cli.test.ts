@@ -7,7 +7,7 @@ import { createCanaries, filesIn, obedientVendor } from './canary-stage.ts';
 
 const AT = '/api/conversations/c1/events';
 
-test('the command line and its server write no secret anywhere, whatever goes well or wrong', async () => {
+test('the command line and its server write no secret anywhere, in success and in failure', async () => {
   const canaries = createCanaries();
   await using vendor = await startFakeOpenAi(obedientVendor);
   const files = { ...stdioStage().server(), env: ['SECRET'] };

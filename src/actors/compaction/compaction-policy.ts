@@ -16,6 +16,14 @@ export function windowFor({ profile }: Pick<AgentRuntime, 'profile'>, { window }
   return window === null ? profile.contextWindow : Math.min(profile.contextWindow, window);
 }
 
+/** The rest is a margin: our count of tokens is not the provider's. */
+const REQUEST_SHARE = 0.8;
+
+/** Tokens for the request of a summary, in a window that must also hold the answer. */
+export function requestTokens(window: number, answerTokens: number): number {
+  return Math.floor((window - answerTokens) * REQUEST_SHARE);
+}
+
 /** Tokens that the window leaves beside the answer. */
 export function availableIn(runtime: Pick<AgentRuntime, 'profile'>, model: ModelFacts): number {
   const { maxOutputTokens } = runtime.profile;

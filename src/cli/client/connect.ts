@@ -12,7 +12,7 @@ export interface ClientOptions {
   json?: boolean;
 }
 
-export interface Needs {
+interface Needs {
   /**
    * `work`: agents that take turns. `agents`: agents to inspect. `names`: agents if there are any. `data`: stored data
    * only.

@@ -22,7 +22,7 @@ interface AgentOptions extends SayOptions {
 }
 
 /** Commands about one agent or template. */
-export type AgentAction = Extract<ConversationCommand, { agent: AgentId } | { template: AgentId }>['command'];
+type AgentAction = Extract<ConversationCommand, { agent: AgentId } | { template: AgentId }>['command'];
 
 /** Changes who takes part in a conversation. */
 export async function agentCommand(

@@ -1,4 +1,4 @@
-export interface InterruptOptions {
+interface InterruptOptions {
   /** The process exits after this time at the latest, with success: other processes take over its work. */
   withinMs?: number;
 }

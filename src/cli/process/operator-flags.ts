@@ -10,7 +10,7 @@ export interface OperatorFlags {
 type Env = Record<string, string | undefined>;
 
 /** Logging and tracing options of long-running processes. */
-export interface Operators extends Pick<TroupeOptions, 'logger' | 'tracing' | 'onWarning'> {
+interface Operators extends Pick<TroupeOptions, 'logger' | 'tracing' | 'onWarning'> {
   /** Receives errors of requests that are answered with 500. */
   onError: (error: unknown) => void;
 }

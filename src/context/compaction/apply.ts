@@ -1,5 +1,5 @@
 import type { Adoption, EventDraftOf, EventId, TurnId } from '../../events/index.ts';
-import { closeGroup } from '../own-words.ts';
+import { closeGroup } from '../render/own-words.ts';
 import { estimateTokens, FRAME_TOKENS } from '../tokens.ts';
 import { lastSeq, type Line, linesOf, type Part, type Slot } from '../slot.ts';
 import { renderCompaction, renderTurnPrefix } from '../summary/compaction-body.ts';
@@ -154,7 +154,7 @@ function prefixSlot(view: View, turn: OpenTurn, { id, text }: Prefix) {
  * Computes the sums over the slots anew after a compaction. Hashes take time by the character, and a tentative view
  * needs none.
  */
-export function recount(view: View, { hashes }: { hashes: boolean }): void {
+function recount(view: View, { hashes }: { hashes: boolean }): void {
   const { slots, turn } = view;
   view.tokens = 0;
   view.kinds = { ...NO_TOKENS };

@@ -50,7 +50,7 @@ export function cutPointFor(
   return best;
 }
 
-export const NO_FACTS: Facts = {
+const NO_FACTS: Facts = {
   artifacts: [],
   filesRead: [],
   filesModified: [],
@@ -82,7 +82,7 @@ function emptyCompaction(upTo: number): { id: EventId; body: CompactionBody } {
  * The event up to which a new compaction should reach, so that about `keepTokens` stay verbatim behind it. 0 if there
  * is nothing to cover. Inputs and steps of the running turn are not counted: they stay anyway.
  */
-export function findCutPoint(view: View, keepTokens: number): number {
+function findCutPoint(view: View, keepTokens: number): number {
   const units = view.slots.flatMap((slot) => unitsOf(slot, view));
   let tokens = 0;
   let from = units.length;

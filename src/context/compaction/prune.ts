@@ -6,7 +6,7 @@ import { estimateTokens, FRAME_TOKENS } from '../tokens.ts';
 import { MEMORIES } from '../live.ts';
 import { partTokens, renderPart } from '../turn-input.ts';
 
-export interface PruneChoice {
+interface PruneChoice {
   /** Results. */
   events: EventId[];
   /** Turns whose retrieved memories are removed. Retrieval finds them again when they are useful. */

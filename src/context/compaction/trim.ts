@@ -10,7 +10,7 @@ import { choosePrune } from './prune.ts';
 import { type CompactionPlan, withPlan } from './plan.ts';
 import { type CompactionPolicy, isWithin, type Room } from './policy.ts';
 
-export interface TrimInput {
+interface TrimInput {
   view: View;
   plan: CompactionPlan;
   room: Room;

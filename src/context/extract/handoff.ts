@@ -1,5 +1,11 @@
-import { type AgentId, type Event, type HandoffSummary, isTaskEnd, type Saying } from '../../events/index.ts';
-import { messageText } from '../event-text.ts';
+import {
+  type AgentId,
+  type Event,
+  type HandoffSummary,
+  isTaskEnd,
+  messageText,
+  type Saying,
+} from '../../events/index.ts';
 import { isTrustedPerson, type People, type Trusted } from '../people.ts';
 import { atOnce, type Steps } from '../steps.ts';
 import { header, peopleOf } from '../summary/speakers.ts';

@@ -3,7 +3,7 @@ import { type Candidate, candidateSteps, type Level, LEVELS } from './candidates
 import { atOnce, type Steps } from '../steps.ts';
 import { createPricing, type Kept, type Pricing } from './pricing.ts';
 
-export interface ExtractionInput {
+interface ExtractionInput {
   events: readonly Event[];
   /** The previous compaction. Its quotes compete with newer events. */
   previous: { quotes: readonly Quote[] } | null;
@@ -12,7 +12,7 @@ export interface ExtractionInput {
   count: (text: string) => number;
 }
 
-export interface Extraction {
+interface Extraction {
   quotes: Quote[];
   chosen: Choice[];
   tokens: number;

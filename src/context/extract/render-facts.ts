@@ -34,7 +34,7 @@ interface Entry {
 }
 
 /** Surroundings of a listing. */
-export interface ListingContext {
+interface ListingContext {
   /** The text beside it. */
   shown?: string;
   /** Everybody in the conversation, to tell namesakes apart. */

@@ -1,5 +1,5 @@
-import { type Event, isAbout, type KindAbout } from '../../events/index.ts';
-import { handoffText, messageText, phaseSummary } from '../event-text.ts';
+import { type Event, handoffText, isAbout, type KindAbout, messageText } from '../../events/index.ts';
+import { phaseSummary } from '../event-text.ts';
 import { whole } from './cut-text.ts';
 
 /** The words said with an event, without calls and results. '' for bookkeeping. */

@@ -1,11 +1,9 @@
 import { cutAtBoundary } from './clip.ts';
 import { toolSyntaxShare } from './tool-syntax.ts';
 
-export type SummaryVerdict =
-  | { kind: 'ok'; text: string; cut: boolean }
-  | { kind: 'rejected'; why: SummaryFlaw };
+type SummaryVerdict = { kind: 'ok'; text: string; cut: boolean } | { kind: 'rejected'; why: SummaryFlaw };
 
-export type SummaryFlaw =
+type SummaryFlaw =
   | 'empty'
   | 'tool_syntax'
   | 'refusal'
@@ -14,7 +12,7 @@ export type SummaryFlaw =
   | 'too_long'
   | 'larger_than_input';
 
-export interface SummaryBounds {
+interface SummaryBounds {
   /** Tokens of what the summary replaces. */
   inputTokens: number;
   maxTokens: number;

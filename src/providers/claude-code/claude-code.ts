@@ -2,7 +2,7 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { type Clock, systemClock } from '../../clock.ts';
 import { guardedStream, type StreamWatch } from '../guard-stream.ts';
-import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from '../provider.ts';
+import { type ModelEvent, type ModelRequest, type Provider, WITH_SESSIONS } from '../provider.ts';
 import { type ReplyLimitSettings, replyLimits } from '../reply-limits.ts';
 import { type AgentSdk, loadAgentSdk } from './agent-sdk.ts';
 import { type ClaudeCodeSettings, configDir } from './launch.ts';
@@ -99,7 +99,7 @@ export function createClaudeCode(options: ClaudeCodeOptions): Provider {
 
   return {
     name: NAME,
-    capabilities: { ...STATELESS, sessionResumption: true, rewind: true, fork: true, images: true },
+    capabilities: WITH_SESSIONS,
     home: `${hostname()}:${configDir(options)}:${options.cwd ?? join(options.home, 'work')}`,
     stream: guardedStream({
       limits,

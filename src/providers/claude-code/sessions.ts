@@ -11,7 +11,7 @@ import type { Processes } from './processes.ts';
 import { type PromptBlock, promptBlocks } from './prompt-blocks.ts';
 import type { ToolMessage } from './tool-server.ts';
 
-export interface SessionsOptions {
+interface SessionsOptions {
   processes: Processes;
   /** Directory for the instructions of sessions. */
   home: string;

@@ -14,7 +14,7 @@ export interface Session {
   lose: (why: unknown) => void;
 }
 
-export interface SessionParts {
+interface SessionParts {
   timeoutMs: number;
   clock: Clock;
   onToolsChanged: () => void;

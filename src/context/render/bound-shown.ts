@@ -1,8 +1,14 @@
-import { headTail } from './extract/cut-text.ts';
-import { visibleText } from './event-text.ts';
+import { headTail } from '../extract/cut-text.ts';
+import { visibleText } from '../event-text.ts';
 import { mostShown } from './rendering.ts';
-import type { Steps } from './steps.ts';
-import { type Attachment, type Event, isAbout, type KindAbout, type MessageBody } from '../events/index.ts';
+import type { Steps } from '../steps.ts';
+import {
+  type Attachment,
+  type Event,
+  isAbout,
+  type KindAbout,
+  type MessageBody,
+} from '../../events/index.ts';
 
 /** Characters kept of a text older than the whole ones, and of a still older one. */
 const PIECE = 2_048;

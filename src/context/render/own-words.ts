@@ -3,16 +3,17 @@ import {
   type EventDraft,
   type EventId,
   isAbout,
+  messageText,
   type PromptMessage,
   type StepBody,
   type ToolResultBody,
   type TurnId,
-} from '../events/index.ts';
-import { estimateFraming, estimateTokens, FRAME_TOKENS } from './tokens.ts';
-import { eventText, messageText } from './event-text.ts';
-import { escapeFences, escapeMarks, fence } from './fence.ts';
-import { fenceKey } from './hash.ts';
-import { pushSlot, type View } from './view.ts';
+} from '../../events/index.ts';
+import { estimateFraming, estimateTokens, FRAME_TOKENS } from '../tokens.ts';
+import { eventText } from '../event-text.ts';
+import { escapeFences, escapeMarks, fence } from '../fence.ts';
+import { fenceKey } from '../hash.ts';
+import { pushSlot, type View } from '../view.ts';
 
 /** Whether an own event has anything to render. The others are bookkeeping. */
 export function isSpoken(event: EventDraft | Event): boolean {
