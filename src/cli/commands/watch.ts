@@ -105,7 +105,7 @@ function printNotice(text: string): void {
 
 interface Shown {
   shown: RowFilter;
-  /** Whether one conversation is watched, so that lines omit its name. */
+  /** True if one conversation is watched, so that lines omit its name. */
   isOne: boolean;
   json?: boolean;
 }
