@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { MAX_REQUEST_BYTES } from '../../src/context/index.ts';
 import { pruneSlots } from '../../src/context/compaction/prune.ts';
-import { applyRewrite } from '../../src/context/compaction/apply.ts';
+import { applyCompactionEvent } from '../../src/context/compaction/apply.ts';
 import type { EventDraftOf, EventId } from '../../src/events/index.ts';
 import { NO_USAGE } from '../../src/events/index.ts';
 import type { ModelEvent, ModelRequest } from '../../src/providers/provider.ts';
@@ -148,7 +148,7 @@ test('usage from before a compaction is trusted', async () => {
     reason: 'over_budget',
     tokens: { before: 2, after: 1, trigger: 1 },
   };
-  applyRewrite(view, {
+  applyCompactionEvent(view, {
     id: 'p',
     author: { kind: 'agent', id: 'bo', name: 'bo' },
     to: [],

@@ -6,10 +6,10 @@ import { afterEach, describe, test } from 'vitest';
 import type { ClaudeCodeOptions } from '../../src/providers/claude-code/claude-code.ts';
 import { PEERS_ENV } from '../../src/providers/cli/find-peer.ts';
 import type { ModelEvent, ModelFailure, ModelRequest } from '../../src/providers/provider.ts';
-import { collectEvents, sampleRequest, textOf } from '../../src/testing/provider-scene.ts';
+import { collectEvents, endOf, failureOf, sampleRequest, textOf } from '../../src/testing/provider-scene.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import type { FakeReply } from '../../src/testing/fake-server.ts';
-import { callsOf, changeOf, endOf, failureOf, toolResult, user } from '../../src/testing/fake-sessions.ts';
+import { callsOf, changeOf, toolResult, user } from '../../src/testing/fake-sessions.ts';
 import {
   type ClaudeCodeStage,
   childrenOf,

@@ -6,7 +6,7 @@ import {
   createFakeEmbedder,
   fakeVector,
 } from '../../src/testing/embedder-conformance.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
+import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import type { FakeReply, FakeServer } from '../../src/testing/fake-server.ts';
 
 const overHttp: MakeEmbedder = async (scene) => {

@@ -2,8 +2,7 @@ import { expect, test } from 'vitest';
 import { createEmbedder, createProvider } from '../../src/providers/registry.ts';
 import { EmbedderSettings, ProviderSettings } from '../../src/providers/settings.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
-import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
+import { startFakeAnthropic, startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import { collectEvents, textOf } from '../../src/testing/provider-scene.ts';
 
 const clock = createFakeClock();

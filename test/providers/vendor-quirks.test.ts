@@ -7,7 +7,7 @@ import { ProviderSettings } from '../../src/providers/settings.ts';
 import { type ChatQuirks, quirksOf, VENDOR_QUIRKS } from '../../src/providers/openai/quirks.ts';
 import { collectEvents, textOf } from '../../src/testing/provider-scene.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
+import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import type { FakeReply, FakeServer } from '../../src/testing/fake-server.ts';
 import { ADD_TOOL, assistant, result, sentBody, system, user } from './sent.ts';
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createTroupe } from '../../src/runtime.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
+import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import { ROOM, UMA } from '../support/company.ts';
 import { startMcpHttpServer } from '../support/mcp-http-server.ts';
 import { caller, isAlive, mcpRoom, stdioStage } from './mcp-stage.ts';
