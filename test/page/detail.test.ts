@@ -12,20 +12,17 @@ const stage = shared(async () => {
   return made;
 });
 
-pageTest(
-  'of an agent that was set aside the reason stands first, with Resume and nothing to retry',
-  async () => {
-    const page = await browsing.open(`${stage().url}c/${FAILED_AGENT}?agent=critic`);
-    const card = detail(page).getByRole('region', { name: 'Why it is set aside' });
-    await card.getByRole('button', { name: 'Resume' }).waitFor();
-    expect(await card.innerText()).toMatch(/actor_corrupt[^]*@critic is set aside/);
-    const next = detail(page).getByRole('region', { name: 'What may come next' });
-    await next.getByRole('button', { name: 'RESUME' }).waitFor();
-    expect(await next.innerText()).not.toMatch(/RETRY/);
-    const agents = page.getByRole('region', { name: 'Agents' });
-    expect(await agents.innerText()).toMatch(/failed · actor_corrupt/);
-  },
-);
+pageTest('of an agent that failed the reason stands first, with Resume and nothing to retry', async () => {
+  const page = await browsing.open(`${stage().url}c/${FAILED_AGENT}?agent=critic`);
+  const card = detail(page).getByRole('region', { name: 'Why it failed' });
+  await card.getByRole('button', { name: 'Resume' }).waitFor();
+  expect(await card.innerText()).toMatch(/actor_corrupt[^]*@critic has failed/);
+  const next = detail(page).getByRole('region', { name: 'What may come next' });
+  await next.getByRole('button', { name: 'RESUME' }).waitFor();
+  expect(await next.innerText()).not.toMatch(/RETRY/);
+  const agents = page.getByRole('region', { name: 'Agents' });
+  expect(await agents.innerText()).toMatch(/failed · actor_corrupt/);
+});
 
 pageTest('of a failed turn Retry stands in the head and in its card, and not again', async () => {
   const page = await browsing.open(`${stage().url}c/failed?agent=writer`);
