@@ -16,7 +16,7 @@ pageTest('a failed agent shows its reason first, with Resume and nothing to retr
   const page = await browsing.open(`${stage().url}c/${FAILED_AGENT}?agent=critic`);
   const card = detail(page).getByRole('region', { name: 'Why it failed' });
   await card.getByRole('button', { name: 'Resume' }).waitFor();
-  expect(await card.innerText()).toMatch(/actor_corrupt[^]*@critic is set aside/);
+  expect(await card.innerText()).toMatch(/actor_corrupt[^]*@critic has failed/);
   const next = detail(page).getByRole('region', { name: 'Possible next events' });
   await next.getByRole('button', { name: 'RESUME' }).waitFor();
   expect(await next.innerText()).not.toMatch(/RETRY/);

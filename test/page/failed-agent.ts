@@ -11,7 +11,7 @@ export const FAILED_AGENT = 'failed-agent';
 const AFTER_MS = 60_000;
 const UNREADABLE = '{"turnNo":';
 
-/** A stage on which `SET_ASIDE` has been played; all else is still to be played. */
+/** A stage on which `FAILED_AGENT` has been played; all else is still to be played. */
 export async function openStageWithFailedAgent(play: Play, options: StageOptions = {}): Promise<PageStage> {
   const data = mkdtempSync(path.join(tmpdir(), 'troupe-page-'));
   const before = await openStage(play, { ...options, data });
