@@ -4,10 +4,10 @@ import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { openStage, type PageStage, type Play, type StageOptions } from './stage.ts';
 
-/** A conversation whose critic has failed: its record cannot be read, as after a hand or a disk went wrong. */
+/** A conversation whose critic has failed: its record is unreadable, as after a manual edit or a disk error. */
 export const FAILED_AGENT = 'failed-agent';
 
-/** Every stage begins at the same moment; this one goes on where another has ended. */
+/** Every stage begins at the same moment; this one continues after the end of another. */
 const AFTER_MS = 60_000;
 const UNREADABLE = '{"turnNo":';
 
@@ -34,5 +34,5 @@ function damage(data: string): void {
   const database = new DatabaseSync(path.join(data, 'troupe.db'));
   const { changes } = database.prepare('UPDATE actors SET data = ?').run(UNREADABLE);
   database.close();
-  if (Number(changes) !== 1) throw new Error(`there is not one actor to damage but ${changes}`);
+  if (Number(changes) !== 1) throw new Error(`${changes} actors to damage, expected one`);
 }
