@@ -10,7 +10,7 @@ import type { TenantId } from '../events/index.ts';
  *     tenant uses the worker.
  *  2. All others begin in the order of their arrival while fewer than `pace.limit` run; one may always run.
  *  3. At most `MOST_WAITING` of these wait here, so that the worker has room for other tenants. The rest are postponed,
- *     each to a time of its own at which it can be expected to begin.
+ *     each to the time at which it can be expected to begin.
  *  4. After `close` no waiting wake begins; each gets `closed`.
  */
 export type Decision = { kind: 'begin' } | { kind: 'later'; inMs: number } | { kind: 'closed' };

@@ -12,7 +12,7 @@ export interface Unaddressed {
 
 /** Facts about the conversation of the message. */
 export interface Place {
-  /** Of equally good agents the first is chosen. */
+  /** In order of preference: the first of equally good agents is chosen. */
   agents: readonly Candidate[];
   /** Whether an agent participates: it has not left and is not retired. */
   isHere: (agent: AgentId) => boolean;

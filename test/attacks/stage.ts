@@ -5,7 +5,7 @@ import type { AgentInput } from '../../src/config/agent-definition.ts';
 import type { Author, Event, EventOf } from '../../src/events/index.ts';
 import { type AppOptions, createApp, serveHttp } from '../../src/http/index.ts';
 import type { TroupeOptions } from '../../src/runtime.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
+import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import type { FakeReply, FakeRequest, FakeServer } from '../../src/testing/fake-server.ts';
 import type { Tool } from '../../src/tools/tool.ts';
 import type { NewMessage, Troupe } from '../../src/troupe.ts';

@@ -4,7 +4,7 @@ import type { AgentInput } from '../../src/config/agent-definition.ts';
 import { createMetrics } from '../../src/http/metrics.ts';
 import type { LogCode, LogFacts, Logger, LogIds, LogLevel } from '../../src/logger.ts';
 import { createTroupe, type TroupeOptions } from '../../src/runtime.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
+import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import type { FakeHandler } from '../../src/testing/fake-server.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import type { Event } from '../../src/events/index.ts';

@@ -4,8 +4,11 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import type { AgentInput } from '../../src/config/agent-definition.ts';
 import type { EventId } from '../../src/events/index.ts';
-import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
-import { startFakeOpenAi, startFakeOpenAiResponses } from '../../src/testing/fake-openai.ts';
+import {
+  startFakeAnthropic,
+  startFakeOpenAi,
+  startFakeOpenAiResponses,
+} from '../../src/testing/fake-vendors.ts';
 import type { FakeServer } from '../../src/testing/fake-server.ts';
 import type { NewAttachment, Troupe } from '../../src/troupe.ts';
 import { chunksOf, company, ROOM, UMA, VIK } from '../support/company.ts';

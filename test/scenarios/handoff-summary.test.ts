@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import type { TroupeInput } from '../../src/config/agents-file.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
+import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import type { WireMessage } from '../support/compact.ts';
 import { UMA } from '../support/company.ts';
 import { scripted, scriptedRoom } from './stage.ts';

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import * as z from 'zod';
 import type { TroupeInput } from '../../src/config/agents-file.ts';
 import type { AgentInput } from '../../src/config/agent-definition.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
+import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import type { Troupe } from '../../src/troupe.ts';
 import { company, UMA } from '../support/company.ts';

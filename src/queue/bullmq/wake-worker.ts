@@ -12,7 +12,7 @@ import type { Clock } from '../../clock.ts';
  *  W3  A job whose lock was lost belongs to another worker. This is a warning; the work is not repeated here.
  */
 export interface WakeWorkerOptions {
-  /** Of the profile `blocking`; ended with the worker. */
+  /** A connection of profile `blocking`; ends with the worker. */
   redis: Redis;
   prefix: string;
   concurrency: number;
