@@ -25,7 +25,7 @@ export type RoutingRule = z.infer<typeof RoutingRule>;
 
 /** Chooses the recipients of a person's unaddressed message. Decided once, when the message is stored. */
 export const RoutingSettings = z.discriminatedUnion('by', [
-  /** One agent, which hands over or delegates. */
+  /** One agent, which may hand off or delegate. */
   z.strictObject({ by: z.literal('agent'), agent: AgentId }),
   /** One agent after the other, in turn. */
   z.strictObject({ by: z.literal('round'), agents: Agents }),
