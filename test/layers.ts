@@ -38,7 +38,7 @@ const PORTS = [
   'tools',
 ];
 
-/** Files that inform operators. */
+/** Files for operators: metrics, traces, logs and the cost of work. */
 const WATCHING = ['metrics.ts', 'tracing.ts', 'logger.ts', 'slices.ts', 'work.ts'];
 
 const LAYERS: Record<string, Layer> = {

@@ -122,8 +122,8 @@ export function* showWaitingSteps(view: View): Steps<void> {
 }
 
 /**
- * Renders pending events up to `upTo` as history. Returns what is left for the turn to show, so that it comes last:
- * events of others after the agent's last own words, and the inputs of the turn wherever they stand.
+ * Renders pending events up to `upTo` as history. Returns the events that the turn itself shows, so that they come
+ * last: those of others after the agent's last own words, and the inputs of the turn wherever they stand.
  */
 function* settlePending(view: View, upTo: number, inputs: ReadonlySet<number>): Steps<Event[]> {
   const later = view.pending.findIndex((event) => event.seq > upTo);

@@ -201,7 +201,7 @@ export function promptChain(system: PromptMessage, viewChain: string): string {
   return hashText(`${chainMessage('', system)}\n${viewChain}`);
 }
 
-/** The same, computed from the messages. */
+/** `promptChain`, computed from the messages of a prompt. */
 export function chainOf([system, ...view]: readonly PromptMessage[]): string {
   if (!system) return '';
   return promptChain(

@@ -27,7 +27,7 @@ export interface AppOptions extends GuardOptions, PageOptions {
 
 /**
  * The HTTP API of a troupe and its page, at any path: `app.route('/inspector', createApp(troupe))`. `guard` decides who
- * is let in, and what they may see and do. Without `token` and `authenticate` everybody may do everything.
+ * is admitted, and what they may see and do. Without `token` and `authenticate` everybody may do everything.
  */
 export function createApp(troupe: Troupe, options: AppOptions = {}): Hono {
   const { clock = systemClock, signal, metrics, onError = reportError, web, version, ...given } = options;
@@ -114,7 +114,7 @@ function unknownRoute(context: Context): Refusal {
   return new Refusal(405, 'method_refused', message, { methods });
 }
 
-/** New for every start: a page that was loaded before must be loaded again. */
+/** A new token for every start, so that a page from before it must be loaded again. */
 function newWriteToken(): string {
   return randomBytes(24).toString('base64url');
 }

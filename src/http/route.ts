@@ -13,7 +13,7 @@ import { parseInput, type PathNoun } from './schemas.ts';
 type Method = 'GET' | 'POST' | 'DELETE';
 export type ErrorStatus = 400 | 401 | 403 | 404 | 409 | 413 | 415 | 429 | 500 | 503;
 
-/** What handlers need from their process. */
+/** The part of the process that handlers use. */
 export interface RouteServer {
   /** The troupe of the default tenant. */
   root: Troupe;

@@ -19,7 +19,7 @@ interface GuardOptions {
   request: ModelRequest;
   signal: AbortSignal;
   limits: ReplyLimits;
-  /** The provider has a memory of its own. */
+  /** The provider remembers the conversation. */
   remembers?: boolean;
   /**
    * Yields text, reasoning, calls and `done` or `failed`. May throw, and may end early where the vendor's stream did.

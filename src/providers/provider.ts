@@ -45,7 +45,7 @@ export interface ModelFailure {
   message: string;
   /** The delay that the vendor asked for. */
   retryAfterMs?: number;
-  /** No server took the request, or it is still starting. It may be back in minutes. */
+  /** No server accepted the request, or it is still starting. It may be back in minutes. */
   isAway?: boolean;
 }
 
@@ -63,8 +63,8 @@ export interface SessionMark {
 }
 
 /**
- * What a stateful provider is asked to do. A turn that calls tools stays open in the provider: its stream ends with
- * `done` and `stop: 'calls'`, and the next request for the same `cacheKey` continues it with the results.
+ * The request to a session of a stateful provider. A turn that calls tools stays open in the provider: its stream ends
+ * with `done` and `stop: 'calls'`, and the next request for the same `cacheKey` continues it with the results.
  */
 export type SessionRequest =
   /** Begins a new session; `messages` are the whole prompt, baseline first. */

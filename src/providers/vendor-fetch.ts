@@ -43,8 +43,8 @@ export function ownFailure(thrown: unknown): TroupeError | null {
 }
 
 /**
- * Default headers of an SDK's client for a server that is not the vendor's. `variable` of the environment has the headers
- * of the user's account with the vendor, one per line: they are removed, and those of `key` are set.
+ * Default headers of an SDK's client for a server that is not the vendor's. The SDK adds the headers in `variable` of
+ * the environment, which belong to an account with the vendor: these are removed, and `key` is set.
  */
 export function foreignHeaders(variable: string, key: Record<string, string>): Record<string, string | null> {
   const names = (process.env[variable] ?? '')

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { workplace } from './harness.ts';
 
-test('who takes part, and whether a conversation goes on, is said on the command line', async () => {
+test('the command line changes membership, and archives and reopens a conversation', async () => {
   using place = workplace();
   await place.run(['send', 'c1', 'Hello']);
   const blocked = await place.run(['block', 'c1', 'worker', '--reason', 'noise', '--as', 'Ana', '--json']);
@@ -23,7 +23,7 @@ test('who takes part, and whether a conversation goes on, is said on the command
   expect((await place.run(['reopen', 'c1'])).out).toMatch(/^reopened in c1/);
 });
 
-test('delete keeps what it deletes, or is told not to; the file is read back as the same conversation', async () => {
+test('delete keeps a copy unless told otherwise, and the copy imports as the same conversation', async () => {
   using place = workplace();
   await place.run(['send', 'c1', 'Hello']);
   const unsaid = await place.run(['delete', 'c1', '--json']);
@@ -47,7 +47,7 @@ test('delete keeps what it deletes, or is told not to; the file is read back as 
   expect(existsSync(gone)).toBe(false);
 });
 
-test('a conversation of a running server is deleted through it', async () => {
+test('a conversation of a running server is deleted by the server', async () => {
   using place = workplace();
   await using dev = await place.dev();
   await place.run(['send', 'c1', 'Hello', '--wait', '--url', dev.url]);

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
 import { countTokens } from '../../src/context/tokens.ts';
 import type { Author, Event } from '../../src/events/index.ts';
-import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
+import { startFakeAnthropic, startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import type { FakeHandler, FakeReply, FakeRequest, FakeServer } from '../../src/testing/fake-server.ts';
 import type { Troupe } from '../../src/troupe.ts';
 import { mortal, tapDriver } from '../support/engine-driver.ts';

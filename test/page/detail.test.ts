@@ -14,9 +14,9 @@ const stage = shared(async () => {
 
 pageTest('the details of a failed agent begin with the reason and Resume, without Retry', async () => {
   const page = await browsing.open(`${stage().url}c/${FAILED_AGENT}?agent=critic`);
-  const card = detail(page).getByRole('region', { name: 'Why it is set aside' });
+  const card = detail(page).getByRole('region', { name: 'Why it failed' });
   await card.getByRole('button', { name: 'Resume' }).waitFor();
-  expect(await card.innerText()).toMatch(/actor_corrupt[^]*@critic is set aside/);
+  expect(await card.innerText()).toMatch(/actor_corrupt[^]*@critic has failed/);
   const next = detail(page).getByRole('region', { name: 'What may come next' });
   await next.getByRole('button', { name: 'RESUME' }).waitFor();
   expect(await next.innerText()).not.toMatch(/RETRY/);

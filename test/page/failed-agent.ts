@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { openStage, type PageStage, type Play, type StageOptions } from './stage.ts';
 
 /** A conversation whose critic has failed: its record is unreadable, as after a manual edit or a disk error. */
-export const FAILED_AGENT = 'set-aside';
+export const FAILED_AGENT = 'failed-agent';
 
 /** Every stage begins at the same time, so this one continues later than the stage before it. */
 const AFTER_MS = 60_000;

@@ -4,8 +4,11 @@ import { createOpenAiCompatible } from '../../src/providers/openai/openai-compat
 import { createOpenAiEmbedder } from '../../src/providers/openai/openai-embedder.ts';
 import { createOpenAi } from '../../src/providers/openai/openai.ts';
 import type { Provider } from '../../src/providers/provider.ts';
-import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
-import { startFakeOpenAi, startFakeOpenAiResponses } from '../../src/testing/fake-openai.ts';
+import {
+  startFakeAnthropic,
+  startFakeOpenAi,
+  startFakeOpenAiResponses,
+} from '../../src/testing/fake-vendors.ts';
 import type { FakeServer } from '../../src/testing/fake-server.ts';
 import { collectEvents } from '../../src/testing/provider-scene.ts';
 

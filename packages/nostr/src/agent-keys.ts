@@ -39,13 +39,8 @@ export function createAgentKeys({ keyValue, clock, env, logN = LOG_N }: KeyRingP
   async function entryOf(agent: string): Promise<Entry> {
     const keys = await ring();
     const entry = entryIn(keys, agent);
-    if (entry) return entry;
-    throw hasNoKey(
-      agent,
-      Object.entries(keys)
-        .filter(isAgents)
-        .map(([id]) => id),
-    );
+    if (!entry) throw hasNoKey(agent, keys);
+    return entry;
   }
 
   async function sealed(key: Uint8Array): Promise<Entry> {
@@ -73,10 +68,10 @@ export function createAgentKeys({ keyValue, clock, env, logN = LOG_N }: KeyRingP
 
   return {
     create: (agent) => add(agent, generateSecretKey()),
-    import: async (agent, secret) => add(agent, readSecretKey(secret, 'what was given')),
+    import: async (agent, secret) => add(agent, readSecretKey(secret, 'the given text')),
     async list() {
       const entries = Object.entries(await ring());
-      return entries.filter(isAgents).map(([agent, entry]) => shown(agent, entry));
+      return entries.filter(([id]) => isAgent(id)).map(([agent, entry]) => shown(agent, entry));
     },
     async export(agent) {
       const key = unlock(env, agent, await entryOf(agent));
@@ -128,7 +123,7 @@ function parseRing(text: string | null): Ring {
   return text === null ? {} : Ring.parse(JSON.parse(text));
 }
 
-function isAgents([id]: [string, Entry]): boolean {
+function isAgent(id: string): boolean {
   return !id.startsWith(CLIENT);
 }
 
@@ -141,7 +136,7 @@ function tryUnlock(ncryptsec: string, passphrase: string): Uint8Array | null {
   try {
     return decrypt(ncryptsec, passphrase);
   } catch {
-    // The message for a wrong passphrase, "invalid tag", helps nobody.
+    // The message for a wrong passphrase, "invalid tag", says nothing to an operator.
     return null;
   }
 }
@@ -152,7 +147,8 @@ function idOf(agent: string): string {
   throw new TroupeError('config_invalid', parsed.error.issues[0]?.message ?? 'not an agent id', { agent });
 }
 
-function hasNoKey(agent: string, known: string[]): TroupeError {
+function hasNoKey(agent: string, keys: Ring): TroupeError {
+  const known = Object.keys(keys).filter(isAgent);
   const others = known.length > 0 ? `agents with a key: ${known.join(', ')}` : 'no agent has one';
   return new TroupeError('agent_unknown', `@${agent} has no key; ${others}`, { agent, known });
 }
@@ -175,15 +171,19 @@ function shown(agent: string, { pubkey, createdAt }: Entry): AgentKey {
 const HEX = /^[0-9a-f]{64}$/i;
 
 /**
- * The bytes of a secret key, written as `nsec1…` or 64 hex digits. Throws `config_invalid`, which names `where` the text
- * came from and never contains the text. Messages of parsers contain it, so they are not passed on.
+ * The bytes of a secret key, written as `nsec1…` or 64 hex digits. Throws `config_invalid`, which says `where` the text
+ * came from. It never contains the text, and so no message of a parser, which may.
  */
 export function readSecretKey(text: string, where: string): Uint8Array {
   const key = bytesOf(text.trim());
   if (key && pubkeyOf(key) !== null) return key;
-  throw new TroupeError('config_invalid', `${where} is no secret key: it must be nsec1… or 64 hex digits`, {
-    where,
-  });
+  throw new TroupeError(
+    'config_invalid',
+    `${where} is not a secret key: it must be nsec1… or 64 hex digits`,
+    {
+      where,
+    },
+  );
 }
 
 function bytesOf(text: string): Uint8Array | null {
@@ -192,7 +192,7 @@ function bytesOf(text: string): Uint8Array | null {
     const { type, data } = decode(text);
     return type === 'nsec' ? data : null;
   } catch {
-    // The message of the error contains the text.
+    // The parser's message contains the text.
     return null;
   }
 }

@@ -2,19 +2,19 @@ const MAX_SIZE = 2_000;
 const MAX_CHARS = 16_777_216;
 
 /**
- * The stored events of a relay: collected newest first, taken oldest first. They are not verified yet. A false id or time
+ * The stored events of a relay: requested newest first, taken oldest first. They are not yet verified: a false id or time
  * only changes the order and the next request.
  */
 export class Backlog {
-  /** Further events are live. */
+  /** True if further events are live. */
   isOver = false;
   #waiting: { raw: unknown; at: number }[] = [];
   readonly #ids = new Set<string>();
   #chars = 0;
-  #isBarren = false;
+  #wasEmpty = false;
   #oldest = Infinity;
 
-  /** Bound of the next request: none at first, then the time of the oldest event found. */
+  /** Bound of the next request: none at first, then the time of the oldest event so far. */
   before(): { until?: number } {
     return this.#oldest === Infinity ? {} : { until: this.#oldest };
   }
@@ -36,8 +36,8 @@ export class Backlog {
     return typeof id === 'string';
   }
 
-  /** Adds a page. Returns whether there may be more, and the number of events outside the requested time. */
-  addPage(page: readonly unknown[], since: number): { isMore: boolean; strays: number } {
+  /** Returns whether there may be more events, and the number of events outside the requested time. */
+  addPage(page: readonly unknown[], since: number): { isMore: boolean; outside: number } {
     const until = this.#oldest;
     const inside = page.filter((raw) => {
       const at = timeOf(raw);
@@ -45,12 +45,12 @@ export class Backlog {
     });
     const added = inside.filter((raw) => this.add(raw)).length;
     for (const raw of inside) this.#oldest = Math.min(this.#oldest, timeOf(raw) ?? Infinity);
-    const wasBarren = this.#isBarren;
-    this.#isBarren = added === 0;
-    // A page without new events: further events of this second cannot be requested, so the second before is next.
-    if (this.#isBarren) this.#oldest -= 1;
-    const isMore = added > 0 || (page.length > 1 && !wasBarren);
-    return { isMore: isMore && this.#oldest >= since, strays: page.length - inside.length };
+    const wereEmpty = this.#wasEmpty;
+    this.#wasEmpty = added === 0;
+    // Without new events, the rest of this second is out of reach: the second before is next.
+    if (this.#wasEmpty) this.#oldest -= 1;
+    const isMore = added > 0 || (page.length > 1 && !wereEmpty);
+    return { isMore: isMore && this.#oldest >= since, outside: page.length - inside.length };
   }
 
   /** Removes and returns the waiting events, oldest first. */

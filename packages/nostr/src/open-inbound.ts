@@ -13,7 +13,7 @@ export interface InboundParts extends Omit<FollowParts, 'troupe'> {
   settings: NostrSettings;
   /** The links to read. The caller closes them. */
   links: readonly RelayLink[];
-  /** The event of the log that was published under a Nostr id. */
+  /** Finds the event of the log that was published under a Nostr id. */
   publishedAs: Published['publishedAs'];
   /** Pubkeys by agent. They take precedence over the agents file. */
   pubkeys?: ReadonlyMap<string, string> | undefined;
@@ -42,7 +42,7 @@ export async function openInbound(parts: InboundParts): Promise<Inbound> {
   if (agents.size === 0) {
     throw new TroupeError(
       'config_invalid',
-      'no agent has a pubkey, so that nothing can be addressed to one over Nostr: create a key for one',
+      'no agent has a pubkey, so no event can address one: create a key for an agent',
     );
   }
   const now = Math.floor(clock.now() / 1_000);
@@ -82,9 +82,13 @@ function pubkeyOf(person: string): string {
     const decoded = decode(person);
     if (decoded.type === 'npub') return decoded.data;
   } catch {
-    // The error below says why.
+    // Reported by the error below.
   }
-  throw new TroupeError('config_invalid', `nostr.people: "${person}" is no npub: a letter of it is wrong`, {
-    path: 'nostr.people',
-  });
+  throw new TroupeError(
+    'config_invalid',
+    `nostr.people: "${person}" is not an npub: one of its letters is wrong`,
+    {
+      path: 'nostr.people',
+    },
+  );
 }

@@ -120,7 +120,7 @@ function firstOf(signers: AgentSigners): Signer {
   const signer = agent === undefined ? null : signers.of(agent);
   if (signer) return signer;
   const message =
-    'nostr is set up and no agent has a key: make one with "troupe nostr keys create <agent>", or name one in nostr.keys';
+    'nostr is configured but no agent has a key: create one with "troupe nostr keys create <agent>", or name one in nostr.keys';
   throw new TroupeError('config_invalid', message);
 }
 

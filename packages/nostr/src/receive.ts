@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import {
   type EventId,
   type FollowParts,
@@ -5,7 +6,7 @@ import {
   toTroupeError,
   TroupeError,
 } from './troupe.ts';
-import { Exchanges, RecentKeys } from './exchanges.ts';
+import { Exchanges } from './exchanges.ts';
 import type { SignedEvent } from './nostr-event.ts';
 import { savePlace, markStored, placeOf, readPlace } from './place.ts';
 import type { Published } from './published.ts';
@@ -21,7 +22,7 @@ export interface ReceiverParts extends Pick<FollowParts, 'keyValue' | 'clock' | 
   agents: OurAgents;
   /** Pubkeys of people who may wake agents. */
   people: ReadonlySet<string>;
-  /** The event of the log that was published under a Nostr id. */
+  /** Finds the event of the log that was published under a Nostr id. */
   publishedAs: Published['publishedAs'];
   /** Relays are not asked for events before this time, seconds. */
   horizon: number;
@@ -53,9 +54,9 @@ const MAX_KNOWN = 50_000;
 export class Receiver {
   readonly #parts: ReceiverParts;
   /** Conversations by id of the event. */
-  readonly #stored = new RecentKeys<string>(MAX_KNOWN);
+  readonly #stored = new LRUCache<string, string>({ max: MAX_KNOWN });
   /** Threads whose earlier events were requested. */
-  readonly #begun = new RecentKeys<true>(MAX_KNOWN);
+  readonly #begun = new LRUCache<string, true>({ max: MAX_KNOWN });
   readonly #exchanges: Exchanges;
 
   constructor(parts: ReceiverParts) {
@@ -138,7 +139,7 @@ export class Receiver {
     const { id, pubkey } = event;
     // Saved first, so that an answer finds its parent.
     const place = await savePlace(keyValue, placeOf(event, relay));
-    if (place.stored) return this.#stored.set(id, conversation);
+    if (place.stored) return void this.#stored.set(id, conversation);
     const { replyTo, isOurs } = await this.#answered(thread.parent, conversation);
     // An event that names none of our agents must not wake the agent for unaddressed messages.
     const wakes = to.length > 0 && this.#mayWake(event, conversation, isOurs);

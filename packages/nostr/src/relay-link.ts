@@ -8,7 +8,8 @@ import {
   RelayFaults,
 } from './relay-faults.ts';
 import { type FollowHandlers, RelayChannel } from './relay-channel.ts';
-import type { Authenticate, Published } from './relay-publishes.ts';
+import type { Authenticate } from './relay-login.ts';
+import type { Published } from './relay-publishes.ts';
 import { DEFAULT_TIMING, type SocketTiming } from './relay-socket.ts';
 
 export type { Authenticate, FollowHandlers, Published };
@@ -35,8 +36,9 @@ const QUERY_LIMIT = 500;
 const WORTH_A_WARNING = 3;
 
 /**
- * A relay over `ws`. The relay of nostr-tools does not fit: it parses everything, queues without a bound, drops invalid
- * events silently, and stores its verdicts on the objects. Here a relay is not trusted:
+ * One relay, over `ws`. Requests survive lost connections, and may then take effect twice. The relay client of nostr-tools
+ * does not fit: it parses everything, queues without bound, drops invalid events silently, and stores its verdicts on the
+ * objects. Here a relay is not trusted:
  * 1. Size and depth of a message are checked before it is parsed. Signatures are not verified here.
  * 2. Subscriptions have a connection of their own, which is read no faster than events are handled. Queries and publishing
  *    have another, so that a flood delays neither.
@@ -165,7 +167,7 @@ export class RelayLink {
     this.#isIsolated = true;
     this.#counts.isolations += 1;
     this.#counts.lastError = `it ${fault}`;
-    this.#warn(`${fault} and is left alone for ${Math.ceil(ms / 1_000)} s`);
+    this.#warn(`${fault} and is isolated for ${Math.ceil(ms / 1_000)} s`);
     this.#leaveAll();
     void this.#options.clock.sleep(ms, signal).then(() => {
       this.#isIsolated = false;

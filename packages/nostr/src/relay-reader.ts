@@ -40,7 +40,7 @@ const RETRY_MS = 5_000;
  *    live events are not read meanwhile.
  * 2. The mark moves when all of them are in the log, and then with each event. Repeated events are recognised by id.
  * 3. A process that loses its claim disconnects. It finishes the events under way: an event taken by two processes is
- *    stored once. A process that closes leaves the rest of its claim to another.
+ *    stored once. A process that closes leaves the rest of its claim to another process.
  */
 export class RelayReader {
   readonly #parts: RelayReaderParts;
@@ -141,7 +141,7 @@ export class RelayReader {
         const page = await link.query({ ...this.#filter(), since, ...backlog.before() }, { limit: PAGE });
         const found = backlog.addPage(page, since);
         isMore = found.isMore;
-        for (let n = found.strays; n > 0; n--) link.refuse('unasked');
+        for (let n = found.outside; n > 0; n--) link.refuse('unasked');
       } catch (error) {
         if (link.status().state === 'isolated') return;
         this.#warn(toTroupeError(error));
@@ -180,7 +180,7 @@ export class RelayReader {
     return this.#heldUntil > 0;
   }
 
-  /** Everything handled is saved by now: another process need not wait for the end of the claim. */
+  /** Leaves the rest of the claim to another process. Everything handled must be saved. */
   async #leave(): Promise<void> {
     const { keyValue, clock } = this.#parts;
     if (this.#heldUntil > clock.now()) {
@@ -194,7 +194,7 @@ export class RelayReader {
     while (!signal.aborted) {
       const isOurs = await this.#claim().catch((error: unknown) => {
         if (toTroupeError(error).policy !== 'retry') this.#warn(error);
-        // Without an answer the process goes on as before: two readers do no harm.
+        // Without an answer, a reader goes on: two readers do no harm.
         return this.#stop !== null;
       });
       if (isOurs && !this.#stop) await mark.load().catch(() => null);

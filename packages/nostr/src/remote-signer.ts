@@ -8,8 +8,9 @@ import type { EventTemplate, Signer } from './signer.ts';
 export interface RemoteSignerOptions {
   /** `bunker://<pubkey>?relay=…&secret=…`, as the signer shows it. */
   url: string;
-  /** For errors: `@agent`, and where the URL came from. The URL is never shown, since it holds a secret. */
+  /** For error messages, like `variable`. The URL itself is never shown: it holds a secret. */
   agent: string;
+  /** The environment variable with the URL. */
   variable: string;
   /** The agent's pubkey, if known: the signer is then not contacted before the first signature. */
   pubkey: string | null;
@@ -25,7 +26,7 @@ const PUBKEY = /^[0-9a-f]{64}$/;
 
 /**
  * Signs with a key on another machine, over a relay (NIP-46). Owns the connection.
- *  R1  A request without an answer in time is an error, and the next request connects anew.
+ *  R1  A request that times out is an error; the next request connects again.
  *  R2  A signature is accepted only for exactly the requested event, under the agent's key.
  *  R3  No error contains the URL or a message of the signer: both may hold secrets.
  * Throws `config_invalid` if the URL is invalid, or if the pubkey is not known and the signer does not answer.
@@ -56,7 +57,7 @@ async function askPubkey(bunker: Bunker, { agent, variable }: RemoteSignerOption
   }
 }
 
-/** The connection to a remote signer. It is made at the first request, and again after a failed one. */
+/** A connection to a remote signer, opened by the first request and by the next request after a failure. */
 class Bunker {
   readonly #options: RemoteSignerOptions;
   readonly #pointer: BunkerPointer;
@@ -140,10 +141,10 @@ async function readSafely<T>(read: ((event: T) => unknown) | undefined, event: T
 }
 
 async function readPointer({ url, agent, variable }: RemoteSignerOptions): Promise<BunkerPointer> {
-  // Any other text would be looked up as a name, at a host of its choice.
+  // nostr-tools would resolve any other text as a name, at a host that the text chooses.
   const pointer = BUNKER_REGEX.test(url.trim()) ? await parseBunkerInput(url.trim()) : null;
   if (pointer && pointer.relays.length > 0) return pointer;
-  const message = `${variable} is no bunker URL: it must be bunker://<pubkey>?relay=<wss://…>, with &secret=… if the signer shows one`;
+  const message = `${variable} is not a bunker URL: it must be bunker://<pubkey>?relay=<wss://…>, with &secret=… if the signer shows one`;
   throw new TroupeError('config_invalid', message, { agent, variable });
 }
 

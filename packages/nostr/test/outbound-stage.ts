@@ -15,7 +15,7 @@ import type { Troupe } from '../../../src/troupe.ts';
 import type { RelayProcess } from './relay-process.ts';
 import { person } from './sign.ts';
 
-/** Keys of agents, as they stand in variables. */
+/** Environment variables with agents' keys. */
 export const KEYS = { ADA_KEY: '01'.repeat(32), BOB_KEY: '02'.repeat(32) };
 export const SOURCES: Record<string, KeySource> = { ada: { env: 'ADA_KEY' }, bob: { env: 'BOB_KEY' } };
 export const QUICK = { retryMs: { first: 20, most: 200 } };
@@ -33,15 +33,15 @@ export interface OutboundStage extends AsyncDisposable {
   links: readonly RelayLink[];
   outboxes: readonly Outbox[];
   warnings: string[];
-  /** A person's event as the gateway lets it in, without a relay; resolves when it is answered. */
+  /** Sends a person's event as the gateway does, without a relay. Resolves when it is answered. */
   ask(event: SignedEvent, to: string[]): Promise<void>;
-  /** Events of a conversation's agents. */
+  /** Agents' events in the conversation of an event. */
   said(event: SignedEvent): Promise<Event[]>;
-  /** The process that publishes ends; another takes over, with these notes. */
+  /** Stops the publishing process and starts another, with these entries. */
   restart(keyValue?: KeyValue): Promise<void>;
 }
 
-/** Outboxes over real relays, without the incoming half. */
+/** Outboxes over real relays, without the inbound half. */
 export async function openOutbound(
   relays: readonly Pick<RelayProcess, 'url'>[],
   {
@@ -140,7 +140,7 @@ export async function openOutbound(
   };
 }
 
-/** What a relay has of these authors, in the order in which they were sent to it; each as often as it was sent. */
+/** Events of these authors that were sent to a relay, in order of sending, each as often as it was sent. */
 export async function sentTo(relay: RelayProcess): Promise<SignedEvent[]> {
   return (await relay.seen('EVENT')).map(([, event]) => event as SignedEvent);
 }

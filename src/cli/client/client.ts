@@ -58,7 +58,7 @@ export interface ClientWebhooks {
 
 /** A troupe, in this process or behind a URL, as commands use it. Methods throw `TroupeError`. */
 export interface Client {
-  /** Whether turns run in this process, which must then stay until they are done. */
+  /** True if turns run in this process, which must then stay until they are done. */
   readonly isDirect: boolean;
   send(conversation: string, message: NewMessage): Promise<Event>;
   command(command: Command, author: Author): Promise<Event>;

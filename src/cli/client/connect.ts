@@ -18,7 +18,7 @@ interface Needs {
    * only.
    */
   needs: 'work' | 'agents' | 'names' | 'data';
-  /** Whether a missing data directory is created. */
+  /** Creates a missing data directory. */
   mayCreate?: boolean;
 }
 

@@ -10,7 +10,7 @@ import type { UrlOptions } from '../process/service-urls.ts';
 interface WorkerOptions extends UrlOptions {
   concurrency: number;
   statusHost: string;
-  /** 0: none. */
+  /** 0: no status port. */
   statusPort: number;
   /** In ms. Default: half a lease. 0: stalls are not watched. */
   maxLag?: number;

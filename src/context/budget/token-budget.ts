@@ -37,7 +37,7 @@ export function budgetOf({
 
 interface Usage {
   level: 'normal' | 'warning' | 'critical';
-  /** Of the available tokens, rounded down: 80 appears only when compaction is due. */
+  /** Used percentage of the available tokens, rounded down: 80 appears only when compaction is due. */
   percent: number;
 }
 

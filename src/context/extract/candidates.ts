@@ -166,7 +166,7 @@ function excerptOf(result: ToolResultBody, maxTokens: number, count: (text: stri
   return count(content) <= Math.min(maxTokens, SHORT_RESULT_TOKENS) ? content : '';
 }
 
-/** For all results of one step. */
+/** Tokens for the excerpts of all results of one step. */
 const EXCERPT_TOKENS = 160;
 
 type Group = readonly (ToolResultBody | null)[];

@@ -107,7 +107,7 @@ function short(text: string): string {
   return capped(text.trim().length <= MAX_FIELD ? text.trim() : gist(text), MAX_FIELD);
 }
 
-/** A short reply as it is; of a long one the first and the last sentence. */
+/** A short reply whole, or the first and the last sentence of a long one. */
 function resultOf(reply: string): string {
   const text = reply.trim();
   if (text.length <= 160) return oneLine(text);

@@ -98,7 +98,7 @@ const MAX_PER_EVENT = 80;
 const QUOTES_A_PERSON =
   /\b(?:you(?:['’]ve| have)? (?:asked|said|told|want|wanted|prefer|preferred|requested|specified|mentioned)|the (?:user|customer|client)|as (?:you )?(?:requested|instructed)|your (?:preference|instruction|request|constraint|requirement)s?|per your|sie (?:sagten|wollten|möchten)|vous (?:avez|voulez)|usted|você|lei ha|вы (?:сказали|просили|хотели))(?![\p{L}\p{N}_])|(?:您|你)(?:说|要求|希望)|とのこと|ご希望/iu;
 
-/** An agent's question is nobody's demand. */
+/** An agent's question demands nothing. */
 const QUESTION = /[?？]["'”’»)]*$/;
 
 /** Obligations, prohibitions and preferences, in their speaker's words. */

@@ -19,7 +19,7 @@ export function spokenText(event: Event): string {
     case 'turn.aborted':
       return event.body.partial;
     case 'phase.changed':
-      // The instructions are omitted: they are not for everybody, and each recipient is told them separately.
+      // The instructions are omitted: they are not for everybody, and each recipient gets them separately.
       return phaseSummary(event.body);
     case 'run.directive':
       return event.body.directive;

@@ -10,7 +10,7 @@ import {
   type MessageBody,
 } from '../../events/index.ts';
 
-/** Characters kept of a text older than the whole ones, and of a still older one. */
+/** Characters kept of each text older than the whole ones, and of each still older text. */
 const PIECE = 2_048;
 const SCRAP = 64;
 /** Cost of looking at one event, in characters. */

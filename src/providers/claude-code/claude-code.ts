@@ -13,7 +13,7 @@ import { launchOf, type OpenTurn, Sessions, type TurnEnd } from './sessions.ts';
 
 export interface ClaudeCodeOptions extends ClaudeCodeSettings {
   clock?: Clock;
-  /** Time after which an unused session gives up its process. Default 300,000 ms. */
+  /** Time until an unused session gives up its process. Default 300,000 ms. */
   idleMs?: number;
   /** Beyond this number, the process that was idle longest is closed. One takes about 200 MB. Default 8. */
   maxProcesses?: number;
@@ -62,7 +62,7 @@ export function createClaudeCode(options: ClaudeCodeOptions): Provider {
     try {
       await before;
       if (watch.signal.aborted) {
-        // Nothing was sent.
+        // The session is unchanged, because nothing was sent.
         isOver = true;
         return;
       }
@@ -80,7 +80,7 @@ export function createClaudeCode(options: ClaudeCodeOptions): Provider {
     }
   }
 
-  /** Outside all sessions, without a trace. */
+  /** Answers outside of all sessions and leaves no trace in them. */
   async function* readOnce(request: ModelRequest, watch: StreamWatch): AsyncGenerator<ModelEvent> {
     const { system, blocks } = promptBlocks(request);
     const process = await processes.start(launchOf(request, system), { kind: 'none' }, request.cacheKey);

@@ -52,7 +52,7 @@ export function startProcess({ sdk, tools, options, startTimeoutMs, limits }: Pr
   });
 
   function spawnCli({ command, args, cwd, env }: SdkSpawn): SdkChild {
-    // A process group of its own: Troupe alone handles a Ctrl-C in the terminal.
+    // A separate process group, so that only Troupe handles a Ctrl-C in the terminal.
     const spawned = spawn(command, args, { cwd, env, detached: true, stdio: ['pipe', 'pipe', 'pipe'] });
     child = spawned;
     spawned.stderr.setEncoding('utf8');

@@ -208,7 +208,7 @@ interface SessionSlot {
   process: CliProcess | null;
   /** Hash of the parameters that the process was started with. */
   launch: string;
-  /** `waiting`: for results of calls. */
+  /** `waiting`: the turn waits for results of calls. */
   turn: 'none' | 'running' | 'waiting';
   /** End of the last turn that ended well, as far as this process knows. */
   at: SessionMark | null;

@@ -34,7 +34,7 @@ export interface AppServer {
   listen(threadId: string, listener: ThreadListener | null): void;
   /** Lets the process write its state; kills it if that takes too long. */
   close(): Promise<void>;
-  /** For a process that does not obey. */
+  /** Kills a process that does not react. */
   kill(): void;
 }
 
@@ -59,7 +59,7 @@ export async function startAppServer(options: AppServerOptions): Promise<AppServ
   const child = spawn(codex.command, [...codex.args, 'app-server'], {
     cwd,
     env,
-    // A process group of its own: its children end with it, and Troupe alone handles a Ctrl-C.
+    // A separate process group: its children end with it, and only Troupe handles a Ctrl-C.
     detached: true,
     stdio: ['pipe', 'pipe', 'pipe'],
   });

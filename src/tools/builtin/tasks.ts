@@ -39,7 +39,7 @@ export const delegateTool = defineTool({
   }),
 });
 
-/** Stands for all people of the conversation. */
+/** Addresses all people of the conversation. */
 const PEOPLE = 'people';
 
 export const askTool = defineTool({

@@ -36,9 +36,9 @@ interface StdioTransport extends Transport {
 }
 
 /**
- * Runs a server as a process group of its own. Differs from the SDK's transport: an interrupt at the terminal reaches
- * Troupe alone, so that running calls can finish; child processes of the server end with it; and it sees only the
- * variables it is given.
+ * Runs a server in a separate process group. Differs from the SDK's transport: an interrupt at the terminal reaches
+ * only Troupe, so that running calls can finish; child processes of the server end with it; and it sees only the
+ * variables that it is given.
  */
 export function createStdioTransport(
   { command, args, cwd, env }: StdioProcess,

@@ -13,7 +13,7 @@ export function FailedAgent() {
   const { code, message, seq } = agent.problem;
   const mayResume = at === null && conversation !== null && actor?.can.includes('resume');
   return (
-    <section class="failed" aria-label="Why it is set aside">
+    <section class="failed" aria-label="Why it failed">
       <h3>
         <code>{code}</code> <EventLink seq={seq} />
       </h3>
