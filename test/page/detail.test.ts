@@ -17,7 +17,7 @@ pageTest('the details of a failed agent begin with the reason and Resume, withou
   const card = detail(page).getByRole('region', { name: 'Why it failed' });
   await card.getByRole('button', { name: 'Resume' }).waitFor();
   expect(await card.innerText()).toMatch(/actor_corrupt[^]*@critic has failed/);
-  const next = detail(page).getByRole('region', { name: 'What may come next' });
+  const next = detail(page).getByRole('region', { name: 'Possible next events' });
   await next.getByRole('button', { name: 'RESUME' }).waitFor();
   expect(await next.innerText()).not.toMatch(/RETRY/);
   const agents = page.getByRole('region', { name: 'Agents' });
@@ -72,7 +72,7 @@ pageTest('Prompt and Diff show the same number for the same growth', async () =>
 pageTest('the reason of a refused command is shown even when its button is gone', async () => {
   await playFailed(stage(), 'gone');
   const page = await browsing.open(`${stage().url}c/gone?agent=writer`);
-  const head = detail(page).getByRole('group', { name: 'What may be done now' });
+  const head = detail(page).getByRole('group', { name: 'Available commands' });
   await page.route('**/api/commands', async (route) => {
     // Another caller is first, so this command is refused.
     await stage().troupe.command({ command: 'retry', turn: 'gone:writer:1' as never }, ANA);

@@ -34,5 +34,5 @@ function damage(data: string): void {
   const database = new DatabaseSync(path.join(data, 'troupe.db'));
   const { changes } = database.prepare('UPDATE actors SET data = ?').run(UNREADABLE);
   database.close();
-  if (Number(changes) !== 1) throw new Error(`there is not one actor to damage but ${changes}`);
+  if (Number(changes) !== 1) throw new Error(`${changes} actors to damage, expected one`);
 }
