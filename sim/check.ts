@@ -1,4 +1,4 @@
-import { CALLED_OFF } from '../src/actors/tasks/called-off.ts';
+import { CANCELLED } from '../src/actors/tasks/cancellation.ts';
 import { type ActorRecord, type Event, eventOf, newActorRecord, parseTurnId } from '../src/events/index.ts';
 import type { ActorAddress } from '../src/events/index.ts';
 import type { ActorRow } from '../src/store/driver.ts';
@@ -159,7 +159,7 @@ function checkTurns(
       found.push(
         `F9 turn ${end.turn} was started with ${inputs.get(end.turn ?? '')}, covers ${end.body.covers}`,
       );
-    const isOff = end.kind === 'turn.aborted' && end.body.by === CALLED_OFF;
+    const isOff = end.kind === 'turn.aborted' && end.body.by === CANCELLED;
     if (end.kind === 'turn.aborted' && !isOff && !asked.has(end.turn ?? '') && !interrupts(events, end))
       found.push(`F26 turn ${end.turn} was aborted without a request`);
     if (end.kind !== 'turn.failed' || end.body.code.startsWith('provider_')) continue;

@@ -312,7 +312,7 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'actors/turn/commit-turn.ts',
-        find: 'posts: [...(isDone ? run.posts : []), ...ends.posts, ...steps],',
+        find: 'posts: [...(isDone ? run.outgoing : []), ...ends.outgoing, ...steps],',
         replace: 'posts: [],',
       },
     ],

@@ -64,8 +64,8 @@ export type Timer = z.infer<typeof Timer>;
 export const ACTOR_VERSION = 6;
 
 /** Why an actor begins no turns. */
-export const Parked = z.enum(['paused', 'failed', 'retired']);
-export type Parked = z.infer<typeof Parked>;
+export const Unavailability = z.enum(['paused', 'failed', 'retired']);
+export type Unavailability = z.infer<typeof Unavailability>;
 
 /** The persisted state of one agent in one conversation. A write needs the current fence, except for `cancel` and `parked`. */
 export const ActorRecord = ActorAddress.extend({
@@ -90,7 +90,7 @@ export const ActorRecord = ActorAddress.extend({
   /** The turn that is to stop. A commit of this turn is refused. */
   cancel: TurnId.nullable(),
   /** Null if the agent takes turns. */
-  parked: Parked.nullable(),
+  parked: Unavailability.nullable(),
   /** Events committed with the state and not yet known to be in the log. */
   outbox: z.array(EventDraft),
   /** Sent after the outbox. */

@@ -1,7 +1,7 @@
 import {
   type ActorRecord,
   type AgentId,
-  type Parked,
+  type Unavailability,
   runtimeId,
   type Session,
   type TurnId,
@@ -90,7 +90,7 @@ function availabilityCommands({ parked, turn }: ActorRecord): ActorCommand[] {
 }
 
 /** An available agent accepts the events of both machines, any other only those of its availability. */
-function legalFor(parked: Parked | null, state: string): EventDescription[] {
+function legalFor(parked: Unavailability | null, state: string): EventDescription[] {
   const available = legalIn(availability, availabilityOf(parked));
   return parked === null ? [...legalIn(agentLifecycle, state), ...available] : available;
 }

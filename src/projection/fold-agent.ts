@@ -5,7 +5,7 @@ import {
   availabilityNoteOf,
   availabilityOf,
   foldAvailability,
-  parkedIn,
+  unavailabilityIn,
 } from '../machines/availability-fold.ts';
 import type { Event, EventOf } from '../events/index.ts';
 import { type AgentView, MAX_PENDING, type TaskView } from './model.ts';
@@ -67,7 +67,7 @@ function foldAvailabilityOf(draft: Draft, event: Event): void {
   const from = availabilityOf(agent.parked);
   const state = foldAvailability(from, note);
   const isRepaired = from === 'failed' && state === 'available';
-  changeAgent(draft, agent.id, { parked: parkedIn(state), ...(isRepaired && { problem: null }) });
+  changeAgent(draft, agent.id, { parked: unavailabilityIn(state), ...(isRepaired && { problem: null }) });
   if (event.kind !== 'error' || state !== 'failed') return;
   const { code, message } = event.body;
   changeAgent(draft, agent.id, { problem: { code, message, seq: event.seq } });

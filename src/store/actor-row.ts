@@ -1,5 +1,5 @@
 import { TroupeError } from '../errors.ts';
-import type { ActorAddress, ActorRecord as ActorRecordType, Parked, Timer } from '../events/index.ts';
+import type { ActorAddress, ActorRecord as ActorRecordType, Unavailability, Timer } from '../events/index.ts';
 import { ACTOR_VERSION, ActorRecord, newActorRecord } from '../events/index.ts';
 import type { ActorChange, ActorRow } from './driver.ts';
 import { reasonOf } from './event-row.ts';
@@ -117,6 +117,6 @@ export function patchedRecord(base: ActorRecordType, patch: ActorPatch, row: Act
     until,
     processed,
     cancel: cancel as ActorRecordType['cancel'],
-    parked: parked as Parked | null,
+    parked: parked as Unavailability | null,
   };
 }

@@ -4,7 +4,7 @@ import type {
   ConversationId,
   Event,
   EventDraft,
-  Parked,
+  Unavailability,
   PromptReceipt,
   TenantId,
   TurnId,
@@ -48,7 +48,7 @@ export interface ActorPatch {
   until?: number;
   processed?: number;
   cancel?: null;
-  parked?: Parked | null;
+  parked?: Unavailability | null;
   /** Replaced as a whole, if the fence still holds. */
   state?: Partial<
     Pick<
@@ -119,7 +119,11 @@ export interface Store {
   update(base: ActorRecord, patch: ActorPatch, expect?: { notCancelled?: true }): Promise<ActorRecord | null>;
   requestCancel(address: ActorAddress, turn: TurnId): Promise<boolean>;
   /** False if `expected` is given and differs from the stored value; see the driver. */
-  park(address: ActorAddress, parked: Parked | null, expected?: Parked | null): Promise<boolean>;
+  park(
+    address: ActorAddress,
+    parked: Unavailability | null,
+    expected?: Unavailability | null,
+  ): Promise<boolean>;
   /** Throws `actor_corrupt` for a record that cannot be read. */
   readActor(address: ActorAddress): Promise<ActorRecord | null>;
   listActors(log: ConversationKey): Promise<(ActorRecord | UnreadableActor)[]>;

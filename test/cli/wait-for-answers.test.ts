@@ -28,7 +28,7 @@ const SENT = eventAt(2, {
 const NOTICE = eventAt(3, {
   id: 'failed:worker:1',
   kind: 'error',
-  body: { code: 'actor_corrupt', message: '@worker is set aside: nonsense' },
+  body: { code: 'actor_corrupt', message: '@worker has failed: nonsense' },
 });
 
 /** The messages about @worker, with `status` before and after the message. */

@@ -131,7 +131,7 @@ async function imported(source: Stage): Promise<Stage> {
   return stage;
 }
 
-test('a frozen text that is lost sets the turn aside instead of sending a prompt without it', async () => {
+test('a frozen text that is lost makes the agent fail instead of sending a prompt without it', async () => {
   const inner = await openDriver();
   const first = mortal(inner);
   const hung = modelOf(() => (async function* () {})());

@@ -182,7 +182,7 @@ describe('what is not taken again, and why', () => {
   });
 });
 
-describe('an agent that was set aside', () => {
+describe('an agent that has failed', () => {
   const key = { tenant: 'default', conversation: 'c', agent: 'bo' };
 
   test('with its turn pinned goes on with it: one command, and no turn but that', async () => {

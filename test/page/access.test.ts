@@ -44,12 +44,12 @@ pageTest(
   async () => {
     browsing.expectErrors(/401/);
     const page = await browsing.open(`${guarded().url}c/failed`);
-    await page.getByRole('heading', { name: 'This server wants a token' }).waitFor();
+    await page.getByRole('heading', { name: 'This server requires a token' }).waitFor();
     expect(await page.locator('body').innerText()).not.toContain('Writer');
     const field = page.getByLabel('Token', { exact: true });
     await field.fill('a wrong one');
     await page.getByRole('button', { name: 'Open' }).click();
-    await page.getByRole('heading', { name: 'This server wants a token' }).waitFor();
+    await page.getByRole('heading', { name: 'This server requires a token' }).waitFor();
     await field.fill(TOKEN);
     await page.getByRole('button', { name: 'Open' }).click();
     await eventually(() => page.getByRole('region', { name: 'Agents' }).innerText()).toContain('Writer');
@@ -85,7 +85,7 @@ pageTest('mounted under a path, all of it is under that path: page, files, API, 
   await page.getByRole('tab', { name: 'State' }).click();
   await page.goto(`${mounted().url}c/failed?agent=writer`);
   await detail(page)
-    .getByRole('group', { name: 'What may be done now' })
+    .getByRole('group', { name: 'Available commands' })
     .getByRole('button', { name: 'Retry' })
     .click();
   await happened(page).getByText('From Monday on').first().waitFor();

@@ -11,7 +11,7 @@ const browsing = useBrowser();
 const stage = shared(() => openStage(OFFICE));
 
 function may(page: Page): Locator {
-  return detail(page).getByRole('group', { name: 'What may be done now' });
+  return detail(page).getByRole('group', { name: 'Available commands' });
 }
 
 async function commandsIn(conversation: string): Promise<string[]> {
@@ -115,7 +115,7 @@ pageTest('a message that is sent as steering reaches an agent at work', async ()
   const page = await browsing.open(`${stage().url}c/steer?agent=researcher`);
   const form = page.getByRole('form', { name: 'Send a message' });
   await form.getByRole('combobox', { name: 'To' }).selectOption('researcher');
-  await form.getByRole('combobox', { name: 'While it is at work' }).selectOption('interrupt');
+  await form.getByRole('combobox', { name: 'While it is busy' }).selectOption('interrupt');
   await form.getByRole('textbox', { name: 'Message' }).fill('Stop, please. That is all for now.');
   await form.getByRole('button', { name: 'Send' }).click();
   await happened(page).getByText('Then I close the library for today.').first().waitFor();

@@ -12,20 +12,17 @@ const stage = shared(async () => {
   return made;
 });
 
-pageTest(
-  'of an agent that was set aside the reason stands first, with Resume and nothing to retry',
-  async () => {
-    const page = await browsing.open(`${stage().url}c/${FAILED_AGENT}?agent=critic`);
-    const card = detail(page).getByRole('region', { name: 'Why it is set aside' });
-    await card.getByRole('button', { name: 'Resume' }).waitFor();
-    expect(await card.innerText()).toMatch(/actor_corrupt[^]*@critic is set aside/);
-    const next = detail(page).getByRole('region', { name: 'What may come next' });
-    await next.getByRole('button', { name: 'RESUME' }).waitFor();
-    expect(await next.innerText()).not.toMatch(/RETRY/);
-    const agents = page.getByRole('region', { name: 'Agents' });
-    expect(await agents.innerText()).toMatch(/failed · actor_corrupt/);
-  },
-);
+pageTest('a failed agent shows its reason first, with Resume and nothing to retry', async () => {
+  const page = await browsing.open(`${stage().url}c/${FAILED_AGENT}?agent=critic`);
+  const card = detail(page).getByRole('region', { name: 'Why it failed' });
+  await card.getByRole('button', { name: 'Resume' }).waitFor();
+  expect(await card.innerText()).toMatch(/actor_corrupt[^]*@critic has failed/);
+  const next = detail(page).getByRole('region', { name: 'Possible next events' });
+  await next.getByRole('button', { name: 'RESUME' }).waitFor();
+  expect(await next.innerText()).not.toMatch(/RETRY/);
+  const agents = page.getByRole('region', { name: 'Agents' });
+  expect(await agents.innerText()).toMatch(/failed · actor_corrupt/);
+});
 
 pageTest('of a failed turn Retry stands in the head and in its card, and not again', async () => {
   const page = await browsing.open(`${stage().url}c/failed?agent=writer`);
@@ -78,7 +75,7 @@ pageTest('the same growth is told with the same number by Prompt and by Diff', a
 pageTest('why a command was refused is told though its button is gone', async () => {
   await playFailed(stage(), 'gone');
   const page = await browsing.open(`${stage().url}c/gone?agent=writer`);
-  const head = detail(page).getByRole('group', { name: 'What may be done now' });
+  const head = detail(page).getByRole('group', { name: 'Available commands' });
   await page.route('**/api/commands', async (route) => {
     // Somebody else is first, and what is asked for is refused.
     await stage().troupe.command({ command: 'retry', turn: 'gone:writer:1' as never }, ANA);

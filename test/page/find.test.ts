@@ -14,7 +14,7 @@ const stage = shared(async () => {
 });
 
 function found(page: Page): Locator {
-  return page.getByRole('listbox', { name: 'What was found' }).getByRole('option');
+  return page.getByRole('listbox', { name: 'Results' }).getByRole('option');
 }
 
 pageTest('what was said in any conversation is found, and a hit leads to its event', async () => {

@@ -66,7 +66,7 @@ pageTest('by keyboard alone: a failed turn is found and asked for again', async 
 
 pageTest('by keyboard alone: back in time and live again', async () => {
   const page = await openFailed('keys-time');
-  const slider = page.getByRole('slider', { name: 'Event up to which everything is shown' });
+  const slider = page.getByRole('slider', { name: 'Last event shown' });
   await page.keyboard.press('Space');
   await page.getByText('The past.').waitFor();
   await page.keyboard.press('ArrowLeft');
@@ -107,7 +107,7 @@ pageTest(
     await page.keyboard.press('Control+k');
     await page.getByRole('dialog', { name: 'Palette' }).getByRole('combobox').waitFor();
     await page.keyboard.type('conversations keys-other');
-    const found = page.getByRole('listbox', { name: 'What was found' }).getByRole('option');
+    const found = page.getByRole('listbox', { name: 'Results' }).getByRole('option');
     await eventually(() => found.first().innerText()).toContain('keys-other');
     await page.keyboard.press('Enter');
     await eventually(() => page.url()).toContain('/c/keys-other');

@@ -16,7 +16,7 @@ pageTest('the scrubber shows the whole page as it was then, and Go live brings i
   const page = await browsing.open(`${stage().url}c/failed`);
   const agents = page.getByRole('region', { name: 'Agents' });
   await eventually(() => agents.innerText()).toMatch(/Writer[^]*Researcher[^]*Critic/);
-  const slider = page.getByRole('slider', { name: 'Event up to which everything is shown' });
+  const slider = page.getByRole('slider', { name: 'Last event shown' });
   await slider.fill('8');
   await page.getByText('The past.').waitFor();
   // Then nobody but the researcher had been asked, and was at it.
@@ -35,12 +35,12 @@ pageTest('the scrubber shows the whole page as it was then, and Go live brings i
 
 pageTest('a step back and a step on are one event each', async () => {
   const page = await browsing.open(`${stage().url}c/failed?at=12`);
-  const slider = page.getByRole('slider', { name: 'Event up to which everything is shown' });
+  const slider = page.getByRole('slider', { name: 'Last event shown' });
   await eventually(() => slider.inputValue()).toBe('12');
-  await page.getByRole('button', { name: 'One event back' }).click();
+  await page.getByRole('button', { name: 'Previous event' }).click();
   await eventually(() => slider.inputValue()).toBe('11');
-  await page.getByRole('button', { name: 'One event on' }).click();
-  await page.getByRole('button', { name: 'One event on' }).click();
+  await page.getByRole('button', { name: 'Next event' }).click();
+  await page.getByRole('button', { name: 'Next event' }).click();
   await eventually(() => slider.inputValue()).toBe('13');
 });
 

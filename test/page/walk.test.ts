@@ -63,7 +63,7 @@ pageTest(
     // Try again what failed.
     await first.getByRole('link').click();
     const again = detail(page)
-      .getByRole('group', { name: 'What may be done now' })
+      .getByRole('group', { name: 'Available commands' })
       .getByRole('button', { name: 'Retry' });
     await again.click();
     await eventually(() => happened(page).innerText()).toMatch(/From Monday on, small shippers pay half/);

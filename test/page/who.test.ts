@@ -50,7 +50,7 @@ pageTest('the header counts the agents of each condition, and a failure comes fi
   expect(await turns.first().innerText()).toContain('writer');
 });
 
-pageTest('an agent that was set aside is told with the reason why, and its colleague works on', async () => {
+pageTest('a failed agent is shown with the reason, and its colleague continues', async () => {
   const page = await browsing.open(`${stage().url}c/${FAILED_AGENT}?agent=critic`);
   const agents = page.getByRole('region', { name: 'Agents' }).getByRole('listitem');
   await eventually(async () => (await agents.allInnerTexts())[0]).toMatch(/failed[^]*Critic/);

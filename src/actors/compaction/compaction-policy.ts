@@ -36,7 +36,7 @@ export function policyFor(runtime: AgentRuntime, model: ModelFacts): CompactionP
 }
 
 /** Share of the available room below which a cold cache is no reason to compact. */
-const WORTH_A_REWRITE_PERCENT = 40;
+const WORTH_COMPACTING_PERCENT = 40;
 /** Growth of the prompt after which a compaction that achieved nothing is tried again. */
 const GROWTH = 1.05;
 /** A history below `keepTokens` times this is not worth a summary. */
@@ -53,7 +53,7 @@ export function compactionReason(run: TurnRun, prompt: PromptRecord): Compaction
   if (percent >= trigger * 100 || live.view.bytes > MAX_REQUEST_BYTES) return 'over_budget';
   if (run.step > 0) return null;
   if (isNewcomer(run) && live.view.tokens > keepTokens * JOIN_GROWTH) return 'join';
-  if (percent >= WORTH_A_REWRITE_PERCENT && isCold(run) && hasWorkWhenCold(run)) return 'cold_cache';
+  if (percent >= WORTH_COMPACTING_PERCENT && isCold(run) && hasWorkWhenCold(run)) return 'cold_cache';
   return null;
 }
 

@@ -226,7 +226,7 @@ const MOST_CUTS = 16;
  * Applies a logged compaction or prune of the agent's own view. The result follows from the event and the view alone,
  * so a cold rebuild arrives at the same bytes.
  */
-export function applyRewrite(view: View, event: EventDraftOf<'baseline' | 'prune'>): void {
+export function applyCompactionEvent(view: View, event: EventDraftOf<'baseline' | 'prune'>): void {
   // A baseline frozen for a turn is logged behind the turn's `upTo`, when the next one may already be in force.
   if (event.kind === 'baseline' && event.body.epoch <= (view.baseline?.body.epoch ?? 0)) return;
   // The last reported usage was of another prompt.

@@ -13,12 +13,12 @@ export function FailedAgent() {
   const { code, message, seq } = agent.problem;
   const mayResume = at === null && conversation !== null && actor?.can.includes('resume');
   return (
-    <section class="failed" aria-label="Why it is set aside">
+    <section class="failed" aria-label="Why it failed">
       <h3>
         <code>{code}</code> <EventLink seq={seq} />
       </h3>
       <p class="failed-message">{message}</p>
-      <p>The agent takes up nothing until somebody resumes it. What is said to it waits; the others go on.</p>
+      <p>The agent starts no turn until someone resumes it. Messages to it wait; other agents continue.</p>
       {mayResume && (
         <div class="detail-commands">
           <CommandButton
