@@ -81,7 +81,7 @@ async function appendOne(
   draft: EventDraft,
 ): Promise<Event> {
   const [appended] = await deps.log.append(target, [draft]);
-  if (!appended) throw new TroupeError('internal', 'the log gave no answer to an append');
+  if (!appended) throw new TroupeError('internal', 'the log returned nothing for an append');
   return appended.event;
 }
 

@@ -39,14 +39,14 @@ test('twenty who press Retry at once have one event and one new turn', async () 
   expect(await kinds(api, 'c1', 'command')).toEqual(['c1:frail:1:retry']);
 });
 
-test('what is not taken again is refused with the reason', async () => {
+test('a retry is refused with the reason', async () => {
   await using api = await failed();
   await api.troupe.send('c1', { author: ANA, content: 'hello', to: ['echo'] });
   await api.troupe.idle();
   const retry = (turn: string) => api.post('/api/commands', { command: 'retry', turn });
   expect(await retry('c1:echo:1')).toMatchObject({
     status: 409,
-    body: { error: { code: 'command_refused', message: 'turn c1:echo:1 is not taken again: it is done' } },
+    body: { error: { code: 'command_refused', message: 'turn c1:echo:1 cannot be retried: it is done' } },
   });
   for (const turn of ['c1:echo:7', 'nowhere:echo:1', 'nonsense'])
     expect(await retry(turn), turn).toMatchObject({ status: 404, body: { error: { code: 'turn_unknown' } } });
