@@ -3,7 +3,7 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { workplace } from './harness.ts';
 
-test('send opens the data itself, waits for the reply, and prints it as JSON or text', async () => {
+test('send opens the data itself, waits for the reply, and prints it as text or JSON', async () => {
   using place = workplace();
   const first = await place.run(['send', 'c1', 'Hello', '--json', '--as', 'Ana B']);
   expect(first.err).toBe('');

@@ -46,7 +46,7 @@ test('doctor names the process that has the data open', async () => {
   expect((await place.run(['ls', '--data', path.join(place.dir, '.troupe')])).code).toBe(0);
 });
 
-test('doctor shows every state of the machines with its legal events', async () => {
+test('doctor lists every state of the machines with its legal events', async () => {
   using place = workplace({ agents: null });
   const { json } = await place.run(['doctor', '--machines', '--json']);
   const machines = json['machines'] as { id: string; states: { path: string; events: object[] }[] }[];

@@ -153,7 +153,7 @@ test('an impossible data directory gives a clear error', async () => {
   expect([code, json]).toMatchObject([1, { error: { code: 'data_unwritable' } }]);
 });
 
-test('an empty text is not sent, because no agent would answer it', async () => {
+test('an empty text is not sent, because it would never be answered', async () => {
   using place = workplace();
   const { code, json } = await place.run(['send', 'c', '  ', '--to', 'planner', '--json']);
   expect([code, json]).toMatchObject([1, { error: { code: 'event_invalid', data: { path: 'content' } } }]);

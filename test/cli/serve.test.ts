@@ -12,7 +12,7 @@ const NOWHERE = { MONGODB_URL: 'mongodb://127.0.0.1:1/x', REDIS_URL: 'redis://12
 /** 5 s, plus the start of a process on a busy machine. Without our limits it would take 30 s. */
 const PATIENCE_MS = 12_000;
 
-describe('without what it needs', () => {
+describe('without its requirements', () => {
   test.each(['serve', 'worker'])(
     '%s names the missing server, the way to configure it, and the command that needs none',
     async (command) => {
@@ -28,7 +28,7 @@ describe('without what it needs', () => {
     },
   );
 
-  test('a URL of another kind is refused, and not shown', async () => {
+  test('a URL of another scheme is refused and not repeated', async () => {
     using place = workplace();
     const env = { ...NOWHERE, REDIS_URL: 's3cret-canary' };
     const { code, err } = await place.run(['serve'], { env });

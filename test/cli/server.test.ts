@@ -7,7 +7,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
 import { workplace } from './harness.ts';
 
-test('commands find the server that has the data open, or take its URL', async () => {
+test('commands find the server that has the data open, or use its URL', async () => {
   using place = workplace();
   await using dev = await place.dev();
   expect(dev.data).toBe(path.join(place.dir, '.troupe'));
@@ -40,7 +40,7 @@ test('commands find the server that has the data open, or take its URL', async (
   expect(failed).toMatchObject({ code: 1, err: 'provider_auth: no such key\n' });
 });
 
-test('a second server on the same data is refused, and names the first one', async () => {
+test('a second server on the same data is refused, and the error names the first', async () => {
   using place = workplace();
   await using dev = await place.dev();
   const { code, json } = await place.run(['dev', '--port', '0', '--json']);
@@ -65,7 +65,7 @@ test('a public address is refused without a token, and protected with one', asyn
   expect([code, err]).toMatchObject([1, expect.stringMatching(/^config_invalid: .*TROUPE_TOKEN/)]);
 });
 
-test('Ctrl-C lets the step end, and the next process answers the interrupted turn', async () => {
+test('Ctrl-C lets the step end, and the next process answers the rest', async () => {
   using place = workplace();
   const dev = await place.dev();
   const stream = await fetch(`${dev.url}/api/events?conversation=c1`);
@@ -81,7 +81,7 @@ test('Ctrl-C lets the step end, and the next process answers the interrupted tur
   expect(out.split('\n').filter((line) => line.includes('"content":"abcdefgh"'))).toHaveLength(1);
 });
 
-test('Ctrl-C twice ends at once', async () => {
+test('a second Ctrl-C ends the process at once', async () => {
   using place = workplace();
   const dev = await place.dev();
   const stream = await fetch(`${dev.url}/api/events?conversation=c1`);
@@ -93,7 +93,7 @@ test('Ctrl-C twice ends at once', async () => {
   expect(await dev.exited).toBe(130);
 });
 
-test('without an agents file a demo company runs, and later commands use it, too', async () => {
+test('without an agents file a demo company runs, and later commands remember it', async () => {
   using place = workplace({ agents: null });
   const dev = await place.dev();
   const sent = await place.run(['send', 'hello', 'Plan a release', '--wait', '--json']);

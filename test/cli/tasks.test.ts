@@ -151,7 +151,7 @@ test('a task is cancelled on the command line, with its subtasks', async () => {
   expect(again.err).toMatch(/^command_refused: .*it ended as aborted at .*, by Ana \(ana\)/);
 });
 
-test('with a server, --wait ends when the agents wait for people, and an answer without it returns at once', async () => {
+test('with a server, --wait ends when the agents wait for people, and an answer without it is accepted at once', async () => {
   using at = place();
   await using dev = await at.dev(['agents.js']);
   const sent = await at.run(['send', 'c', 'hand on', '--wait', '--json']);

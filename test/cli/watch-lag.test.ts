@@ -31,7 +31,7 @@ async function stallsSeen(maxLagMs: number, stalls: number[]): Promise<number[]>
   return seen;
 }
 
-test('one stall beyond the limit is noticed, with its length', async () => {
+test('a single stall beyond the limit is noticed with its length', async () => {
   expect(await stallsSeen(15_000, [3, 40, 15_001, 0])).toEqual([15_001]);
 });
 

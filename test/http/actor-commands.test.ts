@@ -43,7 +43,7 @@ test.each([
   }
 });
 
-test('who rests is resumed or retired, who is retired is reinstated, and nothing else', async () => {
+test('a paused agent is resumed or retired, a retired one is reinstated, and nothing else is accepted', async () => {
   await using api = await startApi({ company: COMPANY });
   await say(api, 'broken');
   await order(api, 'pause', 'broken', null);
@@ -59,7 +59,7 @@ test('who rests is resumed or retired, who is retired is reinstated, and nothing
   expect((await order(api, 'retire', 'broken', null)).status).toBe(409);
 });
 
-test('what the machine accepts is told with its guards and where it leads', async () => {
+test('the accepted events of the machine are listed with their guards and targets', async () => {
   await using api = await startApi({ company: COMPANY });
   const { legal, last } = await say(api, 'echo');
   expect(legal.map(({ event, target }) => `${event} ${target}`)).toEqual([
