@@ -61,7 +61,7 @@ export async function fuzzTarget(
     seconds: 0,
   };
   let number = from;
-  const onRejection = (reason: unknown) => add(figures, 'rejection', number, tell(reason), null);
+  const onRejection = (reason: unknown) => add(figures, 'rejection', number, messageOf(reason), null);
   process.on('unhandledRejection', onRejection);
   try {
     for (; number < from + inputs && figures.findings.length < most; number++) {
@@ -89,7 +89,7 @@ async function runOne(target: Target, seed: number, number: number, figures: Fig
     checkPrototypes();
     figures.codes[code] = (figures.codes[code] ?? 0) + 1;
   } catch (thrown) {
-    const message = tell(thrown);
+    const message = messageOf(thrown);
     if (figures.findings.some((known) => shapeOf(known.message) === shapeOf(message))) return;
     const smallest = target.whole
       ? input
@@ -157,7 +157,7 @@ async function failure(target: Target, input: unknown): Promise<string> {
     await target.run(input);
     return '';
   } catch (thrown) {
-    return tell(thrown);
+    return messageOf(thrown);
   }
 }
 
@@ -165,7 +165,7 @@ async function checkState(target: Target, number: number, figures: Figures): Pro
   try {
     await target.check?.();
   } catch (thrown) {
-    add(figures, thrown instanceof Broken ? thrown.kind : 'crash', number, tell(thrown), null);
+    add(figures, thrown instanceof Broken ? thrown.kind : 'crash', number, messageOf(thrown), null);
   }
 }
 
@@ -186,7 +186,7 @@ function shapeOf(message: string): string {
 
 const FRAMES = 4;
 
-function tell(thrown: unknown): string {
+function messageOf(thrown: unknown): string {
   if (thrown instanceof Broken) return thrown.message;
   if (!(thrown instanceof Error)) return `threw ${String(thrown)}`;
   return [`${thrown.name}: ${thrown.message}`, ...(thrown.stack ?? '').split('\n').slice(1, 1 + FRAMES)].join(

@@ -70,12 +70,12 @@ async function runAll(): Promise<number> {
     all.push(figures);
     for (const finding of figures.findings) {
       console.log(`${name}: ${finding.kind} at input ${finding.input}: ${finding.message}`);
-      console.log(`  again: npm run fuzz -- --only ${name} --seed ${seed} --input ${finding.input}`);
+      console.log(`  repeat: npm run fuzz -- --only ${name} --seed ${seed} --input ${finding.input}`);
       if (finding.smallest !== null) console.log(`  smallest: ${shown(finding.smallest)}`);
     }
   }
   if (values.json) console.log(JSON.stringify({ seed, targets: all }));
-  else tellTable(all);
+  else printTable(all);
   return all.some(({ findings }) => findings.length > 0) ? 1 : 0;
 }
 
@@ -92,7 +92,7 @@ async function runAgain(number: number): Promise<number> {
   return findings.length > 0 ? 1 : 0;
 }
 
-function tellTable(all: readonly Figures[]): void {
+function printTable(all: readonly Figures[]): void {
   const rows = all.map(
     ({ target, inputs: count, parts, codes, findings, slowestMs, slowestInput, seconds }) => {
       const of = (...kinds: string[]) => findings.filter(({ kind }) => kinds.includes(kind)).length;
@@ -138,10 +138,10 @@ function shown(value: unknown): string {
 }
 
 function progress(name: string, total: number): (done: number) => void {
-  let toldAt = performance.now();
+  let reportedAt = performance.now();
   return (done) => {
-    if (performance.now() - toldAt < PROGRESS_MS) return;
-    toldAt = performance.now();
+    if (performance.now() - reportedAt < PROGRESS_MS) return;
+    reportedAt = performance.now();
     process.stderr.write(`${name}: ${done}/${total}\n`);
   };
 }

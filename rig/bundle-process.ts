@@ -16,6 +16,6 @@ export async function bundleProcess<Name extends string>(
 ): Promise<Record<Name, string>> {
   const alias = { 'gpt-tokenizer/encoding/o200k_base': WORD_TOKENS };
   const bundled = await bundlePrograms(sources, path.join(dir, 'bundle'), alias);
-  if (!bundled) say('there is no rolldown: the processes run from their sources, and start slowly');
+  if (!bundled) say('rolldown is missing: the processes run from their sources and start slowly');
   return bundled ?? sources;
 }

@@ -95,13 +95,13 @@ export function startFleet({ script, places: roles, argsOf, env, logs }: FleetOp
     return started;
   }
 
-  function hear(told: FleetProcess, line: string): void {
+  function hear(target: FleetProcess, line: string): void {
     const said = parseLine(line);
     if (!said || 'standby' in said) return;
-    if (told.state !== 'starting') return;
-    told.url = typeof said['url'] === 'string' ? said['url'] : null;
-    told.state = 'up';
-    told.upSince = Date.now();
+    if (target.state !== 'starting') return;
+    target.url = typeof said['url'] === 'string' ? said['url'] : null;
+    target.state = 'up';
+    target.upSince = Date.now();
   }
 
   function left(gone: FleetProcess, code: number | null): void {
@@ -135,7 +135,7 @@ export function startFleet({ script, places: roles, argsOf, env, logs }: FleetOp
 
   function hit(place: Place, signal: NodeJS.Signals): FleetProcess {
     const { process: target } = place;
-    if (!target) throw new Error(`nobody is in place ${place.index}`);
+    if (!target) throw new Error(`no process in place ${place.index}`);
     target.child.kill(signal);
     return target;
   }

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { startFakeOpenAi } from '../src/testing/fake-openai.ts';
+import { startFakeOpenAi } from '../src/testing/fake-vendors.ts';
 import type { Store } from '../src/store/store.ts';
 import { type Random, randomOf } from '../test/support/engine-random.ts';
 import { bundleProcess } from './bundle-process.ts';
@@ -158,7 +158,7 @@ export async function killRun(options: KillRunOptions): Promise<KillRun> {
       watchBacklog(state),
       cancelSome(state, randomOf(seed * 31 + 15)),
     ];
-    const telling = tell(state, began, say, over.signal);
+    const reporting = reportProgress(state, began, say, over.signal);
     const missing = await lastUntilDone(state, began, seconds, options.calm);
     ending.abort();
     await Promise.all([...loads, done]);
@@ -166,7 +166,7 @@ export async function killRun(options: KillRunOptions): Promise<KillRun> {
     await within(fleet.allUp(), START_WITHIN_MS, () => `the processes do not come back; see ${logs}`);
     const quietAfterMs = await quiet(state);
     over.abort();
-    await telling;
+    await reporting;
     const didLittle = didLessThanHalf(state, seconds);
     const run = {
       seconds: lasted,
@@ -300,7 +300,7 @@ async function countDue(store: Store): Promise<number | null> {
   );
 }
 
-async function tell(
+async function reportProgress(
   state: LoadState,
   began: number,
   say: KillRunOptions['say'],

@@ -5,18 +5,21 @@ import { isPersonSpeaker } from '../src/context/summary/speakers.ts';
 import type { CompactionBody, Event, Facts } from '../src/events/index.ts';
 import { SECRET } from '../test/support/log-player.ts';
 
-/** How much of what one compaction kept the next one still has, over all pairs of a log. */
+/** How much of each compaction the next one keeps, over all pairs of a log. */
 export interface Carried {
   pairs: number;
-  /** Entries of the lists, `pending` apart: these are closed when events show that they are done. */
+  /** Entries of the lists except `pending`, which close when events show that they are done. */
   facts: Share;
   pending: Share;
-  /** Pending items that are gone although nothing that was said since names them. */
+  /** Pending items that disappeared although no event since then names them. */
   vanished: string[];
-  /** What people said: word for word, where all of it fits for sure; and wherever, shortened or in a list too. */
+  /**
+   * Quotes of people: word for word, where all quotes fit for sure; and anywhere, including shortened quotes and
+   * lists.
+   */
   quotesThatFit: Share;
   quotes: Share;
-  /** Constraints that could be read in one and can be read in the next. */
+  /** Constraints that are readable in both compactions. */
   shownConstraints: Share;
 }
 
@@ -39,7 +42,10 @@ export function noCarried(): Carried {
   };
 }
 
-/** Half of a compaction is for quotes at least, and people's words come first in 0.6 of that: below it all of them fit. */
+/**
+ * Quotes get at least half of a compaction, and people's words come first in 0.6 of that: below this share all of
+ * them fit.
+ */
 const SURE_SHARE = 0.3;
 
 export function countCarried(log: readonly Event[], carried: Carried, count: (text: string) => number): void {
@@ -72,7 +78,7 @@ function keyOf(entry: Entry): string {
   return JSON.stringify(entry);
 }
 
-/** A question is closed by whoever speaks next; work by a list or a text that names it again. */
+/** A question is closed by the next speaker; work by a list or text that names it again. */
 function isClosed(entry: Entry, said: string, between: readonly Event[]): boolean {
   if (typeof entry !== 'string' && entry.asks)
     return between.some(({ kind }) => kind === 'message' || kind === 'step');

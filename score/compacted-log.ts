@@ -15,12 +15,12 @@ export interface CompactedCount {
   problems: string[];
 }
 
-/** Of the tokens of a log; so every log is compacted several times. */
+/** Shares of the tokens of a log, so that every log is compacted several times. */
 const WINDOW_SHARES = [1 / 8, 1 / 3];
 const LEAST_WINDOW = 700;
 const COLD_EVERY = 10;
 
-/** Plays a log as turns of the agents in windows too small for it, and checks every request that is sent. */
+/** Plays a log as turns of the agents in windows too small for it, and checks every request. */
 export function checkCompacted(
   name: string,
   log: readonly Event[],
@@ -32,7 +32,7 @@ export function checkCompacted(
     const window = Math.max(LEAST_WINDOW, Math.floor(tokens * share));
     const replay = new Replay((n) => agents[(n * 7 + (n % 5)) % agents.length] ?? '');
     const compactor = new Compactor(windowFor({ window, fixed: 50 }));
-    /** By turn, what it was to answer. */
+    /** By turn: the messages that it answers. */
     const inputs = new Map<string, readonly number[]>();
     for (const call of replay.play(withAssistant(log))) {
       inputs.set(call.turn.id, call.turn.inputs);
@@ -65,7 +65,10 @@ function problemsOf(
   return [...invalidities(messages), ...misplaced(messages, visible)];
 }
 
-/** What a summary stands for: everything up to there, but for what the turn that adopted it was to answer. */
+/**
+ * Returns whether a summary replaces an event: everything up to its `upTo`, except the inputs of the turn that
+ * adopted it.
+ */
 export function coveredIn(
   { cuts }: PromptRecord,
   inputs: ReadonlyMap<string, readonly number[]>,
@@ -76,7 +79,7 @@ export function coveredIn(
   return (seq) => seq <= (adopted?.upTo ?? 0) && !answering.has(seq);
 }
 
-/** The request from nothing but the log and what the turn has produced. */
+/** True if the log and the turn's output alone give the same request. */
 function isSameWhenCold({ log }: Replay, call: ModelCall): boolean {
   const { agent, turn, outputs } = call;
   const view = createView(agent, SECRET);

@@ -11,10 +11,10 @@ import {
 import { budgetOf } from '../src/context/budget/token-budget.ts';
 import { isWithin, sizeIn } from '../src/context/compaction/policy.ts';
 import type { EventDraft, CompactionReason } from '../src/events/index.ts';
-import { compactView } from '../test/support/relieve-view.ts';
+import { compactView } from '../test/support/compact-view.ts';
 import { BASELINE, type ModelCall, type Replay } from './replay.ts';
 
-/** A model's window and how it is relieved. */
+/** A model's window and its compaction policy. */
 export interface Window {
   policy: CompactionPolicy;
   room: Room;
@@ -40,10 +40,10 @@ export function windowFor({
 }
 
 /** As in `src/actors/compaction/compaction-policy.ts`. */
-const WORTH_A_REWRITE_SHARE = 0.4;
+const COLD_SHARE = 0.4;
 const GROWTH = 1.05;
 
-/** Relieves the views of a replayed conversation when the engine would, before a request is sent. */
+/** Compacts the views of a replayed conversation when the engine would: before a request is sent. */
 export class Compactor {
   readonly window: Window;
   readonly #stuckAt = new Map<string, number>();
@@ -56,27 +56,27 @@ export class Compactor {
     return this.#reasonFor(call) !== null;
   }
 
-  /** The rewrite that was carried out, or null. */
+  /** Returns the compaction or prune that ran, or null. */
   beforeCall(replay: Replay, call: ModelCall): EventDraft | null {
     const reason = this.#reasonFor(call);
     if (!reason) return null;
     const { view, agent } = call;
     const { room } = this.window;
-    const draft = this.#relieve(replay, call, { ...this.window, reason });
+    const draft = this.#compact(replay, call, { ...this.window, reason });
     if (isWithin(view, room, room.trigger)) this.#stuckAt.delete(agent);
     else this.#stuckAt.set(agent, sizeIn(view, room));
     return draft;
   }
 
-  /** The provider has refused the request as too long: as far as it tells, `available` is what there is. */
+  /** After the provider refused the request as too long. `available` is the assumed limit. */
   afterRefusal(replay: Replay, call: ModelCall, available: number): EventDraft | null {
     const { policy, room } = this.window;
     const reason = 'overflow';
     const tighter = roomOf({ available, fixed: room.fixed, ratio: 1, reason }, policy);
-    return this.#relieve(replay, call, { policy, room: tighter, reason });
+    return this.#compact(replay, call, { policy, room: tighter, reason });
   }
 
-  #relieve(
+  #compact(
     { log, append }: Replay,
     { view, outputs }: ModelCall,
     how: Window & { reason: CompactionReason },
@@ -91,7 +91,7 @@ export class Compactor {
     if (stuckAt !== undefined && size <= stuckAt * GROWTH && size <= room.available) return null;
     if (size >= room.trigger) return 'over_budget';
     const isCold = view.spokeAt !== null && at - view.spokeAt > policy.coldMs;
-    const isDue = step === 0 && isCold && size >= room.available * WORTH_A_REWRITE_SHARE;
+    const isDue = step === 0 && isCold && size >= room.available * COLD_SHARE;
     return isDue && hasWorkWhenCold(view, policy) ? 'cold_cache' : null;
   }
 }

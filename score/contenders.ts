@@ -8,7 +8,7 @@ import { fence } from '../src/context/fence.ts';
 import { fenceKey } from '../src/context/hash.ts';
 import type { Event } from '../src/events/index.ts';
 
-/** A way to make a long log short: the text that would stand for it in a prompt, within so many tokens. */
+/** A way to shorten a log: returns the text that replaces it in a prompt, within so many tokens. */
 export type Contender = (log: readonly Event[], budget: number) => string;
 
 const CUT_HEAD = 600;
@@ -17,7 +17,7 @@ const CUT_TAIL = 200;
 export const CONTENDERS = {
   troupe: extraction,
   'head-drop': (log, budget) => newest(log.map(lineOf), budget, 'stop'),
-  'recency, cut': (log, budget) =>
+  'recency, shortened': (log, budget) =>
     newest(
       log.map((event) => cut(lineOf(event))),
       budget,
@@ -28,7 +28,7 @@ export const CONTENDERS = {
 } as const satisfies Record<string, Contender>;
 export type ContenderName = keyof typeof CONTENDERS;
 
-/** What a compaction without a model renders: quotes in their fences, then the facts in the room that is left. */
+/** A compaction without a model: quotes in their fences, then the facts in the remaining space. */
 function extraction(log: readonly Event[], budget: number): string {
   const facts = collectFacts(log, null);
   const room = shareBudget(facts, budget, countTokens);
@@ -57,7 +57,7 @@ function cut(line: string): string {
   return `${line.slice(0, CUT_HEAD)}\n[...]\n${line.slice(-CUT_TAIL)}`;
 }
 
-/** From the newest on; at the first that does not fit it stops, or goes on to the next. */
+/** From the newest line backwards; at the first that does not fit it stops or skips. */
 function newest(lines: readonly string[], budget: number, atLimit: 'stop' | 'skip'): string {
   const kept: string[] = [];
   let left = budget;

@@ -17,7 +17,7 @@ export const DATA_FILES = [
   'locomo/41.json',
 ] as const;
 
-/** The one long session in which an agent works with tools for hours. */
+/** The only long session in which an agent works with tools for hours. */
 export const SESSION = 'pi-large-session.jsonl';
 export const NO_DATA = 'no ../shared/data';
 
@@ -33,7 +33,7 @@ export async function namedLogs(file: string, quick: boolean): Promise<[name: st
 
 const PAUSE_MS = 20_000;
 
-/** One log after the other as one conversation, over and over, until it has `most` events. Ids are new each time. */
+/** Concatenates the logs as one conversation, repeatedly, until it has `most` events. Ids are unique. */
 export function chained(logs: readonly (readonly Event[])[], most: number): Event[] {
   const all: Event[] = [];
   for (let round = 0; all.length < most; round++) {
@@ -49,7 +49,7 @@ export function chained(logs: readonly (readonly Event[])[], most: number): Even
   return all;
 }
 
-/** The long session `times` over, at the pace at which it was held. */
+/** The long session `times` over, at its original pace. */
 export async function repeatedSession(times: number): Promise<Event[]> {
   const log = await timedLog(SESSION);
   return chained([log], log.length * times);

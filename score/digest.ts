@@ -39,11 +39,11 @@ import { Compactor, windowFor } from './compactor.ts';
 import { promptFor, Replay, withAssistant } from './replay.ts';
 
 /**
- * `npm run score:digest`: a hash of everything a model is sent, for every log of `../shared/data` in several windows. A
- * change that is meant to keep behaviour must keep every line. Deterministic, about a minute.
+ * `npm run score:digest`: a hash of everything a model is sent, for every log of `../shared/data` in several windows.
+ * A refactoring must not change any line. Deterministic, takes about a minute.
  */
 const AGENTS = ['ada', 'bob', 'cyd'];
-/** `share` is a part of the log's own tokens, so that short logs are compacted too. */
+/** `share` is a part of the log's own tokens, so that short logs are compacted, too. */
 const WINDOWS = [
   { name: '1/6', share: 1 / 6, rendering: RENDERING },
   { name: '8k', tokens: 8_000, rendering: RENDERING },
@@ -51,13 +51,13 @@ const WINDOWS = [
   { name: '128k', tokens: 128_000, rendering: RENDERING },
 ] as const;
 const LEAST_WINDOW = 700;
-/** Logs with fewer tokens are played in the first two windows only: in larger ones all of them fits. */
+/** Logs with fewer tokens fit into the larger windows, so they are played in the first two only. */
 const SHORT_LOG_TOKENS = 16_000;
-/** How many requests lie between two that are asked for a summary. */
+/** One summary request per this many requests. */
 const SUMMARY_EVERY = 40;
 const QUERIES = 20;
 
-/** What an agent may write in a log that is played. */
+/** Events that an agent writes in a played log. */
 const PLAYED: ReadonlySet<Event['kind']> = new Set(['step', 'tool.result', 'turn.failed', 'turn.aborted']);
 
 type Hash = (value: unknown) => void;
@@ -66,7 +66,7 @@ printMadeUp();
 if (!HAS_DATA) console.log(NO_DATA);
 else for (const file of DATA_FILES) await printLines(file);
 
-/** What the real logs have none of: every kind of event, strangers, namesakes; each agent is asked at several places. */
+/** Content that real logs lack: every kind of event, strangers, namesakes. Each agent is asked at several places. */
 function printMadeUp(): void {
   const log = everyKindLog(12);
   for (const rendering of [1, RENDERING]) {
@@ -104,7 +104,7 @@ function printMadeUp(): void {
   }
 }
 
-/** The prompts of a turn that begins at every fifth event, the view folded anew for each. */
+/** The prompts of a turn that begins at every fifth event; each view is folded from scratch. */
 function addAsked(log: readonly Event[], agent: AgentId, rendering: number, add: Hash): void {
   for (let upTo = 5; upTo <= log.length; upTo += 5) {
     const view = createView(agent, SECRET);
@@ -138,12 +138,12 @@ function digestOf(log: readonly Event[], window: number, rendering: number): str
   const replay = new Replay((n) => AGENTS[(n * 7 + (n % 5)) % AGENTS.length] ?? '', rendering);
   const compactor = new Compactor(windowFor({ window, fixed: 50 }));
   let prompts = 0;
-  let rewrites = 0;
+  let compactions = 0;
   const hash = hashOf((add) => {
     for (const call of replay.play(withAssistant(log))) {
       const draft = compactor.beforeCall(replay, call);
       if (draft) {
-        rewrites += 1;
+        compactions += 1;
         add(draft);
       }
       add(promptFor(call));
@@ -155,10 +155,10 @@ function digestOf(log: readonly Event[], window: number, rendering: number): str
     }
     addRequests(replay.log, window, add);
   });
-  return `${prompts} prompts, ${rewrites} compactions, ${hash}`;
+  return `${prompts} prompts, ${compactions} compactions, ${hash}`;
 }
 
-/** What a summariser would be sent for each compaction, and the request and result of a handoff at the end. */
+/** The summary request for each compaction, and the request and result of a handoff at the end. */
 function addRequests(log: readonly Event[], window: number, add: Hash): void {
   const fit = { budgetTokens: 500, secret: SECRET, maxTokens: Math.ceil(window / 2), count: countTokens };
   let previous: CompactionBody | null = null;

@@ -16,8 +16,8 @@ import type { PromptMessage } from '../src/events/index.ts';
 import { DATA, HAS_DATA } from '../test/support/real-logs.ts';
 
 /**
- * How far the estimate of a request is from what the provider reports for it, on a real session, as a running system
- * meets it: request n is estimated with what was known before it, and then learnt from.
+ * Distance between the estimate of a request and the provider's report, on a real session. As in a running system,
+ * each request is estimated from the earlier ones, and then learnt from.
  */
 export interface EstimatorRow {
   /** `provider/model`. */
@@ -25,7 +25,7 @@ export interface EstimatorRow {
   how: 'not calibrated' | 'no anchor' | 'anchor' | 'anchor 25 requests old';
   /** From the 4th on. */
   requests: number;
-  /** Shares of what was reported. */
+  /** Shares of the reported count. */
   p50: number;
   p95: number;
   max: number;
@@ -47,7 +47,7 @@ interface Request {
 const FIRST_SCORED = 4;
 const OLD = 25;
 
-/** Empty where the data is absent. */
+/** Empty without the data. */
 export async function scoreEstimator(): Promise<EstimatorRow[]> {
   if (!HAS_DATA) return [];
   const requests = readRequests(path.join(DATA, 'pi-large-session.jsonl'));
@@ -94,8 +94,8 @@ function spreadOf(errors: readonly number[]): Pick<EstimatorRow, 'requests' | 'p
 }
 
 /**
- * The requests of a pi session. Its system prompt and tools are not in the log, so `system` is 0 and they have to be
- * learnt as what the provider adds. The agent does not send again what was aborted or failed.
+ * The requests of a pi session. Its log lacks the system prompt and tools, so `system` is 0 and their tokens must be
+ * learnt as the provider's overhead. The agent does not resend aborted or failed answers.
  */
 function readRequests(file: string): Request[] {
   const requests: Request[] = [];
@@ -139,7 +139,7 @@ function asSent({ role, content: parts }: NonNullable<PiEntry['message']>): Prom
   return { role, content, seqs: [], ...(calls.length > 0 && { calls }) };
 }
 
-/** As an event is counted when it is appended. */
+/** The count that an event gets when it is appended. */
 function tokensOf(message: PromptMessage): number {
   const calls = message.role === 'assistant' ? (message.calls ?? []) : [];
   const text = [message.content, ...calls.map(({ name, args }) => `${name} ${args}`)].join('\n');
@@ -148,7 +148,7 @@ function tokensOf(message: PromptMessage): number {
 
 const CHARACTERS = 1_000_000;
 
-/** The time of one count of 1 MB of text that tokenizers are slow on, in a tokenizer that is loaded. */
+/** Time to count 1 MB of text that is slow for tokenizers; the tokenizer is already loaded. */
 export function scoreCounting(): CountingRow[] {
   const random = randomNumbers();
   const of = (unit: string) => unit.repeat(Math.ceil(CHARACTERS / unit.length));
@@ -184,7 +184,7 @@ export function scoreCounting(): CountingRow[] {
   });
 }
 
-/** The same numbers on each run. */
+/** The same numbers in each run. */
 function randomNumbers(seed = 1): () => number {
   let state = seed;
   return () => {

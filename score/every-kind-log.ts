@@ -16,7 +16,7 @@ const SUMMARY = {
 const HASH = 'ab'.repeat(32);
 const USAGE = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, reasoning: 0 };
 
-/** Words, steps and results; `n` makes ids and words new. */
+/** Messages, steps and results; `n` makes ids and words unique. */
 function said(n: number): Line[] {
   const call = { id: 'k', name: 'write_file', args: `{"path":"src/f${n}.ts","text":"x"}` };
   const attachments = [
@@ -116,7 +116,7 @@ function coordinated(n: number): Line[] {
   ];
 }
 
-/** A made-up conversation with every kind of event, several people and forged marks, so many rounds long. */
+/** A made-up conversation of this many rounds, with every kind of event, several people and forged marks. */
 export function everyKindLog(rounds: number): Event[] {
   const lines = Array.from({ length: rounds }, (_, n) => [...said(n), ...coordinated(n)]).flat();
   return lines.map(([who, kind, body, more], index) => {

@@ -13,11 +13,11 @@ export interface Goal {
   value: number;
 }
 
-/** What a section has found out. A violation is a broken invariant: the run fails, whatever the figures say. */
+/** The result of a section. A violation is a broken invariant, which fails the run whatever the figures say. */
 export interface Scored {
   figures: Figure[];
   violations: string[];
-  /** Why all of it, or a part of it, was left out. */
+  /** Why the section, or a part of it, was skipped. */
   skipped?: string;
 }
 
@@ -30,7 +30,7 @@ export function figure(name: string, value: number, unit: Unit, goal?: Goal): Fi
   return { name, value, unit, ...(goal && { goal }) };
 }
 
-/** Null where nothing is asked for. A figure that could not be measured meets no goal. */
+/** Null without a goal. A figure that could not be measured misses its goal. */
 export function isMet({ value, goal }: Figure): boolean | null {
   if (!goal) return null;
   switch (goal.must) {

@@ -10,22 +10,22 @@ import { coveredIn } from './compacted-log.ts';
 import { Compactor, windowFor } from './compactor.ts';
 import { type ModelCall, promptFor, Replay } from './replay.ts';
 
-/** How a random conversation in a random window came out. */
+/** The result of a random conversation in a random window. */
 export interface RoundResult {
   outcome: 'untouched' | 'pruned' | 'compacted' | 'overflow';
   calls: number;
-  /** Climbs of the ladder: all, those that could do nothing, and for one call at most. */
-  climbs: number;
-  idleClimbs: number;
-  mostClimbs: number;
-  slowestClimbMs: number;
-  /** Overflows although what may never be cut would have fitted. */
-  undue: string[];
+  /** Compactions tried: in total, without effect, and for one request at most. */
+  compactions: number;
+  idleCompactions: number;
+  mostCompactions: number;
+  slowestMs: number;
+  /** Overflows although the part that must be kept would have fitted. */
+  avoidable: string[];
   problems: string[];
 }
 
 const REFUSED_SHARE = 0.04;
-/** Of the window that we know, what the provider that refuses really has. */
+/** Share of the nominal window that a refusing provider really has. */
 const REAL_SHARE = 0.85;
 
 export function playRound(random: Random): RoundResult {
@@ -40,29 +40,31 @@ export function playRound(random: Random): RoundResult {
   const result: RoundResult = {
     outcome: 'untouched',
     calls: 0,
-    climbs: 0,
-    idleClimbs: 0,
-    mostClimbs: 0,
-    slowestClimbMs: 0,
-    undue: [],
+    compactions: 0,
+    idleCompactions: 0,
+    mostCompactions: 0,
+    slowestMs: 0,
+    avoidable: [],
     problems: [],
   };
   for (const call of replay.play(randomLog(random, window))) {
     inputs.set(call.turn.id, call.turn.inputs);
     result.calls += 1;
-    const before = result.climbs;
+    const before = result.compactions;
     if (compactor.isDue(call)) runStrategies(result, () => compactor.beforeCall(replay, call));
     let { available } = compactor.window.room;
     if (isWithin(call.view, compactor.window.room, available) && random() < REFUSED_SHARE) {
       available = Math.floor(available * REAL_SHARE);
       runStrategies(result, () => compactor.afterRefusal(replay, call, available));
     }
-    result.mostClimbs = Math.max(result.mostClimbs, result.climbs - before);
+    result.mostCompactions = Math.max(result.mostCompactions, result.compactions - before);
     result.problems.push(...problemsOf(replay, call, inputs));
     if (isWithin(call.view, compactor.window.room, available)) continue;
-    const least = neverCut(call.view, fixed, available);
+    const least = leastTokens(call.view, fixed, available);
     if (least <= available * SURE_SHARE) {
-      result.undue.push(`${sizeIn(call.view, compactor.window.room)} of ${available}, never cut ${least}`);
+      result.avoidable.push(
+        `${sizeIn(call.view, compactor.window.room)} of ${available}, must keep ${least}`,
+      );
     }
     return { ...result, outcome: 'overflow' };
   }
@@ -72,9 +74,9 @@ export function playRound(random: Random): RoundResult {
 function runStrategies(result: RoundResult, runCompaction: () => EventDraft | null): void {
   const start = performance.now();
   const draft = runCompaction();
-  result.climbs += 1;
-  if (!draft) result.idleClimbs += 1;
-  result.slowestClimbMs = Math.max(result.slowestClimbMs, performance.now() - start);
+  result.compactions += 1;
+  if (!draft) result.idleCompactions += 1;
+  result.slowestMs = Math.max(result.slowestMs, performance.now() - start);
   if (draft?.kind === 'baseline') result.outcome = 'compacted';
   else if (draft && result.outcome === 'untouched') result.outcome = 'pruned';
 }
@@ -92,20 +94,23 @@ function problemsOf(
   return [...invalidities(messages), ...misplaced(messages, visible)];
 }
 
-/** As the ladder has it: what a summary has at least, and what of the newest steps stays beside the last one. */
+/**
+ * As in the compaction strategies: the minimum size of a summary, and the share of the newest steps kept beside the
+ * last one.
+ */
 const SUMMARY_SHARE = 0.1;
 const LEAST_SUMMARY_TOKENS = 150;
 const STEPS_SHARE = 0.15;
-/** A result that is hardly larger than its placeholder is left alone. */
+/** A result hardly larger than its placeholder is not pruned. */
 const SMALL_RESULT_TOKENS = 2 * PLACEHOLDER_TOKENS;
-/** Counts are estimates: the last resort aims at less than the whole window. */
+/** Counts are estimates, so the last strategy aims below the whole window. */
 const SURE_SHARE = 0.95;
 
 /**
- * The baseline, a summary, what the turn is to answer, its early steps where they are one text already, and its newest
- * steps, large results as placeholders. All else can be left out.
+ * Tokens that cannot be dropped: the baseline, a summary, the inputs of the turn, its merged early steps, and its
+ * newest steps with large results as placeholders.
  */
-function neverCut({ slots, turn }: View, fixed: number, available: number): number {
+function leastTokens({ slots, turn }: View, fixed: number, available: number): number {
   let tokens = fixed + Math.max(LEAST_SUMMARY_TOKENS, Math.floor(available * SUMMARY_SHARE));
   let ofSteps = 0;
   const last = slots.findLastIndex(({ message }) => message.role === 'assistant');
@@ -122,7 +127,7 @@ function neverCut({ slots, turn }: View, fixed: number, available: number): numb
   return tokens;
 }
 
-/** With the frame of the message, its live block among it. */
+/** Includes the frame of the message and its live block. */
 function askedTokens(part: Part, tokens: number, inputs: ReadonlySet<number>): number {
   const lines = linesOf(part);
   const asked = lines.filter(({ seq }) => inputs.has(seq));

@@ -11,8 +11,8 @@ import { hashText } from '../src/context/hash.ts';
 import { type Event, isAbout } from '../src/events/index.ts';
 
 /**
- * What a real log would have cost under other layouts of the same prompts, at each vendor. Every answer of the
- * assistant in the log is one request, at the time of the answer.
+ * The cost of a real log under other layouts of the same prompts, at each vendor. Every answer of the assistant in
+ * the log is one request, at the time of the answer.
  */
 export const LAYOUTS = [
   'append-only',
@@ -37,7 +37,7 @@ export interface LayoutRow {
 }
 
 export interface LayoutOptions {
-  /** Takes every cache to live for ever, to tell what a layout costs from what pauses in the log cost. */
+  /** Assumes that caches never expire, to separate the cost of a layout from the cost of pauses in the log. */
   ignoreTtl?: boolean;
 }
 
@@ -48,7 +48,7 @@ const VENDORS: readonly CacheRules[] = [
   cacheRules('deepseek', 'deepseek-chat'),
 ];
 
-/** The log has no system prompt; the sizes are those of the pi session, by the usage recorded with its first request. */
+/** The log has no system prompt; the sizes are those of the pi session, from the usage of its first request. */
 const TOOLS: CacheBlock = { hash: 'tools', tokens: 900 };
 const SYSTEM: CacheBlock = { hash: 'system', tokens: 700 };
 /** The time, a mode banner, a few todos. */
@@ -84,7 +84,7 @@ function inputCost({ total }: CacheReport, { price }: CacheRules): number {
 
 type Part = CacheBlock & { kind: 'trigger' | 'own' | 'result' };
 
-/** A request: what the log held by then. */
+/** A request, and the log by then. */
 interface Moment {
   at: number;
   history: readonly Part[];
@@ -134,7 +134,7 @@ function requestsOf(moments: readonly Moment[], layout: Layout): CacheRequest[] 
   return moments.map(({ at, history, output }) => {
     const { system, state, messages, frontier } = laidOut(history, at, layout);
     const blocks = [TOOLS, system, ...state, ...messages];
-    // Breakpoints count from the system message, which stands behind the tools here.
+    // Breakpoints count from the system message, which comes after the tools here.
     const marks = breakpointsOf({
       count: blocks.length - 1,
       turnBegins: null,
@@ -186,17 +186,18 @@ function laidOut(history: readonly Part[], at: number, layout: Layout): LaidOut 
     case 'keep-3 decay, no frontier':
       return { ...plain, messages: decayed(history) };
     case 'keep-3 decay, frontier':
-      // The next to be cleared is the oldest that is kept; the message before it has the index it has in the history.
+      // The next result to be cleared is the oldest kept one; the message before it has the same index as in the
+      // history.
       return { ...plain, messages: decayed(history), frontier: resultsOf(history).at(-KEPT_RESULTS) ?? null };
   }
 }
 
-/** Hangs on the trigger's message; what it says is its own for each trigger. */
+/** Appended to the trigger's message; its content differs for each trigger. */
 function withLive({ hash, tokens }: CacheBlock): CacheBlock {
   return { hash: `${hash} live`, tokens: tokens + LIVE_TOKENS };
 }
 
-/** All results but the newest show as placeholders. */
+/** All results but the newest are placeholders. */
 function decayed(history: readonly Part[]): CacheBlock[] {
   const old = new Set(resultsOf(history).slice(0, -KEPT_RESULTS));
   return history.map((block, index) =>

@@ -7,8 +7,8 @@ import { Replay } from './replay.ts';
 export const LONG_EVENTS = 10_000;
 
 /**
- * One conversation of 10,000 events, as the engine would have logged it: the turns of one agent with their beginnings
- * and endings, in the words of all real logs one after the other, again and again. Without the data, in made-up words.
+ * One conversation of 10,000 events as the engine would have logged it: the turns of one agent, with starts and
+ * endings. The texts are those of all real logs in a loop, or made-up texts without the data.
  */
 export async function longLog(): Promise<Event[]> {
   const logs = HAS_DATA ? (await Promise.all(DATA_FILES.map(realLogs))).flat() : [madeUpLog()];
@@ -16,14 +16,14 @@ export async function longLog(): Promise<Event[]> {
   const calls = replay.play(chained(logs, LONG_EVENTS));
   while (replay.log.length < LONG_EVENTS && !calls.next().done);
   const log = replay.log.slice(0, LONG_EVENTS);
-  // Cut inside a turn it would end in the middle of one.
+  // Ends after a complete turn.
   return log.slice(0, log.findLastIndex(({ kind }) => kind === 'turn.done') + 1);
 }
 
 const WORDS =
   'the agent reads a file and says what it has found in it so that others can go on from there'.split(' ');
 
-/** A question, three calls and an answer, over and over, of sizes that differ. */
+/** A question, three calls and an answer, repeated in different sizes. */
 function madeUpLog(): Event[] {
   const log: Event[] = [];
   const add = (draft: Pick<Event, 'kind' | 'author'> & { body: object }, text: string) => {

@@ -1,10 +1,10 @@
-/** What a run was asked for. */
+/** The options of a run. */
 export interface Options {
-  /** Fewer logs and rounds, to try things out: no figure of such a run is one to quote. */
+  /** Fewer logs and rounds, to try things out: do not quote the figures of such a run. */
   quick: boolean;
   fuzzRounds: number;
   seed: number;
-  /** For progress; never part of the result. */
+  /** Prints progress; never part of the result. */
   note: (line: string) => void;
 }
 

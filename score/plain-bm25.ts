@@ -1,7 +1,7 @@
 import { visibleText } from '../src/context/event-text.ts';
 import type { Event } from '../src/events/index.ts';
 
-/** BM25 as a textbook has it, to be compared with: a document is an event and `reach` neighbours on either side. */
+/** Textbook BM25 for comparison: a document is an event with `reach` neighbours on either side. */
 export function plainBm25(log: readonly Event[], reach: number, k1 = 1.5, b = 0.75) {
   const texts = log.map((event) => visibleText(event) ?? '');
   const docs = texts.map((_, at) =>

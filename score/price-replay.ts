@@ -14,11 +14,11 @@ export interface PricedReplay {
   calls: number;
   prunes: number;
   compactions: number;
-  /** In fresh input tokens, output included; of the calls of the agent alone. */
+  /** In fresh input tokens, output included; for the agent's own calls only. */
   cost: number;
-  /** Of `cost`, what requests right behind a rewrite paid for input more than the others did on average. */
-  rewriteCost: number;
-  /** What a model would have asked for the summaries: their input once, uncached, and as much output as they may have. */
+  /** The part of `cost` that requests right after a compaction paid for input above the average of the others. */
+  compactionCost: number;
+  /** Cost of the summaries by a model: their input once, uncached, and the maximum output. */
   summaryCost: number;
   hitRate: number;
   /** Counted tokens of the largest and the mean prompt. */
@@ -27,18 +27,18 @@ export interface PricedReplay {
 }
 
 export interface PriceOptions {
-  /** Null: nothing is ever rewritten. */
+  /** Null: never compacts. */
   window: number | null;
   maxOutputTokens?: number;
   policy?: CompactionPolicy;
   ignoreTtl?: boolean;
 }
 
-/** What pi sends before the history, by the usage recorded with its first request. */
+/** What pi sends before the history, from the usage of its first request. */
 const BASE: CacheBlock = { hash: 'tools and system', tokens: 1_600 };
 const MAX_OUTPUT_TOKENS = 8_192;
 
-/** Plays a log as turns of one agent, relieves it as the engine would, and prices every request as Anthropic does. */
+/** Plays a log as turns of one agent, compacts as the engine would, and prices every request as Anthropic does. */
 export function priceReplay(source: readonly Event[], options: PriceOptions): PricedReplay {
   const { window, maxOutputTokens = MAX_OUTPUT_TOKENS, policy, ignoreTtl = false } = options;
   const replay = new Replay(() => 'assistant');
@@ -47,11 +47,11 @@ export function priceReplay(source: readonly Event[], options: PriceOptions): Pr
       ? null
       : new Compactor(windowFor({ window, maxOutputTokens, fixed: BASE.tokens, ...(policy && { policy }) }));
   const requests: CacheRequest[] = [];
-  const rewritten = new Set<number>();
+  const compacted = new Set<number>();
   let prunes = 0;
   for (const call of replay.play(source)) {
     const draft = compactor?.beforeCall(replay, call);
-    if (draft) rewritten.add(requests.length);
+    if (draft) compacted.add(requests.length);
     if (draft?.kind === 'prune') prunes += 1;
     const { at, output } = call;
     const request = cacheRequestOf(promptFor(call), { at, output, count: countTokens });
@@ -63,15 +63,15 @@ export function priceReplay(source: readonly Event[], options: PriceOptions): Pr
   const inputCosts = outcomes.map(
     ({ cost }, index) => cost - (requests[index]?.output ?? 0) * rules.price.output,
   );
-  const behind = inputCosts.filter((_, index) => rewritten.has(index));
-  const others = inputCosts.filter((_, index) => !rewritten.has(index));
+  const behind = inputCosts.filter((_, index) => compacted.has(index));
+  const others = inputCosts.filter((_, index) => !compacted.has(index));
   const sizes = outcomes.map(({ input }) => input);
   return {
     calls: requests.length,
     prunes,
-    compactions: rewritten.size - prunes,
+    compactions: compacted.size - prunes,
     cost: total.cost,
-    rewriteCost: sum(behind) - behind.length * (sum(others) / others.length),
+    compactionCost: sum(behind) - behind.length * (sum(others) / others.length),
     summaryCost: compactor ? summaryCost(replay, compactor.window.policy, rules) : 0,
     hitRate: total.hitRate,
     largest: Math.max(...sizes),
@@ -84,7 +84,7 @@ export function rulesOf(ignoreTtl: boolean): CacheRules {
   return ignoreTtl ? { ...rules, ttlMs: Infinity } : rules;
 }
 
-/** The requests that a summariser would have been sent for the same compactions, by the context module itself. */
+/** The cost of the summary requests for the same compactions, built by the context module itself. */
 function summaryCost(
   { log, views }: Replay,
   { summaryTokens }: CompactionPolicy,

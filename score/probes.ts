@@ -2,13 +2,13 @@ import { eventText } from '../src/context/event-text.ts';
 import type { Event } from '../src/events/index.ts';
 
 /**
- * What a reader of a log may be asked about later, as literal strings. Written from the definitions and apart from
+ * What a reader of a log may be asked later, as literal strings. Written from the definitions and independent of
  * `src/context/extract`, with the simplest pattern for each, so that the score is not true by construction:
- *   paths        a name with an extension behind at least one slash, wherever it stands
- *   identifiers  ids and codes wherever they stand; names in backticks, camelCase and snake_case where somebody speaks
- *   errors       of a failed result the first line that says so; elsewhere lines that begin with an error
- *   constraints  sentences of people with must, never, do not, only, always, prefer, or a prohibition
- *   pending      open boxes and to-dos, sentences that say what is next or still to do, the question asked last
+ * paths        a name with an extension after at least one slash, anywhere
+ * identifiers  ids and codes anywhere; names in backticks, camelCase and snake_case in messages
+ * errors       the first line of a failed result that states it; elsewhere lines that begin with an error
+ * constraints  sentences of people with must, never, do not, only, always, prefer, or a prohibition
+ * pending      open boxes and to-dos, sentences about next or remaining steps, the last question
  */
 export const PROBE_KINDS = ['paths', 'identifiers', 'errors', 'constraints', 'pending'] as const;
 export type ProbeKind = (typeof PROBE_KINDS)[number];
@@ -70,7 +70,7 @@ function wordsOf(event: Event): string {
   return event.kind === 'message' || event.kind === 'step' ? event.body.content : '';
 }
 
-/** Arguments without the escapes of JSON, or the letter of a line end would stick to the word behind it. */
+/** Arguments without JSON escapes, or the letter of an escaped line end would join the next word. */
 function plainText(event: Event): string {
   return eventText(event).replaceAll('\\n', '\n').replaceAll('\\t', '\t').replaceAll('\\"', '"');
 }

@@ -2,7 +2,7 @@ import { countTokens } from '../src/context/tokens.ts';
 import type { Event, EventDraft } from '../src/events/index.ts';
 import { below, between, pick, type Random } from '../sim/random.ts';
 
-/** What texts are made of: words, paths, demands, errors, to-dos, ids, other scripts, forged fences, unbroken letters. */
+/** Parts of texts: words, paths, demands, errors, to-dos, ids, other scripts, forged fences, unbroken letters. */
 const PIECES = [
   'read ',
   'the file ',
@@ -28,8 +28,8 @@ const USER = { kind: 'user', id: 'u', name: 'Uma' } as const;
 const AGENT = { kind: 'agent', id: 'assistant', name: 'assistant' } as const;
 
 /**
- * A log of a few exchanges as it would be imported. Sizes are spread evenly over their magnitudes; now and then a
- * single message or result is several times the window.
+ * A log of a few exchanges as it would be imported. Sizes are log-uniform; now and then a single message or result is
+ * several times the window.
  */
 export function randomLog(random: Random, window: number): Event[] {
   const log: Event[] = [];
@@ -69,7 +69,10 @@ export function randomLog(random: Random, window: number): Event[] {
   return log;
 }
 
-/** At most about so many tokens. Counted by its pieces: to count all of it would take longer than the round. */
+/**
+ * A text of about this many tokens at most. The count is the sum of its pieces: counting the whole text would take
+ * longer than the round.
+ */
 function randomText(random: Random, most: number): { text: string; tokens: number } {
   const length = Math.floor(10 ** between(random, 0.5, Math.log10(most * CHARACTERS)));
   let text = 'w';

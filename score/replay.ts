@@ -22,24 +22,24 @@ import {
 } from '../src/events/index.ts';
 import { logged, profile, SECRET } from '../test/support/log-player.ts';
 
-/** A request that is about to be sent: the view can still be relieved. */
+/** A request about to be sent; its view can still be compacted. */
 export interface ModelCall {
   agent: AgentId;
   view: View;
   turn: TurnInput;
   step: number;
-  /** When it is sent: at the time of the trigger, or of what the turn did last. */
+  /** Time of sending: that of the trigger, or of the turn's last output. */
   at: number;
-  /** Tokens of what the model answered. */
+  /** Tokens of the model's answer. */
   output: number;
-  /** Everything the turn has produced so far; a compaction adds to it, and is committed with the rest. */
+  /** Output of the turn so far. A compaction appends to it, and is committed with the rest. */
   outputs: EventDraft[];
 }
 
 /**
- * A log from elsewhere, as the conversation it would have been with us: every exchange is a turn of an agent, pinned,
- * stepped and committed, with the log's own words and times. What a person says is addressed to whoever answers it;
- * where an agent spoke unasked, a person says "go on".
+ * A foreign log as a conversation of ours: every exchange is a turn of an agent, pinned, stepped and committed, with
+ * the log's own words and times. A person's message is addressed to the agent that answers it; where an agent spoke
+ * unasked, a person says "go on".
  */
 export class Replay {
   readonly log: Event[] = [];
@@ -49,7 +49,10 @@ export class Replay {
   readonly #rendering: number | undefined;
   #turns = 0;
 
-  /** `speaker` names who answers in each exchange; `rendering` is the version its turns are pinned with, 1 without it. */
+  /**
+   * `speaker` names the agent that answers each exchange; `rendering` is the version that its turns pin, 1 by
+   * default.
+   */
   constructor(speaker: (exchange: number) => string, rendering?: number) {
     this.#speaker = speaker;
     this.#rendering = rendering;
@@ -72,7 +75,7 @@ export class Replay {
     return event;
   };
 
-  /** Warm: what the log has had since is folded in. */
+  /** Warm: new events of the log are folded in. */
   view(agent: string): View {
     const view = this.views.get(agent) ?? createView(agent as AgentId, SECRET);
     this.views.set(agent, view);
@@ -157,7 +160,7 @@ export function promptFor({ view, agent, step }: Pick<ModelCall, 'view' | 'agent
   });
 }
 
-/** A dialogue of two people has no assistant: then the second of them is taken for it. */
+/** A dialogue of two people has no assistant: the second one becomes the assistant. */
 export function withAssistant(log: readonly Event[]): Event[] {
   if (log.some(({ author }) => author.kind === 'agent')) return [...log];
   const people = [...new Set(log.map(({ author }) => author.id))];
@@ -168,7 +171,7 @@ export function withAssistant(log: readonly Event[]): Event[] {
 
 interface Exchange {
   heard: Event[];
-  /** Of one turn: it ends with a reply, a failure or an abort. */
+  /** Events of one turn; they end with a reply, a failure or an abort. */
   own: Event[];
 }
 

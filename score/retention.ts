@@ -5,23 +5,23 @@ import { CONTENDERS, type Contender, type ContenderName } from './contenders.ts'
 import { findProbes, PROBE_KINDS, type ProbeKind } from './probes.ts';
 
 /**
- * How much of what can be asked of a log is still there, literally, when it has been made short without a model. All
- * contenders have the same budget, a part of the log's tokens; what one takes in excess is reported, not forgiven.
+ * Share of the probes of a log that are literally kept when it is shortened without a model. All contenders have the
+ * same budget, a share of the log's tokens; an excess is reported, not forgiven.
  */
 export interface Retained {
   kept: number;
   of: number;
-  /** `kept / of`; 1 where there is nothing to keep. */
+  /** `kept / of`; 1 if there is nothing to keep. */
   share: number;
 }
 
 export interface RetentionRow extends Record<ProbeKind, Retained> {
   /** A file, and how many of its logs count. */
   log: string;
-  /** Part of the log's tokens. */
+  /** Share of the log's tokens. */
   budget: number;
   contender: ContenderName;
-  /** Largest part of the budget that was used for one log; over 1 is cheating. */
+  /** Largest share of the budget used for one log; a value over 1 is a violation of the budget. */
   used: number;
 }
 
@@ -35,7 +35,7 @@ export const RETENTION_FILES = [
 ] as const;
 export const RETENTION_BUDGETS = [0.1, 0.2, 0.4] as const;
 
-/** A shorter log is never compacted. */
+/** Shorter logs are never compacted. */
 const MIN_LOG_TOKENS = 4_000;
 
 export async function scoreRetention(): Promise<RetentionRow[]> {

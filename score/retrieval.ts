@@ -11,9 +11,9 @@ import { importTranscript } from '../src/import/index.ts';
 import { plainBm25 } from './plain-bm25.ts';
 
 /**
- * How much of the evidence for a question a search brings up, on the long dialogues of LoCoMo. Documents are single
+ * Share of the evidence for a question that a search finds, on the long dialogues of LoCoMo. Documents are single
  * turns; recall@k is the share of a question's evidence turns among the first k, averaged over the questions that
- * have evidence (all five categories, the adversarial ones included, which name the wrong speaker on purpose).
+ * have evidence (all five categories, including the adversarial ones, which name the wrong speaker on purpose).
  */
 const DATA = fileURLToPath(new URL('../../shared/data/locomo/', import.meta.url));
 export const LOCOMO_FILES = ['26.json', '30.json', '41.json'] as const;
@@ -52,7 +52,7 @@ export async function scoreRetrieval(): Promise<RetrievalRow[]> {
   });
 }
 
-/** Every mixture of these is tried. */
+/** Every combination of these is tried. */
 const GRID = {
   near: [
     { onward: [0.5, 0.25], back: [0.5, 0.25] },
@@ -66,7 +66,7 @@ const GRID = {
   named: [1.2, 1.3, 1.5],
 };
 
-/** Each file with the settings that are best for the two others: what to expect of a dialogue nobody has looked at. */
+/** Each file with the settings that are best for the two others: the expected score on an unseen dialogue. */
 export async function crossValidate(): Promise<(RetrievalRow & { settings: SearchSettings })[]> {
   const dialogues = await Promise.all(LOCOMO_FILES.map(readDialogue));
   const tried = mixtures().map((settings) => ({

@@ -16,9 +16,8 @@ import { retrievalSection } from './sections/retrieval.ts';
 import { scoreSpeed } from './sections/speed.ts';
 
 /**
- * `npm run score:context`: what the context module is worth, in figures, without a model. Progress is on stderr. A
- * missed goal fails the run only with `--strict`; a broken invariant or a crash always does. What the figures mean:
- * docs/score.md.
+ * `npm run score:context`: figures for the context module, without a model. Progress is on stderr. A missed goal
+ * fails the run only with `--strict`; a broken invariant or a crash always does. docs/score.md explains the figures.
  */
 const SECTIONS: Record<string, { title: string; score: (options: Options) => Promise<Scored> }> = {
   invariants: { title: 'Invariants, on every real log', score: scoreInvariants },

@@ -5,7 +5,10 @@ import { importTranscript } from '../src/import/index.ts';
 import { ASSISTANT, DATA } from '../test/support/real-logs.ts';
 import { logged } from '../test/support/log-player.ts';
 
-/** The first conversation of a file of `../shared/data` at the times at which it was held, which `realLogs` evens out. */
+/**
+ * The first conversation of a file of `../shared/data` with its original times, which `realLogs` replaces by even
+ * ones.
+ */
 export async function timedLog(file: string): Promise<Event[]> {
   const log: Event[] = [];
   let first: string | null = null;

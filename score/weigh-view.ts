@@ -3,12 +3,12 @@ import { viewOf } from '../test/support/log-player.ts';
 import { longLog } from './long-log.ts';
 import { promptFor } from './replay.ts';
 
-/** What the long log comes to in a process that has nothing else to do; one line of JSON. */
+/** Memory of the long log's view in a process without other work; one line of JSON. */
 export interface ViewReport {
   chain: string;
-  /** Of the messages of the prompt. */
+  /** Bytes of the messages of the prompt. */
   textBytes: number;
-  /** Heap that is freed when the view is let go of, its events gone before. */
+  /** Heap freed with the view; its events were freed before. */
   heldBytes: number;
 }
 
@@ -19,7 +19,7 @@ function heap(): number {
   return process.memoryUsage().heapUsed;
 }
 
-/** As JSON, as the store gives it, so that no text of an event is shared with anything that stays. */
+/** As JSON, like rows of the store, so that no text of an event is shared with anything that stays. */
 const stored = JSON.stringify(await longLog());
 
 function cachedView() {

@@ -31,7 +31,7 @@ const MAX_TOTAL_BYTES = 4 * 1024 * 1024;
 const WALK_MS = 120_000;
 
 const chromium = await installChromium();
-if ('missing' in chromium) throw new Error(`there is no Chromium: ${chromium.missing}`);
+if ('missing' in chromium) throw new Error(`no Chromium: ${chromium.missing}`);
 rmSync(FOLDER, { recursive: true, force: true });
 mkdirSync(FOLDER, { recursive: true });
 const browser = await launchChromium(chromium.path);
@@ -47,7 +47,7 @@ try {
   await browser.close();
 }
 await walk(chromium.path);
-tell();
+printSizes();
 
 interface Look {
   colorScheme: (typeof THEMES)[number];
@@ -121,7 +121,7 @@ async function walk(chromiumPath: string): Promise<void> {
   if (!ok) throw new Error(`the walk failed: ${reason}\n${stdout}`);
 }
 
-function tell(): void {
+function printSizes(): void {
   const files = readdirSync(FOLDER).map((file) => ({ file, bytes: statSync(path.join(FOLDER, file)).size }));
   const total = files.reduce((sum, { bytes }) => sum + bytes, 0);
   for (const { file, bytes } of files) console.log(`${file.padEnd(32)} ${Math.ceil(bytes / 1024)} KiB`);

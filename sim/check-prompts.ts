@@ -3,18 +3,18 @@ import { createRegistry } from '../src/actors/engine/registry.ts';
 import { DEFAULT_TENANT, type PromptReceipt } from '../src/events/index.ts';
 import { createStore } from '../src/store/create-store.ts';
 import { createDocumentDriver } from '../src/store/documents/document-driver.ts';
-import { createMemoryDocuments } from '../src/store/memory/memory-documents.ts';
+import { createMemoryDocuments } from './memory-documents.ts';
 import { newSessionMemory } from '../src/testing/fake-sessions.ts';
 import { companyOf } from './company.ts';
 import { SECRET } from './process.ts';
 import type { World } from './world.ts';
 
-/** Prompts looked at per schedule: each is rendered from the first event on. */
+/** Maximum number of prompts checked per schedule: each is rendered from the first event on. */
 const MOST_PROMPTS = 4;
 
 /**
- * P1: what was sent of a view that had been rewritten is rendered again from the log, to the byte, whoever began the
- * turn, decided on the rewrite, and ended it.
+ * P1: a prompt sent after a compaction can be rendered again from the log, byte for byte, whichever processes began
+ * the turn, decided on the compaction and ended the turn.
  */
 export async function checkPrompts(world: World): Promise<string[]> {
   const quiet = { random: world.random, sleep: () => Promise.resolve() };
@@ -42,28 +42,27 @@ export async function checkPrompts(world: World): Promise<string[]> {
     secretOf: () => SECRET,
   };
   const found: string[] = [];
-  for (const { turn, step } of rewritten(world).slice(0, MOST_PROMPTS)) {
+  for (const { turn, step } of compacted(world).slice(0, MOST_PROMPTS)) {
     const { verified } = await sentPrompt(deps, DEFAULT_TENANT, turn ?? '', step);
-    if (!verified) found.push(`P1 ${turn} step ${step}: its prompt is not what the log gives`);
+    if (!verified) found.push(`P1 ${turn} step ${step}: its prompt cannot be rendered from the log`);
   }
   return found;
 }
 
-/** Receipts of turns that have ended, whose view had been rewritten by then. */
-function rewritten({ data, figures }: World): PromptReceipt[] {
+/** Receipts of ended turns whose view had been compacted or steered. */
+function compacted({ data, figures }: World): PromptReceipt[] {
   const ended = new Set<string | null>();
-  for (const { bySeq } of data.logs.values()) {
-    for (const { kind, turn } of bySeq.values()) if (kind === 'turn.done') ended.add(turn);
-  }
-  // Also of turns that took something in on their way.
   const steered = new Set<string | null>();
   for (const { bySeq } of data.logs.values()) {
-    for (const { kind, turn } of bySeq.values()) if (kind === 'turn.steered') steered.add(turn);
+    for (const { kind, turn } of bySeq.values()) {
+      if (kind === 'turn.done') ended.add(turn);
+      if (kind === 'turn.steered') steered.add(turn);
+    }
   }
-  const receipts = [...data.registers.values()]
-    .filter(({ shelf }) => shelf === 'prompt')
+  const receipts = [...data.entries.values()]
+    .filter(({ namespace }) => namespace === 'prompt')
     .map(({ data: text }) => JSON.parse(text) as PromptReceipt)
     .filter(({ turn, cuts }) => (cuts.length > 0 || steered.has(turn)) && ended.has(turn));
-  figures.rewritten += receipts.length;
+  figures.compacted += receipts.length;
   return receipts;
 }

@@ -1,15 +1,15 @@
-import { CALLED_OFF } from '../src/actors/tasks/called-off.ts';
+import { CANCELLED } from '../src/actors/tasks/cancellation.ts';
 import { type ActorRecord, type Event, eventOf, newActorRecord, parseTurnId } from '../src/events/index.ts';
 import type { ActorAddress } from '../src/events/index.ts';
 import type { ActorRow } from '../src/store/driver.ts';
 import { checkLog, checkSessions } from '../src/testing/check-log.ts';
 import type { Clients } from './clients.ts';
-import { checkCallOffs } from './check-call-offs.ts';
+import { checkCancelledTasks } from './check-cancelled-tasks.ts';
 import { CROWDED_AGENT, REMEMBERING_AGENT } from './company.ts';
 import { eventOfRow } from './task-watch.ts';
 import type { World } from './world.ts';
 
-/** What is wrong with the history of a schedule that has become quiet: one line each, the invariant first. */
+/** The problems in the history of a schedule that has settled: one line each, which starts with the invariant. */
 export function checkWorld(world: World, clients: Clients): string[] {
   const events = [...world.data.logs.values()].flatMap(({ bySeq }) =>
     [...bySeq.values()].sort((a, b) => a.seq - b.seq).map(eventOfRow),
@@ -24,9 +24,9 @@ export function checkWorld(world: World, clients: Clients): string[] {
     ...checkCalls(world, byKey),
     ...checkTurns(world, events, clients.asked),
     ...checkTasks(world, events),
-    ...checkCallOffs(world, events),
+    ...checkCancelledTasks(world, events),
     ...checkMemories(world, events),
-    ...actors.filter(({ parked }) => parked === 'failed').map((actor) => `SET ASIDE ${actor.agent}`),
+    ...actors.filter(({ parked }) => parked === 'failed').map((actor) => `FAILED ${actor.agent}`),
     ...clients.problems.map((problem) => `CLIENT ${problem}`),
     ...world.surprises.map((warning) => `WARNING ${warning}`),
   );
@@ -34,20 +34,23 @@ export function checkWorld(world: World, clients: Clients): string[] {
   return found;
 }
 
-/** Acknowledged is durable, and as it was said. */
+/** Every acknowledged message is in the log, unchanged. */
 function checkPosts({ posted }: Clients, byKey: ReadonlyMap<string, Event>): string[] {
   return [...posted].flatMap(([key, draft]) => {
     const event = byKey.get(key);
-    if (!event) return [`ACK post ${key} was acknowledged and is not in the log`];
+    if (!event) return [`ACK post ${key} was acknowledged but is not in the log`];
     const same = JSON.stringify([event.to, event.body]) === JSON.stringify([draft.to, draft.body]);
     return same ? [] : [`ACK post ${key} was changed`];
   });
 }
 
-/** S1: whatever becomes of turns and processes, a session shows its agent every message exactly once. What agents say here is not told apart. */
+/**
+ * S1: a session shows its agent every message exactly once, whatever happens to turns and processes. Messages of
+ * agents are all alike here and are not checked.
+ */
 function checkMemories({ memories, figures }: World, events: readonly Event[]): string[] {
   const seen = memories.flatMap((memory) => memory.seen);
-  figures.recalled += seen.filter(({ change }) => change !== 'started').length;
+  figures.sessionRequests += seen.filter(({ change }) => change !== 'started').length;
   return [...Map.groupBy(events, ({ conversation }) => conversation).values()].flatMap((log) =>
     checkSessions(log.filter(isOfPeople), REMEMBERING_AGENT, seen).map((problem) => `S1 ${problem}`),
   );
@@ -59,7 +62,10 @@ function isOfPeople({ kind, author }: Event): boolean {
 
 const LEDGERED: readonly string[] = ['note', 'put', 'sign'];
 
-/** I5: what ran is what was journalled; what may not run twice did not; what nobody knows is flagged to the model. */
+/**
+ * I5: the calls that ran are the calls in the journal; calls that must not repeat ran once; the model learns of every
+ * call whose outcome is unknown.
+ */
 function checkCalls({ ledger, figures }: World, byKey: ReadonlyMap<string, Event>): string[] {
   const found: string[] = [];
   for (const [effect, { name, nonce, runs }] of Object.entries(ledger)) {
@@ -69,34 +75,33 @@ function checkCalls({ ledger, figures }: World, byKey: ReadonlyMap<string, Event
     if (name !== 'put' && runs > 1) found.push(`I5 ${effect} (${name}) ran ${runs} times`);
     const [step, index] = at.split('.');
     const asked = eventAt(byKey, `${conversation}/${turn}:step:${step}`, 'step')?.body.calls[Number(index)];
-    const told = eventAt(byKey, `${conversation}/${turn}:result:${at}`, 'tool.result')?.body;
-    if (!asked || !told) {
-      // Of a turn whose agent was paused after a crash nothing is told until it is resumed; any other is I7's.
+    const result = eventAt(byKey, `${conversation}/${turn}:result:${at}`, 'tool.result')?.body;
+    if (!asked || !result) {
+      // Results of an agent that was paused after a crash are logged when it is resumed. Other unfinished turns are
+      // found by I7.
       if (!byKey.has(`${conversation}/${turn}:end`)) continue;
-      found.push(`I5 ${effect} (${name}) ran and is not in the log`);
+      found.push(`I5 ${effect} (${name}) ran but is not in the log`);
       continue;
     }
     if (asked.name !== name || asked.args !== JSON.stringify({ nonce }))
       found.push(`I5 ${effect} ran as ${name} ${nonce}, the log has ${asked.name} ${asked.args}`);
-    if (told.outcome === 'lost') figures.lost += 1;
-    if (told.outcome === 'lost' && !told.content.includes('[lost'))
-      found.push(`I5 ${effect} is lost and the model was not told`);
-    if (told.outcome === 'done' && runs === 0) found.push(`I5 ${effect} is done and never ran`);
+    if (result.outcome === 'lost') figures.lost += 1;
+    if (result.outcome === 'lost' && !result.content.includes('[lost'))
+      found.push(`I5 ${effect} is lost, but its result does not say so`);
+    if (result.outcome === 'done' && runs === 0) found.push(`I5 ${effect} is done but never ran`);
   }
   for (const [key, event] of byKey) {
     const result = eventOf(event, 'tool.result')?.body;
     if (result?.outcome !== 'done' || !LEDGERED.includes(result.name)) continue;
     const [, turn = '', at = ''] = /^[^/]+\/(.*):result:(\d+\.\d+)$/.exec(key) ?? [];
-    if (!ledger[`${turn}/${at}`]) found.push(`I5 ${turn}/${at} is done and never ran`);
+    if (!ledger[`${turn}/${at}`]) found.push(`I5 ${turn}/${at} is done but never ran`);
   }
   return found;
 }
 
-/** Nobody waits for ever, and no approval is used twice or for anything else. */
+/** Every task ends, and each approval is used once, for the call that it approved. */
 function checkTasks({ tasks, ledger, figures }: World, events: readonly Event[]): string[] {
-  const found = tasks
-    .open()
-    .map(({ conversation, task }) => `D4 ${conversation}: ${task.id} was never ended`);
+  const found = tasks.open().map(({ conversation, task }) => `D4 ${conversation}: ${task.id} never ended`);
   for (const { task } of tasks.all()) {
     figures.tasks += 1;
     if (task.end?.outcome === 'expired') figures.expired += 1;
@@ -117,7 +122,7 @@ function checkTasks({ tasks, ledger, figures }: World, events: readonly Event[])
   for (const [effect, { name, nonce, runs }] of Object.entries(ledger)) {
     if (name !== 'sign') continue;
     const args = JSON.stringify({ nonce });
-    if (!allowed.has(args)) found.push(`D5 ${effect} ran and nobody had approved ${args}`);
+    if (!allowed.has(args)) found.push(`D5 ${effect} ran without approval of ${args}`);
     const all = Object.values(ledger).filter((entry) => entry.name === 'sign' && entry.nonce === nonce);
     if (runs > 1 || all.length > 1)
       found.push(`D5 the approval of ${args} was used ${all.length * runs} times`);
@@ -125,7 +130,7 @@ function checkTasks({ tasks, ledger, figures }: World, events: readonly Event[])
   return found;
 }
 
-/** F9 and F25: a turn covers what it was started with, and fails only for what it did. */
+/** F9 and F25: a turn covers its inputs, and fails only because of its own actions. */
 function checkTurns(
   { limits, figures, plan }: World,
   events: readonly Event[],
@@ -154,12 +159,12 @@ function checkTurns(
       found.push(
         `F9 turn ${end.turn} was started with ${inputs.get(end.turn ?? '')}, covers ${end.body.covers}`,
       );
-    const isOff = end.kind === 'turn.aborted' && end.body.by === CALLED_OFF;
+    const isOff = end.kind === 'turn.aborted' && end.body.by === CANCELLED;
     if (end.kind === 'turn.aborted' && !isOff && !asked.has(end.turn ?? '') && !interrupts(events, end))
-      found.push(`F26 turn ${end.turn} was aborted and nobody had asked for it`);
+      found.push(`F26 turn ${end.turn} was aborted without a request`);
     if (end.kind !== 'turn.failed' || end.body.code.startsWith('provider_')) continue;
     if (end.body.code === 'poison') figures.poisoned += 1;
-    // What waits together may be too much for it.
+    // The messages that wait for this agent may exceed its window.
     if (end.body.code === 'context_overflow' && end.author.id === CROWDED_AGENT) continue;
     if (isPoison(end.body.code)) continue;
     found.push(`F25 turn ${end.turn} failed: ${end.body.code} ${end.body.message}`);
@@ -167,7 +172,7 @@ function checkTurns(
   return found;
 }
 
-/** Whether something came for the agent that breaks off what it does. */
+/** True if a message or an abort interrupted the agent. */
 function interrupts(events: readonly Event[], end: Event): boolean {
   return events.some(
     (event) =>
@@ -189,7 +194,7 @@ function recordOfRow(row: ActorRow): ActorRecord {
   return { ...newActorRecord(address), ...JSON.parse(data), ...columns } as ActorRecord;
 }
 
-/** Actors with something left to do. */
+/** Actors with pending work. */
 export function unsettled({ data }: World): string[] {
   const found = new Set<string>();
   for (const [key, { addressed }] of data.logs) {

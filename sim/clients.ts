@@ -17,32 +17,32 @@ import { STEP_MS } from './scheduler.ts';
 import { LEASE_MS, type World } from './world.ts';
 
 /**
- * People outside: they repeat what was not acknowledged, also to another process and also after a long silence, with
- * the same id. What they were told counts: `acknowledged` must be kept.
+ * Clients outside of the processes. They repeat an unacknowledged request with the same id, to another process, too,
+ * and even after a long silence. Every answer that they received is binding: `acknowledged` messages must be kept.
  */
 export interface Clients {
-  /** What was acknowledged, by conversation and event id. */
+  /** Acknowledged messages, by conversation and event id. */
   readonly posted: Map<string, EventDraft>;
   readonly cancelled: TurnId[];
-  /** Turns that somebody asked to stop, whatever the answer was. */
+  /** Turns that a client asked to stop, whatever the answer was. */
   readonly asked: Set<string>;
   readonly problems: string[];
-  /** Whether everything they wanted is done. */
+  /** True when every request was answered. */
   isDone(): boolean;
-  /** Resumes whoever they paused. */
+  /** Resumes every actor that a client paused. */
   resumeAll(): void;
-  /** Resumes a failed actor, as an operator would. False if there is none. */
-  resumeSetAside(): boolean;
+  /** Resumes failed actors, as an operator would. False if there are none. */
+  resumeFailed(): boolean;
 }
 
 const ANA: Author = { kind: 'user', id: 'u1', name: 'Ana' };
 const CONVERSATIONS = ['c1', 'c2', 'c3'] as const;
-/** Over how many steps the messages are spread. */
+/** Number of steps over which the messages are spread. */
 const SPREAD_STEPS = 350;
-/** Before a client gives up on an answer and asks again. */
+/** Time without an answer after which a client asks again. */
 const IMPATIENCE_MS = LEASE_MS / 2;
 
-/** The same for every repeat of a message. */
+/** The same for every repetition of a message. */
 function busyOf(id: string): Pick<EventDraft, 'whileBusy'> {
   const policies = [undefined, undefined, 'steer', 'steer', 'interrupt'] as const;
   const whileBusy = policies[Number(id.slice(1)) % policies.length];
@@ -68,7 +68,7 @@ export function openClients(world: World): Clients {
     return new Promise((resolve) => scheduler.sleep(null, 'client waits', ms, resolve));
   }
 
-  /** Asks until somebody answers. What dies, fails or is silent is asked again, of anybody. */
+  /** Asks until a process answers. When a process dies, fails or is silent, any other one is asked. */
   async function insist<T>(ask: (member: AgentRuntime) => Promise<T>): Promise<T | null> {
     for (;;) {
       const member = world.anyone();
@@ -89,7 +89,7 @@ export function openClients(world: World): Clients {
       silence();
       if (typeof answer === 'object' && 'value' in answer) return answer.value;
       if (typeof answer === 'object' && !isRetryable(answer.error)) {
-        problems.push(`a client was told: ${String(answer.error)}`);
+        problems.push(`a client got: ${String(answer.error)}`);
         return null;
       }
       await wait(between(random, 0, 5 * STEP_MS));
@@ -104,15 +104,15 @@ export function openClients(world: World): Clients {
     const log = { tenant: DEFAULT_TENANT, conversation: conversation as ConversationId };
     const body = { content: `message ${id}` };
     const draft: EventDraft = { id: id as EventId, author: ANA, to, kind: 'message', body, ...busyOf(id) };
-    const told = await insist((member) => member.deps.log.append(log, [draft]));
-    if (told) posted.set(`${conversation}/${id}`, draft);
+    const appended = await insist((member) => member.deps.log.append(log, [draft]));
+    if (appended) posted.set(`${conversation}/${id}`, draft);
   }
 
   function addressees(late: boolean): AgentId[] {
     const known = AGENTS.filter((agent) => late || agent !== LATE_AGENT);
     const first = pick(random, known);
     const second = pick(random, known);
-    // Some talk is for nobody, some for two.
+    // Some messages have no addressee, some have two.
     const to = random() < 0.1 ? [] : random() < 0.15 ? [...new Set([first, second])] : [first];
     return to as string[] as AgentId[];
   }
@@ -147,7 +147,7 @@ export function openClients(world: World): Clients {
     const late = index >= posts / 2;
     const to = addressees(late);
     const conversation = pick(random, conversations);
-    // Bursts are what races are made of.
+    // Bursts cause races.
     const at = random() < 0.4 ? Math.floor(random() * 4) * (spread / 4) : random() * spread;
     figures.posts += 1;
     later(at, () => post(`m${index}`, conversation, to));
@@ -165,11 +165,11 @@ export function openClients(world: World): Clients {
     asked,
     problems,
     isDone: () => running === 0,
-    resumeSetAside() {
-      const aside = [...world.data.actors.values()]
+    resumeFailed() {
+      const failed = [...world.data.actors.values()]
         .filter(({ tenant, parked }) => tenant !== '-' && parked === 'failed')
         .map(({ tenant, conversation, agent }) => ({ tenant, conversation, agent }) as ActorAddress);
-      for (const address of aside) {
+      for (const address of failed) {
         const { tenant, conversation, agent } = address;
         const key = `${tenant}/${conversation}/${agent}`;
         if (beingResumed.has(key)) continue;
@@ -179,7 +179,7 @@ export function openClients(world: World): Clients {
           beingResumed.delete(key);
         });
       }
-      return aside.length > 0;
+      return failed.length > 0;
     },
     resumeAll() {
       for (const text of paused) {

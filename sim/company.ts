@@ -8,45 +8,45 @@ import { createFakeSessions, type SessionMemory } from '../src/testing/fake-sess
 import { defineTool, type Tool } from '../src/tools/tool.ts';
 import { below, between, pick, type Random } from './random.ts';
 
-/** Three agents, of whom one joins late and sees nothing of what was before. */
+/** Three agents; one of them joins late and does not see earlier messages. */
 export const AGENTS = ['bo', 'cy', 'di'] as const;
 export const LATE_AGENT = 'di';
 
-/** One whose window holds little more than its instructions. */
+/** An agent whose window holds little more than its instructions. */
 export const CROWDED_AGENT = 'cy';
 const CROWDED_WINDOW = 1_500;
-/** Tools take room in a prompt. */
+/** Tool descriptions take space in the prompt. */
 const FEW_TOOLS = ['note', 'put', 'sign', 'handoff'];
 
-/** One whose provider remembers. */
+/** An agent with a session-stateful provider. */
 export const REMEMBERING_AGENT = 'bo';
 
-/** Numbers are no part of this rig. */
+/** Exact token counts are irrelevant here. */
 export const countTokens = (text: string): number => Math.ceil(text.length / 4);
 
-/** What a tool really did: an account that no crash erases. */
+/** What the tools really did. No crash erases it. */
 export interface ToolLedger {
   [effect: string]: { name: string; nonce: string; runs: number };
 }
 
-/** How a member lets its models and tools wait, and when they may be wild. */
+/** How models and tools of a process wait, and when they may misbehave. */
 export interface Stage {
   random: Random;
   ledger: ToolLedger;
-  /** Does `work` when the scheduler says so; never returns in a process that died. */
+  /** Does `work` when the scheduler runs this step; never returns in a dead process. */
   act<T>(label: string, work: () => T): Promise<T>;
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
   isCalm(): boolean;
   leaseMs: number;
-  /** Whether some of what is asked has a deadline of its own. */
+  /** True if some tasks have a deadline of their own. */
   deadlines: boolean;
-  /** What the remembering agent's provider keeps on this machine. */
+  /** What the provider of the agent with sessions keeps on this machine. */
   memory: SessionMemory;
   machine: string;
-  /** Whether its sessions can be taken back. */
+  /** True if its sessions can be rewound. */
   rewinds: boolean;
   isAlive(): boolean;
-  /** A model is asked for a step of this turn. */
+  /** Called when a model is asked for a step of this turn. */
   asked(turn: string): void;
 }
 
@@ -56,7 +56,7 @@ const resting: Provider = {
   name: 'scripted',
   capabilities: { ...STATELESS, interleavedSystem: true, caching: 'none', reportsUsage: false },
   stream() {
-    throw new Error('this member has no model yet');
+    throw new Error('this process has no model yet');
   },
 };
 
@@ -69,7 +69,7 @@ const template = buildAgentRegistry(
       script: { rules: [{}] },
       tools: id === CROWDED_AGENT ? FEW_TOOLS : [...FEW_TOOLS, 'delegate', 'ask', 'follow_up', 'cancel_task'],
       join: id === LATE_AGENT ? ('fresh' as const) : ('full' as const),
-      // So small that its view is rewritten again and again.
+      // So small that its view is compacted again and again.
       ...(id === CROWDED_AGENT && { contextWindow: CROWDED_WINDOW, maxOutputTokens: 100 }),
     })),
     tools: [toolOf('note', false, null), toolOf('put', true, null), toolOf('sign', false, null)],
@@ -110,7 +110,7 @@ function toolOf(name: 'note' | 'put' | 'sign', idempotent: boolean, stage: Stage
       await stage.act(`tool ${name}`, () => {
         const entry = (stage.ledger[effect] ??= { name, nonce, runs: 0 });
         entry.runs += 1;
-        // Of another call under the same key: a replay that did not follow the journal.
+        // Another call under the same key: a replay that did not follow the journal.
         if (entry.nonce !== nonce) entry.nonce += `|${nonce}`;
       });
       return `written ${nonce}`;
@@ -118,7 +118,9 @@ function toolOf(name: 'note' | 'put' | 'sign', idempotent: boolean, stage: Stage
   });
 }
 
-/** A real model never says the same twice: what it says here is chance, and only the journal makes it stay. */
+/**
+ * A real model never answers twice in the same way. Answers are random here; only the journal makes them permanent.
+ */
 async function* answer(
   stage: Stage,
   { trace }: ModelRequest,
@@ -138,7 +140,7 @@ async function* answer(
 
 async function wait(stage: Stage, signal: AbortSignal): Promise<void> {
   const dice = stage.random();
-  // Long enough that the lease must be renewed, unless the process is paused meanwhile.
+  // Long enough for the lease to be renewed, unless the process is paused meanwhile.
   if (dice < 0.06 && !stage.isCalm()) await stage.sleep(stage.leaseMs * (0.3 + dice * 10), signal);
   await stage.act('chunk', () => undefined);
 }
@@ -147,7 +149,7 @@ function script(stage: Stage, { agent, step, purpose }: ModelRequest['trace']): 
   const { random } = stage;
   const dice = random();
   const text = (delta: string): ModelEvent => ({ type: 'text', delta });
-  // One summary in five is none, so that the next strategy has its turn.
+  // One summary in five is empty, so that the next strategy is used.
   const summary = dice < 0.2 ? '' : `Goal: go on. Done: what was asked, ${nonce(random)}.`;
   if (purpose === 'compaction')
     return [{ type: 'start' }, text(summary), { type: 'done', stop: 'end', usage: NO_USAGE }];
@@ -175,7 +177,7 @@ function script(stage: Stage, { agent, step, purpose }: ModelRequest['trace']): 
   return [{ type: 'start' }, ...say, { type: 'done', stop: 'end', usage: NO_USAGE }];
 }
 
-/** Something asked of somebody: of agents, of people, or of a task that was given before. */
+/** A task for agents, a question to people, or a request about an earlier task. */
 function dealing(random: Random, deadlines: boolean): { name: string; args: string } {
   const dice = random();
   const waiting = {

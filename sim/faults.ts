@@ -1,6 +1,6 @@
 import type { Random } from './random.ts';
 
-/** What may go wrong at an operation (the first four) or between two. */
+/** A fault at an operation (the first four) or between two operations. */
 export type FaultKind =
   | 'crash before'
   | 'crash after'
@@ -16,10 +16,10 @@ export interface Fault {
   /** Number of the operation. */
   at: number;
   kind: FaultKind;
-  /** 0 <= n < 1: how long, how far, which. */
+  /** 0 <= n < 1: duration, distance or choice. */
   size: number;
-  /** For people: where it struck. */
-  told?: string;
+  /** Description of where it struck, for people. */
+  place?: string;
 }
 
 export type Mode = 'full' | 'light';
@@ -36,7 +36,7 @@ const FULL: Rates = [
   ['pause', 0.004],
 ];
 
-/** Nothing that needs a sweeper: what is lost here must be found by the recipe alone. */
+/** No fault that requires a sweeper: the recovery must not depend on it. */
 const LIGHT: Rates = [
   ['crash before', 0.002],
   ['crash after', 0.002],
@@ -45,19 +45,19 @@ const LIGHT: Rates = [
   ['pause', 0.006],
 ];
 
-/** In schedules with a clock that jumps, per operation; of full schedules, this share. */
+/** Per operation, in schedules with clock jumps; `JUMPING` is their share of full schedules. */
 const JUMP_RATE = 0.002;
 export const JUMPING = 0.02;
 
 export interface FaultPlan {
-  /** The fault of the next operation, if there is one. */
+  /** The fault of the next operation, or null. */
   next(): Fault | null;
-  /** What has struck, in order. */
+  /** The faults that have struck, in order. */
   readonly struck: Fault[];
   stop(): void;
 }
 
-/** Faults by chance, or with `replay` exactly these. */
+/** Random faults, or with `replay` exactly these. */
 export function createFaultPlan(
   random: Random,
   { mode, jumps, replay }: { mode: Mode; jumps: boolean; replay?: readonly Fault[] | undefined },

@@ -1,17 +1,17 @@
 import type { Mode } from './faults.ts';
 
-/** One mechanism of the production code taken away: the rig must notice. */
+/** One mechanism of the production code, removed: the simulation must notice. */
 export interface Mutant {
   name: string;
   mode: Mode;
-  /** Exact texts; each must stand in its file exactly once, else the mutant is out of date. */
+  /** Exact texts. Each must occur in its file exactly once, or the mutant is out of date. */
   edits: readonly Edit[];
-  /** The edit is in the queue's adapter, which the simulated queue stands for. */
+  /** The edit is in the queue's adapter, which the simulated queue replaces. */
   plainDedup?: true;
 }
 
 export interface Edit {
-  /** Below `src`. */
+  /** Path below `src`. */
   file: string;
   find: string;
   replace: string;
@@ -30,7 +30,7 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'store/documents/append-queue.ts',
-        find: 'const head = remembered?.seq ?? (await readLast(log));',
+        find: 'const head = trusted?.seq ?? (await readLast(log));',
         replace: `await readLast(log);
           const size = rowsUpToRepeat(rows, outcomes.length, stored).length;
           const head = globalThis.simCounters.get(nameOf(log)) ?? 0;
@@ -39,7 +39,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'append without looking up the id',
+    name: 'append without the lookup of the id',
     mode: 'full',
     edits: [
       {
@@ -62,7 +62,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'no journal of steps',
+    name: 'no step journal',
     mode: 'full',
     edits: [
       {
@@ -73,7 +73,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'no ledger of effects',
+    name: 'no effect ledger',
     mode: 'full',
     edits: [
       {
@@ -95,7 +95,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'an unknown answer taken for a refusal',
+    name: 'an ambiguous answer is taken for a refusal',
     mode: 'full',
     edits: [
       {
@@ -154,12 +154,12 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'no look again after the release',
+    name: 'no second look after the release',
     mode: 'light',
     edits: [{ file: 'actors/engine/activate.ts', find: LOOK_AGAIN, replace: '' }],
   },
   {
-    name: 'inputs pinned anew on a retry',
+    name: 'a retry pins its inputs again',
     mode: 'full',
     edits: [
       {
@@ -172,7 +172,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'a cancel is not in the filter of the commit',
+    name: 'the commit does not check for a cancellation',
     mode: 'full',
     edits: [
       {
@@ -205,7 +205,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'a turn that ends is not sealed',
+    name: 'an ending turn is not sealed',
     mode: 'full',
     edits: [
       {
@@ -216,7 +216,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'a session is sent the whole view again',
+    name: 'a session gets the whole view again',
     mode: 'full',
     edits: [
       {
@@ -227,7 +227,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'a session moves with a turn that was not answered to the end',
+    name: 'a session advances with an incomplete answer',
     mode: 'full',
     edits: [
       {
@@ -239,7 +239,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'results are sent as if their turn were still open after a failure',
+    name: 'after a failure, results are sent as if their turn were still open',
     mode: 'full',
     edits: [
       {
@@ -251,7 +251,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'what a dead attempt had sent to a session is forgotten',
+    name: 'the messages that a dead attempt sent to a session are forgotten',
     mode: 'full',
     edits: [
       {
@@ -262,7 +262,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'a late end of a task counts too',
+    name: 'a late task end is accepted',
     mode: 'full',
     edits: [
       {
@@ -307,18 +307,18 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'what a turn has for other logs is not kept',
+    name: 'events for other logs are not stored with the turn',
     mode: 'light',
     edits: [
       {
         file: 'actors/turn/commit-turn.ts',
-        find: 'posts: [...(isDone ? run.posts : []), ...ends.posts, ...steps],',
+        find: 'posts: [...(isDone ? run.outgoing : []), ...ends.outgoing, ...steps],',
         replace: 'posts: [],',
       },
     ],
   },
   {
-    name: 'a remembered tail is taken for the log',
+    name: 'a cached tail is taken for the log',
     mode: 'light',
     edits: [
       {
@@ -329,7 +329,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'what steers a turn is not pinned',
+    name: 'steering messages are not pinned',
     mode: 'full',
     edits: [
       {

@@ -5,7 +5,10 @@ import { type Edit, type Mutant, MUTANTS } from './mutants.ts';
 
 const SOURCE = new URL('../src/', import.meta.url);
 
-/** Changes modules as they are loaded: to be called before any of them is. Throws if a text is not there exactly once. */
+/**
+ * Changes modules as they are loaded, so call it before the first import of them. Throws unless each text occurs
+ * exactly once.
+ */
 export function mutate(name: string): Mutant {
   const mutant = MUTANTS.find((each) => each.name === name);
   if (!mutant) throw new Error(`there is no mutant "${name}"`);
@@ -28,7 +31,7 @@ function applied(source: string, edits: readonly Edit[]): string {
   let text = source;
   for (const { file, find, replace } of edits) {
     const times = text.split(find).length - 1;
-    if (times !== 1) throw new Error(`out of date: ${file} holds ${times} times: ${find}`);
+    if (times !== 1) throw new Error(`out of date: ${file} contains this ${times} times: ${find}`);
     text = text.replace(find, () => replace);
   }
   return text;

@@ -16,12 +16,12 @@ export interface PeopleParts {
 const ANA: Author = { kind: 'user', id: 'u1', name: 'Ana' };
 const BOB: Author = { kind: 'user', id: 'u2', name: 'Bob' };
 const LOOK_EVERY_MS = 400;
-/** Shares of what is asked: what nobody answers (its deadline does), what two answer at once, what is called off. */
+/** Shares of tasks: never answered (the deadline ends them), answered by two people at once, cancelled. */
 const UNANSWERED = 0.15;
 const TWICE = 0.3;
-const CALLED_OFF = 0.08;
+const CANCELLED = 0.08;
 
-/** People who look at what is asked of them: mostly they answer, some twice and not the same, some never. */
+/** People with open tasks. They answer most, answer some twice in different ways, and some never. */
 export function dealWithTasks({ world, insist, wait }: PeopleParts): void {
   const { random } = world;
   const seen = new Set<string>();
@@ -30,10 +30,10 @@ export function dealWithTasks({ world, insist, wait }: PeopleParts): void {
     const { kind } = open.task;
     const isLight = world.mode === 'light';
     if (kind === 'delegation') {
-      if (random() < CALLED_OFF) await after(LEASE_MS, () => end(open, ANA));
+      if (random() < CANCELLED) await after(LEASE_MS, () => end(open, ANA));
       return;
     }
-    // Where nobody sweeps no deadline is seen.
+    // Without sweeps, no deadline is noticed.
     if (random() < UNANSWERED && !isLight) return;
     const others = random() < TWICE ? [after(LEASE_MS / 4, () => end(open, BOB))] : [];
     await Promise.all([after(LEASE_MS / 4, () => end(open, ANA)), ...others]);
@@ -54,10 +54,10 @@ export function dealWithTasks({ world, insist, wait }: PeopleParts): void {
         if (task.kind === 'approval')
           return await decideApproval(deps, log, { request: task.id, approved }, by);
         const end = await cancelTaskBy(deps, log, { task: task.id }, by);
-        world.calledOff.push({ task: task.id, after: world.asked.length });
+        world.cancelledTasks.push({ task: task.id, after: world.asked.length });
         return end;
       } catch (error) {
-        // Somebody else was faster.
+        // Another person was faster.
         if (error instanceof TroupeError && error.code === 'command_refused') return null;
         throw error;
       }

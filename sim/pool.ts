@@ -6,7 +6,7 @@ import type { Report, Task } from './worker.ts';
 export interface PoolResult {
   figures: Record<string, number>;
   longestMs: number;
-  /** The first that was found. */
+  /** The first violation found. */
   violation: Outcome | null;
   problem: string | null;
 }
@@ -15,19 +15,19 @@ export interface PoolOptions {
   tasks: Task[];
   jobs: number;
   mutant?: string;
-  /** By `performance.now()`: no task is begun after it. */
+  /** By `performance.now()`: no task starts later. */
   until?: number;
   onProgress?: (schedules: number) => void;
 }
 
-/** A schedule that takes longer turns in circles inside one step, which only another process can see. */
+/** A schedule that takes longer is in an endless loop within one step, which only another process can notice. */
 const SILENCE_MS = 60_000;
 const MUTANT_SILENCE_MS = 20_000;
-/** Schedules leave much behind that lives for a step only. */
+/** Schedules create much garbage that lives for one step. */
 const YOUNG_SPACE = ['--min-semi-space-size=16', '--max-semi-space-size=16'];
 const WORKER = fileURLToPath(new URL('./worker.ts', import.meta.url));
 
-/** Works off the tasks in child processes, until the first violation. */
+/** Runs the tasks in child processes, until the first violation. */
 export async function runPool(options: PoolOptions): Promise<PoolResult> {
   const result: PoolResult = { figures: {}, longestMs: 0, violation: null, problem: null };
   const tasks = [...options.tasks];
@@ -52,7 +52,7 @@ function serve(options: PoolOptions, tasks: Task[], result: PoolResult): Promise
     if (!current) return end();
     child.send(current);
     const silence = mutant === '' ? SILENCE_MS : MUTANT_SILENCE_MS;
-    watchdog = setTimeout(() => fail(`HANG a schedule of ${told(current)} never ended`), silence);
+    watchdog = setTimeout(() => fail(`HANG a schedule in ${describe(current)} never ended`), silence);
   }
 
   function fail(problem: string): void {
@@ -80,13 +80,13 @@ function serve(options: PoolOptions, tasks: Task[], result: PoolResult): Promise
     }
   });
   child.on('exit', (code, signal) => {
-    if (current) fail(`CRASH the worker of ${told(current)} ended with ${signal ?? code}`);
+    if (current) fail(`CRASH the worker of ${describe(current)} ended with ${signal ?? code}`);
   });
   child.on('error', (error) => fail(`CRASH ${String(error)}`));
   return promise;
 }
 
-function told(task: Task | undefined): string {
+function describe(task: Task | undefined): string {
   return task ? `seeds ${task.from} to ${task.from + task.count - 1}, ${task.mode} faults` : 'no task';
 }
 

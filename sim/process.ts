@@ -14,7 +14,7 @@ import { createOpenAdmission } from '../src/queue/in-process-admission.ts';
 import type { Router } from '../src/queue/router.ts';
 import { createStore } from '../src/store/create-store.ts';
 import { createDocumentDriver } from '../src/store/documents/document-driver.ts';
-import { createMemoryDocuments } from '../src/store/memory/memory-documents.ts';
+import { createMemoryDocuments } from './memory-documents.ts';
 import type { Store } from '../src/store/store.ts';
 import { newSessionMemory } from '../src/testing/fake-sessions.ts';
 import { companyOf, countTokens } from './company.ts';
@@ -22,15 +22,15 @@ import { randomOf } from './random.ts';
 import type { Owner } from './scheduler.ts';
 import type { World } from './world.ts';
 
-/** One process of the company: the production engine over ports whose every await belongs to the scheduler. */
+/** One process of the company: the production engine over ports whose awaits all belong to the scheduler. */
 export interface AgentRuntime {
   readonly owner: Owner;
   readonly slot: number;
   readonly deps: EngineDeps;
   readonly engine: Engine;
-  /** Resolves when the process dies: what its clients see. */
+  /** Resolves when the process dies; clients notice it. */
   readonly died: Promise<'died'>;
-  /** What its clock is wrong by, ms. */
+  /** Error of its clock, ms. */
   skew: number;
   act<T>(label: string, work: () => T, fails?: ErrorCode | null): Promise<T>;
   warn(error: unknown, where: string): void;
@@ -40,7 +40,7 @@ export interface AgentRuntime {
 
 const EPOCH = Date.UTC(2026, 0, 1);
 export const SECRET = 'a secret of thirty-two characters';
-/** Share of answers that arrive later than what they report. */
+/** Share of answers that arrive later than the operation took effect. */
 const LATE_ANSWERS = 1 / 8;
 
 export function bootMember(world: World, slot: number, incarnation: number, skew: number): AgentRuntime {
@@ -51,7 +51,7 @@ export function bootMember(world: World, slot: number, incarnation: number, skew
   const { promise: died, resolve: die } = Promise.withResolvers<'died'>();
   const listeners = new Set<(notice: Notice) => void>();
 
-  /** One operation on the outside world, with everything that may go wrong there. */
+  /** One operation on an external service, with all of its possible faults. */
   function act<T>(label: string, work: () => T, fails: ErrorCode | null = null): Promise<T> {
     return new Promise((resolve, reject) => {
       const run = () => {
@@ -98,7 +98,7 @@ export function bootMember(world: World, slot: number, incarnation: number, skew
   });
   const store: Store = {
     ...createStore(createDocumentDriver(documents, { random, sleep: (ms: number) => sleep(ms) })),
-    // Nobody gets to sweep: what is lost then stays lost.
+    // No process gets to sweep, so lost work stays lost.
     ...(world.mode === 'light' && { claim: () => Promise.resolve(false) }),
   };
   const router: Router = {
@@ -111,7 +111,7 @@ export function bootMember(world: World, slot: number, incarnation: number, skew
     close: () => Promise.resolve(),
   };
   const broadcast: EngineDeps['broadcast'] = {
-    // Only requests to stop are heard here: nobody watches these conversations.
+    // Only requests to stop are broadcast here, because there are no readers.
     publish: (notice) =>
       void ((notice.type === 'stop' || notice.type === 'called off') && world.announce(member, notice)),
     subscribe(listener) {

@@ -6,24 +6,25 @@ import type { AgentRuntime } from './process.ts';
 
 /**
  * One BullMQ queue as its documentation and our measurements describe it: one job per actor by a dedup id with
- * `keepLastIfActive`, delays for busy ones, jobs handed out again when their worker died, slept or lost its lock.
- *  Q1  At most one job of an actor is waiting, delayed or active, except for holders that have lost their lock.
- *  Q2  An add while the job is active is kept as the next one; while it waits or is delayed it is dropped.
- *  Q3  Whoever lost the lock can neither finish nor delay the job any more.
+ * `keepLastIfActive`, delays for busy actors, and jobs that are handed out again when their worker died, slept or
+ * lost its lock.
+ * Q1  At most one job of an actor is waiting, delayed or active, except for holders that have lost their lock.
+ * Q2  An add while the job is active is kept as the next job; while it waits or is delayed, it is dropped.
+ * Q3  A holder that has lost the lock can neither finish nor delay the job.
  */
 export interface SimQueue {
   add(address: ActorAddress, delayMs: number): void;
-  /** A worker of this member takes jobs from now on. */
+  /** From now on a worker of this process takes jobs. */
   serve(member: AgentRuntime, handler: WakeHandler, concurrency: number): void;
-  /** The locks of a member that died or sleeps run out. */
+  /** The locks of a dead or sleeping process expire. */
   forsake(member: AgentRuntime): void;
-  /** Somebody woke up who may take jobs. */
+  /** Offers waiting jobs again, for example after a process woke up. */
   offer(): void;
-  /** A job is handed out a second time while its holder works. False if none is active. */
+  /** Hands a job out a second time while its holder works. False if none is active. */
   stall(random: Random): boolean;
-  /** Everything in it is gone. */
+  /** Drops all content. */
   lose(): void;
-  /** A kept next job is gone, if the actor and the holder of its job `may` be robbed. False if there is none. */
+  /** Drops a kept next job that passes `may`, with the holder of its current job. False if there is none. */
   loseNext(random: Random, may: (address: ActorAddress, holder: AgentRuntime | null) => boolean): boolean;
   isEmpty(): boolean;
 }
@@ -32,7 +33,7 @@ interface Job {
   address: ActorAddress;
   key: string;
   state: 'waiting' | 'delayed' | 'active';
-  /** Raised whenever it is handed out or its lock is lost. */
+  /** Raised when the job is handed out and when its lock is lost. */
   lock: number;
   holder: AgentRuntime | null;
   sleeper: Sleeper | null;
@@ -42,7 +43,7 @@ interface Service {
   member: AgentRuntime;
   handler: WakeHandler;
   free: number;
-  /** Takes that are on their way. */
+  /** Requests for a job that are under way. */
   asking: number;
 }
 
@@ -58,14 +59,14 @@ export interface SimQueueOptions {
 export function createSimQueue({ scheduler, random, stallMs, plainDedup }: SimQueueOptions): SimQueue {
   let jobs = new Map<string, Job>();
   let kept = new Map<string, ActorAddress>();
-  /** Wakes that are to come later: jobs of their own. */
+  /** Delayed wakes: separate jobs. */
   const laters = new Set<Sleeper>();
   let waiting: Job[] = [];
   let services: Service[] = [];
 
   function offer(): void {
     services = services.filter(({ member }) => member.owner.state !== 'dead');
-    // Who is paused asks for nothing, whatever it had asked for before.
+    // A paused process takes no job, even if it asked before the pause.
     const awake = services.filter(({ member }) => member.owner.state === 'alive');
     let asking = awake.reduce((sum, service) => sum + service.asking, 0);
     const first = below(random, awake.length);
@@ -143,7 +144,7 @@ export function createSimQueue({ scheduler, random, stallMs, plainDedup }: SimQu
     else if (known.state === 'active' && !plainDedup) kept.set(known.key, address);
   }
 
-  /** The lock of an active job is lost: it will be handed out again, whatever its holder does. */
+  /** The lock of an active job is lost: the job is handed out again, whatever its holder does. */
   function release(job: Job): void {
     job.lock += 1;
     enqueue(job);
@@ -166,12 +167,12 @@ export function createSimQueue({ scheduler, random, stallMs, plainDedup }: SimQu
       for (const job of jobs.values()) {
         if (job.state !== 'active' || job.holder !== member) continue;
         const { lock } = job;
-        // Found by the second of two looks.
+        // BullMQ notices a stalled job at its second check.
         scheduler.sleep(null, 'stalled job', between(random, stallMs, 2 * stallMs), () => {
           if (job.state === 'active' && job.lock === lock && member.owner.state !== 'alive') release(job);
         });
       }
-      // What it had asked for, others may have.
+      // Other processes may take the jobs that it had asked for.
       offer();
     },
     offer,

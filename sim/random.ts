@@ -1,7 +1,7 @@
 /** 0 <= n < 1. */
 export type Random = () => number;
 
-/** Mulberry32 over a hash of seed and stream, so that streams of one seed have nothing to do with each other. */
+/** Mulberry32 over a hash of seed and stream: streams of one seed are independent. */
 export function randomOf(seed: number, stream: string): Random {
   let state = hashText(stream, Math.imul(seed ^ (seed >>> 16), 0x45d9f3b) >>> 0);
   return () => {

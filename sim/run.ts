@@ -6,10 +6,10 @@ import { type PoolResult, runPool } from './pool.ts';
 import type { Task } from './worker.ts';
 
 /**
- * `npm run sim -- --schedules N --seed S`: N schedules with all faults and N/4 with light ones; stops at the first that
- * goes wrong. `--light`: N light ones only. `--mutants`: every mutant must be caught, within N schedules each.
- * `--trace` prints the steps of the first schedule and the hash of their order. `--within S`: begins no schedules after
- * S seconds, and says how many it ran. `--jobs`, `--json`.
+ * `npm run sim -- --schedules N --seed S`: runs N schedules with all faults and N/4 with light faults; stops at the
+ * first violation. `--light`: N light ones only. `--mutants`: every mutant must be caught, within N schedules each.
+ * `--trace` prints the steps of the first schedule and the hash of their order. `--within S`: starts no schedules
+ * after S seconds, and prints how many ran. `--jobs`, `--json`.
  */
 const { values } = parseArgs({
   options: {
@@ -28,7 +28,7 @@ const schedules = numberOf('schedules', values.schedules);
 const jobs = numberOf('jobs', values.jobs);
 const seed = values.seed === undefined ? Math.floor(Math.random() * 2 ** 31) : numberOf('seed', values.seed);
 const withinMs = values.within === undefined ? Infinity : numberOf('within', values.within) * 1_000;
-/** Seeds of one task: large enough to be worth a message, small enough that all cores end together. */
+/** Seeds per task: enough to be worth a message, few enough that all cores end at about the same time. */
 const TASK_SIZE = 100;
 const FIRST_MODE: Mode = values.light ? 'light' : 'full';
 
@@ -43,16 +43,16 @@ function numberOf(name: string, text: string): number {
 async function runSchedules(): Promise<number> {
   const first = tasksOf(FIRST_MODE, schedules);
   const light = values.light ? [] : tasksOf('light', Math.floor(schedules / 4));
-  // Light ones among the others, so that whatever there is time for has both.
+  // Light tasks between the others, so that a time limit leaves some of both.
   const tasks = first.flatMap((task, index) =>
     index % 4 === 0 ? [task, ...light.slice(index / 4, index / 4 + 1)] : [task],
   );
   const began = performance.now();
   const result = await runPool({ tasks, jobs, until: began + withinMs, onProgress: progress(tasks) });
-  await tellViolation(result);
+  await printViolation(result);
   const bad = result.violation || result.problem !== null ? 1 : 0;
   const total = tasks.reduce((sum, { count }) => sum + count, 0);
-  tellFigures(
+  printFigures(
     { ...result.figures, total, violations: bad },
     (performance.now() - began) / 1_000,
     result.longestMs,
@@ -60,14 +60,14 @@ async function runSchedules(): Promise<number> {
   return bad;
 }
 
-async function tellViolation({ violation, problem }: PoolResult): Promise<void> {
+async function printViolation({ violation, problem }: PoolResult): Promise<void> {
   if (problem !== null) console.log(problem);
   if (!violation) return;
-  const { shrink, tellOutcome } = await import('./shrink.ts');
-  console.log(tellOutcome(await shrink(violation)));
+  const { shrink, describeOutcome } = await import('./shrink.ts');
+  console.log(describeOutcome(await shrink(violation)));
 }
 
-function tellFigures(
+function printFigures(
   figures: Record<string, number> & { total: number },
   seconds: number,
   longestMs: number,
@@ -84,7 +84,7 @@ function tellFigures(
   if (values.json) return console.log(JSON.stringify(all));
   const of = (name: string) => figures[name] ?? 0;
   const parts = [
-    count < all.total ? `${count} of ${all.total} schedules in the time given` : `${count} schedules`,
+    count < all.total ? `${count} of ${all.total} schedules within the time limit` : `${count} schedules`,
     `${of('turns')} turns`,
     `${of('crashes')} crashes`,
     `${of('ambiguous')} ambiguous acks`,
@@ -101,14 +101,14 @@ function tellFigures(
     `${of('steered')} steered`,
     `${of('calls')} tool calls (${of('lost')} lost)`,
     `${of('poisoned')} poisoned`,
-    `${of('rewritten')} prompts of rewritten views`,
-    `${of('recalled')} requests of open sessions`,
+    `${of('compacted')} prompts of compacted or steered views`,
+    `${of('sessionRequests')} requests of open sessions`,
     `${of('violations')} violations`,
     `${all.seconds} s`,
     `${all.perSecond}/s`,
     `seeds ${all.seeds}`,
     `failure rate < ${all.bound} at 95 %`,
-    `settled within ${all.slowestToSettleMs} ms`,
+    `settled after at most ${all.slowestToSettleMs} ms`,
   ];
   console.log(parts.join(', '));
 }
@@ -123,10 +123,10 @@ async function runMutants(): Promise<number> {
   const lane = async () => {
     for (let mutant = waiting.shift(); mutant; mutant = waiting.shift()) {
       const result = await runPool({ tasks: tasksOf(mutant.mode, schedules), jobs: 1, mutant: mutant.name });
-      const told = verdict(result);
-      if (told.caught) caught += 1;
+      const { caught: isCaught, text } = verdictOf(result);
+      if (isCaught) caught += 1;
       total += result.figures['schedules'] ?? 0;
-      console.log(`${mutant.name} (${mutant.mode}): ${told.text}`);
+      console.log(`${mutant.name} (${mutant.mode}): ${text}`);
     }
   };
   await Promise.all(Array.from({ length: jobs }, lane));
@@ -135,7 +135,7 @@ async function runMutants(): Promise<number> {
   return caught === chosen.length ? 0 : 1;
 }
 
-function verdict({ violation, problem, figures }: PoolResult): {
+function verdictOf({ violation, problem, figures }: PoolResult): {
   caught: boolean;
   text: string;
 } {
@@ -153,9 +153,9 @@ function verdict({ violation, problem, figures }: PoolResult): {
 
 async function trace(): Promise<number> {
   const { runSchedule } = await import('./schedule.ts');
-  const { tellOutcome } = await import('./shrink.ts');
+  const { describeOutcome } = await import('./shrink.ts');
   const outcome = await runSchedule({ seed, mode: FIRST_MODE, onStep: (line) => console.log(line) });
-  console.log(tellOutcome(outcome));
+  console.log(describeOutcome(outcome));
   console.log(`trace ${outcome.trace.toString(16).padStart(8, '0')}`);
   return outcome.violations.length > 0 ? 1 : 0;
 }
@@ -169,10 +169,10 @@ function tasksOf(mode: Mode, count: number): Task[] {
 
 function progress(tasks: readonly Task[]): (done: number) => void {
   const total = tasks.reduce((sum, { count }) => sum + count, 0);
-  let toldAt = performance.now();
+  let reportedAt = performance.now();
   return (done) => {
-    if (performance.now() - toldAt < 5_000) return;
-    toldAt = performance.now();
+    if (performance.now() - reportedAt < 5_000) return;
+    reportedAt = performance.now();
     process.stderr.write(`${done}/${total} schedules\n`);
   };
 }

@@ -1,12 +1,13 @@
 import { hashText, type Random } from './random.ts';
 
 /**
- * Owns every await of a simulation: whoever waits has a step here, and one random step at a time is let go.
+ * Owns every await of a simulation: each await is a step here, and the scheduler runs one random step at a time.
  *
- *  S1  Between two steps all microtasks run out, so a step and what follows from it is one indivisible piece.
- *  S2  Time is simulated: it moves a little with each step, and to the next sleeper when there is no other step.
- *  S3  A step of a paused owner is held until the owner wakes; of a dead one only what was on its way may still happen.
- *  S4  The order depends on the random numbers alone: same numbers, same `trace`.
+ * S1  All microtasks run between two steps, so a step and its consequences are indivisible.
+ * S2  Time is simulated: it advances a little with each step, and to the next sleeper when there is no other step.
+ * S3  A step of a paused owner waits until the owner wakes; of a dead owner only writes already under way may still
+ * happen.
+ * S4  The order depends on the random numbers alone: the same numbers give the same `trace`.
  */
 export interface Owner {
   readonly name: string;
@@ -18,7 +19,7 @@ export interface Step {
   owner: Owner | null;
   label: string;
   run: () => void;
-  /** What may still happen after the owner has died: a write that was on its way. */
+  /** A write that was under way and may still happen after the owner has died. */
   ghost: (() => void) | null;
 }
 
@@ -41,9 +42,9 @@ export interface Scheduler {
   pause(owner: Owner): void;
   resume(owner: Owner): void;
   kill(owner: Owner): void;
-  /** Runs until `done` says so or nothing is left that could happen. */
+  /** Runs until `done` returns true or no step is left. */
   run(done: () => boolean): Promise<void>;
-  /** A line for whoever reads the trace. */
+  /** Adds a line to the printed trace. */
   note(text: string): void;
   /** From now on steps take (almost) no time. */
   hurry(): void;
@@ -61,7 +62,7 @@ export function createScheduler(random: Random, onStep?: (line: string) => void)
   let steps = 0;
   let trace = 0x811c9dc5;
 
-  /** Sleepers that are due become steps, so that a timer may be late and fire in any order with what is due too. */
+  /** Due sleepers become steps, so a timer may be late, and due timers fire in any order. */
   function wakeSleepers(): void {
     if (time < nextDue) return;
     nextDue = Number.POSITIVE_INFINITY;

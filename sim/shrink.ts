@@ -1,10 +1,10 @@
 import type { Fault } from './faults.ts';
 import { type Outcome, runSchedule } from './schedule.ts';
 
-/** The fewest faults found with which the schedule still goes wrong: halves, quarters, … are left out by turns. */
+/** The smallest list of faults found that still causes a violation: leaves out halves, quarters and so on in turn. */
 export async function shrink(outcome: Outcome): Promise<Outcome> {
   let smallest = await replay(outcome, outcome.faults);
-  // Without its dice the plan must strike the same; if not, the list as it is tells most.
+  // A replay should give the same violation. If it does not, the full list is the best information.
   if (smallest.violations.length === 0) return outcome;
   for (let size = Math.ceil(smallest.faults.length / 2); size >= 1;) {
     let removed = false;
@@ -26,13 +26,13 @@ function replay({ seed, mode }: Outcome, faults: readonly Fault[]): Promise<Outc
   return runSchedule({ seed, mode, replay: faults });
 }
 
-export function tellOutcome({ seed, mode, violations, faults, settledMs }: Outcome): string {
+export function describeOutcome({ seed, mode, violations, faults, settledMs }: Outcome): string {
   const light = mode === 'light' ? ' --light' : '';
   return [
     `seed ${seed}, ${mode} faults: ${violations.length} violation(s), ${Math.round(settledMs)} ms after the faults`,
     ...violations.map((violation) => `  ${violation}`),
-    `faults that are enough for it (${faults.length}):`,
-    ...faults.map(({ kind, told }) => `  ${kind}: ${told}`),
-    `again: npm run sim -- --schedules 1 --seed ${seed}${light} --trace`,
+    `sufficient faults (${faults.length}):`,
+    ...faults.map(({ kind, place }) => `  ${kind}: ${place}`),
+    `repeat: npm run sim -- --schedules 1 --seed ${seed}${light} --trace`,
   ].join('\n');
 }

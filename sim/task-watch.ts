@@ -1,9 +1,9 @@
 import type { Event, EventKind } from '../src/events/index.ts';
 import { foldTask, newTaskBook, type Task, type TaskBook } from '../src/machines/task-book.ts';
 import type { EventRow } from '../src/store/driver.ts';
-import type { MemoryData } from '../src/store/memory/memory-documents.ts';
+import type { MemoryData } from './memory-documents.ts';
 
-/** What opens and ends tasks; the rest is skipped unread. */
+/** Events that open or end tasks; all others are skipped unread. */
 const OF_TASKS: readonly EventKind[] = [
   'delegation.opened',
   'delegation.completed',
@@ -19,7 +19,7 @@ export interface OpenTask {
   task: Task;
 }
 
-/** The tasks of all conversations as the data has them, read on from where the last look ended. */
+/** The tasks of all conversations as stored. Each call reads on from the end of the last one. */
 export function createTaskWatch(data: MemoryData): { open(): OpenTask[]; all(): OpenTask[] } {
   const books = new Map<string, { book: TaskBook; upTo: number }>();
 
@@ -44,7 +44,7 @@ export function createTaskWatch(data: MemoryData): { open(): OpenTask[]; all(): 
   return { all, open: () => all().filter(({ task }) => task.end === null) };
 }
 
-/** As written, without the checks of a reader: what is held against the invariants is what is there. */
+/** As stored, without a reader's validation: the invariants are checked against what is really there. */
 export function eventOfRow(row: EventRow): Event {
   const { tenant, conversation, seq, id, at, kind, to, tokens, turn, data } = row;
   const columns = { tenant, conversation, seq, id, at, kind, to, tokens, ...(turn !== null && { turn }) };

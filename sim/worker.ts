@@ -2,7 +2,7 @@ import type { Mode } from './faults.ts';
 import { mutate } from './mutate.ts';
 import type { Outcome } from './schedule.ts';
 
-/** A child process of `run.ts`: runs ranges of seeds as it is told, and tells what came of them. */
+/** A child process of `run.ts`: runs ranges of seeds on request, and reports the results. */
 export interface Task {
   mode: Mode;
   from: number;
@@ -19,17 +19,17 @@ const [name] = process.argv.slice(2);
 await main(name ?? '');
 
 async function main(mutantName: string): Promise<void> {
-  // Errors are thrown by the thousand here, and nobody reads where.
+  // Thousands of errors are thrown here, and their stacks are never read.
   Error.stackTraceLimit = 0;
   let plainDedup = false;
   try {
     if (mutantName !== '') plainDedup = mutate(mutantName).plainDedup ?? false;
   } catch (error) {
-    return tell({ type: 'stale', problem: String(error) });
+    return report({ type: 'stale', problem: String(error) });
   }
   const { runSchedule } = await import('./schedule.ts');
   process.on('message', (task: Task) => void perform(task));
-  tell({ type: 'ready' });
+  report({ type: 'ready' });
 
   async function perform(task: Task): Promise<void> {
     const figures: Record<string, number> = {};
@@ -42,14 +42,14 @@ async function main(mutantName: string): Promise<void> {
       for (const [figure, value] of Object.entries(outcome.figures))
         figures[figure] = (figures[figure] ?? 0) + value;
       if (outcome.violations.length === 0) continue;
-      tell({ type: 'violation', outcome });
+      report({ type: 'violation', outcome });
       break;
     }
     figures['schedules'] = schedules;
-    tell({ type: 'done', task, figures, longestMs });
+    report({ type: 'done', task, figures, longestMs });
   }
 }
 
-function tell(report: Report): void {
-  process.send?.(report);
+function report(result: Report): void {
+  process.send?.(result);
 }

@@ -2,7 +2,7 @@ import type { EngineLimits } from '../src/actors/engine/engine-deps.ts';
 import { TroupeError } from '../src/errors.ts';
 import type { ActorAddress } from '../src/events/index.ts';
 import type { Notice } from '../src/queue/broadcast.ts';
-import { newMemoryData, type MemoryData } from '../src/store/memory/memory-documents.ts';
+import { newMemoryData, type MemoryData } from './memory-documents.ts';
 import { newSessionMemory, type SessionMemory } from '../src/testing/fake-sessions.ts';
 import type { ToolLedger } from './company.ts';
 import { createFaultPlan, type Fault, type FaultKind, type FaultPlan, JUMPING, type Mode } from './faults.ts';
@@ -13,9 +13,9 @@ import { createTaskWatch } from './task-watch.ts';
 import { createScheduler, type Scheduler, STEP_MS } from './scheduler.ts';
 
 /**
- * Two or three processes over shared documents and one shared queue, and what befalls them.
- *  W1  A slot always has a member or a boot on its way: a process that died comes again.
- *  W2  Faults strike at operations, by number, so that a list of them replays a schedule.
+ * Two or three processes over shared documents and one shared queue, and their faults.
+ * W1  A slot always has a process or one that is booting: a dead process is replaced.
+ * W2  Faults strike at numbered operations, so a list of faults replays a schedule.
  */
 export interface World {
   readonly seed: number;
@@ -43,26 +43,26 @@ export interface World {
     | 'idleMs'
   >;
   readonly members: (AgentRuntime | null)[];
-  /** Every time that a model was asked, in order. */
+  /** Every request to a model, in order. */
   readonly asked: { process: string; turn: string }[];
-  /** Tasks that people were told are called off, and how often models had been asked by then. */
-  readonly calledOff: { task: string; after: number }[];
+  /** Tasks reported to people as cancelled, and the number of model requests by then. */
+  readonly cancelledTasks: { task: string; after: number }[];
   readonly figures: Record<Figure, number>;
-  /** Warnings that nothing in a schedule explains. */
+  /** Warnings that no fault explains. */
   readonly surprises: string[];
   /** Mean time until a stalled job is noticed, ms. */
   readonly stallMs: number;
-  /** Furthest that a clock has been wrong, ms. */
+  /** The largest clock error so far, ms. */
   farthestSkew(): number;
   isCalm: () => boolean;
-  /** Strikes what is due at this operation; what concerns the operation itself is the caller's to do. */
+  /** Applies the fault that is due at this operation; the caller applies what concerns the operation itself. */
   faultAt(member: AgentRuntime, label: string, mayFail: boolean): FaultKind | null;
   kill(member: AgentRuntime): void;
   announce(from: AgentRuntime, notice: Notice): void;
   warned(name: string, error: unknown, where: string): void;
-  /** A member that answers, by chance; null while all are down. */
+  /** A random live process; null while all are down. */
   anyone(): AgentRuntime | null;
-  /** Faults end, sleepers wake, the dead come back. */
+  /** Ends the faults, wakes paused processes and restarts dead ones. */
   calm(): void;
 }
 
@@ -86,8 +86,8 @@ export type Figure =
   | 'calls'
   | 'lost'
   | 'poisoned'
-  | 'rewritten'
-  | 'recalled'
+  | 'compacted'
+  | 'sessionRequests'
   | 'steps';
 
 const FIGURES: readonly Figure[] = [
@@ -110,14 +110,14 @@ const FIGURES: readonly Figure[] = [
   'calls',
   'lost',
   'poisoned',
-  'rewritten',
-  'recalled',
+  'compacted',
+  'sessionRequests',
   'steps',
 ];
 
 export const LEASE_MS = 6_000;
 export const SWEEP_MS = 6_000;
-/** After it a task ends by itself: longer than what befalls a schedule, most of the time. */
+/** A task ends by itself after this time, which is usually longer than the faults of a schedule. */
 export const TASK_MS = 20_000;
 const NEVER_MS = 365 * 24 * 3_600_000;
 const PAUSE_STEPS = { from: 50, to: 550 };
@@ -135,7 +135,7 @@ export interface WorldOptions {
 }
 
 declare global {
-  /** For the mutant that counts: a counter document of each log. */
+  /** For the mutant with a counter: one counter document per log. */
   var simCounters: Map<string, number> | undefined;
 }
 
@@ -149,7 +149,7 @@ export function openWorld({ seed, mode, replay, plainDedup = false, onStep }: Wo
   const slots = 2 + below(random, 2);
   const skews = Array.from({ length: slots }, () => Math.round(between(random, -1, 1) * (LEASE_MS / 8)));
   const incarnations = skews.map(() => 0);
-  // Without a sweeper also so slow that a holder hears of its lost lease before the queue does.
+  // Without a sweeper also so slow that a holder notices its lost lease before the queue does.
   const stallMs = LEASE_MS * pick(random, mode === 'full' ? [0.2, 0.5, 1.2] : [0.2, 0.5, 1.2, 4, 4]);
   let farthest = LEASE_MS / 8;
   let calm = false;
@@ -186,7 +186,7 @@ export function openWorld({ seed, mode, replay, plainDedup = false, onStep }: Wo
     world.queue.offer();
   }
 
-  /** Leap seconds, bad NTP, a machine that slept: the clock is wrong by more than a lease from now on. */
+  /** Leap seconds, bad NTP, a machine that slept: from now on the clock is wrong by more than a lease. */
   function jump(member: AgentRuntime, size: number): void {
     figures.jumps += 1;
     const ms = Math.round((size < 0.5 ? -1 : 1) * LEASE_MS * (1 + size));
@@ -195,13 +195,13 @@ export function openWorld({ seed, mode, replay, plainDedup = false, onStep }: Wo
     farthest = Math.max(farthest, Math.abs(member.skew));
   }
 
-  /** The holder of the job holds the lease as well: it will look again when it gives it back. */
+  /** True if the holder of the job also holds the lease: it looks again when it releases it. */
   function looksAgain({ tenant, conversation, agent }: ActorAddress, holder: AgentRuntime | null): boolean {
     const lease = world.data.actors.get(`${tenant}/${conversation}/${agent}`)?.owner;
     return holder !== null && (lease?.startsWith(`${holder.owner.name}:`) ?? false);
   }
 
-  /** Whether it struck: a fault that finds nothing to break is none. */
+  /** Returns whether it struck: a fault with nothing to break does not count. */
   function strike(fault: Fault, member: AgentRuntime, mayFail: boolean): boolean {
     switch (fault.kind) {
       case 'crash before':
@@ -251,13 +251,13 @@ export function openWorld({ seed, mode, replay, plainDedup = false, onStep }: Wo
     limits: {
       leaseMs: LEASE_MS,
       sweepMs: SWEEP_MS,
-      // In some schedules turns are given up; in most, none may be.
+      // In some schedules turns are given up after a few attempts, in most never.
       maxAttempts: random() < 0.15 ? 3 : 1_000,
       maxHops: 3,
       // A refused handoff costs a step, and several may be refused by chance.
       maxSteps: 20,
       maxDepth: 2,
-      // Where nobody sweeps no deadline is seen, and so there is none.
+      // Without sweeps no deadline is noticed, so there is none.
       taskMs: mode === 'full' ? TASK_MS : NEVER_MS,
       questionMs: mode === 'full' ? TASK_MS : NEVER_MS,
       approvalMs: mode === 'full' ? TASK_MS : NEVER_MS,
@@ -265,7 +265,7 @@ export function openWorld({ seed, mode, replay, plainDedup = false, onStep }: Wo
     },
     members: [],
     asked: [],
-    calledOff: [],
+    cancelledTasks: [],
     figures,
     surprises: [],
     stallMs,
@@ -278,7 +278,7 @@ export function openWorld({ seed, mode, replay, plainDedup = false, onStep }: Wo
         plan.struck.pop();
         return null;
       }
-      fault.told = `${member.owner.name} ${label} at ${Math.round(scheduler.now())} ms`;
+      fault.place = `${member.owner.name} ${label} at ${Math.round(scheduler.now())} ms`;
       return fault.kind;
     },
     kill,

@@ -87,7 +87,7 @@ describe('the layer check', () => {
       'an import for its side effects',
       { 'projection/a.ts': `import '../clock.ts';` },
       [
-        'src/projection/a.ts imports src/clock.ts: projection may import only events/aspects.ts, machines/availability-fold.ts, machines/directions.ts, machines/membership.ts, machines/task-events.ts, and types of events',
+        'src/projection/a.ts imports src/clock.ts: projection may import only events/aspects.ts, events/message-text.ts, machines/availability-fold.ts, machines/directions.ts, machines/membership.ts, machines/task-events.ts, and types of events',
       ],
     ],
     [

@@ -24,7 +24,7 @@ interface Layer {
 }
 
 const ADAPTER_LAYER: Layer = {
-  may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts', 'private-files.ts', 'slices.ts'],
+  may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts', 'private-files.ts', 'process-group.ts', 'slices.ts'],
 };
 const PORTS = [
   'store/store.ts',
@@ -38,7 +38,7 @@ const PORTS = [
   'tools',
 ];
 
-/** Files that inform operators. */
+/** Files for operators: metrics, traces, logs and the cost of work. */
 const WATCHING = ['metrics.ts', 'tracing.ts', 'logger.ts', 'slices.ts', 'work.ts'];
 
 const LAYERS: Record<string, Layer> = {
@@ -60,9 +60,10 @@ const LAYERS: Record<string, Layer> = {
   store: ADAPTER_LAYER,
   queue: ADAPTER_LAYER,
   providers: { may: [...ADAPTER_LAYER.may, 'net'] },
-  tools: { may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts', 'net'] },
+  tools: { may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts', 'net', 'process-group.ts'] },
   'key-value.ts': { may: [], packages: [] },
   'private-files.ts': { may: [], packages: ['node:fs'] },
+  'process-group.ts': { may: [], packages: ['node:child_process'] },
   'token-bucket.ts': { may: ['clock.ts'], packages: [] },
   access: {
     may: ['events', 'errors.ts', 'clock.ts', 'key-value.ts', 'slices.ts', 'token-bucket.ts', 'work.ts'],
@@ -119,6 +120,7 @@ const LAYERS: Record<string, Layer> = {
   projection: {
     may: [
       'events/aspects.ts',
+      'events/message-text.ts',
       'machines/availability-fold.ts',
       'machines/directions.ts',
       'machines/membership.ts',
@@ -153,7 +155,7 @@ const ENTRY_POINT = 'cli.ts';
 /** Only these import concrete adapters. */
 const COMPOSERS: readonly string[] = ['runtime.ts', 'runtime', 'cli.ts', 'cli', 'testing'];
 const ADAPTER =
-  /^(?:store\/(?:[^/]+\/|sqlite|mongo|memory)|queue\/(?!(?:router|broadcast|admission)\.ts$)|providers\/(?:[^/]+\/|scripted))/;
+  /^(?:store\/(?:[^/]+\/|sqlite|mongo)|queue\/(?!(?:router|broadcast|admission)\.ts$)|providers\/(?:[^/]+\/|scripted))/;
 
 const IMPURE: readonly RegExp[] = [
   /\bDate\.now\b/,

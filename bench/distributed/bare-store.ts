@@ -12,7 +12,7 @@ const AT_ONCE = 16;
 const DATA = JSON.stringify({ author: { kind: 'user', id: 'ana', name: 'Ana' }, text: 'x'.repeat(400) });
 
 await using database = await openBenchDatabase();
-const { events, actors, registers } = database.documents;
+const { events, actors, entries } = database.documents;
 
 function row(conversation: string, seq: number): EventRow {
   const key = { tenant: 'default', conversation, id: `${conversation}:${seq}` };
@@ -23,13 +23,13 @@ function row(conversation: string, seq: number): EventRow {
 async function turn(index: number): Promise<void> {
   const conversation = `c-${index}`;
   const key = { tenant: 'default', conversation, agent: 'agent' };
-  const register = (shelf: 'prompt' | 'journal') =>
-    registers.insert({ tenant: 'default', shelf, key: `${conversation}/1` }, DATA, index);
+  const insertEntry = (namespace: 'prompt' | 'journal') =>
+    entries.insert({ tenant: 'default', namespace, key: `${conversation}/1` }, DATA, index);
   await events.insert([row(conversation, 2)]);
   await actors.update(key, { freeAt: 1 }, { owner: 'bench', until: 2, raiseFence: true });
   await actors.update(key, { fence: 1 }, { turn: 'turn', data: DATA });
-  await Promise.all([events.insert([row(conversation, 3)]), register('prompt')]);
-  await register('journal');
+  await Promise.all([events.insert([row(conversation, 3)]), insertEntry('prompt')]);
+  await insertEntry('journal');
   await actors.update(key, { fence: 1, turn: 'turn', notCancelled: true }, { turn: null, data: DATA });
   await events.insert([row(conversation, 4), row(conversation, 5)]);
   await actors.update(key, { fence: 1 }, { owner: '', until: 0, outbox: false, data: DATA });

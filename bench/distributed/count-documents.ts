@@ -32,7 +32,7 @@ export function countDocuments(inner: Documents): Counted {
       ...inner,
       events: counted(inner.events, 'events'),
       actors: counted(inner.actors, 'actors'),
-      registers: counted(inner.registers, 'registers'),
+      entries: counted(inner.entries, 'entries'),
     },
     take() {
       const taken = counts;

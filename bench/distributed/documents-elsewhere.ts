@@ -5,7 +5,7 @@ import type { Documents } from '../../src/store/documents/documents.ts';
 
 export interface Call {
   id: number;
-  collection: 'events' | 'actors' | 'registers';
+  collection: 'events' | 'actors' | 'entries';
   name: string;
   args: unknown[];
 }
@@ -45,7 +45,7 @@ export async function openDocumentsElsewhere(): Promise<Documents> {
   return {
     events: remote('events'),
     actors: remote('actors'),
-    registers: remote('registers'),
+    entries: remote('entries'),
     async close() {
       host.disconnect();
       await once(host, 'exit');

@@ -1,4 +1,4 @@
-import { createMemoryDocuments } from '../../src/store/memory/memory-documents.ts';
+import { createMemoryDocuments } from '../../sim/memory-documents.ts';
 import type { Answer, Call } from './documents-elsewhere.ts';
 
 /** The other side of `documents-elsewhere.ts`; ends when its parent disconnects. */

@@ -1,4 +1,4 @@
-import { createMemoryDocuments } from '../../src/store/memory/memory-documents.ts';
+import { createMemoryDocuments } from '../../sim/memory-documents.ts';
 import { ANA, report } from '../support.ts';
 import { RALLY, RALLY_TURNS, rallyStart } from '../rally.ts';
 import { NO_SWEEPS, openStage } from './stage.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as z from 'zod';
 import { defineTool, type TroupeInput } from '../../src/index.ts';
-import { createMemoryDocuments } from '../../src/store/memory/memory-documents.ts';
+import { createMemoryDocuments } from '../../sim/memory-documents.ts';
 import { ANA, fill, messageText, report } from '../support.ts';
 import { countDocuments } from './count-documents.ts';
 import { openBenchDatabase } from './bench-database.ts';

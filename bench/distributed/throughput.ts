@@ -1,4 +1,4 @@
-import { createMemoryDocuments } from '../../src/store/memory/memory-documents.ts';
+import { createMemoryDocuments } from '../../sim/memory-documents.ts';
 import { ANA, messageText, ONE_AGENT, percentile, report, turnWatcher } from '../support.ts';
 import { cpuSeconds } from './cpu-seconds.ts';
 import { openRawQueue } from './raw-queue.ts';

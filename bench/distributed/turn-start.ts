@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createMemoryDocuments } from '../../src/store/memory/memory-documents.ts';
+import { createMemoryDocuments } from '../../sim/memory-documents.ts';
 import { ANA, messageText, ONE_AGENT, percentile, report } from '../support.ts';
 import { openRawQueue } from './raw-queue.ts';
 import { NO_SWEEPS, openStage } from './stage.ts';

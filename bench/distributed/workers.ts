@@ -50,7 +50,7 @@ const turnsPerSecond = (TURNS * 1_000) / (performance.now() - start);
 for (let index = 0; index < CONVERSATIONS; index += 10) {
   const [actor] = await client.actors(`c-${index}`);
   const { head } = await client.events(`c-${index}`, { limit: 1 });
-  if (actor?.lastProcessedIndex !== head) throw new Error(`c-${index} was not answered to its end`);
+  if (actor?.lastProcessedIndex !== head) throw new Error(`c-${index} has no complete answer`);
 }
 await Promise.all(
   workers.map((worker) => {

@@ -35,7 +35,7 @@ async function shows(page: Page, seq: number): Promise<void> {
     if (texts.some((text) => body.includes(text))) return;
     await wait(LOOK_MS);
   }
-  throw new Error(`the page does not come to seq ${seq}`);
+  throw new Error(`the page never showed seq ${seq}`);
 }
 
 async function heapOf(session: CDPSession): Promise<number> {

@@ -25,7 +25,7 @@ const LIST = '?list=events&kind=*';
 const json = process.argv.includes('--json');
 const bench = createBench({ runs: 1, json });
 const chromium = await installChromium();
-if ('missing' in chromium) throw new Error(`there is no Chromium: ${chromium.missing}`);
+if ('missing' in chromium) throw new Error(`no Chromium: ${chromium.missing}`);
 if (!json) console.log(`${describeChromium(chromium)}, Node ${process.version}, ${cpus().length} cores`);
 
 bench.heading('Size, gzipped');

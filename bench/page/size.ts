@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { BUILT_PAGE } from '../../src/http/web-folder.ts';
+import { BUILT_PAGE } from '../../src/http/page/web-folder.ts';
 
 /** Gzipped size of each file of the built page, in bytes. Files that are compressed already do not count. */
 export function pageSizes(folder = BUILT_PAGE): { file: string; bytes: number }[] {

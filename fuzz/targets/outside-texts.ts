@@ -6,7 +6,7 @@ import { filesOf, findWords } from '../../src/context/extract/find-names.ts';
 import { questionsOf, tasksOf } from '../../src/context/extract/find-pending.ts';
 import { escapeFences, escapeMarks } from '../../src/context/fence.ts';
 import { NOBODY, personLabel } from '../../src/context/people.ts';
-import { RENDERING } from '../../src/context/rendering.ts';
+import { RENDERING } from '../../src/context/render/rendering.ts';
 import { wordsOf } from '../../src/context/retrieve/words.ts';
 import { parseHandoff } from '../../src/context/summary/handoff-request.ts';
 import { toolSyntaxShare } from '../../src/context/summary/tool-syntax.ts';

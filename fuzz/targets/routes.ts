@@ -97,7 +97,7 @@ async function ask({ app, errors, imported }: Server, input: RequestInput): Prom
   }
   const text = await readSome(response);
   const [error] = errors.splice(0);
-  if (error !== undefined) throw new Broken(`reported: ${told(error)}`, '500');
+  if (error !== undefined) throw new Broken(`reported: ${messageOf(error)}`, '500');
   if (status >= 500) throw new Broken(`${status}: ${text.slice(0, 300)}`, '500');
   if (status >= 400 && input.method !== 'HEAD') checkShape(status, text);
   if (status === 201 && input.path.startsWith('/api/import')) {
@@ -106,7 +106,7 @@ async function ask({ app, errors, imported }: Server, input: RequestInput): Prom
   return status < 400 ? 'accepted' : codeOf(text, status);
 }
 
-function told(error: unknown): string {
+function messageOf(error: unknown): string {
   return error instanceof Error
     ? (error.stack ?? error.message).split('\n').slice(0, 6).join('\n')
     : String(error);

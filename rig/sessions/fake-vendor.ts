@@ -1,6 +1,5 @@
 import { below, type Random } from '../../sim/random.ts';
-import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
-import { startFakeOpenAiResponses } from '../../src/testing/fake-openai.ts';
+import { startFakeAnthropic, startFakeOpenAiResponses } from '../../src/testing/fake-vendors.ts';
 import {
   FAKE_USAGE,
   type FakeReply,

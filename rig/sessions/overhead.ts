@@ -23,7 +23,7 @@ const clis = known.filter((cli) => values.cli === undefined || values.cli === cl
 if (clis.length === 0) throw new Error(`--cli is one of ${known.join(', ')}, not ${values.cli}`);
 if (!Number.isInteger(turns) || turns < 1) throw new Error(`--turns is a whole number, not ${values.turns}`);
 const installed = await installClis();
-if ('missing' in installed) throw new Error(`the programs are not here: ${installed.missing}`);
+if ('missing' in installed) throw new Error(`the programs are missing: ${installed.missing}`);
 process.env[PEERS_ENV] = installed.home;
 // On a busy machine the figures say more about the machine.
 const load = round(loadavg()[0] ?? 0);

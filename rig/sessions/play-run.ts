@@ -182,7 +182,7 @@ async function quiet(troupe: Troupe): Promise<void> {
     const isIdle = actors.every(({ status, turn }) => status === 'idle' && turn === null);
     if (isIdle && waiting + active + delayed === 0) return;
     const failed = actors.find(({ status }) => status === 'failed');
-    if (failed) throw new Error(`@${failed.agent} was set aside: ${await lastError(troupe)}`);
+    if (failed) throw new Error(`@${failed.agent} failed: ${await lastError(troupe)}`);
     if (systemClock.monotonic() > until)
       throw new Error(`not quiet after ${PATIENCE_MS} ms: ${JSON.stringify(actors)}`);
     await systemClock.sleep(20);

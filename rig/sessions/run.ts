@@ -22,7 +22,7 @@ const { values } = parseArgs({
 });
 const installed = await installClis();
 if ('missing' in installed) {
-  console.error(`the programs are not here: ${installed.missing}`);
+  console.error(`the programs are missing: ${installed.missing}`);
   process.exit(1);
 }
 process.env[PEERS_ENV] = installed.home;
@@ -43,7 +43,7 @@ for (const cli of clis) {
       failed.push(result);
       for (const problem of result.problems.slice(0, 8))
         console.error(`${cli} seed ${result.seed}: ${problem}`);
-      console.error(`again: npm run rig:sessions -- --cli ${cli} --runs 1 --seed ${result.seed}`);
+      console.error(`repeat: npm run rig:sessions -- --cli ${cli} --runs 1 --seed ${result.seed}`);
     }
     if ((run + 1) % 10 === 0) console.error(`${cli}: ${run + 1}/${each} runs`);
   }

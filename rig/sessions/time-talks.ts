@@ -2,8 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../../src/clock.ts';
-import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
-import { startFakeOpenAiResponses } from '../../src/testing/fake-openai.ts';
+import { startFakeAnthropic, startFakeOpenAiResponses } from '../../src/testing/fake-vendors.ts';
 import { percentile } from '../recovery.ts';
 import { talkToBareClaude } from './bare-claude.ts';
 import { talkToBareCodex } from './bare-codex.ts';
@@ -61,7 +60,7 @@ export async function timeTalks(cli: Cli, turns: number): Promise<Record<Way, Tu
     const answer = await inTime(talks[way].say(words), `turn ${turn} by ${way}`);
     const ended = performance.now();
     // An incomplete answer would count as a fast one.
-    if (answer !== ANSWER) throw new Error(`turn ${turn} by ${way} was answered: ${answer}`);
+    if (answer !== ANSWER) throw new Error(`turn ${turn} by ${way} got the answer: ${answer}`);
     return { until: askedAt - began, after: ended - askedAt };
   }
 

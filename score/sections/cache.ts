@@ -7,7 +7,7 @@ import { promptFor, Replay, withAssistant } from '../replay.ts';
 import type { Options } from '../options.ts';
 import { timedLog } from '../timed-log.ts';
 
-/** How the layout of the prompts does at the vendors' caches, and whether prompts really only grow at the end. */
+/** How well the layout of the prompts uses the vendors' caches, and whether prompts really only grow at the end. */
 export async function scoreCache({ quick }: Options): Promise<Scored> {
   if (!HAS_DATA) return { figures: [], violations: [], skipped: NO_DATA };
   const log = await timedLog(SESSION);
@@ -18,7 +18,7 @@ export async function scoreCache({ quick }: Options): Promise<Scored> {
     figures: [
       ...layoutFigures(rows, ''),
       ...layoutFigures(forEver, ', TTL ignored'),
-      figure(`requests that begin with all bytes of the one before`, prefix.share, 'share', atLeast(1)),
+      figure(`requests that begin with the previous one, byte for byte`, prefix.share, 'share', atLeast(1)),
       figure('  requests compared', prefix.requests, 'count'),
     ],
     violations: prefix.violations,
@@ -41,7 +41,7 @@ function layoutFigures(rows: readonly LayoutRow[], note: string): Figure[] {
         asked || vendor === 'anthropic' ? atLeast(0.98) : undefined,
       ),
       figure(
-        `${name}: live blocks, cost beside none`,
+        `${name}: cost of live blocks relative to none`,
         1 / (of('no live block')?.relative ?? NaN),
         'ratio',
         atMost(1.05),
@@ -57,7 +57,7 @@ interface Prefixes {
   violations: string[];
 }
 
-/** Every log, its assistant dealt out among two agents, as turns; nothing is rewritten, so every byte must stay. */
+/** Every log as turns, with its assistant split into two agents. Nothing is compacted, so every byte must stay. */
 async function scorePrefix(quick: boolean): Promise<Prefixes> {
   const violations: string[] = [];
   let requests = 0;

@@ -12,7 +12,7 @@ const MIN_LOG_TOKENS = 3_000;
 const LEAST_WINDOW = 2_000;
 const WINDOW_SHARES = [1 / 8, 1 / 4];
 
-/** Every real log in windows so small that it is compacted again and again: what each compaction loses of the one before. */
+/** Every real log in windows so small that it is compacted again and again: the losses of each compaction. */
 export async function scoreCarry({ quick, note }: Options): Promise<Scored> {
   if (!HAS_DATA) return { figures: [], violations: [], skipped: NO_DATA };
   const carried = noCarried();
@@ -35,12 +35,12 @@ export async function scoreCarry({ quick, note }: Options): Promise<Scored> {
       figure('  facts', facts.of, 'count'),
       figure('  pairs of compactions', pairs, 'count'),
       figure('  open items that are still open', of(pending), 'share'),
-      figure('  open items gone that nothing since has named', vanished.length, 'count', atMost(0)),
-      figure("people's words, where all of them fit", of(quotesThatFit), 'share', atLeast(1)),
+      figure('  open items lost without a later mention', vanished.length, 'count', atMost(0)),
+      figure("people's words, if all of them fit", of(quotesThatFit), 'share', atLeast(1)),
       figure('  quotes', quotesThatFit.of, 'count'),
-      figure("  people's words, also where they do not, shortened or in a list too", of(quotes), 'share'),
+      figure("  people's words, also if they do not fit, shortened or in a list", of(quotes), 'share'),
       figure('  quotes', quotes.of, 'count'),
-      figure('  constraints that could be read and still can', of(shownConstraints), 'share'),
+      figure('  constraints readable before and after', of(shownConstraints), 'share'),
     ],
     violations: [],
   };

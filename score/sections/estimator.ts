@@ -3,11 +3,11 @@ import { HAS_DATA } from '../../test/support/real-logs.ts';
 import { NO_DATA } from '../data-files.ts';
 import { atMost, below, figure, type Figure, type Scored } from '../figure.ts';
 
-/** Used by the engine: with the anchor of the last request, or, after a rewrite, without one. */
+/** The methods that the engine uses: with the anchor of the last request, or after a compaction without one. */
 const GOAL_OF = new Set(['anchor', 'no anchor']);
 const MOST_MS = 200;
 
-/** How far the estimate is from what providers reported, and how long text takes to count that is made to be slow. */
+/** Error of the estimate against the providers' reports, and the time to count text that is made to be slow. */
 export async function estimatorSection(): Promise<Scored> {
   const rows = await scoreEstimator();
   const errors = rows.flatMap(({ model, how, requests, p50, p95 }): Figure[] => [

@@ -4,11 +4,11 @@ import { playRound, type RoundResult } from '../fuzz-round.ts';
 import type { Options } from '../options.ts';
 
 const OUTCOMES = ['untouched', 'pruned', 'compacted', 'overflow'] as const;
-/** One before a request, and one more where the provider refuses it. */
-const MOST_CLIMBS = 2;
+/** One before a request, and one more if the provider refuses it. */
+const MOST_COMPACTIONS = 2;
 const NOTE_EVERY = 2_000;
 
-/** Random conversations in random windows: each ends in valid requests that fit, or in the one named outcome. */
+/** Random conversations in random windows: each ends in valid requests that fit, or in `overflow`. */
 export async function scoreFuzz({ fuzzRounds, seed, note }: Options): Promise<Scored> {
   const results: RoundResult[] = [];
   const violations: string[] = [];
@@ -18,8 +18,10 @@ export async function scoreFuzz({ fuzzRounds, seed, note }: Options): Promise<Sc
     results.push(result);
     violations.push(...result.problems.map((problem) => `seed ${seed} round ${round}: ${problem}`));
   }
-  const undue = results.flatMap(({ undue: some }, round) => some.map((one) => `round ${round}: ${one}`));
-  for (const one of undue.slice(0, 5)) note(`overflow that need not be, ${one}`);
+  const avoidable = results.flatMap(({ avoidable: some }, round) =>
+    some.map((one) => `round ${round}: ${one}`),
+  );
+  for (const one of avoidable.slice(0, 5)) note(`avoidable overflow, ${one}`);
   const most = (part: (result: RoundResult) => number) =>
     results.reduce((sum, one) => Math.max(sum, part(one)), 0);
   const sum = (part: (result: RoundResult) => number) => results.reduce((all, one) => all + part(one), 0);
@@ -35,26 +37,31 @@ export async function scoreFuzz({ fuzzRounds, seed, note }: Options): Promise<Sc
       ...OUTCOMES.map((outcome) =>
         figure(`  ${outcome}`, results.filter((one) => one.outcome === outcome).length, 'count'),
       ),
-      figure('  overflows although what is never cut would have fitted', undue.length, 'count', atMost(0)),
       figure(
-        'climbs of the relief ladder for one request, at most',
-        most((one) => one.mostClimbs),
+        '  overflows although the part that must be kept would have fitted',
+        avoidable.length,
         'count',
-        atMost(MOST_CLIMBS),
+        atMost(0),
+      ),
+      figure(
+        'compactions tried for one request, at most',
+        most((one) => one.mostCompactions),
+        'count',
+        atMost(MOST_COMPACTIONS),
       ),
       figure(
         '  the slowest',
-        most((one) => one.slowestClimbMs),
+        most((one) => one.slowestMs),
         'ms',
       ),
       figure(
-        '  climbs',
-        sum((one) => one.climbs),
+        '  compactions tried',
+        sum((one) => one.compactions),
         'count',
       ),
       figure(
-        '  climbs that could do nothing',
-        sum((one) => one.idleClimbs),
+        '  compactions without effect',
+        sum((one) => one.idleCompactions),
         'count',
       ),
       figure(

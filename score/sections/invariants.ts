@@ -10,9 +10,9 @@ import { promptFor } from '../replay.ts';
 import { checkCompacted, type CompactedCount } from '../compacted-log.ts';
 
 const AGENTS = ['ada', 'bob', 'cyd'];
-/** Hears everything and has never said a word. */
+/** Hears everything and never speaks. */
 const OBSERVER = 'observer';
-/** How often a view is built from nothing beside the one that has grown with the log. */
+/** Number of views built from scratch for comparison with the one that grew with the log. */
 const COLD_BUILDS = 12;
 
 interface Tally {
@@ -22,14 +22,14 @@ interface Tally {
 }
 
 /**
- * Every log of `../shared/data`, the assistant's words dealt out among three agents. First as it was imported: each
- * agent and an observer is asked something at every index. Then as turns in a window so small that views are rewritten
- * all along: every request of every turn.
+ * Every log of `../shared/data`, with the assistant split into three agents. First as imported: each agent and an
+ * observer is asked at every index. Then as turns in a window so small that views are compacted all the time: every
+ * request of every turn.
  */
 export async function scoreInvariants({ quick, note }: Options): Promise<Scored> {
   if (!HAS_DATA) return { figures: [], violations: [], skipped: NO_DATA };
   const whole: Tally = { prompts: 0, coldBuilds: 0, problems: [] };
-  const relieved: CompactedCount = {
+  const compacted: CompactedCount = {
     requests: 0,
     prunes: 0,
     compactions: 0,
@@ -44,7 +44,7 @@ export async function scoreInvariants({ quick, note }: Options): Promise<Scored>
       logs += 1;
       const split = dealt(log, AGENTS, (n) => n * 7 + (n % 5));
       for (const agent of [...AGENTS, OBSERVER]) checkEveryIndex(name, split, agent, whole);
-      checkCompacted(name, log, AGENTS, relieved);
+      checkCompacted(name, log, AGENTS, compacted);
     }
   }
   const sound = (faulty: number, all: number) => (all === 0 ? NaN : 1 - faulty / all);
@@ -54,19 +54,19 @@ export async function scoreInvariants({ quick, note }: Options): Promise<Scored>
       figure('prompts with every event once, and valid', sound(faulty, whole.prompts), 'share', atLeast(1)),
       figure('  logs', logs, 'count'),
       figure('  prompts checked: 3 agents and an observer at every index', whole.prompts, 'count'),
-      figure('  of them built from nothing too, the same bytes', whole.coldBuilds, 'count'),
+      figure('  of them also built from scratch, with the same bytes', whole.coldBuilds, 'count'),
       figure(
-        'relieved prompts with every event once or covered, and valid',
-        sound(relieved.faulty, relieved.requests),
+        'valid compacted prompts with every event once or covered',
+        sound(compacted.faulty, compacted.requests),
         'share',
         atLeast(1),
       ),
-      figure('  requests checked, in small windows', relieved.requests, 'count'),
-      figure('  of them built from nothing too, the same bytes', relieved.coldBuilds, 'count'),
-      figure('  prunes', relieved.prunes, 'count'),
-      figure('  compactions adopted', relieved.compactions, 'count'),
+      figure('  requests checked, in small windows', compacted.requests, 'count'),
+      figure('  of them also built from scratch, with the same bytes', compacted.coldBuilds, 'count'),
+      figure('  prunes', compacted.prunes, 'count'),
+      figure('  compactions adopted', compacted.compactions, 'count'),
     ],
-    violations: [...whole.problems, ...relieved.problems],
+    violations: [...whole.problems, ...compacted.problems],
   };
 }
 
@@ -77,7 +77,7 @@ function checkEveryIndex(name: string, log: readonly Event[], agent: string, tal
   const expected: number[] = [];
   for (const [index, event] of log.entries()) {
     foldEvent(view, event);
-    // What is visible of a log does not depend on what comes after it.
+    // Later events do not change which events of a log are visible.
     if (visible.has(event.seq)) expected.push(event.seq);
     const asked = asking(forkView(view), index + 2);
     const { messages } = promptFor(asked);

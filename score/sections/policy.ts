@@ -7,14 +7,14 @@ import { type PricedReplay, priceReplay } from '../price-replay.ts';
 import { timedLog } from '../timed-log.ts';
 
 const WINDOWS = [200_000, 128_000];
-/** The session once, and as often as makes a log of some 1,500 calls of the model. */
+/** The session once, and repeated until the log has about 1,500 model calls. */
 const LENGTHS = [
   { times: 1, isLong: false },
   { times: 3.3, isLong: true },
 ];
 const GOAL = 0.6;
 
-/** What the default policy costs beside a log that only grows, at Anthropic's prices, answers included. */
+/** Cost of the default policy relative to a log that only grows, at Anthropic's prices, answers included. */
 export async function scorePolicy({ quick, note }: Options): Promise<Scored> {
   if (!HAS_DATA) return { figures: [], violations: [], skipped: NO_DATA };
   const session = await timedLog(SESSION);
@@ -36,11 +36,11 @@ export async function scorePolicy({ quick, note }: Options): Promise<Scored> {
 }
 
 function costFigures(name: string, ours: PricedReplay, whole: PricedReplay, isLong: boolean): Figure[] {
-  const rewrites = ours.prunes + ours.compactions;
+  const compactions = ours.prunes + ours.compactions;
   const perThousand = (count: number) => (count / ours.calls) * 1_000;
   return [
     figure(
-      `${name}: cost beside append-only, a model's summaries included`,
+      `${name}: cost relative to append-only, with a model's summaries`,
       (ours.cost + ours.summaryCost) / whole.cost,
       'ratio',
       isLong ? atMost(GOAL) : undefined,
@@ -48,8 +48,8 @@ function costFigures(name: string, ours: PricedReplay, whole: PricedReplay, isLo
     figure('  without a model', ours.cost / whole.cost, 'ratio', isLong ? atMost(GOAL) : undefined),
     figure('  prunes per 1,000 calls', perThousand(ours.prunes), 'count'),
     figure('  compactions per 1,000 calls', perThousand(ours.compactions), 'count'),
-    figure('  one rewrite costs, of cache that is written again', ours.rewriteCost / rewrites, 'tokens'),
-    figure('  one summary by a model costs', ours.summaryCost / Math.max(1, ours.compactions), 'tokens'),
+    figure('  cache rewritten per compaction', ours.compactionCost / compactions, 'tokens'),
+    figure('  cost of one summary by a model', ours.summaryCost / Math.max(1, ours.compactions), 'tokens'),
     figure('  input read from the cache', ours.hitRate, 'share'),
     figure('  mean prompt', ours.mean, 'tokens'),
     figure('  largest prompt', ours.largest, 'tokens'),

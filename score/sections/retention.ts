@@ -4,7 +4,7 @@ import { atLeast, atMost, figure, type Figure, type Scored } from '../figure.ts'
 import { PROBE_KINDS, type ProbeKind } from '../probes.ts';
 import { RETENTION_BUDGETS, type RetentionRow, scoreRetention } from '../retention.ts';
 
-/** Asked for at a fifth of the tokens, of every log. */
+/** Goals for every log at a fifth of its tokens. */
 const GOALS: Record<ProbeKind, number> = {
   paths: 0.95,
   identifiers: 0.95,
@@ -14,7 +14,7 @@ const GOALS: Record<ProbeKind, number> = {
 };
 const GOAL_BUDGET = 0.2;
 
-/** What can still be found, to the letter, in a log made short without a model; and the same of simpler ways. */
+/** What can still be found, literally, in a log shortened without a model; and the same for simpler ways. */
 export async function retentionSection(): Promise<Scored> {
   if (!HAS_DATA) return { figures: [], violations: [], skipped: NO_DATA };
   const rows = await scoreRetention();
@@ -24,14 +24,14 @@ export async function retentionSection(): Promise<Scored> {
     figures: [
       ...RETENTION_BUDGETS.flatMap((budget) => atBudget(rows, budget)),
       figure(
-        'times a simpler way keeps more of a kind, of all logs and budgets',
+        'times a simpler way keeps more of a kind, over all logs and budgets',
         beaten.length,
         'count',
         atMost(0),
       ),
       ...beaten.map((name) => figure(`  ${name}`, 1, 'count')),
       figure(
-        'largest part of its budget that was used',
+        'largest share of its budget used',
         Math.max(...ours.map(({ used }) => used)),
         'ratio',
         atMost(1),
@@ -41,7 +41,7 @@ export async function retentionSection(): Promise<Scored> {
   };
 }
 
-/** The worst log of ours, which the goals are about, and all logs together for each contender. */
+/** Our worst log, to which the goals apply, and all logs together for each contender. */
 function atBudget(rows: readonly RetentionRow[], budget: number): Figure[] {
   const here = rows.filter((row) => row.budget === budget);
   const contenders = [...new Set(here.map(({ contender }) => contender))];
@@ -52,7 +52,7 @@ function atBudget(rows: readonly RetentionRow[], budget: number): Figure[] {
     const goal = budget === GOAL_BUDGET ? atLeast(GOALS[kind]) : undefined;
     return [
       figure(
-        `at ${percent}, ${kind}: the worst file (${worst?.log ?? ''})`,
+        `at ${percent}, ${kind}: worst file (${worst?.log ?? ''})`,
         worst?.[kind].share ?? NaN,
         'share',
         goal,

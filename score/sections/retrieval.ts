@@ -4,14 +4,14 @@ import { above, figure, type Figure, type Scored } from '../figure.ts';
 import type { Options } from '../options.ts';
 import { crossValidate, LOCOMO_FILES, type RetrievalRow, scoreRetrieval } from '../retrieval.ts';
 
-/** What plain BM25 reaches on documents of a turn with its neighbours. */
+/** The result of plain BM25 on documents of a turn with its neighbours. */
 const GOALS = { k5: 0.57, k10: 0.66, k20: 0.74 } as const;
 
-/** How much of the evidence for a question is found again in a long dialogue. */
+/** Share of the evidence for a question that is found again in a long dialogue. */
 export async function retrievalSection({ quick }: Options): Promise<Scored> {
   if (!HAS_DATA) return { figures: [], violations: [], skipped: NO_DATA };
   const rows = await scoreRetrieval();
-  // The settings were chosen on these dialogues: what they are worth on others is told by leaving each out in turn.
+  // The settings were chosen on these dialogues, so leaving out each in turn shows their value on others.
   const heldOut = quick ? [] : await crossValidate();
   const means = [...rows, ...heldOut].filter(({ file }) => file === 'mean');
   return { figures: means.flatMap(figuresOf), violations: [] };

@@ -32,14 +32,19 @@ export async function scoreSpeed({ quick, note }: Options): Promise<Scored> {
     figures: [
       figure('one event appended: fold, begin the turn, build', median(warm), 'ms', below(1)),
       figure('  the same, p99', warm.toSorted((a, b) => a - b)[Math.floor(warm.length * 0.99)] ?? NaN, 'ms'),
-      figure('all events folded and built, from nothing', cold, 'ms', below(150)),
+      figure('all events folded and built, from scratch', cold, 'ms', below(150)),
       figure('  of them on the processor', median(colds.map(({ cpuMs }) => cpuMs)), 'ms', below(150)),
       figure('  per 1,000 events', (cold / log.length) * 1_000, 'ms'),
-      figure('memory of a warm view beside the bytes of its texts', heldBytes / textBytes, 'ratio', below(3)),
+      figure(
+        'memory of a warm view relative to the bytes of its texts',
+        heldBytes / textBytes,
+        'ratio',
+        below(3),
+      ),
       figure('  its texts, UTF-8', textBytes, 'bytes'),
       figure('chain hash the same in another process', chain === chainElsewhere ? 1 : 0, 'share', atLeast(1)),
       figure(`compaction of the whole log, facts and quotes, without a model`, select, 'ms'),
-      figure(`  the whole ladder, into a window of ${WINDOW.toLocaleString('en')}`, runCompaction, 'ms'),
+      figure(`  all strategies, into a window of ${WINDOW.toLocaleString('en')}`, runCompaction, 'ms'),
     ],
     violations: chain === chainElsewhere ? [] : [`chain ${chain} here, ${chainElsewhere} in another process`],
     ...(!HAS_DATA && { skipped: 'the words of real logs: a made-up log instead' }),
@@ -50,7 +55,7 @@ function ready(view: View) {
   return { view, agent: AGENT, step: 0 };
 }
 
-/** On a busy machine the processor's own time tells what the work takes; the goals are about the time that passes. */
+/** CPU time shows the work even on a busy machine; the goals apply to elapsed time. */
 function timed(rounds: number, work: () => void): { ms: number; cpuMs: number }[] {
   return Array.from({ length: rounds }, () => {
     globalThis.gc?.();
@@ -63,7 +68,7 @@ function timed(rounds: number, work: () => void): { ms: number; cpuMs: number }[
   });
 }
 
-/** Turn after turn: what is timed is from the message to the prompt, not the answer. */
+/** Times each turn from the message to the prompt, without the answer. */
 function warmTimes(log: readonly Event[], rounds: number): number[] {
   const view = viewOf(AGENT, log);
   return Array.from({ length: rounds }, (_, round) => {
@@ -107,7 +112,7 @@ function answerTo({ id: turn, inputs, ...rest }: TurnInput): EventDraft[] {
   ];
 }
 
-/** In a process of its own, where nothing else is on the heap. */
+/** In a separate process, with nothing else on the heap. */
 function weighInProcess(): ViewReport {
   const script = fileURLToPath(new URL('../weigh-view.ts', import.meta.url));
   const { stdout, status, stderr } = spawnSync(process.execPath, ['--expose-gc', script], {
@@ -143,6 +148,6 @@ function compactionTimes(
   const begin = performance.now();
   compactor.beforeCall(replay, { agent: AGENT, view, turn, step: 1, at, output: 0, outputs: [] });
   const runCompaction = performance.now() - begin;
-  note(`relieved from ${before} to ${view.tokens} tokens`);
+  note(`compacted from ${before} to ${view.tokens} tokens`);
   return { select, runCompaction };
 }

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** What of a chat completion request is looked at. */
+/** The parts of a chat completion request that are read. */
 export interface ChatBody {
   messages: { role: string; content: string }[];
 }
@@ -12,7 +12,7 @@ export interface ChatRecorder extends AsyncDisposable {
   requests: ChatBody[];
 }
 
-/** Stands between Troupe and a real server, and keeps what is sent. */
+/** A proxy between Troupe and a real server that records the requests. */
 export async function startRecorder(target: string): Promise<ChatRecorder> {
   const requests: ChatBody[] = [];
   const server = createServer((incoming, outgoing) => {

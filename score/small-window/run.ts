@@ -3,8 +3,8 @@ import { startRecorder } from './recorder.ts';
 import { playSmallWindow, type SmallWindowFigures } from './scene.ts';
 
 /**
- * `npm run score:small-window -- --url http://127.0.0.1:8081/v1 --model NAME`: three agents with a real model server, in
- * windows of 2k and 8k. Figures on stdout as JSON, progress on stderr; fails where a goal is missed.
+ * `npm run score:small-window -- --url http://127.0.0.1:8081/v1 --model NAME`: three agents with a real model server,
+ * in windows of 2k and 8k. Prints figures as JSON on stdout and progress on stderr; fails if a goal is missed.
  */
 const { values } = parseArgs({
   options: {

@@ -3,11 +3,11 @@ import { createTroupe } from '../../src/runtime.ts';
 import type { Event } from '../../src/events/index.ts';
 import type { ChatBody, ChatRecorder } from './recorder.ts';
 
-/** A conversation of three agents in a small window, and what of it every prompt must still hold. */
+/** A conversation of three agents in a small window, and the constraints that every prompt must still contain. */
 export interface SceneOptions {
   recorder: ChatRecorder;
   model: string;
-  /** Tokens, of the model's whole window. */
+  /** Tokens of the model's whole window. */
   window: number;
   turns: number;
   onTurn?: (turn: number) => void;
@@ -17,15 +17,15 @@ export interface SmallWindowFigures {
   window: number;
   turns: number;
   failed: number;
-  /** Prompts of turns, and in how many of them every constraint stood that had been stated before. */
+  /** Prompts of turns, and how many of them contained every constraint stated before. */
   prompts: number;
   keeping: number;
   /** Each constraint that a prompt lacked, with the turns. */
   lost: Record<string, number[]>;
   compactions: number;
-  /** By agents that had not paid for them. */
+  /** Compactions adopted by agents that had not paid for them. */
   adopted: number;
-  /** Requests for summaries, and their share of all tokens of prompts. */
+  /** Requests for summaries, and their share of all prompt tokens. */
   summaries: number;
   summaryShare: number;
 }
@@ -33,7 +33,7 @@ export interface SmallWindowFigures {
 const AGENTS = ['planner', 'builder', 'tester'] as const;
 const PERSONA = 'You are one of three who plan a small web shop with Ana. Answer in one or two sentences.';
 
-/** What Ana demands, by the turn in which she does. */
+/** Ana's constraints, by the turn in which she states them. */
 const CONSTRAINTS: Readonly<Record<number, string>> = {
   2: 'The shop must never store credit card numbers.',
   9: 'Prices must always be shown in Swiss francs.',

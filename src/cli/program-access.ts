@@ -64,21 +64,19 @@ function author(text: string): string {
   );
 }
 
-/** In milliseconds. */
 function lifetime(text: string): number {
   const ms = duration(text);
   if (ms > 0) return ms;
   throw new InvalidArgumentError('The key would never be valid.');
 }
 
-/** In milliseconds. */
 function grace(text: string): number {
   const ms = duration(text);
   if (ms <= MAX_GRACE_DAYS * 86_400_000) return ms;
   throw new InvalidArgumentError(`It must be at most ${MAX_GRACE_DAYS}d.`);
 }
 
-/** In milliseconds. */
+/** Parses a duration to milliseconds. */
 function duration(text: string): number {
   const [, number, unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
   const factor = UNITS[unit];
@@ -90,7 +88,7 @@ function duration(text: string): number {
 /** Equals `TenantId`, whose schema would slow down `--help`. */
 const TENANT = /^[A-Za-z0-9][A-Za-z0-9._@:-]{0,127}$/;
 
-export function ofTenant(command: Command): Command {
+function ofTenant(command: Command): Command {
   return command.option('--tenant <id>', 'tenant to use (default: your own)', tenantId);
 }
 

@@ -5,7 +5,9 @@ import { version } from './version.ts';
 
 /** Keeps the list of commands on one screen: options of `troupe` itself are in the usage line only. */
 const HELP = new Help();
-const AGENT_ACTIONS = ['join', 'leave', 'block', 'unblock', 'retire', 'recall', 'spawn'] as const;
+const AGENT_ACTIONS = ['join', 'leave', 'block', 'unblock', 'retire', 'reinstate', 'spawn'] as const;
+/** The former name of `reinstate`, accepted for one version. */
+const FORMER_REINSTATE = 'recall';
 const JOIN_POLICIES = ['full', 'summary', 'fresh'];
 const VENDORS = ['anthropic', 'openai', 'gemini', 'deepseek'];
 const BUSY_POLICIES = ['queue', 'steer', 'interrupt', 'reject'];
@@ -188,14 +190,16 @@ function addConversationCommands(program: Command): void {
 
   toAgent(program.command('agent'))
     .description('change who takes part: join, leave, block, spawn, ...')
-    .addArgument(new Argument('<action>').choices(AGENT_ACTIONS))
+    .addArgument(new Argument('<action>').choices(AGENT_ACTIONS).argParser(agentAction))
     .argument('<conversation>')
     .argument('<agent>', 'agent id; for "spawn", a template id')
     .action(async (action, conversation, agent, options) =>
       (await import('./commands/conversation-command.ts')).agentCommand(action, conversation, agent, options),
     );
   for (const action of AGENT_ACTIONS) {
-    toAgent(program.command(action, { hidden: true }))
+    const command = program.command(action, { hidden: true });
+    if (action === 'reinstate') command.alias(FORMER_REINSTATE);
+    toAgent(command)
       .description(`the same as: agent ${action}`)
       .argument('<conversation>')
       .argument('<agent>')
@@ -348,6 +352,12 @@ function toTask(command: Command): Command {
 
 function repeated(file: string, files: string[] = []): string[] {
   return [...files, file];
+}
+
+function agentAction(name: string): string {
+  const action = name === FORMER_REINSTATE ? 'reinstate' : name;
+  if (AGENT_ACTIONS.some((each) => each === action)) return action;
+  throw new InvalidArgumentError(`Allowed choices are ${AGENT_ACTIONS.join(', ')}.`);
 }
 
 function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): (text: string) => number {

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { AgentId } from '../events/index.ts';
+import type { Problem } from './problem.ts';
 import { ModelPrice, priceOf } from '../providers/prices.ts';
 
 /** At least one of `tokens` and `usd`. */
@@ -50,7 +51,7 @@ export function* budgetProblems(
   { tenant, conversation, agents: capped }: z.infer<typeof BudgetSketch>,
   agents: readonly PricedAgent[],
   summariser: string | undefined,
-): Generator<{ path: PropertyKey[]; message: string }> {
+): Generator<Problem> {
   yield* unknownAgents(Object.keys(capped), agents);
   const isMoneyForAll = tenant?.usd !== undefined || conversation?.usd !== undefined;
   const isMoneyForOne = Object.values(capped).some(({ usd }) => usd !== undefined);

@@ -1,4 +1,5 @@
-import type { AgentDefinition, TroupeDefinition } from './agents-file.ts';
+import type { TroupeDefinition } from './agents-file.ts';
+import type { AgentDefinition } from './agent-definition.ts';
 import type { AgentRegistry, AgentRuntime } from '../actors/engine/agent-runtime.ts';
 import { policyOf, retrievalOf } from './context-settings.ts';
 import { baselineTexts, type AgentProfile, windowOf } from '../context/index.ts';

@@ -6,7 +6,11 @@ import { AgentId, ConversationId, RunStep } from '../events/index.ts';
 import { COMPLETE_STEP } from '../machines/run-book.ts';
 import type { MessageRouter } from '../actors/conversations/conversation-deps.ts';
 import type { AgentRegistry } from '../actors/engine/agent-runtime.ts';
+import { type Problem, usedTwice } from './problem.ts';
 import { routeBy } from '../routing/route.ts';
+
+/** For sketches: the readable parts of settings that may be invalid. */
+const Text = z.string().optional().catch(undefined);
 
 /** A message that is sent to an agent at certain times. */
 const ScheduleSettings = z.strictObject({
@@ -46,27 +50,15 @@ function lastBy(times: Cron, now: number): number | null {
 }
 
 /** Reports duplicate names, unknown agents and time zones, and invalid times or times that never come. */
-function* scheduleProblems(
-  settings: unknown,
-  isKnown: (agent: string) => boolean,
-): Generator<{ path: PropertyKey[]; message: string }> {
-  const sketch = z
-    .array(
-      z
-        .object({
-          name: z.string().optional().catch(undefined),
-          cron: z.string().optional().catch(undefined),
-          timezone: z.string().optional().catch(undefined),
-          to: z.string().optional().catch(undefined),
-        })
-        .catch({}),
-    )
+function* scheduleProblems(settings: unknown, isKnown: (agent: string) => boolean): Generator<Problem> {
+  const schedules = z
+    .array(z.object({ name: Text, cron: Text, timezone: Text, to: Text }).catch({}))
     .catch([])
     .parse(settings);
-  for (const [index, { name, cron, timezone, to }] of sketch.entries()) {
+  const names = schedules.map(({ name }) => name);
+  for (const [index, { cron, timezone, to }] of schedules.entries()) {
     const path = ['schedules', index];
-    if (name !== undefined && sketch.findIndex((each) => each.name === name) !== index)
-      yield { path: [...path, 'name'], message: `"${name}" is used twice` };
+    yield* usedTwice(names, index, [...path, 'name']);
     if (to !== undefined && !isKnown(to))
       yield { path: [...path, 'to'], message: `there is no agent "${to}"` };
     const isZone = timezone === undefined || isTimezone(timezone);
@@ -113,23 +105,15 @@ const LifecycleSettings = z.strictObject({
 
 /** Fields of a definition for trust, routing, schedules and lifecycle. */
 export const CoordinationSettings = {
+  /** The people whose messages wake agents. Default: everybody. */
   trust: TrustSettings.optional(),
   /** Finds recipients for messages of people that name none; if there are none, `defaults.respondWhenUnaddressed` answers. */
   routing: RoutingSettings.optional(),
+  /** Messages that are sent to agents at certain times. Default: none. */
   schedules: Schedules.optional(),
+  /** Automatic archiving and deletion of conversations. Default: never. */
   lifecycle: LifecycleSettings.optional(),
 };
-
-export interface CoordinationInput {
-  /** The people whose messages wake agents. Default: everybody. */
-  trust?: z.input<typeof TrustSettings> | undefined;
-  /** Finds recipients for messages of people that name none. Default: none. */
-  routing?: z.input<typeof RoutingSettings> | undefined;
-  /** Messages that are sent to agents at certain times. Default: none. */
-  schedules?: z.input<typeof Schedules> | undefined;
-  /** Automatic archiving and deletion of conversations. Default: never. */
-  lifecycle?: z.input<typeof LifecycleSettings> | undefined;
-}
 
 type Ids = readonly (string | undefined)[];
 
@@ -138,7 +122,7 @@ export function* coordinationProblems(
   { routing, schedules }: { routing?: unknown; schedules?: unknown },
   agents: Ids,
   templates: Ids,
-): Generator<{ path: PropertyKey[]; message: string }> {
+): Generator<Problem> {
   const isKnown = (agent: string) => agents.includes(agent) || templates.includes(templateOf(agent) ?? '');
   yield* templateProblems(templates, agents);
   yield* routingProblems(routing, isKnown);
@@ -154,7 +138,6 @@ const WorkflowSettings = z.strictObject({
 });
 export const Workflows = z.array(WorkflowSettings).max(1_000);
 
-const Text = z.string().optional().catch(undefined);
 const Sketch = z
   .array(
     z
@@ -170,16 +153,16 @@ const Sketch = z
 export function* workflowProblems(
   settings: unknown,
   toolsOf: (agent: string) => readonly (string | undefined)[] | null,
-): Generator<{ path: PropertyKey[]; message: string }> {
+): Generator<Problem> {
   const workflows = Sketch.parse(settings);
-  for (const [index, { id, steps }] of workflows.entries()) {
+  const ids = workflows.map(({ id }) => id);
+  for (const [index, { steps }] of workflows.entries()) {
     const path = ['workflows', index];
-    if (id !== undefined && workflows.findIndex((each) => each.id === id) !== index)
-      yield { path: [...path, 'id'], message: `"${id}" is used twice` };
+    yield* usedTwice(ids, index, [...path, 'id']);
+    const stepIds = steps.map(({ id }) => id);
     for (const [at, step] of steps.entries()) {
       const where = [...path, 'steps', at];
-      if (step.id !== undefined && steps.findIndex((each) => each.id === step.id) !== at)
-        yield { path: [...where, 'id'], message: `"${step.id}" is used twice` };
+      yield* usedTwice(stepIds, at, [...where, 'id']);
       if (!AgentId.safeParse(step.agent).success) continue;
       const tools = toolsOf(step.agent ?? '');
       if (!tools) yield { path: [...where, 'agent'], message: `there is no agent "${step.agent}"` };
@@ -215,15 +198,12 @@ export function templateOf(id: string): AgentId | null {
 }
 
 /** Reports templates whose names clash with agents or with each other. */
-export function* templateProblems(
-  templates: readonly (string | undefined)[],
-  agents: readonly (string | undefined)[],
-): Generator<{ path: PropertyKey[]; message: string }> {
+function* templateProblems(templates: Ids, agents: Ids): Generator<Problem> {
   for (const [index, id] of templates.entries()) {
     if (id === undefined) continue;
     const path = ['templates', index, 'id'];
     if (agents.includes(id)) yield { path, message: `"${id}" is an agent` };
-    if (templates.indexOf(id) !== index) yield { path, message: `"${id}" is used twice` };
+    yield* usedTwice(templates, index, path);
     const taken = agents.find((agent) => agent !== undefined && templateOf(agent) === id);
     if (taken !== undefined)
       yield { path, message: `its agents are called ${id}-1, ${id}-2, …, and "${taken}" is one` };

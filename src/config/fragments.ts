@@ -1,5 +1,6 @@
 import { type AboutAgent, type AgentFragments, type Fragment, RUNTIME_ITEMS } from '../context/index.ts';
 import { TroupeError } from '../errors.ts';
+import { type Problem, usedTwice } from './problem.ts';
 
 /** The readable parts of an invalid fragment. */
 interface Sketch {
@@ -11,13 +12,11 @@ interface Sketch {
 export function* fragmentProblems(
   fragments: readonly Sketch[],
   agents: readonly (string | undefined)[],
-): Generator<{ path: PropertyKey[]; message: string }> {
+): Generator<Problem> {
   const names = fragments.map(({ name }) => name);
   for (const [index, { name, agents: only = [] }] of fragments.entries()) {
     const path = ['fragments', index, 'name'];
-    if (name !== undefined && names.indexOf(name) !== index) {
-      yield { path, message: `"${name}" is used twice` };
-    }
+    yield* usedTwice(names, index, path);
     if (name !== undefined && RUNTIME_ITEMS.includes(name.toLowerCase())) {
       yield {
         path,

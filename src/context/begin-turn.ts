@@ -5,10 +5,10 @@ import {
   type TurnStartedBody,
   type TurnSteeredBody,
 } from '../events/index.ts';
-import { type Reader, readerAt } from './attribution.ts';
-import { closeGroup, foldOwn } from './own-words.ts';
+import { type Reader, readerAt } from './render/attribution.ts';
+import { closeGroup, foldOwn } from './render/own-words.ts';
 import { afterTelling, toldUnder } from './live.ts';
-import { RENDERING } from './rendering.ts';
+import { RENDERING } from './render/rendering.ts';
 import { imagesIn, type Line, type Part, type Slot } from './slot.ts';
 import { atOnce, type Steps } from './steps.ts';
 import {
@@ -24,7 +24,7 @@ import {
   withoutLive,
 } from './turn-input.ts';
 import { type InputLayers, isOwn, type View } from './view.ts';
-import { boundShown } from './bound-shown.ts';
+import { boundShown } from './render/bound-shown.ts';
 import { hashSteps } from './hash.ts';
 import { imagesText } from './event-text.ts';
 
@@ -122,8 +122,8 @@ export function* showWaitingSteps(view: View): Steps<void> {
 }
 
 /**
- * Renders pending events up to `upTo` as history. Returns what is left for the turn to show, so that it comes last:
- * events of others after the agent's last own words, and the inputs of the turn wherever they stand.
+ * Renders pending events up to `upTo` as history. Returns the events that the turn itself shows, so that they come
+ * last: those of others after the agent's last own words, and the inputs of the turn wherever they stand.
  */
 function* settlePending(view: View, upTo: number, inputs: ReadonlySet<number>): Steps<Event[]> {
   const later = view.pending.findIndex((event) => event.seq > upTo);

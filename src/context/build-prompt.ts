@@ -11,7 +11,7 @@ import type {
 import type { AgentProfile, BaselineText } from './baseline.ts';
 import { type Calibration, emptyCalibration, estimate, kindOf, type KindTokens } from './budget/calibrate.ts';
 import { budgetOf, usageLevel } from './budget/token-budget.ts';
-import { closeGroup } from './own-words.ts';
+import { closeGroup } from './render/own-words.ts';
 import { hashText } from './hash.ts';
 import { chainMessage, type Note, type View } from './view.ts';
 
@@ -24,7 +24,7 @@ export interface ModelFacts {
 
 export const NOTHING_KNOWN: ModelFacts = { calibration: emptyCalibration(), window: null };
 
-export interface PromptInput {
+interface PromptInput {
   view: View;
   conversation: ConversationId;
   agent: AgentProfile;
@@ -201,7 +201,7 @@ export function promptChain(system: PromptMessage, viewChain: string): string {
   return hashText(`${chainMessage('', system)}\n${viewChain}`);
 }
 
-/** The same, computed from the messages. */
+/** `promptChain`, computed from the messages of a prompt. */
 export function chainOf([system, ...view]: readonly PromptMessage[]): string {
   if (!system) return '';
   return promptChain(

@@ -1,14 +1,13 @@
 import {
-  type Attachment,
   type CommandBody,
   type Event,
   type EventDraft,
-  type HandoffSummary,
   type PhaseChangedBody,
+  handoffText,
   type ImageRef,
   isAbout,
   isTaskEnd,
-  type MessageBody,
+  messageText,
 } from '../events/index.ts';
 
 /** The words of an event that some agent may read; '' for events that no prompt shows. */
@@ -40,22 +39,6 @@ export function eventText(event: EventDraft | Event): string {
 /** The outcome of the phase that has ended; '' without one. */
 export function phaseSummary({ summary }: PhaseChangedBody): string {
   return summary ? handoffText(summary) : '';
-}
-
-export function handoffText(summary: HandoffSummary): string {
-  const lines = [
-    ['Goal', summary.goal],
-    ['Done', summary.done],
-    ['State', summary.state],
-    ['Next', summary.next],
-    ['Open questions', summary.openQuestions.join('; ')],
-    ['Artifacts', summary.artifacts.join(', ')],
-    ['Why you', summary.why],
-  ];
-  return lines
-    .filter(([, value]) => value)
-    .map(([name, value]) => `${name}: ${value}`)
-    .join('\n');
 }
 
 type TaskEnd = Extract<
@@ -142,31 +125,6 @@ export function visibleTokens(event: Event): number {
   const { content, calls } = event.body;
   const hidden = calls.reduce((sum, { name, args }) => sum + name.length + args.length + 2, 0);
   return Math.ceil((event.tokens * content.length) / (content.length + hidden));
-}
-
-const MAX_NAME_CHARS = 100;
-
-/** All words of a message: its text, then its attachments, a line each. A short text attachment is shown whole. */
-export function messageText({ content, attachments }: MessageBody): string {
-  if (!attachments) return content;
-  const lines = attachments.map(attachmentText);
-  return content.trim() === '' ? lines.join('\n') : [content, ...lines].join('\n');
-}
-
-function attachmentText(attachment: Attachment): string {
-  const { type, mediaType, name } = attachment;
-  if (type === 'text') return `[text: ${oneName(name ?? mediaType)}]\n${attachment.text}`;
-  const kilobytes = Math.ceil(attachment.bytes / 1_000);
-  return `[${type}: ${[...(name === undefined ? [] : [oneName(name)]), mediaType, `${kilobytes} kB`].join(', ')}]`;
-}
-
-/** A name on one line, without brackets, so that it cannot end its line early. */
-function oneName(name: string): string {
-  const line = name
-    .replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ')
-    .replaceAll('[', '(')
-    .replaceAll(']', ')');
-  return line.length <= MAX_NAME_CHARS ? line : `${line.slice(0, MAX_NAME_CHARS - 1).toWellFormed()}…`;
 }
 
 /** The images of an event. */

@@ -37,7 +37,7 @@ function followPieces(text: string, at: number, { letters, many }: Pieces): bool
   return true;
 }
 
-/** A piece of any number may be absent. */
+/** Adds the places that are reached by skipping pieces that may be absent. */
 function withSkipped(places: number, many: number): number {
   let all = places;
   for (let next = all | ((all & many) << 1); next !== all; next = all | ((all & many) << 1)) all = next;
@@ -50,7 +50,7 @@ function withSkipped(places: number, many: number): number {
  * model or reader is misled. Invisible characters (zero-width, bidi) hide no look-alike.
  */
 const FENCE_TAGS = ['msg', 'missed', 'handoff', 'reminder', 'summary', 'transcript'] as const;
-export type FenceTag = (typeof FENCE_TAGS)[number];
+type FenceTag = (typeof FENCE_TAGS)[number];
 
 /** Characters that look like the sign in some script or font. They are written out: Unicode does not relate them. */
 const LESS = String.raw`<\uFF1C\uFE64\u2039\u2329\u3008\u27E8\u02C2\u1438\u276C\u276E\u29FC`;
@@ -59,7 +59,7 @@ const DASH = String.raw`\-\u2010-\u2015\u2043\u2212\u02D7\uFE58\uFE63\uFF0D`;
 const OPEN = String.raw`\[\uFF3B\u2045\u2772\u27E6\u3010\u3014\u3016\u301A\uFE5D`;
 const CLOSE = String.raw`\]\uFF3D\u2046\u2773\u27E7\u3011\u3015\u3017\u301B\uFE5E`;
 const AT = String.raw`@\uFF20\uFE6B`;
-/** Latin letters and their look-alikes. Any may stand for any other, which only finds too much. */
+/** Latin letters and their look-alikes. Each matches any other, which can only find too much. */
 const LETTERS = String.raw`\u017F\u02B0-\u02B8\u0370-\u052F\u1D00-\u1DBF\u2070-\u209C\u2100-\u214F\u2160-\u217F\u24B6-\u24E9\uFF21-\uFF5A\u{1D400}-\u{1D7CB}\u{1F110}-\u{1F189}`;
 const LINE_ENDS = String.raw`\n\r\v\f\u0085\u2028\u2029`;
 
@@ -73,7 +73,7 @@ const TAGS = FENCE_TAGS.map((tag) =>
   piecesOf(['many', anyOf(String.raw`\s${HIDDEN}/\uFF0F\u2044\u2215`)], ...loose(tag), ['one', anyOf(DASH)]),
 );
 const MAYBE_FENCE = new RegExp(`[${LESS}]`);
-/** Everything that a tag may consist of, up to its dash. */
+/** Matches the opening sign of what may be a tag: only its letters and look-alikes follow, up to its dash. */
 const FENCE_LOOKALIKE = new RegExp(
   String.raw`[${LESS}](?=[\s${HIDDEN}/\uFF0F\u2044\u2215${LETTERS}${FENCE_TAGS.join('')}]*[${DASH}])`,
   'giu',
@@ -99,7 +99,7 @@ const ATTACHED = ['image', 'file', 'text'].map((word) =>
   piecesOf(GAP, ...loose(word), GAP, ['one', anyOf(String.raw`:\uFF1A\uFE55`)]),
 );
 const LINE_OPENED = new RegExp(String.raw`${LINE_START}([${OPEN}])`, 'gimu');
-/** Extends to the end of its line, invisible characters included. */
+/** Bracketed text at the start of a line, invisible characters included. */
 const BRACKETED = new RegExp(
   String.raw`${LINE_START}([${OPEN}])([^${CLOSE}${LINE_ENDS}]+)(?=[${CLOSE}])`,
   'gimu',
@@ -124,7 +124,7 @@ export function fenceEnds(tag: FenceTag, key: string): [open: string, close: str
   return [`<${tag}-${key}>\n`, `\n</${tag}-${key}>`];
 }
 
-/** Text that cannot pass for a fence. Lone surrogates become U+FFFD, since providers refuse them. */
+/** Escapes what could pass for a fence. Lone surrogates become U+FFFD, since providers refuse them. */
 export function escapeFences(text: string): string {
   const clean = text.isWellFormed() ? text : text.toWellFormed();
   if (!MAYBE_FENCE.test(clean)) return clean;
@@ -133,7 +133,7 @@ export function escapeFences(text: string): string {
   );
 }
 
-/** An author's own words, in which no line looks like an attachment. */
+/** Escapes lines of an author's own words that look like attachments. */
 export function escapeAttached(text: string): string {
   return escapeOpened(text, ATTACHED);
 }
@@ -146,9 +146,7 @@ function escapeOpened(text: string, opened: readonly Pieces[]): string {
   );
 }
 
-/**
- * Text that can pass neither for a fence nor for a line of attribution. Pass `isName` where names of people are shown.
- */
+/** Escapes what could pass for a fence or a line of attribution. Pass `isName` where names of people are shown. */
 export function escapeMarks(text: string, isName?: (name: string) => boolean): string {
   const clean = escapeFences(text);
   const escaped = escapeOpened(clean, HEADERS);

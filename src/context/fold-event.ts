@@ -2,10 +2,10 @@ import type { Event, EventDraft, TurnDoneBody } from '../events/index.ts';
 import { foldDirections, foldDirective } from '../machines/directions.ts';
 import { beginTurnSteps, steerTurn } from './begin-turn.ts';
 import { isPlausible, NO_TOKENS, type UsageAnchor } from './budget/calibrate.ts';
-import { closeGroup, foldOwn, isNote, isSpoken } from './own-words.ts';
+import { closeGroup, foldOwn, isNote, isSpoken } from './render/own-words.ts';
 import { eventText, isShownTo, visibleText } from './event-text.ts';
 import { addPerson } from './people.ts';
-import { applyRewrite } from './compaction/apply.ts';
+import { applyCompactionEvent } from './compaction/apply.ts';
 import { atOnce, type Steps } from './steps.ts';
 import { isOwn, type View } from './view.ts';
 
@@ -31,7 +31,7 @@ export function* foldSteps(view: View, event: Event): Steps<void> {
   }
   if (event.kind === 'turn.started') yield* startTurn(view, event);
   else if (view.turn && event.turn === view.turn.id) yield* foldOfTurn(view, event);
-  else if (event.kind === 'baseline' || event.kind === 'prune') applyRewrite(view, event);
+  else if (event.kind === 'baseline' || event.kind === 'prune') applyCompactionEvent(view, event);
   else if (isSpoken(event)) view.pending.push(event);
 }
 
@@ -39,7 +39,7 @@ export function* foldSteps(view: View, event: Event): Steps<void> {
 export function foldAhead(view: View, draft: EventDraft, count: (text: string) => number): void {
   if (!view.turn || view.turn.id !== draft.turn || view.turn.ahead.has(draft.id)) return;
   if (draft.kind === 'baseline' || draft.kind === 'prune') {
-    applyRewrite(view, draft);
+    applyCompactionEvent(view, draft);
     view.turn.ahead.set(draft.id, { seqs: [] });
     return;
   }
@@ -62,7 +62,7 @@ function* startTurn(view: View, event: Extract<Event, { kind: 'turn.started' }>)
 function* foldOfTurn(view: View, event: Event): Steps<void> {
   const ahead = view.turn?.ahead.get(event.id);
   if (ahead) ahead.seqs.push(event.seq);
-  else if (event.kind === 'baseline' || event.kind === 'prune') applyRewrite(view, event);
+  else if (event.kind === 'baseline' || event.kind === 'prune') applyCompactionEvent(view, event);
   else if (event.kind === 'turn.steered') yield* steerTurn(view, event.body);
   else if (foldOwn(view, event, placedAt(event)) === 'late') view.pending.push(event);
   if (event.kind === 'turn.done' || event.kind === 'turn.failed' || event.kind === 'turn.aborted') {

@@ -33,7 +33,7 @@ export {
 } from './fragment.ts';
 export { fenceKey, hashText } from './hash.ts';
 export { liveDelta, modeItems, phaseItem, RUNTIME_ITEMS, sayItem, toldUnder } from './live.ts';
-export { RENDERING } from './rendering.ts';
+export { RENDERING } from './render/rendering.ts';
 export { minute } from './turn-input.ts';
 export { deltaOf } from './session.ts';
 export { placeOf, sessionMismatch, type SessionPlace, type SessionTerms, standsAt } from './session.ts';

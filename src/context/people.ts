@@ -5,8 +5,8 @@ import unhomoglyph from 'unhomoglyph';
 const UNSEEN = /[\s\p{C}\p{DI}\u2800]/gu;
 
 /**
- * The skeleton of a text: texts that a reader would confuse have the same one. Never shown. `I` resembles `l` and is
- * the capital of `i`, so all three are one here.
+ * The skeleton of a text. Texts that a reader would confuse have equal skeletons, which are never shown. `I` resembles
+ * `l` and is the capital of `i`, so all three letters are one here.
  */
 function skeletonOf(text: string): string {
   const seen = text
@@ -58,10 +58,10 @@ const KEY = /^(?:[0-9a-f]{32,}|n(?:pub|profile)1[0-9a-z]{20,})$/i;
 /** Words that Troupe itself writes in headers. */
 const RESERVED = /^(?:system|troupe|late result\b.*)$/i;
 const RESERVED_SKELETONS = ['system', 'troupe', 'late result'].map(skeletonOf);
-/** The suffix that tells namesakes apart, with or without the count of equal short ids. */
+/** The suffix of a namesake: a short id, and a number if several have that id. */
 const TOLD_APART = / \([A-Za-z0-9_.:-]{1,8}(?:#\d+)?\)$/;
 
-/** Without anything that a reader cannot see or would confuse. */
+/** Removes what a reader cannot see or would confuse. */
 function cleanName(name: string): string {
   return name
     .normalize('NFKC')
@@ -91,7 +91,7 @@ function isTaken(skeleton: string): boolean {
   );
 }
 
-/** Ids come from outside as well, so nothing in them may break a header. */
+/** Ids may come from other systems, so only characters that cannot break a header stay. */
 function shortId(id: string): string {
   return id.replace(/[^A-Za-z0-9_.:-]/g, '').slice(0, 8) || 'unknown';
 }
@@ -174,7 +174,7 @@ function numbered(short: string, alike: number): string {
 /** Ids of trusted people (`trust.people`). Null trusts everybody. */
 export type Trusted = readonly string[] | null;
 
-/** Whether a trusted person is the author. An agent's words are never a person's, whomever it quotes. */
+/** True if a trusted person wrote the event. Words that an agent quotes are the agent's. */
 export function isTrustedPerson(
   trusted: Trusted,
   { author, context }: Pick<Event, 'author' | 'context'>,
@@ -182,7 +182,10 @@ export function isTrustedPerson(
   return author.kind === 'user' && !isUntrusted(trusted, { author, context });
 }
 
-/** A person who may be heard but may not command, by the present settings or by the gateway's verdict at the time. */
+/**
+ * True for a person whose messages are read but give no orders: by the present settings, or by the verdict stored with
+ * the event.
+ */
 export function isUntrusted(
   trusted: Trusted,
   { author, context }: Pick<Event, 'author' | 'context'>,

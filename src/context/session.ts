@@ -3,7 +3,7 @@ import { chainMessage, type View } from './view.ts';
 import { hashText } from './hash.ts';
 import type { Slot } from './slot.ts';
 
-/** How much of a view a session was sent, and which turn's answers it holds beyond that. */
+/** The part of a view that a session was sent, and the turn whose answers it holds beyond that. */
 export type SessionPlace = Pick<Session, 'sent' | 'sentHash' | 'turn'>;
 
 /** The present end of the view: all of it was sent. */

@@ -56,7 +56,7 @@ export function linesOf(part: Part): readonly Line[] {
   return part.plain ? [part.plain] : [...part.handoffs, ...part.missed];
 }
 
-/** In the order in which the part names them. */
+/** The images of a part, in the order in which it names them. */
 export function imagesIn(part: Part): ImageRef[] {
   return linesOf(part).flatMap(({ images = [] }) => images);
 }

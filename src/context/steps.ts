@@ -4,7 +4,7 @@
  */
 export type Steps<T> = Generator<number, T, void>;
 
-/** Without pauses: for short work, and where nobody waits. */
+/** Runs all steps without pauses: for short work, and where nothing else waits. */
 export function atOnce<T>(steps: Steps<T>): T {
   for (;;) {
     const step = steps.next();

@@ -12,7 +12,7 @@ type Tokenizer = typeof o200k;
  * The count is deterministic.
  */
 const SLICE = 1_024;
-/** Length of a slice without a break. */
+/** Length of a slice of text without word breaks. */
 const UNBROKEN_SLICE = 256;
 /** Slices counted first, to classify a long text. */
 const PROBES = 16;
@@ -25,7 +25,7 @@ const NOTHING_SPECIAL = { disallowedSpecial: new Set<string>() };
 
 let tokenizer: Tokenizer | null = null;
 
-/** Call it before a server reports ready. A bundler sees this import, but not the `require` below. */
+/** Loads the tokenizer before a server reports ready. A bundler sees this import, but not the `require` below. */
 export async function loadTokenizer(): Promise<void> {
   if (!tokenizer) remember(await import('gpt-tokenizer/encoding/o200k_base'));
 }
@@ -61,7 +61,7 @@ export function countTokens(written: string): number {
   return Math.min(Math.round((tokens * text.length) / length), Buffer.byteLength(text));
 }
 
-/** Starts in the middle of the first step. Equal slices are counted once. */
+/** Counts one slice per step, from the middle of the first step. Equal slices are counted once. */
 function countEvery(slices: readonly string[], step: number, counts: Map<string, number>) {
   let tokens = 0;
   let length = 0;
@@ -85,7 +85,10 @@ function slicesOf(text: string): string[] {
   return slices;
 }
 
-/** Before a space or after a line, if there is one in the second half. Never inside a surrogate pair. */
+/**
+ * The end of a slice: before a space or after a line break in its second half, if there is one. Never inside a
+ * surrogate pair.
+ */
 function sliceEnd(text: string, start: number): number {
   if (start + SLICE >= text.length) return text.length;
   const half = text.slice(start + SLICE / 2, start + SLICE);
@@ -96,12 +99,12 @@ function sliceEnd(text: string, start: number): number {
   return unit >= 0xd800 && unit <= 0xdbff ? end - 1 : end;
 }
 
-/** For prose that Troupe writes itself. */
+/** An estimate for prose that Troupe writes itself. */
 export function estimateTokens(text: string): number {
   return Math.ceil(text.length / 4);
 }
 
-/** For headers, fences and reminders: keys and times take a token for about two characters. */
+/** An estimate for headers, fences and reminders: keys and times take a token for about two characters. */
 export function estimateFraming(length: number): number {
   return Math.ceil(Math.max(0, length) / 2);
 }
@@ -110,7 +113,7 @@ export function estimateFraming(length: number): number {
 export const FRAME_TOKENS = 4;
 
 /**
- * Per image, of any size. Anthropic documents that images over about 1,600 tokens are scaled down. Newer models may
- * count large ones higher, and small ones count less; calibration makes up for it.
+ * Tokens assumed for an image of any size. Anthropic documents that images over about 1,600 tokens are scaled down.
+ * Newer models may count large ones higher, and small ones count less; calibration makes up for it.
  */
 export const IMAGE_TOKENS = 1_600;

@@ -1,5 +1,5 @@
 import type { Event, EventOf, LiveItems, PromptMessage, TurnId } from '../events/index.ts';
-import { fenceText, listHeader, type Reader, renderOther } from './attribution.ts';
+import { fenceText, listHeader, type Reader, renderOther } from './render/attribution.ts';
 import { estimateFraming, estimateTokens, FRAME_TOKENS, IMAGE_TOKENS } from './tokens.ts';
 import { eventText, imagesOf, visibleText, visibleTokens } from './event-text.ts';
 import { escapeAttached, escapeMarks, fence, fenceEnds } from './fence.ts';
@@ -59,7 +59,7 @@ export function liveTokens({ live }: Part, text: string): number {
   );
 }
 
-/** A request must end in words of somebody else. Stands in where the log has none. */
+/** Text of a last message without content: providers require that a request does not end with the model's own words. */
 const NOTHING_SAID = '[nothing new was said: go on]';
 
 export function renderPart(part: Part, secret: string): string {
@@ -133,7 +133,7 @@ export function liveText({ live }: Part, secret: string): string {
   return live ? renderLive(live.items, secret, live.turn) : '';
 }
 
-/** A message of its own. */
+/** An event as a separate message. */
 export function verbatim(event: Event, reader: Reader, head = ''): Line {
   if (event.kind === 'phase.changed') return phaseLine(event, reader, head);
   if (event.kind === 'command') return retryLine(event, reader);
@@ -169,13 +169,13 @@ function phaseLine(event: EventOf<'phase.changed'>, reader: Reader, head: string
   return lineOf(event, frame(text + open, escapeMarks(eventText(event)), close));
 }
 
-/** Marked like a reminder of the runtime: nobody said it. */
+/** Marked as a reminder of the runtime, because no participant said it. */
 function retryLine(event: EventOf<'command'>, { view }: Reader): Line {
   const [open, close] = fenceEnds('reminder', fenceKey(view.secret, `retry ${event.seq}`));
   return lineOf(event, frame(open, escapeMarks(eventText(event)), close));
 }
 
-/** Stands in one of Troupe's lines, so nothing may end the line or pass for a header or a fence. */
+/** A name for a line that Troupe writes: it can neither end the line nor pass for a header or a fence. */
 function phaseName(name: string): string {
   return name.replace(/\s+/g, ' ').replace(/[\p{C}\p{Zl}\p{Zp}[\]<>]/gu, '');
 }
@@ -193,7 +193,7 @@ function shownText(event: Event, { rendering }: Reader): string {
   return visibleText(rendering >= 2 ? withoutForgedLines(event) : event) ?? '';
 }
 
-/** Only real attachments have such a line. */
+/** Escapes lines that look like attachments, so that only real attachments have such lines. */
 function withoutForgedLines(event: Event): Event {
   if (event.kind !== 'message') return event;
   const { content, attachments } = event.body;

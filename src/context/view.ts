@@ -16,7 +16,7 @@ import { HASHED, hashSteps } from './hash.ts';
 import { imagesText } from './event-text.ts';
 import { NOTHING_TOLD, type Told } from './live.ts';
 import { copyPeople, createPeople, type People } from './people.ts';
-import { RENDERING } from './rendering.ts';
+import { RENDERING } from './render/rendering.ts';
 import type { Slot } from './slot.ts';
 import { atOnce, type Steps } from './steps.ts';
 
@@ -83,7 +83,7 @@ export interface View {
 }
 
 /** A step that waits for results. `written` is the id as the author wrote it, `id` the one in the prompt. */
-export interface CallGroup {
+interface CallGroup {
   step: Slot['step'];
   waiting: { written: string; id: string; name: string }[];
 }
@@ -101,7 +101,7 @@ export interface OpenTurn {
   ahead: Map<EventId, { seqs: number[] }>;
   /** Where this turn's input begins in `slots`. */
   begins: number;
-  /** Seqs of the inputs it answers, never covered while it runs. */
+  /** Seqs of the inputs that the turn answers. No compaction covers them while it runs. */
   inputs: ReadonlySet<number>;
   input: InputLayers;
 }
@@ -146,7 +146,7 @@ export function createView(agent: AgentId, secret: string): View {
   };
 }
 
-/** A copy for looking ahead. Neither the original nor its messages that wait for their seq are touched. */
+/** A copy on which changes can be tried. The original and its messages that wait for their seq stay as they are. */
 export function forkView(view: View): View {
   const seqs = new Map([...(view.turn?.ahead.values() ?? [])].map((m) => [m.seqs, m.seqs.slice()]));
   const ahead = new Map(
@@ -178,7 +178,7 @@ function withSeqs(message: PromptMessage, seqs: ReadonlyMap<number[], number[]>)
 }
 
 /**
- * Providers require the first message to be somebody else's, but a conversation may begin with the agent's own words.
+ * Providers require that the first message is not the model's own, but a conversation may begin with the agent's words.
  */
 const OPENER: PromptMessage = { role: 'user', content: '[the conversation begins]', seqs: [] };
 const OPENER_TOKENS = 6 + FRAME_TOKENS;
@@ -200,7 +200,7 @@ export function* pushSlotSteps(view: View, slot: Slot): Steps<void> {
   view.chain = yield* chainSteps(view.chain, slot.message);
 }
 
-/** Every look ahead sums the sizes again, and messages never change. */
+/** Caches `bytesOf`: messages never change, and every copy of a view sums their sizes again. */
 const SIZES = new WeakMap<PromptMessage, number>();
 
 /** Approximate size of a message in a request: its text and calls in UTF-8. */
@@ -236,7 +236,7 @@ export function* chainSteps(chain: string, message: PromptMessage): Steps<string
   return yield* hashSteps([`${chain}\n${role}\n${content.length}\n`, content, restOf(message)]);
 }
 
-/** What is sent beside the text; '' if nothing. */
+/** The parts of a message that are sent beside its text; '' if there are none. */
 function restOf(message: PromptMessage): string {
   switch (message.role) {
     case 'system':

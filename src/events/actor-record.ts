@@ -1,101 +1,99 @@
 import * as z from 'zod';
-import { ActorAddress, ConversationId, TurnId } from './ids.ts';
+import { ActorAddress, ConversationId, JoinPolicy, Seq, TurnId } from './ids.ts';
 import { EventContext, EventDraft } from './event.ts';
 import { GuardStoppedBody, TurnSteeredBody } from './coordination.ts';
 import { Session } from './session.ts';
 import { LiveItems, ToolCall } from './turn.ts';
 import { TaskId } from './task.ts';
 
-/** Why a turn asks no model: its task was aborted from above, or a guard stopped it. It still settles its inputs. */
+/** Why a turn calls no model: its task was cancelled, or a guard stopped it. The turn still settles its inputs. */
 export const Halt = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('task aborted') }),
   GuardStoppedBody.extend({ kind: z.literal('guard') }),
 ]);
 export type Halt = z.infer<typeof Halt>;
 
-/** The inputs of one activation, fixed before any work, so that a retry after a crash sees the same. */
+/** The inputs of one turn, stored before any work so that a retry after a crash sees the same. */
 export const PinnedTurn = z.strictObject({
   id: TurnId,
-  /** The head of the log when pinned: nothing newer is in the prompt. */
+  /** The head of the log when pinned. The prompt shows nothing newer. */
   upTo: z.int().nonnegative(),
-  /** Seqs of the addressed events this turn will cover. */
-  inputs: z.array(z.int().positive()),
-  /** How often the turn was started; raised by compare-and-set before work, so that kill -9 is counted. */
+  /** The addressed events that this turn will cover. */
+  inputs: z.array(Seq),
+  /** Number of starts of the turn. Raised by compare-and-set before the work, so that a `kill -9` counts. */
   attempt: z.int().nonnegative(),
   live: LiveItems,
-  join: z.enum(['full', 'summary', 'fresh']),
+  join: JoinPolicy,
   baseline: z.string(),
   hop: z.int().nonnegative(),
-  /** Time of the trigger, ms, as the log has it. */
+  /** Time of the trigger in the log, ms since the epoch. */
   at: z.int().nonnegative().optional(),
-  /** Of its `turn.started`. */
+  /** Context of the `turn.started` event. */
   context: EventContext.optional(),
-  /** Calls that were approved: the turn makes them before anything else. */
+  /** Approved calls. The turn executes them before anything else. */
   approved: z.array(ToolCall).optional(),
-  /** As in its `turn.started`. */
+  /** As in `TurnStartedBody`. */
   rendering: z.int().positive().optional(),
-  /** No model is asked. */
+  /** Present if the turn calls no model. */
   halt: Halt.optional(),
-  /** A person speaks: it goes on though the task of its thread was called off. */
+  /** An input is by a person, so the turn runs even if the task of its thread was cancelled. */
   byPerson: z.literal(true).optional(),
-  /** What was taken in between two steps, oldest first. */
+  /** Inputs taken in between two steps, oldest first. */
   steered: z.array(TurnSteeredBody).optional(),
 });
 export type PinnedTurn = z.infer<typeof PinnedTurn>;
 
-/**
- * An event for any conversation of the tenant, this one included, under an id that somebody else may take first: then
- * theirs counts, and this one is dropped.
- */
+/** An event for any conversation of the tenant. If another writer has taken its id first, this event is dropped. */
 export const OutgoingEvent = z.strictObject({ conversation: ConversationId, draft: EventDraft });
 export type OutgoingEvent = z.infer<typeof OutgoingEvent>;
 
-/** What is posted when its time has come, unless the actor has done it before. */
+/** Events that are sent at a given time, unless the actor has sent them before. */
 export const Timer = z.strictObject({
   /** Ms since the epoch. */
   at: z.int().nonnegative(),
   posts: z.array(OutgoingEvent).min(1),
-  /** Of whose deadline it is: with the task it ends. */
+  /** The task whose deadline this is. The timer is dropped when the task ends. */
   task: TaskId.optional(),
 });
 export type Timer = z.infer<typeof Timer>;
 
 /**
- * Version of the record and of the machine whose snapshot it holds. Raise it with any change that older code would read
- * wrongly: processes of two versions work side by side while a deploy rolls.
+ * Version of the record and of the machine snapshot in it. Raise it with any change that older code would misread:
+ * processes of two versions run side by side during a rolling deploy.
  */
 export const ACTOR_VERSION = 6;
 
-/** Why an actor takes no turns; null when it does. */
-export const Parked = z.enum(['paused', 'failed', 'retired']);
-export type Parked = z.infer<typeof Parked>;
+/** Why an actor begins no turns. */
+export const Unavailability = z.enum(['paused', 'failed', 'retired']);
+export type Unavailability = z.infer<typeof Unavailability>;
 
-/** The persisted state of one agent in one conversation. Changed only under its fence, `cancel` and `parked` excepted. */
+/** The persisted state of one agent in one conversation. A write needs the current fence, except for `cancel` and `parked`. */
 export const ActorRecord = ActorAddress.extend({
-  /** Rises with every lease; a write that names an older fence changes nothing. */
+  /** Rises with every lease. A write with an older fence changes nothing. */
   fence: z.int().nonnegative(),
-  /** Nonce of the present holder; empty when free. */
+  /** Nonce of the lease holder; empty when free. */
   owner: z.string(),
-  /** Lease end, ms since the epoch; 0 when free. Liveness only: the fence decides. */
+  /** End of the lease, ms since the epoch; 0 when free. For liveness only: the fence decides. */
   until: z.int().nonnegative(),
-  /** lastProcessedIndex: the seq up to which this agent has settled the log. */
+  /** The seq up to which this agent has settled the log; `lastProcessedIndex` in the API. */
   processed: z.int().nonnegative(),
   turnNo: z.int().nonnegative(),
   lastTurn: TurnId.nullable(),
-  /** The state of its machine at rest, as JSON text. */
+  /** State of the machine between turns, as JSON text. */
   snapshot: z.string().nullable(),
   machineVersion: z.int().nonnegative(),
   session: Session.nullable(),
   cursor: z.int().nonnegative().nullable(),
   turn: PinnedTurn.nullable(),
-  /** How often a holder was lost before it had pinned a turn: the process died or stood still while it read the log. */
+  /** Number of lease holders lost before they had pinned a turn: the process died or hung while it read the log. */
   lost: z.int().nonnegative().default(0),
-  /** The turn that someone asked to stop; a commit of that turn is refused. */
+  /** The turn that is to stop. A commit of this turn is refused. */
   cancel: TurnId.nullable(),
-  parked: Parked.nullable(),
-  /** Events committed with the state and not yet seen in the log. */
+  /** Null if the agent takes turns. */
+  parked: Unavailability.nullable(),
+  /** Events committed with the state and not yet known to be in the log. */
   outbox: z.array(EventDraft),
-  /** Sent after the outbox, to whichever conversation each names. */
+  /** Sent after the outbox. */
   posts: z.array(OutgoingEvent).default([]),
   timers: z.array(Timer).default([]),
 });

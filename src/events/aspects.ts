@@ -1,41 +1,43 @@
 import type { Event, EventKind, EventOf } from './event.ts';
 
-/** What an event has to do with. Each aspect is folded, or put into words, somewhere. */
+/** A subject that an event concerns. Each aspect has at least one fold, or one table of texts, over all its kinds. */
 export type Aspect =
-  /** Somebody may read words of it: in a prompt, a search, a summary. */
+  /** Has text for a prompt, a search or a summary. */
   | 'words'
-  /** A prompt may show it. */
+  /** A prompt may show the event. */
   | 'prompt'
-  /** A prompt may show it to its author, as its own words. */
+  /** A prompt may show the event to its author as the author's own words. */
   | 'own'
-  /** Who takes part. */
+  /** Changes membership. */
   | 'members'
-  /** The runs of workflows. */
+  /** Advances the run of a workflow. */
   | 'run'
-  /** A task is opened, or ends. */
+  /** Opens a task. */
   | 'taskOpening'
+  /** Ends a task. */
   | 'taskEnd'
-  /** The book of tasks changes. */
+  /** Changes the task book. */
   | 'book'
-  /** A turn begins, goes on or ends. */
+  /** Begins, continues or ends a turn. */
   | 'turn'
+  /** Ends a turn. */
   | 'turnEnd'
-  /** What holds for the conversation as a whole changes. */
+  /** Changes the state of the whole conversation. */
   | 'conversation'
-  /** An agent makes room in its view. */
+  /** Concerns the compaction of one agent's view. */
   | 'compaction'
-  /** Bookkeeping that people are told in a line. */
+  /** Bookkeeping that people see as one line. */
   | 'upkeep'
-  /** Its body has counts or seqs of its conversation. */
+  /** The body has counts or seqs of its conversation. */
   | 'counts'
-  /** Its body has ids of turns, events or threads. */
+  /** The body has ids of turns, events or threads. */
   | 'ids'
-  /** Who waits for an answer at a terminal is told of it in a line. */
+  /** A terminal that waits for an answer shows the event as one line. */
   | 'announced';
 
 /**
- * The aspects of every kind. A new kind does not compile until they are named here, and then the switches over each of
- * those aspects do not until they say what becomes of it.
+ * The aspects of every kind. A new kind does not compile until it is listed here, nor until every switch over one of its
+ * aspects handles it.
  */
 const ASPECTS = {
   message: ['words', 'prompt', 'own', 'members', 'run', 'turn'],
@@ -84,7 +86,7 @@ const ASPECTS = {
 
 type Aspects = typeof ASPECTS;
 
-/** The kinds with an aspect. */
+/** The kinds that have an aspect. */
 export type KindAbout<A extends Aspect> = {
   [K in EventKind]: A extends Aspects[K][number] ? K : never;
 }[EventKind];
@@ -93,7 +95,7 @@ const KINDS = new Map<Aspect, Set<string>>();
 for (const [kind, aspects] of Object.entries(ASPECTS))
   for (const aspect of aspects) KINDS.set(aspect, (KINDS.get(aspect) ?? new Set()).add(kind));
 
-/** Whether an event has an aspect. One of a kind that this version does not know has none. */
+/** Whether an event has an aspect. An event of an unknown kind has none. */
 export function isAbout<E extends { kind: EventKind }, A extends Aspect>(
   event: E,
   aspect: A,
@@ -101,15 +103,14 @@ export function isAbout<E extends { kind: EventKind }, A extends Aspect>(
   return KINDS.get(aspect)?.has(event.kind) ?? false;
 }
 
-/** Whether an event ends a task: what its owner is given when it has waited for enough. */
 export function isTaskEnd(event: Pick<Event, 'kind'>): boolean {
   return isAbout(event, 'taskEnd');
 }
 
-/** A function for each of several kinds. A record, so that a kind without one does not compile. */
+/** A function for each of several kinds. A missing kind does not compile. */
 export type ByKind<K extends EventKind, R> = { readonly [P in K]: (event: EventOf<P>) => R };
 
-/** Calls the function for the kind of an event. Undefined for a kind that the table lacks. */
+/** Calls the function for the kind of an event. Undefined if the table lacks the kind. */
 export function forKind<K extends EventKind, R>(table: ByKind<K, R>, event: Event): R | undefined {
   if (!Object.hasOwn(table, event.kind)) return undefined;
   return (table[event.kind as K] as (event: Event) => R)(event);

@@ -1,30 +1,40 @@
 import * as z from 'zod';
-import { AgentId, ConversationId, EventId, Mode, RunId, TurnId, WorkflowRunId } from './ids.ts';
+import {
+  AgentId,
+  ConversationId,
+  EventId,
+  JoinPolicy,
+  Mode,
+  RunId,
+  Seq,
+  TurnId,
+  WorkflowRunId,
+} from './ids.ts';
 
-/** As `join` of an agent. */
-const Policy = z.enum(['full', 'summary', 'fresh']);
 const Reason = z.string().max(1_000).optional();
 const About = { conversation: ConversationId };
 const AboutAgent = { ...About, agent: AgentId };
 
-/** What people decide about who takes part in a conversation, and whether it goes on. Each is the event it appends. */
+/** Commands about the membership and the state of a conversation. The event that a command appends is its whole effect. */
 export const CONVERSATION_COMMANDS = [
-  /** `policy`: what a newcomer sees of what came before; its own by default. */
-  z.strictObject({ command: z.literal('join'), ...AboutAgent, policy: Policy.optional() }),
+  /** Default of `policy`: `join` of the agent. */
+  z.strictObject({ command: z.literal('join'), ...AboutAgent, policy: JoinPolicy.optional() }),
   z.strictObject({ command: z.literal('leave'), ...AboutAgent, reason: Reason }),
   z.strictObject({ command: z.literal('block'), ...AboutAgent, reason: Reason }),
   z.strictObject({ command: z.literal('unblock'), ...AboutAgent }),
-  /** Kept, with all that it knows, until somebody has work for it. */
+  /** Takes an agent out of service. It keeps its state and can be reinstated. */
   z.strictObject({ command: z.literal('retire'), ...AboutAgent }),
-  z.strictObject({ command: z.literal('recall'), ...AboutAgent }),
-  /** Lets in the next agent of a template. */
+  z.strictObject({ command: z.literal('reinstate'), ...AboutAgent }),
+  /** The former name of `reinstate`, accepted for one version. */
+  z.strictObject({ command: z.literal('recall'), ...AboutAgent }).meta({ deprecated: true }),
+  /** Adds the next agent of a template. */
   z.strictObject({ command: z.literal('spawn'), ...About, template: AgentId }),
-  /** Passes on what somebody said who may not address agents. */
+  /** Passes a held message on to the agents it names: its author may not address agents. */
   z.strictObject({
     command: z.literal('dispatch'),
     ...About,
     event: EventId,
-    /** What the agents are told with it. */
+    /** Text that the agents see with the message. */
     note: z.string().min(1).optional(),
   }),
   z.strictObject({ command: z.literal('archive'), ...About, reason: Reason }),
@@ -38,6 +48,7 @@ export const CONVERSATION_COMMAND_NAMES = [
   'block',
   'unblock',
   'retire',
+  'reinstate',
   'recall',
   'spawn',
   'dispatch',
@@ -49,17 +60,18 @@ export function isConversationCommand(command: { command: string }): command is 
   return CONVERSATION_COMMAND_NAMES.some((name) => name === command.command);
 }
 
-/** The id of a task, that of the event that opened it, or the beginning of either if that names one only. `all`: see `cancelTask`. */
+/** The id of a task or of the event that opened it, or an unambiguous beginning of either. */
 const TaskName = z.string().min(1).max(256);
 
-const Seq = z.int().nonnegative();
+/** 0 for a place before the first event. */
+const SeqOrZero = z.int().nonnegative();
 /** A conversation up to one of its events. */
-export const ForkPlace = z.strictObject({ conversation: ConversationId, seq: Seq });
+export const ForkPlace = z.strictObject({ conversation: ConversationId, seq: SeqOrZero });
 export type ForkPlace = z.infer<typeof ForkPlace>;
 
 /**
- * What a person may ask. A command to an actor is an event once accepted, and its effect is another; `mode` and
- * `directive` are the very event that they append, and so are `answer`, `decide` and `cancelTask`.
+ * A request of a person. A command to an actor is logged as a `command` event when accepted, and its effect as another
+ * event. For `mode`, `directive`, `answer`, `decide` and `cancelTask` the event they append is the whole effect.
  */
 export const Command = z.discriminatedUnion('command', [
   z.strictObject({ command: z.literal('abort'), turn: TurnId }),
@@ -69,27 +81,27 @@ export const Command = z.discriminatedUnion('command', [
     command: z.literal('mode'),
     conversation: ConversationId,
     mode: Mode,
-    /** The run that is meant where several have directives. */
+    /** The run that the mode is for, if several have directives. */
     run: RunId.optional(),
   }),
   z.strictObject({
     command: z.literal('directive'),
     conversation: ConversationId,
     run: RunId,
-    /** What the run is for. */
+    /** Purpose of the run. */
     directive: z.string().min(1),
-    /** What the present step of its workflow is for. */
+    /** Purpose of the current step. */
     brief: z.string().optional(),
-    /** Of that step. */
+    /** Status of the current step. */
     status: z.enum(['active', 'completed']),
   }),
   z.strictObject({
     command: z.literal('phase'),
     conversation: ConversationId,
     phase: z.string().min(1).max(200),
-    /** What holds while it lasts; told to all but those who coordinate. */
+    /** Valid for the duration of the phase. All agents but coordinators see them. */
     instructions: z.string().max(100_000).optional(),
-    /** Whether the change says what came of the phase that it ends. Default: where agents have said anything in it. */
+    /** Whether to summarise the phase that ends. Default: only if agents have spoken in it. */
     summarise: z.boolean().optional(),
   }),
   z.strictObject({
@@ -98,9 +110,9 @@ export const Command = z.discriminatedUnion('command', [
     workflow: z.string().min(1).max(64),
     /** Id of the run. Default: a new one; with `step`, the last run of the workflow. */
     run: WorkflowRunId.optional(),
-    /** What the run is for. Default: what its workflow says. */
+    /** Purpose of the run. Default: the directive of the workflow. */
     directive: z.string().min(1).optional(),
-    /** Goes on from this step, by its id, with a run that has failed or hangs. */
+    /** Id of the step from which a failed or stuck run continues. */
     step: z.string().min(1).max(64).optional(),
   }),
   z.strictObject({
@@ -114,35 +126,36 @@ export const Command = z.discriminatedUnion('command', [
     conversation: ConversationId,
     request: TaskName,
     approved: z.boolean(),
-    /** For the agent, and for whoever reads the log. */
+    /** Shown to the agent. */
     note: z.string().optional(),
-    /** Of the arguments that were looked at: refused where the request is for others. */
+    /** Hash of the arguments that the person saw. A request with other arguments is refused. */
     argsHash: z.string().optional(),
   }),
-  /** Of the task `all`: everything that came of what was said in the conversation, until a person speaks again. */
+  /** `task: 'all'` cancels everything that the conversation has started, until a person speaks again. */
   z.strictObject({
     command: z.literal('cancelTask'),
     conversation: ConversationId,
     task: TaskName,
     reason: z.string().optional(),
   }),
-  /** Asks an agent for its newest turn again, which failed or was stopped; one that was set aside is resumed. */
+  /** Repeats the newest turn of an agent, if it failed or was stopped. An agent that has failed is resumed. */
   z.strictObject({ command: z.literal('retry'), turn: TurnId }),
-  /** A new conversation of the events before the first input of `turn`, or of 1 to `seq` of `conversation`. */
+  /** Copies the events before the first input of `turn`, or 1 to `seq` of `conversation`, to a new conversation. */
   z.strictObject({
     command: z.literal('fork'),
     turn: TurnId.optional(),
     conversation: ConversationId.optional(),
-    seq: Seq.optional(),
-    /** Its id. Default: `<conversation>-fork-<seq>`, with a number where that is taken. */
+    seq: SeqOrZero.optional(),
+    /** Id of the new conversation. Default: `<conversation>-fork-<seq>`, with a number if that is taken. */
     as: ConversationId.optional(),
   }),
   ...CONVERSATION_COMMANDS,
 ]);
 export type Command = z.infer<typeof Command>;
 export type CommandOf<K extends Command['command']> = Extract<Command, { command: K }>;
-/** What people say to what agents wait for. */
+/** A command about a task that an agent waits for. */
 export type TaskCommand = CommandOf<'answer' | 'decide' | 'cancelTask'>;
+
 export const COMMANDS = [
   'abort',
   'pause',
@@ -159,18 +172,30 @@ export const COMMANDS = [
   ...CONVERSATION_COMMAND_NAMES,
 ] as const;
 
-/** `retry` is addressed to its agent, which it wakes; nothing else here addresses anybody. */
+/** An accepted command in the log. Only `retry` addresses its agent, and so wakes it. */
 export const CommandBody = z.strictObject({
-  /** `cancelTask`: all that came of what was said before. */
-  command: z.enum(['pause', 'resume', 'abort', 'retry', 'fork', 'steer', 'retire', 'recall', 'cancelTask']),
+  /** `recall`: the stored name of `reinstate`. `cancelTask`: everything that earlier messages started. */
+  command: z.enum([
+    'pause',
+    'resume',
+    'abort',
+    'retry',
+    'fork',
+    'steer',
+    'retire',
+    'recall',
+    'reinstate',
+    'cancelTask',
+  ]),
   agent: AgentId.optional(),
   turn: TurnId.optional(),
-  /** Of a retry: what its turn failed with, absent where it was stopped, and the seqs of what that was to answer. */
+  /** Of a retry: the error code of the repeated turn. Absent if that turn was stopped. */
   code: z.string().optional(),
-  inputs: z.array(z.int().positive()).optional(),
-  /** What was made of this conversation: the new one, and the last event that it has of this. */
+  /** Of a retry: the inputs of the repeated turn. */
+  inputs: z.array(Seq).optional(),
+  /** In the original: the new conversation, and the last event copied to it. */
   fork: ForkPlace.optional(),
-  /** Where this conversation is from: all before this event is history, and nobody waits for anything of it. */
+  /** In the copy: the original. All earlier events are history here, and no agent waits because of them. */
   from: ForkPlace.optional(),
 });
 export type CommandBody = z.infer<typeof CommandBody>;

@@ -1,91 +1,89 @@
 import * as z from 'zod';
-import { AgentId, EventId, TurnId } from './ids.ts';
+import { AgentId, EventId, Seq, TurnId } from './ids.ts';
 import { Usage } from './turn.ts';
 
 /**
- * Everything lossy that is done to a view is an event, and a prompt is rendered from these events, never from a decision
- * made again.
+ * Every lossy change of a view is an event. Prompts are rendered from these events: no decision is made twice.
  *
- *   compaction   shared: what an earlier part of the log comes to, neutral in person. Changes nobody's view by itself.
- *   baseline     with `adopts`: from here on one agent's view begins with a compaction (a new epoch).
- *   prune        one agent's own tool results that its view shows as placeholders from here on.
- *   compaction.started | pruned | summarising | done | failed   how relief went, for people; no view reads them.
+ *   compaction   A neutral summary of an earlier part of the log, for all agents. Changes no view by itself.
+ *   baseline     With `adopts`: from here on, one agent's view begins with a compaction (a new epoch).
+ *   prune        From here on, one agent's view shows some of its own tool results as placeholders.
+ *   compaction.started | pruned | summarising | done | failed   Progress, for people. No view reads these.
  */
 
-/** Why room had to be made. `overflow`: a provider refused the request as too long. */
+/** Why a view is compacted. `overflow`: a provider refused the request as too long. */
 export const CompactionReason = z.enum(['over_budget', 'overflow', 'cold_cache', 'join']);
 export type CompactionReason = z.infer<typeof CompactionReason>;
 
-/** In the order in which they are tried. */
+/** The strategies in the order in which they are tried. */
 export const CompactionStrategy = z.enum(['prune', 'adopt', 'summary', 'extraction', 'trim']);
 export type CompactionStrategy = z.infer<typeof CompactionStrategy>;
 
-const Seq = z.int().positive();
 const Tokens = z.int().nonnegative();
 
-/** Of the whole prompt, before and after; `trigger` is what it was to stay under. */
+/** Size of the whole prompt before and after. `trigger` is the size at which compaction starts. */
 export const CutTokens = z.strictObject({ before: Tokens, after: Tokens, trigger: Tokens });
 export type CutTokens = z.infer<typeof CutTokens>;
 
-/** Words and whose they are: those of an author, or what a tool gave back, by the tool's name. */
+/** A text with its speaker: an author, or a tool by its name. */
 export const Saying = z.strictObject({
   text: z.string(),
   by: z.strictObject({ kind: z.enum(['user', 'agent', 'system', 'tool']), id: z.string(), name: z.string() }),
-  /** A person whom the settings did not trust when this was said. */
+  /** The speaker was not a trusted person at the time. */
   untrusted: z.literal(true).optional(),
-  /** Of a question: the agents whom it was put to; none: all. */
+  /** Of a question: the agents it is addressed to. Empty: all. */
   asks: z.array(z.string()).optional(),
 });
 export type Saying = z.infer<typeof Saying>;
 
-/** A text alone is of a log from before speakers were kept: nobody knows whose it is. */
+/** A bare text is from an older log, which did not store speakers. */
 const Sayings = z.array(z.union([z.string(), Saying]));
 
-/** Found without a model and carried from one compaction to the next; each in the order of first appearance. */
+/** Facts extracted without a model and carried from one compaction to the next. Each list is in order of first appearance. */
 export const Facts = z.strictObject({
   artifacts: z.array(z.string()),
   filesRead: z.array(z.string()),
   filesModified: z.array(z.string()),
   identifiers: z.array(z.string()),
   errors: Sayings,
-  /** What trusted people demand. */
+  /** Demands of trusted people. */
   constraints: Sayings,
-  /** What others demand, and what agents say that was demanded: told as theirs, and binding nobody. */
+  /** Demands of others, and demands that agents report. They are attributed to their speaker and not binding. */
   claims: Sayings.optional(),
   pending: Sayings,
 });
 export type Facts = z.infer<typeof Facts>;
 
-/** Words kept as they were said. `text` is whole unless `cut`. */
+/** A verbatim quote. `text` is complete unless `cut`. */
 export const Quote = z.strictObject({
   seq: Seq,
-  /** As in a header: `Ana`, `@planner`, `Ana -> @coder`. */
+  /** As in a message header: `Ana`, `@planner`, `Ana -> @coder`. */
   speaker: z.string(),
   text: z.string(),
   cut: z.boolean().optional(),
-  /** Of a person whom the settings did not trust when this was said. */
+  /** As in `Saying`. */
   untrusted: z.literal(true).optional(),
 });
 export type Quote = z.infer<typeof Quote>;
 
-/** An event that extraction kept, and why: the parts of its score by name. */
+/** An event that extraction kept. `why` names the parts of its score. */
 export const Choice = z.strictObject({ seq: Seq, score: z.number(), why: z.array(z.string()) });
 export type Choice = z.infer<typeof Choice>;
 
-/** Stands for the events 1..upTo. Number n+1 is made from number n and the events between, and stands for both. */
+/** Stands for the events 1 to `upTo`. Compaction n+1 is made of compaction n and the events since, and replaces both. */
 export const CompactionBody = z.strictObject({
   number: z.int().positive(),
   upTo: Seq,
   strategy: z.enum(['summary', 'extraction']),
   reason: CompactionReason,
-  /** The agent that needed it; its model wrote it, unless another was named to. */
+  /** The agent that needed it. The agent's model wrote it unless a compactor is configured. */
   by: AgentId,
-  /** Sections in prose; empty where extraction chose quotes instead. */
+  /** Sections in prose. Empty if extraction chose quotes instead. */
   summary: z.string(),
-  /** What people said, and what extraction chose of the rest; ascending by seq. */
+  /** Words of people, and the rest that extraction chose; ascending by seq. */
   quotes: z.array(Quote),
   facts: Facts,
-  /** The facts as they are shown: what there was room for. */
+  /** The facts as a prompt shows them, as far as they fit. */
   listing: z.string(),
   chosen: z.array(Choice),
   tokens: z.strictObject({ before: Tokens, after: Tokens }),
@@ -95,31 +93,33 @@ export type CompactionBody = z.infer<typeof CompactionBody>;
 
 /** The compaction that a view begins with from this baseline on. */
 export const Adoption = z.strictObject({
-  /** Null where only the running turn was shortened. */
+  /** Null if only the running turn was shortened. */
   compaction: EventId.nullable(),
   upTo: z.int().nonnegative(),
-  /** Steps of the running turn before `steps` are covered by `text`: a turn too long for its window. */
+  /** For a turn too long for its window: `text` replaces the steps of the running turn before `steps`. */
   turn: z.strictObject({ id: TurnId, steps: z.int().positive(), text: z.string() }).optional(),
-  /** Messages that are kept shortened: their text from here on, by event. */
+  /** Shortened messages: the text that replaces each event's own. */
   trimmed: z.array(z.strictObject({ event: EventId, text: z.string() })).optional(),
-  /** As `events` and `memories` of a prune. */
+  /** As `events` of a prune. */
   pruned: z.array(EventId).optional(),
+  /** As `memories` of a prune. */
   forgotten: z.array(TurnId).optional(),
   reason: CompactionReason,
   tokens: CutTokens,
 });
 export type Adoption = z.infer<typeof Adoption>;
 
-/** Tool results by event id (those of a running turn have no seq yet), and turns whose retrieved memories are cleared. */
 export const PruneBody = z.strictObject({
+  /** Tool results. By id, because those of a running turn have no seq yet. */
   events: z.array(EventId),
+  /** Turns whose retrieved memories are cleared. */
   memories: z.array(TurnId).default([]),
   reason: CompactionReason,
   tokens: CutTokens,
 });
 export type PruneBody = z.infer<typeof PruneBody>;
 
-/** How relief goes. `attempt` counts within the turn. */
+/** Progress of a compaction. `attempt` counts within the turn. */
 export const CompactionNote = z.strictObject({
   agent: AgentId,
   attempt: z.int().positive(),
@@ -132,16 +132,16 @@ export const CompactionNote = z.strictObject({
 });
 export type CompactionNote = z.infer<typeof CompactionNote>;
 
-/** A rewrite that is in force in a prompt: what was cut and why. */
+/** A compaction in force in a prompt. */
 export const Cut = z.object({
   event: EventId,
   kind: z.enum(['adopt', 'prune']),
   reason: CompactionReason,
   tokens: CutTokens,
-  /** Of an adoption: what its summary covers, and which compaction that is. */
+  /** Of an adoption: the last event that its summary covers. */
   upTo: z.int().nonnegative().optional(),
   compaction: EventId.nullable().optional(),
-  /** How many tool results are shown as placeholders since. */
+  /** Number of tool results that are placeholders since then. */
   results: z.int().nonnegative().optional(),
 });
 export type Cut = z.infer<typeof Cut>;

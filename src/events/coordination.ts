@@ -1,14 +1,15 @@
 import * as z from 'zod';
-import { AgentId, Mode } from './ids.ts';
+import { AgentId, Mode, Seq } from './ids.ts';
 import { HandoffSummary } from './message.ts';
 
 export const ModeChangedBody = z.strictObject({ mode: Mode, run: z.string().optional() });
+
 export const PhaseChangedBody = z.strictObject({
   phase: z.string(),
   instructions: z.string().default(''),
   /** The phase that has ended. */
   from: z.string().optional(),
-  /** What came of it. */
+  /** Outcome of the phase that has ended. */
   summary: HandoffSummary.optional(),
 });
 export type PhaseChangedBody = z.infer<typeof PhaseChangedBody>;
@@ -17,45 +18,47 @@ export type PhaseChangedBody = z.infer<typeof PhaseChangedBody>;
 export const RunStep = z.strictObject({
   id: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, 'a step id is 1 to 64 of A-Z a-z 0-9 _ -'),
   agent: AgentId,
-  /** What the agent is told. */
+  /** Instructions for the agent. */
   brief: z.string().min(1),
-  /** The phase that it begins. */
+  /** The phase that the step begins. */
   phase: z.string().min(1).max(200).optional(),
-  /** With the agent's reply, or with the tool `complete_step`; never while the agent waits for anything. */
+  /** Completes with the agent's reply or its call of `complete_step`, but never while the agent waits for a task. */
   completeWhen: z.enum(['reply', 'tool']).default('reply'),
 });
 export type RunStep = z.infer<typeof RunStep>;
 
-/** Where the run of a workflow is. */
+/** Current step of a workflow run. */
 export const RunPlace = z.strictObject({
   workflow: z.string(),
-  /** The step, from 1, and how many there are. */
+  /** Number of the step, from 1. */
   number: z.int().positive(),
+  /** Number of steps in all. */
   of: z.int().positive(),
   id: z.string(),
   agent: AgentId,
-  /** How often the run was begun or taken up again. */
+  /** Number of times the run was started or continued, from 1. */
   attempt: z.int().positive(),
 });
 export type RunPlace = z.infer<typeof RunPlace>;
 
-/** What a run is for; `brief` is the present step of its workflow, which `status` is about. */
+/** Purpose of a run. `brief` and `status` are those of its current step. */
 export const RunDirectiveBody = z.strictObject({
   run: z.string(),
   directive: z.string(),
   brief: z.string().default(''),
   status: z.enum(['active', 'completed', 'failed']).default('active'),
-  /** Of a workflow that Troupe runs. */
+  /** Present if Troupe runs the workflow. */
   step: RunPlace.optional(),
-  /** All of its steps, where it begins: what is done next does not hang on anybody's agents file. */
+  /** All steps, stored at the start of the run so that it does not depend on the agents file. */
   steps: z.array(RunStep).optional(),
-  /** Of a failure: why, and what a person can do to go on. */
+  /** Cause of a failure. */
   reason: z.string().optional(),
+  /** How a person can continue a failed run. */
   goOn: z.string().optional(),
 });
 export type RunDirectiveBody = z.infer<typeof RunDirectiveBody>;
 
-/** What bounds the work of agents among themselves. */
+/** Limits on what agents do without a person. */
 export const Guard = z.enum([
   'hops',
   'depth',
@@ -72,7 +75,7 @@ export const Guard = z.enum([
 ]);
 export type Guard = z.infer<typeof Guard>;
 
-/** Something was stopped: which guard, why, and what a person can do to go on. */
+/** A guard has stopped an agent. `message` says why, `goOn` how a person can continue. */
 export const GuardStoppedBody = z.strictObject({ guard: Guard, message: z.string(), goOn: z.string() });
 export type GuardStoppedBody = z.infer<typeof GuardStoppedBody>;
 
@@ -81,24 +84,26 @@ export const TodoItem = z.strictObject({
   status: z.enum(['pending', 'active', 'done', 'dropped']),
 });
 export type TodoItem = z.infer<typeof TodoItem>;
-/** An agent's whole list, as it stands from here on. */
+
+/** The complete new list of an agent. */
 export const TodosBody = z.strictObject({
   items: z.array(TodoItem).max(100),
-  /** The list is only set up: the turn may end with it open. */
+  /** The list is for later: the turn may end with open items. */
   later: z.boolean().default(false),
 });
 export type TodosBody = z.infer<typeof TodosBody>;
 
-/** Messages that a running turn took in between two of its steps; `step` is the first that sees them. */
+/** Messages that a running turn took in between two steps. */
 export const TurnSteeredBody = z.strictObject({
+  /** Index of the first step that sees them. */
   step: z.int().nonnegative(),
-  /** Head of the log as far as it was looked at. */
+  /** Last seq that was read. */
   upTo: z.int().nonnegative(),
-  inputs: z.array(z.int().positive()).min(1),
+  inputs: z.array(Seq).min(1),
 });
 export type TurnSteeredBody = z.infer<typeof TurnSteeredBody>;
 
-/** What becomes of a message to an agent at work. */
+/** How a message to an agent in a turn is handled. */
 export const BusyPolicy = z.enum(['queue', 'steer', 'interrupt', 'reject']);
 export type BusyPolicy = z.infer<typeof BusyPolicy>;
 

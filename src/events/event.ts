@@ -3,7 +3,7 @@ import { BaselineBody } from './prompt.ts';
 import { CommandBody } from './command.ts';
 import { CompactionBody, CompactionNote, PruneBody } from './compaction.ts';
 import * as coordination from './coordination.ts';
-import { AgentId, ConversationId, EventId, Mode, TenantId, TurnId } from './ids.ts';
+import { AgentId, ConversationId, EventId, Mode, Seq, TenantId, TurnId } from './ids.ts';
 import { HandoffBody, InjectionBody, JoinedBody, LeftBody, MessageBody } from './message.ts';
 import { SessionNote } from './session.ts';
 import * as task from './task.ts';
@@ -17,41 +17,39 @@ import {
   TurnStartedBody,
 } from './turn.ts';
 
-/** Attachments of one event: more is refused before anything is stored. */
-const MAX_ATTACHMENTS = 64;
-
 const Hash = z.string().min(1).max(128);
-export const Attachments = z.array(z.string().min(1).max(256)).max(MAX_ATTACHMENTS);
+/** Opaque ids that a client sets. */
+export const Attachments = z.array(z.string().min(1).max(256)).max(64);
 
 /**
- * What was injected into an event or attached to it, as ids and hashes: never the words themselves. The engine writes
- * it on `turn.started`, clients write `attachments` on what they send. No prompt is rendered from it.
+ * Ids and hashes of what was injected into an event or attached to it, never the text itself. The engine writes it on
+ * `turn.started`; clients write `attachments` on their own events. No prompt is rendered from it.
  */
 export const EventContext = z.strictObject({
-  /** Hashes of the frozen layers in force; the texts are stored under them. */
+  /** Hashes of the frozen layers in force. Their texts are stored under these hashes. */
   rules: Hash.optional(),
   persona: Hash.optional(),
   tools: Hash.optional(),
   environment: Hash.optional(),
   mode: Mode.optional(),
   run: z.string().optional(),
-  /** By name: the hash of the text that a dynamic fragment gave for this turn, whether it was restated or not. */
+  /** Dynamic fragments by name: the hash of each text at this turn, whether or not the turn shows it again. */
   fragments: z.record(z.string(), Hash).optional(),
-  /** Seqs of retrieved events. */
-  memories: z.array(z.int().positive()).optional(),
+  /** Retrieved events. */
+  memories: z.array(Seq).optional(),
   attachments: Attachments.optional(),
-  /** Whom it would have addressed: its author may not address agents, and `dispatch` passes it on. */
+  /** Intended addressees of an author who may not address agents. `dispatch` passes the event on to them. */
   held: z.array(AgentId).min(1).optional(),
-  /** A file brought it: it is history, and carries no authority here. */
+  /** The event is from an imported file: see `import-rule.ts`. */
   imported: z.literal(true).optional(),
-  /** Its author was not trusted when it was said: see `trust.people`. */
+  /** The author was not trusted at the time: see `trust.people`. */
   untrusted: z.literal(true).optional(),
-  /** How its addressees were found, where it named none. */
+  /** The rule that found the addressees of a message without any. */
   routed: z.enum(['agent', 'round', 'capability', 'rules']).optional(),
 });
 export type EventContext = z.infer<typeof EventContext>;
 
-/** Who said it. The name is per event, because several people may speak through one bridge. */
+/** Author of an event. The name is per event, because several people may speak through one bridge. */
 export const Author = z.strictObject({
   kind: z.enum(['user', 'agent', 'system']),
   id: z.string().min(1).max(128),
@@ -65,10 +63,7 @@ export function agentAuthor(agent: { id: string; name: string }): Author {
 
 export const SYSTEM_AUTHOR: Author = { kind: 'system', id: 'troupe', name: 'Troupe' };
 
-/**
- * The event: one immutable record of a conversation. One schema set for the store, the API, the CLI and the page.
- * `id` is minted by the writer before the write and is the idempotency key; `seq` is given by the log, dense from 1.
- */
+/** The body of every kind of event. */
 const BODIES = {
   message: MessageBody,
   step: StepBody,
@@ -118,49 +113,55 @@ type Bodies = { [K in keyof typeof BODIES]: z.infer<(typeof BODIES)[K]> };
 export type EventKind = keyof Bodies;
 export const EVENT_KINDS = Object.keys(BODIES) as EventKind[];
 
-/** At most this many addressees; more is refused before anything is stored. */
+/** Most addressees of one event. */
 export const MAX_RECIPIENTS = 256;
 
-/** What a writer supplies. `hop` counts what agents have passed on to agents since a human last spoke. */
+/** The part of an event that its writer supplies. */
 const DraftEnvelope = z.strictObject({
+  /** Minted by the writer before the write: the idempotency key. */
   id: EventId,
   author: Author,
   to: z.array(AgentId).max(MAX_RECIPIENTS),
   turn: TurnId.optional(),
   replyTo: EventId.optional(),
+  /** Number of messages from agent to agent since a person last spoke. */
   hop: z.int().nonnegative().optional(),
-  /** Where an addressed agent is at work; the agent's own policy otherwise. */
+  /** Policy for addressees in a turn. Default: the policy of each agent. */
   whileBusy: coordination.BusyPolicy.optional(),
   context: EventContext.optional(),
 });
 type DraftEnvelope = z.infer<typeof DraftEnvelope>;
 
-/** What the log adds. `tokens` is counted once, here, and summed ever after. */
+/** The part that the log adds at the append. */
 const LogEnvelope = DraftEnvelope.extend({
   tenant: TenantId,
   conversation: ConversationId,
-  seq: z.int().positive(),
-  /** Milliseconds since the epoch; for reading only, order is `seq`. */
+  seq: Seq,
+  /** Ms since the epoch. For display only: `seq` is the order. */
   at: z.int().nonnegative(),
+  /** Counted once, at the append. */
   tokens: z.int().nonnegative(),
 });
 type LogEnvelope = z.infer<typeof LogEnvelope>;
 
 export type EventDraftOf<K extends EventKind> = { [P in K]: DraftEnvelope & { kind: P; body: Bodies[P] } }[K];
 export type EventOf<K extends EventKind> = { [P in K]: LogEnvelope & { kind: P; body: Bodies[P] } }[K];
-export type EventDraft = EventDraftOf<EventKind>;
-export type Event = EventOf<EventKind>;
 
+/** An event before its append. */
+export type EventDraft = EventDraftOf<EventKind>;
+export const EventDraft = unionOf(DraftEnvelope) as unknown as z.ZodType<EventDraft>;
+
+/** One immutable record of a conversation. The store, the API, the CLI and the page share this schema. */
+export type Event = EventOf<EventKind>;
+export const Event = unionOf(LogEnvelope) as unknown as z.ZodType<Event>;
+
+/** Built from the table of bodies. TypeScript cannot follow a mapped discriminated union, hence the casts of the results. */
 function unionOf(envelope: typeof DraftEnvelope | typeof LogEnvelope) {
   const members = EVENT_KINDS.map((kind) => envelope.extend({ kind: z.literal(kind), body: BODIES[kind] }));
   return z.discriminatedUnion('kind', members as unknown as [(typeof members)[number]]);
 }
 
-// The unions are built from the table above; TypeScript cannot follow a mapped discriminated union, hence the two casts.
-export const EventDraft = unionOf(DraftEnvelope) as unknown as z.ZodType<EventDraft>;
-export const Event = unionOf(LogEnvelope) as unknown as z.ZodType<Event>;
-
-/** The event, typed by its kind, or null. */
+/** The event if it is of this kind, else null. */
 export function eventOf<K extends EventKind>(event: Event, kind: K): EventOf<K> | null {
   return event.kind === kind ? (event as EventOf<K>) : null;
 }

@@ -1,8 +1,8 @@
 import * as z from 'zod';
 
 /**
- * Ids are slugs, so that they can stand in URLs, file names and keys without escaping, and so that user text can
- * never reach a database key or operator. An `AgentId` additionally has no ':' because turn ids are split at it.
+ * Ids are slugs. They need no escaping in URLs, file names and keys, and user text never reaches a database key or
+ * operator. An agent id has no ':', because turn ids are split there.
  */
 const SLUG = /^[A-Za-z0-9][A-Za-z0-9._@:-]{0,127}$/;
 const AGENT_SLUG = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
@@ -30,7 +30,10 @@ export type TurnId = z.infer<typeof TurnId>;
 
 export const DEFAULT_TENANT = 'default' as TenantId;
 
-/** One agent in one conversation of one tenant: what a wake names and what owns an actor record. */
+/** Position of an event in the log of its conversation: 1, 2, 3, … without gaps. */
+export const Seq = z.int().positive();
+
+/** One agent in one conversation of one tenant. Each has an actor record. */
 export const ActorAddress = z.object({ tenant: TenantId, conversation: ConversationId, agent: AgentId });
 export type ActorAddress = z.infer<typeof ActorAddress>;
 
@@ -42,7 +45,7 @@ export function turnId(address: ActorAddress, number: number): TurnId {
   return `${address.conversation}:${address.agent}:${number}` as TurnId;
 }
 
-/** The parts of a turn id; null where the text is not one. Split from the right: a conversation id may hold ':'. */
+/** The parts of a turn id, or null if the text is none. Split from the right: a conversation id may have a ':'. */
 export function parseTurnId(
   text: string,
 ): { conversation: ConversationId; agent: AgentId; number: number } | null {
@@ -54,16 +57,18 @@ export function parseTurnId(
   return { conversation: conversation.data, agent: agent.data, number: Number(match[3]) };
 }
 
-/** What a conversation is used for at present. A change of it is an event and resets nothing. */
+/** Current use of a conversation. A change is an event and resets nothing. */
 export const Mode = z.enum(['chat', 'agent', 'run']);
 export type Mode = z.infer<typeof Mode>;
 
-/** A run of a workflow, named by whoever drives it. */
-export const RunId = z
-  .string()
-  .regex(/^[A-Za-z0-9][A-Za-z0-9._@:-]{0,127}$/, 'a run id is 1 to 128 of A-Z a-z 0-9 . _ @ : -');
+/** How much of the earlier conversation an agent sees in its first turn. */
+export const JoinPolicy = z.enum(['full', 'summary', 'fresh']);
+export type JoinPolicy = z.infer<typeof JoinPolicy>;
 
-/** One that Troupe drives: its id is part of the ids of events, which are told apart at ':'. */
+/** A workflow run that any program drives. */
+export const RunId = z.string().regex(SLUG, 'a run id is 1 to 128 of A-Z a-z 0-9 . _ @ : -');
+
+/** A workflow run that Troupe drives. Without ':', because it is a part of event ids, which are split there. */
 export const WorkflowRunId = z
   .string()
   .regex(
@@ -72,63 +77,52 @@ export const WorkflowRunId = z
   );
 
 /**
- * Ids that the runtime mints for what it writes. They are predictable, so that a retry writes the same event; so nobody
- * else may take one, or an agent could not publish under it.
- *
- * One mark tells them from all other ids: the ':' between their parts. `runtimeId` is the only way to make one, so none can
- * be without it; and nobody brings an event under an id that has one, through whichever door (`Troupe.send`).
+ * The id of an event that the runtime writes. It is predictable, so a retry writes the same event. Runtime ids are
+ * reserved: the ':' between the parts distinguishes them, and an event from outside whose id has a ':' is refused.
  */
-const MARK = ':';
+export function runtimeId(...parts: readonly [Part, Part, ...Part[]]): EventId {
+  return parts.join(':') as EventId;
+}
 
 type Part = string | number;
 
-export function runtimeId(...parts: readonly [Part, Part, ...Part[]]): EventId {
-  return parts.join(MARK) as EventId;
-}
-
 export function isRuntimeId(id: string): boolean {
-  return id.includes(MARK);
+  return id.includes(':');
 }
 
-/**
- * Where an event under a runtime id is not the runtime's (a client of an earlier version took it, a file brought it), the
- * runtime writes under the next spare of it. No id of another event ends like this.
- */
+/** The id that the runtime uses instead of a runtime id that is taken, by an older client or an imported file. */
 export function spareId(id: EventId, number: number): EventId {
   return runtimeId(id, `@${number}`);
 }
 
-function withoutSpare(id: string): string {
-  return id.replace(/:@\d+$/, '');
+/** The turn that a runtime id of this conversation belongs to; null for any other id. */
+export function turnOfRuntimeId(id: string, conversation: ConversationId): TurnId | null {
+  if (!id.startsWith(`${conversation}:`)) return null;
+  const [agent, number, part] = id.slice(conversation.length + 1).split(':', 3);
+  const turn = `${conversation}:${agent}:${number}`;
+  return part !== undefined && parseTurnId(turn) ? (turn as TurnId) : null;
 }
 
-/** What a run of a workflow brings about, of one attempt at it: each has one id, so it is there once. */
-const RUN_FACT = /^run:([A-Za-z0-9_@-]+):(mode|phase|directive|step|failed|end|back):(\d+)\.(\d+)$/;
-
-export type RunPart = 'mode' | 'phase' | 'directive' | 'step' | 'failed' | 'end' | 'back';
-
-/** Which part of a run, at which of its steps (from 1), at which attempt. */
+/** One event of a workflow run. Each has a fixed id, so it is written once. */
 export interface RunFact {
   run: string;
   part: RunPart;
+  /** Number of the step, from 1. */
   number: number;
   attempt: number;
 }
+
+export type RunPart = 'mode' | 'phase' | 'directive' | 'step' | 'failed' | 'end' | 'back';
 
 export function runFactId({ run, part, number, attempt }: RunFact): EventId {
   return runtimeId('run', run, part, `${number}.${attempt}`);
 }
 
+/** A run fact by its id or a spare of its id; null for any other id. */
 export function runFactOf(id: string): RunFact | null {
-  const [, run, part, number, attempt] = RUN_FACT.exec(withoutSpare(id)) ?? [];
+  const [, run, part, number, attempt] = RUN_FACT.exec(id) ?? [];
   if (run === undefined) return null;
   return { run, part: part as RunPart, number: Number(number), attempt: Number(attempt) };
 }
 
-/** The turn of a conversation that a runtime id is of; null for any other id. */
-export function turnOfRuntimeId(id: string, conversation: ConversationId): TurnId | null {
-  if (!id.startsWith(`${conversation}${MARK}`)) return null;
-  const [agent, number, part] = id.slice(conversation.length + 1).split(MARK, 3);
-  const turn = `${conversation}${MARK}${agent}${MARK}${number}`;
-  return part !== undefined && parseTurnId(turn) ? (turn as TurnId) : null;
-}
+const RUN_FACT = /^run:([A-Za-z0-9_@-]+):(mode|phase|directive|step|failed|end|back):(\d+)\.(\d+)(?::@\d+)?$/;

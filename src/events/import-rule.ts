@@ -1,17 +1,17 @@
 import type { Event, EventKind } from './event.ts';
 
 /**
- * What an event says here that a file has brought. A file is text of strangers: whoever lays it in vouches for what was
- * said in it, and for nothing that it would have done. Each kind must say what becomes of it:
- *   `as is`    it tells what was said and done, and who took part; prompts and the page show it like any other
- *   `history`  it is shown, and has no authority: nothing waits, runs, is allowed, directed or reached because of it
+ * The effect of imported events. The content of a file is untrusted: importing it vouches for what was said, not for what
+ * it would cause.
+ *   `as is`    The event records what was said and done. Prompts and the page show it like any other.
+ *   `history`  The event is shown and has no authority: nothing waits, runs or is permitted because of it.
  */
 export const IMPORTED: Record<EventKind, 'as is' | 'history'> = {
   message: 'as is',
   step: 'as is',
   'tool.result': 'as is',
   handoff: 'as is',
-  // A task of a file is nobody's here: its timers, its thread and those who waited are elsewhere.
+  // An imported task has no owner here: its timers, its thread and the waiting agent are elsewhere.
   'delegation.opened': 'history',
   'delegation.completed': 'history',
   'delegation.aborted': 'history',
@@ -19,12 +19,12 @@ export const IMPORTED: Record<EventKind, 'as is' | 'history'> = {
   'question.answered': 'history',
   'approval.requested': 'history',
   'approval.decided': 'history',
-  // Membership is of this conversation alone, and people change it with a word.
+  // Membership affects this conversation only, and people can change it at any time.
   joined: 'as is',
   left: 'as is',
   archived: 'as is',
   reopened: 'as is',
-  // Told to agents in every later turn, with the weight of the people here.
+  // These would direct agents in every later turn, with the authority of the people here.
   'mode.changed': 'history',
   'phase.changed': 'history',
   'run.directive': 'history',
@@ -32,7 +32,7 @@ export const IMPORTED: Record<EventKind, 'as is' | 'history'> = {
   todos: 'as is',
   injection: 'as is',
   error: 'as is',
-  // Of the view of an agent; how far they may reach is bounded where they are read (`import/admit-draft.ts`).
+  // These change the view of one agent. The importer bounds their reach (`import/admit-draft.ts`).
   compaction: 'as is',
   'compaction.started': 'as is',
   'compaction.pruned': 'as is',
@@ -41,7 +41,7 @@ export const IMPORTED: Record<EventKind, 'as is' | 'history'> = {
   'compaction.failed': 'as is',
   prune: 'as is',
   baseline: 'as is',
-  // Notes for people: the session that is used stands in the actor's record, which no file reaches.
+  // Notes for people. The session in use is in the actor's record, which no file can change.
   'session.started': 'as is',
   'session.resumed': 'as is',
   'session.rewound': 'as is',
@@ -56,12 +56,11 @@ export const IMPORTED: Record<EventKind, 'as is' | 'history'> = {
   command: 'as is',
 };
 
-/** Whether a file brought it. */
-export function isImported({ context }: Pick<Event, 'context'>): boolean {
-  return context?.imported === true;
-}
-
-/** Whether what it says is so here. Asked by every fold from which something follows. */
+/** Whether an event may have effects. Every fold with consequences asks this first. */
 export function hasAuthority(event: Pick<Event, 'context' | 'kind'>): boolean {
   return !isImported(event) || IMPORTED[event.kind] === 'as is';
+}
+
+export function isImported({ context }: Pick<Event, 'context'>): boolean {
+  return context?.imported === true;
 }

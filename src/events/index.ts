@@ -1,4 +1,4 @@
-/** The vocabulary of conversations as zod schemas. Imports nothing else of Troupe. */
+/** The vocabulary of conversations as zod schemas. Of Troupe it imports `errors.ts` alone. */
 export * from './actor-record.ts';
 export * from './aspects.ts';
 export * from './command.ts';
@@ -9,6 +9,8 @@ export * from './ids.ts';
 export * from './import-rule.ts';
 export * from './live-notes.ts';
 export * from './message.ts';
+export * from './message-text.ts';
+export * from './model-table.ts';
 export * from './parse.ts';
 export * from './prompt.ts';
 export * from './session.ts';

@@ -1,29 +1,29 @@
 import type { ActorAddress, TurnId } from './ids.ts';
 
-/** That an agent's machine went from one state to another, for whoever watches; never stored. */
+/** A transition of an agent's machine, for live watchers. Never stored. */
 export interface StateNote {
   address: ActorAddress;
-  /** In which it happened; null between turns. */
+  /** The running turn; null between turns. */
   turn: TurnId | null;
-  /** State path after it, as `working.streaming`. */
+  /** Path of the new state, such as `working.streaming`. */
   state: string;
-  /** What caused it, as `MODEL_REPLIED`. */
+  /** The machine event that caused the transition, such as `MODEL_REPLIED`. */
   event: string;
   /** Ms since the epoch. */
   at: number;
-  /** Names of the tools whose calls begin with it. */
+  /** Names of the tools whose calls begin now. */
   doing: string[];
-  /** In `backoff`: which failure of a model call it waits out, since when, and when the next try is due. */
+  /** In `backoff`: the error code of the failed model call, when the wait began and when the next attempt is due. */
   waits?: { code: string; since: number; next: number } | undefined;
 }
 
-/** A piece of a reply as it is written, for whoever watches; never stored. */
+/** A piece of a reply in progress, for live watchers. Never stored. */
 export interface StreamDelta {
   address: ActorAddress;
   turn: TurnId;
   attempt: number;
   step: number;
-  /** Rises within (turn, attempt, step); 0 tells watchers to drop what an earlier try said. */
+  /** Rises within (turn, attempt, step). At 0, watchers drop the text of an earlier attempt. */
   index: number;
   text: string;
 }

@@ -1,16 +1,16 @@
 import * as z from 'zod';
-import { AgentId } from './ids.ts';
+import { AgentId, JoinPolicy } from './ids.ts';
 
-/** Pieces of one message, and their bytes together. */
 export const MAX_MESSAGE_ATTACHMENTS = 16;
+/** Most bytes of all attachments of one message together. */
 export const MAX_ATTACHED_BYTES = 20 * 1_024 * 1_024;
 
-/** What models are shown as pictures. */
+/** Media types that models can see. */
 export const IMAGE_TYPES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'] as const;
 export const ImageType = z.enum(IMAGE_TYPES);
 export type ImageType = z.infer<typeof ImageType>;
 
-/** SHA-256 of the bytes; the store has them under it, as base64. */
+/** SHA-256 of the bytes. The store keeps them under this hash, as base64. */
 const BytesHash = z.string().regex(/^[0-9a-f]{64}$/);
 export const AttachmentName = z.string().min(1).max(255);
 export const MediaType = z
@@ -18,7 +18,7 @@ export const MediaType = z
   .max(127)
   .regex(/^[\w.+-]+\/[\w.+-]+$/, 'a media type is of the form type/subtype');
 
-/** What came with a message. Short texts are part of the event; of all else it has the hash. */
+/** An attachment of a message. Short texts are in the event; all others are referred to by their hash. */
 export const Attachment = z.discriminatedUnion('type', [
   z.strictObject({
     type: z.literal('image'),
@@ -27,7 +27,7 @@ export const Attachment = z.discriminatedUnion('type', [
     name: AttachmentName.optional(),
     bytes: z.int().positive(),
   }),
-  /** Kept, and named to models. */
+  /** Stored. Models see only its name, type and size. */
   z.strictObject({
     type: z.literal('file'),
     hash: BytesHash,
@@ -44,14 +44,14 @@ export const Attachment = z.discriminatedUnion('type', [
 ]);
 export type Attachment = z.infer<typeof Attachment>;
 
-/** An image as a prompt refers to it. */
+/** Reference of a prompt to an image. */
 export const ImageRef = z.object({ hash: BytesHash, mediaType: ImageType });
 export type ImageRef = z.infer<typeof ImageRef>;
 
-/** Readers of JSON take any depth, writers end in a stack overflow at some thousands of levels. */
+/** `JSON.parse` accepts any depth; `JSON.stringify` overflows the stack at a few thousand levels. */
 export const MAX_DATA_DEPTH = 200;
 
-/** A JSON value of any shape that can be written again. */
+/** Any JSON value that can be serialized again. */
 export const JsonData = z
   .unknown()
   .refine((value) => isWithin(value, MAX_DATA_DEPTH), `is nested deeper than ${MAX_DATA_DEPTH} levels`);
@@ -61,16 +61,16 @@ function isWithin(value: unknown, levels: number): boolean {
   return levels > 0 && Object.values(value).every((item) => isWithin(item, levels - 1));
 }
 
-/** What was said, to everyone or to the agents in `to`. */
+/** A message to everyone, or to the agents in `to`. */
 export const MessageBody = z.strictObject({
   content: z.string(),
-  /** The same as JSON, where an agent must reply so; nobody else can say any. */
+  /** The content as JSON, for agents that must reply in JSON. */
   data: JsonData.optional(),
   attachments: z.array(Attachment).min(1).max(MAX_MESSAGE_ATTACHMENTS).optional(),
 });
 export type MessageBody = z.infer<typeof MessageBody>;
 
-/** A structured handing over of the conversation; it opens the receiver's next prompt. */
+/** Summary of a handoff. It opens the receiver's next prompt. */
 export const HandoffSummary = z.strictObject({
   goal: z.string().min(1),
   done: z.string().default(''),
@@ -79,23 +79,26 @@ export const HandoffSummary = z.strictObject({
   openQuestions: z.array(z.string()).default([]),
   artifacts: z.array(z.string()).default([]),
   why: z.string().default(''),
-  /** Who wrote it; the handing agent where nothing is said, as in logs from before there was another. */
+  /** The writer of the summary. Default, as in older logs: the agent that hands off. */
   by: z.enum(['agent', 'compactor', 'extraction']).optional(),
 });
 export type HandoffSummary = z.infer<typeof HandoffSummary>;
 
-/** A summary as a tool asks for it: what is empty in it was left out. */
+/** The summary as an argument of a tool: empty fields were omitted by the model. */
 export const HandoffDraft = HandoffSummary.extend({ goal: z.string().default('') });
 export type HandoffDraft = z.infer<typeof HandoffDraft>;
 
 export const HandoffBody = z.strictObject({ summary: HandoffSummary });
-export const JoinedBody = z.strictObject({ agent: AgentId, policy: z.enum(['full', 'summary', 'fresh']) });
-/** `blocked`: what others than trusted people say to it wakes it no more. */
+
+export const JoinedBody = z.strictObject({ agent: AgentId, policy: JoinPolicy });
+
 export const LeftBody = z.strictObject({
   agent: AgentId,
   reason: z.string().default(''),
+  /** Only messages of trusted people wake the agent. */
   blocked: z.boolean().optional(),
 });
 export type LeftBody = z.infer<typeof LeftBody>;
-/** A note of the runtime to an agent (supervision, nudge); `oneStep` notes are seen by its next step alone, and by nobody else. */
+
+/** A note of the runtime to an agent. Only the agent's next step sees a `oneStep` note. */
 export const InjectionBody = z.strictObject({ content: z.string(), oneStep: z.boolean().default(false) });

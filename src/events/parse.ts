@@ -1,20 +1,18 @@
 import * as z from 'zod';
 import { TroupeError } from '../errors.ts';
 
-/** What somebody has given as `name`, "the key" say. Throws `config_invalid` with every problem and its path. */
+/** Parses an input that errors call `name`, such as "the key". Throws `config_invalid` with every problem and its path. */
 export function parseGiven<T>(schema: z.ZodType<T>, input: unknown, name: string): T {
   const parsed = tryParse(schema, input);
   if (parsed.success) return parsed.data;
   const problems = parsed.error.issues.map(({ path, message }) => ({ path: path.join('.'), message }));
-  const told = problems.map(({ path, message }) => `${path || name}: ${message}`).join('; ');
-  throw new TroupeError('config_invalid', told, { problems });
+  const message = problems.map(({ path, message }) => `${path || name}: ${message}`).join('; ');
+  throw new TroupeError('config_invalid', message, { problems });
 }
 
-const NO_NUMBER = /^Cannot convert object to primitive value/;
-
 /**
- * `safeParse` of what comes from outside. Zod compares whatever has a `length` with a number, also where a text or a list
- * should stand: `{"length":{"toString":1}}` can be made none, and what is thrown then is no error of ours.
+ * `safeParse` for input from outside. Zod compares every `length` with a number, even of an object in place of a text or
+ * a list. `{"length":{"toString":1}}` cannot become a number, and the comparison throws a `TypeError`.
  */
 export function tryParse<T>(
   schema: z.ZodType<T>,
@@ -25,13 +23,15 @@ export function tryParse<T>(
     return schema.safeParse(input, options);
   } catch (thrown) {
     if (!(thrown instanceof TypeError && NO_NUMBER.test(thrown.message))) throw thrown;
-    const message = 'has an object with a "length" where none may be';
+    const message = 'has an object with a "length" in place of a text or a list';
     const error = new z.ZodError([{ code: 'custom', path: [], message, input: null }]);
     return { success: false, error: error as z.ZodError<T> };
   }
 }
 
-/** The known id closest to a mistyped one, or null if none is near (more than a third of it would have to change). */
+const NO_NUMBER = /^Cannot convert object to primitive value/;
+
+/** The known id closest to a mistyped one, or null if more than a third of the characters would have to change. */
 export function nearestName(typed: string, known: Iterable<string>): string | null {
   let best: string | null = null;
   let least = Math.max(2, Math.ceil(typed.length / 3)) + 1;

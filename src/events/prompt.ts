@@ -18,11 +18,14 @@ export const LayerName = z.enum([
 ]);
 export type LayerName = z.infer<typeof LayerName>;
 
-/** `epoch`: frozen until the next baseline. `append`: grows at the end only. `turn`: recorded with its turn, then history. `step`: in one request. */
+/**
+ * How long a layer stays the same: `epoch` until the next baseline, `summary` until the next compaction, `append` grows
+ * only at its end, `turn` is recorded with the turn and then part of the history, `step` is in one request.
+ */
 export const Stability = z.enum(['epoch', 'summary', 'append', 'turn', 'step']);
 export type Stability = z.infer<typeof Stability>;
 
-/** One frozen layer; its text is stored once under `hash` (content-addressed), not in the event. */
+/** A frozen layer. Its text is stored once under `hash`, not in the event. */
 export const BaselineLayer = z.strictObject({
   name: LayerName,
   hash: z.string(),
@@ -30,19 +33,19 @@ export const BaselineLayer = z.strictObject({
 });
 export type BaselineLayer = z.infer<typeof BaselineLayer>;
 
-/** The system facts of an agent's epoch. A new one is a cache break, and `reason` is its cause. */
+/** The frozen layers of an agent's new epoch. `reason` is the cause; the new epoch breaks the provider's cache. */
 export const BaselineBody = z.strictObject({
   epoch: z.int().positive(),
   provider: z.string(),
   model: z.string(),
   layers: z.array(BaselineLayer),
   reason: z.string(),
-  /** Present where the view begins anew with it. */
+  /** Present if the view begins with a compaction from here on. */
   adopts: Adoption.optional(),
 });
 export type BaselineBody = z.infer<typeof BaselineBody>;
 
-/** A message of a prompt, free of any vendor's shape. `seqs` are the events it renders; empty only for synthetic results. */
+/** A message of a prompt in a neutral format. `seqs` are the events that it renders: none only for synthetic results. */
 export const PromptMessage = z.discriminatedUnion('role', [
   z.object({ role: z.literal('system'), content: z.string(), seqs: z.array(z.int()) }),
   z.object({
@@ -70,7 +73,7 @@ export const PromptMessage = z.discriminatedUnion('role', [
 ]);
 export type PromptMessage = z.infer<typeof PromptMessage>;
 
-/** A tool as a model is told of it. `parameters` is a JSON schema (draft 2020-12). */
+/** Description of a tool for a model. `parameters` is a JSON schema (draft 2020-12). */
 export const ToolSpec = z.object({
   name: z.string(),
   description: z.string(),
@@ -78,12 +81,13 @@ export const ToolSpec = z.object({
 });
 export type ToolSpec = z.infer<typeof ToolSpec>;
 
-/** A named slice of a prompt. `source` says where it comes from: a config path, an event id, or a range of seqs. */
+/** A named part of a prompt. */
 export const PromptLayer = z.object({
   name: LayerName,
   stability: Stability,
   tokens: z.int().nonnegative(),
   hash: z.string(),
+  /** Origin of the layer: a config path, an event id, or a range of seqs. */
   source: z.string(),
 });
 export type PromptLayer = z.infer<typeof PromptLayer>;
@@ -91,21 +95,22 @@ export type PromptLayer = z.infer<typeof PromptLayer>;
 export const PromptTokens = z.object({
   total: z.int().nonnegative(),
   window: z.int().positive(),
-  /** Kept free for the answer. */
+  /** Reserved for the answer. */
   reserved: z.int().nonnegative(),
   free: z.int(),
-  /** What the provider will count, as far as is known; `calibrated` by what it reported before. */
+  /** Expected count of the provider. */
   estimate: z.int().nonnegative(),
+  /** Whether the estimate is corrected by earlier counts of the provider. */
   calibrated: z.boolean(),
-  /** `estimate` in per cent of what the window leaves beside the answer. */
+  /** `estimate` as a percentage of the window without `reserved`. */
   percent: z.number().nonnegative(),
   level: z.enum(['normal', 'warning', 'critical']),
 });
 export type PromptTokens = z.infer<typeof PromptTokens>;
 
 /**
- * What is stored per model call: ranges and hashes, a few hundred bytes however long the history. The messages are
- * rendered again from the log on demand and must give `chain` again.
+ * The stored record of a model call: ranges and hashes, a few hundred bytes for any length of history. The messages are
+ * rendered again from the log on demand; their hash must equal `chain`.
  */
 export const PromptReceipt = z.object({
   turn: TurnId.nullable(),
@@ -116,24 +121,25 @@ export const PromptReceipt = z.object({
   provider: z.string(),
   model: z.string(),
   mode: z.enum(['full', 'delta']),
-  /** Of a delta: the session was sent so many of the view's messages before, holds the answers of this turn, and began with this baseline. */
+  /** Of a delta: the number of messages the session already had, the turn whose answers it has, and its baseline. */
   delta: z.object({ sent: z.int().nonnegative(), turn: TurnId, baseline: z.string() }).optional(),
   upTo: z.int().nonnegative(),
   layers: z.array(PromptLayer),
-  /** How many messages, and the chained hash over all of them in order. */
+  /** Number of messages. */
   count: z.int().nonnegative(),
+  /** Chained hash over all messages in order. */
   chain: z.string(),
   tokens: PromptTokens,
   /** Indexes of the messages after which a provider with explicit caching sets a breakpoint. */
   breakpoints: z.array(z.int().nonnegative()),
-  /** The rewrites in force, oldest first. */
+  /** The compactions in force, oldest first. */
   cuts: z.array(Cut),
   cursor: z.object({ before: z.int().nullable(), after: z.int().nullable() }),
   usage: Usage.optional(),
 });
 export type PromptReceipt = z.infer<typeof PromptReceipt>;
 
-/** The whole prompt: the receipt with its messages and tools. */
+/** A prompt with its messages and tools. */
 export const PromptRecord = PromptReceipt.extend({
   messages: z.array(PromptMessage),
   tools: z.array(ToolSpec),

@@ -2,32 +2,33 @@ import * as z from 'zod';
 import { TurnId } from './ids.ts';
 
 /**
- * What a session-stateful provider remembers for us: a disposable cache of one agent's view, never shared and never
- * moved. It is used only while every part matches what it would be sent anew; else a new one begins, and an event says why.
+ * The session of a stateful provider: a disposable cache of one agent's view, never shared and never moved. It is used
+ * only if it matches the full prompt in every part. Otherwise a new session begins, and an event gives the reason.
  */
 export const Session = z.strictObject({
   provider: z.string(),
   id: z.string(),
-  /** The end of the last answer that counts, as the provider names it. */
+  /** The provider's id for the end of the last valid answer. */
   checkpoint: z.string(),
-  /** Machine and directories it is bound to. */
+  /** The machine and the directories that the session is bound to. */
   home: z.string(),
   model: z.string(),
-  /** The baseline event in force when it began: the epoch. */
+  /** The baseline event (the epoch) in force at the start of the session. */
   baseline: z.string(),
-  /** The view up to where it was sent: so many messages, and the chained hash over them. */
+  /** Number of messages of the view that were sent. */
   sent: z.int().nonnegative(),
+  /** Chained hash over the messages that were sent. */
   sentHash: z.string(),
-  /** The turn whose last answer it holds beyond them. */
+  /** The turn whose last answer the session has beyond the messages sent. */
   turn: TurnId,
-  /** The provider has shortened its memory by itself since it began. */
+  /** Whether the provider itself has compacted the session. */
   compacted: z.boolean(),
-  /** `unknown`: a turn broke off in it, and it cannot be taken back. */
+  /** `unknown`: a turn was interrupted, and the session cannot be rewound. */
   state: z.enum(['ok', 'unknown']),
 });
 export type Session = z.infer<typeof Session>;
 
-/** Why a session begins: there was none, or the one there was does not match any more. */
+/** Why a session begins: it is the first, or the mismatch that ended the one before. */
 export const SessionReason = z.enum([
   'first',
   'provider',
@@ -41,7 +42,7 @@ export const SessionReason = z.enum([
 ]);
 export type SessionReason = z.infer<typeof SessionReason>;
 
-/** What became of a session within a turn; see the kinds `session.*`. One that goes on as it was is not told of. */
+/** Body of the `session.*` events. A session that simply continues has no event. */
 export const SessionNote = z.strictObject({
   provider: z.string(),
   session: z.string(),

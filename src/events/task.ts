@@ -3,66 +3,66 @@ import { AgentId, ConversationId } from './ids.ts';
 import { JsonData } from './message.ts';
 
 /**
- * Child tasks: what an agent has asked of somebody and waits for. One record for all of them: `delegate`, `ask` and
- * `followUp` go to an agent, who works in a conversation of its own, the thread; `question` and `approval` go to people.
- * A task is opened by one event and ended by one event, whose id only one writer can take: the first end counts.
+ * A task is work that an agent has asked of another agent (a delegation) or of people (a question or an approval) and
+ * waits for. The assignee of a delegation works in a conversation of its own, the thread. One event opens a task and
+ * one event ends it. The id of the end is fixed, so only the first end counts.
  */
 export const TaskId = z.string().min(1).max(64);
 export type TaskId = z.infer<typeof TaskId>;
 
-/** When the tasks that one turn has opened together wake their owner again. */
+/** When a group of tasks wakes its owner. */
 export const Join = z.enum(['all', 'first', 'any']);
 export type Join = z.infer<typeof Join>;
 
-/** A task that others are part of, and the log that its end stands in. */
+/** A task that others are part of, and the conversation whose log has its end. */
 export const TaskPlace = z.strictObject({ delegation: TaskId, home: ConversationId });
 export type TaskPlace = z.infer<typeof TaskPlace>;
 
-/** In the log of the delegator (`home`), where it addresses nobody, and as the first event of the thread, to the assignee. */
+/** Written twice: in the delegator's log, without addressees, and as the first event of the thread, to the assignee. */
 export const DelegationOpenedBody = z.strictObject({
   delegation: TaskId,
   how: z.enum(['delegate', 'ask', 'followUp']),
   delegator: AgentId,
   assignee: AgentId,
   task: z.string(),
-  /** Where the delegator works. */
+  /** The delegator's conversation. */
   home: ConversationId,
-  /** Where the assignee works: its own for every task but a follow-up, which goes on in that of the first. */
+  /** The assignee's conversation. A follow-up continues in the thread of the first task. */
   thread: ConversationId,
-  /** The conversation that all this began in. */
+  /** The conversation in which the outermost task was opened. */
   root: ConversationId,
-  /** Tasks of one group wake their owner together: those that one turn has opened. */
+  /** The tasks that one turn opens are a group and wake their owner together. */
   group: z.string(),
   join: Join,
-  /** Who delegated to whom to get here, the delegator last. */
+  /** Delegators from the root to here, the delegator of this task last. */
   chain: z.array(AgentId),
-  /** The tasks that it is part of, the outermost first: where one of them has ended, this one is over. */
+  /** The tasks that this one is part of, the outermost first. When one of them ends, this one is over. */
   within: z.array(TaskPlace).optional(),
-  /** Names what it is counted with: all that came of one message in `root`. */
+  /** Id of the tree of tasks that one message in `root` has started. They are counted together. */
   tree: z.string().max(64).optional(),
-  /** Ends it as aborted, ms since the epoch. */
+  /** When the task is aborted, ms since the epoch. */
   deadline: z.int().nonnegative().optional(),
 });
 export type DelegationOpenedBody = z.infer<typeof DelegationOpenedBody>;
 
 /**
- * The end of a delegation, to the delegator in its log; in the thread the same, addressed to nobody, or for an abort
- * from above to the assignee.
+ * The end of a delegation, addressed to the delegator. The thread has a copy without addressees; if the task was
+ * cancelled, the copy addresses the assignee.
  */
 export const DelegationEndedBody = z.strictObject({
   delegation: TaskId,
   outcome: z.enum(['done', 'failed', 'aborted']),
-  /** The assignee's words; of a failure or an abort, why. */
+  /** The assignee's answer, or the reason of a failure or an abort. */
   result: z.string(),
   data: JsonData.optional(),
 });
 export type DelegationEndedBody = z.infer<typeof DelegationEndedBody>;
 
-/** Of an agent to people: its author waits for the answer. */
+/** A question of an agent to people. The agent waits for the answer. */
 export const QuestionBody = z.strictObject({
   question: TaskId,
   text: z.string(),
-  /** Ids of those who may answer; nobody named: every person. */
+  /** Ids of the people who may answer. Empty: everyone. */
   by: z.array(z.string()).default([]),
   choices: z.array(z.string()).optional(),
   group: z.string(),
@@ -78,14 +78,14 @@ export const QuestionAnsweredBody = z.strictObject({
 });
 export type QuestionAnsweredBody = z.infer<typeof QuestionAnsweredBody>;
 
-/** A call that does not run before a person has agreed to exactly this. */
+/** A tool call that runs only after a person has approved it. */
 export const ApprovalRequestedBody = z.strictObject({
   request: TaskId,
   tool: z.string(),
-  /** As the model wrote them: what is approved is what runs. */
+  /** Exactly as the model wrote them and as the call will use them. */
   args: z.string(),
   argsHash: z.string(),
-  /** Ids of those who may decide; nobody named: every person. */
+  /** Ids of the people who may decide. Empty: everyone. */
   by: z.array(z.string()).default([]),
   deadline: z.int().nonnegative().optional(),
 });

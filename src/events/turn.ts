@@ -1,6 +1,7 @@
 import * as z from 'zod';
+import { JoinPolicy, Seq } from './ids.ts';
 
-/** Tokens of one model call (or the sum over a turn). `input` includes what was read from and written to a cache. */
+/** Tokens of one model call, or the sum over a turn. `input` includes tokens read from a cache and written to it. */
 export const Usage = z.object({
   input: z.int().nonnegative(),
   output: z.int().nonnegative(),
@@ -10,44 +11,24 @@ export const Usage = z.object({
 });
 export type Usage = z.infer<typeof Usage>;
 
-export const NO_USAGE: Usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, reasoning: 0 };
-
-export function addUsage(a: Usage, b: Usage): Usage {
-  return {
-    input: sum(a.input, b.input),
-    output: sum(a.output, b.output),
-    cacheRead: sum(a.cacheRead, b.cacheRead),
-    cacheWrite: sum(a.cacheWrite, b.cacheWrite),
-    reasoning: sum(a.reasoning, b.reasoning),
-  };
-}
-
-/** Beyond it nothing is a whole number, and no event that holds it could be read. */
-function sum(a: number, b: number): number {
-  return Math.min(Number.MAX_SAFE_INTEGER, a + b);
-}
-
-/**
- * A turn in the log, in its legal order:
- *   turn.started  (error | step | tool.result | handoff | message)*  turn.done | turn.failed | turn.aborted
- * `covers` lists the seqs of the inputs this turn has settled; every addressed event is in the covers of exactly one
- * ending of its addressee (I2).
- */
-const Seq = z.int().positive();
-
-/** The live items an agent was told at the start of the turn: only what changed since it was last told. */
+/** Live items by name, shown at the start of a turn: only those that have changed since the agent last saw them. */
 export const LiveItems = z.record(z.string(), z.string());
 export type LiveItems = z.infer<typeof LiveItems>;
 
+/**
+ * The start of a turn. The legal order of the events of a turn in the log:
+ *   turn.started  (error | step | tool.result | handoff | message)*  turn.done | turn.failed | turn.aborted
+ * `covers` of the end lists the inputs that the turn has settled. Every addressed event is in the `covers` of exactly
+ * one end of a turn of its addressee (I2).
+ */
 export const TurnStartedBody = z.strictObject({
   upTo: z.int().nonnegative(),
   inputs: z.array(Seq),
   live: LiveItems,
-  /** How an agent's first turn shows what came before it. */
-  join: z.enum(['full', 'summary', 'fresh']),
-  /** The baseline event in force, by its id. */
+  join: JoinPolicy,
+  /** Id of the baseline event in force. */
   baseline: z.string(),
-  /** By which rules what it is shown is rendered; 1 where it is not said. */
+  /** Version of the rules that render the turn. Default: 1. */
   rendering: z.int().positive().optional(),
 });
 export type TurnStartedBody = z.infer<typeof TurnStartedBody>;
@@ -56,9 +37,9 @@ export const TurnDoneBody = z.strictObject({
   covers: z.array(Seq),
   steps: z.int().nonnegative(),
   usage: Usage,
-  /** Present when the reply was cut off at the agent's `maxOutputTokens`. */
+  /** Present if the reply was cut off at the agent's `maxOutputTokens`. */
   cut: z.literal('length').optional(),
-  /** Of the last call: the input tokens that the provider reported, and what was counted, by kind of content. */
+  /** The last model call: its input tokens as the provider reported them, and our counts by kind of content. */
   last: z
     .strictObject({
       reported: z.int().positive(),
@@ -72,7 +53,7 @@ export const TurnFailedBody = z.strictObject({
   covers: z.array(Seq),
   code: z.string(),
   message: z.string(),
-  /** What the model had said when it failed; empty if nothing. */
+  /** The unfinished reply; empty if there was none. */
   partial: z.string(),
 });
 export type TurnFailedBody = z.infer<typeof TurnFailedBody>;
@@ -84,27 +65,28 @@ export const TurnAbortedBody = z.strictObject({
 });
 export type TurnAbortedBody = z.infer<typeof TurnAbortedBody>;
 
-/** A model call that failed inside a turn and will be repeated, or a refusal of the runtime. For people, not for prompts. */
+/** A failed model call that will be repeated, or a refusal of the runtime. For people: no prompt shows it. */
 export const ErrorBody = z.strictObject({
   code: z.string(),
   message: z.string(),
   /** From 1. */
   step: z.int().positive().optional(),
   partial: z.string().optional(),
-  /** Until when a server that is away is tried again; ms since the epoch. Told once, not with every try. */
+  /** End of the retries for an unreachable server, ms since the epoch. Only the first failure reports it. */
   retryUntil: z.int().nonnegative().optional(),
 });
 export type ErrorBody = z.infer<typeof ErrorBody>;
 
-/** A tool call as the model wrote it. `args` is the raw JSON text, so that a replay sends the same bytes. */
+/** A tool call as the model wrote it. */
 export const ToolCall = z.strictObject({
   id: z.string().min(1).max(256),
   name: z.string().min(1).max(256),
+  /** Raw JSON text, so that a replay sends the same bytes. */
   args: z.string(),
 });
 export type ToolCall = z.infer<typeof ToolCall>;
 
-/** Reasoning goes back only to the provider and model that signed it. */
+/** Reasoning of a model. It is sent back only to the provider and model that signed it. */
 export const Reasoning = z.strictObject({
   text: z.string(),
   signature: z.string().optional(),
@@ -113,7 +95,7 @@ export const Reasoning = z.strictObject({
 });
 export type Reasoning = z.infer<typeof Reasoning>;
 
-/** An assistant step after which the turn went on. Its results follow as `tool.result` events, one per call. */
+/** A model answer after which the turn continues. One `tool.result` event follows for each call. */
 export const StepBody = z.strictObject({
   index: z.int().nonnegative(),
   content: z.string(),
@@ -122,16 +104,37 @@ export const StepBody = z.strictObject({
 });
 export type StepBody = z.infer<typeof StepBody>;
 
-/** `lost`: the call started and nobody knows whether it ended; it must not be repeated blindly. `waiting`: it did not run; a person has to agree first. */
+/**
+ * `lost`: the call started, and it is unknown whether it ended. It must not be repeated blindly.
+ * `waiting`: the call has not run, because a person has to approve it first.
+ */
 export const ToolOutcome = z.enum(['done', 'failed', 'lost', 'waiting']);
 export type ToolOutcome = z.infer<typeof ToolOutcome>;
 
-/** `content` is what the model is shown; where that is a preview, the whole output is in `artifact`. */
 export const ToolResultBody = z.strictObject({
   call: z.string().min(1).max(256),
   name: z.string().min(1).max(256),
   outcome: ToolOutcome,
+  /** The text that the model sees. */
   content: z.string(),
+  /** Id of the complete output, if `content` is a preview. */
   artifact: z.string().optional(),
 });
 export type ToolResultBody = z.infer<typeof ToolResultBody>;
+
+export const NO_USAGE: Usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, reasoning: 0 };
+
+export function addUsage(a: Usage, b: Usage): Usage {
+  return {
+    input: sum(a.input, b.input),
+    output: sum(a.output, b.output),
+    cacheRead: sum(a.cacheRead, b.cacheRead),
+    cacheWrite: sum(a.cacheWrite, b.cacheWrite),
+    reasoning: sum(a.reasoning, b.reasoning),
+  };
+}
+
+/** Capped: a larger number is not a safe integer, and an event with it could not be read. */
+function sum(a: number, b: number): number {
+  return Math.min(Number.MAX_SAFE_INTEGER, a + b);
+}

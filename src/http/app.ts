@@ -3,15 +3,15 @@ import { type Context, Hono } from 'hono';
 import { Traffic } from '../access/index.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import type { Troupe } from '../troupe.ts';
-import { createGate, type Gate, isKeyless } from './access/gate.ts';
+import { createGate, isKeyless } from './access/gate.ts';
 import { createProjectionBooks } from './access/projection-books.ts';
 import { guard, type GuardOptions, trustedCaller } from './guard.ts';
 import type { ProcessMetrics } from './metrics.ts';
 import { type DocumentOptions, writeDocument } from './openapi.ts';
-import { addPageRoutes, type PageOptions } from './page.ts';
+import { addPageRoutes, type PageOptions } from './page/page.ts';
 import { createReadiness } from './readiness.ts';
 import { countedRefusal, errorResponse, Refusal } from './refusal.ts';
-import { addRoutes, type RouteServer } from './route.ts';
+import { addRoutes, type Route, type RouteServer } from './route.ts';
 import { methodsOf, ROUTE_SCOPES, ROUTES } from './routes/index.ts';
 import { metricsRoute, probeRoutes } from './routes/status.ts';
 
@@ -27,23 +27,15 @@ export interface AppOptions extends GuardOptions, PageOptions {
 
 /**
  * The HTTP API of a troupe and its page, at any path: `app.route('/inspector', createApp(troupe))`. `guard` decides who
- * is let in, and what they may see and do. Without `token` and `authenticate` everybody may do everything.
+ * is admitted, and what they may see and do. Without `token` and `authenticate` everybody may do everything.
  */
 export function createApp(troupe: Troupe, options: AppOptions = {}): Hono {
   const { clock = systemClock, signal, metrics, onError = reportError, web, version, ...given } = options;
   const trust: GuardOptions = { ...given, writeToken: given.writeToken ?? newWriteToken() };
   const app = new Hono();
-  const gate = createGate(trust, clock);
-  const server = routeServer(troupe, { clock, signal, metrics, gate, trust });
-  addRoutes(app, probeRoutes, server);
   addPageRoutes(app, { web, version, trust });
-  const traffic = new Traffic(trust.traffic ?? {}, clock);
-  app.use(guard({ troupe, gate, options: trust, traffic, scopes: ROUTE_SCOPES }));
-  addRoutes(
-    app,
-    ROUTES.filter(({ scopes }) => scopes !== 'public'),
-    server,
-  );
+  const routes = ROUTES.filter(({ scopes }) => scopes !== 'public');
+  addGuarded(app, troupe, routes, { clock, signal, metrics, trust });
   const notFound = (context: Context) => errorResponse(context, unknownRoute(context), onError);
   // An app that this one is mounted in answers unknown paths itself, except those below /api.
   app.all('/api/*', notFound);
@@ -56,7 +48,7 @@ export function createApp(troupe: Troupe, options: AppOptions = {}): Hono {
   return app;
 }
 
-export interface StatusAppOptions extends GuardOptions {
+interface StatusAppOptions extends GuardOptions {
   metrics: ProcessMetrics;
   signal: AbortSignal;
   clock?: Clock | undefined;
@@ -67,12 +59,7 @@ export interface StatusAppOptions extends GuardOptions {
 export function createStatusApp(troupe: Troupe, options: StatusAppOptions): Hono {
   const { metrics, signal, clock = systemClock, onError, ...trust } = options;
   const app = new Hono();
-  const gate = createGate(trust, clock);
-  const server = routeServer(troupe, { clock, signal, metrics, gate, trust });
-  addRoutes(app, probeRoutes, server);
-  const traffic = new Traffic(trust.traffic ?? {}, clock);
-  app.use(guard({ troupe, gate, options: trust, traffic, scopes: ROUTE_SCOPES }));
-  addRoutes(app, [metricsRoute], server);
+  addGuarded(app, troupe, [metricsRoute], { clock, signal, metrics, trust });
   app.notFound((context) => {
     const text =
       'this is a worker: it serves only /healthz, /readyz and /metrics; start "troupe serve" for the API';
@@ -88,12 +75,18 @@ export function openApiDocument(options?: DocumentOptions): object {
 }
 
 interface ServerParts extends Pick<RouteServer, 'clock' | 'signal' | 'metrics'> {
-  gate: Gate;
   trust: GuardOptions;
 }
 
-function routeServer(root: Troupe, { gate, trust, ...parts }: ServerParts): RouteServer {
-  return {
+/** Adds the probes, which need no credential, and `routes` behind the guard. */
+function addGuarded(
+  app: Hono,
+  root: Troupe,
+  routes: readonly Route[],
+  { trust, ...parts }: ServerParts,
+): void {
+  const gate = createGate(trust, parts.clock);
+  const server: RouteServer = {
     ...parts,
     root,
     bookOf: createProjectionBooks(root),
@@ -101,6 +94,10 @@ function routeServer(root: Troupe, { gate, trust, ...parts }: ServerParts): Rout
     trustedCaller: (context) => trustedCaller(context, gate, trust),
     describe: (base) => openApiDocument({ keyless: isKeyless(trust), base }),
   };
+  addRoutes(app, probeRoutes, server);
+  const traffic = new Traffic(trust.traffic ?? {}, parts.clock);
+  app.use(guard({ troupe: root, gate, options: trust, traffic, scopes: ROUTE_SCOPES }));
+  addRoutes(app, routes, server);
 }
 
 function unknownRoute(context: Context): Refusal {
@@ -117,7 +114,7 @@ function unknownRoute(context: Context): Refusal {
   return new Refusal(405, 'method_refused', message, { methods });
 }
 
-/** New for every start: a page that was loaded before must be loaded again. */
+/** A new token for every start, so that a page from before it must be loaded again. */
 function newWriteToken(): string {
   return randomBytes(24).toString('base64url');
 }

@@ -7,7 +7,7 @@ import type { ParamName } from './route.ts';
 import type { Routes } from './routes/index.ts';
 
 export interface ApiClientOptions {
-  /** Where the API is mounted, as `http://127.0.0.1:4600`. */
+  /** URL that the API is mounted at, as `http://127.0.0.1:4600`. */
   url: string;
   /** A key, a user's token, or the token of the server. */
   token?: string | undefined;

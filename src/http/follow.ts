@@ -7,7 +7,7 @@ type Note = Parameters<Watcher>[0];
 /** `gap`: a stream over all conversations dropped events, because the reader is too slow. */
 export type Frame = Note | { type: 'heartbeat' } | { type: 'gap' };
 
-export interface FollowOptions {
+interface FollowOptions {
   troupe: Troupe;
   clock: Clock;
   signal: AbortSignal;
@@ -17,7 +17,10 @@ const HEARTBEAT_MS = 15_000;
 /** A reader without notifications reads the log this often: notifications may be lost. */
 const LOOK_MS = 3_000;
 const PAGE = 500;
-/** Each slow reader keeps a page of its own in memory, while new events are shared by all watchers. */
+/**
+ * Limit of a page of stored events. Each slow reader keeps one page in memory, while new events are shared by all
+ * watchers.
+ */
 const FOLLOW_BYTES = 1024 * 1024;
 
 /**
@@ -138,7 +141,7 @@ class Inbox {
     return note;
   }
 
-  /** Whether notes were dropped since the last call. */
+  /** Returns whether notes were dropped since the last call. */
   takeOverflow(): boolean {
     const overflowed = this.#overflowed;
     this.#overflowed = false;

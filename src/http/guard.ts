@@ -138,7 +138,7 @@ function refuseForeign(req: HonoRequest, principal: Principal, what: 'read' | 'w
   throw new Refusal(403, 'origin_refused', `pages of ${from} may not ${what} here`, { origin: from });
 }
 
-/** Whether the caller sent no credential. */
+/** True if the caller sent no credential. */
 function isLocal({ id }: Principal): boolean {
   return id === LOCAL.id;
 }

@@ -8,7 +8,7 @@ import type { ConversationInfo, Troupe } from '../troupe.ts';
 import type { ProjectionBook } from './access/projection-books.ts';
 
 /** A conversation in a list. The agents' state is missing while a long conversation is read for the first time. */
-export interface OverviewLine extends OverviewFigures {
+interface OverviewLine extends OverviewFigures {
   id: ConversationId;
   head: number;
   at: number;

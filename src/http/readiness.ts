@@ -8,7 +8,7 @@ export interface Readiness {
   queue: string;
 }
 
-export interface ReadinessOptions {
+interface ReadinessOptions {
   clock: Clock;
   /** Aborted when the process is about to end. */
   signal?: AbortSignal | undefined;

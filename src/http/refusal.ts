@@ -4,7 +4,7 @@ import type { ErrorCode } from '../errors.ts';
 import { toTroupeError } from '../errors.ts';
 
 /** Codes of errors that the HTTP layer itself raises, before it calls the troupe. */
-export type RefusalCode =
+type RefusalCode =
   | 'route_unknown'
   | 'method_refused'
   | 'host_refused'

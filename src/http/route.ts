@@ -10,10 +10,10 @@ import { readJson } from './read-json.ts';
 import type { Readiness } from './readiness.ts';
 import { parseInput, type PathNoun } from './schemas.ts';
 
-export type Method = 'GET' | 'POST' | 'DELETE';
+type Method = 'GET' | 'POST' | 'DELETE';
 export type ErrorStatus = 400 | 401 | 403 | 404 | 409 | 413 | 415 | 429 | 500 | 503;
 
-/** What handlers need from their process. */
+/** The part of the process that handlers use. */
 export interface RouteServer {
   /** The troupe of the default tenant. */
   root: Troupe;
@@ -51,7 +51,7 @@ interface OtherAnswer {
   schema?: z.ZodType;
 }
 
-export interface RouteSpec<M extends Method, P extends string, Q, B, A> {
+interface RouteSpec<M extends Method, P extends string, Q, B, A> {
   method: M;
   /** Path with parameters as `{name}`; the segment before each names what it is an id of. */
   path: P;

@@ -29,7 +29,7 @@ const AttachmentFields = z.strictObject({
   /** Alternative to `data`: fetched from this URL, if the agents file allows it. */
   url: z.string().min(1).max(2_048).optional(),
 });
-// One object and not a union, so that each problem has its path.
+// An object instead of a union, so that each problem has its path.
 const NewAttachmentBody = AttachmentFields.superRefine(({ mediaType, data, url }, context) => {
   const problem = (field: string, message: string) =>
     context.addIssue({ code: 'custom', path: [field], message });
@@ -61,7 +61,7 @@ export const NewEventBody = z.strictObject({
 });
 
 /** Author of commands that name none. */
-export const OPERATOR: Author = { kind: 'user', id: 'operator', name: 'Operator' };
+const OPERATOR: Author = { kind: 'user', id: 'operator', name: 'Operator' };
 /** Fields of all commands. The rest of the body is checked as the named `Command`. */
 export const CommandRequest = z.looseObject({
   command: z.enum(COMMANDS),

@@ -10,7 +10,7 @@ const MAX_CONVERSATIONS = 50;
 const MAX_EVENTS = 100_000;
 const MAX_MS = 2_000;
 
-export interface SearchHits {
+interface SearchHits {
   hits: { conversation: ConversationId; row: Row; excerpt: string }[];
   searched: { conversations: number; events: number };
   /** Whether part of the log was not searched. */

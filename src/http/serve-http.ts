@@ -27,7 +27,7 @@ const MAX_CONNECTIONS = 10_000;
 const PORTS_TRIED = 20;
 const CLOSE_GRACE_MS = 1_000;
 
-export interface ListenOptions {
+interface ListenOptions {
   host?: string;
   port: number;
   /** Ports tried, from `port` on. */

@@ -1,4 +1,4 @@
-export interface TextStreamOptions {
+interface TextStreamOptions {
   /** Runs when the reader has left; it must end a waiting source, because `return` waits for the next yield. */
   onCancel?: (() => void) | undefined;
   /** Aborts when nothing more may be sent; a waiting source must then end by itself. */

@@ -1,7 +1,7 @@
 import {
   type ActorRecord,
   type AgentId,
-  type Parked,
+  type Unavailability,
   runtimeId,
   type Session,
   type TurnId,
@@ -38,7 +38,7 @@ export interface ActorStatus {
   problem?: string;
 }
 
-export type ActorCommand = 'abort' | 'pause' | 'resume' | 'retry' | 'retire' | 'recall';
+export type ActorCommand = 'abort' | 'pause' | 'resume' | 'retry' | 'retire' | 'reinstate';
 
 export async function actorStatuses(deps: EngineDeps, log: ConversationKey): Promise<ActorStatus[]> {
   const records = await deps.store.listActors(log);
@@ -78,7 +78,7 @@ const AVAILABILITY_COMMANDS = {
   PAUSE: 'pause',
   RESUME: 'resume',
   RETIRE: 'retire',
-  REINSTATE: 'recall',
+  REINSTATE: 'reinstate',
 } as const;
 
 /** Commands about the availability of an agent. An agent in a turn is not offered `retire`. */
@@ -90,7 +90,7 @@ function availabilityCommands({ parked, turn }: ActorRecord): ActorCommand[] {
 }
 
 /** An available agent accepts the events of both machines, any other only those of its availability. */
-function legalFor(parked: Parked | null, state: string): EventDescription[] {
+function legalFor(parked: Unavailability | null, state: string): EventDescription[] {
   const available = legalIn(availability, availabilityOf(parked));
   return parked === null ? [...legalIn(agentLifecycle, state), ...available] : available;
 }

@@ -138,7 +138,7 @@ class Following implements LogFollower {
     await this.#untilDelivered();
     await this.#run;
     await this.#leave();
-    this.#tellIdlers();
+    this.#notifyIdlers();
   }
 
   async #work(): Promise<void> {
@@ -166,7 +166,7 @@ class Following implements LogFollower {
       this.#role = 'standby';
       this.#news.clear();
       this.#scan = null;
-      this.#tellIdlers();
+      this.#notifyIdlers();
       return false;
     }
     // Another process can have held the claim only if there was time for it in between.
@@ -206,7 +206,7 @@ class Following implements LogFollower {
         if (next === null) break;
         this.#start(next);
       }
-      this.#tellIdlers();
+      this.#notifyIdlers();
       const due = [this.#until - HANDOVER_MS];
       if (this.#blocked !== null) due.push(this.#underWay.has(this.#blocked) ? Infinity : this.#retryAt);
       else if (this.#scan === null) due.push(this.#scanAt);
@@ -315,9 +315,9 @@ class Following implements LogFollower {
     return this.#role === 'holder' && isQuiet && this.#scan === null && this.#scanAt > 0;
   }
 
-  #tellIdlers(): void {
+  #notifyIdlers(): void {
     if (!this.#isIdle()) return;
-    for (const tell of this.#idlers) tell();
+    for (const notify of this.#idlers) notify();
     this.#idlers.clear();
   }
 

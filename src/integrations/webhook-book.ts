@@ -8,16 +8,18 @@ import { type PostParts, postWebhook } from './post-webhook.ts';
 import {
   changeWebhook,
   changeWebhooks,
+  changeWebhookStatus,
   NewWebhook,
+  NOT_FAILING,
   readWebhook,
   readWebhooks,
+  readWebhookStatus,
   rotate,
   type Webhook,
   type WebhookInfo,
   webhookInfo,
 } from './webhook.ts';
 import { DEFAULT_MAX_WEBHOOKS, type WebhookSettings } from './webhook-settings.ts';
-import { changeWebhookStatus, readWebhookStatus } from './webhook.ts';
 
 export type { WebhookInfo } from './webhook.ts';
 
@@ -62,15 +64,8 @@ export interface WebhookBookParts extends Omit<PostParts, 'timeoutMs'> {
 
 /** Owns the entry `webhooks` of a tenant. `createWebhooks` delivers. */
 export function createWebhookBook(parts: WebhookBookParts): WebhookBook {
-  const {
-    keyValue,
-    tenant,
-    clock,
-    secretOf,
-    settings = {},
-    onChange = () => {},
-    newId = newWebhookId,
-  } = parts;
+  const { keyValue, tenant, clock, secretOf, settings = {} } = parts;
+  const { onChange = () => {}, newId = newWebhookId } = parts;
   const { maxPerTenant = DEFAULT_MAX_WEBHOOKS, timeoutMs, allow } = settings;
   const reach = reachRule(allow);
 
@@ -82,13 +77,7 @@ export function createWebhookBook(parts: WebhookBookParts): WebhookBook {
   });
 
   async function enable(id: string): Promise<void> {
-    await changeWebhookStatus(keyValue, id, (status) => ({
-      ...status,
-      failingSince: null,
-      failedAt: null,
-      lastError: null,
-      retryAt: null,
-    }));
+    await changeWebhookStatus(keyValue, id, (status) => ({ ...status, ...NOT_FAILING }));
     await changeWebhook(keyValue, id, ({ disabledAt: _at, reason: _reason, ...webhook }) => webhook);
     onChange();
   }
@@ -97,12 +86,12 @@ export function createWebhookBook(parts: WebhookBookParts): WebhookBook {
     async create(given, createdBy) {
       const asked = parseGiven(NewWebhook, given, 'the webhook');
       checkReach(asked.url, reach);
-      const { name, conversations } = asked;
+      const { url, name, on, conversations } = asked;
       const webhook: Webhook = {
         id: newId(),
-        url: asked.url,
+        url,
         ...(name !== undefined && { name }),
-        on: asked.on,
+        on,
         ...(conversations && { conversations }),
         createdAt: clock.now(),
         ...(createdBy !== undefined && { createdBy }),
@@ -110,7 +99,7 @@ export function createWebhookBook(parts: WebhookBookParts): WebhookBook {
       };
       await changeWebhooks(keyValue, (all) => {
         if (all.length < maxPerTenant) return [...all, webhook];
-        const message = `this tenant has ${all.length} webhooks, and may have ${maxPerTenant}: remove one that nobody uses`;
+        const message = `this tenant has ${all.length} webhooks and may have ${maxPerTenant}: remove one that is no longer used`;
         throw new TroupeError('command_refused', message, { limit: maxPerTenant });
       });
       onChange();

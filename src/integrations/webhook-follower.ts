@@ -7,6 +7,7 @@ import { type Answer, type PostParts, postWebhook } from './post-webhook.ts';
 import {
   changeWebhook,
   changeWebhookStatus,
+  NOT_FAILING,
   readWebhook,
   wantsConversation,
   wantsKind,
@@ -115,8 +116,6 @@ function messageId({ id }: Webhook, { tenant, conversation, seq, at, id: event }
 const FLUSH_MS = 5_000;
 /** After this long without a failure, no attempt was made: there was nothing to send, or no process ran. */
 const QUIET_MS = 2 * MAX_ASKED_MS;
-/** Status without a failure. */
-const WELL = { failingSince: null, failedAt: null, lastError: null, retryAt: null, behind: 0 } as const;
 
 /**
  * Keeps the counters of one webhook. Failures and refusals are written at once, deliveries every few seconds: those since
@@ -185,7 +184,8 @@ class StatusKeeper {
     this.#isFailing = false;
     await this.#change((stored) => ({
       ...stored,
-      ...WELL,
+      ...NOT_FAILING,
+      behind: 0,
       delivered: stored.delivered + count,
       deliveredAt,
     }));

@@ -180,15 +180,14 @@ export const WebhookStatus = z.object({
 });
 export type WebhookStatus = z.infer<typeof WebhookStatus>;
 
+/** Status fields without a failure. */
+export const NOT_FAILING = { failingSince: null, failedAt: null, lastError: null, retryAt: null } as const;
 const UNTRIED: WebhookStatus = {
   delivered: 0,
   deliveredAt: null,
   refused: 0,
   lastRefused: null,
-  failingSince: null,
-  failedAt: null,
-  lastError: null,
-  retryAt: null,
+  ...NOT_FAILING,
   behind: 0,
 };
 

@@ -1,4 +1,4 @@
-import type { AgentId, Event, Parked } from '../events/index.ts';
+import type { AgentId, Event, Unavailability } from '../events/index.ts';
 
 /**
  * The transitions of the machine in `availability.ts`, and its states as the log tells of them. Without XState, since the
@@ -12,7 +12,7 @@ export type AvailabilityEvent =
   | { type: 'RETIRE' }
   | { type: 'REINSTATE' };
 
-export type Availability = 'available' | Parked;
+export type Availability = 'available' | Unavailability;
 
 export const AVAILABILITY_STATES = {
   available: { on: { PAUSE: 'paused', BREAK: 'failed', RETIRE: 'retired' } },
@@ -21,11 +21,11 @@ export const AVAILABILITY_STATES = {
   retired: { on: { REINSTATE: 'available' } },
 } as const;
 
-export function availabilityOf(parked: Parked | null): Availability {
+export function availabilityOf(parked: Unavailability | null): Availability {
   return parked ?? 'available';
 }
 
-export function parkedIn(state: Availability): Parked | null {
+export function unavailabilityIn(state: Availability): Unavailability | null {
   return state === 'available' ? null : state;
 }
 
@@ -34,9 +34,10 @@ const FAILED_NOTICE = /^failed:([^:]+):/;
 
 const COMMANDS: Partial<Record<string, readonly AvailabilityEvent['type'][]>> = {
   pause: ['PAUSE'],
-  // Earlier versions logged either word for an agent that comes back.
+  // Earlier versions logged `resume` or `recall` for a paused or a retired agent alike.
   resume: ['RESUME', 'REINSTATE'],
   recall: ['REINSTATE', 'RESUME'],
+  reinstate: ['REINSTATE', 'RESUME'],
   retry: ['RETRY'],
   retire: ['RETIRE'],
 };

@@ -43,7 +43,7 @@ export interface TaskBook extends Membership {
   thread: Thread | null;
   /** Names the last message of a person or a schedule, and all work that follows from it. Empty before the first. */
   begun: string;
-  /** All work that follows from `begun` was called off. */
+  /** All work that follows from `begun` is cancelled. */
   off: boolean;
   /** Turns that agents have begun since a person last spoke or the thread last got a task. */
   agentTurns: number;
@@ -152,7 +152,7 @@ function foldEntries(book: TaskBook, event: Event): void {
   }
 }
 
-/** Whether an event starts new work. Answers and call-offs do not; an agent's own reminder does not either. */
+/** Whether an event starts new work. Answers, cancellations and an agent's own reminders do not. */
 function begins({ author, kind, id, body }: Event): boolean {
   if (kind === 'message')
     return author.kind === 'user' || (author.kind === 'system' && id.startsWith('schedule:'));

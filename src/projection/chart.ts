@@ -1,15 +1,15 @@
-/** A machine as it is drawn, in px from the upper left corner. Made by `npm run charts`. */
+/** Drawing of a state machine, in px from the top left corner. Made by `npm run charts`. */
 export interface Chart {
   id: string;
-  /** Of the machine that it shows. */
+  /** Hash of the machine. */
   hash: string;
   width: number;
   height: number;
   /** Parents before their children. */
   states: ChartState[];
-  /** Those with the same ends share their line, and have a label each. */
+  /** Edges between the same two states share a line; each has its own label. */
   edges: ChartEdge[];
-  /** What is accepted in every state of `in` (of the machine, where that is empty) and drawn nowhere. */
+  /** Events accepted in every state of `in`, and not drawn. Empty `in`: the whole machine. */
   anywhere: { event: string; guard: string | null; target: string; in: string }[];
 }
 
@@ -17,7 +17,7 @@ export interface ChartState extends Box {
   path: string;
   label: string;
   parent: string | null;
-  /** Where its parent begins. */
+  /** Whether this is the initial state of its parent. */
   initial: boolean;
   final: boolean;
   effect: string | null;
@@ -29,9 +29,9 @@ export interface ChartEdge {
   event: string;
   guard: string | null;
   points: Point[];
-  /** Where the event is written, centred: 10 px of a monospaced font. */
+  /** Box of the centred label, in a 10 px monospaced font. */
   label: Box;
-  /** The event, and in brackets its guard; long ones are broken. */
+  /** The event and its guard in brackets; long ones are wrapped. */
   lines: string[];
 }
 

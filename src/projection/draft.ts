@@ -4,15 +4,16 @@ import { type AgentView, MAX_AGENTS, type Projection, type TokenCounts, type Tot
 type ListName = 'turns' | 'arrows' | 'talk' | 'tasks' | 'compactions' | 'forks';
 
 /**
- * A projection in the making. Whoever holds an older one sees none of it: a list is copied before it is first written
- * to, and what is in it is replaced, never changed.
+ * A copy-on-write successor of a projection. A list is copied before the first write, and its items are replaced, never
+ * changed, so the older projection stays as it is.
  */
 export interface Draft {
   readonly next: Projection;
+  /** The parts that are already copied. */
   readonly owned: Set<ListName | 'agents' | 'totals'>;
-  /** Agents whose condition the present event may have changed. */
+  /** Agents whose condition may change with the current event. */
   readonly touched: Set<AgentId>;
-  /** How many agents there are, once that was asked. */
+  /** Number of agents; null until first needed. */
   agents: number | null;
 }
 
@@ -20,7 +21,7 @@ export function draftOf(projection: Projection): Draft {
   return { next: { ...projection }, owned: new Set(), touched: new Set(), agents: null };
 }
 
-/** A list that may be written to. */
+/** A list of the draft, copied so that it can be written to. */
 export function own<K extends ListName>({ next, owned }: Draft, name: K): Projection[K] {
   if (!owned.has(name)) {
     next[name] = next[name].slice() as Projection[K];
@@ -29,7 +30,7 @@ export function own<K extends ListName>({ next, owned }: Draft, name: K): Projec
   return next[name];
 }
 
-/** The oldest of a list that is too long go, some at once: to move all the others for each would take longest of all. */
+/** Drops the oldest items of a list that is too long. Several at once, since each drop moves all remaining items. */
 export function keepNewest(list: unknown[], most: number): void {
   if (list.length > most) list.splice(0, list.length - most + Math.floor(most / 20));
 }
@@ -48,7 +49,7 @@ export function agentOf({ next }: Draft, id: string): AgentView | null {
   return Object.hasOwn(next.agents, id) ? (next.agents[id] ?? null) : null;
 }
 
-/** Makes room for an agent that was not seen before; null where it cannot be one. */
+/** The agent of this id, added if it is new. Null if the id is invalid or there are too many agents. */
 export function meetAgent(draft: Draft, id: string, { seq, at }: Event): AgentView | null {
   const known = agentOf(draft, id);
   if (known) {
@@ -81,7 +82,7 @@ export function meetAgent(draft: Draft, id: string, { seq, at }: Event): AgentVi
   return agent;
 }
 
-/** Changes an agent that is known; the object stays the same where nothing would be another. */
+/** Changes a known agent. The object stays the same if no value differs. */
 export function changeAgent(draft: Draft, id: string, change: Partial<AgentView>): void {
   const agent = agentOf(draft, id);
   if (!agent) return;
@@ -110,7 +111,7 @@ export function addTokens(a: TokenCounts, b: TokenCounts): TokenCounts {
   };
 }
 
-/** A sum is not spoilt by what some provider has not told. */
+/** Token counts of a usage. A count that the provider did not report is 0. */
 export function countsOf({
   input = 0,
   output = 0,

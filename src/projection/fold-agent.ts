@@ -1,20 +1,20 @@
 import { isAbout, isTaskEnd } from '../events/aspects.ts';
+import { messageText } from '../events/message-text.ts';
 import { awayChanges } from '../machines/membership.ts';
 import {
   availabilityNoteOf,
   availabilityOf,
   foldAvailability,
-  parkedIn,
+  unavailabilityIn,
 } from '../machines/availability-fold.ts';
 import type { Event, EventOf } from '../events/index.ts';
-import { type AgentCondition, type AgentView, MAX_PENDING, type TaskView } from './model.ts';
+import { type AgentView, MAX_PENDING, type TaskView } from './model.ts';
 import { agentOf, changeAgent, type Draft, meetAgent } from './draft.ts';
-import { messageText } from './words.ts';
 
-/** Folds what is known of agents: membership, events that wait for them, and their availability. */
+/** Folds the agents: their membership, their pending events and their availability. */
 export function foldAgents(draft: Draft, event: Event): void {
   meetAll(draft, event);
-  foldParked(draft, event);
+  foldAvailabilityOf(draft, event);
   if (event.kind === 'command') return foldRetry(draft, event);
   if (event.kind === 'error') return;
   for (const { agent, away } of awayChanges(event))
@@ -32,7 +32,7 @@ function meetAll(draft: Draft, event: Event): void {
   if (kind === 'joined' || kind === 'left') meetAgent(draft, event.body.agent, event);
 }
 
-/** An event that addresses an agent waits for its next turn, unless the agent is away. */
+/** An addressed event waits for the agent's next turn, unless the agent is away. */
 function deliver(draft: Draft, event: Event): void {
   const { author, to, seq } = event;
   if (to.length === 0 || !wakes(event)) return;
@@ -59,21 +59,21 @@ function foldRetry(draft: Draft, { body, to, seq }: EventOf<'command'>): void {
   }
 }
 
-/** Sends the availability machine of an agent what the log tells of it. */
-function foldParked(draft: Draft, event: Event): void {
+/** Advances the availability of the agent that a command or a failure notice names. */
+function foldAvailabilityOf(draft: Draft, event: Event): void {
   const note = availabilityNoteOf(event);
   const agent = note && meetAgent(draft, note.agent, event);
   if (!agent) return;
   const from = availabilityOf(agent.parked);
   const state = foldAvailability(from, note);
-  const isMended = from === 'failed' && state === 'available';
-  changeAgent(draft, agent.id, { parked: parkedIn(state), ...(isMended && { problem: null }) });
+  const isRepaired = from === 'failed' && state === 'available';
+  changeAgent(draft, agent.id, { parked: unavailabilityIn(state), ...(isRepaired && { problem: null }) });
   if (event.kind !== 'error' || state !== 'failed') return;
   const { code, message } = event.body;
   changeAgent(draft, agent.id, { problem: { code, message, seq: event.seq } });
 }
 
-/** Recomputes the condition of every agent that the event may concern, and the time since when it holds. */
+/** Recomputes the condition of every agent that the event may have changed. */
 export function settleConditions(draft: Draft, event: Event): void {
   if (draft.touched.size === 0) return;
   const { seq, at } = event;
@@ -87,12 +87,11 @@ export function settleConditions(draft: Draft, event: Event): void {
   }
 }
 
-interface Participants {
-  condition: AgentCondition;
-  state: string;
-}
-
-function conditionOf(agent: AgentView, open: readonly TaskView[], event: Event): Participants {
+function conditionOf(
+  agent: AgentView,
+  open: readonly TaskView[],
+  event: Event,
+): Pick<AgentView, 'condition' | 'state'> {
   const { parked, away, turn, problem } = agent;
   if (parked === 'failed') return { condition: 'failed', state: 'failed' };
   if (turn !== null) return { condition: 'running', state: stateAtWork(agent, event) };
@@ -105,7 +104,7 @@ function conditionOf(agent: AgentView, open: readonly TaskView[], event: Event):
   return { condition: state === 'waiting.delegation' ? 'held' : 'waiting', state };
 }
 
-/** The state as far as the log tells: it does not record what a turn does between two events. */
+/** The state as far as the log shows it: activity between two events of a turn is not logged. */
 function stateAtWork({ turn, state }: AgentView, event: Event): string {
   const isAtWork = state.startsWith('working') || state === 'backoff';
   if (event.turn !== turn && isAtWork) return state;
@@ -117,7 +116,7 @@ function stateAtWork({ turn, state }: AgentView, event: Event): string {
     case 'compaction':
       return 'working.compacting';
     case 'compaction.failed':
-      // With a strategy, one of several has failed and the next is tried.
+      // With a strategy, only this strategy has failed and the next one is tried.
       return event.body.strategy === undefined ? 'working' : 'working.compacting';
     case 'compaction.pruned':
     case 'compaction.done':
@@ -126,7 +125,7 @@ function stateAtWork({ turn, state }: AgentView, event: Event): string {
   }
 }
 
-/** Waiting for people comes first: agents answer by themselves. */
+/** Waiting for people comes first, since agents answer without help. */
 function stateAtRest({ id }: AgentView, open: readonly TaskView[]): string {
   const kinds = new Set<string>();
   for (const { owner, kind } of open) if (owner === id) kinds.add(kind);

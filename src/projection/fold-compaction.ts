@@ -11,7 +11,7 @@ type Note = EventOf<
   | 'compaction.failed'
 >;
 
-/** How agents make room in their views: of each one relief at a time, of several agents as many at once. */
+/** Folds the compactions: at most one at a time for each agent. */
 export function foldCompaction(draft: Draft, event: Event): void {
   if (isAbout(event, 'turnEnd')) return breakOff(draft, event);
   if (!isAbout(event, 'compaction')) return;
@@ -31,7 +31,7 @@ export function foldCompaction(draft: Draft, event: Event): void {
 }
 
 function breakOff(draft: Draft, { author, at }: Event): void {
-  change(draft, author.id, () => ({ phase: 'failed', message: 'the turn ended before it', endedAt: at }));
+  change(draft, author.id, () => ({ phase: 'failed', message: 'the turn ended first', endedAt: at }));
 }
 
 function opened({ seq, at, body }: Note): CompactionView {
@@ -54,12 +54,12 @@ function opened({ seq, at, body }: Note): CompactionView {
   };
 }
 
-/** Of one whose beginning is not in the log, the rest is told all the same. */
+/** A later note of a compaction. If the log lacks its start, this note opens it. */
 function goOn(draft: Draft, event: Note): void {
   const { agent, strategy, range, tokens, message } = event.body;
   if (openIndex(draft, agent) < 0) add(draft, opened(event));
   const isDone = event.kind === 'compaction.done' || event.kind === 'compaction.pruned';
-  // With a strategy it was one of several that are tried.
+  // With a strategy, only this strategy has failed and the next one is tried.
   const isOver = isDone || (event.kind === 'compaction.failed' && strategy === undefined);
   const reached = event.kind.slice('compaction.'.length) as CompactionView['phase'];
   change(draft, agent, (known) => ({
@@ -79,7 +79,7 @@ function reduction(before: number, after: number | null): number | null {
   return Math.max(0, Math.round((100 * (before - after)) / before));
 }
 
-/** The summary itself, which others may adopt. A log without notes has it alone. */
+/** The summary itself, which other agents may adopt. A log without notes has only this event. */
 function foldSummary(draft: Draft, { id, seq, at, body }: EventOf<'compaction'>): void {
   const { by, reason, strategy, upTo, tokens, usage } = body;
   const range = { from: 1, upTo };
@@ -112,7 +112,7 @@ function foldSummary(draft: Draft, { id, seq, at, body }: EventOf<'compaction'>)
   ownTotals(draft).compactions += 1;
 }
 
-/** An agent may take over what another one made. */
+/** An agent may adopt the compaction of another one. */
 function adopt(draft: Draft, { author, body }: EventOf<'baseline'>): void {
   const id = body.adopts?.compaction ?? null;
   if (id === null) return;

@@ -2,10 +2,11 @@ import { type ByKind, type KindAbout, forKind } from '../events/aspects.ts';
 import type { AgentId, Event, EventOf } from '../events/index.ts';
 import { MAX_ARROWS, MAX_FORKS, MAX_TALK, MAX_TRIGGER, type Talk, type TurnView } from './model.ts';
 import { agentOf, changeAgent, type Draft, keepNewest, own } from './draft.ts';
-import { messageText, oneLine } from './words.ts';
+import { messageText } from '../events/message-text.ts';
+import { oneLine } from './words.ts';
 import { foldDirections, NO_DIRECTIONS } from '../machines/directions.ts';
 
-/** Remembers what was said or given, as far as turns to come may have it for an input or see it late. */
+/** Keeps what was said, for later turns that take it as input or have missed it. */
 export function foldTalk(draft: Draft, event: Event): void {
   const text = wordsOf(event);
   if (text === null) return;
@@ -21,7 +22,7 @@ export function foldTalk(draft: Draft, event: Event): void {
   keepNewest(talk, MAX_TALK);
 }
 
-/** The words of an event that agents may be given; null if it has none. */
+/** The text of an event that agents may see; null if it has none. */
 function wordsOf(event: Event): string | null {
   return forKind(WORDS, event) ?? null;
 }
@@ -55,13 +56,13 @@ function delegationWords({
   return to.length === 0 ? null : `${body.outcome}: ${body.result}`;
 }
 
-/** Who spoke in an input, and how it begins; null where it is too long ago. */
+/** Speaker and beginning of an input; null if it is no longer kept. */
 export function triggerOf(talk: readonly Talk[], input: number | undefined): TurnView['trigger'] {
   const found = talk.findLast(({ seq }) => seq === input);
   return found ? { name: found.name, text: found.text } : null;
 }
 
-/** What others said to all between what an agent had seen and what it sees now. */
+/** Messages of others to everyone that are new in the agent's view and not its inputs. */
 export function missedBy(
   talk: readonly Talk[],
   agent: AgentId,
@@ -82,7 +83,7 @@ export function missedBy(
   return count === 0 ? null : { count, first, last };
 }
 
-/** What somebody said or gave to agents; what the runtime tells them is none of it. */
+/** An event addressed to agents. Notes of the runtime have no arrow. */
 export function foldArrow(draft: Draft, { seq, at, kind, author, to }: Event): void {
   const known = to.filter((id) => agentOf(draft, id) !== null);
   if (known.length === 0 || (kind === 'injection' && author.kind === 'system')) return;
@@ -92,7 +93,7 @@ export function foldArrow(draft: Draft, { seq, at, kind, author, to }: Event): v
   keepNewest(arrows, MAX_ARROWS);
 }
 
-/** What holds for the conversation as a whole. */
+/** Folds the state of the whole conversation: mode, phase, archive and forks. */
 export function foldConversation(draft: Draft, event: Event): void {
   const { next } = draft;
   const before = { ...NO_DIRECTIONS, mode: next.mode, archived: next.archived };
@@ -103,7 +104,7 @@ export function foldConversation(draft: Draft, event: Event): void {
   if (event.kind === 'command') foldFork(draft, event);
 }
 
-/** The original names what was made of it, and the copy where it comes from. */
+/** The original names its copy, and the copy names its origin. */
 function foldFork(draft: Draft, { body }: EventOf<'command'>): void {
   if (body.command !== 'fork') return;
   const { fork, from } = body;
@@ -117,7 +118,7 @@ function foldFork(draft: Draft, { body }: EventOf<'command'>): void {
   if (forks.length > MAX_FORKS) forks.shift();
 }
 
-/** All that was before is history in a fork: its agents have settled it, and are at rest. */
+/** In a fork all earlier events are history: nothing is pending and only retired agents stay unavailable. */
 function forgetWaits(draft: Draft): void {
   for (const { id, parked, pending } of Object.values(draft.next.agents)) {
     changeAgent(draft, id, {

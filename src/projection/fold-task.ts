@@ -4,7 +4,7 @@ import { MAX_ASKED, MAX_OPEN_TASKS, MAX_TASKS, type TaskView } from './model.ts'
 import { type Draft, meetAgent, own } from './draft.ts';
 import { oneLine } from './words.ts';
 
-/** The tasks that agents wait for. A task is opened once and ended once: a later end changes nothing. */
+/** Folds the tasks that agents wait for. Only the first opening and the first end of a task count. */
 export function foldTask(draft: Draft, event: Event): void {
   const opening = openingOf(event);
   if (opening) return open(draft, event, viewOf(opening));
@@ -32,7 +32,7 @@ function open(draft: Draft, event: Event, what: Opened): void {
   if (draft.next.tasks.some(({ id }) => id === what.id)) return;
   const { seq, at, author, context } = event;
   const tasks = own(draft, 'tasks');
-  // An imported task is open for nobody.
+  // An imported task is over: no agent waits for it.
   const past = context?.imported ? { outcome: 'imported', endedAt: at } : {};
   tasks.push({ ...NOTHING, owner: author.id as AgentId, seq, at, ...what, ...past });
   meetAgent(draft, author.id, event);

@@ -15,7 +15,7 @@ import {
 import { oneLine } from './words.ts';
 import { missedBy, triggerOf } from './fold-talk.ts';
 
-/** What a turn was given, what it did, and how it ended. Its steps stand in the log when it has committed. */
+/** Folds the turns: their inputs, work and end. The log has the steps of a turn only after its commit. */
 export function foldTurn(draft: Draft, event: Event): void {
   if (!isAbout(event, 'turn')) return;
   switch (event.kind) {
@@ -46,7 +46,7 @@ function begin(draft: Draft, event: EventOf<'turn.started'>): void {
   const { turn: id, author, seq, at, body } = event;
   if (id === undefined || author.kind !== 'agent') return;
   const agent = meetAgent(draft, author.id, event);
-  // Begun again after a crash, it is the same event; anything else is no legal log.
+  // A restart after a crash writes no second start, so a repeated one is not legal.
   if (!agent || agent.turn === id || indexOf(draft, id) >= 0) return;
   if (agent.turn !== null) abandon(draft, agent, event);
   const { upTo, inputs, join } = body;
@@ -92,7 +92,7 @@ function end(draft: Draft, event: Ending): void {
   const agent = author.kind === 'agent' ? meetAgent(draft, author.id, event) : null;
   if (!agent) return;
   const pending = withoutAny(agent.pending, body.covers);
-  // Without a beginning it settles its inputs, and is counted as nothing.
+  // An end without a start settles the inputs and does not count as a turn.
   if (id === undefined || agent.turn !== id) return changeAgent(draft, agent.id, { pending });
   const failed = event.kind === 'turn.failed';
   const tokens = event.kind === 'turn.done' ? countsOf(event.body.usage) : NO_TOKENS;
@@ -104,7 +104,7 @@ function end(draft: Draft, event: Ending): void {
     steps: event.kind === 'turn.done' ? event.body.steps : turn.steps,
     tokens,
     error,
-    // The last failure was not followed by another try.
+    // The last failure was not repeated.
     retries: error && turn.error?.code === error.code ? turn.retries - 1 : turn.retries,
     said: turn.said === '' && 'partial' in body ? oneLine(body.partial) : turn.said,
   }));
@@ -122,7 +122,7 @@ function end(draft: Draft, event: Ending): void {
   totals.tokens = addTokens(totals.tokens, tokens);
 }
 
-/** A copy of a log may end within a turn, and go on with another. */
+/** A copied log may end inside a turn and continue with another one. */
 function abandon(draft: Draft, { id, turn }: AgentView, { seq, at }: Event): void {
   if (turn === null) return;
   changeTurn(draft, { turn }, () => ({ status: 'aborted', to: seq, endedAt: at }));
@@ -130,7 +130,7 @@ function abandon(draft: Draft, { id, turn }: AgentView, { seq, at }: Event): voi
   ownTotals(draft).running -= 1;
 }
 
-/** New inputs that a turn takes in between two of its steps. */
+/** New inputs between two steps of a turn. */
 function steer(draft: Draft, event: EventOf<'turn.steered'>): void {
   const { inputs, upTo } = event.body;
   changeTurn(draft, event, (turn) => ({
@@ -147,7 +147,7 @@ function foldRetry(draft: Draft, { seq, body }: EventOf<'command'>): void {
   changeTurn(draft, { turn: body.turn }, () => ({ retried: seq }));
 }
 
-/** A failed model call. It is tried again, or the turn fails and reports that itself. */
+/** A failed model call. It is repeated, or the turn fails and its end has the error. */
 function foldError(draft: Draft, { author, turn, seq, body }: EventOf<'error'>): void {
   const agent = author.kind === 'agent' ? agentOf(draft, author.id) : null;
   if (!agent || turn === undefined || agent.turn !== turn) return;
@@ -157,7 +157,7 @@ function foldError(draft: Draft, { author, turn, seq, body }: EventOf<'error'>):
   changeAgent(draft, agent.id, { problem });
 }
 
-/** One that is out of bounds is not known any more. */
+/** Changes a turn that is still kept. */
 function changeTurn(
   draft: Draft,
   { turn: id }: { turn?: TurnId | undefined },
@@ -174,7 +174,7 @@ function indexOf({ next }: Draft, id: TurnId): number {
   return -1;
 }
 
-/** Over the bound the oldest goes that has ended; where all are under way, the oldest. */
+/** Adds a turn. If there are too many, drops the oldest that has ended, or else the oldest. */
 function add(draft: Draft, turn: TurnView): void {
   const turns = own(draft, 'turns');
   turns.push(turn);
@@ -195,7 +195,7 @@ function withoutAny(pending: number[], covers: readonly number[]): number[] {
   return left.length === pending.length ? pending : left;
 }
 
-/** A step with its calls, whose outcome nobody knows yet. */
+/** A step with its calls, whose outcome is still unknown. */
 function foldStep(turn: TurnView, { seq, body }: EventOf<'step'>): Partial<TurnView> {
   const calls = body.calls.map(({ id, name }) => ({ call: id, name, outcome: null, seq }));
   return {
@@ -206,7 +206,7 @@ function foldStep(turn: TurnView, { seq, body }: EventOf<'step'>): Partial<TurnV
   };
 }
 
-/** What came of a call. One that a person had to agree to was asked for in an earlier turn. */
+/** The outcome of a call. An approved call was made by an earlier turn and is new in this one. */
 function foldCall(turn: TurnView, { seq, body }: EventOf<'tool.result'>): Partial<TurnView> {
   const { call, name, outcome } = body;
   const index = turn.calls.findLastIndex((each) => each.call === call);

@@ -1,18 +1,18 @@
 import type { Event } from '../events/index.ts';
 import type { Row } from './model.ts';
 
-/** Which rows are wanted; what is absent asks for nothing. */
+/** Conditions on rows, all of which must hold. */
 export interface RowFilter {
   agents?: readonly string[] | undefined;
   kinds?: readonly string[] | undefined;
   not?: readonly string[] | undefined;
   level?: Row['level'] | undefined;
   turn?: string | undefined;
-  /** In any letter case, somewhere in its words. */
+  /** Text anywhere in the event, in any letter case. */
   query?: string | undefined;
 }
 
-/** Of an agent is what it does, what is about it, and what addresses it. */
+/** Whether an event matches the filter. An agent matches the rows by it, about it and to it. */
 export function matchesRow(row: Row, event: Event, filter: RowFilter): boolean {
   const { agents, kinds, not, level, turn, query } = filter;
   if (kinds && !kinds.includes(row.kind)) return false;
@@ -30,7 +30,7 @@ function turnAsked(event: Event): string | undefined {
 
 const EXCERPT = 160;
 
-/** What stands around the first place where the words are found; null where they are not. */
+/** The text around the first match; null if there is none. */
 export function excerptOf(event: Event, query: string): string | null {
   const found = findWords(event, query.toLowerCase());
   if (!found) return null;
@@ -45,7 +45,7 @@ export function excerptOf(event: Event, query: string): string | null {
   return `${from > 0 ? '…' : ''}${part}${from + EXCERPT < text.length ? '…' : ''}`;
 }
 
-/** Bodies are flat; what is deeper than this is data that nobody reads. */
+/** Depth to which bodies are searched. Deeper values are data that no list shows. */
 const MAX_DEPTH = 8;
 
 function findWords(event: Event, lower: string): { text: string; at: number } | null {

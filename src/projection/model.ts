@@ -10,31 +10,34 @@ import type {
 } from '../events/index.ts';
 
 /**
- * What the inspector knows of one conversation: a fold over its log, the same on the server, in the page, in the command
- * line and in tests. Plain JSON. Bounded: however long the log, lists keep the newest (see `bounds.ts`), sums keep all.
+ * The inspector's state of one conversation: a fold over its log, the same on the server, in the page and in the command
+ * line. Plain JSON. Its size is bounded for any length of log: lists keep the newest items (see `MAX_*`), totals count all.
  */
 export interface Projection {
   conversation: ConversationId;
-  /** Of the last event folded, and when that and the first one were appended (ms); 0 where there is none. */
+  /** Seq of the last folded event; 0 without any. */
   seq: number;
+  /** Time of the last folded event, ms; 0 without any. */
   at: number;
+  /** Time of the first event, ms; 0 without any. */
   began: number;
   mode: Mode;
   phase: string | null;
   archived: boolean;
-  /** By id, in the order of their first appearance. */
+  /** By id, in the order of first appearance. */
   agents: Record<string, AgentView>;
-  /** The newest, oldest first. */
+  /** The newest turns, oldest first. */
   turns: TurnView[];
-  /** What somebody said or gave to an agent, newest last: the arrows between lanes. */
+  /** The newest events addressed to agents, oldest first: the arrows between lanes. */
   arrows: Arrow[];
-  /** The newest of what was said or given, for what a later turn saw of it. */
+  /** The newest messages, for the inputs of later turns and what they had missed. */
   talk: Talk[];
-  /** All that are open, and the newest of those that have ended, by seq. */
+  /** All open tasks and the newest ended ones, by seq. */
   tasks: TaskView[];
   compactions: CompactionView[];
-  /** Where this conversation was forked from, and what was forked from it. */
+  /** The conversation that this one was forked from. */
   origin: { conversation: ConversationId; seq: number } | null;
+  /** The conversations that were forked from this one. */
   forks: { conversation: ConversationId; seq: number }[];
   totals: Totals;
 }
@@ -48,7 +51,7 @@ export interface Totals {
   tokens: TokenCounts;
 }
 
-/** As vendors report them. `input` has what was read from a cache and written to it, too. */
+/** As vendors report them. `input` includes tokens read from a cache and written to it. */
 export interface TokenCounts {
   input: number;
   output: number;
@@ -56,7 +59,7 @@ export interface TokenCounts {
   cacheWrite: number;
 }
 
-/** `waiting` is for a person, `held` for other agents. The order in which they need somebody: see `NEED`. */
+/** `waiting`: for a person. `held`: for other agents. `NEED` has their order of urgency. */
 export type AgentCondition =
   | 'failed'
   | 'waiting'
@@ -71,23 +74,23 @@ export interface AgentView {
   id: AgentId;
   name: string;
   condition: AgentCondition;
-  /** State path of its machine as far as the log tells, as `working.compacting` or `waiting.answer`. */
+  /** State path of its machine as far as the log shows it, such as `working.compacting` or `waiting.answer`. */
   state: string;
-  /** Why it begins no turn; the one under way goes on. */
+  /** Why the agent begins no turn. A running turn continues. */
   parked: 'paused' | 'failed' | 'retired' | null;
   away: 'left' | 'blocked' | null;
-  /** The event that brought it there. */
+  /** The event that caused the condition. */
   since: { seq: number; at: number };
   turn: TurnId | null;
   lastTurn: TurnId | null;
-  /** Events that address it and that no turn has settled: seqs, the oldest first, at most `MAX_PENDING`. */
+  /** Addressed events that no turn has settled: at most `MAX_PENDING` seqs, oldest first. */
   pending: number[];
-  /** Up to here it has seen the log. */
+  /** The seq up to which the agent has seen the log. */
   seen: number;
   turns: number;
   failed: number;
   tokens: TokenCounts;
-  /** What went wrong last, until a turn is done. */
+  /** The last error, until a turn is done. */
   problem: { code: string; message: string; seq: number } | null;
 }
 
@@ -96,16 +99,17 @@ export interface TurnView {
   agent: AgentId;
   number: number;
   status: 'running' | 'done' | 'failed' | 'aborted';
-  /** Seqs of its start and its end. */
+  /** Seq of the start. */
   from: number;
+  /** Seq of the end. */
   to: number | null;
   startedAt: number;
   endedAt: number | null;
   upTo: number;
   inputs: number[];
-  /** Who spoke in the oldest of its inputs, and the beginning of what they said; null where that is out of bounds. */
+  /** Speaker and beginning of the oldest input; null if it is no longer kept. */
   trigger: { name: string; text: string } | null;
-  /** Messages of others that it saw for the first time, without its inputs: the seqs of the first and the last. */
+  /** Messages of others that the agent had not seen before, without the inputs. `first` and `last` are seqs. */
   missed: { count: number; first: number; last: number } | null;
   steps: number;
   /** At most `MAX_CALLS`; `callCount` counts all. */
@@ -116,16 +120,16 @@ export interface TurnView {
   retries: number;
   error: { code: string; message: string; seq: number } | null;
   handoff: { to: AgentId[]; seq: number } | null;
-  /** Seq of the `command` event that asked for it again. */
+  /** Seq of the `command` event that retried the turn. */
   retried: number | null;
-  /** The beginning of what it said. */
+  /** Beginning of the reply. */
   said: string;
 }
 
 export interface CallView {
   call: string;
   name: string;
-  /** Null while nobody knows. */
+  /** Null until it is known. */
   outcome: 'done' | 'failed' | 'lost' | 'waiting' | null;
   seq: number;
 }
@@ -144,9 +148,9 @@ export interface Talk {
   seq: number;
   agent: AgentId | null;
   name: string;
-  /** Its beginning; '' where it addresses nobody. */
+  /** Beginning of the text; '' without addressees. */
   text: string;
-  /** Whether all agents see it: what is between two is not for the others. */
+  /** Whether all agents see it. */
   shared: boolean;
 }
 
@@ -156,11 +160,11 @@ export interface TaskView {
   owner: AgentId;
   seq: number;
   at: number;
-  /** What is asked, in a line; of an approval the tool and its arguments. */
+  /** The task in a line. For an approval, the tool and its arguments. */
   text: string;
   /** Of a question. */
   choices: string[];
-  /** Of an approval: what a decision must name. */
+  /** Of an approval: the hash that a decision must name. */
   argsHash: string | null;
   /** Of a delegation. */
   assignee: AgentId | null;
@@ -169,9 +173,9 @@ export interface TaskView {
   endedAt: number | null;
 }
 
-/** One relief of one agent's view. */
+/** One compaction of one agent's view. */
 export interface CompactionView {
-  /** Of its first event. */
+  /** Seq of the first event. */
   seq: number;
   at: number;
   agent: AgentId;
@@ -180,9 +184,9 @@ export interface CompactionView {
   strategy: CompactionStrategy | null;
   range: { from: number; upTo: number } | null;
   tokens: { before: number; after: number | null };
-  /** Per cent by which it became smaller; null until it is done. */
+  /** Reduction of the size in per cent; null until done. */
   reduced: number | null;
-  /** The `compaction` event with the summary, where it made one. */
+  /** The `compaction` event with the summary, if any. */
   summary: EventId | null;
   summarySeq: number | null;
   message: string | null;
@@ -193,36 +197,36 @@ export interface CompactionView {
 export interface Row {
   seq: number;
   at: number;
-  /** Also kinds that this version does not know: they are shown raw. */
+  /** May be a kind that this version does not know. */
   kind: string;
   level: 'talk' | 'work' | 'noise' | 'problem';
   author: string;
   isAgent: boolean;
-  /** The agent that it belongs to: its author, or the one that it is about. */
+  /** The agent that wrote the event or that it is about. */
   agent: AgentId | null;
   to: AgentId[];
   turn: TurnId | null;
-  /** What it says, in a line of at most `MAX_SUMMARY` characters. */
+  /** One line of at most `MAX_SUMMARY` characters. */
   summary: string;
 }
 
-/** How much of a conversation a projection keeps: with these it is some hundred kilobytes at most, however long the log. */
+/** Bounds of a projection. With these it has a few hundred kilobytes at most. */
 export const MAX_AGENTS = 2_000;
 export const MAX_TURNS = 500;
 export const MAX_ARROWS = 1_000;
 export const MAX_TALK = 1_000;
-/** Of those that have ended. */
+/** Ended tasks. */
 export const MAX_TASKS = 100;
 export const MAX_OPEN_TASKS = 500;
 export const MAX_COMPACTIONS = 100;
 export const MAX_FORKS = 100;
-/** Of one agent, and inputs of one turn. */
+/** Pending events of one agent, and inputs of one turn. */
 export const MAX_PENDING = 100;
-/** Of one turn. */
+/** Calls of one turn. */
 export const MAX_CALLS = 20;
 /** Characters of a line. */
 export const MAX_SUMMARY = 200;
-/** Characters that are kept of what led to a turn. */
+/** Characters of the trigger of a turn. */
 export const MAX_TRIGGER = 120;
-/** Characters of the arguments of a call that a person has to agree to. */
+/** Characters of a question, or of the arguments of a call that needs approval. */
 export const MAX_ASKED = 4_000;

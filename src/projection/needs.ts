@@ -1,8 +1,8 @@
 import type { AgentCondition, AgentView, Projection } from './model.ts';
 
-/** What a list of conversations says of one. */
+/** Figures of one conversation in a list of conversations. */
 export interface OverviewFigures {
-  /** That of its neediest agent; null where it has none. */
+  /** The condition of the most urgent agent; null without agents. */
   condition: AgentCondition | null;
   agents: number;
   failed: number;
@@ -29,7 +29,7 @@ export function overviewFigures({
   };
 }
 
-/** The order in which agents need somebody. */
+/** Conditions, most urgent first. */
 export const NEED: readonly AgentCondition[] = [
   'failed',
   'waiting',
@@ -41,7 +41,7 @@ export const NEED: readonly AgentCondition[] = [
   'left',
 ];
 
-/** Those who need somebody first; of equals in the order given. */
+/** Agents sorted by urgency. The sort is stable. */
 export function needOrder(agents: Iterable<AgentView>): AgentView[] {
   return [...agents].toSorted((a, b) => NEED.indexOf(a.condition) - NEED.indexOf(b.condition));
 }

@@ -29,14 +29,14 @@ export function newProjection(conversation: string): Projection {
 }
 
 /**
- * The projection with one more event. The one given is not changed, and what the event is not about stays the same
- * object. Events that it has seen change nothing; one of an unknown kind, or with a body that cannot be read, counts.
+ * The projection with one more event. The given projection does not change, and unaffected parts stay the same objects.
+ * Events already folded change nothing. An event of an unknown kind or with an unreadable body is only counted.
  */
 export function foldEvent(projection: Projection, event: Event): Projection {
   return foldEvents(projection, [event]);
 }
 
-/** As `foldEvent` one by one, with one copy for all of them. */
+/** Folds several events with a single copy. */
 export function foldEvents(projection: Projection, events: Iterable<Event>): Projection {
   let draft: Draft | null = null;
   for (const event of events) {
@@ -65,13 +65,13 @@ function foldInto(draft: Draft, event: Event): void {
     try {
       fold(draft, event);
     } catch {
-      // Of a version that writes other bodies: what of it can be read counts, and the event is shown raw.
+      // Another version may write other bodies. The other folds still apply, and the event is shown raw.
     }
   }
   settleConditions(draft, event);
 }
 
-/** Who it is about before what it means for them; talk last, so that a turn sees what was said before it. */
+/** Agents come first, because later folds need them. Talk comes last, so that a turn sees only earlier messages. */
 const FOLDS = [
   foldConversation,
   foldAgents,

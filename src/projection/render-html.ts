@@ -1,6 +1,6 @@
 import { type ByKind, type KindAbout, forKind } from '../events/aspects.ts';
 import type { Event, EventKind } from '../events/index.ts';
-import { handoffText, messageText } from './words.ts';
+import { handoffText, messageText } from '../events/message-text.ts';
 import type { AgentView, Projection, TurnView } from './model.ts';
 import { needOrder } from './needs.ts';
 import { rowOf } from './row.ts';
@@ -8,8 +8,8 @@ import { rowOf } from './row.ts';
 const POLICY = "default-src 'none'; style-src 'unsafe-inline'";
 
 /**
- * A conversation as one page that needs nothing else and asks nobody: no script, no request. What follows one another in
- * a turn stands together; the rest stands where it stands in the log, so that it can be written as it is read.
+ * A conversation as one self-contained page: no script, no request. Consecutive events of a turn are grouped. All events
+ * stay in the order of the log, so the page is written while the log is read.
  */
 export async function* renderHtml(
   projection: Projection,
@@ -19,7 +19,7 @@ export async function* renderHtml(
   const turns = new Map<string, TurnView>(projection.turns.map((turn) => [turn.id, turn]));
   let open: string | null = null;
   for await (const event of events) {
-    // It began before others spoke, and what it did came after them.
+    // Other events may follow the start of a turn, so the group begins with the next event of the turn.
     const turn = event.kind === 'turn.started' ? null : (event.turn ?? null);
     const isOther = turn !== open;
     const before = `${isOther && open !== null ? '</details>\n' : ''}${isOther && turn !== null ? turnHead(turn, turns.get(turn)) : ''}`;
@@ -134,7 +134,7 @@ function exact(text: string): string {
   return text.trim() === '' ? '' : `<pre>${escapeHtml(text)}</pre>`;
 }
 
-/** As far as a date can say it. */
+/** Largest time that a `Date` can hold, ms. */
 const LAST_MS = 8.64e15;
 
 function time(at: number): string {
@@ -150,11 +150,11 @@ const NAMES: Record<string, string> = {
   '`': '&#96;',
 };
 
-/** Controls but tab and line ends, and marks that reorder a line: text of others must not disguise the page. */
+/** Control characters except tab and line ends, and marks that reorder a line: untrusted text must not disguise the page. */
 // oxlint-disable-next-line no-control-regex
 const UNPRINTABLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
 
-/** Text as text, in an element or in a quoted attribute. */
+/** Escapes text for an element or a quoted attribute. */
 export function escapeHtml(text: string): string {
   return text
     .toWellFormed()
@@ -162,7 +162,7 @@ export function escapeHtml(text: string): string {
     .replace(/[&<>"'`]/g, (mark) => NAMES[mark] ?? '');
 }
 
-/** The look of an exported conversation: as the page, in the light or the dark of whoever reads it. */
+/** Style of the page, light or dark as the reader prefers. */
 const HTML_STYLE = `
 :root { color-scheme: light dark; --line: light-dark(#d8d8d8, #3a3a3a); --dim: light-dark(#5c5c5c, #a6a6a6);
   --bad: light-dark(#b3261e, #ff8a80); --card: light-dark(#f6f6f6, #202020); }

@@ -3,7 +3,7 @@ import type { Row } from './model.ts';
 import { oneLine } from './words.ts';
 import { rawText, summariseEvent } from './summarise-event.ts';
 
-/** One event as a line of a list. Never throws: what this version cannot read is shown raw. */
+/** One event as a row of a list. Never throws: an unreadable event is shown raw. */
 export function rowOf(event: Event): Row {
   try {
     return {
@@ -77,9 +77,9 @@ const LEVELS: { [K in EventKind]: Level | ((event: EventOf<K>) => Level) } = {
   command: 'talk',
 };
 
-/** Of a kind that this version does not know, `work`. */
+/** The level of an event; `work` for an unknown kind. */
 function levelOf(event: Event): Level {
-  // Own properties only: a kind of a newer version may be called like a member of every object.
+  // Own properties only: an unknown kind may have the name of a member of every object.
   if (!Object.hasOwn(LEVELS, event.kind)) return 'work';
   const level = LEVELS[event.kind] as Level | ((event: Event) => Level);
   return typeof level === 'function' ? level(event) : level;
@@ -87,7 +87,7 @@ function levelOf(event: Event): Level {
 
 const ABOUT = /^(?:failed|joined|baseline):([^:]+)/;
 
-/** Its author, or the one that it is about. */
+/** The agent that wrote the event or that it is about. */
 function agentOf(event: Event): AgentId | null {
   const { author, turn } = event;
   if (author.kind === 'agent') return author.id as AgentId;

@@ -1,14 +1,15 @@
 import { type ByKind, type KindAbout, forKind } from '../events/aspects.ts';
 import type { Event, EventKind, EventOf } from '../events/index.ts';
-import { messageText, oneLine, ranges } from './words.ts';
+import { messageText } from '../events/message-text.ts';
+import { oneLine, ranges } from './words.ts';
 
-/** `head` says who speaks to whom. Lists that have a column for it show `text` alone. */
+/** `head` names the speaker and the addressees. Lists with a column for them show only `text`. */
 export interface EventText {
   head: string;
   text: string;
 }
 
-/** An event in one line. For a kind that this version does not know: the kind with its body. */
+/** An event in one line. For an unknown kind, the kind with its body. */
 export function summariseEvent(event: Event): string {
   const described = eventInWords(event);
   return oneLine(described ? described.text : (describeUpkeep(event) ?? rawText(event)));
@@ -47,7 +48,7 @@ function delegationEnd({ body }: EventOf<'delegation.completed' | 'delegation.ab
   return `${body.delegation} ${body.outcome}: ${body.result}`;
 }
 
-/** What people and agents say and do. */
+/** Words and actions of people and agents. */
 const ACTIVITY: ByKind<Exclude<EventKind, TaskKind | KindAbout<'upkeep'>>, EventText> = {
   message: (event) => said(event, messageText(event.body)),
   injection: (event) => said(event, event.body.content),
@@ -168,7 +169,7 @@ function plain(text: string): EventText {
   return { head: '', text };
 }
 
-/** A part with its separator; empty if the part is. */
+/** A part with its separator; '' if the part is empty. */
 function after(separator: string, text = ''): string {
   return text === '' ? '' : `${separator}${text}`;
 }

@@ -4,7 +4,7 @@ import { TroupeError } from '../errors.ts';
 import { mintCallId } from './call-text.ts';
 
 /** Facts about a call that do not come from its vendor. */
-export interface CallFacts {
+interface CallFacts {
   request: ModelRequest;
   /** Bytes of text, reasoning and arguments received. */
   saidBytes: number;

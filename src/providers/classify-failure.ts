@@ -9,10 +9,7 @@ export interface VendorError {
   headers?: { get(name: string): string | null };
   /** No response from the vendor at all: refused, reset, timed out, cut. */
   connection: boolean;
-  /**
-   * A connection failure that may pass: nobody listens, or the server hung up. Wrong names and certificates stay
-   * wrong.
-   */
+  /** A connection failure that may pass: no server listens, or it hung up. Wrong names and certificates stay wrong. */
   away?: boolean;
 }
 
@@ -105,7 +102,7 @@ function isAway({ status, words, message, away }: VendorError, opened: boolean):
   return status === 503 && !BUSY.test(message) && !words.some((word) => BUSY_WORDS.includes(word));
 }
 
-export interface ClassifyOptions {
+interface ClassifyOptions {
   /** The answer had begun, so a lost connection counts as a truncation. */
   opened: boolean;
   /** For dates in retry-after; milliseconds since the epoch. */
@@ -160,7 +157,7 @@ function retryAfterIn(message: string): number | undefined {
 const NETWORK_CODE =
   /^(E[A-Z]{3,}|UND_ERR_\w+|CERT_\w+|ERR_TLS_\w+|DEPTH_ZERO_\w+|SELF_SIGNED_\w+|UNABLE_TO_\w+)$/;
 
-/** Nobody listens, the server hung up, or this machine is offline. */
+/** No server listens, the server hung up, or this machine is offline. */
 const AWAY_CODES = [
   'ECONNREFUSED',
   'ECONNRESET',

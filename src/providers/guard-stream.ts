@@ -15,11 +15,11 @@ export interface StreamWatch {
   meter: ReplyMeter;
 }
 
-export interface GuardOptions {
+interface GuardOptions {
   request: ModelRequest;
   signal: AbortSignal;
   limits: ReplyLimits;
-  /** The provider has a memory of its own. */
+  /** The provider remembers the conversation. */
   remembers?: boolean;
   /**
    * Yields text, reasoning, calls and `done` or `failed`. May throw, and may end early where the vendor's stream did.
@@ -45,7 +45,7 @@ export function guardedStream({
  * or a cut connection, and may never settle; vendors may send anything, of any length. So the abort races the stream
  * instead of being passed on and trusted, and each event is validated.
  */
-export async function* guardStream(options: GuardOptions): AsyncGenerator<ModelEvent> {
+async function* guardStream(options: GuardOptions): AsyncGenerator<ModelEvent> {
   const { signal, remembers, read, secrets } = options;
   // A provider with a memory answers with everything it says between its own tool calls.
   const limits = remembers ? options.limits : limitsFor(options.limits, options.request.maxOutputTokens);

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { Usage } from '../events/index.ts';
+import { modelTable, type Usage } from '../events/index.ts';
 
 /** US dollars per million tokens. A dollar per token or more is a typing error. */
 const Price = z.number().nonnegative().max(1_000_000);
@@ -92,9 +92,6 @@ const LONG: Readonly<Record<Long, { above: number; input: number; output: number
   gemini: { above: 200_000, input: 2, output: 1.5 },
 };
 
-/** A name starts the id or follows a prefix: `openai/`, `us.anthropic.`, `ft:`. */
-const PATTERNS = MODELS.map((row) => [new RegExp(`(?:^|[/.:@])(?:${row[0]})`), priceIn(row)] as const);
-
 function priceIn([, input, cacheRead, cacheWrite, output, long]: Row): ModelPrice {
   const price = { input, cacheRead, cacheWrite, output };
   if (!long) return price;
@@ -112,10 +109,7 @@ function priceIn([, input, cacheRead, cacheWrite, output, long]: Row): ModelPric
 }
 
 /** Null for a model that is not in the table: unknown is not free. */
-export function priceOf(model: string): ModelPrice | null {
-  const id = model.trim().toLowerCase();
-  return PATTERNS.find(([pattern]) => pattern.test(id))?.[1] ?? null;
-}
+export const priceOf = modelTable(MODELS.map((row) => [row[0], priceIn(row)]));
 
 const MILLION = 1_000_000;
 

@@ -45,7 +45,7 @@ export interface ModelFailure {
   message: string;
   /** The delay that the vendor asked for. */
   retryAfterMs?: number;
-  /** No server took the request, or it is still starting. It may be back in minutes. */
+  /** No server accepted the request, or it is still starting. It may be back in minutes. */
   isAway?: boolean;
 }
 
@@ -63,8 +63,8 @@ export interface SessionMark {
 }
 
 /**
- * What a stateful provider is asked to do. A turn that calls tools stays open in the provider: its stream ends with
- * `done` and `stop: 'calls'`, and the next request for the same `cacheKey` continues it with the results.
+ * The request to a session of a stateful provider. A turn that calls tools stays open in the provider: its stream ends
+ * with `done` and `stop: 'calls'`, and the next request for the same `cacheKey` continues it with the results.
  */
 export type SessionRequest =
   /** Begins a new session; `messages` are the whole prompt, baseline first. */
@@ -110,7 +110,7 @@ export interface ModelRequest {
   };
 }
 
-export interface ProviderCapabilities {
+interface ProviderCapabilities {
   /** The provider remembers the conversation itself and is sent deltas. */
   sessionResumption: boolean;
   /**
@@ -139,6 +139,15 @@ export const STATELESS: ProviderCapabilities = {
   images: false,
   caching: 'automatic',
   reportsUsage: true,
+};
+
+/** Capabilities of a command-line program that keeps its sessions itself. */
+export const WITH_SESSIONS: ProviderCapabilities = {
+  ...STATELESS,
+  sessionResumption: true,
+  rewind: true,
+  fork: true,
+  images: true,
 };
 
 export interface Provider {

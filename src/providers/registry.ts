@@ -108,7 +108,7 @@ function anthropicOf(
   });
 }
 
-/** Where a command-line program works, and which server and key it uses. */
+/** Working directory, server and key of a command-line program. */
 function programOptions(
   { cwd, baseUrl, apiKeyEnv }: SettingsOf<'claude-code' | 'codex'>,
   env: Env,

@@ -2,10 +2,11 @@ import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from './
 import type { RecordedCall, RecordedProvider, RecordingHeader } from './recording.ts';
 import { type Redact, redactAll } from './redact.ts';
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { parseTurnId, type PromptMessage } from '../events/index.ts';
 
 /** Answers from one or several recordings. Counts their uses, because a request may be asked many times. */
-export interface Replay {
+interface Replay {
   /** The provider of an agent as it was recorded; `name` is used for an agent that was not. */
   provider(agent: string, name: string): Provider;
 }
@@ -58,7 +59,7 @@ async function* answer(found: Entry | string, signal: AbortSignal): AsyncGenerat
   if (typeof found !== 'string') found.uses += 1;
   const events = typeof found === 'string' ? [refusal(found)] : found.events;
   for (const event of events.filter(({ type }) => type !== 'start')) {
-    if (event.type === 'aborted') await abortOf(signal);
+    if (event.type === 'aborted' && !signal.aborted) await once(signal, 'abort');
     if (signal.aborted) {
       yield { type: 'aborted' };
       return;
@@ -69,11 +70,6 @@ async function* answer(found: Entry | string, signal: AbortSignal): AsyncGenerat
 
 function refusal(message: string): ModelEvent {
   return { type: 'failed', error: { code: 'provider_invalid_request', message } };
-}
-
-function abortOf(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }
 
 function keyOf(agent: string, parts: readonly RequestPart[]): string {

@@ -61,7 +61,7 @@ const BaseUrl = z
  * The model part of an agent definition. Keys stay in the environment; only the names of their variables are written.
  */
 const Common = {
-  /** Refused instead of ignored: whoever writes a key into a file expects it to work. */
+  /** Refused instead of ignored: an author who writes a key into a file expects it to work. */
   apiKey: z.never('keys stay out of files: name the variable that holds it with apiKeyEnv').optional(),
   model: z.string().min(1).default('default'),
   contextWindow: z.int().min(1024).optional(),

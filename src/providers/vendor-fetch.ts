@@ -42,6 +42,17 @@ export function ownFailure(thrown: unknown): TroupeError | null {
   return null;
 }
 
+/**
+ * Default headers of an SDK's client for a server that is not the vendor's. The SDK adds the headers in `variable` of
+ * the environment, which belong to an account with the vendor: these are removed, and `key` is set.
+ */
+export function foreignHeaders(variable: string, key: Record<string, string>): Record<string, string | null> {
+  const names = (process.env[variable] ?? '')
+    .split('\n')
+    .flatMap((line) => /^([^:]+):/.exec(line)?.[1] ?? []);
+  return { ...Object.fromEntries(names.map((name) => [name.trim(), null])), ...key };
+}
+
 /** The server of a base URL. Throws for an invalid URL, as the client would. */
 export function serverOf(baseUrl: string): NonNullable<Provider['server']> {
   const { hostname, port, protocol } = new URL(baseUrl);

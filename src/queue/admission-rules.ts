@@ -2,13 +2,13 @@ import { TroupeError } from '../errors.ts';
 import type { AdmissionCaps, ProviderCaps } from './admission.ts';
 
 /**
- * The decisions of admission as pure functions: state in, answer and new state out. The in-process adapter runs them;
- * the Redis adapter runs the same in Lua, where these are the oracle of its tests. Times are whole ms of one clock.
- *  L1  Whole numbers only, so that JavaScript and Lua agree to the last digit and nothing is lost on the way to a key.
+ * The decisions of admission as pure functions: state in, answer and new state out. The in-process adapter runs them. The
+ * Redis adapter runs a copy in Lua, and its tests compare the two. Times are whole ms of one clock.
+ *  L1  All numbers are whole, so that JavaScript and Lua agree exactly and keys store them without loss.
  *  L2  A lapsed slot (`until` <= now) does not count, even before it is removed.
  */
 
-/** Until when each slot is held, by slot. A slot begins with its tenant: `<tenant>/<unique>`. */
+/** End of the hold by slot. A slot begins with its tenant: `<tenant>/<unique>`. */
 export type Held = ReadonlyMap<string, number>;
 
 export interface SlotState {
@@ -16,7 +16,7 @@ export interface SlotState {
   tenant: Held;
   /** Slots of the requested provider. */
   provider: Held;
-  /** Until when each tenant counts as asking for this provider. */
+  /** Time until which each tenant counts as asking for this provider. */
   asking: ReadonlyMap<string, number>;
 }
 
@@ -28,12 +28,12 @@ export interface SlotAsk {
   providerCap: number | null;
 }
 
-/** A refused tenant asks again within half a second. Its claim is kept this long in case its process is busy. */
+/** How long a refused tenant counts as asking. It asks again within half a second, later if its process is busy. */
 export const REFUSED_ASKS_MS = 5_000;
-/** An admitted tenant with more work asks again soon. After this time the others need not leave slots free for it. */
+/** How long an admitted tenant counts as asking. One with more work asks again sooner. */
 export const ADMITTED_ASKS_MS = 1_000;
 
-/** A tenant at its own cap does not count as asking: it could not use the slots that others leave free. */
+/** A tenant at its own cap does not count as asking: it could not use a slot that others leave free. */
 export function enterSlot(
   before: SlotState,
   ask: SlotAsk,
@@ -57,8 +57,8 @@ export function enterSlot(
 }
 
 /**
- * Fair between tenants (C6): up to its share, the cap divided by those that ask, a tenant needs only a free slot;
- * beyond it, also that nobody else who asks has less than a share.
+ * Fairness between tenants (C6). A tenant's share is the cap divided by the number of asking tenants. Up to its share it
+ * needs only a free slot; beyond it, all other asking tenants must have their shares.
  */
 function mayHold(
   held: Held,
@@ -83,7 +83,7 @@ function remaining(all: ReadonlyMap<string, number>, now: number): Map<string, n
   return new Map([...all].filter(([, until]) => until > now));
 }
 
-/** A full bucket is `burst` calls; `level` counts in parts of a call, `CALL` of them each, and rises by the rate each ms. */
+/** `level` counts in parts of a call, `CALL` parts each, and rises by `callsPerMinute` per ms. A full bucket has `burst` calls. */
 export interface CallBucket {
   level: number;
   at: number;
@@ -94,10 +94,10 @@ export interface CallRate {
   burst: number;
 }
 
-/** With a minute's ms as the parts of a call, the rise in one ms is `callsPerMinute`: whole (L1). */
+/** Parts of a call: as many as a minute has ms, so that the rise per ms is a whole number (L1). */
 export const CALL = 60_000;
 
-/** A null bucket is full. A clock that goes back neither takes nor gives calls. */
+/** A null bucket is full. A clock that goes back changes no level. */
 export function takeToken(
   before: CallBucket | null,
   { callsPerMinute, burst }: CallRate,
@@ -110,7 +110,7 @@ export function takeToken(
   return { waitMs: Math.ceil((CALL - level) / callsPerMinute), bucket: { level, at: now } };
 }
 
-/** The caps in the form adapters use; null is no cap. */
+/** The caps as adapters use them; null is no cap. */
 interface AdmissionLimits {
   tenantCap: number | null;
   providerCap(provider: string): number | null;
@@ -129,18 +129,16 @@ export function retryInMs(random: () => number): number {
 
 /** Throws `config_invalid`. */
 export function admissionLimits(caps: AdmissionCaps): AdmissionLimits {
-  const providers = new Map(Object.entries(caps.providers ?? {}));
   const tenantCap = whole('turnsPerTenant', caps.turnsPerTenant);
-  const providerCaps = new Map<string, number | null>();
-  const rates = new Map<string, CallRate | null>();
-  for (const [name, provider] of providers) {
-    providerCaps.set(name, whole(`providers.${name}.turns`, provider.turns));
-    rates.set(name, callRate(name, provider));
+  const providers = new Map<string, { cap: number | null; rate: CallRate | null }>();
+  for (const [name, provider] of Object.entries(caps.providers ?? {})) {
+    const cap = whole(`providers.${name}.turns`, provider.turns);
+    providers.set(name, { cap, rate: callRate(name, provider) });
   }
   return {
     tenantCap,
-    providerCap: (provider) => providerCaps.get(provider) ?? null,
-    callRate: (provider) => rates.get(provider) ?? null,
+    providerCap: (provider) => providers.get(provider)?.cap ?? null,
+    callRate: (provider) => providers.get(provider)?.rate ?? null,
   };
 }
 

@@ -8,14 +8,14 @@ import type {
 } from '../events/index.ts';
 
 /**
- * Notices between the processes of one troupe. They are hints for watchers and lease holders: any may be lost,
- * late or duplicated, and nothing depends on one. The store is the truth. Proved by `testing/broadcast-conformance.ts`:
- *  B1  What one member publishes reaches every other member that listens then, and never the publisher itself.
- *  B2  Deltas of one (turn, attempt, step) may come joined to fewer and longer ones, in order; `index` is that of the
- *      first piece, and a piece with index 0 always begins a new one. Notices of one conversation that it has grown may
- *      come joined too, and of the states of one agent only the latest may come.
- *  B3  Publishing never waits, never throws and calls no listener synchronously; a listener that throws does not affect
- *      from the others.
+ * Notices between the processes of one troupe. They are hints for watchers and lease holders: any may be lost, late or
+ * duplicated, and nothing relies on one. The store is the truth. Proved by `testing/broadcast-conformance.ts`:
+ *  B1  A published notice reaches every other member that listens at that time, and never its publisher.
+ *  B2  Deltas of one (turn, attempt, step) may arrive joined into fewer and longer ones, in order. `index` is that of the
+ *      first piece, and a piece with index 0 always begins a new delta. `appended` notices of one conversation may arrive
+ *      joined, and only the latest state of an agent may arrive.
+ *  B3  Publishing never waits, never throws and calls no listener synchronously. A listener that throws does not affect
+ *      the others.
  *  B4  After `close` nothing is delivered, and publishing does nothing.
  */
 export type Notice =
@@ -24,7 +24,7 @@ export type Notice =
   | { type: 'delta'; delta: StreamDelta }
   | { type: 'state'; note: StateNote }
   | { type: 'stop'; address: ActorAddress; turn: TurnId }
-  /** A task was called off with all its subtasks; or, given a conversation's id, all tasks that came from it. */
+  /** A task was cancelled with its subtasks; `task` may be a conversation's id, for all tasks that began there. */
   | { type: 'called off'; tenant: TenantId; task: string };
 
 export interface Broadcast {

@@ -1,106 +1,81 @@
 import type { ConversationId } from '../events/index.ts';
 
-/**
- * A queue in which tenants take turns, and the families of one tenant among themselves: what one of them has waiting
- * delays another by one turn, however much it is. First in, first out within a family. Every operation costs the same,
- * whatever waits.
- *  F1  A tenant is in the ring, and a family in the ring of its tenant, once, exactly while something of it waits.
- */
-export interface FairQueue<T> {
-  push(item: T, place: { tenant: string; family: string }): void;
-  /** The next item of the next tenant that `may` start now. A tenant that may not keeps its place. */
-  shift(may?: (tenant: string) => boolean): T | undefined;
+/** Items are pushed to a path of groups; `shift` takes the next item of the next group that `may` have a turn. */
+interface Queue<T> {
+  push(item: T, path: readonly string[]): void;
+  shift(may?: (group: string) => boolean): T | undefined;
   size(): number;
+}
+
+export interface FairQueue<T> extends Queue<T> {
   /** Number of waiting items of one tenant. */
   sizeOf(tenant: string): number;
 }
 
-interface Family<T> {
-  name: string;
-  items: Fifo<T>;
+/**
+ * A queue in which tenants take turns, and so do the families of each tenant: its paths are `[tenant, family]`. A long
+ * backlog of one delays another by one turn only. Within a family it is first in, first out. Every operation takes
+ * constant time.
+ */
+export function createFairQueue<T>(): FairQueue<T> {
+  return createTurns(() => createTurns<T>(createFifo));
 }
 
-interface Tenant<T> {
-  name: string;
-  size: number;
-  families: Map<string, Family<T>>;
-  ring: Fifo<Family<T>>;
-}
-
-/** Maximum number of tenants asked in one `shift`. */
+/** Maximum number of groups asked in one `shift`. */
 const MOST_ASKED = 64;
 
-export function createFairQueue<T>(): FairQueue<T> {
-  const tenants = new Map<string, Tenant<T>>();
-  const ring = createFifo<Tenant<T>>();
+/** Groups that take turns. A group is in `groups`, and once in the ring, exactly while it has waiting items. */
+function createTurns<T>(createGroup: () => Queue<T>): FairQueue<T> {
+  const groups = new Map<string, Queue<T>>();
+  const ring = createFifo<string>();
   let size = 0;
 
-  function tenantOf(name: string): Tenant<T> {
-    const known = tenants.get(name);
+  function groupOf(name: string): Queue<T> {
+    const known = groups.get(name);
     if (known) return known;
-    const tenant = { name, size: 0, families: new Map(), ring: createFifo<Family<T>>() };
-    tenants.set(name, tenant);
-    ring.push(tenant);
-    return tenant;
+    const group = createGroup();
+    groups.set(name, group);
+    ring.push(name);
+    return group;
   }
 
-  function familyIn(tenant: Tenant<T>, name: string): Family<T> {
-    const known = tenant.families.get(name);
-    if (known) return known;
-    const family = { name, items: createFifo<T>() };
-    tenant.families.set(name, family);
-    tenant.ring.push(family);
-    return family;
-  }
-
-  function nextTenant(may: (tenant: string) => boolean): Tenant<T> | undefined {
+  function next(may: (group: string) => boolean): string | undefined {
     for (let left = Math.min(ring.size(), MOST_ASKED); left > 0; left -= 1) {
-      const tenant = ring.shift();
-      if (!tenant || may(tenant.name)) return tenant;
-      ring.push(tenant);
+      const name = ring.shift();
+      if (name === undefined || may(name)) return name;
+      ring.push(name);
     }
     return undefined;
   }
 
   return {
-    push(item, place) {
-      const tenant = tenantOf(place.tenant);
-      familyIn(tenant, place.family).items.push(item);
-      tenant.size += 1;
+    push(item, [name = '', ...path]) {
+      groupOf(name).push(item, path);
       size += 1;
     },
     shift(may = () => true) {
-      const tenant = nextTenant(may);
-      const family = tenant?.ring.shift();
-      if (!tenant || !family) return undefined;
-      const item = family.items.shift();
-      tenant.size -= 1;
+      const name = next(may);
+      const group = name === undefined ? undefined : groups.get(name);
+      if (name === undefined || !group) return undefined;
+      const item = group.shift();
       size -= 1;
-      if (family.items.size() > 0) tenant.ring.push(family);
-      else tenant.families.delete(family.name);
-      if (tenant.size > 0) ring.push(tenant);
-      else tenants.delete(tenant.name);
+      if (group.size() > 0) ring.push(name);
+      else groups.delete(name);
       return item;
     },
     size: () => size,
-    sizeOf: (tenant) => tenants.get(tenant)?.size ?? 0,
+    sizeOf: (name) => groups.get(name)?.size() ?? 0,
   };
 }
 
-interface Fifo<T> {
-  push(item: T): void;
-  shift(): T | undefined;
-  size(): number;
-}
-
-/** A queue whose `shift` does not move the rest: `Array.shift` is linear once the array is large. */
-function createFifo<T>(): Fifo<T> {
+/** A queue with a constant-time `shift`: `Array.shift` is linear once the array is large. */
+function createFifo<T>() {
   const COMPACT_AFTER = 1_024;
   let items: T[] = [];
   let head = 0;
   return {
-    push: (item) => void items.push(item),
-    shift() {
+    push: (item: T): void => void items.push(item),
+    shift(): T | undefined {
       if (head === items.length) return undefined;
       const item = items[head];
       head += 1;
@@ -110,17 +85,17 @@ function createFifo<T>(): Fifo<T> {
       }
       return item;
     },
-    size: () => items.length - head,
+    size: (): number => items.length - head,
   };
 }
 
-/** Threads are named after the conversation that their tasks began in. */
+/** A thread's id is that of the conversation in which its task began, plus this suffix. */
 const THREAD = /^\.d-[0-9a-f]{12}$/;
 const THREAD_LENGTH = '.d-0123456789ab'.length;
 
 /**
- * The unit that takes turns within a tenant: a conversation with the threads of its delegated tasks. Read from the name,
- * so no lookup is needed. A conversation that only looks like a thread shares turns and nothing else.
+ * The unit that takes turns within a tenant: a conversation with the threads of its delegated tasks. The id tells, so no
+ * lookup is needed. A conversation whose id only looks like a thread's shares turns and nothing else.
  */
 export function familyOf(conversation: ConversationId): string {
   let end = conversation.length;

@@ -2,22 +2,22 @@ import type { Clock } from '../clock.ts';
 import type { TenantId } from '../events/index.ts';
 
 /**
- * Decides which wakes taken by a worker begin. While tenants share it, a busy tenant runs no more at once than the
- * store keeps pace with, so that other tenants stay as fast as before.
+ * Decides which wakes taken by a worker begin. While tenants share the worker, a busy tenant runs no more at once than
+ * the store keeps pace with, so that other tenants stay as fast as before.
  *
- * Owns: what is here by tenant, at work or waiting. Does not own: how long the store takes.
- *  1. A tenant with at most `FEW` actors here, now and lately, begins at once, and so does everybody while one tenant has
- *     the worker.
- *  2. All others begin in the order in which they came, while fewer are at work than `pace` says; one always may.
- *  3. Of those no more than `MOST_WAITING` wait here, so that a worker has room for other tenants. Each of the rest is to
- *     come again at a time of its own, when it can be expected to be its turn.
- *  4. After `close` nobody who waits begins, and is told so.
+ * Owns: the number of actors per tenant here, running or waiting. Does not own: the latency of the store.
+ *  1. A wake begins at once if its tenant has at most `FEW` actors here, now and in the last `MANY_FOR_MS`, or if only one
+ *     tenant uses the worker.
+ *  2. All others begin in the order of their arrival while fewer than `pace.limit` run; one may always run.
+ *  3. At most `MOST_WAITING` of these wait here, so that the worker has room for other tenants. The rest are postponed,
+ *     each to a time of its own at which it can be expected to begin.
+ *  4. After `close` no waiting wake begins; each gets `closed`.
  */
-export type Admission = { kind: 'begin' } | { kind: 'later'; inMs: number } | { kind: 'closed' };
+export type Decision = { kind: 'begin' } | { kind: 'later'; inMs: number } | { kind: 'closed' };
 
 export interface FairShare {
-  enter(tenant: TenantId): Promise<Admission>;
-  /** After each `begin`. */
+  enter(tenant: TenantId): Promise<Decision>;
+  /** To be called after each `begin`. */
   leave(tenant: TenantId): void;
   close(): void;
 }
@@ -27,30 +27,22 @@ const LOOK_EVERY_MS = 50;
 /** How long a tenant counts as busy after it had many actors here. */
 const MANY_FOR_MS = 10_000;
 const MOST_WAITING = 8;
-/** A postponed wake returns after a time between these, ms. */
-const SOONEST_MS = 250;
-const LATEST_MS = 30_000;
-const WEIGHT = 0.2;
-const BEGIN: Admission = { kind: 'begin' };
-const CLOSED: Admission = { kind: 'closed' };
+const BEGIN: Decision = { kind: 'begin' };
+const CLOSED: Decision = { kind: 'closed' };
 
-export function createFairShare(options: { pace: StorePace; clock: Clock }): FairShare {
-  const { pace, clock } = options;
+export function createFairShare({ pace, clock }: { pace: StorePace; clock: Clock }): FairShare {
   const sharing = createSharing(clock);
   const here = new Map<TenantId, number>();
-  const closing = new AbortController();
   const manyUntil = new Map<TenantId, number>();
-  let waiting: ((admission: Admission) => void)[] = [];
-  let atWork = 0;
-  /** Between two ends of turns, on average, ms; and when the last one of those that wait can be expected to begin. */
-  let betweenMs = SOONEST_MS;
-  let endedAt = clock.monotonic();
-  let lastAt = Number.NEGATIVE_INFINITY;
+  const postponement = createPostponement(clock);
+  const closing = new AbortController();
+  let waiting: ((decision: Decision) => void)[] = [];
+  let running = 0;
   let isLooking = false;
 
   function letIn(): void {
-    while (waiting.length > 0 && (atWork < Math.max(1, pace.limit(atWork)) || !sharing.isShared())) {
-      atWork += 1;
+    while (waiting.length > 0 && (running < Math.max(1, pace.limit(running)) || !sharing.isShared())) {
+      running += 1;
       waiting.shift()?.(BEGIN);
     }
     if (waiting.length > 0 && !isLooking) void lookAgain();
@@ -73,28 +65,16 @@ export function createFairShare(options: { pace: StorePace; clock: Clock }): Fai
     return false;
   }
 
-  function later(): Admission {
-    const now = clock.monotonic();
-    lastAt = Math.min(Math.max(now + SOONEST_MS, lastAt + betweenMs), now + LATEST_MS);
-    return { kind: 'later', inMs: lastAt - now };
-  }
-
-  function noteEnd(): void {
-    const now = clock.monotonic();
-    betweenMs += WEIGHT * (Math.min(now - endedAt, LATEST_MS) - betweenMs);
-    endedAt = now;
-  }
-
   return {
     async enter(tenant) {
       sharing.note(tenant);
       if (closing.signal.aborted) return CLOSED;
       const count = here.get(tenant) ?? 0;
       const isFree = !hasMany(tenant, count + 1) || !sharing.isShared();
-      if (!isFree && waiting.length >= MOST_WAITING) return later();
+      if (!isFree && waiting.length >= MOST_WAITING) return { kind: 'later', inMs: postponement.nextMs() };
       here.set(tenant, count + 1);
       if (isFree) {
-        atWork += 1;
+        running += 1;
         return BEGIN;
       }
       return new Promise((resolve) => {
@@ -106,8 +86,8 @@ export function createFairShare(options: { pace: StorePace; clock: Clock }): Fai
       const left = (here.get(tenant) ?? 1) - 1;
       if (left > 0) here.set(tenant, left);
       else here.delete(tenant);
-      atWork -= 1;
-      noteEnd();
+      running -= 1;
+      postponement.noteEnd();
       letIn();
     },
     close() {
@@ -118,7 +98,33 @@ export function createFairShare(options: { pace: StorePace; clock: Clock }): Fai
   };
 }
 
-/** Whether tenants share a process: two of them had something to do here one after the other, not long ago. */
+/** A postponed wake returns after a time between these, ms. */
+const SOONEST_MS = 250;
+const LATEST_MS = 30_000;
+/** Weight of one interval in the moving average. */
+const INTERVAL_WEIGHT = 0.2;
+
+/** Spaces postponed wakes at the average interval between two ends of turns. */
+function createPostponement(clock: Clock) {
+  let intervalMs = SOONEST_MS;
+  let endedAt = clock.monotonic();
+  let lastAt = Number.NEGATIVE_INFINITY;
+  return {
+    /** Delay of the next postponed wake. */
+    nextMs(): number {
+      const now = clock.monotonic();
+      lastAt = Math.min(Math.max(now + SOONEST_MS, lastAt + intervalMs), now + LATEST_MS);
+      return lastAt - now;
+    },
+    noteEnd(): void {
+      const now = clock.monotonic();
+      intervalMs += INTERVAL_WEIGHT * (Math.min(now - endedAt, LATEST_MS) - intervalMs);
+      endedAt = now;
+    },
+  };
+}
+
+/** Whether tenants share a process: different tenants had work here within the last `SHARED_MS`. */
 interface Sharing {
   /** Records that the tenant has work here. */
   note(tenant: TenantId): void;
@@ -127,7 +133,7 @@ interface Sharing {
 
 const SHARED_MS = 10_000;
 
-/** Actors of one tenant that begin at once beside other tenants: somebody who talks, and no flood. */
+/** Actors of one tenant that begin at once beside other tenants: a conversation, not a flood. */
 export const FEW = 4;
 
 export function createSharing(clock: Pick<Clock, 'monotonic'>): Sharing {
@@ -144,9 +150,9 @@ export function createSharing(clock: Pick<Clock, 'monotonic'>): Sharing {
 }
 
 /**
- * The concurrency a store keeps pace with, derived from its latency: beyond it each operation only waits for
- * the others. The limit goes up while the store answers about as fast as it ever did, and down when it does not, as with
- * the congestion windows of TCP Vegas (Brakmo and Peterson, 1995).
+ * The concurrency that a store keeps pace with, derived from its latency. Beyond it, operations only wait for each
+ * other. The limit rises while the latency is near its best and falls when it is not, like the congestion window of TCP
+ * Vegas (Brakmo and Peterson, 1995).
  */
 export interface StorePace {
   /** Records the duration of an operation, ms. */
@@ -157,14 +163,14 @@ export interface StorePace {
 
 /** Weight of one operation in the moving average. */
 const AVERAGE_WEIGHT = 0.05;
-/** The store is too slow beyond this multiple of its best latency plus these ms. */
+/** The store is slow beyond this multiple of its best latency plus these ms. */
 const SLOW_TIMES = 2;
 const SLOW_MS = 2;
-/** Minimum time between two changes of the limit, so that the effect of each shows. */
+/** Minimum time between two changes of the limit, so that the effect of each can be measured. */
 const CHANGE_EVERY_MS = 100;
 const LESS = 0.7;
 const MORE = 1.1;
-/** The best is that of this time or the one before: a store that has become slower for good is no longer measured by it. */
+/** The best latency is that of the last one or two such periods, so a store that has become slower for good gets a new one. */
 const BEST_OF_MS = 600_000;
 
 export function createStorePace(most: number, clock: Pick<Clock, 'monotonic'>): StorePace {

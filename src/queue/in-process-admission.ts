@@ -20,15 +20,15 @@ export interface InProcessAdmissionOptions {
 
 /** State shared by the members of one process. An embedded troupe is one member; a simulation has several. */
 export interface AdmissionHub {
-  /** After `died` nothing is renewed or left any more, as if the member's process had been killed. */
+  /** After `died` aborts, the member renews and leaves nothing, as if its process had been killed. */
   join(died?: AbortSignal): Admission;
 }
 
 /**
  * Owns: the slots and buckets of one process, which die with it.
- *  I1  A slot is held without end while its member lives: members of one process are never paused alone, so there is
- *      nothing to renew. When a member dies its slots get `slotMs` more (C2).
- *  I2  A tenant that holds nothing is forgotten: tenants come and go.
+ *  I1  Slots of a living member do not lapse: members of one process are never paused alone, so nothing is renewed. When
+ *      a member dies, its slots lapse after `slotMs` (C2).
+ *  I2  A tenant without slots takes no memory: tenants come and go.
  */
 export function createAdmissionHub(options: InProcessAdmissionOptions): AdmissionHub {
   const { clock, slotMs = DEFAULT_SLOT_MS, random = Math.random } = options;
@@ -68,7 +68,7 @@ export function createAdmissionHub(options: InProcessAdmissionOptions): Admissio
       const { tenantCap } = limits;
       const providerCap = limits.providerCap(provider);
       const slot: HeldSlot = { id: `${tenant}/${++entered}`, tenant, provider };
-      if (tenantCap === null && providerCap === null) return { kind: 'admitted', leave: async () => {} };
+      if (tenantCap === null && providerCap === null) return ADMITTED;
       const before = {
         tenant: tenants.get(tenant) ?? NOTHING,
         provider: providers.get(provider) ?? NOTHING,

@@ -1,6 +1,6 @@
 import type { Broadcast, Notice } from './broadcast.ts';
 
-/** Connects the members of one process. A single member, such as an embedded troupe, publishes at no cost. */
+/** Connects the members of one process. Publishing costs nothing for a single member, such as an embedded troupe. */
 export interface BroadcastHub {
   join(onWarning: (error: unknown, where: string) => void): Broadcast;
 }
@@ -11,10 +11,10 @@ export function createBroadcastHub(): BroadcastHub {
   function join(onWarning: (error: unknown, where: string) => void): Broadcast {
     const me = {};
     const listeners = createListeners(onWarning);
-    members.set(me, listeners.tell);
+    members.set(me, listeners.notify);
 
     function deliver(notice: Notice): void {
-      for (const [member, tell] of members) if (member !== me) tell(notice);
+      for (const [member, notify] of members) if (member !== me) notify(notice);
     }
 
     return {
@@ -34,29 +34,28 @@ export function createBroadcastHub(): BroadcastHub {
   return { join };
 }
 
-/** Listeners of one member. */
 interface Listeners {
   add: (listener: (notice: Notice) => void) => () => void;
-  tell: (notice: Notice) => void;
+  notify: (notice: Notice) => void;
   clear: () => void;
 }
 
-/** A listener that throws takes nothing from the others (B3). */
+/** A listener that throws does not affect the others (B3). */
 export function createListeners(onWarning: (error: unknown, where: string) => void): Listeners {
   // The same function may subscribe twice; each subscription is separate.
-  const all = new Set<{ hear: (notice: Notice) => void }>();
+  const all = new Set<{ onNotice: (notice: Notice) => void }>();
   return {
-    add(hear) {
-      const listener = { hear };
+    add(onNotice) {
+      const listener = { onNotice };
       all.add(listener);
       return () => void all.delete(listener);
     },
-    tell(notice) {
+    notify(notice) {
       for (const listener of all) {
         try {
-          listener.hear(notice);
+          listener.onNotice(notice);
         } catch (error) {
-          onWarning(error, 'listener of notices');
+          onWarning(error, 'notice listener');
         }
       }
     },

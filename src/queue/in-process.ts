@@ -1,27 +1,12 @@
 import type { Clock } from '../clock.ts';
-import { TroupeError } from '../errors.ts';
 import { addressKey } from '../events/index.ts';
 import type { ActorAddress, TenantId } from '../events/index.ts';
 import { type Metrics, NO_METRICS, type Timers } from '../metrics.ts';
+import { slicesOf } from '../slices.ts';
 import { createFairQueue, familyOf } from './fair-queue.ts';
 import { createSharing, FEW } from './fair-share.ts';
-import { slicesOf } from '../slices.ts';
-import { MOST_WAITING, type QueueDepth, type Router, type WakeHandler, type WakeOutcome } from './router.ts';
+import { assertStartable, MOST_WAITING, type Router, type Service, type WakeOutcome } from './router.ts';
 
-/**
- * The router of one process: wakes live in memory and die with it, which is allowed because the store is the truth.
- *
- * Owns: which actors wait, run, or are held back. Does not own: leases, time (the clock's), what a handler does.
- *  I1  An actor is in `actors` exactly while it is not idle, and in the queue exactly while it is `waiting`.
- *  I2  `running` is the number of actors that are `active` or `active-again`, and never exceeds the concurrency.
- *  I3  Only `settle` leaves `active`, so that no actor runs twice at once (R2).
- *  I4  A wake with a delay is no state of an actor: when it is due it is an ordinary wake. Wakes that come earlier
- *      therefore neither hasten it nor replace it, and the actor is looked at after its due time in any case.
- *  I5  Of a tenant no more than `mostWaiting` actors are in `actors`: a wake of one more is left to the sweeper.
- *  I6  While tenants share the process, a wake of a tenant with more than `FEW` actors here starts only when the event
- *      loop has nothing else to do (`slices.ts`). Turns that wait for a model leave it idle, and as many run as may; turns
- *      that compute would make all requests of others wait. A process with one tenant knows no such limit.
- */
 type ActorState = 'waiting' | 'active' | 'active-again' | 'held-back';
 
 interface Actor {
@@ -32,10 +17,10 @@ interface Actor {
   since: number;
 }
 
-interface Service {
-  handler: WakeHandler;
-  concurrency: number;
-  onError: (error: unknown, address: ActorAddress) => void;
+interface InProcessRouterOptions {
+  clock: Clock;
+  metrics?: Metrics;
+  mostWaiting?: number | undefined;
 }
 
 /** The event loop gets a turn after this many starts; otherwise agents that wake each other starve timers and sockets. */
@@ -43,184 +28,201 @@ const STARTS_PER_LOOP_TURN = 8;
 const WOKEN = Promise.resolve();
 const DONE: WakeOutcome = { kind: 'done' };
 
-export function createInProcessRouter({
-  clock,
-  metrics = NO_METRICS,
-  mostWaiting = MOST_WAITING,
-}: {
-  clock: Clock;
-  metrics?: Metrics;
-  mostWaiting?: number | undefined;
-}): Router {
-  const actors = new Map<string, Actor>();
-  const queue = createFairQueue<Actor>();
-  const known = new Map<TenantId, number>();
-  const sharing = createSharing(clock);
-  const slices = slicesOf(clock);
-  let sliceAsked = false;
-  const closing = new AbortController();
-  const drained = Promise.withResolvers<void>();
-  let service: Service | null = null;
-  let running = 0;
-  let delayed = 0;
-  let startsLeft = STARTS_PER_LOOP_TURN;
-  let pumpScheduled = false;
+export function createInProcessRouter(options: InProcessRouterOptions): Router {
+  return new InProcessRouter(options);
+}
 
-  function wakeNow(address: ActorAddress): void {
-    if (closing.signal.aborted) return;
-    sharing.note(address.tenant);
+/**
+ * The router of one process. Wakes are in memory and end with it, which is allowed because the store is the truth.
+ *
+ * Owns: which actors wait, run, or are held back. Does not own: leases, time, what a handler does.
+ *  I1  An actor is in `#actors` exactly while it is not idle, and in the queue exactly while it is `waiting`.
+ *  I2  `#running` is the number of actors that are `active` or `active-again`, and never exceeds the concurrency.
+ *  I3  Only `#settle` leaves `active`, so no actor runs twice at once (R2).
+ *  I4  A delayed wake is not a state of its actor: when due, it is an ordinary wake. Earlier wakes neither hasten nor
+ *      replace it, so the handler starts after the due time in any case.
+ *  I5  At most `mostWaiting` actors of a tenant are in `#actors`. A wake of one more is left to the sweeper.
+ *  I6  While tenants share the process, a tenant with more than `FEW` actors here starts handlers only when the event
+ *      loop is idle (`slices.ts`). Turns that wait for a model leave it idle; turns that compute would delay the requests
+ *      of all others. A process with one tenant has no such limit.
+ *
+ * Public members are fields, so that a wrapper can spread the router.
+ */
+class InProcessRouter implements Router {
+  readonly #clock: Clock;
+  readonly #metrics: Metrics;
+  readonly #mostWaiting: number;
+  readonly #actors = new Map<string, Actor>();
+  readonly #actorsOf = new Map<TenantId, number>();
+  readonly #queue = createFairQueue<Actor>();
+  readonly #sharing;
+  readonly #closing = new AbortController();
+  readonly #drained = Promise.withResolvers<void>();
+  #service: Service | null = null;
+  #running = 0;
+  #delayed = 0;
+  #startsLeft = STARTS_PER_LOOP_TURN;
+  #isPumpScheduled = false;
+  #isSliceRequested = false;
+
+  constructor({ clock, metrics = NO_METRICS, mostWaiting = MOST_WAITING }: InProcessRouterOptions) {
+    this.#clock = clock;
+    this.#metrics = metrics;
+    this.#mostWaiting = mostWaiting;
+    this.#sharing = createSharing(clock);
+  }
+
+  readonly wake: Router['wake'] = (address, { delayMs = 0 } = {}) => {
+    if (delayMs <= 0) this.#wakeNow(address);
+    else if (!this.#isClosing) this.#later(delayMs, () => this.#wakeNow(address));
+    return WOKEN;
+  };
+
+  #wakeNow(address: ActorAddress): void {
+    if (this.#isClosing) return;
+    const { tenant } = address;
+    this.#sharing.note(tenant);
     const key = addressKey(address);
-    const actor = actors.get(key);
-    if (!actor) add({ key, address, state: 'waiting', since: 0 });
-    else if (actor.state === 'active') actor.state = 'active-again';
-    // `waiting`, `active-again` and `held-back` are followed by a start anyway. A held-back actor keeps its delay: the
-    // lease is another's until then, and an earlier look would only find it busy again.
+    const known = this.#actors.get(key);
+    // `waiting`, `active-again` and `held-back` are followed by a start anyway. A held-back actor keeps its delay:
+    // another process has the lease until then, so an earlier start would only find it busy again.
+    if (known?.state === 'active') known.state = 'active-again';
+    if (known || this.#count(tenant) >= this.#mostWaiting) return;
+    const actor: Actor = { key, address, state: 'waiting', since: 0 };
+    this.#actors.set(key, actor);
+    this.#actorsOf.set(tenant, this.#count(tenant) + 1);
+    this.#enqueue(actor);
   }
 
-  function add(actor: Actor): void {
-    const { tenant } = actor.address;
-    if ((known.get(tenant) ?? 0) >= mostWaiting) return;
-    count(known, tenant, 1);
-    actors.set(actor.key, actor);
-    enqueue(actor);
-  }
-
-  function enqueue(actor: Actor): void {
+  #enqueue(actor: Actor): void {
     const { tenant, conversation } = actor.address;
     actor.state = 'waiting';
-    actor.since = clock.monotonic();
-    queue.push(actor, { tenant, family: familyOf(conversation) });
-    schedulePump();
-  }
-
-  function remove({ key, address: { tenant } }: Actor): void {
-    actors.delete(key);
-    count(known, tenant, -1);
+    actor.since = this.#clock.monotonic();
+    this.#queue.push(actor, [tenant, familyOf(conversation)]);
+    this.#schedulePump();
   }
 
   /** Handlers start from a microtask, never inside the caller of `wake`. */
-  function schedulePump(): void {
-    if (pumpScheduled || !service || closing.signal.aborted) return;
-    pumpScheduled = true;
-    if (startsLeft > 0) return queueMicrotask(pump);
-    nextLoopTurn();
+  #schedulePump(): void {
+    if (this.#isPumpScheduled || !this.#service || this.#isClosing) return;
+    this.#isPumpScheduled = true;
+    if (this.#startsLeft > 0) queueMicrotask(() => this.#pump());
+    else this.#pumpNextLoopTurn();
   }
 
-  function nextLoopTurn(): void {
+  #pumpNextLoopTurn(): void {
     setImmediate(() => {
-      startsLeft = STARTS_PER_LOOP_TURN;
-      pump();
+      this.#startsLeft = STARTS_PER_LOOP_TURN;
+      this.#pump();
     });
   }
 
-  function mayStart(tenant: TenantId): boolean {
-    return (known.get(tenant) ?? 0) <= FEW || !sharing.isShared();
-  }
-
-  /** Asks for a slice of idle time for tenants that must wait for one. */
-  function askSlice(): void {
-    if (sliceAsked) return;
-    sliceAsked = true;
-    void slices.next().then(() => {
-      sliceAsked = false;
-      pump(1);
-    });
-  }
-
-  function pump(granted = 0): void {
-    pumpScheduled = false;
-    if (!service || closing.signal.aborted) return;
-    let inSlice = granted;
-    while (running < service.concurrency && (startsLeft > 0 || inSlice > 0)) {
-      const actor = queue.shift((tenant) => inSlice > 0 || mayStart(tenant as TenantId));
-      // Waiting actors start with the next slice.
-      if (!actor) return queue.size() > 0 ? askSlice() : undefined;
-      if (inSlice > 0) inSlice -= 1;
-      else startsLeft -= 1;
-      running += 1;
+  /** Starts waiting actors. `slices` of them may start although their tenant must wait for idle time (I6). */
+  #pump(slices = 0): void {
+    this.#isPumpScheduled = false;
+    const service = this.#service;
+    if (!service || this.#isClosing) return;
+    while (this.#running < service.concurrency && (this.#startsLeft > 0 || slices > 0)) {
+      const actor = this.#queue.shift((tenant) => slices > 0 || this.#mayStart(tenant as TenantId));
+      if (!actor) return this.#queue.size() > 0 ? this.#requestSlice() : undefined;
+      if (slices > 0) slices -= 1;
+      else this.#startsLeft -= 1;
+      this.#running += 1;
       actor.state = 'active';
-      void run(service, actor);
+      void this.#run(service, actor);
     }
-    if (running >= service.concurrency || queue.size() === 0) return;
-    pumpScheduled = true;
-    nextLoopTurn();
+    if (this.#running >= service.concurrency || this.#queue.size() === 0) return;
+    this.#isPumpScheduled = true;
+    this.#pumpNextLoopTurn();
   }
 
-  async function run({ handler, onError }: Service, actor: Actor): Promise<void> {
+  #mayStart(tenant: TenantId): boolean {
+    return this.#count(tenant) <= FEW || !this.#sharing.isShared();
+  }
+
+  #requestSlice(): void {
+    if (this.#isSliceRequested) return;
+    this.#isSliceRequested = true;
+    void slicesOf(this.#clock)
+      .next()
+      .then(() => {
+        this.#isSliceRequested = false;
+        this.#pump(1);
+      });
+  }
+
+  async #run({ handler, onError }: Service, actor: Actor): Promise<void> {
     let outcome = DONE;
-    const began = clock.monotonic();
     let ended: Timers['activation']['outcome'] = 'failed';
-    metrics.time('wake_wait', {}, began - actor.since);
+    const began = this.#clock.monotonic();
+    this.#metrics.time('wake_wait', {}, began - actor.since);
     try {
       outcome = await handler(actor.address);
       ended = outcome.kind;
     } catch (error) {
       onError(error, actor.address);
     } finally {
-      metrics.time('activation', { outcome: ended }, clock.monotonic() - began);
-      settle(actor, outcome);
+      this.#metrics.time('activation', { outcome: ended }, this.#clock.monotonic() - began);
+      this.#settle(actor, outcome);
     }
   }
 
-  function settle(actor: Actor, outcome: WakeOutcome): void {
-    running -= 1;
-    if (closing.signal.aborted) {
-      if (running === 0) drained.resolve();
+  #settle(actor: Actor, outcome: WakeOutcome): void {
+    this.#running -= 1;
+    if (this.#isClosing) {
+      if (this.#running === 0) this.#drained.resolve();
       return;
     }
     if (outcome.kind === 'busy') {
       actor.state = 'held-back';
-      later(outcome.retryInMs, () => enqueue(actor));
-    } else if (actor.state === 'active-again') enqueue(actor);
-    else remove(actor);
-    schedulePump();
+      this.#later(outcome.retryInMs, () => this.#enqueue(actor));
+    } else if (actor.state === 'active-again') this.#enqueue(actor);
+    else this.#remove(actor);
+    this.#schedulePump();
   }
 
-  function later(ms: number, act: () => void): void {
-    delayed += 1;
-    void clock.sleep(ms, closing.signal).then(() => {
-      delayed -= 1;
-      if (!closing.signal.aborted) act();
+  #remove({ key, address: { tenant } }: Actor): void {
+    this.#actors.delete(key);
+    const left = this.#count(tenant) - 1;
+    if (left > 0) this.#actorsOf.set(tenant, left);
+    else this.#actorsOf.delete(tenant);
+  }
+
+  #count(tenant: TenantId): number {
+    return this.#actorsOf.get(tenant) ?? 0;
+  }
+
+  #later(ms: number, act: () => void): void {
+    this.#delayed += 1;
+    void this.#clock.sleep(ms, this.#closing.signal).then(() => {
+      this.#delayed -= 1;
+      if (!this.#isClosing) act();
     });
   }
 
-  function wake(address: ActorAddress, { delayMs = 0 }: { delayMs?: number } = {}): Promise<void> {
-    if (delayMs <= 0) wakeNow(address);
-    else if (!closing.signal.aborted) later(delayMs, () => wakeNow(address));
-    return WOKEN;
+  get #isClosing(): boolean {
+    return this.#closing.signal.aborted;
   }
 
-  function start(handler: WakeHandler, options: Omit<Service, 'handler'>): void {
-    if (service)
-      throw new TroupeError('internal', 'this router was started already; a router serves one handler');
-    if (!Number.isInteger(options.concurrency) || options.concurrency < 1) {
-      throw new TroupeError(
-        'config_invalid',
-        `concurrency must be a whole number from 1, not ${options.concurrency}`,
-      );
-    }
-    service = { handler, ...options };
-    schedulePump();
-  }
+  readonly start: Router['start'] = (handler, options) => {
+    assertStartable(this.#service, options.concurrency);
+    this.#service = { handler, ...options };
+    this.#schedulePump();
+  };
 
-  async function depth(): Promise<QueueDepth> {
-    return { waiting: queue.size(), active: running, delayed };
-  }
+  readonly depth: Router['depth'] = async () => ({
+    waiting: this.#queue.size(),
+    active: this.#running,
+    delayed: this.#delayed,
+  });
 
-  function close(): Promise<void> {
-    closing.abort();
-    if (running === 0) drained.resolve();
-    return drained.promise;
-  }
+  readonly backlog: Router['backlog'] = async (tenant) => this.#queue.sizeOf(tenant);
 
-  const backlog = async (tenant: TenantId): Promise<number> => queue.sizeOf(tenant);
+  readonly check: Router['check'] = () => WOKEN;
 
-  return { wake, start, depth, backlog, check: () => WOKEN, close };
-}
-
-/** Counts of 0 are removed. */
-function count(counts: Map<TenantId, number>, tenant: TenantId, by: number): void {
-  const left = (counts.get(tenant) ?? 0) + by;
-  if (left > 0) counts.set(tenant, left);
-  else counts.delete(tenant);
+  readonly close: Router['close'] = () => {
+    this.#closing.abort();
+    if (this.#running === 0) this.#drained.resolve();
+    return this.#drained.promise;
+  };
 }

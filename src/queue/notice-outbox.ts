@@ -11,14 +11,14 @@ import type { Notice } from './broadcast.ts';
 import * as z from 'zod';
 
 /**
- * Notices that wait to be sent together, joined where they can be (B2).
- *  O1  What waits is in `entries`, oldest first; `open` has those that a later notice may still join.
- *  O2  Pieces join in the order they came. A piece with index 0 opens a new delta behind what waits.
- *  O3  That a conversation has grown is told after the deltas that came before it, so that watchers see a reply whole
- *      after its pieces: the joined notice moves to the end.
- *  O4  Of the states of one agent only the latest waits: what it was before concerns nobody who hears both at once.
- *  O5  At most `maxChars` of delta text wait: then the oldest deltas go. Other notices are never dropped; there is at
- *      most one for each conversation, each turn, each task and each agent.
+ * Notices that wait to be sent together, joined where possible (B2).
+ *  O1  `entries` has the waiting notices, oldest first; `open` has those that a later notice may still join.
+ *  O2  Pieces join in their order. A piece with index 0 opens a new delta at the end.
+ *  O3  An `appended` notice comes after the deltas that preceded it, so that watchers see a reply whole after its pieces:
+ *      the joined notice moves to the end.
+ *  O4  Only the latest state of an agent waits.
+ *  O5  At most `maxChars` of delta text wait; beyond that the oldest deltas are dropped. Other notices are never dropped:
+ *      at most one waits per conversation, turn, task and agent.
  */
 export interface NoticeOutbox {
   add(notice: Notice): void;
@@ -48,6 +48,13 @@ export function createNoticeOutbox({ maxChars }: { maxChars: number }): NoticeOu
     return entry;
   }
 
+  /** Enqueues `notice` in place of the waiting one with the same key. */
+  function replace(key: string, notice: Notice): void {
+    const waiting = open.get(key);
+    if (waiting) entries.delete(waiting);
+    enqueue(key, notice);
+  }
+
   function addDelta(piece: StreamDelta): void {
     const key = `delta ${addressKey(piece.address)} ${piece.turn} ${piece.attempt} ${piece.step}`;
     const waiting = open.get(key)?.notice;
@@ -56,11 +63,11 @@ export function createNoticeOutbox({ maxChars }: { maxChars: number }): NoticeOu
     chars += piece.text.length;
     for (const oldest of deltas) {
       if (chars <= maxChars) break;
-      discard(oldest);
+      drop(oldest);
     }
   }
 
-  function discard(entry: Entry): void {
+  function drop(entry: Entry): void {
     if (entry.notice.type === 'delta') chars -= entry.notice.delta.text.length;
     dropped += 1;
     deltas.delete(entry);
@@ -68,41 +75,15 @@ export function createNoticeOutbox({ maxChars }: { maxChars: number }): NoticeOu
     if (open.get(entry.key) === entry) open.delete(entry.key);
   }
 
-  function addAppended(notice: Extract<Notice, { type: 'appended' }>): void {
-    const key = `appended ${notice.tenant}/${notice.conversation}`;
-    const waiting = open.get(key);
-    if (waiting?.notice.type !== 'appended') return void enqueue(key, notice);
-    entries.delete(waiting);
-    const after = Math.min(waiting.notice.after, notice.after);
-    enqueue(key, { ...notice, after, head: Math.max(waiting.notice.head, notice.head) });
-  }
-
-  function addState(notice: Extract<Notice, { type: 'state' }>): void {
-    const key = `state ${addressKey(notice.note.address)}`;
-    const waiting = open.get(key);
-    if (waiting) entries.delete(waiting);
-    enqueue(key, notice);
-  }
-
   return {
     add(notice) {
-      switch (notice.type) {
-        case 'delta':
-          return addDelta(notice.delta);
-        case 'appended':
-          return addAppended(notice);
-        case 'state':
-          return addState(notice);
-        case 'stop': {
-          const key = `stop ${addressKey(notice.address)} ${notice.turn}`;
-          if (!open.has(key)) enqueue(key, notice);
-          return;
-        }
-        case 'called off': {
-          const key = `called off ${notice.tenant}/${notice.task}`;
-          if (!open.has(key)) enqueue(key, notice);
-        }
-      }
+      if (notice.type === 'delta') return addDelta(notice.delta);
+      const key = keyOf(notice);
+      const waiting = open.get(key)?.notice;
+      if (!waiting || notice.type === 'state') return replace(key, notice);
+      if (notice.type !== 'appended' || waiting.type !== 'appended') return;
+      const after = Math.min(waiting.after, notice.after);
+      replace(key, { ...notice, after, head: Math.max(waiting.head, notice.head) });
     },
     take() {
       const notices = [...entries].map((entry) => entry.notice);
@@ -115,6 +96,20 @@ export function createNoticeOutbox({ maxChars }: { maxChars: number }): NoticeOu
     isEmpty: () => entries.size === 0,
     dropped: () => dropped,
   };
+}
+
+/** Notices with the same key join. */
+function keyOf(notice: Exclude<Notice, { type: 'delta' }>): string {
+  switch (notice.type) {
+    case 'appended':
+      return `appended ${notice.tenant}/${notice.conversation}`;
+    case 'state':
+      return `state ${addressKey(notice.note.address)}`;
+    case 'stop':
+      return `stop ${addressKey(notice.address)} ${notice.turn}`;
+    case 'called off':
+      return `called off ${notice.tenant}/${notice.task}`;
+  }
 }
 
 const seq = z.int().min(0);
@@ -160,7 +155,7 @@ export function encodeNotices(from: string, notices: readonly Notice[]): string 
   return JSON.stringify({ from, notices });
 }
 
-/** Checks the sender without parsing: a busy process hears mostly its own messages. */
+/** Checks the sender without parsing: a busy process receives mostly its own messages. */
 export function isFrom(text: string, from: string): boolean {
   return text.startsWith(`{"from":${JSON.stringify(from)},`);
 }
@@ -168,11 +163,11 @@ export function isFrom(text: string, from: string): boolean {
 interface DecodedMessage {
   from: string;
   notices: Notice[];
-  /** What could not be read: anybody may write to a channel, and a newer process may say what this one does not know. */
+  /** Number of unreadable notices: anyone may write to a channel, and a newer process may use types unknown here. */
   malformed: number;
 }
 
-/** Null where the whole message cannot be read. */
+/** Null if the whole message cannot be read. */
 export function decodeNotices(text: string): DecodedMessage | null {
   const message = Message.safeParse(parseJson(text));
   if (!message.success) return null;

@@ -33,6 +33,8 @@ export interface Orchestrator {
   block(conversation: string, agent: string, reason?: string): Promise<Event>;
   unblock(conversation: string, agent: string): Promise<Event>;
   retire(conversation: string, agent: string): Promise<Event>;
+  reinstate(conversation: string, agent: string): Promise<Event>;
+  /** @deprecated Use `reinstate`. */
   recall(conversation: string, agent: string): Promise<Event>;
   /** Adds the next agent of a template and returns its id. */
   spawn(conversation: string, template: string): Promise<AgentId>;
@@ -143,6 +145,9 @@ function conversationCommands(troupe: OrchestratedTroupe, by: Author): Omit<Orch
     agent: agent.replace(/^@/, '') as AgentId,
   });
 
+  const reinstate: Orchestrator['reinstate'] = (conversation, agent) =>
+    troupe.command({ command: 'reinstate', ...about(conversation, agent) }, by);
+
   return {
     join: (conversation, agent, policy) =>
       troupe.command({ command: 'join', ...about(conversation, agent), ...(policy && { policy }) }, by),
@@ -153,7 +158,8 @@ function conversationCommands(troupe: OrchestratedTroupe, by: Author): Omit<Orch
     unblock: (conversation, agent) =>
       troupe.command({ command: 'unblock', ...about(conversation, agent) }, by),
     retire: (conversation, agent) => troupe.command({ command: 'retire', ...about(conversation, agent) }, by),
-    recall: (conversation, agent) => troupe.command({ command: 'recall', ...about(conversation, agent) }, by),
+    reinstate,
+    recall: reinstate,
     async spawn(conversation, template) {
       const { conversation: where, agent } = about(conversation, template);
       const event = await troupe.command({ command: 'spawn', conversation: where, template: agent }, by);

@@ -105,8 +105,8 @@ function scoreOf(
 
 function wordsOf(text: string): Set<string> {
   const words = text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
-  const telling = words.filter((word) => word.length >= SHORTEST && !COMMON.has(word));
-  return new Set(telling.map((word) => word.slice(0, STEM)));
+  const significant = words.filter((word) => word.length >= SHORTEST && !COMMON.has(word));
+  return new Set(significant.map((word) => word.slice(0, STEM)));
 }
 
 /** The agent after the one that was asked last, or the first. The log determines the place in the round. */

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { AgentRegistry } from '../actors/engine/agent-runtime.ts';
-import type { AgentDefinition, TroupeDefinition } from '../config/agents-file.ts';
+import type { TroupeDefinition } from '../config/agents-file.ts';
+import type { AgentDefinition } from '../config/agent-definition.ts';
 import { buildAgentRegistry } from '../config/build-agent-registry.ts';
 import { countTokens } from '../context/tokens.ts';
 import { TroupeError } from '../errors.ts';

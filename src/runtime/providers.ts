@@ -1,5 +1,5 @@
 import { join, resolve } from 'node:path';
-import type { AgentDefinition } from '../config/agents-file.ts';
+import type { AgentDefinition } from '../config/agent-definition.ts';
 import { TroupeError } from '../errors.ts';
 import type { Embedder } from '../providers/embedder.ts';
 import type { Provider } from '../providers/provider.ts';

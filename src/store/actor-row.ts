@@ -1,21 +1,21 @@
 import { TroupeError } from '../errors.ts';
-import type { ActorAddress, ActorRecord as ActorRecordType, Parked, Timer } from '../events/index.ts';
+import type { ActorAddress, ActorRecord as ActorRecordType, Unavailability, Timer } from '../events/index.ts';
 import { ACTOR_VERSION, ActorRecord, newActorRecord } from '../events/index.ts';
 import type { ActorChange, ActorRow } from './driver.ts';
 import { reasonOf } from './event-row.ts';
 import type { ActorPatch } from './store.ts';
 
-/** The data of a record that has no state yet. */
+/** `data` of a record without state. */
 const NO_STATE = '{}';
 
-/** The row of an actor that `acquire` or `park` has just made; the driver then sets what it was asked to. */
+/** The row that `acquire` or `park` creates; the driver then sets the requested fields. */
 export function newActorRow(address: Pick<ActorRow, 'tenant' | 'conversation' | 'agent'>): ActorRow {
   const { tenant, conversation, agent } = address;
   const free = { fence: 0, owner: '', until: 0, processed: 0, turn: null, cancel: null, parked: null };
   return { tenant, conversation, agent, ...free, outbox: false, wakeAt: null, data: NO_STATE };
 }
 
-/** A key that is present and undefined means "leave it", as an absent one does. */
+/** An undefined key leaves its field unchanged, like an absent one. */
 export function changedRow(row: ActorRow, change: ActorChange): ActorRow {
   return {
     tenant: row.tenant,
@@ -34,14 +34,14 @@ export function changedRow(row: ActorRow, change: ActorChange): ActorRow {
   };
 }
 
-/** Written by a newer version, and so neither to be read nor to be written by this one. */
+/** Reason of a record that this version may neither read nor write. */
 const NEWER = 'it was written by a newer version of Troupe';
 
 export function isNewer(unreadable: string): boolean {
   return unreadable === NEWER;
 }
 
-/** The record, or why it cannot be read. */
+/** The record, or the reason why it cannot be read. */
 export function decodeActor(address: ActorAddress, row: ActorRow): ActorRecordType | string {
   let state: unknown;
   try {
@@ -50,18 +50,17 @@ export function decodeActor(address: ActorAddress, row: ActorRow): ActorRecordTy
     return `its data is not JSON (${String(error)})`;
   }
   if (state === null || typeof state !== 'object') return 'its data is not an object';
-  // Before its shape: what a newer version added would be lost with the first write of ours.
+  // Checked before the shape: our first write would lose the fields that a newer version added.
   if (versionOf(state) > ACTOR_VERSION) return NEWER;
   const { tenant, conversation, agent } = address;
   const { fence, owner, until, processed, cancel, parked } = row;
   const columns = { tenant, conversation, agent, fence, owner, until, processed, cancel, parked };
   const parsed = ActorRecord.safeParse({ ...state, ...columns });
   if (!parsed.success) return reasonOf(parsed.error);
-  // The columns are what filters see; a record that says otherwise would be run or skipped wrongly.
-  if ((parsed.data.turn?.id ?? null) !== row.turn)
-    return `its turn is not the one it is filed under (${row.turn})`;
-  if (hasToSend(parsed.data) !== row.outbox) return 'its outbox is not as it is filed';
-  if (earliest(parsed.data.timers) !== row.wakeAt) return 'its timers are not as they are filed';
+  // Filters see the columns: a record that differs from them would be run or skipped wrongly.
+  if ((parsed.data.turn?.id ?? null) !== row.turn) return `its turn differs from the column (${row.turn})`;
+  if (hasToSend(parsed.data) !== row.outbox) return 'its outbox differs from the column';
+  if (earliest(parsed.data.timers) !== row.wakeAt) return 'its timers differ from the column';
   return parsed.data;
 }
 
@@ -70,7 +69,7 @@ export function decodeActorOrThrow(address: ActorAddress, row: ActorRow): ActorR
   if (typeof record !== 'string') return record;
   const name = `${address.agent} in conversation ${address.conversation}`;
   if (isNewer(record)) {
-    const message = `the state of ${name} is left alone: ${record} (this one knows version ${ACTOR_VERSION}). Upgrade this process.`;
+    const message = `the state of ${name} is left unchanged: ${record} (this one supports version ${ACTOR_VERSION}). Upgrade this process.`;
     throw new TroupeError('actor_newer', message, { ...address, supported: ACTOR_VERSION });
   }
   throw new TroupeError('actor_corrupt', `the state of ${name} cannot be read: ${record}`, {
@@ -91,7 +90,7 @@ function earliest(timers: readonly Timer[]): number | null {
   return timers.reduce<number | null>((first, { at }) => Math.min(first ?? at, at), null);
 }
 
-/** What `patch` writes over `base`. */
+/** The change of the row that `patch` makes to `base`. */
 export function encodePatch(base: ActorRecordType, patch: ActorPatch): ActorChange {
   const { state, ...columns } = patch;
   if (!state) return columns;
@@ -107,7 +106,7 @@ export function encodePatch(base: ActorRecordType, patch: ActorPatch): ActorChan
   };
 }
 
-/** The record after `patch`: ours where we wrote it, the row's where others write too. */
+/** The record after `patch`: state from the patch, columns from the row, because other callers write these too. */
 export function patchedRecord(base: ActorRecordType, patch: ActorPatch, row: ActorRow): ActorRecordType {
   const { fence, owner, until, processed, cancel, parked } = row;
   return {
@@ -118,6 +117,6 @@ export function patchedRecord(base: ActorRecordType, patch: ActorPatch, row: Act
     until,
     processed,
     cancel: cancel as ActorRecordType['cancel'],
-    parked: parked as Parked | null,
+    parked: parked as Unavailability | null,
   };
 }

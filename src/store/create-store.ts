@@ -238,7 +238,7 @@ function createEffectMethods(driver: StoreDriver): EffectMethods {
     stored: string,
     end: { outcome: 'done' | 'failed' | 'lost'; data: string },
   ): Promise<EffectRecordType> {
-    const key: EntryKey = { tenant, shelf: 'effect', key: id };
+    const key: EntryKey = { tenant, namespace: 'effect', key: id };
     const record = parseEntry(EffectRecord, stored, `effect ${id}`);
     if (record.status === 'settled') return record;
     const settled: EffectRecordType = { ...record, status: 'settled', ...end };
@@ -253,13 +253,13 @@ function createEffectMethods(driver: StoreDriver): EffectMethods {
   return {
     settleEffect,
     async journal(tenant, key, data, at) {
-      return (await driver.putOnce({ tenant, shelf: 'journal', key }, data, at)).data;
+      return (await driver.putOnce({ tenant, namespace: 'journal', key }, data, at)).data;
     },
-    expire: (shelf, before) => driver.expire(shelf, before),
-    readJournal: (tenant, key) => driver.readEntry({ tenant, shelf: 'journal', key }),
+    expire: (namespace, before) => driver.expire(namespace, before),
+    readJournal: (tenant, key) => driver.readEntry({ tenant, namespace: 'journal', key }),
     async startEffect(tenant, id, { argsHash, by, at }) {
       const record: EffectRecordType = { status: 'started', argsHash, by };
-      const put = await driver.putOnce({ tenant, shelf: 'effect', key: id }, JSON.stringify(record), at);
+      const put = await driver.putOnce({ tenant, namespace: 'effect', key: id }, JSON.stringify(record), at);
       const stored = put.data;
       if (put.inserted) return { mine: true, record, stored };
       return { mine: false, record: parseEntry(EffectRecord, stored, `effect ${id}`), stored };
@@ -286,35 +286,35 @@ function createEntryMethods(driver: StoreDriver): EntryMethods {
   }
 
   async function readReceipt(tenant: string, turn: string, step: number) {
-    const text = await driver.readEntry({ tenant, shelf: 'prompt', key: `${turn}:${step}` });
+    const text = await driver.readEntry({ tenant, namespace: 'prompt', key: `${turn}:${step}` });
     return text === null ? null : parseEntry(PromptReceipt, text, `the receipt of ${turn} step ${step}`);
   }
 
   return {
     readReceipt,
     putArtifact: (log, id, content, at) =>
-      put({ tenant: log.tenant, shelf: 'artifact', key: `${log.conversation}/${id}` }, content, at),
+      put({ tenant: log.tenant, namespace: 'artifact', key: `${log.conversation}/${id}` }, content, at),
     readArtifact: (log, id) =>
-      driver.readEntry({ tenant: log.tenant, shelf: 'artifact', key: `${log.conversation}/${id}` }),
+      driver.readEntry({ tenant: log.tenant, namespace: 'artifact', key: `${log.conversation}/${id}` }),
     async putReceipt(tenant, receipt, at) {
       if (receipt.turn === null)
         throw new TroupeError('internal', 'a prompt outside of a turn has no receipt', {});
       await put(
-        { tenant, shelf: 'prompt', key: `${receipt.turn}:${receipt.step}` },
+        { tenant, namespace: 'prompt', key: `${receipt.turn}:${receipt.step}` },
         JSON.stringify(receipt),
         at,
       );
     },
-    putBody: (tenant, hash, text, at) => put({ tenant, shelf: 'body', key: hash }, text, at),
-    readBody: (tenant, hash) => driver.readEntry({ tenant, shelf: 'body', key: hash }),
-    get: (tenant, key) => driver.readEntry({ tenant, shelf: 'note', key }),
+    putBody: (tenant, hash, text, at) => put({ tenant, namespace: 'body', key: hash }, text, at),
+    readBody: (tenant, hash) => driver.readEntry({ tenant, namespace: 'body', key: hash }),
+    get: (tenant, key) => driver.readEntry({ tenant, namespace: 'note', key }),
     async compareAndSet(tenant, key, from, to) {
-      const note: EntryKey = { tenant, shelf: 'note', key };
+      const note: EntryKey = { tenant, namespace: 'note', key };
       if (from !== null && (await driver.swap(note, from, to))) return to;
       return (await driver.putOnce(note, to, 0)).data;
     },
     async meta(key, value) {
-      return (await driver.putOnce({ tenant: STORE_ITSELF, shelf: 'meta', key }, value, 0)).data;
+      return (await driver.putOnce({ tenant: STORE_ITSELF, namespace: 'meta', key }, value, 0)).data;
     },
   };
 }

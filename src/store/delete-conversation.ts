@@ -2,33 +2,32 @@ import { TroupeError } from '../errors.ts';
 import { type KeyRange, placesOf } from './conversation-keys.ts';
 import type { EntryKey } from './driver.ts';
 
-/** What an adapter can do about one conversation. Each is safe to repeat, and may find nothing to do. */
+/** Operations of an adapter on one conversation. Each is safe to repeat. */
 export interface DeletionSteps {
-  /** Bounds what one call removes. */
+  /** Maximum number of documents that one call removes. */
   step: number;
-  /** Its events wake nobody any more. */
+  /** Removes the addresses of its events, so that they wake no agent. */
   unaddress(): Promise<unknown>;
-  /** Removes all its actors; returns how many. */
+  /** Removes all its actors; returns their number. */
   actors(): Promise<number>;
   keys(range: KeyRange): Promise<string[]>;
-  registers(keys: readonly EntryKey[]): Promise<unknown>;
-  /** Removes the newest of its events, at most `step`; returns how many. */
+  entries(keys: readonly EntryKey[]): Promise<unknown>;
+  /** Removes its newest events, at most `step`; returns their number. */
   events(): Promise<number>;
-  /** Waits until no other process takes an event for there that was removed before; absent where there is no other. */
+  /** Waits until no other process relies on a removed event; absent if no other process uses the store. */
   untilForgotten?: () => Promise<void>;
 }
 
-/** What is written into it meanwhile is removed by another round, as long as somebody writes no faster than that. */
+/** Events written meanwhile are removed in another round. Bounds the rounds against a fast writer. */
 const MAX_ROUNDS = 20;
 
 /**
  * Removes a conversation.
- *  R1  Events stop to address before actors go: an agent that was addressed and has no record is one that has not
- *      begun, and would begin.
- *  R2  Actors go before registers: a pinned turn without its journal would ask again, and call its tools again.
- *  R3  Events go last and newest first: while anything is left but what a dying writer adds, `head` says so, and what is
- *      left of the log is dense.
- *  R4  It ends with a round that found nothing, after a time in which every process has forgotten the end of the log.
+ *  R1  Addresses are removed before actors: an addressed agent without a record would begin its work.
+ *  R2  Actors are removed before entries: a pinned turn without its journal would repeat its model and tool calls.
+ *  R3  Events are removed last and newest first: the rest of the log stays dense, and `head` reports it until the end,
+ *      except for events that a dying writer adds.
+ *  R4  The last round finds nothing, after every process has forgotten the end of the log.
  */
 export async function deleteInOrder(
   log: { tenant: string; conversation: string },
@@ -38,27 +37,27 @@ export async function deleteInOrder(
   for (let round = 1; round <= MAX_ROUNDS; round += 1) {
     await steps.unaddress();
     const actors = await steps.actors();
-    const registers = await removeRegisters(log, steps);
+    const entries = await removeEntries(log, steps);
     const events = await untilFewer(steps.step, () => steps.events());
     removed.actors += actors;
     removed.events += events;
-    if (actors + registers + events === 0) return removed;
+    if (actors + entries + events === 0) return removed;
     if (events > 0) await steps.untilForgotten?.();
   }
   const message = `conversation ${log.conversation} is written to while it is removed; stop its agents and try again`;
   throw new TroupeError('store_unavailable', message, { ...log });
 }
 
-async function removeRegisters(log: { tenant: string; conversation: string }, steps: DeletionSteps) {
+async function removeEntries(log: { tenant: string; conversation: string }, steps: DeletionSteps) {
   const { tenant } = log;
   let removed = 0;
-  for (const { shelf, before, isOwn, ...place } of placesOf(log.conversation)) {
+  for (const { namespace, before, isOwn, ...place } of placesOf(log.conversation)) {
     let after = place.after;
     await untilFewer(steps.step, async () => {
-      const found = await steps.keys({ tenant, shelf, after, before, limit: steps.step });
+      const found = await steps.keys({ tenant, namespace, after, before, limit: steps.step });
       after = found.at(-1) ?? after;
-      const own = found.filter(isOwn).map((key) => ({ tenant, shelf, key }));
-      if (own.length > 0) await steps.registers(own);
+      const own = found.filter(isOwn).map((key) => ({ tenant, namespace, key }));
+      if (own.length > 0) await steps.entries(own);
       removed += own.length;
       return found.length;
     });
@@ -66,8 +65,8 @@ async function removeRegisters(log: { tenant: string; conversation: string }, st
   return removed;
 }
 
-/** Sums what `work` counts, until it is less than a full step. */
-async function untilFewer(step: number, work: () => Promise<number>): Promise<number> {
+/** Repeats `work` until it counts less than a full step; returns the sum. */
+export async function untilFewer(step: number, work: () => Promise<number>): Promise<number> {
   for (let sum = 0; ;) {
     const count = await work();
     sum += count;

@@ -1,20 +1,20 @@
 /**
- * The lower half of the store port: adapters move plain rows, `store.ts` gives them types and validation.
- * No vendor type crosses this file. Everything here needs only single-record atomicity and unique keys, so that a
- * document database without transactions can serve it.
+ * The lower half of the store port: adapters move plain rows, `create-store.ts` adds types and validation.
+ * No vendor type crosses this file. Every method needs only single-record atomicity and unique keys, so that a document
+ * database without transactions can implement it.
  *
  * Contract, proved by `testing/store-conformance.ts`:
- *  S1  `seq` of a conversation is dense from 1 and never reused, under any number of concurrent writers; only a
- *      conversation that was removed begins again.
+ *  S1  `seq` of a conversation is dense from 1 and never reused, under any number of concurrent writers. Only a removed
+ *      conversation begins again.
  *  S2  One row per (tenant, conversation, id). A second append of an id changes nothing and returns the first row.
  *  S3  An actor row changes only by `acquire` (raises the fence), `compareAndSet` (names the fence), and the two
- *      single-field writes `requestCancel` and `park`, which never touch the rest. It goes only with its conversation.
- *  S4  A register is written once; the first writer wins and every later one is given the winner's data.
- *  S5  What a resolved promise reported survives the end of the process. `append`, `requestCancel`, `park` and the first
- *      write of an effect, on which somebody outside depends, also survive the loss of power; all other writes are
- *      ordered: what survives is always a prefix, so losing the end of it is a crash a moment earlier.
- *      A rejected promise means "unknown": the caller must look again.
- *  S6  Text survives to the code unit: NUL, lone surrogates, '$', '.', '__proto__'.
+ *      single-field writes `requestCancel` and `park`. It is removed only with its conversation.
+ *  S4  `putOnce` writes an entry once; the first writer wins and every later one receives the winner's data.
+ *  S5  A write whose promise has resolved survives the end of the process. `append`, `requestCancel`, `park` and the
+ *      first write of an effect also survive a power loss, because the outside world depends on them. All other writes
+ *      are ordered: a power loss keeps a prefix of them, which equals a crash a moment earlier.
+ *      A rejected promise means "unknown": the caller must read again.
+ *  S6  Text is preserved to the code unit: NUL, lone surrogates, '$', '.', '__proto__'.
  * Errors: `store_unavailable` (transient; disk full, connection lost), `store_corrupt`, `store_newer`,
  * `data_unwritable`.
  */
@@ -26,7 +26,7 @@ export interface EventRow {
   at: number;
   kind: string;
   to: readonly string[];
-  /** Hash of the payload, to tell a repeated append from a conflicting one. */
+  /** Hash of the payload; distinguishes a repeated append from a conflicting one. */
   hash: string;
   tokens: number;
   turn: string | null;
@@ -35,7 +35,7 @@ export interface EventRow {
 }
 export type NewEventRow = Omit<EventRow, 'seq'>;
 
-/** `duplicate`: the id was there already; `hash` is that of the stored row. */
+/** `duplicate`: the id was already stored; `hash` is that of the stored row. */
 export type AppendOutcome =
   | { kind: 'appended'; seq: number }
   | { kind: 'duplicate'; seq: number; hash: string };
@@ -51,13 +51,13 @@ export interface ActorRow extends ActorKey {
   owner: string;
   until: number;
   processed: number;
-  /** Id of the pinned turn, or null. A copy of what `data` holds, for filters. */
+  /** Id of the pinned turn, or null. Copied from `data`, for filters. */
   turn: string | null;
   cancel: string | null;
   parked: string | null;
-  /** Whether committed events wait to be sent. */
+  /** Whether events of the actor wait to be sent. Copied from `data`, for filters. */
   outbox: boolean;
-  /** When the first of its timers is over, ms; null without timers. A copy of what `data` holds, for filters. */
+  /** When its first timer ends, ms; null without timers. Copied from `data`, for filters. */
   wakeAt: number | null;
   /** JSON text of the rest of the record. */
   data: string;
@@ -70,7 +70,7 @@ export type ActorChange = Partial<
   >
 >;
 
-/** The write happens only if all of these hold. `notCancelled` = the row's `cancel` is not its `turn`. */
+/** A write happens only if all of these hold. `notCancelled`: the row's `cancel` is not its `turn`. */
 export interface ActorExpectation {
   fence: number;
   turn?: string | null;
@@ -79,11 +79,11 @@ export interface ActorExpectation {
 
 export type AcquireOutcome = { kind: 'acquired'; row: ActorRow } | { kind: 'busy'; until: number };
 
-/** Insert-once records beside the log. Only `effect` and `note` rows are ever swapped. */
+/** Namespaces of the entries beside the log. Only entries of `effect` and `note`, the key-value namespace, are swapped. */
 export type Namespace = 'journal' | 'effect' | 'artifact' | 'prompt' | 'body' | 'meta' | 'note';
 export interface EntryKey {
   tenant: string;
-  shelf: Namespace;
+  namespace: Namespace;
   key: string;
 }
 
@@ -95,13 +95,13 @@ export interface ConversationRow {
   at: number;
 }
 
-/** Ids from `from` on and before `to`, by their code units. */
+/** Ids with `from` <= id < `to`, by code units. */
 export interface IdRange {
   from: string;
   to: string;
 }
 
-/** A position in the list of conversations, which is ordered newest first, then by id, descending. */
+/** A position in the list of conversations: newest first, then by id, descending. */
 export interface ConversationPlace {
   at: number;
   id: string;
@@ -116,21 +116,21 @@ export interface ConversationsQuery {
   ranges?: readonly IdRange[];
 }
 
-/** May have fewer rows than requested, or none, if many entries were scanned: only `next` marks the end. */
+/** May have fewer rows than `limit`, or none, after a long scan: only `next` marks the end. */
 export interface ConversationPage {
   rows: ConversationRow[];
   /** Start of the next page; null at the end. */
   next: ConversationPlace | null;
-  /** Scanned index entries; bounded whatever the tenant holds. */
+  /** Scanned index entries; bounded for a tenant of any size. */
   looked: number;
 }
 
 export interface StoreDriver {
-  /** Appends rows of one conversation in order, each by itself; outcomes are in the same order. */
+  /** Appends rows of one conversation in order, each atomically; outcomes have the same order. */
   append(rows: readonly NewEventRow[]): Promise<AppendOutcome[]>;
   /**
-   * Rows with after < seq <= upTo, oldest first, at most `limit`. With `maxBytes` the row whose `data`, as UTF-8,
-   * brings the sum to as much is the last one, and the text of those behind it is not read.
+   * Rows with after < seq <= upTo, oldest first, at most `limit`. With `maxBytes` the last row is the one whose `data`,
+   * as UTF-8, brings the sum to that size; the texts of later rows are not read.
    */
   readEvents(query: {
     tenant: string;
@@ -145,42 +145,42 @@ export interface StoreDriver {
   head(query: { tenant: string; conversation: string }): Promise<number>;
   /** Seqs of events with `agent` in `to`, after < seq <= upTo, ascending. */
   addressed(query: ActorKey & { after: number; upTo: number }): Promise<number[]>;
-  /** By an index, newest first. A conversation that nobody writes to meanwhile is in one page of all. */
+  /** By an index, newest first. A conversation without writes meanwhile is in exactly one page. */
   conversations(query: ConversationsQuery): Promise<ConversationPage>;
 
-  /** Takes the lease if it is free or over (`until` < now), creating the row if there is none. */
+  /** Takes the lease if it is free or has ended (`until` < now); creates a missing row. */
   acquire(key: ActorKey, lease: { owner: string; now: number; until: number }): Promise<AcquireOutcome>;
-  /** The row after the change, or null if an expectation did not hold. */
+  /** Returns the row after the change, or null if an expectation did not hold. */
   compareAndSet(key: ActorKey, expect: ActorExpectation, change: ActorChange): Promise<ActorRow | null>;
-  /** Sets `cancel` if `turn` is the pinned turn; says whether it was. */
+  /** Sets `cancel` if `turn` is the pinned turn; returns whether it was. */
   requestCancel(key: ActorKey, turn: string): Promise<boolean>;
   /**
-   * Sets `parked`, creating the row if there is none; null wakes the actor again. Where `expected` is named it changes
-   * nothing, and says false, unless that is what is there; of no row it is null.
+   * Sets `parked` and creates a missing row; null makes the actor run again. With `expected`, changes nothing and
+   * returns false unless the stored value equals it; a missing row counts as null.
    */
   park(key: ActorKey, parked: string | null, expected?: string | null): Promise<boolean>;
   readActor(key: ActorKey): Promise<ActorRow | null>;
   listActors(query: { tenant: string; conversation: string }): Promise<ActorRow[]>;
   /**
-   * Actors with something to do and no live lease (`until` < now): addressed since `since` and not processed, or with a
-   * pinned turn, an outbox, or a timer that is over (`wakeAt` <= clock). Parked ones are left out.
+   * Actors that are not parked, have no live lease (`until` < now) and have work: unprocessed events addressed to them
+   * since `since`, a pinned turn, an outbox, or a timer that has ended (`wakeAt` <= clock).
    */
   due(query: { now: number; clock: number; since: number; limit: number }): Promise<ActorKey[]>;
 
   putOnce(key: EntryKey, data: string, at: number): Promise<{ inserted: boolean; data: string }>;
   readEntry(key: EntryKey): Promise<string | null>;
-  /** Replaces `from` by `to`; false if the register holds something else. */
+  /** Replaces `from` by `to`; false if the entry has another value. */
   swap(key: EntryKey, from: string, to: string): Promise<boolean>;
-  /** Removes registers of a shelf written before `before`; returns how many. */
-  expire(shelf: Namespace, before: number): Promise<number>;
+  /** Removes entries of a namespace written before `before`; returns their number. */
+  expire(namespace: Namespace, before: number): Promise<number>;
 
-  /** Removes all of a conversation, in the order that `Store` promises; see `delete-conversation.ts`. */
+  /** Removes a conversation in the order that `Store` promises; see `delete-conversation.ts`. */
   deleteConversation(log: {
     tenant: string;
     conversation: string;
   }): Promise<{ events: number; actors: number }>;
 
-  /** Throws the error that keeps it from working, if it knows one. */
+  /** Throws the error that keeps the store from working, if one is known. */
   check(): Promise<void>;
 
   close(): Promise<void>;
@@ -193,7 +193,7 @@ export function byPlace(a: ConversationPlace, b: ConversationPlace): number {
   return a.id < b.id ? 1 : -1;
 }
 
-/** The page behind a position, for drivers that hold all rows in memory. */
+/** The page after a position, for drivers that have all rows in memory. */
 export function pageOf(
   rows: readonly ConversationRow[],
   { limit, before }: { limit: number; before?: ConversationPlace | undefined },

@@ -27,17 +27,17 @@ export function encodeEvent(log: ConversationKey, { draft, at, tokens }: Entry):
   return row;
 }
 
-/** What is not there is left out of the text, so that a field that came later changes no older event's hash. */
+/** Absent fields are left out of the text, so that a field added later changes no older event's hash. */
 function dataOf({ author, body, replyTo, hop, context, whileBusy }: EventDraft): string {
   return JSON.stringify({ author, body, replyTo, hop, context, whileBusy });
 }
 
-/** The event that a fresh append made, from what was written: this is a hot path, nothing is read or parsed again. */
+/** The event of a fresh append, built from the draft: this is a hot path, so nothing is read or parsed again. */
 export function appendedEvent(log: ConversationKey, { draft, at, tokens }: Entry, seq: number): EventType {
   return { ...draft, tenant: log.tenant, conversation: log.conversation, seq, at, tokens };
 }
 
-/** Never throws: a row that cannot be read becomes an `error` event at its seq, so that the log stays dense. */
+/** Never throws: an unreadable row becomes an `error` event at its seq, so that the log stays dense. */
 export function decodeEvent(log: ConversationKey, row: EventRow): EventType {
   let rest: unknown;
   try {
@@ -49,7 +49,7 @@ export function decodeEvent(log: ConversationKey, row: EventRow): EventType {
     return corruptEvent(log, row, 'its data is not an object');
   }
   const { id, kind, to, seq, at, tokens } = row;
-  // An actor's address also serves as its log: nothing but these two may come in.
+  // `log` may be the address of an actor: only these two fields may enter the event.
   const { tenant, conversation } = log;
   const candidate: Record<string, unknown> = { ...rest, tenant, conversation, id, kind, to, seq, at, tokens };
   if (row.turn !== null) candidate['turn'] = row.turn;
@@ -84,20 +84,20 @@ function corruptEvent(log: ConversationKey, row: EventRow, reason: string): Even
 }
 
 /**
- * Tells a repeated append from a conflicting one: with equal hashes it is a repetition. With different ones it may
- * still be, written in another order of keys, which is no part of what was said; `isSamePayload` finds out.
+ * Equal hashes mean a repeated append. With different hashes it may still be one whose keys have another order, which
+ * `isSamePayload` finds out.
  */
 function payloadHash(row: Omit<NewEventRow, 'hash'>): string {
   return hash('sha256', JSON.stringify([row.kind, row.to, row.turn]) + row.data, 'base64url');
 }
 
-/** The id is left out, because it is what the two share; so are the time and the size, which are not said but added. */
+/** Compares without id, time and token count: the two share the id, and the store adds the rest. */
 export function isSamePayload(a: NewEventRow, b: NewEventRow): boolean {
   if (a.hash === b.hash) return true;
   try {
     return canonicalPayload(a) === canonicalPayload(b);
   } catch {
-    // What cannot be read is the same as nothing.
+    // An unreadable payload equals no other.
     return false;
   }
 }
@@ -106,7 +106,7 @@ function canonicalPayload({ kind, to, turn, data }: NewEventRow): string {
   return canonicalJson([kind, to, turn, JSON.parse(data)]);
 }
 
-/** JSON with sorted keys. Built as text, so that a key such as `__proto__` is a key like any other. */
+/** JSON with sorted keys. Built as text, so that `__proto__` is an ordinary key. */
 export function canonicalJson(value: unknown): string {
   if (value === null || typeof value !== 'object') return JSON.stringify(value) ?? 'null';
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;

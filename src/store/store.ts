@@ -4,7 +4,7 @@ import type {
   ConversationId,
   Event,
   EventDraft,
-  Parked,
+  Unavailability,
   PromptReceipt,
   TenantId,
   TurnId,
@@ -12,8 +12,8 @@ import type {
 import type { ConversationPlace, ConversationsQuery } from './driver.ts';
 
 /**
- * The upper half of the store port: what the rest of Troupe sees. `createStore` puts types and validation around a
- * `StoreDriver`; nothing above this file knows rows.
+ * The upper half of the store port, used by the rest of Troupe. `createStore` adds types and validation to a
+ * `StoreDriver`; only the drivers know rows.
  */
 export interface ConversationKey {
   tenant: TenantId;
@@ -28,10 +28,10 @@ export interface ConversationLine {
   at: number;
 }
 
-/** `appended`: the event as it now stands. `exists`: the same id and payload was there already. */
+/** `appended`: the event as stored. `exists`: an event with the same id and payload was already stored. */
 export type Appended = { kind: 'appended' | 'exists'; event: Event };
 
-/** A draft with what the writer has computed once: time and token count. */
+/** A draft with its time, ms, and its token count. */
 export interface Entry {
   draft: EventDraft;
   at: number;
@@ -40,7 +40,7 @@ export interface Entry {
 
 export type Acquired = { kind: 'acquired'; record: ActorRecord } | { kind: 'busy'; until: number };
 
-/** A record with the reason why it cannot be read: it makes no sense, or a newer version wrote it. */
+/** An actor whose record cannot be read, with the reason: it is damaged, or a newer version wrote it. */
 export type UnreadableActor = { address: ActorAddress } & ({ corrupt: string } | { newer: string });
 
 export interface ActorPatch {
@@ -48,8 +48,8 @@ export interface ActorPatch {
   until?: number;
   processed?: number;
   cancel?: null;
-  parked?: Parked | null;
-  /** Replaced as a whole, under the fence. */
+  parked?: Unavailability | null;
+  /** Replaced as a whole, if the fence still holds. */
   state?: Partial<
     Pick<
       ActorRecord,
@@ -68,36 +68,36 @@ export interface ActorPatch {
   >;
 }
 
-/** A tool call's ledger entry. `started` without an end is settled by whoever finds it. */
+/** The ledger entry of a tool call. A `started` entry left by a crash is settled by the process that finds it. */
 export type EffectRecord =
   | { status: 'started'; argsHash: string; by: string }
   | { status: 'settled'; argsHash: string; by: string; outcome: 'done' | 'failed' | 'lost'; data: string };
 
-/** Maximum bytes of one read of a log, for readers that page. */
+/** Maximum bytes of one page of a log. */
 export const PAGE_BYTES = 4 * 1024 * 1024;
 
-/** Part of a log, small enough to read and fold in one turn of the event loop. */
+/** A part of a log that is small enough to read and fold in one turn of the event loop. */
 export interface LogPage {
   /** Oldest first. */
   events: Event[];
-  /** Whether it reaches the end of what was asked for; else the next begins after its last event. */
+  /** Whether the page reaches the end of the range; otherwise the next page begins after its last event. */
   isLast: boolean;
 }
 
 export interface Store {
-  /** Appends in order. Throws `event_conflict` for an id that holds another payload; the other entries are stored. */
+  /** Appends in order. Throws `event_conflict` if an id is stored with another payload; the other events are stored. */
   append(log: ConversationKey, entries: readonly Entry[]): Promise<Appended[]>;
   /**
-   * Oldest first. A record that cannot be read comes as an `error` event with code `store_corrupt` at its seq. With
-   * `maxBytes` it ends with the event that reaches so many: an end of the log is an empty answer, or the head.
+   * Oldest first. An unreadable record is returned as an `error` event with code `store_corrupt` at its seq. With
+   * `maxBytes` the last event is the one that reaches that size, so only an empty answer or the head marks the end.
    */
   read(
     log: ConversationKey,
     range: { after: number; upTo?: number; limit?: number; maxBytes?: number },
   ): Promise<Event[]>;
   /**
-   * The first page of a range, for whoever goes through a log of any length. One that is not the last resolves in a turn
-   * of the event loop of its own, see `slices.ts`: others have theirs in between.
+   * The first page of a range, for readers of logs of any length. Every page but the last resolves in a new turn of the
+   * event loop, so that other work runs in between; see `slices.ts`.
    */
   readPage(log: ConversationKey, range: { after: number; upTo?: number }): Promise<LogPage>;
   readById(log: ConversationKey, id: string): Promise<Event | null>;
@@ -105,7 +105,7 @@ export interface Store {
   addressed(address: ActorAddress, range: { after: number; upTo: number }): Promise<number[]>;
   /** The newest conversations. */
   conversations(tenant: TenantId, limit: number): Promise<ConversationLine[]>;
-  /** A page of all, newest first; see the driver. */
+  /** One page of all conversations, newest first; see the driver. */
   listConversations(
     tenant: TenantId,
     query: Omit<ConversationsQuery, 'tenant'>,
@@ -114,35 +114,39 @@ export interface Store {
   acquire(address: ActorAddress, lease: { owner: string; now: number; until: number }): Promise<Acquired>;
   /**
    * One fenced compare-and-set: writes `patch` over `base` if the stored fence is `base.fence`, the pinned turn is
-   * still `base.turn` and, with `notCancelled`, nobody asked to stop it. Null if not. Throws `actor_corrupt`.
+   * still `base.turn` and, with `notCancelled`, the turn is not cancelled. Null otherwise. Throws `actor_corrupt`.
    */
   update(base: ActorRecord, patch: ActorPatch, expect?: { notCancelled?: true }): Promise<ActorRecord | null>;
   requestCancel(address: ActorAddress, turn: TurnId): Promise<boolean>;
-  /** See the driver: false where `expected` is named and is not what is there. */
-  park(address: ActorAddress, parked: Parked | null, expected?: Parked | null): Promise<boolean>;
+  /** False if `expected` is given and differs from the stored value; see the driver. */
+  park(
+    address: ActorAddress,
+    parked: Unavailability | null,
+    expected?: Unavailability | null,
+  ): Promise<boolean>;
   /** Throws `actor_corrupt` for a record that cannot be read. */
   readActor(address: ActorAddress): Promise<ActorRecord | null>;
   listActors(log: ConversationKey): Promise<(ActorRecord | UnreadableActor)[]>;
   /**
-   * Takes a task that one process at a time should do, until `until`; false if somebody has it. Nothing gives it back:
-   * the time is its pace. A copy of the task by a clock that is wrong must do no harm.
+   * Reserves a task for this process until `until`; false if another process has it. A claim is never released early:
+   * its length is the interval of the task. Wrong clocks may run a task twice, which must do no harm.
    */
   claim(task: string, lease: { owner: string; now: number; until: number }): Promise<boolean>;
-  /** Actors with something to do, see the driver. `now` is for leases, `clock`, the true time, for timers. */
+  /** Actors with work, see the driver. Leases are compared with `now`, timers with `clock`, the true time. */
   due(query: { now: number; clock: number; since: number; limit: number }): Promise<ActorAddress[]>;
 
-  /** Insert-once journal of model steps: what is returned is what counts, whoever wrote it. */
+  /** Insert-once journal of model steps. The returned data counts, whichever process wrote it. */
   journal(tenant: TenantId, key: string, data: string, at: number): Promise<string>;
-  /** Removes what was written before `before`, ms; returns how many. */
-  expire(shelf: 'journal' | 'effect', before: number): Promise<number>;
+  /** Removes entries written before `before`, ms; returns their number. */
+  expire(namespace: 'journal' | 'effect', before: number): Promise<number>;
   readJournal(tenant: TenantId, key: string): Promise<string | null>;
-  /** `mine` says whether this caller inserted it and may execute; `stored` is what to settle it from. */
+  /** `mine`: this caller inserted the effect and may execute it. `stored` is the argument for `settleEffect`. */
   startEffect(
     tenant: TenantId,
     id: string,
     start: { argsHash: string; by: string; at: number },
   ): Promise<{ mine: boolean; record: EffectRecord; stored: string }>;
-  /** Settles a started effect once, if it still is as `stored`; returns what is stored afterwards. */
+  /** Settles a started effect once, if it is unchanged since `stored`; returns the record stored afterwards. */
   settleEffect(
     tenant: TenantId,
     id: string,
@@ -157,29 +161,29 @@ export interface Store {
   /** Content-addressed text, stored once. */
   putBody(tenant: TenantId, hash: string, text: string, at: number): Promise<void>;
   readBody(tenant: TenantId, hash: string): Promise<string | null>;
-  /** The value of a key: small, changing facts of a tenant that nothing depends on. */
+  /** A value of the tenant's key-value namespace, for small, changing facts that nothing depends on. */
   get(tenant: TenantId, key: string): Promise<string | null>;
   /**
-   * Writes `to` if nothing is there, or what is there is `from`. Returns what is stored afterwards: `to`, or what
-   * somebody else has written.
+   * Writes `to` if the key is absent or its value is `from`. Returns the value stored afterwards: `to`, or that of
+   * another writer.
    */
   compareAndSet(tenant: TenantId, key: string, from: string | null, to: string): Promise<string>;
   /**
-   * Removes a conversation: its events, its actors, and what their turns left in registers. Bodies and notes stay, which
-   * others may share. Safe to repeat; returns how much this call has removed.
+   * Removes a conversation: its events, its actors, and the entries of their turns. Bodies and key-values stay, because
+   * other conversations may share them. Safe to repeat; returns the number of removed events and actors.
    *
-   * In this order: its events address nobody any more, then its actors go, the registers, and the events, newest first.
-   * So wherever it is cut off, nobody is woken by what is left of it, no turn is done again without its journal, and
-   * `head` finds it until only a repeat that finds nothing is left to do.
+   * Order: the addresses of its events, its actors, their entries, its events from the newest. So an interrupted removal
+   * wakes no agent and runs no turn again without its journal, and `head` finds the conversation until a repetition has
+   * nothing left to remove.
    *
-   * Afterwards it is as one that never was: seqs, fences and numbers of turns begin again. So the caller first sees to it
-   * that nobody works in it. What is written meanwhile is removed too, or comes after.
+   * Afterwards seqs, fences and turn numbers begin again, so the caller first stops all work in the conversation. Events
+   * written meanwhile are removed as well, or begin a new conversation.
    */
   deleteConversation(log: ConversationKey): Promise<{ events: number; actors: number }>;
-  /** Insert-once facts of this store (its secret, its schema); returns what is stored. */
+  /** Insert-once facts of this store, for example its secret; returns the stored value. */
   meta(key: string, value: string): Promise<string>;
 
-  /** Throws the error that keeps the store from working. */
+  /** Throws the error that keeps the store from working, if there is one. */
   check(): Promise<void>;
 
   close(): Promise<void>;

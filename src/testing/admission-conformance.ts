@@ -3,7 +3,7 @@ import { ActorAddress, TenantId } from '../events/index.ts';
 import type { Admission, AdmissionCaps, Entry } from '../queue/admission.ts';
 import type { ConformanceCase } from './conformance.ts';
 
-/** The contract of an admission, in real time. Cases share nothing. */
+/** What a case needs of an admission. Cases share nothing and run in real time. */
 export interface AdmissionStage {
   /** Processes that share the caps. */
   members: readonly Admission[];
@@ -17,7 +17,7 @@ export interface AdmissionOpening {
   slotMs: number;
 }
 
-/** The cases of C2 wait until slots expire; in all others none does. */
+/** Slots expire in the cases of C2 only. */
 const SLOT_MS = 400;
 const LONG_SLOT_MS = 60_000;
 const ASKS = 200;
@@ -37,7 +37,7 @@ export function admissionConformance(
     async run() {
       const stage = await open({ caps, members: 3, slotMs: group === 'C2' ? SLOT_MS : LONG_SLOT_MS });
       const [a, b, c] = stage.members;
-      assert.ok(a && b && c, 'open must give as many members as asked for');
+      assert.ok(a && b && c, 'open must return the requested number of members');
       try {
         await play([a, b, c], stage);
       } finally {
@@ -51,35 +51,25 @@ export function admissionConformance(
 
 function caps(on: AddCase): ConformanceCase[] {
   return [
-    on(
-      'C1',
-      'a tenant holds no more than its cap, over all members',
-      { turnsPerTenant: 2 },
-      async ([a, b, c]) => {
-        const first = await admitted(a, 'x');
-        await admitted(b, 'x', 'other');
-        await refused(c, 'x');
-        await refused(a, 'x', 'other');
-        await admitted(c, 'y');
-        await first.leave();
-        await admitted(c, 'x');
-        await refused(a, 'x');
-      },
-    ),
-    on(
-      'C1',
-      'a provider holds no more than its cap, over all members',
-      provider({ turns: 2 }),
-      async ([a, b, c]) => {
-        const first = await admitted(a, 'x');
-        await admitted(b, 'x');
-        await refused(c, 'x');
-        await first.leave();
-        await admitted(c, 'x');
-        await refused(a, 'x');
-      },
-    ),
-    on('C1', 'a turn refused by one cap takes no slot of the other', both(1, 1), async ([a, b]) => {
+    on('C1', 'the cap of a tenant covers all members', { turnsPerTenant: 2 }, async ([a, b, c]) => {
+      const first = await admitted(a, 'x');
+      await admitted(b, 'x', 'other');
+      await refused(c, 'x');
+      await refused(a, 'x', 'other');
+      await admitted(c, 'y');
+      await first.leave();
+      await admitted(c, 'x');
+      await refused(a, 'x');
+    }),
+    on('C1', 'the cap of a provider covers all members', provider({ turns: 2 }), async ([a, b, c]) => {
+      const first = await admitted(a, 'x');
+      await admitted(b, 'x');
+      await refused(c, 'x');
+      await first.leave();
+      await admitted(c, 'x');
+      await refused(a, 'x');
+    }),
+    on('C1', 'a refused turn takes no slot of the other cap', both(1, 1), async ([a, b]) => {
       const first = await admitted(a, 'x');
       await refused(b, 'x');
       await refused(b, 'y');
@@ -96,7 +86,7 @@ function caps(on: AddCase): ConformanceCase[] {
       await admitted(b, 'x');
       await refused(b, 'x');
     }),
-    on('C1', `the caps hold under ${ASKS} askers at once`, provider({ turns: 7 }), async (members) => {
+    on('C1', `the caps hold under ${ASKS} concurrent requests`, provider({ turns: 7 }), async (members) => {
       let holding = 0;
       let peak = 0;
       let served = 0;
@@ -111,7 +101,7 @@ function caps(on: AddCase): ConformanceCase[] {
             holding -= 1;
             return entry.leave();
           }
-          assert.ok(entry.retryInMs > 0, 'when to ask again must be later than now');
+          assert.ok(entry.retryInMs > 0, 'retryInMs must be positive');
           await pause(index % 20);
         }
       }
@@ -119,7 +109,7 @@ function caps(on: AddCase): ConformanceCase[] {
       assert.equal(served, ASKS);
       assert.equal(peak, 7);
     }),
-    on('C1', 'closing returns all slots still held', { turnsPerTenant: 1 }, async ([a, b]) => {
+    on('C1', 'closing returns all slots', { turnsPerTenant: 1 }, async ([a, b]) => {
       await admitted(a, 'x');
       await a.close();
       await admitted(b, 'x');
@@ -129,21 +119,16 @@ function caps(on: AddCase): ConformanceCase[] {
 
 function expiry(on: AddCase): ConformanceCase[] {
   return [
-    on(
-      'C2',
-      'slots of a member that was killed are free after a time, and not before',
-      both(1, 1),
-      async ([a, b], stage) => {
-        await admitted(a, 'x');
-        const killed = performance.now();
-        await stage.kill(a);
-        await untilAdmitted(b, 'x');
-        const waited = performance.now() - killed;
-        // The last renewal may lie a third of the slot's time back.
-        assert.ok(waited >= (SLOT_MS * 2) / 3 - TIMER_SLACK_MS, `free after ${waited} ms`);
-      },
-    ),
-    on('C2', 'a member that lives keeps its slots for as long as it works', both(1, 1), async ([a, b]) => {
+    on('C2', 'slots of a killed member expire', both(1, 1), async ([a, b], stage) => {
+      await admitted(a, 'x');
+      const killed = performance.now();
+      await stage.kill(a);
+      await untilAdmitted(b, 'x');
+      const waited = performance.now() - killed;
+      // The last renewal may be a third of a slot's time ago.
+      assert.ok(waited >= (SLOT_MS * 2) / 3 - TIMER_SLACK_MS, `free after ${waited} ms`);
+    }),
+    on('C2', 'a live member keeps its slots', both(1, 1), async ([a, b]) => {
       const slot = await admitted(a, 'x');
       const until = performance.now() + SLOT_MS * 2.5;
       while (performance.now() < until) {
@@ -160,7 +145,7 @@ function callRates(on: AddCase): ConformanceCase[] {
   return [
     on(
       'C3',
-      'no more calls at once than the burst',
+      'the burst bounds concurrent calls',
       provider({ callsPerMinute: 6, burst: 4 }),
       async (members) => {
         const waits = await Promise.all(
@@ -174,7 +159,7 @@ function callRates(on: AddCase): ConformanceCase[] {
     ),
     on(
       'C3',
-      'no more calls over time than the rate, and a caller that waits as told gets its call',
+      'the rate bounds calls; a caller that waits gets its call',
       provider({ callsPerMinute: 6_000, burst: 5 }),
       async (members) => {
         const began = performance.now();
@@ -185,9 +170,9 @@ function callRates(on: AddCase): ConformanceCase[] {
             if (wait > 0) await pause(wait);
             else {
               calls += 1;
-              // 100 a second; one may be about to be due.
+              // 100 a second; one more may be almost due.
               const most = 5 + ((performance.now() - began + TIMER_SLACK_MS) * 6_000) / 60_000;
-              assert.ok(calls <= most + 1, `${calls} calls where at most ${most} are allowed`);
+              assert.ok(calls <= most + 1, `${calls} calls, at most ${most} are allowed`);
             }
           }
         }
@@ -199,48 +184,38 @@ function callRates(on: AddCase): ConformanceCase[] {
 
 function uncapped(on: AddCase): ConformanceCase[] {
   return [
-    on('C4', 'without caps everybody is admitted', {}, async (members) => {
+    on('C4', 'without caps every turn is admitted', {}, async (members) => {
       for (const member of members) {
         await admitted(member, 'x');
         assert.equal(await takeCall(member), 0);
       }
     }),
-    on(
-      'C4',
-      'the cap of one provider does not delay another without a cap',
-      provider({ turns: 1 }),
-      async ([a]) => {
-        await admitted(a, 'x');
-        await refused(a, 'x');
-        await admitted(a, 'x', 'constructor');
-        assert.equal(await takeCall(a, 'constructor'), 0);
-      },
-    ),
+    on('C4', 'a cap does not delay other providers', provider({ turns: 1 }), async ([a]) => {
+      await admitted(a, 'x');
+      await refused(a, 'x');
+      await admitted(a, 'x', 'constructor');
+      assert.equal(await takeCall(a, 'constructor'), 0);
+    }),
   ];
 }
 
 function fairShares(on: AddCase): ConformanceCase[] {
   return [
-    on(
-      'C6',
-      'a tenant takes no more than its share while another asks',
-      provider({ turns: 4 }),
-      async ([a, b]) => {
-        const slots = [];
-        for (let count = 0; count < 4; count += 1) slots.push(await admitted(a, 'x'));
-        await refused(b, 'y');
-        for (const slot of slots.slice(0, 2)) {
-          await slot.leave();
-          await refused(a, 'x');
-          await admitted(b, 'y');
-        }
-        await refused(b, 'y');
-        await slots[2]?.leave();
-        await refused(b, 'y');
-        await admitted(a, 'x');
-      },
-    ),
-    on('C6', 'a tenant that is alone again may take all', provider({ turns: 2 }), async ([a, b]) => {
+    on('C6', 'a tenant gets only its share while another waits', provider({ turns: 4 }), async ([a, b]) => {
+      const slots = [];
+      for (let count = 0; count < 4; count += 1) slots.push(await admitted(a, 'x'));
+      await refused(b, 'y');
+      for (const slot of slots.slice(0, 2)) {
+        await slot.leave();
+        await refused(a, 'x');
+        await admitted(b, 'y');
+      }
+      await refused(b, 'y');
+      await slots[2]?.leave();
+      await refused(b, 'y');
+      await admitted(a, 'x');
+    }),
+    on('C6', 'a single tenant may take all slots', provider({ turns: 2 }), async ([a, b]) => {
       const slots = [await admitted(a, 'x'), await admitted(a, 'x')];
       await refused(b, 'y');
       await slots[0]?.leave();
@@ -248,7 +223,7 @@ function fairShares(on: AddCase): ConformanceCase[] {
       await other.leave();
       await untilAdmitted(a, 'x');
     }),
-    on('C6', 'a tenant at its own cap takes nothing from the share of others', both(1, 3), async ([a, b]) => {
+    on('C6', 'a tenant at its own cap reserves no share', both(1, 3), async ([a, b]) => {
       await admitted(a, 'y');
       await refused(a, 'y');
       await admitted(b, 'x');

@@ -5,9 +5,9 @@ import type { Broadcast, Notice } from '../queue/broadcast.ts';
 import type { ConformanceCase } from './conformance.ts';
 
 /**
- * The contract of a broadcast, in real time. `open` returns as many members as requested, which already receive each
- * other's notices and share nothing with another case; it must report errors of listeners without throwing itself. No
- * case waits for "it was not delivered": notices of one member arrive in order, so a later notice is the barrier.
+ * The contract of a broadcast, in real time. `open` returns the requested number of connected members, which no other
+ * case shares and which report errors of listeners without throwing. No case waits for a notice that must not arrive:
+ * notices of one member arrive in order, so a later notice serves as the barrier.
  */
 const A = address('a');
 const B = address('b');
@@ -27,7 +27,7 @@ export function broadcastConformance(open: (count: number) => Promise<Broadcast[
       const [speaker, hearer, third, ...rest] = (await open(3)).map(createMember);
       assert.ok(
         speaker && hearer && third && rest.length === 0,
-        'open must give as many members as asked for',
+        'open must return the requested number of members',
       );
       try {
         await run(speaker, hearer, third);
@@ -42,24 +42,20 @@ export function broadcastConformance(open: (count: number) => Promise<Broadcast[
 
 function delivery(on: AddCase): ConformanceCase[] {
   return [
-    on(
-      'B1',
-      'a notice of any kind reaches every other member as it was published',
-      async (speaker, ...others) => {
-        const notices: Notice[] = [
-          appended(4, 7),
-          delta(0, 'Grüße \u{1F600}\n'),
-          state('working.acting', { event: 'MODEL_CALLED', doing: ['search'] }),
-          state('paused', { address: B, turn: null, event: 'PAUSE' }),
-          stop(TURN),
-        ];
-        for (const each of notices) speaker.broadcast.publish(each);
-        for (const other of others) {
-          await other.heardOf(stop(TURN));
-          assert.deepEqual(other.heard, notices);
-        }
-      },
-    ),
+    on('B1', 'every kind of notice reaches all other members', async (speaker, ...others) => {
+      const notices: Notice[] = [
+        appended(4, 7),
+        delta(0, 'Grüße \u{1F600}\n'),
+        state('working.acting', { event: 'MODEL_CALLED', doing: ['search'] }),
+        state('paused', { address: B, turn: null, event: 'PAUSE' }),
+        stop(TURN),
+      ];
+      for (const each of notices) speaker.broadcast.publish(each);
+      for (const other of others) {
+        await other.heardOf(stop(TURN));
+        assert.deepEqual(other.heard, notices);
+      }
+    }),
     on('B1', 'the publisher never receives its own notices', async (speaker, hearer, third) => {
       speaker.broadcast.publish(stop(TURN));
       await hearer.heardOf(stop(TURN));
@@ -68,21 +64,17 @@ function delivery(on: AddCase): ConformanceCase[] {
       await speaker.heardOf(stop(turnId(B, 1)));
       assert.deepEqual(speaker.heard, [stop(turnId(B, 1))]);
     }),
-    on(
-      'B1',
-      'every listener of a member receives a notice, until it unsubscribes',
-      async (speaker, hearer) => {
-        const second: Notice[] = [];
-        const unsubscribe = hearer.broadcast.subscribe((notice) => second.push(notice));
-        speaker.broadcast.publish(stop(turnId(A, 1)));
-        await hearer.heardOf(stop(turnId(A, 1)));
-        unsubscribe();
-        unsubscribe();
-        speaker.broadcast.publish(stop(turnId(A, 2)));
-        await hearer.heardOf(stop(turnId(A, 2)));
-        assert.deepEqual(second, [stop(turnId(A, 1))]);
-      },
-    ),
+    on('B1', 'all listeners receive a notice until they unsubscribe', async (speaker, hearer) => {
+      const second: Notice[] = [];
+      const unsubscribe = hearer.broadcast.subscribe((notice) => second.push(notice));
+      speaker.broadcast.publish(stop(turnId(A, 1)));
+      await hearer.heardOf(stop(turnId(A, 1)));
+      unsubscribe();
+      unsubscribe();
+      speaker.broadcast.publish(stop(turnId(A, 2)));
+      await hearer.heardOf(stop(turnId(A, 2)));
+      assert.deepEqual(second, [stop(turnId(A, 1))]);
+    }),
   ];
 }
 
@@ -97,11 +89,11 @@ function order(on: AddCase): ConformanceCase[] {
       assert.equal(heard.map((each) => each.text).join(''), pieces.join(''));
       let index = 0;
       for (const each of heard) {
-        assert.equal(each.index, index, 'the index is not that of the first piece');
+        assert.equal(each.index, index, 'the index differs from that of the first piece');
         index += each.text.trimEnd().split(' ').length;
       }
     }),
-    on('B2', 'a piece with index 0 is never joined to what came before it', async (speaker, hearer) => {
+    on('B2', 'a piece with index 0 is never joined to earlier ones', async (speaker, hearer) => {
       for (const [index, text] of ['a', 'b', 'c'].entries()) speaker.broadcast.publish(delta(index, text));
       for (const [index, text] of ['x', 'y', 'z'].entries()) speaker.broadcast.publish(delta(index, text));
       speaker.broadcast.publish(stop(TURN));
@@ -126,10 +118,10 @@ function order(on: AddCase): ConformanceCase[] {
       await hearer.heardOf(stop(TURN));
       for (const [at, place] of places.entries()) {
         const { text: _, index: __, ...wanted } = deltaOf(0, '', place);
-        const said = deltasIn(hearer.heard).filter(({ text: _text, index: _index, ...where }) => {
+        const heard = deltasIn(hearer.heard).filter(({ text: _text, index: _index, ...where }) => {
           return JSON.stringify(where) === JSON.stringify(wanted);
         });
-        assert.equal(said.map((each) => each.text).join(''), `${at}`.repeat(3));
+        assert.equal(heard.map((each) => each.text).join(''), `${at}`.repeat(3));
       }
     }),
   ];
@@ -137,51 +129,47 @@ function order(on: AddCase): ConformanceCase[] {
 
 function joining(on: AddCase): ConformanceCase[] {
   return [
-    on('B2', 'growth of one conversation may come joined, never shortened', async (speaker, hearer) => {
+    on('B2', 'appends to one conversation may be joined, without gaps', async (speaker, hearer) => {
       for (let head = 1; head <= 20; head += 1) speaker.broadcast.publish(appended(head - 1, head));
       speaker.broadcast.publish(stop(TURN));
       await hearer.heardOf(stop(TURN));
       let head = 0;
       for (const each of hearer.heard) {
         if (each.type !== 'appended') continue;
-        assert.ok(each.after <= head, `nobody told of the events after ${head}`);
+        assert.ok(each.after <= head, `no notice covers the events after ${head}`);
         head = Math.max(head, each.head);
       }
       assert.equal(head, 20);
     }),
-    on(
-      'B2',
-      'the latest state of each agent arrives, and none after a later one',
-      async (speaker, hearer) => {
-        const places: Partial<StateNote>[] = [{}, { address: B }, { address: address('a', 'other') }];
-        for (let at = 1; at <= 20; at += 1) {
-          for (const place of places) speaker.broadcast.publish(state(`working.${at}`, { ...place, at }));
-        }
-        speaker.broadcast.publish(stop(TURN));
-        await hearer.heardOf(stop(TURN));
-        for (const { address: of = A } of places) {
-          const told = hearer.heard.flatMap((each) =>
-            each.type === 'state' && addressKey(each.note.address) === addressKey(of) ? [each.note.at] : [],
-          );
-          assert.equal(told.at(-1), 20);
-          assert.deepEqual(
-            told,
-            told.toSorted((a, b) => a - b),
-          );
-        }
-      },
-    ),
+    on('B2', 'states arrive in order, the latest always', async (speaker, hearer) => {
+      const places: Partial<StateNote>[] = [{}, { address: B }, { address: address('a', 'other') }];
+      for (let at = 1; at <= 20; at += 1) {
+        for (const place of places) speaker.broadcast.publish(state(`working.${at}`, { ...place, at }));
+      }
+      speaker.broadcast.publish(stop(TURN));
+      await hearer.heardOf(stop(TURN));
+      for (const { address: of = A } of places) {
+        const times = hearer.heard.flatMap((each) =>
+          each.type === 'state' && addressKey(each.note.address) === addressKey(of) ? [each.note.at] : [],
+        );
+        assert.equal(times.at(-1), 20);
+        assert.deepEqual(
+          times,
+          times.toSorted((a, b) => a - b),
+        );
+      }
+    }),
   ];
 }
 
 function isolation(on: AddCase): ConformanceCase[] {
   return [
-    on('B3', 'publishing calls no listener and keeps nothing of the notice', async (speaker, hearer) => {
-      const own = deltaOf(0, 'as it was');
+    on('B3', 'publishing calls no listener and leaves the notice unchanged', async (speaker, hearer) => {
+      const own = deltaOf(0, 'unchanged');
       speaker.broadcast.publish({ type: 'delta', delta: own });
       speaker.broadcast.publish(delta(1, ', and more'));
-      assert.deepEqual(hearer.heard, [], 'heard before the publisher had gone on');
-      assert.equal(own.text, 'as it was', 'the notice of the publisher was changed');
+      assert.deepEqual(hearer.heard, [], 'a listener was called while publishing');
+      assert.equal(own.text, 'unchanged', 'the notice of the publisher was changed');
       speaker.broadcast.publish(stop(TURN));
       await hearer.heardOf(stop(TURN));
     }),
@@ -275,7 +263,7 @@ function createMember(broadcast: Broadcast) {
         check();
       });
     },
-    /** Resolves when notices that came together with the last one have arrived too. */
+    /** Resolves when notices delivered together with the last one have arrived too. */
     quiet: () => new Promise<void>((resolve) => setImmediate(resolve)),
   };
 }

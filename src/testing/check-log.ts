@@ -18,15 +18,15 @@ import type { SeenCall } from './fake-sessions.ts';
 /**
  * Checks a history against the invariants of the turn engine in one scan: ids are unique, so no solver is needed.
  *  I1  One event per id; seq 1..n, dense. Events of the runtime have ids no client can take.
- *  I2  Each (addressed event, addressee) is in `covers` of exactly one ending of that addressee; a turn has exactly
+ *  I2  Each pair of an event and an addressee is in `covers` of exactly one ending of the addressee. A turn has exactly
  *      one ending, at most one reply, and one `tool.result` per call.
  *  I3  An agent's covers rise in seq, its turns are numbered 1..n in order, and a reply comes after its inputs.
  *  I4  Covers are events of this conversation that address the agent.
  *  I6  The snapshot equals the fold of the log: as many finished turns as endings.
- *  I7  When all is quiet: everything addressed is processed, no turn is pinned, every outbox is empty.
+ *  I7  When all is quiet, all addressed events are processed, no turn is pinned, every outbox is empty.
  *  I8  A turn whose cancel was acknowledged writes nothing more: no reply, no handoff, and it ends as aborted.
- *  R1  A retry follows the end of its turn, which failed or was aborted, and addresses only its agent.
- *  D1  The end of a task reaches its owner at most once, and only when its group is due.
+ *  R1  A retry follows the end of a failed or aborted turn, and addresses only its agent.
+ *  D1  The end of a task reaches its owner at most once, and only if its group is due.
  *  D2  When all is quiet, no group is due: every waiting agent was woken.
  *  D3  A task is ended once, in the log of its owner.
  *  D4  No agent reports a task as done while it waits for something itself.
@@ -89,14 +89,14 @@ function checkConversation(
   for (const actor of actors) checkActor(actor, endings.get(actor.agent) ?? [], { events, quiet }, report);
 }
 
-/** Kinds that only the runtime writes; no client and no imported transcript brings them. */
-const OF_RUNTIME =
+/** Kinds that only the runtime writes: neither clients nor imported transcripts may contain them. */
+const RUNTIME_KINDS =
   /^(?:delegation|question|approval|session|compaction|baseline|prune|guard|todos|injection)\b/;
 
 function checkOrder(events: readonly Event[], report: Report): void {
   const ids = new Set<string>();
   for (const [index, { seq, id, kind, turn }] of events.entries()) {
-    if ((turn !== undefined || OF_RUNTIME.test(kind)) && !isRuntimeId(id))
+    if ((turn !== undefined || RUNTIME_KINDS.test(kind)) && !isRuntimeId(id))
       report('I1', `${kind} at ${seq} has the id ${id}, which a client could have taken`);
     if (seq !== index + 1) report('I1', `event ${index + 1} has seq ${seq}`);
     if (ids.has(id)) report('I1', `id ${id} is used twice`);
@@ -173,7 +173,7 @@ function checkRetries(events: readonly Event[], turns: ReadonlyMap<string, Turn>
     const end = turns.get(turn)?.endings[0];
     if (id !== `${turn}:retry`) report('R1', `the retry of ${turn} at ${seq} has the id ${id}`);
     if (!end || end.seq > seq || end.kind === 'turn.done')
-      report('R1', `${turn} is asked for again at ${seq}, and has not gone wrong by then`);
+      report('R1', `${turn} is retried at ${seq}, and has not failed by then`);
     if (agent === undefined || to.join(' ') !== agent || parseTurnId(turn)?.agent !== agent)
       report('R1', `the retry of ${turn} at ${seq} is to ${to.join(', ')}`);
   }
@@ -189,7 +189,7 @@ function checkCovers(
   let last = 0;
   for (const [index, { turn, seq, body }] of endings.entries()) {
     if (turn && parseTurnId(turn)?.number !== index + 1)
-      report('I3', `ending ${index + 1} of ${agent} is of turn ${turn}`);
+      report('I3', `ending ${index + 1} of ${agent} belongs to turn ${turn}`);
     for (const covered of body.covers) {
       if (covered >= seq) report('I3', `turn ${turn} ends at ${seq} and covers ${covered}`);
       // The end of a task waits for the others of its group.
@@ -219,14 +219,14 @@ function checkTasks(
   for (const event of events) {
     for (const seq of isEnding(event) ? event.body.covers : []) {
       if (book.ended.has(seq) && !isDue(book, seq))
-        report('D1', `turn ${event.turn} was given the end at ${seq} of a task whose group is not due`);
+        report('D1', `turn ${event.turn} received the end at ${seq} of a task whose group is not due`);
     }
     checkDone(book, event, report);
     const before = book.ended.size;
     foldTask(book, event);
     const isHome = isTaskEnd(event) && event.id.endsWith(':end');
     if (isHome && book.ended.size === before)
-      report('D3', `${event.id} at ${event.seq} ends nothing that is open here`);
+      report('D3', `${event.id} at ${event.seq} ends no open task of this conversation`);
   }
   for (const [seq, { id, owner }] of quiet ? book.ended : []) {
     if (isDue(book, seq) && !resting.has(owner) && !book.away.has(owner))
@@ -288,7 +288,7 @@ function checkActor(
   for (const draft of actor.outbox) if (isEnding(draft)) ids.add(draft.turn);
   if (actor.turnNo !== ids.size) report('I6', `${name}: turnNo ${actor.turnNo}, ${ids.size} in the log`);
   if ((actor.snapshot === null) !== (actor.turnNo === 0))
-    report('I6', `${name}: turnNo ${actor.turnNo}, and its snapshot is ${actor.snapshot}`);
+    report('I6', `${name}: turnNo ${actor.turnNo}, snapshot ${actor.snapshot}`);
   if (actor.lastTurn !== null && !ids.has(actor.lastTurn))
     report('I6', `${name}: its last turn ${actor.lastTurn} has no ending`);
   if (!quiet || actor.parked !== null) return;
@@ -306,9 +306,9 @@ function isEnding<E extends Pick<Event, 'kind'>>(event: E): event is E & Ending 
 }
 
 /**
- * Checks the sessions of an agent in one conversation against its log: every message a model call should see (others'
- * up to the pin of its turn, and the agent's own earlier replies) is in its session exactly once. Messages with
- * the same words as another are left out. Returns one line per violation.
+ * Checks the sessions of an agent in one conversation against its log: every message that a model call must see (those
+ * up to the pin of its turn, and the agent's own earlier replies) is in its session exactly once. Messages with equal
+ * texts are left out. Returns one line per violation.
  */
 export function checkSessions(events: readonly Event[], agent: string, calls: readonly SeenCall[]): string[] {
   const messages = events.flatMap((event) => eventOf(event, 'message') ?? []);

@@ -1,4 +1,4 @@
-/** One promise of a port as data: any test runner can run it against any adapter. */
+/** One test of a port's contract, for any test runner and any adapter. */
 export interface ConformanceCase {
   group: string;
   name: string;

@@ -14,7 +14,7 @@ export interface EmbedderFixture extends AsyncDisposable {
   arrived: () => Promise<{ gone: Promise<void> }>;
 }
 
-/** `unreachable` is a vendor that does not listen. */
+/** `unreachable`: no vendor listens. */
 export type EmbedderScene = Pick<FakeReply, 'error' | 'hang' | 'delayMs'> | 'unreachable';
 
 /** Null if the scene does not apply to the adapter: its cases then pass unrun. */
@@ -31,7 +31,7 @@ const CODES = [
   'context_overflow',
 ] as const;
 
-/** The contract of an embedder, whatever its vendor. `make` is called once per case. */
+/** The contract of an embedder of any vendor. `make` is called once per case. */
 export function embedderConformance(make: MakeEmbedder): ConformanceCase[] {
   const on = (
     group: string,
@@ -67,7 +67,7 @@ export function embedderConformance(make: MakeEmbedder): ConformanceCase[] {
         assert.deepEqual(vectors[index], await one(embedder, texts[index] ?? ''));
       }
     }),
-    on('vectors', 'nothing is asked where there is no text', {}, async ({ embedder, requests }) => {
+    on('vectors', 'no texts need no request', {}, async ({ embedder, requests }) => {
       assert.deepEqual(await all(embedder, []), []);
       assert.equal(requests(), 0);
     }),
@@ -75,7 +75,7 @@ export function embedderConformance(make: MakeEmbedder): ConformanceCase[] {
       const texts = ['', 'half \ud83d of a pair', 'word '.repeat(100_000), '世界👍'.repeat(50_000)];
       assert.equal((await all(embedder, texts)).length, texts.length);
     }),
-    on('aborts', 'an abort before the call makes no request', {}, async ({ embedder, requests }) => {
+    on('aborts', 'an abort before the call sends nothing', {}, async ({ embedder, requests }) => {
       await rejects(embedder.embed(['x'], { signal: AbortSignal.abort() }), 'aborted');
       assert.equal(requests(), 0);
     }),
@@ -87,11 +87,11 @@ export function embedderConformance(make: MakeEmbedder): ConformanceCase[] {
       await refused;
       await seen.gone;
     }),
-    on('failures', 'a vendor that does not listen is unreachable', 'unreachable', async ({ embedder }) => {
+    on('failures', 'a vendor that is down is unreachable', 'unreachable', async ({ embedder }) => {
       await rejects(all(embedder, ['x']), 'provider_unreachable');
     }),
     ...CODES.map((code) =>
-      on('failures', `${code} is recognised`, { error: { code } }, async ({ embedder, requests }) => {
+      on('failures', `${code} is recognized`, { error: { code } }, async ({ embedder, requests }) => {
         await rejects(all(embedder, ['x']), code);
         assert.equal(requests(), 1, 'the adapter retried');
       }),
@@ -105,7 +105,7 @@ function all(embedder: Embedder, texts: readonly string[]): Promise<readonly (re
 
 async function one(embedder: Embedder, text: string): Promise<readonly number[]> {
   const [vector] = await all(embedder, [text]);
-  assert.ok(vector, 'no vector came');
+  assert.ok(vector, 'no vector was returned');
   return vector;
 }
 

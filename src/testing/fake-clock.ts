@@ -1,10 +1,10 @@
 import type { Clock } from '../clock.ts';
 
-/** A clock that stands still until a test moves it. */
+/** A clock that only a test advances. */
 export interface FakeClock extends Clock {
   /**
    * Advances time by `ms` and wakes sleepers in the order of their due times. The work of each runs before the next one
-   * wakes, so a sleep started on the way is served too if it ends within `ms`.
+   * wakes, and sleeps started meanwhile also end if they are due within `ms`.
    */
   advance(ms: number): Promise<void>;
   /** Number of pending sleeps. */
@@ -47,7 +47,7 @@ export function createFakeClock(start: number = DEFAULT_START_MS): FakeClock {
     elapsed = end;
   }
 
-  /** Of two due at the same time, the one that started first: a Set keeps that order. */
+  /** The next sleeper due by `end`. At equal times the one that started first, because a Set keeps that order. */
   function earliest(end: number): Sleeper | null {
     let first: Sleeper | null = null;
     for (const sleeper of sleepers) {

@@ -30,7 +30,7 @@ export async function startFakeServer(vendor: FakeVendor, handler: FakeHandler):
   const requests: FakeRequest[] = [];
   const waiting = new Map<number, PromiseWithResolvers<FakeRequest>>();
   const closing = new AbortController();
-  // Ports are reused at once, so a client of a closed server may connect here. It does not know this prefix.
+  // A client of a closed server may connect to this one, because ports are reused at once. The prefix refuses it.
   const prefix = `/${randomUUID().slice(0, 8)}`;
 
   const server = createServer((incoming, outgoing) => {
@@ -138,7 +138,7 @@ async function stream({ vendor, request, outgoing, signal }: Exchange, reply: Fa
   }
 }
 
-/** The frames before a break or an error in mid-stream, else all of them. */
+/** All frames, or those before a break or an error. */
 function framesOf(vendor: FakeVendor, request: FakeRequest, reply: FakeReply): string[] {
   const { head, content, tail } = vendor.frames(reply, request);
   const { breaks, error } = reply;
@@ -165,7 +165,7 @@ function parseBody(text: string): unknown {
   }
 }
 
-/** Failures a vendor's server can report; Troupe detects the others itself. */
+/** Failures that a vendor's server reports. Troupe itself detects the others. */
 export type VendorFailure = Exclude<
   ModelFailure['code'],
   | 'provider_session_lost'

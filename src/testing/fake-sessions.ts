@@ -8,13 +8,13 @@ import {
   STATELESS,
 } from '../providers/provider.ts';
 import assert from 'node:assert/strict';
-import { collectEvents, type CollectOptions, sampleRequest } from './provider-scene.ts';
+import { collectEvents, type CollectOptions, endOf, sampleRequest } from './provider-scene.ts';
 import type { FakeReply } from './fake-server.ts';
 
-/** The sessions a program keeps on disk: they outlive the process that wrote them. */
+/** The sessions that a program stores on disk. They outlive the process that wrote them. */
 export interface SessionMemory {
   sessions: Map<string, SessionTurn[]>;
-  /** Every model call, with the whole session the model saw. */
+  /** Every model call, with the whole session that the model saw. */
   seen: SeenCall[];
 }
 
@@ -43,7 +43,7 @@ export interface FakeSessionsOptions {
   home?: string;
   /** Default `scripted`. */
   name?: string;
-  /** After this signal the process writes nothing more, as if it was killed. */
+  /** Once false, the process writes nothing more, like a killed one. Default: always true. */
   isAlive?: () => boolean;
 }
 
@@ -54,8 +54,8 @@ export function newSessionMemory(): SessionMemory {
 let minted = 0;
 
 /**
- * A provider with sessions and without a model. Like the real ones it keeps everything it is sent, even from interrupted
- * turns; two concurrent turns in one session are the caller's mistake.
+ * A provider with sessions and without a model. Like the real ones it stores everything that it is sent, even from
+ * interrupted turns. Concurrent turns in one session are a mistake of the caller.
  */
 export function createFakeSessions(options: FakeSessionsOptions): Provider {
   const { memory, answer, rewind = true, home = 'fake', name = 'scripted', isAlive = () => true } = options;
@@ -98,12 +98,12 @@ export function createFakeSessions(options: FakeSessionsOptions): Provider {
     if (isAlive())
       memory.seen.push({ session, trace: request.trace, change, sent: request.messages, transcript });
     if (change !== 'continued') yield { type: 'session', change, id: session };
-    let said = '';
+    let text = '';
     for await (const event of answer(request, signal)) {
       if (event.type === 'start') continue;
       if (event.type === 'text' && isAlive()) {
-        if (said !== '') turn.texts.pop();
-        turn.texts.push((said += event.delta));
+        if (text !== '') turn.texts.pop();
+        turn.texts.push((text += event.delta));
       }
       if (event.type === 'call') write(`calls ${event.call.name}`);
       if (event.type !== 'done') yield event;
@@ -133,7 +133,7 @@ function textOf(message: PromptMessage): string {
 export interface SessionFixture extends AsyncDisposable {
   provider: Provider;
   model?: string;
-  /** Ends the provider and opens another one with the same home, like a restart of the process. */
+  /** Closes the provider and opens another one with the same home, like a restart of the process. */
   reopen(): Promise<Provider>;
   /** All text of the vendor's last model call, in order: instructions, messages, calls and results. */
   transcript(): string;
@@ -155,7 +155,7 @@ const LONG = 'A long answer which is broken off. mark-partial '.repeat(8);
 /** An answer that stops after three pieces and never continues. */
 export const HANGING: FakeReply = { text: LONG, chunk: 4, breaks: { after: 3, how: 'hang' } };
 
-/** One agent that talks through the port, and the answers of its vendor. */
+/** A conversation of one agent with a vendor, through the port. */
 export class Talk {
   readonly fixture: SessionFixture;
   readonly replies: FakeReply[];
@@ -190,7 +190,7 @@ export class Talk {
     return this.#send({ messages: [user(text)], session, ...over }, options);
   }
 
-  /** Answers all calls of `events` and of the following answers, until the model makes none. */
+  /** Returns results for all calls of `events` and of the following answers, until the model makes no more calls. */
   async goOn(
     events: readonly ModelEvent[],
     result = (name: string) => `result-of-${name}`,
@@ -198,7 +198,7 @@ export class Talk {
     const all: ModelEvent[] = [...events];
     for (let last = all; endOf(last).stop === 'calls';) {
       const messages = callsOf(last).map(({ id, name }) => toolResult(id, name, result(name)));
-      assert.notEqual(messages.length, 0, 'it stopped for calls and told of none');
+      assert.notEqual(messages.length, 0, 'it stopped for calls and made none');
       last = await this.#send({ messages, session: { kind: 'continue' } }, {});
       all.push(...last);
     }
@@ -213,7 +213,7 @@ export class Talk {
   }
 
   /** Aborts after the first text. */
-  async broken(run: (options: CollectOptions) => Promise<ModelEvent[]>): Promise<void> {
+  async interrupt(run: (options: CollectOptions) => Promise<ModelEvent[]>): Promise<void> {
     const controller = new AbortController();
     const onEvent = ({ type }: ModelEvent) => type === 'text' && controller.abort();
     const events = await run({ signal: controller.signal, onEvent });
@@ -268,16 +268,4 @@ export function changeOf(events: readonly ModelEvent[]): string | undefined {
 
 export function idOf(events: readonly ModelEvent[]): string | undefined {
   return events.find((event) => event.type === 'session')?.id;
-}
-
-export function endOf(events: readonly ModelEvent[]): Extract<ModelEvent, { type: 'done' }> {
-  const last = events.at(-1);
-  assert.ok(last?.type === 'done', `ended in ${JSON.stringify(last)}`);
-  return last;
-}
-
-export function failureOf(events: readonly ModelEvent[]): Extract<ModelEvent, { type: 'failed' }>['error'] {
-  const last = events.at(-1);
-  assert.ok(last?.type === 'failed', `ended in ${JSON.stringify(last)}`);
-  return last.error;
 }

@@ -1,4 +1,4 @@
-/** What adapters and applications test with: conformance suites, fakes, a clock that stands still, and a log checker. */
+/** For tests of adapters and applications: conformance suites, fakes, a manual clock, and a log checker. */
 export { admissionConformance, type AdmissionOpening, type AdmissionStage } from './admission-conformance.ts';
 export { broadcastConformance } from './broadcast-conformance.ts';
 export { type CheckOptions, checkLog, checkSessions, type Invariant, type Violation } from './check-log.ts';
@@ -12,9 +12,8 @@ export {
   type FakeEmbedder,
   createFakeEmbedder,
 } from './embedder-conformance.ts';
-export * from './fake-anthropic.ts';
 export { createFakeClock, type FakeClock } from './fake-clock.ts';
-export { startFakeOpenAi, startFakeOpenAiResponses } from './fake-openai.ts';
+export { startFakeAnthropic, startFakeOpenAi, startFakeOpenAiResponses } from './fake-vendors.ts';
 export { FAKE_USAGE, type FakeHandler, type FakeReply, type FakeRequest } from './fake-server.ts';
 export {
   type SessionMemory,

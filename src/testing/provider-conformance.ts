@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
-import type { ModelEvent, ModelFailure } from '../providers/provider.ts';
+import type { ModelEvent } from '../providers/provider.ts';
 import {
   type AddCase,
   type AddWithin,
   addExcess,
   collectEvents,
+  endOf,
+  failureOf,
   type MakeProvider,
   sampleRequest,
   textOf,
@@ -28,7 +30,7 @@ const CODES = [
   'context_overflow',
 ] as const;
 
-/** The contract of a provider, whatever its vendor. `make` is called once per case. */
+/** The contract of a provider of any vendor. `make` is called once per case. */
 export function providerConformance(make: MakeProvider): ConformanceCase[] {
   const cases: ConformanceCase[] = [];
   const within: AddWithin = (limits) => (group, name, scene, run) =>
@@ -55,21 +57,16 @@ const CALLS = [
 ];
 
 function addAnswers(add: AddCase): void {
-  add(
-    'answers',
-    'text arrives in order and unbroken',
-    { text: TEXT, chunk: 3 },
-    async ({ provider }, request) => {
-      const events = await collectEvents(provider, request);
-      assert.equal(textOf(events), TEXT);
-      assert.ok(events.filter(({ type }) => type === 'text').length > 1, 'the text came in one piece');
-      assert.equal(endOf(events).stop, 'end');
-    },
-  );
+  add('answers', 'text arrives in order', { text: TEXT, chunk: 3 }, async ({ provider }, request) => {
+    const events = await collectEvents(provider, request);
+    assert.equal(textOf(events), TEXT);
+    assert.ok(events.filter(({ type }) => type === 'text').length > 1, 'the text came in one piece');
+    assert.equal(endOf(events).stop, 'end');
+  });
 
   add(
     'answers',
-    'calls arrive whole, once each, in order',
+    'calls arrive whole and in order',
     { text: 'I will.', calls: CALLS, chunk: 2 },
     async (fixture, request) => {
       const events = await collectEvents(fixture.provider, request);
@@ -87,7 +84,7 @@ function addAnswers(add: AddCase): void {
 
   add(
     'answers',
-    'an answer may be calls alone',
+    'an answer may have calls only',
     { calls: CALLS.slice(0, 1) },
     async ({ provider }, request) => {
       const events = await collectEvents(provider, request);
@@ -106,7 +103,7 @@ function addAnswers(add: AddCase): void {
 
   add(
     'answers',
-    'half a call is not emitted when tokens run out',
+    'an unfinished call is not emitted',
     { calls: [{ name: 'add', args: '{"a":' }], stop: 'length' },
     async ({ provider }, request) => {
       const events = await collectEvents(provider, request);
@@ -119,7 +116,7 @@ function addAnswers(add: AddCase): void {
 function addUsage(add: AddCase): void {
   add(
     'answers',
-    'input in the usage includes what the cache gave',
+    'input in the usage includes cached tokens',
     { text: 'x', usage: USAGE },
     async (fixture, request) => {
       assert.deepEqual(endOf(await collectEvents(fixture.provider, request)).usage, USAGE);
@@ -128,7 +125,7 @@ function addUsage(add: AddCase): void {
 
   add(
     'answers',
-    'a vendor without usage still completes',
+    'an answer without usage completes',
     { text: 'x', usage: null },
     async ({ provider }, request) => {
       const { usage } = endOf(await collectEvents(provider, request));
@@ -152,44 +149,27 @@ function addUsage(add: AddCase): void {
   );
 }
 
-function failureOf(events: readonly ModelEvent[]): ModelFailure {
-  const last = events.at(-1);
-  assert.ok(last?.type === 'failed', `ended in ${JSON.stringify(last)}`);
-  return last.error;
-}
-
-function endOf(events: readonly ModelEvent[]): Extract<ModelEvent, { type: 'done' }> {
-  const last = events.at(-1);
-  assert.ok(last?.type === 'done', `ended in ${JSON.stringify(last)}`);
-  return last;
-}
-
 function addAborts(add: AddCase): void {
-  add('aborts', 'an abort before the call makes no request', { text: TEXT }, async (fixture, request) => {
+  add('aborts', 'an abort before the call sends nothing', { text: TEXT }, async (fixture, request) => {
     const events = await collectEvents(fixture.provider, request, { signal: AbortSignal.abort() });
     assert.equal(events.at(-1)?.type, 'aborted');
     assert.equal(fixture.requests?.() ?? 0, 0);
   });
 
-  add(
-    'aborts',
-    'an abort before the answer begins ends in aborted',
-    { hang: true },
-    async (fixture, request) => {
-      const controller = new AbortController();
-      const collected = collectEvents(fixture.provider, request, { signal: controller.signal });
-      const seen = await fixture.arrived?.();
-      controller.abort();
-      assert.deepEqual(
-        (await collected).map(({ type }) => type),
-        ['start', 'aborted'],
-      );
-      await seen?.gone;
-    },
-  );
+  add('aborts', 'an abort before the answer', { hang: true }, async (fixture, request) => {
+    const controller = new AbortController();
+    const collected = collectEvents(fixture.provider, request, { signal: controller.signal });
+    const seen = await fixture.arrived?.();
+    controller.abort();
+    assert.deepEqual(
+      (await collected).map(({ type }) => type),
+      ['start', 'aborted'],
+    );
+    await seen?.gone;
+  });
 
   const hanging: FakeReply = { text: TEXT, chunk: 4, breaks: { after: 2, how: 'hang' } };
-  add('aborts', 'an abort within the answer ends in aborted', hanging, async (fixture, request) => {
+  add('aborts', 'an abort within the answer', hanging, async (fixture, request) => {
     const controller = new AbortController();
     const events = await collectEvents(fixture.provider, request, {
       signal: controller.signal,
@@ -197,30 +177,23 @@ function addAborts(add: AddCase): void {
     });
     assert.equal(events.at(-1)?.type, 'aborted');
     assert.ok(TEXT.startsWith(textOf(events)) && textOf(events) !== '');
-    await (
-      await fixture.arrived?.()
-    )?.gone;
+    const seen = await fixture.arrived?.();
+    await seen?.gone;
   });
 
-  add('aborts', 'a consumer that leaves ends the request', hanging, async (fixture, request) => {
+  add('aborts', 'a consumer that stops reading ends the request', hanging, async (fixture, request) => {
     const { signal } = new AbortController();
     for await (const event of fixture.provider.stream(request, { signal })) if (event.type === 'text') break;
-    await (
-      await fixture.arrived?.()
-    )?.gone;
+    const seen = await fixture.arrived?.();
+    await seen?.gone;
   });
 
-  add(
-    'aborts',
-    'an aborted call does not harm the next one',
-    { text: TEXT },
-    async ({ provider }, request) => {
-      const controller = new AbortController();
-      const abort = ({ type }: ModelEvent) => type === 'text' && controller.abort();
-      await collectEvents(provider, request, { signal: controller.signal, onEvent: abort });
-      assert.equal(textOf(await collectEvents(provider, request)), TEXT);
-    },
-  );
+  add('aborts', 'a call after an aborted one works', { text: TEXT }, async ({ provider }, request) => {
+    const controller = new AbortController();
+    const abort = ({ type }: ModelEvent) => type === 'text' && controller.abort();
+    await collectEvents(provider, request, { signal: controller.signal, onEvent: abort });
+    assert.equal(textOf(await collectEvents(provider, request)), TEXT);
+  });
 }
 
 function addFailures(add: AddCase): void {
@@ -228,7 +201,7 @@ function addFailures(add: AddCase): void {
     const breaks = { after: 2, how };
     add(
       'failures',
-      `a stream that breaks off (${how}) is truncated, after what was said`,
+      `a broken stream (${how}) is truncated after its text`,
       { text: TEXT, chunk: 4, breaks },
       async ({ provider }, request) => {
         const events = await collectEvents(provider, request);
@@ -254,7 +227,7 @@ function addFailures(add: AddCase): void {
     chunk: 3,
     breaks: { after: 3, how: 'end' },
   };
-  add('failures', 'a stream that ends within a call emits no call', broken, async ({ provider }, request) => {
+  add('failures', 'a stream that ends in a call emits no call', broken, async ({ provider }, request) => {
     const events = await collectEvents(provider, request);
     assert.deepEqual(
       events.map(({ type }) => type),
@@ -263,17 +236,12 @@ function addFailures(add: AddCase): void {
     assert.equal(failureOf(events).code, 'provider_truncated');
   });
 
-  add(
-    'failures',
-    'a vendor that does not listen is unreachable',
-    'unreachable',
-    async ({ provider }, request) => {
-      assert.equal(failureOf(await collectEvents(provider, request)).code, 'provider_unreachable');
-    },
-  );
+  add('failures', 'a vendor that is down is unreachable', 'unreachable', async ({ provider }, request) => {
+    assert.equal(failureOf(await collectEvents(provider, request)).code, 'provider_unreachable');
+  });
 
   for (const code of CODES) {
-    add('failures', `${code} is recognised`, { error: { code } }, async (fixture, request) => {
+    add('failures', `${code} is recognized`, { error: { code } }, async (fixture, request) => {
       const failure = failureOf(await collectEvents(fixture.provider, request));
       assert.equal(failure.code, code);
       assert.notEqual(failure.message, '');
@@ -287,7 +255,7 @@ function addFailures(add: AddCase): void {
   });
 
   const late: FakeReply = { text: TEXT, chunk: 4, error: { code: 'provider_failed', after: 2 } };
-  add('failures', 'an error within the stream keeps what was said', late, async ({ provider }, request) => {
+  add('failures', 'an error within the stream keeps the text', late, async ({ provider }, request) => {
     const events = await collectEvents(provider, request);
     assert.equal(failureOf(events).code, 'provider_failed');
     assert.equal(textOf(events), Array.from(TEXT).slice(0, 8).join(''));

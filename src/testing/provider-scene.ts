@@ -1,4 +1,4 @@
-import type { ModelEvent, ModelRequest, Provider } from '../providers/provider.ts';
+import type { ModelEvent, ModelFailure, ModelRequest, Provider } from '../providers/provider.ts';
 import type { ReplyLimitSettings } from '../providers/reply-limits.ts';
 import type { FakeReply } from './fake-server.ts';
 import assert from 'node:assert/strict';
@@ -9,11 +9,11 @@ import { gzipSync } from 'node:zlib';
 export interface ProviderFixture extends AsyncDisposable {
   provider: Provider;
   model?: string;
-  /** How many requests the vendor has received; absent where there is no vendor. */
+  /** Number of requests the vendor has received; absent without a vendor. */
   requests?: () => number;
   /** Resolves when the vendor has received the first request. */
   arrived?(): Promise<{ gone: Promise<void> }>;
-  /** A program stands between the adapter and the vendor, and may change answers. */
+  /** The adapter reaches the vendor through a program, which may change answers. */
   isProgram?: true;
 }
 
@@ -81,6 +81,18 @@ function assertLegal(events: readonly ModelEvent[]): void {
   assert.match(order, /^start( session)?( (text|reasoning|call|compacted))* (done|failed|aborted)$/);
 }
 
+export function endOf(events: readonly ModelEvent[]): Extract<ModelEvent, { type: 'done' }> {
+  const last = events.at(-1);
+  assert.ok(last?.type === 'done', `ended in ${JSON.stringify(last)?.slice(0, 200)}`);
+  return last;
+}
+
+export function failureOf(events: readonly ModelEvent[]): ModelFailure {
+  const last = events.at(-1);
+  assert.ok(last?.type === 'failed', `ended in ${JSON.stringify(last)?.slice(0, 200)}`);
+  return last.error;
+}
+
 export function textOf(events: readonly ModelEvent[]): string {
   return events.map((event) => (event.type === 'text' ? event.delta : '')).join('');
 }
@@ -88,49 +100,46 @@ export function textOf(events: readonly ModelEvent[]): string {
 const SSE = { 'content-type': 'text/event-stream' };
 const LONG = 'ü word '.repeat(1_000);
 
-/** Endless or senseless data of a broken or hostile vendor: each has a limit, and the error names it. */
+/** Cases about endless or false data of a broken or hostile vendor. Each has a limit, which the error names. */
 export function addExcess(within: AddWithin): void {
   const add = within({});
   const tooLong = (name: string, scene: FakeReply, limits: ReplyLimitSettings) =>
-    within(limits)('excess', `${name} breaks the answer off`, scene, async ({ provider }, request) => {
+    within(limits)('excess', `${name} ends the answer`, scene, async ({ provider }, request) => {
       const events = await collectEvents(provider, request);
-      const last = events.at(-1);
-      assert.ok(last?.type === 'failed', `ended in ${JSON.stringify(last)?.slice(0, 200)}`);
-      assert.equal(last.error.code, 'provider_reply_too_long', last.error.message);
-      const said = Object.keys(limits)[0] ?? '';
-      assert.ok(last.error.message.includes(said), last.error.message);
+      const { code, message } = failureOf(events);
+      assert.equal(code, 'provider_reply_too_long', message);
+      assert.ok(message.includes(Object.keys(limits)[0] ?? ''), message);
       assert.ok(scene.text === undefined || scene.text.startsWith(textOf(events)));
     });
 
-  tooLong('text without end', { text: LONG, chunk: 50 }, { textBytes: 2_048 });
+  tooLong('endless text', { text: LONG, chunk: 50 }, { textBytes: 2_048 });
   const args = JSON.stringify({ a: LONG });
-  tooLong('a call without end', { calls: [{ name: 'add', args }], chunk: 200 }, { argumentBytes: 2_048 });
+  tooLong('an endless call', { calls: [{ name: 'add', args }], chunk: 200 }, { argumentBytes: 2_048 });
   const calls = Array.from({ length: 6 }, (_, index) => ({ name: `add${index}`, args: '{}' }));
-  tooLong('one call more than there may be', { calls }, { calls: 5 });
+  tooLong('one call too many', { calls }, { calls: 5 });
   tooLong('an answer that takes too long', { text: LONG, chunk: 1, delayMs: 5 }, { totalMs: 150 });
 
   const raw = (body: string | Uint8Array, headers: Record<string, string> = SSE): FakeReply => ({
     raw: { status: 200, headers, body },
   });
   const line = `data: "${'x'.repeat(100_000)}`;
-  tooLong('a line without end', raw(line), { eventBytes: 16_384 });
-  tooLong('an event without end', raw(`${'data: 1\n'.repeat(20_000)}`), { eventBytes: 16_384 });
-  tooLong('an event that never comes', raw(': no\n\n'.repeat(50_000)), { receivedBytes: 65_536 });
+  tooLong('an endless line', raw(line), { eventBytes: 16_384 });
+  tooLong('an endless event', raw(`${'data: 1\n'.repeat(20_000)}`), { eventBytes: 16_384 });
+  tooLong('a stream without events', raw(': no\n\n'.repeat(50_000)), { receivedBytes: 65_536 });
   const bomb = gzipSync(': no\n\n'.repeat(500_000));
-  tooLong('little that unpacks to much', raw(bomb, { ...SSE, 'content-encoding': 'gzip' }), {
+  tooLong('a decompression bomb', raw(bomb, { ...SSE, 'content-encoding': 'gzip' }), {
     receivedBytes: 65_536,
   });
 
   add(
     'excess',
-    'a refusal of any length is read to its first words',
+    'the message of a huge error body is its beginning',
     { raw: { status: 500, headers: {}, body: `it burns ${'!'.repeat(3_000_000)}` } },
     async ({ provider }, request) => {
-      const last = (await collectEvents(provider, request)).at(-1);
-      assert.ok(last?.type === 'failed');
-      assert.equal(last.error.code, 'provider_failed');
-      assert.match(last.error.message, /it burns/);
-      assert.ok(last.error.message.length < 4_000);
+      const { code, message } = failureOf(await collectEvents(provider, request));
+      assert.equal(code, 'provider_failed');
+      assert.match(message, /it burns/);
+      assert.ok(message.length < 4_000);
     },
   );
 
@@ -139,35 +148,35 @@ export function addExcess(within: AddWithin): void {
 }
 
 const FALSE_USAGE: Readonly<Record<string, Partial<Record<keyof Usage, unknown>>>> = {
-  'more input than was sent': { input: 9e15, output: 1 },
-  'more output than was received': { input: 10, output: 9e15 },
-  'more from a cache than there was': { input: 10, cacheRead: 1e18 },
-  'less than nothing': { input: -5_000, output: -1 },
-  'halves of tokens': { input: 10.5 },
+  'too much input': { input: 9e15, output: 1 },
+  'too much output': { input: 10, output: 9e15 },
+  'too much cache': { input: 10, cacheRead: 1e18 },
+  'negative tokens': { input: -5_000, output: -1 },
+  'half tokens': { input: 10.5 },
 };
 
 function addFalseUsage(add: AddCase): void {
-  for (const [name, told] of Object.entries(FALSE_USAGE)) {
-    const usage = { ...NO_USAGE, ...told } as Usage;
-    add('excess', `a usage of ${name} is not believed`, { text: 'x', usage }, async (fixture, request) => {
+  for (const [name, reported] of Object.entries(FALSE_USAGE)) {
+    const usage = { ...NO_USAGE, ...reported } as Usage;
+    add('excess', `a usage with ${name} is ignored`, { text: 'x', usage }, async (fixture, request) => {
       const last: ModelEvent | undefined = (await collectEvents(fixture.provider, request)).at(-1);
-      // A program between adapter and vendor may treat nonsense as a failure.
+      // A program between adapter and vendor may fail on such a usage.
       if (last?.type === 'failed' && fixture.isProgram) return;
       assert.ok(last?.type === 'done', `ended in ${JSON.stringify(last)}`);
       if (fixture.isProgram && last.doubt === undefined) return assertSmall(last.usage);
       assert.deepEqual(last.usage, NO_USAGE);
-      assert.ok(last.doubt, 'nobody is told');
+      assert.ok(last.doubt, 'the false usage is not reported');
     });
   }
 }
 
-/** The usage as a program passed it on. */
+/** Checks the usage as changed by a program. */
 function assertSmall(usage: Usage): void {
   for (const count of Object.values(usage))
     assert.ok(Number.isSafeInteger(count) && count >= 0 && count <= 100_000_000, JSON.stringify(usage));
 }
 
-/** Nobody listens there: a request to it fails. */
+/** An address without a server. */
 const ELSEWHERE = 'http://127.0.0.1:9';
 
 function addRedirects(add: AddCase): void {
@@ -177,11 +186,10 @@ function addRedirects(add: AddCase): void {
       `${status} to another origin is refused, with both addresses`,
       { raw: { status, headers: { location: `${ELSEWHERE}/v1/stolen?q=1` }, body: '' } },
       async ({ provider, requests }, request) => {
-        const last = (await collectEvents(provider, request)).at(-1);
-        assert.ok(last?.type === 'failed');
-        assert.equal(last.error.code, 'provider_redirected', last.error.message);
-        assert.ok(last.error.message.includes(ELSEWHERE), last.error.message);
-        assert.ok(!last.error.message.includes('stolen'), last.error.message);
+        const { code, message } = failureOf(await collectEvents(provider, request));
+        assert.equal(code, 'provider_redirected', message);
+        assert.ok(message.includes(ELSEWHERE), message);
+        assert.ok(!message.includes('stolen'), message);
         assert.equal(requests?.() ?? 1, 1);
       },
     );

@@ -4,9 +4,8 @@ import type { Router, WakeOutcome } from '../queue/router.ts';
 import type { ConformanceCase } from './conformance.ts';
 
 /**
- * The contract of a router, in real time. `open` returns a router that no other case shares and that is not started.
- * No case waits for "it did not start": a later wake serves as a barrier. In a first-in-first-out queue, anything that
- * did not start before the barrier was not queued.
+ * The contract of a router, in real time. `open` returns a router that is not started and that no other case shares. No
+ * case waits for a run that must not start: a later wake serves as the barrier, because queues are first in, first out.
  */
 const RETRY_MS = 40;
 /** Timers may fire slightly early. */
@@ -91,7 +90,7 @@ function wakesDuringARun(on: AddCase): ConformanceCase[] {
       await stage.started(A, 1);
       for (const each of [A, A, A, B]) await stage.router.wake(each);
       await stage.started(B, 1);
-      assert.equal(stage.starts(A), 1, 'a second run began beside the first');
+      assert.equal(stage.starts(A), 1, 'a second run started during the first');
       stage.release(A);
       await stage.started(A, 2);
       stage.release(A);
@@ -113,7 +112,7 @@ function busyActors(on: AddCase): ConformanceCase[] {
       await stage.started(A, 2);
       assert.ok(performance.now() - ended >= RETRY_MS - TIMER_SLACK_MS);
     }),
-    on('R3', 'a busy actor does not hold up the others, and a wake meanwhile is not lost', async (stage) => {
+    on('R3', 'a busy actor delays no other and loses no wake', async (stage) => {
       stage.start({ concurrency: 1, busyOnce: [A] });
       await stage.router.wake(A);
       await stage.ended(A, 1);
@@ -158,7 +157,7 @@ function concurrency(on: AddCase): ConformanceCase[] {
 
 function failures(on: AddCase): ConformanceCase[] {
   return [
-    on('R5', 'a handler that throws is reported and stops no other', async (stage) => {
+    on('R5', 'an error of a handler is reported and stops no other', async (stage) => {
       stage.start({ concurrency: 1, throwsOnce: [A] });
       await stage.router.wake(A);
       await stage.router.wake(B);
@@ -173,17 +172,17 @@ function failures(on: AddCase): ConformanceCase[] {
 
 function closing(on: AddCase): ConformanceCase[] {
   return [
-    on('R6', 'close waits for running handlers, whose own wakes do no harm', async (stage) => {
+    on('R6', 'close waits for running handlers and serves no new wakes', async (stage) => {
       stage.start({ concurrency: 1, gated: [A] });
       await stage.router.wake(A);
       await stage.started(A, 1);
       const closed = stage.router.close().then(() => stage.ends(A));
       await stage.router.wake(B);
       stage.release(A);
-      assert.equal(await closed, 1, 'closed before the handler had ended');
-      assert.equal(stage.starts(B), 0, 'a wake that came after close was served');
+      assert.equal(await closed, 1, 'closed before the handler ended');
+      assert.equal(stage.starts(B), 0, 'a wake after close was served');
     }),
-    on('R6', 'close does not wait for delayed wakes, nor for busy actors', async (stage) => {
+    on('R6', 'close does not wait for delayed wakes or busy actors', async (stage) => {
       stage.start({ concurrency: 1, busyOnce: [A], retryInMs: NEVER_MS });
       await stage.router.wake(A);
       await stage.ended(A, 1);

@@ -1,19 +1,10 @@
 import assert from 'node:assert/strict';
 import type { ModelEvent } from '../providers/provider.ts';
-import { collectEvents, textOf } from './provider-scene.ts';
+import { collectEvents, endOf, failureOf, textOf } from './provider-scene.ts';
 import type { FakeReply } from './fake-server.ts';
-import {
-  type AddTalk,
-  callsOf,
-  changeOf,
-  endOf,
-  failureOf,
-  HANGING,
-  type Talk,
-  toolResult,
-} from './fake-sessions.ts';
+import { type AddTalk, callsOf, changeOf, HANGING, type Talk, toolResult } from './fake-sessions.ts';
 
-/** Interrupted turns, and marks that are not the last. */
+/** Cases about interrupted turns and earlier marks. */
 export function addRewinds(add: AddTalk): void {
   addInterruptions(add);
   addEarlierMarks(add);
@@ -35,15 +26,15 @@ async function rewinds(talk: Talk): Promise<void> {
 function addInterruptions(add: AddTalk): void {
   const calling: FakeReply = { text: 'answer-2', calls: [{ name: 'add', args: '{}' }] };
 
-  add('rewinds', 'an aborted turn leaves nothing behind', [ANSWER, HANGING, LAST], async (talk) => {
+  add('rewinds', 'an aborted turn leaves nothing', [ANSWER, HANGING, LAST], async (talk) => {
     await talk.start('say-1');
-    await talk.broken((options) => talk.resume('say-2', {}, options));
+    await talk.interrupt((options) => talk.resume('say-2', {}, options));
     await rewinds(talk);
   });
 
   add(
     'rewinds',
-    'a turn aborted before its first word leaves nothing',
+    'a turn aborted before its answer leaves nothing',
     [ANSWER, { hang: true }, LAST],
     async (talk) => {
       await talk.start('say-1');
@@ -56,19 +47,14 @@ function addInterruptions(add: AddTalk): void {
     },
   );
 
-  add(
-    'rewinds',
-    'a turn that was left while it waited leaves nothing',
-    [ANSWER, calling, LAST],
-    async (talk) => {
-      await talk.start('say-1');
-      assert.equal(endOf(await talk.resume('say-2')).stop, 'calls');
-      talk.provider.leave?.('default/conf/ana');
-      await rewinds(talk);
-    },
-  );
+  add('rewinds', 'an abandoned turn leaves nothing', [ANSWER, calling, LAST], async (talk) => {
+    await talk.start('say-1');
+    assert.equal(endOf(await talk.resume('say-2')).stop, 'calls');
+    talk.provider.leave?.('default/conf/ana');
+    await rewinds(talk);
+  });
 
-  add('rewinds', 'a turn that waits is dropped by the next one', [ANSWER, calling, LAST], async (talk) => {
+  add('rewinds', 'a waiting turn ends with the next one', [ANSWER, calling, LAST], async (talk) => {
     await talk.start('say-1');
     assert.equal(endOf(await talk.resume('say-2')).stop, 'calls');
     await rewinds(talk);
@@ -83,7 +69,7 @@ function addInterruptions(add: AddTalk): void {
       const [call] = callsOf(await talk.resume('say-2'));
       assert.ok(call);
       const messages = [toolResult(call.id, 'add', 'result-of-add')];
-      await talk.broken((options) =>
+      await talk.interrupt((options) =>
         collectEvents(talk.provider, talk.request({ messages, session: { kind: 'continue' } }), options),
       );
       await rewinds(talk);
@@ -91,7 +77,7 @@ function addInterruptions(add: AddTalk): void {
   );
 
   const refused: FakeReply = { error: { code: 'provider_rate_limited' } };
-  add('rewinds', 'a failed turn leaves nothing behind', [ANSWER, refused, LAST], async (talk) => {
+  add('rewinds', 'a failed turn leaves nothing', [ANSWER, refused, LAST], async (talk) => {
     await talk.start('say-1');
     assert.equal(failureOf(await talk.resume('say-2')).code, 'provider_rate_limited');
     await rewinds(talk);
@@ -100,7 +86,7 @@ function addInterruptions(add: AddTalk): void {
 
 function addEarlierMarks(add: AddTalk): void {
   const four = [ANSWER, { text: 'answer-2' }, LAST, { text: 'answer-4' }];
-  add('rewinds', 'an earlier mark takes the session back, and it goes on from there', four, async (talk) => {
+  add('rewinds', 'a session continues from an earlier mark', four, async (talk) => {
     await talk.start('say-1');
     const { mark } = talk;
     await talk.resume('say-2');
@@ -111,7 +97,7 @@ function addEarlierMarks(add: AddTalk): void {
     talk.assertSent(...AFTER, 'answer-3', 'say-4');
   });
 
-  add('rewinds', 'an earlier mark holds in another process too', four, async (talk) => {
+  add('rewinds', 'another process can use an earlier mark', four, async (talk) => {
     await talk.start('say-1');
     const { mark } = talk;
     await talk.resume('say-2');
@@ -122,20 +108,15 @@ function addEarlierMarks(add: AddTalk): void {
     talk.assertNotSent(...GONE);
   });
 
-  add(
-    'rewinds',
-    'after an aborted first turn the next start is a new session',
-    [HANGING, ANSWER],
-    async (talk) => {
-      await talk.broken((options) => talk.start('say-0', {}, options));
-      assert.equal(changeOf(await talk.start('say-1')), 'started');
-      talk.assertSent('mark-persona', 'say-1');
-      talk.assertNotSent('say-0', 'mark-partial');
-    },
-  );
+  add('rewinds', 'a start after an aborted first turn is new', [HANGING, ANSWER], async (talk) => {
+    await talk.interrupt((options) => talk.start('say-0', {}, options));
+    assert.equal(changeOf(await talk.start('say-1')), 'started');
+    talk.assertSent('mark-persona', 'say-1');
+    talk.assertNotSent('say-0', 'mark-partial');
+  });
 }
 
-/** Lost sessions and programs. */
+/** Cases about lost sessions and programs. */
 export function addLosses(add: AddTalk): void {
   const two = [{ text: 'answer-1' }, { text: 'answer-2' }];
   for (const id of ['00000000-0000-4000-8000-000000000000', 'not-an-id']) {
@@ -156,7 +137,7 @@ export function addLosses(add: AddTalk): void {
   });
 
   const calling: FakeReply = { calls: [{ name: 'add', args: '{}' }] };
-  add('losses', 'results that nobody waits for are refused', [calling, ...two], async (talk) => {
+  add('losses', 'results for a lost turn are refused', [calling, ...two], async (talk) => {
     const [call] = callsOf(await talk.start('say-1'));
     assert.ok(call);
     talk.provider = await talk.fixture.reopen();
@@ -167,13 +148,13 @@ export function addLosses(add: AddTalk): void {
   });
 
   const three = [...two, { text: 'answer-3' }];
-  add('losses', 'a program that dies is started again, and the session goes on', three, async (talk) => {
+  add('losses', 'a dead program is restarted, and the session continues', three, async (talk) => {
     if (!talk.fixture.kill) return;
     await talk.start('say-1');
     const { mark } = talk;
     await talk.resume('say-2');
     await talk.fixture.kill();
-    // A program's last words may die with it; earlier ones must not.
+    // The last turn may be lost with the program; earlier ones must not.
     talk.mark = mark;
     assert.equal(textOf(await talk.resume('say-3')), 'answer-3');
     talk.assertSent('say-1', 'answer-1', 'say-3');
@@ -181,20 +162,15 @@ export function addLosses(add: AddTalk): void {
   });
 
   const dying = [{ text: 'answer-1' }, HANGING, { text: 'answer-3' }];
-  add(
-    'losses',
-    'a program that dies within a turn fails it, and the next turn rewinds',
-    dying,
-    async (talk) => {
-      if (!talk.fixture.kill) return;
-      await talk.start('say-1');
-      talk.provider = await talk.fixture.reopen();
-      const onEvent = ({ type }: ModelEvent) => void (type === 'text' && talk.fixture.kill?.());
-      const failed = await talk.resume('say-2', {}, { onEvent });
-      assert.equal(failureOf(failed).code, 'provider_truncated');
-      assert.equal(textOf(await talk.resume('say-3')), 'answer-3');
-      talk.assertSent('say-1', 'answer-1', 'say-3');
-      talk.assertNotSent('say-2', 'mark-partial');
-    },
-  );
+  add('losses', 'a turn fails with its program; the next one rewinds', dying, async (talk) => {
+    if (!talk.fixture.kill) return;
+    await talk.start('say-1');
+    talk.provider = await talk.fixture.reopen();
+    const onEvent = ({ type }: ModelEvent) => void (type === 'text' && talk.fixture.kill?.());
+    const failed = await talk.resume('say-2', {}, { onEvent });
+    assert.equal(failureOf(failed).code, 'provider_truncated');
+    assert.equal(textOf(await talk.resume('say-3')), 'answer-3');
+    talk.assertSent('say-1', 'answer-1', 'say-3');
+    talk.assertNotSent('say-2', 'mark-partial');
+  });
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { PromptMessage } from '../events/index.ts';
 import type { ModelEvent, ModelRequest } from '../providers/provider.ts';
-import { collectEvents, textOf } from './provider-scene.ts';
+import { collectEvents, endOf, textOf } from './provider-scene.ts';
 import type { ConformanceCase } from './conformance.ts';
 import type { FakeReply } from './fake-server.ts';
 import { addLosses, addRewinds } from './session-break-cases.ts';
@@ -9,7 +9,6 @@ import {
   type AddTalk,
   callsOf,
   changeOf,
-  endOf,
   HANGING,
   idOf,
   type SessionFixture,
@@ -21,7 +20,7 @@ import {
 
 export type { SessionFixture } from './fake-sessions.ts';
 
-/** Calls in `next` name tools as the request does; where the vendor sees other names, `make` translates them. */
+/** Calls in `next` use the tool names of the request; `make` translates them for a vendor with other names. */
 export type MakeSessions = (next: () => FakeReply) => Promise<SessionFixture>;
 
 /** The contract of a provider with sessions. `make` is called once per case. */
@@ -33,7 +32,7 @@ export function sessionConformance(make: MakeSessions): ConformanceCase[] {
       name,
       async run() {
         const left = [...replies];
-        await using fixture = await make(() => left.shift() ?? { text: 'nothing more was to be asked' });
+        await using fixture = await make(() => left.shift() ?? { text: 'an unexpected request' });
         await run(new Talk(fixture, left));
       },
     });
@@ -47,7 +46,7 @@ export function sessionConformance(make: MakeSessions): ConformanceCase[] {
 }
 
 function addSessions(add: AddTalk): void {
-  add('sessions', 'a start tells its id and ends with a mark', [{ text: 'answer-1' }], async (talk) => {
+  add('sessions', 'a start has an id and ends with a mark', [{ text: 'answer-1' }], async (talk) => {
     const events = await talk.start('say-1');
     assert.equal(changeOf(events), 'started');
     assert.equal(textOf(events), 'answer-1');
@@ -56,32 +55,27 @@ function addSessions(add: AddTalk): void {
     talk.assertSent('mark-persona', 'say-1');
   });
 
-  add(
-    'sessions',
-    'a start takes a whole history, every message once',
-    [{ text: 'answer-1' }],
-    async (talk) => {
-      const messages: PromptMessage[] = [
-        system(),
-        user('say-1'),
-        {
-          role: 'assistant',
-          content: 'own-1',
-          calls: [{ id: 'c1', name: 'add', args: '{"a":41}' }],
-          seqs: [],
-        },
-        toolResult('c1', 'add', 'old-result'),
-        { role: 'assistant', content: 'own-2', seqs: [] },
-        user('say-2'),
-      ];
-      await talk.start('', { messages });
-      talk.assertSent('mark-persona', 'say-1', 'own-1', '{"a":41}', 'old-result', 'own-2', 'say-2');
-    },
-  );
+  add('sessions', 'a start sends a whole history once', [{ text: 'answer-1' }], async (talk) => {
+    const messages: PromptMessage[] = [
+      system(),
+      user('say-1'),
+      {
+        role: 'assistant',
+        content: 'own-1',
+        calls: [{ id: 'c1', name: 'add', args: '{"a":41}' }],
+        seqs: [],
+      },
+      toolResult('c1', 'add', 'old-result'),
+      { role: 'assistant', content: 'own-2', seqs: [] },
+      user('say-2'),
+    ];
+    await talk.start('', { messages });
+    talk.assertSent('mark-persona', 'say-1', 'own-1', '{"a":41}', 'old-result', 'own-2', 'say-2');
+  });
 
   const three = [{ text: 'answer-1' }, { text: 'answer-2' }, { text: 'answer-3' }];
   const said = ['mark-persona', 'say-1', 'answer-1', 'say-2', 'answer-2', 'say-3'];
-  add('sessions', 'turns one after another are warm and send each word once', three, async (talk) => {
+  add('sessions', 'successive turns are warm and send every text once', three, async (talk) => {
     const first = await talk.start('say-1');
     const second = await talk.resume('say-2');
     const third = await talk.resume('say-3');
@@ -117,7 +111,7 @@ function addDeltas(add: AddTalk): void {
     },
   );
 
-  add('sessions', 'two agents have a session each', three, async (talk) => {
+  add('sessions', 'two agents have separate sessions', three, async (talk) => {
     const other = new Talk(talk.fixture, talk.replies);
     const over = { cacheKey: 'default/conf/ben' };
     await talk.start('say-1');
@@ -135,27 +129,22 @@ function addTools(add: AddTalk): void {
   const call = (name: string, args = '{}') => ({ name, args });
   const one: FakeReply = { text: 'I will. ', calls: [call('add', '{"a":7}')] };
 
-  add(
-    'tools',
-    'a turn is continued with the result of its call',
-    [one, { text: 'answer-1' }],
-    async (talk) => {
-      const asked = await talk.start('say-1');
-      assert.deepEqual(
-        callsOf(asked).map(({ name, args }) => [name, args]),
-        [['add', '{"a":7}']],
-      );
-      assert.equal(endOf(asked).stop, 'calls');
-      const events = await talk.goOn(asked);
-      assert.equal(endOf(events).stop, 'end');
-      assert.equal(textOf(events), 'I will. answer-1');
-      assert.equal(talk.fixture.requests(), 2);
-      talk.assertSent('mark-persona', 'say-1', 'I will.', 'result-of-add');
-    },
-  );
+  add('tools', 'a turn continues with a result', [one, { text: 'answer-1' }], async (talk) => {
+    const asked = await talk.start('say-1');
+    assert.deepEqual(
+      callsOf(asked).map(({ name, args }) => [name, args]),
+      [['add', '{"a":7}']],
+    );
+    assert.equal(endOf(asked).stop, 'calls');
+    const events = await talk.goOn(asked);
+    assert.equal(endOf(events).stop, 'end');
+    assert.equal(textOf(events), 'I will. answer-1');
+    assert.equal(talk.fixture.requests(), 2);
+    talk.assertSent('mark-persona', 'say-1', 'I will.', 'result-of-add');
+  });
 
   const two: FakeReply = { calls: [call('add', '{"a":1}'), call('list')] };
-  add('tools', 'two calls of one answer get a result each', [two, { text: 'answer-1' }], async (talk) => {
+  add('tools', 'an answer may have two calls', [two, { text: 'answer-1' }], async (talk) => {
     const events = await talk.goOn(await talk.start('say-1'));
     assert.deepEqual(
       callsOf(events).map(({ name }) => name),
@@ -166,7 +155,7 @@ function addTools(add: AddTalk): void {
   });
 
   const chain = [one, { text: 'And. ', calls: [call('list')] }, { text: 'answer-1' }, { text: 'answer-2' }];
-  add('tools', 'a turn of several steps is remembered whole', chain, async (talk) => {
+  add('tools', 'a session keeps all steps of a turn', chain, async (talk) => {
     const events = await talk.goOn(await talk.start('say-1'));
     assert.equal(textOf(events), 'I will. And. answer-1');
     const next = await talk.resume('say-2');
@@ -174,7 +163,7 @@ function addTools(add: AddTalk): void {
     talk.assertSent('say-1', 'I will.', 'result-of-add', 'And.', 'result-of-list', 'answer-1', 'say-2');
   });
 
-  add('tools', 'usage is of one model call', [one, { text: 'answer-1' }], async (talk) => {
+  add('tools', 'usage covers one model call', [one, { text: 'answer-1' }], async (talk) => {
     const usage = { input: 120, output: 30, cacheRead: 90, cacheWrite: 0, reasoning: 0 };
     for (const reply of talk.replies) Object.assign(reply, { usage });
     const asked = await talk.start('say-1');
@@ -182,8 +171,8 @@ function addTools(add: AddTalk): void {
     assert.deepEqual(endOf(await talk.goOn(asked)).usage, usage);
   });
 
-  const two2 = [one, { text: 'answer-1' }, { text: 'answer-2' }];
-  add('tools', 'a failed tool is told as what it is', two2, async (talk) => {
+  const answers = [one, { text: 'answer-1' }, { text: 'answer-2' }];
+  add('tools', 'the result of a failed tool is sent', answers, async (talk) => {
     const [asked] = callsOf(await talk.start('say-1'));
     assert.ok(asked);
     const message = { ...toolResult(asked.id, 'add', 'it broke'), failed: true };
@@ -198,7 +187,7 @@ function addOthers(add: AddTalk): void {
   const summary = { text: 'the-summary' };
   add(
     'compactions',
-    'a summary is asked for beside an open turn',
+    'a compaction runs beside an open turn',
     [calling, summary, { text: 'answer-1' }],
     async (talk) => {
       const asked = await talk.start('say-1');
@@ -222,7 +211,7 @@ function addOthers(add: AddTalk): void {
   for (const text of first) {
     add(
       'texts',
-      `what looks like a command is sent as it is (${text})`,
+      `a text like a command is sent unchanged (${text})`,
       [{ text: 'ok' }, ...replies],
       async (talk) => {
         assert.equal(textOf(await talk.start(text)), 'ok');
@@ -234,7 +223,7 @@ function addOthers(add: AddTalk): void {
     );
   }
 
-  add('closing', 'a provider that is closed ends its streams', [HANGING], async (talk) => {
+  add('closing', 'closing ends open streams', [HANGING], async (talk) => {
     const onEvent = ({ type }: ModelEvent) => void (type === 'text' && talk.provider.close?.());
     const events = await talk.start('say-1', {}, { onEvent });
     assert.ok(['failed', 'aborted'].includes(events.at(-1)?.type ?? ''), JSON.stringify(events.at(-1)));

@@ -16,16 +16,17 @@ import type { StoreDriver } from '../store/driver.ts';
 import type { Entry, ConversationKey, Store } from '../store/store.ts';
 import type { ConformanceCase } from './conformance.ts';
 
-/** Stage of a store conformance case: a new, empty store and its driver. */
+/** A new, empty store and its driver. */
 export interface StoreStage {
   driver: StoreDriver;
   store: Store;
 }
 
-export type StoreCase = [group: string, name: string, run: (stage: StoreStage) => Promise<void>];
+/** A case before it has a store to run against. */
+export type StoreCase = (open: () => Promise<StoreDriver>) => ConformanceCase;
 
-export function storeCase(open: () => Promise<StoreDriver>, [group, name, run]: StoreCase): ConformanceCase {
-  return {
+export function on(group: string, name: string, run: (stage: StoreStage) => Promise<void>): StoreCase {
+  return (open) => ({
     group,
     name,
     async run() {
@@ -36,10 +37,10 @@ export function storeCase(open: () => Promise<StoreDriver>, [group, name, run]: 
         await driver.close();
       }
     },
-  };
+  });
 }
 
-/** Concurrent operations that even a slow server answers before their timeout. */
+/** Number of concurrent operations that even a slow server answers before their timeout. */
 const LOT = 20;
 
 export async function inLots<T>(items: readonly T[], run: (item: T) => Promise<unknown>): Promise<void> {
@@ -107,7 +108,7 @@ export async function pinned(store: Store, address: ActorAddress): Promise<Actor
 
 export async function rejectsWith(code: ErrorCode, promise: Promise<unknown>): Promise<TroupeError> {
   const thrown = await promise.then(
-    () => assert.fail(`nothing was thrown, ${code} was expected`),
+    () => assert.fail(`nothing was thrown; expected ${code}`),
     (error: unknown) => error,
   );
   assert.ok(thrown instanceof TroupeError, String(thrown));

@@ -1,4 +1,4 @@
-export interface PreviewOptions {
+interface PreviewOptions {
   /** Size of the preview in UTF-8 bytes, including its note. Default 16,384. */
   maxBytes?: number;
   /** Default 400. */

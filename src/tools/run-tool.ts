@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts';
 import type { ToolCall } from '../events/index.ts';
 import { type Tool, type ToolContext, ToolRequest } from './tool.ts';
 
-export interface ToolRun {
+interface ToolRun {
   outcome: 'done' | 'failed';
   /** The text shown to the model. */
   text: string;

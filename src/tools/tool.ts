@@ -34,7 +34,7 @@ export type Approval<Args = never> =
   | ((args: Args) => boolean)
   | { when?: (args: Args) => boolean; by?: readonly string[]; deadlineMs?: number };
 
-export interface ToolDefinition<S extends z.ZodType> {
+interface ToolDefinition<S extends z.ZodType> {
   name: string;
   description: string;
   schema: S;

@@ -9,7 +9,7 @@ const ENOUGH = 'that is enough';
 
 type Answers = NonNullable<StageOptions['answer']>;
 
-/** Goes on for ever, until a person says that it is enough. */
+/** Goes on forever, until a person ends it. */
 function tireless(answer: (asked: Asked) => FakeReply): Answers {
   return (asked) => (asked.last.includes(ENOUGH) ? { text: 'as you wish' } : answer(asked));
 }
@@ -37,7 +37,7 @@ async function stopsOf(stage: AttackStage): Promise<EventOf<'guard.stopped'>[]> 
   return only(logs.flat(), 'guard.stopped');
 }
 
-/** Calls that a circle may cost before it is stopped, with these limits. */
+/** Maximum number of calls before a loop is stopped, with these limits. */
 const MOST_CALLS = 60;
 
 const CIRCLES: [name: string, agents: string[], answer: Answers, guard: Guard][] = [
@@ -49,35 +49,39 @@ const CIRCLES: [name: string, agents: string[], answer: Answers, guard: Guard][]
   ['tasks for oneself', ['a'], delegates({ a: 'a' }), 'cycle'],
 ];
 
-attack(9, 'what goes round among agents is stopped, visibly, and people are heard again', async (refused) => {
-  for (const [name, agents, answer, guard] of CIRCLES) {
-    await using stage = await open(agents, answer);
-    await stage.say('c', 'begin', { to: ['a'] });
-    const calls = stage.vendor.requests.length;
-    expect(calls, name).toBeLessThan(MOST_CALLS);
-    const stops = await stopsOf(stage);
-    expect(
-      stops.map(({ body }) => body.guard),
-      name,
-    ).toContain(guard);
-    for (const { author, body } of stops) {
-      expect([author.kind, body.message, body.goOn]).toEqual([
-        'system',
-        expect.any(String),
-        expect.stringMatching(/./),
-      ]);
+attack(
+  9,
+  'a loop among agents is stopped with a visible event, and people get answers again',
+  async (refused) => {
+    for (const [name, agents, answer, guard] of CIRCLES) {
+      await using stage = await open(agents, answer);
+      await stage.say('c', 'begin', { to: ['a'] });
+      const calls = stage.vendor.requests.length;
+      expect(calls, name).toBeLessThan(MOST_CALLS);
+      const stops = await stopsOf(stage);
+      expect(
+        stops.map(({ body }) => body.guard),
+        name,
+      ).toContain(guard);
+      for (const { author, body } of stops) {
+        expect([author.kind, body.message, body.goOn]).toEqual([
+          'system',
+          expect.any(String),
+          expect.stringMatching(/./),
+        ]);
+      }
+      await stage.troupe.idle();
+      expect(stage.vendor.requests, name).toHaveLength(calls);
+      await stage.say('c', ENOUGH, { to: ['a'] });
+      expect(only(await stage.events('c'), 'message').at(-1), name).toMatchObject({
+        body: { content: 'as you wish' },
+      });
+      refused(`guard.stopped ${guard}`);
     }
-    await stage.troupe.idle();
-    expect(stage.vendor.requests, name).toHaveLength(calls);
-    await stage.say('c', ENOUGH, { to: ['a'] });
-    expect(only(await stage.events('c'), 'message').at(-1), name).toMatchObject({
-      body: { content: 'as you wish' },
-    });
-    refused(`guard.stopped ${guard}`);
-  }
-});
+  },
+);
 
-attack(9, 'two conversations that an application copies to each other come to rest', async (refused) => {
+attack(9, 'two conversations that an application copies to each other come to an end', async (refused) => {
   await using stage = await open(
     ['a', 'b'],
     tireless(({ agent }) => ({ text: `and you, says ${agent}?` })),

@@ -8,9 +8,9 @@ import { createTroupe } from '../../src/runtime.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { tempDir } from '../store/temp-dir.ts';
 import { attack } from './attack.ts';
-import { ANA, type AttackStage, only, openStage, type StageOptions, told, unchanged } from './stage.ts';
+import { ANA, type AttackStage, only, openStage, type StageOptions, statusOf, unchanged } from './stage.ts';
 
-/** On a file, so that what was stored can be changed behind the back of the troupe and opened again. */
+/** Stored in a file, so that the data can be changed while the troupe is closed. */
 function openOn(data: string, options: StageOptions): Promise<AttackStage> {
   return openStage({ ...options, open: createTroupe, troupe: { data } });
 }
@@ -35,7 +35,7 @@ function snapshot(change: object, context: object = {}) {
   return (stored: Stored) => ({ ...stored, snapshot: JSON.stringify(text) });
 }
 
-/** Opens what was damaged, asks everybody, and gives the codes with which agents were set aside. */
+/** Opens the damaged data, asks every agent, and returns the codes with which agents failed. */
 async function askAll(data: string, options: StageOptions, damaged: readonly string[]) {
   await using stage = await openOn(data, options);
   await stage.say('c', 'still there?', { to: [...damaged, 'well'] });
@@ -54,7 +54,7 @@ async function askAll(data: string, options: StageOptions, damaged: readonly str
 const MARKER = { xstate$$type: 1, id: 'x', src: 'evil' };
 const REVIVED = { lc: 1, type: 'constructor', id: ['langchain', 'evil'], kwargs: {} };
 
-/** Bodies whose keys or values want to be more than data. Sent as text, because literals have no own `__proto__`. */
+/** Bodies whose keys or values try to be more than data. Sent as text, because literals have no own `__proto__`. */
 const bodies = fc.constantFrom(
   `{"author":${JSON.stringify(ANA)},"content":${JSON.stringify(MARKER)}}`,
   `{"author":${JSON.stringify({ ...ANA, ...MARKER })},"content":"x"}`,
@@ -119,7 +119,7 @@ attack(
       await fc.assert(
         fc.asyncProperty(bodies, async (body) => {
           const answered = await unchanged(stage, () => stage.ask('/api/conversations/c/events', { body }));
-          expect(told(answered)).toBe('400 event_invalid');
+          expect(statusOf(answered)).toBe('400 event_invalid');
         }),
         { numRuns: 30 },
       );
@@ -159,7 +159,7 @@ attack(
 
 attack(
   27,
-  'a snapshot of another machine is refused, its agent set aside, and the others go on',
+  'a snapshot of another machine is refused: its agent fails, the others continue',
   async (refused) => {
     const damages = {
       unknown: snapshot({ value: 'dancing' }),
@@ -190,7 +190,7 @@ attack(
     expect(asked).toEqual(new Set(['well']));
     refused('actor_corrupt');
 
-    // What a newer version wrote is neither run nor changed: it is kept for one that knows it.
+    // Records of a newer version are neither run nor changed, but kept for a process that knows them.
     damage(data, {
       ahead: (stored) => ({ ...stored, machineVersion: ACTOR_VERSION + 1, whatIsNew: MARKER }),
     });

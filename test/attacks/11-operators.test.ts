@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import { attack } from './attack.ts';
-import { ANA, openStage, told, unchanged } from './stage.ts';
+import { ANA, openStage, statusOf, unchanged } from './stage.ts';
 
-/** What stands for more than itself in the query language of a database. */
+/** Values with a special meaning in a database's query language. */
 const operator = fc.constantFrom<unknown>(
   { $gt: '' },
   { $ne: null },
@@ -19,7 +19,7 @@ const operator = fc.constantFrom<unknown>(
   true,
 );
 const MESSAGE = { id: 'e-new', author: ANA, to: ['bo'], content: 'x', replyTo: 'e1' };
-/** Places of a message in which only a text may stand. */
+/** Places of a message that allow only a text. */
 const place = fc.constantFrom(
   'id',
   'author',
@@ -44,7 +44,7 @@ const commandPlace = fc
     fc.tuple(fc.constant(COMMANDS[at] ?? {}), fc.constantFrom(...Object.keys(COMMANDS[at] ?? {}))),
   );
 
-/** Ids, in a path or in a query, that are none. */
+/** Invalid ids, in a path or in a query. */
 const noId = fc.constantFrom(
   '$where',
   '{"$gt":""}',
@@ -85,7 +85,7 @@ function put(target: object, where: string, value: unknown): unknown {
   return copy;
 }
 
-attack(11, 'an operator or a list in the place of a text is refused', async (refused) => {
+attack(11, 'an operator or a list instead of a text is refused', async (refused) => {
   await using stage = await openStage();
   await stage.say('c', 'hello', { id: 'e1' as never, to: ['bo'] });
   const runs = { numRuns: 60 };
@@ -93,7 +93,7 @@ attack(11, 'an operator or a list in the place of a text is refused', async (ref
     fc.assert(
       fc.asyncProperty(place, operator, async (where, value) => {
         const answered = await stage.ask('/api/conversations/c/events', { body: put(MESSAGE, where, value) });
-        expect(told(answered)).toBe('400 event_invalid');
+        expect(statusOf(answered)).toBe('400 event_invalid');
       }),
       runs,
     ),
@@ -101,10 +101,10 @@ attack(11, 'an operator or a list in the place of a text is refused', async (ref
   await unchanged(stage, () =>
     fc.assert(
       fc.asyncProperty(commandPlace, operator, async ([command, key], value) => {
-        // What is of that type, as far as this place goes, is refused for what it says.
+        // Values of the right type are refused for other reasons.
         fc.pre(!(key === 'approved' && value === true) && !(key === 'seq' && value === 7));
         const answered = await stage.command(put(command, key, value) as object);
-        expect(told(answered)).toBe('400 event_invalid');
+        expect(statusOf(answered)).toBe('400 event_invalid');
       }),
       runs,
     ),
@@ -114,13 +114,13 @@ attack(11, 'an operator or a list in the place of a text is refused', async (ref
       fc.asyncProperty(paths, noId, async (path, id) => {
         const answered = await stage.ask(path(encodeURIComponent(id)));
         expect(['400 event_invalid', '404 turn_unknown', '404 conversation_unknown']).toContain(
-          told(answered),
+          statusOf(answered),
         );
       }),
       runs,
     ),
   );
-  // A query whose keys are meant to become an object.
+  // Query strings whose keys some parsers turn into an object.
   for (const query of ['conversation[$gt]=', 'conversation[]=c', 'after[$gt]=0']) {
     const answered = await unchanged(stage, () => stage.ask(`/api/conversations/c/events?${query}`));
     expect([answered.status, answered.body['head']]).toEqual([200, (await stage.troupe.events('c')).head]);

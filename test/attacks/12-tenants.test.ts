@@ -5,7 +5,7 @@ import { attack } from './attack.ts';
 import { ACME, ANA, type Answer, openStage, type Request, unchanged, withKey, ZETA } from './stage.ts';
 
 const SECRET = 'a secret of acme';
-/** Everything that names a conversation, a turn, a task or a key: `ID` stands for the one that is guessed. */
+/** All requests that name a conversation, a turn, a task or a key; `ID` is replaced by a guess. */
 const GUESSES: readonly [path: string, request?: Request][] = [
   ['/api/conversations/ID'],
   ['/api/conversations/ID/events'],
@@ -38,7 +38,7 @@ const GUESSES: readonly [path: string, request?: Request][] = [
   ].map((body): [string, Request] => ['/api/commands', { body }]),
 ];
 
-/** All that can be told of an answer, with the id that was asked for taken out. */
+/** Everything that an answer reveals, without the requested id. */
 function shape({ status, headers, text }: Answer, id: string): unknown {
   const names = [...headers.keys()].filter((name) => name !== 'date' && name !== 'content-length');
   return [status, names.toSorted(), text.replaceAll(id, 'ID')];
@@ -80,13 +80,13 @@ attack(12, 'cross-tenant guesses get the same 404 as nonsense', async (refused) 
     ),
   );
   expect(statuses).toEqual(new Set([404]));
-  refused('404, to the letter that of nonsense');
+  refused('404, identical to that for nonsense');
   for (const stranger of strangers) {
     for (const path of ['/api/conversations', '/api/overview', '/api/search?q=secret', '/api/budgets']) {
       expect((await stranger(path)).text).not.toMatch(/plan|secret of acme/);
     }
   }
-  // Nobody administers the keys of others, unless they run the server.
+  // Only server administrators manage the keys of other tenants.
   const [zeta = ofAcme] = strangers;
   for (const id of [ofAcme.id, 'aaaaaaaaaaaa']) {
     expect((await zeta(`/api/keys/${id}`, { method: 'DELETE' })).status).toBe(404);
@@ -96,51 +96,47 @@ attack(12, 'cross-tenant guesses get the same 404 as nonsense', async (refused) 
   refused('no lists, no keys');
 });
 
-attack(
-  12,
-  'a credential that is wrong, revoked, expired or missing gets one and the same 401',
-  async (refused) => {
-    await using stage = await openStage({ guarded: true });
-    const keys = stage.troupe.forTenant(ACME).keys;
-    const secretOf = async (more: object = {}) => keys.create({ name: 'k', scopes: ['read'], ...more });
-    const expiresAt = Date.now() + 100;
-    const [revoked, expired, good] = [await secretOf(), await secretOf({ expiresAt }), await secretOf()];
-    await keys.revoke(revoked.key.id);
-    await untilHolds(() => expect(Date.now()).toBeGreaterThan(expiresAt));
-    const credentials = fc.oneof(
-      fc.constantFrom(
-        '',
-        'Bearer',
-        'Basic YTpi',
-        `Bearer ${revoked.secret}`,
-        `Bearer ${expired.secret}`,
-        `Bearer ${good.secret}x`,
-        `Bearer ${good.secret.slice(0, -1)}`,
-        `Bearer ${good.secret.toUpperCase()}`,
-        `Bearer trp_${good.key.id}_${'A'.repeat(43)}`,
-        'Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIn0.',
-      ),
-      fc.stringMatching(/^Bearer [\w.-]{1,80}$/),
-    );
-    const bodies = new Set<string>();
-    await unchanged(stage, () =>
-      fc.assert(
-        fc.asyncProperty(credentials, async (authorization) => {
-          const answered = await stage.ask('/api/conversations', {
-            headers: authorization ? { authorization } : {},
-          });
-          if (answered.status === 429) {
-            refused('429 rate_limited');
-            return;
-          }
-          expect(answered.status).toBe(401);
-          bodies.add(answered.text);
-        }),
-        { numRuns: 30 },
-      ),
-    );
-    expect(bodies.size).toBe(1);
-    expect([...bodies][0]).toContain('token_required');
-    refused('401 token_required');
-  },
-);
+attack(12, 'a wrong, revoked, expired or missing credential gets the same 401', async (refused) => {
+  await using stage = await openStage({ guarded: true });
+  const keys = stage.troupe.forTenant(ACME).keys;
+  const secretOf = async (more: object = {}) => keys.create({ name: 'k', scopes: ['read'], ...more });
+  const expiresAt = Date.now() + 100;
+  const [revoked, expired, good] = [await secretOf(), await secretOf({ expiresAt }), await secretOf()];
+  await keys.revoke(revoked.key.id);
+  await untilHolds(() => expect(Date.now()).toBeGreaterThan(expiresAt));
+  const credentials = fc.oneof(
+    fc.constantFrom(
+      '',
+      'Bearer',
+      'Basic YTpi',
+      `Bearer ${revoked.secret}`,
+      `Bearer ${expired.secret}`,
+      `Bearer ${good.secret}x`,
+      `Bearer ${good.secret.slice(0, -1)}`,
+      `Bearer ${good.secret.toUpperCase()}`,
+      `Bearer trp_${good.key.id}_${'A'.repeat(43)}`,
+      'Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIn0.',
+    ),
+    fc.stringMatching(/^Bearer [\w.-]{1,80}$/),
+  );
+  const bodies = new Set<string>();
+  await unchanged(stage, () =>
+    fc.assert(
+      fc.asyncProperty(credentials, async (authorization) => {
+        const answered = await stage.ask('/api/conversations', {
+          headers: authorization ? { authorization } : {},
+        });
+        if (answered.status === 429) {
+          refused('429 rate_limited');
+          return;
+        }
+        expect(answered.status).toBe(401);
+        bodies.add(answered.text);
+      }),
+      { numRuns: 30 },
+    ),
+  );
+  expect(bodies.size).toBe(1);
+  expect([...bodies][0]).toContain('token_required');
+  refused('401 token_required');
+});

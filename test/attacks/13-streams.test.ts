@@ -1,11 +1,11 @@
 import { expect } from 'vitest';
 import { readStream, type StreamFrame } from '../http/harness.ts';
 import { attack } from './attack.ts';
-import { ACME, ANA, openStage, told, withKey, ZETA } from './stage.ts';
+import { ACME, ANA, openStage, statusOf, withKey, ZETA } from './stage.ts';
 
 const STREAM = '/api/events?conversation=c';
 
-attack(13, 'a place in a stream is worth nothing to somebody else, or to who was let go', async (refused) => {
+attack(13, 'a position in a stream is useless to another caller, and after a revocation', async (refused) => {
   await using stage = await openStage({ guarded: true });
   const [acme, zeta] = [stage.troupe.forTenant(ACME), stage.troupe.forTenant(ZETA)];
   const guest = await withKey(stage, ACME, { scopes: ['read'], conversations: ['c'] });
@@ -21,7 +21,7 @@ attack(13, 'a place in a stream is worth nothing to somebody else, or to who was
   const mine = await readStream(await follow(guest, STREAM, 1), (frames) => frames.length > 0);
   expect(mine.map(({ id }) => id)).toEqual(['2']);
 
-  // With the very token of acme, another tenant follows a conversation of its own by that name.
+  // With the same token as acme, another tenant follows its own conversation of that name.
   const theirs = readStream(await follow(stranger, STREAM, 0), (frames) => frames.length > 0);
   const all = readStream(await follow(stranger, '/api/events'), (frames) => frames.length > 0);
   await said('three of acme');
@@ -32,18 +32,18 @@ attack(13, 'a place in a stream is worth nothing to somebody else, or to who was
   }
   refused('nothing of another tenant');
 
-  // Who was granted something else hears what it would hear of nonsense.
+  // A caller with other grants gets the same answer as for nonsense.
   const [notMine, nonsense] = [await elsewhere(STREAM), await elsewhere('/api/events?conversation=x')];
-  expect([told(notMine), notMine.text]).toEqual([
+  expect([statusOf(notMine), notMine.text]).toEqual([
     '404 conversation_unknown',
     nonsense.text.replaceAll('\\"x\\"', '\\"c\\"').replaceAll('"x"', '"c"'),
   ]);
-  refused(told(notMine));
+  refused(statusOf(notMine));
   const [own, silent] = [await withKey(stage, ACME, { scopes: ['write'] }), 'c'];
-  expect(told(await own(`/api/events?conversation=${silent}`))).toBe('403 scope_missing');
+  expect(statusOf(await own(`/api/events?conversation=${silent}`))).toBe('403 scope_missing');
   refused('403 scope_missing');
 
-  // Its key is revoked while it listens: the stream ends, and there is no way back to where it was.
+  // Its key is revoked during the stream: the stream ends and cannot be resumed.
   const open: StreamFrame[] = [];
   const listening = readStream(await follow(guest, STREAM, 3), (frames) => {
     open.push(...frames.slice(open.length));
@@ -58,13 +58,13 @@ attack(13, 'a place in a stream is worth nothing to somebody else, or to who was
   refused('401 token_required');
 });
 
-attack(13, 'a place that is none is refused', async (refused) => {
+attack(13, 'an invalid position is refused', async (refused) => {
   await using stage = await openStage();
   await stage.say('c', 'hello');
   for (const last of ['-1', '1.5', '1e309', 'x', '{"$gt":0}', '9'.repeat(40)]) {
     const answered = await stage.ask(STREAM, { headers: { 'last-event-id': last } }).catch(() => null);
-    expect([last, answered && told(answered)]).toEqual([last, '400 event_invalid']);
+    expect([last, answered && statusOf(answered)]).toEqual([last, '400 event_invalid']);
   }
-  expect(told(await stage.ask('/api/events?after=1'))).toBe('400 event_invalid');
+  expect(statusOf(await stage.ask('/api/events?after=1'))).toBe('400 event_invalid');
   refused('400 event_invalid');
 });

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import { attack } from './attack.ts';
-import { ACME, ANA, type Asker, EVE, only, openStage, told, withKey, ZETA } from './stage.ts';
+import { ACME, ANA, type Asker, EVE, only, openStage, statusOf, withKey, ZETA } from './stage.ts';
 
-attack(15, 'a turn is stopped by those who may, and by its own id', async (refused) => {
+attack(15, 'only permitted callers stop a turn, and only by its own id', async (refused) => {
   const thinking = Promise.withResolvers<void>();
   await using stage = await openStage({
     guarded: true,
@@ -37,17 +37,17 @@ attack(15, 'a turn is stopped by those who may, and by its own id', async (refus
   await fc.assert(
     fc.asyncProperty(commands, fc.nat(outsiders.length - 1), async (body, index) => {
       const [outsider, expected] = outsiders[index] ?? [stage.ask, []];
-      const answer = told(await outsider('/api/commands', { body: { ...body, author: ANA } }));
+      const answer = statusOf(await outsider('/api/commands', { body: { ...body, author: ANA } }));
       expect(expected).toContain(answer);
       refused(answer);
     }),
     { numRuns: 40 },
   );
-  // A key that speaks as Eve stops nothing in the name of Ana.
+  // A key bound to Eve cannot stop a turn in Ana's name.
   const forged = await eve('/api/commands', { body: { command: 'abort', turn: 'mine:bo:1', author: ANA } });
-  expect(told(forged)).toBe('403 author_refused');
+  expect(statusOf(forged)).toBe('403 author_refused');
   refused('403 author_refused');
-  // Who may, and names a turn that is not the one.
+  // A permitted caller that names another turn.
   const member = await withKey(stage, ACME);
   const none = [
     'mine:bo:2',
@@ -61,7 +61,7 @@ attack(15, 'a turn is stopped by those who may, and by its own id', async (refus
     'MINE:bo:1',
   ];
   for (const turn of none) {
-    const answer = told(await member('/api/commands', { body: { command: 'abort', turn } }));
+    const answer = statusOf(await member('/api/commands', { body: { command: 'abort', turn } }));
     expect([
       '409 command_refused',
       '404 turn_unknown',
@@ -72,13 +72,15 @@ attack(15, 'a turn is stopped by those who may, and by its own id', async (refus
   expect(await heads()).toEqual(before);
   expect((await acme.actors('mine')).map(({ status }) => status)).toEqual(['running']);
 
-  // And its own id stops it, alone.
-  expect(told(await member('/api/commands', { body: { command: 'abort', turn: 'mine:bo:1' } }))).toBe('202');
+  // Only its own id stops it.
+  expect(statusOf(await member('/api/commands', { body: { command: 'abort', turn: 'mine:bo:1' } }))).toBe(
+    '202',
+  );
   thinking.resolve();
   await stage.troupe.idle();
   expect(only((await acme.events('mine')).events, 'turn.aborted')).toHaveLength(1);
   expect(only((await acme.events('other')).events, 'turn.done')).toHaveLength(1);
   const late = await member('/api/commands', { body: { command: 'abort', turn: 'other:bo:1' } });
-  expect(told(late)).toBe('409 command_refused');
+  expect(statusOf(late)).toBe('409 command_refused');
   refused('409 command_refused');
 });

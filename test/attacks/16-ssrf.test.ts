@@ -7,7 +7,7 @@ import { recordingServer } from '../net/stage.ts';
 import { attack } from './attack.ts';
 import { only, openStage } from './stage.ts';
 
-/** 127.0.0.1, 169.254.169.254 and others of the inside, in all the ways in which they can be written. */
+/** 127.0.0.1, 169.254.169.254 and other internal addresses, in every notation. */
 const inside = fc.constantFrom<[a: number, b: number, c: number, d: number]>(
   [127, 0, 0, 1],
   [127, 1, 2, 3],
@@ -59,7 +59,7 @@ const address = fc.oneof(
   others,
 );
 
-/** What names mean, differently each time they are asked for. */
+/** A resolver whose names resolve differently at each request. */
 function rebinding() {
   let asked = 0;
   return async (host: string) => {
@@ -70,7 +70,7 @@ function rebinding() {
   };
 }
 
-attack(16, 'a fetch reaches nothing that is inside, however it is named or redirected', async (refused) => {
+attack(16, 'a fetch reaches no internal address, in any notation or by a redirect', async (refused) => {
   await using insideServer = await recordingServer((_, response) => response.end('the inside'));
   await using public_ = await recordingServer((request, response) => {
     const to = new URL(request.url ?? '/', 'http://x').searchParams.get('to') ?? '/';
@@ -91,7 +91,7 @@ attack(16, 'a fetch reaches nothing that is inside, however it is named or redir
   await fc.assert(
     fc.asyncProperty(address, fc.boolean(), async (url, isRedirected) => {
       const target = isRedirected ? `http://${public_.host}/?to=${encodeURIComponent(url)}` : url;
-      // A redirect to what is no address of its own is one to the same server, and goes round.
+      // A redirect without a valid address goes back to the same server, in a loop.
       const thrown: unknown = await fetch(target).catch((error: unknown) => error);
       expect(thrown).toBeInstanceOf(TroupeError);
       const { code, message, data } = thrown as TroupeError;
@@ -101,7 +101,7 @@ attack(16, 'a fetch reaches nothing that is inside, however it is named or redir
     }),
     { numRuns: 150 },
   );
-  // Another port of this machine, which a server really listens on.
+  // Another port of this machine, on which a server really listens.
   for (const url of [
     `http://127.0.0.1:${insideServer.port}/`,
     `http://[::ffff:127.0.0.1]:${insideServer.port}/`,
@@ -110,7 +110,7 @@ attack(16, 'a fetch reaches nothing that is inside, however it is named or redir
     await expect(fetch(url)).rejects.toMatchObject({ code: 'address_refused' });
   for (const code of codes) refused(code);
 
-  // As a tool of an agent: a failed result, and the model is not told what is there.
+  // As a tool of an agent: a failed result, from which the model learns nothing about the server.
   let round = 0;
   await fc.assert(
     fc.asyncProperty(address, async (url) => {

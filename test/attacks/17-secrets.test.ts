@@ -18,7 +18,7 @@ import { openStage, VENDOR_KEY, withKey } from './stage.ts';
 
 const TOKEN = 'canary-of-the-gateway';
 const PASSWORD = 'canary-of-the-database';
-/** What a tool prints of its environment. */
+/** A value from the tool's environment that it prints. */
 const PRINTED = 'canary-of-the-tool';
 
 function bytesOf(directory: string): string {
@@ -58,7 +58,7 @@ attack(17, 'keys appear in no log, span, metric, file, answer, error or page', a
     open: (input, options) =>
       createTroupe(input, { ...options, data, env, logger, metrics, tracing: { content: true } }),
     app: { metrics, token: TOKEN },
-    // A vendor that repeats what it was sent, as some do.
+    // A vendor that repeats the request, as some do.
     answer: ({ number, last }) => {
       if (last.includes('please refuse'))
         return { error: { code: 'provider_auth', message: `invalid key: ${VENDOR_KEY}` } };
@@ -95,7 +95,7 @@ attack(17, 'keys appear in no log, span, metric, file, answer, error or page', a
     `/api/conversations/${encodeURIComponent(`x ${TOKEN.slice(0, 3)}`)}`,
   ];
   for (const each of paths) answers.push((await admin(each)).text);
-  // Errors: of a wrong key, of a wrong body, of nowhere.
+  // Errors: for a wrong key, a wrong body, an unknown path.
   const wrong = { authorization: `Bearer ${secret.slice(0, -1)}` };
   answers.push((await stage.ask('/api/keys', { headers: wrong })).text);
   answers.push((await admin('/api/conversations/c/events', { body: '{"author":' })).text);
@@ -103,7 +103,7 @@ attack(17, 'keys appear in no log, span, metric, file, answer, error or page', a
   const page = await stage.ask('/', { headers: { accept: 'text/html' } });
   await stage[Symbol.asyncDispose]();
 
-  // 43 characters, of which some may be "_" too.
+  // 43 characters, which may include "_".
   const last = secret.slice(-43);
   const places: [place: string, text: string][] = [
     ['logs', JSON.stringify(lines)],
@@ -130,6 +130,6 @@ attack(17, 'keys appear in no log, span, metric, file, answer, error or page', a
       expect([place, name, text.includes(canary)]).toEqual([place, name, false]);
     refused(`none in ${place}`);
   }
-  // What was printed is there, but for the key.
+  // The printed value is there, with its key replaced.
   expect(answers.join('\n')).toContain('TOOL_KEY=[TOOL_KEY] is refused');
 });

@@ -6,11 +6,11 @@ import { performance } from 'node:perf_hooks';
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import { attack } from './attack.ts';
-import { ACME, ANA, type AttackStage, openStage, told, unchanged, withKey } from './stage.ts';
+import { ACME, ANA, type AttackStage, openStage, statusOf, unchanged, withKey } from './stage.ts';
 
 const PATH = '/api/conversations/c/events';
 const MESSAGE = { author: ANA, content: 'hello' };
-/** While somebody else is a nuisance, others are answered within this. */
+/** Limit for answers to other callers during the attack. */
 const PROMPT_MS = 1_000;
 
 async function isPrompt(stage: AttackStage): Promise<void> {
@@ -19,7 +19,7 @@ async function isPrompt(stage: AttackStage): Promise<void> {
   expect(performance.now() - began).toBeLessThan(PROMPT_MS);
 }
 
-/** Sends pieces for as long as they are taken; resolves with the status that came. */
+/** Sends chunks as long as they are accepted; resolves with the status. */
 async function pour(
   stage: AttackStage,
   piece: Buffer,
@@ -51,79 +51,85 @@ function rawSocket(url: string): Socket {
   return socket;
 }
 
-attack(18, 'what is too large, too deep, too many or too slow costs others nothing', async (refused) => {
-  await using stage = await openStage();
-  await stage.say('c', 'hello', { to: ['bo'] });
+attack(
+  18,
+  'requests that are too large, too deep, too many or too slow do not affect other callers',
+  async (refused) => {
+    await using stage = await openStage();
+    await stage.say('c', 'hello', { to: ['bo'] });
 
-  // 16 MB and more, refused while it comes; told beforehand, refused before it comes.
-  await unchanged(stage, async () => {
-    const { status, sent } = await pour(stage, Buffer.alloc(65_536, 32), 4_096);
-    expect(status).toBe(413);
-    expect(sent).toBeLessThan(4_096);
-    const large = await stage.ask(PATH, { body: { ...MESSAGE, content: 'x'.repeat(1_100_000) } });
-    expect(told(large)).toBe('413 event_too_large');
-  });
-  refused('413 event_too_large');
+    // 16 MB and more: refused during the upload, or before it if the length was declared.
+    await unchanged(stage, async () => {
+      const { status, sent } = await pour(stage, Buffer.alloc(65_536, 32), 4_096);
+      expect(status).toBe(413);
+      expect(sent).toBeLessThan(4_096);
+      const large = await stage.ask(PATH, { body: { ...MESSAGE, content: 'x'.repeat(1_100_000) } });
+      expect(statusOf(large)).toBe('413 event_too_large');
+    });
+    refused('413 event_too_large');
 
-  const nesting = fc.constantFrom(['[', ']'], ['{"a":', '}'], ['[{"content":', '}]'], ['{"\\"[":[', ']}']);
-  await unchanged(stage, () =>
-    fc.assert(
-      fc.asyncProperty(
-        nesting,
-        fc.integer({ min: 65, max: 10_000 }),
-        async ([open = '', end = ''], depth) => {
-          const began = performance.now();
-          const body = `${open.repeat(depth)}1${end.repeat(depth)}`;
-          const answered = await stage.ask(PATH, { body });
-          expect([told(answered), answered.body.error?.data]).toEqual([
-            '400 event_invalid',
-            { path: '', limit: 64 },
-          ]);
-          expect(performance.now() - began).toBeLessThan(PROMPT_MS);
-        },
+    const nesting = fc.constantFrom(['[', ']'], ['{"a":', '}'], ['[{"content":', '}]'], ['{"\\"[":[', ']}']);
+    await unchanged(stage, () =>
+      fc.assert(
+        fc.asyncProperty(
+          nesting,
+          fc.integer({ min: 65, max: 10_000 }),
+          async ([open = '', end = ''], depth) => {
+            const began = performance.now();
+            const body = `${open.repeat(depth)}1${end.repeat(depth)}`;
+            const answered = await stage.ask(PATH, { body });
+            expect([statusOf(answered), answered.body.error?.data]).toEqual([
+              '400 event_invalid',
+              { path: '', limit: 64 },
+            ]);
+            expect(performance.now() - began).toBeLessThan(PROMPT_MS);
+          },
+        ),
+        { numRuns: 12 },
       ),
-      { numRuns: 12 },
-    ),
-  );
-  refused('400 event_invalid');
+    );
+    refused('400 event_invalid');
 
-  await unchanged(stage, async () => {
-    const bomb = gzipSync(Buffer.alloc(32 * 1_048_576, 32));
-    for (const encoding of ['gzip', 'deflate', 'br', 'GZIP', 'gzip, gzip']) {
-      const response = await fetch(`${stage.url}${PATH}`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', 'content-encoding': encoding },
-        body: bomb,
-      });
-      expect([encoding, response.status]).toEqual([encoding, 415]);
-    }
-    const many = Array.from({ length: 10_000 }, (_, n) => `agent-${n}`);
-    expect(told(await stage.ask(PATH, { body: { ...MESSAGE, to: many } }))).toBe('400 event_invalid');
-    const attachments = Array.from({ length: 1_000 }, () => ({ mediaType: 'text/plain', data: '' }));
-    expect(told(await stage.ask(PATH, { body: { ...MESSAGE, attachments } }))).toBe('400 event_invalid');
-    for (const limit of [0, -1, 5_001, 1e9, 'NaN'])
-      expect(told(await stage.ask(`${PATH}?limit=${limit}`))).toBe('400 event_invalid');
-  });
-  refused('415 content_type_refused');
+    await unchanged(stage, async () => {
+      const bomb = gzipSync(Buffer.alloc(32 * 1_048_576, 32));
+      for (const encoding of ['gzip', 'deflate', 'br', 'GZIP', 'gzip, gzip']) {
+        const response = await fetch(`${stage.url}${PATH}`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json', 'content-encoding': encoding },
+          body: bomb,
+        });
+        expect([encoding, response.status]).toEqual([encoding, 415]);
+      }
+      const many = Array.from({ length: 10_000 }, (_, n) => `agent-${n}`);
+      expect(statusOf(await stage.ask(PATH, { body: { ...MESSAGE, to: many } }))).toBe('400 event_invalid');
+      const attachments = Array.from({ length: 1_000 }, () => ({ mediaType: 'text/plain', data: '' }));
+      expect(statusOf(await stage.ask(PATH, { body: { ...MESSAGE, attachments } }))).toBe(
+        '400 event_invalid',
+      );
+      for (const limit of [0, -1, 5_001, 1e9, 'NaN'])
+        expect(statusOf(await stage.ask(`${PATH}?limit=${limit}`))).toBe('400 event_invalid');
+    });
+    refused('415 content_type_refused');
 
-  // A hundred that send a header and then nothing, and a hundred that send a body a byte at a time.
-  const head = `POST ${PATH} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n`;
-  const slow = Array.from({ length: 200 }, (_, n) => {
-    const socket = rawSocket(stage.url);
-    socket.write(n % 2 === 0 ? head : `${head}content-length: 1000\r\n\r\n{`);
-    return socket;
-  });
-  await unchanged(stage, () => isPrompt(stage));
-  const gone = slow.map((socket) => once(socket, 'close'));
-  for (const socket of slow) socket.destroy();
-  await Promise.all(gone);
-  await unchanged(stage, () => isPrompt(stage));
-  // Whoever hangs up in the middle of a body is no fault that operators are told of.
-  expect(stage.errors).toEqual([]);
-  refused('slow senders wait alone');
-});
+    // A hundred clients that send a header and nothing else, and a hundred that send a body one byte at a time.
+    const head = `POST ${PATH} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n`;
+    const slow = Array.from({ length: 200 }, (_, n) => {
+      const socket = rawSocket(stage.url);
+      socket.write(n % 2 === 0 ? head : `${head}content-length: 1000\r\n\r\n{`);
+      return socket;
+    });
+    await unchanged(stage, () => isPrompt(stage));
+    const gone = slow.map((socket) => once(socket, 'close'));
+    for (const socket of slow) socket.destroy();
+    await Promise.all(gone);
+    await unchanged(stage, () => isPrompt(stage));
+    // An upload that breaks off is not reported to operators as an error.
+    expect(stage.errors).toEqual([]);
+    refused('slow senders delay only themselves');
+  },
+);
 
-attack(18, 'readers of streams that do not read keep nothing waiting, and miss nothing', async (refused) => {
+attack(18, 'stream clients that stop reading block nothing, and miss nothing', async (refused) => {
   const READERS = 50;
   const EVENTS = 600;
   const TEXT = 'x'.repeat(10_000);
@@ -143,9 +149,9 @@ attack(18, 'readers of streams that do not read keep nothing waiting, and miss n
     await Promise.all(batch);
   }
   await isPrompt(stage);
-  // Readers that each had all of it waiting would hold 300 MB.
+  // Buffering everything for each reader would take 300 MB.
   expect((process.memoryUsage().rss - before) / 1_048_576).toBeLessThan(220);
-  // One of them begins to read and is given every event, in order.
+  // One of them begins to read, and gets every event in order.
   const [reader] = sockets;
   if (!reader) throw new Error('unreachable');
   const seqs: number[] = [];
@@ -162,12 +168,12 @@ attack(18, 'readers of streams that do not read keep nothing waiting, and miss n
   await expect.poll(() => seqs.length).toBe(EVENTS);
   expect(seqs).toEqual(Array.from({ length: EVENTS }, (_, n) => n + 1));
   for (const socket of sockets) socket.destroy();
-  refused('slow readers are read to from the log');
+  refused('slow readers are served from the log');
 });
 
 attack(
   18,
-  'large events that are replayed to nobody, and asked for in one page, are not all held',
+  'large events for clients that do not read, or on one page, are not all held in memory',
   async (refused) => {
     const READERS = 20;
     const EVENTS = 40;
@@ -179,13 +185,13 @@ attack(
     const before = process.memoryUsage().rss;
     const sockets = Array.from({ length: READERS }, () => rawSocket(stage.url));
     for (const socket of sockets) {
-      // Its first bytes say that the stream is open; then it reads no more.
+      // Its first bytes show that the stream is open; then it stops reading.
       const opened = once(socket, 'data').then(() => socket.pause());
       socket.write(`GET /api/events?conversation=c&after=0 HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n`);
       await opened;
     }
     await isPrompt(stage);
-    // Readers that each had all of it waiting would hold 400 MB.
+    // Buffering everything for each reader would take 400 MB.
     expect((process.memoryUsage().rss - before) / 1_048_576).toBeLessThan(200);
 
     const page = await stage.ask(`${PATH}?limit=5000`);
@@ -196,7 +202,7 @@ attack(
   },
 );
 
-attack(18, 'nobody has more streams open than its share, nor asks more often', async (refused) => {
+attack(18, 'no caller exceeds its share of open streams and requests', async (refused) => {
   const traffic = { streams: 3, requestsPerSecond: 20, messagesPerSecond: 2 };
   await using stage = await openStage({ guarded: true, app: { traffic } });
   const [greedy, other] = [await withKey(stage, ACME), await withKey(stage, ACME)];
@@ -204,7 +210,7 @@ attack(18, 'nobody has more streams open than its share, nor asks more often', a
     Array.from({ length: traffic.streams }, () => fetch(`${stage.url}/api/events`, greedy)),
   );
   const over = await greedy('/api/events');
-  expect([told(over), Number(over.headers.get('retry-after'))]).toEqual([
+  expect([statusOf(over), Number(over.headers.get('retry-after'))]).toEqual([
     '429 rate_limited',
     expect.any(Number),
   ]);
@@ -216,11 +222,11 @@ attack(18, 'nobody has more streams open than its share, nor asks more often', a
     Array.from({ length: 30 }, () => greedy(PATH, { body: { ...MESSAGE, content: 'flood' } })),
   );
   const stored = messages.filter(({ status }) => status === 201).length;
-  expect(new Set(messages.map(told))).toEqual(new Set(['201', '429 rate_limited']));
+  expect(new Set(messages.map(statusOf))).toEqual(new Set(['201', '429 rate_limited']));
   expect(stored).toBeLessThanOrEqual(5 * traffic.messagesPerSecond + 2);
   expect((await stage.troupe.forTenant(ACME).events('c')).head).toBe(stored);
   const asked = await Promise.all(Array.from({ length: 100 }, () => greedy('/api/conversations')));
-  expect(new Set(asked.map(told))).toEqual(new Set(['200', '429 rate_limited']));
+  expect(new Set(asked.map(statusOf))).toEqual(new Set(['200', '429 rate_limited']));
   expect((await other('/api/conversations')).status).toBe(200);
   refused('429 rate_limited');
 });

@@ -4,12 +4,12 @@ import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { readFrame } from '../../packages/nostr/src/read-frame.ts';
 import { attack } from './attack.ts';
 import { ANA, NAMES_BO, openNostrStage } from './nostr-stage.ts';
-import { ANA as UMA, told } from './stage.ts';
+import { ANA as UMA, statusOf } from './stage.ts';
 
 const PER_SECOND = 50;
 const FLOOD = 2_000;
 
-/** Events whose ids and signatures are only seen to be wrong by the costly check. */
+/** Events whose ids and signatures only the expensive check can find invalid. */
 function forged(count: number, at: number): object[] {
   const event = ANA.sign({ content: 'x', tags: NAMES_BO, at });
   return Array.from({ length: count }, (_, n) => ({ ...event, id: n.toString(16).padStart(64, '0') }));
@@ -17,7 +17,7 @@ function forged(count: number, at: number): object[] {
 
 attack(
   19,
-  'signatures are checked so many a second, after all that is cheap, and nobody else waits',
+  'signature checks are limited per second and follow all cheap checks, and no other caller waits',
   async (refused) => {
     const clock = createFakeClock();
     await using nostr = await openNostrStage(
@@ -27,7 +27,7 @@ attack(
     const { stage, intake, refusals } = nostr;
     const before = await stage.state();
 
-    // What can be refused without it costs no check: as many as come.
+    // Events that cheap checks refuse cost no signature check, however many arrive.
     const at = Math.floor(clock.now() / 1_000);
     const cheap = ANA.sign({ content: 'x', at });
     for (let n = 0; n < FLOOD; n++) await intake.take({ ...cheap, id: n.toString(16).padStart(64, '0') });
@@ -50,7 +50,7 @@ attack(
       for (let step = 0; step < 50; step++) await clock.advance(20);
       checked.push(refusals.length - from);
     }
-    // The first second has the burst of one second as well.
+    // The first second also has the burst of one second.
     expect(checked[0]).toBeLessThanOrEqual(2 * PER_SECOND + 1);
     for (const count of checked.slice(1)) {
       expect(count).toBeGreaterThan(0);
@@ -59,11 +59,13 @@ attack(
     expect(new Set(refusals)).toEqual(new Set(['id']));
     refused(`at most ${PER_SECOND} checks a second`);
 
-    // While it goes on others are answered, and are not told of it.
+    // Meanwhile others get answers, without any trace of the flood.
     const began = performance.now();
     for (let n = 0; n < 20; n++)
       expect(
-        told(await stage.ask('/api/conversations/other/events', { body: { author: UMA, content: `${n}` } })),
+        statusOf(
+          await stage.ask('/api/conversations/other/events', { body: { author: UMA, content: `${n}` } }),
+        ),
       ).toBe('201');
     expect(performance.now() - began).toBeLessThan(2_000);
     isOver = true;

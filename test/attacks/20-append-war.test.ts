@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { createApp, serveHttp } from '../../src/http/index.ts';
 import { createDocumentDriver } from '../../src/store/documents/document-driver.ts';
-import { createMemoryDocuments, newMemoryData } from '../../src/store/memory/memory-documents.ts';
+import { createMemoryDocuments, newMemoryData } from '../../sim/memory-documents.ts';
 import type { StoreDriver } from '../../src/store/driver.ts';
 import { TroupeError } from '../../src/errors.ts';
 import { eventRow } from '../store/event-row-of.ts';
@@ -9,7 +9,7 @@ import { inOrder, says } from '../support/engine-models.ts';
 import { openStage as openEngine } from '../support/engine-stage.ts';
 import { openDriver } from '../support/mode.ts';
 import { attack } from './attack.ts';
-import { ANA, askServer, openStage, told } from './stage.ts';
+import { ANA, askServer, openStage, statusOf } from './stage.ts';
 
 const WRITERS = 32;
 const EACH = 5;
@@ -22,7 +22,7 @@ function upTo(n: number): number[] {
 
 attack(
   20,
-  'thirty-two writers of one conversation are all stored, once and in a dense order',
+  'events of thirty-two writers of one conversation are all stored once, in a dense order',
   async (refused) => {
     await using stage = await openStage();
     const answers = await Promise.all(
@@ -30,9 +30,9 @@ attack(
         const own: string[] = [];
         for (const n of upTo(EACH)) {
           const body = { id: `w${writer}-${n}`, author: ANA, content: `${writer} says ${n}` };
-          // Twice, as somebody does who has not heard the answer.
+          // Twice, as by a client that lost the answer.
           const both = await Promise.all([stage.ask(PATH, { body }), stage.ask(PATH, { body })]);
-          own.push(...both.map(told));
+          own.push(...both.map(statusOf));
         }
         return own;
       }),
@@ -51,14 +51,14 @@ attack(
   },
 );
 
-attack(20, 'writers of many processes lose races a bounded number of times', async (refused) => {
+attack(20, 'writers in many processes lose races a bounded number of times', async (refused) => {
   const data = newMemoryData();
   let slept = 0;
   const drivers = upTo(WRITERS).map(() =>
     createDocumentDriver(
       createMemoryDocuments({
         data,
-        // Each step of a write lets every other process take one.
+        // After each step of a write, every other process may take one.
         gate: async (_, work) => {
           await new Promise((resolve) => void setImmediate(resolve));
           return work();
@@ -85,7 +85,7 @@ attack(20, 'writers of many processes lose races a bounded number of times', asy
   console.log(
     `${WRITERS} processes: ${(clashes / (WRITERS * EACH)).toFixed(1)} races lost per append, ${slept} pauses`,
   );
-  // Whoever loses, somebody wins: all lose less often than there are others.
+  // Each lost race has a winner: a writer loses at most as often as there are others.
   expect(clashes).toBeGreaterThan(0);
   expect(clashes / (WRITERS * EACH)).toBeLessThan(WRITERS);
   refused('bounded retries');
@@ -93,7 +93,7 @@ attack(20, 'writers of many processes lose races a bounded number of times', asy
 
 attack(
   20,
-  'while the store is away writers are told to come back, and nothing is half done',
+  'while the store is unavailable writers are asked to retry, and nothing is half done',
   async (refused) => {
     let isAway = false;
     const driver = await openDriver();
@@ -101,7 +101,7 @@ attack(
       ...driver,
       append: (rows) =>
         isAway
-          ? Promise.reject(new TroupeError('store_unavailable', 'the store is away'))
+          ? Promise.reject(new TroupeError('store_unavailable', 'the store is unavailable'))
           : driver.append(rows),
     };
     const model = inOrder(says('fine'));
@@ -111,7 +111,7 @@ attack(
     isAway = true;
     const away = await Promise.all(upTo(WRITERS).map(() => askServer(server.url, PATH, { body })));
     for (const answer of away) {
-      expect([told(answer), Number(answer.headers.get('retry-after'))]).toEqual([
+      expect([statusOf(answer), Number(answer.headers.get('retry-after'))]).toEqual([
         '503 store_unavailable',
         expect.any(Number),
       ]);
@@ -122,7 +122,7 @@ attack(
     expect(await engine.troupe.conversations()).toEqual([]);
     isAway = false;
     const back = await Promise.all(upTo(WRITERS).map(() => askServer(server.url, PATH, { body })));
-    expect(back.map(told).filter((each) => each === '201')).toHaveLength(1);
+    expect(back.map(statusOf).filter((each) => each === '201')).toHaveLength(1);
     await engine.quiet();
     expect(model.requests).toHaveLength(1);
     await server.close();

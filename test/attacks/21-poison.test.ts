@@ -8,7 +8,7 @@ import { attack } from './attack.ts';
 import { ANA, only, openStage } from './stage.ts';
 
 const SSE = { 'content-type': 'text/event-stream' };
-/** Within this all turns end, whatever their models have said: retries take most of it. */
+/** Time limit for all turns, whatever their models answer; retries take most of it. */
 const TURNS_MS = 20_000;
 
 function frame(data: unknown): string {
@@ -69,7 +69,7 @@ const SLOW: readonly string[] = [
 ];
 const slow = fc.constantFrom(...SLOW).map((text): FakeReply => ({ text, chunk: 10_000 }));
 
-attack(21, 'whatever a model says ends its turn and nothing else', async (refused) => {
+attack(21, 'any output of a model affects its turn and nothing else', async (refused) => {
   let poisons: readonly FakeReply[] = [];
   const counted: unknown[] = [];
   const count = defineTool({
@@ -110,7 +110,7 @@ attack(21, 'whatever a model says ends its turn and nothing else', async (refuse
           for (const { body } of only(events, 'turn.failed')) codes.add(`turn.failed ${body.code}`);
           for (const { body } of only(events, 'tool.result')) codes.add(`tool.result ${body.outcome}`);
         }
-        // And this one answers when it is spoken to again.
+        // This agent answers, too, when it is addressed again.
         for (const n of replies.keys())
           await stage.troupe.send(`c${n}`, { author: ANA, content: 'and now?', to: ['bo'] });
         await stage.troupe.idle();

@@ -7,7 +7,7 @@ import { openShared } from './redis-stage.ts';
 import { ANA, type AttackStage, only } from './stage.ts';
 
 const EVIL = { tenant: 'acme', conversation: 'c', agent: 'bo' };
-/** Jobs of an attacker: of others, of nobody, and of no shape at all. */
+/** Jobs of an attacker: of other actors, of unknown ones, and malformed. */
 const job = fc.oneof(
   fc.constantFrom<unknown>(
     EVIL,
@@ -26,7 +26,9 @@ const job = fc.oneof(
 );
 const jobName = fc.constantFrom('wake', 'later', 'cancel', '__proto__');
 
-/** All but records of actors that have never had a turn: a wake may leave one, which holds nothing. */
+/**
+ * Everything stored, except records of actors without a turn: a wake may leave such a record, which holds nothing.
+ */
 async function facts(stage: AttackStage): Promise<unknown> {
   const { worlds, ...rest } = (await stage.state()) as { worlds: { actors: { lastTurn: unknown }[][] }[] };
   const isUsed = ({ lastTurn }: { lastTurn: unknown }) => lastTurn !== null;
@@ -61,7 +63,7 @@ async function busy(stage: AttackStage, conversation: string): Promise<void> {
 
 attack(
   22,
-  'whoever writes to Redis delays work at most',
+  'writes to Redis delay work at most',
   async (refused) => {
     const thinking = Promise.withResolvers<void>();
     const { stage, redis, queue, prefix } = await openShared({
@@ -86,7 +88,7 @@ attack(
     expect(await facts(stage)).toEqual(before);
     refused('forged wakes find nothing to do');
 
-    // A stop that nobody asked for, over the channel of the processes; and growth of logs that did not grow.
+    // An unrequested stop on the channel between the processes, and growth notices for logs that did not grow.
     await busy(stage, 'busy');
     const address = { tenant: 'default', conversation: 'busy', agent: 'bo' };
     const forged = [
@@ -99,12 +101,12 @@ attack(
     const heard = await redis.publish(`${prefix}:notices`, JSON.stringify({ from: 'evil', notices: forged }));
     expect(heard).toBeGreaterThan(0);
     for (const text of ['{', 'null', '[]', '{"from":1}']) await redis.publish(`${prefix}:notices`, text);
-    // The process hears them in order; by the time it has told of the last ones, it has dealt with the first.
+    // The process handles notices in order: once it has reported the last ones, it has handled the first.
     await expect.poll(() => stage.warnings.join('\n')).toContain('no notice');
     await stage.troupe.actors('busy');
     await stage.troupe.actors('busy');
 
-    // What keeps wakes apart, and every wake that waits, is deleted: the sweep finds what is left to do.
+    // Deletes all deduplication keys and waiting wakes; the sweep finds the remaining work.
     await stage.troupe.send('busy', { author: ANA, content: 'and now?', to: ['bo'] });
     await stage.troupe.send('c', { author: ANA, content: 'and now?', to: ['bo', 'cy'] });
     for (const key of await redis.keys(`{${prefix}}:*`))
@@ -121,12 +123,12 @@ attack(
       const covered = done.flatMap(({ author, body }) => body.covers.map((seq) => `${author.id} ${seq}`));
       expect(covered).toEqual([...new Set(covered)]);
     }
-    refused('each message answered once, later');
-    // And nobody reads there what was said, or what vendors are paid with.
+    refused('each message answered once, after a delay');
+    // Redis contains neither what was said nor vendors' keys.
     await stage.troupe.send('c', { author: ANA, content: 'a secret of ana', to: ['bo'] });
     expect(await everythingIn(redis, prefix)).not.toMatch(/key-of-the-vendor|a secret of ana/);
     await stage.troupe.idle();
-    refused('no words, no keys');
+    refused('no messages and no keys in it');
   },
   { missing: HAS_SERVICES ? null : 'MongoDB and Redis' },
 );

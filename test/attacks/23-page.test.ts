@@ -10,7 +10,7 @@ import { ANA, type Answer, openStage, unchanged } from './stage.ts';
 const WEB = new URL('../../web/', import.meta.url).pathname;
 const PATH = '/api/conversations/c/events';
 
-/** A request as a browser or anybody else would send it, `Host` and `Origin` included: `fetch` sends its own. */
+/** A request with any `Host` and `Origin`, which `fetch` would set itself. */
 function send(
   url: string,
   path: string,
@@ -28,7 +28,7 @@ function send(
     );
     call.on('response', (response) => {
       let text = '';
-      // A stream goes on for ever: its head says enough.
+      // A stream never ends; its head is enough.
       if (response.headers['content-type']?.startsWith('text/event-stream')) response.destroy();
       response.on('error', () => {});
       response.on('close', () => resolve({ status: response.statusCode ?? 0, headers: new Headers(), text }));
@@ -58,7 +58,7 @@ const payload = fc.constantFrom(
   '\u202Egnp.exe',
 );
 
-attack(23, 'markup is text, and pages of others, other names and sockets get nothing', async (refused) => {
+attack(23, 'markup is text; foreign pages, foreign host names and sockets get nothing', async (refused) => {
   await using stage = await openStage({
     agents: [
       { id: 'bo', name: 'Mallory <script>alert(1)</script>', description: '<img src=x onerror=alert(1)>' },
@@ -80,7 +80,7 @@ attack(23, 'markup is text, and pages of others, other names and sockets get not
   );
   const page = await stage.ask('/', { headers: { accept: 'text/html' } });
   expect(page.headers.get('content-security-policy')).toMatch(/default-src 'self'.*frame-ancestors 'none'/);
-  // What the API gives is JSON, which no browser shows as a page.
+  // The API answers with JSON, which no browser shows as a page.
   const rows = await stage.ask('/api/conversations/c/rows');
   expect(rows.headers.get('content-type')).toContain('application/json');
   refused('shown as text');
@@ -122,7 +122,7 @@ attack(23, 'markup is text, and pages of others, other names and sockets get not
   expect(codes.size).toBe(3);
   for (const code of codes) refused(code);
 
-  // There is no socket to open from another page, and no way to write the state of an actor.
+  // Another page can open no socket, and cannot write the state of an actor.
   await unchanged(stage, async () => {
     const upgrade = {
       host,
@@ -142,12 +142,12 @@ attack(23, 'markup is text, and pages of others, other names and sockets get not
   });
   refused('404 route_unknown, 405 method_refused');
 
-  // A page from elsewhere cannot read either: no answer allows it to.
+  // Another page cannot read either: no answer allows it.
   const read = await send(stage.url, '/api/conversations', { host, origin: 'http://evil.example' });
   expect(read.headers.get('access-control-allow-origin')).toBeNull();
 });
 
-attack(23, 'others reach a server only where it asks them for a credential', async (refused) => {
+attack(23, 'a server is reachable from other machines only if it requires a credential', async (refused) => {
   const server = await serveHttp(new Hono(), { port: 0 });
   expect(new URL(server.url).hostname).toBe('127.0.0.1');
   await server.close();

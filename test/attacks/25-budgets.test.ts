@@ -11,18 +11,18 @@ const ANSWER_TOKENS = 200;
 const WORKER = { id: 'worker', maxOutputTokens: ANSWER_TOKENS };
 const BUDGETS = { agents: { worker: { tokens: CAP } } };
 
-/** What the calls of the worker had cost at least: their prompts. */
+/** Minimum cost of the worker's calls: their prompts. */
 function promptsOf(stage: AttackStage): number {
   return stage.sentBy('worker').reduce((sum, messages) => sum + countTokens(shownIn(messages)), 0);
 }
 
 async function lineOf(stage: AttackStage) {
   const [line] = await stage.troupe.budgets({ agent: 'worker' });
-  if (!line) throw new Error('there is no such budget');
+  if (!line) throw new Error('no such budget');
   return line;
 }
 
-attack(25, 'tasks given all at once take no more than their budget', async (refused) => {
+attack(25, 'tasks given at the same time do not exceed their budget', async (refused) => {
   const usage = { input: 100, output: ANSWER_TOKENS, cacheRead: 0, cacheWrite: 0, reasoning: 0 };
   const calls = Array.from({ length: TASKS }, (_, n) => ({
     name: 'delegate',
@@ -55,7 +55,7 @@ const ANSWERS: Record<'cancel' | 'break' | 'overload', FakeReply> = {
   overload: { text: 'a long answer', error: { code: 'provider_overloaded', retryAfter: '0', after: 1 } },
 };
 
-attack(25, 'calls that are cancelled, cut or tried again are paid for too', async (refused) => {
+attack(25, 'cancelled, interrupted and repeated calls are paid for, too', async (refused) => {
   await fc.assert(
     fc.asyncProperty(fc.array(evasion, { minLength: TASKS, maxLength: TASKS }), async (ways) => {
       await using stage = await openStage({
@@ -65,7 +65,7 @@ attack(25, 'calls that are cancelled, cut or tried again are paid for too', asyn
       });
       for (const n of ways.keys())
         await stage.troupe.send(`c${n}`, { author: ANA, content: `number ${n}`, to: ['worker'] });
-      // Each that hangs is cancelled in the middle of its answer, before its vendor says what it cost.
+      // Each hanging call is cancelled during its answer, before the vendor reports the cost.
       for (let work = 1; work > 0;) {
         const hanging = [...ways.keys()].filter((n) => ways[n] === 'cancel');
         await Promise.all(hanging.map((n) => stage.command({ command: 'abort', turn: `c${n}:worker:1` })));

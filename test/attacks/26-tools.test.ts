@@ -5,7 +5,7 @@ import { defineTool } from '../../src/tools/tool.ts';
 import { attack } from './attack.ts';
 import { only, openStage } from './stage.ts';
 
-/** Names near one that is granted, one that another agent was granted, and what comes with the runtime. */
+/** Names similar to a granted one, names granted to another agent, and names of the runtime's own tools. */
 const name = fc.constantFrom(
   'pay_out',
   'PAY_OUT',
@@ -30,7 +30,7 @@ const name = fc.constantFrom(
   'run',
 );
 
-attack(26, 'a tool that was not granted is not run, under whatever name', async (refused) => {
+attack(26, 'a tool that was not granted does not run, under any name', async (refused) => {
   const ran: string[] = [];
   const [look, pay, lookTwo] = ['look', 'pay_out', 'look2'].map((tool) =>
     defineTool({

@@ -4,13 +4,13 @@ import { attack } from './attack.ts';
 import { ANA, type AttackStage, only, openStage } from './stage.ts';
 
 /**
- * The processor's time for one turn of the event loop: the work on one text of some hundred thousand letters, many times
- * over. A search that tries every way takes minutes, or never ends.
+ * CPU time limit for one turn of the event loop: many times the work on a text of some hundred thousand letters. A
+ * backtracking search takes minutes or never ends.
  */
 const HELD_MS = 4_000;
 const CHUNK = 100_000;
 
-/** Each for another way through what reads texts. */
+/** Each takes a different path through the readers of texts. */
 const TEXTS: Readonly<Record<string, string>> = {
   'marks that are letters, behind a bracket': `<${'\u0483'.repeat(40_000)}`,
   'letters that are marks, at the start of a line': `[${'\u0345'.repeat(40_000)}`,
@@ -24,7 +24,7 @@ const TEXTS: Readonly<Record<string, string>> = {
 
 const REPLY = { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] };
 
-attack(28, 'texts on which a search has most to try hold nobody else up', async (refused) => {
+attack(28, 'texts that are expensive to search block no other caller', async (refused) => {
   const texts = Object.values(TEXTS);
   await using stage = await openStage({
     agents: ['bo', 'cy', { id: 'di', reply: REPLY }],
@@ -41,7 +41,7 @@ attack(28, 'texts on which a search has most to try hold nobody else up', async 
       await stage.troupe.send(`q${n}`, { author: ANA, content: 'and you?', to: ['cy'] });
     }
     await stage.troupe.idle();
-    // What was said is part of the next prompt.
+    // Messages are part of the next prompt.
     for (const n of texts.keys())
       await stage.troupe.send(`m${n}`, { author: ANA, content: 'and now?', to: ['cy'] });
     await stage.troupe.idle();
@@ -62,15 +62,15 @@ attack(28, 'texts on which a search has most to try hold nobody else up', async 
   expect(stage.errors).toEqual([]);
 });
 
-/** A window in which a dozen of `prose` are too much. */
+/** A window that a dozen of `prose` overflow. */
 const SMALL = { contextWindow: 8_000, maxOutputTokens: 1_000 };
 const FILLER = 'as was agreed before, the harbour office keeps its books in the second drawer; ';
 const prose = (letters: number) => FILLER.repeat(Math.ceil(letters / FILLER.length)).slice(0, letters);
 
 const THINGS = 'books maps keys letters ropes lamps flags coins charts seals stamps nets sails'.split(' ');
 
-/** As a summary has it: nothing is said twice. */
-function told(letters: number): string {
+/** Like a summary, which repeats nothing. */
+function summaryOf(letters: number): string {
   const thing = (n: number) => THINGS[n % THINGS.length] ?? '';
   const lines = Array.from(
     { length: Math.ceil(letters / 50) },
@@ -80,12 +80,12 @@ function told(letters: number): string {
   return lines.join('').slice(0, letters);
 }
 
-/** Too long by less than half, so that it is cut behind its headings. */
-const CUT = `${told(600)}${'\n# a \t '.repeat(40)}\n${told(1_400)}\n\n${told(1_800)}`;
+/** Too long by less than half, so that it is shortened after its headings. */
+const CUT = `${summaryOf(600)}${'\n# a \t '.repeat(40)}\n${summaryOf(1_400)}\n\n${summaryOf(1_800)}`;
 
 attack(
   28,
-  'a summary on which a search has most to try is cut or refused, and the turn goes on',
+  'a summary that is expensive to search is shortened or refused, and the turn continues',
   async (refused) => {
     const texts = [CUT, 'x'.repeat(600_000), ...Object.values(TEXTS)];
     await using stage = await openStage({

@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import * as z from 'zod';
 import { defineTool } from '../../src/tools/tool.ts';
 import { attack } from './attack.ts';
-import { ANA, type Asked, type AttackStage, EVE, only, openStage, told, withKey } from './stage.ts';
+import { ANA, type Asked, type AttackStage, EVE, only, openStage, statusOf, withKey } from './stage.ts';
 
 const report = defineTool({
   name: 'report',
@@ -12,7 +12,7 @@ const report = defineTool({
   run: () => 'all quiet at the harbour, as on the day before; '.repeat(60),
 });
 
-/** @bo looks at its report and gives @cy a task in turn, until its window is so full that room has to be made. */
+/** @bo reads its report and gives @cy a task in turn, until its full window must be compacted. */
 function answer({ agent, number, messages }: Asked) {
   if (agent !== 'bo' || messages.at(-1)?.role !== 'user') return { text: `fine, ${agent}`, usage: null };
   const calls = [{ name: 'report', args: '{}' }];
@@ -48,14 +48,14 @@ async function idsIn(stage: AttackStage): Promise<Map<string, string[]>> {
   return ids;
 }
 
-attack(29, 'a writer that takes every id that an agent will need next sets nobody aside', async (refused) => {
+attack(29, 'a writer that takes every id that an agent will need next stops no agent', async (refused) => {
   const options = {
     agents: AGENTS,
     tools: [report],
     answer,
     company: { context: { summaries: 'extract' as const, protectTokens: 500, minGain: 500 } },
   };
-  // What the runtime will mint is what it minted in the same conversation elsewhere.
+  // The runtime will create the same ids as in the same conversation elsewhere.
   await using elsewhere = await openStage(options);
   await play(elsewhere);
   const ids = await idsIn(elsewhere);
@@ -77,11 +77,11 @@ attack(29, 'a writer that takes every id that an agent will need next sets nobod
     return answered;
   };
   const take = async (conversation: string, id: string) =>
-    told(
+    statusOf(
       await writer(`/api/conversations/${conversation}/events`, { body: { id, author: EVE, content: 'x' } }),
     );
   await play(stage, async (turn) => {
-    // All of them before the first turn, those of the next one before each.
+    // Takes all ids before the first turn, and those of the next turn before each.
     for (const [conversation, all] of ids)
       for (const id of all)
         if (turn === 1 || id.startsWith(`c:bo:${turn}:`))

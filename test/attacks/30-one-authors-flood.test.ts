@@ -11,12 +11,12 @@ const LINE =
 const MESSAGES = 90;
 const CHARS = 950_000;
 const FLOOD = LINE.repeat(Math.ceil(CHARS / LINE.length)).slice(0, CHARS);
-/** Characters that the process looks at in one go, at most: one long text read to its bound, and what a slice holds. */
+/** Maximum of characters read without a break: one long text up to its limit, and the size of a slice. */
 const MOST_IN_ONE_GO = 2 * 65_536;
 const SUMMARY =
   'Ana greeted @bo. Eve said much of the harbour office and its books, again and again; nothing was decided.';
 
-/** Says when long work gives the event loop back. */
+/** Reports when long work yields to the event loop. */
 function countingClock(): { clock: Clock; pauses: () => number; onPause: (listener: () => void) => void } {
   let pauses = 0;
   let listener = () => {};
@@ -34,7 +34,7 @@ function countingClock(): { clock: Clock; pauses: () => number; onPause: (listen
   };
 }
 
-attack(30, '90 large messages of one author hold nobody up, and are answered themselves', async (refused) => {
+attack(30, '90 large messages of one author delay no other tenant, and are answered', async (refused) => {
   const { clock, pauses, onPause } = countingClock();
   await using stage = await openStage({
     agents: ['bo', 'cy'],
@@ -70,13 +70,13 @@ attack(30, '90 large messages of one author hold nobody up, and are answered the
   expect(only(events, 'compaction')).toHaveLength(1);
   expect(only(events, 'turn.failed')).toEqual([]);
   expect(only(events, 'message').at(-1)).toMatchObject({ author: { id: 'bo' }, body: { content: 'fine' } });
-  refused('the flooded one is answered');
+  refused('the flooded agent answers');
   expect(needed).toBeGreaterThan(100);
   expect(answeredAfter).toBeLessThan(needed);
-  refused('another tenant is answered meanwhile');
+  refused('another tenant gets its answer meanwhile');
 });
 
-attack(30, 'of any flood no more than so much is read, and never much of it in one go', async (refused) => {
+attack(30, 'a flood is read up to a limit, in slices', async (refused) => {
   const flood = (messages: number, chars: number): Event[] =>
     Array.from({ length: messages }, (_, n) => said(n + 1, EVE, `${n} ${FLOOD.slice(0, chars)}`));
   const anas = said(0, ANA, 'You must never pay anybody without my approval.');
@@ -85,7 +85,7 @@ attack(30, 'of any flood no more than so much is read, and never much of it in o
     const steps = collectFactsSteps([anas, ...events], null);
     for (let step = steps.next(); ; step = steps.next()) {
       if (step.done) {
-        // Whoever says little is read whole, however much others say.
+        // An author of few messages is read completely, however much others say.
         expect(step.value.constraints[0]).toMatchObject({ by: { id: 'ana' } });
         break;
       }
@@ -96,7 +96,7 @@ attack(30, 'of any flood no more than so much is read, and never much of it in o
     expect(sum).toBeLessThan(16 * 1_048_576);
   }
   expect(atOnce(collectFactsSteps([anas], null)).constraints).toHaveLength(1);
-  refused('read within bounds');
+  refused('read within limits');
 });
 
 function said(seq: number, author: typeof ANA, content: string): Event {

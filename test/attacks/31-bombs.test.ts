@@ -3,19 +3,21 @@ import { DEFAULT_LIMITS } from '../../src/actors/engine/engine-deps.ts';
 import { attack } from './attack.ts';
 import { ANA, openStage, ZETA } from './stage.ts';
 
-/** Tasks that the bomb gives whenever it is asked. */
+/** Tasks that the bomb gives on each request. */
 const FAN_OUT = 20;
-/** By then it is under way, and far from its end. */
+/** Number of tasks at which the bomb is under way, far from its end. */
 const UNDER_WAY = 60;
-/** Turns at once of one process, and a turn of each tenant and conversation that waits, with room for steps under way. */
+/**
+ * Concurrent turns of one process, one waiting turn of each tenant and conversation, and room for steps under way.
+ */
 const SOON = 300;
 
-/** Of a machine that others use too. */
+/** For a machine shared with others. */
 const PATIENCE = { timeout: 60_000 };
 
 attack(
   31,
-  'agents that always give on are bounded, delay no tenant and no conversation, and end when a person says so',
+  'agents that always delegate are bounded, delay no tenant or conversation, and end when a person cancels',
   async (refused) => {
     await using stage = await openStage({
       agents: [{ id: 'bo', tools: ['delegate'] }, 'cy'],
@@ -48,11 +50,16 @@ attack(
     }
 
     const author = { kind: 'user', id: 'ana', name: 'Ana' };
-    const told = await stage.command({ command: 'cancelTask', conversation: 'bomb', task: 'all', author });
-    expect(told.status).toBe(202);
+    const cancelled = await stage.command({
+      command: 'cancelTask',
+      conversation: 'bomb',
+      task: 'all',
+      author,
+    });
+    expect(cancelled.status).toBe(202);
     const atMost = asked('bo') + 64;
     await troupe.idle();
-    // What was on its way to the vendor when it was called off.
+    // Requests already on their way to the vendor at the cancellation.
     expect(asked('bo')).toBeLessThanOrEqual(atMost);
     const known = await troupe.conversations(5_000);
     const threads = known.filter(({ id }) => id.startsWith('bomb.'));
@@ -69,11 +76,11 @@ attack(
       await troupe.send(id, { author: bo, content: 'go on', to: ['bo'] });
     await troupe.idle();
     expect(asked('bo')).toBe(quiet);
-    refused('cancelTask all: nothing of it is asked again');
+    refused('cancelTask all: no further request');
   },
 );
 
-attack(31, 'of one message so many tasks are made and no more, whatever their agents do', async (refused) => {
+attack(31, 'one message causes a limited number of tasks, whatever their agents do', async (refused) => {
   const limits = { maxTreeTasks: 100, maxTreeOpen: 30, maxDepth: 20 };
   await using stage = await openStage({
     agents: [{ id: 'bo', tools: ['delegate'] }],

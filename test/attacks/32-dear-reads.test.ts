@@ -65,7 +65,7 @@ function appOf(troupe: Troupe, traffic: Parameters<typeof createApp>[1] & object
   });
 }
 
-/** Counts the conversations that the store hands over for whoever lists them. */
+/** Counts the conversations that the store returns for listings. */
 function countingRows(troupe: Troupe, listed: { rows: number }): Troupe {
   return {
     ...troupe,
@@ -88,7 +88,7 @@ function countingRows(troupe: Troupe, listed: { rows: number }): Troupe {
   };
 }
 
-/** Reads whose prompts hold all that people said, as one message. */
+/** Reads whose prompts contain all messages of people as one message. */
 const MERGED = [
   '/api/conversations/long/agents/a/prompt',
   '/api/conversations/long/agents/a/cost',
@@ -96,42 +96,38 @@ const MERGED = [
   '/api/turns/long:a:1/diff/long:a:2',
 ];
 
-attack(
-  32,
-  'words of many that are one message of a prompt are put together a little at a time',
-  async (refused) => {
-    await using troupe = await openLarge('words of many people in a row, '.repeat(100));
-    const tenant = troupe.forTenant('acme');
-    const app = appOf(troupe, { traffic: { requestsPerSecond: 10_000, workPerSecond: 1_000_000 } });
-    const eve = await keyOf(troupe, 'acme');
-    const turnsOf = async (path: string) => {
-      let [turns, isDone] = [0, false];
-      const asked = Promise.resolve(app.request(path, eve)).then(async (answer) => {
-        await answer.arrayBuffer();
-        isDone = true;
-        return answer.status;
-      });
-      while (!isDone) {
-        turns += 1;
-        await setImmediate();
-      }
-      expect(await asked, path).toBe(200);
-      return turns;
-    };
-    // Waiting, and not yet in a turn.
-    const found = new Map([[MERGED[0], await turnsOf(MERGED[0] as string)]]);
-    await tenant.send('long', { author: EVE, to: ['a'], content: 'Go on' });
-    await tenant.idle();
-    for (const path of MERGED.slice(1)) found.set(path, await turnsOf(path));
-    // 6 MB of words: hashed, joined and rendered in slices of 32 kB, and not in some ten pages of the log alone.
-    for (const [path, turns] of found) expect(turns, path).toBeGreaterThan(PIECES);
-    refused('gives the loop back in between');
-  },
-);
+attack(32, 'many messages that form one message of a prompt are joined in slices', async (refused) => {
+  await using troupe = await openLarge('words of many people in a row, '.repeat(100));
+  const tenant = troupe.forTenant('acme');
+  const app = appOf(troupe, { traffic: { requestsPerSecond: 10_000, workPerSecond: 1_000_000 } });
+  const eve = await keyOf(troupe, 'acme');
+  const turnsOf = async (path: string) => {
+    let [turns, isDone] = [0, false];
+    const asked = Promise.resolve(app.request(path, eve)).then(async (answer) => {
+      await answer.arrayBuffer();
+      isDone = true;
+      return answer.status;
+    });
+    while (!isDone) {
+      turns += 1;
+      await setImmediate();
+    }
+    expect(await asked, path).toBe(200);
+    return turns;
+  };
+  // Waiting, not yet in a turn.
+  const found = new Map([[MERGED[0], await turnsOf(MERGED[0] as string)]]);
+  await tenant.send('long', { author: EVE, to: ['a'], content: 'Go on' });
+  await tenant.idle();
+  for (const path of MERGED.slice(1)) found.set(path, await turnsOf(path));
+  // 6 MB of words are hashed, joined and rendered in slices of 32 kB, not in the log's ten pages or so.
+  for (const [path, turns] of found) expect(turns, path).toBeGreaterThan(PIECES);
+  refused('yields to the event loop');
+});
 
 const PIECES = 80;
 
-/** Every route that reads, with what there is most of in the place of its parameters. */
+/** Every read route, with the largest objects as its parameters. */
 const READS = Object.keys(ROUTE_SCOPES)
   .filter((route) => route.startsWith('GET ') && route !== 'GET /api/events')
   .map((route) =>
@@ -147,10 +143,10 @@ const READS = Object.keys(ROUTE_SCOPES)
 
 attack(
   32,
-  'reads of a long log, forty at once on every route, let others through in between',
+  'forty concurrent reads of a long log on every route let other callers through',
   async (refused) => {
     await using troupe = await openLarge();
-    // As much as they like: who waits for whom is what is looked at, and not how long.
+    // Without limits: this test is about who waits for whom, not for how long.
     const app = appOf(troupe, { traffic: { requestsPerSecond: 10_000, workPerSecond: 1_000_000 } });
     const eve = await keyOf(troupe, 'acme');
     const ben = await keyOf(troupe, 'zeta');
@@ -164,7 +160,7 @@ attack(
         statuses.add(answer.status);
         open -= 1;
       });
-      // The first of them are at work; what comes now comes behind them.
+      // The first of them are running; later ones queue behind them.
       await setImmediate();
       const cheap = await app.request('/api/conversations', ben);
       const left = open;
@@ -176,63 +172,63 @@ attack(
       ).toEqual([]);
       if (DEAR.test(path)) expect(left, `${path}: answered before all were done`).toBeGreaterThan(0);
     }
-    refused('waits in a line of its own');
+    refused('waits in a separate queue');
   },
 );
 
 /**
- * Those whose cost grows with a log, and not those that are answered in one step: a snapshot once an overview was, and the
- * tasks once the conversation was, which are one fold.
+ * Reads whose cost grows with a log. Those that take one step are left out: a snapshot after the overview, and the
+ * tasks after the conversation, share one fold.
  */
 const DEAR = /long$|prompt|cost|diff|export|overview|search/;
 
-attack(32, 'a caller who reads more than its share waits and is refused; another is not', async (refused) => {
-  await using troupe = await openLarge();
-  const app = appOf(troupe, { traffic: { workPerSecond: 100 } });
-  const eve = await keyOf(troupe, 'acme');
-  const ben = await keyOf(troupe, 'zeta');
-  const read = async (who: RequestInit, path = '/api/conversations/long/events?limit=5000') =>
-    app.request(path, who);
-  // More than ten seconds' worth, which is what may be read at once.
-  expect((await read(eve)).status).toBe(200);
-  const waiting = Array.from({ length: 45 }, () => read(eve));
-  const told = await Promise.race(waiting);
-  expect(told.status).toBe(429);
-  expect(await told.json()).toMatchObject({ error: { code: 'rate_limited', data: { limit: 100 } } });
-  expect(Number(told.headers.get('retry-after'))).toBeGreaterThan(0);
-  refused('429 rate_limited');
-  expect((await read(ben, '/api/conversations')).status).toBe(200);
-});
-
 attack(
   32,
-  'a key for a few of many conversations is listed those without a look at the others',
+  'a caller that reads more than its share waits and is refused; another caller is not',
   async (refused) => {
     await using troupe = await openLarge();
-    const listed = { rows: 0 };
-    const app = appOf(countingRows(troupe, listed), { traffic: { workPerSecond: 1 } });
-    const none = await keyOf(troupe, 'acme', ['nothing-*']);
-    // Ten rows may be read at once: one scan of all, and the next would wait for an hour.
-    for (let times = 0; times < 30; times += 1) {
-      const answer = await app.request('/api/conversations', none);
-      expect(await answer.json()).toMatchObject({ conversations: [] });
-    }
-    expect(listed.rows).toBe(0);
-    const some = await keyOf(troupe, 'acme', ['room-12', 'room-299*']);
-    const { conversations } = (await (await app.request('/api/conversations', some)).json()) as {
-      conversations: { id: string }[];
-    };
-    expect(conversations.map(({ id }) => id)).toEqual([
-      ...Array.from({ length: 10 }, (_, index) => `room-${2_999 - index}`),
-      'room-299',
-      'room-12',
-    ]);
-    expect(listed.rows).toBe(conversations.length);
-    refused('reads nothing');
+    const app = appOf(troupe, { traffic: { workPerSecond: 100 } });
+    const eve = await keyOf(troupe, 'acme');
+    const ben = await keyOf(troupe, 'zeta');
+    const read = async (who: RequestInit, path = '/api/conversations/long/events?limit=5000') =>
+      app.request(path, who);
+    // More than ten seconds' worth, the maximum at once.
+    expect((await read(eve)).status).toBe(200);
+    const waiting = Array.from({ length: 45 }, () => read(eve));
+    const answer = await Promise.race(waiting);
+    expect(answer.status).toBe(429);
+    expect(await answer.json()).toMatchObject({ error: { code: 'rate_limited', data: { limit: 100 } } });
+    expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
+    refused('429 rate_limited');
+    expect((await read(ben, '/api/conversations')).status).toBe(200);
   },
 );
 
-attack(32, 'all conversations come page by page, each once, whatever the pages are', async (refused) => {
+attack(32, 'a key for a few of many conversations lists them without reading the others', async (refused) => {
+  await using troupe = await openLarge();
+  const listed = { rows: 0 };
+  const app = appOf(countingRows(troupe, listed), { traffic: { workPerSecond: 1 } });
+  const none = await keyOf(troupe, 'acme', ['nothing-*']);
+  // Ten rows may be read at once; if a listing scanned all rows, the second one would wait for an hour.
+  for (let times = 0; times < 30; times += 1) {
+    const answer = await app.request('/api/conversations', none);
+    expect(await answer.json()).toMatchObject({ conversations: [] });
+  }
+  expect(listed.rows).toBe(0);
+  const some = await keyOf(troupe, 'acme', ['room-12', 'room-299*']);
+  const { conversations } = (await (await app.request('/api/conversations', some)).json()) as {
+    conversations: { id: string }[];
+  };
+  expect(conversations.map(({ id }) => id)).toEqual([
+    ...Array.from({ length: 10 }, (_, index) => `room-${2_999 - index}`),
+    'room-299',
+    'room-12',
+  ]);
+  expect(listed.rows).toBe(conversations.length);
+  refused('reads no other rows');
+});
+
+attack(32, 'a list of conversations has each of them once, with any page size', async (refused) => {
   await using troupe = await openLarge();
   const app = appOf(troupe);
   const eve = await keyOf(troupe, 'acme');
@@ -253,7 +249,7 @@ attack(32, 'all conversations come page by page, each once, whatever the pages a
   refused('event_invalid');
 });
 
-attack(32, 'no answer is larger than a few MiB, and says where it goes on', async (refused) => {
+attack(32, 'no answer is larger than a few MiB, and each names the place to continue', async (refused) => {
   await using troupe = await openLarge('much '.repeat(1_000));
   const app = appOf(troupe);
   const eve = await keyOf(troupe, 'acme');

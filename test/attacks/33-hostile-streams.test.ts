@@ -5,12 +5,12 @@ import { attack } from './attack.ts';
 import { ANA, only, openStage } from './stage.ts';
 
 const MEBIBYTE = 1_048_576;
-/** Where a server stops that nobody stops: far beyond what is taken, and what the sockets between them hold. */
+/** The size at which the server stops by itself: far beyond the limit plus the sockets' buffers. */
 const MOST_BYTES = 64 * MEBIBYTE;
 const TAKEN_BYTES = 32 * MEBIBYTE;
 const WORDS = 'all work and no play '.repeat(800);
 
-/** What goes on for ever, in the frames of one API; what it says first is kept. */
+/** Endless answers, in the frames of one API; their first words are kept. */
 const ENDLESS: Readonly<Record<string, (frames: Frames) => Generator<string>>> = {
   *line() {
     yield 'data: {"choices":[{"delta":{"content":"';
@@ -40,7 +40,7 @@ const ENDLESS: Readonly<Record<string, (frames: Frames) => Generator<string>>> =
   },
 };
 
-attack(33, 'an answer without an end is broken off, and named', async (refused) => {
+attack(33, 'an endless answer is stopped with an error that names it', async (refused) => {
   let way: (frames: Frames) => Generator<string> = () => ENDLESS['line']?.(FRAMES.openai) as never;
   let isKind = false;
   const vendors: Vendor[] = ['openai-compatible', 'openai', 'anthropic'];
@@ -74,14 +74,14 @@ attack(33, 'an answer without an end is broken off, and named', async (refused) 
         const events = await stage.events(conversation);
         expect(only(events, 'turn.failed').map(({ body }) => body.code)).toEqual(['provider_reply_too_long']);
         refused('turn.failed provider_reply_too_long');
-        // What was said is kept, and not asked for again.
+        // The text is kept and not requested again.
         const [failed] = only(events, 'turn.failed');
         if (!/line|event/.test(name)) expect(failed?.body.partial).toMatch(/^(all work|I think|I call)/);
         const answers = hostile.answers.slice(before);
         expect(answers).toHaveLength(1);
         expect(answers[0]?.sent).toBeLessThan(TAKEN_BYTES);
         expect(answers[0]?.isCut).toBe(true);
-        // Others go on, and so does this one once its vendor is itself again.
+        // Other agents continue, and so does this one once its vendor has recovered.
         expect(only(events, 'message').some(({ author }) => author.id === 'cy')).toBe(true);
         isKind = true;
         await stage.troupe.send(conversation, { author: ANA, content: 'and now?', to: [`on-${vendor}`] });

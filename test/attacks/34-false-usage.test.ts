@@ -6,7 +6,7 @@ import { ANA, only, openStage } from './stage.ts';
 
 const MOST_BYTES = 1_048_576;
 const WINDOW = 32_768;
-/** Some ten times what a turn here can cost: a dollar for a million tokens, and prompts of a few hundred. */
+/** About ten times the possible cost of a turn: a dollar per million tokens, and prompts of a few hundred. */
 const MOST_SPENT = { tokens: 2_000_000, usd: 2 };
 
 const figure: fc.Arbitrary<unknown> = fc.oneof(
@@ -18,7 +18,7 @@ const figure: fc.Arbitrary<unknown> = fc.oneof(
 const usages = fc.record({ input: figure, output: figure, read: figure, written: figure, thought: figure });
 type Figures = Record<'input' | 'output' | 'read' | 'written' | 'thought', unknown>;
 
-/** A whole answer, with these figures where the API has them. */
+/** A complete answer, with these figures in the API's fields. */
 function answerOf(vendor: Vendor, { input, output, read, written, thought }: Figures): string {
   const { head, text } = FRAMES[vendor];
   const data = (value: unknown, name?: string) =>
@@ -59,12 +59,12 @@ function answerOf(vendor: Vendor, { input, output, read, written, thought }: Fig
   );
 }
 
-attack(34, 'figures that no call can have cost', async (refused) => {
-  let told: Figures = { input: 9e15, output: 9e15, read: 0, written: 0, thought: 0 };
+attack(34, 'impossible usage figures are dropped', async (refused) => {
+  let reported: Figures = { input: 9e15, output: 9e15, read: 0, written: 0, thought: 0 };
   const vendors: Vendor[] = ['openai-compatible', 'openai', 'anthropic'];
   await using hostile = await startHostileVendor(function* ({ body }) {
     const vendor = vendors.find((name) => body.includes(`"model":"${name}"`)) ?? 'openai';
-    yield answerOf(vendor, told);
+    yield answerOf(vendor, reported);
   }, MOST_BYTES);
   const price = { input: 1, output: 1, cacheRead: 1, cacheWrite: 1 };
   await using stage = await openStage({
@@ -87,11 +87,11 @@ attack(34, 'figures that no call can have cost', async (refused) => {
       async (agent, figures) => {
         const conversation = `c${(run += 1)}`;
         for (const usage of figures) {
-          told = usage;
+          reported = usage;
           await stage.troupe.send(conversation, { author: ANA, content: 'go on', to: [agent] });
           await stage.troupe.idle();
         }
-        // Each turn is answered, and can be read: none is too long, and nothing was shortened for it.
+        // Each turn is answered and readable: no prompt was too long or shortened.
         const events = await stage.events(conversation);
         expect(only(events, 'message').filter(({ author }) => author.kind === 'agent')).toHaveLength(
           figures.length,
@@ -103,7 +103,7 @@ attack(34, 'figures that no call can have cost', async (refused) => {
           for (const count of Object.values(body.usage)) expect(count).toBeLessThan(200_000);
           expect(body.last?.reported ?? 0).toBeLessThan(WINDOW / 2);
         }
-        // What is estimated for the next prompt is what is in it.
+        // The estimate for the next prompt is its content.
         const { tokens } = await stage.troupe.prompt(conversation, agent);
         expect(tokens.estimate).toBeLessThan(WINDOW / 2);
         refused('usage dropped');
@@ -122,7 +122,7 @@ attack(34, 'figures that no call can have cost', async (refused) => {
   expect(budget?.spent.tokens).toBeLessThan(run * MOST_SPENT.tokens);
   expect(budget?.spent.usd).toBeGreaterThan(0);
   expect(budget?.spent.usd).toBeLessThan(run * MOST_SPENT.usd);
-  // Told once for each of them, however often it was said.
+  // One warning per vendor, however often it happened.
   for (const vendor of vendors) expect(read(vendor)).toHaveLength(1);
   refused('warning: usage is not believed');
   expect(stage.errors).toEqual([]);

@@ -16,7 +16,7 @@ interface Damage {
   write: (redis: Redis, own: (name: string) => string) => Promise<unknown>;
 }
 
-/** Of the queue, of single wakes and of the caps, by their names behind the prefix. */
+/** Keys of the queue, of single wakes and of the caps, without the prefix. */
 const KEYS = [
   ...Object.keys(FIXED).map((part) => `wake:${part}`),
   ...['de', 'dn'].map((part) => `wake:${part}:default/c/bo`),
@@ -58,10 +58,10 @@ const nonsense: Damage[] = [
 
 attack(
   36,
-  'whatever stands in the keys of Redis, work goes on and the damage is named',
+  'with anything in the keys of Redis, work continues and the damage is named',
   async (refused) => {
     const counted = new Map<string, number>();
-    const told: string[] = [];
+    const warnings: string[] = [];
     let openWorker = () => Promise.reject<unknown>(new Error('not yet'));
     const { stage, redis, prefix } = await openShared({
       company: {
@@ -79,7 +79,7 @@ attack(
             counted.set(series, (counted.get(series) ?? 0) + 1);
           },
         };
-        const onWarning = (error: unknown) => void told.push(String(error));
+        const onWarning = (error: unknown) => void warnings.push(String(error));
         openWorker = () => createTroupe(input, { ...options, metrics, onWarning });
         return createTroupe(input, { ...options, work: false });
       },
@@ -88,15 +88,15 @@ attack(
     const own = (name: string) => `{${prefix}}:${name}`;
     const ready = async () => (await stage.ask('/readyz')).status;
 
-    // Nobody is there yet to put it right: the API says by name why nothing would be done.
+    // Before a repair, the API names the reason why no work would be done.
     for (const part of ['events', 'meta', 'id', 'marker']) {
       await plant(redis, own(`wake:${part}`), 'list');
-      // What is asked often is answered from a second ago.
+      // Frequent requests get an answer up to a second old.
       await expect
         .poll(async () => (await stage.ask('/readyz')).body['queue'])
         .toContain(own(`wake:${part}`));
       expect(await ready()).toBe(503);
-      refused('503, the key by its name');
+      refused('503 with the name of the key');
       if (part !== 'marker') await redis.del(own(`wake:${part}`));
     }
     await stage.troupe.send('c', { author: ANA, to: ['bo'], content: 'hello' });
@@ -105,7 +105,7 @@ attack(
       (await stage.troupe.events(conversation)).events.filter(({ kind }) => kind === 'turn.done').length;
     await expect.poll(() => answers('c')).toBe(1);
     await expect.poll(ready).toBe(200);
-    refused('emptied, and woken again from the store');
+    refused('emptied, and agents woken again from the store');
 
     let sent = 1;
     await fc.assert(
@@ -118,17 +118,17 @@ attack(
           await expect.poll(() => answers('c')).toBe(sent);
         },
       ),
-      // A script that fails on this has taken the deduplication key of the wake already.
+      // A script that fails here has already taken the deduplication key of the wake.
       {
         numRuns: 15,
         endOnFailure: true,
         examples: [[nonsense.find(({ name }) => name === 'work at once that is no number')!]],
       },
     );
-    refused('put right, and work went on');
+    refused('repaired, and work continued');
     await expect.poll(ready).toBe(200);
     expect(checkLog((await stage.troupe.events('c', { limit: 5_000 })).events, [])).toEqual([]);
-    expect(told.join('\n')).toContain(own('wake:marker'));
+    expect(warnings.join('\n')).toContain(own('wake:marker'));
     expect(counted.get('queue_mended key')).toBeGreaterThan(0);
     expect(counted.get('queue_mended queue')).toBeGreaterThan(0);
   },

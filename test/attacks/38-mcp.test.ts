@@ -12,7 +12,7 @@ const hostile = (manner: string, timeoutMs = 30_000) => ({
   timeoutMs,
 });
 
-/** What is refused at the start, and in which words. */
+/** Refusals at the start, with their messages. */
 const LISTS: Readonly<Record<string, string>> = {
   deep: 'mcpServers.evil: its tool "abyss" has a schema of more than 64 levels',
   many: 'mcpServers.evil cannot be started: its list has more than 1000 tools',
@@ -41,7 +41,7 @@ attack(38, 'an MCP server whose tools are too deep, too many or too long', async
   );
 });
 
-/** What becomes of a call, in the words of its result. */
+/** Outcomes of calls, with the text of their results. */
 const CALLS: Readonly<Record<string, { outcome: string; says: string; most?: number }>> = {
   notices: { outcome: 'failed', says: 'more than 2000 messages in a second' },
   progress: { outcome: 'failed', says: 'more than 2000 messages in a second' },
@@ -57,7 +57,7 @@ const CALLS: Readonly<Record<string, { outcome: string; says: string; most?: num
   changes: { outcome: 'done', says: 'changed' },
 };
 
-attack(38, 'an MCP server that says too much, nothing, or nonsense', async (refused) => {
+attack(38, 'an MCP server that answers with too much, nothing or nonsense', async (refused) => {
   const stage = stdioStage();
   const agents = [
     caller('ana', ['evil/*'], { go: ['evil__go'] }),
@@ -66,7 +66,7 @@ attack(38, 'an MCP server that says too much, nothing, or nonsense', async (refu
   const files = stage.server();
   await fc.assert(
     fc.asyncProperty(fc.constantFrom(...Object.keys(CALLS)), async (manner) => {
-      // The limit holds for the start too, which takes a busy machine more than a moment.
+      // The limit applies to the start, too, which takes a while on a busy machine.
       const evil = hostile(manner, manner === 'mute' ? 4_000 : 30_000);
       await using room = await mcpRoom({ agents, mcpServers: { evil, files } });
       const wanted = CALLS[manner];
@@ -74,11 +74,11 @@ attack(38, 'an MCP server that says too much, nothing, or nonsense', async (refu
       expect(result.outcome).toBe(wanted?.outcome);
       expect(result.content).toContain(wanted?.says);
       expect(result.content.length).toBeLessThan(20_000);
-      // The other server, and the other agent, go on.
+      // The other server and the other agent continue.
       expect(await room.call('bo', 'sum')).toEqual({ outcome: 'done', content: '2' });
       expect(room.warnings.length).toBeLessThan(4);
-      const told = room.warnings.filter((line) => line.includes('its tools have changed'));
-      expect(told).toHaveLength(manner === 'changes' ? 1 : 0);
+      const changes = room.warnings.filter((line) => line.includes('its tools have changed'));
+      expect(changes).toHaveLength(manner === 'changes' ? 1 : 0);
       refused(`tool.result ${result.outcome}`);
     }),
     { numRuns: 12, examples: Object.keys(CALLS).map((manner): [string] => [manner]), endOnFailure: true },

@@ -9,7 +9,7 @@ import { ANA, only, openStage, VENDOR_KEY } from './stage.ts';
 
 interface Origin extends AsyncDisposable {
   url: string;
-  /** What it was sent: method, path, key and body. */
+  /** The requests it received: method, path, key and body. */
   asked: string[];
 }
 
@@ -39,7 +39,7 @@ async function startOrigin(answer: (path: string) => { status: number; location?
 const PROVIDERS = ['openai-compatible', 'openai', 'anthropic'] as const;
 const SECRET = 'only between us';
 
-attack(39, 'a vendor that sends a prompt on to somebody else', async (refused) => {
+attack(39, 'a vendor that redirects a prompt to another server', async (refused) => {
   await using thief = await startOrigin(() => ({ status: 200 }));
   const port = new URL(thief.url).port;
   let way = { status: 307, location: '' };
@@ -81,7 +81,7 @@ attack(39, 'a vendor that sends a prompt on to somebody else', async (refused) =
         expect(failed?.body.code).toBe('provider_redirected');
         expect(failed?.body.message).toContain(vendor.url);
         expect(failed?.body.message).not.toContain('pass');
-        // Asked once, as it was meant; and the others go on.
+        // One request, to the right server; the other agents continue.
         expect(vendor.asked).toHaveLength(before + 1);
         expect(vendor.asked.at(-1)).toContain(SECRET);
         expect(only(events, 'message').some(({ author }) => author.id === 'cy')).toBe(true);
@@ -99,7 +99,7 @@ attack(39, 'a vendor that sends a prompt on to somebody else', async (refused) =
   expect(thief.asked).toEqual([]);
 });
 
-attack(39, 'a troupe elsewhere that sends a command and its key on', async (refused) => {
+attack(39, 'a remote troupe that redirects a command and its key', async (refused) => {
   const { createHttpClient } = await import('../../src/cli/client/http-client.ts');
   await using thief = await startOrigin(() => ({ status: 200 }));
   await using server = await startOrigin((path) => ({ status: 307, location: `${thief.url}${path}` }));

@@ -3,13 +3,13 @@ import { expect } from 'vitest';
 import { type Scope, SCOPES } from '../../src/access/index.ts';
 import { limitTroupe } from '../../src/http/access/limit-troupe.ts';
 import { attack } from './attack.ts';
-import { ACME, ANA, EVE, only, openStage, told, withKey } from './stage.ts';
+import { ACME, ANA, EVE, only, openStage, statusOf, withKey } from './stage.ts';
 
-attack(40, 'a message stops a turn only for who may stop it by a command', async (refused) => {
+attack(40, 'a message stops a turn only for callers that may stop it by a command', async (refused) => {
   const thinking = Promise.withResolvers<void>();
   await using stage = await openStage({
     guarded: true,
-    // New keys come faster here than an address may try them.
+    // The test creates keys faster than an address may try them.
     app: { limits: { triesPerSecond: 10_000 } },
     answer: async ({ last }) => {
       if (last.includes('think')) await thinking.promise;
@@ -35,16 +35,16 @@ attack(40, 'a message stops a turn only for who may stop it by a command', async
       const key = { scopes, ...(author && { author }), ...(conversations && { conversations }) };
       const eve = await withKey(stage, ACME, key);
       const body = author ? message : { ...message, author: EVE };
-      const aborted = told(
+      const aborted = statusOf(
         await eve('/api/commands', {
           body: { command: 'abort', turn: 'c:bo:1', ...(!author && { author: EVE }) },
         }),
       );
       expect(aborted).toBe('403 scope_missing');
       const answer = await eve('/api/conversations/c/events', { body });
-      expect(told(answer)).toBe('403 scope_missing');
+      expect(statusOf(answer)).toBe('403 scope_missing');
       if (scopes.includes('write')) expect(answer.body.error?.data).toEqual({ scope: 'operate' });
-      refused(told(answer));
+      refused(statusOf(answer));
       // The same for an application that narrows a troupe itself.
       const principal = {
         id: 'key:x',
@@ -63,15 +63,15 @@ attack(40, 'a message stops a turn only for who may stop it by a command', async
   expect((await acme.events('c')).head).toBe(before);
   expect((await acme.actors('c')).map(({ status }) => status)).toEqual(['running']);
 
-  // Whoever may not stop a turn still speaks: after it, or into it.
+  // A caller who may not stop a turn can still speak: after it, or into it.
   const writer = await withKey(stage, ACME, { scopes: ['write'] });
   for (const whileBusy of ['queue', 'steer', undefined]) {
     const body = { author: EVE, content: 'hello', to: ['bo'], whileBusy };
-    expect(told(await writer('/api/conversations/c/events', { body }))).toBe('201');
+    expect(statusOf(await writer('/api/conversations/c/events', { body }))).toBe('201');
   }
   expect(only((await acme.events('c')).events, 'turn.aborted')).toEqual([]);
   const member = await withKey(stage, ACME, { scopes: ['write', 'operate'] });
-  expect(told(await member('/api/conversations/c/events', { body: { ...message, author: ANA } }))).toBe(
+  expect(statusOf(await member('/api/conversations/c/events', { body: { ...message, author: ANA } }))).toBe(
     '201',
   );
   await expect.poll(async () => only((await acme.events('c')).events, 'turn.aborted').length).toBe(1);

@@ -38,7 +38,7 @@ async function talk(troupe: Troupe): Promise<void> {
   }
 }
 
-/** The files as a process leaves them that was killed, in a directory of their own. */
+/** The files as a killed process leaves them, in a separate directory. */
 function copyOf(data: string): string {
   const copy = path.join(tempDir(), 'copy');
   mkdirSync(copy);
@@ -67,7 +67,7 @@ async function heads(troupe: Troupe): Promise<number[]> {
 
 attack(
   41,
-  'files that lack a part, or are of somebody else, are refused and left as they are',
+  'incomplete files and those of another program are refused and left unchanged',
   async (refused) => {
     const data = path.join(tempDir(), 'data');
     await using troupe = await open(data);
@@ -85,7 +85,7 @@ attack(
       'a log that is empty': (file) => truncateSync(file('troupe.db-wal')),
       'half a log': (file) => truncateSync(file('troupe.db-wal'), wal / 2),
       'nothing but a mark': (file) => [DATABASE, 'troupe.db-wal'].forEach((name) => rmSync(file(name))),
-      // With its log beside it all is there still.
+      // With its log beside it, nothing is lost.
       'a text': (file) => {
         rmSync(file('troupe.db-wal'));
         writeFileSync(file(DATABASE), 'hello '.repeat(2_000));
@@ -105,10 +105,10 @@ attack(
       expect([name, await refusalOf(copy)]).toEqual([name, 'store_corrupt']);
       if (name.includes('empty') || name.includes('other'))
         expect(readFileSync(file(DATABASE)).equals(bytes ?? Buffer.alloc(0))).toBe(true);
-      refused('store_corrupt, before anything is written');
+      refused('store_corrupt before any write');
     }
 
-    // Whatever is cut off the log: nothing acknowledged is missing, or it is said.
+    // Wherever the log is truncated: no acknowledged event is missing, or the loss is reported.
     await fc.assert(
       fc.asyncProperty(fc.nat(wal), async (length) => {
         const copy = copyOf(data);
@@ -126,14 +126,14 @@ attack(
   },
 );
 
-attack(41, 'flipped bits are refused at the start, or end readiness when they are met', async (refused) => {
+attack(41, 'flipped bits are refused at the start, or end readiness when they are read', async (refused) => {
   const data = path.join(tempDir(), 'data');
   {
     await using troupe = await open(data);
     await talk(troupe);
   }
   const size = statSync(path.join(data, DATABASE)).size;
-  // Anywhere behind the header of the file, or where a page says what it is: what SQLite reads only when it gets there.
+  // Anywhere after the file's header, or in a page's type byte: SQLite reads these only on demand.
   const anywhere = fc.integer({ min: 100, max: size - 1 });
   const inHeaders = fc
     .tuple(fc.integer({ min: 1, max: size / PAGE - 1 }), fc.nat(7))
@@ -142,7 +142,7 @@ attack(41, 'flipped bits are refused at the start, or end readiness when they ar
     minLength: 1,
     maxLength: 2_000,
   });
-  // A column of another name: no page is damaged, and no statement fits.
+  // A renamed column: no page is damaged, but no statement fits.
   const renamed = copyOf(data);
   const schema = readFileSync(path.join(renamed, DATABASE));
   const column = schema.indexOf('num INTEGER PRIMARY KEY', schema.indexOf('CREATE TABLE events'));
@@ -179,7 +179,7 @@ attack(41, 'flipped bits are refused at the start, or end readiness when they ar
 
 attack(
   41,
-  'while the store takes no writes, readiness says so by name, and is back with them',
+  'while the store takes no writes, readiness names the reason, and returns with them',
   async (refused) => {
     const data = path.join(tempDir(), 'data');
     await using stage = await openStage({ open: createTroupe, troupe: { data } });
@@ -194,10 +194,10 @@ attack(
     const answer = await stage.ask('/api/conversations/c/events', { body: { author: ANA, content: 'lost' } });
     expect(answer.status).toBe(503);
     await expect.poll(ready).toMatch(/^503 .*troupe\.db/);
-    refused('503 by name');
+    refused('503 with the name of the store');
     other.exec('ROLLBACK');
     other.close();
-    // Nobody else has to write for that.
+    // Readiness returns without any write.
     await expect.poll(ready).toBe('200 ok');
     expect((await stage.say('c', 'and again')).status).toBe(201);
     expect(stage.warnings.join('\n')).toContain('can be written again');

@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
 
-/** What a case tells `scripts/test-attacks.ts`, in the `meta` of its test. */
+/** The data of a case for `scripts/test-attacks.ts`, in the `meta` of its test. */
 export interface AttackMeta {
   refusedAs?: string[];
 }
 
-/** Says how something was refused, once it was. */
+/** Reports how an attempt was refused. */
 export type Refused = (as: string) => void;
 
-/** One of the attacks by its number; the prefix of the name is what they are counted by. */
+/** One of the attacks by its number; the prefix of the name is how they are counted. */
 export function attack(
   number: number,
   name: string,
@@ -18,10 +18,10 @@ export function attack(
   const title = `attack ${number}: ${name}`;
   if (missing !== null) return test.skip(`${title} (skipped: no ${missing})`, () => {});
   test(title, async ({ task }) => {
-    const told = new Set<string>();
-    await run((as) => void told.add(as));
-    // Nothing that was tried is no refusal.
-    expect(told.size).toBeGreaterThan(0);
-    Object.assign(task.meta, { refusedAs: [...told] } satisfies AttackMeta);
+    const refusals = new Set<string>();
+    await run((as) => void refusals.add(as));
+    // A case without any attempt proves nothing.
+    expect(refusals.size).toBeGreaterThan(0);
+    Object.assign(task.meta, { refusedAs: [...refusals] } satisfies AttackMeta);
   });
 }

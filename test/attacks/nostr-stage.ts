@@ -1,7 +1,7 @@
 import { type Clock, systemClock } from '../../src/clock.ts';
 import { Intake } from '../../packages/nostr/src/intake.ts';
 import { openVerifier } from '../../packages/nostr/src/signed-event.ts';
-import { createReceiver } from '../../packages/nostr/src/receive.ts';
+import { Receiver } from '../../packages/nostr/src/receive.ts';
 import type { Refused } from '../../packages/nostr/src/relay-faults.ts';
 import { type NostrInput, NostrSettings } from '../../packages/nostr/src/settings.ts';
 import { memoryKeyValue } from '../../src/key-value.ts';
@@ -10,21 +10,21 @@ import { type AttackStage, openStage } from './stage.ts';
 
 export const BO: Person = person();
 export const CY: Person = person();
-/** Somebody who may wake agents. */
+/** A person who may wake agents. */
 export const ANA: Person = person();
 export const NAMES_BO = [['p', BO.pubkey]];
 
-/** A company with pubkeys, and what a relay of the attacker's brings it. */
+/** A company with pubkeys, behind an attacker's relay. */
 export interface NostrStage extends AsyncDisposable {
   stage: AttackStage;
   intake: Intake;
-  /** Why what was brought was refused, in order. */
+  /** The refusals so far, in order. */
   refusals: Refused[];
-  /** Brings events as a relay does, until all that they bring about is quiet; gives the refusals of these. */
+  /** Delivers events as a relay does, waits until all effects are over, and returns the refusals of these events. */
   bring: (...raw: readonly unknown[]) => Promise<Refused[]>;
-  /** The same troupe behind a gateway that has taken in nothing yet. */
+  /** The same troupe behind a gateway without memory of earlier events. */
   again(): NostrStage;
-  /** The gateway goes away, the troupe stays. */
+  /** Closes the gateway; the troupe stays. */
   close(): void;
 }
 
@@ -57,7 +57,7 @@ function gatewayTo(stage: AttackStage, settings: Partial<NostrInput>, clock: Clo
     limits: { perAuthorPerSecond: 10_000, verificationsPerSecond: 10_000 },
     ...settings,
   });
-  const receiver = createReceiver({
+  const receiver = new Receiver({
     troupe: stage.troupe,
     keyValue: memoryKeyValue(),
     settings: parsed,

@@ -1,10 +1,11 @@
 import { expect } from 'vitest';
 import { type NewKey, SCOPES } from '../../src/access/index.ts';
-import type { AgentInput, TroupeInput } from '../../src/config/agents-file.ts';
+import type { TroupeInput } from '../../src/config/agents-file.ts';
+import type { AgentInput } from '../../src/config/agent-definition.ts';
 import type { Author, Event, EventOf } from '../../src/events/index.ts';
 import { type AppOptions, createApp, serveHttp } from '../../src/http/index.ts';
 import type { TroupeOptions } from '../../src/runtime.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
+import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import type { FakeReply, FakeRequest, FakeServer } from '../../src/testing/fake-server.ts';
 import type { Tool } from '../../src/tools/tool.ts';
 import type { NewMessage, Troupe } from '../../src/troupe.ts';
@@ -15,10 +16,10 @@ export const EVE: Author = { kind: 'user', id: 'eve', name: 'Eve' };
 export const ACME = 'acme';
 export const ZETA = 'zeta';
 
-/** What a model is asked, by the name of the agent that asks. */
+/** A request to a model, with the name of the agent. */
 export interface Asked {
   agent: string;
-  /** Of all requests, from 1. */
+  /** Number among all requests, from 1. */
   number: number;
   /** Text of the last user or tool message. */
   last: string;
@@ -35,7 +36,7 @@ export interface Answer {
   status: number;
   headers: Headers;
   text: string;
-  /** Empty for what is no JSON. */
+  /** Empty for a body that is not JSON. */
   body: Record<string, unknown> & { error?: { code: string; message: string; data: unknown } };
 }
 
@@ -45,22 +46,22 @@ export interface Request {
   headers?: Record<string, string>;
 }
 
-/** A company on a vendor that writes down what it was sent, behind a server on a real socket. */
+/** A company on a vendor that records its requests, behind a server on a real socket. */
 export interface AttackStage extends AsyncDisposable {
   troupe: Troupe;
   vendor: FakeServer;
   url: string;
-  /** What the server reported to its operator: 500s. */
+  /** Errors that the server reported to its operator: 500s. */
   errors: unknown[];
   warnings: string[];
   ask: (path: string, request?: Request) => Promise<Answer>;
-  /** Over HTTP, and until all is quiet. */
+  /** Sends a message over HTTP, and waits until all work is done. */
   say(conversation: string, content: string, more?: Partial<NewMessage>): Promise<Answer>;
   command(body: object): Promise<Answer>;
-  /** Messages of the requests of this agent, as the vendor was sent them. */
+  /** Messages of this agent's requests, as the vendor got them. */
   sentBy(agent: string): SentMessage[][];
   events(conversation: string): Promise<Event[]>;
-  /** Everything that an attack might have changed. */
+  /** Everything that an attack could change. */
   state(): Promise<unknown>;
 }
 
@@ -71,11 +72,11 @@ export interface StageOptions {
   company?: Partial<TroupeInput>;
   troupe?: TroupeOptions;
   app?: AppOptions;
-  /** Puts something between the troupe and its server. */
+  /** Wraps the troupe behind the server. */
   wrap?: (troupe: Troupe) => Troupe;
-  /** Nobody is answered without a credential of the troupe's own. */
+  /** True if every request needs a credential of the troupe. */
   guarded?: boolean;
-  /** Another way to open a troupe: default by the mode of the tests. */
+  /** Opens the troupe; by default in the mode of the tests. */
   open?: (input: TroupeInput, options: TroupeOptions) => Promise<Troupe>;
 }
 
@@ -145,7 +146,7 @@ export async function openStage(options: StageOptions = {}): Promise<AttackStage
 
 export type Asker = (path: string, request?: Request) => Promise<Answer>;
 
-/** What is asked with a new key of this tenant: by default one that may do everything in it. */
+/** Sends requests with a new key of this tenant; by default one with all scopes. */
 export async function withKey(
   { troupe, url }: Pick<AttackStage, 'troupe' | 'url'>,
   tenant: string,
@@ -159,7 +160,7 @@ export async function withKey(
   return Object.assign(ask, { id: issued.id, headers });
 }
 
-/** Runs an attack that must leave everything as it was. */
+/** Runs an attack that must not change anything. */
 export async function unchanged<T>(stage: AttackStage, run: () => Promise<T>): Promise<T> {
   const before = await stage.state();
   const result = await run();
@@ -181,8 +182,8 @@ export async function askServer(url: string, path: string, request: Request = {}
   return { status: response.status, headers: response.headers, text, body: parsed };
 }
 
-/** `404 conversation_unknown`. */
-export function told({ status, body }: Answer): string {
+/** For example `404 conversation_unknown`. */
+export function statusOf({ status, body }: Answer): string {
   return body.error ? `${status} ${body.error.code}` : `${status}`;
 }
 
@@ -218,7 +219,7 @@ function modelOf(body: unknown): string {
   return (body as { model: string }).model;
 }
 
-/** Content in parts is read as one text. */
+/** Joins content in parts into one text. */
 function plain(message: SentMessage): SentMessage {
   const { content } = message as { content: unknown };
   const text = Array.isArray(content)

@@ -38,11 +38,11 @@ test('a call within its estimate never costs more than was reserved, whatever th
 
 test('what was reported counts; what was not is guessed by what was asked and heard; what was not taken is free', () => {
   const usage = { ...NO_USAGE, input: 900, cacheRead: 800, output: 30 };
-  const answered = { kind: 'answered', usage, heard: 28, tellsLater: false } as const;
+  const answered = { kind: 'answered', usage, heard: 28, reportsLater: false } as const;
   expect(spentAmount(answered, ASKED, SONNET)).toEqual({ tokens: 930, microUsd: 300 + 240 + 450 });
   const silent = { ...answered, usage: NO_USAGE };
   expect(spentAmount(silent, ASKED, SONNET)).toEqual({ tokens: 1_028, microUsd: 3_000 + 420 });
-  expect(spentAmount({ ...silent, tellsLater: true }, ASKED, SONNET)).toEqual({ tokens: 0, microUsd: 0 });
+  expect(spentAmount({ ...silent, reportsLater: true }, ASKED, SONNET)).toEqual({ tokens: 0, microUsd: 0 });
   const limited = { kind: 'failed', code: 'provider_rate_limited', heard: 0 } as const;
   expect(spentAmount(limited, ASKED, SONNET)).toEqual({ tokens: 0, microUsd: 0 });
   expect(spentAmount({ ...limited, heard: 5 }, ASKED, SONNET).tokens).toBe(1_005);

@@ -6,8 +6,8 @@ import { cappedScopes } from '../../src/actors/budget/scope.ts';
 import { TroupeError } from '../../src/errors.ts';
 import { createStore } from '../../src/store/create-store.ts';
 import { createDocumentDriver } from '../../src/store/documents/document-driver.ts';
-import { createMemoryDocuments, newMemoryData } from '../../src/store/memory/memory-documents.ts';
-import type { DocumentGate } from '../../src/store/memory/memory-documents.ts';
+import { createMemoryDocuments, newMemoryData } from '../../sim/memory-documents.ts';
+import type { DocumentGate } from '../../sim/memory-documents.ts';
 import { ACME, ledgerOn, NEW_YEAR, placeOf, setClock } from './stage.ts';
 
 type Fault = 'none' | 'before' | 'after';

@@ -5,7 +5,7 @@ import type { AgentId, ConversationId, TenantId } from '../../src/events/index.t
 import { type Metrics, NO_METRICS } from '../../src/metrics.ts';
 import { createStore } from '../../src/store/create-store.ts';
 import { createDocumentDriver } from '../../src/store/documents/document-driver.ts';
-import { createMemoryDocuments } from '../../src/store/memory/memory-documents.ts';
+import { createMemoryDocuments } from '../../sim/memory-documents.ts';
 import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
 import type { Store } from '../../src/store/store.ts';
 

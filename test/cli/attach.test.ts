@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { PICTURES } from '../support/pictures.ts';
 import { workplace } from './harness.ts';
 
-test('send takes files along, each as what its bytes and its name say it is', async () => {
+test('send attaches files, each with the type of its bytes and name', async () => {
   using place = workplace();
   const put = (name: string, bytes: Buffer) => {
     writeFileSync(path.join(place.dir, name), bytes);
@@ -37,7 +37,7 @@ test('send takes files along, each as what its bytes and its name say it is', as
   expect(context.out).toContain('[file: data.bin, application/octet-stream, 1 kB]');
 });
 
-test('a file that is not there, or is not what its name says, is refused by its name', async () => {
+test('a missing file, or one with a wrong extension, is refused with its name', async () => {
   using place = workplace();
   const gone = await place.run(['send', 'c1', 'x', '--attach', 'gone.png']);
   expect([gone.code, gone.err]).toEqual([

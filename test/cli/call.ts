@@ -1,7 +1,7 @@
 import { vi } from 'vitest';
 import { runCli } from '../../src/cli/run-cli.ts';
 
-/** What a command wrote, and its exit code. */
+/** Output and exit code of a command. */
 export interface Called {
   code: number;
   out: string;
@@ -11,9 +11,9 @@ export interface Called {
 let isCalling = false;
 
 /**
- * One command line in this process, in `dir` and with `env` alone: to start a program takes half a second, and hundreds of
- * them half of the tests' time. For commands that look at something or are refused; those that stay, wait or are told
- * to end run in processes. One at a time: directory, variables and output are those of this process.
+ * Runs one command line in this process, in `dir` and with `env` alone. Starting a program takes half a second, and
+ * there are hundreds of calls. Only for commands that read something or are refused; commands that stay, wait or need
+ * signals run in processes. One at a time, because directory, variables and output are those of this process.
  */
 export async function callCli(args: string[], dir: string, env: NodeJS.ProcessEnv): Promise<Called> {
   if (isCalling) throw new Error('another command runs in this process: use `run`');

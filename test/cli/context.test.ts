@@ -12,12 +12,12 @@ type Prompt = {
   cuts: object[];
 };
 
-/** What stands before the messages: that is laid out, they are quoted. */
+/** The part before the messages. */
 function head({ out }: Ran): string {
   return out.slice(0, out.indexOf('── 0 system'));
 }
 
-/** Has all of it said and answered in conversation c1, one after the other, before a command looks at it. */
+/** Sends the messages to conversation c1, one after the other, and waits for the answers. */
 async function talk(
   { dir }: Workplace,
   contents: readonly string[],
@@ -31,7 +31,7 @@ async function talk(
   }
 }
 
-test('the window is shown in cells of half a per cent, with what is cached in capitals, in 80 columns', async () => {
+test('the window is drawn in cells of half a per cent in 80 columns, with cached cells in capitals', async () => {
   using place = workplace();
   await talk(place, ['Hello'], ['worker']);
   const fresh = await place.call(['context', 'c1', 'planner']);
@@ -61,7 +61,7 @@ test('on a terminal the marks are coloured cells', async () => {
   expect(out).toContain('□');
 });
 
-test('what is cached is what the last prompt was, whichever process is asked', async () => {
+test('the cached part is that of the last prompt, in every process', async () => {
   using place = workplace();
   await talk(place, ['one', 'two']);
   const sent = (await place.call(['context', 'c1', 'planner', '--turn', '2', '--json'])).json as Prompt;
@@ -76,7 +76,7 @@ test('what is cached is what the last prompt was, whichever process is asked', a
   expect(served.json).toEqual(direct);
 });
 
-test('what was cut is told with its reason, and what it left of the cache', async () => {
+test('prunes and compactions are listed with their reason and the remaining cache', async () => {
   const agents = AGENTS.agents.map((agent) => ({ ...agent, contextWindow: 2_400, maxOutputTokens: 200 }));
   using place = workplace({ agents: { ...AGENTS, agents, context: { summaries: 'extract' } } });
   await talk(
@@ -129,7 +129,7 @@ test('two turns, or a turn and the next prompt, are compared layer by layer and 
   expect(served.json).toEqual(next.json);
 });
 
-test('a long difference is shown in part, and told in full as JSON', async () => {
+test('a long difference is shortened, and complete as JSON', async () => {
   using place = workplace();
   const lines = Array.from({ length: 60 }, (_, n) => `line ${n}`).join('\n');
   await talk(place, ['short', lines]);
@@ -140,16 +140,16 @@ test('a long difference is shown in part, and told in full as JSON', async () =>
   expect((await place.run([...args, '--json'])).out).toContain('+line 59');
 });
 
-test('what the prompts of an agent cost is told call by call and in sum, alike by a server', async () => {
+test("the cost of an agent's prompts is listed by call and in total, as by a server", async () => {
   using place = workplace();
   await talk(place, ['one '.repeat(900), 'two '.repeat(900), 'three '.repeat(900)]);
-  const told = await place.call(['context', 'c1', 'planner', '--cost']);
-  expect(told).toMatchObject({ code: 0, err: '' });
-  expect(told.out).toMatch(/^@planner in c1: prompts in the cache of anthropic \(test\)$/m);
-  expect(told.out).toMatch(/^turn\.step +input +read +written +fresh +cost +reported read\/written$/m);
-  expect(told.out).toMatch(/^3\.1 +[\d,]+ +[1-9][\d,]* +[1-9][\d,]* +0 +[\d,]+ +-$/m);
-  expect(told.out).toMatch(/^total +[\d,]+ input tokens in 3 calls: [\d,]+ read \(\d+\.\d %\)/m);
-  expect(told.out).toMatch(/without a cache/);
+  const ran = await place.call(['context', 'c1', 'planner', '--cost']);
+  expect(ran).toMatchObject({ code: 0, err: '' });
+  expect(ran.out).toMatch(/^@planner in c1: prompts in the cache of anthropic \(test\)$/m);
+  expect(ran.out).toMatch(/^turn\.step +input +read +written +fresh +cost +reported read\/written$/m);
+  expect(ran.out).toMatch(/^3\.1 +[\d,]+ +[1-9][\d,]* +[1-9][\d,]* +0 +[\d,]+ +-$/m);
+  expect(ran.out).toMatch(/^total +[\d,]+ input tokens in 3 calls: [\d,]+ read \(\d+\.\d %\)/m);
+  expect(ran.out).toMatch(/without a cache/);
   const direct = await place.call(['context', 'c1', 'planner', '--vendor', 'openai', '--json']);
   expect(direct.json).toMatchObject({
     vendor: 'openai',
@@ -166,7 +166,7 @@ test('what the prompts of an agent cost is told call by call and in sum, alike b
   });
 });
 
-test('a question that makes no sense is refused with what to do', async () => {
+test('an invalid request is refused with a hint', async () => {
   using place = workplace();
   await talk(place, ['x']);
   for (const [args, message] of [
@@ -184,7 +184,7 @@ test('a question that makes no sense is refused with what to do', async () => {
   }
 });
 
-test('the help of context fits a screen', async () => {
+test('the help of context fits on a screen', async () => {
   using place = workplace();
   const { out } = await place.call(['context', '--help']);
   const lines = out.trimEnd().split('\n');

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { workplace } from './harness.ts';
 
-test('who takes part, and whether a conversation goes on, is said on the command line', async () => {
+test('the command line changes membership, and archives and reopens a conversation', async () => {
   using place = workplace();
   await place.run(['send', 'c1', 'Hello']);
   const blocked = await place.run(['block', 'c1', 'worker', '--reason', 'noise', '--as', 'Ana', '--json']);
@@ -14,11 +14,16 @@ test('who takes part, and whether a conversation goes on, is said on the command
   expect([back.err, back.out]).toEqual(['', expect.stringMatching(/^@worker takes part in c1, seq \d+\n$/)]);
   const wrong = await place.run(['agent', 'unblock', 'c1', 'worker', '--json']);
   expect(wrong).toMatchObject({ code: 1, json: { error: { code: 'command_refused' } } });
+  for (const reinstate of [['agent', 'reinstate'], ['reinstate'], ['agent', 'recall'], ['recall']]) {
+    await place.run(['retire', 'c1', 'worker']);
+    const again = await place.run([...reinstate, 'c1', 'worker']);
+    expect([again.err, again.out]).toEqual(['', expect.stringMatching(/^reinstate of @worker in c1/)]);
+  }
   expect((await place.run(['archive', 'c1', '--reason', 'done'])).out).toMatch(/^archived in c1/);
   expect((await place.run(['reopen', 'c1'])).out).toMatch(/^reopened in c1/);
 });
 
-test('delete keeps what it deletes, or is told not to; the file is read back as the same conversation', async () => {
+test('delete keeps a copy unless told otherwise, and the copy imports as the same conversation', async () => {
   using place = workplace();
   await place.run(['send', 'c1', 'Hello']);
   const unsaid = await place.run(['delete', 'c1', '--json']);
@@ -42,7 +47,7 @@ test('delete keeps what it deletes, or is told not to; the file is read back as 
   expect(existsSync(gone)).toBe(false);
 });
 
-test('a conversation of a running server is deleted through it', async () => {
+test('a conversation of a running server is deleted by the server', async () => {
   using place = workplace();
   await using dev = await place.dev();
   await place.run(['send', 'c1', 'Hello', '--wait', '--url', dev.url]);

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { workplace } from './harness.ts';
 
-test('send opens the data itself, waits for the reply, and says it as JSON or to people', async () => {
+test('send opens the data itself, waits for the reply, and prints it as text or JSON', async () => {
   using place = workplace();
   const first = await place.run(['send', 'c1', 'Hello', '--json', '--as', 'Ana B']);
   expect(first.err).toBe('');
@@ -32,7 +32,7 @@ test('send opens the data itself, waits for the reply, and says it as JSON or to
   expect(conflict).toMatchObject({ code: 1, json: { error: { code: 'event_conflict' } } });
 });
 
-test('what was said can be listed, traced, and looked at as each agent sees it', async () => {
+test('messages can be listed, traced, and shown as each agent sees them', async () => {
   using place = workplace();
   await place.run(['send', 'c1', 'Hello']);
   expect((await place.call(['ls', '--json'])).json).toMatchObject({ conversations: [{ id: 'c1' }] });
@@ -61,22 +61,22 @@ test('what was said can be listed, traced, and looked at as each agent sees it',
   expect(grid).not.toContain('\u001b');
 });
 
-test('text of others cannot steer the terminal', async () => {
+test('foreign text cannot control the terminal', async () => {
   using place = workplace();
   await place.run(['send', 'c1', '\u001b]0;owned\u0007 \u202eabc']);
   const { out } = await place.call(['context', 'c1', 'worker']);
   expect(out).toContain('␛]0;owned␇ \ufffdabc');
 });
 
-test('a turn that fails makes send fail, and says why', async () => {
+test('a failed turn makes send fail with the reason', async () => {
   using place = workplace();
-  const told = await place.run(['send', 'c1', 'x', '--to', 'broken', '--json']);
-  expect(told.code).toBe(1);
-  expect(JSON.parse(told.out)).toMatchObject({ event: { seq: 1 }, replies: [] });
-  expect(told.json).toMatchObject({ error: { code: 'provider_auth', data: { agent: 'broken' } } });
+  const ran = await place.run(['send', 'c1', 'x', '--to', 'broken', '--json']);
+  expect(ran.code).toBe(1);
+  expect(JSON.parse(ran.out)).toMatchObject({ event: { seq: 1 }, replies: [] });
+  expect(ran.json).toMatchObject({ error: { code: 'provider_auth', data: { agent: 'broken' } } });
 });
 
-test('an import says what was repaired, and an export of it is imported as the same conversation', async () => {
+test('an import reports repairs, and its export imports as the same conversation', async () => {
   using place = workplace();
   const lines = [
     { role: 'user', content: 'Where is it?' },
@@ -95,10 +95,10 @@ test('an import says what was repaired, and an export of it is imported as the s
     conversations: ['old'],
     repaired: [{ kind: 'missing_result', count: 1 }],
   });
-  const told = await place.run(['import', '-', '--conversation', 'old2'], {
+  const ran = await place.run(['import', '-', '--conversation', 'old2'], {
     input: readFileSync(file, 'utf8'),
   });
-  expect(told.out).toMatch(
+  expect(ran.out).toMatch(
     /^4 records read as openai: \d+ events in conversation old2\nrepaired:\n {2}missing result +1/,
   );
   const plain = await place.call(['export', 'old']);
@@ -114,7 +114,7 @@ test('an import says what was repaired, and an export of it is imported as the s
   expect(existsSync(path.join(place.dir, 'none'))).toBe(false);
 });
 
-test('looking at data takes no turns and needs no keys', async () => {
+test('reading data runs no turns and needs no keys', async () => {
   const keyed = {
     id: 'cloud',
     provider: 'anthropic',
@@ -138,7 +138,7 @@ test('looking at data takes no turns and needs no keys', async () => {
   expect(send.err).toMatch(/^config_invalid: .*NO_SUCH_KEY_HERE/);
 });
 
-test('an agent that takes no turns is not waited for', async () => {
+test('an agent without turns is not awaited', async () => {
   using place = workplace();
   await place.run(['send', 'c1', 'x', '--to', 'worker']);
   const dev = await place.dev();
@@ -155,7 +155,7 @@ test('an agent that takes no turns is not waited for', async () => {
   expect(offline).toMatchObject({ code: 1, json: { error: { code: 'command_refused' } } });
 });
 
-test('send says what becomes of a message to an agent at work', async () => {
+test('send reports what happens to a message for a busy agent', async () => {
   using place = workplace();
   const sent = await place.run(['send', 'c1', 'x', '--while-busy', 'steer', '--json']);
   expect(sent).toMatchObject({ code: 0, json: { event: { whileBusy: 'steer' } } });

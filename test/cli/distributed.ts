@@ -7,10 +7,10 @@ import { MongoClient } from 'mongodb';
 import { test } from 'vitest';
 import { type Running, type Workplace, workplace } from './harness.ts';
 
-/** Of the API: it answers nobody without one. */
+/** Token of the API, which requires one. */
 export const TOKEN = 'site-token';
 
-/** `fetch`, as somebody who has the token of the API. */
+/** `fetch` with the token of the API. */
 export function ask(url: string, init: RequestInit = {}): Promise<Response> {
   const headers = { ...(init.headers as Record<string, string>), authorization: `Bearer ${TOKEN}` };
   return fetch(url, { ...init, headers });
@@ -21,7 +21,7 @@ export interface Site extends AsyncDisposable {
   place: Workplace;
   env: Record<string, string>;
   serve: (args?: string[]) => Promise<Running & { url: string }>;
-  /** With a status server, if `status` asks for it. */
+  /** Starts a worker; with `status` also its status server. */
   worker: (args?: string[], options?: { status?: boolean }) => Promise<Running & { status: string }>;
 }
 
@@ -29,7 +29,7 @@ const MONGODB_URL = process.env['MONGODB_URL'];
 const REDIS_URL = process.env['REDIS_URL'];
 const missing = MONGODB_URL ? (REDIS_URL ? null : 'Redis') : 'MongoDB';
 
-/** A test that needs both servers; without them it is skipped under a name that says so. */
+/** A test that needs both servers. Without them it is skipped under a name that gives the reason. */
 export function siteTest(name: string, run: (site: Site) => Promise<void>): void {
   if (missing !== null) return test.skip(`${name} (skipped: no ${missing})`, () => {});
   test(name, { timeout: 60_000 }, async () => {
@@ -72,7 +72,7 @@ export function openSite(options: { agents?: object } = {}): Site {
   };
 }
 
-/** The same server with this database. By hand: a list of hosts is no URL to a parser. */
+/** The same server with this database. Edits the text, because a list of hosts is no URL to a parser. */
 export function withDatabase(url: string, database: string): string {
   return url.replace(/^([^/]+\/\/[^/?]+)(?:\/[^?]*)?/, `$1/${database}`);
 }

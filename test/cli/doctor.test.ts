@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { siteTest } from './distributed.ts';
 import { AGENTS, workplace } from './harness.ts';
 
-test('doctor finds everything well, and names keys without showing them', async () => {
+test('doctor reports no problem, and names keys without their values', async () => {
   const cloud = { id: 'cloud', provider: 'openai-compatible', model: 'm', apiKeyEnv: 'A_KEY' };
   using place = workplace({ agents: { agents: [...AGENTS.agents, cloud] } });
   const { code, json, out } = await place.run(['doctor', '--json'], { env: { A_KEY: 'sk-canary' } });
@@ -37,7 +37,7 @@ test('doctor lists every problem of an agents file and fails', async () => {
   expect(out).toContain('agents[1].tools: ');
 });
 
-test('doctor says who has the data open', async () => {
+test('doctor names the process that has the data open', async () => {
   using place = workplace();
   await using dev = await place.dev();
   const { code, out } = await place.run(['doctor']);
@@ -46,7 +46,7 @@ test('doctor says who has the data open', async () => {
   expect((await place.run(['ls', '--data', path.join(place.dir, '.troupe')])).code).toBe(0);
 });
 
-test('doctor shows every state of the machines with its legal events', async () => {
+test('doctor lists every state of the machines with its legal events', async () => {
   using place = workplace({ agents: null });
   const { json } = await place.run(['doctor', '--machines', '--json']);
   const machines = json['machines'] as { id: string; states: { path: string; events: object[] }[] }[];
@@ -59,12 +59,12 @@ test('doctor shows every state of the machines with its legal events', async () 
   expect(machines.flatMap(({ states }) => states.map(({ path: at }) => at))).toContain('working.streaming');
 });
 
-siteTest('doctor looks at the servers that are named, and shows no password', async ({ place, env }) => {
+siteTest('doctor checks the configured servers, and shows no password', async ({ place, env }) => {
   const { code, json } = await place.run(['doctor', '--json'], { env });
   expect(code).toBe(0);
   const checks = json['checks'] as { name: string; status: string; detail: string }[];
   expect(checks.slice(-2)).toMatchObject([
-    // A server of its own is well enough for a test.
+    // A server of the test's own is fit for tests.
     {
       name: 'mongodb',
       status: expect.stringMatching(/^(?:ok|warning)$/),
@@ -74,7 +74,7 @@ siteTest('doctor looks at the servers that are named, and shows no password', as
   ]);
 });
 
-test('doctor fails for servers that do not answer, without their passwords', async () => {
+test('doctor fails for silent servers, without their passwords', async () => {
   using place = workplace();
   const env = {
     MONGODB_URL: 'mongodb://ana:canary@127.0.0.1:1/x',
@@ -87,7 +87,7 @@ test('doctor fails for servers that do not answer, without their passwords', asy
   expect(out + err).not.toContain('canary');
 });
 
-siteTest('doctor says that one of the two servers is not enough', async ({ place, env }) => {
+siteTest('doctor reports that one of the two servers is missing', async ({ place, env }) => {
   const { code, out } = await place.run(['doctor'], { env: { REDIS_URL: env['REDIS_URL'] ?? '' } });
   expect([code, out]).toMatchObject([
     0,

@@ -2,9 +2,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { ERROR_CODES } from '../../src/errors.ts';
 
-test('each code of an error stands in a document', () => {
+test('the documentation contains each error code', () => {
   const pages = readdirSync('docs').filter((name) => name.endsWith('.md'));
   const files = ['README.md', ...pages.map((name) => `docs/${name}`)];
-  const told = files.map((file) => readFileSync(file, 'utf8')).join('\n');
-  expect(ERROR_CODES.filter((code) => !told.includes(`\`${code}\``))).toEqual([]);
+  const text = files.map((file) => readFileSync(file, 'utf8')).join('\n');
+  expect(ERROR_CODES.filter((code) => !text.includes(`\`${code}\``))).toEqual([]);
 });

@@ -16,9 +16,9 @@ export interface Workplace extends Disposable {
   run(args: string[], options?: { input?: string; env?: Record<string, string> }): Promise<Ran>;
   /** The same in this process: see `callCli`. */
   call(args: string[]): Promise<Ran>;
-  /** A command that stays, with `--json`, once it has said that it is ready. */
+  /** Starts a command that stays, with `--json`; resolves once it is ready. */
   start(args: string[], env?: Record<string, string>): Promise<Running>;
-  /** `troupe dev --json` and what it said when it was ready. */
+  /** `troupe dev --json` and its output when it was ready. */
   dev(args?: string[]): Promise<Dev>;
 }
 
@@ -26,7 +26,7 @@ export interface Ran {
   code: number | null;
   out: string;
   err: string;
-  /** The one JSON value on stdout, or on stderr where the command failed. */
+  /** The one JSON value on stdout, or on stderr if the command failed. */
   json: Record<string, unknown>;
 }
 
@@ -64,7 +64,7 @@ function agent(id: string, role: string, rules: object[]): object {
 export function workplace({ agents = AGENTS }: { agents?: object | null } = {}): Workplace {
   const dir = mkdtempSync(path.join(tmpdir(), 'troupe-cli-'));
   const env: NodeJS.ProcessEnv = { ...process.env, NO_COLOR: '1' };
-  // A bundle is of one run, and so is what was compiled of it.
+  // A bundle belongs to one run, and so does its compile cache.
   if (CLI !== CLI_SOURCE) env['NODE_COMPILE_CACHE'] = path.join(path.dirname(CLI), 'compiled');
   delete env['FORCE_COLOR'];
   for (const name of ['TROUPE_URL', 'TROUPE_TOKEN', 'TROUPE_KEY', 'MONGODB_URL', 'REDIS_URL'])
@@ -140,16 +140,16 @@ function closed(child: ChildProcess): Promise<number | null> {
   return new Promise((resolve) => child.on('close', (code) => resolve(code)));
 }
 
-/** From the start, since several may come at once. */
+/** Lines are kept from the start, since several may come at once. */
 function readLines(child: ChildProcess): Pick<Running, 'lines' | 'nextLine'> {
   if (!child.stdout) throw new Error('no stdout');
   const lines: unknown[] = [];
-  let tell = () => {};
+  let notify = () => {};
   createInterface({ input: child.stdout }).on('line', (line) => {
     lines.push(JSON.parse(line));
-    tell();
+    notify();
   });
-  return { lines, nextLine: () => new Promise((resolve) => (tell = resolve)) };
+  return { lines, nextLine: () => new Promise((resolve) => (notify = resolve)) };
 }
 
 async function early(exited: Promise<number | null>, err: () => string): Promise<never> {
@@ -161,7 +161,7 @@ function parse(text: string): Record<string, unknown> {
   try {
     return JSON.parse(text) as Record<string, unknown>;
   } catch {
-    // Text for people; the test looks at that.
+    // Text for people, which the test reads itself.
     return {};
   }
 }

@@ -7,7 +7,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** `troupe keys …` in this process; returns what it printed. */
+/** `troupe keys …` in this process; returns its output. */
 async function keys(...args: string[]): Promise<string> {
   const program = new Command().exitOverride();
   addAccessCommands(program, (command) =>
@@ -41,7 +41,7 @@ async function keysJson(...args: string[]): Promise<Printed> {
   return JSON.parse(await keys(...args, '--json')) as Printed;
 }
 
-test('a key that was made on a data directory opens the server that runs there next', async () => {
+test('a key created in a data directory is valid for the next server there', async () => {
   using place = workplace();
   const data = `${place.dir}/.troupe`;
   const out = await keys(
@@ -65,9 +65,9 @@ test('a key that was made on a data directory opens the server that runs there n
     scopes: ['read', 'write'],
     author: { id: 'ana', name: 'Ana' },
   });
-  const told = await place.run(['ls', '--url', url, '--json'], { env: { TROUPE_KEY: secret } });
-  expect(told.json).toEqual({ conversations: [] });
-  // Nobody is named with `--as`: whoever the key speaks for.
+  const ran = await place.run(['ls', '--url', url, '--json'], { env: { TROUPE_KEY: secret } });
+  expect(ran.json).toEqual({ conversations: [] });
+  // Without `--as`, the author is the one that the key is bound to.
   const sent = await place.run(['send', 'c', 'Hello', '--url', url, '--json'], {
     env: { TROUPE_KEY: secret },
   });
@@ -88,7 +88,7 @@ test('a key that was made on a data directory opens the server that runs there n
   await dev[Symbol.asyncDispose]();
 });
 
-test('keys of a running server are made, rotated and revoked, of any tenant', async () => {
+test('keys of any tenant of a running server can be created, rotated and revoked', async () => {
   using place = workplace();
   await using dev = await place.dev();
   const at = ['--url', dev.url, '--tenant', 'acme'];
@@ -107,7 +107,7 @@ test('keys of a running server are made, rotated and revoked, of any tenant', as
   await expect(keys('revoke', 'nobodys', ...at)).rejects.toThrow(/no valid key "nobodys"/);
 });
 
-test('whoever revokes a key is told of the keys and webhooks that it made and that go on', async () => {
+test('a revocation lists the keys and webhooks that the key created and that stay valid', async () => {
   using place = workplace();
   await using dev = await place.dev();
   const scopes = ['--scopes', 'read,write,admin'];
@@ -121,12 +121,12 @@ test('whoever revokes a key is told of the keys and webhooks that it made and th
   const { webhook } = await asked('/api/webhooks', { url: 'https://example.org/', on: ['*'] });
   expect(child).toMatchObject({ createdBy: `key:${key.id}` });
   const { key: elsewhere } = await asked('/api/keys', { name: 'x', scopes: ['read'], tenant: 'acme' });
-  const told = await keys('revoke', key.id, '--url', dev.url);
-  expect(told).toContain(`keys it created are still active: ${child.id}`);
-  expect(told).toContain(`webhooks it created are still active: ${webhook.id}`);
-  // What it made in other tenants is not looked for: whoever asks is told so, and where to look.
-  expect(told).toMatch(/in every tenant; only default was checked/);
-  expect(told).toContain(`"createdBy":"key:${key.id}" with "troupe keys ls --tenant ID --json"`);
+  const output = await keys('revoke', key.id, '--url', dev.url);
+  expect(output).toContain(`keys it created are still active: ${child.id}`);
+  expect(output).toContain(`webhooks it created are still active: ${webhook.id}`);
+  // Other tenants are not searched; the output says so and where to look.
+  expect(output).toMatch(/in every tenant; only default was checked/);
+  expect(output).toContain(`"createdBy":"key:${key.id}" with "troupe keys ls --tenant ID --json"`);
   const inAcme = await keys('ls', '--url', dev.url, '--tenant', 'acme', '--json');
   expect(JSON.parse(inAcme)).toMatchObject({
     keys: [{ id: elsewhere.id, createdBy: `key:${key.id}`, revokedAt: null }],
@@ -142,7 +142,7 @@ test('whoever revokes a key is told of the keys and webhooks that it made and th
   });
 });
 
-test('the secret alone is on stdout, for a variable to take, and what to know of it beside that', async () => {
+test('stdout has only the secret, for use in a variable; notes are on stderr', async () => {
   using place = workplace();
   const made = await place.call(['keys', 'create', 'web']);
   expect(made.out).toMatch(/^trp_\S+\n$/);

@@ -4,16 +4,16 @@ import { createInterface } from 'node:readline';
 import { expect, test } from 'vitest';
 import { CLI, workplace } from './harness.ts';
 
-test('queues shows what waits and how long it waited, as the API tells it', async () => {
+test('queues shows waiting work and its waiting times, as the API reports them', async () => {
   using place = workplace();
   await using dev = await place.dev();
   const before = await place.run(['queues', '--json']);
   expect(before.json).toEqual({ waiting: 0, active: 0, delayed: 0, failed: 0, wait: null });
   await place.run(['send', 'c1', 'Hello', '--to', 'worker', '--wait']);
   const after = await place.run(['queues', '--json']);
-  const told = await (await fetch(`${dev.url}/api/queues`)).json();
-  expect(after.json).toEqual(told);
-  expect(told).toMatchObject({ wait: { count: expect.any(Number) } });
+  const reported = await (await fetch(`${dev.url}/api/queues`)).json();
+  expect(after.json).toEqual(reported);
+  expect(reported).toMatchObject({ wait: { count: expect.any(Number) } });
   const { code, out } = await place.run(['queues']);
   expect(code).toBe(0);
   expect(out).toMatch(
@@ -21,7 +21,7 @@ test('queues shows what waits and how long it waited, as the API tells it', asyn
   );
 });
 
-test('queues --watch goes on until Ctrl-C', async () => {
+test('queues --watch runs until Ctrl-C', async () => {
   using place = workplace();
   await using dev = await place.dev();
   const child = spawn(process.execPath, [CLI, 'queues', '--watch', '--json', '--url', dev.url], {

@@ -5,7 +5,7 @@ export interface StreamFrame {
   data: Record<string, unknown>;
 }
 
-/** Reads server-sent events until `enough` says so, then lets go of the stream. */
+/** Reads server-sent events until `enough` returns true, then closes the stream. */
 export async function readEvents(
   response: Response,
   enough: (frames: StreamFrame[]) => boolean,

@@ -12,16 +12,16 @@ test.each<[string, string[], string, RegExp]>([
   ['an unknown turn', ['trace', 'nope'], 'turn_unknown', /nope/],
   ['a file that is not there', ['import', 'nope.jsonl'], 'import_invalid', /no such file/],
   ['a directory for a file', ['import', '.'], 'import_invalid', /directory/],
-  ['a file that is nothing we know', ['import', 'agents.json'], 'import_invalid', /format/],
-  ['a server that is not there', ['ls', '--url', 'http://127.0.0.1:9'], 'store_unavailable', /is it running/],
-  ['a URL that is none', ['ls', '--url', 'nonsense'], 'config_invalid', /not a URL/],
-  ['data that are not there', ['ls', '--data', 'elsewhere'], 'config_invalid', /elsewhere/],
-  ['keys of agents nowhere', ['nostr', 'keys', 'ls', '--data', 'elsewhere'], 'config_invalid', /elsewhere/],
-])('%s is an error with code 1', async (_, args, code, told) => {
+  ['a file of an unknown format', ['import', 'agents.json'], 'import_invalid', /format/],
+  ['a missing server', ['ls', '--url', 'http://127.0.0.1:9'], 'store_unavailable', /is it running/],
+  ['an invalid URL', ['ls', '--url', 'nonsense'], 'config_invalid', /not a URL/],
+  ['missing data', ['ls', '--data', 'elsewhere'], 'config_invalid', /elsewhere/],
+  ['keys in missing data', ['nostr', 'keys', 'ls', '--data', 'elsewhere'], 'config_invalid', /elsewhere/],
+])('%s is an error with code 1', async (_, args, code, message) => {
   using place = workplace();
   mkdirSync(path.join(place.dir, '.troupe'));
   const { code: exit, json } = await place.call([...args, '--json']);
-  expect([exit, json]).toMatchObject([1, { error: { code, message: expect.stringMatching(told) } }]);
+  expect([exit, json]).toMatchObject([1, { error: { code, message: expect.stringMatching(message) } }]);
   expect(existsSync(path.join(place.dir, 'elsewhere'))).toBe(false);
 });
 
@@ -59,7 +59,7 @@ test('the help of every command fits on a screen', async () => {
   for (const name of [...names, ...below]) helps.push(await place.call([...name.split(' '), '--help']));
   for (const { code, out } of helps) {
     expect(code).toBe(0);
-    // The list of all commands is longer than that of any one's options.
+    // The list of all commands is longer than the options of a single one.
     expect(out.trimEnd().split('\n').length).toBeLessThanOrEqual(out === top.out ? 32 : 24);
     expect(Math.max(...out.split('\n').map((line) => line.length))).toBeLessThanOrEqual(110);
   }
@@ -84,7 +84,7 @@ test('every problem of an agents file is listed with its path', async () => {
   expect(problems).toContainEqual(expect.stringContaining('defaults.respondWhenUnaddressed: there is no'));
 });
 
-test('what an agents file lacks or has too much is named by its path', async () => {
+test('missing and unknown fields of an agents file are named with their path', async () => {
   using place = workplace({
     agents: { agents: [{ id: 'a', provider: 'scripted' }], limits: { maxStep: 3 } },
   });
@@ -101,7 +101,7 @@ test.each([
   ['other.ts', 'export const company = 1;', /other\.ts: it exports neither "troupe" nor a default/],
   ['torn.ts', 'const a = 1;\nexport const troupe = {\n agents: [', /torn\.ts:3: /],
   ['absent.ts', null, /absent\.ts: there is no such file$/],
-])('an agents file that cannot be loaded is told with what is wrong: %s', async (name, text, why) => {
+])('an agents file that cannot be loaded is reported with the problem: %s', async (name, text, why) => {
   using place = workplace({ agents: null });
   if (text !== null) place.write(name, text);
   const { code, err } = await place.run(['dev', name]);
@@ -110,12 +110,12 @@ test.each([
   expect(err.trim()).toMatch(why);
 });
 
-test('an older Node is refused by name', () => {
+test('an older Node is refused with its version', () => {
   expect(() => requireNode('20.20.2')).toThrow('Troupe needs Node 24 or newer; this is 20.20.2');
   expect(() => requireNode('24.0.0')).not.toThrow();
 });
 
-test('a step without its turn is refused', async () => {
+test('a step without a turn is refused', async () => {
   using place = workplace();
   await place.run(['send', 'c1', 'x', '--to', 'worker']);
   const { code, json } = await place.run(['context', 'c1', 'worker', '--step', '1', '--json']);
@@ -128,7 +128,7 @@ test('a wrong option points to the help of its command', async () => {
   expect((await place.run(['sand'])).err).toContain('see troupe --help');
 });
 
-test('data that cannot be used are a plain error', async () => {
+test('unusable data give a clear error', async () => {
   using place = workplace();
   const file = place.write('file', 'not a directory');
   const notDir = await place.run(['dev', '--data', file, '--json']);
@@ -145,15 +145,15 @@ test('data that cannot be used are a plain error', async () => {
   expect(doctor.out).toContain('not a database');
 });
 
-test('a data directory that cannot be made is a plain error', async () => {
+test('an impossible data directory gives a clear error', async () => {
   using place = workplace();
-  // Below a file: refused to everyone, root included.
+  // A path below a file is refused to every user, including root.
   writeFileSync(path.join(place.dir, 'file'), '');
   const { code, json } = await place.run(['dev', '--data', path.join(place.dir, 'file', 'data'), '--json']);
   expect([code, json]).toMatchObject([1, { error: { code: 'data_unwritable' } }]);
 });
 
-test('an empty text is not sent, because nobody would answer it', async () => {
+test('an empty text is not sent, because it would never be answered', async () => {
   using place = workplace();
   const { code, json } = await place.run(['send', 'c', '  ', '--to', 'planner', '--json']);
   expect([code, json]).toMatchObject([1, { error: { code: 'event_invalid', data: { path: 'content' } } }]);

@@ -5,7 +5,7 @@ import { workplace } from './harness.ts';
 
 const AGENT = { id: 'solo', provider: 'scripted', model: 'm' };
 
-test('dev records what its models answer, and answers the same from the recording without them', async () => {
+test("dev records the models' answers, and gives the same from the recording without the models", async () => {
   using place = workplace({
     agents: { agents: [{ ...AGENT, script: { rules: [{ reply: 'recorded {{n}}' }] } }] },
   });
@@ -21,7 +21,7 @@ test('dev records what its models answer, and answers the same from the recordin
   await second[Symbol.asyncDispose]();
 });
 
-test('a recording that is not there is told at the start, and nothing is made', async () => {
+test('a missing recording is reported at the start, and nothing is created', async () => {
   using place = workplace();
   const failed = await place.run(['dev', '--port', '0', '--replay', 'none.jsonl']);
   expect([failed.code, failed.err]).toMatchObject([

@@ -16,7 +16,7 @@ const COMPANY = {
   ],
 };
 
-test('run takes a conversation through a workflow and stays until it has ended', async () => {
+test('run starts a workflow in a conversation and waits for its end', async () => {
   using place = workplace({ agents: COMPANY });
   const ran = await place.run(['run', 'c1', 'release', '--run', 'r1']);
   expect(ran).toMatchObject({ code: 0, err: '' });
@@ -24,7 +24,7 @@ test('run takes a conversation through a workflow and stays until it has ended',
   expect(ran.out).toContain('is completed: ship it');
 });
 
-test('with a server it stays until then where it is asked to', async () => {
+test('with a server it waits on request', async () => {
   using place = workplace({ agents: COMPANY });
   await using dev = await place.dev();
   const ran = await place.run(['run', 'c1', 'release', '--url', dev.url, '--wait', '--json']);
@@ -34,7 +34,7 @@ test('with a server it stays until then where it is asked to', async () => {
   });
 });
 
-test('a run that fails tells how to go on', async () => {
+test('a failed run says how to continue', async () => {
   using place = workplace({ agents: COMPANY });
   const refused = await place.run(['run', 'c1', 'doomed']);
   expect(refused.code).toBe(1);

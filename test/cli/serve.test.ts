@@ -9,12 +9,12 @@ import { workplace } from './harness.ts';
 
 const NOWHERE = { MONGODB_URL: 'mongodb://127.0.0.1:1/x', REDIS_URL: 'redis://127.0.0.1:1' };
 
-/** 5 s, and the start of a process on a machine that runs other tests. Without limits of ours it would be 30 s. */
+/** 5 s, plus the start of a process on a busy machine. Without our limits it would take 30 s. */
 const PATIENCE_MS = 12_000;
 
-describe('without what it needs', () => {
+describe('without its requirements', () => {
   test.each(['serve', 'worker'])(
-    '%s says which server is missing, how to name it, and what needs none',
+    '%s names the missing server, the way to configure it, and the command that needs none',
     async (command) => {
       using place = workplace();
       const env = { MONGODB_URL: '', REDIS_URL: '' };
@@ -28,7 +28,7 @@ describe('without what it needs', () => {
     },
   );
 
-  test('a URL of another kind is refused, and not repeated', async () => {
+  test('a URL of another scheme is refused and not repeated', async () => {
     using place = workplace();
     const env = { ...NOWHERE, REDIS_URL: 's3cret-canary' };
     const { code, err } = await place.run(['serve'], { env });
@@ -36,13 +36,13 @@ describe('without what it needs', () => {
     expect(err).not.toContain('canary');
   });
 
-  test('numbers are not told at an address that others reach, without a token', async () => {
+  test('metrics at a public address need a token', async () => {
     using place = workplace();
     const { code, err } = await place.run(['worker', '--status-host', '0.0.0.0'], { env: NOWHERE });
     expect([code, err]).toMatchObject([1, expect.stringMatching(/^config_invalid: .*TROUPE_TOKEN/)]);
   });
 
-  test('a token that nobody could send is refused by its name, and is not shown', async () => {
+  test('an unusable token is refused with its variable, and is not shown', async () => {
     using place = workplace();
     const env = { ...NOWHERE, TROUPE_TOKEN: 'two canary-words' };
     for (const command of [['dev', '--port', '0'], ['worker']]) {
@@ -55,15 +55,15 @@ describe('without what it needs', () => {
     }
   });
 
-  test('there is no demo company: a forgotten agents file is named', async () => {
+  test('there is no demo company: a missing agents file is named', async () => {
     using place = workplace({ agents: null });
     const { code, err } = await place.run(['worker'], { env: NOWHERE });
     expect([code, err]).toMatchObject([1, expect.stringMatching(/^config_invalid: no agents file found/)]);
   });
 
   test.each([
-    ['a port where nobody listens', 'mongodb://ana:canary@127.0.0.1:1/x'],
-    ['a host that nobody knows', 'mongodb://ana:canary@mongodb.invalid/x'],
+    ['a port without a server', 'mongodb://ana:canary@127.0.0.1:1/x'],
+    ['an unknown host', 'mongodb://ana:canary@mongodb.invalid/x'],
   ])('MongoDB at %s is a named error within 5 s, without the password', async (_, url) => {
     using place = workplace();
     const started = performance.now();
@@ -88,14 +88,14 @@ siteTest('an unreachable Redis is a named error within 5 s, without the password
   expect(out + err).not.toContain('canary');
 });
 
-siteTest('an API that nobody could ask is not started, on loopback neither', async ({ place, env }) => {
+siteTest('an API without any credential is not started, not even on loopback', async ({ place, env }) => {
   for (const host of ['127.0.0.1', '0.0.0.0']) {
     const { code, err } = await place.run(['serve', '--port', '0', '--host', host], { env });
     expect([code, err]).toMatchObject([1, expect.stringMatching(/^config_invalid: .*TROUPE_TOKEN/)]);
   }
 });
 
-siteTest('the API answers nobody without a credential', async ({ serve }) => {
+siteTest('the API requires a credential', async ({ serve }) => {
   const api = await serve();
   expect((await fetch(`${api.url}/api/conversations`)).status).toBe(401);
   expect((await fetch(`${api.url}/metrics`)).status).toBe(401);
@@ -128,52 +128,43 @@ siteTest('a message posted to the API is answered by a worker, and the answer is
   expect(replies.at(-1)?.data).toMatchObject({ author: { id: 'slow' }, body: { content: 'abcdefgh' } });
 });
 
-siteTest(
-  'commands work through the API as with a server of one machine',
-  async ({ place, serve, worker }) => {
-    const api = await serve();
-    await worker();
-    const env = { TROUPE_URL: api.url, TROUPE_TOKEN: TOKEN };
-    const sent = await place.run(['send', 'c1', 'Hello', '--to', 'worker', '--wait', '--json'], { env });
-    expect(sent.json).toMatchObject({ replies: [{ body: { content: 'work 1' } }] });
-    expect((await place.run(['trace', 'c1:worker:1', '--json'], { env })).json).toMatchObject({
-      status: 'done',
-    });
-    expect((await place.run(['ls', '--json'], { env })).json).toMatchObject({
-      conversations: [{ id: 'c1' }],
-    });
-  },
-);
+siteTest('commands work through the API as with an embedded server', async ({ place, serve, worker }) => {
+  const api = await serve();
+  await worker();
+  const env = { TROUPE_URL: api.url, TROUPE_TOKEN: TOKEN };
+  const sent = await place.run(['send', 'c1', 'Hello', '--to', 'worker', '--wait', '--json'], { env });
+  expect(sent.json).toMatchObject({ replies: [{ body: { content: 'work 1' } }] });
+  expect((await place.run(['trace', 'c1:worker:1', '--json'], { env })).json).toMatchObject({
+    status: 'done',
+  });
+  expect((await place.run(['ls', '--json'], { env })).json).toMatchObject({
+    conversations: [{ id: 'c1' }],
+  });
+});
 
-siteTest(
-  'a busy port is refused: a balancer looks for the API there and nowhere else',
-  async ({ place, env }) => {
-    const squatter = createServer().listen(0, '127.0.0.1');
-    await once(squatter, 'listening');
-    const { port } = squatter.address() as AddressInfo;
-    const { code, json } = await place.run(['serve', '--port', `${port}`, '--json'], {
-      env: { ...env, TROUPE_TOKEN: TOKEN },
-    });
-    expect([code, json]).toMatchObject([1, { error: { code: 'config_invalid', data: { port } } }]);
-    squatter.close();
-  },
-);
+siteTest('a busy port is refused: a balancer expects the API there', async ({ place, env }) => {
+  const squatter = createServer().listen(0, '127.0.0.1');
+  await once(squatter, 'listening');
+  const { port } = squatter.address() as AddressInfo;
+  const { code, json } = await place.run(['serve', '--port', `${port}`, '--json'], {
+    env: { ...env, TROUPE_TOKEN: TOKEN },
+  });
+  expect([code, json]).toMatchObject([1, { error: { code: 'config_invalid', data: { port } } }]);
+  squatter.close();
+});
 
-siteTest(
-  'when it is asked to end it is not ready at once, answers for a while, and ends in time',
-  async ({ serve }) => {
-    const api = await serve();
-    const stream = await ask(`${api.url}/api/events`);
-    expect((await ask(`${api.url}/readyz`)).status).toBe(200);
-    const started = performance.now();
-    api.child.kill('SIGTERM');
-    await stream.text();
-    expect(await (await ask(`${api.url}/readyz`)).json()).toMatchObject({ status: 'stopping' });
-    expect((await ask(`${api.url}/api/conversations`)).status).toBe(200);
-    expect(await api.exited).toBe(0);
-    expect(performance.now() - started).toBeLessThan(10_000);
-  },
-);
+siteTest('on a signal it is no longer ready, answers for a while, and ends in time', async ({ serve }) => {
+  const api = await serve();
+  const stream = await ask(`${api.url}/api/events`);
+  expect((await ask(`${api.url}/readyz`)).status).toBe(200);
+  const started = performance.now();
+  api.child.kill('SIGTERM');
+  await stream.text();
+  expect(await (await ask(`${api.url}/readyz`)).json()).toMatchObject({ status: 'stopping' });
+  expect((await ask(`${api.url}/api/conversations`)).status).toBe(200);
+  expect(await api.exited).toBe(0);
+  expect(performance.now() - started).toBeLessThan(10_000);
+});
 
 test.each([
   ['mongodb://db:27017/troupe?replicaSet=rs0', 'mongodb://db:27017/troupe'],

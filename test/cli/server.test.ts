@@ -7,7 +7,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
 import { workplace } from './harness.ts';
 
-test('commands find the server that has the data open, or are told its URL', async () => {
+test('commands find the server that has the data open, or use its URL', async () => {
   using place = workplace();
   await using dev = await place.dev();
   expect(dev.data).toBe(path.join(place.dir, '.troupe'));
@@ -40,14 +40,14 @@ test('commands find the server that has the data open, or are told its URL', asy
   expect(failed).toMatchObject({ code: 1, err: 'provider_auth: no such key\n' });
 });
 
-test('a second server on the same data is refused, and tells who has them', async () => {
+test('a second server on the same data is refused, and the error names the first', async () => {
   using place = workplace();
   await using dev = await place.dev();
   const { code, json } = await place.run(['dev', '--port', '0', '--json']);
   expect([code, json]).toMatchObject([1, { error: { code: 'data_busy', data: { url: dev.url } } }]);
 });
 
-test('a busy port is passed over, and the banner says so', async () => {
+test('a busy port is skipped, and the banner says so', async () => {
   using place = workplace();
   const squatter = createServer().listen(0, '127.0.0.1');
   await once(squatter, 'listening');
@@ -59,13 +59,13 @@ test('a busy port is passed over, and the banner says so', async () => {
   squatter.close();
 });
 
-test('an address that others reach is refused without a token, and guarded with one', async () => {
+test('a public address is refused without a token, and protected with one', async () => {
   using place = workplace();
   const { code, err } = await place.run(['dev', '--host', '0.0.0.0', '--port', '0']);
   expect([code, err]).toMatchObject([1, expect.stringMatching(/^config_invalid: .*TROUPE_TOKEN/)]);
 });
 
-test('Ctrl-C lets the step end, and what was cut off is answered by the next process', async () => {
+test('Ctrl-C lets the step end, and the next process answers the rest', async () => {
   using place = workplace();
   const dev = await place.dev();
   const stream = await fetch(`${dev.url}/api/events?conversation=c1`);
@@ -81,7 +81,7 @@ test('Ctrl-C lets the step end, and what was cut off is answered by the next pro
   expect(out.split('\n').filter((line) => line.includes('"content":"abcdefgh"'))).toHaveLength(1);
 });
 
-test('Ctrl-C twice ends at once', async () => {
+test('a second Ctrl-C ends the process at once', async () => {
   using place = workplace();
   const dev = await place.dev();
   const stream = await fetch(`${dev.url}/api/events?conversation=c1`);
@@ -93,11 +93,11 @@ test('Ctrl-C twice ends at once', async () => {
   expect(await dev.exited).toBe(130);
 });
 
-test('without an agents file a demo company works, and later commands remember it', async () => {
+test('without an agents file a demo company runs, and later commands remember it', async () => {
   using place = workplace({ agents: null });
   const dev = await place.dev();
-  const told = await place.run(['send', 'hello', 'Plan a release', '--wait', '--json']);
-  const replies = told.json['replies'] as { author: { id: string } }[];
+  const sent = await place.run(['send', 'hello', 'Plan a release', '--wait', '--json']);
+  const replies = sent.json['replies'] as { author: { id: string } }[];
   expect(replies.map(({ author }) => author.id)).toEqual(['reviewer']);
   dev.child.kill('SIGTERM');
   expect(await dev.exited).toBe(0);
@@ -121,7 +121,7 @@ async function firstWords(response: Response): Promise<void> {
   }
 }
 
-test('an agent that is set aside while its answer is awaited is named, and the wait ends', async () => {
+test('an agent that fails while its answer is awaited is named, and the wait ends', async () => {
   using place = workplace();
   await place.run(['send', 'c1', 'x', '--to', 'worker']);
   const database = new DatabaseSync(path.join(place.dir, '.troupe', 'troupe.db'));

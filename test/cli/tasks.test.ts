@@ -60,7 +60,7 @@ interface Listed {
   }[];
 }
 
-test('send ends where an agent asks people, and says what to answer with; answer goes on from there', async () => {
+test("send ends with an agent's question and the command to answer it; answer continues", async () => {
   using at = place();
   const sent = await at.run(['send', 'c', 'paint it', '--as', 'Ana']);
   expect(sent).toMatchObject({ code: 0, err: '' });
@@ -110,7 +110,7 @@ test('a call is approved or denied on the command line', async () => {
   );
 });
 
-test('send waits for what agents give to each other, and shows who waits for people in the thread', async () => {
+test('send waits for tasks between agents, and shows those that wait for people in a thread', async () => {
   using at = place();
   const counted = await at.run(['send', 'c0', 'count']);
   expect(counted).toMatchObject({ code: 0, out: expect.stringContaining('bo: cy is done') as string });
@@ -136,7 +136,7 @@ test('send waits for what agents give to each other, and shows who waits for peo
   expect((await at.run(['export', 'c'])).out).toContain('cy is done');
 });
 
-test('a task is called off on the command line, with all that is below it', async () => {
+test('a task is cancelled on the command line, with its subtasks', async () => {
   using at = place();
   await at.run(['send', 'c', 'hand on']);
   const { tasks } = (await at.run(['tasks', 'c', '--json'])).json as unknown as Listed;
@@ -151,7 +151,7 @@ test('a task is called off on the command line, with all that is below it', asyn
   expect(again.err).toMatch(/^command_refused: .*it ended as aborted at .*, by Ana \(ana\)/);
 });
 
-test('with a server, --wait ends when the agents wait for people, and a plain answer is accepted at once', async () => {
+test('with a server, --wait ends when the agents wait for people, and an answer without it is accepted at once', async () => {
   using at = place();
   await using dev = await at.dev(['agents.js']);
   const sent = await at.run(['send', 'c', 'hand on', '--wait', '--json']);

@@ -28,11 +28,11 @@ const SENT = eventAt(2, {
 const NOTICE = eventAt(3, {
   id: 'failed:worker:1',
   kind: 'error',
-  body: { code: 'actor_corrupt', message: '@worker is set aside: nonsense' },
+  body: { code: 'actor_corrupt', message: '@worker has failed: nonsense' },
 });
 
-/** What is told of @worker, who is as `status` says before the message and after it. */
-async function told(
+/** The messages about @worker, with `status` before and after the message. */
+async function reported(
   status: (isSent: boolean) => ActorStatus['status'],
   frames: () => AsyncGenerator<Frame, void>,
 ) {
@@ -53,19 +53,19 @@ async function told(
   return written.join('');
 }
 
-test('an agent that the message sets aside is told of with the reason, however late the notice comes', async () => {
+test('an agent that the message makes fail is reported with the reason, however late the notice is', async () => {
   const late = async function* (): AsyncGenerator<Frame, void> {
     yield { type: 'event', event: SENT };
     await new Promise((resolve) => setTimeout(resolve, 1_300));
     yield { type: 'event', event: NOTICE };
   };
-  expect(await told((isSent) => (isSent ? 'failed' : 'idle'), late)).toContain('"actor_corrupt"');
+  expect(await reported((isSent) => (isSent ? 'failed' : 'idle'), late)).toContain('"actor_corrupt"');
 });
 
-test('an agent that was set aside before is not waited for', async () => {
+test('an agent that had failed before is not awaited', async () => {
   const never = async function* (): AsyncGenerator<Frame, void> {
     yield { type: 'event', event: SENT };
     await new Promise(() => {});
   };
-  expect(await told(() => 'paused', never)).toContain('"command_refused"');
+  expect(await reported(() => 'paused', never)).toContain('"command_refused"');
 });

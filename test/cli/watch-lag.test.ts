@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { watchLag } from '../../src/cli/commands/worker.ts';
 
-/** Each sleep takes as long as asked for, and the next of `stalls` on top. */
+/** A sleep takes its normal time plus the next of `stalls`. */
 function clockWith(stalls: number[]) {
   let time = 0;
   const slept: number[] = [];
@@ -10,7 +10,7 @@ function clockWith(stalls: number[]) {
     monotonic: () => time,
     async sleep(ms: number, signal?: AbortSignal) {
       const stall = stalls.shift();
-      // No more planned: it sleeps until the watch ends.
+      // No stall is left: sleeps until the watch ends.
       if (stall === undefined) {
         await new Promise<void>((resolve) => signal?.addEventListener('abort', () => resolve()));
         return;
@@ -31,11 +31,11 @@ async function stallsSeen(maxLagMs: number, stalls: number[]): Promise<number[]>
   return seen;
 }
 
-test('one stall beyond the limit is noticed, with its length', async () => {
+test('a single stall beyond the limit is noticed with its length', async () => {
   expect(await stallsSeen(15_000, [3, 40, 15_001, 0])).toEqual([15_001]);
 });
 
-test('many small ones are not added up, and the limit itself is put up with', async () => {
+test('small stalls are not added up, and one of exactly the limit is tolerated', async () => {
   expect(
     await stallsSeen(
       100,
@@ -44,11 +44,11 @@ test('many small ones are not added up, and the limit itself is put up with', as
   ).toEqual([]);
 });
 
-test('0 watches nothing', async () => {
+test('0 disables the watch', async () => {
   expect(await stallsSeen(0, [60_000])).toEqual([]);
 });
 
-test('a watch that has ended says nothing of a stall of the end', async () => {
+test('an ended watch does not report a stall during shutdown', async () => {
   const seen: number[] = [];
   let time = 0;
   let wake = () => {};

@@ -33,7 +33,7 @@ interface Watching {
   until(enough: (lines: Line[]) => boolean): Promise<Line[]>;
 }
 
-/** And waits until it is answered. */
+/** Sends a message and waits for the answer. */
 async function say(url: string, conversation: string, to: string, content = 'x'): Promise<void> {
   const stream = await fetch(`${url}/api/events?conversation=${conversation}`);
   const isEnd = ({ event, data }: StreamFrame) =>
@@ -49,7 +49,7 @@ async function say(url: string, conversation: string, to: string, content = 'x')
 
 const ended = (lines: Line[]) => lines.some(({ event }) => event?.kind === 'turn.done');
 
-test('what happens in a conversation is told as it happens, with the states of its agents', async () => {
+test('watch prints events as they happen, with the states of the agents', async () => {
   using place = workplace();
   await using dev = await place.dev();
   await say(dev.url, 'c1', 'worker', 'stored before');
@@ -65,41 +65,41 @@ test('what happens in a conversation is told as it happens, with the states of i
   expect(lines.filter(({ type }) => type === 'state').map(({ agent }) => agent)).toContain('worker');
 });
 
-test('only that is told which is asked for', async () => {
+test('watch prints only the requested kinds', async () => {
   using place = workplace();
   await using dev = await place.dev();
   await say(dev.url, 'c1', 'worker');
   await say(dev.url, 'c1', 'broken');
   const failed = (all: Line[]) => all.some(({ event }) => event?.kind === 'turn.failed');
-  const told = async (args: string[]) => {
+  const printed = async (args: string[]) => {
     await using watch = await watching(place, ['c1', '--after', '0', '--url', dev.url, ...args]);
     return [...(await watch.until(failed))];
   };
   const kinds = (lines: Line[]) => new Set(lines.map(({ event }) => event?.kind));
-  const ofAgent = await told(['--agent', '@broken']);
+  const ofAgent = await printed(['--agent', '@broken']);
   expect(kinds(ofAgent)).toContain('message');
   expect(ofAgent.some(({ event }) => event?.author.id === 'worker')).toBe(false);
-  const ofKind = await told(['--kind', 'turn.done,turn.failed']);
+  const ofKind = await printed(['--kind', 'turn.done,turn.failed']);
   expect(ofKind.every(({ type }) => type === 'event')).toBe(true);
   expect(kinds(ofKind)).toEqual(new Set(['turn.done', 'turn.failed']));
-  const problems = await told(['--problems']);
+  const problems = await printed(['--problems']);
   expect(problems.every(({ event }) => event?.author.id === 'broken')).toBe(true);
 });
 
-test('without a name all conversations are watched, from now on', async () => {
+test('without a name watch follows all conversations, from now on', async () => {
   using place = workplace();
   await using dev = await place.dev();
-  let isTold = false;
-  const started = watching(place, ['--url', dev.url, '--kind', 'message']).finally(() => (isTold = true));
-  // Nothing is told before something happens, so that happens until it is told.
-  for (let n = 0; !isTold; n++) await say(dev.url, `c${n}`, 'worker');
+  let isPrinted = false;
+  const started = watching(place, ['--url', dev.url, '--kind', 'message']).finally(() => (isPrinted = true));
+  // The watch prints nothing before the first event, so events are sent until it does.
+  for (let n = 0; !isPrinted; n++) await say(dev.url, `c${n}`, 'worker');
   await using watch = await started;
   await say(dev.url, 'other', 'worker');
   const lines = await watch.until((all) => all.some(({ event }) => event?.conversation === 'other'));
   expect(lines.every(({ event }) => event?.kind === 'message')).toBe(true);
 });
 
-/** A server that says of each connection from where on it was asked, and drops it after two events. */
+/** A server that records where each connection resumes, and drops it after two events. */
 async function dropping(): Promise<{ url: string; asked: string[]; server: Server } & AsyncDisposable> {
   const asked: string[] = [];
   function events(response: ServerResponse, after: number): void {
@@ -124,7 +124,7 @@ async function dropping(): Promise<{ url: string; asked: string[]; server: Serve
     const { pathname, searchParams } = new URL(url, 'http://x');
     if (pathname !== '/api/events') return void response.end('{"events":[],"head":0}');
     asked.push(searchParams.get('after') ?? '');
-    // The second time it does not answer at all.
+    // It does not answer the second connection at all.
     if (asked.length === 2) return void response.destroy();
     events(response, Number(searchParams.get('after')));
   });
@@ -143,7 +143,7 @@ async function dropping(): Promise<{ url: string; asked: string[]; server: Serve
   };
 }
 
-test('a connection that breaks is taken up again where it broke: nothing is lost or told twice', async () => {
+test('a broken connection is resumed at its position: nothing is lost or printed twice', async () => {
   using place = workplace();
   await using fake = await dropping();
   await using watch = await watching(place, ['c1', '--url', fake.url]);
@@ -154,7 +154,7 @@ test('a connection that breaks is taken up again where it broke: nothing is lost
   expect(watch.err()).toContain('connected again');
 });
 
-test('for people it is one line an event, and what others wrote does not steer the terminal', async () => {
+test('for people an event is one line, and foreign text cannot control the terminal', async () => {
   using place = workplace();
   {
     await using dev = await place.dev();
@@ -174,17 +174,17 @@ test('for people it is one line an event, and what others wrote does not steer t
   expect(out).toMatch(/^ {4}1 {2}\d\d:\d\d:\d\d {2}message {12}.*red ␛\[31malert and more$/m);
   expect(out).not.toContain('\u001b');
   expect(out.trim().split('\n').length).toBeGreaterThan(3);
-  // Nobody has the data open any more.
+  // No process has the data open any more.
   expect(err).toContain('nothing is running here to watch');
 });
 
-test('what cannot be watched is refused, with what may have been meant', async () => {
+test('an unknown name is refused with a suggestion', async () => {
   using place = workplace();
   const wrong = await place.run(['watch', 'c1', '--kind', 'turn.fialed', '--json']);
   expect([wrong.code, wrong.json]).toMatchObject([
     1,
     { error: { code: 'event_invalid', message: expect.stringContaining('did you mean "turn.failed"?') } },
   ]);
-  const nobody = await place.run(['watch', '--url', 'http://127.0.0.1:9', '--json']);
-  expect([nobody.code, nobody.json]).toMatchObject([1, { error: { code: 'store_unavailable' } }]);
+  const away = await place.run(['watch', '--url', 'http://127.0.0.1:9', '--json']);
+  expect([away.code, away.json]).toMatchObject([1, { error: { code: 'store_unavailable' } }]);
 });

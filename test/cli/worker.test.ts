@@ -19,9 +19,9 @@ async function log(url: string, conversation: string): Promise<Record<string, un
 }
 
 siteTest(
-  'a worker that is asked to end in the middle of a turn ends in time, and another answers once',
+  'a worker that gets a signal during a turn ends in time, and another one answers once',
   async (site) => {
-    // Longer than the grace: 36 letters, a quarter of a second each.
+    // Longer than the grace period: 36 letters, a quarter of a second each.
     const agent = { id: 'long', name: 'long', provider: 'scripted', model: 'test' };
     const rules = [{ reply: 'x'.repeat(36), chunk: 1, chunkDelayMs: 250 }];
     site.place.write('agents.json', { agents: [{ ...agent, script: { rules } }] });
@@ -43,7 +43,7 @@ siteTest(
   },
 );
 
-siteTest('a worker says that it is alive and ready, counts, and is not ready once it stops', async (site) => {
+siteTest('a worker reports health, readiness and metrics, and is not ready once it stops', async (site) => {
   const api = await site.serve();
   const worker = await site.worker([], { status: true });
   expect(worker.ready).toMatchObject({ worker: expect.stringContaining(':'), concurrency: 64 });
@@ -105,7 +105,7 @@ siteTest('a second signal ends a worker at once, and its turn is not lost', asyn
   expect((await log(api.url, 'c1')).filter(({ kind }) => kind === 'message')).toHaveLength(2);
 });
 
-siteTest('a worker that stood still for longer than --max-lag ends with code 70', async ({ worker }) => {
+siteTest('a worker that stalled for longer than --max-lag ends with code 70', async ({ worker }) => {
   const { child, exited, err } = await worker(['--max-lag', '300']);
   child.kill('SIGSTOP');
   await new Promise((resolve) => setTimeout(resolve, 1_000));

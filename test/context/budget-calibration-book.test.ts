@@ -7,7 +7,7 @@ import { TroupeError } from '../../src/errors.ts';
 import type { TenantId } from '../../src/events/index.ts';
 import { createStore } from '../../src/store/create-store.ts';
 import { createDocumentDriver } from '../../src/store/documents/document-driver.ts';
-import { createMemoryDocuments } from '../../src/store/memory/memory-documents.ts';
+import { createMemoryDocuments } from '../../sim/memory-documents.ts';
 import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
 import type { Store } from '../../src/store/store.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
@@ -83,7 +83,7 @@ for (const [name, open] of Object.entries(STORES)) {
   });
 }
 
-test('tenants, providers and models are apart', async () => {
+test('tenants, providers and models are separate', async () => {
   const { openBook } = await stage();
   const book = openBook();
   book.learnWindow(ACME, SONNET, 100_000);
@@ -98,7 +98,7 @@ test('tenants, providers and models are apart', async () => {
     expect(await fresh.get(tenant, name)).toEqual(NOTHING_KNOWN);
 });
 
-test('the store is asked once a minute, however many turns there are', async () => {
+test('the store is read once a minute, however many turns there are', async () => {
   const { openBook, counts, clock } = await stage();
   const [book, other] = [openBook(), openBook()];
   await Promise.all(Array.from({ length: 20 }, () => book.get(ACME, SONNET)));
@@ -113,7 +113,7 @@ test('the store is asked once a minute, however many turns there are', async () 
   expect(counts.get).toBe(2);
 });
 
-test('a note is written every 20 seconds at most, and at once when a window was learnt', async () => {
+test('an entry is written at most every 20 seconds, and at once when a window was learnt', async () => {
   const { openBook, counts, clock, real } = await stage();
   const book = openBook();
   await book.get(ACME, SONNET);
@@ -129,7 +129,7 @@ test('a note is written every 20 seconds at most, and at once when a window was 
   expect(counts.compareAndSet).toBe(3);
 });
 
-test('a store that is away is one warning, and what was learnt meanwhile is kept', async () => {
+test('an unavailable store causes one warning, and what was learnt meanwhile is kept', async () => {
   const { openBook, faults, warnings, clock, counts } = await stage();
   const book = openBook();
   faults.away = true;
@@ -150,7 +150,7 @@ test('a store that is away is one warning, and what was learnt meanwhile is kept
   expect(warnings).toHaveLength(2);
 });
 
-test('a note that makes no sense is as good as none, and is written over', async () => {
+test('an invalid entry counts as none and is overwritten', async () => {
   const { openBook, real, warnings } = await stage();
   const key = 'model ["anthropic","claude-sonnet-4-5"]';
   for (const [from, damaged] of [

@@ -47,7 +47,7 @@ function errorOf(tokens: number, real: number): number {
   return Math.abs(tokens - real) / real;
 }
 
-test('after three requests 95 of 100 estimates from an anchor are within 5 % of what a vendor will report, and none beyond 12 %', () => {
+test("after three requests 95 of 100 estimates from an anchor are within 5 % of the vendor's report, and none beyond 12 %", () => {
   const errors: number[] = [];
   fc.assert(
     fc.property(steps, fc.integer({ min: 2_000, max: 10_000 }), (all, system) => {
@@ -66,7 +66,7 @@ test('after three requests 95 of 100 estimates from an anchor are within 5 % of 
   expect(errors.at(-1)).toBeLessThan(0.12);
 });
 
-test('a conversation of another mix is within 10 % after forty requests of the same model', () => {
+test('an estimate for another mix is within 10 % after forty requests of the same model', () => {
   let state = emptyCalibration();
   const mixed = Array.from({ length: 40 }, (_, n) => ({
     prose: (n * 137) % 900,
@@ -84,7 +84,7 @@ test('a conversation of another mix is within 10 % after forty requests of the s
   }
 });
 
-test('until three reports are in, 10 % are added to what is not reported', () => {
+test('until three reports are in, 10 % are added to the unreported part', () => {
   const kinds = { ...NO_TOKENS, prose: 1_000 };
   const start = emptyCalibration();
   expect(estimate(start, { kinds, anchor: null })).toEqual({ tokens: 1_100, calibrated: false });
@@ -94,7 +94,7 @@ test('until three reports are in, 10 % are added to what is not reported', () =>
   expect(estimate(thrice, { kinds, anchor: null })).toEqual({ tokens: 1_000, calibrated: true });
 });
 
-test('what was removed since the anchor lowers the estimate, and never below nothing', () => {
+test('tokens removed since the anchor lower the estimate, never below zero', () => {
   const thrice = [1, 2, 3].reduce(
     (state) => observe(state, { kinds: { ...NO_TOKENS, prose: 1_000 }, reported: 1_000 }),
     emptyCalibration(),
@@ -107,7 +107,7 @@ test('what was removed since the anchor lowers the estimate, and never below not
   expect(estimate(thrice, { kinds: NO_TOKENS, anchor: odd }).tokens).toBe(0);
 });
 
-test('usage that cannot be of this request teaches nothing', () => {
+test('implausible usage teaches nothing', () => {
   const kinds = { ...NO_TOKENS, prose: 50_000 };
   const state = observe(emptyCalibration(), { kinds, reported: 55_000 });
   for (const reported of [0, -5, Number.NaN, Number.POSITIVE_INFINITY, 7, 9_000_000])
@@ -115,7 +115,7 @@ test('usage that cannot be of this request teaches nothing', () => {
   expect(observe(state, { kinds: NO_TOKENS, reported: 50_000 })).toBe(state);
 });
 
-test('one wild report among good ones moves the next estimate by less than 5 %', () => {
+test('one outlier among good reports moves the next estimate by less than 5 %', () => {
   const good = { kinds: { ...NO_TOKENS, prose: 20_000, code: 30_000, system: 4_000 }, reported: 60_000 };
   const settled = Array.from({ length: 10 }).reduce<Calibration>(
     (state) => observe(state, good),
@@ -129,7 +129,7 @@ test('one wild report among good ones moves the next estimate by less than 5 %',
   }
 });
 
-test('a tokenizer that changes for good is followed', () => {
+test('a permanently changed tokenizer is followed', () => {
   const kinds = { ...NO_TOKENS, prose: 20_000, code: 30_000, system: 4_000 };
   let state = emptyCalibration();
   for (let n = 0; n < 20; n += 1) state = observe(state, { kinds, reported: 55_000 });
@@ -137,7 +137,7 @@ test('a tokenizer that changes for good is followed', () => {
   expect(errorOf(estimate(state, { kinds, anchor: null }).tokens, 72_000)).toBeLessThan(0.03);
 });
 
-test('whatever is reported, the state stays readable and its ratios within 0.5..3', () => {
+test('the state stays readable for any reports, with ratios within 0.5..3', () => {
   const amount = fc.integer({ min: 0, max: 2_000_000 });
   const report = fc.record({
     kinds: fc.record({ prose: amount, code: amount, calls: amount, system: amount }),
@@ -159,7 +159,7 @@ test('whatever is reported, the state stays readable and its ratios within 0.5..
   );
 });
 
-test('ten thousand reports leave it as ready to learn as a hundred', () => {
+test('after ten thousand reports it learns as quickly as after a hundred', () => {
   const kinds = { ...NO_TOKENS, prose: 9_000, system: 1_000 };
   const after = (times: number) => {
     let state = emptyCalibration();
@@ -171,7 +171,7 @@ test('ten thousand reports leave it as ready to learn as a hundred', () => {
   expect(errorOf(many, few)).toBeLessThan(0.02);
 });
 
-test('a state that was damaged is refused', () => {
+test('a damaged state is refused', () => {
   const state = emptyCalibration();
   for (const damaged of [
     {},
@@ -185,7 +185,7 @@ test('a state that was damaged is refused', () => {
     expect(Calibration.safeParse(damaged).success).toBe(false);
 });
 
-test('messages are sorted by who wrote them and what they are', () => {
+test('messages are classified by author and kind', () => {
   const call = { id: 'c', name: 'read', args: '{}' };
   const kinds = kindTokens(
     [

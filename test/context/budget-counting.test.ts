@@ -15,7 +15,7 @@ function offBy(text: string): number {
   return Math.abs(countTokens(text) - exact) / exact;
 }
 
-test.runIf(HAS_DATA)('English of any length counts within 2 % of what it counts in one piece', () => {
+test.runIf(HAS_DATA)('the count of English of any length is within 2 % of the count in one piece', () => {
   const english = talk();
   expect(english.length).toBeGreaterThan(100_000);
   for (const length of [1_500, 5_000, 20_000, 100_000, english.length])
@@ -44,7 +44,7 @@ test.runIf(HAS_DATA)(
 
 if (!HAS_DATA) test.skip('skipped: no ../shared/data', () => undefined);
 
-test('a long text of two halves that have nothing in common is not counted by one of them', () => {
+test('a long text with two different halves is not counted by one of them', () => {
   const words = 'The quick brown fox jumps over the lazy dog, and it stops. '.repeat(3_000);
   const marks = '{"a":[1,2,{"b":"\\u00e9"}]},'.repeat(6_000);
   expect(offBy(words + marks)).toBeLessThan(0.03);
@@ -68,12 +68,12 @@ test.each([
   expect(Math.abs(of(MB) - expected) / expected).toBeLessThan(0.03);
 });
 
-test('what looks like a special token counts as the text that it is', () => {
+test('text that looks like a special token is counted as text', () => {
   expect(countTokens('<|endoftext|>')).toBe(countUnsliced('<|endoftext|>', NOTHING_SPECIAL));
   expect(countTokens('<|endoftext|>')).toBeGreaterThan(1);
 });
 
-test('any text can be counted, the same each time, as no more tokens than it has bytes', () => {
+test('any text can be counted, deterministically, with at most one token per byte', () => {
   const units = fc.string({ unit: fc.integer({ min: 0, max: 0xffff }).map((n) => String.fromCharCode(n)) });
   fc.assert(
     fc.property(units, fc.integer({ min: 1, max: 2_000 }), (unit, times) => {

@@ -10,7 +10,7 @@ import {
   WARNING,
 } from '../../src/context/budget/token-budget.ts';
 
-test('what is available and what is reserved make up the window, and half of it is always for the prompt', () => {
+test('the available and the reserved tokens make up the window, and half of it is always for the prompt', () => {
   const any = fc.oneof(
     fc.integer({ min: -100, max: 20_000_000 }),
     fc.double(),
@@ -27,7 +27,7 @@ test('what is available and what is reserved make up the window, and half of it 
   );
 });
 
-test('the answer gets what the agent asks for, up to half of the window', () => {
+test('the answer gets the tokens that the agent requests, up to half of the window', () => {
   expect(budgetOf({ window: 200_000, maxOutputTokens: 16_384 })).toEqual({
     window: 200_000,
     reserved: 16_384,
@@ -36,7 +36,7 @@ test('the answer gets what the agent asks for, up to half of the window', () => 
   expect(budgetOf({ window: 8_192, maxOutputTokens: 8_192 }).reserved).toBe(4_096);
 });
 
-test('the level is told from 65 % and 80 % on', () => {
+test('the level rises at 65 % and 80 %', () => {
   expect(usageLevel(64_999, 100_000)).toEqual({ level: 'normal', percent: 64 });
   expect(usageLevel(65_000, 100_000)).toEqual({ level: 'warning', percent: 65 });
   expect(usageLevel(79_999, 100_000)).toEqual({ level: 'warning', percent: 79 });
@@ -45,7 +45,7 @@ test('the level is told from 65 % and 80 % on', () => {
   expect(usageLevel(1, 0)).toEqual({ level: 'critical', percent: 100 });
 });
 
-test('a compaction that reaches its target has made progress and warns nobody', () => {
+test('a compaction that reaches its target made progress and warns no more', () => {
   expect(TARGET_AFTER_OVERFLOW).toBeLessThan(TARGET);
   expect(TARGET).toBeLessThan(PROGRESS * TRIGGER);
   expect(PROGRESS * TRIGGER).toBeLessThan(WARNING);

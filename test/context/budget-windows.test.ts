@@ -35,13 +35,13 @@ test.each([
   expect(windowOf(model)?.window).toBe(window);
 });
 
-test('of a model that is not in the table nothing is said', () => {
+test('a model that is not in the table has no window', () => {
   for (const model of ['', 'scripted', 'my-gpt-4', 'turbo', 'claude'])
     expect(windowOf(model), model).toBeNull();
   expect(DEFAULT_WINDOW).toBe(128_000);
 });
 
-test('no name, however strange, is slow or breaks the table', () => {
+test('no name makes the lookup slow or fail', () => {
   fc.assert(
     fc.property(fc.string(), fc.constantFrom('', 'qwen3-', 'claude-', 'gpt-5.'), (tail, head) => {
       const found = windowOf(head + tail);
@@ -131,7 +131,7 @@ const OVERFLOWS: [text: string, window: number, asked: number | null][] = [
   ['maximum context length is 1 048 576 tokens', 1_048_576, null],
 ];
 
-test.each(OVERFLOWS)('the limit is read out of: %s', (text, window, asked) => {
+test.each(OVERFLOWS)('the limit is read from: %s', (text, window, asked) => {
   expect(limitIn(text)).toEqual({ window, asked });
 });
 
@@ -152,7 +152,7 @@ test.each([
   expect(limitIn(text)).toBeNull();
 });
 
-test('whatever a provider writes, a window that is learnt is a possible one, and what was asked is more', () => {
+test('a learnt window is always plausible, and a named request is larger', () => {
   const words = fc.constantFrom(
     'maximum context length is ',
     ' tokens > ',

@@ -28,7 +28,7 @@ const BEFORE = {
 const LONGER = [...BEFORE.messages, said('three')];
 
 describe('where the cache broke', () => {
-  test('is nowhere when a prompt begins with all of the one before it', () => {
+  test('is nowhere if a prompt begins with all of the previous one', () => {
     expect(locateBreak(BEFORE, BEFORE)).toBeNull();
     expect(locateBreak(BEFORE, structuredClone({ ...BEFORE, messages: LONGER }))).toBeNull();
   });
@@ -38,7 +38,7 @@ describe('where the cache broke', () => {
     expect(locateBreak(BEFORE, { ...BEFORE, messages })).toBeNull();
   });
 
-  test('is everywhere under another model', () => {
+  test('is the whole prompt under another model', () => {
     expect(locateBreak(BEFORE, { ...BEFORE, model: 'n', messages: [] })).toEqual({
       layer: 'rules',
       message: null,
@@ -47,7 +47,7 @@ describe('where the cache broke', () => {
     });
   });
 
-  test('is in the tools, and which', () => {
+  test('is in the tools, which are named', () => {
     const layers = [layer('rules', 'r'), layer('persona', 'p'), layer('tools', 'u', 'baseline-2')];
     const tools = [tool('write', 'new'), tool('list')];
     expect(locateBreak(BEFORE, { ...BEFORE, layers, tools })).toEqual({
@@ -71,7 +71,7 @@ describe('where the cache broke', () => {
     });
   });
 
-  test('is a rewrite that the log tells of and the prompt before did not know', () => {
+  test('is a compaction that the log has and the previous prompt had not', () => {
     const old = { event: 'prune-1', kind: 'prune' } as const;
     const before = { ...BEFORE, cuts: [old] };
     const messages = [said('rules', 'system'), said('summary'), said('two', 'assistant')];
@@ -91,7 +91,7 @@ describe('where the cache broke', () => {
     });
   });
 
-  test('is a bug where nothing in the log explains it', () => {
+  test('is a bug if nothing in the log explains it', () => {
     const messages = [...BEFORE.messages.slice(0, 2), said('too', 'assistant')];
     expect(locateBreak(BEFORE, { ...BEFORE, messages })).toEqual({
       layer: 'history',
@@ -103,11 +103,11 @@ describe('where the cache broke', () => {
     expect(locateBreak(BEFORE, shorter)?.cause).toBe('message 2 is gone');
   });
 
-  test('cannot be told of a delta, whose beginning the provider remembers', () => {
+  test('is unknown for a delta, whose beginning the provider remembers', () => {
     expect(locateBreak(BEFORE, { ...BEFORE, mode: 'delta', messages: [] })).toBeNull();
   });
 
-  test('is the first message that differs, whatever comes behind it', () => {
+  test('is the first message that differs, whatever follows it', () => {
     const history = fc.array(fc.constantFrom('a', 'b'), { maxLength: 8 });
     fc.assert(
       fc.property(history, history, (was, is) => {

@@ -10,25 +10,25 @@ const NONE = { turnBegins: null, summaryEnds: null, frontier: null };
 const RULES = { ...cacheRules('anthropic', 'claude-sonnet-4-5'), minimumTokens: 1 };
 
 describe('breakpoints', () => {
-  test('stand behind the system message and at the end, in an empty prompt nowhere', () => {
+  test('stand behind the system message and at the end, and nowhere in an empty prompt', () => {
     expect(breakpointsOf({ ...NONE, count: 0 })).toEqual([]);
     expect(breakpointsOf({ ...NONE, count: 1 })).toEqual([0]);
     expect(breakpointsOf({ ...NONE, count: 30 })).toEqual([0, 29]);
   });
 
-  test('stand where the last request ended, or else before the input of the turn', () => {
+  test('stand at the end of the last request, or else before the input of the turn', () => {
     expect(breakpointsOf({ ...NONE, count: 30, turnBegins: 20 })).toEqual([0, 20, 29]);
     expect(breakpointsOf({ ...NONE, count: 30, turnBegins: 20, sent: 25 })).toEqual([0, 25, 29]);
     expect(breakpointsOf({ ...NONE, count: 30, turnBegins: 20, sent: null })).toEqual([0, 20, 29]);
   });
 
-  test('are four at most: the summary gives way to the frontier behind it', () => {
+  test('are at most four: the summary gives way to the frontier behind it', () => {
     const summarised = { ...NONE, count: 30, turnBegins: 20, summaryEnds: 1 };
     expect(breakpointsOf(summarised)).toEqual([0, 1, 20, 29]);
     expect(breakpointsOf({ ...summarised, frontier: 12 })).toEqual([0, 12, 20, 29]);
   });
 
-  test('are ascending indexes of the prompt, each once, at most four, with both ends', () => {
+  test('are at most four ascending indexes of the prompt, with both ends', () => {
     const index = fc.option(fc.integer({ min: -2, max: 40 }));
     const input = fc.record({
       count: fc.integer({ min: 1, max: 40 }),
@@ -56,7 +56,7 @@ describe('on an append-only sequence every request reads all of the one before i
     maxLength: 12,
   });
 
-  test('with steps of up to 12 blocks, whether or not it is known where the last request ended', () => {
+  test('with steps of up to 12 blocks, with and without the end of the last request', () => {
     fc.assert(
       fc.property(turns, fc.boolean(), fc.constantFrom(null, 1), (lengths, isKnown, summaryEnds) => {
         expectAllRead(requestsOf(lengths, isKnown, summaryEnds));
@@ -64,7 +64,7 @@ describe('on an append-only sequence every request reads all of the one before i
     );
   });
 
-  test('with parallel calls by the dozen, as their prompts come to blocks', () => {
+  test('with dozens of parallel calls, as their prompts become blocks', () => {
     const calls = fc.array(fc.array(fc.integer({ min: 1, max: 40 }), { maxLength: 4 }), {
       minLength: 1,
       maxLength: 6,
@@ -75,7 +75,7 @@ describe('on an append-only sequence every request reads all of the one before i
     );
   });
 
-  test('which would not be so from the beginning of the turn alone', () => {
+  test('which the beginning of the turn alone would not achieve', () => {
     const blind = promptsOf([[30, 30]], false);
     const { requests } = simulateCache(blind, RULES);
     expect(requests[2]?.read).toBeLessThan(requests[1]?.input ?? 0);

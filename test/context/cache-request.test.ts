@@ -35,8 +35,8 @@ const PROMPT = {
 };
 const FACTS = { at: 5, output: 6, count: (text: string) => text.length };
 
-describe('a prompt as the cache sees it', () => {
-  test('has a block for the tools, the system text, each text, call and result, and the own reasoning', () => {
+describe('a prompt as blocks of a cache', () => {
+  test("has a block for the tools, the system text, each text, call and result, and the agent's reasoning", () => {
     const { blocks, breakpoints, ...rest } = cacheRequestOf(PROMPT, FACTS);
     expect(blocks).toHaveLength(1 + 1 + 1 + 4 + 2);
     // After the system text, the user's message, and the last result.
@@ -45,7 +45,7 @@ describe('a prompt as the cache sees it', () => {
     expect(blocks[2]?.tokens).toBe('add these'.length);
   });
 
-  test('leaves out the reasoning of another model, and empty texts', () => {
+  test('omits the reasoning of another model, and empty texts', () => {
     const other = cacheRequestOf({ ...PROMPT, model: 'other' }, FACTS);
     expect(other.blocks).toHaveLength(8);
     const silent: PromptMessage = { ...STEP, content: ' ' };
@@ -60,7 +60,7 @@ describe('a prompt as the cache sees it', () => {
     expect(breakpoints).toEqual([0, 1]);
   });
 
-  test('is the same for the same bytes and differs where a byte, a role, a call or a verdict does', () => {
+  test('is equal for equal bytes and differs in any byte, role, call or verdict', () => {
     const hashes = (messages: readonly PromptMessage[]) =>
       cacheRequestOf({ ...PROMPT, messages: [...messages] }, FACTS).blocks.map(({ hash }) => hash);
     const copies = structuredClone(PROMPT.messages).map((message) => ({ ...message, seqs: [99] }));
@@ -76,7 +76,7 @@ describe('a prompt as the cache sees it', () => {
     expect(new Set(variants.map((message) => hashes([message]).at(-1))).size).toBe(variants.length);
   });
 
-  test('is another variant under another model or tool set', () => {
+  test('has another variant under another model or tool set', () => {
     const variants = [
       PROMPT,
       { ...PROMPT, model: 'n' },
@@ -87,7 +87,7 @@ describe('a prompt as the cache sees it', () => {
     expect(new Set(variants).size).toBe(variants.length);
   });
 
-  test('is counted once for each message, however many prompts it is in', () => {
+  test('is counted once per message, for any number of prompts', () => {
     let counted = 0;
     const count = (text: string) => {
       counted += 1;

@@ -21,13 +21,13 @@ function reads(requests: readonly CacheRequest[], rules: CacheRules): number[] {
 }
 
 describe.each(ALL)('the cache of $vendor', (rules) => {
-  test('reads a longer request up to where the one before it ended', () => {
+  test('reads a longer request up to the end of the previous one', () => {
     const [, second] = simulateCache([request('abc'), request('abcde')], rules).requests;
     expect(second?.read).toBe(3_000 - (3_000 % rules.stepTokens));
     expect(second?.brokeAt).toBeNull();
   });
 
-  test('reads nothing behind a changed block, and says where it broke', () => {
+  test('reads nothing behind a changed block, and reports where it broke', () => {
     const [, second] = simulateCache([request('abcd'), request('Xbcde')], rules).requests;
     expect(second).toMatchObject({ read: 0, brokeAt: 0 });
     const [, third] = simulateCache([request('abcd'), request('abXde')], rules).requests;
@@ -40,7 +40,7 @@ describe.each(ALL)('the cache of $vendor', (rules) => {
     expect(second).toMatchObject({ read: 0, brokeAt: 0 });
   });
 
-  test('forgets what was not used for its time to live, and reading refreshes', () => {
+  test('forgets what was unused for its time to live, and reading refreshes it', () => {
     const late = rules.ttlMs * 0.9;
     const kept = [request('abc'), request('abcd', { at: late }), request('abcde', { at: 2 * late })];
     expect(reads(kept, rules)[2]).toBeGreaterThan(3_000);
@@ -48,7 +48,7 @@ describe.each(ALL)('the cache of $vendor', (rules) => {
     expect(simulateCache(lost, rules).requests[1]).toMatchObject({ read: 0, brokeAt: null });
   });
 
-  test('refreshes what was read, also where the reader goes on from it', () => {
+  test('refreshes what was read, also if the reader continues from it', () => {
     const late = rules.ttlMs * 0.9;
     const requests = [request('abc'), request('abcd', { at: late }), request('abcX', { at: 2 * late })];
     expect(reads(requests, rules)[2]).toBe(3_000 - (3_000 % rules.stepTokens));
@@ -75,7 +75,7 @@ describe.each(ALL)('the cache of $vendor', (rules) => {
 describe('breakpoints', () => {
   const long = 'abcdefghijklmnopqrstuvwxyz';
 
-  test('are all that is written: nothing is read where there was none', () => {
+  test('are all that is written: nothing is read from elsewhere', () => {
     const plain = [request('abc', { breakpoints: [] }), request('abcd')];
     expect(reads(plain, ANTHROPIC)).toEqual([0, 0]);
     expect(simulateCache(plain, ANTHROPIC).requests[0]).toMatchObject({ written: 0, fresh: 3_000 });
@@ -97,7 +97,7 @@ describe('breakpoints', () => {
     expect(reads([request('abcde'), request('abcde')], small)).toEqual([0, 5_000]);
   });
 
-  test('count no more than four, the first ones', () => {
+  test('count up to four, the first ones', () => {
     const five = { breakpoints: [0, 1, 2, 3, 4] };
     const { total } = simulateCache([request('abcde', five)], ANTHROPIC);
     expect(total).toMatchObject({ written: 4_000, fresh: 1_000 });
@@ -112,7 +112,7 @@ describe('breakpoints', () => {
 });
 
 describe('automatic caches', () => {
-  test('of OpenAI read in steps of 128 from 1,024 tokens on, for nothing extra to write', () => {
+  test('of OpenAI read in steps of 128 from 1,024 tokens on, and writes cost nothing extra', () => {
     const shared = (tokens: number) => [{ hash: 'shared', tokens }];
     const pair = (tokens: number) => [
       request('', { blocks: shared(tokens) }),
@@ -124,20 +124,20 @@ describe('automatic caches', () => {
     expect(simulateCache(pair(1_300), OPENAI).requests[0]).toMatchObject({ written: 0, cost: 1_300 });
   });
 
-  test('of OpenAI are apart for each cache key; of Gemini they are not', () => {
+  test('of OpenAI are separate per cache key; those of Gemini are not', () => {
     const siblings = [request('abc', { key: 'one' }), request('abcd', { key: 'two' })];
     expect(reads(siblings, OPENAI)[1]).toBe(0);
     expect(reads(siblings, GEMINI)[1]).toBe(3_000);
   });
 
-  test('of OpenAI and Gemini share any common beginning, of DeepSeek only a whole request', () => {
+  test('of OpenAI and Gemini share any common prefix, those of DeepSeek only whole requests', () => {
     const branches = [request('abcd'), request('abcX')];
     expect(reads(branches, OPENAI)[1]).toBe(2_944);
     expect(reads(branches, GEMINI)[1]).toBe(3_000);
     expect(reads(branches, DEEPSEEK)[1]).toBe(0);
   });
 
-  test('of DeepSeek hold the answer too, where it comes back as it was', () => {
+  test('of DeepSeek contain the answer, too, if it comes back unchanged', () => {
     expect(reads([request('abc', { output: 1_000 }), request('abcde')], DEEPSEEK)[1]).toBe(3_968);
     expect(reads([request('abc', { output: 999 }), request('abcde')], DEEPSEEK)[1]).toBe(2_944);
   });

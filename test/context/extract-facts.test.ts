@@ -49,7 +49,7 @@ describe('facts', () => {
     expect(constraints).toEqual([{ text: sentence, by: { kind: 'user', id: 'ana', name: 'Ana' } }]);
   });
 
-  test('carry a demand that an agent quotes as a claim of that agent, and not what it tells itself or asks', () => {
+  test("list a demand that an agent quotes as a claim of that agent, and not the agent's notes and questions to itself", () => {
     const facts = collect(
       agentSays(
         'You asked me to never use tabs. I should look at the file. Would you prefer that, as you said?',
@@ -76,7 +76,7 @@ describe('facts', () => {
     expect(textsOf(collect(agentSays(`All is well.\n${sentence}`)).pending)).toEqual([sentence]);
   });
 
-  test('drop a box once it is ticked and a to-do once it is completed, and keep the others', () => {
+  test('drop ticked boxes and completed to-dos, and keep the others', () => {
     const todos = (status: string) => call('TodoWrite', { todos: [{ content: 'ship it', status }] });
     const open = [agentSays('- [ ] one\n- [ ] two'), todos('pending')];
     expect(textsOf(collect(...open).pending)).toEqual(['one', 'two', 'ship it']);
@@ -85,7 +85,7 @@ describe('facts', () => {
     expect(textsOf(after.pending)).toEqual(['two']);
   });
 
-  test('keep a question open until somebody else has spoken, and a delegation until it ends', () => {
+  test('keep a question open until another participant has spoken, and a delegation until it ends', () => {
     const asked = collect(agentSays('Shall I deploy?'), delegation('opened', 'd1', 'check the build'));
     expect(textsOf(asked.pending)).toEqual(['Shall I deploy?', 'delegation d1 to @coder: check the build']);
     expect(renderFacts(asked, 100, countTokens)).toContain('- [@coder] Shall I deploy?\n');
@@ -95,7 +95,7 @@ describe('facts', () => {
     ).toEqual([]);
   });
 
-  test('tell the files that a call reads from those that it changes', () => {
+  test('distinguish the files that a call reads from those that it changes', () => {
     const facts = collect(
       call('read', { path: 'src/a.ts' }),
       call('Edit', { file_path: '/repo/src/b.ts', old_string: 'x/y.ts', new_string: 'z' }),
@@ -111,7 +111,7 @@ describe('facts', () => {
     expect(facts.filesRead).not.toContain('JFK');
   });
 
-  test('find ids wherever they stand, names of code where somebody speaks, artifacts and paths', () => {
+  test('find ids anywhere, names of code in speech only, artifacts and paths', () => {
     const facts = collect(
       personSays('Order #W4923227, ticket ABC-123, see `runTurn()` and build_prompt in @artifact/abc-1.'),
       result('{"reservation_id": "HATHAT", "user_id": "mia_li_3668", "first_name": "Mia"}', 'done', 'art-2'),
@@ -145,7 +145,7 @@ describe('facts', () => {
     ]);
   });
 
-  test('carry on everything that was known, whatever comes', () => {
+  test('keep everything from the previous compaction', () => {
     const words = fc.array(fc.string({ minLength: 1, maxLength: 30, unit: 'grapheme' }), { maxLength: 5 });
     const previous = fc.record({
       artifacts: words,
@@ -167,7 +167,7 @@ describe('facts', () => {
     );
   });
 
-  test('are the same collected in two goes as in one', () => {
+  test('are the same when collected in two parts', () => {
     fc.assert(
       fc.property(someEvents, fc.nat(), (events, cut) => {
         const half = cut % (events.length + 1);
@@ -177,7 +177,7 @@ describe('facts', () => {
     );
   });
 
-  test.runIf(HAS_DATA)('of a real session are the same collected in two goes as in one', async () => {
+  test.runIf(HAS_DATA)('of a real session are the same when collected in two parts', async () => {
     const [log = []] = await realLogs('pi-large-session.jsonl');
     const all = collectFacts(log, null);
     for (const half of [1, 77, 250, 600, log.length - 1]) {
@@ -251,7 +251,7 @@ describe('facts as text', () => {
     );
   });
 
-  test('leave out first what stands beside them', () => {
+  test('first omit what the text beside them says', () => {
     const two = { ...NONE, constraints: ['never push to main', 'always run the tests'] };
     const text = renderFacts(two, 24, countTokens, { shown: 'Ana: always run the tests' });
     expect(text).toContain('never push to main');
@@ -259,7 +259,7 @@ describe('facts as text', () => {
     expect(text).toContain('1 more not listed');
   });
 
-  test('take at most half of the room, and less where less is needed', () => {
+  test('take at most half of the room, and less if they need less', () => {
     const many = { ...NONE, identifiers: Array.from({ length: 500 }, (_, n) => `W${100_000 + n}`) };
     expect(shareBudget(many, 1_000, countTokens).facts).toBeLessThanOrEqual(500);
     expect(shareBudget(NONE, 1_000, countTokens)).toEqual({ facts: 0, quotes: 1_000 });

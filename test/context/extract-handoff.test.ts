@@ -6,8 +6,8 @@ import { agentSays, at, call, personSays, result, someEvents } from '../support/
 
 const CODER = 'coder' as AgentId;
 
-describe('a hand-over found in the log', () => {
-  test('has the goal, what was done, what changed, what is next and what is open', () => {
+describe('a handoff extracted from the log', () => {
+  test('contains the goal, what was done, what changed, what is next and what is open', () => {
     const summary = extractHandoff(
       at([
         personSays('Please port the selector to the theme.', ['coder']),
@@ -31,12 +31,12 @@ describe('a hand-over found in the log', () => {
     });
   });
 
-  test('takes what anybody asked where nobody asked this agent, and has a goal in any case', () => {
+  test('uses a request to anybody if there is none to this agent, and always has a goal', () => {
     expect(extractHandoff(at([personSays('Bob, do it.', ['bob'])]), CODER).goal).toBe('Bob, do it.');
     expect(extractHandoff([], CODER).goal).toBe('Go on with this conversation.');
   });
 
-  test('is short and valid, whatever was said', () => {
+  test('is short and valid for any log', () => {
     fc.assert(
       fc.property(someEvents, (events) => {
         const summary = HandoffSummary.parse(extractHandoff(events, CODER));

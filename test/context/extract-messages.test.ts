@@ -22,7 +22,7 @@ const costOf = (quotes: readonly Quote[]) =>
   quotes.reduce((sum, quote) => sum + quoteTokens(quote, countTokens), 0);
 
 describe('key messages', () => {
-  test('are never over the budget, ascending, once each, explained, and always the same', () => {
+  test('stay within the budget, ascending, once each, explained, and deterministic', () => {
     fc.assert(
       fc.property(someEvents, fc.nat(2_500), (events, budget) => {
         const found = extract(events, budget);
@@ -39,7 +39,7 @@ describe('key messages', () => {
     );
   });
 
-  test('are everything, and whole, where everything fits', () => {
+  test('are all of it, whole, if everything fits', () => {
     const events = at([personSays('Hi'), call('read', { path: 'a.ts' }), result('text'), agentSays('Done')]);
     const { quotes } = extract(events, 1_000);
     expect(quotes).toEqual([
@@ -49,7 +49,7 @@ describe('key messages', () => {
     ]);
   });
 
-  test('say what was written where they are not marked as cut', () => {
+  test('are verbatim unless they are marked as cut', () => {
     fc.assert(
       fc.property(someEvents, fc.nat(2_500), (events, budget) => {
         for (const { seq, text, cut } of extract(events, budget).quotes) {
@@ -60,7 +60,7 @@ describe('key messages', () => {
     );
   });
 
-  test('name who speaks and to whom', () => {
+  test('name the speaker and the recipients', () => {
     const events = at([personSays('Do it', ['coder']), agentSays('I ask Bob', ['bob'])]);
     expect(extract(events, 1_000).quotes.map(({ speaker }) => speaker)).toEqual([
       'Ana -> @coder',
@@ -68,7 +68,7 @@ describe('key messages', () => {
     ]);
   });
 
-  test('keep the words of people, the newest first, before those of agents', () => {
+  test("keep people's words, the newest first, before those of agents", () => {
     const chatter = Array.from({ length: 20 }, (_, n) => [
       personSays(`Person number ${n} says something of middling length here.`),
       agentSays(`You must know: decision ${n} in src/file-${n}.ts is final and approved.`),
@@ -80,7 +80,7 @@ describe('key messages', () => {
     expect(seqs(people)).toEqual(seqs(people).map((_, index) => 39 - 2 * (people.length - 1 - index)));
   });
 
-  test('keep delegations and hand-overs where much longer talk goes', () => {
+  test('keep delegations and handoffs when longer talk is dropped', () => {
     const talk = Array.from({ length: 30 }, () => agentSays('well '.repeat(60)));
     const events = at([delegation('opened', 'd1', 'check the build'), ...talk]);
     expect(extract(events, 400).quotes[0]).toEqual({
@@ -90,7 +90,7 @@ describe('key messages', () => {
     });
   });
 
-  test('show a failed call with its error, and a large result not at all', () => {
+  test('show a failed call with its error, and omit a large result', () => {
     const big = 'line of output\n'.repeat(400);
     const events = at([
       call('bash', { command: 'make' }, 'I build it.'),
@@ -103,7 +103,7 @@ describe('key messages', () => {
     expect(quotes[1]?.text).toBe('bash command=ls -> done');
   });
 
-  test('hold of one huge message its head and its tail', () => {
+  test('contain the head and the tail of one huge message', () => {
     const { quotes, tokens } = extract(at([personSays(`START ${'x y '.repeat(50_000)} END`)]), 300);
     expect(quotes).toHaveLength(1);
     expect(quotes[0]?.cut).toBe(true);
@@ -111,14 +111,14 @@ describe('key messages', () => {
     expect(tokens).toBeGreaterThan(100);
   });
 
-  test('hold of several huge messages the last four rounds, each cut', () => {
+  test('contain the last four rounds of several huge messages, each cut', () => {
     const events = at(Array.from({ length: 9 }, (_, n) => personSays(`N${n} ${'x y '.repeat(9_000)}`)));
     expect(seqs(extract(events, 800).quotes).slice(-4)).toEqual([6, 7, 8, 9]);
     expect(seqs(extract(events, 180).quotes)).toEqual([9]);
     expect(seqs(extract(events, 20).quotes)).toEqual([]);
   });
 
-  test('lose nothing that was quoted before while it fits', () => {
+  test('lose no earlier quote while it fits', () => {
     fc.assert(
       fc.property(someEvents, someEvents, fc.integer({ min: 200, max: 2_500 }), (early, late, budget) => {
         const first = extract(early, budget);
@@ -132,7 +132,7 @@ describe('key messages', () => {
     );
   });
 
-  test('prefer what people said in the part before to what agents said since', () => {
+  test("prefer people's earlier words to later words of agents", () => {
     const before: Quote[] = [{ seq: 1, speaker: 'Ana', text: 'The deadline is Friday.' }];
     const since = at(
       Array.from({ length: 30 }, (_, n) => agentSays(`Reply number ${n} goes on about it.`)),
@@ -141,7 +141,7 @@ describe('key messages', () => {
     expect(extract(since, 200, before).quotes[0]).toEqual(before[0]);
   });
 
-  test.runIf(HAS_DATA)('of a real session keep within every budget what a person said', async () => {
+  test.runIf(HAS_DATA)("of a real session keep a person's words within every budget", async () => {
     const [log = []] = await realLogs('pi-large-session.jsonl');
     const people = log.filter(({ author, kind }) => author.kind === 'user' && kind === 'message');
     for (const budget of [500, 3_000, 12_000, 40_000]) {

@@ -8,8 +8,8 @@ const GOALS = { paths: 0.95, identifiers: 0.95, errors: 0.8, constraints: 1, pen
 
 if (!HAS_DATA) test.skip('skipped: no ../shared/data', () => undefined);
 
-describe.runIf(HAS_DATA)('what is still there after extraction', () => {
-  test('meets the goals at 20 %, stays within the budget, and is never less than a baseline keeps', async () => {
+describe.runIf(HAS_DATA)('what extraction keeps', () => {
+  test('meets the goals at 20 %, stays within the budget, and is never below a baseline', async () => {
     const rows = await scoreRetention();
     const ours = rows.filter(({ contender }) => contender === 'troupe');
     expect(ours.length).toBeGreaterThan(0);

@@ -26,7 +26,7 @@ test.each<[string, object, string]>([
   expect(() => parse(fragment as Fragments[0])).toThrow(expect.objectContaining({ code: 'config_invalid' }));
 });
 
-test('a JSON file may hold static fragments with fixed texts', () => {
+test('a JSON file may contain static fragments with fixed texts', () => {
   const file = `{
     "agents": [{ "id": "a", "provider": "scripted", "model": "m", "script": { "rules": [{ "reply": "ok" }] } }],
     "fragments": [{ "name": "style", "lifecycle": "static", "layer": "rules", "text": "Be kind." }]
@@ -35,14 +35,14 @@ test('a JSON file may hold static fragments with fixed texts', () => {
   expect(fragmentsOf(fragments, { agent: 'a' as AgentId, role: 'peer' }).rules).toEqual(['Be kind.']);
 });
 
-test('a name is taken once, by a static fragment or a dynamic one', () => {
+test('a name is used once, by a static or a dynamic fragment', () => {
   const fixed = { name: 'x', lifecycle: 'static', layer: 'rules', text: 't' } as const;
   expect(() => parse(fixed, { name: 'x', lifecycle: 'dynamic', text: () => 't' })).toThrow(
     '"x" is used twice',
   );
 });
 
-test('fragments come in the order of their names, in their layers, to the agents they name', () => {
+test('fragments are ordered by name, in their layers, for the agents that they name', () => {
   const { fragments = [] } = parse(
     { name: 'b', lifecycle: 'static', layer: 'rules', text: ({ agent, role }) => `${agent} is a ${role}` },
     { name: 'a', lifecycle: 'static', layer: 'rules', text: 'first' },
@@ -72,7 +72,7 @@ test.each([
   expect(() => fragmentsOf(fragments, { agent: 'a' as AgentId, role: 'peer' })).toThrow(told);
 });
 
-test('an item that ends is told to end once, and one that was never said is not', () => {
+test('the end of an item is stated once, and an item that was never stated has no end', () => {
   const told = (items: Record<string, string>) => ({ ...NOTHING_TOLD, items });
   expect(sayItem('weather', 'rain', told({}))).toEqual({ weather: 'rain' });
   expect(sayItem('weather', null, told({}))).toEqual({});

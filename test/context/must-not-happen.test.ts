@@ -21,7 +21,7 @@ import { asks, bytes, says, shown, times } from '../support/engine-models.ts';
 import { openStage, type Stage, until } from '../support/engine-stage.ts';
 import { openDriver } from '../support/mode.ts';
 import { at, call, agentSays, personSays, result } from '../support/extract-events.ts';
-import { ask, fill, kinds, mind, type Mind, of, opening, prose, small } from '../support/relief-stage.ts';
+import { ask, fill, kinds, mind, type Mind, of, opening, prose, small } from '../support/compaction-stage.ts';
 
 /**
  * One test per forbidden outcome of prompts, all seen in real systems. Continued in
@@ -88,7 +88,7 @@ test('instructions or the last request are lost by a compaction', async () => {
   }
 });
 
-test('compactions in a loop', async () => {
+test('compactions repeat in a loop', async () => {
   const bo = reporter(12);
   const agents = [small('bo', bo, { tools: ['report'] })];
   const stage = await openStage({ tools: [report], agents });
@@ -121,7 +121,7 @@ test('a call without its result, or a result without its call', async () => {
   for (const { messages } of bo.asked()) expect(invalidities(messages)).toEqual([]);
 });
 
-test('the request for a summary is over the limit itself, and all stops in silence', async () => {
+test('the request for a summary exceeds the limit itself, and the agent stops silently', async () => {
   const [bo, clerk] = [mind(), mind()];
   const tiny = { contextWindow: 1_024, maxOutputTokens: 200 };
   const agents = [small('bo', bo), { id: 'clerk', model: clerk, ...tiny }];
@@ -136,8 +136,8 @@ test('the request for a summary is over the limit itself, and all stops in silen
   expect((await stage.events('c')).at(-1)?.kind).toBe('turn.done');
 });
 
-describe('a task is not gone on with after a compaction', () => {
-  test('the turn goes on with its next step, and what it has done is in its prompt', async () => {
+describe('a task is not continued after a compaction', () => {
+  test('the turn continues with its next step, and its prompt shows what it has done', async () => {
     const bo = reporter(7);
     const stage = await openStage({
       tools: [reports(8_000)],
@@ -158,7 +158,7 @@ describe('a task is not gone on with after a compaction', () => {
     expect((await of(stage, 'tool.result')).map(({ body }) => body.outcome)).toEqual(Array(7).fill('done'));
   });
 
-  test('a delegation that is open stays open in every further compaction', () => {
+  test('an open delegation stays open in every further compaction', () => {
     const author = { kind: 'agent' as const, id: 'bo', name: 'bo' };
     const body = { delegation: 'del-77', assignee: 'cy' as AgentId, task: 'count the ships' };
     const opened = { ...personSays('x'), author, kind: 'delegation.opened', body } as Event;
@@ -181,7 +181,7 @@ describe('a task is not gone on with after a compaction', () => {
   });
 });
 
-test('history is there twice after a resume', async () => {
+test('history appears twice after a resume', async () => {
   const driver = await openDriver();
   const first = mortal(driver);
   const dying = mind({
@@ -204,7 +204,7 @@ test('history is there twice after a resume', async () => {
   expect(await of(again, 'compaction')).toHaveLength(1);
 });
 
-test('the first prompt after a compaction holds nothing new', async () => {
+test('the first prompt after a compaction contains nothing new', async () => {
   const { stage, bo } = await relieved();
   await stage.say('c', 'said meanwhile', []);
   await ask(stage, 'and then?');
@@ -214,7 +214,7 @@ test('the first prompt after a compaction holds nothing new', async () => {
   expect(opening(sent)).toContain('Summary 1 of this conversation');
 });
 
-test('a summary is larger than what it stands for', () => {
+test('a summary is larger than what it replaces', () => {
   const events = at(Array.from({ length: 20 }, (_, n) => personSays(prose(n, 800))));
   const input = { ...BASE, events };
   const text = 'The books stay in the second drawer. '.repeat(40);
@@ -229,7 +229,7 @@ test('a summary is larger than what it stands for', () => {
   expect(summaryCompaction({ ...input, before: 200, budget: 5_000, text })).toBeNull();
 });
 
-test('a view is rewritten twice for one request', async () => {
+test('a view is compacted twice for one request', async () => {
   const bo = reporter(6);
   const stage = await openStage({ tools: [report], agents: [small('bo', bo, { tools: ['report'] })] });
   await fill(stage, 6);

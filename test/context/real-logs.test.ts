@@ -39,7 +39,7 @@ describe.runIf(HAS_DATA)('over real logs', () => {
     },
   );
 
-  test('so it is when the words of the assistant are dealt out among three agents', async () => {
+  test('also with the words of the assistant divided among three agents', async () => {
     const agents = ['ada', 'bob', 'cyd'];
     const files = await Promise.all(FILES.filter((file) => !file.startsWith('pi')).map(realLogs));
     const logs = files.flat();
@@ -52,13 +52,13 @@ describe.runIf(HAS_DATA)('over real logs', () => {
     );
   });
 
-  test('the pi session, dealt out among three agents, gives each all of it once', async () => {
+  test('the pi session, divided among three agents, gives each all of it once', async () => {
     const [log = []] = await realLogs('pi-large-session.jsonl');
     const split = dealt(log, ['ada', 'bob', 'cyd'], (n) => n * 7 + (n % 5));
     for (const agent of ['ada', 'bob', 'cyd']) expect(problemsAt(viewOf(agent, split), split)).toEqual([]);
   });
 
-  test('an agent that takes a turn at every tenth event sends only requests that begin with the one before', async () => {
+  test('an agent with a turn at every tenth event sends only requests that extend the previous one', async () => {
     const [log = []] = await realLogs('pi-large-session.jsonl');
     const told: Event[] = [];
     const view = createView('reviewer' as AgentId, SECRET);

@@ -39,7 +39,7 @@ function textOf(of: AgentProfile, company: AgentProfile[], name: string, mode: M
   return texts.find((layer) => layer.name === name)?.text ?? '';
 }
 
-test('a manager is told what the platform does, which of its tools reach others, and of everybody', () => {
+test('the prompt of a manager describes the platform, the tools that reach others, and all participants', () => {
   const text = textOf(boss, [boss, ada, cy, peer], 'environment');
   expect(text).toContain('# The platform');
   expect(text).toContain('- handoff: another agent takes the conversation over');
@@ -49,7 +49,7 @@ test('a manager is told what the platform does, which of its tools reach others,
   expect(bound).not.toContain('handoff');
 });
 
-test('a worker sees its managers and itself, and reports to them instead of to people', () => {
+test('a worker sees its managers and itself, and reports to them and not to people', () => {
   const company = [peer, ada, boss, cy];
   const text = textOf(ada, company, 'environment');
   expect(text).not.toContain('# The platform');
@@ -59,7 +59,7 @@ test('a worker sees its managers and itself, and reports to them instead of to p
   );
 });
 
-test('where there is no manager a worker sees everybody and reports to nobody in particular', () => {
+test('without a manager a worker sees everybody and reports to no one in particular', () => {
   expect(textOf(ada, [peer, ada, cy], 'environment').match(/- @\w+/g)).toEqual([
     '- @peer',
     '- @ada',
@@ -68,7 +68,7 @@ test('where there is no manager a worker sees everybody and reports to nobody in
   expect(textOf(ada, [peer, ada, cy], 'persona')).not.toContain('manager');
 });
 
-test('a worker without instructions of its own works under those of its manager', () => {
+test('a worker without instructions has those of its manager', () => {
   expect(textOf(ada, [boss, ada], 'persona')).toContain('@boss was told holds for you too');
   expect(textOf(ada, [boss, ada], 'persona')).toContain('Ship on Fridays.');
   expect(textOf(cy, [boss, cy], 'persona')).toContain('Write tests.');
@@ -76,7 +76,7 @@ test('a worker without instructions of its own works under those of its manager'
   expect(textOf(peer, [boss, peer], 'persona')).not.toContain('Ship on Fridays.');
 });
 
-test('chat leaves out the instructions, inherited ones too, and keeps who the agent is', () => {
+test("chat mode omits the instructions, inherited ones too, and keeps the agent's identity", () => {
   for (const of of [boss, ada, cy]) {
     const text = textOf(of, [boss, ada, cy], 'persona', 'chat');
     expect(text).toContain(`# You are ${of.id} (@${of.id})`);
@@ -88,7 +88,7 @@ const modes = fc.constantFrom<Mode>('chat', 'agent', 'run');
 const instructions = fc.constantFrom('', 'Be brief.');
 const roles = fc.constantFrom('manager', 'worker', 'peer' as const);
 
-test('a baseline drifts with the mode exactly where the mode changes what the agent is sent', () => {
+test('a baseline drifts with the mode exactly if the mode changes what the agent is sent', () => {
   fc.assert(
     fc.property(modes, modes, instructions, roles, fc.boolean(), (before, now, own, role, led) => {
       const bo = agent('bo', { instructions: own, role });
@@ -101,7 +101,7 @@ test('a baseline drifts with the mode exactly where the mode changes what the ag
   );
 });
 
-test('a drift names each cause: the mode beside changed tools, and new instructions as no change of mode', () => {
+test('a drift names each cause: the mode beside changed tools, and new instructions separately', () => {
   const bo = agent('bo', { instructions: 'one' });
   const frozen = baselineBody(bo, textsInMode(baselineTexts(bo, [bo], count), 'agent'), {
     epoch: 1,

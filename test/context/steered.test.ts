@@ -117,7 +117,7 @@ function shown(view: View) {
   return { chain, tokens, bytes, pending: pending.map(({ seq }) => seq), messages };
 }
 
-test('a turn that took messages in is the same from the log as it was while it ran, and so is the next', () => {
+test('a steered turn is the same from the log as while it ran, and so is the next', () => {
   let steered = 0;
   fc.assert(
     fc.property(story, (plot) => {

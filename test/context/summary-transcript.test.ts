@@ -96,7 +96,7 @@ test('a summariser reads who said and did what, to whom and when', () => {
   );
 });
 
-test('long results and messages are shown by head and tail, and results not at all where there is no room', () => {
+test('long results and messages are shown by head and tail, and results are omitted without room', () => {
   const events = log(said(`A${'m'.repeat(20_000)}Z`), result(`H${'r'.repeat(20_000)}T`));
   const full = renderTranscript(events, { key: KEY });
   expect(full).toMatch(/\nAm+\n\[\.\.\. 12002 characters left out \.\.\.\]\nm+Z\n/);
@@ -107,7 +107,7 @@ test('long results and messages are shown by head and tail, and results not at a
   expect(renderTranscript(events, { key: KEY, calls: false })).not.toContain('result of');
 });
 
-test('namesakes are told apart, also one who speaks only elsewhere in the log', () => {
+test('namesakes are distinguished, also one who speaks only elsewhere in the log', () => {
   const other = { ...ANA, id: 'u-other' };
   expect(renderTranscript(log(said('a'), said('b', other)), { key: KEY })).toMatch(
     /^\[Ana \(u-ana\)\][^]*\[Ana \(u-other\)\]/,
@@ -137,7 +137,7 @@ const nasty = fc
   )
   .map((parts) => parts.join(''));
 
-test('whatever is said or a thing is called, it stands between marks of the runtime, under one line of header', () => {
+test('every text and name stands between marks of the runtime, under one header line', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(nasty, nasty, fc.nat(7)), { minLength: 1, maxLength: 5 }), (entries) => {
       const events = log(...entries.map(([text, name, n]) => shapeOf(n, `word ${text} word`, name || 'x')));
@@ -183,7 +183,7 @@ function shapeOf(n: number, text: string, name: string): Shape {
   return shapes[n] as Shape;
 }
 
-test('a cut keeps head and tail, parts no pair, and is never longer than the text', () => {
+test('a cut keeps head and tail, splits no surrogate pair, and is never longer than the text', () => {
   fc.assert(
     fc.property(
       fc.oneof(
@@ -210,7 +210,7 @@ test('a cut keeps head and tail, parts no pair, and is never longer than the tex
   );
 });
 
-test('a cut to tokens is within them', () => {
+test('a cut to a number of tokens stays within it', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 2_000 }), fc.nat(300), (text, max) => {
       const cut = clipToTokens(text, max, countTokens);

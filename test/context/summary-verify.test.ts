@@ -112,18 +112,18 @@ describe('rejected is', () => {
     expect(verify(written)).toEqual({ kind: 'rejected', why: 'refusal' });
   });
 
-  test('what is not smaller than its input', () => {
+  test('a summary that is not smaller than its input', () => {
     const tokens = countTokens(GOOD);
     expect(verify(GOOD, { inputTokens: tokens })).toEqual({ kind: 'rejected', why: 'larger_than_input' });
     expect(verify(GOOD, { inputTokens: tokens + 1 })).toMatchObject({ kind: 'ok' });
   });
 
-  test('a word or two for a long input, though not for a short one', () => {
+  test('a word or two for a long input, but not for a short one', () => {
     expect(verify('Done. All is well.')).toEqual({ kind: 'rejected', why: 'too_short' });
     expect(verify('Ana says hello.', { inputTokens: 100 })).toMatchObject({ kind: 'ok' });
   });
 
-  test('of more letters than are ever read is refused before it is looked at', () => {
+  test('an answer beyond the readable length, before it is examined', () => {
     const count = (): number => expect.fail('it was counted');
     const written = 'a summary of no end. '.repeat(30_000);
     expect(verify(written, { count })).toEqual({ kind: 'rejected', why: 'too_long' });
@@ -131,7 +131,7 @@ describe('rejected is', () => {
     expect(parseHandoff(`{"goal":"${written.slice(0, 400_000)}"}`)).not.toBeNull();
   });
 
-  test('what is more than twice too long', () => {
+  test('a summary of more than twice its room', () => {
     const long = Array.from({ length: 60 }, (_, n) => `Paragraph ${n} ${words(n, 20)}`).join('\n\n');
     expect(verify(long)).toEqual({ kind: 'rejected', why: 'too_long' });
     expect(verify(words(1, 400).replaceAll(' ', ''), { maxTokens: 1_200 })).toEqual({
@@ -141,7 +141,7 @@ describe('rejected is', () => {
   });
 });
 
-test('a summary that is somewhat too long is cut at a paragraph, and never ends in a bare heading', () => {
+test('a slightly overlong summary is cut at a paragraph, and never ends in a bare heading', () => {
   const sections = Array.from({ length: 30 }, (_, n) => `## Section ${n}\n\nIt says ${words(n, 10)} here.`);
   const written = sections.join('\n\n');
   for (let maxTokens = 800; maxTokens < countTokens(written); maxTokens += 37) {
@@ -190,7 +190,7 @@ describe('a model that runs in circles is rejected', () => {
   });
 });
 
-test('whatever a model writes, what is taken is smaller than the input, within its room, and no tool call', () => {
+test('an accepted summary is smaller than the input, within its room, and no tool call', () => {
   const piece = fc.oneof(
     fc.constantFrom(
       GOOD,
@@ -224,7 +224,7 @@ test('whatever a model writes, what is taken is smaller than the input, within i
   );
 });
 
-test('judging does not become slow on text that was made to be slow', async () => {
+test('verification stays fast on hostile text', async () => {
   const units = [
     '<',
     '{',

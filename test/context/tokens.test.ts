@@ -10,7 +10,7 @@ import { ASSISTANT, HAS_DATA, realLogs } from '../support/real-logs.ts';
 /** A provider adds about four tokens to every message. */
 const FRAME = 4;
 
-test('the tokens of the layers add up to the total, and what is free goes by the estimate', () => {
+test('the tokens of the layers add up to the total, and the free tokens follow from the estimate', () => {
   fc.assert(
     fc.property(moves, (all) => {
       for (const { prompt } of new RandomRun().play(all).player.sent) {

@@ -8,7 +8,7 @@ import { AGENTS, moves, RandomRun } from '../support/random-run.ts';
 
 const RUNS = { numRuns: 400 };
 
-test('every visible event is in every request once, with its words, and nothing else is', () => {
+test('every request contains every visible event once, with its words, and nothing else', () => {
   fc.assert(
     fc.property(moves, (all) => {
       const { player } = new RandomRun().play(all);
@@ -33,7 +33,7 @@ test('every visible event is in every request once, with its words, and nothing 
   );
 });
 
-test('every visible event is in the preview of every agent once, at every index of the log', () => {
+test('every preview contains every visible event once, at every index of the log', () => {
   fc.assert(
     fc.property(moves, (all) => {
       const { log } = new RandomRun().play(all).player;
@@ -60,7 +60,7 @@ test('every visible event is in the preview of every agent once, at every index 
   );
 });
 
-test('a request is the same bytes from a warm view, from nothing, and from events that went through JSON', () => {
+test('a request has the same bytes from a warm view, from a cold one, and from events after a JSON round trip', () => {
   fc.assert(
     fc.property(moves, (all) => {
       const { player } = new RandomRun().play(all);
@@ -75,7 +75,7 @@ test('a request is the same bytes from a warm view, from nothing, and from event
   );
 });
 
-test('a view that was warm through every turn is the one that the whole log gives', () => {
+test('a view kept warm through every turn equals the one built from the whole log', () => {
   fc.assert(
     fc.property(moves, (all) => {
       const { player } = new RandomRun().play(all);
@@ -87,7 +87,7 @@ test('a view that was warm through every turn is the one that the whole log give
   );
 });
 
-test('each request starts with all bytes of the one before, but for the note that one may have ended in', () => {
+test('each request starts with all bytes of the previous one, except for a note at its end', () => {
   fc.assert(
     fc.property(moves, (all) => {
       const { player } = new RandomRun().play(all);
@@ -105,7 +105,7 @@ test('each request starts with all bytes of the one before, but for the note tha
   );
 });
 
-test('every request is one that providers accept', () => {
+test('providers accept every request', () => {
   fc.assert(
     fc.property(moves, (all) => {
       for (const { prompt } of new RandomRun().play(all).player.sent) {
@@ -116,7 +116,7 @@ test('every request is one that providers accept', () => {
   );
 });
 
-test("own words are never a user message, and nobody else's are an assistant message", () => {
+test("an agent's own words are never in a user message, and other words never in an assistant message", () => {
   fc.assert(
     fc.property(moves, (all) => {
       const { player } = new RandomRun().play(all);
@@ -137,7 +137,7 @@ test("own words are never a user message, and nobody else's are an assistant mes
   );
 });
 
-test('a preview leaves the view that it was made from as it was', () => {
+test('a preview does not change its view', () => {
   fc.assert(
     fc.property(moves, (all) => {
       const { player } = new RandomRun().play(all);

@@ -130,7 +130,7 @@ describe.runIf(HAS_SERVICES)('many processes', () => {
     expect(Date.now() - began).toBeLessThan(2 * SWEEP_MS * 1.25 + 3_000);
   });
 
-  test('an actor document edited into nonsense is set aside, visibly, and the others go on', async () => {
+  test('an actor document edited into nonsense makes its agent fail, visibly, and the others go on', async () => {
     const name = newName();
     await using troupe = await open(name);
     await troupe.send('c', { author: ANA, to: ['bo', 'cy'], content: 'one' });
@@ -142,7 +142,7 @@ describe.runIf(HAS_SERVICES)('many processes', () => {
       .updateOne({ _id: 'default/c/bo' }, { $set: { data: { evil: true }, processed: 'many' } });
     await client.close();
     await troupe.send('c', { author: ANA, to: ['bo', 'cy'], content: 'two' });
-    await until('cy has answered and bo is set aside', async () => {
+    await until('cy has answered and bo has failed', async () => {
       const { events } = await troupe.events('c');
       const errors = events.filter((event) => event.kind === 'error' && event.body.code === 'actor_corrupt');
       const done = events.filter(({ kind, author }) => kind === 'turn.done' && author.id === 'cy');

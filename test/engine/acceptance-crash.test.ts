@@ -188,7 +188,7 @@ test.each<[string, (data: string) => string]>([
     'snapshot',
     (data) => JSON.stringify({ ...(JSON.parse(data) as object), snapshot: '{"value":"dancing"}' }),
   ],
-])('N9 a damaged %s sets its own agent aside by name, and no other', async (_, damaged) => {
+])('N9 a damaged %s makes its own agent fail by name, and no other', async (_, damaged) => {
   const driver = await openDriver();
   const agents = ['bo', 'cy'].map((id) => ({ id, model: inOrder(says(`${id} here`)) }));
   const before = await openStage({ driver, agents });
@@ -208,7 +208,7 @@ test.each<[string, (data: string) => string]>([
   await stage.quiet();
   const events = await stage.events('c');
   expect(only(events, 'error')).toMatchObject([
-    { body: { code: 'actor_corrupt', message: expect.stringContaining('@bo is set aside') } },
+    { body: { code: 'actor_corrupt', message: expect.stringContaining('@bo has failed') } },
   ]);
   expect(await stage.troupe.actors('c')).toMatchObject([
     { agent: 'bo', status: 'failed' },

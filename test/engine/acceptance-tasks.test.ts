@@ -253,7 +253,7 @@ test('N11 a result that is on its way when a message comes is told once, and not
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('N12 a child that is called off while it rests wakes its parent once, who reads that it was aborted', async () => {
+test('N12 a child that is cancelled while it rests wakes its parent once, which reads that it was aborted', async () => {
   await using room = await company(['p', 'd'], {
     agents: { ...TOOLS, d: { tools: ['ask'] } },
     answers: {

@@ -5,8 +5,11 @@ import { createAnthropic } from '../../src/providers/anthropic/anthropic.ts';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
 import { createOpenAi } from '../../src/providers/openai/openai.ts';
 import type { Provider } from '../../src/providers/provider.ts';
-import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
-import { startFakeOpenAi, startFakeOpenAiResponses } from '../../src/testing/fake-openai.ts';
+import {
+  startFakeAnthropic,
+  startFakeOpenAi,
+  startFakeOpenAiResponses,
+} from '../../src/testing/fake-vendors.ts';
 import type { FakeHandler, FakeServer } from '../../src/testing/fake-server.ts';
 import { describeEvent } from '../../src/cli/render/reply-printer.ts';
 import { ANA, openStage, type Stage } from '../support/engine-stage.ts';

@@ -131,7 +131,7 @@ async function imported(source: Stage): Promise<Stage> {
   return stage;
 }
 
-test('a frozen text that is lost sets the turn aside instead of sending a prompt without it', async () => {
+test('a frozen text that is lost makes the agent fail instead of sending a prompt without it', async () => {
   const inner = await openDriver();
   const first = mortal(inner);
   const hung = modelOf(() => (async function* () {})());
@@ -150,7 +150,7 @@ test('a frozen text that is lost sets the turn aside instead of sending a prompt
   await until('the model is asked', () => hung.requests.length === 1);
   first.kill();
   const readEntry: StoreDriver['readEntry'] = async (key) =>
-    key.shelf === 'body' ? null : inner.readEntry(key);
+    key.namespace === 'body' ? null : inner.readEntry(key);
   const model = inOrder(says('blind'));
   const stage = await openStage({ driver: { ...inner, readEntry }, agents: [{ id: 'bo', model }] });
   await stage.quiet();

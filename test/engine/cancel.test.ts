@@ -57,8 +57,8 @@ test('an answer that was complete when the stop came is kept as partial', async 
   const driver = await openDriver();
   let stopped: boolean | null = null;
   const tap: Tap = async (op, phase, args) => {
-    const key = args[0] as { shelf?: string };
-    if (stopped !== null || op !== 'putOnce' || phase !== 'after' || key.shelf !== 'journal') return;
+    const key = args[0] as { namespace?: string };
+    if (stopped !== null || op !== 'putOnce' || phase !== 'after' || key.namespace !== 'journal') return;
     stopped = false;
     stopped = await abort(stage);
   };
@@ -124,7 +124,7 @@ async function stoppedAt(point: number): Promise<{ stage: Stage; acked: boolean;
       { id: 'cy', model: inOrder(says('taken')) },
     ],
   });
-  await driver.putOnce({ tenant: '-', shelf: 'meta', key: 'warm' }, 'x', 0);
+  await driver.putOnce({ tenant: '-', namespace: 'meta', key: 'warm' }, 'x', 0);
   await stage.say('c', 'go', ['bo']);
   await stage.quiet();
   return { stage, acked, reached: seen > point };

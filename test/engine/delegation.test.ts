@@ -250,7 +250,7 @@ describe('until', () => {
     asks(give('cy', 'one', { until }), give('di', 'two', { until }), give('ed', 'three', { until }));
 
   test.each(['first', 'any'])(
-    '%s: the first result wakes its owner, and the others are called off',
+    '%s: the first result wakes its owner, and the others are cancelled',
     async (join) => {
       const [slow, slower] = [gated(says('slow'), 1), gated(says('slower'), 1)];
       const bo = inOrder(three(join), says('enough'));

@@ -6,7 +6,7 @@ import { invalidities } from '../support/check-prompt.ts';
 import { asks, gated, inOrder, says, shown } from '../support/engine-models.ts';
 import { ANA, openStage, until } from '../support/engine-stage.ts';
 import { at, fork } from '../support/fork-stage.ts';
-import { ask, kinds, mind, of, pass, prose, small } from '../support/relief-stage.ts';
+import { ask, kinds, mind, of, pass, prose, small } from '../support/compaction-stage.ts';
 
 const C = 'c' as ConversationId;
 const D = 'd' as ConversationId;

@@ -125,7 +125,8 @@ test('what does not fit is refused, and so is what agents ask for', async () => 
   await expect(troupe.command({ command: 'unblock', ...about }, ANA)).rejects.toMatchObject(refused);
   await expect(troupe.command({ command: 'join', ...about }, ANA)).rejects.toMatchObject(refused);
   await expect(troupe.command({ command: 'leave', ...about }, CY)).rejects.toMatchObject(refused);
-  await expect(troupe.command({ command: 'recall', ...about }, ANA)).rejects.toMatchObject(refused);
+  for (const command of ['reinstate', 'recall'] as const)
+    await expect(troupe.command({ command, ...about }, ANA)).rejects.toMatchObject(refused);
   await expect(troupe.command({ command: 'reopen', conversation: C }, ANA)).rejects.toMatchObject(refused);
   await troupe.command({ command: 'leave', ...about }, ANA);
   await expect(troupe.command({ command: 'leave', ...about }, ANA)).rejects.toMatchObject(refused);
@@ -158,7 +159,7 @@ test('a newcomer sees of what came before what it was let in with', async () => 
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('a retired agent keeps what it knows, and a person who addresses it calls it back', async () => {
+test('a retired agent keeps what it knows, and a person who addresses it reinstates it', async () => {
   const { stage, bo } = await opened();
   await stage.troupe.command({ command: 'retire', conversation: C, agent: BO }, ANA);
   await stage.troupe.send('c', { author: CY, to: ['bo'], content: 'are you there?' });
@@ -175,7 +176,7 @@ test('a retired agent keeps what it knows, and a person who addresses it calls i
     true,
     true,
   ]);
-  const recalled = only(await stage.events('c'), 'command').map(({ body }) => body.command);
-  expect(recalled).toEqual(['retire', 'recall']);
+  const stored = only(await stage.events('c'), 'command').map(({ body }) => body.command);
+  expect(stored).toEqual(['retire', 'recall']);
   expect(await stage.check('c')).toEqual([]);
 });

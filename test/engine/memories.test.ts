@@ -6,7 +6,7 @@ import type { TroupeInput } from '../../src/config/agents-file.ts';
 import { systemClock } from '../../src/clock.ts';
 import type { AgentId, ConversationId, Event } from '../../src/events/index.ts';
 import { fakeVector } from '../../src/testing/embedder-conformance.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
+import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import type { FakeReply, FakeRequest } from '../../src/testing/fake-server.ts';
 import { chunksOf, ROOM, UMA } from '../support/company.ts';
 import type { WireMessage } from '../support/compact.ts';

@@ -11,7 +11,7 @@ async function row(driver: StoreDriver): Promise<ActorRow> {
   return (await driver.readActor(KEY)) as ActorRow;
 }
 
-test('a record of a newer version is neither changed nor set aside, and is answered by a process that knows it', async () => {
+test('a record of a newer version is neither changed nor failed, and a process that knows it answers', async () => {
   const driver = await openDriver();
   const model = inOrder(says('one'), says('two'));
   const stage = await openStage({ driver, agents: [{ id: 'bo', model }], limits: { soleOwner: false } });

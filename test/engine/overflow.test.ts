@@ -1,15 +1,14 @@
 import { expect, test } from 'vitest';
 import { countTokens } from '../../src/context/tokens.ts';
 import type { Author, Event } from '../../src/events/index.ts';
-import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
+import { startFakeAnthropic, startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import type { FakeHandler, FakeReply, FakeRequest, FakeServer } from '../../src/testing/fake-server.ts';
 import type { Troupe } from '../../src/troupe.ts';
 import { mortal, tapDriver } from '../support/engine-driver.ts';
 import { bytes, says, type TestModel } from '../support/engine-models.ts';
 import { openStage, until } from '../support/engine-stage.ts';
 import { openDriver, openTroupe } from '../support/mode.ts';
-import { ask, fill, kinds, mind, of, only, small, SUMMARY } from '../support/relief-stage.ts';
+import { ask, fill, kinds, mind, of, only, small, SUMMARY } from '../support/compaction-stage.ts';
 
 const UMA: Author = { kind: 'user', id: 'u1', name: 'Uma' };
 const FILLER = 'the harbour office keeps its books in the second drawer, where nobody looks for them; ';

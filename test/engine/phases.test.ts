@@ -30,7 +30,7 @@ test('M1: what a phase asks is told on entry and on change, not again within it,
   await everyone('go');
   const told: string[] = [];
   for (let turn = 1; turn <= 28; turn++) {
-    const lines = (await room.told('a', turn)).join('\n');
+    const lines = (await room.reminders('a', turn)).join('\n');
     if (lines.includes('phase:')) told.push(`${turn} ${lines.slice(lines.indexOf('phase:'))}`);
   }
   expect(told).toEqual(['2 phase: plan\nOnly plan.\nWrite no code.', '28 phase: build\nNow build.']);
@@ -50,7 +50,9 @@ test('a new epoch is told the phase again, once', async () => {
   await room.troupe.command({ command: 'mode', conversation: ROOM_ID, mode: 'chat' }, UMA);
   await room.say('a', 'three');
   await room.say('a', 'four');
-  const turns = await Promise.all([2, 3, 4].map(async (turn) => (await room.told('a', turn)).join('\n')));
+  const turns = await Promise.all(
+    [2, 3, 4].map(async (turn) => (await room.reminders('a', turn)).join('\n')),
+  );
   expect(turns.map((lines) => lines.includes('phase: plan'))).toEqual([true, true, false]);
 });
 

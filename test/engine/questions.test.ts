@@ -227,7 +227,7 @@ test('a child with an open question is not done before it is answered', async ()
   expect(await stage.check(thread)).toEqual([]);
 });
 
-test('a person calls off a task: its turn is stopped, what it had given on is called off too, and its owner is told once', async () => {
+test('a person cancels a task: its turn is stopped, its own tasks are cancelled too, and its owner is notified once', async () => {
   const bo = inOrder(asks(['delegate', { to: 'cy', task: 'build' }]), says('then not'));
   const cy = inOrder(asks(['delegate', { to: 'di', task: 'saw' }]), says('no more'));
   const di = gated(says('sawn'), 1);

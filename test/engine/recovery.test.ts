@@ -142,7 +142,7 @@ test('a turn that hangs every process that takes it is given up visibly, once it
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('an actor whose log ends every process that reads it is set aside visibly, and others go on', async () => {
+test('an actor whose log ends every process that reads it fails visibly, and others go on', async () => {
   const driver = await openDriver();
   const limits = { maxAttempts: 3 };
   const agents = () => [

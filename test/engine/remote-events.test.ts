@@ -20,7 +20,7 @@ function watched(isWatched = true) {
         );
       },
     },
-    tell: (_, event) => told.push(event.seq),
+    notify: (_, event) => told.push(event.seq),
     isWatched: () => isWatched,
     onWarning: (error) => {
       throw error;

@@ -145,7 +145,7 @@ describe('what is not taken again, and why', () => {
   test.each<[Plain, string]>([
     ['leave', '@bo has left'],
     ['block', '@bo is blocked: unblock it first'],
-    ['retire', '@bo is retired: recall it first'],
+    ['retire', '@bo is retired: reinstate it first'],
     ['pause', '@bo is paused: resume it first'],
     ['archive', 'c is archived: reopen it first'],
   ])('after %s: %s', async (command, why) => {
@@ -182,7 +182,7 @@ describe('what is not taken again, and why', () => {
   });
 });
 
-describe('an agent that was set aside', () => {
+describe('an agent that has failed', () => {
   const key = { tenant: 'default', conversation: 'c', agent: 'bo' };
 
   test('with its turn pinned goes on with it: one command, and no turn but that', async () => {

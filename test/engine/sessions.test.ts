@@ -10,7 +10,7 @@ import { defineTool } from '../../src/tools/tool.ts';
 import * as z from 'zod';
 import { asks, breaks, modelOf, says } from '../support/engine-models.ts';
 import { openStage, type Stage, type StageOptions } from '../support/engine-stage.ts';
-import { fill, SMALL } from '../support/relief-stage.ts';
+import { fill, SMALL } from '../support/compaction-stage.ts';
 
 type Hears = (request: ModelRequest) => ModelEvent[];
 
@@ -244,7 +244,7 @@ test('fifty turns cost a twentieth of the input that the whole history would', a
   expect(delta / whole).toBeLessThan(0.05);
 });
 
-test('a provider that cannot work sets its agent aside with the turn pinned, and leaves the others alone', async () => {
+test('a provider that cannot work makes its agent fail with the turn pinned, and leaves the others alone', async () => {
   let isInstalled = false;
   const { stage } = await open({
     hears: () => (isInstalled ? says('here') : breaks('provider_unusable')),

@@ -5,7 +5,7 @@ import { at, personSays } from '../support/extract-events.ts';
 import { viewOf } from '../support/log-player.ts';
 import { says, shown } from '../support/engine-models.ts';
 import { logOf, openStage, type Stage, until } from '../support/engine-stage.ts';
-import { ask, fill, mind, of, opening, pass, prose, small, SUMMARY } from '../support/relief-stage.ts';
+import { ask, fill, mind, of, opening, pass, prose, small, SUMMARY } from '../support/compaction-stage.ts';
 
 describe('who writes summaries', () => {
   test('nobody, where no model shall: the selection is made without a call', async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { says } from '../support/engine-models.ts';
 import { openStage, until } from '../support/engine-stage.ts';
-import { fill, mind, of, pass, small, SUMMARY } from '../support/relief-stage.ts';
+import { fill, mind, of, pass, small, SUMMARY } from '../support/compaction-stage.ts';
 
 test('a model may take its time for a summary as long as words arrive', async () => {
   const words = SUMMARY.split(' ');

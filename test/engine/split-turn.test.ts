@@ -4,7 +4,7 @@ import { defineTool } from '../../src/tools/tool.ts';
 import { invalidities } from '../support/check-prompt.ts';
 import { asks, says, shown } from '../support/engine-models.ts';
 import { openStage } from '../support/engine-stage.ts';
-import { ask, mind, of, prose, small } from '../support/relief-stage.ts';
+import { ask, mind, of, prose, small } from '../support/compaction-stage.ts';
 
 describe('a turn that becomes too long for its window', () => {
   const note = defineTool({

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { AgentInput } from '../../src/config/agents-file.ts';
-import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
+import type { AgentInput } from '../../src/config/agent-definition.ts';
+import { startFakeAnthropic } from '../../src/testing/fake-vendors.ts';
 import { company, ROOM, UMA, VIK } from '../support/company.ts';
 import { openTroupe } from '../support/mode.ts';
 import { calls, lists, noteIn, only, room, verified } from '../support/supervision-stage.ts';

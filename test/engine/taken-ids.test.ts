@@ -116,7 +116,7 @@ const SORTS = [
   'run:r1:step',
 ];
 
-test('an agent that an earlier version has set aside for such an id goes on when it is resumed, and says all of it once', async () => {
+test('an agent that failed in an earlier version because of such an id goes on when it is resumed, and says all of it once', async () => {
   const driver = await openDriver();
   const bo = inOrder(says('here'), says('and here'));
   const first = await openStage({ driver, agents: [{ id: 'bo', model: bo }] });

@@ -12,11 +12,7 @@ import {
 } from '../../src/events/index.ts';
 import { createStore } from '../../src/store/create-store.ts';
 import { createDocumentDriver } from '../../src/store/documents/document-driver.ts';
-import {
-  createMemoryDocuments,
-  type DocumentGate,
-  newMemoryData,
-} from '../../src/store/memory/memory-documents.ts';
+import { createMemoryDocuments, type DocumentGate, newMemoryData } from '../../sim/memory-documents.ts';
 import type { Store } from '../../src/store/store.ts';
 import { setClock } from '../budget/stage.ts';
 

@@ -128,8 +128,9 @@ test('what is read of an artifact is shown whole, however small the previews are
 test('an actor is not given back while one of its calls still runs, though another could not be recorded', async () => {
   let away = true;
   const driver = tapDriver(await openDriver(), (op, phase, [key]) => {
-    const { shelf, key: name = '' } = key as { shelf?: string; key?: string };
-    if (op !== 'putOnce' || phase !== 'before' || shelf !== 'effect' || !name.endsWith('.0') || !away) return;
+    const { namespace, key: name = '' } = key as { namespace?: string; key?: string };
+    if (op !== 'putOnce' || phase !== 'before' || namespace !== 'effect' || !name.endsWith('.0') || !away)
+      return;
     away = false;
     throw storeAway('for the first call');
   });

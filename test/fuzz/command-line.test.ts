@@ -7,7 +7,7 @@ test.each([
   [['--bogus'], /bogus/],
   [['--inputs', '0'], /^--inputs must be a whole number from 1 on/],
   [['--only', 'nothing'], /^there is no target nothing/],
-])('a command line of the fuzzer that is none shows the usage: %j', (args, told) => {
+])('a wrong command line of the fuzzer shows the usage: %j', (args, told) => {
   const { status, stdout, stderr } = spawnSync(process.execPath, ['fuzz/run.ts', ...args], {
     encoding: 'utf8',
   });

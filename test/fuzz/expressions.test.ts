@@ -13,7 +13,7 @@ import {
 } from '../../fuzz/expressions/index.ts';
 import { OUTSIDE_TEXTS } from '../../fuzz/targets/outside-texts.ts';
 
-/** Texts from outside meet most expressions of `src`, and nobody can say of one that none ever will. */
+/** External texts reach most expressions of `src`, and no expression can be shown to be out of reach. */
 
 const literals = literalsIn();
 let composed: Expression[] = [];
@@ -24,7 +24,7 @@ beforeAll(async () => {
 const all = () => [...new Map([...literals, ...composed].map((each) => [keyOf(each), each])).values()];
 const keyOf = ({ source, flags }: Expression) => `${source} ${flags}`;
 
-test('every expression that is composed is known, or is a pattern of the operator', () => {
+test('every composed expression is known, or is a pattern of the operator', () => {
   const known = new Set(composed.map(({ where }) => where));
   const unknown = composedPlacesIn().filter(
     ({ where, code }) => !known.has(where) && !OPERATORS_PATTERNS.has(`${where.split(':')[0]} ${code}`),
@@ -41,7 +41,7 @@ test('a published checker finds no expression that can take more than linear tim
   expect(found).toEqual([]);
 });
 
-test('no expression takes more than linear time for texts that are made for it', () => {
+test('no expression takes more than linear time for texts made for it', () => {
   const found = all().flatMap((expression) => {
     const take = matcher(expression);
     for (const repetition of hostileRepetitions(expression)) {
@@ -53,7 +53,7 @@ test('no expression takes more than linear time for texts that are made for it',
   expect(found).toEqual([]);
 });
 
-test.each(Object.keys(OUTSIDE_TEXTS))('%s takes linear time for letters that go on and on', (name) => {
+test.each(Object.keys(OUTSIDE_TEXTS))('%s takes linear time for ever longer texts', (name) => {
   const take = OUTSIDE_TEXTS[name] ?? expect.fail();
   const found = plainRepetitions().flatMap((repetition) => {
     const growth = measureGrowth(take, repetition);

@@ -3,12 +3,12 @@ import { EventDraft, MAX_DATA_DEPTH, tryParse } from '../../src/events/index.ts'
 import { collect, jsonl, keyValueOf } from '../import/collect.ts';
 import { ANA, startApi } from '../http/harness.ts';
 
-/** What the fuzzers have found, each by itself. */
+/** Each finding of the fuzzers, on its own. */
 
 const HOSTILE = { length: { toString: 1, valueOf: 1 } };
 const said = { id: 'e1', kind: 'message', author: ANA, to: [], body: { content: 'hello' } };
 
-test('an object with a length that is no number is refused where a text or a list should stand', async () => {
+test('an object with a length that is not a number is refused instead of a text or list', async () => {
   await using api = await startApi();
   for (const body of [
     { author: ANA, content: 'hi', to: [HOSTILE] },
@@ -28,7 +28,7 @@ test('an object with a length that is no number is refused where a text or a lis
   expect(keyValueOf(report.skipped)).toEqual({ invalid_event: 1 });
 });
 
-test('data that could be read and not be written again is refused', async () => {
+test('data that can be read but not written again is refused', async () => {
   const nested = (levels: number) => JSON.parse('['.repeat(levels) + ']'.repeat(levels)) as unknown;
   const withData = (data: unknown) => ({ ...said, body: { content: 'hello', data } });
   expect(tryParse(EventDraft, withData(nested(MAX_DATA_DEPTH))).success).toBe(true);

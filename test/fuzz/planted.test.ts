@@ -12,7 +12,7 @@ import { EventDraft, type PromptMessage } from '../../src/events/index.ts';
 import { importTranscript } from '../../src/import/index.ts';
 import type { readEvent } from '../../packages/nostr/src/signed-event.ts';
 
-/** Each target is given code with a mistake in it, and has to find that: a fuzzer that cannot fail proves nothing. */
+/** Each target gets code with a deliberate mistake and must find it: a fuzzer that cannot fail proves nothing. */
 
 async function findings(target: Target, inputs = 3_000): Promise<Figures['findings']> {
   const figures = await fuzzTarget(target, { seed: 1, inputs, most: 1 });
@@ -31,12 +31,12 @@ test('a schema that throws on NUL is found, with an input that is little more th
   expect(JSON.stringify(found?.smallest).length).toBeLessThan(1_000);
 });
 
-test('a schema whose output is not read again as the same is found', async () => {
+test('a schema that parses its own output to another value is found', async () => {
   const growing = z.object({ id: z.string().transform((id) => `${id}x`) });
   expect((await findings(eventsTarget({ Growing: growing })))[0]?.message).toContain('it is another');
 });
 
-test('a parser that writes to what all objects inherit from is found', async () => {
+test('a parser that changes the object prototype is found', async () => {
   const polluting = z.unknown().transform((value) => {
     Object.defineProperty(Object.prototype, 'polluted', { value: true, configurable: true });
     return value;
@@ -63,7 +63,7 @@ test.each([
   expect((await findings(fencesTarget({ spoil }), 1_500)).length).toBeGreaterThan(0);
 });
 
-test('words in the fence of another event are found', async () => {
+test('text in the fence of another event is found', async () => {
   const spoil = (message: PromptMessage) => ({
     ...message,
     content: message.content.replaceAll(/w2(?=[az])/g, 'w1'),
@@ -71,7 +71,7 @@ test('words in the fence of another event are found', async () => {
   expect((await findings(fencesTarget({ spoil }), 1_500)).length).toBeGreaterThan(0);
 });
 
-test('an import that gives out what is no event is found, and so is one that throws', async () => {
+test('an import that returns an invalid event is found, and so is one that throws', async () => {
   async function* longer(...given: Parameters<typeof importTranscript>): ReturnType<typeof importTranscript> {
     for await (const item of importTranscript(...given)) {
       yield { ...item, draft: { ...item.draft, author: { ...item.draft.author, name: '' } } };
@@ -86,7 +86,7 @@ test('an import that gives out what is no event is found, and so is one that thr
   expect((await findings(importsTarget(throwing), 50))[0]).toMatchObject({ kind: 'crash' });
 });
 
-test('a route that answers 500, and one with an error that is not ours, is found', async () => {
+test('a route that answers 500, or with a foreign error, is found', async () => {
   const answering = (status: number) =>
     routesTarget({
       wrap: (app) => ({
@@ -100,7 +100,7 @@ test('a route that answers 500, and one with an error that is not ours, is found
   expect((await findings(answering(418), 400))[0]?.message).toContain('without our error');
 });
 
-test('an expression that is slow on some text is found', async () => {
+test('an expression that is slow for some text is found', async () => {
   const slow = regexTarget({ trailing: (text) => text.replace(/\s+$/, '') });
   const only: Target = {
     ...(slow as Target),
@@ -110,7 +110,7 @@ test('an expression that is slow on some text is found', async () => {
   expect((await findings(only, 1))[0]).toMatchObject({ kind: 'slow' });
 });
 
-test('a frame whose unsigned fields come along is found', async () => {
+test('a frame with unsigned fields kept is found', async () => {
   const loose = ((raw: unknown) =>
     typeof raw === 'object' && raw !== null ? raw : 'shape') as typeof readEvent;
   expect((await findings(framesTarget(loose), 300))[0]?.message).toContain('nobody signed');

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { fuzzTarget } from '../../fuzz/fuzz-target.ts';
 import { TARGETS } from '../../fuzz/targets/index.ts';
 
-/** Another seed each time, printed by what fails; `npm run fuzz` makes the long runs. */
+/** A new seed each time, printed on failure; `npm run fuzz` makes the long runs. */
 const SEED = Math.floor(Math.random() * 2 ** 31);
 
 test.each([
@@ -21,16 +21,16 @@ test.each([
     if (!target) throw new Error(`there is no target ${name}`);
     const { findings, codes, inputs: done } = await fuzzTarget(target, { seed: SEED, inputs });
     await target.close?.();
-    // How long something takes is no matter for a machine that runs other tests beside this one.
+    // Times are meaningless on a machine that runs other tests meanwhile.
     const wrong = findings.filter(({ kind }) => kind !== 'hang' && kind !== 'slow');
     expect(wrong, `again: npm run fuzz -- --only ${name} --seed ${SEED} --input N`).toEqual([]);
     expect(done).toBe(inputs);
-    // A fuzzer whose inputs are all refused looks at nothing behind the first check.
+    // A fuzzer whose inputs are all refused tests nothing behind the first check.
     expect((codes['accepted'] ?? 0) / inputs).toBeGreaterThan(0.1);
   },
 );
 
-test('the same seed gives the same inputs, each by itself', async () => {
+test('the same seed gives the same inputs, each independent of the others', async () => {
   const { randomOf } = await import('../../sim/random.ts');
   for (const open of Object.values(TARGETS)) {
     const target = await open();
@@ -41,7 +41,7 @@ test('the same seed gives the same inputs, each by itself', async () => {
   }
 });
 
-test('every kind of event has a sample that is one', async () => {
+test('every kind of event has a valid sample', async () => {
   const { shapesOf } = await import('../../fuzz/targets/events.ts');
   const { sampleOf } = await import('../../fuzz/sample-of.ts');
   const { randomOf } = await import('../../sim/random.ts');

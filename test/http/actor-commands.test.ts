@@ -43,7 +43,7 @@ test.each([
   }
 });
 
-test('who rests is resumed or retired, who is retired recalled, and nothing else', async () => {
+test('a paused agent is resumed or retired, a retired one is reinstated, and nothing else is accepted', async () => {
   await using api = await startApi({ company: COMPANY });
   await say(api, 'broken');
   await order(api, 'pause', 'broken', null);
@@ -53,13 +53,13 @@ test('who rests is resumed or retired, who is retired recalled, and nothing else
   });
   await order(api, 'retire', 'broken', null);
   const retired = await statusOf(api, 'broken');
-  expect(retired).toMatchObject({ can: ['recall'], last: { event: 'RETIRE' } });
+  expect(retired).toMatchObject({ can: ['reinstate'], last: { event: 'RETIRE' } });
   expect(retired.legal).toEqual([{ event: 'REINSTATE', guard: null, target: 'available' }]);
   expect((await order(api, 'retry', 'broken', retired.lastTurn)).status).toBe(409);
   expect((await order(api, 'retire', 'broken', null)).status).toBe(409);
 });
 
-test('what the machine accepts is told with its guards and where it leads', async () => {
+test('the accepted events of the machine are listed with their guards and targets', async () => {
   await using api = await startApi({ company: COMPANY });
   const { legal, last } = await say(api, 'echo');
   expect(legal.map(({ event, target }) => `${event} ${target}`)).toEqual([

@@ -19,7 +19,7 @@ function sized(width: number): string {
 
 const zeros = (bytes: number) => Buffer.alloc(bytes).toString('base64');
 
-test('an event holds the hash of an image, the words of a text, and no bytes', async () => {
+test('an event contains the hash of an image, the words of a text, and no bytes', async () => {
   await using api = await startApi();
   const text = { name: 'a.json', mediaType: 'application/json', data: btoa('{"a":1}') };
   const body = { id: 'm1', author: ANA, to: ['echo'], content: '', attachments: [CHART, text] };
@@ -152,7 +152,7 @@ function storedLengths(data: string): unknown[] {
   return rows;
 }
 
-test('words have the room that they always had, whatever comes with them', async () => {
+test('the text of a message keeps its limit, whatever is attached', async () => {
   await using api = await startApi();
   const attachments = [{ mediaType: 'a/b', data: zeros(3_000_000) }];
   expect((await api.post(PATH, { author: ANA, content: 'x', attachments })).status).toBe(201);

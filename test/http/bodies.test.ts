@@ -27,7 +27,7 @@ function halfSent(
   return Promise.race([stands.then(() => 'stands' as const), answer]);
 }
 
-test('a caller that keeps many large bodies half-sent is told to come again, and others are not', async () => {
+test('a caller with many half-sent large bodies is told to retry later, and others are not', async () => {
   await using api = await startGuarded({});
   const [busy, calm] = [await withKey(api), await withKey(api)];
   const { authorization } = busy.headers;

@@ -4,7 +4,7 @@ import { openTroupe } from '../support/mode.ts';
 
 const ANA = { kind: 'user', id: 'u1', name: 'Ana' } as const;
 
-test('a budget that is spent stops the next turn with a named error, and the report says how it stands', async () => {
+test('a spent budget stops the next turn with a named error, and the report shows its state', async () => {
   await using troupe = await openTroupe({
     agents: [{ id: 'p', provider: 'scripted', maxOutputTokens: 100, script: { rules: [{ reply: 'ok' }] } }],
     defaults: { respondWhenUnaddressed: 'p' },

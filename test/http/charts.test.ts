@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { CHARTS } from '../../src/projection/charts.ts';
 import { startApi } from './harness.ts';
 
-test('the charts are sent once to who keeps them', async () => {
+test('the charts are sent once to a client that caches them', async () => {
   await using api = await startApi();
   const first = await api.get('/api/charts');
   expect([first.status, first.body]).toEqual([200, { charts: CHARTS }]);

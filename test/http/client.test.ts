@@ -3,7 +3,7 @@ import { createClient } from '../../src/http/client.ts';
 import { serveHttp } from '../../src/http/index.ts';
 import { ANA, startApi } from './harness.ts';
 
-test('the client asks, collects parts, follows, and throws what the server refuses', async () => {
+test('the client sends requests, collects parts, follows streams, and throws what the server refuses', async () => {
   await using api = await startApi();
   const server = await serveHttp(api.app, { port: 0 });
   onTestFinished(() => server.close());

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { ANA, startApi } from './harness.ts';
 
-test('mode and directive are commands over HTTP: accepted as the event that they append', async () => {
+test('mode and directive are commands over HTTP: the answer is the event that they append', async () => {
   await using api = await startApi();
   await api.troupe.send('c1', { author: ANA, content: 'begin' });
   const mode = await api.post('/api/commands', {
@@ -67,7 +67,7 @@ test('an unknown conversation has no mode: 404', async () => {
   expect([refused.status, refused.body]).toMatchObject([404, { error: { code: 'conversation_unknown' } }]);
 });
 
-test('a message may name attachments, and nothing else of its context', async () => {
+test('a message may name attachments and no other context', async () => {
   await using api = await startApi();
   const path = '/api/conversations/c1/events';
   const message = { author: ANA, content: 'look', context: { attachments: ['f-1'] } };
@@ -81,7 +81,7 @@ test('a message may name attachments, and nothing else of its context', async ()
   expect((await api.post(path, { ...message, context: { attachments: many } })).status).toBe(400);
 });
 
-test('the API is described with every command and its fields', async () => {
+test('the document describes every command and its fields', async () => {
   await using api = await startApi();
   const { body } = await api.get('/api/openapi.json');
   const text = JSON.stringify(body['paths']);

@@ -10,7 +10,7 @@ import { defineTool } from '../../src/tools/tool.ts';
 import * as z from 'zod';
 import { ANA, ECHO, scripted, startApi } from './harness.ts';
 
-test('the next prompt tells what of it is cached, what was cut and when room is made', async () => {
+test('the next prompt shows its cached part, its cuts and the next compaction', async () => {
   await using api = await startApi();
   await api.troupe.send('c1', { author: ANA, to: ['echo'], content: 'one' });
   await api.troupe.idle();
@@ -26,7 +26,7 @@ test('the next prompt tells what of it is cached, what was cut and when room is 
   });
 });
 
-test('a past prompt is that of the step that was asked for, and of the last by default', async () => {
+test('a past prompt is that of the requested step, by default of the last one', async () => {
   const items = [{ text: 'one thing', status: 'done' }];
   const planner = scripted('planner', [
     { when: { step: 1 }, calls: [{ name: 'todo', args: { items } }] },
@@ -43,7 +43,7 @@ test('a past prompt is that of the step that was asked for, and of the last by d
   expect((await api.get('/api/turns/c1:planner:1/prompt?step=3')).status).toBe(404);
 });
 
-test('a turn is compared with another of the same agent, or with the next prompt, and with nobody else', async () => {
+test('a turn is compared with another turn of the same agent or with the next prompt only', async () => {
   await using api = await startApi();
   await api.troupe.send('c1', { author: ANA, to: ['echo', 'other'], content: 'one' });
   await api.troupe.idle();
@@ -159,7 +159,7 @@ const Message = fc
   .record({ role: fc.constantFrom('user' as const, 'assistant' as const), content: Words })
   .map((message): PromptMessage => ({ ...message, seqs: [] }));
 
-test('a difference leaves nothing out: with it the first prompt becomes the second', () => {
+test('a difference is complete: applied to the first prompt it gives the second', () => {
   fc.assert(
     fc.property(
       fc.array(Message, { maxLength: 8 }),

@@ -21,13 +21,13 @@ test.each(['Basic abc', 'Bearer', 'Bearer ', 'Bearer a, Bearer b', 'trp_x'])(
   },
 );
 
-test('the same wrong credential costs a try each time, and so does one that was good', async () => {
+test('a wrong credential costs a try each time it is sent', async () => {
   await using api = await startGuarded({ clock: createFakeClock() });
   const wrong = asker(api, `trp_${'a'.repeat(12)}_${'b'.repeat(43)}`);
   expect(await statusesOf(25, () => wrong.get('/api/whoami'))).toEqual(new Set([401, 429]));
 });
 
-test('a revoked key that was good costs a try each time', async () => {
+test('a revoked key costs a try each time it is sent', async () => {
   await using api = await startGuarded({ clock: createFakeClock() });
   const key = await withKey(api);
   expect((await key.get('/api/whoami')).status).toBe(200);
@@ -35,7 +35,7 @@ test('a revoked key that was good costs a try each time', async () => {
   expect(await statusesOf(25, () => key.get('/api/whoami'))).toEqual(new Set([401, 429]));
 });
 
-test('who guesses uses up the tries of its own address alone', async () => {
+test("guessing uses up the tries of the guesser's address only", async () => {
   await using api = await startGuarded({ clock: createFakeClock() });
   const from = (remoteAddress: string) => statusOf(api, remoteAddress);
   expect(await statusesOf(25, () => from('10.0.0.1'))).toEqual(new Set([401, 429]));
@@ -48,7 +48,7 @@ async function statusOf(api: Harness, remoteAddress: string): Promise<Response> 
   return api.app.request('/api/whoami', { headers }, { incoming: { socket: { remoteAddress } } });
 }
 
-test('with a key a page from elsewhere may not write either', async () => {
+test('a foreign page may not write, even with a key', async () => {
   await using api = await startGuarded();
   const { headers } = await withKey(api);
   const body = { author: ANA, content: 'x' };
@@ -58,7 +58,7 @@ test('with a key a page from elsewhere may not write either', async () => {
   }
 });
 
-test('a path that only looks like one of the API is no path', async () => {
+test('a path that only resembles one of the API is unknown', async () => {
   await using api = await startGuarded();
   const key = await withKey(api);
   const answered = await key.get('//api/conversations/secret');

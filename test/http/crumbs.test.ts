@@ -27,7 +27,7 @@ async function answered(port: number, sent: string): Promise<string> {
   return answer;
 }
 
-test('a body in chunks of one byte is refused soon, and one in small chunks is taken', async () => {
+test('a body in chunks of one byte is refused early, and one in small chunks is accepted', async () => {
   await using api = await startApi();
   const server = await serveHttp(api.app, { port: 0 });
   try {
@@ -46,7 +46,7 @@ test('a body in chunks of one byte is refused soon, and one in small chunks is t
   }
 });
 
-test('what comes in pieces is kept in their order, and in no list of pieces', () => {
+test('pieces are collected in order in one buffer, and not as a list', () => {
   const buffer = new GrowingBuffer();
   const wanted: number[] = [];
   for (let n = 0; n < 3_000; n++) {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { ANA, startApi } from './harness.ts';
 
-test('a conversation is deleted over HTTP once the client says how much of it it has kept', async () => {
+test('a conversation is deleted over HTTP once the client states how much of it is exported', async () => {
   await using api = await startApi();
   await api.troupe.send('c1', { author: ANA, to: ['echo'], content: 'hello' });
   await api.troupe.idle();
@@ -22,7 +22,7 @@ test('a conversation is deleted over HTTP once the client says how much of it it
   expect(await remove('?exported=none')).toMatchObject({ status: 404 });
 });
 
-test('who takes part is said with commands over HTTP', async () => {
+test('membership is changed with commands over HTTP', async () => {
   await using api = await startApi();
   await api.troupe.send('c1', { author: ANA, content: 'hello' });
   const about = { conversation: 'c1', agent: 'other', author: ANA };

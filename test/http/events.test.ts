@@ -29,7 +29,7 @@ test('a message is stored as an event and answered by the agent it addresses', a
   expect(body['head']).toBe(events.length);
 });
 
-test('the same id and payload again is the same event; another payload is a conflict that changes nothing', async () => {
+test('the same id and payload give the same event; another payload is a conflict that changes nothing', async () => {
   await using api = await startApi();
   const message = { id: 'm1', author: ANA, content: 'Hello' };
   const first = await api.post(PATH, message);
@@ -42,7 +42,7 @@ test('the same id and payload again is the same event; another payload is a conf
   expect((await api.get(PATH)).body).toMatchObject({ head: 1, events: [{ body: { content: 'Hello' } }] });
 });
 
-test('an unknown agent is named with the known ones and the nearest', async () => {
+test('an unknown agent is reported with the known ones and the nearest', async () => {
   await using api = await startApi();
   const { status, body } = await api.post(PATH, { author: ANA, to: ['ecko'], content: 'x' });
   expect(status).toBe(400);
@@ -89,7 +89,7 @@ test.each<[string, string, unknown, string]>([
   expect(api.errors).toEqual([]);
 });
 
-test('what is there but wrong is not called missing', async () => {
+test('an invalid field is not reported as missing', async () => {
   await using api = await startApi();
   const told = async (body: unknown) =>
     ((await api.post(PATH, body)).body['error'] as { message: string }).message;
@@ -99,7 +99,7 @@ test('what is there but wrong is not called missing', async () => {
   expect(await told(null)).toMatch(/^the body: .*expected object, received null/);
 });
 
-test('JSON nested 64 deep is looked at, and brackets in texts are no nesting', async () => {
+test('JSON nested 64 levels deep is accepted, and brackets in strings do not count', async () => {
   await using api = await startApi();
   const deep = await api.post(PATH, `${'['.repeat(64)}${']'.repeat(64)}`);
   expect(deep.body).not.toMatchObject({ error: { data: { limit: 64 } } });

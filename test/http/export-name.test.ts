@@ -11,11 +11,11 @@ async function nameOf(conversation: string, query: string): Promise<string | nul
   return answer.headers.get('content-disposition');
 }
 
-test('an export is a download that is named after its conversation', async () => {
+test('an export is a download with the name of its conversation', async () => {
   expect(await nameOf('acme-launch', '')).toBe('attachment; filename="acme-launch.jsonl"');
   expect(await nameOf('acme-launch', '?format=html')).toBe('attachment; filename="acme-launch.html"');
 });
 
-test('what no file name may hold is replaced', async () => {
+test('characters that a file name cannot have are replaced', async () => {
   expect(await nameOf('team@acme:2', '')).toBe('attachment; filename="team@acme_2.jsonl"');
 });

@@ -18,7 +18,7 @@ const COMPANY = {
   ],
 };
 
-test('a key sees and writes what it was granted, by id or by the beginning of it', async () => {
+test('a key sees and writes only its granted conversations, by id or prefix', async () => {
   await using api = await startGuarded();
   const house = await withKey(api);
   const guest = await withKey(api, { scopes: ['read', 'write'], conversations: ['hall', 'team-*'] });
@@ -47,7 +47,7 @@ test('a key sees and writes what it was granted, by id or by the beginning of it
   expect((await guest.get('/api/budgets?conversation=teams')).status).toBe(404);
 });
 
-test('who speaks as one author does so within a grant as well', async () => {
+test('a key with one author keeps it within a grant', async () => {
   await using api = await startGuarded();
   const own = await withKey(api, {
     scopes: ['read', 'write', 'operate'],
@@ -70,7 +70,7 @@ test('who speaks as one author does so within a grant as well', async () => {
   expect(await api.troupe.events('hall')).toEqual(before);
 });
 
-test('a turn is compared with one that was granted, in neither order with another', async () => {
+test('a turn is compared only with a granted one, in either order', async () => {
   await using api = await startGuarded();
   for (const id of ['hall', 'secret']) await api.troupe.send(id, MESSAGE);
   await api.troupe.idle();
@@ -100,7 +100,7 @@ test('a turn is compared with one that was granted, in neither order with anothe
   }
 });
 
-test('of budgets a key with a grant is told what its own conversations spend, and no more', async () => {
+test('a key with a grant sees only the spending of its own conversations', async () => {
   await using api = await startGuarded({
     company: {
       agents: [scripted('echo', [{ reply: 'ok' }])],
@@ -124,7 +124,7 @@ test('of budgets a key with a grant is told what its own conversations spend, an
   expect((await guest.get('/api/budgets?conversation=secret')).status).toBe(404);
 });
 
-test('the thread of a task is seen with its root, and never by itself', async () => {
+test('the thread of a task is visible with its root, and never alone', async () => {
   await using api = await startGuarded({ company: COMPANY });
   const root = 'r'.repeat(120);
   for (const conversation of ['root', root])
@@ -181,7 +181,7 @@ test.each([
   expect(await api.troupe.conversations()).toEqual(before);
 });
 
-test('a fork whose name would be cut to one beyond the grant is not made', async () => {
+test('a fork whose shortened id would lie beyond the grant is not created', async () => {
   await using api = await startGuarded();
   const long = 'x'.repeat(125);
   await api.troupe.send(long, MESSAGE);
@@ -199,7 +199,7 @@ test('a fork whose name would be cut to one beyond the grant is not made', async
   expect(await api.troupe.conversations()).toHaveLength(2);
 });
 
-test('a fork within the grant is made', async () => {
+test('a fork within the grant is created', async () => {
   await using api = await startGuarded();
   await api.troupe.send('team-a', MESSAGE);
   await api.troupe.idle();
@@ -215,7 +215,7 @@ test('a fork within the grant is made', async () => {
   }
 });
 
-test('what is imported stays within the grant, with all that the file may hold', async () => {
+test('an import stays within the grant, with everything in the file', async () => {
   await using api = await startGuarded();
   const guest = await withKey(api, { conversations: ['hall', 'team-*'] });
   const body = '[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}]';
@@ -229,7 +229,7 @@ test('what is imported stays within the grant, with all that the file may hold',
   expect(await into('?conversation=team-a')).toBe(201);
 });
 
-test('of a file with several conversations each stays within the grant, whatever becomes of its name', async () => {
+test('each conversation of a file stays within the grant, whatever id it gets', async () => {
   await using api = await startGuarded();
   const line = '{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}]}\n';
   const into = async (conversation: string, body: string, conversations: string[]) => {
@@ -282,7 +282,7 @@ test.each([
   expect(await into(opened({ home: 'team-a', thread: 'team-a.d-000000000000', root: 'team-a' }))).toBe(201);
 });
 
-test('a stream over all conversations has those that were granted', async () => {
+test('a stream over all conversations has the granted ones only', async () => {
   const clock = createFakeClock();
   await using api = await startGuarded({ clock, company: COMPANY });
   const guest = await withKey(api, { scopes: ['read'], conversations: ['root'] });
@@ -301,7 +301,7 @@ test('a stream over all conversations has those that were granted', async () => 
   expect(JSON.stringify(frames)).not.toContain('psst');
 });
 
-test('a stream of what was not granted is refused, whether it is there or not', async () => {
+test('a stream of a conversation that was not granted is refused, whether it exists or not', async () => {
   await using api = await startGuarded();
   await api.troupe.send('secret', MESSAGE);
   const guest = await withKey(api, { scopes: ['read'], conversations: ['hall'] });
@@ -311,7 +311,7 @@ test('a stream of what was not granted is refused, whether it is there or not', 
   }
 });
 
-test('a stream goes on while nobody can say whose the credential is, and ends once somebody does', async () => {
+test('a stream continues while credentials cannot be checked, and ends once one is found invalid', async () => {
   const clock = createFakeClock();
   const principal = { id: 'jwt:ana', tenant: 'default' as never, scopes: ['read'] as const, author: null };
   let state: 'known' | 'away' | 'gone' = 'known';

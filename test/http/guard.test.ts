@@ -43,7 +43,7 @@ test.each(['http://evil.example', 'http://localhost:9999', 'null'])(
   },
 );
 
-test('with a token every request needs it, under whatever name it comes', async () => {
+test('a server with a token requires it of every request, under any host name', async () => {
   await using api = await startApi({ token: 's3cret' });
   for (const authorization of [undefined, 'Bearer wrong!', 'Bearer s3cret2', 's3cret']) {
     const headers = authorization === undefined ? {} : { authorization };
@@ -54,7 +54,7 @@ test('with a token every request needs it, under whatever name it comes', async 
   expect((await api.get('/api/conversations', { headers })).status).toBe(200);
 });
 
-test('a body that is too large is refused over a real connection while it is being sent', async () => {
+test('an oversized body is refused over a real connection while it is being sent', async () => {
   await using api = await startApi();
   const server = await serveHttp(api.app, { port: 0 });
   const call = request(`${server.url}/api/commands`, {

@@ -19,7 +19,7 @@ function withHealth(health: () => Promise<Health>) {
   return { asked, wrap };
 }
 
-test('a process is alive and ready when all is well', async () => {
+test('a process is alive and ready when its services are', async () => {
   await using api = await startApi();
   expect(await api.get('/healthz')).toMatchObject({ status: 200, body: { status: 'ok' } });
   expect(await api.get('/readyz')).toMatchObject({ status: 200, body: { status: 'ok', ...WELL } });
@@ -36,7 +36,7 @@ test.each([
   expect((await api.get('/healthz')).status).toBe(200);
 });
 
-test('a process that stops is not ready from the first moment on', async () => {
+test('a stopping process is not ready from the first moment on', async () => {
   const stop = new AbortController();
   await using api = await startApi({ signal: stop.signal });
   expect((await api.get('/readyz')).status).toBe(200);
@@ -45,7 +45,7 @@ test('a process that stops is not ready from the first moment on', async () => {
   expect((await api.get('/healthz')).status).toBe(200);
 });
 
-test('balancers without token and name of ours are answered, without details', async () => {
+test('load balancers without a token and with any host name are answered, without details', async () => {
   const { wrap } = withHealth(() => Promise.resolve({ store: 'no MongoDB at 10.0.0.7', queue: 'ok' }));
   await using guarded = await startApi({ wrap, token: 's3cret' });
   const headers = { host: '10.1.2.3:4600' };
@@ -58,7 +58,7 @@ test('balancers without token and name of ours are answered, without details', a
   expect((await local.get('/readyz', { headers })).body).toEqual({ status: 'unavailable' });
 });
 
-test('however often it is asked, the services are asked once a second', async () => {
+test('the services are checked at most once a second', async () => {
   const clock = createFakeClock();
   const { asked, wrap } = withHealth(() => Promise.resolve(WELL));
   await using api = await startApi({ wrap, clock });

@@ -7,7 +7,7 @@ const UNKNOWN = {
   error: { code: 'token_required', message: expect.stringContaining('Authorization'), data: {} },
 };
 
-test('missing, wrong, revoked, expired and malformed credentials get the very same answer', async () => {
+test('missing, wrong, revoked, expired and malformed credentials get the same answer', async () => {
   const clock = createFakeClock(Date.now());
   await using api = await startGuarded({ clock, troupe: { clock } });
   const admin = await withKey(api);
@@ -37,7 +37,7 @@ test('missing, wrong, revoked, expired and malformed credentials get the very sa
   expect((await admin.get('/api/whoami')).status).toBe(200);
 });
 
-test('a key is made, told who it is, rotated and revoked; its secret is in one answer alone', async () => {
+test('a key is created, identified, rotated and revoked; its secret is in one answer only', async () => {
   await using api = await startGuarded();
   const admin = await withKey(api);
   const made = await admin.post('/api/keys', { name: 'bot', scopes: ['read'], author: ANA });
@@ -137,7 +137,7 @@ test('an administrator with a grant sees, rotates and revokes no key that reache
   expect((await limited.delete(`/api/keys/${within.id}`)).status).toBe(200);
 });
 
-test('who may not write is given no key that may, by rotation neither', async () => {
+test('a caller without "write" can get no key with it, not even by rotation', async () => {
   await using api = await startGuarded();
   const strong = await withKey(api);
   const weak = await withKey(api, { scopes: ['read', 'admin'] });
@@ -147,7 +147,7 @@ test('who may not write is given no key that may, by rotation neither', async ()
   expect((await weak.delete(`/api/keys/${strong.id}`)).status).toBe(200);
 });
 
-test('who may not bring words of agents is given no key that does, by rotation neither', async () => {
+test('a caller that cannot write as agents can get no key that does, not even by rotation', async () => {
   await using api = await startGuarded();
   const author = { kind: 'agent', id: 'echo', name: 'echo' } as const;
   const weak = await withKey(api, { scopes: ['write', 'admin'] });
@@ -165,7 +165,7 @@ test('who may not bring words of agents is given no key that does, by rotation n
   expect((await weak.post('/api/keys', { name: 'x', scopes: ['write'], author: ANA })).status).toBe(201);
 });
 
-test('an administrator of a tenant sees its keys alone; one of the server sees those of any', async () => {
+test('an administrator of a tenant sees only its keys; a server administrator sees all', async () => {
   await using api = await startGuarded();
   const house = await withKey(api);
   const acme = await withKey(api, {}, 'acme');
@@ -185,7 +185,7 @@ test('an administrator of a tenant sees its keys alone; one of the server sees t
   expect((await house.delete(`/api/keys/${acme.id}?tenant=acme`)).status).toBe(200);
 });
 
-test('who guesses keys is held up before anything is looked up, and who has one is not', async () => {
+test('guesses of keys are limited before any lookup, and callers with a key are not', async () => {
   const clock = createFakeClock();
   let asked = 0;
   let real: (credential: string) => Promise<unknown> = async () => null;
@@ -233,7 +233,7 @@ test('a stream ends within 5 seconds once its key is revoked, and is not resumed
   expect([resumed.status, resumed.body]).toEqual([401, UNKNOWN]);
 });
 
-test('the server token opens everything of the default tenant, beside the keys', async () => {
+test('the server token has all rights in the default tenant, beside the keys', async () => {
   await using api = await startGuarded({ token: 's3cret' });
   const acme = await withKey(api, {}, 'acme');
   const server = asker(api, 's3cret');

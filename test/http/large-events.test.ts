@@ -21,7 +21,7 @@ async function stage(): Promise<Harness> {
   return api;
 }
 
-test('a page of large events is short, and whoever asks on is given all', async () => {
+test('a page of large events is short, and the following pages have the rest', async () => {
   await using api = await stage();
   const read: number[] = [];
   for (let after = 0, head = 1; after < head;) {
@@ -38,7 +38,7 @@ test('a page of large events is short, and whoever asks on is given all', async 
   expect(read).toEqual(SEQS);
 });
 
-test('large events are exported, streamed, folded, listed and found, as small ones are', async () => {
+test('large events are exported, streamed, folded, listed and found like small ones', async () => {
   await using api = await stage();
   let lines = '';
   for await (const line of api.troupe.export('c')) lines += line;
@@ -64,7 +64,7 @@ test('large events are exported, streamed, folded, listed and found, as small on
   expect(found).toMatchObject({ hits: [{ conversation: 'c', row: { seq: 3 } }], partial: false });
 });
 
-test('a projection is caught up though its last event fills a page by itself', async () => {
+test('a projection catches up although its last event fills a page by itself', async () => {
   await using api = await startApi();
   const small = { events: (c: string, range?: object) => api.troupe.events(c, { ...range, maxBytes: 1 }) };
   const book = createProjectionBook(small);
@@ -74,7 +74,7 @@ test('a projection is caught up though its last event fills a page by itself', a
   }
 });
 
-test('an answer looks at so many pages at most, and says where to ask on', async () => {
+test('an answer reads a limited number of pages and names the next one', async () => {
   await using api = await startApi();
   for (let sent = 0; sent < 60; sent += 1) await api.troupe.send('c', { author: ANA, content: `${sent}` });
   let reads = 0;
@@ -95,7 +95,7 @@ test('an answer looks at so many pages at most, and says where to ask on', async
   }
 });
 
-test('others are served between the pages of whoever pages on', async () => {
+test('other callers are served between the pages of one caller', async () => {
   await using api = await stage();
   const book = createProjectionBook(api.troupe);
   let turns = 0;

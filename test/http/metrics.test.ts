@@ -18,7 +18,7 @@ async function pageOf(api: { get(path: string): Promise<{ body: Record<string, u
   return (await api.get('/metrics')).body['text'];
 }
 
-test('the page counts what was done, in the text format of Prometheus', async () => {
+test('the metrics count work in the text format of Prometheus', async () => {
   const metrics = newMetrics();
   const agents = [ECHO, scripted('broken', [{ fail: { code: 'provider_auth', message: 'no key' } }])];
   await using api = await startApi({ agents, metrics, troupe: { metrics } });
@@ -46,7 +46,7 @@ test('the page counts what was done, in the text format of Prometheus', async ()
   expect(page).toMatch(/^nodejs_eventloop_lag_p99_seconds /m);
 });
 
-test('no label holds an id', async () => {
+test('no label contains an id', async () => {
   const metrics = newMetrics();
   await using api = await startApi({ metrics, troupe: { metrics } });
   await api.troupe.send('very-private-name', { author: ANA, to: ['echo'], content: 'x' });
@@ -55,7 +55,7 @@ test('no label holds an id', async () => {
   for (const id of ['very-private-name', '"echo"', ANA.id]) expect(page).not.toContain(id);
 });
 
-test('an alert sees the first failure: its series were there before, at 0', async () => {
+test('an alert sees the first failure, because the series exist before, at 0', async () => {
   await using api = await startApi({ metrics: newMetrics() });
   const page = await pageOf(api);
   for (const series of [
@@ -80,7 +80,7 @@ test('times are in seconds, and a clock that went back does no harm', async () =
   expect(valueOf(page, 'troupe_append_retries_total')).toBe(0);
 });
 
-test('services that are away take only their own numbers from the page', async () => {
+test('unavailable services remove only their own metrics', async () => {
   const wrap = (troupe: Troupe): Troupe => ({
     ...troupe,
     queues: () => Promise.reject(new Error('away')),
@@ -94,7 +94,7 @@ test('services that are away take only their own numbers from the page', async (
   expect(valueOf(page, 'troupe_sweeps_total')).toBe(0);
 });
 
-test('metrics are guarded as everything else', async () => {
+test('metrics are guarded like all other routes', async () => {
   await using api = await startApi({ metrics: newMetrics(), token: 's3cret' });
   expect((await api.get('/metrics')).status).toBe(401);
   const headers = { authorization: 'Bearer s3cret' };
@@ -109,7 +109,7 @@ test('a server without metrics says so', async () => {
   expect([status, body]).toMatchObject([404, { error: { code: 'route_unknown' } }]);
 });
 
-test('a worker shows health, readiness and metrics, and nothing of the log', async () => {
+test('a worker shows health, readiness and metrics, and nothing from the log', async () => {
   await using api = await startApi();
   const stop = new AbortController();
   const options = { metrics: newMetrics(), signal: stop.signal, onError: () => {} };

@@ -59,7 +59,7 @@ async function begin(api: Harness): Promise<void> {
   }
 }
 
-test('every operation has a name of its own, and the document says where its server is', async () => {
+test('every operation has its own id, and the document names its server', async () => {
   const names = operations().map(({ operationId }) => operationId);
   expect(new Set(names).size).toBe(names.length);
   await using api = await startApi();
@@ -77,7 +77,7 @@ test('every operation has a name of its own, and the document says where its ser
   }
 });
 
-test('every operation behind the guard declares the errors that what it takes can lead to', () => {
+test('every operation behind the guard declares the errors that its input can cause', () => {
   const { components } = Document.parse(openApiDocument());
   for (const { method, path, parameters, requestBody, responses } of operations()) {
     if (PROBES.includes(path)) continue;
@@ -97,7 +97,7 @@ test('every operation behind the guard declares the errors that what it takes ca
   }
 });
 
-test('a query parameter is required exactly where its route refuses to go without it', async () => {
+test('a query parameter is required exactly if its route refuses to run without it', async () => {
   await using api = await startApi();
   await begin(api);
   const found: string[] = [];
@@ -119,7 +119,7 @@ test('a query parameter is required exactly where its route refuses to go withou
   expect(found.toSorted()).toEqual(['DELETE exported', 'GET q']);
 });
 
-test('an empty or half number is refused wherever a number may stand, and is no 0', async () => {
+test('an empty or incomplete number is refused in every parameter, and is not 0', async () => {
   await using api = await startApi();
   await begin(api);
   let tried = 0;
@@ -138,7 +138,7 @@ test('an empty or half number is refused wherever a number may stand, and is no 
   expect((await api.get('/api/conversations/c1/snapshot?at=1')).body).toMatchObject({ seq: 1 });
 });
 
-test('every id in a path has a pattern that its example fits, and what does not fit it is nothing', async () => {
+test('every id in a path has a pattern that its example matches, and other values give 404', async () => {
   await using api = await startApi();
   await begin(api);
   for (const operation of operations()) {
@@ -172,7 +172,7 @@ test('the content type of every answer is declared', async () => {
   }
 });
 
-test('a message that is sent again is answered as declared', async () => {
+test('a repeated message is answered as declared', async () => {
   await using api = await startApi();
   const message = { id: 'm1', author: ANA, content: 'x' };
   const operation = operations().find(({ operationId }) => operationId === 'sendMessage');
@@ -182,7 +182,7 @@ test('a message that is sent again is answered as declared', async () => {
   }
 });
 
-test('links lead from a message to all that is read of its conversation, and from its agents to their turns', async () => {
+test('links lead from a message to every view of its conversation, and from its agents to their turns', async () => {
   await using api = await startApi();
   const all = operations();
   const linked = (name: string, status: number) =>
@@ -201,7 +201,7 @@ test('links lead from a message to all that is read of its conversation, and fro
   expect(Object.keys(linked('createKey', 201))).toContain('revokeKey');
 });
 
-test('a server that lets in whoever sends no key says so in its description', async () => {
+test('a server that admits callers without a key says so in its description', async () => {
   await using open = await startApi();
   const { body } = await open.get('/api/openapi.json');
   expect(Document.parse(body).paths['/api/agents']?.['get']?.security).toEqual([{ bearer: [] }, {}]);
@@ -211,7 +211,7 @@ test('a server that lets in whoever sends no key says so in its description', as
   expect(Document.parse(answer.body).paths['/api/agents']?.['get']?.security).toEqual([{ bearer: [] }]);
 });
 
-test('a method that no route has is 405 at the probes, too', async () => {
+test('an unknown method is 405 at the probes, too', async () => {
   await using api = await startApi();
   for (const path of PROBES) {
     const { status, headers, body } = await api.get(path, { method: 'PATCH' });

@@ -18,7 +18,7 @@ function modeOf(html: string): string | undefined {
 
 const WEB = new URL('../../web/', import.meta.url).pathname;
 
-test('a browser writes with the token of its page, and with no other', async () => {
+test('a browser can write only with the token of its page', async () => {
   await using api = await startApi({ web: WEB });
   const token = await tokenOf(api.app);
   expect(token).toMatch(/^[\w-]{32}$/);
@@ -33,7 +33,7 @@ test('a browser writes with the token of its page, and with no other', async () 
   expect((await api.post(PATH, MESSAGE, { ...OWN, 'x-troupe-token': token })).status).toBe(201);
 });
 
-test('where no page is served no page writes, whatever token it brings', async () => {
+test('without a served page no page can write, whatever token it sends', async () => {
   await using api = await startApi();
   for (const given of [undefined, '', 'undefined', 'w1']) {
     const headers = given === undefined ? OWN : { ...OWN, 'x-troupe-token': given };
@@ -43,13 +43,13 @@ test('where no page is served no page writes, whatever token it brings', async (
   expect(await api.troupe.conversations()).toEqual([]);
 });
 
-test('every start has a token of its own', async () => {
+test('every start has a new token', async () => {
   await using one = await startApi({ web: WEB });
   await using two = await startApi({ web: WEB });
   expect(await tokenOf(one.app)).not.toBe(await tokenOf(two.app));
 });
 
-test('programs write as they did: no Origin, no token', async () => {
+test('programs need neither Origin nor token to write', async () => {
   await using api = await startApi({ web: WEB });
   expect((await api.post(PATH, MESSAGE, { host: '127.0.0.1:4600' })).status).toBe(201);
 });
@@ -66,7 +66,7 @@ test.each([
   expect([status, body]).toMatchObject([403, { error: { code: 'token_required' } }]);
 });
 
-test('the token is of no use to a page from elsewhere', async () => {
+test('the token does not help a foreign page', async () => {
   await using api = await startApi({ web: WEB });
   const token = await tokenOf(api.app);
   for (const headers of [
@@ -101,13 +101,13 @@ test.each([
   },
 );
 
-test('under the name of somebody else the document, which has the token, is refused', async () => {
+test('under a foreign host name the document, which has the token, is refused', async () => {
   await using api = await startApi({ web: WEB });
   const { status, body } = await api.get('/', { headers: { ...HTML, host: 'evil.example' } });
   expect([status, body]).toMatchObject([403, { error: { code: 'host_refused' } }]);
 });
 
-test('with a server token the document is for everybody and has no secret; the API is not', async () => {
+test('with a server token the document is public and has no secret; the API is not', async () => {
   await using api = await startApi({ web: WEB, token: 's3cret' });
   const response = await api.app.request('/c/x', { headers: { ...HTML, host: 'troupe.example' } });
   const html = await response.text();
@@ -141,7 +141,7 @@ test.each([{}, OWN, { authorization: 'Bearer s3cret' }])(
   },
 );
 
-test('the page of a read-only server knows that it is one, and has no token', async () => {
+test('the page of a read-only server shows that and has no token', async () => {
   await using api = await startApi({ web: WEB, readOnly: true });
   const html = await (await api.app.request('/', { headers: HTML })).text();
   expect(modeOf(html)).toBe('read-only');

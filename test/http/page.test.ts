@@ -76,7 +76,7 @@ test.each(['/api/nope', '/api/conversations/nope/events', '/metrics', '/assets/n
   },
 );
 
-test('probes answer a browser as they answer everybody', async () => {
+test('probes answer a browser like any other client', async () => {
   using built = builtPage();
   await using api = await startApi({ web: built.folder });
   for (const url of ['/healthz', '/readyz', '/api/agents']) {
@@ -85,7 +85,7 @@ test('probes answer a browser as they answer everybody', async () => {
   }
 });
 
-test('the policy of the page lets it load nothing from elsewhere, and stand in no frame', async () => {
+test('the policy of the page forbids foreign content and frames', async () => {
   using built = builtPage();
   await using api = await startApi({ web: built.folder });
   for (const url of ['/', '/assets/page-1a2b.js']) {
@@ -119,7 +119,7 @@ test.each([
   expect(text.toString()).toBe(SCRIPT);
 });
 
-test('files have their types, and what is not hashed is asked for again', async () => {
+test('files have their types, and unhashed names are revalidated', async () => {
   using built = builtPage();
   await using api = await startApi({ web: built.folder });
   const icon = await api.app.request('/favicon.svg', { headers: HTML });
@@ -152,7 +152,7 @@ test.each([
   expect(await response.text()).not.toContain('of nobody');
 });
 
-test('a document that has not changed is not sent again', async () => {
+test('an unchanged document is not sent again', async () => {
   using built = builtPage();
   await using api = await startApi({ web: built.folder, writeToken: 'w1' });
   const etag = (await api.app.request('/', { headers: HTML })).headers.get('etag') ?? '';
@@ -181,7 +181,7 @@ test.each([
   expect(await (await outer.request('/')).text()).toBe('of the other app');
 });
 
-test('a mounted app has its files, its API and its refusals under its own path', async () => {
+test('a mounted app serves its files, its API and its refusals under its own path', async () => {
   using built = builtPage();
   await using api = await startApi();
   const outer = new Hono();
@@ -196,7 +196,7 @@ test('a mounted app has its files, its API and its refusals under its own path',
   expect([evil.status, await evil.json()]).toMatchObject([403, { error: { code: 'host_refused' } }]);
 });
 
-test('what goes into the document is text there, whatever it is', async () => {
+test('values in the document are escaped', async () => {
   using built = builtPage();
   const nasty = `"><script>x</script>$&$1'`;
   await using api = await startApi({ web: built.folder, version: nasty });
@@ -205,7 +205,7 @@ test('what goes into the document is text there, whatever it is', async () => {
   expect(saidTo(html)['version']).toBe('&quot;&gt;&lt;script&gt;x&lt;/script&gt;$&amp;$1&#39;');
 });
 
-test('where nobody has built the page, a browser is told how to', async () => {
+test('without a built page a browser is shown how to build it', async () => {
   await using api = await startApi({ web: path.join(tmpdir(), 'troupe-no-such-folder') });
   const response = await api.app.request('/', { headers: HTML });
   expect(response.status).toBe(200);
@@ -213,13 +213,13 @@ test('where nobody has built the page, a browser is told how to', async () => {
   expect(response.headers.get('content-security-policy')).toContain("default-src 'self'");
 });
 
-test('an API without a page has none', async () => {
+test('an API without a page serves none', async () => {
   await using api = await startApi({ web: false });
   const { status, body } = await api.get('/', { headers: HTML });
   expect([status, body]).toMatchObject([404, { error: { code: 'route_unknown' } }]);
 });
 
-test('a name that no file can have is no file', async () => {
+test('an invalid file name gives no file', async () => {
   await using api = await startApi();
   const { status } = await api.get(`/${'a.b'.repeat(100)}.ico`);
   expect([status, api.errors]).toEqual([404, []]);

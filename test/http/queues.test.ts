@@ -10,7 +10,7 @@ function counting(): Metrics & { told: number[] } {
   return { told, count: () => {}, change: () => {}, time: (_, __, ms) => void told.push(ms) };
 }
 
-test('queues tell how long the wakes of this process waited, and nothing of that before there was one', async () => {
+test('queues show how long the wakes of this process waited, once there was one', async () => {
   const metrics = counting();
   await using api = await startApi({ troupe: { metrics } });
   const quiet = { waiting: 0, active: 0, delayed: 0, failed: 0 };
@@ -30,7 +30,7 @@ test('queues tell how long the wakes of this process waited, and nothing of that
   expect(await api.troupe.queues()).toEqual({ waiting: 0, active: 0, delayed: 0, wait: body['wait'] });
 });
 
-test('what other tenants and conversations have waiting is told to those alone who run the server', async () => {
+test('the queued work of other tenants and conversations is shown to server administrators only', async () => {
   let waiting = 0;
   await using api = await startGuarded({ troupe: { work: false } });
   const [house, user, guest, acme] = await Promise.all([
@@ -54,13 +54,13 @@ test('what other tenants and conversations have waiting is told to those alone w
   expect(await api.troupe.forTenant('acme').queues()).toEqual({ waiting: 2, active: 0, delayed: 0 });
 });
 
-test('half of the wakes waited no longer than p50, and 95 of 100 no longer than p95', () => {
+test('half of the wakes waited at most p50, and 95 of 100 at most p95', () => {
   const metrics = watchWaits(counting(), createFakeClock());
   for (let ms = 100; ms >= 1; ms -= 1) metrics.time('wake_wait', {}, ms);
   expect(metrics.waits()).toEqual({ wait: { p50Ms: 50, p95Ms: 95, count: 100 }, failed: 0 });
 });
 
-test('of a wake whose work failed is told that it did', () => {
+test('a wake whose work failed is counted as failed', () => {
   const metrics = watchWaits(counting(), createFakeClock());
   metrics.time('activation', { outcome: 'done' }, 5);
   metrics.time('activation', { outcome: 'failed' }, 5);
@@ -68,7 +68,7 @@ test('of a wake whose work failed is told that it did', () => {
   expect(metrics.waits()).toEqual({ wait: null, failed: 1 });
 });
 
-test('only the last 1,000 wakes count, and of those only the ones of the last 5 minutes', async () => {
+test('only the last 1,000 wakes of the last 5 minutes count', async () => {
   const clock = createFakeClock();
   const metrics = watchWaits(counting(), clock);
   for (let index = 0; index < 1_500; index += 1) metrics.time('wake_wait', {}, index < 1_000 ? 9 : 1);

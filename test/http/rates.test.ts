@@ -10,7 +10,7 @@ function limited(limit: number) {
   return [429, { error: { code: 'rate_limited', data: { limit, retryAfterMs: expect.any(Number) } } }];
 }
 
-test('a caller that asks too often is told when to come again, and others are answered', async () => {
+test('a caller that exceeds its rate is told when to retry, and others are answered', async () => {
   const clock = createFakeClock();
   await using api = await startGuarded({ clock, traffic: { requestsPerSecond: 2 } });
   const [busy, calm] = [await withKey(api), await withKey(api)];
@@ -25,7 +25,7 @@ test('a caller that asks too often is told when to come again, and others are an
   expect((await busy.get('/api/agents')).status).toBe(200);
 });
 
-test('an author that says too much is held up, whoever brings it, and nothing of it is stored', async () => {
+test("an author's rate holds whichever key is used, and nothing beyond it is stored", async () => {
   const clock = createFakeClock();
   await using api = await startGuarded({ clock, traffic: { messagesPerSecond: 1 } });
   const [one, two] = [await withKey(api), await withKey(api)];
@@ -37,7 +37,7 @@ test('an author that says too much is held up, whoever brings it, and nothing of
   expect(JSON.stringify(events)).not.toContain('more');
 });
 
-test("what is refused uses up nobody else's rate", async () => {
+test('refused requests do not use up the rate of others', async () => {
   await using api = await startGuarded({ clock: createFakeClock(), traffic: { messagesPerSecond: 1 } });
   const eve = await withKey(api, {
     scopes: ['write'],
@@ -53,7 +53,7 @@ test("what is refused uses up nobody else's rate", async () => {
   expect((await app.post(PATH, { author: ANA, to: [], content: 'hers' })).status).toBe(201);
 });
 
-test('a caller has so many streams open, and one that ended makes room', async () => {
+test('open streams per caller are limited, and one that ended makes room', async () => {
   await using api = await startGuarded({ traffic: { streams: 2, allStreams: 3 } });
   const [one, two] = [await withKey(api), await withKey(api)];
   const open = (headers: { authorization: string }, method = 'GET') =>

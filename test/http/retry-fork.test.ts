@@ -20,7 +20,7 @@ async function kinds({ troupe }: Harness, conversation: string, ...wanted: strin
   return events.filter(({ kind }) => wanted.includes(kind)).map(({ id }) => id);
 }
 
-test('twenty who press Retry at once have one event and one new turn', async () => {
+test('twenty simultaneous retries give one event and one new turn', async () => {
   await using api = await failed();
   const asked = Array.from({ length: 20 }, (_, n) =>
     api.post('/api/commands', { command: 'retry', turn: 'c1:frail:1', author: n % 2 ? ANA : BEN }),
@@ -39,7 +39,7 @@ test('twenty who press Retry at once have one event and one new turn', async () 
   expect(await kinds(api, 'c1', 'command')).toEqual(['c1:frail:1:retry']);
 });
 
-test('what is not taken again is refused with the reason', async () => {
+test('a retry that is impossible is refused with the reason', async () => {
   await using api = await failed();
   await api.troupe.send('c1', { author: ANA, content: 'hello', to: ['echo'] });
   await api.troupe.idle();
@@ -56,7 +56,7 @@ test('what is not taken again is refused with the reason', async () => {
   });
 });
 
-test('a fork is accepted with its name, once for one name, and is a conversation like any other', async () => {
+test('a fork is created once per id, and is a conversation like any other', async () => {
   await using api = await failed();
   const fork = (about: object) => api.post('/api/commands', { command: 'fork', author: ANA, ...about });
   const [one, two] = await Promise.all([1, 2].map(() => fork({ turn: 'c1:frail:1', as: 'c2' })));
@@ -88,7 +88,7 @@ test('a fork is accepted with its name, once for one name, and is a conversation
   expect(await fork({ conversation: 'c1', seq: 1, as: 'not a name' })).toMatchObject({ status: 400 });
 });
 
-test('the API is described with both', async () => {
+test('the document describes both', async () => {
   await using api = await startApi();
   const text = JSON.stringify((await api.get('/api/openapi.json')).body['paths']);
   for (const field of ['"retry"', '"fork"', '"as"']) expect(text).toContain(field);

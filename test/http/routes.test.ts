@@ -18,7 +18,7 @@ test('conversations, agents and queues are listed', async () => {
   expect((await api.get('/api/queues')).body).toMatchObject({ waiting: 0, active: 0, delayed: 0, failed: 0 });
 });
 
-test('a turn can be traced, its prompt read as it was sent, and compared with another', async () => {
+test('a turn can be traced, its prompt read as it was sent and compared with another', async () => {
   await using api = await startApi();
   for (const content of ['one', 'two']) {
     await api.troupe.send('c1', { author: ANA, to: ['echo'], content });
@@ -45,7 +45,7 @@ test('a turn can be traced, its prompt read as it was sent, and compared with an
   expect(same.body).toMatchObject({ messages: { firstDifference: null }, tokens: { delta: 0 } });
 });
 
-test('the next prompt is built and nothing is sent', async () => {
+test('the next prompt is built without sending anything', async () => {
   await using api = await startApi();
   await api.troupe.send('c1', { author: ANA, content: 'for nobody' });
   const { status, body } = await api.get('/api/conversations/c1/agents/echo/prompt');
@@ -122,7 +122,7 @@ test('commands are accepted as events, or refused', async () => {
   }
 });
 
-test('a transcript is imported from the body, however large, and exported again', async () => {
+test('a transcript of any size is imported from the body and exported again', async () => {
   await using api = await startApi();
   const line = (n: number) =>
     `${JSON.stringify({ role: n % 2 === 0 ? 'user' : 'assistant', content: `${n} `.repeat(1_000) })}\n`;
@@ -185,7 +185,7 @@ test.each([
   expect(answer.body).toEqual({ error: { code, message: 'the disk is full', data: {} } });
 });
 
-test('what nobody foresaw is a 500 without a word of it, and is reported', async () => {
+test('an unexpected error is a 500 without details, and is reported to the operator', async () => {
   const error = new Error('secret path /home/ana');
   await using api = await startApi({
     wrap: (troupe): Troupe => ({ ...troupe, queues: () => Promise.reject(error) }),
@@ -197,7 +197,7 @@ test('what nobody foresaw is a 500 without a word of it, and is reported', async
   expect(api.errors).toEqual([error]);
 });
 
-test('a busy port is passed over for the next free one, and closing ends open streams', async () => {
+test('a busy port is skipped for the next free one, and closing ends open streams', async () => {
   await using api = await startApi();
   const squatter = createServer().listen(0, '127.0.0.1');
   await once(squatter, 'listening');

@@ -58,14 +58,14 @@ async function routesOf(): Promise<string[]> {
     .map(({ method, path }) => `${method} ${describedPath(path)}`);
 }
 
-test('every route needs a scope, and no other is in the table', async () => {
+test('every route has a scope, and the table has no other entries', async () => {
   const routes = (await routesOf()).filter((route) => !PUBLIC_ROUTES.has(route));
   expect(Object.keys(SCOPES).toSorted()).toEqual([...new Set(routes)].toSorted());
   expect(ROUTE_SCOPES).toEqual(SCOPES);
   expect([...PUBLIC_ROUTES]).toEqual(['GET /healthz', 'GET /readyz']);
 });
 
-test('a route that nobody has given a scope answers nobody', async () => {
+test('a route without a scope answers no request', async () => {
   await using api = await startGuarded();
   const house = await withKey(api);
   api.app.get('/api/later', (context) => context.text('a secret'));
@@ -75,7 +75,7 @@ test('a route that nobody has given a scope answers nobody', async () => {
   expect(String(api.errors)).toContain('GET /api/later has no scope');
 });
 
-test('the description of the API says which scopes a route needs', () => {
+test('the document lists the scopes of every route', () => {
   const { paths, components } = openApiDocument() as {
     paths: Record<string, Record<string, Record<string, unknown>>>;
     components: { securitySchemes: object };
@@ -91,7 +91,7 @@ test('the description of the API says which scopes a route needs', () => {
   }
 });
 
-test('without a credential no route says anything but 401, and the probes say little', async () => {
+test('without a credential every route answers 401, and the probes reveal little', async () => {
   await using api = await startGuarded();
   for (const route of await routesOf()) {
     const [method = '', path = ''] = route.split(' ');
@@ -102,7 +102,7 @@ test('without a credential no route says anything but 401, and the probes say li
   expect((await api.get('/api/nope')).status).toBe(401);
 });
 
-test('without its scope every route refuses, names the scope, and changes nothing', async () => {
+test('a caller without the scope is refused by every route with its name, and nothing changes', async () => {
   await using api = await startGuarded({ metrics: createMetrics({ version: 'test' }) });
   await api.troupe.send('c1', { author: ANA, content: 'x' });
   const weak = {
@@ -149,7 +149,7 @@ test.each([
   expect(answer.body).toMatchObject({ error: { code: 'conversation_unknown' } });
 });
 
-test('words are those of the author of the key, and of people where it has none', async () => {
+test('messages have the author of the key, or any person if it has none', async () => {
   await using api = await startGuarded();
   const path = '/api/conversations/c1/events';
   const own = await withKey(api, { scopes: ['write', 'operate'], author: ANA });
@@ -176,7 +176,7 @@ test('words are those of the author of the key, and of people where it has none'
   expect(said.filter((id) => id !== 'echo')).toEqual(['u1', 'u1', 'bob']);
 });
 
-test('a command is by the author of the key', async () => {
+test('commands have the author of the key', async () => {
   await using api = await startGuarded();
   await api.troupe.send('c1', { author: ANA, content: 'x' });
   const own = await withKey(api, { scopes: ['operate'], author: ANA });
@@ -187,7 +187,7 @@ test('a command is by the author of the key', async () => {
   expect([status, body]).toMatchObject([202, { event: { author: ANA } }]);
 });
 
-test('a transcript, which has words of agents, is not brought with "write" alone, nor by who speaks as one author', async () => {
+test('importing a transcript with words of agents takes more than "write", and no fixed author', async () => {
   await using api = await startGuarded();
   const bring = async (key: Partial<NewKey>) => {
     const { headers } = await withKey(api, key);
@@ -207,7 +207,7 @@ test('a transcript, which has words of agents, is not brought with "write" alone
   expect((await bring({ scopes: ['write', 'operate'] })).status).toBe(201);
 });
 
-test('numbers and the state of services are for administrators of the server', async () => {
+test('metrics and the state of services are for server administrators', async () => {
   await using api = await startGuarded({ metrics: createMetrics({ version: 'test' }) });
   const house = await withKey(api);
   const acme = await withKey(api, {}, 'acme');
@@ -236,7 +236,7 @@ test.each(['/x', '/:team/x', '/:team{[a-z]+}/x/', '/a/:b'])(
   },
 );
 
-test('who may not read is sent nothing by a webhook either, and one that is made says by whom', async () => {
+test('a webhook cannot be created without the scope to read, and shows its creator', async () => {
   await using api = await startGuarded();
   const admin = await withKey(api, { scopes: ['admin'] });
   const body = { url: 'https://hooks.example/x', on: ['*'] };

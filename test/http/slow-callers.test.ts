@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { serveHttp } from '../../src/http/index.ts';
 import { startApi } from './harness.ts';
 
-test('a caller that sends its headers too slowly is cut off, and others are answered meanwhile', async () => {
+test('a caller that sends its headers too slowly is disconnected, and others are answered meanwhile', async () => {
   await using api = await startApi();
   const server = await serveHttp(api.app, {
     port: 0,

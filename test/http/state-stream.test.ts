@@ -29,7 +29,7 @@ const WORKER = scripted('worker', [
   { reply: '', calls: [{ name: 'wait', args: {} }] },
 ]);
 
-test('every transition of a machine is told as it happens, with the tools that are called, in frames that cannot be resumed', async () => {
+test('every transition of a machine is streamed with the called tools, in frames that cannot be resumed', async () => {
   const { tool, open } = gate();
   const company = { agents: [{ ...WORKER, tools: ['wait'] }], tools: [tool] };
   await using api = await startApi({ company });
@@ -65,7 +65,7 @@ test('every transition of a machine is told as it happens, with the tools that a
   }
 });
 
-test('what people do to an agent between turns is told too, and an agent asked to rest at work rests when it is done', async () => {
+test('commands about an agent between turns are streamed, too, and a pause during a turn takes effect at its end', async () => {
   const { tool, open } = gate();
   const company = { agents: [{ ...WORKER, tools: ['wait'] }], tools: [tool] };
   await using api = await startApi({ company });
@@ -84,7 +84,7 @@ test('what people do to an agent between turns is told too, and an agent asked t
   await api.post('/api/commands', { command: 'pause', ...about });
   open();
   await rested.promise;
-  for (const command of ['resume', 'retire', 'recall'])
+  for (const command of ['resume', 'retire', 'reinstate'])
     await api.post('/api/commands', { command, ...about });
   const told = pathsOf(await reading);
   expect(told.slice(told.indexOf('MODEL_CALLED working.acting') + 1)).toEqual([
@@ -100,7 +100,7 @@ test('what people do to an agent between turns is told too, and an agent asked t
   ]);
 });
 
-test('a watcher that throws stops no turn, and hears of the next transition', async () => {
+test('a watcher that throws stops no turn, and gets the next transition', async () => {
   const warnings: string[] = [];
   await using api = await startApi({ troupe: { onWarning: (_, where) => warnings.push(where) } });
   let told = 0;
@@ -116,7 +116,7 @@ test('a watcher that throws stops no turn, and hears of the next transition', as
   expect([told, warnings.length]).toEqual([5, 5]);
 });
 
-test('the states of one conversation are not told to who follows another, and all to who follows all', async () => {
+test('followers of one conversation get only its states, and followers of all get all', async () => {
   await using api = await startApi();
   const one = await api.app.request('/api/events?conversation=c1');
   const all = await api.app.request('/api/events');

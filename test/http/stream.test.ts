@@ -62,7 +62,7 @@ test('events that come while the stored ones are read, doubled, late or not anno
   expect(SEQS(frames)).toEqual(upTo(6));
 });
 
-test('a reader slower than 1,000 events misses none', async () => {
+test('a reader that falls 1,000 events behind misses none', async () => {
   await using api = await startApi();
   const response = await api.app.request('/api/events?conversation=c1');
   const reader = response.body?.getReader();
@@ -102,7 +102,7 @@ test('a stream of a conversation that does not exist yet waits for it', async ()
   expect((await reading)[0]).toMatchObject({ id: '1', data: { conversation: 'later' } });
 });
 
-test('without a conversation the events of all are followed, and cannot be resumed', async () => {
+test('without a conversation the events of all are streamed, and cannot be resumed', async () => {
   await using api = await startApi();
   await api.troupe.send('old', { author: ANA, content: 'x' });
   const response = await api.app.request('/api/events');
@@ -123,7 +123,7 @@ test('without a conversation the events of all are followed, and cannot be resum
   }
 });
 
-test('a quiet stream says every 15 seconds that it is there', async () => {
+test('a quiet stream sends a heartbeat every 15 seconds', async () => {
   const clock = createFakeClock();
   await using api = await startApi({ clock });
   const response = await api.app.request('/api/events?conversation=c1');
@@ -142,7 +142,7 @@ test('a quiet stream says every 15 seconds that it is there', async () => {
   await reader?.cancel();
 });
 
-test('a reader that leaves is no longer watched for', async () => {
+test('a reader that leaves is unsubscribed', async () => {
   let watching = 0;
   const counted = (troupe: Troupe): Troupe => ({
     ...troupe,

@@ -62,7 +62,7 @@ function command(api: Harness, body: object): Promise<Answer> {
   return api.post('/api/commands', { conversation: 'c', author: ANA, ...body });
 }
 
-test('what agents wait for is listed, open and ended, with the task of a thread', async () => {
+test('open and ended tasks are listed, with the task of a thread', async () => {
   await using api = await start();
   await say(api, 'build it');
   await say(api, 'paint it');
@@ -145,7 +145,7 @@ test('answer, decide and cancelTask are accepted as the event that ends the task
   expect(words).toEqual(['send a mail', 'the mail is out', 'paint it', 'painted', 'build it', 'then not']);
 });
 
-test('a reply to the question over HTTP is stored as it is, and answers', async () => {
+test('a reply to a question over HTTP is stored and answers it', async () => {
   await using api = await start();
   await say(api, 'paint it');
   const [colour] = await open(api);
@@ -159,7 +159,7 @@ test('a reply to the question over HTTP is stored as it is, and answers', async 
   expect(body).toMatchObject({ tasks: [{ end: { outcome: 'answered' } }] });
 });
 
-test('what cannot be is refused by its code, and what was tried on a task stands in the log', async () => {
+test('impossible commands are refused with a code, and attempts on a task are logged', async () => {
   const starting = start();
   await using api = await starting;
   await say(api, 'paint it');
@@ -213,7 +213,7 @@ test('what cannot be is refused by its code, and what was tried on a task stands
   expect(await logged()).toBe(10);
 });
 
-test('a stranger answers and decides nothing, and that it was tried stands in the log', async () => {
+test('an untrusted person can neither answer nor decide, and the attempt is logged', async () => {
   const starting = start(['u1']);
   await using api = await starting;
   await say(api, 'paint it');
@@ -234,7 +234,7 @@ test('a stranger answers and decides nothing, and that it was tried stands in th
   expect(errors).toHaveLength(3);
 });
 
-test('ids of refusals and of ends of tasks are the runtime’s: nobody takes one beforehand', async () => {
+test("the runtime's ids of refusals and task ends cannot be taken in advance", async () => {
   await using api = await start();
   await say(api, 'paint it');
   const [colour] = await open(api);
@@ -248,7 +248,7 @@ test('ids of refusals and of ends of tasks are the runtime’s: nobody takes one
   expect(await open(api)).toEqual([]);
 });
 
-test('the commands to tasks are described', async () => {
+test('the document describes the commands about tasks', async () => {
   await using api = await start();
   const { body } = await api.get('/api/openapi.json');
   const paths = JSON.stringify(body['paths']);

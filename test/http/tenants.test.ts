@@ -56,7 +56,7 @@ async function answersTo(who: Asker, id: string): Promise<unknown[]> {
   return answers.map((answer) => shape(answer, [id]));
 }
 
-test('to another tenant a conversation is what no conversation is, to the letter', async () => {
+test('a conversation of another tenant gives the same answers as an unknown one', async () => {
   await using api = await startGuarded();
   const acme = await withKey(api, {}, 'acme');
   const other = await withKey(api, {}, 'other');
@@ -70,7 +70,7 @@ test('to another tenant a conversation is what no conversation is, to the letter
   expect(await api.troupe.forTenant('acme').events('acmes')).toEqual(before);
 });
 
-test('what is granted to nobody is to a key with a grant what no conversation is, to the letter', async () => {
+test('a conversation that a key was not granted gives the same answers as an unknown one', async () => {
   await using api = await startGuarded();
   const house = await withKey(api);
   const guest = await withKey(api, { conversations: ['hall', 'team-*'] });
@@ -81,7 +81,7 @@ test('what is granted to nobody is to a key with a grant what no conversation is
   expect(await api.troupe.events('secret')).toEqual(before);
 });
 
-test('lists, words looked for, budgets and waiting work are of the own tenant', async () => {
+test("lists, searches, budgets and queued work cover only the caller's tenant", async () => {
   await using api = await startGuarded({
     company: { agents: [scripted('echo', [{ reply: 'x' }])], budgets: { tenant: { tokens: 1_000_000 } } },
   });
@@ -101,7 +101,7 @@ test('lists, words looked for, budgets and waiting work are of the own tenant', 
   expect(await spent(other)).toBe(0);
 });
 
-test('two tenants have conversations, events and pages of one name, each its own', async () => {
+test('two tenants may use the same ids of conversations, events and pages', async () => {
   await using api = await startGuarded();
   const acme = await withKey(api, {}, 'acme');
   const other = await withKey(api, {}, 'other');

@@ -21,7 +21,7 @@ const SLOW = scripted('slow', [
   { reply: 'yes' },
 ]);
 
-test('a message may interrupt who is at work: its words so far are kept, and the message is answered', async () => {
+test('a message may interrupt a busy agent: the words so far are kept, and the message is answered', async () => {
   await using api = await startApi({ agents: [SLOW] });
   const begun = speaking(api);
   await api.post(PATH, { author: ANA, to: ['slow'], content: 'begin' });
@@ -38,7 +38,7 @@ test('a message may interrupt who is at work: its words so far are kept, and the
   expect(events.at(-2)).toMatchObject({ kind: 'message', body: { content: 'stopped' } });
 });
 
-test('who takes nothing while at work answers 409 with the name, and stores nothing; what is stored answers 200', async () => {
+test('an agent that refuses messages while busy gives 409 with its name and stores nothing; a stored message gives 200', async () => {
   await using api = await startApi({ agents: [{ ...SLOW, whileBusy: 'reject' }] });
   const begun = speaking(api);
   const first = { id: 'm1', author: ANA, to: ['slow'], content: 'begin' };
@@ -57,7 +57,7 @@ test('who takes nothing while at work answers 409 with the name, and stores noth
   await api.troupe.idle();
 });
 
-test('a policy that there is not is refused by its path', async () => {
+test('an unknown policy is refused with its path', async () => {
   await using api = await startApi();
   const refused = await api.post(PATH, { author: ANA, content: 'x', whileBusy: 'hurry' });
   expect(refused).toMatchObject({

@@ -24,7 +24,7 @@ const recording = recordMachines(MACHINES);
 const BEHAVIOUR = [
   'pause',
   'membership',
-  'relief',
+  'compaction',
   'shared-compactions',
   'named-window',
   'workflows',

@@ -1,13 +1,13 @@
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
+import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import { workplace } from '../cli/harness.ts';
 import { stdioStage } from '../tools/mcp-stage.ts';
 import { createCanaries, filesIn, obedientVendor } from './canary-stage.ts';
 
 const AT = '/api/conversations/c1/events';
 
-test('the command line and its server write no secret anywhere, whatever goes well or wrong', async () => {
+test('the command line and its server write no secret anywhere, in success and in failure', async () => {
   const canaries = createCanaries();
   await using vendor = await startFakeOpenAi(obedientVendor);
   const files = { ...stdioStage().server(), env: ['SECRET'] };

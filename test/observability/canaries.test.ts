@@ -7,13 +7,13 @@ import {
 } from '@opentelemetry/sdk-trace-base';
 import { afterEach, expect, test, vi } from 'vitest';
 import * as z from 'zod';
-import type { AgentInput, TroupeInput } from '../../src/config/agents-file.ts';
+import type { TroupeInput } from '../../src/config/agents-file.ts';
+import type { AgentInput } from '../../src/config/agent-definition.ts';
 import { createApp } from '../../src/http/index.ts';
 import { openApiDocument } from '../../src/http/index.ts';
 import { createMetrics } from '../../src/http/metrics.ts';
 import { createTroupe, type TroupeOptions } from '../../src/runtime.ts';
-import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
+import { startFakeAnthropic, startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import { fetchTool } from '../../src/tools/builtin/fetch.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { HAS_SERVICES } from '../support/mode.ts';
@@ -30,7 +30,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** Everything that a process is given and must keep to itself. */
+/** Everything that a process gets and must keep to itself. */
 function environment(canaries: Canaries) {
   const named = [
     'VENDOR_KEY',
@@ -51,13 +51,13 @@ function environment(canaries: Canaries) {
 interface Room {
   input: TroupeInput;
   options: TroupeOptions;
-  /** What people say, one after the other. */
+  /** The messages of people, one after the other. */
   said: readonly string[];
-  /** What the tool reaches and webhooks call. It sends them on, with secrets in the address. */
+  /** The server that the tool fetches and webhooks call. It redirects them, with secrets in the address. */
   hops: RecordingServer;
 }
 
-/** Another adapter: its errors and its way of writing results. */
+/** A second adapter, with its own errors and result format. */
 const ALSO_OF_CLAUDE = /look|burst|fail provider_auth|fail raw/;
 
 const saidWith = (redirects: string) => [
@@ -75,7 +75,10 @@ const saidWith = (redirects: string) => [
   'plain words',
 ];
 
-/** A company that comes upon all of its secrets: tools that print or throw them, servers that die with them, vendors that repeat them. */
+/**
+ * A company that meets all of its secrets: tools that print or throw them, servers that die with them, vendors that
+ * repeat them.
+ */
 async function room(canaries: Canaries, stack: AsyncDisposableStack): Promise<Room> {
   const env = environment(canaries);
   const look = defineTool({
@@ -101,10 +104,10 @@ async function room(canaries: Canaries, stack: AsyncDisposableStack): Promise<Ro
       response.end();
     }),
   );
-  // The tool that comes with Troupe, where it may reach this machine.
+  // Troupe's own fetch tool, allowed to reach this machine.
   const reach = { ...fetchTool({ allow: [hops.host, '127.0.0.1'] }), name: 'reach' };
   const tools = ['look', 'burst', 'files/*', 'web/*', 'reach'];
-  // Long enough for a wait to be told of.
+  // Long enough for the wait to be reported.
   const retry = { patienceMs: 1_000 };
   const more = { tools, model: 'gpt-5', contextWindow: 64_000, retry };
   const agents = [
@@ -125,7 +128,7 @@ async function room(canaries: Canaries, stack: AsyncDisposableStack): Promise<Ro
   return { input, options: { env }, said: saidWith(`http://${hops.host}/`), hops };
 }
 
-test('no secret is in anything that is stored, sent out, shown or written, whatever goes well or wrong', async () => {
+test('no secret is stored, sent, shown or logged, in success and in failure', async () => {
   const canaries = createCanaries();
   const exporter = new InMemorySpanExporter();
   const spanProcessors = [new SimpleSpanProcessor(exporter)];
@@ -184,7 +187,7 @@ test('no secret is in anything that is stored, sent out, shown or written, whate
   expect((await troupe.webhooks.test(hook.webhook.id))?.ok).toBe(false);
   const { events } = await troupe.events('c1');
   const results = events.flatMap((event) => (event.kind === 'tool.result' ? [event.body.content] : []));
-  // It has all been there to be leaked.
+  // All secrets were there to be leaked.
   expect(results.join('\n')).toContain('[OTHER_API_KEY]');
   expect(results.join('\n')).toContain('with a user or a password');
   expect(results.filter((text) => text.includes('[DATABASE_URL]'))).toHaveLength(4);
@@ -254,7 +257,7 @@ test.skipIf(!HAS_SERVICES)(`no secret is in jobs, in Redis or in MongoDB${SKIPPE
   expect(canaries.leaks()).toEqual([]);
 });
 
-test('a secret that does leak is found, as it is and in other forms', () => {
+test('a leaked secret is found, as it is and encoded', () => {
   const canaries = createCanaries();
   const secret = canaries.plant('key');
   canaries.see('a page', '<p>nothing</p>');
@@ -269,7 +272,7 @@ test('a secret that does leak is found, as it is and in other forms', () => {
   ]);
 });
 
-/** Every address that can be read, from the API's own description: one that is added is looked at, too. */
+/** Every readable address from the API's own description, so that new ones are included. */
 function pathsOf(names: Record<string, string>): string[] {
   const { paths } = Description.parse(openApiDocument());
   const readable = Object.entries(paths).filter(
@@ -282,7 +285,7 @@ function pathsOf(names: Record<string, string>): string[] {
 
 const Description = z.object({ paths: z.record(z.string(), z.record(z.string(), z.unknown())) });
 
-/** Of a stream, until it is let go. */
+/** Reads a stream until it is released. */
 function readAll(response: Response, see: (text: string) => void): () => Promise<void> {
   const reader = response.body?.getReader();
   const decoder = new TextDecoder();

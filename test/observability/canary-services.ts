@@ -5,13 +5,13 @@ import { dropDatabases, mongoUrl, redisUrl } from '../support/mode.ts';
 
 export interface WatchedServices extends AsyncDisposable {
   options: Pick<TroupeOptions, 'mongodb' | 'redis' | 'prefix'>;
-  /** Everything that was said to Redis so far: jobs, scripts with their arguments, what is published. */
+  /** Everything sent to Redis so far: jobs, scripts with their arguments, published messages. */
   commands(): string[][];
-  /** Everything that MongoDB has. */
+  /** Everything that MongoDB stores. */
   documents(): Promise<unknown>;
 }
 
-/** MongoDB and Redis, with somebody who listens. */
+/** MongoDB and Redis with a monitor. */
 export async function watchCommands(): Promise<WatchedServices> {
   const name = `canaries_${process.pid}_${Date.now().toString(36)}`;
   const seen: string[][] = [];
@@ -21,7 +21,7 @@ export async function watchCommands(): Promise<WatchedServices> {
   const client = new MongoClient(mongoUrl(name));
   return {
     options: { mongodb: mongoUrl(name), redis: redisUrl(), prefix: name },
-    // Others use the same server.
+    // Other tests use the same server.
     commands: () => seen.filter((args) => args.some((arg) => arg.includes(name))),
     async documents() {
       const collections = await client.db().collections();

@@ -3,15 +3,15 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { FakeReply, FakeRequest } from '../../src/testing/fake-server.ts';
 
-/** Secrets that are like no others, and all that was seen of what must not hold them. */
+/** Unique secrets, and everything seen that must not contain them. */
 export interface Canaries {
   /** A new secret; the same for the same name. */
   plant(name: string, value?: string): string;
-  /** What somebody may come to see. Nothing at all is a mistake of the test. */
+  /** Adds output that somebody might read. Empty output is a mistake of the test. */
   see(where: string, what: unknown): void;
-  /** Where each secret was found. */
+  /** The places where a secret was found. */
   leaks(): string[];
-  /** How many secrets, places and bytes. */
+  /** The number of secrets, places and bytes. */
   size(): { planted: number; places: number; bytes: number };
 }
 
@@ -26,7 +26,7 @@ export function createCanaries(): Canaries {
     },
     see(where, what) {
       const text = textOf(what);
-      if (text === '') throw new Error(`nothing was seen of ${where}`);
+      if (text === '') throw new Error(`no output of ${where}`);
       seen.set(where, `${seen.get(where) ?? ''}\n${text}`);
     },
     leaks() {
@@ -53,7 +53,7 @@ function textOf(what: unknown): string {
   return Buffer.isBuffer(what) ? what.toString('latin1') : JSON.stringify(what);
 }
 
-/** As it is, in base64 wherever it starts, and in hex. */
+/** The secret as it is, in base64 at each offset, and in hex. */
 function formsOf(secret: string): string[] {
   const shifted = [0, 1, 2].map((shift) => {
     const whole = Buffer.from(`${'x'.repeat(shift)}${secret}`).toString('base64');
@@ -70,12 +70,12 @@ export function filesIn(dir: string): [path: string, bytes: Buffer][] {
 }
 
 /**
- * A vendor that does as the last message of a person says: `do TOOL {…}` makes a call, `fail CODE` fails and repeats the
- * headers it was sent.
+ * A vendor that obeys the last message of a person: `do TOOL {…}` makes a call, `fail CODE` fails and repeats the
+ * request's headers.
  */
 export function obedientVendor({ body, headers, number }: FakeRequest): FakeReply {
   const { messages } = body as { messages: { role: string; content: unknown }[] };
-  // With what was said before it, where it is the first that an agent sees.
+  // Includes the preceding messages if it is the agent's first prompt.
   const last = JSON.stringify(messages.at(-1)).replaceAll('\\"', '"');
   const [order = ''] = [...last.matchAll(/\b(?:do \w+ \{.*?\}|fail \w+|plain words)/g)].at(-1) ?? [];
   const { authorization, 'x-api-key': key } = headers;

@@ -5,7 +5,7 @@ import { ask as askSite, siteTest } from '../cli/distributed.ts';
 import { workplace } from '../cli/harness.ts';
 
 const ASK = { author: { kind: 'user', id: 'ana', name: 'Ana' }, to: ['worker'], content: 'how is the sea?' };
-/** An SDK that notes each span that ends, as an application would register one. */
+/** An SDK that records each ended span, as an application would register one. */
 const SDK = `
 import { appendFileSync } from 'node:fs';
 import { trace } from '${import.meta.resolve('@opentelemetry/api')}';
@@ -25,13 +25,13 @@ async function ask(url: string, send: typeof askSite = fetch): Promise<void> {
   expect(posted.status).toBe(201);
 }
 
-/** Lines of JSON; of a process that ends there are others. */
+/** The JSON lines; a process also prints others when it ends. */
 function linesOf(text: string): Record<string, unknown>[] {
   const lines = text.split('\n').filter((line) => line.startsWith('{'));
   return lines.map((line) => JSON.parse(line) as Record<string, unknown>);
 }
 
-test('dev writes what people read, and lines only where a level is given', async () => {
+test('dev writes text for people, and log lines only with a level', async () => {
   using place = workplace();
   const lines = async (args: string[], env?: Record<string, string>) => {
     const dev = await place.start(['dev', '--port', '0', '--data', ':memory:', ...args], env);
@@ -64,7 +64,7 @@ test.each([
   expect([code, err]).toEqual([1, expect.stringMatching(why)]);
 });
 
-test('TROUPE_TRACING=otel tells the SDK that the process has registered', async () => {
+test('TROUPE_TRACING=otel uses the SDK that the process registered', async () => {
   using place = workplace();
   const sdk = place.write('otel.mjs', SDK);
   const env = { NODE_OPTIONS: `--import ${sdk}`, TROUPE_TRACING: 'otel' };
@@ -80,7 +80,7 @@ test('TROUPE_TRACING=otel tells the SDK that the process has registered', async 
   expect(spans).toEqual(['build_prompt', 'chat test', 'commit', 'invoke_agent worker']);
 });
 
-siteTest('a worker writes lines of JSON that name the turns by their ids', async (site) => {
+siteTest('a worker writes log lines in JSON with the ids of turns', async (site) => {
   const api = await site.serve();
   const worker = await site.worker();
   await ask(api.url, askSite);

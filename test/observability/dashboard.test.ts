@@ -24,7 +24,7 @@ const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta
 const dashboard = Dashboard.parse(JSON.parse(read('docs/grafana/troupe.json')));
 const queries = dashboard.panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
 
-/** Node's own, of which the dashboard shows three. */
+/** Node's own metrics, three of which the dashboard shows. */
 const NOT_SHOWN = /^(?:nodejs|process)_/;
 
 async function registered(): Promise<{ name: string; type: string }[]> {
@@ -38,7 +38,7 @@ async function registered(): Promise<{ name: string; type: string }[]> {
 
 const namesIn = (text: string) => new Set(text.match(/\b(?:troupe|nodejs|process)_\w+(?=[{[\s]|$|`)/g) ?? []);
 
-test('every metric that the dashboard asks for exists, in the form in which it is asked for', async () => {
+test('every metric of the dashboard exists, with the queried suffix', async () => {
   const series = (await registered()).flatMap(({ name, type }) =>
     type === 'histogram' ? [`${name}_bucket`, `${name}_sum`, `${name}_count`] : [name],
   );
@@ -47,7 +47,7 @@ test('every metric that the dashboard asks for exists, in the form in which it i
   expect(asked.filter((name) => !series.includes(name))).toEqual([]);
 });
 
-test('every metric is on the dashboard, but those of Node that it leaves out', async () => {
+test("every metric is on the dashboard, except some of Node's own", async () => {
   const asked = new Set(
     [...namesIn(queries.join('\n'))].map((name) => name.replace(/_(?:bucket|sum|count)$/, '')),
   );
@@ -55,7 +55,7 @@ test('every metric is on the dashboard, but those of Node that it leaves out', a
   expect(left.filter((name) => !NOT_SHOWN.test(name))).toEqual([]);
 });
 
-test('labels in queries are those of the metric', () => {
+test('queries use only labels of the metric', () => {
   const known: Record<string, readonly string[]> = {
     ...Object.fromEntries(
       Object.entries(COUNTERS).map(([name, { labels }]) => [`troupe_${name}_total`, labels]),
@@ -78,7 +78,7 @@ test('labels in queries are those of the metric', () => {
   }
 });
 
-test('its panels have a source that is chosen, a description, a place of their own and queries that close their brackets', () => {
+test('its panels have a selectable source, a description, a separate place and balanced brackets in queries', () => {
   expect(dashboard.templating.list[0]).toEqual({ name: 'datasource', type: 'datasource' });
   const rows = dashboard.panels.filter(({ type }) => type === 'row').map(({ title }) => title);
   expect(rows).toEqual([
@@ -109,7 +109,7 @@ test('its panels have a source that is chosen, a description, a place of their o
   }
 });
 
-test('every metric is explained, with its labels, and nothing else is', async () => {
+test('the documentation explains every metric with its labels, and no others', async () => {
   const table = read('docs/observability.md')
     .split('\n')
     .filter((line) => line.startsWith('| `troupe_'));

@@ -6,7 +6,7 @@ import { createTroupe } from '../../src/runtime.ts';
 import { hideInTools, hideSecrets, secretValues } from '../../src/runtime/secrets.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 
-/** Names that say nothing of what they hold: who names them decides. */
+/** Names that do not reveal that the value is secret: naming the variable decides. */
 const ENV = {
   ADA_MODEL: 'canary-of-the-vendor',
   MEMORY: 'canary-of-the-embedder',
@@ -69,7 +69,7 @@ test.each<[what: string, printed: string, stored: string]>([
   await expect(failing).rejects.toThrow(new Error(stored));
 });
 
-test('what tools do not show, lines and recordings do not show either', () => {
+test('secrets hidden from tools are hidden in log lines and recordings, too', () => {
   const hide = hideSecrets(secretValues(SETTINGS, ENV), SERVICES);
   for (const name of ['ADA_MODEL', 'MEMORY', 'TICKETS', 'ADA_NOSTR', 'BO_BUNKER_URL'] as const)
     expect(hide(`at ${ENV[name]}.`)).toBe('at [key].');
@@ -96,7 +96,7 @@ test('a troupe with Nostr stores no key that a tool prints', async () => {
         },
       ],
       tools: [look],
-      // Nobody listens there: the troupe starts all the same.
+      // No server listens there; the troupe starts all the same.
       nostr: { relays: ['ws://127.0.0.1:9'], keys: { ada: { env: 'ADA_NOSTR' } } },
     },
     { env: { ADA_NOSTR: key }, onWarning: () => {} },

@@ -4,7 +4,7 @@ import { createJsonLogger } from '../../src/runtime/json-logger.ts';
 import { guardLogger, warnThrough } from '../../src/runtime/operators.ts';
 import { API_KEY, keepLines, startVendor } from './stage.ts';
 
-test('a turn has a line when it begins and one when it ends, with the ids of the log and what it took', async () => {
+test('a turn has a log line at its start and at its end, with the ids of the log, its time and its tokens', async () => {
   const { logger, lines } = keepLines();
   await using vendor = await startVendor(() => ({ text: 'ok' }), { logger });
   const events = await vendor.say('how is the sea?');
@@ -36,7 +36,7 @@ test('a turn has a line when it begins and one when it ends, with the ids of the
   ]);
 });
 
-test('a turn that fails is a warning with the code, and so is the call before it; neither has words', async () => {
+test('a failed turn is a warning with the code, and so is its failed call; neither contains messages', async () => {
   const { logger, lines } = keepLines('info');
   const message = 'we did not like "how is the sea?"';
   await using vendor = await startVendor(() => ({ error: { code: 'provider_invalid_request', message } }), {
@@ -54,7 +54,7 @@ test('a turn that fails is a warning with the code, and so is the call before it
   expect(JSON.stringify(lines)).not.toContain('sea');
 });
 
-test('warnings go through the logger, with the ids that their error knows', () => {
+test('warnings go through the logger, with the ids of their error', () => {
   const { logger, lines } = keepLines();
   const warn = warnThrough(logger);
   warn(new TroupeError('lease_lost', 'gone', { agent: 'bo', conversation: 'c1', head: 3 }), 'lease renewal');
@@ -75,7 +75,7 @@ test('warnings go through the logger, with the ids that their error knows', () =
   ]);
 });
 
-test('what a troupe warns of is a line, unless somebody else listens', async () => {
+test('a warning is a log line, unless the application handles it', async () => {
   const agents = [{ id: 'a', provider: 'scripted', script: { rules: [{}] }, nonsense: 1 }] as never;
   const { logger, lines } = keepLines();
   const heard: unknown[] = [];
@@ -92,7 +92,7 @@ test('what a troupe warns of is a line, unless somebody else listens', async () 
   expect(lines[0]).toMatchObject({ level: 'warn', code: 'warning', where: 'agents' });
 });
 
-test('lines are JSON, one each, from the asked level up', () => {
+test('log lines are JSON, from the chosen level up', () => {
   const written: string[] = [];
   const logger = createJsonLogger('warn', { write: (text) => void written.push(text) });
   expect([logger.isOn('error'), logger.isOn('warn'), logger.isOn('info')]).toEqual([true, true, false]);
@@ -124,7 +124,7 @@ test('a logger that throws ends no turn', async () => {
   expect((await vendor.say('x')).at(-1)?.kind).toBe('turn.done');
 });
 
-test('a message that is long is cut, and the process is named', () => {
+test('a long message is shortened, and the process is named', () => {
   const { logger, lines } = keepLines();
   guardLogger(logger, (text) => text.replaceAll(API_KEY, '[key]'), 'p1').write(
     'warn',

@@ -3,13 +3,13 @@ import { expect, test } from 'vitest';
 import { createMetrics } from '../../src/http/metrics.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { openStage } from '../support/engine-stage.ts';
-import { mind, prose, small } from '../support/relief-stage.ts';
+import { mind, prose, small } from '../support/compaction-stage.ts';
 import * as z from 'zod';
 import { startVendor, valueOf } from './stage.ts';
 
 const USAGE = { input: 60_000, output: 10_000, cacheRead: 40_000, cacheWrite: 0, reasoning: 0 };
 
-test('what a turn cost is counted in dollars by provider, by the list price with its cache', async () => {
+test('the cost of a turn is counted in dollars by provider, at list prices with cache discounts', async () => {
   await using vendor = await startVendor(() => ({ text: 'ok', usage: USAGE }));
   await vendor.say('x');
   const page = await vendor.page();
@@ -24,7 +24,7 @@ test('what a turn cost is counted in dollars by provider, by the list price with
   expect(valueOf(page, 'troupe_unpriced_calls_total{provider="openai-compatible"}')).toBe(null);
 });
 
-test('a call whose model has no price is counted as such, and costs no invented sum', async () => {
+test('a call of a model without a price is counted as such, at no invented cost', async () => {
   await using vendor = await startVendor(() => ({ text: 'ok', usage: USAGE }), {}, { model: 'home-made' });
   await vendor.say('x');
   const page = await vendor.page();
@@ -32,7 +32,7 @@ test('a call whose model has no price is counted as such, and costs no invented 
   expect(valueOf(page, 'troupe_cost_usd_total{tenant="default",provider="openai-compatible"}')).toBe(null);
 });
 
-test('the time of a turn is split into its parts, which together are no longer than the turn and its wait', async () => {
+test('the time of a turn is split into parts, whose sum does not exceed the turn and its wait', async () => {
   await using vendor = await startVendor(({ number }) =>
     number === 1
       ? { calls: [{ name: 'look', args: '{"at":"sea"}' }] }
@@ -49,9 +49,9 @@ test('the time of a turn is split into its parts, which together are no longer t
   const within = ['build', 'admission', 'first_token', 'stream', 'tools', 'commit'];
   const sum = within.reduce((all, name) => all + (part(name, 'sum') ?? 0), 0);
   expect(sum).toBeLessThanOrEqual(turn);
-  // Most of it is in some part; the rest is what a busy machine takes.
+  // Most of the time is in some part; a busy machine takes the rest.
   expect(sum).toBeGreaterThan(turn * 0.5);
-  // Five pieces, 20 ms apart; before the first are the head and one pause.
+  // Five pieces, 20 ms apart; the response head and one pause come before the first.
   expect(part('stream', 'sum')).toBeGreaterThan(0.06);
   const first = 'troupe_model_first_token_seconds_count{provider="openai-compatible"}';
   expect(valueOf(page, first)).toBe(2);
@@ -60,7 +60,7 @@ test('the time of a turn is split into its parts, which together are no longer t
   expect(valueOf(page, 'troupe_activation_seconds_count{outcome="done"}')).toBeGreaterThan(0);
 });
 
-test('a call that is made again is counted by what had failed, with its pause', async () => {
+test('a repeated call is counted by its error, with its pause', async () => {
   await using vendor = await startVendor(({ number }) =>
     number === 1 ? { error: { code: 'provider_overloaded', retryAfter: '0' } } : { text: 'ok' },
   );
@@ -71,7 +71,7 @@ test('a call that is made again is counted by what had failed, with its pause', 
   expect(valueOf(page, 'troupe_turn_part_seconds_count{part="back_off"}')).toBe(1);
 });
 
-test('leases are held while turns run, and no longer', async () => {
+test('leases are held only while turns run', async () => {
   const gate = Promise.withResolvers<void>();
   await using vendor = await startVendor(async () => {
     await gate.promise;
@@ -89,7 +89,7 @@ test('leases are held while turns run, and no longer', async () => {
   expect(valueOf(await vendor.page(), 'troupe_leases_held')).toBe(0);
 });
 
-test('a compaction is counted by how and why, with the tokens that it saved', async () => {
+test('a compaction is counted by strategy and reason, with the tokens saved', async () => {
   const metrics = createMetrics({ version: '1' });
   const stage = await openStage({ agents: [small('bo', mind())] });
   Object.assign(stage.deps, { metrics });
@@ -98,12 +98,14 @@ test('a compaction is counted by how and why, with the tokens that it saved', as
     await stage.quiet();
   }
   const page = await metrics.text(stage.troupe);
-  const told = (await stage.events('c1')).flatMap((event) =>
+  const compactions = (await stage.events('c1')).flatMap((event) =>
     event.kind === 'compaction.done' || event.kind === 'compaction.pruned' ? [event.body] : [],
   );
-  expect(told.length).toBeGreaterThan(0);
+  expect(compactions.length).toBeGreaterThan(0);
   const series = '{strategy="summary",reason="over_budget"}';
-  const summaries = told.filter(({ strategy, reason }) => strategy === 'summary' && reason === 'over_budget');
+  const summaries = compactions.filter(
+    ({ strategy, reason }) => strategy === 'summary' && reason === 'over_budget',
+  );
   expect(valueOf(page, `troupe_compactions_total${series}`)).toBe(summaries.length);
   const saved = summaries.reduce((sum, { tokens }) => sum + tokens.before - (tokens.after ?? 0), 0);
   expect(saved).toBeGreaterThan(0);
@@ -112,7 +114,7 @@ test('a compaction is counted by how and why, with the tokens that it saved', as
   await stage.troupe.close();
 });
 
-test('no label is taken from what people, agents or tools are called', async () => {
+test('no label contains a name of a person, agent or tool', async () => {
   const named = defineTool({ name: 'look', description: 'l', schema: z.object({}), run: () => 'x' });
   await using vendor = await startVendor(
     ({ number }) => (number === 1 ? { calls: [{ name: 'look', args: '{}' }] } : { text: 'ok' }),
@@ -124,7 +126,7 @@ test('no label is taken from what people, agents or tools are called', async () 
   for (const name of ['private', '"bo"', '"Bo"', '"look"', '"u1"']) expect(page).not.toContain(name);
 });
 
-test('tenants are told apart, and of very many only the first', () => {
+test('metrics distinguish tenants, up to a limit', () => {
   const metrics = createMetrics({ version: '1' });
   for (let n = 0; n < TENANTS_SHOWN + 50; n++) metrics.count('events_appended', { tenant: `t${n}` });
   return expect(

@@ -17,13 +17,13 @@ const CANARY = /canary/;
 
 afterEach(() => trace.disable());
 
-test('secrets are in no line, no span and no metric, however they come in', async () => {
+test('secrets are in no log line, span or metric, wherever they come from', async () => {
   const exporter = new InMemorySpanExporter();
   trace.setGlobalTracerProvider(
     new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] }),
   );
   const { logger, lines } = keepLines();
-  // A tool that reads its own environment, and a vendor that repeats the key that it was sent.
+  // A tool that reads its own environment, and a vendor that repeats the key of the request.
   const look = defineTool({
     name: 'look',
     description: 'l',
@@ -58,7 +58,7 @@ test('secrets are in no line, no span and no metric, however they come in', asyn
   expect(await vendor.page()).not.toMatch(CANARY);
 });
 
-test('what the application does not store is in no span either', async () => {
+test('content that the application does not store is in no span either', async () => {
   const exporter = new InMemorySpanExporter();
   trace.setGlobalTracerProvider(
     new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] }),
@@ -78,7 +78,7 @@ test('what the application does not store is in no span either', async () => {
     expect(spans).toContain(words);
 });
 
-test('the password of a database that cannot be reached is in no warning and no line', async () => {
+test('the password of an unreachable database is in no warning and no log line', async () => {
   const mongodb = `mongodb://troupe:${encodeURIComponent(PASSWORD)}@127.0.0.1:9/troupe?serverSelectionTimeoutMS=200`;
   const { logger, lines } = keepLines();
   const opening = createTroupe(
@@ -112,7 +112,7 @@ test.each<[string, string, string]>([
   expect(hide(text)).toBe(shown);
 });
 
-test('what holds no secret stays as it is', () => {
+test('text without a secret stays unchanged', () => {
   const hide = hideSecrets([API_KEY, ''], [undefined]);
   for (const text of ['mail ana@example.org', 'http://127.0.0.1:4600/api?after=3', 'a token is a word', '']) {
     expect(hide(text)).toBe(text);

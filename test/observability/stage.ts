@@ -1,15 +1,16 @@
 import * as z from 'zod';
-import type { AgentInput, TroupeInput } from '../../src/config/agents-file.ts';
+import type { TroupeInput } from '../../src/config/agents-file.ts';
+import type { AgentInput } from '../../src/config/agent-definition.ts';
 import { createMetrics } from '../../src/http/metrics.ts';
 import type { LogCode, LogFacts, Logger, LogIds, LogLevel } from '../../src/logger.ts';
 import { createTroupe, type TroupeOptions } from '../../src/runtime.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
+import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import type { FakeHandler } from '../../src/testing/fake-server.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import type { Event } from '../../src/events/index.ts';
 
 export const ANA = { kind: 'user', id: 'u1', name: 'Ana' } as const;
-/** Looks like no key, so that only who knows it can hide it. */
+/** Looks like no key, so only a known value can be hidden. */
 export const API_KEY = 'canary-of-the-vendor';
 
 export interface Line extends LogIds, LogFacts {
@@ -64,7 +65,7 @@ export async function startVendor(
     metrics,
     /** The page of metrics. */
     page: () => metrics.text(troupe),
-    /** Says it to bo, and waits until all is quiet. Returns the log. */
+    /** Sends it to bo, and waits until all work is done. Returns the log. */
     async say(content: string, conversation = 'c1'): Promise<Event[]> {
       await troupe.send(conversation, { author: ANA, to: ['bo'], content });
       await troupe.idle();

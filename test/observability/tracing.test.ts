@@ -37,7 +37,7 @@ function byName(spans: readonly ReadableSpan[], name: string): ReadableSpan {
   return found[0];
 }
 
-test('a turn is one trace: the agent, and within it prompts, calls of the model and tools, and the commit', async () => {
+test('a turn is one trace: the agent with its prompts, model calls, tool calls and commit', async () => {
   await using vendor = await startVendor(WITH_TOOL, { tracing: true });
   const events = await vendor.say('how is the sea?');
   const spans = exporter.getFinishedSpans();
@@ -91,7 +91,7 @@ test('a turn is one trace: the agent, and within it prompts, calls of the model 
   });
 });
 
-test('what failed is told by its code: the call that was repeated, and the turn that was given up', async () => {
+test('spans have the code of a failure: of the repeated call and of the failed turn', async () => {
   await using vendor = await startVendor(
     ({ number }) => ({
       error: { code: number === 1 ? 'provider_overloaded' : 'provider_auth', retryAfter: '0' },
@@ -109,7 +109,7 @@ test('what failed is told by its code: the call that was repeated, and the turn 
   expect([root.attributes['error.type'], root.status.code]).toEqual(['provider_auth', 2]);
 });
 
-test('words are in no span, unless they are asked for', async () => {
+test('messages are in no span, unless requested', async () => {
   const said = async (tracing: true | { content: boolean }) => {
     exporter.reset();
     await using vendor = await startVendor(WITH_TOOL, { tracing });
@@ -133,7 +133,7 @@ test('words are in no span, unless they are asked for', async () => {
   ]);
 });
 
-test('what instrumented libraries tell during a call or a tool is a child of it', async () => {
+test('spans of instrumented libraries are children of the call or tool', async () => {
   context.setGlobalContextManager(newContexts());
   await using vendor = await startVendor(
     ({ number }) => {
@@ -149,7 +149,7 @@ test('what instrumented libraries tell during a call or a tool is a child of it'
   expect(inner.parentSpanContext?.spanId).toBe(byName(spans, 'execute_tool look').spanContext().spanId);
 });
 
-test('without tracing nothing is told, and with it but without the package the error says what to install', async () => {
+test('without tracing there are no spans; without the package the error names what to install', async () => {
   await using vendor = await startVendor(WITH_TOOL);
   await vendor.say('x');
   expect(exporter.getFinishedSpans()).toEqual([]);
@@ -160,14 +160,14 @@ test('without tracing nothing is told, and with it but without the package the e
   });
 });
 
-test('without an SDK turns go on as ever', async () => {
+test('without an SDK turns run as usual', async () => {
   trace.disable();
   await using vendor = await startVendor(WITH_TOOL, { tracing: true });
   const events = await vendor.say('x');
   expect(events.at(-1)?.kind).toBe('turn.done');
 });
 
-test('a troupe that takes no turns may be traced too', async () => {
+test('a troupe without turns can be traced, too', async () => {
   await using troupe = await createTroupe({ agents: [] }, { allowEmpty: true, work: false, tracing: true });
   expect(await troupe.conversations()).toEqual([]);
 });

@@ -2,30 +2,27 @@ import { expect } from 'vitest';
 import { detail, eventually, pageTest, shared, useBrowser } from './browser.ts';
 import { playFailed } from './fixtures.ts';
 import { OFFICE } from './office.ts';
-import { openStageWithSetAside, SET_ASIDE } from './set-aside.ts';
+import { openStageWithFailedAgent, FAILED_AGENT } from './failed-agent.ts';
 import { ANA } from './stage.ts';
 
 const browsing = useBrowser();
 const stage = shared(async () => {
-  const made = await openStageWithSetAside(OFFICE);
+  const made = await openStageWithFailedAgent(OFFICE);
   await playFailed(made, 'failed');
   return made;
 });
 
-pageTest(
-  'of an agent that was set aside the reason stands first, with Resume and nothing to retry',
-  async () => {
-    const page = await browsing.open(`${stage().url}c/${SET_ASIDE}?agent=critic`);
-    const card = detail(page).getByRole('region', { name: 'Why it is set aside' });
-    await card.getByRole('button', { name: 'Resume' }).waitFor();
-    expect(await card.innerText()).toMatch(/actor_corrupt[^]*@critic is set aside/);
-    const next = detail(page).getByRole('region', { name: 'What may come next' });
-    await next.getByRole('button', { name: 'RESUME' }).waitFor();
-    expect(await next.innerText()).not.toMatch(/RETRY/);
-    const agents = page.getByRole('region', { name: 'Agents' });
-    expect(await agents.innerText()).toMatch(/failed · actor_corrupt/);
-  },
-);
+pageTest('of an agent that failed the reason stands first, with Resume and nothing to retry', async () => {
+  const page = await browsing.open(`${stage().url}c/${FAILED_AGENT}?agent=critic`);
+  const card = detail(page).getByRole('region', { name: 'Why it failed' });
+  await card.getByRole('button', { name: 'Resume' }).waitFor();
+  expect(await card.innerText()).toMatch(/actor_corrupt[^]*@critic has failed/);
+  const next = detail(page).getByRole('region', { name: 'What may come next' });
+  await next.getByRole('button', { name: 'RESUME' }).waitFor();
+  expect(await next.innerText()).not.toMatch(/RETRY/);
+  const agents = page.getByRole('region', { name: 'Agents' });
+  expect(await agents.innerText()).toMatch(/failed · actor_corrupt/);
+});
 
 pageTest('of a failed turn Retry stands in the head and in its card, and not again', async () => {
   const page = await browsing.open(`${stage().url}c/failed?agent=writer`);

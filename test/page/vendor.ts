@@ -1,5 +1,5 @@
 import type { Usage } from '../../src/events/index.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
+import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import type { FakeReply, FakeRequest, FakeServer } from '../../src/testing/fake-server.ts';
 import type { StoryClock } from './story-clock.ts';
 

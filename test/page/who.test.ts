@@ -2,11 +2,11 @@ import { expect } from 'vitest';
 import { detail, eventually, happened, pageTest, shared, useBrowser } from './browser.ts';
 import { abortAll, pauseAgent, playBusy, playCompacted, playFailed, playIdle } from './fixtures.ts';
 import { OFFICE } from './office.ts';
-import { openStageWithSetAside, SET_ASIDE } from './set-aside.ts';
+import { openStageWithFailedAgent, FAILED_AGENT } from './failed-agent.ts';
 
 const browsing = useBrowser();
 const stage = shared(async () => {
-  const made = await openStageWithSetAside(OFFICE);
+  const made = await openStageWithFailedAgent(OFFICE);
   await playFailed(made, 'failed');
   await playIdle(made, 'idle');
   await playCompacted(made, 'compacted');
@@ -21,7 +21,7 @@ pageTest('the list of conversations names the condition, turns and compactions o
   expect(await line('failed').innerText()).toMatch(/^failed\s+failed\s+3\s+4\s+0\s+24\b/);
   expect(await line('idle').innerText()).toMatch(/^idle\s+idle\s/);
   expect(await line('compacted').innerText()).toMatch(/^idle\s+compacted\s+1\s+3\s+1\b/);
-  expect(await line(SET_ASIDE).innerText()).toMatch(/^failed/);
+  expect(await line(FAILED_AGENT).innerText()).toMatch(/^failed/);
   await line('failed').getByRole('link').click();
   await page.getByRole('heading', { name: 'Agents 3' }).waitFor();
 });
@@ -50,8 +50,8 @@ pageTest('the header counts the agents of each condition, and a failure comes fi
   expect(await turns.first().innerText()).toContain('writer');
 });
 
-pageTest('an agent that was set aside is told with the reason why, and its colleague works on', async () => {
-  const page = await browsing.open(`${stage().url}c/${SET_ASIDE}?agent=critic`);
+pageTest('an agent that failed is shown with the reason, and its colleague works on', async () => {
+  const page = await browsing.open(`${stage().url}c/${FAILED_AGENT}?agent=critic`);
   const agents = page.getByRole('region', { name: 'Agents' }).getByRole('listitem');
   await eventually(async () => (await agents.allInnerTexts())[0]).toMatch(/failed[^]*Critic/);
   const shown = detail(page);

@@ -7,13 +7,13 @@ import { agent, ANA, ends, says, starts } from './logs.ts';
 const ROUNDS = 10_000;
 const LONG = 'word '.repeat(60);
 
-/** Without counting tokens, as a log would: that takes longer than all the rest. */
+/** Does not count tokens as a log would: that takes longer than all the rest. */
 function numbered(draft: object, seq: number): Event {
   const envelope = { id: `e${seq}`, author: ANA, to: [], conversation: 'c', at: seq };
   return { ...envelope, ...draft, seq } as unknown as Event;
 }
 
-/** Ten events, each of which makes some list longer: in ten thousand rounds a hundred thousand. */
+/** Ten events, each of which makes some list longer. */
 function round(n: number): Event[] {
   const id = `agent-${n % 40}`;
   const turn = `c:${id}:${n}`;
@@ -82,11 +82,11 @@ test('a hundred thousand events leave a projection as large as ten thousand did'
   }
   expect(turns.at(-1)?.number).toBe(ROUNDS - 1);
   const [early = 0, late = 0] = sizes;
-  // Numbers of more digits, and nothing else.
+  // The numbers have more digits; nothing else grows.
   expect(late).toBeLessThan(early * 1.1);
 });
 
-test('agents that nobody could list are not listed', () => {
+test('agents beyond the limit are not listed', () => {
   const names = Array.from({ length: bounds.MAX_AGENTS + 10 }, (_, index) => `a${index}`);
   const log = names.map((name, index) => numbered(says('Hi', [], agent(name)), index + 1));
   const { agents, totals } = foldEvents(newProjection('c'), log);

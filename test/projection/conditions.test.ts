@@ -13,15 +13,16 @@ const asks = (id: string, question: string) => ({
   author: agent(id),
   body: { question, text: 'Which?', by: [], choices: ['a', 'b'], group: 'g', join: 'all' },
 });
-const setAside = (id: string, fence = 3) => ({
-  id: `failed:${id}:${fence}`,
+/** The runtime's notice that an agent has failed. */
+const failureOf = (id: string) => ({
+  id: `failed:${id}:3`,
   kind: 'error',
   author: SYSTEM,
-  body: { code: 'actor_corrupt', message: `@${id} is set aside: its record cannot be read` },
+  body: { code: 'actor_corrupt', message: `@${id} has failed: its record cannot be read` },
 });
 
 describe('an agent', () => {
-  test('that is addressed and has not begun is idle, with what waits for it', () => {
+  test('that was addressed and has not begun is idle, with its pending messages', () => {
     const { agents, turns } = folded(
       logOf(says('Hello', ['ada']), says(' ', ['ada']), says('And?', ['ada'])),
     );
@@ -29,13 +30,13 @@ describe('an agent', () => {
     expect(turns).toEqual([]);
   });
 
-  test('that only ever spoke, as in an imported conversation, is idle and waits for nothing', () => {
+  test('that only spoke, as in an imported conversation, is idle and has nothing pending', () => {
     const { agents, totals } = folded(logOf(says('Hello'), says('Hi', [], agent('ada'))));
     expect(agents['ada']).toMatchObject({ condition: 'idle', pending: [], turns: 0, lastTurn: null });
     expect(totals).toMatchObject({ turns: 0, running: 0 });
   });
 
-  test('runs from the start of a turn to its end, and as long as none is there', () => {
+  test('runs from the start of a turn until its end', () => {
     const log = logOf(says('Go', ['ada']), starts('ada', 1, 1, [1]));
     expect(conditions(folded(log))).toEqual({ ada: 'running working' });
     expect(folded(log).totals.running).toBe(1);
@@ -51,7 +52,7 @@ describe('an agent', () => {
     });
   });
 
-  test('backs off after a model call that failed, and has no problem any more when its turn is done', () => {
+  test('backs off after a failed model call, and has no problem once its turn is done', () => {
     const failure = {
       kind: 'error',
       author: agent('ada'),
@@ -76,7 +77,7 @@ describe('an agent', () => {
     expect(folded(log).turns[0]).toMatchObject({ status: 'done', retries: 2, error: null });
   });
 
-  test('has failed from the failure of its turn until one is done, and not for one that was stopped', () => {
+  test('has failed from a failed turn until a turn is done; a stopped turn is no failure', () => {
     const log = logOf(
       says('Go', ['ada']),
       starts('ada', 1, 1, [1]),
@@ -109,11 +110,11 @@ describe('an agent', () => {
     });
   });
 
-  test('that is set aside has failed with its turn, and takes it up again when it is resumed', () => {
+  test('that fails during a turn has failed, and continues the turn when it is resumed', () => {
     const log = logOf(
       says('Go', ['ada']),
       starts('ada', 1, 1, [1]),
-      setAside('ada'),
+      failureOf('ada'),
       command('resume', 'ada'),
       ends('ada', 1, 'done', [1]),
     );
@@ -127,13 +128,45 @@ describe('an agent', () => {
     expect(conditions(folded(log))).toEqual({ ada: 'idle idle' });
   });
 
-  test('that has no name in an error of somebody else is not concerned by it', () => {
-    const refused = { ...setAside('ada'), id: 'refused:123' };
-    const claimed = { ...setAside('ada'), author: ANA };
+  test('that has failed and is retried shows the state of the retried turn, not the failure', () => {
+    const log = logOf(
+      says('Go', ['ada']),
+      starts('ada', 1, 1, [1]),
+      ends('ada', 1, 'failed', [1]),
+      failureOf('ada'),
+      { kind: 'command', to: ['ada'], body: { command: 'retry', agent: 'ada', turn: 'c:ada:1' } },
+      starts('ada', 2, 5, [5]),
+      ends('ada', 2, 'done', [5]),
+    );
+    const after = (events: number) => conditions(folded(log.slice(0, events)))['ada'];
+    expect([4, 5, 6, 7].map(after)).toEqual(['failed failed', 'idle idle', 'running working', 'idle idle']);
+    expect(folded(log.slice(0, 6)).agents['ada']).toMatchObject({ parked: null, problem: null });
+  });
+
+  test('that is retired stays so when a failure is reported; an available or paused agent has failed', () => {
+    const log = logOf(
+      says('Go', ['ada', 'bob', 'cyd']),
+      command('retire', 'bob'),
+      command('pause', 'cyd'),
+      failureOf('ada'),
+      failureOf('bob'),
+      failureOf('cyd'),
+    );
+    expect(conditions(folded(log))).toEqual({
+      ada: 'failed failed',
+      bob: 'retired retired',
+      cyd: 'failed failed',
+    });
+    expect(folded(log).agents).toMatchObject({ ada: { problem: { seq: 4 } }, bob: { problem: null } });
+  });
+
+  test('is not affected by another error, nor by a failure notice that the runtime did not write', () => {
+    const refused = { ...failureOf('ada'), id: 'refused:123' };
+    const claimed = { ...failureOf('ada'), author: ANA };
     expect(folded(logOf(refused, claimed)).agents).toEqual({});
   });
 
-  test('that is paused or retired while it works does so afterwards', () => {
+  test('that is paused or retired during a turn is so after the turn', () => {
     const log = logOf(
       says('Go', ['ada', 'bob']),
       starts('ada', 1, 1, [1]),
@@ -150,7 +183,21 @@ describe('an agent', () => {
     expect(conditions(folded(log))).toEqual({ ada: 'idle idle', bob: 'idle idle' });
   });
 
-  test('that has left or is blocked hears nobody but a person, who brings it back', () => {
+  test('that has left or is blocked is back after a message without words that addresses it', () => {
+    const log = logOf(
+      left('ada'),
+      left('bob', true),
+      says('', ['ada', 'bob'], agent('cyd')),
+      says('', ['ada', 'bob']),
+    );
+    expect(conditions(folded(log.slice(0, 3)))).toMatchObject({ ada: 'left left', bob: 'left blocked' });
+    expect(folded(log).agents).toMatchObject({
+      ada: { condition: 'idle', away: null, pending: [] },
+      bob: { condition: 'idle', away: null, pending: [] },
+    });
+  });
+
+  test('that has left or is blocked hears only people, whose message brings it back', () => {
     const log = logOf(
       says('Hello', ['ada']),
       left('ada'),
@@ -173,7 +220,7 @@ describe('an agent', () => {
     expect(conditions(unblocked)['ada']).toBe('idle idle');
   });
 
-  test('waits for a person before it is held for another agent, until both have ended', () => {
+  test('that waits for a person and for an agent shows the person first', () => {
     const opened = {
       kind: 'delegation.opened',
       author: agent('ada'),
@@ -230,7 +277,7 @@ describe('an agent', () => {
     ]);
   });
 
-  test('has no task in the thread that is made for it', () => {
+  test('has its task pending in the thread, where no task is listed', () => {
     const body = {
       delegation: 'd-1',
       thread: 'c',
@@ -245,12 +292,12 @@ describe('an agent', () => {
     expect(thread.arrows).toMatchObject([{ from: 'bob', isAgent: true, to: ['ada'] }]);
   });
 
-  test('is at rest in a fork, in which nobody waits for anything that was before', () => {
+  test('is at rest in a fork, where earlier events are not pending', () => {
     const from = { conversation: 'original', seq: 4 };
     const log = logOf(
       says('Go', ['ada', 'bob', 'cyd']),
       command('pause', 'ada'),
-      setAside('bob'),
+      failureOf('bob'),
       command('retire', 'cyd'),
       { kind: 'command', body: { command: 'fork', from } },
     );
@@ -264,11 +311,11 @@ describe('an agent', () => {
   });
 });
 
-test('those who need somebody come first', () => {
+test('the most urgent agents come first', () => {
   const log = logOf(
     says('Go', ['idle', 'runs', 'failed', 'paused', 'gone', 'retired']),
     starts('runs', 1, 1, [1]),
-    setAside('failed'),
+    failureOf('failed'),
     command('pause', 'paused'),
     left('gone'),
     command('retire', 'retired'),
@@ -285,7 +332,7 @@ test('those who need somebody come first', () => {
   ]);
 });
 
-test('the conversation has the mode, the phase and the state that it was given last', () => {
+test('a conversation has its latest mode, phase and archive state', () => {
   const log = logOf(
     { kind: 'mode.changed', body: { mode: 'chat' } },
     { kind: 'phase.changed', body: { phase: 'review', instructions: '' } },

@@ -9,7 +9,7 @@ import { logged } from '../support/log-player.ts';
 import { moves, RandomRun } from '../support/random-run.ts';
 import { folded } from './logs.ts';
 
-/** Frozen all the way down, so that whoever changes what somebody else holds is told. */
+/** Deeply frozen, so that a change of shared data throws. */
 function frozen<T>(value: T): T {
   if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
     Object.freeze(value);
@@ -23,7 +23,7 @@ const ids = fc.constantFrom('ada', 'bob', 'constructor', '__proto__', 'not an id
 const someSeqs = fc.array(fc.nat(30), { maxLength: 4 });
 const turns = fc.constantFrom('c:ada:1', 'c:ada:2', 'c:bob:1', 'nonsense');
 
-/** Of every known kind, with a body that may fit or not; and of kinds that nobody knows. */
+/** Events of known and unknown kinds, with bodies that may fit or not. */
 const illegal = fc.record({
   id: fc.constantFrom('e', 'failed:ada:3', 'failed::', 'joined:bob'),
   kind: fc.oneof({ weight: 8, arbitrary: fc.constantFrom(...EVENT_KINDS) }, fc.string()),
@@ -41,7 +41,7 @@ const illegal = fc.record({
         content: fc.string(),
         usage: fc.record({ input: fc.nat(), output: fc.nat(), cacheRead: fc.nat(), cacheWrite: fc.nat() }),
         tokens: fc.record({ before: fc.nat(), after: fc.option(fc.nat()) }),
-        command: fc.constantFrom('pause', 'resume', 'retire', 'recall', 'retry', 'fork'),
+        command: fc.constantFrom('pause', 'resume', 'retire', 'recall', 'reinstate', 'retry', 'fork'),
         delegation: ids,
         question: ids,
         request: ids,
@@ -86,19 +86,19 @@ function checkFold(log: readonly Event[], cuts: readonly number[]): void {
   let paged = frozen(newProjection('c'));
   for (const page of pagesOf(log, cuts)) paged = frozen(foldEvents(paged, page));
   expect(paged).toEqual(all);
-  // What has been seen changes nothing.
+  // Events already folded change nothing.
   expect(foldEvents(all, log)).toBe(all);
   expect(all.totals.events).toBe(log.length);
   expect(all.totals.running).toBe(Object.values(all.agents).filter(({ turn }) => turn !== null).length);
 }
 
 describe('folding', () => {
-  test('comes to the same event by event and in any pages, for conversations as they happen', () => {
+  test('gives the same result event by event and in any pages', () => {
     fc.assert(
       fc.property(moves, fc.array(fc.nat(), { maxLength: 4 }), (all, cuts) => {
         const { log } = new RandomRun().play(all).player;
         checkFold(log, cuts);
-        // It is plain JSON, which goes on elsewhere.
+        // A projection is plain JSON that another process can continue.
         const half = JSON.parse(JSON.stringify(folded(log.slice(0, log.length >> 1)))) as Projection;
         expect(foldEvents(half, log)).toEqual(folded(log));
       }),
@@ -106,7 +106,7 @@ describe('folding', () => {
     );
   });
 
-  test('comes to the same, and never throws, for events that make no sense', () => {
+  test('gives the same result for illegal events and never throws', () => {
     fc.assert(
       fc.property(
         fc.array(illegal, { maxLength: 40 }),
@@ -117,7 +117,7 @@ describe('folding', () => {
     );
   });
 
-  test('never throws for any JSON, and leaves what it has as it is where that is no event', () => {
+  test('never throws for any JSON, and ignores what is no event', () => {
     fc.assert(
       fc.property(json, (value) => {
         const before = folded([]);
@@ -160,7 +160,7 @@ describe('folding', () => {
     },
   );
 
-  test('leaves what an event is not about the same object', () => {
+  test('keeps the parts that an event does not affect as the same objects', () => {
     fc.assert(
       fc.property(moves, (all) => {
         const log = new RandomRun().play(all).player.log;

@@ -16,7 +16,7 @@ async function page(log: Event[]): Promise<string> {
   return html;
 }
 
-/** Every tag that a page has, without what we write ourselves with attributes. */
+/** Every tag of a page. */
 function tagsOf(html: string): string[] {
   return [...html.matchAll(/<[^>]*>/g)].map(([tag]) => tag);
 }
@@ -24,7 +24,7 @@ function tagsOf(html: string): string[] {
 const OURS =
   /^<(?:!doctype html|html lang="en"|meta [^<>]*|\/?(?:html|head|title|style|body|header|h1|p|br|table|thead|tbody|tr|th|td|main|article|details|summary|span|pre)(?: class="[a-z ]+"| open)?)>$/;
 
-/** The same text in every place where a log may carry one. */
+/** The same text in every place of a log that can have one. */
 function everywhere(text: string): Event[] {
   const own = (kind: string, body: object) => ({
     kind,
@@ -65,7 +65,7 @@ function everywhere(text: string): Event[] {
   return [...log, strange as unknown as Event];
 }
 
-test('no text can make a tag or an attribute of an exported page', async () => {
+test('no text becomes a tag or an attribute of an exported page', async () => {
   const bits = fc.constantFrom(
     '<',
     '>',
@@ -95,7 +95,7 @@ test('no text can make a tag or an attribute of an exported page', async () => {
   );
 });
 
-test('a hostile conversation is text in its page, which has no script and asks nobody', async () => {
+test('the page of a hostile conversation has only text, no script and no requests', async () => {
   const html = await page(everywhere(HOSTILE));
   expect(html).toContain('&lt;script&gt;alert(1)&lt;/script&gt;');
   expect(html).not.toMatch(/<script|<img|<link|<iframe|url\(|@import|https?:|\u202e|\0/);
@@ -105,7 +105,7 @@ test('a hostile conversation is text in its page, which has no script and asks n
   expect(html.match(/<details/g)?.length).toBe(html.match(/<\/details>/g)?.length);
 });
 
-test('a page tells of the agents, the turns and every word, under what happened in between', async () => {
+test('a page has the agents, the turns and every word in the order of the log', async () => {
   const own = (kind: string, body: object) => ({ kind, author: agent('ada'), turn: 'c:ada:1', body });
   const long = 'word '.repeat(5_000);
   const html = await page(
@@ -126,7 +126,7 @@ test('a page tells of the agents, the turns and every word, under what happened 
   expect(places).not.toContain(-1);
 });
 
-test('the server sends a page as one, without powers, and JSON lines as before', async () => {
+test('the server sends the page sandboxed, and JSON lines unchanged', async () => {
   await using api = await startApi({ agents: [scripted('echo', [{ reply: '<b>bold</b>' }])] });
   await api.troupe.send('c', { author: ANA, to: ['echo'], content: 'Hello' });
   await api.troupe.idle();

@@ -18,9 +18,8 @@ const COMPANY = {
   agents: [{ ...WORKER, tools: ['ask'] }, scripted('other', [{ reply: 'Needle, found' }])],
 };
 
-/** Questions and answers in a conversation, and as many plain events as wanted, without turns. */
 async function stage(): Promise<Harness> {
-  // A search stops after two seconds: here they never pass, however slow the machine is.
+  // A search stops after two seconds. Here they never pass, even on a slow machine.
   return startApi({ company: COMPANY as never, clock: { ...systemClock, now: () => 0 } });
 }
 
@@ -29,7 +28,7 @@ async function say(api: Harness, conversation: string, content: string, to: stri
   await api.troupe.idle();
 }
 
-/** A log that was imported: nobody is woken by it. */
+/** Imports a log, which wakes no agent. */
 async function fill(api: Harness, conversation: string, lines: number): Promise<void> {
   const text = Array.from({ length: lines }, (_, index) =>
     JSON.stringify({ role: index % 2 === 0 ? 'user' : 'assistant', content: `line ${index + 1}` }),
@@ -47,7 +46,7 @@ async function rows(api: Harness, conversation: string, query = '') {
 }
 
 describe('a snapshot', () => {
-  test('is the fold of the log up to the seq that is asked for', async () => {
+  test('is the fold of the log up to the requested seq', async () => {
     await using api = await stage();
     await say(api, 'c', 'Hello');
     await say(api, 'c', 'please inquire', ['worker', 'other']);
@@ -67,7 +66,7 @@ describe('a snapshot', () => {
     }
   });
 
-  test('of what is not there is refused, and so is a seq that is none', async () => {
+  test('of an unknown conversation or with an invalid seq is refused', async () => {
     await using api = await stage();
     for (const path of ['snapshot', 'snapshot?at=3', 'rows', 'export?format=html']) {
       const { status, body } = await api.get(`/api/conversations/nowhere/${path}`);
@@ -86,7 +85,7 @@ describe('a snapshot', () => {
     expect((await api.get('/api/search')).status).toBe(400);
   });
 
-  test('is told of a turn that failed, and of what was deleted and begun again', async () => {
+  test('shows a failed turn, and starts over after the conversation was deleted', async () => {
     await using api = await stage();
     await say(api, 'c', 'Hello');
     await api.get('/api/conversations/c/snapshot');
@@ -101,10 +100,29 @@ describe('a snapshot', () => {
       problem: { code: 'provider_auth' },
     });
   });
+
+  test('shows an agent as available again after a message without words to it', async () => {
+    await using api = await stage();
+    const condition = async () => {
+      const { body } = await api.get('/api/conversations/c/snapshot');
+      return SnapshotAnswer.parse(body).projection.agents['worker']?.condition;
+    };
+    await say(api, 'c', 'Hello');
+    for (const [command, expected] of [
+      ['leave', 'left'],
+      ['block', 'left'],
+      ['retire', 'retired'],
+    ]) {
+      await api.post('/api/commands', { command, conversation: 'c', agent: 'worker' });
+      expect(await condition()).toBe(expected);
+      await say(api, 'c', '');
+      expect(await condition()).toBe('idle');
+    }
+  });
 });
 
 describe('the projections that a server keeps', () => {
-  test('are caught up once for all who ask at once, and a past one costs at most 2,000 events', async () => {
+  test('are caught up once for simultaneous requests, and a past one reads at most 2,000 events', async () => {
     await using api = await stage();
     await fill(api, 'long', 9_500);
     let read = 0;
@@ -130,7 +148,7 @@ describe('the projections that a server keeps', () => {
     }
   });
 
-  test('are of what whoever asks has written, also while another reads', async () => {
+  test('include what the caller has written, even while another request reads', async () => {
     await using api = await stage();
     const book = createProjectionBook(api.troupe);
     await api.troupe.send('c', { author: ANA, to: [], content: 'first' });
@@ -195,7 +213,7 @@ describe('rows', () => {
     expect(await found('q=needle&agent=worker')).toEqual([]);
   });
 
-  test('that are rare are looked for in 20,000 events at a time', async () => {
+  test('that are rare are searched for in 20,000 events at a time', async () => {
     const total = 45_000;
     const line = (seq: number) => ({
       seq,
@@ -229,7 +247,7 @@ describe('rows', () => {
 });
 
 describe('a search', () => {
-  test('finds words wherever they stand, with what stands around them', async () => {
+  test('finds words in any part of an event, with the text around them', async () => {
     await using api = await stage();
     await say(api, 'first', 'Hello');
     await say(api, 'second', `${'before '.repeat(60)}THE NEEDLE ${'after '.repeat(60)}`, []);
@@ -243,7 +261,7 @@ describe('a search', () => {
     expect(nothing).toMatchObject({ hits: [], partial: false });
   });
 
-  test('says where it left something out', async () => {
+  test('reports that it is incomplete', async () => {
     await using api = await stage();
     await fill(api, 'c', 40);
     const few = SearchAnswer.parse((await api.get('/api/search?q=line&limit=3')).body);
@@ -252,7 +270,7 @@ describe('a search', () => {
   });
 });
 
-test('the overview tells of every conversation how its neediest agent is', async () => {
+test('the overview has the condition of the most urgent agent of each conversation', async () => {
   await using api = await stage();
   await say(api, 'calm', 'Hello');
   await say(api, 'asks', 'please inquire');

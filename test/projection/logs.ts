@@ -19,7 +19,7 @@ type Loose = Partial<Omit<EventDraft, 'id' | 'body' | 'kind' | 'to' | 'turn'>> &
   turn?: string;
 };
 
-/** A log written by hand: events get their seqs, and what is not said is said by Ana to nobody. */
+/** A log written by hand. Events get their seqs; the default author is Ana and the default addressees are none. */
 export function logOf(...drafts: Loose[]): Event[] {
   return drafts.map((draft, index) =>
     logged({ id: `e${index + 1}`, author: ANA, to: [], ...draft } as EventDraft, index + 1),
@@ -62,7 +62,7 @@ export function folded(log: Iterable<Event>): Projection {
   return foldEvents(newProjection(CONVERSATION), log);
 }
 
-/** Of each agent, its condition and its state. */
+/** `<condition> <state>` of each agent. */
 export function conditions({ agents }: Projection): Record<string, string> {
   return Object.fromEntries(
     Object.values(agents).map(({ id, condition, state }) => [id, `${condition} ${state}`]),

@@ -9,7 +9,7 @@ import { rowOf } from '../../src/projection/row.ts';
 import { DATA, HAS_DATA, realLogs } from '../support/real-logs.ts';
 import { folded } from './logs.ts';
 
-test('the demo comes to ten turns of three agents, what each had missed, and one hand-over', async () => {
+test('the demo gives ten turns of three agents, their missed messages and one handoff', async () => {
   const clock = createStoryClock();
   const testRun = newTestRun();
   await using troupe = await createTroupe(demoCompany({ slow: false, testRun }), { clock });
@@ -57,7 +57,7 @@ describe.runIf(HAS_DATA)('real transcripts', () => {
   const files = HAS_DATA
     ? readdirSync(DATA, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.jsonl'))
     : [];
-  test('are agents that took no turn, with a line for every event', async () => {
+  test('give agents without turns and a row for every event', async () => {
     let read = 0;
     for (const file of files.slice(0, 6)) {
       const logs = await realLogs(file).catch(() => []);

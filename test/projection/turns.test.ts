@@ -18,7 +18,7 @@ const note = (agentId: string, kind: string, more: object = {}) => ({
 });
 
 describe('a turn', () => {
-  test('knows what led to it, and how much of others it sees late', () => {
+  test('has its trigger and the messages that its agent had missed', () => {
     const log = logOf(
       says('Hello, ada', ['ada']),
       starts('ada', 1, 1, [1]),
@@ -40,14 +40,14 @@ describe('a turn', () => {
     });
   });
 
-  test('of a newcomer that begins afresh has missed nothing', () => {
+  test('has missed nothing if its agent has joined with a fresh view', () => {
     const log = (join: string) =>
       logOf(says('Before'), says('You', ['ada']), starts('ada', 1, 2, [2], { join: join as never }));
     expect(folded(log('fresh')).turns[0]?.missed).toBeNull();
     expect(folded(log('full')).turns[0]?.missed).toMatchObject({ count: 1 });
   });
 
-  test('has its steps, and of its calls what came of them', () => {
+  test('has its steps, and its calls with their outcomes', () => {
     const log = logOf(
       says('Go', ['ada']),
       starts('ada', 1, 1, [1]),
@@ -97,7 +97,7 @@ describe('a turn', () => {
     expect(folded(log).agents['bob']?.pending).toEqual([8]);
   });
 
-  test('that another one follows without an end was given up', () => {
+  test('without an end counts as aborted when another one follows', () => {
     const log = logOf(starts('ada', 1, 0, []), starts('ada', 2, 1, []), ends('ada', 1, 'done', []));
     const { turns, totals, agents } = folded(log);
     expect(turns.map(({ status }) => status)).toEqual(['aborted', 'running']);
@@ -105,7 +105,7 @@ describe('a turn', () => {
     expect(agents['ada']?.turn).toBe('c:ada:2');
   });
 
-  test('that ends without a beginning settles what it covers and counts for nothing', () => {
+  test('with an end and no start settles its inputs and is not counted', () => {
     const { turns, totals, agents } = folded(logOf(says('Go', ['ada']), ends('ada', 7, 'failed', [1])));
     expect([turns, totals.failed, agents['ada']?.pending]).toEqual([[], 0, []]);
     expect(agents['ada']?.condition).toBe('idle');
@@ -113,7 +113,7 @@ describe('a turn', () => {
 });
 
 describe('a compaction', () => {
-  test('of one agent goes on beside that of another', () => {
+  test('of one agent runs beside that of another', () => {
     const range = { from: 1, upTo: 5 };
     const summary = {
       id: 'compaction-1',
@@ -167,9 +167,9 @@ describe('a compaction', () => {
     expect(agents).toMatchObject({ ada: { state: 'idle' }, bob: { state: 'working' } });
   });
 
-  test('ends with the turn that needed it, and pruning alone is one', () => {
+  test('ends with its turn, and may consist of pruning alone', () => {
     const log = logOf(starts('ada', 1, 0, []), note('ada', 'started'), ends('ada', 1, 'aborted', []));
-    expect(folded(log).compactions).toMatchObject([{ phase: 'failed', message: 'the turn ended before it' }]);
+    expect(folded(log).compactions).toMatchObject([{ phase: 'failed', message: 'the turn ended first' }]);
     expect(folded(log).totals.compactions).toBe(0);
     const after = { tokens: { before: 1_000, after: 750 }, strategy: 'prune' };
     const pruned = folded(logOf(note('ada', 'started'), note('ada', 'pruned', after)));
@@ -177,7 +177,7 @@ describe('a compaction', () => {
     expect(pruned.totals.compactions).toBe(1);
   });
 
-  test('that takes over what another agent has made says whose', () => {
+  test('that adopts the summary of another agent refers to it', () => {
     const summary = (by: string) => ({
       id: 'compaction-1',
       kind: 'compaction',

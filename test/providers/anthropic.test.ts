@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createAnthropic } from '../../src/providers/anthropic/anthropic.ts';
 import type { PromptMessage, Reasoning } from '../../src/events/index.ts';
-import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
+import { startFakeAnthropic } from '../../src/testing/fake-vendors.ts';
 import type { FakeReply, FakeServer } from '../../src/testing/fake-server.ts';
 import { collectEvents, sampleRequest } from '../../src/testing/provider-scene.ts';
 import { ADD_TOOL, assistant, result, sentBody, system, user } from './sent.ts';
@@ -110,7 +110,7 @@ describe('what is sent', () => {
     expect(JSON.stringify(body)).toContain('👍');
   });
 
-  test('a message that is later appended to changes nothing before it', async () => {
+  test('appending a message changes nothing before it', async () => {
     const before = [user('one'), assistant('', [['c1', '{}']]), result('c1', '1')];
     const first = (await sentBody(server, provider(), { messages: before }))['messages'] as Sent;
     const next = [...before, assistant('done'), user('two')];
@@ -124,16 +124,16 @@ describe('cache breakpoints', () => {
   for (let i = 2; i < 9; i += 1) messages.push(i % 2 === 0 ? assistant(`a${i}`) : user(`u${i}`));
   messages.push(user('last'));
 
-  test('none asked, none set', async () => {
+  test('are not set if none are requested', async () => {
     expect(marksOf(await sentBody(server, provider(), { messages }))).toEqual([]);
   });
 
-  test('they end tools and system and the messages named', async () => {
+  test('end the tools, the system text and the named messages', async () => {
     const body = await sentBody(server, provider(), { messages, tools: [ADD_TOOL], breakpoints: [0, 3, 9] });
     expect(marksOf(body)).toEqual(['system.0', 'messages.2.0', 'messages.8.0']);
   });
 
-  test('without a system message the last tool carries the first', async () => {
+  test('without a system message are at the last tool', async () => {
     const body = await sentBody(server, provider(), {
       messages: [user('x')],
       tools: [ADD_TOOL],
@@ -142,12 +142,12 @@ describe('cache breakpoints', () => {
     expect(marksOf(body)).toEqual(['tools.0', 'messages.0.0']);
   });
 
-  test('of more than four the end of the prefix and the latest are kept', async () => {
+  test('of more than four keep the end of the prefix and the latest', async () => {
     const body = await sentBody(server, provider(), { messages, breakpoints: [1, 2, 3, 5, 7, 9] });
     expect(marksOf(body)).toEqual(['system.0', 'messages.4.0', 'messages.6.0', 'messages.8.0']);
   });
 
-  test('in a merged message the block of the message named is marked', async () => {
+  test('in a merged message are at the block of the named message', async () => {
     const merged = [
       user('one'),
       user('two'),
@@ -183,7 +183,7 @@ describe('thinking', () => {
     },
   );
 
-  test('several blocks, hidden ones too, come back as they were', async () => {
+  test('several blocks, redacted ones too, come back unchanged', async () => {
     const blocks = [
       { type: 'thinking', thinking: 'a', signature: 's1' },
       { type: 'redacted_thinking', data: 'xyz' },
@@ -205,7 +205,7 @@ describe('thinking', () => {
     expect((sent['messages'] as Sent)[1]?.content.slice(0, 2)).toEqual(blocks);
   });
 
-  test('stands again where it stood between text and calls', async () => {
+  test('stands at its old place between text and calls', async () => {
     const thinking = (id: string) => ({ type: 'thinking', thinking: id, signature: `sig-${id}` });
     const said = [
       thinking('a'),
@@ -265,14 +265,14 @@ describe('settings', () => {
   const withSettings = (fields: object) => createAnthropic({ baseUrl: server.url, apiKey: 'key', ...fields });
   const schema = { type: 'object', properties: { a: { type: 'integer', minimum: 1 } }, required: ['a'] };
 
-  test('nothing is asked for that was not set', async () => {
+  test('omitted settings are not sent', async () => {
     const body = await sentBody(server, provider(), {});
     for (const field of ['thinking', 'output_config', 'context_management'])
       expect(body).not.toHaveProperty(field);
     expect(server.requests.at(-1)?.headers).not.toHaveProperty('anthropic-beta');
   });
 
-  test('thinking is adaptive or has a budget, which an answer too short for it goes without', async () => {
+  test('thinking is adaptive or has a budget, which a shorter answer omits', async () => {
     const adaptive = await sentBody(server, withSettings({ thinking: 'adaptive' }), {});
     expect(adaptive['thinking']).toEqual({ type: 'adaptive' });
     const budget = withSettings({ thinking: { budgetTokens: 1024 } });
@@ -281,7 +281,7 @@ describe('settings', () => {
     expect(await sentBody(server, budget, { maxOutputTokens: 1024 })).not.toHaveProperty('thinking');
   });
 
-  test('the schema of a reply is sent as Anthropic takes it, beside the effort', async () => {
+  test('the reply schema is sent in the dialect of Anthropic, beside the effort', async () => {
     const body = await sentBody(server, withSettings({ effort: 'low' }), { replySchema: schema });
     expect(body['output_config']).toEqual({
       effort: 'low',
@@ -297,14 +297,14 @@ describe('settings', () => {
     });
   });
 
-  test('a schema that Anthropic cannot have fails without a request and is not retried', async () => {
+  test('a schema that Anthropic does not support fails without a request and is not retried', async () => {
     const before = server.requests.length;
     const events = await collectEvents(provider(), sampleRequest({ replySchema: {} }));
     expect(events.at(-1)).toMatchObject({ error: { code: 'provider_invalid_request' } });
     expect(server.requests).toHaveLength(before);
   });
 
-  test('context editing is asked for with its beta header, thinking first, and its counts are not trusted', async () => {
+  test('context editing is requested with its beta header, thinking first, and its counts are not trusted', async () => {
     const contextEditing = {
       clearToolUses: { triggerTokens: 50_000, keep: 5, clearAtLeastTokens: 10_000 },
       clearThinking: { keepTurns: 2 },

@@ -93,7 +93,7 @@ test('retry-after is read as milliseconds, seconds or a date', () => {
   expect(of({})).toBeUndefined();
 });
 
-test('a wait that stands in the message counts where no header says one', () => {
+test('a delay named in the message counts if no header names one', () => {
   const limited = (message: string, headers = new Headers()) =>
     classifyFailure(
       { status: 429, words: [], message, connection: false, headers },
@@ -105,7 +105,7 @@ test('a wait that stands in the message counts where no header says one', () => 
   expect(limited('Please try again later.')).toBeUndefined();
 });
 
-test('the wait doubles up to its limit, half of it random', () => {
+test('the delay doubles up to its limit, and half of it is random', () => {
   const failure = { code: 'provider_overloaded', message: '' } as const;
   const waits = (random: number) =>
     [1, 2, 3, 7, 8, 50, 5000].map((tries) => backoffMs(failure, tries, () => random));
@@ -113,7 +113,7 @@ test('the wait doubles up to its limit, half of it random', () => {
   expect(waits(1)).toEqual([500, 1000, 2000, 30_000, 30_000, 30_000, 30_000]);
 });
 
-test('a retry-after is the least that is waited, up to ten minutes', () => {
+test('a retry-after is the minimum delay, up to ten minutes', () => {
   const limited = (retryAfterMs: number) =>
     ({ code: 'provider_rate_limited', message: '', retryAfterMs }) as const;
   expect(backoffMs(limited(7000), 1, () => 0)).toBe(7000);
@@ -148,7 +148,7 @@ test.each([
   expect(classifyFailure(vendorErrorOf(thrown), { opened: true, now: NOW }).isAway).toBe(undefined);
 });
 
-test('who waits for a server that is away looks again after fifteen seconds at the latest', () => {
+test('a call to an unavailable server is retried after fifteen seconds at the latest', () => {
   const away = { code: 'provider_unreachable', message: '', isAway: true } as const;
   expect(backoffMs(away, 1, () => 1)).toBe(500);
   expect(backoffMs(away, 40, () => 1)).toBe(15_000);

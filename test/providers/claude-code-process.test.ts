@@ -6,10 +6,10 @@ import { afterEach, describe, test } from 'vitest';
 import type { ClaudeCodeOptions } from '../../src/providers/claude-code/claude-code.ts';
 import { PEERS_ENV } from '../../src/providers/cli/find-peer.ts';
 import type { ModelEvent, ModelFailure, ModelRequest } from '../../src/providers/provider.ts';
-import { collectEvents, sampleRequest, textOf } from '../../src/testing/provider-scene.ts';
+import { collectEvents, endOf, failureOf, sampleRequest, textOf } from '../../src/testing/provider-scene.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import type { FakeReply } from '../../src/testing/fake-server.ts';
-import { callsOf, changeOf, endOf, failureOf, toolResult, user } from '../../src/testing/fake-sessions.ts';
+import { callsOf, changeOf, toolResult, user } from '../../src/testing/fake-sessions.ts';
 import {
   type ClaudeCodeStage,
   childrenOf,
@@ -37,7 +37,7 @@ async function noneLeft(): Promise<void> {
 }
 
 describe.skipIf(!HAS_CLAUDE_CODE)(HAS_CLAUDE_CODE ? 'claude-code' : NO_CLAUDE_CODE, () => {
-  test('closing leaves no process behind, whatever it does', async () => {
+  test('closing leaves no process behind, even one that hangs', async () => {
     const calling: FakeReply = { calls: [{ name: 'add', args: '{}' }] };
     const replies: FakeReply[] = [{ text: 'ok' }, calling, HANGING];
     await using stage = await openStage(() => replies.shift() ?? {});
@@ -56,7 +56,7 @@ describe.skipIf(!HAS_CLAUDE_CODE)(HAS_CLAUDE_CODE ? 'claude-code' : NO_CLAUDE_CO
     assert.deepEqual(childrenOf(), []);
   });
 
-  test('a session that nobody uses gives up its process, and is resumed by another', async () => {
+  test('an unused session gives up its process and is resumed by another', async () => {
     const clock = createFakeClock();
     await using stage = await openStage(() => ({ text: 'ok' }), { clock, idleMs: 1000 });
     const first = await collectEvents(stage.provider, start('a'));
@@ -82,7 +82,7 @@ describe.skipIf(!HAS_CLAUDE_CODE)(HAS_CLAUDE_CODE ? 'claude-code' : NO_CLAUDE_CO
     assert.equal(changeOf(await resume(stage, 'b', b)), 'resumed');
   });
 
-  test('turns that are open are not closed to make room', async () => {
+  test('open turns are not closed to make room', async () => {
     const calling: FakeReply = { calls: [{ name: 'add', args: '{}' }] };
     const replies: FakeReply[] = [calling, { text: 'b' }, { text: 'a' }];
     const tools = [{ name: 'add', description: '', parameters: {} }];
@@ -105,7 +105,7 @@ describe.skipIf(!HAS_CLAUDE_CODE)(HAS_CLAUDE_CODE ? 'claude-code' : NO_CLAUDE_CO
     assert.deepEqual(both.map(changeOf), ['warm', 'rewound']);
   });
 
-  test('an abort is heard although the program hangs', async () => {
+  test('an abort takes effect although the program hangs', async () => {
     const replies: FakeReply[] = [{ text: 'ok' }, HANGING, { text: 'again' }];
     await using stage = await openStage(() => replies.shift() ?? {});
     const first = await collectEvents(stage.provider, start('a'));
@@ -132,7 +132,7 @@ describe.skipIf(!HAS_CLAUDE_CODE)(HAS_CLAUDE_CODE ? 'claude-code' : NO_CLAUDE_CO
     assert.equal(changeOf(await resume(stage, 'a', first)), 'rewound');
   });
 
-  test('a refused key and a server that is not there are told of soon', async () => {
+  test('a refused key and a missing server are reported quickly', async () => {
     await using stage = await openStage(() => ({ error: { code: 'provider_auth' } }));
     const times: number[] = [];
     const codes: string[] = [];
@@ -146,7 +146,7 @@ describe.skipIf(!HAS_CLAUDE_CODE)(HAS_CLAUDE_CODE ? 'claude-code' : NO_CLAUDE_CO
     assert.ok((times[0] ?? 0) < 3000 && (times[1] ?? 0) < 5000, String(times));
   });
 
-  describe('a program that cannot be used', () => {
+  describe('an unusable program', () => {
     const folders: string[] = [];
     afterEach(() => {
       process.env[PEERS_ENV] = CLIS;

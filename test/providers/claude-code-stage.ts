@@ -4,7 +4,7 @@ import path from 'node:path';
 import { type ClaudeCodeOptions, createClaudeCode } from '../../src/providers/claude-code/claude-code.ts';
 import { PEERS_ENV } from '../../src/providers/cli/find-peer.ts';
 import type { Provider } from '../../src/providers/provider.ts';
-import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
+import { startFakeAnthropic } from '../../src/testing/fake-vendors.ts';
 import type { FakeHandler, FakeReply, FakeRequest, FakeServer } from '../../src/testing/fake-server.ts';
 
 export const CLIS = path.join(import.meta.dirname, '../clis');

@@ -4,9 +4,9 @@ import path from 'node:path';
 import { describe, test } from 'vitest';
 import { createClaudeCode } from '../../src/providers/claude-code/claude-code.ts';
 import type { ModelEvent, ModelRequest, SessionMark } from '../../src/providers/provider.ts';
-import { collectEvents, sampleRequest, textOf } from '../../src/testing/provider-scene.ts';
+import { collectEvents, endOf, failureOf, sampleRequest, textOf } from '../../src/testing/provider-scene.ts';
 import type { FakeReply } from '../../src/testing/fake-server.ts';
-import { callsOf, changeOf, endOf, failureOf, toolResult, user } from '../../src/testing/fake-sessions.ts';
+import { callsOf, changeOf, toolResult, user } from '../../src/testing/fake-sessions.ts';
 import { childrenOf, HAS_CLAUDE_CODE, NO_CLAUDE_CODE, openStage, wordsOf } from './claude-code-stage.ts';
 import { killProcesses } from './kill-processes.ts';
 
@@ -33,7 +33,7 @@ function markOf(events: readonly ModelEvent[]): SessionMark | undefined {
 }
 
 describe.skipIf(!HAS_CLAUDE_CODE)(HAS_CLAUDE_CODE ? 'claude-code' : NO_CLAUDE_CODE, () => {
-  test('nothing of its own is said to the model', async () => {
+  test('Claude Code adds nothing to the prompt', async () => {
     await using stage = await openStage(() => ({ text: 'ok' }));
     await collectEvents(stage.provider, start({ tools: [ADD], maxOutputTokens: 4000 }));
     const body = stage.server.requests[0]?.body as Record<string, unknown>;
@@ -48,7 +48,7 @@ describe.skipIf(!HAS_CLAUDE_CODE)(HAS_CLAUDE_CODE ? 'claude-code' : NO_CLAUDE_CO
     assert.equal(stage.server.requests[0]?.headers['x-api-key'], 'key-of-test');
   });
 
-  test('every message is a block of its own in one message of a user', async () => {
+  test('every message is a separate block of one user message', async () => {
     await using stage = await openStage(() => ({ text: 'ok' }));
     await collectEvents(stage.provider, start({ messages: [user('one'), user('two'), user('')] }));
     const [request = assert.fail()] = stage.server.requests;
@@ -59,7 +59,7 @@ describe.skipIf(!HAS_CLAUDE_CODE)(HAS_CLAUDE_CODE ? 'claude-code' : NO_CLAUDE_CO
     );
   });
 
-  test('a picture is shown before the words that came with it, once', async () => {
+  test('an image is shown once, before the words of its message', async () => {
     await using stage = await openStage(() => ({ text: 'ok' }));
     const image = { hash: 'f'.repeat(64), mediaType: 'image/png' } as const;
     const seen = { role: 'user' as const, content: 'see', images: [image], seqs: [2] };
@@ -72,7 +72,7 @@ describe.skipIf(!HAS_CLAUDE_CODE)(HAS_CLAUDE_CODE ? 'claude-code' : NO_CLAUDE_CO
     assert.match(sent[0] ?? '', /"one".*"image".*"see/);
   });
 
-  test('it sees no variable but those it is given', async () => {
+  test('it sees only the given variables', async () => {
     process.env['TROUPE_CANARY'] = 'canary-of-test';
     const replies: FakeReply[] = [
       { calls: [{ name: 'Bash', args: '{"command":"env; pwd"}' }] },
@@ -91,7 +91,7 @@ describe.skipIf(!HAS_CLAUDE_CODE)(HAS_CLAUDE_CODE ? 'claude-code' : NO_CLAUDE_CO
     delete process.env['TROUPE_CANARY'];
   });
 
-  test('a call of a tool of its own is not ours, and what is said after it is the same answer', async () => {
+  test('a call of its own tool is not reported, and the text after it belongs to the same answer', async () => {
     const usage = { input: 10, output: 2, cacheRead: 4, cacheWrite: 0, reasoning: 0 };
     const replies: FakeReply[] = [
       { text: 'I will look.', calls: [{ name: 'Read', args: '{"file_path":"/nowhere"}' }], usage },
@@ -104,7 +104,7 @@ describe.skipIf(!HAS_CLAUDE_CODE)(HAS_CLAUDE_CODE ? 'claude-code' : NO_CLAUDE_CO
     assert.deepEqual(endOf(events).usage, { ...usage, input: 20, output: 4, cacheRead: 8 });
   });
 
-  test('a tool that is not offered is refused by Claude Code, and the turn goes on', async () => {
+  test('Claude Code refuses a tool that is not offered, and the turn continues', async () => {
     const calls = [
       { name: 'nope', args: '{}' },
       { name: 'Bash', args: '{"command":"id"}' },
@@ -120,7 +120,7 @@ describe.skipIf(!HAS_CLAUDE_CODE)(HAS_CLAUDE_CODE ? 'claude-code' : NO_CLAUDE_CO
     );
   });
 
-  test('a call that Claude Code refuses beside one of ours does not keep the turn', async () => {
+  test('a call that Claude Code refuses beside one of ours does not block the turn', async () => {
     const calls = [
       { name: 'nope', args: '{}' },
       { name: 'add', args: '{"a":1}' },
@@ -140,7 +140,7 @@ describe.skipIf(!HAS_CLAUDE_CODE)(HAS_CLAUDE_CODE ? 'claude-code' : NO_CLAUDE_CO
     assert.match(sent, /"content":"it broke","is_error":true/);
   });
 
-  test('an answer cut for its length ends the turn, and leaves nothing behind', async () => {
+  test('an answer cut at its limit ends the turn and leaves nothing behind', async () => {
     const replies: FakeReply[] = [{ text: 'first' }, { text: 'too long', stop: 'length' }];
     await using stage = await openStage(() => replies.shift() ?? { text: 'third' });
     const first = await collectEvents(stage.provider, start());
@@ -153,7 +153,7 @@ describe.skipIf(!HAS_CLAUDE_CODE)(HAS_CLAUDE_CODE ? 'claude-code' : NO_CLAUDE_CO
     assert.match(last, /first\nagain$/);
   });
 
-  test('a session that it has made shorter is told of', async () => {
+  test('a session that it has compacted is reported', async () => {
     const summary = '<analysis>a</analysis><summary>in short</summary>';
     const overflow: FakeReply = { error: { code: 'context_overflow' } };
     const replies: FakeReply[] = [
@@ -180,7 +180,7 @@ describe.skipIf(!HAS_CLAUDE_CODE)(HAS_CLAUDE_CODE ? 'claude-code' : NO_CLAUDE_CO
     assert.match(wordsOf(stage.server.requests.at(-1) ?? assert.fail()), /in short[^]*\na4\nsay-5$/);
   });
 
-  test('an answer that is cut off is truncated, after what was read of it', async () => {
+  test('an answer that breaks off is truncated, after the text received so far', async () => {
     const text = 'a long answer that is broken off';
     await using stage = await openStage(() => ({
       text,
@@ -203,7 +203,7 @@ describe.skipIf(!HAS_CLAUDE_CODE)(HAS_CLAUDE_CODE ? 'claude-code' : NO_CLAUDE_CO
     assert.deepEqual([model, messages.length], ['n', 3]);
   });
 
-  test('what it said is kept when it is killed right after', async () => {
+  test('its answer is kept when it is killed right after it', async () => {
     await using stage = await openStage(() => ({ text: 'answer' }));
     const first = await collectEvents(stage.provider, start());
     await killProcesses(childrenOf());
@@ -212,7 +212,7 @@ describe.skipIf(!HAS_CLAUDE_CODE)(HAS_CLAUDE_CODE ? 'claude-code' : NO_CLAUDE_CO
     assert.match(wordsOf(stage.server.requests[1] ?? assert.fail()), /Hello\nanswer\nand then\?$/);
   });
 
-  test('a session whose instructions are gone is lost', async () => {
+  test('a session without its instructions is lost', async () => {
     await using stage = await openStage(() => ({ text: 'ok' }));
     const first = await collectEvents(stage.provider, start());
     await stage.reopen();
@@ -234,7 +234,7 @@ describe.skipIf(!HAS_CLAUDE_CODE)(HAS_CLAUDE_CODE ? 'claude-code' : NO_CLAUDE_CO
     await provider.close?.();
   });
 
-  test('without a key and a login it is not let in', async () => {
+  test('without a key and a login it is refused', async () => {
     await using stage = await openStage(() => ({ text: 'ok' }));
     const provider = createClaudeCode({
       home: stage.home,

@@ -54,31 +54,31 @@ const unusable = (message: RegExp) => ({
   error: { code: 'provider_unusable', message: expect.stringMatching(message) as string },
 });
 
-test('a missing program is told, with what to install', async () => {
+test('a missing program is reported with the command that installs it', async () => {
   install();
   const events = await collectEvents(create(), request);
   expect(events.at(-1)).toMatchObject(unusable(/npm install @openai\/codex@/));
 });
 
-test('a program that is too old is told, with its version', async () => {
+test('an outdated program is reported with its version', async () => {
   install('', '0.98.1');
   const events = await collectEvents(create(), request);
   expect(events.at(-1)).toMatchObject(unusable(/0\.98\.1 is installed/));
 });
 
-test('a program that ends at its start is told, with what it said', async () => {
+test('a program that ends at its start is reported with its output', async () => {
   install('console.error("no such switch"); process.exit(3);');
   const events = await collectEvents(create(), request);
   expect(events.at(-1)).toMatchObject(unusable(/0\.169\.0.*code 3.*no such switch/));
 });
 
-test('a program that hangs at its start is killed and told', async () => {
+test('a program that hangs at its start is killed and reported', async () => {
   install('setInterval(() => {}, 1000);');
   const events = await collectEvents(create({ startTimeoutMs: 200 }), request);
   expect(events.at(-1)).toMatchObject(unusable(/did not answer for 200 ms/));
 });
 
-test('a program that failed to start is tried again with the next request', async () => {
+test('a program that failed to start is started again for the next request', async () => {
   install('process.exit(3);');
   const provider = create();
   await collectEvents(provider, request);
@@ -127,7 +127,7 @@ const isRunning = (pid: number) => {
   }
 };
 
-test('a request that we do not know is refused, not left waiting', async () => {
+test('an unknown request is refused and not left unanswered', async () => {
   install(SERVER);
   const provider = create();
   const events = await collectEvents(provider, request);
@@ -135,7 +135,7 @@ test('a request that we do not know is refused, not left waiting', async () => {
   await provider.close?.();
 });
 
-test('a message that is not understood fails the turn', async () => {
+test('an unknown message fails the turn', async () => {
   install(SERVER);
   const provider = create({ env: { BABBLES: 'yes' } });
   const events = await collectEvents(provider, request);
@@ -145,7 +145,7 @@ test('a message that is not understood fails the turn', async () => {
   await provider.close?.();
 });
 
-test('the environment is what was given, and no more', async () => {
+test('the environment contains only the given variables', async () => {
   vi.stubEnv('CANARY_OF_TEST', 'canary');
   vi.stubEnv('OPENAI_API_KEY', 'canary');
   install(SERVER);
@@ -164,7 +164,7 @@ test('the environment is what was given, and no more', async () => {
   await provider.close?.();
 });
 
-test('an abort is told at once, and a program that does not obey it is killed', async () => {
+test('an abort is reported at once, and a program that does not react is killed', async () => {
   install(SERVER);
   const clock = createFakeClock();
   const home = temporary();
@@ -184,7 +184,7 @@ test('an abort is told at once, and a program that does not obey it is killed', 
   await provider.close?.();
 });
 
-test('the own login is used where there is no key', async () => {
+test("without a key the CLI's own login is used", async () => {
   install(SERVER);
   const login = temporary();
   writeFileSync(join(login, 'auth.json'), '{"login":"mine"}');

@@ -5,7 +5,7 @@ import { createCodex, type CodexOptions } from '../../src/providers/codex/codex.
 import { findCodex } from '../../src/providers/codex/config.ts';
 import { PEERS_ENV } from '../../src/providers/cli/find-peer.ts';
 import type { Provider } from '../../src/providers/provider.ts';
-import { startFakeOpenAiResponses } from '../../src/testing/fake-openai.ts';
+import { startFakeOpenAiResponses } from '../../src/testing/fake-vendors.ts';
 import type { FakeHandler, FakeRequest, FakeServer } from '../../src/testing/fake-server.ts';
 import type { SessionFixture } from '../../src/testing/session-conformance.ts';
 import { killProcesses } from './kill-processes.ts';

@@ -53,7 +53,7 @@ const TWO_CALLS: FakeReply = {
 const TOOLS = [ADD_TOOL, { ...ADD_TOOL, name: 'list' }];
 
 describe.skipIf(NO_CODEX !== '')(`codex${NO_CODEX}`, () => {
-  test('a request holds the instructions, the messages and our tools, and nothing of the program', async () => {
+  test('a request contains the instructions, the messages and our tools, and nothing from the program', async () => {
     await using stage = await startCodexStage(() => ({ text: 'hi' }));
     const messages = [system('You are Ana.'), system('Be brief.'), user('Hello'), user('You there?')];
     await ask(stage.provider, { messages, tools: [ADD_TOOL], session: START });
@@ -71,7 +71,7 @@ describe.skipIf(NO_CODEX !== '')(`codex${NO_CODEX}`, () => {
     expect(request.body).toMatchObject({ model: CODEX_MODEL, store: false });
   });
 
-  test('the schema of a reply is sent, for its turn alone', async () => {
+  test('the reply schema is sent only with its own turn', async () => {
     await using stage = await startCodexStage(() => ({ text: '{"a":1}' }));
     const replySchema = { type: 'object', properties: { a: { type: 'number' } }, required: ['a'] };
     const first = await ask(stage.provider, { replySchema, session: START });
@@ -81,7 +81,7 @@ describe.skipIf(NO_CODEX !== '')(`codex${NO_CODEX}`, () => {
     expect(sent[1]).toBeUndefined();
   });
 
-  test('calls of one answer come in one step on a resumed session too', async () => {
+  test('calls of one answer come in one step on a resumed session, too', async () => {
     await using stage = await startCodexStage(
       inTurn({ text: 'one' }, TWO_CALLS, { text: 'two', usage: null }, { text: 'three' }),
     );
@@ -102,7 +102,7 @@ describe.skipIf(NO_CODEX !== '')(`codex${NO_CODEX}`, () => {
     expect(doneOf(asked).usage.input + doneOf(ended).usage.input).toBe(12);
   });
 
-  test('tools that a model calls from a program are ours all the same', async () => {
+  test('tools that a model calls from a program are still ours', async () => {
     const program = 'const r = await Promise.all([tools.add({a:1}), tools.list({a:2})]); text(r.join("+"))';
     const item = { type: 'custom_tool_call', id: 'ct_1', call_id: 'cc_1', name: 'exec', input: program };
     await using stage = await startCodexStage(inTurn(rawReply([item]), { text: 'done' }));
@@ -116,7 +116,7 @@ describe.skipIf(NO_CODEX !== '')(`codex${NO_CODEX}`, () => {
     expect(stage.transcript()).toContain('result-of-add+result-of-list');
   });
 
-  test('a call that Codex cannot make sense of it answers itself', async () => {
+  test('Codex itself answers a call that it does not understand', async () => {
     const calls = [
       { name: 'nosuch', args: '{}' },
       { name: 'add', args: '{"a":' },
@@ -128,7 +128,7 @@ describe.skipIf(NO_CODEX !== '')(`codex${NO_CODEX}`, () => {
     expect(stage.transcript()).toMatch(/unsupported call: nosuch[^]*failed to parse function arguments/);
   });
 
-  test('an answer that breaks off after a whole call ends all the same', async () => {
+  test('an answer that breaks off after a complete call ends normally', async () => {
     const clock = createFakeClock();
     const calls = [{ name: 'add', args: '{"a":1}' }];
     const broken: FakeReply = { calls, chunk: 99, breaks: { after: 1, how: 'end' } };
@@ -145,7 +145,7 @@ describe.skipIf(NO_CODEX !== '')(`codex${NO_CODEX}`, () => {
     expect(ended.at(-1)).toMatchObject({ type: 'failed', error: { code: 'provider_truncated' } });
   });
 
-  test('other tools than those a session began with lose it', async () => {
+  test('a session is lost when its tools change', async () => {
     await using stage = await startCodexStage(() => ({ text: 'hi' }));
     const first = await ask(stage.provider, { tools: [ADD_TOOL], session: START });
     const session = { kind: 'resume', mark: markOf(first) } as const;
@@ -154,7 +154,7 @@ describe.skipIf(NO_CODEX !== '')(`codex${NO_CODEX}`, () => {
     expect(stage.requests()).toBe(1);
   });
 
-  test('new instructions are those of the next turn', async () => {
+  test('new instructions apply from the next turn on', async () => {
     await using stage = await startCodexStage(() => ({ text: 'hi' }));
     const first = await ask(stage.provider, { messages: [system('Old.'), user('one')], session: START });
     const resume = (text: string, events: ModelEvent[]) =>
@@ -169,7 +169,7 @@ describe.skipIf(NO_CODEX !== '')(`codex${NO_CODEX}`, () => {
     expect(stage.transcript()).toBe('Old.\none\nhi\nnext\nhi\nnext');
   });
 
-  test('a session keeps its instructions where none are sent along', async () => {
+  test('a session keeps its instructions if a request has none', async () => {
     await using stage = await startCodexStage(() => ({ text: 'hi' }));
     const first = await ask(stage.provider, { messages: [system('Mine.'), user('one')], session: START });
     const resume = (provider: Provider, events: ModelEvent[]) =>
@@ -179,7 +179,7 @@ describe.skipIf(NO_CODEX !== '')(`codex${NO_CODEX}`, () => {
     expect(stage.transcript()).toBe('Mine.\none\nhi\nnext\nhi\nnext');
   });
 
-  test('a compaction of its own is told', async () => {
+  test('a compaction by Codex itself is reported', async () => {
     const usage = { input: 10_000_000, output: 5, cacheRead: 0, cacheWrite: 0, reasoning: 0 };
     await using stage = await startCodexStage(
       inTurn({ text: 'one', usage }, { text: 'summary' }, { text: 'two' }),
@@ -192,7 +192,7 @@ describe.skipIf(NO_CODEX !== '')(`codex${NO_CODEX}`, () => {
     expect(stage.requests()).toBe(3);
   });
 
-  test('what Codex brings along can touch nothing', async () => {
+  test('the tools of Codex itself cannot touch anything', async () => {
     const patch = '*** Begin Patch\n*** Add File: hello.txt\n+hi\n*** End Patch\n';
     const item = { type: 'custom_tool_call', id: 'ct_1', call_id: 'cc_1', name: 'apply_patch', input: patch };
     const calls = [
@@ -214,7 +214,7 @@ describe.skipIf(NO_CODEX !== '')(`codex${NO_CODEX}`, () => {
     expect(filesOf(join(stage.home, 'work'))).toEqual([]);
   });
 
-  test('a shell that is granted works in its directory and sees the named variables only', async () => {
+  test('a granted shell works in its directory and sees only the named variables', async () => {
     vi.stubEnv('CANARY_OF_TEST', 'canary');
     const args = JSON.stringify({ cmd: 'env; pwd; echo hi > hello.txt', yield_time_ms: 10_000 });
     await using stage = await startCodexStage(
@@ -237,7 +237,7 @@ describe.skipIf(NO_CODEX !== '')(`codex${NO_CODEX}`, () => {
     vi.unstubAllEnvs();
   });
 
-  test('a refused key fails at once, and is not told', async () => {
+  test('a refused key fails at once, and is not repeated', async () => {
     const error = { code: 'provider_auth', message: 'Incorrect API key provided: key-of-test' } as const;
     await using stage = await startCodexStage(() => ({ error }));
     const started = performance.now();
@@ -248,7 +248,7 @@ describe.skipIf(NO_CODEX !== '')(`codex${NO_CODEX}`, () => {
     expect(stage.requests()).toBe(1);
   });
 
-  test('a server that does not listen fails at once', async () => {
+  test('a server that does not listen is reported at once', async () => {
     await using stage = await startCodexStage(() => ({}));
     await stage.api.close();
     const started = performance.now();
@@ -257,7 +257,7 @@ describe.skipIf(NO_CODEX !== '')(`codex${NO_CODEX}`, () => {
     expect(events.at(-1)).toMatchObject({ type: 'failed', error: { code: 'provider_unreachable' } });
   });
 
-  test('a rate limit told within the stream says how long to wait', async () => {
+  test('a rate limit within the stream names the delay', async () => {
     const error = { code: 'rate_limit_exceeded', message: 'Please try again in 1.5s.' };
     const failed = { type: 'response.failed', response: { id: 'r', error } };
     await using stage = await startCodexStage(() => ({ raw: { status: 200, ...streamOf([failed]) } }));
@@ -268,7 +268,7 @@ describe.skipIf(NO_CODEX !== '')(`codex${NO_CODEX}`, () => {
     });
   });
 
-  test('closing leaves no process, and nothing outside its home', async () => {
+  test('closing leaves no process, and no files outside its home', async () => {
     await using stage = await startCodexStage(() => ({ text: 'hi' }));
     await ask(stage.provider, { session: START });
     expect(stage.pids()).toHaveLength(1);
@@ -316,7 +316,7 @@ describe.skipIf(NO_CODEX !== '')(`codex${NO_CODEX}`, () => {
     expect(stage.api.requests.map((request) => transcriptOf(request)).toSorted()).toEqual(names);
   });
 
-  test('a summary leaves nothing on the disk', async () => {
+  test('a summary leaves no files on the disk', async () => {
     await using stage = await startCodexStage(() => ({ text: 'hi' }));
     await ask(stage.provider, { trace: { ...sampleRequest().trace, purpose: 'compaction' } });
     const [codex = ''] = readdirSync(stage.home);

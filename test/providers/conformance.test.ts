@@ -13,8 +13,11 @@ import { openRecording, readRecording, record } from '../../src/providers/record
 import { createReplay } from '../../src/providers/replay.ts';
 import type { ReplyLimitSettings } from '../../src/providers/reply-limits.ts';
 import { collectEvents, sampleRequest } from '../../src/testing/provider-scene.ts';
-import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
-import { startFakeOpenAi, startFakeOpenAiResponses } from '../../src/testing/fake-openai.ts';
+import {
+  startFakeAnthropic,
+  startFakeOpenAi,
+  startFakeOpenAiResponses,
+} from '../../src/testing/fake-vendors.ts';
 import type { FakeHandler, FakeServer } from '../../src/testing/fake-server.ts';
 import { providerConformance, type MakeProvider } from '../../src/testing/provider-conformance.ts';
 import { HAS_CLAUDE_CODE, NO_CLAUDE_CODE, openStage } from './claude-code-stage.ts';

@@ -3,7 +3,7 @@ import { createOpenAi } from '../../src/providers/openai/openai.ts';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
 import type { ModelRequest, Provider } from '../../src/providers/provider.ts';
 import { collectEvents, sampleRequest } from '../../src/testing/provider-scene.ts';
-import { startFakeOpenAi, startFakeOpenAiResponses } from '../../src/testing/fake-openai.ts';
+import { startFakeOpenAi, startFakeOpenAiResponses } from '../../src/testing/fake-vendors.ts';
 import { likeLlamaCpp, LLAMA_CPP, REFUSED_SCHEMAS } from '../support/llama-cpp.ts';
 
 type Start = typeof startFakeOpenAi;
@@ -29,7 +29,7 @@ describe.each(ADAPTERS)('%s', (_, start, create) => {
     },
   );
 
-  test('a second turn is taken: every item says what it is', async () => {
+  test('a second turn is accepted, because every item names its type', async () => {
     await using server = await start(likeLlamaCpp);
     const messages: ModelRequest['messages'] = [
       { role: 'user', content: 'Hi', seqs: [1] },
@@ -40,7 +40,7 @@ describe.each(ADAPTERS)('%s', (_, start, create) => {
     expect(events.at(-1)).toMatchObject({ type: 'done' });
   });
 
-  test('a server that loads its model is away, and one whose window is too small says how large it is', async () => {
+  test('a server that loads its model is unavailable, and a context overflow names the window', async () => {
     for (const [raw, error] of [
       [LLAMA_CPP.loading, { code: 'provider_overloaded', isAway: true }],
       [LLAMA_CPP.contextSize, { code: 'context_overflow' }],

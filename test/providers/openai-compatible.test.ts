@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
+import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import type { FakeReply, FakeServer } from '../../src/testing/fake-server.ts';
 import { collectEvents, textOf } from '../../src/testing/provider-scene.ts';
 import { ADD_TOOL, assistant, result, sentBody, system, user } from './sent.ts';
@@ -60,7 +60,7 @@ describe('what is sent', () => {
     expect(body['tools']).toEqual([{ type: 'function', function: ADD_TOOL }]);
   });
 
-  test('a server gets max_tokens and asks for usage, and no field that only OpenAI knows', async () => {
+  test('a server gets max_tokens, is asked for usage, and gets no field that only OpenAI knows', async () => {
     const body = await sentBody(server, provider(), {});
     expect(Object.keys(body).toSorted()).toEqual([
       'max_tokens',
@@ -74,7 +74,7 @@ describe('what is sent', () => {
     expect(server.requests.at(-1)?.headers).not.toHaveProperty('openai-organization');
   });
 
-  test('user messages in a row are merged only where the quirk says so', async () => {
+  test('consecutive user messages are merged only with the quirk', async () => {
     const messages = [user('one'), user('two'), assistant('x'), user('three')];
     const body = await sentBody(server, provider({ mergeConsecutive: true }), { messages });
     expect(body['messages']).toEqual([
@@ -89,7 +89,7 @@ describe('what is sent', () => {
     expect(body['messages']).toEqual([{ role: 'user', content: 'a\ufffd b 👍 \ufffdc' }]);
   });
 
-  test('a long call id is renamed alike in call and result', async () => {
+  test('a long call id is renamed equally in call and result', async () => {
     const id = `call_${'x'.repeat(80)}`;
     const body = await sentBody(server, provider(), {
       messages: [user('one'), assistant('', [[id, '{}']]), result(id, '1')],
@@ -103,7 +103,7 @@ describe('what is sent', () => {
     expect(answer.tool_call_id.length).toBeLessThanOrEqual(40);
   });
 
-  test('arguments that are not JSON and names no server accepts are made readable', async () => {
+  test('invalid JSON arguments and unusable tool names are made acceptable', async () => {
     const bad = { id: 'c1', name: 'functions.add now', args: '{"a":' };
     const body = await sentBody(server, provider(), {
       messages: [
@@ -131,7 +131,7 @@ describe('what is sent', () => {
 });
 
 describe('what servers do', () => {
-  test('parallel calls that are all numbered 0 are told apart', async () => {
+  test('parallel calls that all have the number 0 are distinguished', async () => {
     const call = (id: string) => ({ index: 0, id, function: { name: 'add', arguments: `{"a":"${id}"}` } });
     reply = frames(
       chunk({ tool_calls: [call('x')] }),
@@ -147,7 +147,7 @@ describe('what servers do', () => {
     ]);
   });
 
-  test('calls without an id get one that a repeated step gives again', async () => {
+  test('calls without an id get one that is the same when the step is repeated', async () => {
     const call = { index: 0, function: { name: 'add', arguments: '{}' } };
     reply = frames(chunk({ tool_calls: [call] }), chunk({}, 'tool_calls'), '[DONE]');
     expect(await collectEvents(provider())).toContainEqual({
@@ -156,14 +156,14 @@ describe('what servers do', () => {
     });
   });
 
-  test('an answer without [DONE] and usage is whole once it has a finish reason', async () => {
+  test('an answer without [DONE] and usage is complete once it has a finish reason', async () => {
     reply = frames(chunk({ content: 'all' }), chunk({}, 'stop'));
     const events = await collectEvents(provider());
     expect(textOf(events)).toBe('all');
     expect(events.at(-1)).toMatchObject({ type: 'done', stop: 'end', usage: { input: 0, output: 0 } });
   });
 
-  test('an error in a chunk fails the call with its kind', async () => {
+  test('an error in a chunk fails the call with its code', async () => {
     reply = frames(chunk({ content: 'a' }), { error: { message: 'busy', type: 'overloaded_error' } });
     expect((await collectEvents(provider())).at(-1)).toMatchObject({
       error: { code: 'provider_overloaded' },
@@ -175,20 +175,20 @@ describe('what servers do', () => {
     expect((await collectEvents(provider())).at(-1)).toMatchObject({ error: { code: 'provider_failed' } });
   });
 
-  test('a page that is not an API is named as a wrong base URL', async () => {
+  test('a page that is not an API is reported as a wrong base URL', async () => {
     const lost = createOpenAiCompatible({ baseUrl: server.url.replace('/v1', '/api'), apiKey: 'k' });
     expect((await collectEvents(lost)).at(-1)).toMatchObject({
       error: { code: 'provider_invalid_request', message: expect.stringContaining('base URL') },
     });
   });
 
-  test('a key that a server repeats in its error does not come back', async () => {
+  test('a key that a server repeats in its error is hidden', async () => {
     reply = { error: { code: 'provider_auth', message: 'bad key sk-secret-9' } };
     const [, last] = await collectEvents(provider());
     expect(last).toMatchObject({ error: { message: '401 bad key [key]' } });
   });
 
-  test('a silent server is given up', async () => {
+  test('a silent server times out', async () => {
     const impatient = createOpenAiCompatible({
       baseUrl: server.url,
       apiKey: 'k',

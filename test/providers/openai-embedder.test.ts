@@ -6,7 +6,7 @@ import {
   createFakeEmbedder,
   fakeVector,
 } from '../../src/testing/embedder-conformance.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
+import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import type { FakeReply, FakeServer } from '../../src/testing/fake-server.ts';
 
 const overHttp: MakeEmbedder = async (scene) => {
@@ -56,7 +56,7 @@ describe('over HTTP', () => {
     server.requests.length = 0;
   });
 
-  test('a request has the model, the texts and the key, and asks for numbers', async () => {
+  test('a request contains the model, the texts and the key, and asks for numbers', async () => {
     expect(await embedder().embed(['one', 'two'], { signal })).toEqual([
       fakeVector('one'),
       fakeVector('two'),
@@ -68,7 +68,7 @@ describe('over HTTP', () => {
     expect(request?.headers).not.toHaveProperty('openai-organization');
   });
 
-  test('no request has more than 96 texts, nor more than half a megabyte of them', async () => {
+  test('no request contains more than 96 texts or half a megabyte of them', async () => {
     await embedder().embed(
       Array.from({ length: 200 }, () => 'short'),
       { signal },
@@ -82,7 +82,7 @@ describe('over HTTP', () => {
     expect(sent().map(({ input }) => input.length)).toEqual([20, 20, 10]);
   });
 
-  test('a text is cut between characters, an empty one becomes a space', async () => {
+  test('a text is cut between characters, and an empty one becomes a space', async () => {
     await embedder().embed(['', 'x'.repeat(30_000), '世'.repeat(30_000), `x${'👍'.repeat(30_000)}`], {
       signal,
     });
@@ -97,7 +97,7 @@ describe('over HTTP', () => {
     raw: { status: 200, headers: { 'content-type': 'application/json' }, body: JSON.stringify({ data }) },
   });
 
-  test('vectors are taken by their index', async () => {
+  test('vectors are ordered by their index', async () => {
     reply = answer([
       { index: 1, embedding: [0, 1] },
       { index: 0, embedding: [1, 0] },
@@ -145,14 +145,14 @@ describe('over HTTP', () => {
     await expect(same.embed(['a'], { signal })).rejects.toMatchObject({ code: 'provider_failed' });
   });
 
-  test('a server that is silent is given up', async () => {
+  test('a silent server times out', async () => {
     reply = { hang: true };
     await expect(embedder(50).embed(['a'], { signal })).rejects.toMatchObject({
       code: 'provider_unreachable',
     });
   });
 
-  test('what the server says of waiting is kept, and the key is not', async () => {
+  test('the delay that the server names is kept, and the key is not', async () => {
     reply = { error: { code: 'provider_rate_limited', retryAfter: '7', message: 'slow down, sk-secret-9' } };
     await expect(embedder().embed(['a'], { signal })).rejects.toMatchObject({
       code: 'provider_rate_limited',

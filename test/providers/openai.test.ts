@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { PromptMessage, Reasoning } from '../../src/events/index.ts';
 import { createOpenAi } from '../../src/providers/openai/openai.ts';
 import { collectEvents, textOf } from '../../src/testing/provider-scene.ts';
-import { startFakeOpenAiResponses } from '../../src/testing/fake-openai.ts';
+import { startFakeOpenAiResponses } from '../../src/testing/fake-vendors.ts';
 import type { FakeReply, FakeServer } from '../../src/testing/fake-server.ts';
 import { ADD_TOOL, assistant, result, sentBody, system, user } from './sent.ts';
 
@@ -101,7 +101,7 @@ describe('what is sent', () => {
     expect(body['text']).toEqual({ format: { type: 'json_schema', name: 'reply', schema, strict: false } });
   });
 
-  test('every item names its type, for servers that tell items by it', async () => {
+  test('every item names its type, for servers that need it', async () => {
     const messages = [user('one'), assistant('I add.', [['c1', '{}']]), result('c1', '1'), system('now')];
     const { input } = await sentBody(server, provider(), { messages });
     expect((input as Named[]).map(({ type }) => type)).toEqual([
@@ -113,7 +113,7 @@ describe('what is sent', () => {
     ]);
   });
 
-  test('a long call id is renamed alike in call and result, and lone surrogates are replaced', async () => {
+  test('a long call id is renamed equally in call and result, and lone surrogates are replaced', async () => {
     const id = 'x'.repeat(80);
     const messages = [user('a\ud83d'), assistant('', [[id, '{}']]), result(id, '\udc00')];
     const { input } = await sentBody(server, provider(), { messages });
@@ -157,7 +157,7 @@ describe('reasoning', () => {
     ended(),
   );
 
-  test('goes back encrypted, each before what it led to', async () => {
+  test('goes back encrypted, each part before what it led to', async () => {
     const reasoning = await reasoningOf(step);
     expect(reasoning).toMatchObject({ ...own, text: 'about r1\n\nabout r2' });
     const input = await sentBack(reasoning as Reasoning);
@@ -176,7 +176,7 @@ describe('reasoning', () => {
     ]);
   });
 
-  test('goes to no other model or provider, and a signature of another kind is left out', async () => {
+  test('goes to no other model or provider, and signatures of another kind are omitted', async () => {
     const reasoning = (await reasoningOf(step)) as Reasoning;
     for (const input of [
       await sentBack(reasoning, 'other'),
@@ -188,7 +188,7 @@ describe('reasoning', () => {
     }
   });
 
-  test('that came without its encrypted form is kept for people only', async () => {
+  test('without an encrypted form is kept for people only', async () => {
     const { encrypted_content: _, ...open } = thought('r1');
     const reasoning = await reasoningOf(stream(item(open), ended()));
     expect(reasoning).toEqual({ ...own, text: 'about r1' });
@@ -218,14 +218,14 @@ describe('what the API does', () => {
     });
   });
 
-  test('a response that ends unfinished is truncated, whatever was finished of it', async () => {
+  test('a response that ends unfinished is truncated, even after complete items', async () => {
     reply = stream(item(call('c1')));
     expect((await collectEvents(provider())).slice(1)).toMatchObject([
       { type: 'failed', error: { code: 'provider_truncated' } },
     ]);
   });
 
-  test('a refusal is told as one', async () => {
+  test('a refusal is reported as one', async () => {
     reply = stream({ type: 'response.refusal.delta', delta: 'No.' }, ended());
     expect((await collectEvents(provider())).slice(1)).toMatchObject([
       { type: 'text', delta: 'No.' },
@@ -233,7 +233,7 @@ describe('what the API does', () => {
     ]);
   });
 
-  test('a model that is not known is so with status 400 too', async () => {
+  test('an unknown model is recognised also with status 400', async () => {
     const error = { message: "The requested model 'm' does not exist.", code: 'model_not_found', type: 'x' };
     reply = { raw: { status: 400, body: JSON.stringify({ error }) } };
     expect((await collectEvents(provider())).at(-1)).toMatchObject({
@@ -241,7 +241,7 @@ describe('what the API does', () => {
     });
   });
 
-  test('a key that is repeated in an error does not come back', async () => {
+  test('a key that the vendor repeats in an error is hidden', async () => {
     reply = { error: { code: 'provider_auth', message: 'bad key sk-secret-9' } };
     expect((await collectEvents(provider())).at(-1)).toMatchObject({
       error: { message: '401 bad key [key]' },

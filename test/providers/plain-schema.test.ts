@@ -5,7 +5,7 @@ import { createOpenAiCompatible } from '../../src/providers/openai/openai-compat
 import { plainSchema } from '../../src/providers/plain-schema.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import { collectEvents, sampleRequest } from '../../src/testing/provider-scene.ts';
-import { startFakeOpenAi, startFakeOpenAiResponses } from '../../src/testing/fake-openai.ts';
+import { startFakeOpenAi, startFakeOpenAiResponses } from '../../src/testing/fake-vendors.ts';
 import type { FakeHandler } from '../../src/testing/fake-server.ts';
 import { remindTool } from '../../src/tools/builtin/tasks.ts';
 
@@ -49,7 +49,7 @@ test.each(cases)('$name: a server with a small grammar answers to $kind', async 
   }
 });
 
-test('OpenAI itself is sent the whole schema', async () => {
+test('OpenAI itself gets the whole schema', async () => {
   await using server = await startFakeOpenAi();
   const quirks = { schemas: 'whole' } as const;
   const provider = createOpenAiCompatible({ baseUrl: server.url, apiKey: 'k', quirks });
@@ -58,13 +58,13 @@ test('OpenAI itself is sent the whole schema', async () => {
   expect(server.requests[0]?.body).toMatchObject({ tools: [{ function: { parameters } }] });
 });
 
-test('what is left out is told at the end of the description', () => {
+test('omitted keywords are listed at the end of the description', () => {
   const text = { type: 'string', description: 'A text.', maxLength: 2000 };
   expect(plainSchema(text)).toEqual({ type: 'string', description: 'A text.\n\n{maxLength: 2000}' });
   expect(plainSchema(schemaOf(z.int()))).toEqual({ type: 'integer' });
 });
 
-test('references, choices and fixed values stay, and fields may be called like keywords', () => {
+test('references, choices and fixed values stay, and fields may have the names of keywords', () => {
   const schema = {
     type: 'object',
     properties: { pattern: { $ref: '#/$defs/a' }, b: { anyOf: [{ const: 1 }, { enum: ['x'] }] } },
@@ -75,7 +75,7 @@ test('references, choices and fixed values stay, and fields may be called like k
   expect(plainSchema(schema)).toEqual(schema);
 });
 
-test('a schema that refers to itself as a whole stands among its definitions', () => {
+test('a schema that refers to itself as a whole becomes one of its definitions', () => {
   const children = { type: 'array', items: { $ref: '#' } };
   const told = { type: 'array', items: { $ref: '#/$defs/whole_' } };
   const $defs = { whole: { type: 'string' } };
@@ -96,7 +96,7 @@ test.each<[string, Record<string, unknown>, Record<string, unknown>]>([
   expect(plainSchema(schema)).toEqual(plain);
 });
 
-test('a tuple becomes a list of any of its kinds', () => {
+test('a tuple becomes a list whose items may have any of its types', () => {
   const tuple = { type: 'array', prefixItems: [{ type: 'string' }], items: { type: 'number' } };
   expect(plainSchema(tuple)).toEqual({
     type: 'array',

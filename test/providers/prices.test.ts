@@ -27,13 +27,13 @@ test.each(['llama3.3', 'gpt-5-pro', 'gpt-7', 'claude-opus-6', 'my-claude', 'o3-d
   },
 );
 
-test('what the cache gave and took is part of the input and is paid at its own price', () => {
+test('cache reads and writes are part of the input and have their own prices', () => {
   const million = usage({ input: 1_000_000, cacheRead: 600_000, cacheWrite: 300_000, output: 100_000 });
   expect(costOf(million, SONNET)).toBeCloseTo(0.1 * 3 + 0.6 * 0.3 + 0.3 * 3.75 + 0.1 * 15, 10);
   expect(costOf(NO_USAGE, SONNET)).toBe(0);
 });
 
-test('above its limit a long prompt is paid at the price of long ones, all of it', () => {
+test('a prompt above the limit is paid at the long price as a whole', () => {
   const price = priceOf('gpt-6.1-sol') as ModelPrice;
   expect(price.long).toEqual({ above: 272_000, input: 4, cacheRead: 0.2, cacheWrite: 5, output: 15 });
   const of = (input: number) => costOf(usage({ input, cacheRead: 200_000, output: 1000 }), price);
@@ -41,7 +41,7 @@ test('above its limit a long prompt is paid at the price of long ones, all of it
   expect(of(272_001)).toBeCloseTo((72_001 * 4 + 200_000 * 0.2 + 1000 * 15) / 1e6, 10);
 });
 
-test('a cost is never negative, whatever a vendor counts, and reading a cache never costs more than reading anew', () => {
+test('a cost is never negative for any usage, and a cache read never costs more than fresh input', () => {
   const counts = fc.record({
     input: fc.nat(1_000_000),
     output: fc.nat(100_000),
@@ -59,7 +59,7 @@ test('a cost is never negative, whatever a vendor counts, and reading a cache ne
   );
 });
 
-test('a price may stand in a definition, without fields that mean nothing', () => {
+test('a definition may have a price, without unknown fields', () => {
   expect(ModelPrice.parse(SONNET)).toEqual(SONNET);
   expect(ModelPrice.safeParse({ ...SONNET, inptu: 1 }).success).toBe(false);
   expect(ModelPrice.safeParse({ ...SONNET, output: -1 }).success).toBe(false);

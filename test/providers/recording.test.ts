@@ -51,7 +51,7 @@ function failureOf(events: readonly ModelEvent[]): string {
   return last?.type === 'failed' ? `${last.error.code}: ${last.error.message}` : `no failure: ${last?.type}`;
 }
 
-test('no key reaches the file, whether it was asked with, answered, or spread over two pieces', async () => {
+test('no key reaches the file, be it in a request, in an answer, or split over two deltas', async () => {
   const spread = 'sk-ant-REDACTME0123456789abcdef';
   const model = inOrder(says('use ', spread.slice(0, 12), spread.slice(12), ' now'));
   const request = ask(`password ${SECRET}, header "Authorization: Bearer abcdefghijklmnop0123"`);
@@ -64,12 +64,12 @@ test('no key reaches the file, whether it was asked with, answered, or spread ov
   expect(statSync(file).mode & 0o077).toBe(0);
 });
 
-test('what only looks a little like a key is kept', () => {
+test('text that only resembles a key is kept', () => {
   const text = 'a task-list, a desk-0123456789abcdefghij, bearer of news, sk-short, none';
   expect(createRedact(['none', undefined])(text)).toBe(text);
 });
 
-test('a recording is continued, also after a line that a killed process left half-written', async () => {
+test('a recording is continued, also after a torn line of a killed process', async () => {
   await collectEvents(recording(inOrder(says('one'))), ask('first'));
   appendFileSync(file, '{"request":{"mod');
   await collectEvents(recording(inOrder(says('two'))), ask('second'));
@@ -79,7 +79,7 @@ test('a recording is continued, also after a line that a killed process left hal
   expect(textOf(await collectEvents(again, ask('first')))).toBe('one');
 });
 
-test('a line that is damaged in the middle is told with its number', async () => {
+test('a damaged line in the middle is reported with its number', async () => {
   const model = recording(inOrder(says('one')));
   await collectEvents(model, ask('first'));
   appendFileSync(file, 'nonsense\n');
@@ -87,7 +87,7 @@ test('a line that is damaged in the middle is told with its number', async () =>
   expect(() => readRecording(file)).toThrow(/r\.jsonl cannot be used: line 3: /);
 });
 
-test('a file of anything else is neither read nor written', () => {
+test('a file that is not a recording is neither read nor written', () => {
   writeFileSync(file, '{"troupe":1,"conversation":"c"}\n');
   expect(() => readRecording(file)).toThrow(/it is no recording/);
   expect(() => openRecording(file, { at: '', agents: {} })).toThrow(/it exists and is no recording/);
@@ -99,7 +99,7 @@ test('a file of anything else is neither read nor written', () => {
   expect(() => readRecording(path.join(folder, 'none'))).toThrow(/ENOENT/);
 });
 
-test('a request that was not recorded is refused with the nearest one and the first difference', async () => {
+test('an unrecorded request is refused with the nearest one and the first difference', async () => {
   const model = recording(inOrder(says('one')));
   await collectEvents(model, ask('What is the weather in Graz today?', { turn: 4 }));
   await collectEvents(model, ask('Something else entirely'));
@@ -124,7 +124,7 @@ test('a request that was not recorded is refused with the nearest one and the fi
   );
 });
 
-test('times, fences and turn ids that Troupe writes may differ, what was said may not', async () => {
+test('times, fences and turn ids that Troupe writes may differ, and words may not', async () => {
   const text = (conversation: string, key: string, time: string, said: string) =>
     `<msg-${key}>\n${said}\n</msg-${key}>\ntime: ${time}\n[cut; all of it: @artifact/${conversation}:ana:3.1.0]\n#12 Ana (${time.slice(0, 10)}): x`;
   const told = text('old', '01234567', '2026-01-01T10:00Z', 'on 2026-01-01');
@@ -138,7 +138,7 @@ test('times, fences and turn ids that Troupe writes may differ, what was said ma
   );
 });
 
-test('equal requests are answered by their place, then by their conversation, then in order', async () => {
+test('equal requests are matched by their place, then by their conversation, then by order', async () => {
   const model = recording(
     inOrder(...['c1 first', 'c1 again', 'c2 first', 'later', 'later still'].map((text) => says(text))),
   );
@@ -180,7 +180,7 @@ test('a call whose reader leaves is recorded as aborted', async () => {
   expect(readRecording(file).calls[0]?.events.map(({ type }) => type)).toEqual(['start', 'text', 'aborted']);
 });
 
-test('a call that cannot be written is answered, and somebody is told', async () => {
+test('a call that cannot be written is answered, and the operator is warned', async () => {
   const model = recording(inOrder(says('one')));
   rmSync(folder, { recursive: true });
   warnings.length = 0;
@@ -189,7 +189,7 @@ test('a call that cannot be written is answered, and somebody is told', async ()
   folder = mkdtempSync(path.join(tmpdir(), 'troupe-recording-'));
 });
 
-test('a minute that passed while it was recorded, or did not, makes no other request', () => {
+test('the minute in a reminder makes no difference between requests', () => {
   const partsOf = (content: string) =>
     requestParts(sampleRequest({ messages: [{ role: 'user', content, seqs: [1] }] }));
   const reminder = (...lines: string[]) =>

@@ -32,14 +32,17 @@ async function startMoved(status: number) {
   };
 }
 
-test.each([307, 308])('a redirect within the origin is followed with what was sent: %i', async (status) => {
-  await using server = await startMoved(status);
-  const provider = createOpenAiCompatible({ baseUrl: `${server.url}/v1`, apiKey: 'k' });
-  expect(textOf(await collectEvents(provider))).toBe('here');
-  expect(server.asked).toEqual(['POST /v1/chat/completions true', 'POST /v2/chat/completions true']);
-});
+test.each([307, 308])(
+  'a redirect within the origin is followed with the whole request: %i',
+  async (status) => {
+    await using server = await startMoved(status);
+    const provider = createOpenAiCompatible({ baseUrl: `${server.url}/v1`, apiKey: 'k' });
+    expect(textOf(await collectEvents(provider))).toBe('here');
+    expect(server.asked).toEqual(['POST /v1/chat/completions true', 'POST /v2/chat/completions true']);
+  },
+);
 
-test.each([301, 302, 303])('one that would drop what was sent is refused: %i', async (status) => {
+test.each([301, 302, 303])('a redirect that would drop the request is refused: %i', async (status) => {
   await using server = await startMoved(status);
   const provider = createOpenAiCompatible({ baseUrl: `${server.url}/v1`, apiKey: 'k' });
   expect((await collectEvents(provider)).at(-1)).toMatchObject({
@@ -49,7 +52,7 @@ test.each([301, 302, 303])('one that would drop what was sent is refused: %i', a
   expect(server.asked).toHaveLength(1);
 });
 
-test('redirects in a circle end', async () => {
+test('circular redirects end', async () => {
   await using server = await startMoved(307);
   const provider = createOpenAiCompatible({ baseUrl: `${server.url}/round`, apiKey: 'k' });
   expect((await collectEvents(provider)).at(-1)).toMatchObject({ error: { code: 'provider_redirected' } });

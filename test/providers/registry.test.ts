@@ -2,8 +2,7 @@ import { expect, test } from 'vitest';
 import { createEmbedder, createProvider } from '../../src/providers/registry.ts';
 import { EmbedderSettings, ProviderSettings } from '../../src/providers/settings.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
-import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
+import { startFakeAnthropic, startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import { collectEvents, textOf } from '../../src/testing/provider-scene.ts';
 
 const clock = createFakeClock();
@@ -19,11 +18,11 @@ const create = (settings: object, env: Record<string, string> = {}) =>
     home: '',
   });
 
-test('a script may stand in a file', async () => {
+test('a script may be in a file', async () => {
   expect(textOf(await collectEvents(create({ provider: 'scripted', script: 'a.json' })))).toBe('from a file');
 });
 
-test('a script file that is not valid is refused', () => {
+test('an invalid script file is refused', () => {
   const invalid = expect.objectContaining({
     code: 'config_invalid',
     message: expect.stringContaining('rules'),
@@ -59,13 +58,13 @@ test.each([
   expect(create({ provider: 'openai-compatible', baseUrl }).name).toBe('openai-compatible');
 });
 
-test('such a server is sent a key that says so', async () => {
+test('a server that needs no key is sent a placeholder', async () => {
   await using server = await startFakeOpenAi();
   await collectEvents(create({ provider: 'openai-compatible', baseUrl: server.url }));
   expect(server.requests[0]?.headers).toMatchObject({ authorization: 'Bearer none' });
 });
 
-test('an embedder needs a key like a provider, and is made without a look at its server', () => {
+test('an embedder needs a key like a provider, and its server is not contacted at the start', () => {
   const settings = EmbedderSettings.parse({ provider: 'openai-compatible', model: 'vectors' });
   expect(() => createEmbedder(settings, { env: {} })).toThrow(
     expect.objectContaining({ code: 'config_invalid', message: expect.stringContaining('OPENAI_API_KEY') }),
@@ -86,7 +85,7 @@ test('a thinking budget must leave room for the answer', () => {
   expect(create({ ...settings, maxOutputTokens: 8192 }, { ANTHROPIC_API_KEY: 'k' }).name).toBe('anthropic');
 });
 
-test('what a definition says of thinking reaches the vendor', async () => {
+test('the thinking settings of a definition reach the vendor', async () => {
   await using server = await startFakeAnthropic();
   const settings = {
     provider: 'anthropic',

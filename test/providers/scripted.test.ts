@@ -16,7 +16,7 @@ const say = async (provider: ReturnType<typeof scripted>, request?: ModelRequest
   textOf(await collectEvents(provider, request));
 
 describe('which rule answers', () => {
-  test('the first that matches', async () => {
+  test('the first one that matches', async () => {
     const provider = scripted(
       { when: { contains: 'bye' }, reply: 'A' },
       { when: { matches: '^hel+o$' }, reply: 'B' },
@@ -40,7 +40,7 @@ describe('which rule answers', () => {
     expect(await say(provider)).toBe('else');
   });
 
-  test('by the number of the answer, where steps with calls do not count', async () => {
+  test('by the number of the answer; steps with calls do not count', async () => {
     const provider = scripted({ when: { answer: 2 }, reply: 'second' }, { reply: 'number {{n}}' });
     const messages = [
       user('a'),
@@ -53,13 +53,13 @@ describe('which rule answers', () => {
     expect(await say(provider)).toBe('number 1');
   });
 
-  test('the text it looks at is the last of a user or tool', async () => {
+  test('it tests the last text of a user or a tool', async () => {
     const provider = scripted({ when: { contains: '42' }, reply: 'got {{last}}' }, { reply: 'no' });
     const messages = [user('a'), assistant('', [['c', '{}']]), result('c', 'it is 42')];
     expect(await say(provider, sampleRequest({ messages }))).toBe('got it is 42');
   });
 
-  test('none is a failure that names the request', async () => {
+  test('if none matches, the failure names the request', async () => {
     const [, last] = await collectEvents(scripted({ when: { agent: 'bob' } }));
     expect(last).toMatchObject({
       type: 'failed',
@@ -89,12 +89,12 @@ describe('the answer', () => {
     ]);
   });
 
-  test('is cut into chunks that split no pair', async () => {
+  test('is cut into chunks that split no surrogate pair', async () => {
     const events = await collectEvents(scripted({ reply: 'a👍b👍', chunk: 2 }));
     expect(events.flatMap((event) => (event.type === 'text' ? [event.delta] : []))).toEqual(['a👍', 'b👍']);
   });
 
-  test('takes the time it is told to', async () => {
+  test('takes the configured time', async () => {
     const at: number[] = [];
     const events = collectEvents(
       scripted({ reply: 'abc', chunk: 1, delayMs: 100, chunkDelayMs: 10 }),
@@ -109,7 +109,7 @@ describe('the answer', () => {
     expect(at.map((time) => time - start)).toEqual([0, 100, 110, 120, 120]);
   });
 
-  test('ends in aborted when stopped while it waits', async () => {
+  test('ends in aborted when it is stopped during a delay', async () => {
     const controller = new AbortController();
     const events = collectEvents(scripted({ reply: 'abc', delayMs: 1000 }), sampleRequest(), {
       signal: controller.signal,
@@ -120,7 +120,7 @@ describe('the answer', () => {
     expect(clock.sleeping()).toBe(0);
   });
 
-  test('breaks where it is told to, with the code it is told', async () => {
+  test('fails at the configured place with the configured code', async () => {
     const events = await collectEvents(
       scripted({ reply: 'abcdef', fail: { after: 3, code: 'provider_overloaded' } }),
     );
@@ -130,7 +130,7 @@ describe('the answer', () => {
     });
   });
 
-  test('costs microseconds, however long the history', async () => {
+  test('takes microseconds for a history of any length', async () => {
     const messages = Array.from({ length: 20_000 }, (_, i) => user(`message ${i}`));
     const provider = scripted({ reply: 'ok' });
     const request = sampleRequest({ messages });

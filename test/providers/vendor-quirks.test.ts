@@ -7,7 +7,7 @@ import { ProviderSettings } from '../../src/providers/settings.ts';
 import { type ChatQuirks, quirksOf, VENDOR_QUIRKS } from '../../src/providers/openai/quirks.ts';
 import { collectEvents, textOf } from '../../src/testing/provider-scene.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
+import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import type { FakeReply, FakeServer } from '../../src/testing/fake-server.ts';
 import { ADD_TOOL, assistant, result, sentBody, system, user } from './sent.ts';
 
@@ -44,13 +44,13 @@ type Sent = Record<string, unknown>[];
 const messagesOf = (body: Record<string, unknown>) => body['messages'] as Sent;
 const KEY = /^[\w-]{43}$/;
 
-test.each(Object.keys(VENDOR_QUIRKS))('the settings of %s are known by its host', (host) => {
+test.each(Object.keys(VENDOR_QUIRKS))('the settings of %s are found by its host', (host) => {
   expect(quirksOf(`https://${host}/some/path`)).toEqual(VENDOR_QUIRKS[host]);
   expect(quirksOf(`https://${host}.evil.com/v1`)).toEqual({});
 });
 
-describe('a server that is not known', () => {
-  test('gets the fields that all servers take, and no other', async () => {
+describe('an unknown server', () => {
+  test('gets only the fields that all servers accept', async () => {
     const body = await sentAs('gpu.example', { replySchema: SCHEMA });
     expect(Object.keys(body).toSorted()).toEqual([
       'max_tokens',
@@ -79,7 +79,7 @@ describe('a server that is not known', () => {
 });
 
 describe('OpenAI', () => {
-  test('gets its own limit and a cache key that tells nothing and fits its field', async () => {
+  test('gets its own limit and a cache key that reveals nothing and fits its field', async () => {
     const body = await sentAs('api.openai.com', { cacheKey: 'tenant/'.repeat(40) });
     expect(body['prompt_cache_key']).toMatch(KEY);
     expect(body['max_completion_tokens']).toBe(100);
@@ -93,7 +93,7 @@ describe('OpenAI', () => {
 });
 
 describe('OpenRouter', () => {
-  test('is told the session, and reasoning goes back as it came', async () => {
+  test('gets the session, and reasoning goes back unchanged', async () => {
     const body = await sentAs('openrouter.ai');
     expect(body['session_id']).toMatch(KEY);
     expect(body).not.toHaveProperty('prompt_cache_key');
@@ -103,7 +103,7 @@ describe('OpenRouter', () => {
 });
 
 describe('DeepSeek', () => {
-  test('gets reasoning back with every answer, empty where there was none or another model gave it', async () => {
+  test('gets reasoning back with every answer, empty if there was none or another model wrote it', async () => {
     const body = await sentAs('api.deepseek.com');
     expect(messagesOf(body)[2]).toMatchObject({ reasoning_content: 'hm' });
     expect(messagesOf(body)[5]).toMatchObject({ reasoning_content: '' });
@@ -122,7 +122,7 @@ describe('DeepSeek', () => {
 });
 
 describe('Mistral', () => {
-  test('gets call ids of nine letters and digits, alike in call and result, and its own unchanged', async () => {
+  test('gets call ids of nine letters and digits, equal in call and result; its own ids stay', async () => {
     const messages = [
       user('one'),
       assistant('', [
@@ -139,7 +139,7 @@ describe('Mistral', () => {
     expect([first?.['tool_call_id'], second?.['tool_call_id']]).toEqual(ids);
   });
 
-  test('never sees a user message right after a result', async () => {
+  test('never gets a user message right after a result', async () => {
     const roles = messagesOf(await sentAs('api.mistral.ai')).map(({ role }) => role);
     expect(roles).toEqual(['system', 'user', 'assistant', 'tool', 'assistant', 'user', 'assistant', 'user']);
   });
@@ -150,7 +150,7 @@ describe('Mistral', () => {
     expect(body['prompt_cache_key']).toMatch(KEY);
   });
 
-  test('may answer in parts, with its thinking among them', async () => {
+  test('may answer in parts that include its thinking', async () => {
     const content = [
       { type: 'thinking', thinking: [{ type: 'text', text: 'hm' }] },
       { type: 'text', text: 'so' },
@@ -168,7 +168,7 @@ describe('Mistral', () => {
 });
 
 describe('Groq', () => {
-  test('gets the schema in words alone, since it refuses one in a stream', async () => {
+  test('gets the schema in words only, because it refuses one in a stream', async () => {
     const body = await sentAs('api.groq.com', { replySchema: SCHEMA, messages: [user('one')] });
     expect(body).not.toHaveProperty('response_format');
     expect(messagesOf(body)[0]?.['role']).toBe('system');
@@ -177,7 +177,7 @@ describe('Groq', () => {
   });
 });
 
-test('both names of reasoning are read, and one of them where both are sent', async () => {
+test('both names of reasoning are read, and only one of them if both are sent', async () => {
   const read = async (delta: object) => {
     const chunk = { choices: [{ index: 0, delta, finish_reason: 'stop' }] };
     const body = `data: ${JSON.stringify(chunk)}\n\n`;
@@ -190,7 +190,7 @@ test('both names of reasoning are read, and one of them where both are sent', as
   expect(await read({ reasoning_content: '', reasoning: 'a' })).toEqual(['a']);
 });
 
-test('what an agents file says of a server comes before what is known of its host', async () => {
+test('quirks in the agents file override those known for the host', async () => {
   const body = await sentAs('api.mistral.ai', {}, { streamUsage: true, cacheKeyField: null });
   expect(body).toHaveProperty('stream_options');
   expect(body).not.toHaveProperty('prompt_cache_key');
@@ -210,7 +210,7 @@ test('what an agents file says of a server comes before what is known of its hos
   expect(sent).toHaveProperty('max_completion_tokens');
 });
 
-test('a quirk that does not exist is refused', () => {
+test('an unknown quirk is refused', () => {
   const settings = { provider: 'openai-compatible', quirks: { streamUsages: true } };
   expect(ProviderSettings.safeParse(settings).success).toBe(false);
 });

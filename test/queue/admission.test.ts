@@ -251,7 +251,7 @@ describe.skipIf(OWN === null)(needsRedis('the Redis admission when Redis is away
     expect(await admission.takeCall(X.tenant, 'p')).toBe(0);
     await first.leave();
     expect(warnings).toHaveLength(1);
-    expect(warnings[0]).toContain('Redis is away');
+    expect(warnings[0]).toContain('Redis is unavailable');
 
     await server.start();
     await until(() => warnings.length === 2);
@@ -288,7 +288,7 @@ describe.skipIf(OWN === null)(needsRedis('the Redis admission when Redis is away
     await until(async () => (await admission.takeCall(X.tenant, 'p')) > 0);
     await until(async () => (await admission.enter(X, 'p')).kind === 'admitted');
     expect((await admission.enter(X, 'p')).kind).toBe('full');
-    expect(warnings.filter((each) => each.includes('Redis is away'))).toHaveLength(1);
+    expect(warnings.filter((each) => each.includes('Redis is unavailable'))).toHaveLength(1);
     expect(warnings.filter((each) => each.includes('Redis is back'))).toHaveLength(1);
   });
 });

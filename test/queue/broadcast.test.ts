@@ -233,7 +233,7 @@ describe.skipIf(OWN === null)(needsRedis('the Redis broadcast when Redis is away
     for (let index = 0; index < 1_000; index += 1) speaker.publish(delta(index, 'lost '));
     speaker.publish(STOP);
     await until(() => speaker.counts().dropped >= 2);
-    expect(warnings.filter((each) => each.includes('Redis is away'))).toHaveLength(2);
+    expect(warnings.filter((each) => each.includes('Redis is unavailable'))).toHaveLength(2);
 
     await server.start();
     await until(() => {
@@ -272,7 +272,7 @@ describe.skipIf(OWN === null)(needsRedis('the Redis broadcast when Redis is away
     await until(() => warnings.length === 2);
     speaker.publish(STOP);
     await until(() => speaker.counts().sent === 2);
-    expect(warnings[0]).toContain('Redis is away');
+    expect(warnings[0]).toContain('Redis is unavailable');
     expect(warnings[1]).toContain('Redis is back');
   });
 });

@@ -43,7 +43,7 @@ describe('a Redis that goes away', () => {
       { what: 'a run after' },
     );
     await until(() => told().length === 4, { what: 'both connections have told' });
-    expect(told().filter((each) => each.includes('is away'))).toHaveLength(2);
+    expect(told().filter((each) => each.includes('is unavailable'))).toHaveLength(2);
     expect(told().filter((each) => each.includes('is back'))).toHaveLength(2);
   });
 
@@ -101,7 +101,7 @@ describe('a Redis that goes away', () => {
 
 describe('a Redis that never was there', () => {
   redisTest('fails a wake with a named error, and lets a started router close', async (stage) => {
-    const router = stage.open({ connections: { url: NOWHERE } });
+    const router = stage.open({ url: NOWHERE });
     router.start(async () => DONE, { concurrency: 1, onError: ignore });
     expect(await msOf(() => expect(router.wake(A)).rejects.toEqual(isUnavailable))).toBeLessThan(3_000);
     expect(await msOf(() => expect(router.wake(A)).rejects.toEqual(isUnavailable))).toBeLessThan(100);
@@ -109,11 +109,11 @@ describe('a Redis that never was there', () => {
   });
 
   redisTest('is named without the password', async (stage) => {
-    const router = stage.open({ connections: { url: 'redis://me:s3cret@127.0.0.1:1' } });
+    const router = stage.open({ url: 'redis://me:s3cret@127.0.0.1:1' });
     await expect(router.wake(A)).rejects.toThrow('queue');
     expect(stage.warnings[0]).toContain('127.0.0.1:1');
     expect(stage.warnings.join(' ')).not.toContain('s3cret');
-    expect(() => stage.open({ connections: { url: 'http://me:s3cret@h' } })).toThrow(
+    expect(() => stage.open({ url: 'http://me:s3cret@h' })).toThrow(
       expect.objectContaining({ code: 'config_invalid', message: expect.not.stringContaining('s3cret') }),
     );
   });

@@ -87,7 +87,7 @@ describe('a worker that hears nothing', () => {
     await router.wake(address('a'));
     await until(() => starts.length === 1, { what: 'a run by the new worker' });
     expect(made).toBe(2);
-    expect(stage.warnings.filter((each) => each.includes('anew'))).toHaveLength(1);
+    expect(stage.warnings.filter((each) => each.includes('reconnecting'))).toHaveLength(1);
     await router.close();
     producer.disconnect();
     await removeAll(`${stage.url}/9`, stage.prefix);

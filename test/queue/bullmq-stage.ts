@@ -6,6 +6,7 @@ import { systemClock } from '../../src/clock.ts';
 import { ActorAddress } from '../../src/events/index.ts';
 import { createBullmqRouter } from '../../src/queue/bullmq/bullmq-router.ts';
 import type { BullmqRouter, BullmqRouterOptions } from '../../src/queue/bullmq/bullmq-router.ts';
+import { connectRedis, endConnection } from '../../src/queue/redis/connect-redis.ts';
 import { redisServerPath } from './own-redis.ts';
 
 /** Routers of one troupe on the Redis of the tests, its keys removed at the end. */
@@ -17,7 +18,8 @@ export interface BullmqStage extends AsyncDisposable {
   /** Key of the queue by its last part. */
   key: (part: string) => string;
   warnings: string[];
-  open(options?: Partial<BullmqRouterOptions>): BullmqRouter;
+  /** Opens a router on the stage's Redis, or on that of `url`. */
+  open(options?: Partial<BullmqRouterOptions> & { url?: string }): BullmqRouter;
 }
 
 export const REDIS_URL = process.env['REDIS_URL'];
@@ -43,26 +45,28 @@ export function openStage(url: string): BullmqStage {
   redis.on('error', () => {}); // A test that stops its Redis waits until it is back.
   const routers: BullmqRouter[] = [];
   const warnings: string[] = [];
+  const onWarning = (error: unknown, where: string) =>
+    void warnings.push(`${where}: ${error instanceof Error ? error.message : error}`);
+  const producers: Redis[] = [];
+  const connect = (at: string) => {
+    const producer = connectRedis(at, { profile: 'producer', onWarning });
+    producers.push(producer);
+    return { producer, connectBlocking: () => connectRedis(at, { profile: 'blocking', onWarning }) };
+  };
   return {
     url,
     prefix,
     redis,
     key: (part) => `{${prefix}}:wake:${part}`,
     warnings,
-    open(options = {}) {
-      const router = createBullmqRouter({
-        connections: { url },
-        prefix,
-        clock: systemClock,
-        onWarning: (error, where) =>
-          warnings.push(`${where}: ${error instanceof Error ? error.message : error}`),
-        ...options,
-      });
+    open({ url: at = url, connections = connect(at), ...options } = {}) {
+      const router = createBullmqRouter({ connections, prefix, clock: systemClock, onWarning, ...options });
       routers.push(router);
       return router;
     },
     async [Symbol.asyncDispose]() {
       await Promise.all(routers.map((router) => router.close()));
+      producers.forEach(endConnection);
       if (redis.status === 'ready') await removeKeys(redis, `{${prefix}}:*`);
       redis.disconnect();
     },

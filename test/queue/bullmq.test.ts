@@ -219,7 +219,7 @@ describe('what is wrong in Redis', () => {
     await until(() => router.ignored() === 6, { what: 'six dropped jobs' });
     expect(starts.map(({ agent }) => agent)).toEqual(['before']);
     expect(ignored).toBe(6);
-    expect(stage.warnings.filter((each) => each.includes('no wake of this troupe'))).toHaveLength(1);
+    expect(stage.warnings.filter((each) => each.includes('not a wake of this troupe'))).toHaveLength(1);
     await until(async () => (await redis.keys(key('f*'))).length === 0, { what: 'no forged job left' });
     expect(await router.depth()).toEqual({ waiting: 0, active: 0, delayed: 0 });
   });

@@ -89,7 +89,7 @@ test('whatever comes and goes: each family in its order, and nobody waits for mo
       for (const [number, what] of acts.entries()) {
         if (what) {
           const key = `${what.tenant}/${what.family}`;
-          queue.push({ key, tenant: what.tenant, number }, { tenant: `${what.tenant}`, family: key });
+          queue.push({ key, tenant: what.tenant, number }, [`${what.tenant}`, key]);
           waiting.set(key, [...(waiting.get(key) ?? []), number]);
           if (!passed.has(what.tenant)) passed.set(what.tenant, new Map());
           size += 1;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { TenantId } from '../../src/events/index.ts';
 import {
-  type Admission,
+  type Decision,
   createFairShare,
   createStorePace,
   type StorePace,
@@ -15,7 +15,7 @@ const paced = (limit: number): StorePace => ({ took: () => undefined, limit: () 
 function stage(limit: number) {
   const clock = createFakeClock();
   const share = createFairShare({ pace: paced(limit), clock });
-  const told: Record<Admission['kind'], number> = { begin: 0, later: 0, closed: 0 };
+  const told: Record<Decision['kind'], number> = { begin: 0, later: 0, closed: 0 };
   const later: number[] = [];
   const enter = async (tenant: TenantId) => {
     const admission = await share.enter(tenant);

@@ -1,4 +1,4 @@
-import type { AgentInput } from '../../src/config/agents-file.ts';
+import type { AgentInput } from '../../src/config/agent-definition.ts';
 
 type Script = Extract<Extract<AgentInput, { provider: 'scripted' }>['script'], object>;
 type Rule = Script['rules'][number];

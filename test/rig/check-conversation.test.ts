@@ -9,7 +9,7 @@ import { defineTool } from '../../src/tools/tool.ts';
 import { asks, byStep, says } from '../support/engine-models.ts';
 import { openStage } from '../support/engine-stage.ts';
 
-/** A good run: one message to bo, who looks and books and answers. Then it is forged in every way. */
+/** A good run: one message to bo, who looks, books and answers. The tests then falsify it in every way. */
 let good: Omit<ConversationRun, 'posts' | 'executions' | 'cancelled'> & {
   posts: Post[];
   executions: Execution[];
@@ -67,7 +67,7 @@ const again = (run: typeof good, tool: string) => {
   run.executions.push({ ...execution, process: 'p2' });
 };
 
-test('a good run is found good, and counted', () => {
+test('a good run has no findings, and is counted', () => {
   expect(checkConversation(good)).toEqual([]);
   const counts = noCounts();
   countConversation(counts, good);
@@ -155,7 +155,7 @@ test.each(FORGED)('%s is reported', (_, forge, invariant, problem) => {
   expect(found.map((each) => each.problem).join('\n')).toMatch(problem);
 });
 
-test('a call that is flagged as lost is none that was done twice or not at all', () => {
+test('a call flagged as lost does not count as repeated or missing', () => {
   const run = structuredClone(good);
   resultOf(run, 'book').body.outcome = 'lost';
   expect(checkConversation(run)).toEqual([]);
@@ -166,7 +166,7 @@ test('a call that is flagged as lost is none that was done twice or not at all',
   expect(counts.lost).toBe(1);
 });
 
-test('a tool that may be sent again may be executed again', () => {
+test('an idempotent tool may be executed again', () => {
   const run = structuredClone(good);
   again(run, 'look');
   expect(checkConversation(run)).toEqual([]);

@@ -10,7 +10,7 @@ const [FIRST, SECOND, REPLY] = ['<<said-1>>', '<<said-2>>', '<<reply-1>>'];
 
 let events: readonly Event[];
 
-/** A log in which somebody says two things before the agent is asked, in one turn. */
+/** A log with two messages before the agent is asked, in one turn. */
 beforeAll(async () => {
   await using troupe = await openTroupe({ agents: [scripted(AGENT, [{ reply: REPLY }])] });
   await troupe.send('c', { author: ANA, content: FIRST, to: [] });
@@ -33,22 +33,22 @@ const CUT = '[earlier conversation truncated for compaction retry]';
 const lost = (number: number, marker: string) =>
   expect.stringContaining(`R2 request ${number}, of c:cli:1, does not show ${marker}`);
 
-test('a request that shows all that its turn was to see is good', () => {
+test('a request with everything that its turn must see has no findings', () => {
   expect(checkRun(events, AGENT, [whole()])).toEqual([]);
 });
 
-test('a message that is not shown, or shown twice, is found', () => {
+test('a missing or repeated message is found', () => {
   expect(checkRun(events, AGENT, [request(SECOND)])).toEqual([lost(0, FIRST)]);
   expect(checkRun(events, AGENT, [request(`${FIRST} ${FIRST} ${SECOND}`)])).toEqual([
     expect.stringContaining(`R1 request 0 shows ${FIRST} 2 times`),
   ]);
 });
 
-test('what a program has put into a summary need not be shown again', () => {
+test("messages in a program's summary need not be shown again", () => {
   expect(checkRun(events, AGENT, [whole(), asksSummary(`${FIRST} ${SECOND}`), afterSummary()])).toEqual([]);
 });
 
-test('what it left out of its request for a summary is missed, unless it says that it had to cut it', () => {
+test('messages missing from its summary request are reported, unless it says that it had to cut it', () => {
   expect(checkRun(events, AGENT, [whole(), asksSummary(''), afterSummary()])).toEqual([
     lost(2, FIRST),
     lost(2, SECOND),
@@ -56,7 +56,7 @@ test('what it left out of its request for a summary is missed, unless it says th
   expect(checkRun(events, AGENT, [whole(), asksSummary(CUT), afterSummary()])).toEqual([]);
 });
 
-test('what it was never sent is missed, whatever it says', () => {
+test('messages that were never sent are reported, whatever it says', () => {
   expect(checkRun(events, AGENT, [request(SECOND), asksSummary(CUT), afterSummary()])).toEqual([
     lost(0, FIRST),
     lost(2, FIRST),

@@ -18,7 +18,7 @@ function clientsOf(apis: string[]): Clients {
   return createClients({ random: randomOf(5), conversations: 3, apis: () => apis, token: 'rig' });
 }
 
-/** An API that stores and acknowledges; every answer is for `answer` to spoil. */
+/** An API that stores and acknowledges; `answer` may replace every response. */
 function storing(answer: (status: number, seq: number) => [status: number, body: unknown] | 'reset'): {
   listener: RequestListener;
   stored: string[];
@@ -40,7 +40,7 @@ function storing(answer: (status: number, seq: number) => [status: number, body:
   return { listener, stored };
 }
 
-test('a message is sent again under its id until it is acknowledged, whatever the APIs do meanwhile', async () => {
+test('a message is repeated under its id until it is acknowledged, whatever the APIs do meanwhile', async () => {
   let trouble = 12;
   const { listener, stored } = storing((status, seq) => {
     if (trouble-- > 0) return trouble % 2 === 0 ? 'reset' : [503, { error: { code: 'store_unavailable' } }];
@@ -56,7 +56,7 @@ test('a message is sent again under its id until it is acknowledged, whatever th
   expect(clients.misanswers).toEqual([]);
 });
 
-test('a conversation that is begun apart has one message to one agent, and an id that no other has', async () => {
+test('a separate conversation has one message to one agent, and a unique id', async () => {
   const { listener, stored } = storing((status, seq) => [status, { event: { seq } }]);
   const clients = clientsOf([await serve(listener)]);
   clients.burst();
@@ -67,7 +67,7 @@ test('a conversation that is begun apart has one message to one agent, and an id
   expect(begun.map(({ acked }) => acked?.seq)).toEqual(begun.map(({ id }) => stored.indexOf(id) + 1));
 });
 
-test('an answer that no outage explains is kept as such', async () => {
+test('an answer that no outage explains is recorded', async () => {
   const refusing = storing(() => [409, { error: { code: 'event_conflict' } }]);
   const clients = clientsOf([await serve(refusing.listener)]);
   clients.burst();
@@ -76,7 +76,7 @@ test('an answer that no outage explains is kept as such', async () => {
   expect(clients.misanswers[0]).toMatchObject({ what: 'post k0-m0', status: 409 });
 });
 
-test('a stop is asked of the turn that is at work, and only an acknowledged one counts', async () => {
+test('a stop names the running turn, and counts only when acknowledged', async () => {
   const asked: string[] = [];
   let status = 503;
   const api = await serve((request, response) => {

@@ -5,7 +5,7 @@ import { startFakeTools } from '../../rig/fake-tools.ts';
 import { startTcpProxy } from '../../rig/tcp-proxy.ts';
 import { createWorkLog } from '../../rig/work-log.ts';
 import type { FakeRequest } from '../../src/testing/fake-server.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
+import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import { randomOf } from '../support/engine-random.ts';
 
 const asked = (content: string, steps = 0): ChatRequest => ({
@@ -18,7 +18,7 @@ const asked = (content: string, steps = 0): ChatRequest => ({
 });
 const labels = Array.from({ length: 300 }, (_, i) => `k${i}-m0: please see to it`);
 
-test('the model answers a request that is sent again with the same, in 20 chunks, and every turn comes to an end', () => {
+test('the model repeats its answer to a repeated request, in 20 chunks, and every turn ends', () => {
   const kinds = new Set<string>();
   for (const label of labels) {
     const reply = plannedReply(asked(label));
@@ -36,7 +36,7 @@ test('an agent never hands over to itself', () => {
   expect(new Set(receivers)).toEqual(new Set(['ada', 'cy']));
 });
 
-test('one model request in twenty hangs, is refused or breaks off, and none when the faults have ended', async () => {
+test('one model request in twenty hangs, is refused or breaks off, and none after the end of the faults', async () => {
   let faults = true;
   const answer = createFakeModel(randomOf(7), createWorkLog(), () => faults);
   const request = (label: string): FakeRequest => ({
@@ -48,7 +48,7 @@ test('one model request in twenty hangs, is refused or breaks off, and none when
     gone: Promise.resolve(),
   });
   const many = Array.from({ length: 2_000 }, (_, i) => answer(request(labels[i % labels.length] ?? '')));
-  // Those that hang are let go when the faults end.
+  // Hanging requests are released when the faults end.
   await Promise.race([Promise.all(many), new Promise((resolve) => setImmediate(resolve))]);
   faults = false;
   const replies = await Promise.all(many);
@@ -59,7 +59,7 @@ test('one model request in twenty hangs, is refused or breaks off, and none when
   expect(calm.filter(({ error, breaks }) => error ?? breaks)).toEqual([]);
 });
 
-test('a slow model answers with text alone, for long enough to be killed in the middle of it', async () => {
+test('a slow model answers with text alone, long enough for a kill during it', async () => {
   const answer = createFakeModel(
     randomOf(7),
     createWorkLog(),
@@ -85,7 +85,7 @@ test('a slow model answers with text alone, for long enough to be killed in the 
   }
 });
 
-test('what a process has under way is known while it is under way', async () => {
+test('the work of a process is listed while it is under way', async () => {
   const work = createWorkLog();
   const calm = () => false;
   const model = await startFakeOpenAi(createFakeModel(randomOf(1), work, calm));
@@ -109,7 +109,7 @@ test('what a process has under way is known while it is under way', async () => 
   await expect.poll(() => work.all()).toEqual([]);
 });
 
-test('the proxy carries bytes both ways, resets what is open, and takes new connections', async () => {
+test('the proxy forwards bytes both ways, resets open connections, and accepts new ones', async () => {
   const server = createServer((socket) => socket.on('error', () => {}).pipe(socket));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const proxy = await startTcpProxy({ host: '127.0.0.1', port: (server.address() as AddressInfo).port });

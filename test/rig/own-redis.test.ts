@@ -15,7 +15,7 @@ test.skipIf(!isThere)(isThere ? name : `${name} (skipped: no Redis)`, async () =
   const server = await startOwnRedis(dir);
   if (!server) return expect.fail('redis-server does not start');
   const client = new Redis(server.url);
-  client.on('error', () => {}); // it is killed on purpose
+  client.on('error', () => {}); // It is killed on purpose.
   onTestFinished(async () => {
     client.disconnect();
     await server.close();

@@ -3,7 +3,7 @@ import { singleHost, withName } from '../../rig/database.ts';
 import { conversationsFor, missedRecovery, missingGoals, recoveriesFor } from '../../rig/goals.ts';
 import { readOptions } from '../../rig/options.ts';
 
-test('the database of a run is its own, on the server that is named', () => {
+test('a run has a separate database on the given server', () => {
   expect(withName('mongodb://127.0.0.1:9/?directConnection=true', 'rig_1')).toBe(
     'mongodb://127.0.0.1:9/rig_1?directConnection=true',
   );
@@ -13,7 +13,7 @@ test('the database of a run is its own, on the server that is named', () => {
   expect(withName('mongodb://user:secret@h:1', 'rig_1')).toBe('mongodb://user:secret@h:1/rig_1');
 });
 
-test('only a server that the driver does not look behind is put behind the proxy', () => {
+test('only a server without discovery by the driver is used through the proxy', () => {
   expect(singleHost('mongodb://u:p@h:9/rig?directConnection=true')).toEqual({
     host: 'h',
     port: 9,
@@ -23,7 +23,7 @@ test('only a server that the driver does not look behind is put behind the proxy
   expect(singleHost('mongodb://a:1,b:2/rig?directConnection=true')).toBeNull();
 });
 
-test('a run that did too little says what is missing', () => {
+test('a run with too little work reports what is missing', () => {
   const done = { kills: 100, stops: 10, triggers: 3_000, queueLosses: 2, conversations: 300 };
   expect(missingGoals(60, done)).toEqual([]);
   expect(missingGoals(60, { ...done, kills: 99, conversations: 299 })).toEqual([
@@ -37,7 +37,7 @@ test('a run that did too little says what is missing', () => {
   expect(conversationsFor(7_200)).toBe(10_000);
 });
 
-test('too few recoveries, or one that took longer than a lease and a sweep, are missed goals', () => {
+test('too few recoveries, or one longer than a lease and a sweep, miss the goal', () => {
   const times = Array.from({ length: 25 }, () => 2_000);
   expect(missedRecovery(60, times)).toEqual([]);
   expect(missedRecovery(7_200, times)).toEqual([]);
@@ -49,7 +49,7 @@ test('too few recoveries, or one that took longer than a lease and a sweep, are 
   expect(missedRecovery(1, [])).toEqual(['recoveries 0 of 1']);
 });
 
-test('options that mean nothing are refused with the usage', () => {
+test('unknown options are refused with the usage', () => {
   expect(readOptions(['--seconds', '5', '--seed', '9', '--json'])).toEqual({
     seconds: 5,
     seed: 9,

@@ -5,7 +5,7 @@ import type { ActorRecord } from '../../src/events/index.ts';
 const POLL_MS = 5;
 const WORK = { process: 'p1', conversation: 'k0', agent: 'bo' };
 
-/** Watches one kill, of a process that had what `before` says; `set` changes what is stored. */
+/** Watches one kill of a process with this record; `set` changes what is stored. */
 function watchOne(before: Stored) {
   let stored = before;
   const ended = new AbortController();
@@ -27,7 +27,7 @@ interface Stored {
 
 const AT_WORK: Stored = { fence: 4, owner: 'p1:x', turn: {} };
 
-test('a turn that was broken off counts from the kill until its fence rises', async () => {
+test('an interrupted turn counts from the kill until its fence rises', async () => {
   const killedAt = Date.now();
   const { recovery, set } = watchOne(AT_WORK);
   await new Promise((resolve) => setImmediate(resolve));
@@ -39,7 +39,7 @@ test('a turn that was broken off counts from the kill until its fence rises', as
   expect(recovery.times[0]).toBeLessThanOrEqual(Date.now() - killedAt);
 });
 
-test('a turn that was committed before or while its process was killed is no recovery', async () => {
+test('a turn committed before or during the kill is no recovery', async () => {
   const committed = watchOne({ fence: 4, owner: '', turn: null });
   const inFlight = watchOne(AT_WORK);
   await new Promise((resolve) => setImmediate(resolve));
@@ -48,7 +48,7 @@ test('a turn that was committed before or while its process was killed is no rec
   expect([...committed.recovery.times, ...inFlight.recovery.times]).toEqual([]);
 });
 
-test('what is not taken up until the end of the watch is left open until then', async () => {
+test('a turn not resumed by the end of the watch stays open until then', async () => {
   const { recovery, ended } = watchOne(AT_WORK);
   expect(recovery.open()).toBe(1);
   ended.abort();

@@ -2,10 +2,13 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import type { AgentInput } from '../../src/config/agents-file.ts';
+import type { AgentInput } from '../../src/config/agent-definition.ts';
 import type { EventId } from '../../src/events/index.ts';
-import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
-import { startFakeOpenAi, startFakeOpenAiResponses } from '../../src/testing/fake-openai.ts';
+import {
+  startFakeAnthropic,
+  startFakeOpenAi,
+  startFakeOpenAiResponses,
+} from '../../src/testing/fake-vendors.ts';
 import type { FakeServer } from '../../src/testing/fake-server.ts';
 import type { NewAttachment, Troupe } from '../../src/troupe.ts';
 import { chunksOf, company, ROOM, UMA, VIK } from '../support/company.ts';
@@ -54,7 +57,7 @@ const VENDORS: Vendor[] = [
   ],
 ];
 
-/** The messages of a request without its marks for caching, which move. */
+/** The messages of a request without cache marks, which move. */
 function messagesOf(server: FakeServer, n: number): { role: string; content: unknown }[] {
   const body = server.requests[n]?.body as { messages?: unknown[]; input?: unknown[] } | undefined;
   const { messages, input } = body ?? {};
@@ -64,45 +67,42 @@ function messagesOf(server: FakeServer, n: number): { role: string; content: unk
   return JSON.parse(text.replaceAll(',"cache_control":{"type":"ephemeral"}', '')) as never;
 }
 
-test.each(VENDORS)(
-  '%s is sent the image, and the next turn begins with the same bytes',
-  async (...vendor) => {
-    const [, start, more, image, textType] = vendor;
-    await using server = await start();
-    const agent = { id: 'a', model: 'm', baseUrl: server.url, apiKeyEnv: 'KEY', ...more } as AgentInput;
-    await using troupe = await openTroupe({ agents: [agent] }, { env: ENV });
-    await show(troupe, [CHART, { mediaType: 'image/webp', data: PICTURES.webp.data }]);
-    await troupe.send(ROOM, { author: UMA, to: ['a'], content: 'And its colour?' });
-    await troupe.idle();
+test.each(VENDORS)('%s gets the image, and the next turn begins with the same bytes', async (...vendor) => {
+  const [, start, more, image, textType] = vendor;
+  await using server = await start();
+  const agent = { id: 'a', model: 'm', baseUrl: server.url, apiKeyEnv: 'KEY', ...more } as AgentInput;
+  await using troupe = await openTroupe({ agents: [agent] }, { env: ENV });
+  await show(troupe, [CHART, { mediaType: 'image/webp', data: PICTURES.webp.data }]);
+  await troupe.send(ROOM, { author: UMA, to: ['a'], content: 'And its colour?' });
+  await troupe.idle();
 
-    const first = messagesOf(server, 0);
-    expect(first).toEqual([
-      {
-        ...(textType === 'input_text' && { type: 'message' }),
-        role: 'user',
-        content: [
-          image('image/png', PICTURES.png.data),
-          image('image/webp', PICTURES.webp.data),
-          {
-            type: textType,
-            text: expect.stringMatching(
-              /^What is it\?\n\[image: chart\.png, image\/png, 1 kB\]\n\[image: image\/webp, 1 kB\]\n\n<reminder-/,
-            ) as string,
-          },
-        ],
-      },
-    ]);
-    expect(JSON.stringify(messagesOf(server, 1).slice(0, first.length))).toBe(JSON.stringify(first));
-    const prompt = await troupe.promptOf(`${ROOM}:a:2`);
-    expect(prompt.verified).toBe(true);
-    expect(prompt.messages[1]).toMatchObject({
+  const first = messagesOf(server, 0);
+  expect(first).toEqual([
+    {
+      ...(textType === 'input_text' && { type: 'message' }),
       role: 'user',
-      images: [{ hash: sha256(PNG), mediaType: 'image/png' }, { mediaType: 'image/webp' }],
-    });
-  },
-);
+      content: [
+        image('image/png', PICTURES.png.data),
+        image('image/webp', PICTURES.webp.data),
+        {
+          type: textType,
+          text: expect.stringMatching(
+            /^What is it\?\n\[image: chart\.png, image\/png, 1 kB\]\n\[image: image\/webp, 1 kB\]\n\n<reminder-/,
+          ) as string,
+        },
+      ],
+    },
+  ]);
+  expect(JSON.stringify(messagesOf(server, 1).slice(0, first.length))).toBe(JSON.stringify(first));
+  const prompt = await troupe.promptOf(`${ROOM}:a:2`);
+  expect(prompt.verified).toBe(true);
+  expect(prompt.messages[1]).toMatchObject({
+    role: 'user',
+    images: [{ hash: sha256(PNG), mediaType: 'image/png' }, { mediaType: 'image/webp' }],
+  });
+});
 
-test('a model that is not made for images is told so, and the prompt as recorded names the image all the same', async () => {
+test('a model without image support gets a note, and the recorded prompt names the image all the same', async () => {
   await using room = await company(['a']);
   await show(room.troupe, [CHART]);
   const [message] = room.raw('a');
@@ -115,7 +115,7 @@ test('a model that is not made for images is told so, and the prompt as recorded
   expect(JSON.stringify(prompt.messages)).not.toContain('not shown');
 });
 
-test('what was shown while an agent was away comes with the block, in order, also where messages are joined', async () => {
+test('images that an agent missed come with the block, in order, even if messages are joined', async () => {
   const quirks = { images: true, mergeConsecutive: true };
   await using room = await company(['a', 'b'], { agents: { a: { quirks } } });
   await room.say(UMA, 'a', 'Hello');
@@ -132,7 +132,7 @@ test('what was shown while an agent was away comes with the block, in order, als
   expect(last.content[2]?.image_url?.url).toBe(dataUrl('image/gif', PICTURES.gif.data));
 });
 
-test('a short text is read with the message, anything else is named, and neither is a picture', async () => {
+test('a short text is part of the message, other files are named, and neither is a picture', async () => {
   await using room = await company(['a'], SEES);
   await show(room.troupe, [
     { name: 'notes.md', mediaType: 'text/markdown; charset=utf-8', data: Buffer.from('# Notes\n- ü') },
@@ -146,14 +146,14 @@ test('a short text is read with the message, anything else is named, and neither
   ]);
 });
 
-test('a message of nothing but an image is answered', async () => {
+test('a message with only an image is answered', async () => {
   await using room = await company(['a'], SEES);
   await show(room.troupe, [CHART], '');
   expect(JSON.stringify(room.raw('a'))).toContain('"text":"[image: chart.png, image/png, 1 kB]\\n');
   expect(await room.kinds()).toContain('turn.done');
 });
 
-test('bytes that say what they are need not be said to be an image', async () => {
+test('an image is recognised by its bytes', async () => {
   await using room = await company(['a'], SEES);
   const unnamed = Object.values(PICTURES).map(({ data }) => ({
     mediaType: 'application/octet-stream',
@@ -169,7 +169,7 @@ test('bytes that say what they are need not be said to be an image', async () =>
   );
 });
 
-test('the newest twenty images are shown, and of the others their message says that they are not', async () => {
+test('the newest twenty images are shown, and the messages of the others say that theirs are not', async () => {
   await using room = await company(['a'], SEES);
   const pictures = Array.from({ length: 22 }, (_, n) => pngNumber(n));
   const attach = (from: number, to: number) =>
@@ -185,7 +185,7 @@ test('the newest twenty images are shown, and of the others their message says t
   );
 });
 
-test('of images that are too much for a request the oldest are not shown', async () => {
+test('if images exceed a request, the oldest are not shown', async () => {
   await using room = await company(['a'], SEES);
   const largest = 3_932_160;
   await show(
@@ -208,7 +208,7 @@ function shown(body: unknown): string[] {
   );
 }
 
-test('an imported message whose image did not come along says so', async () => {
+test('an imported message without its image says so', async () => {
   await using room = await company(['a'], SEES);
   await show(room.troupe, [CHART]);
   let exported = '';
@@ -221,7 +221,7 @@ test('an imported message whose image did not come along says so', async () => {
   expect(await other.troupe.promptOf(`${ROOM}:a:2`)).toMatchObject({ verified: true });
 });
 
-test('a recording holds the name of an image and not the image, and another image is another request', async () => {
+test('a recording has the name of an image instead of the image, and another image is another request', async () => {
   const dir = mkdtempSync(path.join(tmpdir(), 'troupe-images-'));
   try {
     const file = path.join(dir, 'r.jsonl');
@@ -247,7 +247,7 @@ test('a recording holds the name of an image and not the image, and another imag
   }
 });
 
-test('the same message twice is one, and with another image under its id it is refused', async () => {
+test('a repeated message is stored once, and refused with another image under its id', async () => {
   await using room = await company(['a'], SEES);
   const message = { id: 'm1' as EventId, author: UMA, content: 'Look', attachments: [CHART] };
   expect(await room.troupe.send(ROOM, message)).toMatchObject({ kind: 'appended' });

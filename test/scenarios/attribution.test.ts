@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { Author } from '../../src/events/index.ts';
 import { agentNamed, company, UMA, VIK } from '../support/company.ts';
 
-test('B1 a human speaking to all stands bare for every agent', async () => {
+test('B1 a human speaking to all has no header for any agent', async () => {
   await using room = await company(['p', 'd']);
   await room.say(UMA, null, 'good morning');
   await room.say(UMA, 'p', 'you first');
@@ -11,7 +11,7 @@ test('B1 a human speaking to all stands bare for every agent', async () => {
   expect(room.sent('d')[0]).toBe('user: good morning');
 });
 
-test('B2 a human speaking to me, alone or with others, stands bare', async () => {
+test('B2 a human speaking to me, alone or with others, has no header', async () => {
   await using room = await company(['p', 'd']);
   await room.say(UMA, 'p', 'you');
   await room.say(UMA, ['d', 'p'], 'both');
@@ -26,14 +26,14 @@ test('B3 a human speaking to another agent is shown with the recipient', async (
   expect(room.sent('d')[0]).toBe('user: [Uma -> @p] plan it');
 });
 
-test('B4 of two recipients that are not me, both are named', async () => {
+test('B4 two recipients other than me are both named', async () => {
   await using room = await company(['p', 'd', 'c']);
   await room.say(UMA, ['p', 'd'], 'plan and draw');
   await room.say(UMA, 'c', 'and you?');
   expect(room.sent('c')[0]).toBe('user: [Uma -> @p, @d] plan and draw');
 });
 
-test('B5 a name in the text is no recipient, and an address that is no agent is refused', async () => {
+test('B5 a name in the text is no recipient, and an unknown recipient is refused', async () => {
   await using room = await company(['p', 'd']);
   await room.say(UMA, 'p', 'tell @d and @nobody');
   await expect(room.say(UMA, 'nobody', 'hello?')).rejects.toMatchObject({ code: 'agent_unknown' });
@@ -49,7 +49,7 @@ test('B5 an agent addressed by its public key is named by its id', async () => {
   expect(room.sent('d')[0]).toBe('user: [Uma -> @p] plan it');
 });
 
-test('B6 own words are assistant and never prefixed, whomever they were said to', async () => {
+test('B6 own words are assistant and never prefixed, whoever the recipient is', async () => {
   await using room = await company(['p', 'd']);
   await room.say(UMA, 'p', 'plan it');
   await room.say(agentNamed('p'), 'd', 'please draw');
@@ -84,7 +84,7 @@ test('B8 an unknown key is shown as a short id, never as a generic human', async
   ]);
 });
 
-test("B9 words that come through a bridge are their author's", async () => {
+test('B9 words from a bridge belong to their author', async () => {
   await using room = await company(['p']);
   await room.say({ kind: 'user', id: 'bridge', name: 'Vik' }, 'p', 'through the bridge');
   await room.say({ kind: 'system', id: 'bridge', name: 'Bridge' }, 'p', 'Vik has left');
@@ -98,14 +98,14 @@ test('B10 several humans behind one bridge each have their own name', async () =
   expect(room.sent('p')).toEqual(['user: [Uma] one', 'user: [Vik] two']);
 });
 
-test('B10 two humans of one name are told apart by their ids', async () => {
+test('B10 two humans of one name are distinguished by their ids', async () => {
   await using room = await company(['p']);
   await room.say(UMA, null, 'one');
   await room.say({ ...UMA, id: 'u2' }, 'p', 'two');
   expect(room.sent('p')).toEqual(['user: [Uma (u1)] one', 'user: [Uma (u2)] two']);
 });
 
-test('B11 from the second human on new lines carry names, and what was sent stays as it was sent', async () => {
+test('B11 from the second human on new lines carry names, and sent ones stay unchanged', async () => {
   await using room = await company(['p']);
   await room.say(UMA, 'p', 'one');
   await room.say(VIK, 'p', 'two');
@@ -119,7 +119,7 @@ test('B11 from the second human on new lines carry names, and what was sent stay
   ]);
 });
 
-test("B12 other agents' calls and results are not shown, and an event that is only that vanishes", async () => {
+test("B12 other agents' calls and results are not shown, and an event with nothing else disappears", async () => {
   await using room = await company(['p', 'd']);
   await room.transcript('d', [
     { role: 'user', content: 'look it up' },
@@ -137,7 +137,7 @@ test("B12 other agents' calls and results are not shown, and an event that is on
   ]);
 });
 
-test('B13 what I address to myself comes back as user', async () => {
+test('B13 a message to myself comes back as user', async () => {
   await using room = await company(['p']);
   await room.say(agentNamed('p'), 'p', 'remember the milk');
   expect(room.sent('p')).toEqual(['user: [@p] «remember the milk»']);

@@ -1,18 +1,20 @@
 import { expect, test } from 'vitest';
 import { DEFAULT_LIMITS } from '../../src/actors/engine/engine-deps.ts';
 import { type Author, ConversationId, DEFAULT_TENANT } from '../../src/events/index.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
+import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import { IS_DISTRIBUTED, openTroupe } from '../support/mode.ts';
 
 const ANA: Author = { kind: 'user', id: 'ana', name: 'Ana' };
 const FAN_OUT = 8;
 const UNDER_WAY = 15;
-/** Fewer than by default: what ends here ends in hundreds of logs, on servers that others use too. */
+/** Lower than the default: the cancellation affects hundreds of logs, on shared servers. */
 const LIMITS = { maxTreeOpen: 40 };
-/** Turns at once of all processes, and a turn of each tenant and conversation that waits, with room for steps under way. */
+/**
+ * Concurrent turns of all processes, one waiting turn of each tenant and conversation, and room for steps under way.
+ */
 const SOON = 300;
 
-test('a bomb of tasks: others are answered meanwhile, and a call-off ends all of it in every process', async () => {
+test('a task bomb: others get answers meanwhile, and a cancellation ends all of it in every process', async () => {
   const modelOf = (body: unknown) => (body as { model: string }).model;
   await using stack = new AsyncDisposableStack();
   const vendor = await startFakeOpenAi(({ number, body }) => {

@@ -4,7 +4,7 @@ import type { EventDraft } from '../../src/events/index.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { chunksOf, company, ROOM, USER, type Company } from '../support/company.ts';
 
-/** What an agent was sent of its own transcript: without the trigger that follows it. */
+/** The agent's own transcript as it was sent, without the trigger after it. */
 async function recall(messages: readonly unknown[]): Promise<string[]> {
   await using room = await company(['p']);
   await room.transcript('p', messages);
@@ -75,12 +75,12 @@ test('C5 a call at the end of a crashed turn gets a result that says interrupted
   expect(lines).toEqual(['user: look', 'assistant: look#k1', 'tool #k1: (interrupted)']);
 });
 
-test('C6 a result that nobody asked for is dropped', async () => {
+test('C6 an unrequested result is dropped', async () => {
   const lines = await recall([user('look'), result('k9'), asks('k1'), result('k1'), result('k1'), done]);
   expect(lines).toEqual(['user: look', 'assistant: look#k1', 'tool #k1: seen k1', 'assistant: done']);
 });
 
-test('C7 a call that may still be running is answered so, and its late result is a new item, not an edit', async () => {
+test('C7 a call that may still be running gets such a result, and its late result is a new item, not an edit', async () => {
   await using room = await company(['p']);
   await room.transcript('p', [user('look'), asks('k1')]);
   await room.say(USER, 'p', 'go on');
@@ -98,7 +98,7 @@ test('C7 a call that may still be running is answered so, and its late result is
   ]);
 });
 
-test('C8 a call id that is used again is sent once, and its result with it', async () => {
+test('C8 a reused call id is sent once, with its result', async () => {
   const log = [user('look'), asks('k1'), result('k1'), asks('k1'), result('k1'), done];
   expect(await recall(log)).toEqual([
     'user: look',
@@ -149,11 +149,11 @@ test('C9 a request never ends in assistant and has system only at the front', as
   expect(roles).toEqual(['system', 'user', 'user', 'assistant', 'assistant', 'user']);
 });
 
-test('C9 a conversation that begins with own words begins with a user line', async () => {
+test("C9 a conversation that begins with the agent's own words gets a user line first", async () => {
   expect(await recall([done])).toEqual(['user: [the conversation begins]', 'assistant: done']);
 });
 
-/** A result that comes after its call was given up: the log's own export, one line longer. */
+/** A result after its call was given up: the log's own export with one more line. */
 async function late(room: Company, call: string, content: string): Promise<void> {
   const draft: Record<string, unknown> = {
     id: 'late-1',

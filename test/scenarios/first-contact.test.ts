@@ -21,7 +21,7 @@ test('A2 an agent that joins fresh sees its trigger only', async () => {
   expect(room.sent('d')).toEqual(['user: draw it']);
 });
 
-test('A3 a human who goes on with one agent gets user, assistant, user, and no block', async () => {
+test('A3 a human who continues with one agent gets user, assistant, user, and no block', async () => {
   await using room = await company(['p']);
   await room.say(UMA, 'p', 'one');
   await room.say(UMA, 'p', 'two');
@@ -42,7 +42,7 @@ test('A4 an opening message to two agents is the same bare message for both, wit
   expect([room.sent('p'), room.sent('d')]).toEqual([['user: both of you'], ['user: both of you']]);
 });
 
-test('A5 an agent that returns has its own words, the block with what it missed, and the trigger', async () => {
+test('A5 a returning agent sees its own words, the block of missed messages, and the trigger', async () => {
   await using room = await company(['p', 'd']);
   await room.say(UMA, 'p', 'plan it');
   await room.say(UMA, 'd', 'draw it');
@@ -55,7 +55,7 @@ test('A5 an agent that returns has its own words, the block with what it missed,
   ]);
 });
 
-test('A6 the receiver of a handoff sees the summary first, then the request and the text of who hands over', async () => {
+test('A6 the receiver of a handoff sees the summary first, then the request and text of the sender', async () => {
   await using room = await company(['p', 'd'], {
     agents: { p: { tools: ['handoff'] } },
     answers: {
@@ -76,7 +76,7 @@ test('A6 the receiver of a handoff sees the summary first, then the request and 
   ]);
 });
 
-test('A7 a newcomer that is asked what happened sees the whole dialogue, then the question', async () => {
+test('A7 a newcomer asked about the past sees the whole dialogue, then the question', async () => {
   await using room = await company(['p', 'd', 'c']);
   await room.say(UMA, 'p', 'plan it');
   await room.say(UMA, 'd', 'draw it');
@@ -120,7 +120,7 @@ test('A10 the trigger comes after the block and is not in it', async () => {
   expect(lines.filter((line) => line.includes('the trigger'))).toHaveLength(1);
 });
 
-test('A11 an event that arrives again is not acted on again', async () => {
+test('A11 a repeated event has no second effect', async () => {
   await using room = await company(['p']);
   await room.say(UMA, 'p', 'once', { id: 'e1' });
   await room.say(UMA, 'p', 'once', { id: 'e1' });
@@ -136,7 +136,7 @@ test('A12 empty events are skipped', async () => {
   expect(room.sent('p')).toEqual(['user: words']);
 });
 
-test('A13 a handoff summary opens the block of an agent that returns', async () => {
+test('A13 a handoff summary opens the block of a returning agent', async () => {
   await using room = await company(['p', 'd'], {
     agents: { d: { tools: ['handoff'] } },
     answers: { d: [{ calls: [{ name: 'handoff', args: '{"to":"p","goal":"finish"}' }] }] },
@@ -150,7 +150,7 @@ test('A13 a handoff summary opens the block of an agent that returns', async () 
   ]);
 });
 
-test('A14 an agent that failed keeps its place: its next prompt shows all it has not seen', async () => {
+test('A14 a failed agent keeps its position: its next prompt shows everything it has not seen', async () => {
   await using room = await company(['p', 'd'], {
     answers: { p: ['first', { error: { code: 'provider_refused' } }] },
   });

@@ -1,11 +1,11 @@
 import { expect, onTestFinished, test } from 'vitest';
 import type { TroupeInput } from '../../src/config/agents-file.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
+import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import type { WireMessage } from '../support/compact.ts';
 import { UMA } from '../support/company.ts';
 import { scripted, scriptedRoom } from './stage.ts';
 
-/** @a hands over to @b with these arguments in the first step, and says so in the second if it is refused. */
+/** @a hands over to @b with these arguments in the first step, and reports a refusal in the second. */
 function handing(args: object, handoffs?: TroupeInput['handoffs']): TroupeInput {
   const call = {
     when: { step: 1 },
@@ -25,7 +25,7 @@ test('a summary with a goal is the agent’s own, as it wrote it', async () => {
   expect(body?.summary).toMatchObject({ goal: 'paint it', next: 'choose a red', done: '', by: 'agent' });
 });
 
-test('without a goal the summary is taken from the log, but for what the agent did write', async () => {
+test('without a goal the summary comes from the log, except for the fields that the agent wrote', async () => {
   await using room = await scriptedRoom(handing({ next: 'choose a red' }));
   await room.say('a', 'please paint the fence green');
   const [{ body } = { body: null }] = await room.events('handoff');
@@ -46,7 +46,7 @@ const WRITTEN = {
   artifacts: ['room:a:9.9.9'],
 };
 
-/** @a hands over without a word, and its model, asked for the summary, writes this. */
+/** @a hands over without a word; its model, asked for the summary, writes this. */
 function summarised(reply: string, more: object = {}): TroupeInput {
   const { agents, ...rest } = handing({}, 'summarise');
   const rule = { when: { purpose: 'compaction' }, reply, ...more };
@@ -58,7 +58,7 @@ function withRule(agent: TroupeInput['agents'][number], rule: object): TroupeInp
   return { ...agent, script: { rules: [rule, ...agent.script.rules] } };
 }
 
-test('asked for by the policy, a model writes the summary from what was said', async () => {
+test('if the policy says so, a model writes the summary from the messages', async () => {
   const reply = `Here you are:\n\`\`\`json\n${JSON.stringify(WRITTEN, null, 2)}\n\`\`\`\nGood luck {b}!`;
   await using room = await scriptedRoom(summarised(reply));
   await room.say('a', 'please paint the fence green');
@@ -78,7 +78,7 @@ test('asked for by the policy, a model writes the summary from what was said', a
   expect(messages.map(({ content }) => content).join('\n')).toContain('Goal: The fence is to be green');
 });
 
-test('the model is shown the conversation as material, with what the agent has just said', async () => {
+test("the model gets the conversation as material, with the agent's latest words", async () => {
   const vendor = await startFakeOpenAi(({ body }) => {
     const { messages } = body as { messages: WireMessage[] };
     if (messages[0]?.content?.includes('Answer with one JSON object'))
@@ -126,7 +126,7 @@ test.each<[string, string, object]>([
   expect(warnings).toEqual([expect.stringMatching(/handoff summary of @a: .*taken from the log/)]);
 });
 
-test('where agents must write the summary themselves, one without a goal is refused and the agent goes on', async () => {
+test('if agents must write the summary, one without a goal is refused and the agent continues', async () => {
   await using room = await scriptedRoom(handing({ next: 'choose a red' }, 'agent'));
   await room.say('a', 'please paint the fence green');
   expect(await room.events('handoff')).toEqual([]);
@@ -138,7 +138,7 @@ test('where agents must write the summary themselves, one without a goal is refu
   expect((await room.events('message')).at(-1)?.body.content).toBe('I stay.');
 });
 
-test('the model is told which parts it may leave out', async () => {
+test('the model knows which parts it may omit', async () => {
   const required = async (handoffs: TroupeInput['handoffs']) => {
     await using room = await scriptedRoom(handing({ goal: 'x' }, handoffs));
     await room.troupe.send('room', { author: UMA, content: 'x' });

@@ -13,7 +13,7 @@ test('K1 a request has one live block per turn, at the end of the trigger', asyn
   expect(messages[0]?.content).toMatch(/^one\n\n<reminder-[0-9a-f]{8}>\n[\s\S]*<\/reminder-[0-9a-f]{8}>$/);
 });
 
-test('K1 the live block hangs on the trigger and stays there for every step of the turn', async () => {
+test('K1 the live block is appended to the trigger and stays there for every step of the turn', async () => {
   await using room = await company(['p'], {
     agents: { p: { tools: ['handoff'] } },
     answers: { p: [{ calls: [{ name: 'handoff', args: '{"to":"nobody","goal":"x"}' }] }, 'then I do it'] },
@@ -24,25 +24,25 @@ test('K1 the live block hangs on the trigger and stays there for every step of t
   expect(last.map((message) => reminders(message).length)).toEqual([1, 0, 0]);
 });
 
-test('K2 what did not change is not said again, and what changed is', async () => {
+test('K2 unchanged parts are not repeated, changed ones are', async () => {
   let now = Date.UTC(2026, 0, 1, 12, 0);
   await using room = await company(['p'], { clock: { ...systemClock, now: () => now } });
   await room.say(UMA, 'p', 'one');
   await room.say(UMA, 'p', 'two');
   now += 60_000;
   await room.say(UMA, 'p', 'three');
-  const told = room
+  const blocks = room
     .raw('p')
     .filter(({ role }) => role === 'user')
     .map(reminders);
-  expect(told).toEqual([
+  expect(blocks).toEqual([
     ['time: 2026-01-01T12:00Z; task: answer the last message'],
     [],
     ['time: 2026-01-01T12:01Z'],
   ]);
 });
 
-test('K3 what was sent in turn 1 is byte-identical in turns 2 and 3', async () => {
+test('K3 the messages of turn 1 are byte-identical in turns 2 and 3', async () => {
   await using room = await company(['p', 'd']);
   for (const text of ['one', 'two', 'three']) {
     await room.say(UMA, 'p', text);
@@ -53,7 +53,7 @@ test('K3 what was sent in turn 1 is byte-identical in turns 2 and 3', async () =
   expect(third?.slice(0, second?.length)).toEqual(second);
 });
 
-test('K5 what is visible as an event is not repeated in the block', async () => {
+test('K5 visible events are not repeated in the block', async () => {
   await using room = await company(['p', 'd'], {
     agents: { p: { tools: ['handoff'] } },
     answers: { p: [{ calls: [{ name: 'handoff', args: '{"to":"d","goal":"count the sheep"}' }] }] },

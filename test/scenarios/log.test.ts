@@ -29,7 +29,7 @@ test('F1 the same id with another payload is refused and changes nothing', async
   expect(await room.kinds()).toEqual(['message']);
 });
 
-test('F2 our own reply that is echoed back after its commit stays one event', async () => {
+test('F2 our own reply, echoed after its commit, stays one event', async () => {
   await using room = await company(['p']);
   await room.say(UMA, 'p', 'hello');
   const { events } = await room.troupe.events(ROOM);
@@ -39,7 +39,7 @@ test('F2 our own reply that is echoed back after its commit stays one event', as
   expect(room.sent('p')).toEqual(['user: hello', 'assistant: p answers 1', 'user: again']);
 });
 
-test('F3 after a restart the views are the same, and so is every prompt that was sent', async () => {
+test('F3 after a restart the views and all sent prompts are the same', async () => {
   const data = scratch();
   const agents = ['p', 'd'];
   await using model = await company(agents, { data });
@@ -55,7 +55,7 @@ test('F3 after a restart the views are the same, and so is every prompt that was
   expect(await again.troupe.promptOf(`${ROOM}:p:2`)).toEqual({ ...sent, verified: true });
 });
 
-test('F3 work that was queued when the process ended is done after the restart', async () => {
+test('F3 work queued at the end of the process is done after the restart', async () => {
   const data = scratch();
   await using resting = await company(['p'], { data, work: false });
   await resting.post(UMA, 'p', 'later');
@@ -76,7 +76,7 @@ test('F4 concurrent writers get a dense order', async () => {
   expect(events.map(({ seq }) => seq)).toEqual(Array.from({ length: 100 }, (_, n) => n + 1));
 });
 
-test('F5 of a log with one corrupt record the others are shown, and the corrupt one is named', async () => {
+test('F5 a log with one corrupt record shows the others and names the corrupt one', async () => {
   const data = scratch();
   await using before = await company(['p'], { data });
   await before.say(UMA, null, 'one', { id: 'e1' });
@@ -101,7 +101,7 @@ test('F6 a reply to an unknown parent is stored in its conversation, with the pa
   expect(room.sent('p')).toEqual(['user: about that']);
 });
 
-test('N17 a reply to nobody is stored and wakes nobody; at the top level it goes to the default agent', async () => {
+test('N17 a reply without recipient is stored and wakes no agent; at the top level it goes to the default agent', async () => {
   await using room = await company(['p', 'd'], { fallback: 'd' });
   await room.say(UMA, null, 'at the top', { id: 'root' });
   expect(room.requests('d')).toHaveLength(1);

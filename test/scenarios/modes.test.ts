@@ -16,7 +16,7 @@ function direct(room: ScriptedRoom, status: 'active' | 'completed', brief?: stri
   );
 }
 
-test('a mode is an event of who asked for it; the log goes on and the banner says what is active', async () => {
+test('a mode is an event of its requester; the log continues and the banner names the mode', async () => {
   await using room = await scriptedRoom({ agents: [scripted('a')] });
   await room.say('a', 'one');
   const event = await setMode(room, 'chat');
@@ -24,8 +24,8 @@ test('a mode is an event of who asked for it; the log goes on and the banner say
   await room.say('a', 'two');
   await room.say('a', 'three');
   const banner = 'mode: MODE active: chat; the history may include other modes';
-  expect(await room.told('a', 2)).toContain(banner);
-  expect(await room.told('a', 3)).not.toContain(banner);
+  expect(await room.reminders('a', 2)).toContain(banner);
+  expect(await room.reminders('a', 3)).not.toContain(banner);
   const { messages } = await room.troupe.promptOf(`${ROOM}:a:3`);
   expect(messages.map(({ content }) => content).join('\n')).toContain('one');
   expect(await room.troupe.conversation(ROOM)).toMatchObject({ state: 'open.chat' });
@@ -55,7 +55,7 @@ test('chat leaves the persona out and agent mode brings it back, each as a basel
   ]);
 });
 
-test('in run mode the directive and the brief are told while the step is active, then the directive alone', async () => {
+test('in run mode the prompt has directive and brief while the step is active, then only the directive', async () => {
   await using room = await scriptedRoom({ agents: [scripted('a')] });
   await room.say('a', 'zero');
   await direct(room, 'active', 'write the notes');
@@ -65,13 +65,13 @@ test('in run mode the directive and the brief are told while the step is active,
   await room.say('a', 'two');
   await direct(room, 'completed');
   await room.say('a', 'three');
-  expect((await room.told('a', 2)).join('\n')).not.toContain('ship it');
-  expect((await room.told('a', 3)).slice(-2)).toEqual([
+  expect((await room.reminders('a', 2)).join('\n')).not.toContain('ship it');
+  expect((await room.reminders('a', 3)).slice(-2)).toEqual([
     'run: r1: ship it',
     'the present step: write the notes',
   ]);
-  expect((await room.told('a', 4)).join('\n')).not.toContain('ship it');
-  expect((await room.told('a', 5)).at(-1)).toBe('run: r1: ship it (the step is completed)');
+  expect((await room.reminders('a', 4)).join('\n')).not.toContain('ship it');
+  expect((await room.reminders('a', 5)).at(-1)).toBe('run: r1: ship it (the step is completed)');
   expect((await room.events('turn.started')).map(({ context }) => [context?.mode, context?.run])).toEqual([
     [undefined, undefined],
     [undefined, undefined],
@@ -85,7 +85,7 @@ test('in run mode the directive and the brief are told while the step is active,
   });
 });
 
-test('a conversation that is not there has no mode to change', async () => {
+test('an unknown conversation has no mode to change', async () => {
   await using room = await scriptedRoom({ agents: [scripted('a')] });
   await expect(setMode(room, 'chat')).rejects.toMatchObject({ code: 'conversation_unknown' });
   await expect(direct(room, 'active')).rejects.toMatchObject({ code: 'conversation_unknown' });

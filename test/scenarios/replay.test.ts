@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import * as z from 'zod';
-import type { AgentInput, TroupeInput } from '../../src/config/agents-file.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
+import type { TroupeInput } from '../../src/config/agents-file.ts';
+import type { AgentInput } from '../../src/config/agent-definition.ts';
+import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import type { Troupe } from '../../src/troupe.ts';
 import { company, UMA } from '../support/company.ts';
@@ -25,7 +26,7 @@ const add = defineTool({
   run: ({ a, b }) => String(a + b),
 });
 
-/** Two agents of a vendor at this URL; the key is in a variable of its own. */
+/** Two agents of a vendor at this URL; the key is in a separate variable. */
 function definition(baseUrl: string): TroupeInput {
   const common = { provider: 'openai-compatible', baseUrl, apiKeyEnv: 'REPLAY_KEY' } as const;
   return {
@@ -50,7 +51,7 @@ async function talk(troupe: Troupe, conversation: string): Promise<string[]> {
   });
 }
 
-/** Records the talk and gives what was said; the vendor is gone afterwards. */
+/** Records the talk and returns its messages; the vendor is closed afterwards. */
 async function recordTalk(): Promise<{ said: string[]; url: string }> {
   const answers = [
     { error: { code: 'provider_truncated' as const } },
@@ -80,7 +81,7 @@ test('a conversation recorded once is replayed under any name, without vendor an
   expect(events.filter(({ kind }) => kind === 'error')).toHaveLength(1);
 });
 
-test('what was not recorded fails the turn and says what differs', async () => {
+test('an unrecorded request fails the turn with the difference', async () => {
   const { url } = await recordTalk();
   const changed = definition(url);
   const [first] = changed.agents;
@@ -93,7 +94,7 @@ test('what was not recorded fails the turn and says what differs', async () => {
   expect(failed).toContain('Be brief.');
 });
 
-test('recordings of several processes answer together', async () => {
+test('recordings of several processes can be combined', async () => {
   const second = path.join(folder, 'second.jsonl');
   for (const [record, answer] of [
     [file, 'one'],
@@ -109,7 +110,7 @@ test('recordings of several processes answer together', async () => {
   expect(events.filter(({ kind }) => kind === 'message').at(-1)).toMatchObject({ body: { content: 'two' } });
 });
 
-test('a recording that is missing, or asked for together with a new one, is refused at the start', async () => {
+test('a recording that is missing, or combined with a new one, is refused at the start', async () => {
   const agents = definition('http://127.0.0.1:1');
   await expect(openTroupe(agents, { env: {}, replay: file })).rejects.toMatchObject({
     code: 'config_invalid',

@@ -8,7 +8,7 @@ import { openTroupe } from '../support/mode.ts';
 type AgentInput = TroupeInput['agents'][number];
 type Script = Extract<AgentInput, { provider: 'scripted' }>['script'];
 
-/** An agent on a scripted model that answers `ok`, unless `rules` say otherwise. */
+/** An agent on a scripted model that answers `ok`, unless `rules` differ. */
 export function scripted(id: string, more: Partial<AgentInput> = {}, rules: object[] = []): AgentInput {
   const script = { rules: [...rules, { reply: 'ok' }] } as Script;
   return { id, provider: 'scripted', model: 'm', script, ...more } as AgentInput;
@@ -17,14 +17,14 @@ export function scripted(id: string, more: Partial<AgentInput> = {}, rules: obje
 export interface ScriptedRoom extends AsyncDisposable {
   troupe: Troupe;
   say(to: string, content: string): Promise<void>;
-  /** What the reminder of an agent's turn says, line by line. */
-  told(agent: string, turn: number): Promise<string[]>;
+  /** The lines of the reminder of an agent's turn. */
+  reminders(agent: string, turn: number): Promise<string[]>;
   /** The system message of an agent's turn. */
   system(agent: string, turn: number): Promise<string>;
   events<K extends Event['kind']>(kind: K): Promise<Extract<Event, { kind: K }>[]>;
 }
 
-/** One conversation of a company whose models are scripted; prompts are read as they were sent, and verified. */
+/** One conversation of a company with scripted models; prompts are read as they were sent, and verified. */
 export async function scriptedRoom(
   definition: TroupeInput,
   options: TroupeOptions = {},
@@ -41,7 +41,7 @@ export async function scriptedRoom(
       await troupe.send(ROOM, { author: UMA, to: [to], content });
       await troupe.idle();
     },
-    async told(agent, turn) {
+    async reminders(agent, turn) {
       const last = (await sent(agent, turn)).findLast(({ role }) => role === 'user');
       const [, lines = ''] =
         /\n<reminder-[0-9a-f]{8}>\n([^]*)\n<\/reminder-[0-9a-f]{8}>$/.exec(last?.content ?? '') ?? [];

@@ -6,7 +6,7 @@ import * as z from 'zod';
 import { loadAgentsFile } from '../../src/config/load-agents-file.ts';
 import { createApp } from '../../src/http/index.ts';
 import { MAX_TRIES } from '../../src/machines/agent-lifecycle.ts';
-import { startFakeAnthropic } from '../../src/testing/fake-anthropic.ts';
+import { startFakeAnthropic } from '../../src/testing/fake-vendors.ts';
 import { FAKE_USAGE, type FakeReply } from '../../src/testing/fake-server.ts';
 import { company, ROOM, UMA, type Company } from '../support/company.ts';
 import { openTroupe } from '../support/mode.ts';
@@ -24,7 +24,7 @@ const SCHEMA = {
 };
 const GOOD = '{"verdict":"yes","why":"it works","score":3}';
 
-/** Agent `j` must reply so; agent `p` need not. */
+/** Agent `j` must reply with this schema; agent `p` need not. */
 function judge(answers: readonly (string | FakeReply)[], reply: unknown = Verdict): Promise<Company> {
   return company(['j', 'p'], { answers: { j: answers }, agents: { j: { reply } as never } });
 }
@@ -45,7 +45,7 @@ async function failures(room: Company): Promise<string[]> {
   );
 }
 
-test('the vendor is sent the schema, and the reply is text and data', async () => {
+test('the vendor gets the schema, and the reply is text and data', async () => {
   await using room = await judge([GOOD]);
   await room.say(UMA, 'j', 'Is it good?');
   expect(room.requests('j')[0]?.body).toMatchObject({
@@ -56,7 +56,7 @@ test('the vendor is sent the schema, and the reply is text and data', async () =
   ]);
 });
 
-test('another vendor is sent it in its own way', async () => {
+test('another vendor gets it in its own format', async () => {
   await using vendor = await startFakeAnthropic(() => ({ text: GOOD }));
   const agent = { id: 'j', provider: 'anthropic', model: 'm', baseUrl: vendor.url, reply: Verdict } as const;
   await using troupe = await openTroupe({ agents: [agent] }, { env: { ANTHROPIC_API_KEY: 'k' } });
@@ -69,7 +69,7 @@ test('another vendor is sent it in its own way', async () => {
   });
 });
 
-test('a colleague is sent no schema, and reads the reply as words', async () => {
+test('a colleague gets no schema, and reads the reply as text', async () => {
   await using room = await judge([GOOD]);
   await room.say(UMA, 'j', 'Is it good?');
   await room.say(UMA, 'p', 'What did j say?');
@@ -78,7 +78,7 @@ test('a colleague is sent no schema, and reads the reply as words', async () => 
   expect((await messages(room)).at(-1)).toEqual({ content: 'p answers 1' });
 });
 
-test('a fence around the JSON is taken off, and what the schema fills in is in the data', async () => {
+test("a fence around the JSON is removed, and the schema's defaults are in the data", async () => {
   await using room = await judge(['```json\n{"verdict": "no", "why": "a ``` in it"}\n```\n']);
   await room.say(UMA, 'j', 'Is it good?');
   expect(await messages(room)).toEqual([
@@ -89,7 +89,7 @@ test('a fence around the JSON is taken off, and what the schema fills in is in t
   ]);
 });
 
-test('a reply that does not fit is asked for again, and what it cost is counted', async () => {
+test('an invalid reply is requested again, and its cost counts', async () => {
   await using room = await judge(['Yes, I think so.', GOOD]);
   await room.say(UMA, 'j', 'Is it good?');
   expect(room.requests('j')).toHaveLength(2);
@@ -107,20 +107,20 @@ test('a reply that does not fit is asked for again, and what it cost is counted'
   expect(await messages(room)).toHaveLength(1);
 });
 
-test('one that never fits fails the turn by name, with what was said', async () => {
+test('a reply that stays invalid fails the turn with its text', async () => {
   const wrong = '{"verdict":"maybe","score":"high"}';
   await using room = await judge(Array.from({ length: MAX_TRIES }, () => wrong));
   await room.say(UMA, 'j', 'Is it good?');
   expect(room.requests('j')).toHaveLength(MAX_TRIES);
-  const told = await failures(room);
-  expect(told).toHaveLength(MAX_TRIES + 1);
-  expect(told.at(-1)).toMatch(
+  const errors = await failures(room);
+  expect(errors).toHaveLength(MAX_TRIES + 1);
+  expect(errors.at(-1)).toMatch(
     /^turn\.failed provider_invalid_reply: .*verdict: Invalid option: .*; why: Invalid input: .*; score: Invalid input: .* \[\{"verdict":"maybe","score":"high"\}\]$/,
   );
   expect(await messages(room)).toEqual([]);
 });
 
-test('a client cannot say data', async () => {
+test('a client cannot send data', async () => {
   await using room = await judge([]);
   const app = createApp(room.troupe);
   const body = JSON.stringify({ author: UMA, to: ['p'], content: '{}', data: {} });
@@ -129,7 +129,7 @@ test('a client cannot say data', async () => {
   expect([answer.status, await answer.json()]).toMatchObject([400, { error: { code: 'event_invalid' } }]);
 });
 
-test('steps with calls need not fit, and a reply that is cut off is told as such', async () => {
+test('steps with calls need not be valid, and a truncated reply is reported as such', async () => {
   await using room = await company(['j', 'p'], {
     answers: {
       j: [
@@ -146,7 +146,7 @@ test('steps with calls need not fit, and a reply that is cut off is told as such
   expect(await failures(room)).toEqual([expect.stringContaining('it was cut off at maxOutputTokens')]);
 });
 
-test('a JSON file declares it as a JSON schema, of which the structure is sent and all is checked', async () => {
+test('a JSON file declares it as a JSON schema; its structure is sent, all of it is checked', async () => {
   const reply = {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     type: 'object',
@@ -181,7 +181,7 @@ test.each([
   await expect(opening).rejects.toThrow(why);
 });
 
-test('an agents file in JSON is loaded with its reply schema, and one that is wrong is told with the file', async () => {
+test('an agents file in JSON is loaded with its reply schema, and a wrong schema is reported with the file', async () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'troupe-reply-'));
   const file = path.join(folder, 'agents.json');
   const agents = (reply: object) =>

@@ -3,7 +3,7 @@ import type { FakeRequest } from '../../src/testing/fake-server.ts';
 import { systemClock } from '../../src/clock.ts';
 import { company, ROOM, UMA } from '../support/company.ts';
 
-/** A model whose first answer waits to be let go. */
+/** A model whose first answer waits until it is released. */
 function gated() {
   const asked = Promise.withResolvers<FakeRequest>();
   const open = Promise.withResolvers<void>();
@@ -18,7 +18,7 @@ function gated() {
   return { answer, asked: asked.promise, letGo: () => open.resolve() };
 }
 
-test('G1 two messages at once are covered by one turn, or by two in order, and nothing twice', async () => {
+test('G1 two concurrent messages are covered by one turn, or by two in order, each once', async () => {
   await using room = await company(['p']);
   await Promise.all([room.post(UMA, 'p', 'one'), room.post(UMA, 'p', 'two')]);
   await room.troupe.idle();
@@ -27,7 +27,7 @@ test('G1 two messages at once are covered by one turn, or by two in order, and n
   const asked = events.filter(({ to }) => to.length > 0).map(({ seq }) => seq);
   expect(covers).toEqual(asked);
   const lines = room.sent('p').filter((line) => line.startsWith('user'));
-  // Whichever came first: the log says.
+  // Either may come first; the log has the order.
   const said = events.flatMap((event) =>
     event.kind === 'message' && event.author.kind === 'user' ? [`user: ${event.body.content}`] : [],
   );
@@ -65,7 +65,7 @@ test('G2 a message that arrives while the model streams is in the next prompt, o
   expect(room.sent('p', 2)).toEqual(['user: one', 'assistant: answer 1', 'user: two']);
 });
 
-test('G3 of what arrives meanwhile only what is addressed to the agent is taken as its task', async () => {
+test('G3 of the messages during a turn only those addressed to the agent are its task', async () => {
   const { answer, asked, letGo } = gated();
   await using room = await company(['p', 'd'], { answers: { p: answer } });
   await room.post(UMA, 'p', 'one');
@@ -84,7 +84,7 @@ test('G3 of what arrives meanwhile only what is addressed to the agent is taken 
   ]);
 });
 
-test('G4 after a stop was acknowledged there is no reply, and the next prompt says so once', async () => {
+test('G4 after an acknowledged stop there is no reply, and the next prompt says so once', async () => {
   const { answer, asked, letGo } = gated();
   await using room = await company(['p'], { answers: { p: answer } });
   await room.post(UMA, 'p', 'one');

@@ -7,15 +7,18 @@ const UPDATE_MS = 120_000;
 const ENV = {
   ...process.env,
   DEBIAN_FRONTEND: 'noninteractive',
-  // The package of a server would start it as a system service. In runlevel 1 it may not; where it does all the same,
-  // that service is neither used nor stopped: it is not ours.
+  // A server's package would start it as a system service. Runlevel 1 prevents that. If it starts all the same, that
+  // service is neither used nor stopped, because it is not ours.
   RUNLEVEL: '1',
 };
 
-/** One apt-get at a time: two would fight for the lock of dpkg. */
+/** One apt-get at a time: two would compete for the lock of dpkg. */
 let last: Promise<unknown> = Promise.resolve();
 
-/** Null once the packages are there, else why not. With `lists: 'old'` only what is listed already is tried. */
+/**
+ * Returns null once the packages are installed, else the reason. With `lists: 'old'` it uses the present package
+ * lists only.
+ */
 export function aptInstall(
   packages: readonly string[],
   { lists = 'new' }: { lists?: 'old' | 'new' } = {},
@@ -33,7 +36,7 @@ async function install(packages: readonly string[], lists: 'old' | 'new'): Promi
   const first = await runCommand('apt-get', args, { timeoutMs: INSTALL_MS, env: ENV });
   if (first.ok) return null;
   if (lists === 'old') return `apt-get: ${first.reason}`;
-  // A fresh image has no package lists, an old one lists packages that are gone.
+  // A fresh image has no package lists; an old one lists packages that no longer exist.
   say('updating the package lists with apt-get ...');
   await runCommand('apt-get', ['update'], { timeoutMs: UPDATE_MS, env: ENV });
   const second = await runCommand('apt-get', args, { timeoutMs: INSTALL_MS, env: ENV });

@@ -4,7 +4,7 @@ import { runCommand } from './run-command.ts';
 const ROOT = path.dirname(path.dirname(import.meta.dirname));
 const BUILD_MS = 120_000;
 
-/** Builds the page that tests look at: one that was built before may be of other code. Null, or why it cannot. */
+/** Builds the page for the tests: an earlier build may be of other code. Returns null, or why it cannot. */
 export async function buildPage(): Promise<string | null> {
   const { ok, reason } = await runCommand('npm', ['run', '-s', 'build:web'], {
     cwd: ROOT,

@@ -3,10 +3,10 @@ import path from 'node:path';
 import { bundlePrograms } from '../../scripts/bundle-programs.ts';
 
 const ROOT = path.dirname(path.dirname(import.meta.dirname));
-/** Below `node_modules`, where what is not bundled is found. */
+/** Below `node_modules`, so that unbundled packages are found. */
 const DIR = path.join(ROOT, 'node_modules/.cache/troupe-cli');
 
-/** Where tests find the command line as a few files; they run its source without. */
+/** Path of the bundled command line. Without it tests run the sources. */
 export const CLI_ENV = 'TROUPE_TEST_CLI';
 export const CLI_SOURCE = path.join(ROOT, 'src/cli.ts');
 
@@ -14,7 +14,7 @@ export interface BundledCli extends Disposable {
   path: string;
 }
 
-/** One of its own for this run: others may run in this checkout. Null without the bundler. */
+/** A separate bundle for this run: other runs may use this checkout. Null without the bundler. */
 export async function bundleCli(): Promise<BundledCli | null> {
   const dir = path.join(DIR, String(process.pid));
   const remove = () => rmSync(dir, { recursive: true, force: true });

@@ -5,16 +5,16 @@ import { findOnPath, runCommand } from './run-command.ts';
 /** The browser of page tests, screenshots and page benchmarks. */
 export type Chromium = { path: string; how: string } | { missing: string };
 
-/** For those that run on it: where it is. */
+/** Passes the path to the tests. */
 export const CHROMIUM_ENV = 'TROUPE_CHROMIUM';
-/** Where the user has one; before all that is looked for. */
+/** The user's browser, which takes precedence. */
 const NAMED_ENV = 'CHROMIUM_PATH';
 const SWITCH = 'TROUPE_TEST_CHROMIUM';
-/** The same without windows, which no test looks at: a page takes a fourth of the CPU. */
+/** Chromium without windows, which no test needs: a page takes a quarter of the CPU. */
 const SHELLS = ['chromium-headless-shell', 'chrome-headless-shell'];
 const BROWSERS = ['chromium', 'chromium-browser', 'google-chrome'];
 const FOLDERS = ['/usr/bin', '/usr/local/bin'];
-/** A page without a font shows boxes. */
+/** Without a font a page shows boxes. */
 const FONTS = 'fonts-dejavu-core';
 const VERSION_MS = 20_000;
 
@@ -32,7 +32,7 @@ export async function installChromium(env: NodeJS.ProcessEnv = process.env): Pro
   const shell = find(SHELLS);
   if (shell) return open(shell, 'apt-get');
   if (browser) return open(browser, 'PATH');
-  // An older Debian has the whole only.
+  // An older Debian has the whole Chromium only.
   const other = await aptInstall(['chromium', FONTS]);
   const installed = find(BROWSERS);
   return installed
@@ -44,7 +44,7 @@ function find(names: readonly string[]): string | null {
   return names.map((name) => findOnPath(name, FOLDERS)).find((path) => path !== null) ?? null;
 }
 
-/** One that cannot even tell its version would fail every test in words of its own. */
+/** A browser that cannot even print its version would fail every test with unclear messages. */
 async function open(path: string, origin: string): Promise<Chromium> {
   const { ok, stdout, reason } = await runCommand(path, ['--version'], { timeoutMs: VERSION_MS });
   if (!ok) return { missing: `${path}: ${reason}` };

@@ -4,19 +4,19 @@ import { runCommand } from './run-command.ts';
 import { say } from './say.ts';
 
 /**
- * Claude Code and Codex, which only provider tests need: some 800 MB, in a package of their own. Without install scripts,
- * since their binaries come inside the packages.
+ * Claude Code and Codex, which only provider tests need: some 800 MB, in a separate package. Without install scripts,
+ * since their binaries are in the packages.
  */
 const HOME = path.join(path.dirname(import.meta.dirname), 'clis');
 const INSTALL_MS = 300_000;
 const NPM_CI = ['ci', '--ignore-scripts', '--no-audit', '--no-fund'];
-/** Where providers look for them first; see `src/providers/cli/find-peer.ts`. */
+/** The first place where providers look for them; see `src/providers/cli/find-peer.ts`. */
 export const PEERS_ENV = 'TROUPE_PEERS';
 const PROGRAMS = { 'Claude Code': '@anthropic-ai/claude-agent-sdk', Codex: '@openai/codex' };
 
 export type Clis = { home: string } | { missing: string };
 
-/** Installs them where they are not there as locked. `TROUPE_TEST_CLIS=none` does not. */
+/** Installs the locked versions if they are missing. `TROUPE_TEST_CLIS=none` does not. */
 export async function installClis(env: NodeJS.ProcessEnv = process.env): Promise<Clis> {
   if (env[PEERS_ENV]) return { home: env[PEERS_ENV] };
   if (isInstalled()) return { home: HOME };

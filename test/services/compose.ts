@@ -4,8 +4,8 @@ import { findOnPath, runCommand } from './run-command.ts';
 import { say } from './say.ts';
 
 /**
- * The services of docker-compose.yml. Brought up once for all that are wanted: two `up` at once would both make the
- * network. What had been running before is left running.
+ * The services of docker-compose.yml. Starts all of them in one command: two concurrent `up` would both create the
+ * network. Services that were running before keep running.
  */
 const ROOT = path.dirname(path.dirname(import.meta.dirname));
 const PROBE_MS = 5_000;

@@ -1,14 +1,14 @@
-/** A service that is there. `stop` ends what was started for it and nothing else. */
+/** A running service. `stop` ends what was started for it and nothing else. */
 export interface Found {
   url: string;
-  /** For the reader of a test run: what it is and where it came from. */
+  /** For the output of a test run: what it is and where it came from. */
   how: string;
-  /** Only of a server started here: what a rig may pause, kill or look into. */
+  /** Only for a server started here: a rig may pause, kill or inspect it. */
   process?: { pid: number; folder: string };
   stop: () => Promise<void>;
 }
 
-/** One way to a service. That it is not open here is an answer: `not` says why. */
+/** One way to a service. If it is not available here, `not` gives the reason. */
 export interface Way {
   name: string;
   open: () => Promise<Found | { not: string }>;
@@ -16,7 +16,7 @@ export interface Way {
 
 export type Service = Found | { missing: string };
 
-/** The first way that is open. A way that throws was open and went wrong: the next one is tried all the same. */
+/** The first available way. If an available way throws, the next one is tried. */
 export async function firstWay(ways: readonly Way[]): Promise<Service> {
   const reasons: string[] = [];
   for (const { name, open } of ways) {

@@ -1,7 +1,7 @@
 import { findOnPath, runCommand } from './run-command.ts';
 
 /**
- * A network namespace with nothing but 127.0.0.1: what a test sends elsewhere cannot leave. Needs root on Linux, and
+ * A network namespace with only 127.0.0.1, so that nothing a test sends leaves this machine. Needs root on Linux, and
  * services that are started inside, not named by URLs.
  */
 const INSIDE_ENV = 'TROUPE_TEST_NETWORK';
@@ -12,7 +12,7 @@ export function isInside(env: NodeJS.ProcessEnv = process.env): boolean {
   return env[INSIDE_ENV] === 'loopback';
 }
 
-/** Why there can be none, in a few words; null if there can. */
+/** The reason why there can be none, in a few words; else null. */
 export async function whyNotIsolated(env: NodeJS.ProcessEnv = process.env): Promise<string | null> {
   if (env['MONGODB_URL'] || env['REDIS_URL']) return 'services are named by URLs';
   if (env[INSIDE_ENV] === 'open') return `${INSIDE_ENV}: open`;

@@ -3,7 +3,7 @@ import type { Way } from './first-way.ts';
 import { findOnPath } from './run-command.ts';
 import { flags, startServerProcess } from './server-process.ts';
 
-/** Standalone: Troupe needs no more, and there a driver retries no write behind our back. */
+/** Standalone: Troupe needs no more, and the driver then does not retry writes by itself. */
 export const mongodOnPath: Way = {
   name: 'mongod',
   async open() {
@@ -28,7 +28,7 @@ export function mongoUrl(port: number): string {
   return `mongodb://127.0.0.1:${port}/?directConnection=true`;
 }
 
-/** The version it says it is, once it takes writes. */
+/** Its version, once it accepts writes. */
 export async function askMongo(port: number): Promise<string> {
   const client = new MongoClient(mongoUrl(port), { serverSelectionTimeoutMS: 500, connectTimeoutMS: 2_000 });
   try {

@@ -4,7 +4,7 @@ import type { Found, Way } from './first-way.ts';
 import { findOnPath } from './run-command.ts';
 import { flags, startServerProcess } from './server-process.ts';
 
-/** Where apt-get puts it, even if PATH does not say so. */
+/** Where apt-get installs it, even if PATH lacks these folders. */
 const PACKAGE_FOLDERS = ['/usr/bin', '/usr/local/bin'];
 const ANSWER_MS = 2_000;
 
@@ -61,7 +61,7 @@ async function askRedis(port: number): Promise<string> {
     maxRetriesPerRequest: 0,
     retryStrategy: () => null,
   });
-  redis.on('error', () => {}); // Rejects what was asked as well.
+  redis.on('error', () => {}); // The request that fails reports it.
   try {
     await redis.connect();
     await redis.ping();

@@ -11,11 +11,11 @@ interface Limits {
 export interface Outcome {
   ok: boolean;
   stdout: string;
-  /** Why it is not ok, in one line: the command's own last words, or that it took too long. */
+  /** Why it failed, in one line: the command's last words, or that it took too long. */
   reason: string;
 }
 
-/** Runs a command to its end. Does not throw: a command that is missing, fails or hangs is not ok. */
+/** Runs a command to its end. Does not throw: a command that is missing, fails or hangs has `ok: false`. */
 export function runCommand(command: string, args: readonly string[], limits: Limits): Promise<Outcome> {
   return new Promise((resolve) => {
     const { env = process.env, cwd, timeoutMs } = limits;
@@ -31,7 +31,7 @@ export function runCommand(command: string, args: readonly string[], limits: Lim
     const timer = setTimeout(() => {
       late = true;
       child.kill('SIGKILL');
-      // What it started may still hold the pipes.
+      // Its own children may still hold the pipes.
       child.stdout.destroy();
       child.stderr.destroy();
     }, timeoutMs);

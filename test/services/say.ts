@@ -1,4 +1,4 @@
-/** Progress, for whoever waits; never on stdout, which belongs to what runs on the services. */
+/** Prints progress on stderr; stdout belongs to the command that runs on the services. */
 export function say(line: string): void {
   process.stderr.write(`services: ${line}\n`);
 }

@@ -6,19 +6,19 @@ import { openScratch } from './scratch.ts';
 
 const HERE = { TMPDIR: tmpdir() };
 
-test('a run has a folder of its own, which goes with it', () => {
+test('a run has a separate folder, which it removes', () => {
   const { folder, [Symbol.dispose]: end } = openScratch();
   writeFileSync(path.join(folder, 'left'), 'behind');
   end();
   expect(existsSync(folder)).toBe(false);
 });
 
-test('TMPDIR says where it is', () => {
+test('TMPDIR names the place of the folder', () => {
   using scratch = openScratch(HERE);
   expect(path.dirname(scratch.folder)).toBe(tmpdir());
 });
 
-test('the folder of a run that was killed is removed, and not that of one that is alive', () => {
+test('the folder of a killed run is removed, that of a live run is not', () => {
   const dead = mkdtempSync(path.join(tmpdir(), 'troupe-test-999999999-'));
   const alive = mkdtempSync(path.join(tmpdir(), `troupe-test-${process.pid}-`));
   onTestFinished(() => rmSync(alive, { recursive: true }));

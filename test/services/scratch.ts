@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 
 /**
- * The folder that a test run keeps all its files in, those of its servers too.
+ * The folder for all files of a test run, including its servers' files.
  *
- * In memory, where there is room for it and TMPDIR names no other place: the disk of a shared machine stands still for
- * seconds at times, and every database on it. What a killed process leaves is the same there as on a disk.
+ * It is in memory if there is enough, unless TMPDIR names a place: the disk of a shared machine stalls for seconds at
+ * times, and so does every database on it. A killed process leaves the same in memory as on a disk.
  *
- * Owned here: the folder and what is in it. One of a run that was killed is removed by the next run.
+ * Owns the folder and its content. The next run removes the folder of a killed run.
  */
 export interface Scratch extends Disposable {
   folder: string;
@@ -22,7 +22,7 @@ export function openScratch(env: NodeJS.ProcessEnv = process.env): Scratch {
   const root = !env['TMPDIR'] && hasRoom(MEMORY) ? MEMORY : tmpdir();
   removeStale(root);
   const folder = mkdtempSync(path.join(root, `troupe-test-${process.pid}-`));
-  // There are tests that go on as another user.
+  // Some tests run commands as another user.
   chmodSync(folder, 0o711);
   return { folder, [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }) };
 }
@@ -44,7 +44,7 @@ function removeStale(root: string): void {
     try {
       rmSync(path.join(root, name), { recursive: true });
     } catch {
-      // Another user's, or removed by another run.
+      // Another user's, or already removed by another run.
     }
   }
 }

@@ -9,7 +9,7 @@ import { findOnPath } from './run-command.ts';
 const LAUNCHER = path.join(import.meta.dirname, 'secantus-launcher.py');
 const PYTHON = findOnPath('python3');
 
-/** On a package of the same names and no database: what is looked up, not what is found. */
+/** Uses a fake package with the same names and no database: tests the query, not the result. */
 describe.skipIf(!PYTHON)('the launcher of SecantusDB', () => {
   let folder = '';
   beforeAll(() => {
@@ -38,7 +38,7 @@ class Storage:
         return [db, coll, filter, collation]
 `;
 
-  test('looks a filter with an _id beside operators up by the _id alone, and every other as it is', async () => {
+  test('uses the _id alone of a filter with an _id and operators, and leaves other filters unchanged', async () => {
     const cli = `
 import json, sys
 from secantus.storage import Storage
@@ -69,7 +69,7 @@ def main():
     expect(stderr).toBe('');
   });
 
-  test('starts a version with other internals as it is, and says so', async () => {
+  test('starts a version with other internals unchanged, with a notice', async () => {
     const { stdout, stderr } = await launch('class Storage: pass', 'def main(): print("started")');
     expect(stdout).toBe('started\n');
     expect(stderr).toMatch(/findAndModify stays slow.*_try_index_id_keys/);

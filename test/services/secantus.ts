@@ -9,8 +9,8 @@ import { say } from './say.ts';
 import { flags, startServerProcess } from './server-process.ts';
 
 /**
- * SecantusDB, a server that speaks the protocol of MongoDB and keeps its data in WiredTiger. Installed with pip into a
- * folder of the user's cache, for tests only: nothing of Troupe depends on it.
+ * SecantusDB, a server that speaks the protocol of MongoDB and keeps its data in WiredTiger. Installed with pip into
+ * a folder of the user's cache, for tests only: nothing of Troupe depends on it.
  */
 const VERSION = '0.7.0b3';
 const LAUNCHER = path.join(import.meta.dirname, 'secantus-launcher.py');
@@ -31,12 +31,12 @@ export const secantusByPip: Way = {
       args: ({ port, data }) => [
         LAUNCHER,
         ...flags({ host: '127.0.0.1', port, 'storage-path': data, 'log-level': 'WARNING' }),
-        // As a standalone it keeps no oplog, which makes every write a third cheaper. It is the harder case besides:
-        // the driver retries no write, and there are no change streams. It syncs its log for writes that ask for that
-        // (j: true), so --sync-on-commit would add nothing.
+        // As a standalone it keeps no oplog, so every write is a third cheaper. This is also the harder case: the
+        // driver retries no write, and there are no change streams. It syncs its log for writes that ask for that (j:
+        // true), so --sync-on-commit would add nothing.
         '--standalone',
-        // Idle connections pin what they last read, and nothing newer can be evicted: with the 1 GB of the default, a
-        // whole test run fills the cache, and then every operation waits for ever.
+        // Idle connections pin what they last read, and nothing newer can be evicted. With the default of 1 GB a
+        // whole test run fills the cache, and then every operation waits forever.
         ...flags({ 'cache-size': '4G' }),
       ],
       env: { PYTHONPATH: library.folder },
@@ -53,7 +53,7 @@ export const secantusByPip: Way = {
 
 interface Python {
   command: string;
-  /** Of its compiled modules, e.g. `cpython-311`: a library installed for another one cannot be loaded. */
+  /** Tag of its compiled modules, e.g. `cpython-311`: a library for another Python cannot be loaded. */
   tag: string;
 }
 
@@ -71,7 +71,7 @@ async function findPython(): Promise<Python | { not: string }> {
 
 async function findLibrary(python: Python): Promise<{ folder: string; version: string } | { not: string }> {
   const cache = path.join(process.env['XDG_CACHE_HOME'] || path.join(homedir(), '.cache'), 'troupe');
-  // The version known to work, and what pip gives where that one is not to be had.
+  // The version known to work, and pip's own choice where that one is unavailable.
   const pinned = {
     spec: `SecantusDB==${VERSION}`,
     folder: path.join(cache, `secantus-${VERSION}-${python.tag}`),
@@ -87,7 +87,10 @@ async function findLibrary(python: Python): Promise<{ folder: string; version: s
   return { not: failure };
 }
 
-/** Into a folder beside it, renamed at the end: an interrupted install is never used. Null, or why it failed. */
+/**
+ * Installs into a folder beside it and renames that at the end, so an interrupted install is never used. Returns
+ * null, or why it failed.
+ */
 async function install({ command }: Python, spec: string, folder: string): Promise<string | null> {
   const pip = ['-m', 'pip'];
   const hasPip = await runCommand(command, [...pip, '--version'], { timeoutMs: PROBE_MS });
@@ -99,14 +102,14 @@ async function install({ command }: Python, spec: string, folder: string): Promi
   const partial = mkdtempSync(`${folder}.partial-`);
   try {
     say(`installing ${spec} with pip ...`);
-    // From a wheel or not at all: building it takes longer than any test run.
+    // Only from a wheel: a build takes longer than any test run.
     const args = ['install', '--quiet', '--only-binary', 'SecantusDB', '--target', partial, spec];
     const installed = await runCommand(command, [...pip, ...args], { timeoutMs: INSTALL_MS });
     if (!installed.ok) return `pip: ${installed.reason}`;
     renameSync(partial, folder);
     return null;
   } catch (error) {
-    // Another run was faster: its install is as good.
+    // Another run was faster; its install is just as good.
     if (existsSync(folder)) return null;
     throw error;
   } finally {
@@ -114,7 +117,7 @@ async function install({ command }: Python, spec: string, folder: string): Promi
   }
 }
 
-/** What an interrupted install left; one under way is younger than its time limit. */
+/** Remains of interrupted installs; an install under way is younger than its time limit. */
 function removeStale(prefix: string): void {
   const cache = path.dirname(prefix);
   for (const name of readdirSync(cache)) {

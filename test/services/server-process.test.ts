@@ -22,7 +22,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-test('a server answers once it is started; stopped, it and its folder are gone', async () => {
+test('a started server answers; stop removes it and its folder', async () => {
   const server = await startServerProcess(plan);
   expect(await plan.ask(server.port)).toBe('here');
   expect(existsSync(server.folder)).toBe(true);
@@ -32,16 +32,16 @@ test('a server answers once it is started; stopped, it and its folder are gone',
   expect(existsSync(server.folder)).toBe(false);
 });
 
-test('a server that ends at once is named with its last words', async () => {
+test('a server that ends at once is reported with its last words', async () => {
   const dying = { ...plan, args: () => ['-e', `console.error('no room'); process.exit(1)`] };
   await expect(startServerProcess(dying)).rejects.toThrow(/ended at once: no room/);
 });
 
-test('a command that is not there is named', async () => {
+test('a missing command is named', async () => {
   await expect(startServerProcess({ ...plan, command: '/nowhere/server' })).rejects.toThrow(/ENOENT/);
 });
 
-test('a parent that is killed takes its server and the folder with it', async () => {
+test('a killed parent takes its server and the folder with it', async () => {
   const parent = spawn(
     process.execPath,
     [

@@ -7,13 +7,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { lastLine } from './run-command.ts';
 
 /**
- * A server process of our own, on a free port of this machine, with a folder of its own.
+ * A server process of our own, on a free port of this machine, with a separate folder.
  *
- * Owned here: the process, its folder, and the guard, a shell that waits on a pipe from this process.
- * 1. Nothing outlives this process: however it ends, SIGKILL included, the pipe closes; the guard then kills the server
- *    and removes the folder.
- * 2. Only what was started here is ended, and by its process id.
- * 3. Server and guard are in process groups of their own: a Ctrl-C ends the tests first, and their services after them.
+ * Owns the process, its folder, and the guard, a shell that waits on a pipe from this process.
+ * 1. Nothing outlives this process: however it ends, SIGKILL included, the pipe closes; the guard then kills the
+ *    server and removes the folder.
+ * 2. Only processes started here are ended, by their process id.
+ * 3. Server and guard are in separate process groups: Ctrl-C ends the tests first, and their services after them.
  * 4. Its data is thrown away, so the server is killed rather than asked to close its files.
  */
 export interface ServerProcess {
@@ -24,7 +24,7 @@ export interface ServerProcess {
 }
 
 interface ServerPlan {
-  /** In the name of the folder. */
+  /** Part of the folder's name. */
   name: string;
   command: string;
   args: (at: { port: number; data: string }) => string[];
@@ -35,7 +35,7 @@ interface ServerPlan {
 
 const READY_WITHIN_MS = 30_000;
 const ASK_AGAIN_MS = 20;
-/** Between our finding a port free and the server's using it, somebody else may take it. */
+/** Another process may take the free port before the server does. */
 const ATTEMPTS = 3;
 const GUARD = 'read -r _ || { kill -9 "$1"; sleep 1; rm -rf -- "$2"; } 2>/dev/null';
 
@@ -81,7 +81,7 @@ async function tryToStart(plan: ServerPlan, port: number): Promise<ServerProcess
   const dismissGuard = pid > 0 ? postGuard(pid, folder) : () => {};
 
   const stop = async () => {
-    server.ref(); // Or nothing would hold this process while it waits.
+    server.ref(); // Keeps this process alive while it waits.
     if (failure === null) server.kill('SIGKILL');
     await exit;
     rmSync(folder, { recursive: true, force: true });
@@ -91,9 +91,9 @@ async function tryToStart(plan: ServerPlan, port: number): Promise<ServerProcess
   const deadline = Date.now() + READY_WITHIN_MS;
   for (;;) {
     try {
-      await connectTo(port); // A client library takes its time over a port that is still closed.
+      await connectTo(port); // A client library is slow to notice that a closed port has opened.
       await plan.ask(port);
-      // Had another server taken the port and answered, ours would have ended.
+      // If another server had taken the port and answered, ours would have ended.
       if (failure === null) return { port, pid, folder, stop };
     } catch (error) {
       if (failure === null && Date.now() > deadline) {
@@ -118,7 +118,7 @@ function postGuard(pid: number, folder: string): () => void {
   });
   guard.unref();
   guard.on('error', () => {}); // No `sh`: the server still ends by `stop`.
-  guard.stdin.on('error', () => {}); // The guard is gone: it has nothing more to do.
+  guard.stdin.on('error', () => {}); // The guard is gone and has nothing more to do.
   return () => guard.stdin.end('done\n');
 }
 

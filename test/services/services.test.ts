@@ -16,7 +16,7 @@ describe('a service', () => {
     };
   }
 
-  test('is got by the first way that is open, and no later way is tried', async () => {
+  test('is taken from the first available way, and later ways are not tried', async () => {
     const tried: string[] = [];
     const service = await firstWay([
       way('compose', async () => ({ not: 'no engine' }), tried),
@@ -28,7 +28,7 @@ describe('a service', () => {
     expect(tried).toEqual(['compose', 'path', 'pip']);
   });
 
-  test('that no way leads to is missing, for the reasons of them all', async () => {
+  test('without an available way is missing, with the reasons of all ways', async () => {
     const service = await firstWay([
       way('compose', async () => ({ not: 'no engine' }), []),
       way('path', () => Promise.reject(new Error('it did not answer')), []),
@@ -42,7 +42,7 @@ describe('the services of a test run', () => {
 
   test.each<[string, NodeJS.ProcessEnv, string[], string[]]>([
     [
-      'with nothing named: docker compose, the PATH, then what can be installed',
+      'without URLs: docker compose, the PATH, then an installation',
       {},
       ['docker compose', 'mongod', 'SecantusDB'],
       ['docker compose', 'redis-server', 'apt-get'],
@@ -65,14 +65,14 @@ describe('the services of a test run', () => {
     expect(plan.redis.map(({ name }) => name)).toEqual(redis);
   });
 
-  test('given as URLs are used as they are', async () => {
+  test('with URLs are used as they are', async () => {
     const services = await startServices(named);
     expect(serviceUrls(services)).toEqual(named);
     expect(describeServices(services)).toBe('services: MongoDB: MONGODB_URL, Redis: REDIS_URL');
     await services.stop();
   });
 
-  test('that are missing leave no URL, and the line says why', async () => {
+  test('that are missing have no URL, and the line gives the reason', async () => {
     const services = await startServices({ TROUPE_TEST_SERVICES: 'none', REDIS_URL: named.REDIS_URL });
     expect(serviceUrls(services)).toEqual({ MONGODB_URL: undefined, REDIS_URL: named.REDIS_URL });
     expect(describeServices(services)).toBe(

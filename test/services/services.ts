@@ -6,14 +6,14 @@ import { mongodOnPath } from './mongod.ts';
 import { redisByApt, redisOnPath } from './redis-server.ts';
 import { secantusByPip } from './secantus.ts';
 
-/** The servers that tests and rigs run on. `stop` ends those that were started, and waits until they are gone. */
+/** The servers for tests and rigs. `stop` ends those that were started, and waits until they are gone. */
 export interface Services {
   mongodb: Service;
   redis: Service;
   stop(): Promise<void>;
 }
 
-/** `none` starts nothing: for runs that need no service. Servers named by a URL are used all the same. */
+/** `none` starts nothing, for runs without services. Servers named by a URL are used all the same. */
 const SWITCH = 'TROUPE_TEST_SERVICES';
 
 export async function startServices(env: NodeJS.ProcessEnv = process.env): Promise<Services> {
@@ -30,7 +30,7 @@ export async function startServices(env: NodeJS.ProcessEnv = process.env): Promi
   };
 }
 
-/** What is tried, in this order: what the user names, then what costs least to get. */
+/** The ways to try, in order: the user's URL first, then the cheapest. */
 export function planWays(env: NodeJS.ProcessEnv): Record<ComposeService, Way[]> {
   const mongodbUrl = env['MONGODB_URL'];
   const redisUrl = env['REDIS_URL'];
@@ -55,7 +55,7 @@ function byCompose(compose: Compose, service: ComposeService): Way {
   return { name: 'docker compose', open: () => compose.open(service) };
 }
 
-/** For the environment of what runs on them. A service that is missing has no URL there. */
+/** Environment variables for the command. A missing service has no URL. */
 export function serviceUrls({
   mongodb,
   redis,
@@ -66,7 +66,7 @@ export function serviceUrls({
   };
 }
 
-/** One line: what was used, or why there is nothing. */
+/** One line: the services used, or why there are none. */
 export function describeServices({ mongodb, redis }: Services): string {
   return `services: MongoDB: ${describe(mongodb)}, Redis: ${describe(redis)}`;
 }

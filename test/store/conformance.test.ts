@@ -5,7 +5,7 @@ import { afterAll, describe, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import type { StoreDriver } from '../../src/store/driver.ts';
 import { createDocumentDriver } from '../../src/store/documents/document-driver.ts';
-import { createMemoryDocuments } from '../../src/store/memory/memory-documents.ts';
+import { createMemoryDocuments } from '../../sim/memory-documents.ts';
 import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
 import { storeConformance } from '../../src/testing/store-conformance.ts';
 import { MONGO, MONGODB_URL, openMongoOnce } from './mongo-stage.ts';

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { TroupeError } from '../../src/errors.ts';
 import { type DocumentDriver, createDocumentDriver } from '../../src/store/documents/document-driver.ts';
-import type { DocumentGate } from '../../src/store/memory/memory-documents.ts';
-import { createMemoryDocuments, newMemoryData } from '../../src/store/memory/memory-documents.ts';
+import type { DocumentGate } from '../../sim/memory-documents.ts';
+import { createMemoryDocuments, newMemoryData } from '../../sim/memory-documents.ts';
 import { eventRow } from './event-row-of.ts';
 
 type Fault = 'none' | 'before' | 'after';
@@ -132,7 +132,7 @@ test('registers under faults: one winner, whom everybody is told of', async () =
       async (scheduler, plan, writers) => {
         const left = plan.values();
         const drivers = cluster(3, scheduler, () => left.next().value ?? 'none');
-        const key = { tenant: 'acme', shelf: 'journal', key: 'k' } as const;
+        const key = { tenant: 'acme', namespace: 'journal', key: 'k' } as const;
         const all = Promise.all(
           writers.map((process, index) => forSure(() => drivers[process]!.putOnce(key, `d${index}`, 1))),
         );

@@ -122,7 +122,7 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
   test('a register that was edited into nonsense is an error, and its neighbours are read', async () => {
     const stage = mongoStage();
     const driver = await stage.open();
-    const key = { tenant: 'acme', shelf: 'journal', key: 'a' } as const;
+    const key = { tenant: 'acme', namespace: 'journal', key: 'a' } as const;
     await driver.putOnce(key, 'x', 1);
     await driver.putOnce({ ...key, key: 'b' }, 'y', 1);
     await stage.db

@@ -6,7 +6,7 @@ import { MONGO, MONGODB_URL, mongoStage } from './mongo-stage.ts';
 
 const LOG = { tenant: 'acme', conversation: 'talk' };
 const KEY = { ...LOG, agent: 'worker' };
-const REGISTER = { tenant: 'acme', shelf: 'artifact', key: 'talk/a1' } as const;
+const REGISTER = { tenant: 'acme', namespace: 'artifact', key: 'talk/a1' } as const;
 const MIB = 1024 * 1024;
 /** Above the limit, in characters of two bytes, so that the bytes are cut where a character might be. */
 const LARGE = 'é'.repeat(300_000);
@@ -71,7 +71,7 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
   test('a large register is swapped by its content, and goes with its text when it expires', async () => {
     const stage = mongoStage();
     const driver = await stage.open();
-    const key = { ...REGISTER, shelf: 'effect' } as const;
+    const key = { ...REGISTER, namespace: 'effect' } as const;
     await driver.putOnce(key, LARGE, 1);
     expect(await driver.swap(key, `${LARGE}x`, 'y')).toBe(false);
     expect(await driver.swap(key, LARGE, `${LARGE}2`)).toBe(true);
@@ -107,7 +107,7 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
     const clock = createFakeClock(5_000 * DAY);
     const stage = mongoStage();
     const driver = await stage.open({ clock, keepMs: 1_000 });
-    await driver.putOnce({ ...REGISTER, shelf: 'journal' }, 'x', 12);
+    await driver.putOnce({ ...REGISTER, namespace: 'journal' }, 'x', 12);
     const [doc] = await stage.db.collection('registers').find().toArray();
     expect(doc).toMatchObject({ at: 12, expires: new Date(5_000 * DAY + 1_000) });
   });

@@ -45,9 +45,9 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
       expect(await stage.db.collection(name).indexes()).toContainEqual(
         expect.objectContaining({ key: { expires: 1 }, expireAfterSeconds: 0 }),
       );
-    await driver.putOnce({ tenant: 'acme', shelf: 'journal', key: 'k' }, 'x', 1);
-    await driver.putOnce({ tenant: 'acme', shelf: 'effect', key: 'k' }, 'x'.repeat(400_000), 1);
-    await driver.putOnce({ tenant: 'acme', shelf: 'artifact', key: 'k' }, 'x', 1);
+    await driver.putOnce({ tenant: 'acme', namespace: 'journal', key: 'k' }, 'x', 1);
+    await driver.putOnce({ tenant: 'acme', namespace: 'effect', key: 'k' }, 'x'.repeat(400_000), 1);
+    await driver.putOnce({ tenant: 'acme', namespace: 'artifact', key: 'k' }, 'x', 1);
     const docs = await stage.db.collection('registers').find().toArray();
     for (const { shelf, expires } of docs) {
       if (shelf === 'artifact') expect(expires).toBeUndefined();

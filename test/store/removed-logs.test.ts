@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { StoreDriver } from '../../src/store/driver.ts';
 import { createDocumentDriver } from '../../src/store/documents/document-driver.ts';
-import type { DocumentGate } from '../../src/store/memory/memory-documents.ts';
-import { createMemoryDocuments, newMemoryData } from '../../src/store/memory/memory-documents.ts';
+import type { DocumentGate } from '../../sim/memory-documents.ts';
+import { createMemoryDocuments, newMemoryData } from '../../sim/memory-documents.ts';
 import { eventRow } from './event-row-of.ts';
 import { MONGO, MONGODB_URL, mongoStage } from './mongo-stage.ts';
 
@@ -195,7 +195,7 @@ test('a removal that was cut off anywhere wakes nobody, is found by the head, an
     await driver.acquire(KEY, { owner: 'o', now: 1, until: 2 });
     await driver.compareAndSet(KEY, { fence: 1 }, { turn: 'talk:worker:1', outbox: true, wakeAt: 5 });
     await driver.acquire({ ...KEY, agent: 'boss' }, { owner: 'o', now: 1, until: 2 });
-    await driver.putOnce({ tenant: 'acme', shelf: 'journal', key: 'talk:worker:1/1' }, 'x', 1);
+    await driver.putOnce({ tenant: 'acme', namespace: 'journal', key: 'talk:worker:1/1' }, 'x', 1);
     left = cut;
     const isWhole = await driver.deleteConversation(LOG).then(
       () => true,
@@ -206,12 +206,12 @@ test('a removal that was cut off anywhere wakes nobody, is found by the head, an
     // An agent whose record is gone is not begun anew, and a turn that is left has its journal.
     const due = await driver.due({ now: 9, clock: 9, since: 0, limit: 9 });
     expect(due.map(({ agent }) => agent)).toEqual(isPinned ? ['worker'] : []);
-    if (isPinned) expect(data.registers.size).toBe(1);
-    if (data.actors.size + data.registers.size > 0) expect(await open().head(LOG)).toBe(3);
+    if (isPinned) expect(data.entries.size).toBe(1);
+    if (data.actors.size + data.entries.size > 0) expect(await open().head(LOG)).toBe(3);
     const seqs = [...(data.logs.get('acme/talk')?.bySeq.keys() ?? [])];
     expect(seqs).toEqual(seqs.map((_, index) => index + 1));
     await driver.deleteConversation(LOG);
-    expect([data.logs.size, data.actors.size, data.registers.size]).toEqual([0, 0, 0]);
+    expect([data.logs.size, data.actors.size, data.entries.size]).toEqual([0, 0, 0]);
     if (isWhole) return expect(cut).toBeGreaterThan(10);
   }
 });
@@ -248,7 +248,7 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
       await driver.append([{ ...eventRow('a', key), data: text }, eventRow('b', key)]);
       await driver.acquire(key, { owner: 'o', now: 1, until: 2 });
       await driver.compareAndSet(key, { fence: 1 }, { data: text });
-      await driver.putOnce({ tenant: 'acme', shelf: 'artifact', key: `${conversation}/a1` }, text, 1);
+      await driver.putOnce({ tenant: 'acme', namespace: 'artifact', key: `${conversation}/a1` }, text, 1);
     }
     await driver.deleteConversation(LOG);
     await driver.close();

@@ -265,7 +265,7 @@ test('a turn of four short events, a journal entry, a receipt and its record gro
     );
     await store.append(logOf(conversation), entries);
     await store.journal(LOG.tenant, `${turn}:step:0`, 'x'.repeat(200), n);
-    await driver.putOnce({ tenant: 'acme', shelf: 'prompt', key: `${turn}:0` }, 'x'.repeat(800), n);
+    await driver.putOnce({ tenant: 'acme', namespace: 'prompt', key: `${turn}:0` }, 'x'.repeat(800), n);
     const record = await acquired(store, addressOf('worker', conversation), n * 1000);
     await store.update(record, { processed: n, state: { snapshot: 'x'.repeat(300) } });
   }

@@ -1,8 +1,8 @@
-import type { AgentInput } from '../../src/config/agents-file.ts';
+import type { AgentInput } from '../../src/config/agent-definition.ts';
 import type { Author, EventId } from '../../src/events/index.ts';
 import type { TroupeOptions } from '../../src/runtime.ts';
 import type { FakeReply, FakeRequest } from '../../src/testing/fake-server.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
+import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import type { Troupe } from '../../src/troupe.ts';
 import type { Tool } from '../../src/tools/tool.ts';
 import { compact, type WireMessage } from './compact.ts';

@@ -17,7 +17,7 @@ const AGENTS = ['bo', 'cy', 'di'];
 const ANA: Author = { kind: 'user', id: 'u1', name: 'Ana' };
 const QUIET_MS = 150;
 
-function tell(line: Record<string, unknown>): void {
+function report(line: Record<string, unknown>): void {
   process.stdout.write(`${JSON.stringify(line)}\n`);
 }
 
@@ -80,7 +80,7 @@ function messageOf(id: string) {
   return { id: id as EventId, author: ANA, content, to: to.length > 0 ? to : ['bo'] };
 }
 
-if (Number(round) > 0) tell({ pinned: await pinnedTurns() });
+if (Number(round) > 0) report({ pinned: await pinnedTurns() });
 const troupe = await createTroupe(
   {
     agents: AGENTS.map((id) => ({ id, provider: 'scripted', script, tools: ['note', 'handoff'] })),
@@ -89,12 +89,12 @@ const troupe = await createTroupe(
   },
   { data: dir, concurrency: 16 },
 );
-tell({ ready: true });
+report({ ready: true });
 
 async function post(conversation: number, number: number): Promise<void> {
   const id = `c${conversation}-m${number}`;
   await troupe.send(`c${conversation}`, messageOf(id));
-  tell({ acked: id });
+  report({ acked: id });
 }
 
 if (mode === 'work') {

@@ -240,7 +240,7 @@ const PATIENCE = 20_000;
 async function quiet(router: Router, clock: FakeClock): Promise<void> {
   let still = 0;
   for (let round = 0; still < QUIET_ROUNDS; round++) {
-    if (round > PATIENCE) throw new Error(`never quiet: ${JSON.stringify(await router.depth())}`);
+    if (round > PATIENCE) throw new Error(`still busy: ${JSON.stringify(await router.depth())}`);
     const { waiting, active, delayed } = await router.depth();
     still = waiting + active + delayed === 0 ? still + 1 : 0;
     await clock.advance(STEP_MS);
@@ -257,7 +257,7 @@ export async function until(what: string, holds: () => boolean | Promise<boolean
     if (await holds()) return;
     await turns();
   }
-  throw new Error(`it never came that ${what}`);
+  throw new Error(`this never happened: ${what}`);
 }
 
 export type { Clock };

@@ -5,7 +5,7 @@ import { defineTool } from '../../src/tools/tool.ts';
 import { decide, mailer, requestIn } from './approvals.ts';
 import { asks, inOrder, says } from './engine-models.ts';
 import { ANA, openStage, type Stage, type StageOptions } from './engine-stage.ts';
-import { ask, fill, mind, small } from './relief-stage.ts';
+import { ask, fill, mind, small } from './compaction-stage.ts';
 
 /** Short plays that together make the runtime mint every sort of id, always the same ones. */
 export interface IdPlay {

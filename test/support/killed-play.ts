@@ -71,7 +71,7 @@ async function drive(stage: Stage, act: Play['act'], isDead: () => boolean): Pro
   const { clock, deps } = stage;
   const { limits, router, store } = deps;
   for (let round = 0, still = 0; !isDead(); round++) {
-    if (round > PATIENCE) throw new Error(`never quiet: ${JSON.stringify(await router.depth())}`);
+    if (round > PATIENCE) throw new Error(`still busy: ${JSON.stringify(await router.depth())}`);
     // Nobody waits for an answer of a dead process.
     let isActing = true;
     void act(stage).finally(() => (isActing = false));

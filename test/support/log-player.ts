@@ -26,7 +26,7 @@ import type {
   TurnId,
 } from '../../src/events/index.ts';
 
-import { compactView } from './relieve-view.ts';
+import { compactView } from './compact-view.ts';
 
 export const SECRET = 'secret';
 const T0 = Date.UTC(2026, 0, 1);
@@ -150,8 +150,8 @@ export class LogPlayer {
     open: OpenTurn,
     {
       crashed = false,
-      relief = null,
-    }: { crashed?: boolean; relief?: { policy: CompactionPolicy; room: Room } | null } = {},
+      compaction = null,
+    }: { crashed?: boolean; compaction?: { policy: CompactionPolicy; room: Room } | null } = {},
   ): Sent {
     const { agent, turn, log } = open;
     if (crashed) {
@@ -164,9 +164,9 @@ export class LogPlayer {
     const view = this.views.get(agent) as View;
     if (view.turn?.id !== turn.id) beginTurn(view, turn);
     for (const draft of open.outputs) foldAhead(view, draft, countTokens);
-    if (relief) {
+    if (compaction) {
       const append = (draft: EventDraft) => this.append(draft);
-      compactView({ view, log: this.log, append, outputs: open.outputs, baseline: BASELINE, ...relief });
+      compactView({ view, log: this.log, append, outputs: open.outputs, baseline: BASELINE, ...compaction });
     }
     const sent: Sent = {
       compactions: this.log.filter((event) => event.kind === 'compaction'),

@@ -7,12 +7,12 @@ import { defineTool } from '../../src/tools/tool.ts';
 import { asks, breaks, gated, inOrder, says } from './engine-models.ts';
 import { ANA, logOf, openStage, type Stage, type StageAgent } from './engine-stage.ts';
 import { openDriver } from './mode.ts';
-import { ask, fill, mind, of, pass, prose, small } from './relief-stage.ts';
+import { ask, fill, mind, of, pass, prose, small } from './compaction-stage.ts';
 
 const c = 'c' as ConversationId;
 const BO = { tenant: 'default', conversation: 'c', agent: 'bo' };
 
-async function order(stage: Stage, command: 'pause' | 'resume' | 'retire' | 'recall'): Promise<void> {
+async function order(stage: Stage, command: 'pause' | 'resume' | 'retire' | 'reinstate'): Promise<void> {
   await stage.troupe.command({ command, conversation: c, agent: 'bo' as AgentId }, ANA);
 }
 
@@ -84,7 +84,7 @@ export const SCENARIOS: Record<string, () => Promise<void>> = {
     await order(stage, 'pause');
     await order(stage, 'retire');
     expect(await statusOf(stage)).toBe('retired');
-    await order(stage, 'recall');
+    await order(stage, 'reinstate');
     expect(await statusOf(stage)).toBe('idle');
   },
   async 'an agent that has failed can be retired'() {

@@ -9,7 +9,7 @@ import type { TroupeInput } from '../../src/config/agents-file.ts';
 import { DEFAULT_TENANT } from '../../src/events/index.ts';
 import { createDocumentDriver } from '../../src/store/documents/document-driver.ts';
 import type { StoreDriver } from '../../src/store/driver.ts';
-import { createMemoryDocuments } from '../../src/store/memory/memory-documents.ts';
+import { createMemoryDocuments } from '../../sim/memory-documents.ts';
 import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
 import type { Troupe } from '../../src/troupe.ts';
 

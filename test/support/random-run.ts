@@ -83,21 +83,21 @@ export const moves: fc.Arbitrary<Move[]> = fc.array(
   { maxLength: 25 },
 );
 
-type Relief = { policy: CompactionPolicy; room: Room };
+type CompactionOptions = { policy: CompactionPolicy; room: Room };
 
 /** Plays the moves. Every text holds a unique word, `w<n>z`, so that tests can find it. */
 export class RandomRun {
   readonly player = new LogPlayer();
   readonly #filler: string;
-  readonly #relief: (n: number) => Relief | null;
+  readonly #compaction: (n: number) => CompactionOptions | null;
   readonly #open = new Map<Agent, { id: string; name: string }[]>();
   #words = 0;
   #callIds = 0;
 
-  /** `relief` is called before every request; `filler` lengthens the texts. */
-  constructor(options: { filler?: string; relief?: (request: number) => Relief | null } = {}) {
+  /** `compaction` is called before every request; `filler` lengthens the texts. */
+  constructor(options: { filler?: string; compaction?: (request: number) => CompactionOptions | null } = {}) {
     this.#filler = options.filler ?? '';
-    this.#relief = options.relief ?? (() => null);
+    this.#compaction = options.compaction ?? (() => null);
   }
 
   play(all: readonly Move[]): this {
@@ -169,7 +169,7 @@ export class RandomRun {
     const { player } = this;
     const open = player.pin(name, () => this.play(before));
     if (!open) return;
-    player.request(open, { relief: this.#relief(player.sent.length) });
+    player.request(open, { compaction: this.#compaction(player.sent.length) });
     for (const [index, step] of steps.entries()) {
       const { id } = open.turn;
       const draft = this.#step(name, step.calls, step.text, index, false);
@@ -185,7 +185,7 @@ export class RandomRun {
         } as EventDraft);
       }
       this.play(step.late);
-      player.request(open, { crashed: step.crashed, relief: this.#relief(player.sent.length) });
+      player.request(open, { crashed: step.crashed, compaction: this.#compaction(player.sent.length) });
     }
     this.play(during);
     // A turn that never ends leaves its start in the log but no outputs: the next turn finds them missing.

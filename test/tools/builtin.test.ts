@@ -24,7 +24,7 @@ function run(tool: Tool, args: object) {
   });
 }
 
-test('handoff asks for a handoff with its summary', async () => {
+test('handoff requests a handoff with its summary', async () => {
   const result = await run(handoffTool('agent'), { to: '@bob', goal: 'ship', artifacts: ['x'] });
   const summary = {
     goal: 'ship',
@@ -50,12 +50,12 @@ test('handoff needs a goal and an id', async () => {
   expect(await run(handoffTool('agent'), { to: 'b o b', goal: 'x' })).toMatchObject({ outcome: 'failed' });
 });
 
-test('the builtins are described flatly, with only what they need required', () => {
+test('the built-in tools have flat schemas and require only what they need', () => {
   expect(toolSpec(handoffTool('agent')).parameters['required']).toEqual(['to', 'goal']);
   expect(toolSpec(readArtifactTool).parameters['required']).toEqual(['id']);
 });
 
-test('read_artifact reads lines and says how to go on', async () => {
+test('read_artifact reads lines and says how to continue', async () => {
   const { text } = await run(readArtifactTool, { id: '@artifact/lines', offset: 10, limit: 2 });
   expect(text).toBe('line 10\nline 11\n[lines 10 to 11 of 500; continue with offset 12]');
   const last = await run(readArtifactTool, { id: 'lines', offset: 499 });
@@ -63,7 +63,7 @@ test('read_artifact reads lines and says how to go on', async () => {
   expect((await run(readArtifactTool, { id: 'lines', offset: 500 })).text).toContain('has 500 lines');
 });
 
-test('read_artifact by bytes joins without loss', async () => {
+test('consecutive reads of read_artifact by bytes join without loss', async () => {
   let offset: number | undefined = 0;
   let whole = '';
   while (offset !== undefined) {
@@ -76,13 +76,13 @@ test('read_artifact by bytes joins without loss', async () => {
   expect(whole).toBe(ARTIFACTS['wide']);
 });
 
-test('read_artifact points from a line that is too long to its bytes', async () => {
+test('read_artifact refers from an overlong line to its bytes', async () => {
   const { text } = await run(readArtifactTool, { id: 'wide', offset: 1 });
   expect(Buffer.byteLength(text)).toBeLessThan(13_000);
   expect(text).toContain('continue with unit bytes, offset 12294');
 });
 
-test('read_artifact names an artifact that does not exist', async () => {
+test('read_artifact reports an unknown artifact by its id', async () => {
   expect(await run(readArtifactTool, { id: 'nope' })).toMatchObject({
     outcome: 'failed',
     text: expect.stringContaining('"nope"'),

@@ -36,7 +36,7 @@ const PAGES: Record<string, [type: string, body: string | Buffer]> = {
   '/long': ['text/plain', 'x'.repeat(5_000)],
 };
 
-test('a page comes as its text, other texts as they are, and what is no text is named', async () => {
+test('a page is returned as its text, other texts unchanged, and binary content by its name', async () => {
   await using server = await recordingServer(({ url = '' }, response) => {
     if (url === '/moved') return void response.writeHead(302, { location: '/json?key=s3cret' }).end();
     const [type, body] = PAGES[url.split('?')[0] ?? ''] ?? ['text/plain', 'there is no such page'];
@@ -69,7 +69,7 @@ test('a page comes as its text, other texts as they are, and what is no text is 
   );
 });
 
-test('what goes wrong is told the model in words, without the rest of the address', async () => {
+test('failures are described to the model without the rest of the address', async () => {
   await using server = await recordingServer((_request, response) => response.end('inside'));
   const allow = ['10.0.0.1'];
   const cases: [FetchSettings, object, RegExp][] = [
@@ -98,7 +98,7 @@ test('what goes wrong is told the model in words, without the rest of the addres
   expect(server.requests).toEqual([]);
 });
 
-test('the settings are checked where they are written, and the tool is one of those that come with Troupe', () => {
+test('the settings are validated with the definition, and the tool is built in', () => {
   expect(
     FetchSettings.safeParse({ allow: ['*.example.org', '10.0.0.0/8', '[::1]:80'], timeoutMs: 100 }).success,
   ).toBe(true);
@@ -113,7 +113,7 @@ test('the settings are checked where they are written, and the tool is one of th
   expect(BUILTIN_TOOLS).toContain('fetch');
 });
 
-test('no page is too hard to read: its text takes time in proportion to its length', async () => {
+test('no page is expensive to read: the time grows with its length', async () => {
   const pieces = [
     '<',
     '<!--',

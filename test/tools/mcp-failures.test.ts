@@ -19,7 +19,7 @@ const CONTEXT: ToolContext = {
   artifacts: { read: () => Promise.resolve(null) },
 };
 
-test('what a server refuses is a failed result that the model can act on', async () => {
+test('a refusal of a server is a failed result that the model can act on', async () => {
   const stage = stdioStage();
   const ana = caller('ana', ['files/add'], {
     wrong: ['files__add', { a: 'one' }],
@@ -57,7 +57,7 @@ test.each(['stdio', 'http'])(
   },
 );
 
-test('a turn that is aborted cancels its call', async () => {
+test('an aborted turn cancels its call', async () => {
   const stage = stdioStage();
   const ana = caller('ana', ['files/*'], { wait: ['files__wait'], sum: ['files__add', { a: 1, b: 1 }] });
   await using room = await mcpRoom({ agents: [ana], mcpServers: { files: stage.server() } });
@@ -70,7 +70,7 @@ test('a turn that is aborted cancels its call', async () => {
   expect(await room.call('ana', 'sum')).toEqual({ outcome: 'done', content: '2' });
 });
 
-test('a process that dies in a call is named with its last line, without secrets, and started again for the next', async () => {
+test('a process that dies during a call is reported with its last line, without secrets, and restarted for the next', async () => {
   const stage = stdioStage();
   const ana = caller('ana', ['files/*'], { die: ['files__die'], sum: ['files__add', { a: 1, b: 1 }] });
   await using room = await mcpRoom(
@@ -88,7 +88,7 @@ test('a process that dies in a call is named with its last line, without secrets
   ]);
 });
 
-test('a message of more than 10 MiB ends its process, and that is said', async () => {
+test('a message of more than 10 MiB ends its process, and the error says so', async () => {
   const stage = stdioStage();
   const ana = caller('ana', ['files/*'], { much: ['files__endless'], sum: ['files__add', { a: 1, b: 1 }] });
   await using room = await mcpRoom({ agents: [ana], mcpServers: { files: stage.server() } });
@@ -96,7 +96,7 @@ test('a message of more than 10 MiB ends its process, and that is said', async (
   expect(await room.call('ana', 'sum')).toEqual({ outcome: 'done', content: '2' });
 });
 
-test('a process that was killed between two calls is started again', async () => {
+test('a process that was killed between two calls is restarted', async () => {
   const stage = stdioStage();
   const ana = caller('ana', ['files/*'], { sum: ['files__add', { a: 1, b: 1 }] });
   await using room = await mcpRoom({ agents: [ana], mcpServers: { files: stage.server() } });
@@ -109,7 +109,7 @@ test('a process that was killed between two calls is started again', async () =>
   expect(stage.pids()).toHaveLength(2);
 });
 
-test('a process that keeps dying is started after longer and longer pauses, until it answers', async () => {
+test('a process that keeps dying is restarted after growing pauses until it answers', async () => {
   const clock = createFakeClock();
   const stage = stdioStage();
   const mcp = await openMcpTools(McpServers.parse({ it: stage.server() }), {
@@ -140,7 +140,7 @@ test('a process that keeps dying is started after longer and longer pauses, unti
   await mcp.close();
 });
 
-test('a call to an HTTP server that forgot the session is sent again in a new one, once', async () => {
+test('a call to an HTTP server that forgot the session is sent once more in a new session', async () => {
   await using web = await startMcpHttpServer();
   const ana = caller('ana', ['web/*'], { sum: ['web__add', { a: 1, b: 1 }] });
   await using room = await mcpRoom({ agents: [ana], mcpServers: { web: { url: web.url } } });
@@ -149,7 +149,7 @@ test('a call to an HTTP server that forgot the session is sent again in a new on
   expect(web.trace.filter((line) => line.startsWith('call'))).toHaveLength(1);
 });
 
-test('a call fails at once when its HTTP server goes away, and the server is found again when it is back', async () => {
+test('a call fails at once when its HTTP server goes away, and the server is used again when it is back', async () => {
   const web = await startMcpHttpServer();
   const ana = caller('ana', ['web/*'], { wait: ['web__wait'], sum: ['web__add', { a: 1, b: 1 }] });
   await using room = await mcpRoom({ agents: [ana], mcpServers: { web: { url: web.url } } });
@@ -175,7 +175,7 @@ test('a process that ignores the end of its input and SIGTERM is killed', async 
   expect(stage.pids().map(isAlive)).toEqual([false]);
 });
 
-test('a process that a server has started ends with it', async () => {
+test('a child process of a server ends with it', async () => {
   const stage = stdioStage();
   const { command, args = [] } = stage.server();
   // A shell that waits for the server, as a package runner does.

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { createRedactor } from '../../src/tools/mcp/messages.ts';
 import { toolName } from '../../src/tools/mcp/wrap-tool.ts';
 
-test('whatever a server calls its tools, models are told names that all vendors accept', () => {
+test('models get tool names that all vendors accept, whatever a server calls its tools', () => {
   const server = fc.stringMatching(/^[A-Za-z][A-Za-z0-9_-]{0,31}$/);
   fc.assert(
     fc.property(server, fc.string({ unit: 'binary', maxLength: 200 }), (name, tool) => {
@@ -13,7 +13,7 @@ test('whatever a server calls its tools, models are told names that all vendors 
   expect(toolName('gh', 'search_code')).toBe('gh__search_code');
 });
 
-test('no value of a variable is left in a text, wherever and however often it stands, plain or in JSON', () => {
+test('every value of a variable is removed from a text, plain or in JSON', () => {
   const secret = fc
     .string({ unit: 'binary', minLength: 6, maxLength: 40 })
     .filter((value) => !/[ a-e]/.test(value));
@@ -27,7 +27,7 @@ test('no value of a variable is left in a text, wherever and however often it st
   );
 });
 
-test('a value that holds another is taken out whole, and a short one is left', () => {
+test('a value that contains another is removed whole, and a short one stays', () => {
   const redact = createRedactor({ SHORT: 'dev', PART: 'secret', ALL: 'a secret thing' });
   expect(redact('dev: a secret thing, secret')).toBe('dev: [ALL], [PART]');
 });

@@ -76,7 +76,7 @@ test.each<[string, string[], unknown, string[]]>([
   expect(problemsOf(tools, servers)).toEqual(problems);
 });
 
-test('a server of a file runs in the folder of the file', async () => {
+test('a server runs in the folder of its agents file', async () => {
   const dir = tempDir();
   const agents = [caller('ana', [], {})];
   const mcpServers = { here: files, there: { ...files, cwd: 'sub' }, away: { ...files, cwd: '/srv' } };
@@ -99,7 +99,7 @@ async function refusal(input: Omit<TroupeInput, 'agents'>, tools: string[], env 
   return error.message;
 }
 
-test('servers that cannot start are all named with why, and the others are not left behind', async () => {
+test('all servers that cannot start are reported with the reason, and the others are stopped', async () => {
   const stage = stdioStage();
   const gone = await startMcpHttpServer();
   await gone[Symbol.asyncDispose]();
@@ -127,7 +127,7 @@ test('servers that cannot start are all named with why, and the others are not l
   expect(stage.pids().some(isAlive)).toBe(false);
 });
 
-test('a tool that the server does not have is refused with the nearest name, and no process is left', async () => {
+test('an unknown tool of a server is refused with the nearest name, and no process is left', async () => {
   const stage = stdioStage();
   expect(await refusal({ mcpServers: { files: stage.server() } }, ['files/ad'])).toContain(
     'agents[0].tools[0]: the MCP server "files" has no tool "ad"; did you mean "add"?',
@@ -139,7 +139,7 @@ test('a tool that the server does not have is refused with the nearest name, and
   expect(stage.pids().map(isAlive)).toEqual([false, false]);
 });
 
-test('tools that would have one name are named, unless one of them is left out', async () => {
+test('tools with the same name are reported unless one of them is excluded', async () => {
   const stage = stdioStage();
   const server = stage.server('colliding');
   expect(await refusal({ mcpServers: { files: server } }, ['files/*'])).toContain(
@@ -152,7 +152,7 @@ test('tools that would have one name are named, unless one of them is left out',
   );
 });
 
-test('data that another process has is told before any server is started', async () => {
+test('data that another process has open is reported before any server is started', async () => {
   const stage = stdioStage();
   const data = tempDir();
   const input = { agents: [caller('ana', ['files/*'], {})], mcpServers: { files: stage.server() } };

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createTroupe } from '../../src/runtime.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-openai.ts';
+import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import { ROOM, UMA } from '../support/company.ts';
 import { startMcpHttpServer } from '../support/mcp-http-server.ts';
 import { caller, isAlive, mcpRoom, stdioStage } from './mcp-stage.ts';
@@ -17,7 +17,7 @@ test('an agent calls a tool of a process, which ends with the troupe', async () 
   expect(stage.trace()).toEqual(['start', 'call add {"a":2,"b":3}']);
 });
 
-test('an agent calls a tool over HTTP, with the headers that variables hold, and the session is ended', async () => {
+test('an agent calls a tool over HTTP with the headers from variables, and the session is ended', async () => {
   await using web = await startMcpHttpServer();
   const ana = caller('ana', ['web/*'], { sum: ['web__add', { a: 2, b: 3 }] });
   const mcpServers = { web: { url: web.url, headersEnv: { Authorization: 'WEB_AUTH' } } };
@@ -29,7 +29,7 @@ test('an agent calls a tool over HTTP, with the headers that variables hold, and
   expect(new Set(web.headers.map(({ authorization }) => authorization))).toEqual(new Set(['Bearer hush']));
 });
 
-test('a model is told the schemas as the server wrote them, under names that vendors accept, page by page', async () => {
+test('a model gets the schemas as the server wrote them, under names that vendors accept, page by page', async () => {
   const stage = stdioStage();
   await using vendor = await startFakeOpenAi(() => ({ text: 'hi' }));
   const ana = {
@@ -72,7 +72,7 @@ test('a model is told the schemas as the server wrote them, under names that ven
   });
 });
 
-test('a tool with an odd name is called by the name that its server knows', async () => {
+test('a tool with an odd name is called by its original name', async () => {
   const stage = stdioStage();
   const ana = caller('ana', ['files/files.read/all'], {
     read: ['files__files_read_all', { path: 'a', deep: [1] }],
@@ -82,7 +82,7 @@ test('a tool with an odd name is called by the name that its server knows', asyn
   expect(stage.trace()).toContain('call files.read/all {"path":"a","deep":[1]}');
 });
 
-test('a tool that is not granted is refused and never reaches the server', async () => {
+test('a tool that is not granted is refused, and the call never reaches the server', async () => {
   const stage = stdioStage();
   const ana = caller('ana', ['files/facts'], { sum: ['files__add', { a: 2, b: 3 }], raw: ['facts'] });
   const bo = caller('bo', ['files/*'], {});
@@ -107,7 +107,7 @@ test('two agents share one process', async () => {
   expect(stage.pids()).toEqual([Number(first.content)]);
 });
 
-test('a big output is shown as a preview, and the agent reads the rest', async () => {
+test('a large output is shown as a preview, and the agent reads the rest', async () => {
   const stage = stdioStage();
   const id = '@artifact/room:ana:1.0.0';
   const ana = caller('ana', ['files/big'], {
@@ -125,7 +125,7 @@ test('a big output is shown as a preview, and the agent reads the rest', async (
   );
 });
 
-test('a server may have previews of its own size', async () => {
+test('a server may have its own preview size', async () => {
   const stage = stdioStage();
   const ana = caller('ana', ['files/big'], { print: ['files__big'] });
   const mcpServers = { files: { ...stage.server(), previewBytes: 1_000 } };
@@ -135,7 +135,7 @@ test('a server may have previews of its own size', async () => {
   expect(artifact).toBe('room:ana:1.0.0');
 });
 
-test('pictures and files are named, texts are shown, and what is only structured is shown as JSON', async () => {
+test('images and files are named, texts are shown, and structured content is shown as JSON', async () => {
   const stage = stdioStage();
   const ana = caller('ana', ['files/*'], { look: ['files__media'], facts: ['files__facts'] });
   await using room = await mcpRoom({ agents: [ana], mcpServers: { files: stage.server() } });
@@ -150,7 +150,7 @@ test('pictures and files are named, texts are shown, and what is only structured
   expect((await room.call('ana', 'facts')).content).toBe('{"warm":true,"degrees":21}');
 });
 
-test('a process sees PATH, HOME and the variables that are named, and nothing else', async () => {
+test('a process sees only PATH, HOME and the named variables', async () => {
   const stage = stdioStage();
   const ana = caller('ana', ['files/environment'], { env: ['files__environment'] });
   process.env['CANARY'] = 'of the process';
@@ -165,7 +165,7 @@ test('a process sees PATH, HOME and the variables that are named, and nothing el
   expect(JSON.parse(content)).toEqual({ PATH, HOME, SECRET: 'hush-hush' });
 });
 
-test('a list of tools that changes is told to the operator, once for each change', async () => {
+test('a changed list of tools is reported to the operator once per change', async () => {
   const stage = stdioStage();
   const ana = caller('ana', ['files/change'], { change: ['files__change'] });
   await using room = await mcpRoom({ agents: [ana], mcpServers: { files: stage.server() } });
@@ -175,7 +175,7 @@ test('a list of tools that changes is told to the operator, once for each change
   ]);
 });
 
-test('a troupe that takes no turns opens no server, and needs none of their variables', async () => {
+test('a process that takes no turns opens no server and needs none of their variables', async () => {
   const stage = stdioStage();
   const ana = caller('ana', ['files/*'], {});
   await using room = await mcpRoom(
@@ -186,7 +186,7 @@ test('a troupe that takes no turns opens no server, and needs none of their vari
   expect(stage.trace()).toEqual([]);
 });
 
-test('a server whose tools nobody is granted is not started, and that is said', async () => {
+test('a server without granted tools is not started, and a warning says so', async () => {
   const stage = stdioStage();
   const ana = caller('ana', [], {});
   await using room = await mcpRoom({ agents: [ana], mcpServers: { files: stage.server() } });
@@ -194,7 +194,7 @@ test('a server whose tools nobody is granted is not started, and that is said', 
   expect(stage.trace()).toEqual([]);
 });
 
-test('a tool that can be called as a task only is offered to nobody, and that is said once', async () => {
+test('a tool that only runs as a task is not offered, and one warning says so', async () => {
   const stage = stdioStage();
   const ana = caller('ana', ['files/*', 'files/long_research'], {
     research: ['files__long_research'],

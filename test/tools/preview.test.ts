@@ -7,7 +7,7 @@ test('a short text is shown whole', () => {
   expect(preview('')).toEqual({ text: '', cut: false });
 });
 
-test('a long text shows its head and tail and says what is missing', () => {
+test('a long text shows its head and tail and a note about the missing middle', () => {
   const lines = Array.from({ length: 1000 }, (_, i) => `line ${i}`);
   const { text, cut } = preview(lines.join('\n'), { maxLines: 10, artifact: 'c-a-1-0' });
   expect(cut).toBe(true);
@@ -20,7 +20,7 @@ test('a long text shows its head and tail and says what is missing', () => {
   );
 });
 
-test('whole lines are kept where that costs little', () => {
+test('whole lines are kept if that costs little', () => {
   const lines = Array.from({ length: 300 }, (_, i) => `line ${i} ${'x'.repeat(90)}`);
   const { text } = preview(lines.join('\n'), { maxBytes: 4096 });
   const shown = text.split('\n').filter((line) => !line.startsWith('[...'));
@@ -28,13 +28,13 @@ test('whole lines are kept where that costs little', () => {
   expect(shown.every((line) => lines.includes(line))).toBe(true);
 });
 
-test('one endless line is cut by bytes', () => {
+test('an endless line is cut by bytes', () => {
   const { text } = preview('é'.repeat(100_000), { maxBytes: 2000 });
   expect(Buffer.byteLength(text)).toBeLessThanOrEqual(2000);
   expect(text).toMatch(/^é{400,}\n\[\.\.\. .*\n?é{400,}$/);
 });
 
-test('whatever the text, the limits hold and no pair is split', () => {
+test('the limits hold for any text, and no surrogate pair is split', () => {
   const unit = fc.constantFrom('a', 'ü', '世', '👍', '\n', '\n\n', 'word ', 'x'.repeat(50));
   const texts = fc.array(unit, { maxLength: 600 }).map((units) => units.join(''));
   fc.assert(

@@ -51,7 +51,7 @@ test.each([
   expect(await run(make(() => returned))).toEqual({ outcome: 'done', text });
 });
 
-test('a request is passed on, as complete as the log wants it', async () => {
+test('a request is passed on as complete as the log requires', async () => {
   const request = { kind: 'handoff', to: 'bob', summary: { goal: 'g' } };
   const ran = await run(make(() => ({ text: 'ok', request })));
   expect(ran).toMatchObject({ outcome: 'done', text: 'ok', request });
@@ -95,7 +95,7 @@ test('a schema that throws is a failed result', async () => {
   expect(await runTool(tool, call('{}'), context, { clock })).toMatchObject({ outcome: 'failed' });
 });
 
-test('a tool that ignores its signal is left behind at the timeout', async () => {
+test('a tool that ignores its signal is abandoned at the timeout', async () => {
   const signals: AbortSignal[] = [];
   const late = Promise.withResolvers<string>();
   const result = run(
@@ -136,7 +136,7 @@ test('an abort of the turn settles the call at once', async () => {
   ).toMatchObject({ outcome: 'failed' });
 });
 
-test('no timer is left when a tool has finished', async () => {
+test('no timer is left after a tool has finished', async () => {
   await run(make(() => 'ok'));
   expect(clock.sleeping()).toBe(0);
 });

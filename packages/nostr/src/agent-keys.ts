@@ -32,13 +32,6 @@ const LOG_N = 16;
 const UNTRACKED = 0x02;
 
 export function createAgentKeys({ keyValue, clock, env, logN = LOG_N }: KeyRingParts): AgentKeys {
-  function passphrase(): string {
-    const given = env[PASSPHRASE_VARIABLE];
-    if (given) return given;
-    const message = `keys of agents are kept encrypted: set ${PASSPHRASE_VARIABLE} to the passphrase they are, or shall be, under`;
-    throw new TroupeError('config_invalid', message);
-  }
-
   async function ring(): Promise<Ring> {
     return parseRing(await keyValue.get(RING));
   }
@@ -46,25 +39,14 @@ export function createAgentKeys({ keyValue, clock, env, logN = LOG_N }: KeyRingP
   async function entryOf(agent: string): Promise<Entry> {
     const keys = await ring();
     const entry = entryIn(keys, agent);
-    if (entry) return entry;
-    const known = Object.entries(keys)
-      .filter(isAgents)
-      .map(([id]) => id);
-    const message = `@${agent} has no key; ${known.length > 0 ? `those of: ${known.join(', ')}` : 'nor has any other agent'}`;
-    throw new TroupeError('agent_unknown', message, { agent, known });
-  }
-
-  function unlock(agent: string, { ncryptsec, pubkey }: Entry): Uint8Array {
-    const key = tryUnlock(ncryptsec, passphrase());
-    if (key && getPublicKey(key) === pubkey) return key;
-    const message = `the key of @${agent.replace(CLIENT, '')} cannot be decrypted: ${PASSPHRASE_VARIABLE} is not the passphrase it was encrypted under`;
-    throw new TroupeError('config_invalid', message, { agent });
+    if (!entry) throw hasNoKey(agent, keys);
+    return entry;
   }
 
   async function sealed(key: Uint8Array): Promise<Entry> {
     const [other] = Object.entries(await ring());
-    if (other) unlock(...other).fill(0);
-    const ncryptsec = encrypt(key, passphrase(), logN, UNTRACKED);
+    if (other) unlock(env, ...other).fill(0);
+    const ncryptsec = encrypt(key, passphraseIn(env), logN, UNTRACKED);
     return { ncryptsec, pubkey: getPublicKey(key), createdAt: clock.now() };
   }
 
@@ -86,13 +68,13 @@ export function createAgentKeys({ keyValue, clock, env, logN = LOG_N }: KeyRingP
 
   return {
     create: (agent) => add(agent, generateSecretKey()),
-    import: async (agent, secret) => add(agent, readSecretKey(secret, 'what was given')),
+    import: async (agent, secret) => add(agent, readSecretKey(secret, 'the given text')),
     async list() {
       const entries = Object.entries(await ring());
-      return entries.filter(isAgents).map(([agent, entry]) => shown(agent, entry));
+      return entries.filter(([id]) => isAgent(id)).map(([agent, entry]) => shown(agent, entry));
     },
     async export(agent) {
-      const key = unlock(agent, await entryOf(agent));
+      const key = unlock(env, agent, await entryOf(agent));
       try {
         return nsecEncode(key);
       } finally {
@@ -105,27 +87,43 @@ export function createAgentKeys({ keyValue, clock, env, logN = LOG_N }: KeyRingP
     },
     async open(agent) {
       const entry = entryIn(await ring(), agent);
-      return entry ? unlock(agent, entry) : null;
+      return entry ? unlock(env, agent, entry) : null;
     },
     async openClient(agent) {
       if (!env[PASSPHRASE_VARIABLE]) return generateSecretKey();
       const id = `${CLIENT}${agent}`;
       const known = entryIn(await ring(), id);
-      if (known) return unlock(id, known);
+      if (known) return unlock(env, id, known);
       const entry = await sealed(generateSecretKey());
       const keys = await updateEntry(keyValue, RING, parseRing, (before) =>
         entryIn(before, id) ? null : { ...before, [id]: entry },
       );
-      return unlock(id, entryIn(keys, id) ?? entry);
+      return unlock(env, id, entryIn(keys, id) ?? entry);
     },
   };
+}
+
+type Env = AgentKeysParts['env'];
+
+function passphraseIn(env: Env): string {
+  const passphrase = env[PASSPHRASE_VARIABLE];
+  if (passphrase) return passphrase;
+  const message = `agents' keys are stored encrypted: set ${PASSPHRASE_VARIABLE} to their passphrase`;
+  throw new TroupeError('config_invalid', message);
+}
+
+function unlock(env: Env, agent: string, { ncryptsec, pubkey }: Entry): Uint8Array {
+  const key = tryUnlock(ncryptsec, passphraseIn(env));
+  if (key && getPublicKey(key) === pubkey) return key;
+  const message = `the key of @${agent.replace(CLIENT, '')} cannot be decrypted: ${PASSPHRASE_VARIABLE} is not the passphrase it was encrypted under`;
+  throw new TroupeError('config_invalid', message, { agent });
 }
 
 function parseRing(text: string | null): Ring {
   return text === null ? {} : Ring.parse(JSON.parse(text));
 }
 
-function isAgents([id]: [string, Entry]): boolean {
+function isAgent(id: string): boolean {
   return !id.startsWith(CLIENT);
 }
 
@@ -138,7 +136,7 @@ function tryUnlock(ncryptsec: string, passphrase: string): Uint8Array | null {
   try {
     return decrypt(ncryptsec, passphrase);
   } catch {
-    // The message for a wrong passphrase, "invalid tag", helps nobody.
+    // The message for a wrong passphrase, "invalid tag", says nothing to an operator.
     return null;
   }
 }
@@ -149,8 +147,14 @@ function idOf(agent: string): string {
   throw new TroupeError('config_invalid', parsed.error.issues[0]?.message ?? 'not an agent id', { agent });
 }
 
+function hasNoKey(agent: string, keys: Ring): TroupeError {
+  const known = Object.keys(keys).filter(isAgent);
+  const others = known.length > 0 ? `agents with a key: ${known.join(', ')}` : 'no agent has one';
+  return new TroupeError('agent_unknown', `@${agent} has no key; ${others}`, { agent, known });
+}
+
 function hasKey(agent: string): TroupeError {
-  const message = `@${agent} has a key already: export it if it is still of use, remove it, and try again`;
+  const message = `@${agent} already has a key: export it if you still need it, remove it, and try again`;
   return new TroupeError('config_invalid', message, { agent });
 }
 
@@ -167,15 +171,19 @@ function shown(agent: string, { pubkey, createdAt }: Entry): AgentKey {
 const HEX = /^[0-9a-f]{64}$/i;
 
 /**
- * The bytes of a secret key, written as `nsec1…` or 64 hex digits. Throws `config_invalid`, which names `where` the text
- * came from and never contains the text. Messages of parsers contain it, so they are not passed on.
+ * The bytes of a secret key, written as `nsec1…` or 64 hex digits. Throws `config_invalid`, which says `where` the text
+ * came from. It never contains the text, and so no message of a parser, which may.
  */
 export function readSecretKey(text: string, where: string): Uint8Array {
   const key = bytesOf(text.trim());
   if (key && pubkeyOf(key) !== null) return key;
-  throw new TroupeError('config_invalid', `${where} is no secret key: it must be nsec1… or 64 hex digits`, {
-    where,
-  });
+  throw new TroupeError(
+    'config_invalid',
+    `${where} is not a secret key: it must be nsec1… or 64 hex digits`,
+    {
+      where,
+    },
+  );
 }
 
 function bytesOf(text: string): Uint8Array | null {
@@ -184,7 +192,7 @@ function bytesOf(text: string): Uint8Array | null {
     const { type, data } = decode(text);
     return type === 'nsec' ? data : null;
   } catch {
-    // The message of the error contains the text.
+    // The parser's message contains the text.
     return null;
   }
 }

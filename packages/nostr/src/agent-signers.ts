@@ -1,6 +1,5 @@
 import { type AgentKeys, type Clock, TroupeError } from './troupe.ts';
 import { createLocalSigner, type Signer } from './signer.ts';
-import { createRemoteSigner } from './remote-signer.ts';
 import { readSecretKey } from './agent-keys.ts';
 
 /** Source of an agent's key: the encrypted store, a variable, or a remote signer whose URL is in a variable. */
@@ -30,8 +29,8 @@ export interface AgentSigners {
  * agents file, a pubkey has no key, two agents share a key, or the passphrase is wrong.
  */
 export async function signersFor(parts: SignersParts): Promise<AgentSigners> {
-  const stray = Object.keys(parts.sources).find((name) => parts.agents.every(({ id }) => id !== name));
-  if (stray !== undefined) throw refused(stray, 'is named in nostr.keys, and is no agent');
+  const unknown = Object.keys(parts.sources).find((name) => parts.agents.every(({ id }) => id !== name));
+  if (unknown !== undefined) throw refused(unknown, 'is named in nostr.keys but is not an agent');
   const signers = new Map<string, Signer>();
   const close = async () =>
     void (await Promise.allSettled([...signers.values()].map((each) => each.close())));
@@ -41,11 +40,12 @@ export async function signersFor(parts: SignersParts): Promise<AgentSigners> {
       if (!signer) continue;
       const twin = [...signers].find(([, { pubkey }]) => pubkey === signer.pubkey)?.[0];
       signers.set(agent.id, signer);
-      if (twin !== undefined) throw refused(agent.id, `has the key of @${twin}: each needs its own`);
+      if (twin !== undefined)
+        throw refused(agent.id, `has the same key as @${twin}: each agent needs its own`);
       const { pubkey } = agent;
       if (pubkey !== null && pubkey !== signer.pubkey) {
-        const told = `its key is that of ${signer.pubkey}, and the agents file says ${pubkey}: change one of them`;
-        throw refused(agent.id, `cannot sign: ${told}`);
+        const why = `its key belongs to ${signer.pubkey}, but the agents file says ${pubkey}: change one of them`;
+        throw refused(agent.id, `cannot sign: ${why}`);
       }
     }
   } catch (error) {
@@ -68,13 +68,15 @@ async function signerOf(
     const key = await keys.open(id);
     if (key) return createLocalSigner(key);
     if (pubkey === null) return null;
-    throw refused(id, `has a pubkey and no key: bring it with "troupe nostr keys import ${id}"`);
+    throw refused(id, `has a pubkey but no key: import it with "troupe nostr keys import ${id}"`);
   }
   const variable = 'env' in source ? source.env : source.bunkerEnv;
   const value = env[variable];
-  if (!value) throw refused(id, `has its key in ${variable}, which is not set`);
+  if (!value) throw refused(id, `needs its key in ${variable}, which is not set`);
   if ('env' in source) return createLocalSigner(readSecretKey(value, variable));
   const clientKey = await keys.openClient(id);
+  // Most troupes have no remote signer.
+  const { createRemoteSigner } = await import('./remote-signer.ts');
   return createRemoteSigner({ url: value, agent: id, variable, pubkey, clientKey, clock, onWarning });
 }
 

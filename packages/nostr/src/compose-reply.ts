@@ -23,15 +23,15 @@ export interface Reply {
 
 const NOTE = 1;
 const COMMENT = 1111;
-/** People named by one reply. A thread of thousands is not notified of every message. */
+/** People named by one reply: a thread of thousands must not be notified of every message. */
 const MAX_PEOPLE = 50;
 
 /**
  * The unsigned event of a reply. The same reply gives the same event, so its id stays when it is signed again.
  *  C1  Notes (kind 1) are answered by notes, NIP-10; everything else by comments (kind 1111), NIP-22.
  *  C2  `p` tags name the author of the answered event, the people it names, and the addressees of the reply. They never
- *      name the agent itself, and another of our agents only if it is addressed: else two agents would answer for ever.
- *  C3  Text that looks like a mention names nobody.
+ *      name the agent itself, and another of our agents only as an addressee: else two agents would answer each other forever.
+ *  C3  Text that looks like a mention adds no tag.
  */
 export function composeReply(reply: Reply): EventTemplate {
   const { at, content, parent } = reply;
@@ -117,7 +117,7 @@ export type LogReader = Pick<IntegrationTroupe, 'events'>;
  */
 export async function* answered(log: LogReader, said: Event): AsyncGenerator<Event, void> {
   yield* repliedTo(log, said);
-  yield* behind(log, said, 0);
+  yield* inputsOf(log, said, 0);
   const person = await lastBefore(
     log,
     said,
@@ -134,7 +134,7 @@ async function* repliedTo(log: LogReader, event: Event): AsyncGenerator<Event, v
 }
 
 /** The inputs of the turn that produced an event. */
-async function* behind(log: LogReader, event: Event, depth: number): AsyncGenerator<Event, void> {
+async function* inputsOf(log: LogReader, event: Event, depth: number): AsyncGenerator<Event, void> {
   const { turn, conversation } = event;
   if (turn === undefined || depth >= MAX_TURNS) return;
   const found = await lastBefore(log, event, (each) => each.kind === 'turn.started' && each.turn === turn);
@@ -146,7 +146,7 @@ async function* behind(log: LogReader, event: Event, depth: number): AsyncGenera
       yield input;
       // An operator may have passed on another message.
       yield* repliedTo(log, input);
-    } else if (input) yield* behind(log, await openingOf(log, input), depth + 1);
+    } else if (input) yield* inputsOf(log, await openingOf(log, input), depth + 1);
   }
 }
 

@@ -29,7 +29,7 @@ export class HighWater {
     return parseMark(since) ?? nowSeconds;
   }
 
-  /** Null if no event was ever handled. */
+  /** Returns null if no event was ever handled. */
   async load(): Promise<number | null> {
     this.#saved = parseMark(await this.#keyValue.get(this.#key));
     this.#handled = Math.max(this.#saved ?? 0, this.#handled ?? 0) || null;

@@ -59,5 +59,5 @@ export async function probeRelay(url: string, parts: { clock: Clock }): Promise<
   return (await import('./probe-relay.ts')).probeRelay(url, parts);
 }
 
-// The core loads this module by its name and knows it by this interface.
+// The core loads this module by name and relies on this interface.
 ({ nostr, openAgentKeys, probeRelay }) satisfies NostrPackage;

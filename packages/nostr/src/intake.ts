@@ -7,11 +7,10 @@ import type { RelayLink } from './relay-link.ts';
 import type { NostrSettings } from './settings.ts';
 import { isAhead, readEvent, type Verify } from './signed-event.ts';
 import { type Thread, threadOf } from './thread-of.ts';
-import { WebSocket } from 'ws';
 
 export interface IntakeParts {
   link: Pick<RelayLink, 'url' | 'query' | 'refuse'>;
-  receiver: Receiver;
+  receiver: Pick<Receiver, 'isKnown' | 'isHeard' | 'receive'>;
   agents: OurAgents;
   settings: Pick<NostrSettings, 'kinds' | 'strangers' | 'limits'>;
   /** Number of relays that share the limit on verifications. */
@@ -26,10 +25,10 @@ export interface IntakeParts {
 
 /** Burst of one author, in seconds of their rate. */
 const AUTHOR_BURST_S = 10;
-/** Events of all authors that wait for their rate limit. */
-const MAX_PUT_OFF = 1_000;
+/** Events of all authors that may wait for their author's rate. */
+const MAX_WAITING = 1_000;
 
-interface PutOff {
+interface Waiting {
   event: SignedEvent;
   done: () => void;
 }
@@ -42,17 +41,17 @@ const EARLIER_MS = 5_000;
  * 1. Cheap checks come first: shape, kind, known id, time, addressees, stranger. Ids are hashed and signatures verified
  *    last, at the rate of the settings; a relay that sends more waits.
  * 2. Events are handled one at a time, and the event loop runs between two of them.
- * 3. An author over their rate holds up nobody else: their events wait aside, in order, up to `MAX_PUT_OFF` in all. The
- *    first author whose rate allows it goes next.
+ * 3. An author over their rate delays no other author: their events wait in order, at most `MAX_WAITING` in all. The first
+ *    author whose rate allows it goes next.
  */
 export class Intake {
   readonly #parts: IntakeParts;
   readonly #verifications: TokenBucket;
   readonly #authors: KeyedBuckets;
-  /** By author, none of them empty. */
-  readonly #putOff = new Map<string, PutOff[]>();
-  #waiting = 0;
-  #catchingUp: Promise<void> | null = null;
+  /** By author, in order. No list is empty. */
+  readonly #waiting = new Map<string, Waiting[]>();
+  #waitingCount = 0;
+  #draining: Promise<void> | null = null;
 
   constructor(parts: IntakeParts) {
     this.#parts = parts;
@@ -68,21 +67,21 @@ export class Intake {
     const event = this.#read(raw);
     if (!event) return;
     const done = this.#parts.mark.begin(event.created_at);
-    const before = this.#putOff.get(event.pubkey);
+    const before = this.#waiting.get(event.pubkey);
     if (!before && this.#authors.take(event.pubkey) === 0) return this.#finish(event, done);
-    if (this.#waiting >= MAX_PUT_OFF) {
+    if (this.#waitingCount >= MAX_WAITING) {
       done();
       return this.#parts.link.refuse('rate');
     }
-    this.#waiting += 1;
+    this.#waitingCount += 1;
     if (before) before.push({ event, done });
-    else this.#putOff.set(event.pubkey, [{ event, done }]);
-    this.#catchingUp ??= this.#takePutOff();
+    else this.#waiting.set(event.pubkey, [{ event, done }]);
+    this.#draining ??= this.#takeWaiting();
   }
 
   /** Resolves when nothing waits. */
   async idle(): Promise<void> {
-    while (this.#catchingUp) await this.#catchingUp;
+    while (this.#draining) await this.#draining;
   }
 
   #read(raw: unknown): SignedEvent | null {
@@ -103,26 +102,26 @@ export class Intake {
     return null;
   }
 
-  async #takePutOff(): Promise<void> {
+  async #takeWaiting(): Promise<void> {
     const { clock, signal } = this.#parts;
-    while (!signal.aborted && this.#waiting > 0) {
+    while (!signal.aborted && this.#waitingCount > 0) {
       const { own, waitMs } = this.#nextAuthor();
       const [next] = own;
       if (!next) await clock.sleep(waitMs, signal);
       else {
         await this.#finish(next.event, next.done);
         own.shift();
-        this.#waiting -= 1;
-        if (own.length === 0) this.#putOff.delete(next.event.pubkey);
+        this.#waitingCount -= 1;
+        if (own.length === 0) this.#waiting.delete(next.event.pubkey);
       }
     }
-    this.#catchingUp = null;
+    this.#draining = null;
   }
 
-  /** The first author whose rate allows an event; if there is none, the time until one does. */
-  #nextAuthor(): { own: PutOff[]; waitMs: number } {
+  /** The events of the first author whose rate allows one; without such an author, the time until there is one. */
+  #nextAuthor(): { own: Waiting[]; waitMs: number } {
     let least = Infinity;
-    for (const [pubkey, own] of this.#putOff) {
+    for (const [pubkey, own] of this.#waiting) {
       const waitMs = this.#authors.take(pubkey);
       if (waitMs === 0) return { own, waitMs };
       least = Math.min(least, waitMs);
@@ -134,7 +133,7 @@ export class Intake {
     const { receiver, link, handled } = this.#parts;
     if (receiver.isKnown(event.id)) return done();
     if (!(await this.#isValid(event))) {
-      // Not verified before the stop: it stays pending, so the mark stays before it.
+      // After a stop the event stays pending, and the mark before it.
       if (!this.#parts.signal.aborted) done();
       return;
     }
@@ -159,7 +158,7 @@ export class Intake {
     return refused === null;
   }
 
-  /** The thread as this relay has it. Missing parts are not waited for: the event matters more than its context. */
+  /** The thread as this relay has it. A failed query is not repeated: the event matters more than its context. */
   async #earlier(thread: Thread): Promise<SignedEvent[]> {
     const { link, settings, clock } = this.#parts;
     const { rootEvent, filter } = thread;
@@ -178,74 +177,5 @@ export class Intake {
       if (found.size === MAX_EARLIER) break;
     }
     return [...found.values()].toSorted((a, b) => a.created_at - b.created_at || (a.id < b.id ? -1 : 1));
-  }
-}
-
-interface InflowParts {
-  socket: WebSocket;
-  clock: Clock;
-  bucket: TokenBucket;
-  /** The next message is handled when this has resolved. */
-  handle(bytes: Buffer): void | Promise<void>;
-  throttled(ms: number): void;
-}
-
-const THROTTLE_MS = 50;
-
-/**
- * The messages of one connection, one at a time and in order. While one is handled, or after too many, the socket is not
- * read: further messages stay in the buffers of the kernel, then in those of the sender. Without compression, at most one
- * chunk of the socket has been read ahead.
- */
-export class Inflow {
-  readonly #parts: InflowParts;
-  readonly #ended = new AbortController();
-  #queue: Buffer[] = [];
-  #isBusy = false;
-
-  constructor(parts: InflowParts) {
-    this.#parts = parts;
-  }
-
-  /** True while the socket may be unread: its silence then means nothing. */
-  get isBusy(): boolean {
-    return this.#isBusy;
-  }
-
-  push(bytes: Buffer): void {
-    this.#queue.push(bytes);
-    if (!this.#isBusy) void this.#drain();
-  }
-
-  /** Drops the messages that were not handled yet. */
-  end(): void {
-    this.#queue = [];
-    this.#ended.abort();
-  }
-
-  async #drain(): Promise<void> {
-    this.#isBusy = true;
-    for (let bytes = this.#queue.shift(); bytes; bytes = this.#queue.shift()) {
-      while (this.#parts.bucket.take() > 0) await this.#throttle();
-      if (this.#ended.signal.aborted) break;
-      const handled = this.#parts.handle(bytes);
-      if (!handled) continue;
-      this.#pause();
-      await handled;
-    }
-    this.#isBusy = false;
-    const { socket } = this.#parts;
-    if (socket.isPaused && socket.readyState === WebSocket.OPEN) socket.resume();
-  }
-
-  async #throttle(): Promise<void> {
-    this.#pause();
-    this.#parts.throttled(THROTTLE_MS);
-    await this.#parts.clock.sleep(THROTTLE_MS, this.#ended.signal);
-    if (this.#ended.signal.aborted) this.#queue = [];
-  }
-
-  #pause(): void {
-    if (this.#parts.socket.readyState === WebSocket.OPEN) this.#parts.socket.pause();
   }
 }

@@ -1,25 +1,19 @@
 import { decode } from 'nostr-tools/nip19';
-import { type Clock, type IntegrationTroupe, type KeyValue, TroupeError } from './troupe.ts';
+import { type FollowParts, type IntegrationTroupe, TroupeError } from './troupe.ts';
 import { HighWater } from './high-water.ts';
 import { openVerifier } from './signed-event.ts';
 import type { Published } from './published.ts';
-import type { RelayLink, RelayStatus } from './relay-link.ts';
-import { createReceiver } from './receive.ts';
+import type { RelayLink } from './relay-link.ts';
+import { Receiver } from './receive.ts';
 import type { NostrSettings } from './settings.ts';
-import { sinceOf, subscribe, type Subscription } from './subscribe.ts';
+import { RelayReader, sinceOf } from './relay-reader.ts';
 
-export interface InboundParts {
-  troupe: Pick<IntegrationTroupe, 'send' | 'events' | 'agents'>;
+export interface InboundParts extends Omit<FollowParts, 'troupe'> {
+  troupe: Pick<IntegrationTroupe, 'send' | 'agents'>;
   settings: NostrSettings;
-  keyValue: KeyValue;
-  clock: Clock;
-  random: () => number;
-  /** Id of this process. */
-  owner: string;
-  onWarning: (error: unknown, where: string) => void;
   /** The links to read. The caller closes them. */
   links: readonly RelayLink[];
-  /** The event of the log that was published under a Nostr id. */
+  /** Finds the event of the log that was published under a Nostr id. */
   publishedAs: Published['publishedAs'];
   /** Pubkeys by agent. They take precedence over the agents file. */
   pubkeys?: ReadonlyMap<string, string> | undefined;
@@ -28,7 +22,7 @@ export interface InboundParts {
 }
 
 export interface Inbound {
-  status(): (RelayStatus & { inbound: ReturnType<Subscription['status']> })[];
+  status(): ReturnType<RelayReader['status']>[];
   /** Resolves when everything the relays had for us is in the log. Waits for a relay that cannot be reached. */
   caughtUp(): Promise<void>;
   close(): Promise<void>;
@@ -48,7 +42,7 @@ export async function openInbound(parts: InboundParts): Promise<Inbound> {
   if (agents.size === 0) {
     throw new TroupeError(
       'config_invalid',
-      'no agent has a pubkey, so that nothing can be addressed to one over Nostr: create a key for one',
+      'no agent has a pubkey, so no event can address one: create a key for an agent',
     );
   }
   const now = Math.floor(clock.now() / 1_000);
@@ -62,34 +56,22 @@ export async function openInbound(parts: InboundParts): Promise<Inbound> {
   );
   const verify = await openVerifier();
   const closing = new AbortController();
-  const receiver = createReceiver({
+  const receiver = new Receiver({
     ...parts,
     agents,
     people: new Set(settings.people.map(pubkeyOf)),
     horizon: Math.min(...relays.map(({ mark, startedAt }) => sinceOf(mark, startedAt, settings))),
     signal: closing.signal,
   });
-  const subscriptions = relays.map((relay) =>
-    subscribe({
-      ...parts,
-      ...relay,
-      receiver,
-      verify,
-      agents,
-      relays: links.length,
-      claimMs: parts.claimMs ?? CLAIM_MS,
-    }),
-  );
+  const claimMs = parts.claimMs ?? CLAIM_MS;
+  const shared = { ...parts, receiver, verify, agents, relays: links.length, claimMs };
+  const readers = relays.map((relay) => new RelayReader({ ...shared, ...relay }));
   return {
-    status: () =>
-      links.flatMap((link, index) => {
-        const inbound = subscriptions[index]?.status();
-        return inbound ? [{ ...link.status(), inbound }] : [];
-      }),
-    caughtUp: async () => void (await Promise.all(subscriptions.map((each) => each.caughtUp()))),
+    status: () => readers.map((reader) => reader.status()),
+    caughtUp: async () => void (await Promise.all(readers.map((each) => each.caughtUp()))),
     async close() {
       closing.abort();
-      await Promise.all(subscriptions.map((each) => each.close()));
+      await Promise.all(readers.map((each) => each.close()));
     },
   };
 }
@@ -100,9 +82,13 @@ function pubkeyOf(person: string): string {
     const decoded = decode(person);
     if (decoded.type === 'npub') return decoded.data;
   } catch {
-    // The error below says why.
+    // Reported by the error below.
   }
-  throw new TroupeError('config_invalid', `nostr.people: "${person}" is no npub: a letter of it is wrong`, {
-    path: 'nostr.people',
-  });
+  throw new TroupeError(
+    'config_invalid',
+    `nostr.people: "${person}" is not an npub: one of its letters is wrong`,
+    {
+      path: 'nostr.people',
+    },
+  );
 }

@@ -1,34 +1,28 @@
 import { makeAuthEvent } from 'nostr-tools/nip42';
 import {
   type Clock,
+  type FollowParts,
   type IntegrationTroupe,
-  type KeyValue,
   type NostrStatus,
   TroupeError,
 } from './troupe.ts';
 import { createAgentKeys } from './agent-keys.ts';
 import { type AgentSigners, signersFor } from './agent-signers.ts';
-import { type Inbound, openInbound } from './open-inbound.ts';
+import { openInbound } from './open-inbound.ts';
 import { openOutbox, type Outbox, type OutboxParts } from './outbox.ts';
 import { createPublished } from './published.ts';
 import { createPublisher } from './publisher.ts';
-import { type Authenticate, openRelayLink, type RelayLink, type RelayLinkOptions } from './relay-link.ts';
+import { type Authenticate, RelayLink, type RelayLinkOptions } from './relay-link.ts';
 import type { NostrSettings } from './settings.ts';
 import type { Signer } from './signer.ts';
 
-export interface NostrParts {
+export interface NostrParts extends FollowParts {
   /** The troupe and the entries belong to one tenant. */
   troupe: IntegrationTroupe;
   settings: NostrSettings;
   /** `pubkey`: from the agents file. */
   agents: readonly { id: string; pubkey: string | null }[];
-  keyValue: KeyValue;
-  clock: Clock;
-  random: () => number;
   env: Readonly<Record<string, string | undefined>>;
-  /** Id of this process. */
-  owner: string;
-  onWarning: (error: unknown, where: string) => void;
   /** Outcome of each attempt to publish an event, for metrics. */
   counted?: OutboxParts['counted'];
   /** Called with null for each received event, and with the reason for each refused event or frame. */
@@ -49,96 +43,76 @@ export interface Nostr {
 
 /** Throws `config_invalid` if no agent has a key, or if the keys do not match the settings. */
 export async function openNostr(parts: NostrParts): Promise<Nostr> {
-  const { troupe, settings, keyValue, clock, random, env, owner, onWarning } = parts;
   const opened = new AsyncDisposableStack();
   try {
-    const keys = createAgentKeys({ keyValue, clock, env });
-    const signers = await signersFor({
-      agents: parts.agents,
-      sources: settings.keys,
-      keys,
-      env,
-      clock,
-      onWarning,
-    });
-    opened.defer(() => signers.close());
-    const first = firstOf(signers);
-    const links = settings.relays.map(({ url }) =>
-      openRelayLink(url, {
-        clock,
-        random,
-        onWarning,
-        authenticate: authenticateAs(first, clock),
-        maxEventBytes: settings.limits.maxEventBytes,
-        counted: parts.heard,
-        timing: parts.timing,
-      }),
-    );
-    opened.defer(async () => void (await Promise.all(links.map((link) => link.close()))));
-    const those = (may: 'read' | 'write') =>
-      links.filter((_, index) => settings.relays[index]?.[may] ?? false);
-    const published = createPublished(keyValue);
-    const [hint] = [...those('write'), ...links];
-    const publisher = createPublisher({
-      log: troupe,
-      keyValue,
-      published,
-      signers,
-      prefix: settings.conversationPrefix,
-      relay: hint?.url ?? '',
-    });
-    const inbound = await openInbound({
-      troupe,
-      settings,
-      keyValue,
-      clock,
-      random,
-      owner,
-      onWarning,
-      links: those('read'),
-      publishedAs: (id) => published.publishedAs(id),
-      pubkeys: signers.pubkeys,
-    });
-    opened.defer(() => inbound.close());
-    const outboxes: Outbox[] = [];
-    for (const link of those('write')) {
-      const outbox = await openOutbox({
-        troupe,
-        keyValue,
-        clock,
-        random,
-        owner,
-        onWarning,
-        link,
-        publisher,
-        counted: parts.counted,
-      });
-      opened.defer(() => outbox.close());
-      outboxes.push(outbox);
-    }
-    return {
-      status: () => ({
-        agents: Object.fromEntries(signers.pubkeys),
-        relays: links.map((link) => statusOf(link, inbound, outboxes)),
-      }),
-      caughtUp: () => inbound.caughtUp(),
-      idle: async () => void (await Promise.all(outboxes.map((each) => each.idle()))),
-      close: () => opened.disposeAsync(),
-    };
+    return await openParts(parts, opened);
   } catch (error) {
     await opened.disposeAsync();
     throw error;
   }
 }
 
-function statusOf(
-  link: RelayLink,
-  inbound: Inbound,
-  outboxes: readonly Outbox[],
-): NostrStatus['relays'][number] {
-  const outbox = outboxes.map((each) => each.status()).find(({ url }) => url === link.url) ?? null;
-  const read = inbound.status().find(({ url }) => url === link.url)?.inbound ?? null;
-  return { ...link.status(), inbound: read, outbox };
+async function openParts(parts: NostrParts, opened: AsyncDisposableStack): Promise<Nostr> {
+  const { troupe, settings, keyValue } = parts;
+  const signers = await signersFor({
+    ...parts,
+    sources: settings.keys,
+    keys: createAgentKeys(parts),
+  });
+  opened.defer(() => signers.close());
+  const links = openLinks(parts, firstOf(signers));
+  opened.defer(async () => void (await Promise.all(links.map((link) => link.close()))));
+  const linksTo = (use: 'read' | 'write') =>
+    links.filter((_, index) => settings.relays[index]?.[use] ?? false);
+  const published = createPublished(keyValue);
+  const [hint] = [...linksTo('write'), ...links];
+  const publisher = createPublisher({
+    log: troupe,
+    keyValue,
+    published,
+    signers,
+    prefix: settings.conversationPrefix,
+    relay: hint?.url ?? '',
+  });
+  const inbound = await openInbound({
+    ...parts,
+    links: linksTo('read'),
+    publishedAs: (id) => published.publishedAs(id),
+    pubkeys: signers.pubkeys,
+  });
+  opened.defer(() => inbound.close());
+  const outboxes: Outbox[] = [];
+  for (const link of linksTo('write')) {
+    const outbox = await openOutbox({ ...parts, link, publisher });
+    opened.defer(() => outbox.close());
+    outboxes.push(outbox);
+  }
+  return {
+    status() {
+      const [read, written] = [inbound.status(), outboxes.map((outbox) => outbox.status())];
+      const relays = links.map((link) => ({
+        ...link.status(),
+        inbound: read.find(({ url }) => url === link.url)?.inbound ?? null,
+        outbox: written.find(({ url }) => url === link.url) ?? null,
+      }));
+      return { agents: Object.fromEntries(signers.pubkeys), relays };
+    },
+    caughtUp: () => inbound.caughtUp(),
+    idle: async () => void (await Promise.all(outboxes.map((outbox) => outbox.idle()))),
+    close: () => opened.disposeAsync(),
+  };
+}
+
+function openLinks(
+  { settings, clock, random, onWarning, heard, timing }: NostrParts,
+  signer: Signer,
+): RelayLink[] {
+  const authenticate = authenticateAs(signer, clock);
+  const { maxEventBytes } = settings.limits;
+  return settings.relays.map(
+    ({ url }) =>
+      new RelayLink(url, { clock, random, onWarning, authenticate, maxEventBytes, counted: heard, timing }),
+  );
 }
 
 function firstOf(signers: AgentSigners): Signer {
@@ -146,7 +120,7 @@ function firstOf(signers: AgentSigners): Signer {
   const signer = agent === undefined ? null : signers.of(agent);
   if (signer) return signer;
   const message =
-    'nostr is set up and no agent has a key: make one with "troupe nostr keys create <agent>", or name one in nostr.keys';
+    'nostr is configured but no agent has a key: create one with "troupe nostr keys create <agent>", or name one in nostr.keys';
   throw new TroupeError('config_invalid', message);
 }
 

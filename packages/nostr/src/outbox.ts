@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import {
   followLog,
   type FollowParts,
@@ -7,7 +8,6 @@ import {
 } from './troupe.ts';
 import { hashOfUrl } from './high-water.ts';
 import type { Publisher } from './publisher.ts';
-import { RecentKeys } from './exchanges.ts';
 import type { RelayLink } from './relay-link.ts';
 
 export interface Outbox extends Pick<LogFollower, 'idle' | 'close'> {
@@ -20,28 +20,28 @@ export interface OutboxParts extends FollowParts {
   counted?: ((outcome: 'published' | 'refused' | 'failed') => void) | undefined;
 }
 
-/** NIP-01 reasons that may pass. Any other reason is final. */
+/** NIP-01 reasons for which a later attempt may succeed. Any other reason is final. */
 const LATER: readonly string[] = ['rate-limited', 'error', 'auth-required'];
 const DECIDED: readonly string[] = ['blocked', 'invalid', 'pow', 'restricted', 'mute'];
 
-/** Attempts for an event that a relay leaves unanswered while it answers others. Then it counts as refused. */
+/** Attempts for an event that a relay leaves unanswered while it answers other requests (O2). */
 const MAX_UNANSWERED = 5;
 const MAX_COUNTED = 100;
 
 /**
- * Publishes what agents say to one relay.
+ * Publishes agents' messages and questions to one relay.
  *  O1  Each event is sent at least once, in the order of its conversation, however long the relay is away. The event is
  *      the same each time, so a relay stores it once.
- *  O2  A final refusal is counted and the event skipped; the first refusal of each kind is reported. Repeated silence about
- *      one event is a refusal: relays do that with long events. Being away is not.
- *  O3  A relay does not hold up another.
+ *  O2  A final refusal is counted and the event skipped; the first refusal of each kind is reported. A relay that answers
+ *      other requests but not this event, several times, refuses it: relays do that with long events.
+ *  O3  A relay does not delay another.
  *  O4  Events from before the first setup of this relay are not sent to it.
  */
 export async function openOutbox(parts: OutboxParts): Promise<Outbox> {
   const { link, publisher, keyValue, clock, onWarning, counted = () => {} } = parts;
   const name = `nostr/${hashOfUrl(link.url)}`;
   const refused: Record<string, number> = {};
-  const unanswered = new RecentKeys<number>(MAX_COUNTED);
+  const unanswered = new LRUCache<string, number>({ max: MAX_COUNTED });
   let published = 0;
 
   function refuse(reason: string, kind: string): void {
@@ -49,7 +49,7 @@ export async function openOutbox(parts: OutboxParts): Promise<Outbox> {
     refused[kind] = (refused[kind] ?? 0) + 1;
     if (refused[kind] > 1) return;
     onWarning(
-      new Error(`the relay ${link.url} refuses what agents say: ${reason || 'without a reason'}`),
+      new Error(`the relay ${link.url} refuses events of agents: ${reason || 'no reason given'}`),
       'nostr',
     );
   }

@@ -22,14 +22,14 @@ const RelayInformation = z.object({
   limitation: z.record(z.string(), z.unknown()).optional().catch(undefined),
 });
 
-/** A kind that relays pass on and do not store. */
+/** A kind that relays do not store. */
 const EPHEMERAL = 20_001;
 const MAX_INFORMATION_CHARS = 65_536;
 const MAX_FRAME_BYTES = 262_144;
 
 /**
  * Connects to a relay, reads an event and publishes one under a throwaway key. Throws `config_invalid` if the URL is not a
- * relay's, and `address_unreachable` if nobody answers there.
+ * relay's, and `address_unreachable` if nothing answers there.
  */
 export async function probeRelay(
   url: string,
@@ -43,14 +43,14 @@ export async function probeRelay(
   const key = generateSecretKey();
   const since = clock.monotonic();
   const socket = new WebSocket(url, { handshakeTimeout: timeoutMs, maxPayload: MAX_FRAME_BYTES });
-  // A challenge may follow the handshake at once: the listener must be there from the start.
+  // A challenge may follow the handshake at once, so the listener comes first.
   const talk = new Talk(socket, clock, timeoutMs);
   try {
     await opened(socket, shown);
     const connectMs = clock.monotonic() - since;
     const request = ['REQ', 'troupe-test', { kinds: [1], limit: 1 }];
     const note = sign({ kind: EPHEMERAL, tags: [], content: 'troupe nostr test' }, key, clock);
-    // Some relays do not acknowledge events that they do not store. An echo of the event shows that it was accepted.
+    // Some relays acknowledge only events that they store. An echo of the event shows that it was accepted.
     const echo = ['REQ', 'troupe-echo', { kinds: [EPHEMERAL], authors: [note.pubkey] }];
     const ask = async () => ({
       read: await talk.ask(request, (frame) => endOf(frame, 'troupe-test')),
@@ -99,7 +99,7 @@ class Talk {
     });
   }
 
-  /** `first`: a frame sent before, whose answer is not awaited. */
+  /** `first`: a frame to send before, whose answer is not awaited. */
   async ask(frame: Frame, verdictOf: (frame: Frame) => Verdict | null, first?: Frame): Promise<Answer> {
     const since = this.#clock.monotonic();
     const over = new AbortController();
@@ -126,7 +126,7 @@ function opened(socket: WebSocket, url: string): Promise<void> {
     socket.once('open', resolve);
     socket.once('error', (cause: NodeJS.ErrnoException) => {
       const why =
-        cause.code === 'ECONNREFUSED' ? 'nobody listens there' : cause.message || String(cause.code);
+        cause.code === 'ECONNREFUSED' ? 'nothing listens there' : cause.message || String(cause.code);
       const message = `the relay ${url} cannot be reached: ${why}`;
       reject(new TroupeError('address_unreachable', message, { url }, { cause }));
     });
@@ -159,7 +159,7 @@ function parse(text: string): Frame {
     const frame: unknown = JSON.parse(text);
     return Array.isArray(frame) ? (frame as unknown[]) : [];
   } catch {
-    // An invalid frame answers nothing.
+    // An invalid frame is ignored.
     return [];
   }
 }
@@ -172,7 +172,7 @@ function sign(event: { kind: number; tags: string[][]; content: string }, key: U
   return { id, pubkey, created_at, kind, tags, content, sig };
 }
 
-/** Null if the relay has no valid description of itself. Many have none. */
+/** Null if the relay has no valid description of itself, like many relays. */
 async function askInformation(url: string, timeoutMs: number): Promise<Information | null> {
   try {
     const response = await fetch(url.replace(/^ws/, 'http'), {

@@ -26,21 +26,21 @@ const Signed = z.strictObject({
   sig: z.string(),
 });
 type Signed = z.infer<typeof Signed>;
-const LogPlaceNote = z.strictObject({ conversation: z.string(), event: z.string() });
+const StoredLogPlace = z.strictObject({ conversation: z.string(), event: z.string() });
 
 /**
  * Maps events of the log to the Nostr events they were published as.
  *  P1  An event is saved before it is published, in both directions, so that an echo or an answer is recognised.
- *  P2  The first version stays: every relay gets the same event at every attempt.
+ *  P2  The first version stays: every relay gets the same event in every attempt.
  *  P3  A stored signature is used only for the content it was made over; for other content it is replaced.
  */
 export interface Published {
   /** Null for an event that is not ours. */
   publishedAs(nostrId: string): Promise<LogPlace | null>;
-  /** The event as it was signed first; null if this content was never signed. */
+  /** The event as first signed; null if this content was never signed. */
   get(said: Said, content: string): Promise<SignedEvent | null>;
-  /** Returns the stored event: the given one, or one that was saved before. */
-  note(said: Said, signed: SignedEvent): Promise<SignedEvent>;
+  /** Returns the stored event: this one, or the one saved before. */
+  save(said: Said, signed: SignedEvent): Promise<SignedEvent>;
   /** The place of one of our events in its thread. `relay`: the hint. */
   place(said: Said, relay: string): Promise<Place | null>;
 }
@@ -61,7 +61,7 @@ export function createPublished(keyValue: Pick<KeyValue, 'get' | 'compareAndSet'
   return {
     async publishedAs(nostrId) {
       const text = await keyValue.get(outKey(nostrId));
-      return text === null ? null : (LogPlaceNote.parse(JSON.parse(text)) as LogPlace);
+      return text === null ? null : (StoredLogPlace.parse(JSON.parse(text)) as LogPlace);
     },
     async get(said, content) {
       const signed = await read(said);
@@ -70,7 +70,7 @@ export function createPublished(keyValue: Pick<KeyValue, 'get' | 'compareAndSet'
       await point(signed.id, said);
       return { ...signed, content };
     },
-    async note(said, { content, ...signed }) {
+    async save(said, { content, ...signed }) {
       const before = await keyValue.get(saidKey(said));
       const isStale = before !== null && !isOf(Signed.parse(JSON.parse(before)), content);
       const text = await keyValue.compareAndSet(

@@ -12,11 +12,11 @@ export interface PublisherParts {
   signers: Pick<AgentSigners, 'of' | 'pubkeys'>;
   /** Prefix of conversations, before the root of the thread. */
   prefix: string;
-  /** A relay that has our own events, as a hint. */
+  /** A relay that has our events, as a hint. */
   relay: string;
 }
 
-/** Turns what agents say into signed events. Each is signed once, for all relays and attempts. */
+/** Turns agents' events into signed Nostr events. Each is signed once, for all relays and attempts. */
 export interface Publisher {
   wants(conversation: string): boolean;
   /** False if the event alone shows that there is nothing to publish. */
@@ -76,7 +76,7 @@ export function createPublisher(parts: PublisherParts): Publisher {
       to: event.to.flatMap((agent: AgentId) => signers.pubkeys.get(agent) ?? []),
       ours,
     });
-    return published.note(said, await signer.sign(template));
+    return published.save(said, await signer.sign(template));
   }
 
   return {
@@ -100,8 +100,7 @@ function whereIs({ conversation, id, at }: Event): Said {
 
 /**
  * The public content of an agent's event: a message, or a question to people. Null for all other events. The event must
- * come from a turn of that agent in this conversation: a client may post a message in the name of an agent, and nothing is
- * signed for it.
+ * come from a turn of that agent in this conversation: a client may send a message in an agent's name, which is not signed.
  */
 function wordsOf(event: Event): { agent: AgentId; content: string } | null {
   const { author, turn, conversation } = event;

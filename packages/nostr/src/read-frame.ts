@@ -1,6 +1,6 @@
 import type { Refused } from './relay-faults.ts';
 
-/** Frames of relays (NIP-01, NIP-42). Only the frame is checked, not its content. */
+/** A relay's frame (NIP-01, NIP-42). Its content is not checked. */
 export type Frame =
   | { type: 'EVENT'; sub: string; event: unknown }
   | { type: 'EOSE'; sub: string }
@@ -8,16 +8,15 @@ export type Frame =
   | { type: 'OK'; id: string; accepted: boolean; reason: string }
   | { type: 'NOTICE'; text: string }
   | { type: 'AUTH'; challenge: string }
-  /** Refused. Its content was dropped. */
   | { type: 'refused'; reason: Refused };
 
 /** The deepest valid frame is `["EVENT",sub,{"tags":[[`. */
 const MAX_DEPTH = 4;
-/** Bytes of a frame beside its event. */
+/** Bytes of a frame in addition to its event. */
 const ENVELOPE_BYTES = 512;
 const MAX_TEXT = 500;
 
-/** Reads a message as a frame. Size and depth are checked before anything is parsed. */
+/** Checks size and depth before it parses the message. */
 export function readFrame(bytes: Buffer, maxEventBytes: number): Frame {
   if (bytes.byteLength > maxEventBytes + ENVELOPE_BYTES) return { type: 'refused', reason: 'size' };
   if (isTooDeep(bytes)) return { type: 'refused', reason: 'depth' };

@@ -13,11 +13,11 @@ export function readReferences(text: string, nameOf: (pubkey: string) => string 
   let found = 0;
   return text.replaceAll(REFERENCE, (whole, code: string) => {
     found += 1;
-    return found > MAX_REFERENCES ? whole : (wordsFor(code, nameOf) ?? whole);
+    return found > MAX_REFERENCES ? whole : (readable(code, nameOf) ?? whole);
   });
 }
 
-function wordsFor(code: string, nameOf: (pubkey: string) => string | null): string | null {
+function readable(code: string, nameOf: (pubkey: string) => string | null): string | null {
   try {
     const reference = decode(code);
     const person = (pubkey: string) => `@${nameOf(pubkey) ?? shortNpub(pubkey)}`;

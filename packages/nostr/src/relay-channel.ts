@@ -1,23 +1,18 @@
+import { LRUCache } from 'lru-cache';
 import type { Clock } from './troupe.ts';
 import type { Filter, SignedEvent } from './nostr-event.ts';
 import type { Frame } from './read-frame.ts';
-import { RecentKeys } from './exchanges.ts';
 import type { Refused } from './relay-faults.ts';
-import {
-  type Authenticate,
-  type Found,
-  type Published,
-  RelayLogin,
-  RelayPublishes,
-} from './relay-publishes.ts';
+import { type Authenticate, RelayLogin } from './relay-login.ts';
+import { type Found, type Published, RelayPublishes } from './relay-publishes.ts';
 import { RelaySocket, type SocketTiming } from './relay-socket.ts';
 
 export interface FollowHandlers {
-  /** The next event is read when this has resolved. */
+  /** The next event is read after this has resolved. */
   event(raw: unknown, bytes: number): void | Promise<void>;
   /**
    * Called after each connection, when all stored events were passed on. `received`: their number. Live events are read
-   * when this has resolved.
+   * after this has resolved.
    */
   caughtUp(received: number): void | Promise<void>;
 }
@@ -50,7 +45,7 @@ interface Subscription {
   left: number;
   received: number;
   isCaughtUp: boolean;
-  /** The relay has ended it. */
+  /** Ended by the relay. */
   isClosed: boolean;
   heardAt: number;
   ids: Set<string>;
@@ -60,18 +55,18 @@ type Answer = { type: 'all'; events: unknown[] } | { type: 'closed'; reason: str
 
 /** A relay has stalled after this long without an event or EOSE. */
 const EOSE_MS = 30_000;
-/** Pause before a subscription that the relay has ended is requested again. */
-const REASK_MS = 10_000;
-/** Newest ids kept per subscription, to recognise repeated events. */
+/** Pause before a subscription ended by the relay is requested again. */
+const REQUEST_AGAIN_MS = 10_000;
+/** Ids kept per subscription, to recognise repeated events. */
 const MAX_IDS = 5_000;
 const MAX_ENDED = 100;
-/** Events that a busy relay may still send for a subscription we have closed. */
+/** Events that a busy relay may still send for a closed subscription. */
 const MAX_LATE = 200;
 const AUTH_REQUIRED = 'auth-required:';
 
 /**
- * Subscriptions, queries and publishing over one connection at a time. Whatever is under way when the connection is lost is
- * sent again over the next one, until its time is over. Anything may therefore happen twice.
+ * Subscriptions, queries and publishing over one connection at a time. Requests under way when the connection is lost are
+ * sent again over the next one, until they time out. Any request may therefore take effect twice.
  */
 export class RelayChannel {
   readonly #parts: ChannelParts;
@@ -79,8 +74,8 @@ export class RelayChannel {
   readonly #login: RelayLogin;
   readonly #closing = new AbortController();
   readonly #subscriptions = new Map<string, Subscription>();
-  /** Closed subscriptions, with the number of late events they may still get. */
-  readonly #ended = new RecentKeys<number>(MAX_ENDED);
+  /** Late events still accepted, by closed subscription. */
+  readonly #ended = new LRUCache<string, number>({ max: MAX_ENDED });
   readonly #publishes: RelayPublishes;
   #asked = 0;
 
@@ -89,7 +84,7 @@ export class RelayChannel {
     this.#login = new RelayLogin({
       ...parts,
       send: (event) => void this.#socket.send(['AUTH', event]),
-      failed: (error) => parts.lost(`it cannot be told who we are: ${String(error)}`),
+      failed: (error) => parts.lost(`the login cannot be signed: ${String(error)}`),
     });
     this.#publishes = new RelayPublishes({
       clock: parts.clock,
@@ -121,7 +116,7 @@ export class RelayChannel {
       filters,
       event: (raw, bytes) => handlers.event(raw, bytes),
       ended: (received) => handlers.caughtUp(received),
-      closed: () => void this.#reask(name),
+      closed: () => void this.#requestLater(name),
     });
     return () => this.#unsubscribe(name);
   }
@@ -241,8 +236,8 @@ export class RelayChannel {
     }
   }
 
-  async #reask(name: string): Promise<void> {
-    await this.#parts.clock.sleep(REASK_MS, this.#closing.signal);
+  async #requestLater(name: string): Promise<void> {
+    await this.#parts.clock.sleep(REQUEST_AGAIN_MS, this.#closing.signal);
     if (!this.#closing.signal.aborted) this.#request(name);
   }
 
@@ -312,7 +307,7 @@ export class RelayChannel {
     if (!this.#publishes.answered(id, { accepted, reason }, canAuthenticate)) this.#parts.refused('unasked');
   }
 
-  /** True if a login may help. Refused requests are sent again after it. */
+  /** True if a login may help. Requests refused before are sent again after it. */
   #canAuthenticate(reason: string): boolean {
     return reason.startsWith(AUTH_REQUIRED) && this.#login.isPossible;
   }

@@ -1,13 +1,13 @@
 import { type Clock, TokenBucket } from './troupe.ts';
 
 export interface FaultLimits {
-  /** Lies tolerated in a minute. Default 20. */
+  /** Lies tolerated per minute. Default 20. */
   liesPerMinute: number;
-  /** More useless frames a second than this, for ten seconds, are a flood. Default 200. */
+  /** Useless frames per second. More than this for ten seconds is a flood. Default 200. */
   noisePerSecond: number;
-  /** Time in a minute for which the socket may be throttled. Default 30 s. */
+  /** Time per minute for which the socket may be throttled. Default 30 s. */
   throttledMsPerMinute: number;
-  /** This many stalled connections in a row are a fault. Default 3. */
+  /** Stalled connections in a row that are a fault. Default 3. */
   stalls: number;
   /** Length of an isolation: four times as long each time, up to `most`. */
   isolationMs: { first: number; most: number };
@@ -43,7 +43,7 @@ export class RelayFaults {
     [this.#lies, this.#noise, this.#throttled] = this.#buckets();
   }
 
-  /** The fault that a refusal adds up to; null while it is tolerated. */
+  /** Returns null while the number of refusals is tolerated. */
   refused(reason: Refused): Fault | null {
     const weight = REFUSED[reason];
     if (weight === 'lie' && this.#lies.take() > 0) return 'lies';
@@ -64,7 +64,7 @@ export class RelayFaults {
     this.#stalls = 0;
   }
 
-  /** Returns the length of the isolation, ms. A relay that then behaves for that long starts again with the first length. */
+  /** Returns the length of the isolation, ms. After as long without a fault, the next isolation has the first length. */
   isolate(): number {
     const { first, most } = this.#limits.isolationMs;
     const now = this.#clock.monotonic();
@@ -91,9 +91,9 @@ export class RelayFaults {
 
 /**
  * Why an event or frame is refused, and what that says about the relay. A closed list.
- *   lie    No relay that checks its events sends this. A few in a minute isolate it.
+ *   lie    Never sent by a relay that checks its events. A few per minute isolate it.
  *   noise  Useless. A great many are a flood.
- *   none   Anybody can make an honest relay send this.
+ *   none   Any author can make an honest relay send this.
  */
 const REFUSED = {
   /** Not JSON, nested too deeply, or not a frame of NIP-01. */
@@ -110,10 +110,10 @@ const REFUSED = {
    * nothing, and challenges beyond a few.
    */
   unasked: 'noise',
-  /** This relay has sent it before. */
+  /** Sent by this relay before. */
   repeated: 'noise',
   size: 'noise',
-  /** More tags than are read. */
+  /** Too many tags. */
   tags: 'none',
   /** Dated too far ahead. */
   future: 'none',
@@ -121,9 +121,9 @@ const REFUSED = {
   rate: 'none',
   /** Our own event: signed by one of our agents. */
   echo: 'none',
-  /** Its author is ignored by the settings. */
+  /** The settings ignore its author. */
   stranger: 'none',
-  /** Refused by the troupe: too long, for example, or its conversation is archived. */
+  /** Refused by the troupe: for example too long, or its conversation is archived. */
   troupe: 'none',
 } as const;
 export type Refused = keyof typeof REFUSED;

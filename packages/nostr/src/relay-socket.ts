@@ -1,7 +1,7 @@
 import { WebSocket } from 'ws';
 import { type Clock, TokenBucket } from './troupe.ts';
 import { type Frame, readFrame } from './read-frame.ts';
-import { Inflow } from './intake.ts';
+import { Inflow } from './inflow.ts';
 
 export interface SocketTiming {
   handshakeMs: number;
@@ -27,29 +27,29 @@ export interface SocketParts {
   timing: SocketTiming;
   maxEventBytes: number;
   opened(): void;
-  /** The next frame is read when this has resolved. */
+  /** The next frame is read after this has resolved. */
   frame(frame: Frame, bytes: number): void | Promise<void>;
   /** `isTooLong`: the relay closed it because our message was too long. */
   lost(why: string, how: { wasStalled: boolean; isTooLong: boolean }): void;
-  /** The socket was not read for `ms`, because too much came. */
+  /** The socket was not read for `ms`: the relay sends too much. */
   throttled(ms: number): void;
 }
 
-/** A connection that lasted this long has not failed: the next pause is the first again. */
+/** A connection that lasted this long counts as no failure: the next pause is the first again. */
 const SETTLED_MS = 30_000;
-/** RFC 6455: close code for a message that is too long. */
+/** RFC 6455: close code for an overlong message. */
 const TOO_LONG = 1009;
 /**
  * A longer message ends the connection, and the relay would send it again over the next one. The limit is therefore far
- * above what relays store: else anybody could block a relay with one long event. Messages longer than an event may be are
- * refused unparsed. At most one such message is in memory.
+ * above what relays store: else one long event could block a relay. Messages longer than `maxEventBytes` are refused
+ * unparsed. At most one such message is in memory.
  */
 const MAX_PAYLOAD_BYTES = 16_777_216;
 
 /**
  * A connection to a relay that reconnects when it is lost.
- * 1. Frames are handled one at a time, in order; further frames are not read (see Inflow).
- * 2. A relay whose socket is not being read does not count as stalled.
+ * 1. Frames are handled one at a time, in order; further frames are not read, see `Inflow`.
+ * 2. A relay does not count as stalled while its socket is not being read.
  */
 export class RelaySocket {
   readonly #parts: SocketParts;
@@ -106,7 +106,7 @@ export class RelaySocket {
     }
   }
 
-  /** Resolves when the connection has ended, or could not be made. */
+  /** Resolves when the connection has ended or could not be opened. */
   #connect(): Promise<void> {
     const { url, timing, clock } = this.#parts;
     const ended = new AbortController();
@@ -146,16 +146,16 @@ export class RelaySocket {
         inflow.end();
         this.#socket = null;
         const said = reason.toString().slice(0, 200);
-        const told = why || (isStalled ? 'it says nothing' : said || `closed with code ${code}`);
-        // After an error on our side the code is our own, echoed.
+        const cause = why || (isStalled ? 'it is silent' : said || `closed with code ${code}`);
+        // After an error on our side the code is our own, echoed by the relay.
         const isTooLong = code === TOO_LONG && why === '';
-        if (!this.#closing.signal.aborted) this.#parts.lost(told, { wasStalled: isStalled, isTooLong });
+        if (!this.#closing.signal.aborted) this.#parts.lost(cause, { wasStalled: isStalled, isTooLong });
         resolve();
       });
     });
   }
 
-  /** Resolves with true if the relay has fallen silent. */
+  /** Returns true if the relay has fallen silent. */
   async #watch(socket: WebSocket, inflow: Inflow, signal: AbortSignal): Promise<boolean> {
     const { clock, timing } = this.#parts;
     let askedAt: number | null = null;

@@ -9,7 +9,7 @@ const RelayUrl = z
   .string()
   .max(500)
   .refine((text) => /^wss?:\/\//.test(text) && URL.canParse(text), 'a relay is a wss:// URL')
-  .transform(oneForm);
+  .transform(normaliseUrl);
 
 const Relay = z.union(
   [
@@ -22,13 +22,13 @@ const Relay = z.union(
 const Limits = z.strictObject({
   /** Longer events are refused. Default 128 KiB. */
   maxEventBytes: z.int().min(1_024).max(1_048_576).default(131_072),
-  /** Shared evenly by all relays. One takes half a millisecond, two without WebAssembly. Default 100. */
+  /** Shared evenly by all relays. A verification takes 0.5 ms, or 2 ms without WebAssembly. Default 100. */
   verificationsPerSecond: z.number().positive().max(10_000).default(100),
-  /** Events of one author through one relay. Ten times that may come at once; further events wait. Default 5. */
+  /** Events of one author through one relay. The burst is ten times that; further events wait. Default 5. */
   perAuthorPerSecond: z.number().positive().max(10_000).default(5),
   /**
    * Answers of one author to our agents in one conversation, each less than a minute after the last. Further answers wake
-   * nobody: a machine would answer for ever. Default 50.
+   * no agent: two machines would answer each other forever. Default 50.
    */
   answersInARow: z.int().min(1).max(1_000_000).default(50),
 });
@@ -40,8 +40,8 @@ export const NostrSettings = z
     /** Accepted kinds of events. Default: notes, threads and comments. */
     kinds: z.array(z.int().min(0).max(65_535)).min(1).max(20).default([1, 11, 1_111]),
     /**
-     * Events of authors who are not in `people`. `ignore`: they are dropped. `store`: they are stored, wake nobody, and a
-     * person can pass them on. `dispatch`: they wake agents. Default `store`.
+     * Events of authors who are not in `people`. `ignore`: they are dropped. `store`: they are stored and wake no agent
+     * until a person passes them on. `dispatch`: they wake agents. Default `store`.
      */
     strangers: z.enum(['ignore', 'store', 'dispatch']).default('store'),
     /** People who may wake agents: 64 hex digits or `npub1…`. */
@@ -56,7 +56,7 @@ export const NostrSettings = z
       .string()
       .regex(/^[A-Za-z0-9][A-Za-z0-9._@:-]{0,39}$/)
       .default('nostr:'),
-    /** After a pause, relays are asked for events since this long before the last one, ms. Events arrive late. Default 10 min. */
+    /** After a pause, events are requested from this long before the last one, ms: some arrive late. Default 10 min. */
     overlapMs: z.int().min(0).max(604_800_000).default(600_000),
     /** Allows relays without TLS on other machines. */
     insecure: z.boolean().default(false),
@@ -73,7 +73,7 @@ export const NostrSettings = z
           ],
           {
             error:
-              'is "stored", or names one variable: {env} with the key or {bunkerEnv} with the URL of a signer',
+              'must be "stored", {env: NAME} with the key in that variable, or {bunkerEnv: NAME} with the URL of a remote signer',
           },
         ),
       )
@@ -87,27 +87,27 @@ export const NostrSettings = z
         context.addIssue({ code: 'custom', path, message });
       }
       if (relays.findIndex((other) => other.url === url) !== index) {
-        context.addIssue({ code: 'custom', path, message: `${shownRelay(url)} is named twice` });
+        context.addIssue({ code: 'custom', path, message: `${shownRelay(url)} is listed twice` });
       }
     }
   });
 export type NostrSettings = z.infer<typeof NostrSettings>;
 export type NostrInput = z.input<typeof NostrSettings>;
 
-/** Normalises a relay's URL, without the slash of an empty path. Entries and claims are named after it. */
-function oneForm(text: string): string {
+/** Normalises a relay's URL and drops the slash of an empty path. Keys of entries and claims contain its hash. */
+function normaliseUrl(text: string): string {
   const url = URL.parse(text);
   if (!url) return text;
   return url.pathname === '/' && url.search === '' && url.hash === '' ? url.href.slice(0, -1) : url.href;
 }
 
-/** Throws `config_invalid` with all problems. */
+/** Throws `config_invalid`, which lists all problems. */
 export function parseSettings(input: unknown): NostrSettings {
   const parsed = NostrSettings.safeParse(input);
   if (parsed.success) return parsed.data;
   const problems = parsed.error.issues.map(({ path, message }) => `${pathText(path)}: ${message}`);
-  const told = `nostr has ${problems.length} problem(s):\n  ${problems.join('\n  ')}`;
-  throw new TroupeError('config_invalid', told, { problems });
+  const message = `nostr has ${problems.length} problem(s):\n  ${problems.join('\n  ')}`;
+  throw new TroupeError('config_invalid', message, { problems });
 }
 
 function pathText(path: readonly PropertyKey[]): string {
@@ -119,7 +119,7 @@ function pathText(path: readonly PropertyKey[]): string {
 
 /** A relay's address for people and logs, without user, password and query: they may be secrets. */
 export function shownRelay(url: string): string {
-  if (!URL.canParse(url)) return 'what was given';
+  if (!URL.canParse(url)) return 'the given text';
   const { protocol, host, pathname } = new URL(url);
   return `${protocol}//${host}${pathname === '/' ? '' : pathname}`;
 }

@@ -8,7 +8,7 @@ export interface Thread {
   rootEvent: string | null;
   /** Id of the answered event; null if there is none. */
   parent: string | null;
-  /** Finds the events of the thread. */
+  /** Matches the events of the thread. */
   filter: Filter;
 }
 
@@ -36,7 +36,7 @@ function noteThread({ id, tags }: Placed): Thread {
   const events = tags.filter(([name, value]) => name === 'e' && isHex32(value));
   const marked = (marker: string) => events.find((tag) => tag[3] === marker)?.[1];
   const [markedRoot, markedReply] = [marked('root'), marked('reply')];
-  // Without markers the first is the root, the last is answered, and those between are mentioned only.
+  // Without markers the first tag is the root, the last is the answered event, and those between are mentions.
   const isMarked = markedRoot !== undefined || markedReply !== undefined;
   const plain = isMarked ? [] : events.filter((tag) => tag[3] !== 'mention');
   const root = markedRoot ?? markedReply ?? plain[0]?.[1] ?? id;
@@ -48,7 +48,7 @@ function commentThread({ id, tags }: Placed): Thread | null {
   const valueOf = (wanted: string) => tags.find(([name]) => name === wanted)?.[1];
   const answered = tags.findLast(([name, value]) => name === 'e' && isHex32(value))?.[1] ?? null;
   const parent = answered === id ? null : answered;
-  // An article may be named by address and by version. The address is stable.
+  // A comment may name an article by address and by version. The address is stable.
   for (const name of ['A', 'I'] as const) {
     const value = valueOf(name);
     if (value === undefined || value === '' || value.length > MAX_ADDRESS_LENGTH) continue;

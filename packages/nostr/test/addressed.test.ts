@@ -18,7 +18,7 @@ const AGENTS = new Map([
   [TESTER, { id: 'tester', name: 'Tester' }],
 ]);
 
-test('p tags address our agents, each once, in their order; unknown keys and upper case address nobody', () => {
+test('p tags address our agents, each once, in order; unknown and upper-case keys address no agent', () => {
   const tags = [
     ['p', TESTER],
     ['p', ANA],
@@ -31,7 +31,7 @@ test('p tags address our agents, each once, in their order; unknown keys and upp
   expect(addressedBy({ pubkey: ANA, tags }, AGENTS)).toEqual(['tester', 'coder']);
 });
 
-test('an agent of ours addresses nobody, itself included', () => {
+test('an event of one of our agents addresses no agent, not even its author', () => {
   expect(
     addressedBy(
       {
@@ -62,7 +62,7 @@ test('references become names and short ids', () => {
   expect(read(`see nostr:${article}`)).toBe('see (kind 30023 "intro" of @Coder)');
 });
 
-test('what cannot be read stays as it is: a wrong letter, a secret, other schemes, text around', () => {
+test('an unreadable reference stays as it is: a wrong letter, a secret key, another scheme, surrounding text', () => {
   const wrong = `nostr:${npubEncode(CODER).slice(0, -1)}q`;
   const secret = `nostr:${nsecEncode(new Uint8Array(32).fill(1))}`;
   for (const text of [wrong, secret, `web+${npubEncode(CODER)}`, 'nostr:npub1', 'nostr:', '']) {
@@ -70,7 +70,7 @@ test('what cannot be read stays as it is: a wrong letter, a secret, other scheme
   }
 });
 
-test('a hundred references are read, and a long text of them quickly', async () => {
+test('at most a hundred references are read, and a long text of them takes little time', async () => {
   const one = `nostr:${npubEncode(CODER)} `;
   const text = read(one.repeat(101));
   expect(text).toBe('@Coder '.repeat(100) + one);

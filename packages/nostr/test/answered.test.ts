@@ -4,7 +4,7 @@ import { answered, type LogReader } from '../src/compose-reply.ts';
 
 type Row = { id: string; kind: string; by?: string; turn?: string; replyTo?: string; body?: object };
 
-/** A log of these events, seqs from 1, of which a page has so many at most. */
+/** A log of these events, seqs from 1, at most `page` to a page. */
 function logOf(rows: readonly Row[], page: number): { log: LogReader; events: Event[] } {
   const events = rows.map(({ by = 'ana', kind, ...row }, index) => ({
     ...row,
@@ -42,7 +42,7 @@ const started = (turn: string, inputs: number[]): Row => ({
 const reply = (turn: string): Row => ({ id: `${turn}:reply`, kind: 'message', by: 'agent', turn });
 const noise = Array.from({ length: 450 }, (_, n) => ({ id: `n${n}`, kind: 'message', by: 'bot' }));
 
-test('a reply answers what its turn was about, newest first, however much was said meanwhile', async () => {
+test('a reply answers the inputs of its turn, newest first, however many messages came meanwhile', async () => {
   const rows = [
     { id: 'one', kind: 'message' },
     { id: 'two', kind: 'message' },
@@ -52,11 +52,11 @@ test('a reply answers what its turn was about, newest first, however much was sa
     reply('t1'),
   ];
   expect(await answeredIds(rows)).toEqual(['two', 'one', 'three']);
-  // Of large events a page has few.
+  // A page of large events is short.
   expect(await answeredIds(rows, 7)).toEqual(['two', 'one', 'three']);
 });
 
-test('who took a conversation over answers what the other was asked', async () => {
+test('after a handoff, the reply answers the message that the other agent got', async () => {
   const rows = [
     { id: 'asked', kind: 'message' },
     started('t1', [1]),
@@ -68,7 +68,7 @@ test('who took a conversation over answers what the other was asked', async () =
   expect(await answeredIds(rows)).toEqual(['asked', 'later']);
 });
 
-test('who got the result of a task answers what led to the task', async () => {
+test('a reply to the result of a task answers the message that led to the task', async () => {
   const rows = [
     { id: 'asked', kind: 'message' },
     started('t1', [1]),
@@ -81,7 +81,7 @@ test('who got the result of a task answers what led to the task', async () => {
   expect((await answeredIds(rows))[0]).toBe('asked');
 });
 
-test('what an operator has passed on leads to what was held back', async () => {
+test('a message passed on by an operator leads to the held message', async () => {
   const rows = [
     { id: 'held', kind: 'message' },
     { id: 'later', kind: 'message' },
@@ -92,7 +92,7 @@ test('what an operator has passed on leads to what was held back', async () => {
   expect(await answeredIds(rows)).toEqual(['dispatched', 'held', 'dispatched']);
 });
 
-test('turns that lead in a circle end', async () => {
+test('a circle of turns ends', async () => {
   const rows = [started('t1', [2]), { id: 'handed', kind: 'handoff', by: 'agent', turn: 't1' }, reply('t1')];
   expect(await answeredIds(rows)).toEqual([]);
 });

@@ -5,22 +5,22 @@ import { Relay } from 'nostr-tools/relay';
 
 export interface Bunker extends AsyncDisposable {
   url: string;
-  /** Of the key that it signs with. */
+  /** Pubkey of the signing key. */
   pubkey: string;
-  /** What it was asked, in order. */
+  /** Requested methods, in order. */
   asked: string[];
-  /** Pubkeys of those who asked. */
+  /** Pubkeys of the clients. */
   clients: Set<string>;
   behave(how: Behaviour): void;
 }
 
-/** `forge`: signs something else. `other`: signs with another key. `garbage`: its answers cannot be read. */
+/** `forge`: signs another event. `other`: signs with another key. `garbage`: sends unreadable answers. */
 export type Behaviour = 'garbage' | 'sign' | 'silent' | 'refuse' | 'forge' | 'other';
 
 const NOSTR_CONNECT = 24_133;
 const SECRET = 'canary-bunker-secret';
 
-/** A remote signer (NIP-46) as small as one can be, on a relay. */
+/** A minimal remote signer (NIP-46) on a relay. */
 export async function startBunker(relayUrl: string): Promise<Bunker> {
   const [own, key, other] = [generateSecretKey(), generateSecretKey(), generateSecretKey()];
   const relay = await Relay.connect(relayUrl);

@@ -6,7 +6,7 @@ import { startHostileRelay, startRelay } from './relay-process.ts';
 
 const ENV = { TROUPE_NOSTR_PASSPHRASE: 'canary-passphrase' };
 
-test('keys are made, taken over, listed, exported and removed, and no secret is shown unasked', async () => {
+test('keys are created, imported, listed, exported and removed, and no secret is shown unasked', async () => {
   using place = workplace();
   const keys = (args: string[], options: Parameters<typeof place.run>[1] = {}) =>
     place.run(['nostr', 'keys', ...args, '--json'], { env: ENV, ...options });
@@ -34,7 +34,7 @@ test('keys are made, taken over, listed, exported and removed, and no secret is 
   }
 });
 
-test('what is no agent, no key or no passphrase is an error that says what to do', async () => {
+test('an unknown agent, an invalid key or a missing passphrase is an error that says what to do', async () => {
   using place = workplace();
   const failed = async (args: string[], options: Parameters<typeof place.run>[1] = { env: ENV }) =>
     (await place.run(['nostr', 'keys', ...args, '--json'], options)).json['error'];
@@ -47,7 +47,7 @@ test('what is no agent, no key or no passphrase is an error that says what to do
     message: expect.stringMatching(/set TROUPE_NOSTR_PASSPHRASE/),
   });
   const bad = await failed(['import', 'planner'], { env: ENV, input: 'nsec1canary' });
-  expect(bad).toMatchObject({ code: 'config_invalid', message: expect.stringMatching(/no secret key/) });
+  expect(bad).toMatchObject({ code: 'config_invalid', message: expect.stringMatching(/not a secret key/) });
   expect(JSON.stringify(bad)).not.toContain('canary');
   expect(await failed(['export', 'planner', '--show-secret'])).toMatchObject({ code: 'agent_unknown' });
 });
@@ -68,7 +68,7 @@ test('a relay is tested by reading from it and writing to it', async () => {
   expect(event.kind).toBe(20_001);
 });
 
-test('the test of a relay shows neither user, password nor query of its URL', async () => {
+test('the test of a relay shows no user, password or query of its URL', async () => {
   using place = workplace();
   await using relay = await startRelay();
   const secret = (url: string) => `${url.replace('://', '://u:canary@')}/?token=canary`;
@@ -76,7 +76,7 @@ test('the test of a relay shows neither user, password nor query of its URL', as
     [secret(relay.url), relay.url],
     [secret('ws://127.0.0.1:9'), 'ws://127.0.0.1:9'],
     [secret('http://127.0.0.1:9'), 'http://127.0.0.1:9'],
-    ['canary', 'what was given'],
+    ['canary', 'the given text'],
   ] as const)
     for (const json of [['--json'], []]) {
       const { out, err } = await place.call(['nostr', 'test', url, ...json]);
@@ -85,7 +85,7 @@ test('the test of a relay shows neither user, password nor query of its URL', as
     }
 });
 
-test('a relay that wants a login, refuses or is not there is told as such', async () => {
+test('a relay that requires a login, refuses or is down is reported as such', async () => {
   using place = workplace();
   await using strict = await startRelay({ auth: true });
   const known = await place.run(['nostr', 'test', strict.url, '--json']);
@@ -100,7 +100,7 @@ test('a relay that wants a login, refuses or is not there is told as such', asyn
   const absent = await place.run(['nostr', 'test', 'ws://127.0.0.1:9', '--json']);
   expect(absent).toMatchObject({
     code: 1,
-    json: { error: { code: 'address_unreachable', message: expect.stringMatching(/nobody listens there/) } },
+    json: { error: { code: 'address_unreachable', message: expect.stringMatching(/nothing listens there/) } },
   });
   const nonsense = await place.run(['nostr', 'test', 'relay.example', '--json']);
   expect(nonsense.json).toMatchObject({

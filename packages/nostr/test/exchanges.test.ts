@@ -16,13 +16,13 @@ function opened(most: number) {
   return say;
 }
 
-test('machines that answer each other through us are both told apart from people, however they take turns', () => {
+test('two machines that answer each other through us are both detected, however they take turns', () => {
   const say = opened(3);
-  const told = Array.from({ length: 10 }, (_, n) => say(n % 2 === 0 ? 'x' : 'y'));
-  expect(told).toEqual([null, null, null, null, null, null, 4, 4, 5, 5]);
+  const counts = Array.from({ length: 10 }, (_, n) => say(n % 2 === 0 ? 'x' : 'y'));
+  expect(counts).toEqual([null, null, null, null, null, null, 4, 4, 5, 5]);
 });
 
-test('an event that is tried again counts once', () => {
+test('a retried event counts once', () => {
   const say = opened(1);
   expect([
     say('x', { id: 'a' }),
@@ -32,14 +32,14 @@ test('an event that is tried again counts once', () => {
   ]).toEqual([null, null, 2, 2]);
 });
 
-test('other conversations are counted by themselves', () => {
+test('each conversation has its own counts', () => {
   const say = opened(1);
   expect(say('x')).toBeNull();
   expect(say('x', { conversation: 'd' })).toBeNull();
   expect(say('x')).toBe(2);
 });
 
-test('words to others begin anew for everybody, as does whoever comes back after a minute', () => {
+test('an event to others resets all counts, and so does an author after a pause of a minute', () => {
   const say = opened(1);
   expect([say('x'), say('x')]).toEqual([null, 2]);
   expect(say('person', { isToUs: false })).toBeNull();
@@ -47,13 +47,13 @@ test('words to others begin anew for everybody, as does whoever comes back after
   expect(say('x', { afterMs: 60_001 })).toBeNull();
 });
 
-test('with whatever pauses below a minute, nobody goes on for ever', () => {
+test('no exchange goes on forever, whatever its pauses below a minute', () => {
   const pauses = fc.array(fc.integer({ min: 1, max: 20_000 }), { minLength: 40, maxLength: 120 });
   fc.assert(
     fc.property(pauses, (gaps) => {
       const say = opened(5);
-      const told = gaps.map((afterMs, n) => say(['x', 'y', 'z'][n % 3] ?? '', { afterMs }));
-      expect(told.filter((each) => each === null)).toHaveLength(15);
+      const counts = gaps.map((afterMs, n) => say(['x', 'y', 'z'][n % 3] ?? '', { afterMs }));
+      expect(counts.filter((each) => each === null)).toHaveLength(15);
     }),
   );
 });

@@ -1,7 +1,7 @@
 import type { SignedEvent } from '../src/nostr-event.ts';
 import type { Refused } from '../src/relay-faults.ts';
 
-/** An event that is not what was signed, and what it is refused for. */
+/** A way to forge an event, and the reason for its refusal. */
 export interface Forged {
   name: string;
   reason: Refused;
@@ -12,7 +12,7 @@ function flip(text: string): string {
   return (text.startsWith('0') ? '1' : '0') + text.slice(1);
 }
 
-/** Each class of bytes that an event has, and what JSON allows beyond. */
+/** A change to each field of an event, and to its JSON. */
 export const FORGERIES: readonly Forged[] = [
   { name: 'id', reason: 'id', forge: (event) => ({ ...event, id: flip(event.id) }) },
   { name: 'pubkey', reason: 'id', forge: (event) => ({ ...event, pubkey: flip(event.pubkey) }) },

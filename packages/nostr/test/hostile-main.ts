@@ -1,5 +1,5 @@
 import type { WebSocket } from 'ws';
-import { openDoor } from './relay-door.ts';
+import { openRelayServer } from './relay-server.ts';
 import type { Behaviour } from './relay-process.ts';
 
 /** The process of `startHostileRelay`. */
@@ -7,7 +7,7 @@ const subscriptions = new Map<WebSocket, Set<string>>();
 const sent = new Map<WebSocket, number>();
 let behaviour: Behaviour = {};
 
-await openDoor(0, {
+await openRelayServer(0, {
   connected: (client) => void subscriptions.set(client, new Set()),
   closed: (client) => void subscriptions.delete(client),
   frame(client, [kind, second], text) {
@@ -25,7 +25,7 @@ await openDoor(0, {
     }
     if (kind === 'REQ') serve(client, String(second));
   },
-  carry(command) {
+  execute(command) {
     if (command.do === 'behave') behaviour = { ...behaviour, ...command.how };
     if (command.do !== 'push') return;
     for (const [client, names] of subscriptions) {
@@ -52,7 +52,7 @@ function serve(client: WebSocket, name: string): void {
   if (behaviour.flood != null) flood(client, behaviour.flood.replaceAll('$sub', name));
 }
 
-/** As fast as the socket takes it, and no faster: what is not read stays with the kernel, not in this process. */
+/** Sends as fast as the socket takes it: unread data stays in the kernel, not in this process. */
 function flood(client: WebSocket, frame: string): void {
   if (client.readyState !== client.OPEN || behaviour.flood == null) return;
   let pending = 200;

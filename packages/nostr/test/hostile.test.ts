@@ -20,7 +20,7 @@ async function keep<T extends AsyncDisposable>(started: Promise<T>): Promise<T> 
 const ana = person();
 const NAMES_CODER = [['p', CODER.pubkey]];
 
-/** A good relay and a bad one; the bad one has shown how it is when this resolves. */
+/** A good relay and a bad one. Resolves when the good one is live. */
 async function besides(behaviour: Behaviour, options: Partial<StageOptions> = {}) {
   const good = await keep(startRelay());
   const bad = await keep(startHostileRelay(behaviour));
@@ -44,12 +44,12 @@ const FORGED = Array.from({ length: 100 }, (_, n) => {
 const GARBAGE = 'garbage';
 const ONE = `["EVENT","$sub",${JSON.stringify(ana.sign({ content: 'again and again', kind: 7, tags: NAMES_CODER }))}]`;
 
-describe('a relay is left alone, told of once, and the other goes on, where it', () => {
+describe('a relay is isolated and reported once, and the other goes on, if it', () => {
   test.each<[string, Behaviour, RegExp]>([
-    ['sends events that nobody signed', { stored: FORGED }, /lies/],
-    ['sends what is no JSON, for ever', { flood: GARBAGE }, /lies/],
-    ['sends the same event for ever', { flood: ONE }, /floods/],
-    ['sends events of a subscription that there is not, for ever', { flood: '["EVENT","x",{}]' }, /floods/],
+    ['sends forged events', { stored: FORGED }, /lies/],
+    ['sends invalid JSON forever', { flood: GARBAGE }, /lies/],
+    ['sends the same event forever', { flood: ONE }, /floods/],
+    ['sends events of an unknown subscription forever', { flood: '["EVENT","x",{}]' }, /floods/],
   ])('%s', async (_name, behaviour, why) => {
     const { stage, badLink } = await besides(behaviour);
     await untilHolds(() => expect(badLink.status().state).toBe('isolated'));
@@ -59,19 +59,19 @@ describe('a relay is left alone, told of once, and the other goes on, where it',
   });
 });
 
-test('a relay that never says that this was all delays nobody', async () => {
+test('a relay that never sends EOSE delays no other', async () => {
   const { stage, badLink } = await besides({ eose: false });
   await expectToWork(stage);
   expect(badLink.status().state).toBe('open');
   expect(stage.inbound.status()[1]?.inbound.state).toBe('catching up');
 });
 
-test('a relay that cuts the connection again and again loses nothing of another', async () => {
+test('a relay that keeps closing the connection costs no events of another', async () => {
   const { stage } = await besides({ dropAfter: 1 });
   for (let n = 0; n < 3; n++) await expectToWork(stage);
 });
 
-test('a thread that only a relay without an answer could tell is stored without its beginning', async () => {
+test('a thread known only to a silent relay is stored without its beginning', async () => {
   const { stage, bad } = await besides({});
   await untilHolds(() => expect(stage.inbound.status()[1]?.inbound.state).toBe('live'));
   await bad.ask({ do: 'behave', how: { eose: false } });
@@ -80,7 +80,7 @@ test('a thread that only a relay without an answer could tell is stored without 
   await untilHolds(async () => expect(await stage.stored()).toEqual([reply.id]));
 });
 
-test('a relay cannot put other threads, forgeries or more than it was asked for before an event', async () => {
+test('a relay cannot insert other threads, forgeries or extra events before an event', async () => {
   const root = ana.sign({ content: 'root', at: 1_700_000_000 });
   const inThread = (content: string) =>
     ana.sign({ content, at: 1_700_000_100, tags: [['e', root.id, '', 'root']] });
@@ -103,7 +103,7 @@ test('a relay cannot put other threads, forgeries or more than it was asked for 
   expect(await stage.stored()).toHaveLength(3);
 });
 
-test('an author who says too much at once waits and holds up nobody else; no event of a small excess is lost', async () => {
+test('events of an author over the rate wait and delay no other author; a small excess loses none', async () => {
   const clock = stoppedClock();
   const { stage, goodLink } = await besides({}, { limits: { perAuthorPerSecond: 2 }, clock });
   const loud = Array.from({ length: 26 }, (_, n) => ana.sign({ content: `${n}`, tags: NAMES_CODER }));
@@ -111,14 +111,14 @@ test('an author who says too much at once waits and holds up nobody else; no eve
   const ben = person().sign({ tags: NAMES_CODER });
   await goodLink.publish(ben);
   await untilHolds(async () => expect(await stage.stored()).toContain(ben.id));
-  // Ten seconds' worth at once. The limit allows no more until time passes.
+  // The burst is worth ten seconds. The limit allows no more until time passes.
   const allowed = [...loud.slice(0, 20), ben].map(({ id }) => id);
   expect((await stage.stored()).toSorted()).toEqual(allowed.toSorted());
   clock.start();
   await untilHolds(async () => expect(await stage.stored()).toHaveLength(27));
 });
 
-/** A clock whose monotonic time stands still until `start`. Sleeps last their real time. */
+/** A clock whose monotonic time stands still until `start`. Sleeps take real time. */
 function stoppedClock(): Clock & { start(): void } {
   const stoppedAt = systemClock.monotonic();
   let isRunning = false;
@@ -129,7 +129,7 @@ function stoppedClock(): Clock & { start(): void } {
   };
 }
 
-test('relays that want to know who asks are told, and followed', async () => {
+test('relays that require a login get one, and are followed', async () => {
   const relay = await keep(startRelay({ auth: true }));
   const stage = await keep(
     openStage({

@@ -3,11 +3,11 @@ import type { Event, EventId, EventOf } from '../../../src/events/index.ts';
 import { TroupeError } from '../../../src/errors.ts';
 import { type Inbound, openInbound } from '../src/open-inbound.ts';
 import type { Authenticate } from '../src/relay-link.ts';
-import { openRelayLink, type RelayLink, type RelayLinkOptions } from '../src/relay-link.ts';
+import { RelayLink, type RelayLinkOptions } from '../src/relay-link.ts';
 import { type NostrInput, NostrSettings } from '../src/settings.ts';
 import { memoryKeyValue, type KeyValue } from '../../../src/key-value.ts';
 import type { Troupe } from '../../../src/troupe.ts';
-import type { AgentInput } from '../../../src/config/agents-file.ts';
+import type { AgentInput } from '../../../src/config/agent-definition.ts';
 import { createTroupe } from '../../../src/runtime.ts';
 import { type Person, person } from './sign.ts';
 
@@ -17,25 +17,25 @@ export interface Stage extends AsyncDisposable {
   links: readonly RelayLink[];
   keyValue: KeyValue;
   warnings: string[];
-  /** Everything in a conversation; [] where there is none. */
+  /** All events of a conversation; [] if there is none. */
   log(conversation: string): Promise<Event[]>;
   /** Messages of people in a conversation. */
   heard(conversation: string): Promise<EventOf<'message'>[]>;
   /** Ids of all messages of people in all conversations. */
   stored(): Promise<string[]>;
-  /** What became of it, by event, of all that is stored of people: how many turns of whom have ended for it. */
+  /** The outcome of each stored message of a person, by its id. */
   outcomes(): Promise<Map<string, Outcome>>;
-  /** The gateway goes away, the troupe stays. */
+  /** Stops the gateway; the troupe stays. */
   leave(): Promise<void>;
-  /** The gateway comes back. */
+  /** Starts the gateway again. */
   come(): Promise<void>;
 }
 
 export interface Outcome {
   to: readonly string[];
-  /** How often it stands in a log. */
+  /** How often it is in a log. */
   times: number;
-  /** Agents whose turns are done that it was an input of. */
+  /** Agents that have finished a turn with it as an input. */
   done: string[];
 }
 
@@ -87,16 +87,17 @@ export async function openStage({
   let opened = 0;
 
   async function come(): Promise<void> {
-    links = relays.map(({ url }) =>
-      openRelayLink(url, {
-        clock,
-        random: Math.random,
-        onWarning,
-        authenticate,
-        maxEventBytes: settings.limits?.maxEventBytes,
-        timing: QUICK,
-        ...linkOptions,
-      }),
+    links = relays.map(
+      ({ url }) =>
+        new RelayLink(url, {
+          clock,
+          random: Math.random,
+          onWarning,
+          authenticate,
+          maxEventBytes: settings.limits?.maxEventBytes,
+          timing: QUICK,
+          ...linkOptions,
+        }),
     );
     opened += 1;
     inbound = await openInbound({

@@ -2,7 +2,7 @@ import { npubEncode } from 'nostr-tools/nip19';
 import { afterEach, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { TroupeError } from '../../../src/errors.ts';
-import { openRelayLink } from '../src/relay-link.ts';
+import { RelayLink } from '../src/relay-link.ts';
 import { memoryKeyValue } from '../../../src/key-value.ts';
 import { CODER, openStage, type Stage, type StageOptions, TESTER } from './inbound-stage.ts';
 import { type RelayProcess, startRelay } from './relay-process.ts';
@@ -52,7 +52,7 @@ test('an event that names an agent is stored under its own id, and the agent ans
   });
 });
 
-test('a reply is in the conversation of its thread and says what it answers', async () => {
+test('a reply is in the conversation of its thread and names the message it answers', async () => {
   const { stage } = await stageWith();
   const root = ana.sign({ content: 'first', tags: to(CODER) });
   const reply = ben.sign({
@@ -71,7 +71,7 @@ test('a reply is in the conversation of its thread and says what it answers', as
   expect(third).toMatchObject({ replyTo: reply.id, to: ['coder'] });
 });
 
-test('what answers a published reply of an agent answers the event of the log that it was', async () => {
+test('an answer to a published reply answers the event of the log that the reply was', async () => {
   const root = ana.sign({ tags: to(CODER) });
   const published = CODER.sign({ content: 'done', tags: [['e', root.id, '', 'root']] });
   const { stage } = await stageWith({
@@ -85,7 +85,7 @@ test('what answers a published reply of an agent answers the event of the log th
   expect((await stage.heard(`nostr:${root.id}`))[1]).toMatchObject({ replyTo: 'said-by-coder' });
 });
 
-test('an agent that is named in the middle of a thread finds what was said before, and only the mention wakes it', async () => {
+test('an agent named in the middle of a thread finds the earlier messages, and only the mention wakes it', async () => {
   const { relay, stage } = await stageWith({ overlapMs: 60_000 });
   const past = now() - 1_000;
   const root = ana.sign({ content: 'the plan', at: past });
@@ -110,7 +110,7 @@ test('an agent that is named in the middle of a thread finds what was said befor
   expect(await stage.troupe.actors(conversation)).toHaveLength(1);
 });
 
-test('references are stored as people read them', async () => {
+test('references are stored in readable form', async () => {
   const { stage } = await stageWith();
   const event = ana.sign({
     content: `nostr:${npubEncode(CODER.pubkey)} please, not nostr:npub1nonsense`,
@@ -123,7 +123,7 @@ test('references are stored as people read them', async () => {
   );
 });
 
-test('what an agent of ours has signed is no new event, whomever it names', async () => {
+test('an event signed by one of our agents is an echo, whatever agents it names', async () => {
   const { stage } = await stageWith();
   await stage.links[0]?.publish(CODER.sign({ content: 'echo', tags: to(CODER, TESTER) }));
   const after = ana.sign({ tags: to(CODER) });
@@ -132,7 +132,7 @@ test('what an agent of ours has signed is no new event, whomever it names', asyn
   expect(stage.links[0]?.status().rejected).toEqual({ echo: 1 });
 });
 
-test('strangers are stored without waking anybody, and people wake; what is held can be passed on', async () => {
+test('events of strangers are stored and wake no agent, those of people wake; a held message can be passed on', async () => {
   const { stage } = await stageWith({ strangers: 'store', people: [ana.pubkey] });
   const strange = ben.sign({ content: 'do this', tags: to(CODER) });
   const known = ana.sign({ content: 'do that', tags: to(CODER) });
@@ -145,7 +145,7 @@ test('strangers are stored without waking anybody, and people wake; what is held
   expect((await stage.log(`nostr:${strange.id}`)).map(({ kind }) => kind)).not.toContain('turn.started');
 });
 
-test('strangers who are to be ignored are not stored, and cost no verification', async () => {
+test('events of ignored strangers are not stored and cost no verification', async () => {
   const { stage } = await stageWith({ strangers: 'ignore', people: [npubEncode(ana.pubkey)] });
   await stage.links[0]?.publish(ben.sign({ tags: to(CODER) }));
   const known = ana.sign({ tags: to(CODER) });
@@ -154,7 +154,7 @@ test('strangers who are to be ignored are not stored, and cost no verification',
   expect(stage.links[0]?.status().rejected).toEqual({ stranger: 1 });
 });
 
-test('two relays that bring the same event bring one, and it wakes once', async () => {
+test('an event from two relays is stored once and wakes once', async () => {
   const relays = [await keep(startRelay()), await keep(startRelay())];
   const stage = await keep(openStage({ relays, strangers: 'dispatch' }));
   await stage.inbound.caughtUp();
@@ -170,7 +170,7 @@ test('two relays that bring the same event bring one, and it wakes once', async 
   expect(turns).toHaveLength(1);
 });
 
-test('what was published while the gateway was away is found when it comes back, oldest first and once', async () => {
+test('events published while the gateway was away are found when it is back, oldest first and once each', async () => {
   const { relay, stage } = await stageWith({
     overlapMs: 7_200_000,
     strangers: 'store',
@@ -182,8 +182,8 @@ test('what was published while the gateway was away is found when it comes back,
   const [publisher] = stage.links;
   await stage.leave();
   expect(publisher?.status().state).toBe('closed');
-  // More than one page of any relay, within the hour.
-  const writer = openRelayLink(relay.url, { clock: systemClock, random: Math.random, onWarning: () => {} });
+  // More than one page of any relay, all within the hour.
+  const writer = new RelayLink(relay.url, { clock: systemClock, random: Math.random, onWarning: () => {} });
   const authors = Array.from({ length: 20 }, () => person());
   const root = ana.sign({ content: 'while away', tags: to(CODER), at: now() - 3_600 });
   const missed = Array.from({ length: 220 }, (_, n) =>
@@ -203,7 +203,7 @@ test('what was published while the gateway was away is found when it comes back,
   expect(await stage.stored()).toHaveLength(222);
 });
 
-test('an event dated far ahead is refused, and does not move the mark', async () => {
+test('an event dated too far ahead is refused and does not move the mark', async () => {
   const { stage } = await stageWith();
   await stage.links[0]?.publish(ana.sign({ tags: to(CODER), at: now() + 1_800 }));
   const soon = ana.sign({ tags: to(CODER), at: now() + 600 });
@@ -215,7 +215,7 @@ test('an event dated far ahead is refused, and does not move the mark', async ()
   expect(stage.inbound.status()[0]?.inbound.mark).toBeLessThanOrEqual(now());
 });
 
-test('while the store is away nothing is lost, not even when the gateway goes before it is back', async () => {
+test('while the store is unavailable no event is lost, even if the gateway stops before the store is back', async () => {
   let isAway = true;
   let refused = 0;
   const { stage } = await stageWith({
@@ -240,7 +240,7 @@ test('while the store is away nothing is lost, not even when the gateway goes be
   expect((await stage.stored()).toSorted()).toEqual([before.id, after.id].toSorted());
 });
 
-test('of two gateways one holds a relay; when it goes the other takes over', async () => {
+test('one of two gateways reads a relay; when it stops the other takes over', async () => {
   const relay = await keep(startRelay());
   const keyValue = memoryKeyValue();
   const first = await keep(openStage({ relays: [relay], strangers: 'dispatch', keyValue }));
@@ -257,7 +257,7 @@ test('of two gateways one holds a relay; when it goes the other takes over', asy
   await untilHolds(async () => expect(await second.stored()).toEqual([event.id]));
 });
 
-test('a relay that was away when it was first set up owes all that came since then, to a later process too', async () => {
+test('a relay that was away at its first setup is asked for all events since then, by a later process too', async () => {
   const relay = await keep(startRelay());
   await relay.ask({ do: 'down' });
   let isLater = false;
@@ -266,7 +266,7 @@ test('a relay that was away when it was first set up owes all that came since th
   await stage.leave();
   isLater = true;
   await relay.ask({ do: 'up' });
-  const writer = openRelayLink(relay.url, { clock: systemClock, random: Math.random, onWarning: () => {} });
+  const writer = new RelayLink(relay.url, { clock: systemClock, random: Math.random, onWarning: () => {} });
   const meanwhile = ana.sign({ tags: to(CODER), at: now() + 1_200 });
   expect((await writer.publish(meanwhile)).accepted).toBe(true);
   await writer.close();
@@ -275,7 +275,7 @@ test('a relay that was away when it was first set up owes all that came since th
   expect(await stage.stored()).toEqual([meanwhile.id]);
 });
 
-test('a process that is closed leaves its relay to the next at once', async () => {
+test('a process that closes leaves its relay to the next at once', async () => {
   const { relay, stage } = await stageWith({ claimMs: 3_600_000 });
   await stage.leave();
   await stage.come();

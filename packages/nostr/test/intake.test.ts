@@ -4,7 +4,7 @@ import { NostrSettings } from '../src/settings.ts';
 import { createFakeClock } from '../../../src/testing/index.ts';
 import { person } from './sign.ts';
 
-test('strangers who are to be ignored are refused before anything of theirs is verified', async () => {
+test('events of ignored strangers are refused before their signatures are verified', async () => {
   const [coder, ana, eve] = [person(), person(), person()];
   const clock = createFakeClock(Date.now());
   const refused: string[] = [];
@@ -33,7 +33,7 @@ test('strangers who are to be ignored are refused before anything of theirs is v
   expect(refused).toEqual(['stranger']);
 });
 
-test('who says too much at once waits in order and holds up nobody; beyond a thousand that wait the rest is refused', async () => {
+test('events of an author over the rate wait in order and delay no other author; beyond a thousand waiting events the rest is refused', async () => {
   const [coder, eve, ana] = [person(), person(), person()];
   const clock = createFakeClock(Date.now());
   const refused: string[] = [];
@@ -61,8 +61,8 @@ test('who says too much at once waits in order and holds up nobody; beyond a tho
     clock,
     signal: stop.signal,
   });
-  const by = (who: typeof eve, count: number) => {
-    const first = who.sign({ tags: [['p', coder.pubkey]] });
+  const by = (author: typeof eve, count: number) => {
+    const first = author.sign({ tags: [['p', coder.pubkey]] });
     const ids = Array.from(
       { length: count },
       (_, n) => `${first.id.slice(0, 60)}${n.toString(16).padStart(4, '0')}`,
@@ -74,7 +74,7 @@ test('who says too much at once waits in order and holds up nobody; beyond a tho
   for (const event of flood.slice(0, 500)) await intake.take(event);
   for (const event of words) await intake.take(event);
   for (const event of flood.slice(500)) await intake.take(event);
-  // Ten of each came at once, and of the others a thousand wait.
+  // Ten events of each author are taken at once, and a thousand others wait.
   expect(refused).toEqual(Array(12).fill('rate'));
   await clock.advance(2_000);
   expect(received.filter((id) => words.some((event) => event.id === id))).toEqual(words.map(({ id }) => id));

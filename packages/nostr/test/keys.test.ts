@@ -19,7 +19,7 @@ const TEMPLATE = {
   content: 'a\tb \u2028 "c" \\ \u{1f600}',
 };
 
-/** Cheap guesses, so that tests are fast. */
+/** Cheap scrypt, so that tests are fast. */
 function keysOver(keyValue: KeyValue, passphrase: string | undefined = PASSPHRASE): AgentKeys {
   return createAgentKeys({ keyValue, clock, env: { TROUPE_NOSTR_PASSPHRASE: passphrase }, logN: 4 });
 }
@@ -33,12 +33,12 @@ function signers(
   return signersFor({ agents, sources, keys: keysOver(keyValue), env, clock });
 }
 
-/** All that can be read in a thing, private or not. */
+/** Everything that can be read in a value, private or not. */
 function everythingOf(thing: unknown): string {
   return inspect(thing, { depth: 20, showHidden: true, getters: true });
 }
 
-test('a key that was made signs what an independent verifier accepts', async () => {
+test('a created key signs events that an independent verifier accepts', async () => {
   const keyValue = memoryKeyValue();
   const { pubkey, npub } = await keysOver(keyValue).create('ada');
   expect(npub).toBe(npubEncode(pubkey));
@@ -57,7 +57,7 @@ test('a key that was made signs what an independent verifier accepts', async () 
   await expect(opened.of('ada')?.sign(TEMPLATE)).rejects.toThrow('closed');
 });
 
-test('what is stored is the key under NIP-49, and only what may be shown is listed', async () => {
+test('the store holds the key encrypted by NIP-49, and a listing only its public part', async () => {
   const keyValue = memoryKeyValue();
   const secret = generateSecretKey();
   const keys = keysOver(keyValue);
@@ -80,7 +80,7 @@ test('what is stored is the key under NIP-49, and only what may be shown is list
   expect(await keys.export('ada', { confirmed: true })).toBe(nsecEncode(secret));
 });
 
-test('a wrong or missing passphrase is told as such, and no key is added under it', async () => {
+test('a wrong or missing passphrase is reported, and no key is added under it', async () => {
   const keyValue = memoryKeyValue();
   await keysOver(keyValue).create('ada');
   const wrong = keysOver(keyValue, 'other');
@@ -101,7 +101,7 @@ test('a wrong or missing passphrase is told as such, and no key is added under i
   expect((await keysOver(keyValue).list()).map(({ agent }) => agent)).toEqual(['ada']);
 });
 
-test('an agent has one key, and a key one agent, even where two are made at once', async () => {
+test('an agent has one key, and a key one agent, also when two are created at once', async () => {
   const keyValue = memoryKeyValue();
   const keys = keysOver(keyValue);
   const tries = await Promise.allSettled([
@@ -120,7 +120,7 @@ test('an agent has one key, and a key one agent, even where two are made at once
 
 test.each<[string, { id: string; pubkey: string | null }[], Record<string, KeySource>, RegExp]>([
   [
-    'another key than the agents file says',
+    'a key that does not match the agents file',
     [{ id: 'ada', pubkey: 'f'.repeat(64) }],
     { ada: { env: 'ADA' } },
     /@ada.*agents file says f{64}/,
@@ -133,45 +133,45 @@ test.each<[string, { id: string; pubkey: string | null }[], Record<string, KeySo
     /@ada.*NOPE, which is not set/,
   ],
   [
-    'one key for two',
+    'one key for two agents',
     [
       { id: 'ada', pubkey: null },
       { id: 'bob', pubkey: null },
     ],
     { ada: { env: 'ADA' }, bob: { env: 'ADA' } },
-    /@bob has the key of @ada/,
+    /@bob has the same key as @ada/,
   ],
   [
-    'a variable that holds no key',
+    'a variable without a valid key',
     [{ id: 'ada', pubkey: null }],
     { ada: { env: 'BAD' } },
-    /BAD is no secret key/,
+    /BAD is not a secret key/,
   ],
   [
     'a key beyond the curve',
     [{ id: 'ada', pubkey: null }],
     { ada: { env: 'HIGH' } },
-    /HIGH is no secret key/,
+    /HIGH is not a secret key/,
   ],
   [
-    'a bunker that is none',
+    'an invalid bunker URL',
     [{ id: 'ada', pubkey: null }],
     { ada: { bunkerEnv: 'BAD' } },
-    /BAD is no bunker URL/,
+    /BAD is not a bunker URL/,
   ],
-])('%s stops the start and names who it is about', async (_, agents, sources, told) => {
+])('%s stops the start and names the agent or variable', async (_, agents, sources, message) => {
   const secret = Buffer.from(generateSecretKey()).toString('hex');
   const bad = `${nsecEncode(generateSecretKey()).slice(0, -1)}b`;
   const env = { ADA: secret, BAD: bad, HIGH: 'f'.repeat(64) };
   const thrown: unknown = await signers(memoryKeyValue(), agents, sources, env).catch(
     (error: unknown) => error,
   );
-  expect(thrown).toMatchObject({ code: 'config_invalid', message: expect.stringMatching(told) });
+  expect(thrown).toMatchObject({ code: 'config_invalid', message: expect.stringMatching(message) });
   const seen = everythingOf(thrown);
   for (const canary of [secret, bad, PASSPHRASE]) expect(seen).not.toContain(canary);
 });
 
-test('a key for a name that is no agent is told before any key is opened', async () => {
+test('a key for an unknown agent is reported before any key is opened', async () => {
   const agents = [{ id: 'ada', pubkey: null }];
   await expect(signers(memoryKeyValue(), agents, { adda: 'stored' })).rejects.toMatchObject({
     code: 'config_invalid',
@@ -179,7 +179,7 @@ test('a key for a name that is no agent is told before any key is opened', async
   });
 });
 
-test('no error of the keys holds what it was given, and no signer shows its key', async () => {
+test('no error contains the given secret, and no signer shows its key', async () => {
   const keyValue = memoryKeyValue();
   const secret = generateSecretKey();
   const nsec = nsecEncode(secret);

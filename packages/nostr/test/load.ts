@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '../../../src/clock.ts';
 import type { SignedEvent } from '../src/nostr-event.ts';
-import { openRelayLink, type RelayLink } from '../src/relay-link.ts';
+import { RelayLink } from '../src/relay-link.ts';
 import { FORGERIES } from './forge.ts';
 import { CODER, openStage, type Stage, TESTER } from './inbound-stage.ts';
 import { type RelayProcess, startHostileRelay, startRelay } from './relay-process.ts';
@@ -9,18 +9,18 @@ import { person } from './sign.ts';
 export interface LoadReport {
   valid: number;
   forged: number;
-  /** Given to a relay more than once. */
+  /** Events sent to more than one relay. */
   duplicates: number;
   disconnects: number;
   /** Published while the gateway was away, over an hour. */
   missed: number;
-  /** Valid ones that stand in a log; once, more often, never. */
+  /** Valid events in a log once, several times, never. */
   stored: number;
   storedTwice: number;
   lost: number;
-  /** Forged ones in a log. */
+  /** Forged events in a log. */
   forgedStored: number;
-  /** Agents that were named, over all valid events; of them, those that had a turn for it, and those that had several. */
+  /** Agents named by all valid events; of these, those with one turn for the event, and those with several. */
   named: number;
   woken: number;
   wokenTwice: number;
@@ -30,10 +30,10 @@ export interface LoadReport {
 }
 
 export interface LoadOptions {
-  /** A quarter of them are forged. */
+  /** A quarter of the events are forged. */
   events: number;
   seed: number;
-  tell?: (line: string) => void;
+  report?: (line: string) => void;
 }
 
 const HOUR_MS = 3_600_000;
@@ -43,10 +43,10 @@ const ANYTHING = 10_000;
 const QUIET_MS = 60_000;
 
 /**
- * Two real relays and one that sends forgeries, in processes of their own, and a gateway that goes away for an hour. The
- * first part is published an hour ago by the gateway's clock, the second while it is away, the third when it is back.
+ * Two real relays, one that sends forgeries, and a gateway that stops for an hour. The first part of the events is published
+ * an hour ago by the gateway's clock, the second while it is stopped, the third when it is back.
  */
-export async function runLoad({ events, seed, tell = () => {} }: LoadOptions): Promise<LoadReport> {
+export async function runLoad({ events, seed, report = () => {} }: LoadOptions): Promise<LoadReport> {
   const random = randomOf(seed);
   const startedAt = performance.now();
   let behindMs = HOUR_MS;
@@ -59,30 +59,31 @@ export async function runLoad({ events, seed, tell = () => {} }: LoadOptions): P
     strangers: 'dispatch',
     clock,
     limits: { verificationsPerSecond: ANYTHING, perAuthorPerSecond: ANYTHING },
-    // It is not left alone here: each forgery is looked at.
+    // No relay is isolated, so that each forgery is checked.
     link: { faults: { liesPerMinute: 1_000_000, noisePerSecond: 1_000_000 } },
   });
   await stage.inbound.caughtUp();
-  const writers = [first, second].map(({ url }) =>
-    openRelayLink(url, {
-      clock: systemClock,
-      random,
-      onWarning: () => {},
-      timing: { retryMs: { first: 20, most: 200 } },
-    }),
+  const writers = [first, second].map(
+    ({ url }) =>
+      new RelayLink(url, {
+        clock: systemClock,
+        random,
+        onWarning: () => {},
+        timing: { retryMs: { first: 20, most: 200 } },
+      }),
   );
 
   const now = Math.floor(Date.now() / 1_000);
   const forgedCount = Math.floor(events / 4);
   const valid = sign(events - forgedCount, (part) => timeOf(part, now), random);
-  tell(`${valid.length} events are signed after ${since(startedAt)}`);
+  report(`${valid.length} events are signed after ${since(startedAt)}`);
   const [live, missed, late] = [
     valid.slice(0, Math.floor(valid.length * 0.4)),
     valid.slice(Math.floor(valid.length * 0.4), Math.floor(valid.length * 0.8)),
     valid.slice(Math.floor(valid.length * 0.8)),
   ];
-  // The first half of events that never come out, the others of those that come out last and are not out yet: a forgery
-  // under the id of an event must not keep it out.
+  // Half are forged from events that are never published, half from late events: a forgery must not keep out the event
+  // whose id it has.
   const unpublished = sign(Math.ceil(forgedCount / 2), () => now - HOUR_MS / 1_000, random);
   const forged = Array.from({ length: forgedCount }, (_, n) => {
     const { forge, reason } = pick(FORGERIES, n);
@@ -116,22 +117,22 @@ export async function runLoad({ events, seed, tell = () => {} }: LoadOptions): P
     const early = forged.slice(0, forgedCount / 2);
     await Promise.all([publish(live, { cut: 4 }), push(hostile, early)]);
     await until(async () => (await stage.stored()).length >= live.length);
-    // What it has not read yet when it goes away, no relay sends it again.
+    // The hostile relay does not repeat forgeries that the gateway has not read.
     await until(async () => sumOf(rejectedBy(stage)) >= early.length);
-    tell(`${live.length} live ones are stored after ${since(startedAt)}`);
+    report(`${live.length} live events are stored after ${since(startedAt)}`);
     await stage.leave();
     const before = rejectedBy(stage);
     await publish(missed, { cut: 0 });
     behindMs = 0;
     await stage.come();
     await stage.inbound.caughtUp();
-    tell(`${missed.length} of the hour before are caught up with after ${since(startedAt)}`);
+    report(`${missed.length} missed events are stored after ${since(startedAt)}`);
     const others = forged.slice(early.length);
     await push(hostile, others);
     await until(async () => sumOf(rejectedBy(stage)) >= others.length);
     await publish(late, { cut: 4 });
     await until(async () => (await stage.stored()).length >= valid.length);
-    tell(`all are stored after ${since(startedAt)}`);
+    report(`all are stored after ${since(startedAt)}`);
     await stage.troupe.idle();
     const rejected = sum(before, rejectedBy(stage));
     const expectedRejected = sum(...forged.map(({ reason }) => ({ [reason]: 1 })));
@@ -163,13 +164,15 @@ export async function runLoad({ events, seed, tell = () => {} }: LoadOptions): P
   }
 }
 
-/** What is wrong with a run; [] if nothing. */
+/** Problems of a run; [] if it is good. */
 export function problemsOf(report: LoadReport): string[] {
   const problems: string[] = [];
-  if (report.stored !== report.valid) problems.push(`${report.valid - report.stored} are not stored once`);
-  if (report.lost > 0) problems.push(`${report.lost} are lost`);
-  if (report.forgedStored > 0) problems.push(`${report.forgedStored} forged ones are stored`);
-  if (report.woken !== report.named) problems.push(`${report.named - report.woken} were not woken once`);
+  if (report.stored !== report.valid)
+    problems.push(`${report.valid - report.stored} events are not stored once`);
+  if (report.lost > 0) problems.push(`${report.lost} events are lost`);
+  if (report.forgedStored > 0) problems.push(`${report.forgedStored} forged events are stored`);
+  if (report.woken !== report.named)
+    problems.push(`${report.named - report.woken} agents were not woken once`);
   for (const [reason, count] of Object.entries(report.expectedRejected)) {
     const got = report.rejected[reason] ?? 0;
     if (got !== count) problems.push(`${got} instead of ${count} are refused for ${reason}`);
@@ -186,24 +189,24 @@ function agentsOf({ tags }: SignedEvent): string[] {
 }
 
 /**
- * The first two fifths are an hour old, the next two of the hour since, the rest of the last minutes. Never hundreds in
- * one second: what a relay has of a second beyond its limit cannot be asked for.
+ * The first two fifths are an hour old, the next two are from the hour since, the rest from the last minutes. Never hundreds
+ * in one second: events of one second beyond a relay's limit cannot be requested.
  */
 function timeOf(part: number, now: number): number {
   if (part < 0.4) return now - 3_900 + Math.floor(part * 750);
   return part < 0.8 ? now - Math.floor((0.8 - part) * 9_000) : now - Math.floor((1 - part) * 1_000);
 }
 
-/** Threads of about forty events. `at`: by how much of them is done. */
+/** Threads of about forty events. `at`: time of an event by its position, 0 to 1. */
 function sign(count: number, at: (part: number) => number, random: () => number): SignedEvent[] {
   const people = Array.from({ length: AUTHORS }, () => person());
   const signed: SignedEvent[] = [];
   let roots: SignedEvent[] = [];
   for (let n = 0; n < count; n++) {
-    const who = people[n % AUTHORS];
+    const author = people[n % AUTHORS];
     const named = [[CODER], [TESTER], [CODER, TESTER]][Math.floor(random() * 3)] ?? [];
     const root = n % 40 === 0 ? undefined : roots[Math.floor(random() * roots.length)];
-    const event = who?.sign({
+    const event = author?.sign({
       content: `${n}`,
       at: at(n / count),
       tags: [...(root ? [['e', root.id, '', 'root']] : []), ...named.map(({ pubkey }) => ['p', pubkey])],
@@ -246,7 +249,7 @@ function sumOf(counts: Record<string, number>): number {
   return Object.values(counts).reduce((total, count) => total + count, 0);
 }
 
-/** Until it is so, or a minute has passed without one more of them. */
+/** Resolves when the condition holds, or after a minute. */
 async function until(isSo: () => Promise<boolean>): Promise<void> {
   const giveUpAt = performance.now() + QUIET_MS;
   while (!(await isSo()) && performance.now() < giveUpAt) await systemClock.sleep(500);

@@ -6,7 +6,7 @@ import { person } from './sign.ts';
 
 const ana = person();
 
-test('whatever is changed in an event, libsecp256k1 and noble say the same of it', async () => {
+test('libsecp256k1 and noble agree on an event, whatever is changed in it', async () => {
   const quick = await openVerifier();
   const field = fc.constantFrom('id', 'pubkey', 'sig' as const);
   fc.assert(
@@ -38,7 +38,7 @@ test('whatever is changed in an event, libsecp256k1 and noble say the same of it
   );
 });
 
-test('signatures that are no points, or beyond the order of the curve, are refused by both', async () => {
+test('signatures that are not points, or beyond the order of the curve, are refused by both', async () => {
   const quick = await openVerifier();
   const signed = ana.sign({ content: 'x' });
   const zeros = '0'.repeat(64);
@@ -54,7 +54,7 @@ test('signatures that are no points, or beyond the order of the curve, are refus
   }
 });
 
-test('what does not fit into the memory of WebAssembly is looked at all the same', async () => {
+test('an event too large for the memory of WebAssembly is verified without it', async () => {
   const quick = await openVerifier();
   for (const size of [131_072, 4_000_000, 10]) {
     const signed = ana.sign({ content: 'é'.repeat(size) });
@@ -63,7 +63,7 @@ test('what does not fit into the memory of WebAssembly is looked at all the same
   }
 });
 
-test('without WebAssembly it takes longer, and is no different', async () => {
+test('without WebAssembly the verdicts are the same', async () => {
   vi.stubGlobal('WebAssembly', undefined);
   try {
     const slow = await openVerifier();

@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from '../../../src/clock.ts';
-import type { AgentInput } from '../../../src/config/agents-file.ts';
+import type { AgentInput } from '../../../src/config/agent-definition.ts';
 import type { Event, EventId } from '../../../src/events/index.ts';
 import { type AgentSigners, type KeySource, signersFor } from '../src/agent-signers.ts';
 import { createAgentKeys } from '../src/agent-keys.ts';
@@ -8,14 +8,14 @@ import { openOutbox, type Outbox } from '../src/outbox.ts';
 import { savePlace, placeOf } from '../src/place.ts';
 import { createPublished, type Published } from '../src/published.ts';
 import { createPublisher } from '../src/publisher.ts';
-import { openRelayLink, type RelayLink, type RelayLinkOptions } from '../src/relay-link.ts';
+import { RelayLink, type RelayLinkOptions } from '../src/relay-link.ts';
 import { memoryKeyValue, type KeyValue } from '../../../src/key-value.ts';
 import { createTroupe } from '../../../src/runtime.ts';
 import type { Troupe } from '../../../src/troupe.ts';
 import type { RelayProcess } from './relay-process.ts';
 import { person } from './sign.ts';
 
-/** Keys of agents, as they stand in variables. */
+/** Environment variables with agents' keys. */
 export const KEYS = { ADA_KEY: '01'.repeat(32), BOB_KEY: '02'.repeat(32) };
 export const SOURCES: Record<string, KeySource> = { ada: { env: 'ADA_KEY' }, bob: { env: 'BOB_KEY' } };
 export const QUICK = { retryMs: { first: 20, most: 200 } };
@@ -33,15 +33,15 @@ export interface OutboundStage extends AsyncDisposable {
   links: readonly RelayLink[];
   outboxes: readonly Outbox[];
   warnings: string[];
-  /** A person's event as the gateway lets it in, without a relay; resolves when it is answered. */
+  /** Sends a person's event as the gateway does, without a relay. Resolves when it is answered. */
   ask(event: SignedEvent, to: string[]): Promise<void>;
-  /** Events of a conversation's agents. */
+  /** Agents' events in the conversation of an event. */
   said(event: SignedEvent): Promise<Event[]>;
-  /** The process that publishes ends; another takes over, with these notes. */
+  /** Stops the publishing process and starts another, with these entries. */
   restart(keyValue?: KeyValue): Promise<void>;
 }
 
-/** Outboxes over real relays, without the incoming half. */
+/** Outboxes over real relays, without the inbound half. */
 export async function openOutbound(
   relays: readonly Pick<RelayProcess, 'url'>[],
   {
@@ -80,7 +80,7 @@ export async function openOutbound(
       relay: relays[0]?.url ?? '',
     });
     const base = { clock, random: Math.random, onWarning };
-    links = relays.map(({ url }) => openRelayLink(url, { ...base, timing }));
+    links = relays.map(({ url }) => new RelayLink(url, { ...base, timing }));
     outboxes = await Promise.all(
       links.map((link) =>
         openOutbox({ ...base, troupe, keyValue, owner: `process-${starts}`, link, publisher }),
@@ -140,7 +140,7 @@ export async function openOutbound(
   };
 }
 
-/** What a relay has of these authors, in the order in which they were sent to it; each as often as it was sent. */
+/** Events of these authors that were sent to a relay, in order of sending, each as often as it was sent. */
 export async function sentTo(relay: RelayProcess): Promise<SignedEvent[]> {
   return (await relay.seen('EVENT')).map(([, event]) => event as SignedEvent);
 }

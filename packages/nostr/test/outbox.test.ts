@@ -6,7 +6,7 @@ import { startHostileRelay, startRelay } from './relay-process.ts';
 import { untilHolds } from '../../../test/support/until-holds.ts';
 import { problemOf } from './verify-alone.ts';
 
-test('what agents said while a relay was away for an hour is published when it is back, once each and in order', async () => {
+test('messages of agents from an hour in which a relay was away are published when it is back, once each and in order', async () => {
   await using relay = await startRelay();
   await relay.ask({ do: 'down' });
   const clock = createFakeClock(Date.now() - 1_000);
@@ -32,7 +32,7 @@ test('what agents said while a relay was away for an hour is published when it i
       return stage.outboxes[0]?.status().published;
     })
     .toBe(4);
-  // A try whose answer came too late was made again, with the same event.
+  // An attempt whose answer was late is repeated with the same event.
   const sent = new Map((await sentTo(relay)).map((event) => [event.id, event]));
   expect([...sent.values()].map(({ content }) => content)).toEqual([1, 2, 3, 4].map((n) => `ada says ${n}`));
   expect([...sent.values()].map(problemOf)).toEqual([null, null, null, null]);
@@ -56,7 +56,7 @@ test('a crash between the relay and the cursor publishes the same event again, a
       if (key.startsWith('sent/')) throw new Error('the process is gone');
       return keyValue.compareAndSet(key, from, to);
     },
-    // The claim of a process that is gone is over for the next.
+    // The claim of the crashed process has ended.
     claim: async () => true,
   };
   await using stage = await openOutbound([relay], { keyValue: forgetful });
@@ -78,11 +78,11 @@ test('a crash between the relay and the cursor publishes the same event again, a
   expect(await link?.query({ authors: [...stage.pubkeys.values()] })).toHaveLength(1);
 });
 
-test('a relay that is away holds up no other', async () => {
+test('a relay that is away delays no other', async () => {
   await using here = await startRelay();
   await using away = await startRelay();
   await away.ask({ do: 'down' });
-  // The claim of the process before is over.
+  // The claim of the process before has ended.
   await using stage = await openOutbound([away, here], {
     keyValue: { ...memoryKeyValue(), claim: async () => true },
   });
@@ -99,13 +99,13 @@ test('a relay that is away holds up no other', async () => {
   expect((await sentTo(here)).length).toBe(2);
 });
 
-test('what a relay refuses for good is counted, told once and left', async () => {
+test('an event that a relay refuses for good is counted, reported once and skipped', async () => {
   await using relay = await startHostileRelay({ ok: { accepted: false, reason: 'blocked: not you' } });
   await using stage = await openOutbound([relay]);
   for (const content of ['first', 'second']) await stage.ask(ANA.sign({ content }), ['ada']);
   await stage.outboxes[0]?.idle();
   expect(stage.outboxes[0]?.status()).toMatchObject({ published: 0, refused: { blocked: 2 }, failures: 0 });
-  expect(stage.warnings).toEqual([expect.stringMatching(/refuses what agents say: blocked: not you/)]);
+  expect(stage.warnings).toEqual([expect.stringMatching(/refuses events of agents: blocked: not you/)]);
   await relay.ask({ do: 'behave', how: { ok: { accepted: false, reason: 'duplicate: known' } } });
   await stage.ask(ANA.sign({ content: 'third' }), ['ada']);
   await stage.outboxes[0]?.idle();
@@ -113,7 +113,7 @@ test('what a relay refuses for good is counted, told once and left', async () =>
 });
 
 test.each(['rate-limited: slow down', 'error: disk', 'auth-required: who'])(
-  'what is refused as "%s" is tried again until it is taken',
+  'an event refused as "%s" is sent again until it is accepted',
   async (reason) => {
     await using relay = await startHostileRelay({ ok: { accepted: false, reason } });
     await using stage = await openOutbound([relay]);
@@ -129,7 +129,7 @@ test.each(['rate-limited: slow down', 'error: disk', 'auth-required: who'])(
 const LONG = 'x'.repeat(20_000);
 
 test.each(['notice', 'close', 'cut'] as const)(
-  'what is too long for a relay, which does not say so (%s), is given up after five tries, and the next is sent',
+  'an event too long for a relay that does not say so (%s) is skipped after five attempts, and the next is sent',
   async (otherwise) => {
     await using relay = await startHostileRelay({ longest: { chars: 20_000, otherwise } });
     const clock = createFakeClock(Date.now() - 1_000);
@@ -146,7 +146,7 @@ test.each(['notice', 'close', 'cut'] as const)(
     expect(contents.filter((content) => content === LONG).length).toBeGreaterThanOrEqual(5);
     expect(contents.at(-1)).toBe('bob says 1');
     expect(stage.links[0]?.status()).toMatchObject({ state: 'open', isolations: 0 });
-    expect(stage.warnings).toContainEqual(expect.stringMatching(/refuses what agents say: unanswered: /));
+    expect(stage.warnings).toContainEqual(expect.stringMatching(/refuses events of agents: unanswered: /));
   },
 );
 
@@ -157,7 +157,7 @@ test.each([
     { do: 'stall', stalled: false },
   ],
 ] as const)(
-  'a relay that is away ($do) uses up no tries, however long and whatever the length of what is said',
+  'a relay that is away ($do) uses up no attempts, however long it is away and however long the event is',
   async (goes, comes) => {
     await using relay = await startRelay();
     await relay.ask(goes);
@@ -172,7 +172,7 @@ test.each([
     expect(stage.outboxes[0]?.status().failures).toBeGreaterThan(10);
     await relay.ask(comes);
     const [before] = stage.outboxes;
-    // What is under way ends in its time.
+    // Requests under way end in time.
     const restarted = stage.restart();
     await untilHolds(async () => {
       await clock.advance(250);
@@ -185,7 +185,7 @@ test.each([
   },
 );
 
-test('what is said in a thread after its conversation was deleted is published, as events of its own', async () => {
+test('messages in a thread whose conversation was deleted are published as new events', async () => {
   await using relay = await startRelay();
   await using stage = await openOutbound([relay]);
   const root = ANA.sign({ content: 'first' });
@@ -205,7 +205,7 @@ test('what is said in a thread after its conversation was deleted is published, 
   expect(stage.outboxes[0]?.status()).toMatchObject({ published: 3, refused: {} });
 });
 
-test('nothing is published of what did not come from Nostr, whatever its name and ids', async () => {
+test('nothing is published for conversations that did not come from Nostr, whatever their names and ids', async () => {
   await using relay = await startRelay();
   await using stage = await openOutbound([relay]);
   const [root, other] = [ANA.sign({ content: 'r' }), ANA.sign({ content: 'o' })];
@@ -213,10 +213,10 @@ test('nothing is published of what did not come from Nostr, whatever its name an
   const said = { author, content: 'hello', to: ['ada'] };
   await stage.troupe.send(`nostr:${root.id}`, { ...said, id: root.id as never });
   await stage.troupe.send('plain', said);
-  // The words of somebody else under the id of an event that came in elsewhere.
+  // Another author's message under the id of an event from elsewhere.
   await stage.ask(other, []);
   await stage.troupe.send(`nostr:${'e'.repeat(64)}`, { ...said, id: other.id as never });
-  // What a client says in the name of an agent.
+  // A message that a client sends in an agent's name.
   await stage.troupe.send(`nostr:${other.id}`, {
     author: { kind: 'agent', id: 'ada', name: 'ada' },
     content: 'forged',

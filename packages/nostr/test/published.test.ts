@@ -8,7 +8,7 @@ const AT = 1_800_000_000_000;
 const SAID = { conversation: 'nostr:a', event: 'nostr:a:ada:1:reply', at: AT } as never;
 const EVENT = ANA.sign({ content: 'hello', at: AT / 1_000 });
 
-test('the event that was signed first counts, also after a crash between its two notes', async () => {
+test('the event signed first stays, also after a crash between its two entries', async () => {
   const keyValue = memoryKeyValue();
   const crashing = createPublished({
     ...keyValue,
@@ -17,10 +17,10 @@ test('the event that was signed first counts, also after a crash between its two
       return keyValue.compareAndSet(key, from, to);
     },
   });
-  await expect(crashing.note(SAID, EVENT)).rejects.toThrow('gone');
+  await expect(crashing.save(SAID, EVENT)).rejects.toThrow('gone');
   const published = createPublished(keyValue);
   const again = ANA.sign({ content: 'hello', at: AT / 1_000, tags: [['e', 'f'.repeat(64)]] });
-  expect(await published.note(SAID, again)).toEqual(EVENT);
+  expect(await published.save(SAID, again)).toEqual(EVENT);
   expect(await published.get(SAID, 'hello')).toEqual(EVENT);
   expect(await published.publishedAs(EVENT.id)).toEqual({
     conversation: 'nostr:a',
@@ -28,25 +28,25 @@ test('the event that was signed first counts, also after a crash between its two
   });
 });
 
-test('a note of other words is not recalled, and gives way', async () => {
+test('an entry for other content is not returned, and is replaced', async () => {
   const published = createPublished(memoryKeyValue());
-  await published.note(SAID, EVENT);
+  await published.save(SAID, EVENT);
   expect(await published.get(SAID, 'other words')).toBeNull();
   const other = ANA.sign({ content: 'other words', at: AT / 1_000 });
-  expect(problemOf(await published.note(SAID, other))).toBeNull();
+  expect(problemOf(await published.save(SAID, other))).toBeNull();
   expect(await published.get(SAID, 'other words')).toEqual(other);
 });
 
-test('what stands under the same id at another time is another event', async () => {
+test('the same event id at another time is another event', async () => {
   const published = createPublished(memoryKeyValue());
-  await published.note(SAID, EVENT);
+  await published.save(SAID, EVENT);
   const later = { ...(SAID as object), at: AT + 5_000 } as never;
   expect(await published.get(later, 'hello')).toBeNull();
   expect(await published.place(later, '')).toBeNull();
   expect(await published.place(SAID, '')).toMatchObject({ id: EVENT.id });
 });
 
-test('a note without a time, as they were once written, is found for the event of its second', async () => {
+test('an entry of an earlier version, without a time, is found for the event of its second', async () => {
   const keyValue = memoryKeyValue();
   const { content, ...signed } = EVENT;
   await keyValue.compareAndSet('nostr/said/nostr:a/nostr:a:ada:1:reply', null, JSON.stringify(signed));

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { TroupeError } from '../../../src/errors.ts';
 import type { SignedEvent } from '../src/nostr-event.ts';
-import { createReceiver, type Receiver, type ReceiverParts } from '../src/receive.ts';
+import { Receiver, type ReceiverParts } from '../src/receive.ts';
 import type { Thread } from '../src/thread-of.ts';
 import { memoryKeyValue } from '../../../src/key-value.ts';
 import { createFakeClock } from '../../../src/testing/index.ts';
@@ -12,20 +12,20 @@ const [CODER, ana, ben, eve] = [person(), person(), person(), person()];
 const NAMES_CODER = ['p', CODER.pubkey];
 const inThread = (root: SignedEvent) => ['e', root.id, '', 'root'];
 
-interface ConversationDeps {
+interface Stage {
   receiver: Receiver;
   sent: (NewMessage & { conversation: string })[];
-  /** Threads whose beginning was asked for. */
+  /** Threads whose beginning was requested. */
   asked: Thread[];
   receive(event: SignedEvent): Promise<unknown>;
 }
 
-/** A receiver whose log is a list; `thread` is what relays have of every thread. */
-function openDoor(parts: Partial<ReceiverParts> & { thread?: () => SignedEvent[] } = {}): ConversationDeps {
+/** A receiver whose log is a list. `thread`: the events that relays have of every thread. */
+function openReceiver(parts: Partial<ReceiverParts> & { thread?: () => SignedEvent[] } = {}): Stage {
   const { thread = () => [], ...others } = parts;
-  const sent: ConversationDeps['sent'] = [];
+  const sent: Stage['sent'] = [];
   const asked: Thread[] = [];
-  const receiver = createReceiver({
+  const receiver = new Receiver({
     troupe: {
       async send(conversation, message) {
         sent.push({ conversation, ...message });
@@ -56,46 +56,46 @@ function openDoor(parts: Partial<ReceiverParts> & { thread?: () => SignedEvent[]
   };
 }
 
-const words = ({ sent }: ConversationDeps) => sent.map(({ content }) => content);
+const words = ({ sent }: Stage) => sent.map(({ content }) => content);
 
-test('words of a stranger bring in nothing of the thread; a person who speaks there later finds all of it', async () => {
+test('an event of a stranger does not fetch the thread; a later event of a person fetches all of it', async () => {
   const root = ben.sign({ content: 'the plan' });
   const thread = [root, ben.sign({ content: 'a part of it', tags: [inThread(root)] })];
-  const door = openDoor({ thread: () => thread });
-  await door.receive(eve.sign({ content: 'hi', tags: [inThread(root), NAMES_CODER] }));
-  expect(words(door)).toEqual(['hi']);
-  expect(door.asked).toEqual([]);
-  await door.receive(ana.sign({ content: 'build it', tags: [inThread(root), NAMES_CODER] }));
-  await door.receive(ana.sign({ content: 'now', tags: [inThread(root), NAMES_CODER] }));
-  expect(words(door)).toEqual(['hi', 'the plan', 'a part of it', 'build it', 'now']);
-  expect(door.asked).toHaveLength(1);
+  const stage = openReceiver({ thread: () => thread });
+  await stage.receive(eve.sign({ content: 'hi', tags: [inThread(root), NAMES_CODER] }));
+  expect(words(stage)).toEqual(['hi']);
+  expect(stage.asked).toEqual([]);
+  await stage.receive(ana.sign({ content: 'build it', tags: [inThread(root), NAMES_CODER] }));
+  await stage.receive(ana.sign({ content: 'now', tags: [inThread(root), NAMES_CODER] }));
+  expect(words(stage)).toEqual(['hi', 'the plan', 'a part of it', 'build it', 'now']);
+  expect(stage.asked).toHaveLength(1);
 });
 
-test('a thread that a person began is complete as it comes: nothing of it is asked for', async () => {
-  const door = openDoor();
+test('a thread begun by a person is complete as it arrives: nothing of it is requested', async () => {
+  const stage = openReceiver();
   const root = ana.sign({ tags: [NAMES_CODER] });
-  await door.receive(root);
-  await door.receive(ana.sign({ content: 'again', tags: [inThread(root), NAMES_CODER] }));
-  expect(door.asked).toEqual([]);
+  await stage.receive(root);
+  await stage.receive(ana.sign({ content: 'again', tags: [inThread(root), NAMES_CODER] }));
+  expect(stage.asked).toEqual([]);
 });
 
-test('the beginning of a thread is asked for once, whichever process does it', async () => {
+test('the beginning of a thread is requested once, by whichever process', async () => {
   const keyValue = memoryKeyValue();
   const root = ben.sign({});
-  const [first, second] = [openDoor({ keyValue }), openDoor({ keyValue })];
+  const [first, second] = [openReceiver({ keyValue }), openReceiver({ keyValue })];
   await first.receive(ana.sign({ content: 'one', tags: [inThread(root), NAMES_CODER] }));
   await second.receive(ana.sign({ content: 'two', tags: [inThread(root), NAMES_CODER] }));
   expect([first.asked.length, second.asked.length]).toEqual([1, 0]);
 });
 
-test('a process that ends amid the beginning of a thread leaves it to the next, the whole of it', async () => {
+test('a process that stops while it stores the beginning of a thread leaves all of it to the next', async () => {
   const keyValue = memoryKeyValue();
   const root = ben.sign({ content: 'the plan' });
   const thread = [root, ben.sign({ content: 'a part of it', tags: [inThread(root)] })];
   const mention = ana.sign({ content: 'build it', tags: [inThread(root), NAMES_CODER] });
   const stopping = new AbortController();
   const sent: string[] = [];
-  const first = openDoor({
+  const first = openReceiver({
     keyValue,
     signal: stopping.signal,
     thread: () => thread,
@@ -110,18 +110,18 @@ test('a process that ends amid the beginning of a thread leaves it to the next, 
   });
   expect(await first.receive(mention)).toBeNull();
   expect(sent).toEqual(['the plan']);
-  const second = openDoor({ keyValue, thread: () => thread });
+  const second = openReceiver({ keyValue, thread: () => thread });
   await second.receive(mention);
   expect(words(second)).toContain('a part of it');
   expect(words(second).at(-1)).toBe('build it');
 });
 
-test('what was found of a thread by a process that is ending is not taken for the whole of it', async () => {
+test('a search that a stop interrupted does not count as the whole thread', async () => {
   const keyValue = memoryKeyValue();
   const root = ben.sign({ content: 'the plan' });
   const mention = ana.sign({ content: 'build it', tags: [inThread(root), NAMES_CODER] });
   const stopping = new AbortController();
-  const first = openDoor({
+  const first = openReceiver({
     keyValue,
     signal: stopping.signal,
     thread: () => {
@@ -130,45 +130,45 @@ test('what was found of a thread by a process that is ending is not taken for th
     },
   });
   expect(await first.receive(mention)).toBeNull();
-  const second = openDoor({ keyValue, thread: () => [root] });
+  const second = openReceiver({ keyValue, thread: () => [root] });
   await second.receive(mention);
   expect(words(second)).toEqual(['the plan', 'build it']);
 });
 
-test('what was stored once is not stored again by a later process: where it is gone it was deleted', async () => {
+test('a stored event is not stored again by a later process: if it is missing, it was deleted', async () => {
   const keyValue = memoryKeyValue();
   const event = ana.sign({ tags: [NAMES_CODER] });
-  await openDoor({ keyValue }).receive(event);
-  const later = openDoor({ keyValue });
+  await openReceiver({ keyValue }).receive(event);
+  const later = openReceiver({ keyValue });
   expect(await later.receive(event)).toBe('stored');
   expect(later.sent).toEqual([]);
 });
 
-test('what names no agent of ours can wake nobody, whoever says it', async () => {
-  const door = openDoor();
-  await door.receive(ana.sign({ content: 'to nobody' }));
-  await door.receive(ana.sign({ content: 'to coder', tags: [NAMES_CODER] }));
-  expect(door.sent.map(({ to, untrusted }) => [to, untrusted])).toEqual([
+test('an event that names none of our agents wakes no agent, whoever its author is', async () => {
+  const stage = openReceiver();
+  await stage.receive(ana.sign({ content: 'to nobody' }));
+  await stage.receive(ana.sign({ content: 'to coder', tags: [NAMES_CODER] }));
+  expect(stage.sent.map(({ to, untrusted }) => [to, untrusted])).toEqual([
     [[], true],
     [['coder'], undefined],
   ]);
 });
 
-test('an answer to words of another conversation says nothing of them', async () => {
-  const door = openDoor({
+test('an answer to an event of another conversation has no replyTo', async () => {
+  const stage = openReceiver({
     publishedAs: async () => ({ conversation: 'nostr:elsewhere', event: 'said' }) as never,
   });
   const root = ana.sign({ content: 'root', tags: [NAMES_CODER] });
-  await door.receive(ana.sign({ tags: [inThread(root), ['e', 'f'.repeat(64), '', 'reply'], NAMES_CODER] }));
-  expect(door.sent[0]).not.toHaveProperty('replyTo');
+  await stage.receive(ana.sign({ tags: [inThread(root), ['e', 'f'.repeat(64), '', 'reply'], NAMES_CODER] }));
+  expect(stage.sent[0]).not.toHaveProperty('replyTo');
 });
 
-test('who answers our agents like a machine wakes nobody after a while, until it makes a pause', async () => {
+test('an author who answers our agents like a machine wakes no agent after a while, until it pauses', async () => {
   const clock = createFakeClock();
   const warnings: string[] = [];
   const root = ana.sign({ tags: [NAMES_CODER] });
   const ours = CODER.sign({ content: 'an answer', tags: [inThread(root)] });
-  const door = openDoor({
+  const stage = openReceiver({
     clock,
     settings: { strangers: 'store', conversationPrefix: 'nostr:', limits: { answersInARow: 3 } },
     publishedAs: async (id) =>
@@ -179,10 +179,10 @@ test('who answers our agents like a machine wakes nobody after a while, until it
     await clock.advance(pauseMs);
     const tags = [inThread(root), ['e', answered.id, '', 'reply'], NAMES_CODER];
     const event = ana.sign({ content: `after ${clock.monotonic()}`, tags });
-    await door.receive(event);
-    return door.sent.at(-1)?.untrusted === undefined;
+    await stage.receive(event);
+    return stage.sent.at(-1)?.untrusted === undefined;
   }
-  await door.receive(root);
+  await stage.receive(root);
   const quick = [
     await wakes(9_000),
     await wakes(30_000),

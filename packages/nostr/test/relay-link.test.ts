@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import { openRelayLink, type RelayLink, type RelayLinkOptions } from '../src/relay-link.ts';
+import { RelayLink, type RelayLinkOptions } from '../src/relay-link.ts';
 import { type RelayProcess, startHostileRelay, startRelay } from './relay-process.ts';
 import { person } from './sign.ts';
 import { untilHolds } from '../../../test/support/until-holds.ts';
@@ -18,7 +18,7 @@ async function relayOf(started: Promise<RelayProcess>): Promise<RelayProcess> {
 
 function linkTo(relay: { url: string }, options: Partial<RelayLinkOptions> = {}) {
   const warnings: string[] = [];
-  const link = openRelayLink(relay.url, {
+  const link = new RelayLink(relay.url, {
     clock: systemClock,
     random: () => 0.5,
     onWarning: (error) => warnings.push(String(error)),
@@ -41,7 +41,7 @@ function follow(link: RelayLink) {
 
 const ana = person();
 
-test('what is published is accepted, followed and found', async () => {
+test('a published event is accepted, followed and found', async () => {
   const relay = await relayOf(startRelay());
   const { link } = linkTo(relay);
   const { events, state } = follow(link);
@@ -53,7 +53,7 @@ test('what is published is accepted, followed and found', async () => {
   expect(link.status()).toMatchObject({ state: 'open', lastError: null, isolations: 0, rejected: {} });
 });
 
-test('what the relay refuses is told with its reason', async () => {
+test('a refusal carries the reason of the relay', async () => {
   const relay = await relayOf(startRelay());
   const { link } = linkTo(relay);
   const event = { ...ana.sign({}), content: 'other words' };
@@ -62,16 +62,16 @@ test('what the relay refuses is told with its reason', async () => {
   expect(reason).toMatch(/^invalid: /);
 });
 
-test('silence about one event is told from silence, and is no stall', async () => {
+test('silence about one event is distinguished from a silent relay and is no stall', async () => {
   const relay = await relayOf(startHostileRelay({ ok: null }));
   const { link } = linkTo(relay);
   await link.query({ kinds: [1] });
   const publish = () => link.publish(ana.sign({ content: `${Math.random()}` }), { timeoutMs: 1_000 });
-  // As many as three stalls would isolate it for.
+  // Three stalls would isolate it.
   for (let n = 0; n < 3; n++) {
     expect(await publish()).toEqual({
       accepted: false,
-      reason: 'unanswered: the relay says nothing of it',
+      reason: 'unanswered: the relay does not answer it',
     });
   }
   expect(link.status()).toMatchObject({ state: 'open', isolations: 0 });
@@ -81,7 +81,7 @@ test('silence about one event is told from silence, and is no stall', async () =
   expect(await publish()).toMatchObject({ reason: 'error: no answer' });
 });
 
-test('a connection that breaks over a short event has other reasons, over a long one maybe not', async () => {
+test('a lost connection is blamed on a long event, never on a short one', async () => {
   const relay = await relayOf(startHostileRelay({ longest: { chars: 200, otherwise: 'cut' } }));
   const { link } = linkTo(relay);
   const publish = (content: string) => link.publish(ana.sign({ content }), { timeoutMs: 300 });
@@ -92,14 +92,14 @@ test('a connection that breaks over a short event has other reasons, over a long
   });
 });
 
-test('what a relay says nothing of and has is published', async () => {
+test('an unanswered event that the relay has counts as published', async () => {
   const event = ana.sign({});
   const relay = await relayOf(startHostileRelay({ ok: null, stored: [JSON.stringify(event)] }));
   const { link } = linkTo(relay);
   expect(await link.publish(event, { timeoutMs: 2_000 })).toEqual({ accepted: true, reason: '' });
 });
 
-test('after a lost connection it is subscribed again', async () => {
+test('subscriptions are renewed after a lost connection', async () => {
   const relay = await relayOf(startRelay());
   const { link } = linkTo(relay);
   const { events, state } = follow(link);
@@ -110,7 +110,7 @@ test('after a lost connection it is subscribed again', async () => {
   await untilHolds(() => expect(events.map(({ content }) => content)).toEqual(['after']));
 });
 
-test('a relay that is down is reported once and found again; what is published meanwhile is refused', async () => {
+test('a relay that is down is reported once and found again; events published meanwhile are refused', async () => {
   const relay = await relayOf(startRelay());
   const { link, warnings } = linkTo(relay);
   const { state } = follow(link);
@@ -127,7 +127,7 @@ test('a relay that is down is reported once and found again; what is published m
   expect(warnings).toHaveLength(1);
 });
 
-test('it says who it is where the relay wants to know, and what was refused before is done after', async () => {
+test('it logs in to a relay that requires it, and repeats the requests refused before', async () => {
   const relay = await relayOf(startRelay({ auth: true }));
   const asked: string[] = [];
   const { link } = linkTo(relay, {
@@ -152,7 +152,7 @@ test('it says who it is where the relay wants to know, and what was refused befo
   expect(asked).toContain(relay.url);
 });
 
-test('without a key for it, a relay that wants one takes nothing', async () => {
+test('a relay that requires a login accepts nothing without one', async () => {
   const relay = await relayOf(startRelay({ auth: true }));
   const { link } = linkTo(relay);
   expect(await link.publish(ana.sign({}))).toMatchObject({
@@ -162,7 +162,7 @@ test('without a key for it, a relay that wants one takes nothing', async () => {
   await expect(link.query({ kinds: [1] })).rejects.toThrow(/auth-required/);
 });
 
-test('the next event is read when the last one was dealt with', async () => {
+test('the next event is read when the last one is handled', async () => {
   const stored = Array.from({ length: 50 }, (_, n) => JSON.stringify({ id: `${n}` }));
   const relay = await relayOf(startHostileRelay({ stored }));
   const { link } = linkTo(relay);
@@ -187,7 +187,7 @@ test('the next event is read when the last one was dealt with', async () => {
 const LIES = { garbage: 'not json', frames: '{"a":1}', depth: '["EVENT","$sub",[[[[[]]]]]]' };
 
 test.each(Object.entries(LIES))(
-  'a relay that sends %s is isolated, and told of once',
+  'a relay that sends %s is isolated and reported once',
   async (_name, frame) => {
     const relay = await relayOf(startHostileRelay());
     const { link, warnings } = linkTo(relay);
@@ -196,13 +196,13 @@ test.each(Object.entries(LIES))(
     await relay.ask({ do: 'push', frames: Array.from({ length: 100 }, () => frame) });
     await untilHolds(() => expect(link.status().state).toBe('isolated'));
     await untilHolds(async () => expect(await relay.ask({ do: 'clients' })).toBe(0));
-    expect(warnings).toEqual([expect.stringMatching(/lies and is left alone for 60 s/)]);
+    expect(warnings).toEqual([expect.stringMatching(/lies and is isolated for 60 s/)]);
     expect(await link.publish(ana.sign({}))).toEqual({ accepted: false, reason: 'error: isolated' });
     await expect(link.query({})).rejects.toThrow(/isolated/);
   },
 );
 
-test('an event that is too long is not read, and by itself no reason to leave a relay', async () => {
+test('an overlong event is not read, and alone does not isolate a relay', async () => {
   const relay = await relayOf(startHostileRelay());
   const { link } = linkTo(relay, { maxEventBytes: 1_000 });
   const { events, state } = follow(link);
@@ -213,7 +213,7 @@ test('an event that is too long is not read, and by itself no reason to leave a 
   expect(link.status()).toMatchObject({ state: 'open', rejected: { size: 1 } });
 });
 
-test('events of megabytes are refused one by one: a query and the stream go on over the same connections', async () => {
+test('huge events are refused one by one: a query and the stream go on over the same connections', async () => {
   const long = JSON.stringify({ id: 'long', content: 'x'.repeat(3_000_000) });
   const relay = await relayOf(startHostileRelay({ stored: ['{"id":"a"}', long, long, '{"id":"b"}'] }));
   const { link } = linkTo(relay);
@@ -227,26 +227,26 @@ test('events of megabytes are refused one by one: a query and the stream go on o
   expect(await relay.ask({ do: 'clients' })).toBe(2);
 });
 
-test('a relay that sends one event for ever is isolated, and left alone for longer the second time', async () => {
+test('a relay that sends one event forever is isolated, and for longer the second time', async () => {
   const relay = await relayOf(startHostileRelay({ flood: '["EVENT","$sub",{"id":"a"}]' }));
   const { link, warnings } = linkTo(relay, { faults: { isolationMs: { first: 50, most: 10_000 } } });
   const { events } = follow(link);
   await untilHolds(() => expect(link.status().isolations).toBe(2));
   expect(events.length).toBeLessThanOrEqual(2);
   expect(warnings).toHaveLength(2);
-  expect(warnings[1]).toMatch(/floods and is left alone/);
+  expect(warnings[1]).toMatch(/floods and is isolated/);
 });
 
 const USELESS: Record<string, (n: number) => string> = {
   challenges: (n) => `["AUTH","${n}"]`,
   notices: (n) => `["NOTICE","${n}"]`,
-  'answers to nothing': (n) => `["OK","${n}",true,""]`,
-  'ends of nothing': (n) => `["EOSE","${n}"]`,
-  'ends of one subscription again and again': () => '["CLOSED","$sub","error: no"]',
+  'answers to no request': (n) => `["OK","${n}",true,""]`,
+  'ends of no subscription': (n) => `["EOSE","${n}"]`,
+  'repeated ends of one subscription': () => '["CLOSED","$sub","error: no"]',
 };
 
 test.each(Object.entries(USELESS))(
-  'a relay that sends too many %s is isolated, and little is signed or asked for it',
+  'a relay that sends too many %s is isolated, and costs few signatures and requests',
   async (_name, frameOf) => {
     const relay = await relayOf(startHostileRelay());
     let signed = 0;
@@ -260,13 +260,13 @@ test.each(Object.entries(USELESS))(
     const frames = Array.from({ length: 3_000 }, (_, n) => frameOf(n));
     await relay.ask({ do: 'push', frames });
     await untilHolds(() => expect(link.status().state).toBe('isolated'));
-    expect(warnings).toEqual([expect.stringMatching(/floods and is left alone/)]);
+    expect(warnings).toEqual([expect.stringMatching(/floods and is isolated/)]);
     expect(signed).toBeLessThanOrEqual(3);
     expect((await relay.seen('REQ')).length).toBeLessThanOrEqual(2);
   },
 );
 
-test('events of a subscription that has ended are borne, and a flood of them is one', async () => {
+test('late events of a closed subscription are tolerated, a flood of them is not', async () => {
   const relay = await relayOf(startHostileRelay());
   const { link } = linkTo(relay);
   const { state } = follow(link);
@@ -276,14 +276,14 @@ test('events of a subscription that has ended are borne, and a flood of them is 
   const frames = (count: number) =>
     Array.from({ length: count }, (_, n) => `["EVENT","${String(name)}",{"id":"${n}"}]`);
   await relay.ask({ do: 'push', frames: frames(100) });
-  // By the stream and by the connection that the query was over.
+  // Over the stream and over the connection of the query.
   await untilHolds(() => expect(link.status().received).toBeGreaterThanOrEqual(200));
   expect(link.status()).toMatchObject({ state: 'open', rejected: {} });
   await relay.ask({ do: 'push', frames: frames(3_000) });
   await untilHolds(() => expect(link.status().state).toBe('isolated'));
 });
 
-test('a relay that falls silent is isolated after the third time', async () => {
+test('a relay is isolated after its third stall', async () => {
   const relay = await relayOf(startRelay());
   const { link, warnings } = linkTo(relay, { timing: { quietMs: 40, retryMs: { first: 10, most: 10 } } });
   const { state } = follow(link);

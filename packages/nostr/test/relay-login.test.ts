@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import type { SignedEvent } from '../src/nostr-event.ts';
-import { RelayLogin } from '../src/relay-publishes.ts';
+import { RelayLogin } from '../src/relay-login.ts';
 import { createFakeClock } from '../../../src/testing/fake-clock.ts';
 
-/** Signs when it is told to. */
+/** A login whose signer answers on `signed` or `fails`. */
 function openLogin() {
   const clock = createFakeClock();
   const asked: string[] = [];
@@ -46,7 +46,7 @@ test('one challenge is signed at a time, then the newest, and no more than three
   expect(login.isKnown).toBe(true);
 });
 
-test('the same challenge again is signed again only if the signer was away', async () => {
+test('a repeated challenge is signed again only if the signer failed', async () => {
   const { login, asked, failed, signed, fails } = openLogin();
   expect(login.challenged('a')).toBe(true);
   expect(login.challenged('a')).toBe(false);
@@ -58,7 +58,7 @@ test('the same challenge again is signed again only if the signer was away', asy
   expect(asked).toEqual(['a', 'a']);
 });
 
-test('a signer that is back after a while is asked again', async () => {
+test('a signer is asked again a minute after it failed', async () => {
   const { login, clock, asked, fails } = openLogin();
   for (const challenge of ['a', 'b', 'c']) {
     login.challenged(challenge);
@@ -70,7 +70,7 @@ test('a signer that is back after a while is asked again', async () => {
   expect(asked).toEqual(['a', 'b', 'c', 'd']);
 });
 
-test('what was signed for a connection that is lost is not sent on the next', async () => {
+test('a login signed for a lost connection is not sent over the next', async () => {
   const { login, sent, signed } = openLogin();
   login.challenged('a');
   login.connected();

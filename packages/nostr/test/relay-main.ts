@@ -4,7 +4,7 @@ import { LogLevel } from '@nostr-relay/common';
 import { EventRepositorySqlite } from '@nostr-relay/event-repository-sqlite';
 import { Validator } from '@nostr-relay/validator';
 import type { WebSocket } from 'ws';
-import { openDoor } from './relay-door.ts';
+import { openRelayServer } from './relay-server.ts';
 import type { RelayOptions } from './relay-process.ts';
 
 /** The process of `startRelay`. */
@@ -12,14 +12,14 @@ const options = JSON.parse(process.argv[2] ?? '{}') as RelayOptions;
 const repository = new EventRepositorySqlite(':memory:');
 await repository.init();
 const relay = new NostrRelay(repository, {
-  // Answers as the events are now, not as they were a second ago.
+  // Without a cache, an answer has the events of this moment.
   filterResultCacheTtl: 0,
   logLevel: LogLevel.ERROR,
   ...(options.auth && { hostname: '127.0.0.1' }),
 });
 const validator = new Validator();
 
-await openDoor(options.port ?? 0, {
+await openRelayServer(options.port ?? 0, {
   connected: (client) => relay.handleConnection(client),
   closed: (client) => relay.handleDisconnect(client),
   async frame(client, [kind, second], text) {

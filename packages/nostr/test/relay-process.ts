@@ -1,49 +1,49 @@
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-/** What a relay's process is told, each answered once. */
+/** Commands to a relay's process, each answered once. */
 export type RelayCommand =
-  /** Frames that clients have sent, oldest first, of one kind where named; the newest 1,000 are kept. */
+  /** The last 1,000 frames of clients, oldest first; of one kind if given. */
   | { do: 'seen'; kind?: string }
-  /** How many clients are connected. */
+  /** Number of connected clients. */
   | { do: 'clients' }
-  /** Cuts all connections. */
+  /** Closes all connections. */
   | { do: 'drop' }
-  /** Cuts all connections and takes no new ones, until `up` at the same port with the same events. */
+  /** Closes all connections and accepts none until `up`, at the same port with the same events. */
   | { do: 'down' }
   | { do: 'up' }
-  /** Answers nothing, pings included, until called off; what clients send is read and kept waiting. */
+  /** Answers nothing, not even pings, until it is switched off; frames of clients wait. */
   | { do: 'stall'; stalled: boolean }
-  /** Of a hostile relay: how it behaves from now on; what is left out stays. */
+  /** For a hostile relay: changes its behaviour. */
   | { do: 'behave'; how: Behaviour }
-  /** Of a hostile relay: sends these frames, as they are, to all clients. `$sub` in them is each subscription's id. */
+  /** For a hostile relay: sends these frames to all clients. `$sub` becomes the id of each subscription. */
   | { do: 'push'; frames: string[] };
 
 export interface Behaviour {
-  /** Texts of events, sent to every REQ in this order, whatever it asked for. */
+  /** JSON of events, sent in this order to every REQ, whatever it requests. */
   stored?: string[];
   /** How often each of them is sent. Default 1. */
   times?: number;
-  /** Whether EOSE follows. Default true. */
+  /** EOSE follows. Default true. */
   eose?: boolean;
-  /** Sent to every subscription at full speed, for ever, after its REQ; `$sub` is the subscription's id. */
+  /** Sent to every subscription at full speed, forever, after its REQ. `$sub` becomes its id. */
   flood?: string | null;
-  /** What is said of published events; null: nothing. */
+  /** The answer to published events; null: none. */
   ok?: { accepted: boolean; reason: string } | null;
-  /** Passes events on to whoever has sent them. */
+  /** Sends events back to their sender. */
   echo?: boolean;
-  /** What becomes of longer frames: a notice, the end of the connection with code 1009, or its end without a word. */
+  /** The reaction to longer frames: a notice, a close with code 1009, or a close without a code. */
   longest?: { chars: number; otherwise: 'notice' | 'close' | 'cut' } | null;
-  /** Closes the connection after so many frames were sent on it. */
+  /** Closes a connection after it has sent this many frames. */
   dropAfter?: number | null;
 }
 
 export interface RelayOptions {
   /** Answers nothing before a client has authenticated (NIP-42). */
   auth?: boolean;
-  /** Before each answer. */
+  /** Delay of each answer. */
   latencyMs?: number;
-  /** Default: a free one. */
+  /** Default: a free port. */
   port?: number;
 }
 
@@ -51,17 +51,17 @@ export interface RelayProcess extends AsyncDisposable {
   /** `ws://127.0.0.1:PORT`. */
   url: string;
   ask(command: RelayCommand): Promise<unknown>;
-  /** The frames that clients have sent, parsed. */
+  /** The parsed frames of clients. */
   seen(kind?: string): Promise<unknown[][]>;
   close(): Promise<void>;
 }
 
-/** A real relay (@nostr-relay over SQLite in memory) in a process of its own. */
+/** A real relay (@nostr-relay over SQLite in memory) in a separate process. */
 export function startRelay(options: RelayOptions = {}): Promise<RelayProcess> {
   return start('./relay-main.ts', options);
 }
 
-/** A relay that keeps to nothing: it sends what it is told to. In a process of its own. */
+/** A relay that ignores the protocol and sends what a test asks for, in a separate process. */
 export async function startHostileRelay(behaviour: Behaviour = {}): Promise<RelayProcess> {
   const relay = await start('./hostile-main.ts', {});
   await relay.ask({ do: 'behave', how: behaviour });

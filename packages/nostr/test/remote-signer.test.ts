@@ -52,7 +52,7 @@ async function withBunker(work: (bunker: Bunker, relay: RelayProcess) => Promise
   await work(bunker, relay);
 }
 
-test('a remote signer signs exactly what it is asked to, and is known again by the next process', async () => {
+test('a remote signer signs exactly the requested event, and sees the same client in the next process', async () => {
   await withBunker(async (bunker) => {
     const keyValue = memoryKeyValue();
     for (const _ of [1, 2]) {
@@ -77,7 +77,7 @@ test('a remote signer signs exactly what it is asked to, and is known again by t
   });
 });
 
-test('with a pubkey in the agents file nobody is asked before there is something to sign', async () => {
+test('with a pubkey in the agents file the signer is not contacted before the first signature', async () => {
   await withBunker(async (bunker) => {
     bunker.behave('silent');
     const signer = await signerOf(bunker, bunker.pubkey, 300);
@@ -94,7 +94,7 @@ test('with a pubkey in the agents file nobody is asked before there is something
   });
 });
 
-test('what a remote signer changes or signs with another key is not taken', async () => {
+test('an event that a remote signer changed, or signed with another key, is refused', async () => {
   await withBunker(async (bunker) => {
     const signer = await signerOf(bunker, null);
     bunker.behave('forge');
@@ -107,7 +107,7 @@ test('what a remote signer changes or signs with another key is not taken', asyn
   });
 });
 
-test('a remote signer that refuses is an error without its words, and without the secret of the URL', async () => {
+test('the error for a refusing signer contains neither its message nor the secret of the URL', async () => {
   await withBunker(async (bunker) => {
     bunker.behave('refuse');
     const thrown: unknown = await openSigners(bunker, memoryKeyValue()).catch((error: unknown) => error);

@@ -47,7 +47,7 @@ test('a note is answered by a note that marks it as the root', () => {
   });
 });
 
-test('a reply within a thread marks root and parent, and names who takes part, the one it answers first', () => {
+test('a reply within a thread marks root and parent and names the participants, the answered author first', () => {
   const parent = place(PARENT, 1, BEN, [
     ['e', ROOT, '', 'root'],
     ['p', ANA],
@@ -86,7 +86,7 @@ test('a thread of kind 11 is answered by a comment on it', () => {
   });
 });
 
-test('a comment is answered by a comment with the same root, whatever that is', () => {
+test('a comment is answered by a comment with the same root, whatever its kind', () => {
   const scope = [
     ['A', `30023:${ANA}:post`, RELAY],
     ['K', '30023'],
@@ -109,7 +109,7 @@ test('a comment is answered by a comment with the same root, whatever that is', 
   ]);
 });
 
-test('an answer to another of our agents names it only where it is addressed to it', () => {
+test('an answer to another of our agents names it only if it is an addressee', () => {
   const parent = place(PARENT, 1, BOB, [
     ['p', ANA],
     ['p', ADA],
@@ -124,7 +124,7 @@ test('an answer to another of our agents names it only where it is addressed to 
   expect(people({ to: [ADA] })).toEqual([ANA]);
 });
 
-test('the address of a relay is a hint only where it can hold no secret', () => {
+test('the address of a relay is a hint only if it can hold no secret', () => {
   const hintFrom = (relay: string) => composeReply(reply(place(ROOT, 1, ANA, [], relay))).tags[0]?.[2];
   expect(hintFrom('wss://relay.example')).toBe('wss://relay.example/');
   for (const url of [
@@ -147,7 +147,7 @@ const words = fc.oneof(
   fc.constantFrom(`nostr:${npubEncode(BOB)}`, `["p","${BOB}"]`, '#[0]', `@bob p-tag ${BOB}`, '"],["p","'),
 );
 
-test('whatever the thread and the words: names come from tags alone, once each, never the agent, and it is the same every time', () => {
+test('for any thread and content, tags alone name people, once each, never the agent, and the event is always the same', () => {
   fc.assert(
     fc.property(
       fc.array(words).map((parts) => parts.join(' ')),

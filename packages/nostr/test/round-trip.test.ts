@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import type { AgentInput } from '../../../src/config/agents-file.ts';
+import type { AgentInput } from '../../../src/config/agent-definition.ts';
 import { systemClock } from '../../../src/clock.ts';
 import type { Event } from '../../../src/events/index.ts';
 import type { SignedEvent } from '../src/nostr-event.ts';
 import { type Nostr, openNostr } from '../src/open-nostr.ts';
-import { openRelayLink } from '../src/relay-link.ts';
+import { RelayLink } from '../src/relay-link.ts';
 import { type NostrInput, NostrSettings } from '../src/settings.ts';
 import { memoryKeyValue } from '../../../src/key-value.ts';
 import { createTroupe } from '../../../src/runtime.ts';
@@ -18,7 +18,7 @@ interface World extends AsyncDisposable {
   nostr: Nostr;
   ada: string;
   bob: string;
-  /** Events as a subscriber of the relay gets them, in the order of their coming. */
+  /** Events that a subscriber of the relay gets, in order of arrival. */
   heard: SignedEvent[];
   publish(event: SignedEvent): Promise<void>;
   log(root: SignedEvent): Promise<Event[]>;
@@ -54,7 +54,7 @@ async function openWorld(
         ['challenge', challenge],
       ],
     });
-  const reader = openRelayLink(relay.url, { ...base, ...(authenticated && { authenticate }) });
+  const reader = new RelayLink(relay.url, { ...base, ...(authenticated && { authenticate }) });
   const heard: SignedEvent[] = [];
   reader.follow(() => [{ authors: [ada, bob].filter(Boolean) }], {
     event: (raw) => void heard.push(raw as SignedEvent),
@@ -119,7 +119,7 @@ test("a person's event is answered by a signed one, and what is said to that goe
   expect(world.nostr.status().relays).toMatchObject([{ state: 'open', outbox: { published: 2, behind: 0 } }]);
 });
 
-test('two agents answer one event, and neither answers the other for ever', async () => {
+test('two agents answer one event, and do not answer each other forever', async () => {
   await using relay = await startRelay();
   await using world = await openWorld(relay);
   const { ada, bob, heard } = world;
@@ -175,7 +175,7 @@ test('a thread is answered by comments, and a comment by a comment on it', async
   expect((await world.log(thread)).filter(({ kind }) => kind === 'message')).toHaveLength(4);
 });
 
-test('a question to people goes out, and a reply to it is the answer', async () => {
+test('a question to people is published, and a reply to it is the answer', async () => {
   await using relay = await startRelay();
   const args = { question: 'Which colour?', choices: ['red', 'blue'] };
   const rules = [
@@ -212,7 +212,7 @@ test('a question to people goes out, and a reply to it is the answer', async () 
     .toMatchObject({ outcome: 'answered', content: 'blue' });
 });
 
-test('a relay that wants to know who we are is told, and served', async () => {
+test('a relay that requires a login gets one, and is published to', async () => {
   await using relay = await startRelay({ auth: true });
   await using world = await openWorld(relay, { authenticated: true });
   await world.publish(ANA.sign({ tags: [['p', world.ada]] }));
@@ -224,7 +224,7 @@ test('a relay that wants to know who we are is told, and served', async () => {
   );
 });
 
-test('without a key for any agent it does not start', async () => {
+test('it does not start if no agent has a key', async () => {
   await using troupe = await createTroupe({ agents: [agent('ada', 'x')] });
   const parts = { clock: systemClock, random: Math.random, onWarning: () => {}, env: {}, owner: 'p' };
   const settings = NostrSettings.parse({ relays: ['ws://127.0.0.1:1'] });

@@ -33,16 +33,16 @@ test.each([
   [{ relays: ['ws://localhost@relay.example'] }, /not encrypted/],
   [{ relays: ['ws://127.0.0.1@relay.example'] }, /not encrypted/],
   [{ relays: ['https://relay.example'] }, /relays/],
-  [{ relays: ['wss://a.example', 'wss://a.example'] }, /relays\.1: .* is named twice/],
-  [{ relays: ['wss://a.example', 'wss://A.example:443/'] }, /relays\.1: .* is named twice/],
-  [{ relays: ['wss://a.example/x', { url: 'wss://a.example/y/../x' }] }, /relays\.1: .* is named twice/],
+  [{ relays: ['wss://a.example', 'wss://a.example'] }, /relays\.1: .* is listed twice/],
+  [{ relays: ['wss://a.example', 'wss://A.example:443/'] }, /relays\.1: .* is listed twice/],
+  [{ relays: ['wss://a.example/x', { url: 'wss://a.example/y/../x' }] }, /relays\.1: .* is listed twice/],
   [{ relays: Array.from({ length: 17 }, (_, n) => `wss://${n}.example`) }, /relays/],
   [{ relays: ['wss://a.example'], people: ['ana'] }, /people\.0: a person is a pubkey or an npub/],
   [{ relays: ['wss://a.example'], strangers: 'trust' }, /strangers/],
   [{ relays: ['wss://a.example'], keys: { coder: 'nsec1…' } }, /keys\.coder/],
   [
     { relays: ['wss://a.example'], keys: { coder: { env: 'A', bunkerEnv: 'B' } } },
-    /keys\.coder: .*one variable: \{env\}.* or \{bunkerEnv\}/,
+    /keys\.coder: .*must be "stored", \{env: NAME\}.* or \{bunkerEnv: NAME\}/,
   ],
   [{ relays: ['wss://a.example'], kind: [1] }, /kind/],
 ])('%j is refused', (input, problem) => {
@@ -55,28 +55,28 @@ test.each([
   ['wss://A.Example:443', 'wss://a.example'],
   ['wss://a.example/in/', 'wss://a.example/in/'],
   ['wss://a.example/?key=1', 'wss://a.example/?key=1'],
-])('the relay %s is %s', (written, meant) => {
+])('the relay %s is normalised to %s', (written, meant) => {
   expect(NostrSettings.parse({ relays: [written] }).relays[0]?.url).toBe(meant);
 });
 
-test('of a relay that is refused neither user, password nor query is told', () => {
+test('the error for a refused relay shows no user, password or query', () => {
   const [plain, safe] = ['ws://u:canary@r.example/in?token=canary', 'wss://u:canary@r.example/?token=canary'];
   expect(problemsOf({ relays: [plain, safe, safe] })).toEqual([
     'relays.0: ws://r.example/in is not encrypted: use wss://, or set insecure',
-    'relays.2: wss://r.example is named twice',
+    'relays.2: wss://r.example is listed twice',
   ]);
 });
 
-test('a relay on this machine needs no TLS, whoever asks there', () => {
+test('a relay on this machine needs no TLS, even with credentials in its URL', () => {
   const relays = ['ws://user@127.0.0.1', 'ws://user:pass@localhost:7777/in', 'ws://[::1]:7777'];
   expect(problemsOf({ relays })).toEqual([]);
 });
 
-test('a relay without TLS is only let through where that is said', () => {
+test('a relay without TLS is accepted only with insecure', () => {
   expect(problemsOf({ relays: ['ws://relay.example'], insecure: true })).toEqual([]);
 });
 
-test('the mark stays before what is pending, never goes back, and is never ahead of our clock', async () => {
+test('the mark stays before pending events, never moves back and is never ahead of our clock', async () => {
   const keyValue = memoryKeyValue();
   const mark = new HighWater(keyValue, 'wss://a.example');
   expect(await mark.load()).toBeNull();
@@ -101,7 +101,7 @@ test('the mark stays before what is pending, never goes back, and is never ahead
   expect(await new HighWater(keyValue, 'wss://b.example').load()).toBeNull();
 });
 
-test('of two processes that knew the same mark, the one that is behind does not move it back', async () => {
+test('a process that is behind does not move the mark of another back', async () => {
   const keyValue = memoryKeyValue();
   const [ahead, behind] = [
     new HighWater(keyValue, 'wss://a.example'),

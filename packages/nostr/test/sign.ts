@@ -7,7 +7,7 @@ export interface Person {
   sign(event: { kind?: number; content?: string; tags?: string[][]; at?: number }): SignedEvent;
 }
 
-/** Somebody with a key of their own. What they sign is plain data, with no verdict stuck to it. */
+/** An author with a key. Signed events are plain data, without the stored verdict of nostr-tools. */
 export function person(secret: Uint8Array = generateSecretKey()): Person {
   return {
     pubkey: getPublicKey(secret),

@@ -4,13 +4,13 @@ import { threadOf } from '../src/thread-of.ts';
 const id = (letter: string) => letter.repeat(64);
 const [SELF, A, B, C] = [id('0'), id('a'), id('b'), id('c')];
 
-describe('a note is in the thread (NIP-10)', () => {
+describe('a note belongs to the thread (NIP-10)', () => {
   test.each<[string, string[][], string, string | null]>([
-    ['of its own, where it answers nothing', [], SELF, null],
-    ['of its own, where it only names people', [['p', A]], SELF, null],
-    ['of the root that is marked, which it answers', [['e', A, '', 'root']], A, A],
+    ['of its own if it answers nothing', [], SELF, null],
+    ['of its own if it only names people', [['p', A]], SELF, null],
+    ['of the marked root, which it answers', [['e', A, '', 'root']], A, A],
     [
-      'of the root that is marked, and answers the reply that is',
+      'of the marked root, and answers the marked reply',
       [
         ['e', B, '', 'reply'],
         ['e', A, '', 'root'],
@@ -19,7 +19,7 @@ describe('a note is in the thread (NIP-10)', () => {
       A,
       B,
     ],
-    ['of what it answers, where that alone is marked', [['e', A, '', 'reply']], A, A],
+    ['of the marked reply if there is no marked root', [['e', A, '', 'reply']], A, A],
     ['of the only event, without marks', [['e', A]], A, A],
     [
       'of the first of several, without marks, and answers the last',
@@ -31,10 +31,10 @@ describe('a note is in the thread (NIP-10)', () => {
       A,
       B,
     ],
-    ['of its own, where it only mentions', [['e', A, '', 'mention']], SELF, null],
-    ['of its own, where it quotes', [['q', A]], SELF, null],
+    ['of its own if it only mentions', [['e', A, '', 'mention']], SELF, null],
+    ['of its own if it only quotes', [['q', A]], SELF, null],
     [
-      'of the marked one, whatever else is there without marks',
+      'of the marked event, whatever unmarked events there are',
       [
         ['e', C],
         ['e', A, '', 'root'],
@@ -42,8 +42,8 @@ describe('a note is in the thread (NIP-10)', () => {
       A,
       A,
     ],
-    ['of its own, where the id is none', [['e', 'A'.repeat(64)], ['e', 'x'], ['e']], SELF, null],
-    ['of its own, where it names itself', [['e', SELF, '', 'root']], SELF, null],
+    ['of its own if the id is invalid', [['e', 'A'.repeat(64)], ['e', 'x'], ['e']], SELF, null],
+    ['of its own if it names itself', [['e', SELF, '', 'root']], SELF, null],
   ])('%s', (_name, tags, root, parent) => {
     expect(threadOf({ id: SELF, pubkey: A, kind: 1, tags })).toMatchObject({ root, rootEvent: root, parent });
   });
@@ -56,7 +56,7 @@ test('a thread of kind 11 begins with itself', () => {
   });
 });
 
-describe('a comment is in the thread (NIP-22)', () => {
+describe('a comment belongs to the thread (NIP-22)', () => {
   const ARTICLE = `30023:${A}:an-article`;
   const rootOf = (tags: string[][]) => threadOf({ id: SELF, pubkey: A, kind: 1_111, tags });
 
@@ -92,12 +92,12 @@ describe('a comment is in the thread (NIP-22)', () => {
     }
   });
 
-  test('of a list that there is one of, by its address', () => {
+  test('of a replaceable list, by its address', () => {
     const list = threadOf({ id: SELF, pubkey: A, kind: 10_003, tags: [] });
     expect(rootOf([['A', `10003:${A}:`]]).root).toBe(list.root);
   });
 
-  test('of an event without the name or with too long a name to be found by', () => {
+  test('of an addressable event by its id if its name is missing or too long', () => {
     for (const tags of [[], [['d', 'x'.repeat(1_000)]]]) {
       expect(threadOf({ id: SELF, pubkey: A, kind: 30_023, tags })).toMatchObject({ root: SELF });
     }
@@ -117,7 +117,7 @@ describe('a comment is in the thread (NIP-22)', () => {
     expect(thread.root).toMatch(/^[0-9a-f]{32}$/);
   });
 
-  test('of a note, where it says nothing of a root', () => {
+  test('of a note if it has no root of NIP-22', () => {
     expect(rootOf([['e', A, '', 'root']])).toMatchObject({ root: A, parent: A });
     expect(rootOf([['E', 'nonsense']])).toMatchObject({ root: SELF, parent: null });
   });

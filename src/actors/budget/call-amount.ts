@@ -14,7 +14,7 @@ export interface AskedCall {
 /** How a call ended, and what the provider reported. `heard`: tokens of the received output. */
 export type CallEnd =
   /** `tellsLater`: usage that is missing here is reported with a later call. */
-  | { kind: 'answered'; usage: Usage; heard: number; tellsLater: boolean }
+  | { kind: 'answered'; usage: Usage; heard: number; reportsLater: boolean }
   | { kind: 'failed'; code: ErrorCode; heard: number }
   | { kind: 'aborted'; heard: number };
 
@@ -56,7 +56,7 @@ export function spentAmount(
   const guess = amountOf({ ...NO_USAGE, input, output: heard }, price);
   if (end.kind === 'answered') {
     const isReported = end.usage.input + end.usage.output > 0;
-    return isReported || end.tellsLater ? amountOf(end.usage, price) : guess;
+    return isReported || end.reportsLater ? amountOf(end.usage, price) : guess;
   }
   const isFree = end.kind === 'failed' && heard === 0 && UNPAID_ERRORS.includes(end.code);
   return isFree ? NOTHING : guess;

@@ -44,7 +44,7 @@ export async function askSummary(
 function endOf(answer: SummaryAnswer): CallEnd {
   if (answer.kind === 'aborted') return { kind: 'aborted', heard: 0 };
   if (answer.kind === 'failed') return { kind: 'failed', code: answer.code, heard: 0 };
-  return { kind: 'answered', usage: answer.usage, heard: 0, tellsLater: false };
+  return { kind: 'answered', usage: answer.usage, heard: 0, reportsLater: false };
 }
 
 async function ask(run: TurnRun, words: SummaryRequest, maxOutputTokens: number): Promise<SummaryAnswer> {

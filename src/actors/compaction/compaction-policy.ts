@@ -16,6 +16,14 @@ export function windowFor({ profile }: Pick<AgentRuntime, 'profile'>, { window }
   return window === null ? profile.contextWindow : Math.min(profile.contextWindow, window);
 }
 
+/** The rest is a margin: our count of tokens is not the provider's. */
+const REQUEST_SHARE = 0.8;
+
+/** Tokens for the request of a summary, in a window that must also hold the answer. */
+export function requestTokens(window: number, answerTokens: number): number {
+  return Math.floor((window - answerTokens) * REQUEST_SHARE);
+}
+
 /** Tokens that the window leaves beside the answer. */
 export function availableIn(runtime: Pick<AgentRuntime, 'profile'>, model: ModelFacts): number {
   const { maxOutputTokens } = runtime.profile;
@@ -28,7 +36,7 @@ export function policyFor(runtime: AgentRuntime, model: ModelFacts): CompactionP
 }
 
 /** Share of the available room below which a cold cache is no reason to compact. */
-const WORTH_A_REWRITE_PERCENT = 40;
+const WORTH_COMPACTING_PERCENT = 40;
 /** Growth of the prompt after which a compaction that achieved nothing is tried again. */
 const GROWTH = 1.05;
 /** A history below `keepTokens` times this is not worth a summary. */
@@ -45,7 +53,7 @@ export function compactionReason(run: TurnRun, prompt: PromptRecord): Compaction
   if (percent >= trigger * 100 || live.view.bytes > MAX_REQUEST_BYTES) return 'over_budget';
   if (run.step > 0) return null;
   if (isNewcomer(run) && live.view.tokens > keepTokens * JOIN_GROWTH) return 'join';
-  if (percent >= WORTH_A_REWRITE_PERCENT && isCold(run) && hasWorkWhenCold(run)) return 'cold_cache';
+  if (percent >= WORTH_COMPACTING_PERCENT && isCold(run) && hasWorkWhenCold(run)) return 'cold_cache';
   return null;
 }
 

@@ -25,7 +25,7 @@ import { inSlices } from '../engine/in-slices.ts';
 import type { TurnRun } from '../turn/turn-run.ts';
 import { readPages } from '../log/read-pages.ts';
 import { noteCompaction, type TurnCompaction } from './turn-compaction.ts';
-import { windowFor } from './compaction-policy.ts';
+import { requestTokens, windowFor } from './compaction-policy.ts';
 import * as z from 'zod';
 import type { ConversationKey, Store } from '../../store/store.ts';
 import { readOwn } from '../log/own-id.ts';
@@ -36,9 +36,6 @@ export interface SharedCompaction {
 }
 
 export type Made = { kind: 'made'; compaction: SharedCompaction } | { kind: 'not'; event: CompactionEvent };
-
-/** Share of a prompt's room that the request for a summary may take of the summariser's window. */
-export const REQUEST_SHARE = 0.8;
 
 /**
  * Makes the next compaction of the conversation and logs it, for every agent to adopt. Its input begins with what the
@@ -115,7 +112,7 @@ async function summarise(
 > {
   const { run, policy } = work;
   const budgetTokens = policy.summaryTokens;
-  const maxTokens = Math.floor(((await summariserWindow(run)) - budgetTokens) * REQUEST_SHARE);
+  const maxTokens = requestTokens(await summariserWindow(run), budgetTokens);
   const input = { previous, events, budgetTokens, people, secret, trusted: trusted ?? null };
   const request = await inSlices(run.deps.clock, summaryRequestSteps({ ...input, maxTokens, count }));
   if (!request) return failed(work, 'not even the shortest request for a summary fits its window');

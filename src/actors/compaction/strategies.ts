@@ -13,13 +13,8 @@ import {
 } from '../../context/index.ts';
 import type { CompactionEffect, CompactionEvent } from '../../machines/compaction.ts';
 import { inSlices } from '../engine/in-slices.ts';
-import {
-  makeCompaction,
-  readCompaction,
-  REQUEST_SHARE,
-  summariserWindow,
-  takeLock,
-} from './make-compaction.ts';
+import { makeCompaction, readCompaction, summariserWindow, takeLock } from './make-compaction.ts';
+import { requestTokens } from './compaction-policy.ts';
 import { brokenCircuit, noteCompaction, type TurnCompaction } from './turn-compaction.ts';
 import { askSummary } from './ask-summary.ts';
 
@@ -104,7 +99,7 @@ async function summariseSteps(work: TurnCompaction): Promise<boolean> {
     outputs: earlySteps(run.outputs, steps),
     budgetTokens: policy.summaryTokens,
     secret: view.secret,
-    maxTokens: Math.floor(((await summariserWindow(run)) - policy.summaryTokens) * REQUEST_SHARE),
+    maxTokens: requestTokens(await summariserWindow(run), policy.summaryTokens),
     count,
   });
   const request = await inSlices(run.deps.clock, fitting);

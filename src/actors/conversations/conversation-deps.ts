@@ -42,7 +42,7 @@ type Message = EventDraftOf<'message'>;
 
 /**
  * Appends a message of a trusted person. The same append first makes the changes that the message implies: a closed
- * conversation is reopened, recipients that left rejoin, retired recipients are recalled. A message that is already
+ * conversation is reopened, recipients that left rejoin, retired recipients are reinstated. A message that is already
  * stored implies nothing.
  */
 export async function appendTrusted(
@@ -55,7 +55,7 @@ export async function appendTrusted(
   const changes = impliedChanges(conversations, message, participants);
   const isStored = changes.length > 0 && (await deps.store.readById(log, message.id)) !== null;
   if (!isStored) {
-    // Before the append: an agent recalled in the log alone would never be resumed.
+    // Before the append: an agent reinstated in the log alone would never be resumed.
     for (const agent of message.to)
       if (participants.retired.has(agent)) await engine.resume({ ...log, agent }, 'REINSTATE');
   }

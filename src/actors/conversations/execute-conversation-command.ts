@@ -27,7 +27,6 @@ export async function executeConversationCommand(
 ): Promise<Event> {
   requirePerson(conversations.trust, by, ACTIONS[command.command]);
   const participants = await conversations.participantsCache.of(log);
-  const { archived } = participants.tasks.directions;
   switch (command.command) {
     case 'join':
     case 'unblock':
@@ -37,6 +36,7 @@ export async function executeConversationCommand(
       return letGo(conversations, { log, by, participants }, command);
     case 'retire':
       return retire(conversations, { log, by, participants }, command.agent);
+    case 'reinstate':
     case 'recall':
       return reinstate(conversations, { log, by, participants }, command.agent);
     case 'spawn':
@@ -44,12 +44,8 @@ export async function executeConversationCommand(
     case 'dispatch':
       return dispatch(conversations, { log, by, participants }, command);
     case 'archive':
-    case 'reopen': {
-      const isOpen = command.command === 'reopen';
-      if (archived !== isOpen) throw refused(isOpen ? 'it is open' : 'it is archived already');
-      const kind = isOpen ? 'reopened' : 'archived';
-      return append(conversations, log, { author: by, kind, body: { reason: command.reason ?? '' } });
-    }
+    case 'reopen':
+      return archiveOrReopen(conversations, { log, by, participants }, command);
   }
 }
 
@@ -59,7 +55,8 @@ const ACTIONS: Record<ConversationCommand['command'], string> = {
   block: 'block agents',
   unblock: 'unblock agents',
   retire: 'retire agents',
-  recall: 'recall agents',
+  reinstate: 'reinstate agents',
+  recall: 'reinstate agents',
   spawn: 'spawn agents',
   dispatch: 'pass on messages',
   archive: 'archive a conversation',
@@ -71,6 +68,18 @@ interface PersonCommand {
   log: ConversationKey;
   by: Author;
   participants: Participants;
+}
+
+async function archiveOrReopen(
+  conversations: ConversationDeps,
+  { log, by, participants }: PersonCommand,
+  { command, reason = '' }: Extract<ConversationCommand, { command: 'archive' | 'reopen' }>,
+): Promise<Event> {
+  const isReopen = command === 'reopen';
+  if (participants.tasks.directions.archived !== isReopen)
+    throw refused(isReopen ? 'it is open' : 'it is archived already');
+  const kind = isReopen ? 'reopened' : 'archived';
+  return append(conversations, log, { author: by, kind, body: { reason } });
 }
 
 async function letGo(

@@ -61,7 +61,7 @@ function refuseAbsent(
   if (tasks.directions.archived) return `${conversation} is archived: reopen it first`;
   if (away) return away.blocked ? `@${agent} is blocked: unblock it first` : `@${agent} has left`;
   const isRetired = retired.has(agent) || record?.parked === 'retired';
-  return isRetired ? `@${agent} is retired: recall it first` : null;
+  return isRetired ? `@${agent} is retired: reinstate it first` : null;
 }
 
 function refused(why: string): MayRetry {

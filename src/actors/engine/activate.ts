@@ -149,7 +149,7 @@ async function isPoison({ limits }: EngineDeps, lease: Lease): Promise<boolean> 
 async function giveUp(deps: EngineDeps, lease: Lease, address: ActorAddress): Promise<void> {
   const times = lease.record.lost;
   const message = `its process was lost ${times} times before a turn began (limits.maxAttempts ${deps.limits.maxAttempts}): it was killed, or stood still over this conversation, each time`;
-  await park(deps, address, lease.record, new TroupeError('poison', message, { lost: times }));
+  await markFailed(deps, address, lease.record, new TroupeError('poison', message, { lost: times }));
   await release(lease, { state: { lost: 0 } });
 }
 
@@ -177,7 +177,7 @@ async function lookAgain(deps: EngineDeps, address: ActorAddress, { processed }:
   if (missed.length > 0) await deps.router.wake(address);
 }
 
-const SETS_ASIDE: readonly ErrorCode[] = [
+const AGENT_FAILURES: readonly ErrorCode[] = [
   'actor_corrupt',
   'store_corrupt',
   'event_conflict',
@@ -201,10 +201,12 @@ async function settleFailure(
     deps.metrics.count('leases_lost', {});
     return;
   }
-  if (error instanceof TroupeError && SETS_ASIDE.includes(error.code)) {
+  if (error instanceof TroupeError && AGENT_FAILURES.includes(error.code)) {
     // Who was paused for longer than a lease may find its ids taken by its successor: then nothing is wrong with the actor.
     if (!(await stillHeld(deps, lease))) return;
-    await park(deps, address, lease.record, error).catch((again: unknown) => deps.onWarning(again, 'park'));
+    await markFailed(deps, address, lease.record, error).catch((again: unknown) =>
+      deps.onWarning(again, 'park'),
+    );
   } else if (error instanceof TroupeError && error.code === 'shutting_down') {
     await uncountAttempt(lease).catch((again: unknown) => deps.onWarning(again, 'release'));
   } else {
@@ -232,7 +234,7 @@ async function uncountAttempt(lease: Lease): Promise<void> {
   if (turn) await lease.write({ state: { turn: { ...turn, attempt: Math.max(0, turn.attempt - 1) } } });
 }
 
-export async function park(
+export async function markFailed(
   deps: EngineDeps,
   address: ActorAddress,
   record: Pick<ActorRecord, 'fence'> | null,
@@ -240,11 +242,11 @@ export async function park(
 ): Promise<void> {
   // Without a readable record there is no fence; the time tells this notice from earlier ones just as well.
   const id = runtimeId('failed', address.agent, record?.fence ?? deps.clock.now());
-  const message = `@${address.agent} is set aside: ${error.message}`;
+  const message = `@${address.agent} has failed: ${error.message}`;
   await deps.log.append(address, [
     { id, author: SYSTEM_AUTHOR, to: [], kind: 'error', body: { code: error.code, message } },
   ]);
-  deps.onWarning(error, `@${address.agent} in ${address.conversation} is set aside`);
+  deps.onWarning(error, `@${address.agent} in ${address.conversation} has failed`);
   deps.metrics.count('actors_failed', { tenant: address.tenant, code: error.code });
   // After the notice: an actor that is set aside in silence is found by nobody.
   const { state } = await changeAvailability(deps, address, { type: 'BREAK' });

@@ -4,7 +4,7 @@ import {
   type Availability,
   availabilityOf,
   type AvailabilityEvent,
-  parkedIn,
+  unavailabilityIn,
 } from '../../machines/availability-fold.ts';
 import { nextAvailability } from '../../machines/availability.ts';
 import type { EngineDeps } from './engine-deps.ts';
@@ -27,8 +27,8 @@ export async function changeAvailability(
     const from = await readAvailability(store, address);
     const state = nextAvailability(from === 'unreadable' ? unreadableFor(event) : from, event);
     if (state === null) return { kind: 'refused', state: from === 'unreadable' ? 'failed' : from };
-    const expected = from === 'unreadable' ? undefined : parkedIn(from);
-    if (await store.park(address, parkedIn(state), expected)) return { kind: 'changed', state };
+    const expected = from === 'unreadable' ? undefined : unavailabilityIn(from);
+    if (await store.park(address, unavailabilityIn(state), expected)) return { kind: 'changed', state };
   }
 }
 

@@ -9,10 +9,10 @@ import {
 import type { Availability } from '../../machines/availability-fold.ts';
 import { pathOf } from '../../machines/agent-lifecycle.ts';
 import { changeAvailability } from './change-availability.ts';
-import { activate, park } from './activate.ts';
+import { activate, markFailed } from './activate.ts';
 import { type EngineDeps, KEPT_MS } from './engine-deps.ts';
 import { turnToInterrupt } from '../steering/busy-policy.ts';
-import { stopBelow } from '../tasks/called-off.ts';
+import { stopBelow } from '../tasks/cancellation.ts';
 import { publishAvailability } from '../turn/transition.ts';
 import { createEndQuiet, fireSchedules } from '../conversations/upkeep.ts';
 import { createParticipantsCache } from '../conversations/participants-cache.ts';
@@ -103,14 +103,14 @@ interface Stops {
 function createStops(deps: EngineDeps): Stops {
   const unsubscribe = deps.broadcast.subscribe((notice) => {
     if (notice.type === 'stop') void heedStop(notice.address, notice.turn);
-    if (notice.type === 'called off') void heedCallOff(notice.tenant, notice.task);
+    if (notice.type === 'called off') void heedCancellation(notice.tenant, notice.task);
   });
   const unhear = deps.log.onAddressed(async (address, event) => {
     if (event.kind === 'delegation.aborted') {
       const { tenant } = address;
       const { delegation: task } = event.body;
       deps.broadcast.publish({ type: 'called off', tenant, task });
-      void heedCallOff(tenant, task);
+      void heedCancellation(tenant, task);
     }
     const turn = await turnToInterrupt(deps, address, event);
     if (turn) await stopTurn(address, turn);
@@ -136,9 +136,9 @@ function createStops(deps: EngineDeps): Stops {
   }
 
   /** An agent that misses the notice checks its task before its next model call. */
-  async function heedCallOff(tenant: TenantId, task: string): Promise<void> {
+  async function heedCancellation(tenant: TenantId, task: string): Promise<void> {
     await stopBelow(deps, tenant, task).catch((error: unknown) =>
-      deps.onWarning(error, `call-off of ${task}`),
+      deps.onWarning(error, `cancellation of ${task}`),
     );
   }
 
@@ -184,7 +184,7 @@ function createServe(deps: EngineDeps) {
         return { kind: 'busy', retryInMs: NEWER_PAUSE_MS } as const;
       }
       if (error.code !== 'actor_corrupt') throw error;
-      await park(deps, address, null, error);
+      await markFailed(deps, address, null, error);
       return { kind: 'done' } as const;
     }
   }
@@ -193,7 +193,7 @@ function createServe(deps: EngineDeps) {
 }
 
 function notAccepted({ agent }: ActorAddress, command: 'pause' | 'resume', state: Availability): TroupeError {
-  const why = state === 'retired' ? 'is retired: recall it first' : `is ${state}: resume it first`;
+  const why = state === 'retired' ? 'is retired: reinstate it first' : `is ${state}: resume it first`;
   return new TroupeError('command_refused', `@${agent} cannot ${command}: it ${why}`, { agent, state });
 }
 

@@ -12,7 +12,7 @@ import { readNewest } from '../log/read-pages.ts';
 import { ownDraft, type TurnRun } from '../turn/turn-run.ts';
 import { handoffRequestSteps, latestCompaction, parseHandoff } from '../../context/index.ts';
 import { askSummary } from '../compaction/ask-summary.ts';
-import { windowFor } from '../compaction/compaction-policy.ts';
+import { requestTokens, windowFor } from '../compaction/compaction-policy.ts';
 
 /** Events of the log that a summary is made from, beside what the turn itself has done. */
 const RECENT_EVENTS = 200;
@@ -123,8 +123,6 @@ function merge(written: HandoffDraft, found: HandoffSummary): HandoffSummary {
 
 /** A handful of short fields: more is no summary. */
 const SUMMARY_TOKENS = 1_500;
-/** Of the window beside the answer, since our count is not the provider's. */
-const REQUEST_SHARE = 0.8;
 
 /** Asks a model for the summary of a hand-over; null where the turn was broken off. Throws if the model gives none. */
 export async function summariseHandoff(
@@ -142,7 +140,7 @@ export async function summariseHandoff(
     before: latestCompaction(live.view)?.body.summary ?? '',
     secret: live.view.secret,
     people: live.view.people,
-    maxTokens: Math.floor((windowFor(summariser, model) - SUMMARY_TOKENS) * REQUEST_SHARE),
+    maxTokens: requestTokens(windowFor(summariser, model), SUMMARY_TOKENS),
     count: deps.countTokens,
     trusted: deps.trust ?? null,
   });

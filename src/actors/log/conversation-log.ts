@@ -82,12 +82,12 @@ export function createConversationLog(deps: LogDeps): ConversationLog {
   const appendOwn = createOwnAppend(deps);
   const wakeAddressed = createWaking(deps, addressed);
   const recent = createRecentEvents();
-  const remote = createRemoteEvents({ store, tell, isWatched: () => listeners.size > 0, onWarning });
+  const remote = createRemoteEvents({ store, notify, isWatched: () => listeners.size > 0, onWarning });
   const unsubscribe = broadcast.subscribe((notice) => {
     if (notice.type === 'appended') void remote.hear(notice);
   });
 
-  function tell(log: ConversationKey, event: Event): void {
+  function notify(log: ConversationKey, event: Event): void {
     for (const listener of listeners) {
       try {
         listener(log.tenant, event);
@@ -114,7 +114,7 @@ export function createConversationLog(deps: LogDeps): ConversationLog {
         if (kind === 'appended') {
           recent.add(log, event, clock.now());
           remote.own(log, event);
-          tell(log, event);
+          notify(log, event);
         }
       }
       announce(log, appended);

@@ -15,7 +15,7 @@ const REMEMBERED = 4_096;
  */
 export function createRemoteEvents(deps: {
   store: Pick<Store, 'read'>;
-  tell: (log: ConversationKey, event: Event) => void;
+  notify: (log: ConversationKey, event: Event) => void;
   isWatched: () => boolean;
   onWarning: (error: unknown, where: string) => void;
 }) {
@@ -24,7 +24,7 @@ export function createRemoteEvents(deps: {
 
   function placeOf({ tenant, conversation }: ConversationKey, from: number): Place {
     const key = `${tenant}/${conversation}`;
-    const place = places.get(key) ?? { told: from, ahead: new Set(), wanted: 0, reading: false };
+    const place = places.get(key) ?? { notified: from, ahead: new Set(), wanted: 0, reading: false };
     places.delete(key);
     places.set(key, place);
     for (const [oldest, { reading }] of places) {
@@ -37,11 +37,11 @@ export function createRemoteEvents(deps: {
   async function readUp(log: ConversationKey, place: Place): Promise<void> {
     place.reading = true;
     try {
-      while (place.told < place.wanted) {
-        const range = { after: place.told, upTo: place.wanted, maxBytes: PAGE_BYTES };
+      while (place.notified < place.wanted) {
+        const range = { after: place.notified, upTo: place.wanted, maxBytes: PAGE_BYTES };
         const events = await deps.store.read(log, range);
         if (events.length === 0) return;
-        for (const event of events) if (note(place, event.seq)) deps.tell(log, event);
+        for (const event of events) if (note(place, event.seq)) deps.notify(log, event);
       }
     } catch (error) {
       deps.onWarning(error, 'events of another process');
@@ -67,7 +67,7 @@ export function createRemoteEvents(deps: {
 
 interface Place {
   /** All events up to here were told. */
-  told: number;
+  notified: number;
   /** Told too, further on. */
   ahead: Set<number>;
   wanted: number;
@@ -76,14 +76,14 @@ interface Place {
 
 /** Nobody was there to be told. */
 function skipTo(place: Place, head: number): void {
-  place.told = Math.max(place.told, head);
-  for (const seq of place.ahead) if (seq <= place.told) place.ahead.delete(seq);
+  place.notified = Math.max(place.notified, head);
+  for (const seq of place.ahead) if (seq <= place.notified) place.ahead.delete(seq);
 }
 
 /** Whether it is told for the first time. */
 function note(place: Place, seq: number): boolean {
-  if (seq <= place.told || place.ahead.has(seq)) return false;
+  if (seq <= place.notified || place.ahead.has(seq)) return false;
   place.ahead.add(seq);
-  while (place.ahead.delete(place.told + 1)) place.told += 1;
+  while (place.ahead.delete(place.notified + 1)) place.notified += 1;
   return true;
 }

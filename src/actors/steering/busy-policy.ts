@@ -21,15 +21,15 @@ export function busyPolicyOf(
   event: Event | EventDraft,
   runtime: Pick<AgentRuntime, 'whileBusy'>,
 ): BusyPolicy {
-  if (isCalledOff(event)) return 'interrupt';
+  if (isCancellation(event)) return 'interrupt';
   // An approved call is made at the start of a turn, and a retry command asks for a new turn.
   if (event.kind === 'approval.decided' || event.kind === 'command') return 'queue';
   if (isTaskEnd(event)) return 'steer';
   return event.whileBusy ?? runtime.whileBusy;
 }
 
-/** The event that tells an assignee, in the thread of its task, that the task is cancelled. */
-function isCalledOff({ kind, id }: Event | EventDraft): boolean {
+/** Whether an event notifies an assignee, in the thread of its task, that the task is cancelled. */
+function isCancellation({ kind, id }: Event | EventDraft): boolean {
   return kind === 'delegation.aborted' && id.endsWith(':abort');
 }
 

@@ -1,6 +1,6 @@
 import type { Event, EventDraft, PinnedTurn, TurnSteeredBody } from '../../events/index.ts';
 import { catchUp } from '../log/read-view.ts';
-import { CALLED_OFF, isOfPeople, isTurnCalledOff } from '../tasks/called-off.ts';
+import { CANCELLED, isOfPeople, isTurnCancelled } from '../tasks/cancellation.ts';
 import { changed, ownDraft, type TurnRun } from '../turn/turn-run.ts';
 import { isInterrupted, lookBeyond } from './look-beyond.ts';
 import { reachOf } from './reach.ts';
@@ -77,10 +77,9 @@ function withSteered(run: TurnRun, taken: readonly TurnSteeredBody[]): TurnRun {
 /** The cause of a stop: a command, an interrupting event, or the cancellation of the turn's task. */
 export async function stoppedBy(run: TurnRun): Promise<string> {
   const { ending } = run;
-  if (ending.kind === 'aborted' && (ending.by === 'interrupted' || ending.by === CALLED_OFF))
-    return ending.by;
+  if (ending.kind === 'aborted' && (ending.by === 'interrupted' || ending.by === CANCELLED)) return ending.by;
   if (await isInterrupted(run)) return 'interrupted';
-  return (await isTurnCalledOff(run)) ? CALLED_OFF : 'command';
+  return (await isTurnCancelled(run)) ? CANCELLED : 'command';
 }
 
 function missing(run: TurnRun): TurnSteeredBody[] {

@@ -8,7 +8,7 @@ import { type CallPlace, type AppliedRequest, effectsOf, refused, stopped } from
 import { delegate, findTask, followUp } from './open-delegation.ts';
 import { abortTask } from './task-events.ts';
 
-/** Applies what a tool call asks of the turn, or refuses it. The returned effects are recorded before they are carried out. */
+/** Applies what a tool call asks of the turn, or refuses it. Its effects are recorded before they happen. */
 export async function applyToolRequest(
   run: TurnRun,
   request: ToolRequest,
@@ -89,8 +89,8 @@ function cancelTask(run: TurnRun, request: RequestOf<'cancelTask'>): AppliedRequ
   if (typeof task === 'string') return refused(task);
   if (task.end) return refused(`${task.id} has ended already (${task.end.outcome})`);
   const why = request.reason.trim() || 'its delegator called it off';
-  const posts = abortTask(run.live.address, task, agentAuthor(run.runtime.profile), why);
-  return { outcome: 'done', text: `${task.id} is called off`, effects: effectsOf({ posts }) };
+  const outgoing = abortTask(run.live.address, task, agentAuthor(run.runtime.profile), why);
+  return { outcome: 'done', text: `${task.id} is called off`, effects: effectsOf({ posts: outgoing }) };
 }
 
 /** Most waiting reminders of one agent in one conversation. */

@@ -7,20 +7,20 @@ import { appendFirst } from '../conversations/conversation-deps.ts';
 import { requirePerson } from '../conversations/trust.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import { readTasks } from './read-tasks.ts';
-import { noteCallOff, stopBelow } from './called-off.ts';
+import { recordCancellation, stopBelow } from './cancellation.ts';
 
 /**
- * Ends a task for a person. The event in its thread stops the assignee, whose halted turn calls off what it delegated
- * itself.
+ * Cancels a task for a person. The event in its thread stops the assignee, whose halted turn cancels the tasks it has
+ * delegated itself.
  */
 export async function cancelTaskBy(
-  deps: CallOffDeps,
+  deps: CancelDeps,
   log: ConversationKey,
   { task: named, reason }: Pick<CommandOf<'cancelTask'>, 'task' | 'reason'>,
   by: Author,
 ): Promise<Event> {
   const why = reason?.trim() || `${by.name} called it off`;
-  if (named.trim() === ALL_TASKS) return callOffAll(deps, log, why, by);
+  if (named.trim() === ALL_TASKS) return cancelAll(deps, log, why, by);
   const attempt = { log, by, command: 'cancelTask', task: named, said: why } as const;
   const found = await taskForPerson(deps, ['delegation', 'question', 'approval'], attempt);
   const { task } = found;
@@ -38,7 +38,7 @@ function isSame(event: Pick<Event, 'kind' | 'body'>, draft: Pick<Event, 'kind' |
   return event.kind === draft.kind && JSON.stringify(event.body) === JSON.stringify(draft.body);
 }
 
-export type CallOffDeps = PersonDeps &
+export type CancelDeps = PersonDeps &
   Pick<EngineDeps, 'metrics' | 'registry' | 'broadcast' | 'router' | 'onWarning'>;
 
 /** Names all tasks of a conversation instead of one. */
@@ -47,27 +47,22 @@ const ALL_TASKS = 'all';
 /**
  * Ends all work in a conversation and below it, until a person speaks again. Safe to repeat. The order makes every step see
  * what began before it:
- *  A1  An entry tells all threads, whatever they are part of.
+ *  A1  An entry notifies all threads, however deep.
  *  A2  An event in the log: agents of the conversation are no longer asked about earlier messages.
  *  A3  Turns under way are asked to stop. After that none of them writes or opens anything.
- *  A4  The open tasks are ended, as if a person called off each of them.
+ *  A4  The open tasks are ended, as if a person cancelled each of them.
  */
-async function callOffAll(
-  deps: CallOffDeps,
-  log: ConversationKey,
-  reason: string,
-  by: Author,
-): Promise<Event> {
+async function cancelAll(deps: CancelDeps, log: ConversationKey, reason: string, by: Author): Promise<Event> {
   const { store, broadcast } = deps;
   const { tenant, conversation } = log;
-  requirePerson(deps.trust ?? null, by, 'call off tasks');
+  requirePerson(deps.trust ?? null, by, 'cancel tasks');
   const { book: before } = await readTasks(store, log);
   if (before.thread) {
     const { delegation, home } = before.thread.opened;
-    const message = `${conversation} is the thread of ${delegation}: call that off in ${home}`;
+    const message = `${conversation} is the thread of ${delegation}: cancel that in ${home}`;
     throw new TroupeError('command_refused', message, { task: delegation, conversation: home });
   }
-  await noteCallOff(store, log, before.begun);
+  await recordCancellation(store, log, before.begun);
   const id = runtimeId('calledoff', before.begun || 'none');
   const event = await appendFirst(deps, log, {
     id,
@@ -90,7 +85,7 @@ async function callOffAll(
 }
 
 async function stopTurns(
-  { store, registry, broadcast, router, onWarning }: CallOffDeps,
+  { store, registry, broadcast, router, onWarning }: CancelDeps,
   log: ConversationKey,
 ): Promise<void> {
   const records = await store.listActors(log);
@@ -102,7 +97,7 @@ async function stopTurns(
     if (!turn || !(await store.requestCancel(address, turn.id))) continue;
     registry.find(address)?.lease?.abort(turn.id);
     broadcast.publish({ type: 'stop', address, turn: turn.id });
-    // Possibly no process holds it. The sweeper makes up for a lost wake.
+    // No process may hold the turn. The sweeper makes up for a lost wake.
     await router.wake(address).catch((error: unknown) => onWarning(error, 'wake'));
   }
 }

@@ -14,7 +14,7 @@ type TaskOutcome = 'done' | 'failed' | 'aborted';
 /** Events in this log and in others that the end of a turn causes for tasks. */
 export interface TaskEnds {
   events: EventDraft[];
-  posts: OutgoingEvent[];
+  outgoing: OutgoingEvent[];
 }
 
 /**
@@ -28,26 +28,29 @@ export function taskEnds(run: TurnRun): TaskEnds {
   const own = (live.tasks.thread?.open ?? []).filter(({ assignee }) => assignee === agent);
   const rest = openTasks(live.tasks, agent);
   if (turn.halt?.kind === 'task aborted')
-    return { events: [], posts: abortAll(run, rest, 'what it was for has ended') };
+    return { events: [], outgoing: abortAll(run, rest, 'what it was for has ended') };
   if (own.length === 0) {
-    return { events: [], posts: abortAll(run, rest.filter(isSuperseded(run)), 'another result was enough') };
+    return {
+      events: [],
+      outgoing: abortAll(run, rest.filter(isSuperseded(run)), 'another result was enough'),
+    };
   }
   const superseded = rest.filter(isSuperseded(run));
   if (ending.kind === 'done') {
     const waits = rest.length - superseded.length + openedBy(run);
     const late = abortAll(run, superseded, 'another result was enough');
-    if (waits > 0 || run.isAddressedAgain) return { events: [], posts: late };
+    if (waits > 0 || run.isAddressedAgain) return { events: [], outgoing: late };
     const done = endOf(run, 'done', run.answer?.text ?? '');
-    return { events: done.events, posts: [...done.posts, ...late] };
+    return { events: done.events, outgoing: [...done.outgoing, ...late] };
   }
   // The interrupting message is answered next: the task goes on, or ends then.
   if (ending.kind === 'aborted' && ending.by === 'interrupted')
-    return { events: [], posts: abortAll(run, superseded, 'another result was enough') };
+    return { events: [], outgoing: abortAll(run, superseded, 'another result was enough') };
   const why = ending.kind === 'failed' ? `${ending.code}: ${ending.message}` : `stopped by ${ending.by}`;
   const ended = endOf(run, ending.kind, why);
   return {
     events: ended.events,
-    posts: [...ended.posts, ...abortAll(run, rest, 'what it was for has ended')],
+    outgoing: [...ended.outgoing, ...abortAll(run, rest, 'what it was for has ended')],
   };
 
   function endOf({ answer }: TurnRun, outcome: TaskOutcome, result: string): TaskEnds {
@@ -61,7 +64,7 @@ export function taskEnds(run: TurnRun): TaskEnds {
         kind,
         body: bodyOf(opened),
       })),
-      posts: own.map((opened) => ({
+      outgoing: own.map((opened) => ({
         conversation: opened.home,
         draft: { id: endId(opened.delegation), ...by, to: [opened.delegator], kind, body: bodyOf(opened) },
       })),

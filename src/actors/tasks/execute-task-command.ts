@@ -1,7 +1,7 @@
 import { TroupeError } from '../../errors.ts';
 import { Author, type Command, type CommandOf, type Event, type TaskCommand } from '../../events/index.ts';
 import type { ConversationKey } from '../../store/store.ts';
-import { type CallOffDeps, cancelTaskBy } from './cancel-task.ts';
+import { type CancelDeps, cancelTaskBy } from './cancel-task.ts';
 import { endId } from './task-events.ts';
 import { endByPerson, requireOpenTo, type PersonDeps, refusedInLog, taskForPerson } from './person-task.ts';
 import { hashText } from '../../context/index.ts';
@@ -13,7 +13,7 @@ export function isTaskCommand(command: Command): command is TaskCommand {
 
 /** Executes a command of a person to a task. Returns the event that ends the task. Throws `command_refused`, `task_unknown`. */
 export async function executeTaskCommand(
-  deps: CallOffDeps,
+  deps: CancelDeps,
   log: ConversationKey,
   command: TaskCommand,
   author: Author,

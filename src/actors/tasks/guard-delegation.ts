@@ -2,7 +2,7 @@ import type { AgentId, GuardStoppedBody } from '../../events/index.ts';
 import { isTaskOpen, openTasks } from '../../machines/task-book.ts';
 import { ownDraft, type TurnRun } from '../turn/turn-run.ts';
 import type { CallPlace } from './call-effects.ts';
-import { isCalledOff, placesOf } from './called-off.ts';
+import { isThreadCancelled, placesOf } from './cancellation.ts';
 
 export interface AskedDelegation {
   assignee: AgentId;
@@ -40,7 +40,7 @@ export function guardOf(run: TurnRun, asked: AskedDelegation): GuardStoppedBody 
     return {
       guard: 'cycle',
       message: `@${assignee} waits for this very work (${[...chain, assignee].map((each) => `@${each}`).join(' -> ')}): do it yourself, or give it to somebody else`,
-      goOn: 'nothing has to be done: the agent was told',
+      goOn: 'nothing has to be done: the agent knows',
     };
   }
   if (isOpenAlready(run, asked)) {
@@ -114,12 +114,12 @@ export function descentOf(run: TurnRun): Promise<Descent | null> {
   return found;
 }
 
-/** Null where the task of this turn was called off and no person speaks: new tasks would be in vain. */
+/** Null if the task of this turn was cancelled and no person has spoken: new tasks would be in vain. */
 async function findDescent({ deps, live, turn }: TurnRun): Promise<Descent | null> {
   const { tenant, conversation } = live.address;
   const { thread, begun } = live.tasks;
   if (!thread) return { root: conversation, within: [], tree: begun };
-  if (!(await isCalledOff(deps.store, tenant, live.tasks))) {
+  if (!(await isThreadCancelled(deps.store, tenant, live.tasks))) {
     const within = isTaskOpen(live.tasks) ? placesOf(live.tasks) : [];
     return { root: thread.opened.root, within, tree: thread.opened.tree ?? '' };
   }
@@ -154,13 +154,13 @@ export async function guardTree(
     return {
       guard: 'tree',
       message: `${taken.made} tasks were made of one message (limits.maxTreeTasks ${maxTreeTasks}): do it yourself, or answer with what you have`,
-      goOn: `a message of a person in ${root} begins a new count; or raise limits.maxTreeTasks in the agents file, or call tasks off`,
+      goOn: `a message of a person in ${root} begins a new count; or raise limits.maxTreeTasks in the agents file, or cancel tasks`,
     };
   }
   return {
     guard: 'tree',
     message: `${taken.open} tasks of one message are open (limits.maxTreeOpen ${maxTreeOpen}): wait for results, do it yourself, or answer with what you have`,
-    goOn: `wait until some have ended, or call them off in ${root}; or raise limits.maxTreeOpen in the agents file`,
+    goOn: `wait until some have ended, or cancel some in ${root}; or raise limits.maxTreeOpen in the agents file`,
   };
 }
 

@@ -39,7 +39,7 @@ export async function delegate(
   const stop = guardOf(run, { ...request, assignee, chain, at });
   if (stop) return stopped(run, at, stop);
   const descent = await descentOf(run);
-  if (!descent) return refused(CALLED_OFF);
+  if (!descent) return refused(TASK_CANCELLED);
   const { root, within, tree } = descent;
   const delegation = taskIdOf('d', turn.id, at);
   const full = await guardTree(run, delegation, at, descent);
@@ -93,7 +93,7 @@ export async function followUp(
   const stop = guardOf(run, { assignee: body.assignee, task: request.text, force: true, chain, at });
   if (stop) return stopped(run, at, stop);
   const descent = await descentOf(run);
-  if (!descent) return refused(CALLED_OFF);
+  if (!descent) return refused(TASK_CANCELLED);
   const delegation = taskIdOf('d', turn.id, at);
   const full = await guardTree(run, delegation, at, descent);
   if (full) return stoppedForGood(run, at, full);
@@ -110,7 +110,7 @@ export async function followUp(
   });
 }
 
-const CALLED_OFF = 'what you do this for was called off: give nothing on';
+const TASK_CANCELLED = 'what you do this for was called off: give nothing on';
 
 function open(run: TurnRun, at: CallPlace, wait: boolean, body: DelegationOpenedBody): AppliedRequest {
   const { live, turn, runtime } = run;

@@ -208,7 +208,7 @@ export async function refusedInLog(
   return new TroupeError(code, message, { task });
 }
 
-const VERBS = { answer: 'answer', decide: 'decide', cancelTask: 'call off' } as const;
+const VERBS = { answer: 'answer', decide: 'decide', cancelTask: 'cancel' } as const;
 
 /** Describes who ended a task, how and when. */
 function howEnded(end: Event): string {

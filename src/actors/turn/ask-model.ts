@@ -103,7 +103,7 @@ function endOf({ deps, runtime, meanwhile }: TurnRun, heard: StreamOutcome): Cal
     kind: 'answered',
     usage,
     heard: words,
-    tellsLater: runtime.provider.capabilities.sessionResumption && heard.answer.doubt === undefined,
+    reportsLater: runtime.provider.capabilities.sessionResumption && heard.answer.doubt === undefined,
   };
 }
 

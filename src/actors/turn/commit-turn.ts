@@ -89,7 +89,7 @@ async function patchOf(run: TurnRun): Promise<ActorPatch> {
       turn: null,
       ...sessionPatch(run),
       outbox: [...outputsOf(run), ...endingOf(run), ...ends.events],
-      posts: [...(isDone ? run.posts : []), ...ends.posts, ...steps],
+      posts: [...(isDone ? run.outgoing : []), ...ends.outgoing, ...steps],
       timers: [...liveTimers(run), ...(isDone ? run.timers : [])],
     },
   };

@@ -22,7 +22,7 @@ import {
 import { isUnheard } from '../../machines/membership.ts';
 import { isDue, type TaskBook } from '../../machines/task-book.ts';
 import { approvedCalls } from '../tasks/ask-people.ts';
-import { haltOf, isCalledOff, isOfPeople } from '../tasks/called-off.ts';
+import { haltOf, isThreadCancelled, isOfPeople } from '../tasks/cancellation.ts';
 import { taskOf } from '../tasks/task-items.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import { freezeBaseline } from './freeze-baseline.ts';
@@ -64,7 +64,12 @@ async function nextTurn(
   const { address } = live;
   const baseline = await freezeBaseline(deps, address, runtime, live);
   const facts = await readFacts(deps, { address, runtime }, live, last);
-  const halt = haltOf(deps, live.tasks, inputs, await isCalledOff(deps.store, address.tenant, live.tasks));
+  const halt = haltOf(
+    deps,
+    live.tasks,
+    inputs,
+    await isThreadCancelled(deps.store, address.tenant, live.tasks),
+  );
   const approved = halt ? [] : approvedCalls(live.tasks, inputs);
   return {
     id: turnId(address, lease.record.turnNo + 1),

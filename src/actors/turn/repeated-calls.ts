@@ -17,7 +17,7 @@ export interface RepeatedCalls {
 export const NO_CALLS: RepeatedCalls = { seen: new Set(), stale: 0 };
 
 /** Steps in a row without a new result before the model is told. */
-const TOLD_FROM = 2;
+const NOTE_FROM = 2;
 /** Arguments with more strings than this are compared unchanged. */
 const MAX_BLANKED = 32;
 
@@ -37,7 +37,7 @@ export function afterStep(
 
 /** The note below the last result of a step without anything new; empty if there is none. */
 export function staleNote({ stale }: RepeatedCalls, limit: number): string {
-  if (stale < TOLD_FROM || stale >= limit) return '';
+  if (stale < NOTE_FROM || stale >= limit) return '';
   return `\n\n[Troupe: the last ${stale} steps brought nothing that this turn had not been told before. Call something else, call it with other arguments, or answer with what you have; after ${limit} such steps the turn is ended.]`;
 }
 

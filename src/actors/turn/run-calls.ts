@@ -49,7 +49,7 @@ export async function runCalls(run: TurnRun): Promise<Outcome> {
     { repeated, silent, step: run.step + 1, answer: null },
     {
       outputs,
-      posts: effects.flatMap(({ posts }) => posts),
+      outgoing: effects.flatMap(({ posts }) => posts),
       timers: effects.flatMap(({ timers }) => timers),
     },
   );

@@ -25,7 +25,7 @@ import { leaveSession } from '../sessions/settle-session.ts';
 import { reachOf } from '../steering/reach.ts';
 import { superviseTurn } from '../supervision/supervise-turn.ts';
 import { stopDraft } from '../tasks/call-effects.ts';
-import { CALLED_OFF, isTurnCalledOff } from '../tasks/called-off.ts';
+import { CANCELLED, isTurnCancelled } from '../tasks/cancellation.ts';
 import { advance } from './transition.ts';
 import { type ActiveActor, changed, type Outcome, type TurnRun, writeMeanwhile } from './turn-run.ts';
 import { watchTurn } from './watch-turn.ts';
@@ -82,10 +82,10 @@ async function perform(run: TurnRun, effect: EffectName): Promise<Outcome> {
   if (effect !== 'commit' && lease.signal.aborted) return breakOff(run);
   if (effect !== 'commit' && deps.stopping.aborted) throw deps.stopping.reason;
   try {
-    if (mayAskAgain(run, effect) && (await isTurnCalledOff(run)))
+    if (mayAskAgain(run, effect) && (await isTurnCancelled(run)))
       return {
         event: { type: 'ABORTED' },
-        run: changed(run, { ending: { kind: 'aborted', by: CALLED_OFF } }),
+        run: changed(run, { ending: { kind: 'aborted', by: CANCELLED } }),
       };
     const outcome = await run.watch.effect(effect, () => EFFECTS[effect](run));
     return outcome.event.type === 'ABORTED' ? breakOff(outcome.run) : outcome;
@@ -195,7 +195,7 @@ async function startRun(start: TurnStart): Promise<TurnRun> {
     failure: null,
     outputs: [],
     repeated: NO_CALLS,
-    posts: [],
+    outgoing: [],
     timers: [],
     silent: false,
     isAddressedAgain: false,

@@ -99,7 +99,7 @@ export interface TurnOutputs {
   /** Events for the log of this conversation, in order. */
   outputs: readonly EventDraft[];
   /** Events for other logs. */
-  posts: readonly OutgoingEvent[];
+  outgoing: readonly OutgoingEvent[];
   timers: readonly Timer[];
   /** What was counted and reported for the last call. */
   last: UsageAnchor | null;
@@ -134,7 +134,7 @@ export interface Outcome {
   run: TurnRun;
 }
 
-type Appended = 'outputs' | 'posts' | 'timers';
+type Appended = 'outputs' | 'outgoing' | 'timers';
 
 /** The run with new values. `added` is appended to what the turn has so far. */
 export function changed(
@@ -142,12 +142,12 @@ export function changed(
   values: Partial<StepState & Omit<TurnOutputs, Appended>>,
   added: Partial<Pick<TurnOutputs, Appended>> = {},
 ): TurnRun {
-  const { outputs = [], posts = [], timers = [] } = added;
+  const { outputs = [], outgoing = [], timers = [] } = added;
   return {
     ...run,
     ...values,
     outputs: [...run.outputs, ...outputs],
-    posts: [...run.posts, ...posts],
+    outgoing: [...run.outgoing, ...outgoing],
     timers: [...run.timers, ...timers],
   };
 }

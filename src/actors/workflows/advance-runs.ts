@@ -28,13 +28,13 @@ import type { Directions } from '../../machines/directions.ts';
 export async function advanceRuns(turn: TurnRun): Promise<OutgoingEvent[]> {
   const { live } = turn;
   const { agent, conversation } = live.address;
-  const posts: OutgoingEvent[] = [];
+  const outgoing: OutgoingEvent[] = [];
   for (const run of live.tasks.runs.values()) {
     const { since } = run.state.context;
     if (!isWith(run, agent) || since === null || since > reachOf(turn.turn)) continue;
-    posts.push(...(await draftsOf(turn, run)).map((draft) => ({ conversation, draft })));
+    outgoing.push(...(await draftsOf(turn, run)).map((draft) => ({ conversation, draft })));
   }
-  return posts;
+  return outgoing;
 }
 
 async function draftsOf(turn: TurnRun, run: Run): Promise<EventDraft[]> {

@@ -1,3 +1,4 @@
+import { TroupeError } from '../../errors.ts';
 import type { NostrStatus } from '../../integrations/nostr.ts';
 import type { IssuedKey, KeyInfo, NewKey } from '../../access/index.ts';
 import type { AgentId, Author, Command, ConversationId, Event, StateNote } from '../../events/index.ts';
@@ -22,7 +23,7 @@ import type {
 } from '../../troupe.ts';
 
 /** A piece of a reply while it is written; `index` 0 starts it anew. */
-export interface Delta {
+interface Delta {
   agent: string;
   turn: string;
   index: number;
@@ -57,7 +58,7 @@ export interface ClientWebhooks {
 
 /** A troupe, in this process or behind a URL, as commands use it. Methods throw `TroupeError`. */
 export interface Client {
-  /** Whether turns run in this process, which must then stay until they are done. */
+  /** True if turns run in this process, which must then stay until they are done. */
   readonly isDirect: boolean;
   send(conversation: string, message: NewMessage): Promise<Event>;
   command(command: Command, author: Author): Promise<Event>;
@@ -90,4 +91,14 @@ export interface Client {
   /** Resolves when no work is left. */
   idle(): Promise<void>;
   close(): Promise<void>;
+}
+
+/** Seq of the last event, from a page of events; 0 if the conversation does not exist. */
+export async function headOf(page: Promise<{ head: number }>): Promise<number> {
+  try {
+    return (await page).head;
+  } catch (error) {
+    if (error instanceof TroupeError && error.code === 'conversation_unknown') return 0;
+    throw error;
+  }
 }

@@ -12,13 +12,13 @@ export interface ClientOptions {
   json?: boolean;
 }
 
-export interface Needs {
+interface Needs {
   /**
    * `work`: agents that take turns. `agents`: agents to inspect. `names`: agents if there are any. `data`: stored data
    * only.
    */
   needs: 'work' | 'agents' | 'names' | 'data';
-  /** Whether a missing data directory is created. */
+  /** Creates a missing data directory. */
   mayCreate?: boolean;
 }
 

@@ -3,7 +3,14 @@ import { TroupeError } from '../../errors.ts';
 import type { ConversationId } from '../../events/index.ts';
 import { followAll, followConversation } from '../../http/follow.ts';
 import type { Troupe } from '../../troupe.ts';
-import type { Client, ClientKeys, ClientWebhooks, Frame, WatchFrame } from './client.ts';
+import {
+  type Client,
+  type ClientKeys,
+  type ClientWebhooks,
+  type Frame,
+  headOf,
+  type WatchFrame,
+} from './client.ts';
 
 /** A troupe in this process. */
 export function createDirectClient(troupe: Troupe): Client {
@@ -16,14 +23,7 @@ export function createDirectClient(troupe: Troupe): Client {
     conversations: () => troupe.conversations(),
     actors: (conversation) => troupe.actors(conversation),
     tasks: (conversation, options) => troupe.tasks(conversation, options),
-    async head(conversation) {
-      try {
-        return (await troupe.events(conversation, { limit: 1 })).head;
-      } catch (error) {
-        if (error instanceof TroupeError && error.code === 'conversation_unknown') return 0;
-        throw error;
-      }
-    },
+    head: (conversation) => headOf(troupe.events(conversation, { limit: 1 })),
     async *follow(conversation, after, signal): AsyncGenerator<Frame, void> {
       const options = { troupe, clock: systemClock, signal };
       for await (const frame of followConversation(conversation as ConversationId, after, options)) {
@@ -97,6 +97,6 @@ function directWebhooks(root: Troupe): ClientWebhooks {
 
 /** Loads the page's code only when it is used. */
 async function* exportedAsHtml(troupe: Troupe, conversation: string): AsyncGenerator<string> {
-  const { exportHtml } = await import('../../http/export-html.ts');
+  const { exportHtml } = await import('../../http/page/export-html.ts');
   yield* exportHtml(troupe, conversation);
 }

@@ -1,8 +1,14 @@
-import { TroupeError } from '../../errors.ts';
 import type { Author } from '../../events/index.ts';
 import { createClient } from '../../http/client.ts';
 import { authorNamed } from './author-named.ts';
-import type { Client, ClientKeys, ClientWebhooks, Frame, WatchFrame } from './client.ts';
+import {
+  type Client,
+  type ClientKeys,
+  type ClientWebhooks,
+  type Frame,
+  headOf,
+  type WatchFrame,
+} from './client.ts';
 
 /** A troupe at a URL. Answers are not validated: the server is our own. */
 export function createHttpClient(url: string, token: string | undefined): Client {
@@ -35,15 +41,8 @@ export function createHttpClient(url: string, token: string | undefined): Client
         params: { c },
         query: { open: open || undefined },
       }),
-    async head(c) {
-      try {
-        const input = { params: { c }, query: { limit: 1 } };
-        return (await api.request('GET /api/conversations/{c}/events', input)).head;
-      } catch (error) {
-        if (error instanceof TroupeError && error.code === 'conversation_unknown') return 0;
-        throw error;
-      }
-    },
+    head: (c) =>
+      headOf(api.request('GET /api/conversations/{c}/events', { params: { c }, query: { limit: 1 } })),
     async *follow(conversation, after, signal): AsyncGenerator<Frame, void> {
       for await (const frame of await api.events({ conversation, after }, signal)) {
         if (frame.type === 'event') yield frame;

@@ -20,7 +20,7 @@ import { readFile } from 'node:fs/promises';
 import { basename, extname } from 'node:path';
 import { readImageHeader } from '../../facade/image-header.ts';
 
-export interface ActOptions extends ClientOptions {
+interface ActOptions extends ClientOptions {
   as?: string;
   wait?: boolean;
 }

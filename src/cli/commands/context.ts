@@ -51,7 +51,7 @@ async function showCost(
   const progress = createProgress(`rendering the prompts of @${agent.replace(/^@/, '')} again`);
   try {
     const { vendor } = options;
-    show(await client.cost(conversation, agent, { vendor, onTurn: progress.tell }), renderCost, options);
+    show(await client.cost(conversation, agent, { vendor, onTurn: progress.update }), renderCost, options);
   } finally {
     progress.end();
   }
@@ -99,7 +99,7 @@ function invalid(path: string, message: string): TroupeError {
 
 /** Reports on stderr the progress of work that takes longer than a second; only once if stderr is not a terminal. */
 interface Progress {
-  tell: (what: string) => void;
+  update: (what: string) => void;
   end: () => void;
 }
 
@@ -111,7 +111,7 @@ function createProgress(task: string): Progress {
   let next = Date.now() + PATIENCE_MS;
   let told = 0;
 
-  function tell(what: string): void {
+  function update(what: string): void {
     if (Date.now() < next || (told > 0 && !stderr.isTTY)) return;
     next = Date.now() + EVERY_MS;
     told += 1;
@@ -119,9 +119,9 @@ function createProgress(task: string): Progress {
     stderr.write(stderr.isTTY ? `\r\u001b[K${line}` : `${line}\n`);
   }
 
-  const timer = setTimeout(() => tell(''), PATIENCE_MS);
+  const timer = setTimeout(() => update(''), PATIENCE_MS);
   return {
-    tell,
+    update,
     end() {
       clearTimeout(timer);
       if (told > 0 && stderr.isTTY) stderr.write('\r\u001b[K');

@@ -22,7 +22,7 @@ interface AgentOptions extends SayOptions {
 }
 
 /** Commands about one agent or template. */
-export type AgentAction = Extract<ConversationCommand, { agent: AgentId } | { template: AgentId }>['command'];
+type AgentAction = Extract<ConversationCommand, { agent: AgentId } | { template: AgentId }>['command'];
 
 /** Changes who takes part in a conversation. */
 export async function agentCommand(
@@ -52,6 +52,7 @@ function commandOf(
       return { command: action, conversation: about.conversation, template: about.agent };
     case 'unblock':
     case 'retire':
+    case 'reinstate':
     case 'recall':
       return { command: action, ...about };
   }
@@ -88,7 +89,9 @@ async function say(
 function doneText(event: Event): string {
   if (event.kind === 'joined') return `@${event.body.agent} takes part`;
   if (event.kind === 'left') return `@${event.body.agent} ${event.body.blocked ? 'is blocked' : 'has left'}`;
-  return event.kind === 'command' ? `${event.body.command} of @${event.body.agent}` : event.kind;
+  if (event.kind !== 'command') return event.kind;
+  const { command, agent } = event.body;
+  return `${command === 'recall' ? 'reinstate' : command} of @${agent}`;
 }
 
 interface ForkOptions extends ClientOptions {

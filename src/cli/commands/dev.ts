@@ -8,6 +8,7 @@ import { count, paint, print, printJson, table } from '../render/output.ts';
 import type { Troupe } from '../../troupe.ts';
 import { version } from '../version.ts';
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 
 interface DevOptions extends OperatorFlags {
   port: number;
@@ -45,7 +46,7 @@ export async function dev(file: string | undefined, options: DevOptions): Promis
   const { onError, ...operators } = await readOperators(options, process.env, null);
   const found = (await findAgents(file)) ?? (await demoAgents());
   const stop = new AbortController();
-  const stopped = new Promise<void>((done) => stop.signal.addEventListener('abort', () => done()));
+  const stopped = once(stop.signal, 'abort');
   const dispose = onInterrupt(() => stop.abort());
   const metrics = createMetrics({ version: version() });
   const troupe = await createTroupe(found.definition, {

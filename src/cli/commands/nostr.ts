@@ -17,7 +17,7 @@ import { findAgents, recallAgents } from '../client/find-agents.ts';
 import { clip, paint, print, printJson, table } from '../render/output.ts';
 import type { UrlOptions } from '../process/service-urls.ts';
 
-export interface KeyOptions extends Partial<UrlOptions> {
+interface KeyOptions extends Partial<UrlOptions> {
   data?: string;
   agents?: string;
   json?: boolean;

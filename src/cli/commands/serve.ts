@@ -1,7 +1,8 @@
+import { once } from 'node:events';
 import { systemClock } from '../../clock.ts';
 import type { HttpServer } from '../../http/index.ts';
 import { count, paint, print, printJson, table } from '../render/output.ts';
-import { aborted, agentNames, type ProcessParts, runProcess } from '../process/run-process.ts';
+import { agentNames, type ProcessParts, runProcess } from '../process/run-process.ts';
 import type { UrlOptions } from '../process/service-urls.ts';
 import { version } from '../version.ts';
 
@@ -45,7 +46,7 @@ export async function serve(file: string | undefined, options: ServeOptions): Pr
     const server = await serveHttp(app, { host, port, tries: 1 });
     if (json) printJson({ url: server.url, page: `${server.url}/`, ...services });
     else showBanner(server, parts);
-    await aborted(signal);
+    if (!signal.aborted) await once(signal, 'abort');
     await systemClock.sleep(DRAIN_MS);
     await server.close();
   });

@@ -111,7 +111,7 @@ export interface Wait {
 }
 
 interface Waits {
-  /** Whether any agent works on an open task. */
+  /** True if an agent works on an open task. */
   atWork: boolean;
   waits: Wait[];
 }
@@ -148,7 +148,7 @@ async function tasksOf(client: Client, conversation: string): Promise<{ tasks: T
   }
 }
 
-/** Whether an agent works in a thread. An agent without a record has a pending wake for its first turn. */
+/** True if an agent works in the thread. An agent without a record has a pending wake for its first turn. */
 async function isAtWork(client: Client, thread: string, agent: string | undefined): Promise<boolean> {
   const actors = await client.actors(thread).catch((error: unknown) => {
     if (error instanceof TroupeError && error.code === 'conversation_unknown') return [];
@@ -160,7 +160,7 @@ async function isAtWork(client: Client, thread: string, agent: string | undefine
   return actor.turn !== null || (await isAddressed(client, thread, actor));
 }
 
-/** Whether an unread event addresses the agent. Task ends do not count: they may wait for other tasks. */
+/** True if an unread event addresses the agent. Task ends do not count: they may wait for other tasks. */
 async function isAddressed(
   client: Client,
   conversation: string,

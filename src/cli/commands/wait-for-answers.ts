@@ -29,7 +29,7 @@ export async function waitForAnswers(
   const stopped = head > 0 ? await stoppedAgents(client, conversation) : [];
   const event = await act();
   const answers = awaitAnswers(event);
-  // Agents that stop from now on say why in the log.
+  // Agents that stop from now on write the reason to the log.
   const still = stopped.length > 0 ? await stoppedAgents(client, conversation) : [];
   for (const each of still) if (stopped.some(({ agent }) => agent === each.agent)) giveUpOn(each, answers);
   // An event that existed before may have its answers before the head.
@@ -65,7 +65,7 @@ async function showUntilAnswered(shown: Shown): Promise<void> {
     if (frame === null) break;
     if (frame === 'quiet') {
       looks =
-        client.isDirect || (await isAnybodyAtWork(client, answers, conversation, frames.seen()))
+        client.isDirect || (await isAnyAgentAtWork(client, answers, conversation, frames.seen()))
           ? 0
           : looks + 1;
       continue;
@@ -144,7 +144,7 @@ function giveUpOn({ agent, status, problem }: ActorStatus, answers: Answers): vo
 }
 
 /** An agent that has processed its messages and takes no turn waits for something itself. */
-async function isAnybodyAtWork(
+async function isAnyAgentAtWork(
   client: Client,
   answers: Answers,
   conversation: string,

@@ -67,7 +67,7 @@ async function showStored(
       if (frame.type === 'event' && frame.event.seq >= head) enough.abort();
     }
   }
-  tell('nothing is running here to watch: start "troupe dev", or name a server with --url');
+  printNotice('nothing is running here to watch: start "troupe dev", or name a server with --url');
 }
 
 async function follow(
@@ -80,7 +80,7 @@ async function follow(
   while (!signal.aborted) {
     try {
       for await (const frame of client.watch(conversation, seen, signal)) {
-        if (frame.type === 'open' && failures > 0) tell('connected again');
+        if (frame.type === 'open' && failures > 0) printNotice('connected again');
         failures = 0;
         show(frame);
         if (frame.type === 'event') seen = frame.event.seq;
@@ -88,7 +88,7 @@ async function follow(
     } catch (error) {
       if (signal.aborted) return;
       if (!(error instanceof TroupeError) || error.policy !== 'retry') throw error;
-      if (failures === 0) tell(`${error.message} Trying again${lossOf(conversation)}.`);
+      if (failures === 0) printNotice(`${error.message} Trying again${lossOf(conversation)}.`);
       failures += 1;
       await systemClock.sleep(Math.min(RETRY_MS * failures, MAX_RETRY_MS), signal);
     }
@@ -99,13 +99,13 @@ function lossOf(conversation: string | null): string {
   return conversation === null ? '; events in the meantime are not shown' : '';
 }
 
-function tell(text: string): void {
+function printNotice(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
 interface Shown {
   shown: RowFilter;
-  /** Whether one conversation is watched, so that lines omit its name. */
+  /** True if one conversation is watched, so that lines omit its name. */
   isOne: boolean;
   json?: boolean;
 }
@@ -131,7 +131,7 @@ function showFrame(frame: WatchFrame, options: Shown): void {
     case 'open':
       return;
     case 'gap':
-      tell('some events were dropped: they came faster than they could be read');
+      printNotice('some events were dropped: they came faster than they could be read');
   }
 }
 

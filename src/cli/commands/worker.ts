@@ -1,15 +1,16 @@
+import { once } from 'node:events';
 import { hostname } from 'node:os';
 import { DEFAULT_LIMITS } from '../../actors/engine/engine-deps.ts';
 import { type Clock, systemClock } from '../../clock.ts';
 import type { HttpServer } from '../../http/index.ts';
 import { count, paint, print, printJson, table } from '../render/output.ts';
-import { aborted, agentNames, AT_FAULT, type ProcessParts, runProcess } from '../process/run-process.ts';
+import { agentNames, AT_FAULT, type ProcessParts, runProcess } from '../process/run-process.ts';
 import type { UrlOptions } from '../process/service-urls.ts';
 
 interface WorkerOptions extends UrlOptions {
   concurrency: number;
   statusHost: string;
-  /** 0: none. */
+  /** 0: no status port. */
   statusPort: number;
   /** In ms. Default: half a lease. 0: stalls are not watched. */
   maxLag?: number;
@@ -31,7 +32,7 @@ export async function worker(file: string | undefined, options: WorkerOptions): 
     const name = `${hostname()}:${process.pid}`;
     if (json) printJson({ worker: name, concurrency, status: server?.url ?? null, ...services });
     else showBanner(name, server, parts, concurrency);
-    await aborted(signal);
+    if (!signal.aborted) await once(signal, 'abort');
     await parts.troupe.close();
     // The status port stays open until the end: it reports that the process is stopping.
     await server?.close();

@@ -1,4 +1,4 @@
-export interface InterruptOptions {
+interface InterruptOptions {
   /** The process exits after this time at the latest, with success: other processes take over its work. */
   withinMs?: number;
 }
@@ -10,7 +10,7 @@ export function onInterrupt(finish: () => void, { withinMs }: InterruptOptions =
     if (isFinishing) process.exit(130);
     isFinishing = true;
     process.stderr.write('finishing…\n');
-    // Stays in place after the handlers are removed: something may still keep the process alive.
+    // Stays set after the handlers are removed: something may still keep the process alive.
     if (withinMs !== undefined) setTimeout(giveUp, withinMs).unref();
     finish();
   }

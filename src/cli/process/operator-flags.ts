@@ -10,7 +10,7 @@ export interface OperatorFlags {
 type Env = Record<string, string | undefined>;
 
 /** Logging and tracing options of long-running processes. */
-export interface Operators extends Pick<TroupeOptions, 'logger' | 'tracing' | 'onWarning'> {
+interface Operators extends Pick<TroupeOptions, 'logger' | 'tracing' | 'onWarning'> {
   /** Receives errors of requests that are answered with 500. */
   onError: (error: unknown) => void;
 }
@@ -39,7 +39,7 @@ export async function readOperators(
   }
   if (level === SILENT) return { ...traced, onWarning: () => {}, onError: () => {} };
   const logger = await openLogger(level as LogLevel, env);
-  return { ...traced, logger, onError: (error) => tellRequest(logger, error) };
+  return { ...traced, logger, onError: (error) => reportRequestError(logger, error) };
 }
 
 function readTracing(env: Env): TroupeOptions['tracing'] {
@@ -64,7 +64,7 @@ async function openHide(env: Env): Promise<(text: string) => string> {
   return hideSecrets(secrets, [env['MONGODB_URL'], env['REDIS_URL']]);
 }
 
-function tellRequest(logger: Logger, error: unknown): void {
+function reportRequestError(logger: Logger, error: unknown): void {
   const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
   logger.write('error', 'request_failed', {}, { message });
 }

@@ -21,7 +21,7 @@ export interface ProcessParts {
   signal: AbortSignal;
 }
 
-export interface ProcessOptions extends UrlOptions, OperatorFlags {
+interface ProcessOptions extends UrlOptions, OperatorFlags {
   /** Turns at once; null takes none. */
   concurrency: number | null;
   record?: string;
@@ -74,11 +74,6 @@ function endDeaf(): void {
   );
   process.exitCode = AT_FAULT;
   process.kill(process.pid, 'SIGTERM');
-}
-
-export function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }
 
 export function agentNames({ agents }: TroupeInput): string {

@@ -1,3 +1,5 @@
+import { modelTable } from '../../events/index.ts';
+
 /**
  * What is known of models by name, as of November 2026, from the vendors' pages. A configured window comes before this
  * table, and what an overflow error says comes before both.
@@ -9,7 +11,7 @@
  *  - Open weights are served with any window up to their own; these are the ones that most hosts give.
  *  - A window that must be asked for (`[1m]`, a beta header) counts only if the name asks for it.
  */
-export interface ModelWindow {
+interface ModelWindow {
   window: number;
   maxOutput: number;
 }
@@ -97,22 +99,16 @@ const MODELS: readonly (readonly [name: string, window: number, maxOutput: numbe
   ['qwen', 32_768, 8_192],
 ];
 
-/** A name begins the id or follows a prefix: `openai/`, `us.anthropic.`, `ft:`, `@cf/`. */
-const PATTERNS = MODELS.map(
-  ([name, window, maxOutput]) => [new RegExp(`(?:^|[/.:@])(?:${name})`), { window, maxOutput }] as const,
-);
-
 /** Null for a model that is not in the table. */
-export function windowOf(model: string): ModelWindow | null {
-  const id = model.trim().toLowerCase();
-  return PATTERNS.find(([pattern]) => pattern.test(id))?.[1] ?? null;
-}
+export const windowOf: (model: string) => ModelWindow | null = modelTable(
+  MODELS.map(([name, window, maxOutput]) => [name, { window, maxOutput }]),
+);
 
 /**
  * Providers name the limit when they refuse a request as too long. The wording is no contract, so each pattern
  * requires the words around the number. A text that no pattern matches is ignored.
  */
-export interface Limit {
+interface Limit {
   window: number;
   /** Tokens of the request; null if the message does not name them. */
   asked: number | null;

@@ -13,7 +13,7 @@ export const PROGRESS = 0.7;
 /** The largest request that providers accept, in UTF-8. */
 export const MAX_REQUEST_BYTES = 32 * 1_024 * 1_024;
 
-export interface TokenBudget {
+interface TokenBudget {
   window: number;
   /** Reserved for the answer. */
   reserved: number;
@@ -35,9 +35,9 @@ export function budgetOf({
   return { window: whole, reserved, available: whole - reserved };
 }
 
-export interface Usage {
+interface Usage {
   level: 'normal' | 'warning' | 'critical';
-  /** Of the available tokens, rounded down: 80 appears only when compaction is due. */
+  /** Used percentage of the available tokens, rounded down: 80 appears only when compaction is due. */
   percent: number;
 }
 

@@ -12,7 +12,7 @@ type CachedPrompt = Pick<
   'conversation' | 'agent' | 'provider' | 'model' | 'tools' | 'messages' | 'breakpoints'
 >;
 
-export interface CacheFacts {
+interface CacheFacts {
   at: number;
   /** Tokens of the answer. */
   output: number;

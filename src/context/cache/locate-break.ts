@@ -2,7 +2,7 @@ import type { LayerName, PromptLayer, PromptMessage, PromptRecord, ToolSpec } fr
 import { imagesText } from '../event-text.ts';
 
 /** A logged change under which a prompt was rendered: an adopted compaction, or pruned outputs. */
-export interface Cut {
+interface Cut {
   event: string;
   kind: 'adopt' | 'prune';
 }

@@ -25,7 +25,7 @@ export interface CacheRules {
  * longest-prefix   whatever a request has in common with an earlier one
  * whole-requests   only a prefix that was a whole earlier request: its input, or its input and output
  */
-export type CacheMatch =
+type CacheMatch =
   | { readonly kind: 'breakpoints'; readonly most: number; readonly lookbackBlocks: number }
   | { readonly kind: 'longest-prefix' }
   | { readonly kind: 'whole-requests' };
@@ -55,7 +55,7 @@ const GEMINI_MINIMUM: ByModel = [
 ];
 const GEMINI_OUTPUT: ByModel = [[/gemini-3/, 6]];
 
-export interface CacheOptions {
+interface CacheOptions {
   /** Anthropic only: entries live an hour and cost 2x to write. */
   hour?: boolean;
 }

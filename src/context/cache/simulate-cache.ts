@@ -218,7 +218,7 @@ function split(parent: PrefixNode, child: PrefixNode, at: number): PrefixNode {
   return upper;
 }
 
-/** Whether any request continued from here after `since`. */
+/** True if any request continued from here after `since`. */
 function wentOn({ children }: PrefixNode, since: number): boolean {
   return [...children.values()].some(({ sentAt }) => sentAt > since);
 }

@@ -1,5 +1,5 @@
 import type { Adoption, EventDraftOf, EventId, TurnId } from '../../events/index.ts';
-import { closeGroup } from '../own-words.ts';
+import { closeGroup } from '../render/own-words.ts';
 import { estimateTokens, FRAME_TOKENS } from '../tokens.ts';
 import { lastSeq, type Line, linesOf, type Part, type Slot } from '../slot.ts';
 import { renderCompaction, renderTurnPrefix } from '../summary/compaction-body.ts';
@@ -154,7 +154,7 @@ function prefixSlot(view: View, turn: OpenTurn, { id, text }: Prefix) {
  * Computes the sums over the slots anew after a compaction. Hashes take time by the character, and a tentative view
  * needs none.
  */
-export function recount(view: View, { hashes }: { hashes: boolean }): void {
+function recount(view: View, { hashes }: { hashes: boolean }): void {
   const { slots, turn } = view;
   view.tokens = 0;
   view.kinds = { ...NO_TOKENS };
@@ -226,7 +226,7 @@ const MOST_CUTS = 16;
  * Applies a logged compaction or prune of the agent's own view. The result follows from the event and the view alone,
  * so a cold rebuild arrives at the same bytes.
  */
-export function applyRewrite(view: View, event: EventDraftOf<'baseline' | 'prune'>): void {
+export function applyCompactionEvent(view: View, event: EventDraftOf<'baseline' | 'prune'>): void {
   // A baseline frozen for a turn is logged behind the turn's `upTo`, when the next one may already be in force.
   if (event.kind === 'baseline' && event.body.epoch <= (view.baseline?.body.epoch ?? 0)) return;
   // The last reported usage was of another prompt.

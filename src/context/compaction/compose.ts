@@ -20,7 +20,7 @@ import { shortened } from '../summary/clip.ts';
 import type { CompactionPolicy } from './policy.ts';
 import { CONSTRAINTS_HEADING } from '../summary/instructions.ts';
 
-/** Input of a compaction, whoever chooses its words. */
+/** Input of a compaction by a model or by extraction. */
 export interface CompactionBase {
   number: number;
   upTo: number;
@@ -43,11 +43,13 @@ export interface CompactionBase {
 /** Framing around the parts, and the shares of the budget tried until the whole fits. */
 const FRAME_TOKENS = 120;
 const SHARES = [1, 0.8, 0.6, 0.4, 0.2];
-/** Estimates of headings are upper bounds. This much more may be asked for, or a short listing would find no room. */
+/**
+ * Estimates of headings are upper bounds, so this much more is requested. Otherwise a short listing would find no room.
+ */
 const HEADINGS_TOKENS = 40;
 /** Share that people's quotes may take of what a summary leaves. */
 const QUOTES_SHARE = 0.6;
-/** Tokens that facts may take before the summary. What other parts leave is theirs too. */
+/** Tokens that facts may take before the summary. They also get what other parts leave. */
 const MAX_FACTS_FIRST = 3_000;
 /** Share that an earlier prose summary may take of an extraction. */
 const PROSE_SHARE = 0.4;
@@ -134,7 +136,7 @@ function keepsUntrustedWords(previous: CompactionBody | null): boolean {
   return said.some((each) => typeof each !== 'string' && each.untrusted === true);
 }
 
-/** People no longer trusted demand nothing. Entries of old logs have no author, so they are claims as well. */
+/** Demands of people who are no longer trusted become claims. So do entries of old logs, which have no author. */
 function demoted(facts: Facts, trusted: readonly string[]): Facts {
   const holds = (entry: Facts['constraints'][number]) =>
     typeof entry !== 'string' && trusted.includes(entry.by.id);

@@ -4,10 +4,10 @@ import { type CompactionPlan, withPlan } from './plan.ts';
 import { type CompactionPolicy, type Room, sizeIn } from './policy.ts';
 import { firstSeq, lastSeq, linesOf, lineTokens, type Slot } from '../slot.ts';
 
-/** A summary below this says nothing. */
+/** Least tokens of a useful summary. */
 const LEAST_TOKENS = 150;
 const WANTED_TOKENS = 3_000;
-/** Facts and a few sentences in a small window, where a tenth hardly exceeds the frame. */
+/** Tokens of facts and a few sentences in a small window, where a tenth hardly exceeds the frame. */
 const SMALL_TOKENS = 400;
 const FACTS_TOKENS = 6_000;
 
@@ -20,8 +20,8 @@ export interface ProposedCut {
 }
 
 /**
- * The reach and size of a new compaction. As much as possible stays verbatim, and less and less of it until a summary
- * has room. Null if none has.
+ * The reach and size of a new compaction. Keeps as much as possible verbatim, and less until a summary has room. Null
+ * if it never has.
  */
 export function cutPointFor(
   view: View,
@@ -43,14 +43,15 @@ export function cutPointFor(
       Math.max(room.target - rest, Math.floor(room.trigger * policy.progress) - rest),
     );
     if (budget >= wanted) return { upTo, budget, before };
-    // The rest already exceeds the target. Less of it is better, and the summary must leave room for the turn.
+    // The rest already exceeds the target, so the next try keeps less. This one is possible if the summary leaves room
+    // for the turn.
     const last = Math.min(Math.max(wanted, LEAST_TOKENS), Math.floor(room.available * 0.95) - rest);
     if (last >= LEAST_TOKENS) best = { upTo, budget: last, before };
   }
   return best;
 }
 
-export const NO_FACTS: Facts = {
+const NO_FACTS: Facts = {
   artifacts: [],
   filesRead: [],
   filesModified: [],
@@ -60,7 +61,7 @@ export const NO_FACTS: Facts = {
   pending: [],
 };
 
-/** Covers the events and says nothing, to measure what remains beside it. */
+/** A compaction without words, to measure what remains beside it. */
 function emptyCompaction(upTo: number): { id: EventId; body: CompactionBody } {
   const body: CompactionBody = {
     number: 1,
@@ -82,7 +83,7 @@ function emptyCompaction(upTo: number): { id: EventId; body: CompactionBody } {
  * The event up to which a new compaction should reach, so that about `keepTokens` stay verbatim behind it. 0 if there
  * is nothing to cover. Inputs and steps of the running turn are not counted: they stay anyway.
  */
-export function findCutPoint(view: View, keepTokens: number): number {
+function findCutPoint(view: View, keepTokens: number): number {
   const units = view.slots.flatMap((slot) => unitsOf(slot, view));
   let tokens = 0;
   let from = units.length;
@@ -90,7 +91,7 @@ export function findCutPoint(view: View, keepTokens: number): number {
     const unit = units[at] as Unit;
     tokens += unit.tokens;
     if (tokens > keepTokens) break;
-    // A round begins with words of somebody else. A round that does not fit is covered whole.
+    // A round begins with words of another participant. A round that does not fit is covered whole.
     if (unit.begins) from = at;
   }
   const kept = [...units.slice(from).map(({ first }) => first), ...view.pending.map(({ seq }) => seq)];

@@ -6,7 +6,7 @@ import { estimateTokens, FRAME_TOKENS } from '../tokens.ts';
 import { MEMORIES } from '../live.ts';
 import { partTokens, renderPart } from '../turn-input.ts';
 
-export interface PruneChoice {
+interface PruneChoice {
   /** Results. */
   events: EventId[];
   /** Turns whose retrieved memories are removed. Retrieval finds them again when they are useful. */
@@ -52,7 +52,10 @@ function isPrunable({ message, event, tokens }: Slot, exempt: readonly string[])
   return tokens > PLACEHOLDER_TOKENS * 2 && !exempt.includes(message.name);
 }
 
-/** The start of the newest `turns` turns: a message of somebody else after the agent's own words. */
+/**
+ * The start of the newest `turns` turns. A turn starts with a message of another participant after the agent's own
+ * words.
+ */
 function startOfTurns(slots: readonly Slot[], turns: number): number {
   let at = slots.length;
   for (let found = 0; found < turns && at > 0;) {

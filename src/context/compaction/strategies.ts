@@ -73,7 +73,7 @@ export function proposeCut(run: CompactionRun): ProposedCut | null {
   const { view, plan, room, policy, before } = run;
   const cut = cutPointFor(view, plan, room, policy);
   if (!cut || !hasStalled(view, policy)) return cut;
-  // The obstacle may be gone, so a compaction that is sure to help is made.
+  // The cause of the stall may have passed, so a compaction that is sure to help is still made.
   return before - cut.before + cut.budget <= compactionLimit(run) ? cut : null;
 }
 

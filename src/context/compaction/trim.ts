@@ -10,7 +10,7 @@ import { choosePrune } from './prune.ts';
 import { type CompactionPlan, withPlan } from './plan.ts';
 import { type CompactionPolicy, isWithin, type Room } from './policy.ts';
 
-export interface TrimInput {
+interface TrimInput {
   view: View;
   plan: CompactionPlan;
   room: Room;
@@ -35,7 +35,7 @@ const CUT_WORK = 16_384;
  */
 export function* planTrim(input: TrimInput): Steps<CompactionPlan | null> {
   let { plan } = input;
-  for (const stage of [pruneDeep, foldSteps, shorten]) {
+  for (const stage of [pruneDeep, replaceEarlySteps, shorten]) {
     const view = withPlan(input.view, plan);
     if (plan !== input.plan && isWithin(view, input.room, input.room.trigger)) break;
     plan = (yield* stage({ ...input, plan }, view)) ?? plan;
@@ -71,7 +71,10 @@ function newestResults({ slots, turn }: View): ReadonlySet<EventId | null> {
 }
 
 /** Replaces the early steps of a turn that outgrew its window by a text. The newest stay. */
-function* foldSteps({ plan, room, outputs, count }: TrimInput, view: View): Steps<CompactionPlan | null> {
+function* replaceEarlySteps(
+  { plan, room, outputs, count }: TrimInput,
+  view: View,
+): Steps<CompactionPlan | null> {
   const { turn } = view;
   if (!turn) return null;
   const steps = keptFrom(view, turn.id, room.available * STEPS_SHARE);

@@ -99,12 +99,12 @@ export interface Candidate {
 }
 
 /** A candidate before its place among the others is known, with its input for scoring. */
-export type Draft = Omit<Candidate, 'round' | 'scored'> & { judged: Omit<Scorable, 'role' | 'age'> };
+type Draft = Omit<Candidate, 'round' | 'scored'> & { judged: Omit<Scorable, 'role' | 'age'> };
 
 const PREVIEW_TOKENS = 320;
 const GIST_TOKENS = 120;
 
-export function shortened(text: string, count: (text: string) => number): (level: Level) => string {
+function shortened(text: string, count: (text: string) => number): (level: Level) => string {
   return (level) => {
     if (level === 'whole') return text;
     return level === 'preview'
@@ -118,7 +118,7 @@ const MAX_VALUE = 80;
 const SHORT_RESULT_TOKENS = 40;
 
 /** A call in one line: `read path=src/a.ts -> done`. */
-export function callLine({ name, args }: ToolCall, result: ToolResultBody | null): string {
+function callLine({ name, args }: ToolCall, result: ToolResultBody | null): string {
   const artifact = result?.artifact === undefined ? '' : `, @artifact/${result.artifact}`;
   return `${name} ${compactArgs(args)} -> ${result ? result.outcome : 'no result'}${artifact}`;
 }
@@ -158,11 +158,7 @@ function shortValue(value: unknown): string {
 }
 
 /** The part of a result worth quoting: its errors, or all of it if it is short. One tool call retrieves the rest. */
-export function excerptOf(
-  result: ToolResultBody,
-  maxTokens: number,
-  count: (text: string) => number,
-): string {
+function excerptOf(result: ToolResultBody, maxTokens: number, count: (text: string) => number): string {
   const errors = errorsOf(result);
   if (errors.length > 0) return headTail(errors.join('\n'), maxTokens, count);
   const content = result.content.trim();
@@ -170,7 +166,7 @@ export function excerptOf(
   return count(content) <= Math.min(maxTokens, SHORT_RESULT_TOKENS) ? content : '';
 }
 
-/** For all results of one step. */
+/** Tokens for the excerpts of all results of one step. */
 const EXCERPT_TOKENS = 160;
 
 type Group = readonly (ToolResultBody | null)[];

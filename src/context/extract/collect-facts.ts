@@ -8,7 +8,7 @@ import { demandingText, limitedReader, readLimits, spokenText } from './spoken-t
 import { addSaying, type Sayings, sayingsOf, speakerOfEvent, wordsOf } from './sayings.ts';
 import { capped, oneLine } from './cut-text.ts';
 
-/** The artifact holds a longer listing. Carrying it on would push out what somebody needs. */
+/** Most names taken from one result. More would push out names that are needed, and the artifact has them all. */
 const MAX_NEW_PER_RESULT = 150;
 const MAX_NAME = 256;
 const MAX_FAILURE = 240;

@@ -28,8 +28,8 @@ const GIST_CHARS = 32_768;
 const CONCLUSION_CHARS = 10 * MAX_PART;
 
 /**
- * The gist of a long text: its first paragraph, its bullets and its last sentence. Of a very long one only the start
- * and the end are read.
+ * The gist of a long text: its first paragraph, its bullets and its last sentence. Only both ends of a very long text
+ * are read.
  */
 export function gist(text: string): string {
   const [first = '', ...rest] = text
@@ -88,7 +88,8 @@ export function oneLine(text: string): string {
 }
 
 /**
- * At most `maxLength` characters, never half of one. Keeps the part around `keep`, which is worth more than the start.
+ * Cuts a text to `maxLength` characters, never inside one. Keeps the part around the match of `keep`, which is worth
+ * more than the start.
  */
 export function capped(text: string, maxLength: number, keep?: RegExp): string {
   if (text.length <= maxLength) return text;
@@ -98,7 +99,7 @@ export function capped(text: string, maxLength: number, keep?: RegExp): string {
   return `${start > 0 ? '…' : ''}${whole(piece)}…`;
 }
 
-/** Without half of a surrogate pair at either end. */
+/** Drops half of a surrogate pair at either end. */
 export function whole(piece: string): string {
   return piece.replace(/^[\uDC00-\uDFFF]/, '').replace(/[\uD800-\uDBFF]$/, '');
 }

@@ -2,7 +2,7 @@ import { whole } from './cut-text.ts';
 import type { ToolCall } from '../../events/index.ts';
 
 /** Names in a text. Paths and ids count anywhere, names of code only in speech. */
-export interface Named {
+interface Named {
   paths: string[];
   ids: string[];
   names: string[];
@@ -102,7 +102,7 @@ function isId(word: string): boolean {
 }
 
 /** The path in a word, without a line number. Null if it is not a path. */
-export function asPath(word: string): string | null {
+function asPath(word: string): string | null {
   const path = word.includes(':') ? word.replace(AFTER_EXTENSION, '$1$2') : word;
   if (path.length > MAX_WORD || path.includes('://')) return null;
   if (!/[/\\]/.test(path)) return FILE_NAME.test(path) ? path : null;

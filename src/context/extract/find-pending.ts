@@ -83,7 +83,7 @@ const MAX_READ = 4_096;
 /** Old form of a question, before its speaker was stored beside it. */
 const ASKED = /^\[([^\]\n]{1,200})\] .*[?？]["'”’»)]*(?: \(question [^)]{0,320}\))?$/;
 
-/** A question stays open until somebody speaks who could answer it. */
+/** A question stays open until a participant speaks who could answer it. */
 export function trackQuestions(pending: Sayings, event: Event, text: string, trusted: Trusted): void {
   for (const [key, entry] of pending) if (isAnswered(entry, event)) pending.delete(key);
   for (const question of questionsOf(text)) ask(pending, event, question, trusted);
@@ -106,7 +106,7 @@ function isAnswered(entry: Entry, { author, to }: Event): boolean {
   return mayAnswer(author, by.kind === 'agent', asks);
 }
 
-/** Anybody else answers a person. People, and the agents asked, answer an agent. */
+/** A person's question can be answered by everyone else, an agent's question by people and by the agents asked. */
 function mayAnswer(author: Author, byAgent: boolean, asked: readonly string[]): boolean {
   return author.kind === 'user' || !byAgent || asked.includes(agentLabel(author.id));
 }

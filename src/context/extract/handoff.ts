@@ -1,5 +1,11 @@
-import { type AgentId, type Event, type HandoffSummary, isTaskEnd, type Saying } from '../../events/index.ts';
-import { messageText } from '../event-text.ts';
+import {
+  type AgentId,
+  type Event,
+  type HandoffSummary,
+  isTaskEnd,
+  messageText,
+  type Saying,
+} from '../../events/index.ts';
 import { isTrustedPerson, type People, type Trusted } from '../people.ts';
 import { atOnce, type Steps } from '../steps.ts';
 import { header, peopleOf } from '../summary/speakers.ts';
@@ -101,7 +107,7 @@ function short(text: string): string {
   return capped(text.trim().length <= MAX_FIELD ? text.trim() : gist(text), MAX_FIELD);
 }
 
-/** A short reply as it is; of a long one the first and the last sentence. */
+/** A short reply whole, or the first and the last sentence of a long one. */
 function resultOf(reply: string): string {
   const text = reply.trim();
   if (text.length <= 160) return oneLine(text);

@@ -3,16 +3,16 @@ import { type Candidate, candidateSteps, type Level, LEVELS } from './candidates
 import { atOnce, type Steps } from '../steps.ts';
 import { createPricing, type Kept, type Pricing } from './pricing.ts';
 
-export interface ExtractionInput {
+interface ExtractionInput {
   events: readonly Event[];
   /** The previous compaction. Its quotes compete with newer events. */
   previous: { quotes: readonly Quote[] } | null;
-  /** For all quotes together. */
+  /** Tokens for all quotes together. */
   budget: number;
   count: (text: string) => number;
 }
 
-export interface Extraction {
+interface Extraction {
   quotes: Quote[];
   chosen: Choice[];
   tokens: number;
@@ -25,7 +25,7 @@ const MAX_PEOPLE_TOKENS = 20_000;
 const KEY_SHARE = 0.25;
 /** Only the highest scores are weighed by length. */
 const MOST_WEIGHED = 2_000;
-/** Added to a text's tokens when it is weighed, or "Done!" would outweigh any reason. */
+/** Added to the tokens of every text when it is weighed. Without it "Done!" would outweigh any reason. */
 const WEIGHT_OFFSET_TOKENS = 30;
 
 /**
@@ -74,7 +74,7 @@ function* choose(candidates: readonly Candidate[], budget: number, pricing: Pric
   return restore(chosen, budget - sum(chosen), pricing);
 }
 
-/** By score per token. If the preview does not fit, the gist may. */
+/** Keeps the candidates with the highest score per token, as previews or, if these do not fit, as gists. */
 function* fillByWorth(candidates: readonly Candidate[], budget: number, pricing: Pricing): Steps<Kept[]> {
   const best = candidates.toSorted((a, b) => b.scored.score - a.scored.score || b.seq - a.seq);
   const weighed: { candidate: Candidate; worth: number }[] = [];

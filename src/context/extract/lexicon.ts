@@ -84,11 +84,11 @@ export const DECISION = lexicon(
 );
 
 /** A line of output that reports an error, as opposed to code that handles one. */
-export const ERROR_LINE =
+const ERROR_LINE =
   /^\W{0,4}(?:[\w./@:-]{1,80}[(:\s][^A-Za-z]{0,24})?(?:(?:[A-Za-z]\w{0,60})?(?:Error|Exception)(?: \[\w+\])?:|(?:error|fatal|panic|ERROR|FATAL|FAILED|Failed|fatal error)\b(?:\[?[ \w]{0,10}\]?):? |npm (?:error|ERR!) |✖|✗|×|FAIL\b|Uncaught |Unhandled )/;
 
 /** Other words of a failed call. */
-export const FAILURE_WORD =
+const FAILURE_WORD =
   /error|fail|exception|denied|refused|not found|no such|cannot|can't|unable|invalid|timed? ?out|abort|missing|exited with/i;
 
 const MAX_CONSTRAINT = 320;
@@ -98,7 +98,7 @@ const MAX_PER_EVENT = 80;
 const QUOTES_A_PERSON =
   /\b(?:you(?:['’]ve| have)? (?:asked|said|told|want|wanted|prefer|preferred|requested|specified|mentioned)|the (?:user|customer|client)|as (?:you )?(?:requested|instructed)|your (?:preference|instruction|request|constraint|requirement)s?|per your|sie (?:sagten|wollten|möchten)|vous (?:avez|voulez)|usted|você|lei ha|вы (?:сказали|просили|хотели))(?![\p{L}\p{N}_])|(?:您|你)(?:说|要求|希望)|とのこと|ご希望/iu;
 
-/** An agent's question is nobody's demand. */
+/** An agent's question demands nothing. */
 const QUESTION = /[?？]["'”’»)]*$/;
 
 /** Obligations, prohibitions and preferences, in their speaker's words. */

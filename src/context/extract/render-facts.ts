@@ -33,9 +33,9 @@ interface Entry {
   newer: number;
 }
 
-/** Surroundings of a listing. */
-export interface ListingContext {
-  /** The text beside it. */
+/** Context of a listing. */
+interface ListingContext {
+  /** The text that stands beside the listing. */
   shown?: string;
   /** Everybody in the conversation, to tell namesakes apart. */
   people?: People;

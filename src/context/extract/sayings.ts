@@ -1,6 +1,6 @@
 import type { Event, Saying } from '../../events/index.ts';
 import { agentLabel, isUntrusted, type People, personLabel, type Trusted } from '../people.ts';
-import { RENDERING } from '../rendering.ts';
+import { RENDERING } from '../render/rendering.ts';
 import { AT_THE_END } from '../summary/speakers.ts';
 import { equalPart } from './spoken-text.ts';
 

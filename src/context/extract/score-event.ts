@@ -6,7 +6,7 @@ import { sentencesOf } from './cut-text.ts';
 export interface Scorable {
   /** Spoken words; '' if there are only calls. */
   text: string;
-  /** The calls, a line each. Arguments hold code, whose words oblige nobody. */
+  /** The calls, one line each. Words in their arguments are code and demand nothing. */
   calls: string;
   /** Results of the calls. */
   results: string;

@@ -1,5 +1,5 @@
-import { type Event, isAbout, type KindAbout } from '../../events/index.ts';
-import { handoffText, messageText, phaseSummary } from '../event-text.ts';
+import { type Event, handoffText, isAbout, type KindAbout, messageText } from '../../events/index.ts';
+import { phaseSummary } from '../event-text.ts';
 import { whole } from './cut-text.ts';
 
 /** The words said with an event, without calls and results. '' for bookkeeping. */
@@ -19,7 +19,7 @@ export function spokenText(event: Event): string {
     case 'turn.aborted':
       return event.body.partial;
     case 'phase.changed':
-      // The instructions are omitted: they are not for everybody, and each recipient is told them separately.
+      // The instructions are omitted: they are not for everybody, and each recipient gets them separately.
       return phaseSummary(event.body);
     case 'run.directive':
       return event.body.directive;

@@ -1,6 +1,6 @@
 import type { AgentId, Event, LiveItems } from '../../events/index.ts';
 import { agentLabel, NOBODY, personLabel } from '../people.ts';
-import { RENDERING } from '../rendering.ts';
+import { RENDERING } from '../render/rendering.ts';
 import { dateOf } from '../turn-input.ts';
 import { MEMORIES } from '../live.ts';
 import type { View } from '../view.ts';

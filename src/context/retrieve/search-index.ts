@@ -18,7 +18,7 @@ export interface SearchIndex {
   add(events: readonly Event[]): void;
   /** Whether the event is searchable. */
   has(seq: number): boolean;
-  /** The answer to a question: the next message of somebody else that is no question. Null for all else. */
+  /** The answer to a question: the next message of another author that is not a question. Null for all other events. */
   answerTo(seq: number): number | null;
   /** Best first. */
   search(query: string, limit: number): Hit[];
@@ -60,7 +60,7 @@ const MAX_QUERY_CHARS = 2_048;
 /** Events searched for an answer after a question. */
 const ANSWER_WITHIN = 6;
 
-/** One event. Its number is its place in the index. */
+/** An event. Its number is its place in the index. */
 interface Doc {
   seq: number;
   at: number;
@@ -93,7 +93,7 @@ class Bm25Index implements SearchIndex {
   readonly #postings = new Map<string, Postings>();
   /** The words of each speaker's name. */
   readonly #speakers = new Map<string, ReadonlySet<string>>();
-  /** Of all events, with their neighbours. */
+  /** Length of all events, neighbours included. */
   #totalLength = 0;
 
   constructor(viewer: AgentId | null, settings: SearchSettings) {

@@ -9,7 +9,7 @@ const WORD = '[\\p{L}\\p{M}\\p{N}]';
 const RUN = new RegExp(`(?<unspaced>[${WORD}&&[${UNSPACED}]]+)|[${WORD}--[${UNSPACED}]]+`, 'gv');
 const ACCENTS = /[\u0300-\u036f]/g;
 
-/** Longer runs are keys, hashes and encoded data. Nobody searches for their end. */
+/** Longer runs are keys, hashes and encoded data: their ends are not searched for. */
 const MAX_WORD_CHARS = 64;
 
 const STOP_WORDS: ReadonlySet<string> = new Set(

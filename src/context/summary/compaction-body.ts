@@ -1,9 +1,8 @@
-import type { CompactionBody, Event, Quote, Usage } from '../../events/index.ts';
+import { type CompactionBody, type Event, messageText, type Quote, type Usage } from '../../events/index.ts';
 import { escapeMarks, fence } from '../fence.ts';
 import { fenceKey } from '../hash.ts';
 import { header, isPersonSpeaker, NOT_TRUSTED, peopleOf, speakerOf } from './speakers.ts';
 import { quoteTokens } from '../extract/pricing.ts';
-import { messageText } from '../event-text.ts';
 import { isUntrusted, type People, type Trusted } from '../people.ts';
 import { atOnce, type Steps } from '../steps.ts';
 import { clipToTokens } from './clip.ts';

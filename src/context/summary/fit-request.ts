@@ -53,6 +53,22 @@ export function leftOut(entries: number): string[] {
   return entries <= 0 ? [] : [`[the oldest ${entries} entries are left out here for length]`];
 }
 
+/** A draft around the newest blocks of a transcript. `write` gets them, and the line for the omitted ones. */
+export function transcriptDraft(
+  { blocks, entries }: { blocks: readonly string[]; entries: number },
+  system: string,
+  write: (shown: string, omitted: string[]) => string[],
+): RequestDraft {
+  return {
+    entries,
+    written: blocks.length,
+    show: (newest) => {
+      const shown = blocks.slice(Math.max(0, blocks.length - newest)).join('\n');
+      return { system, user: write(shown, leftOut(Math.max(0, entries - newest))).join('\n\n') };
+    },
+  };
+}
+
 export interface Fit {
   maxTokens: number;
   count: (text: string) => number;

@@ -7,16 +7,16 @@ import {
   type Fit,
   fitSteps,
   type FittedRequest,
-  leftOut,
   levelOptions,
   type RequestDraft,
+  transcriptDraft,
 } from './fit-request.ts';
 import { handoffInstructions } from './instructions.ts';
 import { transcriptSteps } from './render-transcript.ts';
 import { peopleOf } from './speakers.ts';
 import * as z from 'zod';
 
-export interface HandoffInput {
+interface HandoffInput {
   from: AgentId;
   to: AgentId;
   /** The end of the conversation and the agent's work since, oldest first. */
@@ -38,24 +38,14 @@ function* draftAt(input: HandoffInput, level: number, mostChars: number): Steps<
   const people = input.people ?? peopleOf(events);
   const key = fenceKey(secret, `hand over ${events.at(-1)?.seq ?? 0}`);
   const options = { ...levelOptions(level), key, people, trusted };
-  const { blocks, entries } = yield* transcriptSteps(events, options, mostChars);
+  const transcript = yield* transcriptSteps(events, options, mostChars);
   const earlier = before.trim() === '' ? [] : [fence('summary', key, escapeMarks(before))];
-  const system = handoffInstructions(from, to);
-  return {
-    entries,
-    written: blocks.length,
-    show: (newest) => {
-      const left = Math.max(0, entries - newest);
-      const shown = blocks.slice(Math.max(0, blocks.length - newest));
-      const user = [
-        ...earlier.map((text) => `The summary of what came before:\n${text}`),
-        ...leftOut(left),
-        `The conversation, ending with what @${from} said last:\n${shown.join('\n')}`,
-        'Now write the JSON object.',
-      ];
-      return { system, user: user.join('\n\n') };
-    },
-  };
+  return transcriptDraft(transcript, handoffInstructions(from, to), (shown, omitted) => [
+    ...earlier.map((text) => `The summary of what came before:\n${text}`),
+    ...omitted,
+    `The conversation, ending with what @${from} said last:\n${shown}`,
+    'Now write the JSON object.',
+  ]);
 }
 
 /** Models mix up lists and texts; both are accepted. */

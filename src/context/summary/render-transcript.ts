@@ -2,15 +2,16 @@ import {
   type Aspect,
   type Event,
   type EventDraft,
+  handoffText,
   isAbout,
   type KindAbout,
   type StepBody,
   type ToolResultBody,
 } from '../../events/index.ts';
-import { eventText, handoffText } from '../event-text.ts';
+import { eventText } from '../event-text.ts';
 import { escapeMarks, fence } from '../fence.ts';
 import { isPerson, isUntrusted, type People, type Trusted } from '../people.ts';
-import { RENDERING } from '../rendering.ts';
+import { RENDERING } from '../render/rendering.ts';
 import { atOnce, type Steps } from '../steps.ts';
 import { minute } from '../turn-input.ts';
 import { clip } from './clip.ts';
@@ -42,18 +43,10 @@ export function renderTranscript(
   events: readonly (Event | EventDraft)[],
   options: TranscriptOptions,
 ): string {
-  return transcriptBlocks(events, options).join('\n');
+  return atOnce(transcriptSteps(events, options, Infinity)).blocks.join('\n');
 }
 
-/** One block per event with words. Bookkeeping has none. */
-export function transcriptBlocks(
-  events: readonly (Event | EventDraft)[],
-  options: TranscriptOptions,
-): string[] {
-  return atOnce(transcriptSteps(events, options, Infinity)).blocks;
-}
-
-export interface Transcript {
+interface Transcript {
   /** The newest blocks, oldest first, up to `mostChars`. */
   blocks: string[];
   /** Number of entries in all. */

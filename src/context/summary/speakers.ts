@@ -1,7 +1,7 @@
 import type { Event, EventDraft } from '../../events/index.ts';
 import { escapeFences } from '../fence.ts';
 import { agentLabel, createPeople, addPerson, type People, personLabel } from '../people.ts';
-import { RENDERING } from '../rendering.ts';
+import { RENDERING } from '../render/rendering.ts';
 
 /** Texts for every reader use the names known at the end of the log. */
 export const AT_THE_END = Number.MAX_SAFE_INTEGER;

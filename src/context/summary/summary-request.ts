@@ -14,12 +14,13 @@ import {
   requestAt,
   type RequestDraft,
   type SummaryRequest,
+  transcriptDraft,
 } from './fit-request.ts';
 import { conversationInstructions, turnInstructions } from './instructions.ts';
 import { block, transcriptSteps } from './render-transcript.ts';
 import { header, NOT_TRUSTED, peopleOf } from './speakers.ts';
 
-export interface SummaryInput {
+interface SummaryInput {
   /** The compaction of earlier events. A summary updates it and never starts over. */
   previous: CompactionBody | null;
   /** Everything after `previous.upTo` that the new compaction replaces. */
@@ -105,7 +106,7 @@ function quoteBlock({ seq, speaker, text, untrusted }: Quote, options: QuoteOpti
 }
 
 /** A turn that outgrows its window is split: its early steps are summarised while it runs. */
-export interface TurnPrefixInput {
+interface TurnPrefixInput {
   turn: TurnId;
   /** The words that the turn answers. */
   trigger: string;
@@ -129,24 +130,14 @@ function* prefixDraftAt(input: TurnPrefixInput, level: number, mostChars: number
   const { turn, trigger, previous, outputs, budgetTokens, secret } = input;
   const key = fenceKey(secret, `summarise ${turn}`);
   const options = levelOptions(level);
-  const { blocks, entries } = yield* transcriptSteps(outputs, { ...options, key }, mostChars);
+  const transcript = yield* transcriptSteps(outputs, { ...options, key }, mostChars);
   const task = fence('transcript', key, escapeMarks(clip(trigger, options.messageChars)));
   const earlier = previous === null ? [] : [fence('summary', key, escapeMarks(previous))];
-  const system = turnInstructions(budgetTokens);
-  return {
-    entries,
-    written: blocks.length,
-    show: (newest) => {
-      const left = Math.max(0, entries - newest);
-      const shown = blocks.slice(Math.max(0, blocks.length - newest));
-      const user = [
-        `The task, as it was given:\n${task}`,
-        ...earlier.map((text) => `The summary of the earlier steps, to be updated:\n${text}`),
-        ...leftOut(left),
-        `The steps since:\n${shown.join('\n')}`,
-        'Now write the summary.',
-      ];
-      return { system, user: user.join('\n\n') };
-    },
-  };
+  return transcriptDraft(transcript, turnInstructions(budgetTokens), (shown, omitted) => [
+    `The task, as it was given:\n${task}`,
+    ...earlier.map((text) => `The summary of the earlier steps, to be updated:\n${text}`),
+    ...omitted,
+    `The steps since:\n${shown}`,
+    'Now write the summary.',
+  ]);
 }

@@ -1,11 +1,9 @@
 import { cutAtBoundary } from './clip.ts';
 import { toolSyntaxShare } from './tool-syntax.ts';
 
-export type SummaryVerdict =
-  | { kind: 'ok'; text: string; cut: boolean }
-  | { kind: 'rejected'; why: SummaryFlaw };
+type SummaryVerdict = { kind: 'ok'; text: string; cut: boolean } | { kind: 'rejected'; why: SummaryFlaw };
 
-export type SummaryFlaw =
+type SummaryFlaw =
   | 'empty'
   | 'tool_syntax'
   | 'refusal'
@@ -14,7 +12,7 @@ export type SummaryFlaw =
   | 'too_long'
   | 'larger_than_input';
 
-export interface SummaryBounds {
+interface SummaryBounds {
   /** Tokens of what the summary replaces. */
   inputTokens: number;
   maxTokens: number;
@@ -23,7 +21,10 @@ export interface SummaryBounds {
 
 /** A summary up to this many times its room is cut. Beyond it the model wrote something else. */
 const MAX_OVERRUN = 2;
-/** For an input over the first, a summary below the second is none: "Done." or "Here is the summary:". */
+/**
+ * For an input longer than the first, an answer shorter than the second is no summary, but "Done." or "Here is the
+ * summary:".
+ */
 const LONG_INPUT_TOKENS = 2_000;
 const MIN_TOKENS = 16;
 /** Including thoughts. Longer answers are rejected. */
@@ -112,7 +113,7 @@ const LEAST_CHARS = 240;
 const MAX_SHARE = 0.35;
 
 /**
- * Whether a model ran in circles: over a third of its text stands earlier in it. Small models end that way, repeating
+ * True if a model ran in circles: over a third of its text stands earlier in it. Small models end that way, repeating
  * one sentence until their room is used up. Each window of letters is looked at once.
  */
 function isRepetitive(text: string): boolean {

@@ -25,7 +25,3 @@ export function callerOf(context: Context): Caller {
   if (!caller) throw new Error('a route was reached past the guard');
   return caller;
 }
-
-export function troupeOf(context: Context): Troupe {
-  return callerOf(context).troupe;
-}

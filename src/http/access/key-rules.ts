@@ -40,7 +40,7 @@ export function checkReach(principal: Principal, { scopes, author, conversations
   if (beyond !== null) throw unknownConversation(beyond);
 }
 
-/** Whether the caller may see a key. A key that reaches beyond the caller's grant is hidden. */
+/** True if the caller may see the key. A key that reaches beyond the caller's grant is hidden. */
 export function sees(principal: Principal, { conversations }: KeyInfo): boolean {
   return beyondGrant(principal, conversations) === null;
 }

@@ -63,7 +63,7 @@ type MembersOf<K extends Kind> = Pick<Troupe, Members<K>>;
  */
 export function limitTroupe(troupe: Troupe, principal: Principal): Troupe {
   const { author, scopes, conversations: granted } = principal;
-  // Nothing needs to be checked, so the caller gets the application's own troupe.
+  // This caller has no limits and gets the application's own troupe.
   if (granted === null && author === null && scopes.includes('operate')) return troupe;
   const spoken = limitAuthors(troupe, principal);
   const shared = membersOf(troupe, 'shared');

@@ -1,4 +1,5 @@
 import type { Context } from 'hono';
+import { LRUCache } from 'lru-cache';
 import { DEFAULT_TENANT, type Event, type TenantId } from '../../events/index.ts';
 import type { Troupe } from '../../troupe.ts';
 import { callerOf } from './caller.ts';
@@ -13,22 +14,14 @@ const MAX_TENANTS = 32;
 export type BookOf = (context: Context) => ProjectionBook;
 
 export function createProjectionBooks(root: Troupe): BookOf {
-  /** In order of use, the most recent one last. */
-  const books = new Map<TenantId, ProjectionBook>();
-
-  function bookOfTenant(tenant: TenantId): ProjectionBook {
-    const troupe = tenant === DEFAULT_TENANT ? root : root.forTenant(tenant);
-    const book = books.get(tenant) ?? createProjectionBook(troupe);
-    books.delete(tenant);
-    books.set(tenant, book);
-    const [oldest] = books.keys();
-    if (books.size > MAX_TENANTS && oldest !== undefined) books.delete(oldest);
-    return book;
-  }
+  const books = new LRUCache<TenantId, ProjectionBook>({
+    max: MAX_TENANTS,
+    memoMethod: (tenant) => createProjectionBook(tenant === DEFAULT_TENANT ? root : root.forTenant(tenant)),
+  });
 
   return function bookOf(context) {
     const { principal, troupe } = callerOf(context);
-    const book = bookOfTenant(principal.tenant);
+    const book = books.memo(principal.tenant);
     if (principal.conversations === null) return book;
     // All callers share the projection; the caller's own troupe checks access.
     const check = (conversation: string) => troupe.events(conversation, { after: 0, limit: 1 });
@@ -76,19 +69,7 @@ interface Entry {
 }
 
 export function createProjectionBook(troupe: Pick<Troupe, 'events'>): ProjectionBook {
-  /** In order of use, the most recent one last. */
-  const entries = new Map<string, Entry>();
-
-  function entryOf(conversation: string): Entry {
-    const entry = entries.get(conversation) ?? newEntry(conversation);
-    entries.delete(conversation);
-    entries.set(conversation, entry);
-    for (const [oldest] of entries) {
-      if (entries.size <= MAX_CONVERSATIONS) break;
-      entries.delete(oldest);
-    }
-    return entry;
-  }
+  const entries: Entries = new LRUCache({ max: MAX_CONVERSATIONS, memoMethod: newEntry });
 
   async function catchUp(conversation: string, entry: Entry): Promise<Projection> {
     for (;;) {
@@ -124,7 +105,7 @@ export function createProjectionBook(troupe: Pick<Troupe, 'events'>): Projection
   }
 
   function latest(conversation: string): Promise<Projection> {
-    const entry = entryOf(conversation);
+    const entry = entries.memo(conversation);
     if (!entry.running) return run(conversation, entry);
     entry.queued ??= entry.running
       .catch(() => undefined)
@@ -153,7 +134,7 @@ export function createProjectionBook(troupe: Pick<Troupe, 'events'>): Projection
   };
 }
 
-type Entries = ReadonlyMap<string, Entry>;
+type Entries = LRUCache<string, Entry>;
 
 function fold(entry: Entry, events: readonly Event[], entries: Entries): void {
   for (let from = 0; from < events.length;) {
@@ -175,7 +156,8 @@ function keepCheckpoint(entry: Entry, entries: Entries): void {
   }
   let all = 0;
   for (const { past } of entries.values()) all += past.length;
-  for (const other of entries.values()) {
+  // The least recently used conversations lose theirs.
+  for (const other of [...entries.values()].toReversed()) {
     if (all <= MAX_ALL_CHECKPOINTS) break;
     all -= other.past.length;
     other.past = [];

@@ -5,7 +5,7 @@ import type { AgentInfo, BudgetLine, Troupe } from '../../troupe.ts';
 import type { Caller } from '../access/caller.ts';
 import { isServerAdmin } from '../access/check-scope.ts';
 import { QueuesAnswer, ReadinessAnswer, typed } from '../answers.ts';
-import { prefixOf } from '../page.ts';
+import { prefixOf } from '../page/page.ts';
 import { Refusal } from '../refusal.ts';
 import { defineRoute } from '../route.ts';
 

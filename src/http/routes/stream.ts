@@ -48,7 +48,7 @@ export const streamRoute = defineRoute({
     // A conversation that does not exist yet may be followed, one that was not granted may not.
     if (conversation !== undefined && !isGranted(principal, conversation))
       throw unknownConversation(conversation);
-    // Nobody reads the body of a HEAD request, so its stream would never end.
+    // The body of a HEAD request is never read, so its stream would never end.
     if (context.req.method === 'HEAD') return context.body(null, 200, HEADERS);
     const place = traffic.openStream(principal);
     if ('full' in place) {
@@ -62,7 +62,7 @@ export const streamRoute = defineRoute({
       place.end();
     };
     const ends = signal ? AbortSignal.any([signal, gone.signal]) : gone.signal;
-    // A client that does not read would otherwise hold its place forever.
+    // A client that does not read would otherwise occupy its place forever.
     ends.addEventListener('abort', close, { once: true });
     const options = { troupe, clock, signal: ends };
     const live =

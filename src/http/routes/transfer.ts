@@ -3,7 +3,7 @@ import { ConversationId } from '../../events/index.ts';
 import type { ImportReport } from '../../import/index.ts';
 import type { Deleted } from '../../troupe.ts';
 import { typed } from '../answers.ts';
-import { exportHtml } from '../export-html.ts';
+import { exportHtml } from '../page/export-html.ts';
 import { chunksOf } from '../read-json.ts';
 import { defineRoute } from '../route.ts';
 import { Flag, Seq } from '../schemas.ts';

@@ -1,13 +1,13 @@
 import type Anthropic from '@anthropic-ai/sdk';
 import { readMessageEvents } from './events.ts';
 import { anthropicBody } from './messages.ts';
-import { fetchOptions, serverOf, vendorFetch } from '../vendor-fetch.ts';
+import { fetchOptions, foreignHeaders, serverOf, vendorFetch } from '../vendor-fetch.ts';
 import { guardedStream, type StreamWatch } from '../guard-stream.ts';
 import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from '../provider.ts';
 import { replyLimits, type ReplyLimitSettings } from '../reply-limits.ts';
 import type { AnthropicFields } from '../settings.ts';
 
-export interface AnthropicOptions extends AnthropicFields {
+interface AnthropicOptions extends AnthropicFields {
   /** Default https://api.anthropic.com. A trailing /v1 is dropped, because the SDK adds it. */
   baseUrl?: string;
   apiKey: string;
@@ -33,6 +33,10 @@ export function createAnthropic(options: AnthropicOptions): Provider {
       logLevel: 'off',
       fetch: vendorFetch(limits),
       fetchOptions: await fetchOptions(),
+      // Otherwise the SDK sends the headers of the environment to any server.
+      ...(serverOf(baseUrl).address !== 'api.anthropic.com' && {
+        defaultHeaders: foreignHeaders('ANTHROPIC_CUSTOM_HEADERS', { 'x-api-key': apiKey }),
+      }),
     });
   }
 

@@ -33,16 +33,16 @@ export interface SdkMessage {
   uuid?: string;
   /** Set on messages of subagents. */
   parent_tool_use_id?: string | null;
-  /** Of `stream_event`. */
+  /** In messages of type `stream_event`. */
   event?: Anthropic.RawMessageStreamEvent;
-  /** Of `assistant`: an API error, reported as a message of the model. */
+  /** In messages of type `assistant`: an API error, reported as a message of the model. */
   is_api_error_message?: boolean;
   error?: string;
-  /** Of `assistant` and `result`. */
+  /** In messages of types `assistant` and `result`. */
   api_error_status?: number | null;
   api_error_type?: string;
   api_error?: string;
-  /** Of `result`. */
+  /** In messages of type `result`. */
   is_error?: boolean;
   result?: string;
   errors?: string[];

@@ -2,7 +2,7 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { type Clock, systemClock } from '../../clock.ts';
 import { guardedStream, type StreamWatch } from '../guard-stream.ts';
-import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from '../provider.ts';
+import { type ModelEvent, type ModelRequest, type Provider, WITH_SESSIONS } from '../provider.ts';
 import { type ReplyLimitSettings, replyLimits } from '../reply-limits.ts';
 import { type AgentSdk, loadAgentSdk } from './agent-sdk.ts';
 import { type ClaudeCodeSettings, configDir } from './launch.ts';
@@ -13,7 +13,7 @@ import { launchOf, type OpenTurn, Sessions, type TurnEnd } from './sessions.ts';
 
 export interface ClaudeCodeOptions extends ClaudeCodeSettings {
   clock?: Clock;
-  /** Time after which an unused session gives up its process. Default 300,000 ms. */
+  /** Time until an unused session gives up its process. Default 300,000 ms. */
   idleMs?: number;
   /** Beyond this number, the process that was idle longest is closed. One takes about 200 MB. Default 8. */
   maxProcesses?: number;
@@ -62,7 +62,7 @@ export function createClaudeCode(options: ClaudeCodeOptions): Provider {
     try {
       await before;
       if (watch.signal.aborted) {
-        // Nothing was sent.
+        // The session is unchanged, because nothing was sent.
         isOver = true;
         return;
       }
@@ -80,7 +80,7 @@ export function createClaudeCode(options: ClaudeCodeOptions): Provider {
     }
   }
 
-  /** Outside all sessions, without a trace. */
+  /** Answers outside of all sessions and leaves no trace in them. */
   async function* readOnce(request: ModelRequest, watch: StreamWatch): AsyncGenerator<ModelEvent> {
     const { system, blocks } = promptBlocks(request);
     const process = await processes.start(launchOf(request, system), { kind: 'none' }, request.cacheKey);
@@ -99,7 +99,7 @@ export function createClaudeCode(options: ClaudeCodeOptions): Provider {
 
   return {
     name: NAME,
-    capabilities: { ...STATELESS, sessionResumption: true, rewind: true, fork: true, images: true },
+    capabilities: WITH_SESSIONS,
     home: `${hostname()}:${configDir(options)}:${options.cwd ?? join(options.home, 'work')}`,
     stream: guardedStream({
       limits,

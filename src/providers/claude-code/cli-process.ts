@@ -3,6 +3,7 @@ import { Transform } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { TroupeError } from '../../errors.ts';
 import { Cutter } from '../../net/cutter.ts';
+import { signalGroup } from '../../process-group.ts';
 import { type ReplyLimits, replyTooLong } from '../reply-limits.ts';
 import type { AgentSdk, SdkChild, SdkMessage, SdkSpawn, SdkUserMessage } from './agent-sdk.ts';
 import type { PromptBlock } from './prompt-blocks.ts';
@@ -24,7 +25,7 @@ export interface CliProcess {
   stop(): Promise<void>;
 }
 
-export interface ProcessOptions {
+interface ProcessOptions {
   sdk: AgentSdk;
   tools: ToolServer;
   options: Record<string, unknown>;
@@ -51,7 +52,7 @@ export function startProcess({ sdk, tools, options, startTimeoutMs, limits }: Pr
   });
 
   function spawnCli({ command, args, cwd, env }: SdkSpawn): SdkChild {
-    // A process group of its own: Troupe alone handles a Ctrl-C in the terminal.
+    // A separate process group, so that only Troupe handles a Ctrl-C in the terminal.
     const spawned = spawn(command, args, { cwd, env, detached: true, stdio: ['pipe', 'pipe', 'pipe'] });
     child = spawned;
     spawned.stderr.setEncoding('utf8');
@@ -124,14 +125,6 @@ async function endGroup(child: ChildProcess, exited: Promise<void>): Promise<voi
   wait(STOP_MS, undefined, { signal: late.signal }).then(() => signalGroup(child, 'SIGKILL'), ignore);
   await exited;
   late.abort();
-}
-
-function signalGroup(child: ChildProcess | null, name: NodeJS.Signals): void {
-  try {
-    if (child?.pid !== undefined) process.kill(-child.pid, name);
-  } catch {
-    // It has ended already.
-  }
 }
 
 /** Bounds the output of the process: the SDK reads lines of any length and buffers what it has read. */

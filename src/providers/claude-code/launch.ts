@@ -12,7 +12,7 @@ export interface ClaudeCodeSettings {
   /** Environment variables of the CLI besides PATH. */
   env: Readonly<Record<string, string>>;
   baseUrl?: string;
-  /** Without a key the CLI's own login is used; the CLI then adds words of its own to the prompt. */
+  /** Without a key the CLI's own login is used; the CLI then adds text to the prompt. */
   apiKey?: string;
   /** The CLI's own tools that may be used, by their names there. */
   builtinTools: readonly string[];

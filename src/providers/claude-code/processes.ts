@@ -5,7 +5,7 @@ import { type CliProcess, startProcess } from './cli-process.ts';
 import { type ClaudeCodeSettings, type Launch, launchOptions, type SessionStart } from './launch.ts';
 import { createToolServer } from './tool-server.ts';
 
-export interface ProcessesOptions {
+interface ProcessesOptions {
   loadSdk: () => Promise<AgentSdk>;
   settings: ClaudeCodeSettings;
   startTimeoutMs: number;

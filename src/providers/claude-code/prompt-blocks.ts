@@ -11,7 +11,7 @@ export type PromptBlock = Anthropic.TextBlockParam | Anthropic.ImageBlockParam;
  * The content of a request: instructions, and one user message with the words and images of all other messages. The
  * CLI itself adds the names of the files in which it stores the images.
  */
-export interface PromptBlocks {
+interface PromptBlocks {
   system: string;
   blocks: PromptBlock[];
 }

@@ -11,7 +11,7 @@ import type { Processes } from './processes.ts';
 import { type PromptBlock, promptBlocks } from './prompt-blocks.ts';
 import type { ToolMessage } from './tool-server.ts';
 
-export interface SessionsOptions {
+interface SessionsOptions {
   processes: Processes;
   /** Directory for the instructions of sessions. */
   home: string;
@@ -208,7 +208,7 @@ interface SessionSlot {
   process: CliProcess | null;
   /** Hash of the parameters that the process was started with. */
   launch: string;
-  /** `waiting`: for results of calls. */
+  /** `waiting`: the turn waits for results of calls. */
   turn: 'none' | 'running' | 'waiting';
   /** End of the last turn that ended well, as far as this process knows. */
   at: SessionMark | null;

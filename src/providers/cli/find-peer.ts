@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { TroupeError } from '../../errors.ts';
 
 /** An optional package. Only some users need it, so it is not a dependency. */
-export interface Peer {
+interface Peer {
   dir: string;
   version: string;
   manifest: Record<string, unknown>;

@@ -1,7 +1,7 @@
 import type { PromptMessage } from '../../events/index.ts';
 
 /** A prompt for a command-line program: instructions, and one text per other message. */
-export interface FlatPrompt {
+interface FlatPrompt {
   /** Empty if there are none. */
   system: string;
   texts: string[];

@@ -1,8 +1,9 @@
-import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process';
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import type { Clock } from '../../clock.ts';
 import { TroupeError } from '../../errors.ts';
 import { Cutter } from '../../net/cutter.ts';
+import { signalGroup } from '../../process-group.ts';
 import { type ReplyLimits, replyTooLong } from '../reply-limits.ts';
 import type { Codex } from './config.ts';
 import { JsonRpc, type RpcPeer } from './json-rpc.ts';
@@ -33,11 +34,11 @@ export interface AppServer {
   listen(threadId: string, listener: ThreadListener | null): void;
   /** Lets the process write its state; kills it if that takes too long. */
   close(): Promise<void>;
-  /** For a process that does not obey. */
+  /** Kills a process that does not react. */
   kill(): void;
 }
 
-export interface AppServerOptions {
+interface AppServerOptions {
   codex: Codex;
   env: Readonly<Record<string, string>>;
   cwd: string;
@@ -58,7 +59,7 @@ export async function startAppServer(options: AppServerOptions): Promise<AppServ
   const child = spawn(codex.command, [...codex.args, 'app-server'], {
     cwd,
     env,
-    // A process group of its own: its children end with it, and Troupe alone handles a Ctrl-C.
+    // A separate process group: its children end with it, and only Troupe handles a Ctrl-C.
     detached: true,
     stdio: ['pipe', 'pipe', 'pipe'],
   });
@@ -72,7 +73,7 @@ export async function startAppServer(options: AppServerOptions): Promise<AppServ
   const server: AppServer = {
     pid: child.pid ?? 0,
     get isAlive() {
-      return child.exitCode === null && child.signalCode === null;
+      return isRunning(child);
     },
     ended,
     call: (method, params) => rpc.call(method, params),
@@ -98,11 +99,11 @@ function peerOf(listeners: ReadonlyMap<string, ThreadListener>): RpcPeer {
   return {
     notified: (method, params) => listeners.get(threadOf(params))?.notified(method, params),
     async requested(method, params) {
-      // Nobody can answer approvals and questions here: an error refuses them.
+      // Approvals and questions cannot be answered here: an error refuses them.
       if (method !== 'item/tool/call') throw new TroupeError('internal', `not answered here: ${method}`);
       const call = ToolCallParams.parse(params);
       const listener = listeners.get(call.threadId);
-      if (!listener) throw new TroupeError('internal', 'nobody listens to this thread');
+      if (!listener) throw new TroupeError('internal', 'this thread has no listener');
       return listener.called(call);
     },
   };
@@ -205,11 +206,10 @@ function tail(said: string): string {
   return plain === '' ? '' : `; it said: ${plain.slice(-500)}`;
 }
 
-function killGroup({ pid, exitCode, signalCode }: ChildProcess): void {
-  if (pid === undefined || exitCode !== null || signalCode !== null) return;
-  try {
-    process.kill(-pid, 'SIGKILL');
-  } catch {
-    // It has ended meanwhile.
-  }
+function isRunning({ exitCode, signalCode }: Child): boolean {
+  return exitCode === null && signalCode === null;
+}
+
+function killGroup(child: Child): void {
+  if (isRunning(child)) signalGroup(child, 'SIGKILL');
 }

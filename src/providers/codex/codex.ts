@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type Clock, systemClock } from '../../clock.ts';
 import { makePrivateDir } from '../../private-files.ts';
 import { guardedStream, type StreamWatch } from '../guard-stream.ts';
-import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from '../provider.ts';
+import { type ModelEvent, type ModelRequest, type Provider, WITH_SESSIONS } from '../provider.ts';
 import { type ReplyLimitSettings, replyLimits } from '../reply-limits.ts';
 import { type AppServer, startAppServer } from './app-server.ts';
 import { codexEnv, codexHome, type CodexSettings, findCodex, NAME, writeHome } from './config.ts';
@@ -75,7 +75,7 @@ export function createCodex(options: CodexOptions): Provider {
 
   return {
     name: NAME,
-    capabilities: { ...STATELESS, sessionResumption: true, rewind: true, fork: true, images: true },
+    capabilities: WITH_SESSIONS,
     home: `${hostname()}:${codexHome(options)}:${work}`,
     stream: guardedStream({ limits, remembers: true, secrets, read }),
     leave: (cacheKey) =>

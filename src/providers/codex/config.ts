@@ -17,7 +17,7 @@ export const NAME = 'codex';
 export type Sandbox = 'read-only' | 'workspace-write' | 'danger-full-access';
 
 export interface CodexSettings {
-  /** Root of the CLI's state. Each configuration has a directory of its own below it. */
+  /** Root of the CLI's state, with one directory per configuration. */
   home: string;
   /** Working directory of the CLI. Default: an empty directory for each session. */
   cwd?: string;

@@ -162,7 +162,7 @@ export class Thread implements ThreadListener {
     throw new TroupeError('provider_session_lost', `the session has no turn ${turnId}`);
   }
 
-  /** Drops the thread from the memory of the process. An ephemeral thread is gone then. */
+  /** Drops the thread from the memory of the process. This deletes an ephemeral thread. */
   async unload(): Promise<void> {
     await this.stop();
     const { server } = this.#options;

@@ -34,7 +34,7 @@ export class TurnReader {
   readonly #raw: boolean;
   readonly #tools: ReadonlySet<string>;
   readonly #model: string;
-  /** Of the current step. */
+  /** Meter of the current step. */
   #meter: ReplyMeter;
   readonly #sent = new Map<string, number>();
   /** Calls that the model has made: arguments as written, by id. */
@@ -171,7 +171,7 @@ export class TurnReader {
   }
 }
 
-/** Between two calls of one answer, or of one program. */
+/** Longest pause between two calls of one answer, or of one program. */
 const PAUSE_MS = 100;
 /** LATE_MS: until the request for a seen call arrives. STALL_MS: until an unfinished answer counts as broken off. */
 const LATE_MS = 1000;

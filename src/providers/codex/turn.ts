@@ -14,7 +14,7 @@ import {
 } from './protocol.ts';
 import { type TurnEnd, TurnReader } from './turn-reader.ts';
 
-export interface TurnOptions {
+interface TurnOptions {
   server: AppServer;
   clock: Clock;
   threadId: string;

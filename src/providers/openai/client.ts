@@ -1,19 +1,22 @@
 import type OpenAI from 'openai';
-import { fetchOptions, type VendorFetch } from '../vendor-fetch.ts';
+import { fetchOptions, foreignHeaders, serverOf, type VendorFetch } from '../vendor-fetch.ts';
 
-export interface OpenAiClientOptions {
+interface ClientOptions {
   apiKey: string;
   baseUrl: string;
   timeoutMs: number;
   fetch: VendorFetch;
-  /** Sends the organization and project of the environment to this server. */
-  sendsAccount: boolean;
 }
 
-/** Loads the SDK and makes its client. */
-export async function connectOpenAi(options: OpenAiClientOptions): Promise<OpenAI> {
-  const { apiKey, baseUrl, timeoutMs, fetch, sendsAccount } = options;
+/** The client of OpenAI's SDK. The first call loads the SDK. */
+export function openAiClient(options: ClientOptions): () => Promise<OpenAI> {
+  let client: Promise<OpenAI> | undefined;
+  return () => (client ??= connect(options));
+}
+
+async function connect({ apiKey, baseUrl, timeoutMs, fetch }: ClientOptions): Promise<OpenAI> {
   const { OpenAI: Client } = await import('openai');
+  const isVendor = serverOf(baseUrl).address === 'api.openai.com';
   return new Client({
     apiKey,
     baseURL: baseUrl,
@@ -22,11 +25,11 @@ export async function connectOpenAi(options: OpenAiClientOptions): Promise<OpenA
     logLevel: 'off',
     fetch,
     fetchOptions: await fetchOptions(),
-    // Otherwise the SDK reads them from the environment.
-    ...(sendsAccount ? {} : { organization: null, project: null }),
+    // Otherwise the SDK reads them from the environment and sends them to any server.
+    ...(!isVendor && {
+      organization: null,
+      project: null,
+      defaultHeaders: foreignHeaders('OPENAI_CUSTOM_HEADERS', { authorization: `Bearer ${apiKey}` }),
+    }),
   });
-}
-
-export function isOpenAi(baseUrl: string): boolean {
-  return new URL(baseUrl).hostname === 'api.openai.com';
 }

@@ -1,7 +1,7 @@
 import type OpenAI from 'openai';
 import { serverOf, vendorFetch } from '../vendor-fetch.ts';
 import { guardedStream, type StreamWatch } from '../guard-stream.ts';
-import { connectOpenAi, isOpenAi } from './client.ts';
+import { openAiClient } from './client.ts';
 import { openAiBody } from './chat-messages.ts';
 import {
   type ModelEvent,
@@ -15,7 +15,7 @@ import { type ChatQuirks, quirksOf } from './quirks.ts';
 import { NO_USAGE, type ToolCall, type Usage } from '../../events/index.ts';
 import { mintCallId, parseArgs } from '../call-text.ts';
 
-export interface OpenAiCompatibleOptions {
+interface OpenAiCompatibleOptions {
   name?: string;
   baseUrl: string;
   apiKey: string;
@@ -30,20 +30,10 @@ export function createOpenAiCompatible(options: OpenAiCompatibleOptions): Provid
   const { name = 'openai-compatible', baseUrl, apiKey } = options;
   const quirks = quirksOf(baseUrl, options.quirks);
   const limits = replyLimits(options.replyLimits);
-  let client: Promise<OpenAI> | undefined;
-
-  const connect = () =>
-    connectOpenAi({
-      apiKey,
-      baseUrl,
-      timeoutMs: limits.silenceMs,
-      fetch: vendorFetch(limits),
-      sendsAccount: isOpenAi(baseUrl),
-    });
+  const client = openAiClient({ apiKey, baseUrl, timeoutMs: limits.silenceMs, fetch: vendorFetch(limits) });
 
   async function* read(request: ModelRequest, watch: StreamWatch): AsyncGenerator<ModelEvent> {
-    client ??= connect();
-    const { chat } = await client;
+    const { chat } = await client();
     const chunks = await chat.completions.create(openAiBody(request, quirks, name), { signal: watch.signal });
     watch.touch();
     yield* readChunks(chunks, request, name, watch);

@@ -2,11 +2,11 @@ import type OpenAI from 'openai';
 import { TroupeError } from '../../errors.ts';
 import { classifyFailure, vendorErrorOf } from '../classify-failure.ts';
 import { ownFailure, vendorFetch } from '../vendor-fetch.ts';
-import { connectOpenAi, isOpenAi } from './client.ts';
+import { openAiClient } from './client.ts';
 import type { Embedder } from '../embedder.ts';
 import { replyLimits } from '../reply-limits.ts';
 
-export interface OpenAiEmbedderOptions {
+interface OpenAiEmbedderOptions {
   name?: string;
   baseUrl: string;
   apiKey: string;
@@ -29,24 +29,15 @@ const MAX_VECTOR_BYTES = 262_144;
 export function createOpenAiEmbedder(options: OpenAiEmbedderOptions): Embedder {
   const { name = 'openai-embedder', baseUrl, apiKey, model, timeoutMs = 30_000 } = options;
   const limits = replyLimits({ receivedBytes: MAX_INPUTS * MAX_VECTOR_BYTES });
-  let client: Promise<OpenAI> | undefined;
+  const fetch = vendorFetch(limits, { streams: false });
+  const client = openAiClient({ apiKey, baseUrl, timeoutMs, fetch });
   let dimensions: number | null = null;
-
-  const connect = () =>
-    connectOpenAi({
-      apiKey,
-      baseUrl,
-      timeoutMs,
-      fetch: vendorFetch(limits, { streams: false }),
-      sendsAccount: isOpenAi(baseUrl),
-    });
 
   /** The SDK's own timeout ends with the headers, so a hanging body would never time out. */
   async function request(input: string[], signal: AbortSignal): Promise<readonly number[][]> {
     const timeout = AbortSignal.timeout(timeoutMs);
     try {
-      client ??= connect();
-      const { embeddings } = await client;
+      const { embeddings } = await client();
       signal.throwIfAborted();
       // Plain numbers: not every server supports the base64 that the SDK would ask for.
       const body = { model, input, encoding_format: 'float' } as const;

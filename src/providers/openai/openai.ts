@@ -1,13 +1,12 @@
-import type OpenAI from 'openai';
 import { guardedStream, type StreamWatch } from '../guard-stream.ts';
 import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from '../provider.ts';
 import { type ReplyLimitSettings, replyLimits } from '../reply-limits.ts';
 import { serverOf, vendorFetch } from '../vendor-fetch.ts';
 import { readResponseEvents, responsesBody } from './responses.ts';
-import { connectOpenAi } from './client.ts';
+import { openAiClient } from './client.ts';
 import { quirksOf } from './quirks.ts';
 
-export interface OpenAiOptions {
+interface OpenAiOptions {
   /** Default https://api.openai.com/v1. */
   baseUrl?: string;
   apiKey: string;
@@ -22,20 +21,10 @@ export function createOpenAi(options: OpenAiOptions): Provider {
   const { baseUrl = 'https://api.openai.com/v1', apiKey } = options;
   const quirks = quirksOf(baseUrl);
   const limits = replyLimits(options.replyLimits);
-  let client: Promise<OpenAI> | undefined;
-
-  const connect = () =>
-    connectOpenAi({
-      apiKey,
-      baseUrl,
-      timeoutMs: limits.silenceMs,
-      fetch: vendorFetch(limits),
-      sendsAccount: true,
-    });
+  const client = openAiClient({ apiKey, baseUrl, timeoutMs: limits.silenceMs, fetch: vendorFetch(limits) });
 
   async function* read(request: ModelRequest, watch: StreamWatch): AsyncGenerator<ModelEvent> {
-    client ??= connect();
-    const { responses } = await client;
+    const { responses } = await client();
     const events = await responses.create(responsesBody(request, NAME, quirks), { signal: watch.signal });
     watch.touch();
     yield* readResponseEvents(events, request, NAME, watch);

@@ -21,7 +21,7 @@ type Item = OpenAI.Responses.ResponseInputItem;
 type Phase = OpenAI.Responses.EasyInputMessage['phase'];
 
 /** The parts of a step that only its own model can use, stored as JSON in the signature of its reasoning. */
-export interface SignedStep {
+interface SignedStep {
   /** Encrypted reasoning items, each with the number of visible items (text, calls) before it. */
   items: { at: number; item: OpenAI.Responses.ResponseReasoningItem }[];
   /** The phase of the step's text; newer models want it back. */

@@ -4,15 +4,15 @@ import type { ActorAddress, TenantId } from '../../events/index.ts';
 import { familyOf } from '../fair-queue.ts';
 
 /**
- * Chooses the lane of a wake, so that tenants take turns, and within a tenant its conversations with their threads.
+ * Chooses the lane of a wake, so that tenants take turns, and so do the conversations of a tenant with their threads.
  * Waiting actors are counted three times:
- *  F1  By conversation. What is far behind there has a late lane by that alone.
- *  F2  By tenant, but only what is not far behind in its conversation. So the rest of one conversation delays no other,
- *      and a tenant with many of them is as late as they are many.
- *  F3  By tenant, all of it: what doors and agents are refused by, and beyond which nothing more is added (R8).
+ *  F1  By conversation. An actor far behind in its conversation gets a late lane for that reason alone.
+ *  F2  By tenant, but only actors that are not far behind in their conversation. So one long conversation does not delay
+ *      the others, and a tenant with many conversations is late in proportion.
+ *  F3  By tenant, all of them: the count by which doors and agents are refused, and wakes dropped (R8).
  */
 export interface FairLanes {
-  /** Counts an actor as waiting and says in which lane; null where so many of its tenant wait that it is left out. */
+  /** Counts an actor as waiting and returns its lane; null if its tenant has too many waiting actors. */
   enter(address: ActorAddress, member: string): number | null;
   leave(address: ActorAddress, member: string): void;
   size(tenant: TenantId): Promise<number>;
@@ -26,9 +26,9 @@ export function createFairLanes(options: {
   clock: Clock;
   mostWaiting: number;
 }): FairLanes {
-  const { redis, keyOf, countWaiting, clock, mostWaiting } = options;
+  const { keyOf, mostWaiting, ...deps } = options;
   const open = (counted: 'backlog' | 'front' | 'family') =>
-    createTenantBacklog({ redis, keyOf: (group) => keyOf(counted, group), countWaiting, clock });
+    new GroupBacklog({ ...deps, keyOf: (group) => keyOf(counted, group) });
   const all = open('backlog');
   const fronts = open('front');
   const families = open('family');
@@ -51,40 +51,27 @@ export function createFairLanes(options: {
   };
 }
 
-/**
- * Fairness between groups: tenants, or the conversations of one (`fair-lanes.ts`). A group with few waiting wakes queues
- * plainly, first in, first out. One with a large backlog has its further wakes put into lanes behind all plain ones: the
- * larger the backlog, the later the lane.
- *
- * Owns: one set per group in Redis with the actors that wait, written along with the wake in the same write to the
- * socket, so that nobody waits for it; and what this process last heard of their sizes.
- *  T1  Adding and taking are idempotent per actor: wakes that are merged do not count twice, nothing is counted down
- *      twice. A process that dies between the two leaves at most its own actors too many.
- *  T2  A set that says far more than the whole queue holds is thrown away (`repair`), looked at once a second while it
- *      matters and not at all while it does not.
- *  T3  While a group is behind, its lanes never go back: later wakes of it do not overtake earlier ones.
- *  T4  A set that nobody adds to for a day is forgotten: of what died with its process nothing stays for ever.
- */
 const PLAIN_WAKES = 64;
 const MAX_LANE = 10_000;
 /** Sizes older than this are ignored. */
 const FRESH_MS = 5_000;
-/** A group that is not behind is asked for after so many wakes: one command more for sixteen. */
-const ASK_EVERY = 16;
+/** Wakes after which the size of a group in the plain lane is read: one command more for sixteen. */
+const READ_EVERY = 16;
 const REPAIR_EVERY_MS = 1_000;
 const MAX_GROUPS_KNOWN = 10_000;
 const KEPT_S = 86_400;
 
-interface Known {
+interface Group {
+  /** Size of the set when it was last read. */
   size: number;
-  heardAt: number;
-  /** Counted in since the size was last asked for, and before. */
-  since: number;
-  asking: boolean;
+  readAt: number;
+  /** Wakes added here since then. */
+  added: number;
+  isReading: boolean;
   lane: number;
 }
 
-interface TenantBacklogDeps {
+interface GroupBacklogDeps {
   redis: Redis;
   keyOf: (group: string) => string;
   /** Number of waiting wakes of all tenants. */
@@ -92,101 +79,123 @@ interface TenantBacklogDeps {
   clock: Clock;
 }
 
-function createTenantBacklog({ redis, keyOf, countWaiting, clock }: TenantBacklogDeps) {
-  const groups = new Map<string, Known>();
-  const taken = new Map<string, string[]>();
-  let repairedAt = Number.NEGATIVE_INFINITY;
+/**
+ * Fairness between groups: tenants, or the conversations of one. A group with few waiting wakes uses the plain queue,
+ * first in, first out. Further wakes of a group with a large backlog go to lanes behind it: the larger the backlog, the
+ * later the lane.
+ *
+ * Owns: one set of waiting actors per group in Redis, and their last known sizes. A set is written in the same socket
+ * write as the wake, so nothing waits for it.
+ *  T1  Adding and removing are idempotent per actor, so merged wakes count once. A process that dies in between leaves at
+ *      most its own actors too many.
+ *  T2  A set far larger than the whole queue is deleted (`#repair`). This is checked at most once a second, and only
+ *      while the group is behind.
+ *  T3  While a group is behind, its lane never goes back, so its later wakes do not overtake earlier ones.
+ *  T4  A set expires a day after the last addition, so a dead process leaves nothing for ever.
+ */
+class GroupBacklog {
+  readonly #deps: GroupBacklogDeps;
+  readonly #groups = new Map<string, Group>();
+  readonly #left = new Map<string, string[]>();
+  #repairedAt = Number.NEGATIVE_INFINITY;
 
-  /** Counts an actor as waiting and says in which lane its wake belongs; 0 is the plain queue. */
-  function enter(group: string, member: string): number {
-    const known = find(group);
-    redis.sadd(keyOf(group), member).catch(ignore);
-    if (clock.monotonic() - known.heardAt > FRESH_MS) known.size = 0;
-    known.since += 1;
-    if (known.since % ASK_EVERY === 1) redis.expire(keyOf(group), KEPT_S).catch(ignore);
-    const behind = known.size + known.since - PLAIN_WAKES;
-    known.lane = behind <= 0 ? 0 : Math.min(Math.max(known.lane, Math.ceil(behind / PLAIN_WAKES)), MAX_LANE);
-    lookAfter(group, known, known.since >= ASK_EVERY);
-    return known.lane;
+  constructor(deps: GroupBacklogDeps) {
+    this.#deps = deps;
   }
 
-  function lookAfter(group: string, known: Known, mayAsk: boolean): void {
-    if (!known.asking && (known.lane > 0 || mayAsk)) void ask(group, known);
-    if (known.lane > 0) void repair(group, known);
+  /** Counts an actor as waiting and returns the lane of its wake; 0 is the plain queue. */
+  enter(name: string, member: string): number {
+    const { redis, keyOf } = this.#deps;
+    const group = this.#find(name);
+    redis.sadd(keyOf(name), member).catch(ignore);
+    if (!this.#isFresh(group)) group.size = 0;
+    group.added += 1;
+    if (group.added % READ_EVERY === 1) redis.expire(keyOf(name), KEPT_S).catch(ignore);
+    const behind = group.size + group.added - PLAIN_WAKES;
+    group.lane = behind <= 0 ? 0 : Math.min(Math.max(group.lane, Math.ceil(behind / PLAIN_WAKES)), MAX_LANE);
+    this.#refresh(name, group, group.added >= READ_EVERY);
+    return group.lane;
   }
 
-  /** An estimate from the last known size. A refused caller asks again. */
-  function estimate(group: string): number {
-    const known = groups.get(group);
-    if (!known || clock.monotonic() - known.heardAt > FRESH_MS) return 0;
-    lookAfter(group, known, false);
-    return known.size + known.since;
+  /** Counts the actor as no longer waiting. All removals of one event-loop turn are sent together. */
+  leave(name: string, member: string): void {
+    if (this.#left.size === 0) setImmediate(() => this.#sendLeft());
+    const members = this.#left.get(name);
+    if (members) members.push(member);
+    else this.#left.set(name, [member]);
   }
 
-  function laneOf(group: string): number {
-    const known = groups.get(group);
-    return known && clock.monotonic() - known.heardAt <= FRESH_MS ? known.lane : 0;
+  #sendLeft(): void {
+    const { redis, keyOf } = this.#deps;
+    for (const [name, members] of this.#left) redis.srem(keyOf(name), ...members).catch(ignore);
+    this.#left.clear();
   }
 
-  async function ask(group: string, known: Known): Promise<void> {
-    known.asking = true;
-    const counted = known.since;
+  /** An estimate from the last known size. Refreshes that size, because a refused caller asks again. */
+  estimate(name: string): number {
+    const group = this.#groups.get(name);
+    if (!group || !this.#isFresh(group)) return 0;
+    this.#refresh(name, group, false);
+    return group.size + group.added;
+  }
+
+  laneOf(name: string): number {
+    const group = this.#groups.get(name);
+    return group && this.#isFresh(group) ? group.lane : 0;
+  }
+
+  size(name: string): Promise<number> {
+    return this.#deps.redis.scard(this.#deps.keyOf(name));
+  }
+
+  #isFresh(group: Group): boolean {
+    return this.#deps.clock.monotonic() - group.readAt <= FRESH_MS;
+  }
+
+  #refresh(name: string, group: Group, isDue: boolean): void {
+    if (!group.isReading && (group.lane > 0 || isDue)) void this.#readSize(name, group);
+    if (group.lane > 0) void this.#repair(name, group);
+  }
+
+  async #readSize(name: string, group: Group): Promise<void> {
+    group.isReading = true;
+    const { added } = group;
     try {
-      known.size = await redis.scard(keyOf(group));
-      known.since -= counted;
-      known.heardAt = clock.monotonic();
+      group.size = await this.size(name);
+      group.added -= added;
+      group.readAt = this.#deps.clock.monotonic();
     } catch (error) {
       ignore(error);
     } finally {
-      known.asking = false;
+      group.isReading = false;
     }
   }
 
-  /** Counts the actor as no longer waiting. Redis gets one command per event-loop turn for all of them. */
-  function leave(group: string, member: string): void {
-    if (taken.size === 0) setImmediate(sendTaken);
-    const members = taken.get(group);
-    if (members) members.push(member);
-    else taken.set(group, [member]);
-  }
-
-  function sendTaken(): void {
-    for (const [group, members] of taken) redis.srem(keyOf(group), ...members).catch(ignore);
-    taken.clear();
-  }
-
-  async function repair(group: string, known: Known): Promise<void> {
+  async #repair(name: string, group: Group): Promise<void> {
+    const { redis, keyOf, countWaiting, clock } = this.#deps;
     const now = clock.monotonic();
-    if (now - repairedAt < REPAIR_EVERY_MS) return;
-    repairedAt = now;
+    if (now - this.#repairedAt < REPAIR_EVERY_MS) return;
+    this.#repairedAt = now;
     try {
-      const [waiting, size] = await Promise.all([countWaiting(), redis.scard(keyOf(group))]);
+      const [waiting, size] = await Promise.all([countWaiting(), this.size(name)]);
       if (size <= PLAIN_WAKES || size <= 2 * waiting) return;
-      await redis.unlink(keyOf(group));
-      known.size = 0;
-      known.lane = 0;
+      await redis.unlink(keyOf(name));
+      group.size = 0;
+      group.lane = 0;
     } catch (error) {
       ignore(error);
     }
   }
 
-  function find(group: string): Known {
-    const found = groups.get(group);
+  #find(name: string): Group {
+    const found = this.#groups.get(name);
     if (found) return found;
-    if (groups.size >= MAX_GROUPS_KNOWN) groups.clear();
-    const known = { size: 0, heardAt: Number.NEGATIVE_INFINITY, since: 0, asking: false, lane: 0 };
-    groups.set(group, known);
-    return known;
+    if (this.#groups.size >= MAX_GROUPS_KNOWN) this.#groups.clear();
+    const group = { size: 0, readAt: Number.NEGATIVE_INFINITY, added: 0, isReading: false, lane: 0 };
+    this.#groups.set(name, group);
+    return group;
   }
-
-  return {
-    enter,
-    leave,
-    estimate,
-    laneOf,
-    size: (group: string): Promise<number> => redis.scard(keyOf(group)),
-  };
 }
 
-/** A failed write only makes the estimate inexact; the wake itself reports that Redis is unavailable. */
+/** A failed command only makes the estimate inexact; the wake itself reports that Redis is unavailable. */
 function ignore(_error: unknown): void {}

@@ -1,74 +1,65 @@
 import { luaScript } from '../redis/connect-redis.ts';
 
-/** What each key of the queue that BullMQ keeps under a fixed name must be, where it is there at all. */
-export const QUEUE_KEYS = {
-  id: 'string',
-  pc: 'string',
-  meta: 'hash',
-  events: 'stream',
-  marker: 'zset',
-  wait: 'list',
-  active: 'list',
-  paused: 'list',
-  delayed: 'zset',
-  prioritized: 'zset',
-  'waiting-children': 'zset',
-  completed: 'zset',
-  failed: 'zset',
-  repeat: 'zset',
-  stalled: 'set',
-  'stalled-check': 'string',
-  limiter: 'string',
-  // Ours.
-  dropped: 'string',
-} as const;
+/** The queue's keys with fixed names, by their type. Any may be missing. All but `dropped` are BullMQ's. */
+const NAMES = {
+  string: ['id', 'pc', 'stalled-check', 'limiter', 'dropped'],
+  hash: ['meta'],
+  stream: ['events'],
+  zset: ['marker', 'delayed', 'prioritized', 'waiting-children', 'completed', 'failed', 'repeat'],
+  list: ['wait', 'active', 'paused'],
+  set: ['stalled'],
+};
+export const QUEUE_KEYS: readonly string[] = Object.values(NAMES).flat();
+const TYPES = Object.entries(NAMES).flatMap(([type, names]) => names.map(() => type));
 
-/** BullMQ keeps a stream of what happened, which nobody reads here. */
+/** Length of BullMQ's stream of events, which Troupe does not read. */
 export const EVENTS_KEPT = 1_000;
 
 /**
- * What the guard of the queue does in Redis; each script is one step, so that any number of processes may run them at
- * once, and between the jobs of others.
+ * The scripts of the queue guard. Each is one step in Redis, so any number of processes may run them at once, and between
+ * the jobs of others.
  *
- * A queue that is emptied leaves keys of its jobs behind, and keys that merge later wakes into these. Ids of jobs only
- * rise, so `dropped` holds the highest one of then: `sift` removes what belongs to it or to one before.
+ * Emptying the queue leaves the keys of its jobs, and keys that merge later wakes into them. Job ids only rise, so
+ * `dropped` holds the highest one at that time, and `sift` removes the keys of that job and of all earlier ones.
  */
 const NOW = `
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 `;
 
-/** Longest lifetime of a lock or a check. BullMQ gives each an expiry, so a longer one is foreign. */
+/** Longest lifetime of a lock or a check. BullMQ gives all of them an expiry, so a longer one is foreign. */
 const LONGEST_HELD_MS = 86_400_000;
 /** Longest delay of a wake. */
 const LONGEST_DELAY_MS = 400 * LONGEST_HELD_MS;
-/** How many locks of the oldest active jobs are inspected. */
+/** Number of the oldest active jobs whose locks are inspected. */
 const LOCKS_LOOKED_AT = 200;
-/** How many wakes with an impossible due time are removed in one step. */
+/** Maximum of wakes with an impossible due time that are removed in one step. */
 const STUCK_REMOVED = 500;
 /**
- * Each add takes an id, merged or not. The ids after an emptying begin where none was before: at so many for each ms
- * since 2017. BullMQ's scripts write them with 14 digits.
+ * Each add takes an id, merged or not. The ids after an emptying begin above all earlier ones: 100 per ms since July 2017.
+ * BullMQ's scripts write them with 14 digits.
  */
 const FRESH_ID = '(now - 1500000000000) * 100';
 const MOST_IDS = 9e13;
 const DROPPED_KEPT_MS = 600_000;
 
-const TYPES = Object.values(QUEUE_KEYS);
-
 /**
- * KEYS the fixed ones, as `QUEUE_KEYS` has them. ARGV base of all keys, `mend` (1: put right what is wrong; 0: say it),
- * `drop` (1: empty the queue whatever is found). Returns the id up to which the queue was emptied and what it left is not
- * removed yet, or ''; whether it was emptied now; then pairs of a key and what is wrong with it. Fails if Redis takes no writes.
+ * KEYS those of `QUEUE_KEYS`. ARGV base of all keys, `mend` (1: repair; 0: only report), `drop` (1: empty the queue whatever
+ * is found). Returns the job id up to which the queue was emptied if keys of those jobs remain, else ''; whether it was
+ * emptied now; then pairs of a key and what is wrong with it. Fails if Redis accepts no writes.
  */
 const INSPECT = `${NOW}
 local base, mend, drop = ARGV[1], ARGV[2] == '1', ARGV[3] == '1'
 local wants = {${TYPES.map((type) => `'${type}'`).join(',')}}
 local found, kinds, broken = {}, {}, drop
 
-local function tell(key, what)
+local function report(key, what)
   found[#found + 1] = key
   found[#found + 1] = what
+end
+local function fail(key, what)
+  report(key, what)
+  broken = true
 end
 local function number(key, most)
   if redis.call('STRLEN', key) > 14 then return nil end
@@ -78,7 +69,7 @@ local function number(key, most)
 end
 local function at(part) return base .. part end
 
--- A Redis that is full, or a replica, answers everything but takes nothing.
+-- A full Redis, or a replica, answers reads but refuses writes.
 redis.call('SET', at('check'), now, 'PX', 60000)
 
 for index, key in ipairs(KEYS) do
@@ -86,8 +77,7 @@ for index, key in ipairs(KEYS) do
   local part = string.sub(key, #base + 1)
   kinds[part] = kind == wants[index] and kind or 'none'
   if kind ~= 'none' and kind ~= wants[index] then
-    tell(key, 'is a ' .. kind .. ' and must be a ' .. wants[index])
-    broken = true
+    fail(key, 'is a ' .. kind .. ' and must be a ' .. wants[index])
   end
 end
 
@@ -95,13 +85,11 @@ local last = 0
 if kinds.id == 'string' then
   last = number(at('id'), ${MOST_IDS}) or -1
   if last < 0 then
-    tell(at('id'), 'is no number of a job')
-    broken = true
+    fail(at('id'), 'is not the id of a job')
   end
 end
 if kinds.pc == 'string' and not number(at('pc'), 1e14) then
-  tell(at('pc'), 'is no count')
-  broken = true
+  fail(at('pc'), 'is not a count')
 end
 if kinds.events == 'stream' then
   local info = redis.pcall('XINFO', 'STREAM', at('events'))
@@ -109,20 +97,18 @@ if kinds.events == 'stream' then
     if info[index] == 'last-generated-id' then
       local newest = tonumber(string.match(info[index + 1], '^%d+')) or 0
       if newest > now + ${LONGEST_HELD_MS} then
-        tell(at('events'), 'is ahead of all time, and takes nothing more')
-        broken = true
+        fail(at('events'), 'ends in the future and accepts no entries')
       end
     end
   end
 end
 
 if kinds.meta == 'hash' then
-  -- Scripts that add a job fail on these after they have taken its deduplication key.
+  -- Scripts that add a job fail on these after they have set its deduplication key.
   for _, field in ipairs({'concurrency', 'max', 'duration', 'opts.maxLenEvents'}) do
     local value = redis.call('HGET', at('meta'), field)
     if value and not (#value < 14 and string.match(value, '^%d+$')) then
-      tell(at('meta'), 'has the field ' .. field .. ', which is not a whole number')
-      broken = true
+      fail(at('meta'), 'has the field ' .. field .. ', which is not a whole number')
     end
   end
 end
@@ -146,7 +132,7 @@ end
 if kinds.meta == 'hash' then
   for _, field in ipairs({'paused', 'concurrency', 'max', 'duration'}) do
     if redis.call('HEXISTS', at('meta'), field) == 1 then
-      tell(at('meta'), 'has the field ' .. field .. ', which holds all work up and which Troupe never sets')
+      report(at('meta'), 'has the field ' .. field .. ', which limits or stops all work and which Troupe never sets')
       if mend then redis.call('HDEL', at('meta'), field) end
     end
   end
@@ -154,7 +140,7 @@ end
 if kinds['stalled-check'] == 'string' then
   local ends = redis.call('PTTL', at('stalled-check'))
   if ends < 0 or ends > ${LONGEST_HELD_MS} then
-    tell(at('stalled-check'), 'never ends, so that wakes of processes that died are not found')
+    report(at('stalled-check'), 'never expires, so wakes of dead processes are not found')
     if mend then redis.call('DEL', at('stalled-check')) end
   end
 end
@@ -163,7 +149,7 @@ if mend and kinds.delayed == 'zset' then
   for _, range in ipairs({{'-inf', '(0'}, {latest, '+inf'}}) do
     local stuck = redis.call('ZRANGEBYSCORE', at('delayed'), range[1], range[2], 'LIMIT', 0, ${STUCK_REMOVED})
     if #stuck > 0 then
-      tell(at('delayed'), 'has ' .. #stuck .. ' wakes that are never due')
+      report(at('delayed'), 'has ' .. #stuck .. ' wakes that are never due')
       redis.call('ZREM', at('delayed'), unpack(stuck))
       for _, id in ipairs(stuck) do
         if not kinds[id] then redis.call('UNLINK', at(id)) end
@@ -177,7 +163,7 @@ if mend and kinds.active == 'list' then
     local kind = redis.call('TYPE', lock).ok
     local ends = kind == 'string' and redis.call('PTTL', lock) or -1
     if kind ~= 'none' and (ends < 0 or ends > ${LONGEST_HELD_MS}) then
-      tell(lock, 'is a lock that never ends')
+      report(lock, 'is a lock that never expires')
       redis.call('UNLINK', lock)
     end
   end
@@ -186,14 +172,12 @@ return {cut == '' and '' or string.format('%.0f', cut), 0, unpack(found)}
 `;
 
 /**
- * KEYS some of the troupe's keys. ARGV base of the queue's keys, base of all keys, the id up to which all was dropped or
- * ''. Removes what is of the wrong kind, and what belongs to jobs that were dropped. Returns pairs as above, of the former.
+ * KEYS some of the troupe's keys. ARGV base of the queue's keys, base of all keys, the id up to which jobs were dropped or
+ * ''. Removes keys of a wrong type and keys of dropped jobs. Returns pairs as above for the former.
  */
 const SIFT = `
 local base, own, cut = ARGV[1], ARGV[2], tonumber(ARGV[3])
-local fixed = {check = true, ${Object.keys(QUEUE_KEYS)
-  .map((name) => `['${name}'] = true`)
-  .join(', ')}}
+local fixed = {check = true, ${QUEUE_KEYS.map((name) => `['${name}'] = true`).join(', ')}}
 local found = {}
 
 local function remove(key, what)
@@ -224,7 +208,7 @@ local function must(key, kind, want)
 end
 local function startsWith(name, start) return string.sub(name, 1, #start) == start end
 
-local function judgeOfQueue(key, name, kind)
+local function inspectOfQueue(key, name, kind)
   if fixed[name] then return end
   if startsWith(name, 'de:') then
     local follower = base .. 'dn:' .. string.sub(name, 4)
@@ -242,10 +226,10 @@ local function judgeOfQueue(key, name, kind)
     if isOld(id) then
       remove(key)
     elseif tail == '' then
-      if must(key, kind, 'hash') and isBadJob(key) then remove(key, 'is no job: numbers of it are none') end
+      if must(key, kind, 'hash') and isBadJob(key) then remove(key, 'is not a job: it has invalid numbers') end
     elseif tail == ':lock' and must(key, kind, 'string') then
       local ends = redis.call('PTTL', key)
-      if ends < 0 or ends > ${LONGEST_HELD_MS} then remove(key, 'is a lock that never ends') end
+      if ends < 0 or ends > ${LONGEST_HELD_MS} then remove(key, 'is a lock that never expires') end
     end
   end
 end
@@ -254,9 +238,9 @@ for _, key in ipairs(KEYS) do
   local kind = redis.call('TYPE', key).ok
   local name = string.sub(key, #own + 1)
   if kind == 'none' then
-    -- Removed with another one.
+    -- Removed together with an earlier key.
   elseif startsWith(key, base) then
-    judgeOfQueue(key, string.sub(key, #base + 1), kind)
+    inspectOfQueue(key, string.sub(key, #base + 1), kind)
   elseif startsWith(name, 'wake-backlog:') or startsWith(name, 'wake-front:') or startsWith(name, 'wake-family:') then
     if must(key, kind, 'set') and cut then remove(key) end
   elseif startsWith(name, 'slots:') or startsWith(name, 'asking:') then
@@ -268,7 +252,7 @@ end
 return found
 `;
 
-/** KEYS dropped. ARGV the id: all that was left of the queue up to it is removed. */
+/** KEYS dropped. ARGV the id up to which all keys are now removed. */
 const FORGET = `
 if redis.call('TYPE', KEYS[1]).ok == 'string' and redis.call('GET', KEYS[1]) == ARGV[1] then
   redis.call('DEL', KEYS[1])

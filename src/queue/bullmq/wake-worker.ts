@@ -5,11 +5,11 @@ import { bracedPrefix, isDecodeError, QUEUE_NAME } from './wake-queue.ts';
 import type { Clock } from '../../clock.ts';
 
 /**
- * One BullMQ worker with its two connections, and an end that comes in any weather.
- *  W1  It is asked to stop once. It then takes nothing more, and what it has is renewed until it is done.
- *  W2  While Redis is away BullMQ's own close never ends. After the handlers have ended it is given `SETTLE_MS` to
- *      write that down; then the connections are cut, and other workers find its jobs when their locks run out.
- *  W3  A lost lock is another worker's job by now. It is told, and the work is never done again for it.
+ * One BullMQ worker with its two connections.
+ *  W1  After `close` it takes no more jobs, and renews the locks of its jobs until they are done.
+ *  W2  While Redis is unavailable BullMQ's own close never ends. Therefore it gets `SETTLE_MS` after the end of the
+ *      handlers to record the results; then the connections are cut, and other workers get its jobs when the locks expire.
+ *  W3  A job whose lock was lost belongs to another worker. This is a warning; the work is not repeated here.
  */
 export interface WakeWorkerOptions {
   /** Of the profile `blocking`; ended with the worker. */
@@ -35,7 +35,7 @@ const CUT_MS = 500;
 /** How long an idle worker blocks on the queue, seconds. */
 const IDLE_LOOK_S = 5;
 const RETRY_FETCH_MS = 1_000;
-/** A stalled job is a wake like any other, however often it stalls: the store counts what is poison. */
+/** A wake may stall any number of times: the store recognizes turns that kill their process. */
 const STALLS_ALLOWED = 1_000_000;
 
 export function openWakeWorker(options: WakeWorkerOptions): WakeWorker {
@@ -53,9 +53,9 @@ export function openWakeWorker(options: WakeWorkerOptions): WakeWorker {
     maxStalledCount: STALLS_ALLOWED,
     drainDelay: IDLE_LOOK_S,
     runRetryDelay: RETRY_FETCH_MS,
-    // Nothing of ours sets a rate: one that is set is gone soon, and this worker should find that out.
+    // Troupe sets no rate. A foreign one is soon removed (`queue-guard.ts`), and this worker should notice that.
     maximumRateLimitDelay: RETRY_FETCH_MS,
-    // For jobs that were not added by us and say nothing about it.
+    // For foreign jobs without these options.
     removeOnComplete: { count: 0 },
     removeOnFail: { count: 0 },
   });
@@ -66,7 +66,7 @@ export function openWakeWorker(options: WakeWorkerOptions): WakeWorker {
   });
   worker.on('stalled', (jobId) =>
     warn(
-      `the wake ${jobId} had stopped: its process died or did not answer; it is served anew`,
+      `the wake ${jobId} had stopped: its process died or stopped responding; it is served again`,
       'queue worker',
     ),
   );
@@ -83,7 +83,7 @@ export function openWakeWorker(options: WakeWorkerOptions): WakeWorker {
   return { close };
 }
 
-/** BullMQ makes itself a copy of the connection to block on; it must end with this one, and its errors be heard. */
+/** BullMQ duplicates the connection for blocking reads. The copy must end with the worker and needs an error listener. */
 function adoptCopies(redis: Redis, connections: Redis[]): void {
   const duplicate = redis.duplicate.bind(redis);
   redis.duplicate = (override) => {
@@ -99,11 +99,11 @@ function pause(ms: number): Promise<void> {
 }
 
 /**
- * Watches that wakes are really taken. A worker may be alive, connected and deaf, after a failover for example, and no
- * status of it tells; what tells is work that waits while this process has room and takes none.
- *  D1  Deaf is: at every look in `deafMs` there was overdue work and room, and nothing was taken.
- *  D2  The first time the worker is replaced; if the next one takes nothing either, `onDeaf`, and the process should end.
- *  D3  A Redis that does not answer is no deafness: the count starts anew.
+ * Detects a deaf worker: connected, but it takes no wakes, for example after a failover. Its status does not show this;
+ * overdue work while this process has room does.
+ *  D1  A worker is deaf if every check within `deafMs` found overdue work and room, and no wake was taken.
+ *  D2  A deaf worker is replaced. If its replacement is deaf too, `onDeaf` is called, and the process should end.
+ *  D3  If Redis does not answer, the time starts again.
  */
 interface ProgressWatchDeps {
   clock: Clock;
@@ -147,7 +147,7 @@ async function waits(countOverdue: () => Promise<number>): Promise<boolean> {
   try {
     return (await countOverdue()) > 0;
   } catch {
-    // D3; the connection tells that Redis is away.
+    // D3; the connection warns that Redis is unavailable.
     return false;
   }
 }

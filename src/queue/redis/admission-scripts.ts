@@ -2,21 +2,20 @@ import { ADMITTED_ASKS_MS, CALL, REFUSED_ASKS_MS } from '../admission-rules.ts';
 import { type LuaScript, luaScript } from './connect-redis.ts';
 
 /**
- * The decisions of `admission-rules.ts` in Lua, each one step for Redis: all scopes are looked at and changed
- * together, or none. Held slots and asking tenants are sorted sets scored by when they lapse; a bucket is a hash.
- * Keys expire some time after what is in them, so that what nobody asks for any more leaves nothing behind. What lapses
- * later than anything of ours can, or is no level of a bucket, was written by somebody else, and is not counted.
+ * The decisions of `admission-rules.ts` in Lua. Redis runs each script as one step, so all sets change together or not at
+ * all. Held slots and asking tenants are sorted sets scored by their end; a bucket is a hash. Keys expire some time after
+ * their contents, so unused ones disappear. Members that end too late, and invalid levels, are foreign and do not count.
  */
 export interface AdmissionScripts {
-  /** KEYS tenant slots, provider slots, asking. ARGV tenant, slot, slotMs, tenantCap, providerCap (0: none). 1 or 0. */
+  /** KEYS tenant slots, provider slots, asking. ARGV tenant, slot, slotMs, tenantCap, providerCap (0: none). Returns 1 or 0. */
   enter: LuaScript;
-  /** KEYS a set for each ARGV after the first, which is slotMs: the slot to hold there. */
+  /** KEYS sets. ARGV slotMs, then the slot to hold in each set. */
   renew: LuaScript;
-  /** KEYS bucket. ARGV callsPerMinute, burst. Ms to wait. */
+  /** KEYS bucket. ARGV callsPerMinute, burst. Returns ms to wait. */
   takeCall: LuaScript;
 }
 
-/** On the clock of the server, which is the same for all. Rounded down to whole ms (L1). */
+/** The clock of the server is the same for all processes. Rounded down to whole ms (L1). */
 const SERVER_NOW = `(function()
   local time = redis.call('TIME')
   return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
@@ -107,7 +106,7 @@ redis.call('PEXPIRE', KEYS[1], math.ceil((full - level) / rate) + ${KEEP_MS})
 return wait
 `;
 
-/** `now` is a Lua expression, so that tests can say what time it is. */
+/** `now` is a Lua expression, so that tests can set the time. */
 export function admissionScripts(now: string = SERVER_NOW): AdmissionScripts {
   const script = (body: string) => luaScript(`local now = ${now}${body}`);
   return { enter: script(ENTER), renew: script(RENEW), takeCall: script(TAKE_CALL) };

@@ -3,8 +3,8 @@ import { TroupeError } from '../../errors.ts';
 import { parseRedisUrl, reason, redisAddress } from './connect-redis.ts';
 
 /**
- * The look at a Redis before anything relies on it: that it answers, is new enough, and never throws keys away. With
- * any policy but `noeviction` a full Redis would drop locks and jobs without a word.
+ * The check of a Redis before anything relies on it: it answers, is new enough, and evicts no keys. With any policy but
+ * `noeviction` a full Redis would silently drop locks and jobs.
  */
 export interface RedisFacts {
   version: string;
@@ -25,7 +25,7 @@ export async function checkRedis(
     lazyConnect: true,
     connectTimeout: timeoutMs,
     enableReadyCheck: false,
-    // Servers that are too old lack the newer protocol; connecting with this one lets us report the version.
+    // Old servers lack protocol 3; with 2 their version can be reported.
     protocol: 2,
     maxRetriesPerRequest: 0,
     retryStrategy: () => null,
@@ -36,8 +36,7 @@ export async function checkRedis(
   const expired = Promise.withResolvers<never>();
   const timer = setTimeout(() => expired.reject(new Error(`no answer in ${timeoutMs / 1_000} s`)), timeoutMs);
   try {
-    const { info, policy } = await Promise.race([askServer(redis), expired.promise]);
-    return judge(url, at, info, policy, onWarning);
+    return judge(url, await Promise.race([askServer(redis), expired.promise]), onWarning);
   } catch (error) {
     throw error instanceof TroupeError ? error : refusal(at, lastError ?? error);
   } finally {
@@ -50,6 +49,8 @@ interface CheckOptions {
   onWarning: (error: unknown, where: string) => void;
   timeoutMs?: number;
 }
+
+type Answers = Awaited<ReturnType<typeof askServer>>;
 
 async function askServer(redis: Redis): Promise<{ info: string; policy: string | null }> {
   await redis.connect();
@@ -64,32 +65,28 @@ async function askPolicy(redis: Redis): Promise<string | null> {
   return Array.isArray(reply) && typeof reply[1] === 'string' ? reply[1] : null;
 }
 
-function judge(
-  url: string,
-  at: string,
-  info: string,
-  policy: string | null,
-  onWarning: CheckOptions['onWarning'],
-): RedisFacts {
+/** Throws `server_unsuitable`. */
+function judge(url: string, { info, policy }: Answers, onWarning: CheckOptions['onWarning']): RedisFacts {
+  const at = redisAddress(url);
   const version = field(info, 'redis_version') ?? 'unknown';
   const [major = 0, minor = 0] = version.split('.').map(Number);
   if (major < OLDEST.major || (major === OLDEST.major && minor < OLDEST.minor)) {
     throw new TroupeError(
       'server_unsuitable',
-      `Redis at ${at} has version ${version}, and ${OLDEST.major}.${OLDEST.minor} is the oldest that works: upgrade it`,
+      `Redis at ${at} has version ${version}; upgrade it to ${OLDEST.major}.${OLDEST.minor} or newer`,
       { at, version },
     );
   }
   if (policy === null) {
     onWarning(
-      `Redis at ${at} does not tell its maxmemory-policy: make sure that it is noeviction`,
+      `Redis at ${at} does not report its maxmemory-policy: make sure that it is noeviction`,
       'redis check',
     );
   } else if (policy !== 'noeviction') {
     throw new TroupeError(
       'server_unsuitable',
-      `Redis at ${at} has maxmemory-policy ${policy}, so that a full server drops locks and wakes without a word. ` +
-        `Run: ${fixOf(url)}; and put "maxmemory-policy noeviction" into its redis.conf, so that it stays`,
+      `Redis at ${at} has maxmemory-policy ${policy}: a full server would silently drop locks and wakes. ` +
+        `Run: ${fixOf(url)}; and put "maxmemory-policy noeviction" into its redis.conf to make it permanent`,
       { at, policy },
     );
   }
@@ -108,14 +105,13 @@ function refusal(at: string, error: unknown): TroupeError {
   return denied
     ? new TroupeError(
         'server_unsuitable',
-        `Redis at ${at} refuses us: ${why}. Give user and password in the URL, with the right to all commands`,
+        `Redis at ${at} refuses the login: ${why}. Put a user and password into the URL that may run all commands`,
         { at },
         { cause: error },
       )
     : new TroupeError(
         'queue_unavailable',
-        `Redis at ${at} cannot be reached: tried to connect and to PING it, and got: ${why}. ` +
-          'Start it, or correct REDIS_URL',
+        `Redis at ${at} is unreachable; connecting and PING failed with: ${why}. Start it, or correct REDIS_URL`,
         { at },
         { cause: error },
       );

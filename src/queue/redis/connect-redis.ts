@@ -4,25 +4,20 @@ import { createOutage } from './outage.ts';
 import { createHash } from 'node:crypto';
 
 /**
- * Connections to Redis in two profiles, because the two uses want opposite things:
- *  producer  serves requests: while Redis is away every command fails at once, so that nobody is held up by it.
+ * Connections to Redis in two profiles:
+ *  producer  serves requests: while Redis is unavailable every command fails at once, so that no request waits.
  *  blocking  serves loops that have nothing else to do: commands wait until Redis is back.
- * Both connect again for ever. Each tells once that Redis is away and once that it is back, never each attempt.
+ * Both reconnect without end. Each warns once that Redis is unavailable and once that it is back, not at each attempt.
  */
 export type RedisProfile = 'producer' | 'blocking';
 
-export interface RedisConnectOptions {
-  profile: RedisProfile;
-  onWarning: (error: unknown, where: string) => void;
-}
-
 export const CONNECT_TIMEOUT_MS = 2_000;
 const COMMAND_TIMEOUT_MS = 2_000;
-/** A server that does not answer our goodbye is not waited for; nor does ioredis hold the process for longer. */
+/** How long ioredis waits for the server's side of a disconnect; it keeps the process alive meanwhile. */
 const CUT_AFTER_MS = 200;
 const RETRY_MIN_MS = 50;
 const RETRY_MAX_MS = 2_000;
-/** A connection that went silent without a word is noticed after this; longer than any blocking read. */
+/** A silent connection counts as lost after this; longer than any blocking read. */
 const SILENT_SOCKET_MS = 20_000;
 
 const PROFILES = {
@@ -41,18 +36,21 @@ const PROFILES = {
   },
 } satisfies Record<RedisProfile, RedisOptions>;
 
-export function connectRedis(url: string, { profile, onWarning }: RedisConnectOptions): Redis {
+export function connectRedis(
+  url: string,
+  { profile, onWarning }: { profile: RedisProfile; onWarning: (error: unknown, where: string) => void },
+): Redis {
   const at = redisAddress(url);
   const redis = new Redis(url, {
     ...PROFILES[profile],
     disconnectTimeout: CUT_AFTER_MS,
     retryStrategy: (times) => Math.min(RETRY_MIN_MS * 2 ** Math.min(times - 1, 10), RETRY_MAX_MS),
-    // After a failover the old primary answers READONLY until we connect anew: do so, and send the command again.
+    // After a failover the old primary answers READONLY: reconnect, and send the command again.
     reconnectOnError: (error) => (error.message.startsWith('READONLY') ? 2 : false),
   });
   const outage = createOutage(onWarning, {
     where: 'redis',
-    away: `Redis at ${at} is away; the ${profile} connection keeps trying`,
+    away: `Redis at ${at} is unavailable; the ${profile} connection keeps trying`,
     back: `Redis at ${at} is back for the ${profile} connection`,
   });
   let cause: unknown = new Error('the connection was closed');
@@ -62,12 +60,12 @@ export function connectRedis(url: string, { profile, onWarning }: RedisConnectOp
   return redis;
 }
 
-/** Reads the status again: it changes during a wait, which the type checker does not see. */
+/** A function, because the type checker does not see that the status changes during a wait. */
 export function isReady(redis: Redis): boolean {
   return redis.status === 'ready';
 }
 
-/** Resolves to whether the connection is ready within `ms`. */
+/** Whether the connection becomes ready within `ms`. */
 export function readyWithin(redis: Redis, ms: number): Promise<boolean> {
   if (isReady(redis)) return Promise.resolve(true);
   return new Promise((resolve) => {
@@ -83,19 +81,19 @@ export function readyWithin(redis: Redis, ms: number): Promise<boolean> {
   });
 }
 
-/** Ends a connection for good in any state, and fails its waiting commands. */
+/** Ends a connection for good, whatever its state, and fails its waiting commands. */
 export function endConnection(redis: Redis): void {
   if (redis.status === 'end') return;
   const reconnecting = redis.status === 'reconnecting';
   redis.disconnect();
   if (!reconnecting) return;
-  // Between two attempts ioredis only forgets its timer: no `end`, and commands in the queue wait for ever. An attempt
-  // that is broken off ends it properly.
+  // Between two attempts ioredis only clears its timer: it emits no `end`, and queued commands wait for ever. Aborting a
+  // new attempt ends it properly.
   redis.connect().catch(() => {});
   redis.disconnect();
 }
 
-/** Host, port and database, safe to print. The URL may hold a password. */
+/** Host, port and database: unlike the URL, safe to print. */
 export function redisAddress(url: string): string {
   const { hostname, port, pathname } = parseRedisUrl(url);
   return `${hostname}:${port || '6379'}${pathname.length > 1 ? pathname : ''}`;
@@ -112,14 +110,14 @@ export function parseRedisUrl(url: string): URL {
   return parsed;
 }
 
-/** What ioredis says of a failed connection is an AggregateError without a text when a name has several addresses. */
+/** When a name has several addresses, the error of a failed connection is an AggregateError without a message. */
 export function reason(error: unknown): string {
   if (error instanceof AggregateError && error.message === '')
     return error.errors.map((each) => reason(each)).join(', ');
   return error instanceof Error ? error.message : 'the connection was closed';
 }
 
-/** A script that Redis runs as one step. Only its digest is sent, unless the server does not know it yet. */
+/** A script that Redis runs as one step. Only its digest is sent, unless the server does not know it. */
 export interface LuaScript {
   run(redis: Redis, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown>;
 }

@@ -1,25 +1,20 @@
 import type { Clock } from '../../clock.ts';
 
 /**
- * Warns once when a service becomes unavailable and once when it returns, however many calls notice. It is unavailable
- * while any of its parts is: a connection to publish and one to listen are lost and found one by one.
+ * Warns once when a service becomes unavailable and once when it returns, however many calls notice. The service is
+ * unavailable while any of its parts is: connections for publishing and for listening are lost and restored separately.
  */
 export interface Outage {
   begin(part: string, error: unknown): void;
   end(part: string): void;
 }
 
-export interface OutageWords {
-  /** `where` of the warnings. */
-  where: string;
-  /** What the service is, and what goes on without it: `Redis is away: …`. */
-  away: string;
-  back: string;
-}
+type Warn = (error: unknown, where: string) => void;
 
+/** `away` and `back` are the texts of the warnings, `where` their place. */
 export function createOutage(
-  onWarning: (error: unknown, where: string) => void,
-  { where, away, back }: OutageWords,
+  onWarning: Warn,
+  { where, away, back }: { where: string; away: string; back: string },
 ): Outage {
   const parts = new Set<string>();
   return {
@@ -37,26 +32,24 @@ export function createOutage(
   };
 }
 
-type Warn = (error: unknown, where: string) => void;
-
 const EVERY_MS = 10_000;
 const MAX_KINDS = 100;
 
-/** Passes one warning of each kind per ten seconds: a failing Redis repeats the same one for each job. */
+/** Passes one warning of each kind per ten seconds: a failing Redis causes the same one for each job. */
 export function limitWarnings(onWarning: Warn, clock: Clock): Warn {
-  const toldAt = new Map<string, number>();
+  const warnedAt = new Map<string, number>();
   return (error, where) => {
     const text = error instanceof Error ? error.message : String(error);
-    // Warnings that differ only in numbers are of one kind.
+    // Warnings that differ only in numbers are of the same kind.
     const kind = `${where}: ${text.replaceAll(/\d+/g, '#').slice(0, 60)}`;
     const now = clock.monotonic();
-    if (now - (toldAt.get(kind) ?? Number.NEGATIVE_INFINITY) < EVERY_MS) return;
-    if (toldAt.size >= MAX_KINDS) toldAt.clear();
-    toldAt.set(kind, now);
+    if (now - (warnedAt.get(kind) ?? Number.NEGATIVE_INFINITY) < EVERY_MS) return;
+    if (warnedAt.size >= MAX_KINDS) warnedAt.clear();
+    warnedAt.set(kind, now);
     try {
       onWarning(error, where);
     } catch {
-      // Called from listeners of BullMQ, which must not throw; a warning that cannot be told has no other place.
+      // Called from listeners of BullMQ, which must not throw. A warning that cannot be delivered is dropped.
     }
   };
 }

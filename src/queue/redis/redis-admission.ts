@@ -29,55 +29,31 @@ interface HeldSlot {
 }
 
 /**
- * Admission over Redis, one script for each question.
- *  A1  `held` has the slots of this process that were not left. All of them are renewed every third of `slotMs`;
- *      renewing adds what is missing, so slots given while Redis was away, or lost with its data, are counted again.
- *  A2  A script may run after its slot was left: Redis was slow, or had to be sent the text first. Whatever adds a slot
- *      therefore looks afterwards whether it is still held, and removes it if not.
- *  A3  Nothing waits longer than `answerMs`, and nothing waits at all while there is no connection.
+ * Admission over Redis, one script per question.
+ *  A1  `held` has the slots of this process that were not left. All are renewed every third of `slotMs`. Renewing adds
+ *      missing ones, so slots granted while Redis was unavailable, or lost with its data, count again.
+ *  A2  A script may run after its slot was left, when Redis is slow or had to be sent the text first. Therefore whatever
+ *      adds a slot checks afterwards whether it is still held, and removes it if not.
+ *  A3  Nothing waits longer than `answerMs`, and nothing waits at all without a connection.
  */
 export function createRedisAdmission(options: RedisAdmissionOptions): Admission {
-  const { redis, slotMs = DEFAULT_SLOT_MS, answerMs = 1_000, random = Math.random } = options;
-  const { onFailed = () => {} } = options;
+  const { redis, prefix, slotMs = DEFAULT_SLOT_MS, random = Math.random } = options;
   const limits = admissionLimits(options.caps);
   const scripts = admissionScripts();
+  const ask = createAsk(options);
   const held = new Map<string, HeldSlot>();
-  const outage = createOutage(options.onWarning, {
-    where: 'admission',
-    away: 'Redis is away: turns and model calls are admitted without regard to caps until it is back',
-    back: 'Redis is back: caps hold again',
-  });
   let renewing = false;
   let timer: NodeJS.Timeout | null = null;
-
-  /** Null if Redis is away. An answer that comes too late goes to `late`. */
-  async function ask<T>(question: () => Promise<T>, late: () => void = () => {}): Promise<T | null> {
-    try {
-      if (redis.status !== 'ready') throw new Error(`connection is ${redis.status}`);
-      const asked = question();
-      const answer = await withinMs(answerMs, asked);
-      if (answer === LATE) {
-        void asked.then(late, () => {});
-        throw new Error(`no answer for ${answerMs} ms`);
-      }
-      outage.end('Redis');
-      return answer;
-    } catch (error) {
-      onFailed(error);
-      outage.begin('Redis', error);
-      return null;
-    }
-  }
 
   async function enter({ tenant }: ActorAddress, provider: string): Promise<Entry> {
     const { tenantCap } = limits;
     const providerCap = limits.providerCap(provider);
-    const tenantKey = `{${options.prefix}}:slots:tenant:${tenant}`;
-    const providerKey = `{${options.prefix}}:slots:provider:${provider}`;
+    const tenantKey = `{${prefix}}:slots:tenant:${tenant}`;
+    const providerKey = `{${prefix}}:slots:provider:${provider}`;
     const keys = [...(tenantCap === null ? [] : [tenantKey]), ...(providerCap === null ? [] : [providerKey])];
     if (keys.length === 0) return { kind: 'admitted', leave: async () => {} };
     const slot: HeldSlot = { id: `${tenant}/${randomUUID()}`, keys };
-    const places = [tenantKey, providerKey, `{${options.prefix}}:asking:${provider}`];
+    const places = [tenantKey, providerKey, `{${prefix}}:asking:${provider}`];
     const caps = [tenantCap ?? 0, providerCap ?? 0];
     const answer = await ask(
       () => scripts.enter.run(redis, places, [tenant, slot.id, slotMs, ...caps]),
@@ -96,12 +72,11 @@ export function createRedisAdmission(options: RedisAdmissionOptions): Admission 
     const places = slots.flatMap(({ id, keys }) => keys.map((key) => ({ id, key })));
     const keys = places.map(({ key }) => key);
     const ids = places.map(({ id }) => id);
-    const afterwards = () => removeLeft(slots);
     await ask(
       () => scripts.renew.run(redis, keys, [slotMs, ...ids]),
-      () => void afterwards(),
+      () => void removeLeft(slots),
     );
-    await afterwards();
+    await removeLeft(slots);
     renewing = false;
   }
 
@@ -109,7 +84,7 @@ export function createRedisAdmission(options: RedisAdmissionOptions): Admission 
     await removeLeft(slots.filter(({ id }) => held.delete(id)));
   }
 
-  /** Removes those of the slots that are no longer held. A slot that cannot be removed now lapses. */
+  /** Removes the slots that are no longer held. A slot that cannot be removed now lapses. */
   async function removeLeft(slots: readonly HeldSlot[]): Promise<void> {
     const left = slots.filter(({ id }) => !held.has(id));
     if (left.length === 0) return;
@@ -124,7 +99,7 @@ export function createRedisAdmission(options: RedisAdmissionOptions): Admission 
   async function takeCall(_tenant: TenantId, provider: string): Promise<number> {
     const rate = limits.callRate(provider);
     if (!rate) return 0;
-    const keys = [`{${options.prefix}}:calls:${provider}`];
+    const keys = [`{${prefix}}:calls:${provider}`];
     const waitMs = await ask(() => scripts.takeCall.run(redis, keys, [rate.callsPerMinute, rate.burst]));
     return typeof waitMs === 'number' ? waitMs : 0;
   }
@@ -135,6 +110,34 @@ export function createRedisAdmission(options: RedisAdmissionOptions): Admission 
   }
 
   return { enter, takeCall, close };
+}
+
+type Ask = <T>(question: () => Promise<T>, late?: () => void) => Promise<T | null>;
+
+/** Asks Redis within `answerMs`. Null if Redis is unavailable; after an answer that comes too late, `late` is called. */
+function createAsk({ redis, answerMs = 1_000, onWarning, onFailed = () => {} }: RedisAdmissionOptions): Ask {
+  const outage = createOutage(onWarning, {
+    where: 'admission',
+    away: 'Redis is unavailable: turns and model calls are admitted without regard to caps until it is back',
+    back: 'Redis is back: caps hold again',
+  });
+  return async (question, late = () => {}) => {
+    try {
+      if (redis.status !== 'ready') throw new Error(`connection is ${redis.status}`);
+      const asked = question();
+      const answer = await withinMs(answerMs, asked);
+      if (answer === LATE) {
+        void asked.then(late, () => {});
+        throw new Error(`no answer for ${answerMs} ms`);
+      }
+      outage.end('Redis');
+      return answer;
+    } catch (error) {
+      onFailed(error);
+      outage.begin('Redis', error);
+      return null;
+    }
+  };
 }
 
 const LATE = Symbol('late');

@@ -3,12 +3,12 @@ import type { Broadcast, Notice } from '../broadcast.ts';
 import { createListeners } from '../in-process-broadcast.ts';
 import { createNoticeOutbox, decodeNotices, encodeNotices, isFrom } from '../notice-outbox.ts';
 import { endConnection } from './connect-redis.ts';
-import { createOutage } from './outage.ts';
+import { createOutage, type Outage } from './outage.ts';
 
 export interface RedisBroadcastOptions {
   /** Connection for publishing. It is shared: `close` leaves it open. */
   publisher: Redis;
-  /** A connection of its own to listen on, one that reconnects without end; `close` ends it. */
+  /** A new connection for listening that reconnects without end; `close` ends it. */
   connectSubscriber: () => Redis;
   /** Prefix of all keys and channels of one troupe. */
   prefix: string;
@@ -30,9 +30,9 @@ export interface RedisBroadcast extends Broadcast {
 }
 
 export interface BroadcastCounts {
-  /** Messages that Redis took. */
+  /** Messages that Redis accepted. */
   sent: number;
-  /** Notices given up because Redis was away or too slow. */
+  /** Notices dropped because Redis was unavailable or too slow. */
   dropped: number;
   /** Messages and notices that could not be read. */
   malformed: number;
@@ -42,78 +42,27 @@ const CLOSE_WAIT_MS = 500;
 const PING_MS = 10_000;
 
 /**
- * Notices over Redis pub/sub, on one channel a troupe. Nothing is stored, here or there.
- *  P1  At most one message is under way; what comes meanwhile waits in the outbox and is joined there.
- *  P2  Deltas and states wait `coalesceMs`; everything else is sent at once, together with what came before it.
- *  P3  While Redis is away (no connection, or a message under way longer than `stallMs`) nothing waits: it is dropped.
- *  P4  It subscribes whenever its connection is ready, so a lost connection needs no one's help. A connection that
- *      only listens would not notice that the other end is gone: it pings, and its socket timeout does the rest.
+ * Notices over Redis pub/sub, on one channel per troupe. Nothing is stored, here or there.
+ *  P1  At most one message is under way. Notices that come meanwhile wait in the outbox and are joined there.
+ *  P2  Deltas and states wait `coalesceMs`. Everything else is sent at once, together with what came before it.
+ *  P3  While Redis is unavailable (no connection, or a message under way longer than `stallMs`) notices are dropped.
+ *  P4  It subscribes whenever its connection becomes ready. It also pings: a connection that only listens would not notice
+ *      that the other end is gone, but its socket timeout notices a ping without an answer.
  */
 export function createRedisBroadcast(options: RedisBroadcastOptions): RedisBroadcast {
-  const { publisher, process: from, onWarning } = options;
-  const { coalesceMs = 50, stallMs = 5_000, maxPendingChars = 1_000_000 } = options;
+  const { process: from, onWarning } = options;
   const channel = `${options.prefix}:notices`;
-  const outbox = createNoticeOutbox({ maxChars: maxPendingChars });
   const listeners = createListeners(onWarning);
+  const closing = new AbortController();
   const outage = createOutage(onWarning, {
     where: 'broadcast',
-    away: 'Redis is away: other processes do not hear of new events and live text until it is back; nothing is lost',
+    away: 'Redis is unavailable: other processes do not hear of new events and live text; nothing is lost',
     back: 'Redis is back: other processes hear of new events and live text again',
   });
+  const sender = createSender({ ...options, channel, outage, signal: closing.signal });
   const subscriber = options.connectSubscriber();
   const firstListening = Promise.withResolvers<void>();
-  const counts: BroadcastCounts = { sent: 0, dropped: 0, malformed: 0 };
-  let timer: NodeJS.Timeout | null = null;
-  let sendSoon = false;
-  let sending: Promise<void> | null = null;
-  let stalled = false;
-  let closed = false;
-
-  function publish(notice: Notice): void {
-    if (closed) return;
-    if (stalled) return void (counts.dropped += 1);
-    outbox.add(notice);
-    if (notice.type !== 'delta' && notice.type !== 'state') {
-      if (!sendSoon) queueMicrotask(send);
-      sendSoon = true;
-    } else timer ??= setTimeout(whenCoalesced, coalesceMs);
-  }
-
-  function whenCoalesced(): void {
-    timer = null;
-    sendSoon = true;
-    send();
-  }
-
-  function send(): void {
-    if (sending) return;
-    sendSoon = false;
-    if (outbox.isEmpty()) return;
-    const notices = outbox.take();
-    if (publisher.status !== 'ready') return giveUp(notices, new Error(`connection is ${publisher.status}`));
-    const stall = setTimeout(() => {
-      stalled = true;
-      giveUp(outbox.take(), new Error(`no answer for ${stallMs} ms`));
-    }, stallMs).unref();
-    sending = publisher.publish(channel, encodeNotices(from, notices)).then(
-      () => {
-        counts.sent += 1;
-        outage.end('publishing');
-      },
-      (error: unknown) => giveUp(notices, error),
-    );
-    void sending.finally(() => {
-      clearTimeout(stall);
-      sending = null;
-      stalled = false;
-      if (sendSoon) send();
-    });
-  }
-
-  function giveUp(notices: readonly Notice[], error: unknown): void {
-    counts.dropped += notices.length;
-    outage.begin('publishing', error);
-  }
+  let malformed = 0;
 
   async function listen(): Promise<void> {
     try {
@@ -121,60 +70,127 @@ export function createRedisBroadcast(options: RedisBroadcastOptions): RedisBroad
       outage.end('listening');
       firstListening.resolve();
     } catch (error) {
-      if (!closed) outage.begin('listening', error);
+      if (!closing.signal.aborted) outage.begin('listening', error);
     }
   }
 
-  function hear(text: string): void {
+  function receive(text: string): void {
     if (isFrom(text, from)) return;
     const message = decodeNotices(text);
-    const malformed = message?.malformed ?? 1;
-    if (malformed > 0 && counts.malformed === 0) {
+    const unreadable = message?.malformed ?? 1;
+    if (unreadable > 0 && malformed === 0)
       onWarning(
-        `the channel ${channel} brought what is no notice; it is ignored, as is all such`,
+        `the channel ${channel} has messages that are not notices; all such are ignored`,
         'broadcast',
       );
-    }
-    counts.malformed += malformed;
-    if (closed || !message || message.from === from) return;
-    for (const notice of message.notices) listeners.tell(notice);
+    malformed += unreadable;
+    if (closing.signal.aborted || !message || message.from === from) return;
+    for (const notice of message.notices) listeners.notify(notice);
   }
 
-  async function close(): Promise<void> {
-    if (closed) return;
-    closed = true;
-    if (timer) clearTimeout(timer);
-    clearInterval(pings);
-    listeners.clear();
-    sendSoon = true;
-    send();
-    if (sending) await Promise.race([sending, afterMs(CLOSE_WAIT_MS)]);
-    endConnection(subscriber);
-  }
-
-  // It would subscribe on its own too, and leave a rejection unhandled where the connection is lost meanwhile.
+  // ioredis would subscribe too, and leave a rejection unhandled when the connection is lost meanwhile.
   subscriber.options.autoResubscribe = false;
   let lastError: unknown = new Error('connection closed');
   subscriber.on('error', (error) => (lastError = error));
   subscriber.on('close', () => {
-    if (!closed) outage.begin('listening', lastError);
+    if (!closing.signal.aborted) outage.begin('listening', lastError);
   });
   subscriber.on('ready', () => void listen());
-  subscriber.on('message', (_channel, text) => hear(text));
+  subscriber.on('message', (_channel, text) => receive(text));
   if (subscriber.status === 'ready') void listen();
-  // One that connects lazily; a failure comes as `close` too.
+  // A lazy connection; its failure arrives as `close` too.
   else if (subscriber.status === 'wait') void subscriber.connect().catch(() => {});
-
   const pings = setInterval(() => {
     if (subscriber.status === 'ready') subscriber.ping().catch(() => {});
   }, PING_MS).unref();
 
   return {
-    publish,
+    publish: sender.publish,
     subscribe: listeners.add,
-    close,
     listening: () => firstListening.promise,
-    counts: () => ({ ...counts, dropped: counts.dropped + outbox.dropped() }),
+    counts: () => ({ ...sender.counts(), malformed }),
+    async close() {
+      if (closing.signal.aborted) return;
+      closing.abort();
+      clearInterval(pings);
+      listeners.clear();
+      await sender.flush();
+      endConnection(subscriber);
+    },
+  };
+}
+
+type SenderOptions = RedisBroadcastOptions & { channel: string; outage: Outage; signal: AbortSignal };
+
+/** The publishing side (P1 to P3). */
+function createSender(options: SenderOptions) {
+  const { publisher, channel, outage, signal, coalesceMs = 50, stallMs = 5_000 } = options;
+  const outbox = createNoticeOutbox({ maxChars: options.maxPendingChars ?? 1_000_000 });
+  const counts = { sent: 0, dropped: 0 };
+  let timer: NodeJS.Timeout | null = null;
+  let sending: Promise<void> | null = null;
+  let sendsSoon = false;
+  let isStalled = false;
+
+  function publish(notice: Notice): void {
+    if (signal.aborted) return;
+    if (isStalled) return void (counts.dropped += 1);
+    outbox.add(notice);
+    if (notice.type === 'delta' || notice.type === 'state') {
+      timer ??= setTimeout(sendWaiting, coalesceMs);
+    } else if (!sendsSoon) {
+      sendsSoon = true;
+      queueMicrotask(send);
+    }
+  }
+
+  function sendWaiting(): void {
+    if (timer) clearTimeout(timer);
+    timer = null;
+    sendsSoon = true;
+    send();
+  }
+
+  function send(): void {
+    if (sending) return;
+    sendsSoon = false;
+    if (outbox.isEmpty()) return;
+    const notices = outbox.take();
+    if (publisher.status !== 'ready') return drop(notices, new Error(`connection is ${publisher.status}`));
+    const stall = setTimeout(() => {
+      isStalled = true;
+      drop(outbox.take(), new Error(`no answer for ${stallMs} ms`));
+    }, stallMs).unref();
+    sending = publisher.publish(channel, encodeNotices(options.process, notices)).then(
+      () => {
+        counts.sent += 1;
+        outage.end('publishing');
+      },
+      (error: unknown) => drop(notices, error),
+    );
+    void sending.finally(() => {
+      clearTimeout(stall);
+      sending = null;
+      isStalled = false;
+      if (sendsSoon) send();
+    });
+  }
+
+  function drop(notices: readonly Notice[], error: unknown): void {
+    counts.dropped += notices.length;
+    outage.begin('publishing', error);
+  }
+
+  /** Sends what waits; returns when it is sent, but soon in any case. */
+  async function flush(): Promise<void> {
+    sendWaiting();
+    if (sending) await Promise.race([sending, afterMs(CLOSE_WAIT_MS)]);
+  }
+
+  return {
+    publish,
+    flush,
+    counts: () => ({ sent: counts.sent, dropped: counts.dropped + outbox.dropped() }),
   };
 }
 

@@ -3,42 +3,42 @@ import type { AppendOutcome, EventRow, NewEventRow } from '../driver.ts';
 import type { EventDocuments, LogKey } from './documents.ts';
 
 /**
- * Appends to logs of which nothing is guarded but that (log, id) and (log, seq) are unique.
+ * Appends to logs on two unique keys, (log, id) and (log, seq), without locks.
  *
- * Owns: what this process knows of the ends of logs, and the order of its own appends.
- *  A1  seq + 1 is inserted only after seq was seen to exist, and an insert stops at the first key that is taken: a log
- *      has no holes, and nobody waits for a number that never comes.
- *  A2  A taken key is told apart by looking up the id, never by what the database says of it: present = a duplicate,
- *      absent = the seq was taken by somebody else, so the end of the log is read again.
- *  A3  Of one log one append runs at a time; those that come meanwhile go together, in the order they came. Processes
- *      may clash, appends of one process never do.
- *  A4  What was seen but never acknowledged to us may be undone by a crash of the server, so after any failure, and
- *      when the connection was lost, nothing is remembered.
- *  A5  A log that was removed begins again at 1, while others may still remember its end. So what was seen is trusted for
- *      a time, and a removal ends with a look after a longer one: an insert that is through by then has its event before
- *      it, or is found and removed with it. After one that took longer what was inserted is looked for, and the event
- *      before it. Where one is gone, by a removal or by another who found a hole below his own, what stands above has a
- *      hole below: it is taken out, with what others have put upon it, and the end is read again.
+ * Owns: the known ends of logs, and the order of this process's appends.
+ *  A1  seq + 1 is inserted only after seq was seen to exist, and an insert stops at the first taken key: a log has no
+ *      holes, and no reader waits for a missing seq.
+ *  A2  The id is looked up to find out which key was taken; the error text is never used. Present: a duplicate. Absent:
+ *      another process took the seq, so the end of the log is read again.
+ *  A3  Per log one append runs at a time; appends that arrive meanwhile go together, in order. Processes may clash,
+ *      appends of one process never do.
+ *  A4  A crash of the server may undo what was seen but never acknowledged to this process, so known ends are dropped
+ *      after any failure and when the connection is lost.
+ *  A5  A removed log begins again at 1, while other processes may still know its old end. So a known end is trusted for
+ *      a limited time, and a removal ends with a check after a longer one: an insert that ended by then follows its
+ *      predecessor, or is found and removed. After a slower insert the inserted events and the one before them are read
+ *      again. If one is gone, by a removal or by a process that repaired a hole below it, there is a hole below the
+ *      rest: the rest is removed, with the events that others appended to it, and the end of the log is read again.
  */
 export interface AppendStats {
-  /** Calls of `append`, and the rows they brought. */
+  /** Calls of `append`, and their rows. */
   appends: number;
   rows: number;
-  /** Inserts sent, and reads of the end of a log. */
+  /** Inserts sent, and reads of ends of logs. */
   inserts: number;
   lasts: number;
-  /** Rows that were there already. */
+  /** Rows that were already stored. */
   duplicates: number;
-  /** Inserts that found their seq taken or the one before it gone, and the most of them in a row for one append. */
+  /** Inserts whose seq was taken or whose predecessor was gone, and the most in a row for one append. */
   clashes: number;
   mostClashes: number;
 }
 
 export interface AppendQueueOptions {
-  /** From 0 up to, not including, 1. */
+  /** 0 <= x < 1. */
   random: () => number;
   sleep: (ms: number) => Promise<unknown>;
-  /** Ms. Without one nothing is known of time: memory is trusted, and the event before is looked for after every insert. */
+  /** Ms. Without it known ends are always trusted, and every insert is checked afterwards. */
   monotonic?: () => number;
 }
 
@@ -49,20 +49,20 @@ interface Stored {
 
 interface Head {
   seq: number;
-  /** It existed then, or later. */
+  /** A time, ms, at or after which it existed. */
   at: number;
 }
 
-/** Clashes in a row before an append gives up: with 32 processes at one log the worst seen is a fraction of it. */
+/** Clashes in a row before an append fails; 32 processes on one log reached a fraction of it. */
 const MAX_CLASHES = 100;
 const FIRST_BACK_OFF_MS = 4;
 const MAX_BACK_OFF_MS = 250;
-/** How long what was seen is trusted to exist, and the longer time after which a removal looks again (A5). */
+/** How long a known end is trusted, and the longer time after which a removal checks again (A5). */
 const TRUST_MS = 500;
 const LOOK_AGAIN_MS = 750;
-/** Bounds one insert. */
+/** Maximum rows of one insert. */
 const MAX_ROWS = 256;
-/** Bounds what is remembered. */
+/** Maximum number of known ends. */
 const MAX_HEADS = 20_000;
 
 interface Waiting {
@@ -109,7 +109,7 @@ export function createAppendQueue(events: EventDocuments, options: AppendQueueOp
     now: heads.now,
     seen: heads.seen,
     readLast: heads.readLast,
-    /** Until whoever trusts what he saw before now has found out. */
+    /** Waits until no process trusts an end that it saw before this call. */
     untilDistrusted: async () => void (monotonic && (await sleep(LOOK_AGAIN_MS))),
     forget: heads.forget,
     forgetLog: heads.forgetLog,
@@ -133,13 +133,13 @@ export function createAppendQueue(events: EventDocuments, options: AppendQueueOp
   };
 }
 
-/** Ends of logs that this process has seen. At most `MAX_HEADS` are kept. */
+/** Ends of logs that this process has seen, at most `MAX_HEADS`. */
 function createHeads(events: EventDocuments, { monotonic }: AppendQueueOptions) {
   const heads = new Map<string, Head>();
   const now = () => monotonic?.() ?? 0;
   const isPast = (at: number, otherwise: boolean) => (monotonic ? now() - at >= TRUST_MS : otherwise);
 
-  /** An event with this seq existed at some moment after `at`. */
+  /** Reports that an event with this seq existed at some moment after `at`. */
   function seen(log: LogKey, seq: number, at: number): void {
     const name = nameOf(log);
     const known = heads.get(name);
@@ -153,7 +153,7 @@ function createHeads(events: EventDocuments, { monotonic }: AppendQueueOptions) 
     const known = heads.get(name);
     const at = now();
     const last = await events.last(log, known?.seq);
-    // It was removed, and has perhaps begun again.
+    // The log was removed, and may have begun again.
     if (known && last < known.seq && heads.get(name) === known) heads.delete(name);
     seen(log, last, at);
     return last;
@@ -194,9 +194,9 @@ async function appendRows(
       settle(row, 'duplicate', twin, 0);
       continue;
     }
-    const remembered = progress.trustedHead();
+    const trusted = progress.trustedHead();
     const begun = now();
-    const head = remembered?.seq ?? (await readLast(log));
+    const head = trusted?.seq ?? (await readLast(log));
     const sent = now();
     const group = rowsUpToRepeat(rows, outcomes.length, stored);
     stats.inserts += 1;
@@ -204,7 +204,7 @@ async function appendRows(
       group.map((each, at): EventRow => ({ ...each, seq: head + 1 + at })),
     );
     const ours = group.slice(0, inserted);
-    const before = { seq: head, at: remembered?.at ?? begun };
+    const before = { seq: head, at: trusted?.at ?? begun };
     const kept = inserted === 0 ? 0 : await countKept(appending, log, ours, before);
     for (const [at, each] of ours.slice(0, kept).entries())
       settle(each, 'appended', { seq: head + 1 + at, hash: each.hash }, sent);
@@ -213,19 +213,19 @@ async function appendRows(
       continue;
     }
     const refused = group[inserted];
-    if (refused) await progress.resolveTaken(refused, remembered !== undefined, sent);
+    if (refused) await progress.resolveTaken(refused, trusted !== undefined, sent);
   }
   return outcomes;
 }
 
-/** Outcomes of one group of rows, and the clashes in a row on the way to them. */
+/** The outcomes of one group of rows, and the current clashes in a row. */
 function createAppendProgress({ events, heads, stats, options }: Appending, log: LogKey) {
   const outcomes: AppendOutcome[] = [];
   const stored = new Map<string, Stored>();
   let clashes = 0;
   let isOld = false;
 
-  /** Undefined after a clash, and when the last look is too long ago: the end of the log must be read. */
+  /** Undefined after a clash and if the known end is too old: then the end of the log must be read. */
   function trustedHead(): Head | undefined {
     const known = isOld ? undefined : heads.known(log);
     const trusted = known && !heads.isPast(known.at, false) ? known : undefined;
@@ -250,19 +250,19 @@ function createAppendProgress({ events, heads, stats, options }: Appending, log:
     if (clashes > MAX_CLASHES) throw crowded(log, id);
   }
 
-  /** Finds out which of the row's keys was taken (A2). A seq from memory may just be old: then there is no crowd to wait for. */
-  async function resolveTaken(row: NewEventRow, wasRemembered: boolean, at: number): Promise<void> {
+  /** Finds out which key of the row was taken (A2). Backs off only if the end was just read: a known end may be old. */
+  async function resolveTaken(row: NewEventRow, wasKnown: boolean, at: number): Promise<void> {
     const twin = await events.find(log, row.id);
     if (twin) return settle(row, 'duplicate', twin, at);
     clashed(row);
-    if (wasRemembered) return;
+    if (wasKnown) return;
     await options.sleep(options.random() * Math.min(FIRST_BACK_OFF_MS * 2 ** (clashes - 1), MAX_BACK_OFF_MS));
   }
 
   return { outcomes, stored, trustedHead, settle, clashed, resolveTaken };
 }
 
-/** A5: how many of the rows that were inserted after `head`, which existed at `at`, may stay. */
+/** A5: how many of the rows inserted after `head`, which existed at `at`, may stay. */
 async function countKept(
   { events, heads }: Appending,
   log: LogKey,
@@ -276,7 +276,7 @@ async function countKept(
   const lost = isHeadGone ? 0 : rows.findIndex(({ id }, index) => ids.get(head + 1 + index) !== id);
   if (lost < 0) return rows.length;
   heads.forgetLog(log);
-  // Where another's event has come into the place of ours, there is no hole.
+  // If another process's event has taken our seq, there is no hole.
   if (isHeadGone || !ids.has(head + 1 + lost))
     while ((await events.removeNewest(log, { after: head + lost, limit: MAX_ROWS })) === MAX_ROWS);
   return lost;
@@ -286,7 +286,7 @@ function nameOf({ tenant, conversation }: LogKey): string {
   return `${tenant}/${conversation}`;
 }
 
-/** The next rows up to one whose id stands among those before it. */
+/** The next rows, up to the first whose id has occurred before. */
 function rowsUpToRepeat(
   rows: readonly NewEventRow[],
   from: number,
@@ -302,7 +302,7 @@ function rowsUpToRepeat(
   return group;
 }
 
-/** Whole calls, at least one, up to `MAX_ROWS` rows. */
+/** Takes whole calls, at least one, with at most `MAX_ROWS` rows. */
 function takeBatch(queue: Waiting[]): Waiting[] {
   let count = 1;
   let rows = queue[0]!.rows.length;
@@ -315,6 +315,6 @@ function takeBatch(queue: Waiting[]): Waiting[] {
 }
 
 function crowded({ conversation }: LogKey, id: string): TroupeError {
-  const message = `event ${id} found its place in conversation ${conversation} taken ${MAX_CLASHES} times; too many write to it at once, try again`;
+  const message = `event ${id} clashed ${MAX_CLASHES} times in conversation ${conversation}: too many processes write to it at once, try again`;
   return new TroupeError('store_unavailable', message, { conversation, id });
 }

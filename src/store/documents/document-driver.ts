@@ -1,29 +1,29 @@
 import { TroupeError } from '../../errors.ts';
 import { newActorRow } from '../actor-row.ts';
-import { deleteInOrder } from '../delete-conversation.ts';
+import { deleteInOrder, untilFewer } from '../delete-conversation.ts';
 import type { AcquireOutcome, ActorKey, EntryKey, StoreDriver } from '../driver.ts';
 import { type AppendQueueOptions, type AppendStats, createAppendQueue } from './append-queue.ts';
-import type { ActorCondition, ActorDocuments, Addressee, Documents, RegisterDocuments } from './documents.ts';
+import type { ActorCondition, ActorDocuments, Addressee, Documents, EntryDocuments } from './documents.ts';
 
 export interface DocumentDriver extends StoreDriver {
   /** Counted since the driver was made. */
   readonly stats: Readonly<AppendStats>;
 }
 
-/** Bounds a loop in which every round another process was faster. */
+/** Bounds loops in which another process may be faster in every round. */
 const MAX_ROUNDS = 20;
-/** Removed at once by an expiry, or of a conversation: far from what a slow server has no time for in one operation. */
+/** Documents that one operation removes: few enough for the timeout of a slow server. */
 const STEP = 100;
 
 /**
- * The store over single-document operations: every algorithm of the port that is more than one of them, for a database
- * and for the simulation alike. Owns the appends (see `append-queue.ts`) and the count of what is under way.
- *  G1  Every method here is safe against any other process doing the same in between, and against being cut off after
- *      any of its operations: what it leaves is a state that the next caller can go on from.
- *  G2  After `close` nothing is begun; what was begun before is finished first.
+ * The store on single-document operations, for a database and for the simulation. Contains every algorithm of the port
+ * that needs more than one operation. Owns the appends (see `append-queue.ts`) and the running calls.
+ *  G1  Every method is safe against concurrent calls of other processes, and against a crash after any of its
+ *      operations: the next caller can continue from the state it leaves.
+ *  G2  `close` refuses new calls and waits for the running ones.
  */
 export function createDocumentDriver(documents: Documents, options: AppendQueueOptions): DocumentDriver {
-  const { events, actors, registers } = documents;
+  const { events, actors, entries } = documents;
   const queue = createAppendQueue(events, options);
   documents.onLost?.(queue.forget);
   const work = createWorkTracker();
@@ -53,24 +53,19 @@ export function createDocumentDriver(documents: Documents, options: AppendQueueO
     listActors: begun((log) => actors.list(log)),
     due: begun((query) => findDue(documents, query)),
 
-    putOnce: begun((key, data, at) => putOnce(registers, key, data, at)),
-    readEntry: begun((key) => registers.find(key)),
-    swap: begun((key, from, to) => registers.replace(key, from, to)),
-    expire: begun(async (shelf, before) => {
-      let removed = 0;
-      for (;;) {
-        const step = await registers.removeBefore(shelf, before, STEP);
-        removed += step;
-        if (step < STEP) return removed;
-      }
-    }),
+    putOnce: begun((key, data, at) => putOnce(entries, key, data, at)),
+    readEntry: begun((key) => entries.find(key)),
+    swap: begun((key, from, to) => entries.replace(key, from, to)),
+    expire: begun((namespace, before) =>
+      untilFewer(STEP, () => entries.removeBefore(namespace, before, STEP)),
+    ),
     deleteConversation: begun((log) =>
       deleteInOrder(log, {
         step: STEP,
         unaddress: () => events.unaddress(log),
         actors: () => actors.remove(log),
-        keys: (range) => registers.keysBetween(range),
-        registers: (keys) => registers.remove(keys),
+        keys: (range) => entries.keysBetween(range),
+        entries: (keys) => entries.remove(keys),
         async events() {
           queue.forgetLog(log);
           return events.removeNewest(log, { after: 0, limit: STEP });
@@ -79,7 +74,7 @@ export function createDocumentDriver(documents: Documents, options: AppendQueueO
       }),
     ),
 
-    // Its servers tell by what they answer.
+    // A failing server shows in the answers of the other methods.
     check: () => Promise.resolve(),
     async close() {
       await work.close();
@@ -88,7 +83,7 @@ export function createDocumentDriver(documents: Documents, options: AppendQueueO
   };
 }
 
-/** Counts the work that has begun, so that `close` can wait for it (G2). */
+/** Tracks the running calls, so that `close` can wait for them (G2). */
 function createWorkTracker() {
   const underWay = new Set<Promise<unknown>>();
   let isClosed = false;
@@ -120,7 +115,7 @@ async function acquire(
   for (let round = 1; ; round += 1) {
     const row = await actors.update(key, { freeAt: now }, { owner, until, raiseFence: true });
     if (row) return { kind: 'acquired', row };
-    // Most often it is held, and a read is cheaper than an insert that fails.
+    // Usually the lease is held, and a read is cheaper than a failing insert.
     const held = await actors.find(key);
     if (held && (held.until >= now || round >= MAX_ROUNDS)) return { kind: 'busy', until: held.until };
     const fresh = { ...newActorRow(key), fence: 1, owner, until };
@@ -141,7 +136,7 @@ async function park(
   }
 }
 
-/** Works on a record that cannot be read as well: putting it aside is all that can be done about it. */
+/** Parks an unreadable record as well, because nothing else can be done with it. */
 async function parkExisting(
   actors: ActorDocuments,
   key: ActorKey,
@@ -156,27 +151,27 @@ async function parkExisting(
   }
 }
 
-async function putOnce(registers: RegisterDocuments, key: EntryKey, data: string, at: number) {
+async function putOnce(entries: EntryDocuments, key: EntryKey, data: string, at: number) {
   for (let round = 1; round <= MAX_ROUNDS; round += 1) {
-    if (await registers.insert(key, data, at)) return { inserted: true, data };
-    const winner = await registers.find(key);
-    // Null: it expired in between.
+    if (await entries.insert(key, data, at)) return { inserted: true, data };
+    const winner = await entries.find(key);
+    // Null: the entry expired in between.
     if (winner !== null) return { inserted: false, data: winner };
   }
-  throw new TroupeError('store_unavailable', `${key.shelf} ${key.key} comes and goes; try again`, {
+  throw new TroupeError('store_unavailable', `${key.namespace} ${key.key} keeps expiring; try again`, {
     ...key,
   });
 }
 
 interface Due extends ActorKey {
-  /** Where it stands among those of its agent; those in the middle of something, or whose time has come, stand first. */
+  /** Time of the oldest event to process, for the order; -1 with a pinned turn, an outbox or an ended timer. */
   at: number;
 }
 
-/** Bounds what one look holds in memory. */
+/** Bounds the memory of one query. */
 const MAX_UNFINISHED = 20_000;
 
-/** Actors with something to do, each once. What they are found by may change meanwhile: the answer is a hint. */
+/** Actors with work, each once. A hint: the rows may change during the query. */
 async function findDue(
   { actors, events }: Pick<Documents, 'actors' | 'events'>,
   { now, clock, since, limit }: Parameters<StoreDriver['due']>[0],
@@ -208,10 +203,7 @@ async function unprocessed(
   });
 }
 
-/**
- * Names of agents take turns, oldest first within one, so that a pile of work for an agent that nobody serves holds up
- * no other.
- */
+/** Agent names alternate, oldest work first within each, so that work for an agent that no process serves delays no other. */
 function takeTurns(due: readonly Due[]): Due[] {
   const places = new Map<string, number>();
   const ranked = due

@@ -11,18 +11,18 @@ import type {
 } from '../driver.ts';
 
 /**
- * What the document driver asks of a database, and nothing more: writes of single documents, unique keys, and an update
- * that happens only if its condition holds. Any server that speaks the MongoDB protocol can give it, and so can memory.
- *  D1  Each write touches one document and happens wholly or not at all; `insert` of several is a row of such writes.
- *  D2  A condition and its change are one step: nothing comes between.
- *  D3  What a resolved promise reported is seen by every later operation of any process, and survives as S5 asks.
- *  D4  A rejected promise means "unknown": the write may have been done.
+ * Everything that the document driver requires of a database: writes of single documents, unique keys, and conditional
+ * updates. Any server that speaks the MongoDB protocol can implement it, and so can memory.
+ *  D1  Each write changes one document, atomically; `insert` of several documents is a sequence of such writes.
+ *  D2  A condition and its change are one atomic step.
+ *  D3  A write whose promise has resolved is visible to every later operation of any process, and survives as S5 says.
+ *  D4  A rejected promise means "unknown": the write may have happened.
  */
 export interface Documents {
   events: EventDocuments;
   actors: ActorDocuments;
-  registers: RegisterDocuments;
-  /** Where the database can be lost and come back: what was seen before, but not acknowledged to us, may be gone. */
+  entries: EntryDocuments;
+  /** Notifies of a lost connection: data seen before, but not acknowledged to this process, may be gone. */
   onLost?(listener: () => void): void;
   close(): Promise<void>;
 }
@@ -32,29 +32,29 @@ export interface LogKey {
   conversation: string;
 }
 
-/** Unique: (tenant, conversation, id) and (tenant, conversation, seq). Never changed; removed only with their conversation. */
+/** Unique: (tenant, conversation, id) and (tenant, conversation, seq). Never changed, except by a removal. */
 export interface EventDocuments {
-  /** Inserts in order and stops at the first whose id or seq is taken; returns how many were inserted. */
+  /** Inserts in order and stops at the first whose id or seq is taken; returns the number of inserted rows. */
   insert(rows: readonly EventRow[]): Promise<number>;
   find(log: LogKey, id: string): Promise<EventRow | null>;
   /** after < seq <= upTo, in any order. */
   keys(log: LogKey, range: { after: number; upTo: number }): Promise<{ seq: number; id: string }[]>;
-  /** Highest seq; 0 if there is none. `known` was seen to exist: there is no need to look before it. */
+  /** Highest seq; 0 without events. The search may begin at `known`, a seq that has existed. */
   last(log: LogKey, known?: number): Promise<number>;
-  /** after < seq <= upTo, oldest first. `maxBytes` as of the driver's `readEvents`. */
+  /** after < seq <= upTo, oldest first. `maxBytes`: see `readEvents` of the driver. */
   range(
     log: LogKey,
     range: { after: number; upTo: number; limit: number; maxBytes?: number },
   ): Promise<EventRow[]>;
-  /** Seqs of events with the agent in `to`, after < seq <= upTo, ascending. */
+  /** Seqs of events that address the agent, after < seq <= upTo, ascending. */
   addressed(key: ActorKey, range: { after: number; upTo: number }): Promise<number[]>;
-  /** Actors addressed at or after `since`, each once, with the newest such seq and the time of the oldest. */
+  /** Actors addressed at or after `since`, each once, with the seq of the newest such event and the time of the oldest. */
   addressees(since: number): Promise<Addressee[]>;
-  /** They address nobody any more: the first step of a removal. */
+  /** Removes the addresses of all events: the first step of a removal. */
   unaddress(log: LogKey): Promise<void>;
-  /** Removes the newest with seq > `after`, at most `limit`; returns how many. */
+  /** Removes the newest events with seq > `after`, at most `limit`; returns their number. */
   removeNewest(log: LogKey, range: { after: number; limit: number }): Promise<number>;
-  /** As of the driver. */
+  /** See the driver. */
   conversations(query: ConversationsQuery): Promise<ConversationPage>;
 }
 
@@ -68,44 +68,44 @@ export interface ActorCondition {
   turn?: string | null;
   /** `cancel` is not `turn`. */
   notCancelled?: true;
-  /** The lease was over before this time: `until` < `freeAt`. */
+  /** The lease ended before this time: `until` < `freeAt`. */
   freeAt?: number;
   parked?: string | null;
 }
 
 /** Unique: (tenant, conversation, agent). */
 export interface ActorDocuments {
-  /** False if there is one already. */
+  /** False if the key is taken. */
   insert(row: ActorRow): Promise<boolean>;
   find(key: ActorKey): Promise<ActorRow | null>;
-  /** Those of them that exist, without their data, in any order. */
+  /** The existing ones, without their data, in any order. */
   findMany(keys: readonly ActorKey[]): Promise<Omit<ActorRow, 'data'>[]>;
   /** By agent, ascending. */
   list(log: LogKey): Promise<ActorRow[]>;
   /**
-   * One conditional update; the document after it, or null if there is none or the condition did not hold. A document
-   * that cannot be read is written all the same and then rejects with `actor_corrupt`.
+   * One conditional update. Returns the document after it, or null if it is missing or the condition did not hold. An
+   * unreadable document is updated as well, and then rejects with `actor_corrupt`.
    */
   update(
     key: ActorKey,
     condition: ActorCondition,
     change: ActorChange & { raiseFence?: true },
   ): Promise<ActorRow | null>;
-  /** Actors with a pinned turn, an outbox or `wakeAt` <= `clock`, not parked, whose lease was over before `now`. */
+  /** Actors with a pinned turn, an outbox or `wakeAt` <= `clock`, not parked, whose lease ended before `now`. */
   unfinished(query: { now: number; clock: number; limit: number }): Promise<ActorKey[]>;
-  /** Removes all of a conversation; returns how many. */
+  /** Removes all actors of a conversation; returns their number. */
   remove(log: LogKey): Promise<number>;
 }
 
-/** Unique: (tenant, shelf, key). */
-export interface RegisterDocuments {
-  /** False if there is one already. */
+/** Unique: (tenant, namespace, key). */
+export interface EntryDocuments {
+  /** False if the key is taken. */
   insert(key: EntryKey, data: string, at: number): Promise<boolean>;
   find(key: EntryKey): Promise<string | null>;
-  /** Replaces `from` by `to`; false if it holds something else. */
+  /** Replaces `from` by `to`; false if the entry has another value. */
   replace(key: EntryKey, from: string, to: string): Promise<boolean>;
-  /** Removes those of a shelf written before `before`, at most `limit`; returns how many. */
-  removeBefore(shelf: Namespace, before: number, limit: number): Promise<number>;
+  /** Removes entries of a namespace written before `before`, at most `limit`; returns their number. */
+  removeBefore(namespace: Namespace, before: number, limit: number): Promise<number>;
   /** Ascending. */
   keysBetween(range: KeyRange): Promise<string[]>;
   remove(keys: readonly EntryKey[]): Promise<void>;

@@ -2,7 +2,7 @@ import { type UpdateFilter } from 'mongodb';
 import type { ActorChange, ActorKey, ActorRow } from '../driver.ts';
 import { type BlobRef, type Held, type StoredText } from './mongo-blobs.ts';
 
-/** `_id` is tenant/conversation/agent. What is null or false is absent, so that sparse indexes hold only the rest. */
+/** `_id` is tenant/conversation/agent. Null and false are stored as absent fields, which sparse indexes leave out. */
 export interface ActorDoc {
   _id: string;
   fence: number;
@@ -26,7 +26,7 @@ export function idOf({ tenant, conversation, agent }: ActorKey): string {
   return `${tenant}/${conversation}/${agent}`;
 }
 
-/** Null for an id that is not one of ours. */
+/** Null for an id that Troupe did not write. */
 export function keyFromId(id: unknown): ActorKey | null {
   const [tenant, conversation, agent, ...rest] = typeof id === 'string' ? id.split('/') : [];
   return tenant && conversation && agent && rest.length === 0 ? { tenant, conversation, agent } : null;
@@ -43,7 +43,7 @@ export function docOf(row: ActorRow, held: Held): ActorDoc {
   return doc;
 }
 
-/** Empty if there is nothing to change; a key that is present and undefined means "leave it". */
+/** Empty without changes; an undefined key leaves its field unchanged. */
 export function updateOf(
   change: ActorChange & { raiseFence?: true },
   held: Held | null,
@@ -65,17 +65,17 @@ export function updateOf(
   } as UpdateFilter<ActorDoc>;
 }
 
-/** Why a document cannot be ours as it is; null if it can. Its data is checked by who decodes it. */
+/** The damage of a document, or null. Its data is checked when it is decoded. */
 export function damageOf(doc: ActorDoc): string | null {
   const fields = doc as unknown as Record<string, unknown>;
   for (const name of ['fence', 'until', 'processed']) {
     if (typeof fields[name] !== 'number') return `its ${name} is not a number`;
   }
-  if (typeof fields['owner'] !== 'string') return 'its owner is not a text';
+  if (typeof fields['owner'] !== 'string') return 'its owner is not a string';
   for (const name of NULLABLE) {
     const value = fields[name];
     if (value !== undefined && value !== null && typeof value !== 'string')
-      return `its ${name} is not a text`;
+      return `its ${name} is not a string`;
   }
   const { outbox, wakeAt } = fields;
   if (wakeAt !== undefined && wakeAt !== null && typeof wakeAt !== 'number')
@@ -85,7 +85,7 @@ export function damageOf(doc: ActorDoc): string | null {
     : 'its outbox is not a boolean';
 }
 
-/** All but the data. A damaged field is read as the value with which the actor is looked at again and found damaged. */
+/** All but the data. A damaged field gets a value with which the actor is still due, so that the damage is found. */
 export function columnsOf({ tenant, conversation, agent }: ActorKey, doc: ActorDoc): Omit<ActorRow, 'data'> {
   const fields = doc as unknown as Record<string, unknown>;
   const number = (name: string) => (typeof fields[name] === 'number' ? fields[name] : 0);

@@ -2,13 +2,13 @@ import { createMongoClient, placeOf } from './connect-mongo.ts';
 import { mongoError } from './mongo-error.ts';
 
 export interface MongoFacts {
-  /** Hosts and database: what may be printed. */
+  /** Hosts and database, without credentials. */
   at: string;
   version: string;
   replicaSet: string | null;
 }
 
-/** A look at a server before anything relies on it; nothing is written. Throws as `mongoError` says. */
+/** Checks a server without writing to it. Throws the errors of `mongoError`. */
 export async function checkMongo(url: string): Promise<MongoFacts> {
   const client = createMongoClient(url);
   const place = placeOf(client, url, undefined);

@@ -17,21 +17,21 @@ import { createActorDocuments } from './mongo-actors.ts';
 import { type BlobDoc, createBlobs } from './mongo-blobs.ts';
 import { type ConversationDoc, createConversations } from './mongo-conversations.ts';
 import { createEventDocuments, type EventDoc } from './mongo-events.ts';
-import { createRegisterDocuments, type RegisterDoc } from './mongo-registers.ts';
+import { createEntryDocuments, type EntryDoc } from './mongo-entries.ts';
 
-/** Options that correctness depends on; a URL cannot override them. */
+/** Options that correctness depends on. A URL cannot override them. */
 const FIXED: MongoClientOptions = {
   writeConcern: { w: 'majority', journal: true },
   readPreference: 'primary',
   ignoreUndefined: true,
-  // One damaged text must not make its neighbours unreadable.
+  // One damaged string must not make its neighbours unreadable.
   enableUtf8Validation: false,
 };
 
 /**
- * Options that a URL may override. Together they bound every wait: for a server, for an answer, for a connection; those
- * that wait for a connection are told at once when answers have stopped.
- * Writes are not retried by the driver: not every server can, and every write here can be looked up or repeated.
+ * Options that a URL may override. Together they bound every wait: for a server, an answer or a connection. Callers that
+ * wait for a connection fail at once when the server stops answering.
+ * The driver does not retry writes: not every server supports it, and every write of Troupe can be looked up or repeated.
  */
 const DEFAULTS: MongoClientOptions = {
   appName: 'troupe',
@@ -48,14 +48,9 @@ const DEFAULTS: MongoClientOptions = {
 const DEFAULT_DATABASE = 'troupe';
 
 export function createMongoClient(url: string, options: MongoClientOptions = {}): MongoClient {
-  const said = url.includes('?')
-    ? url
-        .slice(url.indexOf('?') + 1)
-        .toLowerCase()
-        .split('&')
-    : [];
-  const isSaid = (name: string) => said.some((each) => each.startsWith(`${name.toLowerCase()}=`));
-  const defaults = Object.entries(DEFAULTS).filter(([name]) => !isSaid(name));
+  const query = url.toLowerCase().split('?').slice(1).join('?').split('&');
+  const isInUrl = (name: string) => query.some((each) => each.startsWith(`${name.toLowerCase()}=`));
+  const defaults = Object.entries(DEFAULTS).filter(([name]) => !isInUrl(name));
   try {
     return new MongoClient(url, { ...Object.fromEntries(defaults), ...FIXED, ...options });
   } catch (error) {
@@ -63,7 +58,7 @@ export function createMongoClient(url: string, options: MongoClientOptions = {})
   }
 }
 
-/** The hosts and the database, of which the latter is the option, else the one in the url, else a fixed name. */
+/** The hosts, and the database: the option, else the one in the url, else 'troupe'. */
 export function placeOf(client: MongoClient, url: string, database: string | undefined): MongoPlace {
   const { hosts, srvHost } = client.options;
   const inUrl = /^mongodb(?:\+srv)?:\/\/[^/?]+\/([^?]+)/.exec(url)?.[1];
@@ -75,21 +70,21 @@ export function placeOf(client: MongoClient, url: string, database: string | und
 
 export interface MongoDriverOptions {
   url: string;
-  /** Else the one in the url, else 'troupe'. */
+  /** Default: the one in the url, else 'troupe'. */
   database?: string;
   clock?: Clock;
   /** How long the server keeps journals and effects, ms. */
   keepMs?: number;
-  /** Told of what failed in the background; it is tried again, or costs nothing but space. */
+  /** Reports failed background work, which is retried or costs only space. */
   onWarning?: (error: unknown, what: string) => void;
 }
 
-/** Journals and effects outlive the longest turn by far. */
+/** Far longer than any turn. */
 const KEEP_MS = 7 * 24 * 3_600_000;
-/** An address at which nothing answers is told by then. */
+/** Maximum wait for the first answer. */
 const CONNECT_MS = 3_500;
 
-/** The store of many processes: any server that speaks the MongoDB protocol and has a primary. */
+/** The store for many processes: any server that speaks the MongoDB protocol and has a primary. */
 export async function openMongoDriver({
   url,
   database,
@@ -112,7 +107,7 @@ export async function openMongoDriver({
       monotonic: () => clock.monotonic(),
     });
   } catch (error) {
-    // Not awaited: a server that never answers would hold the answer to our caller, too.
+    // Not awaited: a server that never answers would block our caller.
     client.close(true).catch(() => undefined);
     throw mongoError(error, place);
   }
@@ -125,7 +120,7 @@ async function connect(client: MongoClient, place: MongoPlace, clock: Clock): Pr
     const message = `MongoDB at ${place.hosts}: no answer in ${CONNECT_MS / 1000} s. Check that it runs and the address is right`;
     throw new TroupeError('store_unavailable', message, { ...place });
   });
-  // Whichever comes second is of no interest, even if it fails.
+  // Its failure does not matter if the server answers first.
   silent.catch(() => undefined);
   try {
     return await Promise.race([hello, silent]);
@@ -134,7 +129,7 @@ async function connect(client: MongoClient, place: MongoPlace, clock: Clock): Pr
   }
 }
 
-/** The driver has refused versions that are too old. What is left is a server that cannot be written to. */
+/** Refuses a server that is not writable. The MongoDB driver refuses versions that are too old. */
 function checkServer(hello: Document, place: MongoPlace): void {
   if (hello['isWritablePrimary'] === true || hello['ismaster'] === true || hello['msg'] === 'isdbgrid')
     return;
@@ -148,7 +143,7 @@ function checkServer(hello: Document, place: MongoPlace): void {
   throw new TroupeError('server_unsuitable', message, { ...place, found });
 }
 
-/** A standalone server may know no other than `local`, and needs no other. */
+/** A standalone server may support only `local`, which suffices there. */
 async function findReadConcern(db: Db, hello: Document): Promise<ReadConcernLevel> {
   if ('setName' in hello || hello['msg'] === 'isdbgrid') return 'majority';
   try {
@@ -162,7 +157,7 @@ async function findReadConcern(db: Db, hello: Document): Promise<ReadConcernLeve
   }
 }
 
-/** Building indexes may take long, so it has a connection on which silence is no failure. */
+/** Migrates on a connection without a socket timeout, because building indexes may take long. */
 async function migrate(url: string, db: Db, place: MongoPlace, clock: Clock): Promise<void> {
   let patient: MongoClient | undefined;
   try {
@@ -185,7 +180,7 @@ interface MongoDocumentsOptions {
   onWarning: (error: unknown, what: string) => void;
 }
 
-/** The documents of one database. Owns the client: `close` ends it, and with it whatever is still under way. */
+/** The documents of one database. Owns the client: `close` waits for background work and closes it. */
 export function createMongoDocuments(
   client: MongoClient,
   db: Db,
@@ -196,7 +191,7 @@ export function createMongoDocuments(
   const options = { readConcern: { level: readConcern } };
   const events = db.collection<EventDoc>(COLLECTIONS.events, options);
   const actors = db.collection<ActorDoc>(COLLECTIONS.actors, options);
-  const registers = db.collection<RegisterDoc>(COLLECTIONS.registers, options);
+  const entries = db.collection<EntryDoc>(COLLECTIONS.registers, options);
   const chunks = db.collection<BlobDoc>(COLLECTIONS.blobs, options);
   const listed = db.collection<ConversationDoc>(COLLECTIONS.conversations, options);
 
@@ -214,7 +209,7 @@ export function createMongoDocuments(
   return {
     events: guard(createEventDocuments(events, blobs, conversations)),
     actors: guard(createActorDocuments(actors, blobs)),
-    registers: guard(createRegisterDocuments(registers, blobs, { clock, keepMs })),
+    entries: guard(createEntryDocuments(entries, blobs, { clock, keepMs })),
 
     onLost(listener) {
       client.on('serverHeartbeatFailed', listener);
@@ -222,14 +217,14 @@ export function createMongoDocuments(
     },
 
     async close() {
-      background.run('noting the newest events of conversations', () => conversations.close());
+      background.run('recording the newest events of conversations', () => conversations.close());
       await background.settled();
       await client.close();
     },
   };
 }
 
-/** Every method as it is, but that what it throws is said in our words. */
+/** The same methods, with errors converted by `mongoError`. */
 function withMongoErrors<T extends object>(target: T, place: MongoPlace): T {
   const methods = Object.entries(target).map(
     ([name, method]: [string, (...args: unknown[]) => Promise<unknown>]) => [

@@ -4,16 +4,15 @@ import type { ActorChange, ActorKey, ActorRow } from '../driver.ts';
 import type { ActorCondition, ActorDocuments, LogKey } from '../documents/documents.ts';
 import type { ActorDoc } from './actor-doc.ts';
 import { columnsOf, damageOf, docOf, idOf, keyFromId, updateOf } from './actor-doc.ts';
-import type { Blobs, Held } from './mongo-blobs.ts';
-import { isDuplicateKey } from './mongo-error.ts';
+import { type Blobs, type Held, insertDoc, removeDocs } from './mongo-blobs.ts';
 
 type Change = ActorChange & { raiseFence?: true };
 
-/** Names in one query. */
+/** Maximum ids of one query. */
 const MANY = 500;
-/** Reads of a record whose large text was replaced in between. */
+/** Maximum reads of a record whose large text is replaced meanwhile. */
 const MAX_READS = 5;
-/** Code of an update that does not fit the type of a field. */
+/** Error code of an update that does not fit the type of a field. */
 const TYPE_MISMATCH = 14;
 
 export function createActorDocuments(collection: Collection<ActorDoc>, blobs: Blobs): ActorDocuments {
@@ -28,7 +27,7 @@ type ActorReads = Pick<ActorDocuments, 'find' | 'findMany' | 'list' | 'unfinishe
 function createActorReads(collection: Collection<ActorDoc>, blobs: Blobs): ActorReads {
   const find = (key: ActorKey) => findActor(collection, blobs, key);
 
-  /** A record that is damaged does not hide the others: its data is then the reason, which nothing can decode. */
+  /** A damaged record must not hide the others: its `data` becomes the reason, which cannot be decoded. */
   async function readable(key: ActorKey, doc: ActorDoc): Promise<ActorRow | null> {
     const damage = damageOf(doc);
     if (damage !== null) return { ...columnsOf(key, doc), data: damage };
@@ -96,8 +95,8 @@ type ActorWrites = Pick<ActorDocuments, 'insert' | 'update' | 'remove'>;
 
 function createActorWrites(collection: Collection<ActorDoc>, blobs: Blobs): ActorWrites {
   /**
-   * Asks for the document as it was: what the change makes of it is known, its data need not come back, and a text
-   * that it no longer points to can be removed.
+   * Requests the document before the change: the document after it is computed, its data is not transferred, and a large
+   * text that it no longer points to can be removed.
    */
   async function update(key: ActorKey, condition: ActorCondition, change: Change): Promise<ActorRow | null> {
     const held =
@@ -114,12 +113,12 @@ function createActorWrites(collection: Collection<ActorDoc>, blobs: Blobs): Acto
   }
 
   /**
-   * The text was replaced after our change, by somebody who may hold a newer fence: what is there now is not ours to
-   * return, so the caller must look again.
+   * The text was replaced after our change, perhaps under a newer fence. The new text is not the result of our change, so
+   * the caller must read again.
    */
   async function lostText(key: ActorKey): Promise<TroupeError> {
     await findActor(collection, blobs, key);
-    const message = `the state of ${key.agent} in conversation ${key.conversation} was changed meanwhile; look again`;
+    const message = `the state of ${key.agent} in conversation ${key.conversation} was changed meanwhile; try again`;
     return new TroupeError('store_unavailable', message, { ...key });
   }
 
@@ -147,27 +146,10 @@ function createActorWrites(collection: Collection<ActorDoc>, blobs: Blobs): Acto
 
     async insert(row) {
       const held = await blobs.hold(row.data, { in: 'actors', id: idOf(row) });
-      try {
-        await collection.insertOne(docOf(row, held));
-      } catch (error) {
-        if (!isDuplicateKey(error)) throw error;
-        blobs.drop(held);
-        return false;
-      }
-      blobs.keep(held);
-      return true;
+      return insertDoc(collection, blobs, docOf(row, held));
     },
 
-    async remove(log) {
-      const _id = rangeOf(log);
-      const large = await collection
-        .find({ _id, blob: { $exists: true } }, { projection: { blob: 1 } })
-        .toArray();
-      const { deletedCount } = await collection.deleteMany({ _id });
-      // One that was replaced in between was dropped by who did, and one that came in between stays pending.
-      for (const doc of large) blobs.drop(doc);
-      return deletedCount;
-    },
+    remove: (log) => removeDocs(collection, blobs, { _id: rangeOf(log) }),
   };
 }
 
@@ -184,7 +166,7 @@ async function findActor(
     if (damage !== null) throw corrupt(key, damage);
     const data = await blobs.read(doc);
     if (data !== null) return { ...columnsOf(key, doc), data };
-    // A large text is removed when the record points to another: then the record has changed (B3).
+    // A missing large text means that the record points to a new one by now (B3).
     if (round >= MAX_READS) throw corrupt(key, 'its data is missing');
   }
 }
@@ -200,7 +182,7 @@ function filterOf(
 ): Filter<ActorDoc> {
   const filter: Filter<ActorDoc> = { _id: idOf(key) };
   if (fence !== undefined) filter.fence = fence;
-  // Null is also what is absent.
+  // Null also matches an absent field.
   if (turn !== undefined) Object.assign(filter, { turn });
   if (freeAt !== undefined) filter.until = { $lt: freeAt };
   if (parked !== undefined) filter.parked = parked ?? { $exists: false };
@@ -215,8 +197,8 @@ function filterOf(
 
 function changed(row: Omit<ActorRow, 'data'>, change: Change): Omit<ActorRow, 'data'> {
   const { raiseFence, ...fields } = change;
-  const said = Object.entries(fields).filter(([, value]) => value !== undefined);
-  return { ...row, ...Object.fromEntries(said), fence: row.fence + (raiseFence ? 1 : 0) };
+  const defined = Object.entries(fields).filter(([, value]) => value !== undefined);
+  return { ...row, ...Object.fromEntries(defined), fence: row.fence + (raiseFence ? 1 : 0) };
 }
 
 function corrupt(key: ActorKey, reason: string, cause?: unknown): TroupeError {

@@ -1,18 +1,18 @@
 import { hash, randomUUID } from 'node:crypto';
-import type { Collection } from 'mongodb';
-import { Binary } from 'mongodb';
+import { Binary, type Collection, type Filter, type OptionalUnlessRequiredId } from 'mongodb';
 import type { Clock } from '../../clock.ts';
 import { type Background, isDuplicateKey } from './mongo-error.ts';
 
 /**
- * Texts that are too large for the documents they belong to, in chunks.
- *  B1  A blob is written before the document that points to it, and is never changed; each is pointed to by at most
- *      one document, which it names.
- *  B2  Its first chunk is `pending` until somebody has seen that document. One that stays pending for a day and is not
- *      pointed to is removed, so a writer that was cut off leaves nothing behind for ever.
- *  B3  What is no longer pointed to is removed at once. Whoever read the pointer before must read it again.
+ * Stores texts that are too large for their documents, in chunks.
+ *  B1  A blob is written before the document that points to it, and is never changed. At most one document points to a
+ *      blob, which names it.
+ *  B2  Its first chunk is `pending` until the document is known to be written. A blob that is pending for a day without
+ *      such a document is removed, so a crashed writer leaves nothing behind for ever.
+ *  B3  A blob is removed as soon as no document points to it. A reader that misses it must read the document again.
  */
 export interface Owner {
+  /** A stored collection name; `registers` has the entries. */
   in: 'events' | 'actors' | 'registers';
   id: StoredText;
 }
@@ -21,11 +21,11 @@ export interface BlobRef {
   ref: string;
   chunks: number;
   encoding: 'utf8' | 'utf16le';
-  /** Of the text, for a comparison without reading it. */
+  /** Hash of the text, for comparisons without reading it. */
   hash: string;
 }
 
-/** How a document holds a text: in itself, or by name. */
+/** The fields with which a document holds a text: inline, or as a reference to a blob. */
 export type Held = { data: StoredText; blob?: never } | { blob: BlobRef; data?: never };
 
 export interface BlobDoc {
@@ -35,28 +35,28 @@ export interface BlobDoc {
   of?: Owner;
   chunks?: number;
   pending?: Date;
-  /** For texts of registers that expire. */
+  /** Only for texts of expiring entries. */
   expires?: Date;
 }
 
-/** Longer texts are kept apart. Never change it: how a text is compared depends on where it is. */
+/** Longer texts become blobs. Never change it: `filter` compares inline texts and blobs differently. */
 const MAX_INLINE_UNITS = 256 * 1024;
-/** A document may have 16 MiB. */
+/** The server allows 16 MiB per document. */
 const CHUNK_BYTES = 4 * 1024 * 1024;
 const PENDING_MS = 24 * 3_600_000;
 const COLLECT_EVERY_MS = 3_600_000;
 const COLLECT_AT_ONCE = 200;
 
 export interface Blobs {
-  /** Writes the text apart if it is too large for its document. */
+  /** Returns the fields for the document; writes a blob if the text is large. */
   hold(text: string, owner: Owner, expires?: Date): Promise<Held>;
-  /** What `hold` gives for a text, without its name: how to find it. */
+  /** The filter that finds documents with this text. */
   filter(text: string): { data: StoredText } | { 'blob.hash': string };
-  /** Null if it is not there, or not ours. */
+  /** Null if the text is missing or has an unknown form. */
   read(doc: { data?: unknown; blob?: unknown }): Promise<string | null>;
-  /** The document that points to it is written. */
+  /** Reports that the document that points to the blob is written. */
   keep(held: { blob?: BlobRef | undefined }): void;
-  /** Nobody points to it, or nobody will. */
+  /** Removes a blob that no document points to, or will point to. */
   drop(held: { blob?: unknown }): void;
 }
 
@@ -112,6 +112,38 @@ export function createBlobs(
   };
 }
 
+/** Inserts a document that holds a text; false if its key is taken. */
+export async function insertDoc<D extends { blob?: BlobRef }>(
+  collection: Collection<D>,
+  blobs: Blobs,
+  doc: OptionalUnlessRequiredId<D>,
+): Promise<boolean> {
+  try {
+    await collection.insertOne(doc);
+  } catch (error) {
+    if (!isDuplicateKey(error)) throw error;
+    blobs.drop(doc);
+    return false;
+  }
+  blobs.keep(doc);
+  return true;
+}
+
+/** Removes documents that hold texts; returns their number. */
+export async function removeDocs<D extends { blob?: BlobRef }>(
+  collection: Collection<D>,
+  blobs: Blobs,
+  filter: Filter<D>,
+): Promise<number> {
+  const large = await collection
+    .find({ ...filter, blob: { $exists: true } }, { projection: { blob: 1 } })
+    .toArray();
+  const { deletedCount } = await collection.deleteMany(filter);
+  // A writer that replaced a text meanwhile has dropped the old one; the text of a new document stays pending.
+  for (const doc of large) blobs.drop(doc);
+  return deletedCount;
+}
+
 /** Writes, reads and removes the chunks of one text. */
 function createChunkedTexts(chunks: Collection<BlobDoc>) {
   async function write(
@@ -135,7 +167,7 @@ function createChunkedTexts(chunks: Collection<BlobDoc>) {
     return blob;
   }
 
-  /** The name is random: if it is taken, then by an attempt of the driver that was thought lost. */
+  /** The id is random: if it is taken, an earlier attempt of the driver has succeeded after all. */
   async function insertOnce(doc: BlobDoc): Promise<void> {
     try {
       await chunks.insertOne(doc);
@@ -183,8 +215,8 @@ function isBlobRef(value: unknown): value is BlobRef {
 }
 
 /**
- * BSON text is UTF-8, which has no lone surrogates. Text that has them is stored as binary data of its UTF-16 units;
- * all other text as text. One text has one stored form, so stored values can be compared and be keys.
+ * BSON strings are UTF-8, which has no lone surrogates. Text with lone surrogates is stored as binary data of its UTF-16
+ * units, all other text as a string. A text has exactly one stored form, so stored values can be compared and be keys.
  */
 export type StoredText = string | Binary;
 
@@ -192,12 +224,12 @@ export function toStored(text: string): StoredText {
   return text.isWellFormed() ? text : new Binary(Buffer.from(text, 'utf16le'));
 }
 
-/** Null if it is neither form: somebody else wrote it. */
-export function fromStored(stored: unknown): string | null {
+/** Null for any other type, which Troupe did not write. */
+function fromStored(stored: unknown): string | null {
   if (typeof stored === 'string') return stored;
   return stored instanceof Binary ? bytesOf(stored).toString('utf16le') : null;
 }
 
-export function bytesOf({ buffer, position }: Binary): Buffer {
+function bytesOf({ buffer, position }: Binary): Buffer {
   return Buffer.from(buffer.buffer, buffer.byteOffset, position);
 }

@@ -5,10 +5,10 @@ import type { ConversationPlace, ConversationsQuery } from '../driver.ts';
 import { type Background, isDuplicateKey } from './mongo-error.ts';
 
 /**
- * One small document per conversation, so that listing them needs no look at their logs. Derived: the events are the
- * truth, and what is listed is read from them.
- *  C1  It is written together with the first event, and otherwise a moment later; what a crash leaves out is made up for
- *      by the next event, or a repetition of the first.
+ * One small document per conversation, for the order and pages of the list. Derived from the events, from which the
+ * listed values are read.
+ *  C1  It is written together with the first event, and shortly after every other. A write lost in a crash is made up
+ *      for by the next event, or by a repetition of the first.
  *  C2  `head` and `at` belong to one event and only move to a later one.
  */
 export interface ConversationDoc {
@@ -24,17 +24,17 @@ interface Newest {
   at: number;
 }
 
-/** How long news may wait for others to go with them. */
+/** How long an update waits for others of its batch. */
 const DELAY_MS = 250;
 const MAX_WAITING = 1_000;
 
 export interface Conversations {
-  note(newest: Newest): void;
-  noteAtOnce(newest: Newest): Promise<void>;
+  record(newest: Newest): void;
+  recordAtOnce(newest: Newest): Promise<void>;
   flush(): Promise<void>;
-  /** Newest first as far as is known; the caller reads what is true. Filtered by the index alone. */
+  /** Newest first, perhaps outdated: the caller reads the events. Filtered by the index alone. */
   list(query: ConversationsQuery): Promise<ConversationPlace[]>;
-  /** Of a conversation that has no event any more. */
+  /** For a conversation without events. */
   remove(log: LogKey): Promise<void>;
   close(): Promise<void>;
 }
@@ -47,12 +47,12 @@ export function createConversations(
   let isScheduled = false;
   const closing = new AbortController();
 
-  function note(newest: Newest): void {
+  function record(newest: Newest): void {
     const id = idOf(newest.log);
     if ((waiting.get(id)?.head ?? 0) < newest.head) waiting.set(id, newest);
     if (isScheduled) return;
     isScheduled = true;
-    background.run('noting the newest events of conversations', async () => {
+    background.run('recording the newest events of conversations', async () => {
       if (waiting.size < MAX_WAITING) await clock.sleep(DELAY_MS, closing.signal);
       isScheduled = false;
       await flush();
@@ -66,15 +66,15 @@ export function createConversations(
     try {
       await writeNewest(collection, batch);
     } catch (error) {
-      // A later flush tries again; C2 makes that harmless.
+      // A later flush retries; C2 makes that harmless.
       for (const newest of batch) if (!waiting.has(idOf(newest.log))) waiting.set(idOf(newest.log), newest);
       throw error;
     }
   }
 
   return {
-    note,
-    noteAtOnce: (newest) => writeNewest(collection, [newest]),
+    record,
+    recordAtOnce: (newest) => writeNewest(collection, [newest]),
     flush,
     list: (query) => listNewest(collection, query),
     async remove(log) {
@@ -99,7 +99,7 @@ async function writeNewest(collection: Collection<ConversationDoc>, batch: reado
   try {
     await collection.bulkWrite(updates, { ordered: false });
   } catch (error) {
-    // The document is there with a later head, so it was not matched and cannot be inserted.
+    // The document has a later head, so it was not matched and cannot be inserted.
     if (!isDuplicateKey(error)) throw error;
   }
 }
@@ -111,7 +111,7 @@ async function listNewest(
   if (ranges?.length === 0) return [];
   const own = (id: string) => `${tenant}/${id}`;
   const isBehind = before && {
-    // Where the index is entered: without it all that is newer would be passed over.
+    // Lets the scan start inside the index; otherwise it would pass over all newer entries.
     at: { $lte: before.at },
     $or: [{ at: { $lt: before.at } }, { _id: { $lt: own(before.id) } }],
   };

@@ -9,31 +9,31 @@ import {
 } from 'mongodb';
 import { type ErrorCode, TroupeError } from '../../errors.ts';
 
-/** What is said in an error instead of the url, which holds the password. */
+/** Names the server in errors, instead of the url with its password. */
 export interface MongoPlace {
   hosts: string;
   database: string;
 }
 
-/** Code of a unique key that is taken. Which key it was is told by looking, never by the text. */
+/** Error code of a taken unique key. Which key it was is looked up, never parsed from the text. */
 const DUPLICATE_KEY = 11_000;
 
-/** Codes of the server that are not for trying again, and what they mean for us. All others are. */
+/** Error codes of the server for which a retry is useless, with their meaning for Troupe. All others are transient. */
 const MEANINGS: Record<number, { code: ErrorCode; text: string }> = {
   2: { code: 'internal', text: 'the server refused a command as malformed' },
   9: { code: 'server_unsuitable', text: 'the server does not understand a command' },
   13: {
     code: 'data_unwritable',
-    text: 'this user may not do that; give it the role readWrite on the database',
+    text: 'this user is not allowed to do that; grant it the role readWrite on the database',
   },
-  14: { code: 'store_corrupt', text: 'a document has a field of another type than ours' },
+  14: { code: 'store_corrupt', text: 'a document has a field of the wrong type' },
   18: { code: 'config_invalid', text: 'the user or the password is wrong' },
   59: { code: 'server_unsuitable', text: 'the server lacks a command' },
   66: { code: 'internal', text: 'a key cannot be changed' },
-  67: { code: 'server_unsuitable', text: 'the server cannot make an index' },
+  67: { code: 'server_unsuitable', text: 'the server cannot create an index' },
   72: { code: 'server_unsuitable', text: 'the server does not know an option' },
-  85: { code: 'store_corrupt', text: 'an index of ours is there with other options' },
-  86: { code: 'store_corrupt', text: 'an index of ours is there with other keys' },
+  85: { code: 'store_corrupt', text: 'an index of Troupe exists with other options' },
+  86: { code: 'store_corrupt', text: 'an index of Troupe exists with other keys' },
   115: { code: 'server_unsuitable', text: 'the server does not support a command' },
   238: { code: 'server_unsuitable', text: 'the server does not support a command' },
   8000: { code: 'config_invalid', text: 'the user or the password is wrong' },
@@ -43,7 +43,7 @@ const MEANINGS: Record<number, { code: ErrorCode; text: string }> = {
 
 const NEEDED = 'MongoDB 4.4 or later, or a server that speaks its protocol';
 
-/** Anything the driver threw, by what the operator or the caller can do about it. */
+/** Converts an error of the MongoDB driver, with a code that says what the operator or the caller can do. */
 export function mongoError(thrown: unknown, { hosts, database }: MongoPlace): TroupeError {
   if (thrown instanceof TroupeError) return thrown;
   const detail = detailOf(thrown);
@@ -78,9 +78,9 @@ function detailOf(thrown: unknown): string {
 }
 
 function isTransient(thrown: unknown): boolean {
-  // The driver's own API errors are mistakes of ours, except for a closed connection.
+  // API errors of the driver are bugs of Troupe, except for a closed connection.
   if (thrown instanceof MongoAPIError) return /closed|not connected/i.test(detailOf(thrown));
-  // A socket that breaks during a write throws a plain system error.
+  // A socket that breaks during a write causes a plain system error.
   return thrown instanceof MongoError || isSystemError(thrown);
 }
 
@@ -92,15 +92,15 @@ export function isDuplicateKey(thrown: unknown): thrown is MongoServerError {
   return thrown instanceof MongoServerError && thrown.code === DUPLICATE_KEY;
 }
 
-/** A url that cannot be read. The vendor's text may quote it, password and all, so none of it is passed on. */
+/** An unusable url. The driver's message may quote it with its password, so it is not passed on. */
 export function urlError(thrown: unknown): TroupeError {
   const reason =
     thrown instanceof MongoParseError ? 'it cannot be parsed' : 'its options do not fit together';
-  const message = `the MongoDB url is not usable: ${reason}. It is like mongodb://user:password@host:27017/database`;
+  const message = `the MongoDB url is not usable: ${reason}. Its form is mongodb://user:password@host:27017/database`;
   return new TroupeError('config_invalid', message);
 }
 
-/** A version that the driver refuses, wherever in the error it is said. */
+/** The message about a version that the driver refuses, from any level of the error. */
 function findUnfit(thrown: unknown): string | null {
   for (const each of [thrown, ...serverErrors(thrown)]) {
     if (each instanceof MongoCompatibilityError) return each.message;
@@ -108,7 +108,7 @@ function findUnfit(thrown: unknown): string | null {
   return null;
 }
 
-/** What a server that was reached said to the login. */
+/** The error with which a reached server refused the login. */
 function refusalOf(thrown: MongoServerSelectionError): MongoServerError | undefined {
   return serverErrors(thrown).find(
     (each) => each instanceof MongoServerError && typeof each.code === 'number' && each.code in MEANINGS,
@@ -121,10 +121,10 @@ function serverErrors(thrown: unknown): unknown[] {
   return servers ? [...servers.values()].map(({ error }: { error: unknown }) => error) : [];
 }
 
-/** Work that nobody waits for: its failures are told, and a close can wait for it. */
+/** Work without a waiting caller: its failures are reported, and `close` can wait for it. */
 export interface Background {
   run(what: string, work: () => Promise<unknown>): void;
-  /** Waits for what was begun. */
+  /** Waits for the work that has begun. */
   settled(): Promise<void>;
 }
 

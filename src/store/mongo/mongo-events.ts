@@ -13,7 +13,7 @@ import type { BlobRef, Blobs, StoredText } from './mongo-blobs.ts';
 import type { Conversations } from './mongo-conversations.ts';
 import { isDuplicateKey } from './mongo-error.ts';
 
-/** `_id` is tenant/conversation/id, `log` is tenant/conversation: none of the parts has a slash but perhaps the last. */
+/** `_id` is tenant/conversation/id, `log` is tenant/conversation. Only the id may contain slashes. */
 export interface EventDoc {
   _id: string;
   log: string;
@@ -23,21 +23,21 @@ export interface EventDoc {
   hash: string;
   tokens: number;
   turn?: string;
-  /** Both only if somebody is addressed, so that the index of such events holds no others. */
+  /** Both only if the event addresses an agent, so that their index contains no other events. */
   to?: readonly string[];
   addressedAt?: number;
   data?: StoredText;
   blob?: BlobRef;
 }
 
-/** Events in one answer, which bounds its time. */
+/** Events of one answer, which bounds its time. */
 const BATCH = 1_000;
-/** For reads that end where the texts are many bytes: what the server sends in vain is bounded, too. */
+/** Events of one answer to a read with `maxBytes`, which bounds the events sent in vain. */
 const SHORT_BATCH = 100;
 const ADDRESSED_BATCH = 5_000;
-/** In one operation: of a long log one alone could take a slow server more than the time of a request. */
+/** Events of one update: one update of a long log could exceed the timeout of a request. */
 const UNADDRESSED = 100;
-/** Read at once for a listing. */
+/** Concurrent reads of one listing. */
 const HEADS_AT_ONCE = 16;
 
 export function createEventDocuments(
@@ -65,13 +65,13 @@ function createEventInsert(
       const doc = docOf(row);
       docs.push({ ...doc, ...(await blobs.hold(row.data, { in: 'events', id: doc._id })) });
     }
-    const [inserted] = await Promise.all([insertDocs(docs), noteFirst(rows[0])]);
+    const [inserted] = await Promise.all([insertDocs(docs), recordFirst(rows[0])]);
     for (const [index, doc] of docs.entries()) {
       if (index < inserted) blobs.keep(doc);
       else blobs.drop(doc);
     }
     const last = rows[inserted - 1];
-    if (last && last.seq > 1) conversations.note({ log: last, head: last.seq, at: last.at });
+    if (last && last.seq > 1) conversations.record({ log: last, head: last.seq, at: last.at });
     return inserted;
   }
 
@@ -83,16 +83,16 @@ function createEventInsert(
     } catch (error) {
       if (!isDuplicateKey(error)) throw error;
       if (!(error instanceof MongoBulkWriteError)) return 0;
-      // Those before the refused one are in, but are they where they survive?
+      // The events before the refused one are inserted, but perhaps not durably.
       const doubt = error.result.getWriteConcernError();
       if (doubt) throw new MongoServerError({ message: doubt.errmsg ?? 'write concern error' });
       return error.insertedCount;
     }
   }
 
-  /** Beside the insert: a conversation without an event is not listed. */
-  async function noteFirst(row: EventRow | undefined): Promise<void> {
-    if (row?.seq === 1) await conversations.noteAtOnce({ log: row, head: 1, at: row.at });
+  /** Runs beside the insert: a conversation without events is not listed. */
+  async function recordFirst(row: EventRow | undefined): Promise<void> {
+    if (row?.seq === 1) await conversations.recordAtOnce({ log: row, head: 1, at: row.at });
   }
 
   return { insert };
@@ -105,8 +105,8 @@ function createEventReads(
 ): Pick<EventDocuments, 'find' | 'range' | 'keys' | 'last'> {
   async function find(log: LogKey, id: string): Promise<EventRow | null> {
     const doc = await collection.findOne({ _id: `${logOf(log)}/${id}` });
-    // Perhaps a repeated first event, of which the listing was not told.
-    if (doc?.seq === 1) conversations.note({ log, head: 1, at: doc.at });
+    // Perhaps a repeated first event that is missing in the list (C1).
+    if (doc?.seq === 1) conversations.record({ log, head: 1, at: doc.at });
     return doc && rowOf(log, doc);
   }
 
@@ -123,7 +123,7 @@ function createEventReads(
     if (limit < 2 ** 31) cursor.limit(limit);
     const rows: EventRow[] = [];
     let bytes = 0;
-    // Leaving it closes the cursor.
+    // Leaving the loop closes the cursor.
     for await (const doc of cursor) {
       const row = await rowOf(log, doc);
       rows.push(row);
@@ -145,7 +145,7 @@ function createEventReads(
       hash: textOr(doc.hash, ''),
       tokens: numberOr(doc.tokens, Number.NaN),
       turn: doc.turn === undefined || doc.turn === null ? null : textOr(doc.turn, ''),
-      // Not JSON, so that whoever decodes the row finds it corrupt and says so.
+      // Not JSON, so that decoding the row reports it as corrupt.
       data: (await blobs.read(doc)) ?? 'the text is missing or has another type',
     };
   }
@@ -167,7 +167,7 @@ function createEventReads(
           (await newestEvent(collection, log))
         )?.head ?? 0;
       if (Number.isSafeInteger(head)) return head;
-      const message = `conversation ${log.conversation} has an event ${head}; seqs are whole numbers, take it out`;
+      const message = `conversation ${log.conversation} has an event with seq ${head}, which is not a whole number; remove it`;
       throw new TroupeError('store_corrupt', message, { ...log, seq: head });
     },
   };
@@ -177,7 +177,7 @@ function createAddresseeReads(
   collection: Collection<EventDoc>,
 ): Pick<EventDocuments, 'addressed' | 'addressees'> {
   return {
-    /** Not by an index of its own: what is asked for is what the agent has not looked at, a short end of the log. */
+    /** Without an index: callers ask for the unread end of the log, which is short. */
     async addressed({ agent, ...log }, { after, upTo }) {
       const cursor = collection
         .find({ log: logOf(log), seq: { $gt: after, $lte: upTo } }, { projection: { _id: 0, seq: 1, to: 1 } })
@@ -188,7 +188,7 @@ function createAddresseeReads(
       return seqs;
     },
 
-    /** Read through, not grouped by the server: no answer takes long, however many there are. */
+    /** Not grouped by the server, so that no single answer takes long. */
     async addressees(since) {
       const found = new Map<string, Addressee>();
       const cursor = collection
@@ -261,7 +261,7 @@ async function listConversations(
     );
     for (const [index, found] of read.entries()) if (found) rows.push({ id: some[index]!.id, ...found });
   }
-  // By what is noted, which may be behind: what is listed twice then is better than what is left out.
+  // By the recorded place, which may be outdated: listing a conversation twice is better than leaving it out.
   const next = places.length < limit ? null : places.at(-1)!;
   return { rows: rows.sort(byPlace), next, looked: places.length };
 }
@@ -272,7 +272,7 @@ async function newestEvent(
   from = 1,
 ): Promise<{ head: number; at: number } | null> {
   const doc = await collection.findOne(
-    // Of all types only numbers are compared with one.
+    // `$gte` with a number matches numbers only.
     { log: logOf(log), seq: { $gte: from } },
     { projection: { _id: 0, seq: 1, at: 1 }, sort: { seq: -1 } },
   );
@@ -297,7 +297,7 @@ function idOf(log: LogKey, _id: unknown): string {
   return name.startsWith(prefix) ? name.slice(prefix.length) : name;
 }
 
-/** A name that is none stands for what is there: whoever decodes the row then finds it corrupt. */
+/** A damaged name becomes an empty one, so that decoding the row reports it as corrupt. */
 function addresseesOf({ to }: EventDoc): string[] {
   if (to === undefined) return [];
   return Array.isArray(to) ? to.map((each: unknown) => textOr(each, '')) : [''];

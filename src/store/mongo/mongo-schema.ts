@@ -5,13 +5,14 @@ import { TroupeError } from '../../errors.ts';
 import { type MongoPlace, isDuplicateKey } from './mongo-error.ts';
 
 /**
- * The collections, and how they come to be as this version needs them.
- *  M1  Migrations go forward, one by one, each once: a step is safe to repeat, and its number is written only by who
- *      holds the lease and still sees the number before.
- *  M2  Who does not hold the lease waits until the version is ours. A holder that died is replaced when its time is
- *      over.
- *  M3  A database that is newer than this version, or that is not ours, is refused untouched.
+ * The collections and their migrations.
+ *  M1  Migrations go forward, one by one. A step is safe to repeat, and its number is written only by the holder of the
+ *      lease while the previous number is stored.
+ *  M2  Processes without the lease wait until the version is reached. A holder that died is replaced when its lease
+ *      ends.
+ *  M3  A newer database and that of another program are refused without changing them.
  */
+/** Stored names; `registers` has the entries. */
 export const COLLECTIONS = {
   events: 'events',
   actors: 'actors',
@@ -22,14 +23,14 @@ export const COLLECTIONS = {
 
 interface SchemaDoc {
   _id: string;
-  /** Marks the database as ours. */
+  /** Marks the database as Troupe's. */
   application: string;
   version: number;
   owner: string;
   until: number;
 }
 
-/** Never edit one that was released, append another. */
+/** Never edit a released one; append another. */
 const MIGRATIONS: readonly ((db: Db) => Promise<unknown>)[] = [
   async (db) => {
     await db.collection(COLLECTIONS.events).createIndexes([
@@ -58,7 +59,7 @@ const MIGRATIONS: readonly ((db: Db) => Promise<unknown>)[] = [
       .createIndexes([{ name: 'wakeAt', key: { wakeAt: 1 }, sparse: true }]);
   },
   async (db) => {
-    // With the id, so that a page begins where the one before ended, and ids are told from the index alone.
+    // With the id, so that pages can begin at any place and ids are filtered by the index alone.
     await db
       .collection(COLLECTIONS.conversations)
       .createIndexes([{ name: 'listed', key: { tenant: 1, at: -1, _id: -1 } }]);
@@ -73,7 +74,7 @@ const APPLICATION = 'troupe';
 const LEASE_MS = 30_000;
 const RENEW_MS = 10_000;
 const POLL_MS = 100;
-/** How long others are waited for. A large database takes as long as its indexes do. */
+/** Maximum wait for the migration of another process: building the indexes of a large database may take long. */
 const MAX_WAIT_MS = 600_000;
 
 export async function migrateDatabase(
@@ -114,7 +115,7 @@ async function readOrCreate(db: Db, meta: Collection<SchemaDoc>, place: MongoPla
 async function create(db: Db, meta: Collection<SchemaDoc>, place: MongoPlace): Promise<SchemaDoc> {
   const names = new Set((await db.listCollections({}, { nameOnly: true }).toArray()).map(({ name }) => name));
   if (Object.values(COLLECTIONS).some((name) => names.has(name))) {
-    // Unless somebody else of ours has just begun.
+    // Another process may have just created the schema document.
     const begun = await meta.findOne({ _id: SCHEMA_ID });
     if (begun) return begun;
     throw notOurs(place);
@@ -139,7 +140,7 @@ async function runSteps(db: Db, from: number, owner: string, clock: Clock): Prom
         { _id: SCHEMA_ID, owner, version },
         { $set: { version: version + 1 } },
       );
-      // Somebody took over; whoever it is repeats what was not written down (M1).
+      // Another process took the lease and repeats the steps that were not recorded (M1).
       if (done.matchedCount === 0) return;
     }
   } finally {
@@ -161,13 +162,13 @@ async function renew(
     try {
       await meta.updateOne({ _id: SCHEMA_ID, owner }, { $set: { until: clock.now() + LEASE_MS } });
     } catch {
-      // The step itself will say what is wrong; a lease that runs out is repeated work, no harm.
+      // The step itself reports the failure; an ended lease only causes repeated work.
     }
   }
 }
 
 function notOurs(place: MongoPlace): TroupeError {
-  const message = `database ${place.database} at ${place.hosts} is that of another program; choose another name`;
+  const message = `database ${place.database} at ${place.hosts} belongs to another program; choose another name`;
   return new TroupeError('store_corrupt', message, { ...place });
 }
 

@@ -25,7 +25,7 @@ type StoredActor = Omit<ActorRow, 'tenant' | 'conversation' | 'outbox' | 'data'>
   data: StoredText;
 };
 
-/** Rows are shared with callers and never changed in place. */
+/** A row with its numbers in the database. Rows are shared with callers and never changed in place. */
 export interface Found {
   readonly num: number;
   readonly log: number;
@@ -34,13 +34,13 @@ export interface Found {
 
 const COLUMNS = 'fence, owner, until, processed, turn, cancel, parked, outbox, wakeAt, data';
 
-/** Bound what the cache holds: rows, and characters of a row's data. */
+/** Bounds of the cache: rows, and characters of a row's data. */
 const MAX_CACHED = 1_024;
 const MAX_CACHED_DATA = 8_192;
 
 /**
- * Rows of actors, with a cache of those written last: an actor at work is written five times in a row, and its data
- * is long. The cache serves writes only, so that a read never sees what is not committed (W4, W5).
+ * Rows of actors, with a cache of the last written ones: a running actor is written five times in a row, and its data is
+ * long. Only writes use the cache, so that a read never sees uncommitted rows (W4, W5).
  */
 export function createActorRows(database: Database, logs: LogNumbers) {
   const select = database.prepare(`SELECT num, agent, ${COLUMNS} FROM actors WHERE log = ? AND agent = ?`);
@@ -64,7 +64,7 @@ export function createActorRows(database: Database, logs: LogNumbers) {
     return stored ? { num: stored.num, log: log!, row: actorRow(key, stored) } : null;
   }
 
-  function remember(found: Found): ActorRow {
+  function keep(found: Found): ActorRow {
     const name = nameOf(found.row);
     if (found.row.data.length > MAX_CACHED_DATA) {
       cache.delete(name);
@@ -86,22 +86,22 @@ export function createActorRows(database: Database, logs: LogNumbers) {
       );
     },
 
-    /** Inside a write only, as all below. */
+    /** Inside a write only, like all methods below. */
     find: (key: ActorKey): Found | null => cache.get(nameOf(key)) ?? read(key),
 
     save({ num, log, row: before }: Found, row: ActorRow): ActorRow {
       if (onlyLeaseDiffers(before, row)) runStatement(updateLease, row.fence, row.owner, row.until, num);
       else runStatement(update, ...valuesOf(row), num);
-      return remember({ num, log, row });
+      return keep({ num, log, row });
     },
 
     create(row: ActorRow): ActorRow {
       const log = logs.findOrCreate(row.tenant, row.conversation);
       const num = insertRow(insert, log, row.agent, ...valuesOf(row));
-      return remember({ num, log, row });
+      return keep({ num, log, row });
     },
 
-    /** All of a conversation; returns how many. */
+    /** Removes all actors of a conversation; returns their number. */
     remove({ tenant, conversation }: { tenant: string; conversation: string }): number {
       const log = logs.find(tenant, conversation);
       if (log === null) return 0;
@@ -124,7 +124,7 @@ function valuesOf(row: ActorRow) {
   return [...columns, toStored(data)] as const;
 }
 
-/** Most writes of a lease leave the data alone, which is a thousand times as long. */
+/** Most writes change only the lease and can skip the data, which is a thousand times as long. */
 function onlyLeaseDiffers(before: ActorRow, after: ActorRow): boolean {
   return (
     before.data === after.data &&
@@ -145,8 +145,8 @@ function actorRow({ tenant, conversation, agent }: ActorKey, stored: StoredActor
 }
 
 /**
- * Actors with something to do, each once: those in the middle of something or whose time has come, then those only addressed. Names of agents
- * take turns, oldest first within one, so that a pile of work for an agent that nobody serves holds up no other.
+ * Actors with work, each once: first those with a pinned turn, an outbox or an ended timer, then the addressed ones.
+ * Agent names alternate, oldest work first within each, so that work for an agent that no process serves delays no other.
  */
 export function createDueQuery(database: Database) {
   const select = database.prepare(
@@ -171,15 +171,12 @@ export function createDueQuery(database: Database) {
      SELECT tenant, conversation, agent FROM ranked JOIN logs ON logs.num = log ORDER BY place, at`,
   );
 
+  // Copied, because rows of the database have no prototype.
   return ({ now, clock, since, limit }: Parameters<StoreDriver['due']>[0]): ActorKey[] =>
-    allRows<ActorKey>(select, { now, clock, since, limit }).map(({ tenant, conversation, agent }) => ({
-      tenant,
-      conversation,
-      agent,
-    }));
+    allRows<ActorKey>(select, { now, clock, since, limit }).map((row) => ({ ...row }));
 }
 
-/** Read and write happen in one transaction (W1, W4), so a compare in JavaScript and an update by number are atomic. */
+/** Every method runs in one transaction (W1, W4), so that its comparison in JavaScript and its update are atomic. */
 export function createActorTable(database: Database, rows: ActorRows) {
   const settle = database.prepare('DELETE FROM pending WHERE log = ? AND agent = ? AND seq <= ?');
 
@@ -200,7 +197,7 @@ export function createActorTable(database: Database, rows: ActorRows) {
     if (expect.turn !== undefined && turn !== expect.turn) return null;
     if (expect.notCancelled && turn !== null && cancel === turn) return null;
     const row = rows.save(actor, changedRow(actor.row, change));
-    // `processed` never goes back, so what is settled here never becomes pending again.
+    // `processed` never decreases, so a settled event never becomes pending again.
     if (row.processed !== processed) runStatement(settle, actor.log, key.agent, row.processed);
     return row;
   }

@@ -5,12 +5,12 @@ import { checkMark, markPath, readMark } from './log-mark.ts';
 import { refuseForeign } from './schema.ts';
 import { sqliteError } from './sqlite-error.ts';
 
-/** A database up to this size is looked through whenever it is opened: some tenths of a second. */
-const LOOKED_THROUGH_BYTES = 32 * 1024 * 1024;
+/** A database up to this size is checked whenever it is opened, which takes some tenths of a second. */
+const MAX_CHECKED_BYTES = 32 * 1024 * 1024;
 
 /**
- * Looks at a database before it is opened for writing, and changes nothing: to open and close one for writing copies its
- * write-ahead log into it and throws the log away, whatever is in it. Throws `store_corrupt`, `store_newer`.
+ * Checks a database without changing it. It runs before the database is opened for writing, because opening and closing
+ * it for writing merges any write-ahead log and deletes it. Throws `store_corrupt`, `store_newer`.
  */
 export function checkFiles(path: string): void {
   if (path === ':memory:') return;
@@ -18,7 +18,7 @@ export function checkFiles(path: string): void {
   const database = openDatabase(path, { readOnly: true });
   try {
     refuseForeign(database, path);
-    // Before anything that reads all: it says what to do.
+    // Before the check of all pages, because its message is more helpful.
     checkMark(database, path);
     checkPages(database, path);
   } catch (error) {
@@ -28,41 +28,41 @@ export function checkFiles(path: string): void {
   }
 }
 
-/** SQLite begins anew in an empty file, and throws away a write-ahead log beside it. */
+/** SQLite would start a new database in an empty file and delete the write-ahead log beside it. */
 function checkNothing(path: string): void {
   const wal = sizeOf(`${path}-wal`);
   if (wal > 0) {
     const message =
-      `${path} is empty or missing, and ${path}-wal beside it holds ${wal} bytes that are of no use without it. ` +
-      'Put the database back, or restore both from one backup. To begin anew, remove both';
+      `${path} is empty or missing, and ${path}-wal beside it holds ${wal} bytes that are useless without it. ` +
+      'Put the database back, or restore both from one backup. To start with an empty store, remove both';
     throw new TroupeError('store_corrupt', message, { path, wal });
   }
   const marked = readMark(path);
   if (marked > 0) {
     const message =
       `${path} is empty or missing, and ${marked} events were acknowledged here. Put it back, or restore it from a ` +
-      `backup. To begin anew, remove ${markPath(path)}`;
+      `backup. To start with an empty store, remove ${markPath(path)}`;
     throw new TroupeError('store_corrupt', message, { path, marked });
   }
 }
 
-/** Looks for damage, where that takes no time that anybody would notice. */
+/** Checks all pages of a small database. */
 function checkPages(database: Database, path: string): void {
-  if (sizeOf(path) > LOOKED_THROUGH_BYTES) return;
+  if (sizeOf(path) > MAX_CHECKED_BYTES) return;
   const found = getRow<{ quick_check: string }>(database.prepare('PRAGMA quick_check(1)'))?.quick_check;
   if (found === undefined || found === 'ok') return;
-  const message = `${path} is damaged: ${found.trim()}. Restore it from a backup; "troupe doctor" says more`;
+  const message = `${path} is damaged: ${found.trim()}. Restore it from a backup; "troupe doctor" shows more`;
   throw new TroupeError('store_corrupt', message, { path });
 }
 
-/** 0 for what is not there. */
+/** 0 for a missing file. */
 function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
 const MAX_PROBLEMS = 10;
 
-/** What is wrong with the file: damage that SQLite finds, and gaps in a log. Nothing where it is well. Changes nothing. Throws `store_corrupt`. */
+/** Problems of the file: damage that SQLite finds, and gaps in logs. Changes nothing. Throws `store_corrupt`. */
 export function checkDatabase(path: string): string[] {
   checkFiles(path);
   const database = openDatabase(path);
@@ -78,7 +78,7 @@ export function checkDatabase(path: string): string[] {
   }
 }
 
-/** A log is dense from 1; a missing event is one that somebody took out. */
+/** A log is dense from 1, so a missing seq is an event that was deleted. */
 function gaps(database: Database): string[] {
   const found = allRows<{ conversation: string; missing: number }>(
     database.prepare(

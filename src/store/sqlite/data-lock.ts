@@ -1,12 +1,12 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { TroupeError } from '../../errors.ts';
-import { closeToOthers, makePrivateDir, makePrivateFile } from '../../private-files.ts';
-import { type Database, openDatabase, rollback } from './database.ts';
+import { closeToOthers, makePrivateDir } from '../../private-files.ts';
+import { type Database, openDatabase, prepareFile, rollback } from './database.ts';
 import { readServerInfo, removeServerInfo } from './server-info.ts';
 import { sqliteError } from './sqlite-error.ts';
 
-/** Where things are in a data directory. */
+/** Paths in a data directory. */
 export interface DataPaths {
   dir: string;
   database: string;
@@ -17,30 +17,30 @@ export function dataPaths(dir: string): DataPaths {
   return { dir, database: join(dir, 'troupe.db'), lock: join(dir, 'lock.db') };
 }
 
-/** Sole ownership of a data directory by this process. */
+/** Exclusive ownership of a data directory by this process. */
 export interface DataLock {
   paths: DataPaths;
-  /** What others may still open, in words; null: nothing. */
+  /** Describes what other users may still open; null if nothing. */
   exposed: string | null;
   release(): void;
   [Symbol.dispose](): void;
 }
 
-/** Keeps the connections reachable: one that is garbage-collected would let go of its lock. */
+/** Keeps the connections reachable: a garbage-collected one would release its lock. */
 const held = new Set<Database>();
 
 /**
- * Takes the directory, making it if there is none. The lock is an open exclusive transaction on a file of its own:
- * the operating system ends it with the process, however that dies, so there is no stale lock to clean up.
+ * Locks the directory and creates it if missing. The lock is an open exclusive transaction on a separate file: the
+ * operating system ends it with the process, however that ends, so there are no stale locks.
  */
 export function lockDataDir(dir: string): DataLock {
   const paths = dataPaths(dir);
   try {
     makePrivateDir(dir);
   } catch (cause) {
-    throw new TroupeError('data_unwritable', `${dir} cannot be made: ${String(cause)}`, { dir }, { cause });
+    throw new TroupeError('data_unwritable', `cannot create ${dir}: ${String(cause)}`, { dir }, { cause });
   }
-  makeLockFile(paths.lock);
+  prepareFile(paths.lock);
   const database = openDatabase(paths.lock, { timeout: 0 });
   try {
     database.exec('PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE');
@@ -50,7 +50,7 @@ export function lockDataDir(dir: string): DataLock {
     throw error.code === 'store_unavailable' ? busy(dir, error) : error;
   }
   held.add(database);
-  // Whoever wrote it is gone.
+  // Left by a process that has ended.
   removeServerInfo(dir);
   const exposed = closeData(dir);
 
@@ -63,30 +63,21 @@ export function lockDataDir(dir: string): DataLock {
   return { paths, exposed, release, [Symbol.dispose]: release };
 }
 
-/** What is wrong with the place, SQLite says when it opens the file. */
-function makeLockFile(path: string): void {
-  try {
-    makePrivateFile(path);
-  } catch {
-    // See above.
-  }
-}
-
-/** What this program writes into the directory, by the beginnings of names. */
+/** Prefixes of the names of Troupe's files. */
 const OURS = /^(?:troupe\.db|lock\.db|server\.json|agents-used\.json|sessions$)/;
 
 /**
- * Closes to others what is ours in the directory, and the directory itself if nothing else is in it: somebody may keep
- * data in a directory that has other uses. Returns what stays open to others.
+ * Makes Troupe's files in the directory private, and the directory itself if it has no other files: it may have other
+ * uses. Describes what stays open to other users; null if nothing.
  */
 function closeData(dir: string): string | null {
   const names = readdirSync(dir);
   const open = names.filter((name) => OURS.test(name) && closeToOthers(join(dir, name)));
   if (open.length > 0) {
-    return `others may open ${open.join(', ')} in ${dir}, which belong to another user: give the files to this one, or take their rights away`;
+    return `other users may open ${open.join(', ')} in ${dir}, which another user owns: make this user the owner, or restrict the permissions`;
   }
   if (names.every((name) => OURS.test(name)) && closeToOthers(dir)) {
-    return `others may look into ${dir}, which belongs to another user; the files in it are closed to them`;
+    return `other users may list ${dir}, which another user owns; its files are closed to them`;
   }
   return null;
 }

@@ -1,14 +1,15 @@
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
+import { makePrivateFile } from '../../private-files.ts';
 import { sqliteError } from './sqlite-error.ts';
 
-/** The only module that knows `node:sqlite`, whose names a later Node may change. */
+/** Only this module imports `node:sqlite`, whose names a later Node may change. */
 export type Database = DatabaseSync;
 export type Statement = StatementSync;
 
-/** What binds without surprises: a plain object or a Date as first argument would silently bind NULL. */
+/** Types that bind safely: a plain object or a Date as first argument would silently bind NULL. */
 export type Binding = string | number | null | Uint8Array;
 
-/** How long SQLite may block this process for another one's lock. */
+/** How long SQLite may block this process while another one has the lock. */
 const BUSY_TIMEOUT_MS = 250;
 
 export function openDatabase(
@@ -19,6 +20,16 @@ export function openDatabase(
     return new DatabaseSync(path, { timeout, readOnly });
   } catch (error) {
     throw sqliteError(error, path);
+  }
+}
+
+/** Creates the file as a private one; SQLite gives the same rights to the files beside it. */
+export function prepareFile(path: string): void {
+  if (path === ':memory:') return;
+  try {
+    makePrivateFile(path);
+  } catch {
+    // SQLite reports the reason when it opens the file.
   }
 }
 
@@ -33,40 +44,40 @@ export function allRows<T>(
   return statement.all(...(bindings as Binding[])) as T[];
 }
 
-/** One row after the other. The rows behind the last one taken are not read. */
+/** Rows one by one: rows after the last one consumed are not read. */
 export function eachRow<T>(statement: Statement, ...bindings: Binding[]): Iterable<T> {
   return statement.iterate(...bindings) as Iterable<T>;
 }
 
-/** How many rows the statement changed. */
+/** Returns the number of changed rows. */
 export function runStatement(statement: Statement, ...bindings: Binding[]): number {
   return Number(statement.run(...bindings).changes);
 }
 
-/** The number of the row it inserted. */
+/** Returns the number of the inserted row. */
 export function insertRow(statement: Statement, ...bindings: Binding[]): number {
   return Number(statement.run(...bindings).lastInsertRowid);
 }
 
-/** The same where the row may be there already: then null. */
+/** Like `insertRow`; null if the row exists already. */
 export function insertNew(statement: Statement, ...bindings: Binding[]): number | null {
   const { changes, lastInsertRowid } = statement.run(...bindings);
   return Number(changes) === 0 ? null : Number(lastInsertRowid);
 }
 
-/** Undoes an open transaction, if SQLite has not done so by itself (it does on a full disk). */
+/** Rolls back an open transaction, unless SQLite has already done so (as it does on a full disk). */
 export function rollback(database: Database): void {
   if (!database.isTransaction) return;
   try {
     database.exec('ROLLBACK');
   } catch {
-    // The disk may be gone. The next BEGIN then fails and is reported to its caller.
+    // If the disk is gone, the next BEGIN fails and reports it.
   }
 }
 
 /**
- * SQLite keeps text as UTF-8, which has no lone surrogates. Text that has them is stored as a blob of its UTF-16
- * units; all other text as text. One text has one stored form, so stored values can be compared.
+ * SQLite stores text as UTF-8, which has no lone surrogates. Text with lone surrogates is stored as a blob of its UTF-16
+ * units, all other text as text. A text has exactly one stored form, so stored values can be compared.
  */
 export type StoredText = string | Uint8Array;
 

@@ -32,12 +32,12 @@ type StoredEvent = Omit<EventRow, 'tenant' | 'conversation' | 'to' | 'data'> & {
   data: StoredText;
 };
 
-/** Bounds what is remembered. */
+/** Maximum number of cached last seqs. */
 const MAX_HEADS = 20_000;
 
 const COLUMNS = 'seq, id, at, kind, recipients, hash, tokens, turn, data';
 
-/** The rows of events. `heads` keeps the last seqs; `forget` drops them (W5). */
+/** The rows of events, with a cache of last seqs, which `forget` clears (W5). */
 export function createEventTable(database: Database, logs: LogNumbers) {
   const heads = createHeads(database);
   return {
@@ -52,7 +52,7 @@ type Heads = ReturnType<typeof createHeads>;
 
 function createHeads(database: Database) {
   const selectHead = database.prepare('SELECT coalesce(max(seq), 0) AS head FROM events WHERE log = ?');
-  /** Last seqs. The file has one owner, so they serve reads as well (W4, W5). */
+  /** Last seqs. Reads use them too, because the file has one owner (W4, W5). */
   const heads = new Map<number, number>();
 
   function headOf(log: number): number {
@@ -175,7 +175,7 @@ function createEventRemoval(database: Database, logs: LogNumbers, heads: Heads) 
   const removePending = database.prepare('DELETE FROM pending WHERE log = ?');
   const removeAfter = database.prepare('DELETE FROM events WHERE log = ? AND seq > ?');
 
-  /** Inside a write only: its events wake nobody any more. */
+  /** Inside a write only. Removes the addresses of all events, so that they wake no agent. */
   function unaddress({ tenant, conversation }: Query<'deleteConversation'>): void {
     const log = logs.find(tenant, conversation);
     if (log === null) return;
@@ -183,7 +183,7 @@ function createEventRemoval(database: Database, logs: LogNumbers, heads: Heads) 
     runStatement(removeAddressed, log);
   }
 
-  /** Inside a write only: removes the newest events, at most `limit`; returns how many. */
+  /** Inside a write only. Removes the newest events, at most `limit`; returns their number. */
   function removeNewest({ tenant, conversation }: Query<'deleteConversation'>, limit: number): number {
     const log = logs.find(tenant, conversation);
     if (log === null) return 0;
@@ -203,18 +203,18 @@ function eventRow(
   row: StoredEvent,
 ): EventRow {
   const { seq, id, at, kind, recipients, hash, tokens, turn, data } = row;
-  // Agent ids hold no comma.
+  // Agent ids contain no comma.
   const to = recipients === '' ? [] : recipients.split(',');
   return { tenant, conversation, seq, id, at, kind, to, hash, tokens, turn, data: fromStored(data) };
 }
 
-/** The numbers by which conversations are named inside the database. A number never changes and is never reused. */
+/** Numbers of conversations inside the database. A number never changes and is never reused. */
 export interface LogNumbers {
-  /** Null if nothing was ever written about the conversation. */
+  /** Null if nothing was ever written for the conversation. */
   find(tenant: string, conversation: string): number | null;
   /** Inside a write only. */
   findOrCreate(tenant: string, conversation: string): number;
-  /** After an undone transaction: a number it gave is not in the database. */
+  /** Clears the cache: a number created in an undone transaction is not in the database. */
   forget(): void;
 }
 
@@ -225,7 +225,7 @@ export function createLogNumbers(database: Database): LogNumbers {
   const insert = database.prepare('INSERT INTO logs (tenant, conversation) VALUES (?, ?)');
   const cache = new Map<string, number>();
 
-  function remember(key: string, num: number): number {
+  function keep(key: string, num: number): number {
     if (cache.size >= MAX_CACHED) cache.clear();
     cache.set(key, num);
     return num;
@@ -236,7 +236,7 @@ export function createLogNumbers(database: Database): LogNumbers {
     const known = cache.get(key);
     if (known !== undefined) return known;
     const row = getRow<{ num: number }>(select, tenant, conversation);
-    return row ? remember(key, row.num) : null;
+    return row ? keep(key, row.num) : null;
   }
 
   return {
@@ -244,24 +244,24 @@ export function createLogNumbers(database: Database): LogNumbers {
     findOrCreate(tenant, conversation) {
       const found = find(tenant, conversation);
       if (found !== null) return found;
-      return remember(`${tenant}/${conversation}`, insertRow(insert, tenant, conversation));
+      return keep(`${tenant}/${conversation}`, insertRow(insert, tenant, conversation));
     },
     forget: () => cache.clear(),
   };
 }
 
-/** So few are found by their names and put in order; of more the newest are looked through. */
+/** Maximum of conversations found by name and sorted; for more, the newest ones are scanned. */
 const MOST_NAMED = 1_000;
-/** Looked through for one page. */
+/** Maximum of scanned conversations per page. */
 const MOST_LOOKED_AT = 20_000;
-/** In one turn of the event loop. */
+/** Rows read in one turn of the event loop. */
 const STEP = 2_000;
-/** Before any time that an event may have. */
+/** The position before all conversations. */
 const NEWEST: ConversationPlace = { at: Number.MAX_SAFE_INTEGER, id: '' };
 
 /**
- * The list of conversations, by indexes that cover it. Of a few ids among many conversations the index of names is
- * asked, of many the index of times: either is bounded by what is looked at, whatever the tenant has.
+ * Lists conversations by covering indexes: few ids by the index of names, many by the index of times. Both scans are
+ * bounded for a tenant of any size.
  */
 export function createConversationList(database: Database) {
   const selectNewest = database.prepare(
@@ -274,16 +274,17 @@ export function createConversationList(database: Database) {
      WHERE tenant = ? AND lastSeq > 0 AND conversation >= ? AND conversation < ? LIMIT ?`,
   );
 
+  // Rows are copied, because those of the database have no prototype.
   function newest(tenant: string, { at, id }: ConversationPlace, limit: number): ConversationRow[] {
-    return allRows<ConversationRow>(selectNewest, tenant, at, id, limit).map(plain);
+    return allRows<ConversationRow>(selectNewest, tenant, at, id, limit).map((row) => ({ ...row }));
   }
 
-  /** Null where there are too many. */
+  /** Null if there are too many. */
   function named(tenant: string, ranges: readonly IdRange[]): ConversationRow[] | null {
     const found = new Map<string, ConversationRow>();
     for (const { from, to } of ranges) {
       const rows = allRows<ConversationRow>(selectNamed, tenant, from, to, MOST_NAMED + 1);
-      for (const row of rows) found.set(row.id, plain(row));
+      for (const row of rows) found.set(row.id, { ...row });
       if (found.size > MOST_NAMED) return null;
     }
     return [...found.values()];
@@ -312,9 +313,4 @@ export function createConversationList(database: Database) {
       await setImmediate();
     }
   };
-}
-
-/** Rows of the database have no prototype. */
-function plain({ id, head, at }: ConversationRow): ConversationRow {
-  return { id, head, at };
 }

@@ -5,16 +5,16 @@ import { type Database, getRow } from './database.ts';
 import { hasTables } from './schema.ts';
 
 /**
- * The number of the last event that was acknowledged, in a file beside the database. SQLite takes a write-ahead log that
- * is gone, or an older copy of the database, for all there ever was; by this number that is noticed.
- *  K1  It is written after the commit and before anybody is told of it, so it is never ahead of what the disk has.
- *  K2  While events are removed it says nothing (0), and afterwards it begins again with what is left.
- *  K3  It is a second opinion: where it cannot be read or written, nothing is refused for that.
+ * The number of the last acknowledged event, in a file beside the database. SQLite accepts a missing write-ahead log and
+ * an older copy of the database; this number reveals both.
+ *  K1  It is written after the commit and before the acknowledgement, so it is never ahead of the disk.
+ *  K2  It is 0, unknown, while events are removed, and begins again with the remaining events.
+ *  K3  It is an additional check: a mark that cannot be read or written causes no failure.
  */
 export interface LogMark {
-  /** The event with this number is committed; 0: none was. */
+  /** Reports that the event with this number is committed; 0 if none was. */
   raise(num: number): void;
-  /** Runs what removes events. */
+  /** Runs a removal of events. */
   whileRemoving<T>(remove: () => Promise<T>): Promise<T>;
   close(): void;
 }
@@ -25,19 +25,19 @@ export function markPath(database: string): string {
   return `${database}-mark`;
 }
 
-/** 0 where nothing is known. */
+/** 0 if unknown. */
 export function readMark(database: string): number {
   try {
     const text = readFileSync(markPath(database), 'latin1');
     return /^\d{16}\n$/.test(text) ? Number(text) : 0;
   } catch {
-    // K3; mostly there is none.
+    // K3; usually the file is missing.
     return 0;
   }
 }
 
-/** Of a database that has its tables. */
-export function lastEvent(database: Database): number {
+/** Requires the tables. */
+function lastEvent(database: Database): number {
   const select = database.prepare('SELECT coalesce(max(num), 0) AS last FROM events');
   return getRow<{ last: number }>(select)!.last;
 }
@@ -45,7 +45,7 @@ export function lastEvent(database: Database): number {
 /** Throws `store_corrupt` if the log ends before the mark. */
 export function checkMark(database: Database, path: string): void {
   const marked = readMark(path);
-  // All of a young database may be in its write-ahead log, its tables too.
+  // A young database may have even its tables in the write-ahead log only.
   const last = hasTables(database) ? lastEvent(database) : 0;
   if (last < marked) throw endsEarly(path, last, marked);
 }
@@ -61,7 +61,7 @@ export function openLogMark(database: Database, path: string): LogMark {
     try {
       writeSync(file, `${String(num).padStart(DIGITS, '0')}\n`, 0, 'latin1');
     } catch {
-      // K3: what stands there is from before, and true.
+      // K3: the earlier number stays and is true.
       close();
     }
   }

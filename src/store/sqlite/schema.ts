@@ -1,19 +1,19 @@
 import { TroupeError } from '../../errors.ts';
 import { type Database, rollback } from './database.ts';
 
-/** Marks the file as ours ('TRUP'), so that another program's database is refused instead of filled. */
+/** 'TRUP'. Marks the file as Troupe's, so that the database of another program is refused. */
 const APPLICATION_ID = 0x54525550;
 
 /**
- * Forward migrations; `user_version` counts those applied. Never edit one that was released, append another.
+ * Forward migrations; `user_version` counts those applied. Never edit a released one; append another.
  *
- * Two choices keep rows small and the file dense: a conversation is named once in `logs` and by its number
- * everywhere else; and events and registers are rowid tables, which fill their pages in order, where a WITHOUT ROWID
- * table would spend an overflow page of 4 kB on every row above 1 kB.
- * `pending` holds, per agent, the last event addressed to it that it has not processed: what a sweep looks at is then
- * as large as the work that is left, not as the log.
- * `lastSeq` and `lastAt` of a log are those of its last event, so that logs are listed without a look into any.
- * `registers_by_age` covers the shelves that expire in the course of things, the journal and the effects.
+ * Two choices keep rows small and the file dense. `logs` holds the name of a conversation once; other tables use its
+ * number. `events` and `registers`, the table of entries, are rowid tables, which fill their pages in order: a WITHOUT
+ * ROWID table would use an overflow page of 4 kB for every row above 1 kB.
+ * `pending` has, per agent, the last unprocessed event addressed to it: a sweep reads as much as there is work, not the
+ * log.
+ * `lastSeq` and `lastAt` of a log are those of its last event, so that listing logs reads no events.
+ * `registers_by_age` covers the namespaces that expire regularly: `journal` and `effect`.
  */
 const MIGRATIONS: readonly string[] = [
   `
@@ -65,7 +65,7 @@ const MIGRATIONS: readonly string[] = [
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
 
-/** Refuses what is newer than this version, and what is not ours, untouched. */
+/** Refuses a newer database and that of another program, without changing it. */
 export function refuseForeign(database: Database, path: string): void {
   const found = versionOf(database);
   if (found > SCHEMA_VERSION) {
@@ -73,15 +73,13 @@ export function refuseForeign(database: Database, path: string): void {
     throw new TroupeError('store_newer', message, { path, found, supported: SCHEMA_VERSION });
   }
   if (found === 0 ? hasTables(database) : pragma(database, 'application_id') !== APPLICATION_ID) {
-    throw new TroupeError(
-      'store_corrupt',
-      `${path} is the database of another program; choose another file`,
-      { path },
-    );
+    throw new TroupeError('store_corrupt', `${path} belongs to another program; choose another file`, {
+      path,
+    });
   }
 }
 
-/** Brings the database to this version. Always writes: what cannot be written is to be told at the start. */
+/** Migrates the database to this version. Always writes, so that an unwritable file is reported at the start. */
 export function migrate(database: Database): void {
   database.exec('BEGIN IMMEDIATE');
   try {
@@ -104,7 +102,7 @@ function pragma(database: Database, name: 'user_version' | 'application_id'): nu
   return Number(database.prepare(`PRAGMA ${name}`).get()?.[name]);
 }
 
-/** Any at all. */
+/** Whether the database has any table. */
 export function hasTables(database: Database): boolean {
   return database.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get() !== undefined;
 }

@@ -1,7 +1,7 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** How other programs find the process that owns a data directory. A hint: only the lock says whether it lives. */
+/** Lets other programs find the process that owns a data directory. A hint: only the lock proves that it runs. */
 export interface ServerInfo {
   pid: number;
   url: string;
@@ -20,7 +20,7 @@ export function readServerInfo(dir: string): ServerInfo | null {
     const { pid, url } = JSON.parse(readFileSync(pathIn(dir), 'utf8')) as Partial<ServerInfo>;
     return typeof pid === 'number' && typeof url === 'string' ? { pid, url } : null;
   } catch {
-    // Missing or not ours: either way nothing is known.
+    // Missing or unreadable: nothing is known.
     return null;
   }
 }

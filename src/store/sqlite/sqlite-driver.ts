@@ -1,37 +1,36 @@
-import { makePrivateFile } from '../../private-files.ts';
-import { deleteInOrder, type DeletionSteps } from '../delete-conversation.ts';
+import { deleteInOrder, type DeletionSteps, untilFewer } from '../delete-conversation.ts';
 import type { AppendOutcome, StoreDriver } from '../driver.ts';
 import { createActorRows, createActorTable, createDueQuery } from './actor-rows.ts';
 import { closedError, createCheckpoints, createWriteQueue, type WriteQueue } from './write-queue.ts';
 import { createConversationList, createEventTable, createLogNumbers } from './event-table.ts';
-import { type Database, openDatabase, runStatement } from './database.ts';
+import { type Database, openDatabase, prepareFile, runStatement } from './database.ts';
 import { checkFiles } from './check-files.ts';
 import { openLogMark } from './log-mark.ts';
 import { createStoreTrouble, sqliteError } from './sqlite-error.ts';
-import { createRegisterTable } from './register-table.ts';
+import { createEntryTable } from './entry-table.ts';
 import { migrate } from './schema.ts';
 
 export interface SqliteDriverOptions {
   /** A file, or ':memory:'. */
   path: string;
-  /** The file may not grow beyond this many pages of 4 kB; a test's way to fill the disk. */
+  /** Maximum size of the file in pages of 4 kB; tests simulate a full disk with it. */
   maxPages?: number;
   onWarning?: (error: unknown, where: string) => void;
 }
 
-/** Registers on which something outside depends: a tool call that begins, the store's secret. */
+/** Namespaces whose entries the outside world depends on: started tool calls, the store's secret. */
 const PROMISED: ReadonlySet<string> = new Set(['effect', 'meta']);
 
-/** What is written to see whether anything can be. */
+/** Size of the trial write that `check` makes. */
 const TRIAL_BYTES = 131_072;
 
-/** What one write adds to the write-ahead log at least: the pages of a row and of its indexes. */
+/** Minimum that one write adds to the write-ahead log: the pages of a row and of its indexes. */
 const WRITE_BYTES = 16_384;
 
 /** Bounds how long one step of an expiry or a removal holds the event loop. */
 const STEP = 500;
 
-/** WAL; a commit is synced if it holds a write that promises something to the outside, and is shared by all that waited for it. */
+/** In WAL mode a commit is synced only if one of its writes must survive a power loss (S5). */
 const SETTINGS = `
   PRAGMA journal_mode = WAL;
   PRAGMA synchronous = FULL;
@@ -54,16 +53,6 @@ export async function openSqliteDriver(options: SqliteDriverOptions): Promise<St
   } catch (error) {
     database.close();
     throw sqliteError(error, path);
-  }
-}
-
-/** SQLite gives the files beside it the same rights. What is wrong with the place, it says itself. */
-function prepareFile(path: string): void {
-  if (path === ':memory:') return;
-  try {
-    makePrivateFile(path);
-  } catch {
-    // See above.
   }
 }
 
@@ -96,7 +85,7 @@ function openParts(database: Database, { path, onWarning = () => {} }: SqliteDri
   const events = createEventTable(database, logs);
   const rows = createActorRows(database, logs);
   const actors = createActorTable(database, rows);
-  const registers = createRegisterTable(database);
+  const entries = createEntryTable(database);
   const forget = () => {
     logs.forget();
     events.forget();
@@ -126,11 +115,11 @@ function openParts(database: Database, { path, onWarning = () => {} }: SqliteDri
   const listConversations = createConversationList(database);
   const due = createDueQuery(database);
   const tryWrite = createTrial(database, queue);
-  const tables = { events, rows, actors, registers, listConversations, due };
+  const tables = { events, rows, actors, entries, listConversations, due };
   return { ...tables, mark, trouble, checkpoints, queue, read, tryWrite };
 }
 
-/** A write that changes nothing. It takes pages of its own, so that it fails while the disk is full. */
+/** A write that changes nothing. It needs new pages, so that it fails while the disk is full. */
 function createTrial(database: Database, queue: WriteQueue): () => Promise<void> {
   const insertTrial = database.prepare(
     `INSERT INTO registers (tenant, shelf, key, at, data) VALUES ('', -1, 'trial', 0, zeroblob(${TRIAL_BYTES}))`,
@@ -198,33 +187,27 @@ function createActorMethods({ actors, rows, due, queue, read }: Parts): ActorMet
 
 type EntryMethods = Pick<StoreDriver, 'putOnce' | 'readEntry' | 'swap' | 'expire'>;
 
-function createEntryMethods({ registers, queue, read }: Parts): EntryMethods {
+function createEntryMethods({ entries, queue, read }: Parts): EntryMethods {
   return {
     putOnce: (key, data, at) =>
-      queue.write(() => registers.putOnce(key, data, at), PROMISED.has(key.shelf) ? 'synced' : 'ordered'),
-    readEntry: (key) => read(() => registers.readEntry(key)),
-    swap: (key, from, to) => queue.write(() => registers.swap(key, from, to), 'ordered'),
-    async expire(shelf, before) {
-      let removed = 0;
-      for (;;) {
-        const step = await queue.write(() => registers.expireSome(shelf, before, STEP), 'ordered');
-        removed += step;
-        if (step < STEP) return removed;
-      }
-    },
+      queue.write(() => entries.putOnce(key, data, at), PROMISED.has(key.namespace) ? 'synced' : 'ordered'),
+    readEntry: (key) => read(() => entries.readEntry(key)),
+    swap: (key, from, to) => queue.write(() => entries.swap(key, from, to), 'ordered'),
+    expire: (namespace, before) =>
+      untilFewer(STEP, () => queue.write(() => entries.expireSome(namespace, before, STEP), 'ordered')),
   };
 }
 
 function removalSteps(
-  { events, rows, registers, queue, read }: Parts,
+  { events, rows, entries, queue, read }: Parts,
   log: Parameters<StoreDriver['deleteConversation']>[0],
 ): DeletionSteps {
   return {
     step: STEP,
     unaddress: () => queue.write(() => events.unaddress(log), 'ordered'),
     actors: () => queue.write(() => rows.remove(log), 'ordered'),
-    keys: (range) => read(() => registers.keysBetween(range)),
-    registers: (keys) => queue.write(() => keys.forEach(registers.remove), 'ordered'),
+    keys: (range) => read(() => entries.keysBetween(range)),
+    entries: (keys) => queue.write(() => keys.forEach(entries.remove), 'ordered'),
     events: () => queue.write(() => events.removeNewest(log, STEP), 'synced'),
   };
 }

@@ -1,8 +1,8 @@
 import { type ErrorCode, TroupeError } from '../../errors.ts';
 
-/** Primary result codes of SQLite (https://sqlite.org/rescode.html) and what they mean for us. */
+/** Primary result codes of SQLite (https://sqlite.org/rescode.html) and their meaning for Troupe. */
 const MEANINGS: Record<number, { code: ErrorCode; text: string }> = {
-  // Our statements are fixed: one that does not fit the tables means a damaged schema.
+  // Statements are fixed, so a statement that does not fit the tables means a damaged schema.
   1: { code: 'store_corrupt', text: 'its tables are not as Troupe made them; restore it from a backup' },
   5: { code: 'store_unavailable', text: 'another program holds the database; try again' },
   6: { code: 'store_unavailable', text: 'another program holds the database; try again' },
@@ -26,7 +26,7 @@ const MEANINGS: Record<number, { code: ErrorCode; text: string }> = {
   26: { code: 'store_corrupt', text: 'the file is not a database' },
 };
 
-/** Anything SQLite threw, by what the operator or the caller can do about it. */
+/** Converts an error of SQLite, with a code that says what the operator or the caller can do. */
 export function sqliteError(thrown: unknown, path: string): TroupeError {
   if (thrown instanceof TroupeError) return thrown;
   const { errcode } = thrown as { errcode?: unknown };
@@ -44,13 +44,13 @@ export function sqliteError(thrown: unknown, path: string): TroupeError {
 }
 
 /**
- * Whether the store works, as its last operations have shown. A full or failing disk is over with the first write that
- * succeeds; damage is not over before somebody has repaired the file and the process was started again.
+ * The last failure of the store. A full or failing disk is forgotten with the first write that succeeds; damage stays
+ * until the file is repaired and the process restarted.
  */
 interface StoreTrouble {
   failed(error: TroupeError): void;
   wrote(): void;
-  /** Throws what the trouble is. A trouble that may be over is looked at again: by a write, as nobody else may make one. */
+  /** Throws the failure, if there is one. Retries one that may be over with a write, because there may be no other write. */
   check(tryWrite: () => Promise<void>): Promise<void>;
 }
 
@@ -71,7 +71,7 @@ export function createStoreTrouble(onWarning: (error: unknown, where: string) =>
       onWarning('the store can be written again', 'store');
     },
     async check(tryWrite) {
-      // It tells of its failure above.
+      // A failure has been reported through `failed`.
       if (trouble && trouble.code !== 'store_corrupt') await tryWrite().catch(() => {});
       if (trouble) throw trouble;
     },

@@ -4,24 +4,24 @@ import { sqliteError } from './sqlite-error.ts';
 import { Worker } from 'node:worker_threads';
 
 /**
- * Group commit. Owns the order of writes and the only transaction there is; knows nothing of what is written.
- *  W1  Writes asked for in one turn of the event loop are committed together, in the order they were asked for.
- *  W2  A write is settled only after its commit; with a durable write in the batch the commit is also synced (S5).
- *  W3  A write that fails alone fails no other: the batch is undone and each write gets a transaction of its own.
- *  W4  Between two turns of the event loop no transaction is open, so every read sees committed rows only.
- *  W5  What is remembered of rows is forgotten (`forget`) when a transaction is undone, and before the first write after
- *      another connection has written: nothing is ever compared with what is not in the file.
+ * Group commit. Owns the order of writes and the only transaction of the database.
+ *  W1  Writes requested in one turn of the event loop are committed together, in the order of the requests.
+ *  W2  A write is settled only after its commit. With a synced write in the batch the commit is synced (S5).
+ *  W3  A failing write fails no other: the batch is undone and each write gets its own transaction.
+ *  W4  No transaction is open between two turns of the event loop, so every read sees committed rows only.
+ *  W5  Caches are cleared (`forget`) when a transaction is undone, and before the first write after another connection
+ *      has written: nothing is ever compared with data that is not in the file.
  */
 export type Durability = 'synced' | 'ordered';
 
 export interface WriteQueue {
-  /** `work` runs synchronously inside a transaction; it may run again after an undo, so it keeps no state. */
+  /** `work` runs synchronously in a transaction. It may run again after an undo, so it must keep no state. */
   write<T>(work: () => T, durability: Durability): Promise<T>;
-  /** Commits what is queued; every later write is refused. */
+  /** Commits the queued writes; every later write is refused. */
   close(): void;
 }
 
-/** Hears how each commit went. */
+/** Receives the result of each commit. */
 export interface CommitListener {
   failed(error: TroupeError): void;
   wrote(writes: number): void;
@@ -34,7 +34,7 @@ interface Write {
   reject: (error: unknown) => void;
 }
 
-/** Bounds how long one commit may hold the event loop. */
+/** Maximum writes of one commit, which bounds how long it blocks the event loop. */
 const MAX_BATCH = 256;
 
 export function createWriteQueue(
@@ -109,14 +109,14 @@ function createTransaction(database: Database, forget: () => void) {
   let version = versionNow();
   let syncing: Durability = 'synced';
 
-  /** A sync also makes all earlier writes durable, so a write that is only ordered never outlives those before it. */
+  /** A sync also makes all earlier writes durable, so an ordered write never survives without those before it. */
   function setSync(needed: Durability): void {
     if (needed === syncing) return;
     database.exec(`PRAGMA synchronous = ${needed === 'synced' ? 'FULL' : 'NORMAL'}`);
     syncing = needed;
   }
 
-  /** Changes with every commit of another connection, and with none of ours. */
+  /** Changes with every commit of another connection, and with none of this one. */
   function versionNow(): number {
     return getRow<{ data_version: number }>(readVersion)!.data_version;
   }
@@ -142,21 +142,21 @@ export function closedError(path: string): TroupeError {
 }
 
 /**
- * Copies the write-ahead log into the database in a thread of its own. After some megabytes of writes that takes tens of
- * milliseconds, for which the event loop would stand still. Owns the thread, which begins with the first copy.
- *  1. It is a help, not a promise: SQLite still copies by itself what has come to `wal_autocheckpoint` pages.
- *  2. Nobody waits for it but `close`, which ends the thread before the database is closed: the last connection to be
- *     closed removes the log.
+ * Copies the write-ahead log into the database in a thread: after some megabytes of writes a copy takes tens of
+ * milliseconds, which would block the event loop. Owns the thread, which starts with the first copy.
+ *  1. An optimization only: SQLite itself still copies at `wal_autocheckpoint` pages.
+ *  2. Only `close` waits for it, and ends the thread before the database is closed: the last closing connection removes
+ *     the log.
  */
 interface Checkpoints {
-  /** Told of every commit; `bytes` are of what was written, roughly. */
+  /** Called after every commit with the approximate number of written bytes. */
   wrote(bytes: number): void;
   close(): Promise<void>;
 }
 
 const EVERY_BYTES = 2 * 1024 * 1024;
 
-/** As text, so that it runs from the sources and from any bundle. A copy that fails is made with the next one. */
+/** As text, so that it runs from the sources and from any bundle. The next copy makes up for a failed one. */
 const THREAD = `
   const { parentPort, workerData } = require('node:worker_threads');
   const { DatabaseSync } = require('node:sqlite');

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { Join } from '../../events/index.ts';
 import { defineTool } from '../tool.ts';
 
-export const WAITING = {
+const WAITING = {
   wait: z
     .boolean()
     .default(true)
@@ -13,7 +13,7 @@ export const WAITING = {
   deadlineMinutes: z.number().positive().max(525_600).optional().describe('Called off after this long.'),
 };
 
-export function waitingOf({ wait, until, deadlineMinutes }: z.output<z.ZodObject<typeof WAITING>>) {
+function waitingOf({ wait, until, deadlineMinutes }: z.output<z.ZodObject<typeof WAITING>>) {
   return {
     wait,
     join: until,
@@ -39,7 +39,7 @@ export const delegateTool = defineTool({
   }),
 });
 
-/** Stands for all people of the conversation. */
+/** Addresses all people of the conversation. */
 const PEOPLE = 'people';
 
 export const askTool = defineTool({

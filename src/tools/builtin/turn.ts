@@ -56,8 +56,8 @@ const GoalLeftOut = Arguments.extend({
 });
 
 /**
- * Who completes a summary without a goal. `agent`: nobody, the agent must name the goal. `extract`: it is taken from
- * the log. `summarise`: a model writes it.
+ * Completion of a summary without a goal. `agent`: none, the agent must name the goal. `extract`: the goal is taken
+ * from the log. `summarise`: a model writes it.
  */
 export type HandoffPolicy = 'agent' | 'extract' | 'summarise';
 

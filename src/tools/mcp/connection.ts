@@ -19,7 +19,7 @@ export interface Connection {
   close(): Promise<void>;
 }
 
-export interface ConnectionParts {
+interface ConnectionParts {
   timeoutMs: number;
   createLink: () => Promise<Link>;
   redact: (text: string) => string;

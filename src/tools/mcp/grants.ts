@@ -1,7 +1,7 @@
 import { nearestName } from '../../events/index.ts';
 
 /** A grant, `NAME/tool` or `NAME/*`, in an agent's `tools`. */
-export interface Grant {
+interface Grant {
   server: string;
   /** Null grants all tools. */
   tool: string | null;

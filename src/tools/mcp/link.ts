@@ -23,7 +23,7 @@ const EXPLAIN_CHARACTERS = 300;
 /** A server that does not answer must not delay the end of this process. */
 const FAREWELL_MS = 1_000;
 
-export interface LinkParts {
+interface LinkParts {
   /** Values of the variables that the settings name. */
   variables: Readonly<Record<string, string>>;
   clock: Clock;

@@ -10,11 +10,11 @@ export interface Session {
   link: Link;
   /** Why the session is lost; null while it is not. */
   lostFor: () => string | null;
-  /** Marks the session as lost: the server is gone, or no longer knows it. */
+  /** Marks the session as lost: the server has ended, or no longer knows the session. */
   lose: (why: unknown) => void;
 }
 
-export interface SessionParts {
+interface SessionParts {
   timeoutMs: number;
   clock: Clock;
   onToolsChanged: () => void;

@@ -5,6 +5,7 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
 import type { Clock } from '../../clock.ts';
 import { Cutter } from '../../net/cutter.ts';
+import { signalGroup } from '../../process-group.ts';
 import { messageOf } from './messages.ts';
 
 export const MAX_MESSAGE_BYTES = 10 * 1_024 * 1_024;
@@ -17,7 +18,7 @@ const STDERR_CHARACTERS = 2_048;
 const END_GRACE_MS = 500;
 const TERM_GRACE_MS = 1_500;
 
-export interface StdioProcess {
+interface StdioProcess {
   command: string;
   args: readonly string[];
   cwd: string | undefined;
@@ -27,7 +28,7 @@ export interface StdioProcess {
 
 type Child = ChildProcessByStdio<Writable, Readable, Readable>;
 
-export interface StdioTransport extends Transport {
+interface StdioTransport extends Transport {
   /** How the process ended; null while it runs. */
   ending(): string | null;
   /** The last line of stderr, or ''. */
@@ -35,9 +36,9 @@ export interface StdioTransport extends Transport {
 }
 
 /**
- * Runs a server as a process group of its own. Differs from the SDK's transport: an interrupt at the terminal reaches
- * Troupe alone, so that running calls can finish; child processes of the server end with it; and it sees only the
- * variables it is given.
+ * Runs a server in a separate process group. Differs from the SDK's transport: an interrupt at the terminal reaches
+ * only Troupe, so that running calls can finish; child processes of the server end with it; and it sees only the
+ * variables that it is given.
  */
 export function createStdioTransport(
   { command, args, cwd, env }: StdioProcess,
@@ -137,13 +138,4 @@ async function stop(child: Child | null, clock: Clock, gone: AbortSignal): Promi
   if (gone.aborted) return;
   signalGroup(child, 'SIGKILL');
   await clock.sleep(TERM_GRACE_MS, gone);
-}
-
-function signalGroup(child: Child | null, signal: NodeJS.Signals): void {
-  if (child?.pid === undefined) return;
-  try {
-    process.kill(-child.pid, signal);
-  } catch {
-    // The group is already empty.
-  }
 }

@@ -1,4 +1,4 @@
-/** Settings that the server wrote into the head of the page; see `src/http/page.ts`. */
+/** Settings that the server wrote into the head of the page; see `src/http/page/page.ts`. */
 export type PageMode = 'write' | 'read-only' | 'token';
 
 function meta(name: string): string {

@@ -37,7 +37,7 @@ export function commandsOf({ actor, conversation, agent, turn }: About): Offer[]
       event: actor.state === 'failed' ? 'RETRY' : 'RESUME',
       isMain: true,
     },
-    { command: { command: 'recall', ...about }, label: 'Recall', event: 'REINSTATE', isMain: true },
+    { command: { command: 'reinstate', ...about }, label: 'Reinstate', event: 'REINSTATE', isMain: true },
     { command: { command: 'pause', ...about }, label: 'Pause', event: 'PAUSE' },
     { command: { command: 'retire', ...about }, label: 'Retire', event: 'RETIRE' },
   ];

@@ -1,5 +1,5 @@
 import type { Event } from '../../../../src/events/index.ts';
-import { handoffText, messageText } from '../../../../src/projection/words.ts';
+import { handoffText, messageText } from '../../../../src/events/message-text.ts';
 import { summariseEvent, eventInWords } from '../../../../src/projection/summarise-event.ts';
 import { prettyJson } from './tool-uses.ts';
 

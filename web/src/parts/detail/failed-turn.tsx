@@ -27,7 +27,7 @@ export function FailedTurn() {
       <p class="failed-message">{message}</p>
       <p class="failed-policy">
         {agent?.state === 'failed'
-          ? 'The agent was set aside: it takes nothing up until somebody asks for this turn again.'
+          ? 'The agent has failed: it takes no work until somebody asks for this turn again.'
           : turn.retried !== null
             ? 'Somebody has asked for it again.'
             : 'The turn has stopped: nobody tries it again by itself.'}

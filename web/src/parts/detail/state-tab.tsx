@@ -5,7 +5,7 @@ import { route } from '../../state/route.ts';
 import { chosen } from './chosen.ts';
 import { FailedTurn } from './failed-turn.tsx';
 import { Loaded } from './loaded.tsx';
-import { SetAside } from './set-aside.tsx';
+import { FailedAgent } from './failed-agent.tsx';
 import { StateChart } from './state-chart.tsx';
 import { StateFacts } from './state-facts.tsx';
 import { StateLegal } from './state-legal.tsx';
@@ -24,7 +24,7 @@ export function StateTab() {
   const moment = momentOf();
   return (
     <>
-      <SetAside />
+      <FailedAgent />
       {turn?.status === 'failed' && <FailedTurn />}
       <StateNow moment={moment} />
       <Loaded of={charts}>

@@ -4,23 +4,23 @@ import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { openStage, type PageStage, type Play, type StageOptions } from './stage.ts';
 
-/** A conversation whose critic has been set aside: its record cannot be read, as after a hand or a disk went wrong. */
-export const SET_ASIDE = 'set-aside';
+/** A conversation whose critic has failed: its record cannot be read, as after a hand or a disk went wrong. */
+export const FAILED_AGENT = 'failed-agent';
 
 /** Every stage begins at the same moment; this one goes on where another has ended. */
 const AFTER_MS = 60_000;
 const UNREADABLE = '{"turnNo":';
 
-/** A stage on which `SET_ASIDE` has been played; all else is still to be played. */
-export async function openStageWithSetAside(play: Play, options: StageOptions = {}): Promise<PageStage> {
+/** A stage on which `FAILED_AGENT` has been played; all else is still to be played. */
+export async function openStageWithFailedAgent(play: Play, options: StageOptions = {}): Promise<PageStage> {
   const data = mkdtempSync(path.join(tmpdir(), 'troupe-page-'));
   const before = await openStage(play, { ...options, data });
-  await before.play(SET_ASIDE, ['critic'], 'Good morning. Is there anything missing?');
+  await before.play(FAILED_AGENT, ['critic'], 'Good morning. Is there anything missing?');
   await before[Symbol.asyncDispose]();
   damage(data);
   const stage = await openStage(play, { ...options, data });
   stage.clock.pass(AFTER_MS);
-  await stage.play(SET_ASIDE, ['critic', 'orchestrator'], 'And now, is there anything missing?');
+  await stage.play(FAILED_AGENT, ['critic', 'orchestrator'], 'And now, is there anything missing?');
   const dispose = stage[Symbol.asyncDispose];
   return Object.assign(stage, {
     async [Symbol.asyncDispose]() {

@@ -22,14 +22,14 @@ export function placesOf({ thread }: Pick<TaskBook, 'thread'>): TaskPlace[] {
 }
 
 /**
- * Whether the work of a thread was called off, here or at any task above it. The logs that hold the ends decide, so the
- * answer holds at once and for good, whatever became of the events that notify the threads.
- *  C1  A part of a task that has ended, in whatever way, is over: a task that ends well waits for nothing.
- *  C2  The last task of a thread is over only if it was called off: people may ask more about a finished one.
- *  C3  Calling off everything that came of a message writes an entry beside the log of its conversation.
- *  C4  If the root conversation is deleted, everything that came of it is over.
+ * Whether the work of a thread is cancelled, by its own task or by any task above it. The logs that hold the ends decide,
+ * so the answer is right at once and does not depend on the events that notify the threads.
+ *  C1  A part of an ended task is over, whatever the outcome: a task that ends well waits for nothing.
+ *  C2  The last task of a thread is over only if it was cancelled: people may ask more about a finished task.
+ *  C3  Cancelling all work that follows from a message writes an entry beside the log of its conversation.
+ *  C4  If the root conversation is deleted, all work that follows from it is over.
  */
-export async function isCalledOff(
+export async function isThreadCancelled(
   store: Pick<Store, 'readById' | 'head' | 'get'>,
   tenant: TenantId,
   { thread }: Pick<TaskBook, 'thread'>,
@@ -38,7 +38,7 @@ export async function isCalledOff(
   const { root, tree } = thread.opened;
   const [head, isNoted, ...ends] = await Promise.all([
     store.head({ tenant, conversation: root }),
-    tree === undefined ? false : isNotedOff(store, tenant, root, tree),
+    tree === undefined ? false : isTreeCancelled(store, tenant, root, tree),
     ...placesOf({ thread }).map(({ delegation, home }) =>
       store.readById({ tenant, conversation: home }, endId(delegation)),
     ),
@@ -47,18 +47,18 @@ export async function isCalledOff(
   return head === 0 || isNoted || ends.some((end) => end !== null) || own?.kind === 'delegation.aborted';
 }
 
-/**
- * Up to which message all that came of a conversation was called off: one note that only moves forward. Beside the
- * conversation's log, since who asks knows neither its length nor which of its messages was the last.
- */
 const MOST_ROUNDS = 20;
 
-export async function noteCallOff(
+/**
+ * Records that all work of a conversation up to the message `begun` is cancelled. The entry only moves forward. It is kept
+ * beside the log, because a reader knows neither the length of the log nor its last message.
+ */
+export async function recordCancellation(
   store: Pick<Store, 'get' | 'compareAndSet'>,
   { tenant, conversation }: ConversationKey,
   begun: string,
 ): Promise<void> {
-  const key = callOffKey(conversation);
+  const key = cancellationKey(conversation);
   let noted = await store.get(tenant, key);
   for (let round = 0; round < MOST_ROUNDS; round += 1) {
     if (noted !== null && isCovered(noted, begun)) return;
@@ -69,22 +69,22 @@ export async function noteCallOff(
   throw new TroupeError('store_unavailable', `${key} changes faster than it can be written; try again`);
 }
 
-/** Whether what a tree is counted with was called off with all of its conversation. */
-async function isNotedOff(
+/** Whether a tree was cancelled together with its whole conversation. */
+async function isTreeCancelled(
   store: Pick<Store, 'get'>,
   tenant: TenantId,
   root: ConversationId,
   tree: string,
 ): Promise<boolean> {
-  const noted = await store.get(tenant, callOffKey(root));
+  const noted = await store.get(tenant, cancellationKey(root));
   return noted !== null && isCovered(noted, tree);
 }
 
-function callOffKey(root: ConversationId): string {
+function cancellationKey(root: ConversationId): string {
   return `calledoff/${root}`;
 }
 
-/** By place and time: a conversation that was deleted and is there again counts anew, and clocks of processes differ. */
+/** Compares seq and time: a recreated conversation counts its seqs anew, and the clocks of processes differ. */
 function isCovered(noted: string, tree: string): boolean {
   const [last, until] = partsOf(noted);
   const [seq, at] = partsOf(tree);
@@ -96,13 +96,13 @@ function partsOf(tree: string): [seq: number, at: number] {
   return [Number(seq) || 0, Number.parseInt(at, 36) || 0];
 }
 
-/** Author of the end of a turn whose task was called off above it. */
-export const CALLED_OFF = 'called off';
+/** `by` of the end of a turn whose task was cancelled. The value is stored. */
+export const CANCELLED = 'called off';
 
-/** Whether a turn works on something called off. A turn that answers a person goes on. */
-export async function isTurnCalledOff({ deps, live, turn }: Pick<TurnRun, 'deps' | 'live' | 'turn'>) {
+/** Whether a turn works on a cancelled task. A turn that answers a person goes on. */
+export async function isTurnCancelled({ deps, live, turn }: Pick<TurnRun, 'deps' | 'live' | 'turn'>) {
   if (live.tasks.thread === null || turn.byPerson) return false;
-  return isCalledOff(deps.store, live.address.tenant, live.tasks);
+  return isThreadCancelled(deps.store, live.address.tenant, live.tasks);
 }
 
 /** Stops all turns of this process that work on a task or part of it, however deep, or below a conversation. */
@@ -119,8 +119,8 @@ export async function stopBelow(
     below.map(async ({ lease, tasks }) => {
       const turn = lease?.record.turn;
       if (!lease || !turn || turn.byPerson) return;
-      // Anyone who reaches the broadcast may claim it; the log decides.
-      if (await isCalledOff(deps.store, tenant, tasks)) lease.abort(turn.id);
+      // Anyone who can reach the broadcast can send such a notice; the log decides.
+      if (await isThreadCancelled(deps.store, tenant, tasks)) lease.abort(turn.id);
     }),
   );
 }
@@ -130,12 +130,12 @@ export function haltOf(
   { limits }: Pick<EngineDeps, 'limits'>,
   tasks: TaskBook,
   inputs: readonly Event[],
-  calledOff: boolean,
+  isCancelled: boolean,
 ): Halt | null {
   const isOver = tasks.thread !== null && !isTaskOpen(tasks);
   // A later message of a person resets `off`.
   if (tasks.off) return { kind: 'task aborted' };
-  if (calledOff && !inputs.some(isOfPeople)) return { kind: 'task aborted' };
+  if (isCancelled && !inputs.some(isOfPeople)) return { kind: 'task aborted' };
   if (isOver && inputs.every((event) => isOfTasks(event))) return { kind: 'task aborted' };
   if (inputs.some((event) => event.author.kind === 'user')) return null;
   if (tasks.agentTurns < limits.maxAgentTurns) return null;

@@ -1,10 +1,16 @@
-import { headTail } from './extract/cut-text.ts';
-import { visibleText } from './event-text.ts';
+import { headTail } from '../extract/cut-text.ts';
+import { visibleText } from '../event-text.ts';
 import { mostShown } from './rendering.ts';
-import type { Steps } from './steps.ts';
-import { type Attachment, type Event, isAbout, type KindAbout, type MessageBody } from '../events/index.ts';
+import type { Steps } from '../steps.ts';
+import {
+  type Attachment,
+  type Event,
+  isAbout,
+  type KindAbout,
+  type MessageBody,
+} from '../../events/index.ts';
 
-/** Characters kept of a text older than the whole ones, and of a still older one. */
+/** Characters kept of each text older than the whole ones, and of each still older text. */
 const PIECE = 2_048;
 const SCRAP = 64;
 /** Cost of looking at one event, in characters. */

@@ -1,9 +1,9 @@
-import type { Event } from '../events/index.ts';
-import { escapeMarks, fenceEnds } from './fence.ts';
-import { frame, type Framed } from './slot.ts';
-import { fenceKey } from './hash.ts';
-import { agentLabel, isPerson, personLabel, hasSeveralPeople } from './people.ts';
-import type { View } from './view.ts';
+import type { Event } from '../../events/index.ts';
+import { escapeMarks, fenceEnds } from '../fence.ts';
+import { frame, type Framed } from '../slot.ts';
+import { fenceKey } from '../hash.ts';
+import { agentLabel, isPerson, personLabel, hasSeveralPeople } from '../people.ts';
+import type { View } from '../view.ts';
 
 /** The reader of a prompt, and what was known of the other speakers when the prompt was made. */
 export interface Reader {

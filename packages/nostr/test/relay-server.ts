@@ -4,24 +4,24 @@ import type { RelayCommand } from './relay-process.ts';
 
 const KEPT_FRAMES = 1_000;
 
-export interface RelayDoor {
+export interface RelayServer {
   clients(): Iterable<WebSocket>;
   isStalled(): boolean;
 }
 
 /**
- * What both relays have in common: a WebSocket server in a process of its own, which does what its parent says and ends
- * with it.
+ * The common part of both relays: a WebSocket server in a separate process, which executes its parent's commands and ends
+ * with the parent.
  */
-export async function openDoor(
+export async function openRelayServer(
   port: number,
   parts: {
     connected(client: WebSocket): void;
     frame(client: WebSocket, frame: unknown[], text: string): Promise<void> | void;
     closed(client: WebSocket): void;
-    carry?(command: RelayCommand): unknown;
+    execute?(command: RelayCommand): unknown;
   },
-): Promise<RelayDoor> {
+): Promise<RelayServer> {
   const seen: unknown[][] = [];
   let isStalled = false;
   let heldBack: (() => void)[] = [];
@@ -54,7 +54,7 @@ export async function openDoor(
     for (const client of server.clients) client.terminate();
   }
 
-  async function carry(command: RelayCommand): Promise<unknown> {
+  async function execute(command: RelayCommand): Promise<unknown> {
     switch (command.do) {
       case 'seen':
         return command.kind === undefined ? seen : seen.filter(([kind]) => kind === command.kind);
@@ -77,12 +77,12 @@ export async function openDoor(
       }
       case 'behave':
       case 'push':
-        return parts.carry?.(command);
+        return parts.execute?.(command);
     }
   }
 
   process.on('message', (message: { number: number; command: RelayCommand }) => {
-    void carry(message.command).then((answer) =>
+    void execute(message.command).then((answer) =>
       process.send?.({ to: message.number, answer: answer ?? null }),
     );
   });

@@ -52,7 +52,7 @@ export function compactView(given: Compacting): EventDraft | null {
   const run = startRun(view, { reason, policy, room });
   runStrategies(run, given);
   if (isEmptyPlan(run.plan)) return null;
-  const draft = rewriteOf(run, given);
+  const draft = compactionOf(run, given);
   outputs.push(draft);
   foldAhead(view, draft, countTokens);
   return draft;
@@ -98,7 +98,7 @@ function compact(
   return takeCompaction(run, { id, body }, 'extraction') === 'fits';
 }
 
-function rewriteOf(
+function compactionOf(
   { view, plan, reason, before, after, room }: CompactionRun,
   { baseline, outputs }: Compacting,
 ): EventDraft {

@@ -1,8 +1,8 @@
-import type { Event } from '../events/index.ts';
-import type { Projection } from '../projection/model.ts';
-import { renderHtml } from '../projection/render-html.ts';
-import type { Troupe } from '../troupe.ts';
-import { createProjectionBook, type ProjectionBook } from './access/projection-books.ts';
+import type { Event } from '../../events/index.ts';
+import type { Projection } from '../../projection/model.ts';
+import { renderHtml } from '../../projection/render-html.ts';
+import type { Troupe } from '../../troupe.ts';
+import { createProjectionBook, type ProjectionBook } from '../access/projection-books.ts';
 
 const PAGE = 500;
 

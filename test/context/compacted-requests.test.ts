@@ -16,10 +16,13 @@ function crowdedRun([all, available, when]: [
   boolean[],
 ]): RandomRun {
   const policy = scaledPolicy(DEFAULT_POLICY, available);
-  const relief = { policy, room: roomOf({ available, fixed: 50, ratio: 1, reason: 'over_budget' }, policy) };
+  const compaction = {
+    policy,
+    room: roomOf({ available, fixed: 50, ratio: 1, reason: 'over_budget' }, policy),
+  };
   return new RandomRun({
     filler: FILLER,
-    relief: (n) => (when[n % when.length] ? relief : null),
+    compaction: (n) => (when[n % when.length] ? compaction : null),
   }).play(all);
 }
 
@@ -52,7 +55,7 @@ function partedGroups(messages: readonly PromptMessage[], isCovered: (seq: numbe
   return parted;
 }
 
-test('every visible event is in a request once, or covered by its summary, whatever was rewritten', () => {
+test('every visible event is in a request once or covered by its summary, after any compaction', () => {
   let rewritten = 0;
   fc.assert(
     fc.property(crowded, (run) => {
@@ -75,7 +78,7 @@ test('every visible event is in a request once, or covered by its summary, whate
   expect(rewritten).toBeGreaterThan(100);
 });
 
-test('a rewritten request is one that providers accept', () => {
+test('providers accept a request after a compaction', () => {
   fc.assert(
     fc.property(crowded, (run) => {
       for (const { prompt } of crowdedRun(run).player.sent) expect(invalidities(prompt.messages)).toEqual([]);
@@ -84,7 +87,7 @@ test('a rewritten request is one that providers accept', () => {
   );
 });
 
-test('a rewritten request is the same bytes from nothing but the log and what the turn has produced', () => {
+test('a compacted request has the same bytes when built from the log and the output of the turn alone', () => {
   fc.assert(
     fc.property(crowded, (run) => {
       for (const sent of crowdedRun(run).player.sent) {
@@ -101,7 +104,7 @@ test('a rewritten request is the same bytes from nothing but the log and what th
   );
 });
 
-test('a view that was rewritten while warm is the one that the whole log gives', () => {
+test('a view compacted while warm equals the one built from the whole log', () => {
   fc.assert(
     fc.property(crowded, (run) => {
       const { player } = crowdedRun(run);
@@ -121,7 +124,7 @@ test('a view that was rewritten while warm is the one that the whole log gives',
   );
 });
 
-test('between two rewrites each request starts with all bytes of the one before, but for a note', () => {
+test('between two compactions each request starts with all bytes of the previous one, except for a note', () => {
   fc.assert(
     fc.property(crowded, (run) => {
       const { player } = crowdedRun(run);
@@ -141,7 +144,7 @@ test('between two rewrites each request starts with all bytes of the one before,
   );
 });
 
-test('tokens of a view are the sum over its messages, and a rewrite leaves fewer', () => {
+test('the tokens of a view are the sum over its messages, and a compaction lowers them', () => {
   fc.assert(
     fc.property(crowded, (run) => {
       const { player } = crowdedRun(run);

@@ -35,7 +35,7 @@ const DAMAGES: [string, (data: string) => string][] = [
 ];
 
 test.each(DAMAGES)(
-  '%s sets its agent aside, visibly; the others go on, and repair and resume bring it back',
+  '%s makes its agent fail, visibly; the others go on, and repair and resume bring it back',
   async (_, break_) => {
     const driver = await openDriver();
     const bo = inOrder(says('bo here'));
@@ -90,7 +90,7 @@ test.each(DAMAGES)(
   },
 );
 
-test('a store that is away while an agent is set aside loses neither the notice nor the message', async () => {
+test('a store that is unavailable while an agent fails loses neither the notice nor the message', async () => {
   const driver = await openDriver();
   const bo = inOrder(says('bo here'));
   const stage = await openStage({ driver, agents: [{ id: 'bo', model: bo }] });
@@ -115,7 +115,7 @@ test('a store that is away while an agent is set aside loses neither the notice 
   expect((await later.troupe.actors('c'))[0]).toMatchObject({ status: 'failed' });
 });
 
-test('an agent whose record is ahead of the log is set aside and the operator is told, instead of staying silent', async () => {
+test('an agent whose record is ahead of the log fails with a warning instead of staying silent', async () => {
   const driver = await openDriver();
   const stage = await openStage({ driver, agents: [{ id: 'bo', model: inOrder(says('one'), says('two')) }] });
   await stage.say('c', 'first', ['bo']);
@@ -125,5 +125,5 @@ test('an agent whose record is ahead of the log is set aside and the operator is
   await stage.quiet();
   expect(await problems(stage)).toEqual(['actor_corrupt']);
   expect((await row(driver)).parked).toBe('failed');
-  expect(stage.warnings.map(({ where }) => where)).toContain('@bo in c is set aside');
+  expect(stage.warnings.map(({ where }) => where)).toContain('@bo in c has failed');
 });

@@ -6,14 +6,14 @@ import { chosen } from './chosen.ts';
 import { EventLink } from './event-link.tsx';
 
 /** Why an agent starts no more turns, and what a person can do. */
-export function SetAside() {
+export function FailedAgent() {
   const { agent, actor } = chosen.value;
   const { at, conversation } = route.value;
   if (agent?.parked !== 'failed' || !agent.problem) return null;
   const { code, message, seq } = agent.problem;
   const mayResume = at === null && conversation !== null && actor?.can.includes('resume');
   return (
-    <section class="failed" aria-label="Why it is set aside">
+    <section class="failed" aria-label="Why it failed">
       <h3>
         <code>{code}</code> <EventLink seq={seq} />
       </h3>

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { Context, Hono } from 'hono';
 import { basePath } from 'hono/route';
-import { isKeyless } from './access/gate.ts';
-import { checkHost, type GuardOptions, READS } from './guard.ts';
+import { isKeyless } from '../access/gate.ts';
+import { checkHost, type GuardOptions, READS } from '../guard.ts';
 import { BUILT_PAGE, readWebFile } from './web-folder.ts';
 
 export interface PageOptions {

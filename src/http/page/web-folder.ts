@@ -3,15 +3,15 @@ import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** A file of the built page, as it is sent. */
-export interface WebFile {
+interface WebFile {
   bytes: Uint8Array<ArrayBuffer>;
   type: string;
   /** Set for files that were compressed when the page was built. */
   encoding: 'br' | 'gzip' | null;
 }
 
-/** The same path from `src/http` in a checkout and from `dist/http` in the package. */
-export const BUILT_PAGE = fileURLToPath(new URL('../../dist/web/', import.meta.url));
+/** The same path from `src/http/page` in a checkout and from `dist/http/page` in the package. */
+export const BUILT_PAGE = fileURLToPath(new URL('../../../dist/web/', import.meta.url));
 
 const TYPES: Record<string, string> = {
   '.css': 'text/css; charset=utf-8',

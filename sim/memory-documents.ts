@@ -1,4 +1,4 @@
-import { changedRow } from '../actor-row.ts';
+import { changedRow } from '../src/store/actor-row.ts';
 import {
   type ActorChange,
   type ActorKey,
@@ -7,8 +7,8 @@ import {
   type ConversationsQuery,
   type EventRow,
   pageOf,
-} from '../driver.ts';
-import type { ActorCondition, Addressee, Documents, LogKey } from '../documents/documents.ts';
+} from '../src/store/driver.ts';
+import type { ActorCondition, Addressee, Documents, LogKey } from '../src/store/documents/documents.ts';
 
 /**
  * The documents in memory: what the simulation runs on, where every write is one step by construction.
@@ -21,7 +21,7 @@ import type { ActorCondition, Addressee, Documents, LogKey } from '../documents/
 export interface MemoryData {
   logs: Map<string, MemoryLog>;
   actors: Map<string, ActorRow>;
-  registers: Map<string, { shelf: string; data: string; at: number }>;
+  entries: Map<string, { namespace: string; data: string; at: number }>;
 }
 
 interface MemoryLog extends LogKey {
@@ -35,7 +35,7 @@ interface MemoryLog extends LogKey {
 export type DocumentOp =
   | `events.${Exclude<keyof Documents['events'], symbol>}`
   | `actors.${Exclude<keyof Documents['actors'], symbol>}`
-  | `registers.${Exclude<keyof Documents['registers'], symbol>}`;
+  | `entries.${Exclude<keyof Documents['entries'], symbol>}`;
 
 /** Decides when an operation happens and whether its caller hears of it; must call `work` at most once. */
 export type DocumentGate = <T>(op: DocumentOp, work: () => T) => Promise<T>;
@@ -55,17 +55,17 @@ const atOnce: DocumentGate = (_, work) => {
 };
 
 export function newMemoryData(): MemoryData {
-  return { logs: new Map(), actors: new Map(), registers: new Map() };
+  return { logs: new Map(), actors: new Map(), entries: new Map() };
 }
 
 export function createMemoryDocuments(options: MemoryDocumentsOptions = {}): Documents {
   const { data = newMemoryData(), gate = atOnce } = options;
-  const { logs, actors, registers } = data;
+  const { logs, actors, entries } = data;
 
   return {
     events: createMemoryEvents(logs, gate),
     actors: createMemoryActors(actors, gate),
-    registers: createMemoryRegisters(registers, gate),
+    entries: createMemoryEntries(entries, gate),
     close: () => Promise.resolve(),
   };
 }
@@ -137,49 +137,46 @@ function createMemoryActors(actors: MemoryData['actors'], gate: DocumentGate): D
   };
 }
 
-function createMemoryRegisters(
-  registers: MemoryData['registers'],
-  gate: DocumentGate,
-): Documents['registers'] {
+function createMemoryEntries(entries: MemoryData['entries'], gate: DocumentGate): Documents['entries'] {
   return {
-    insert: ({ tenant, shelf, key }, text, at) =>
-      gate('registers.insert', () => {
-        const name = entryName(tenant, shelf, key);
-        if (registers.has(name)) return false;
-        registers.set(name, { shelf, data: text, at });
+    insert: ({ tenant, namespace, key }, text, at) =>
+      gate('entries.insert', () => {
+        const name = entryName(tenant, namespace, key);
+        if (entries.has(name)) return false;
+        entries.set(name, { namespace, data: text, at });
         return true;
       }),
-    find: ({ tenant, shelf, key }) =>
-      gate('registers.find', () => registers.get(entryName(tenant, shelf, key))?.data ?? null),
-    replace: ({ tenant, shelf, key }, from, to) =>
-      gate('registers.replace', () => {
-        const name = entryName(tenant, shelf, key);
-        const stored = registers.get(name);
+    find: ({ tenant, namespace, key }) =>
+      gate('entries.find', () => entries.get(entryName(tenant, namespace, key))?.data ?? null),
+    replace: ({ tenant, namespace, key }, from, to) =>
+      gate('entries.replace', () => {
+        const name = entryName(tenant, namespace, key);
+        const stored = entries.get(name);
         if (!stored || stored.data !== from) return false;
-        registers.set(name, { ...stored, data: to });
+        entries.set(name, { ...stored, data: to });
         return true;
       }),
-    removeBefore: (shelf, before, limit) =>
-      gate('registers.removeBefore', () => {
+    removeBefore: (namespace, before, limit) =>
+      gate('entries.removeBefore', () => {
         let removed = 0;
-        for (const [name, stored] of registers) {
+        for (const [name, stored] of entries) {
           if (removed >= limit) break;
-          if (stored.shelf === shelf && stored.at < before && registers.delete(name)) removed += 1;
+          if (stored.namespace === namespace && stored.at < before && entries.delete(name)) removed += 1;
         }
         return removed;
       }),
-    keysBetween: ({ tenant, shelf, after, before, limit }) =>
-      gate('registers.keysBetween', () => {
-        const prefix = entryName(tenant, shelf, '');
-        return [...registers.keys()]
+    keysBetween: ({ tenant, namespace, after, before, limit }) =>
+      gate('entries.keysBetween', () => {
+        const prefix = entryName(tenant, namespace, '');
+        return [...entries.keys()]
           .flatMap((name) => (name.startsWith(prefix) ? [name.slice(prefix.length)] : []))
           .filter((key) => key > after && key < before)
           .sort()
           .slice(0, limit);
       }),
     async remove(keys) {
-      for (const { tenant, shelf, key } of keys)
-        await gate('registers.remove', () => registers.delete(entryName(tenant, shelf, key)));
+      for (const { tenant, namespace, key } of keys)
+        await gate('entries.remove', () => entries.delete(entryName(tenant, namespace, key)));
     },
   };
 }
@@ -193,8 +190,8 @@ function actorKey({ tenant, conversation, agent }: ActorKey): string {
   return `${tenant}/${conversation}/${agent}`;
 }
 
-function entryName(tenant: string, shelf: string, key: string): string {
-  return `${tenant}/${shelf}/${key}`;
+function entryName(tenant: string, namespace: string, key: string): string {
+  return `${tenant}/${namespace}/${key}`;
 }
 
 function insertEvent(logs: Map<string, MemoryLog>, row: EventRow): boolean {

@@ -34,7 +34,7 @@ async function chainOf(
   return { stage, deafen: () => void deaf.add('cy'), hear: () => deaf.clear() };
 }
 
-async function callOff(stage: Stage, task = 'd-'): Promise<void> {
+async function cancel(stage: Stage, task = 'd-'): Promise<void> {
   await stage.troupe.command({ command: 'cancelTask', conversation: logOf('c').conversation, task }, ANA);
 }
 
@@ -43,7 +43,7 @@ async function threadOf(stage: Stage, agent: string): Promise<string> {
   return all.find(({ body }) => body.assignee === agent)?.body.thread ?? '';
 }
 
-test('a turn two tasks below one that is called off asks its model nothing more, though nobody between has heard of it', async () => {
+test('a turn two tasks below a cancelled task asks its model nothing more, although no agent between has been notified', async () => {
   const reached = Promise.withResolvers<void>();
   const opened = Promise.withResolvers<void>();
   const wait = defineTool({
@@ -60,7 +60,7 @@ test('a turn two tasks below one that is called off asks its model nothing more,
   const { stage, deafen } = await chainOf(di, [wait]);
   await reached.promise;
   deafen();
-  await callOff(stage);
+  await cancel(stage);
   opened.resolve();
   await stage.quiet();
   expect(di.requests).toHaveLength(1);
@@ -76,7 +76,7 @@ test('an answer that is being written two tasks below is broken off at once', as
   const { stage, deafen } = await chainOf(di);
   await di.reached();
   deafen();
-  await callOff(stage);
+  await cancel(stage);
   await until('the turn has ended', async () =>
     (await stage.events(await threadOf(stage, 'di'))).some(({ kind }) => kind === 'turn.aborted'),
   );
@@ -84,14 +84,14 @@ test('an answer that is being written two tasks below is broken off at once', as
   expect(di.requests).toHaveLength(1);
 });
 
-test('a task that has not begun when one above it is called off never begins', async () => {
+test('a task that has not begun when a task above it is cancelled never begins', async () => {
   const di = inOrder(says('too late'));
   const { stage, deafen, hear } = await chainOf(di, [], ['di']);
   await until('di is given its task', async () => (await threadOf(stage, 'di')) !== '');
   const thread = await threadOf(stage, 'di');
   await stage.quiet();
   deafen();
-  await callOff(stage);
+  await cancel(stage);
   hear();
   await stage.deps.router.wake({ ...logOf(thread), agent: 'di' as AgentId });
   await stage.quiet();
@@ -100,7 +100,7 @@ test('a task that has not begun when one above it is called off never begins', a
   expect((await stage.events(thread)).some(({ kind }) => kind === 'turn.done')).toBe(true);
 });
 
-test('what people say in a thread that was called off is answered', async () => {
+test('messages of people in a cancelled thread are answered', async () => {
   const cy = inOrder(asks(['delegate', { to: 'di', task: 'for di' }]), says('heard'));
   const di = gated(says('half ', 'a thought'), 2);
   const stage = await openStage({
@@ -113,7 +113,7 @@ test('what people say in a thread that was called off is answered', async () => 
   await stage.say('c', 'go', ['bo']);
   await di.reached();
   const thread = await threadOf(stage, 'cy');
-  await callOff(stage);
+  await cancel(stage);
   await stage.quiet();
   await stage.say(thread, 'and you?', ['cy']);
   await stage.quiet();
@@ -137,7 +137,7 @@ test('all: what came of a conversation ends for good, its own agents are asked n
   });
   await stage.say('c', 'begin', ['bo']);
   await until('it has grown', () => model.requests.length >= 40);
-  await callOff(stage, 'all');
+  await cancel(stage, 'all');
   const asked = model.requests.length;
   await stage.quiet();
   expect(model.requests).toHaveLength(asked);
@@ -149,7 +149,7 @@ test('all: what came of a conversation ends for good, its own agents are asked n
   await stage.quiet();
   expect(model.requests).toHaveLength(asked);
   // A repeated cancellation changes nothing.
-  await callOff(stage, 'all');
+  await cancel(stage, 'all');
   await stage.quiet();
   expect(model.requests).toHaveLength(asked);
   for (const id of new Set(events.map(({ conversation }) => conversation)))
@@ -191,13 +191,13 @@ test('what is left of a conversation that was deleted does nothing', async () =>
   expect(di.requests).toHaveLength(asked);
 });
 
-test('a model that is asked again after a failure is not asked where its task was called off meanwhile', async () => {
+test('a failed model call is not tried again if its task was cancelled meanwhile', async () => {
   let calls = 0;
   const di = modelOf(async function* () {
     calls += 1;
     if (calls === 1) {
       deafen();
-      await callOff(stage);
+      await cancel(stage);
       yield* [
         { type: 'start' } as const,
         { type: 'failed', error: { code: 'provider_overloaded', message: 'busy' } } as const,

@@ -3,16 +3,17 @@ import {
   type EventDraft,
   type EventId,
   isAbout,
+  messageText,
   type PromptMessage,
   type StepBody,
   type ToolResultBody,
   type TurnId,
-} from '../events/index.ts';
-import { estimateFraming, estimateTokens, FRAME_TOKENS } from './tokens.ts';
-import { eventText, messageText } from './event-text.ts';
-import { escapeFences, escapeMarks, fence } from './fence.ts';
-import { fenceKey } from './hash.ts';
-import { pushSlot, type View } from './view.ts';
+} from '../../events/index.ts';
+import { estimateFraming, estimateTokens, FRAME_TOKENS } from '../tokens.ts';
+import { eventText } from '../event-text.ts';
+import { escapeFences, escapeMarks, fence } from '../fence.ts';
+import { fenceKey } from '../hash.ts';
+import { pushSlot, type View } from '../view.ts';
 
 /** Whether an own event has anything to render. The others are bookkeeping. */
 export function isSpoken(event: EventDraft | Event): boolean {
@@ -32,7 +33,7 @@ export function isSpoken(event: EventDraft | Event): boolean {
   }
 }
 
-/** A note for one step of the running turn, seen by nobody else. */
+/** True for a note to one step of the running turn. Other agents never see it. */
 export function isNote(event: EventDraft | Event): boolean {
   return event.kind === 'injection' && event.body.oneStep;
 }
@@ -69,7 +70,7 @@ function takeNote(view: View, text: string, { id, seqs, tokens }: Placed): Promp
   return message;
 }
 
-/** A failed turn is shown once, in its place: the words it had, and one line for "continue" to refer to. */
+/** Shows a failed turn in its place: the words that it produced, and a line that a later "continue" can refer to. */
 function pushFailure(view: View, partial: string, line: string, at: Placed): PromptMessage {
   const tokens = at.tokens + estimateTokens(line);
   return pushOwn(view, partial === '' ? line : `${partial}\n${line}`, { ...at, tokens });
@@ -141,7 +142,7 @@ function uniqueCallId(view: View, id: string): string {
   return unique;
 }
 
-/** The rendered result. `late` for a call that already has a synthetic result, null for a call that nobody made. */
+/** The rendered result. `late` for a call that already has a synthetic result, null for an unknown call. */
 function addResult(view: View, body: ToolResultBody, placed: Placed): PromptMessage | 'late' | null {
   // Two calls of one step may share an id. Their results come in the order of the calls.
   const { group } = view;

@@ -17,7 +17,7 @@ import { says } from '../support/engine-models.ts';
 import { openStage } from '../support/engine-stage.ts';
 import { agentSays, at, call, personSays, result } from '../support/extract-events.ts';
 import { moves, RandomRun } from '../support/random-run.ts';
-import { mind, of, prose, small, SUMMARY } from '../support/relief-stage.ts';
+import { mind, of, prose, small, SUMMARY } from '../support/compaction-stage.ts';
 
 const SECRET = 's';
 
@@ -90,7 +90,7 @@ const strategy = fc.constantFrom<Strategy>('summary', 'long summary', 'extractio
 const two = fc.tuple(events, events, budget, fc.tuple(strategy, strategy));
 const RUNS = { numRuns: 150 };
 
-test('no fact of the first compaction is lost by the second, but what is done', () => {
+test('the second compaction loses no fact of the first except completed tasks', () => {
   let facts = 0;
   fc.assert(
     fc.property(two, (args) => {
@@ -107,7 +107,7 @@ test('no fact of the first compaction is lost by the second, but what is done', 
   expect(facts).toBeGreaterThan(100);
 });
 
-test('what people said is kept word for word, the newest first, for as long as there is room', () => {
+test("people's words are kept verbatim, the newest first, as long as there is room", () => {
   let dropped = 0;
   fc.assert(
     fc.property(events, events, budget, (one, more, room) => {
@@ -126,7 +126,7 @@ test('what people said is kept word for word, the newest first, for as long as t
   expect(dropped).toBeGreaterThan(30);
 });
 
-test('a quote is what was said, or is marked as shortened', () => {
+test('a quote is verbatim or marked as shortened', () => {
   fc.assert(
     fc.property(two, (args) => {
       const made = twice(...args);
@@ -141,7 +141,7 @@ test('a quote is what was said, or is marked as shortened', () => {
   );
 });
 
-test('no compaction is larger than its room, and what it says it costs is what it costs', () => {
+test('no compaction is larger than its room, and its stated cost is its real cost', () => {
   let large = 0;
   fc.assert(
     fc.property(two, (args) => {
@@ -158,7 +158,7 @@ test('no compaction is larger than its room, and what it says it costs is what i
   expect(large).toBeGreaterThan(0);
 });
 
-test('after a rewrite a request is valid, and as large as the rewrite said', () => {
+test('after a compaction a request is valid and as large as announced', () => {
   const crowded = fc.tuple(moves, fc.constantFrom(300, 1_500, 4_000));
   let rewritten = 0;
   fc.assert(
@@ -166,7 +166,7 @@ test('after a rewrite a request is valid, and as large as the rewrite said', () 
       const policy = scaledPolicy(DEFAULT_POLICY, available);
       const room = roomOf({ available, fixed: 0, ratio: 1, reason: 'over_budget' }, policy);
       const filler = ` ${'as was said before in so many words '.repeat(12)}`;
-      const { player } = new RandomRun({ filler, relief: () => ({ policy, room }) }).play(all);
+      const { player } = new RandomRun({ filler, compaction: () => ({ policy, room }) }).play(all);
       const cuts = new Map<string, number>();
       for (const { agent, prompt } of player.sent) {
         expect(invalidities(prompt.messages)).toEqual([]);
@@ -185,7 +185,7 @@ test('after a rewrite a request is valid, and as large as the rewrite said', () 
   expect(rewritten).toBeGreaterThan(10);
 });
 
-test('of compactions in a row each reads every message since the last, and none twice', async () => {
+test('consecutive compactions read every message once', async () => {
   const round = fc.array(fc.integer({ min: 200, max: 4_000 }), { minLength: 1, maxLength: 12 });
   let made = 0;
   await fc.assert(

@@ -5,7 +5,18 @@ import { defineTool } from '../../src/tools/tool.ts';
 import { invalidities } from '../support/check-prompt.ts';
 import { asks, breaks, says, shown, times } from '../support/engine-models.ts';
 import { logOf, openStage, until } from '../support/engine-stage.ts';
-import { ask, fill, kinds, mind, of, opening, pass, prose, small, SUMMARY } from '../support/relief-stage.ts';
+import {
+  ask,
+  fill,
+  kinds,
+  mind,
+  of,
+  opening,
+  pass,
+  prose,
+  small,
+  SUMMARY,
+} from '../support/compaction-stage.ts';
 
 describe('pruning', () => {
   const report = defineTool({

@@ -1,0 +1,128 @@
+import * as z from 'zod';
+import { budgetProblems, BudgetSketch } from './budget-settings.ts';
+import { templateOf, coordinationProblems, workflowProblems } from './coordination-settings.ts';
+import { fragmentProblems } from './fragments.ts';
+import { type Problem, usedTwice } from './problem.ts';
+import { grantProblems, parseGrant } from '../tools/mcp/grants.ts';
+import { BUILTIN_TOOLS } from '../tools/builtin/index.ts';
+
+const Text = z.string().optional().catch(undefined);
+const AgentSketches = z
+  .array(
+    z
+      .object({
+        id: Text,
+        pubkey: Text,
+        tools: z.array(Text).catch([]),
+        provider: Text,
+        model: Text,
+        price: z.unknown().optional(),
+      })
+      .catch({ tools: [] }),
+  )
+  .catch([]);
+/** Reads what it can of an invalid definition, so that one problem does not hide the others. */
+const Sketch = z
+  .object({
+    agents: AgentSketches,
+    templates: AgentSketches,
+    routing: z.unknown().optional(),
+    schedules: z.unknown().optional(),
+    workflows: z.unknown().optional(),
+    tools: z.array(z.object({ name: Text }).catch({})).catch([]),
+    mcpServers: z
+      .record(z.string(), z.object({ tools: z.array(Text).optional().catch(undefined) }).catch({}))
+      .catch({}),
+    defaults: z.object({ respondWhenUnaddressed: Text }).catch({}),
+    budgets: BudgetSketch,
+    context: z.object({ summariser: Text }).catch({}),
+    fragments: z
+      .array(z.object({ name: Text, agents: z.array(Text).catch([]) }).catch({ agents: [] }))
+      .catch([]),
+  })
+  .catch({
+    agents: [],
+    templates: [],
+    tools: [],
+    mcpServers: {},
+    defaults: {},
+    fragments: [],
+    context: {},
+    budgets: { agents: {} },
+  });
+
+/** Reports problems between parts of a definition. The schema reports missing and mistyped fields. */
+export function* findProblems(definition: unknown): Generator<Problem> {
+  const sketch = Sketch.parse(definition);
+  const { agents, templates, workflows, defaults } = sketch;
+  const { summariser } = sketch.context;
+  yield* identityProblems(agents);
+  yield* toolProblems(sketch);
+  const ids = agents.map(({ id }) => id);
+  const templateIds = templates.map(({ id }) => id);
+  yield* coordinationProblems(sketch, ids, templateIds);
+  yield* workflowProblems(workflows, (agent) => {
+    const found = agents.find(({ id }) => id === agent);
+    return (found ?? templates.find(({ id }) => id === templateOf(agent)))?.tools ?? null;
+  });
+  yield* fragmentProblems(sketch.fragments, ids);
+  yield* budgetProblems(sketch.budgets, agents, summariser);
+  if (summariser !== undefined && !ids.includes(summariser)) {
+    yield { path: ['context', 'summariser'], message: `there is no agent "${summariser}"` };
+  }
+  const fallback = defaults.respondWhenUnaddressed;
+  if (fallback !== undefined && !ids.includes(fallback)) {
+    yield {
+      path: ['defaults', 'respondWhenUnaddressed'],
+      message: `there is no agent "${fallback}"; known: ${[...new Set(ids)].filter(Boolean).join(', ') || 'none'}`,
+    };
+  }
+}
+
+type AgentSketch = z.infer<typeof AgentSketches>[number];
+
+function* identityProblems(agents: readonly AgentSketch[]): Generator<Problem> {
+  const ids = agents.map(({ id }) => id);
+  const keys = agents.map(({ pubkey }) => pubkey);
+  for (const [index, pubkey] of keys.entries()) {
+    yield* usedTwice(ids, index, ['agents', index, 'id']);
+    if (pubkey && keys.indexOf(pubkey) !== index) {
+      yield { path: ['agents', index, 'pubkey'], message: 'another agent has this pubkey' };
+    }
+  }
+}
+
+function* toolProblems({
+  agents,
+  templates,
+  tools,
+  mcpServers,
+}: Pick<z.infer<typeof Sketch>, 'agents' | 'templates' | 'tools' | 'mcpServers'>): Generator<Problem> {
+  const known = new Set<string>(BUILTIN_TOOLS);
+  for (const server of Object.keys(mcpServers)) known.add(`${server}/*`);
+  const own = tools.map(({ name }) => name);
+  for (const name of own) if (name !== undefined) known.add(name);
+  for (const [list, entries] of Object.entries({ agents, templates })) {
+    for (const [path, name] of toolsIn(entries)) {
+      if (name === undefined || known.has(name) || parseGrant(name)) continue;
+      const message = `there is no tool "${name}"; known: ${[...known].join(', ')}`;
+      yield { path: [list, ...path], message };
+    }
+  }
+  for (const [index, name] of own.entries()) {
+    const path = ['tools', index, 'name'];
+    yield* usedTwice(own, index, path);
+    if (name !== undefined && BUILTIN_TOOLS.includes(name))
+      yield { path, message: `"${name}" is the name of a tool that comes with Troupe` };
+  }
+  yield* grantProblems({ agents, servers: mcpServers });
+  for (const { path, message } of grantProblems({ agents: templates, servers: mcpServers })) {
+    if (path[0] === 'agents') yield { path: ['templates', ...path.slice(1)], message };
+  }
+}
+
+function* toolsIn(agents: z.infer<typeof AgentSketches>): Generator<[PropertyKey[], string | undefined]> {
+  for (const [index, { tools }] of agents.entries()) {
+    for (const [at, name] of tools.entries()) yield [[index, 'tools', at], name];
+  }
+}
