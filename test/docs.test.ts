@@ -134,14 +134,17 @@ interface Manifest {
   devDependencies?: Record<string, string>;
 }
 
-test('CONTRIBUTING says what every folder below src is for', () => {
-  const text = read('CONTRIBUTING.md');
-  const missing = FOLDERS.filter((folder) => {
-    const parts = folder.split('/').slice(1);
-    return !text.includes(`\`${parts.at(-1)}/\``);
-  });
-  expect(missing).toEqual([]);
+test('README and CONTRIBUTING say what each folder below src is for, and name no other', () => {
   const readme = read('README.md');
-  const rooms = FOLDERS.filter((folder) => folder.split('/').length === 2);
+  const contributing = read('CONTRIBUTING.md');
+  const named: string[] = [];
+  for (const [, parent, row = ''] of contributing.matchAll(/^\| `(src\/\w+)\/` \|(.+)$/gm))
+    named.push(
+      ...codeIn(row).flatMap((name) => (/^[\w-]+\/$/.test(name) ? `${parent}/${name.slice(0, -1)}` : [])),
+    );
+  const isRoom = (folder: string) => folder.split('/').length === 2;
+  expect(named.toSorted()).toEqual(FOLDERS.filter((folder) => !isRoom(folder)).toSorted());
+  const rooms = FOLDERS.filter(isRoom);
   expect(rooms.filter((folder) => !readme.includes(`\`${folder}\``))).toEqual([]);
+  expect(rooms.filter((folder) => !contributing.includes(`\`${folder.slice('src/'.length)}/\``))).toEqual([]);
 });
