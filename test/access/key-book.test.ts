@@ -32,8 +32,8 @@ function stage() {
   function process() {
     const cache = new KeyCache(clock);
     const bookOf = (tenant: string) =>
-      createKeyBook({ rootNotes: notes, tenant: tenant as TenantId, cache, clock, randomBytes });
-    return { bookOf, book: bookOf('acme'), ...createAuthenticator({ rootNotes: notes, cache, clock }) };
+      createKeyBook({ rootEntries: notes, tenant: tenant as TenantId, cache, clock, randomBytes });
+    return { bookOf, book: bookOf('acme'), ...createAuthenticator({ rootEntries: notes, cache, clock }) };
   }
   return { clock, notes, reads, writes, process, ...process() };
 }
@@ -116,8 +116,8 @@ test('a look-up that began before a revocation does not undo it', async () => {
     },
   };
   const cache = new KeyCache(clock);
-  const book = createKeyBook({ rootNotes: stored, tenant: 'a' as TenantId, cache, clock, randomBytes });
-  const { authenticate } = createAuthenticator({ rootNotes: slow, cache, clock });
+  const book = createKeyBook({ rootEntries: stored, tenant: 'a' as TenantId, cache, clock, randomBytes });
+  const { authenticate } = createAuthenticator({ rootEntries: slow, cache, clock });
   const { key, secret } = await book.create({ name: 'x', scopes: ['read'] });
   await clock.advance(3_000);
   let release = () => {};
@@ -238,9 +238,9 @@ test('a key that was looked up slowly is looked up again 2 seconds after that be
     },
   };
   const parts = { tenant: 'a' as TenantId, clock, randomBytes };
-  const book = createKeyBook({ ...parts, rootNotes: stored, cache: new KeyCache(clock) });
+  const book = createKeyBook({ ...parts, rootEntries: stored, cache: new KeyCache(clock) });
   const { key, secret } = await book.create({ name: 'x', scopes: ['read'] });
-  const { authenticate } = createAuthenticator({ rootNotes: slow, cache: new KeyCache(clock), clock });
+  const { authenticate } = createAuthenticator({ rootEntries: slow, cache: new KeyCache(clock), clock });
   expect(await authenticate(secret)).not.toBe(null);
   await book.revoke(key.id);
   await clock.advance(499);
@@ -274,7 +274,7 @@ test('a credential of more than 8,192 characters is not looked at', async () => 
   const looked: number[] = [];
   const clock = createFakeClock();
   const { authenticate } = createAuthenticator({
-    rootNotes: memoryKeyValue(),
+    rootEntries: memoryKeyValue(),
     cache: new KeyCache(clock),
     clock,
     jwt: {
@@ -291,7 +291,7 @@ test('a credential of more than 8,192 characters is not looked at', async () => 
 test('a source of randomness that repeats itself gives nobody the key of another', async () => {
   const { notes, clock } = stage();
   const cache = new KeyCache(clock);
-  const parts = { rootNotes: notes, cache, clock, randomBytes: (size: number) => new Uint8Array(size) };
+  const parts = { rootEntries: notes, cache, clock, randomBytes: (size: number) => new Uint8Array(size) };
   const { secret } = await createKeyBook({ ...parts, tenant: 'a' as TenantId }).create({
     name: 'x',
     scopes: ['read'],
@@ -299,7 +299,7 @@ test('a source of randomness that repeats itself gives nobody the key of another
   const book = createKeyBook({ ...parts, tenant: 'b' as TenantId });
   const another = book.create({ name: 'y', scopes: ['admin'] });
   await expect(another).rejects.toMatchObject({ code: 'internal' });
-  const { authenticate } = createAuthenticator({ rootNotes: notes, cache, clock });
+  const { authenticate } = createAuthenticator({ rootEntries: notes, cache, clock });
   expect(await authenticate(secret)).toMatchObject({ tenant: 'a', scopes: ['read'] });
   expect(await book.list()).toEqual([]);
 });

@@ -4,14 +4,14 @@ import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { openStage, type PageStage, type Play, type StageOptions } from './stage.ts';
 
-/** A conversation whose critic has failed: its record cannot be read, as after a hand or a disk went wrong. */
+/** A conversation whose critic has failed: its record is unreadable, as after a manual edit or a disk error. */
 export const FAILED_AGENT = 'failed-agent';
 
-/** Every stage begins at the same moment; this one goes on where another has ended. */
+/** Every stage begins at the same time, so this one continues later than the stage before it. */
 const AFTER_MS = 60_000;
 const UNREADABLE = '{"turnNo":';
 
-/** A stage on which `FAILED_AGENT` has been played; all else is still to be played. */
+/** A stage on which only `FAILED_AGENT` has been played. */
 export async function openStageWithFailedAgent(play: Play, options: StageOptions = {}): Promise<PageStage> {
   const data = mkdtempSync(path.join(tmpdir(), 'troupe-page-'));
   const before = await openStage(play, { ...options, data });
@@ -34,5 +34,5 @@ function damage(data: string): void {
   const database = new DatabaseSync(path.join(data, 'troupe.db'));
   const { changes } = database.prepare('UPDATE actors SET data = ?').run(UNREADABLE);
   database.close();
-  if (Number(changes) !== 1) throw new Error(`there is not one actor to damage but ${changes}`);
+  if (Number(changes) !== 1) throw new Error(`${changes} actors to damage, expected one`);
 }

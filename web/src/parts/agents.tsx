@@ -59,7 +59,7 @@ const AgentLine = memo(function AgentLine({ agent, isChosen, path, usage }: Agen
   const { id, name, pending, problem, turn, lastTurn } = agent;
   const word = CONDITION_WORDS[agent.condition];
   const why = agent.condition === 'failed' && problem ? problem.code : path;
-  const told = word === why ? word : `${word} · ${why}`;
+  const label = word === why ? word : `${word} · ${why}`;
   return (
     <li>
       <Go
@@ -70,7 +70,7 @@ const AgentLine = memo(function AgentLine({ agent, isChosen, path, usage }: Agen
       >
         <Condition of={agent.condition} isTerse />
         <span class="who-name clip">{name}</span>
-        <span class="who-state clip">{told}</span>
+        <span class="who-state clip">{label}</span>
         {pending.length > 0 && (
           <span class="who-pending" title={`${plural(pending.length, 'event')} not answered yet`}>
             {short(pending.length)}

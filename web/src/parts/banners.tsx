@@ -13,13 +13,13 @@ export function Banners() {
     <div class="banners">
       {state.state === 'lost' && (
         <p class="banner" role="status">
-          <b>Not connected</b> since {clock(state.since)}: {state.message}. What is shown is as of seq{' '}
+          <b>Not connected</b> since {clock(state.since)}: {state.message}. The content is as of seq{' '}
           {head.value}; the page goes on from there by itself.
         </p>
       )}
       {isPast.value && (
         <p class="banner banner-past" role="status">
-          <b>The past.</b> Everything is shown as it was after event {route.value.at}
+          <b>The past.</b> The page shows the state after event {route.value.at}
           {past.value && past.value.at > 0 && `, ${clock(past.value.at)}`}.
           {pastProblem.value !== null && ` ${pastProblem.value}`}{' '}
           <button type="button" class="button" onClick={goLive}>

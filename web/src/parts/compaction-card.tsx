@@ -11,7 +11,7 @@ const REASONS: Record<CompactionView['reason'], string> = {
   over_budget: 'the prompt was above its trigger',
   overflow: 'the provider refused the request as too long',
   cold_cache: 'the cache had gone cold, so that a shorter prompt costs less',
-  join: 'an agent joined, and is told what came before in short',
+  join: 'an agent joined and got a summary of what came before',
 };
 
 const STRATEGIES: Record<NonNullable<CompactionView['strategy']>, string> = {
@@ -128,7 +128,7 @@ function Summary({ seq }: { seq: number }) {
   useEffect(() => {
     if (id === null) return;
     api.events(id, { after: seq - 1, limit: 1 }).then(
-      ({ events }) => setEvent(events[0] ?? 'The summary is gone.'),
+      ({ events }) => setEvent(events[0] ?? 'The summary no longer exists.'),
       (error: unknown) => setEvent(error instanceof Error ? error.message : String(error)),
     );
   }, [id, seq]);
@@ -136,14 +136,14 @@ function Summary({ seq }: { seq: number }) {
   if (typeof event === 'string') return <p class="quiet">{event}</p>;
   if (event.kind !== 'compaction') return null;
   const { summary, quotes, listing, number, by, usage, strategy } = event.body;
-  const told = [
+  const parts = [
     `number ${number}, by ${by}, ${strategy}`,
     ...(usage ? [`${whole(usage.input)} tokens in, ${whole(usage.output)} out`] : []),
   ];
   return (
     <div class="compaction-summary">
       <p class="quiet">
-        <Go to={{ event: seq, tab: 'raw' }}>Event {seq}</Go>, {told.join(', ')}
+        <Go to={{ event: seq, tab: 'raw' }}>Event {seq}</Go>, {parts.join(', ')}
       </p>
       {summary !== '' && <pre tabIndex={0}>{summary}</pre>}
       {quotes.length > 0 && (

@@ -21,7 +21,7 @@ export function Composer() {
   const [answer, setAnswer] = useState<'sending' | 'sent' | { refused: string }>('sent');
   const id = conversation.value;
   const why = isPast.value
-    ? 'Nothing can be said in the past'
+    ? 'Messages cannot be sent in the past'
     : mode === 'read-only'
       ? 'This server is read-only'
       : null;
@@ -40,8 +40,6 @@ export function Composer() {
       setAnswer({ refused: error instanceof Error ? error.message : String(error) });
     }
   };
-  const agents = agentsByNeed.value.filter(({ condition }) => condition !== 'left');
-  const everyone = agents.map(({ id: agent }) => agent).join(',');
   return (
     <form
       class="composer"
@@ -52,32 +50,8 @@ export function Composer() {
       }}
     >
       <div class="composer-line">
-        <select
-          aria-label="To"
-          value={to}
-          disabled={why !== null}
-          onChange={(event) => setTo(event.currentTarget.value)}
-        >
-          <option value="">To the default agent</option>
-          {agents.map(({ id: agent, name }) => (
-            <option key={agent} value={agent}>
-              @{name}
-            </option>
-          ))}
-          {agents.length > 1 && <option value={everyone}>Everyone</option>}
-        </select>
-        <select
-          aria-label="While it is at work"
-          value={whileBusy}
-          disabled={why !== null}
-          onChange={(event) => setWhileBusy(event.currentTarget.value)}
-        >
-          {POLICIES.map(([value, label]) => (
-            <option key={value} value={value}>
-              If busy: {label}
-            </option>
-          ))}
-        </select>
+        <Recipients value={to} isOff={why !== null} onChange={setTo} />
+        <BusyPolicies value={whileBusy} isOff={why !== null} onChange={setWhileBusy} />
       </div>
       <div class="composer-line">
         <textarea
@@ -107,5 +81,48 @@ export function Composer() {
         {typeof answer === 'object' ? answer.refused : ''}
       </p>
     </form>
+  );
+}
+
+interface ChoiceProps {
+  value: string;
+  isOff: boolean;
+  onChange: (value: string) => void;
+}
+
+function Recipients({ value, isOff, onChange }: ChoiceProps) {
+  const agents = agentsByNeed.value.filter(({ condition }) => condition !== 'left');
+  return (
+    <select
+      aria-label="To"
+      value={value}
+      disabled={isOff}
+      onChange={(event) => onChange(event.currentTarget.value)}
+    >
+      <option value="">To the default agent</option>
+      {agents.map(({ id, name }) => (
+        <option key={id} value={id}>
+          @{name}
+        </option>
+      ))}
+      {agents.length > 1 && <option value={agents.map(({ id }) => id).join(',')}>Everyone</option>}
+    </select>
+  );
+}
+
+function BusyPolicies({ value, isOff, onChange }: ChoiceProps) {
+  return (
+    <select
+      aria-label="While it is busy"
+      value={value}
+      disabled={isOff}
+      onChange={(event) => onChange(event.currentTarget.value)}
+    >
+      {POLICIES.map(([policy, label]) => (
+        <option key={policy} value={policy}>
+          If busy: {label}
+        </option>
+      ))}
+    </select>
   );
 }

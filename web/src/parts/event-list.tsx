@@ -1,4 +1,4 @@
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useMemo } from 'preact/hooks';
 import { rowOf } from '../../../src/projection/row.ts';
 import { whole } from '../shared/format.ts';
 import { everyRow } from '../state/every-row.ts';
@@ -9,11 +9,9 @@ import { route } from '../state/route.ts';
 import type { RowSource } from '../state/row-source.ts';
 import { head } from '../state/selection.ts';
 import { someRows } from '../state/some-rows.ts';
-import { scrollFor, windowOf } from '../state/window.ts';
 import { listed } from '../state/listed.ts';
 import { EventRow } from './event-row.tsx';
-
-const ROW_PX = 28;
+import { ROW_PX, useRowScroll } from './row-scroll.ts';
 
 /** The events, newest at the bottom. Only visible rows are in the document. */
 export function EventList() {
@@ -45,92 +43,9 @@ export function EventList() {
 }
 
 function Rows({ source }: { source: RowSource }) {
-  const box = useRef<HTMLDivElement>(null);
-  const [place, setPlace] = useState({ top: Number.MAX_SAFE_INTEGER, height: 400 });
-  const [follows, setFollows] = useState(true);
-  /** A ref, so that it is current at once: an earlier render must not pull back a reader who scrolls up. */
-  const tail = useRef<{ follows: boolean; source: RowSource | null; top: number; count: number }>({
-    follows: true,
-    source: null,
-    top: 0,
-    count: 0,
-  });
-  const follow = (isOn: boolean) => {
-    tail.current.follows = isOn;
-    setFollows(isOn);
-  };
-  /** The row at the top edge. It stays in place when older rows are added above. */
-  const anchor = useRef<{ seq: number; offset: number } | null>(null);
-  const version = source.version.value;
-  const count = source.count();
   const { event } = route.value;
-  /** The event last sought outside the loaded rows. It is sought only once, since it may not match the filter. */
-  const sought = useRef<number | null>(null);
-  const shownEvent = useRef<{ source: RowSource; event: number | null } | null>(null);
-
-  useEffect(() => {
-    const element = box.current;
-    if (!element) return;
-    // An empty list has no scroll position.
-    const measure = () =>
-      setPlace(({ top }) => ({
-        top: tail.current.count === 0 ? top : element.scrollTop,
-        height: element.clientHeight,
-      }));
-    const observer = new ResizeObserver(measure);
-    observer.observe(element);
-    return () => observer.disconnect();
-  }, []);
-  useLayoutEffect(() => {
-    const element = box.current;
-    if (!element) return;
-    const known = tail.current;
-    const isPlaced = known.source === source && known.count > 0;
-    // The user has scrolled, but the scroll event has not arrived yet.
-    if (isPlaced && known.count <= count && element.scrollTop < known.top - 1) follow(false);
-    const index = event === null ? -1 : source.indexOf(event);
-    const isNew = shownEvent.current?.source !== source || shownEvent.current.event !== event;
-    const line = index >= 0 ? source.lineAt(index) : null;
-    if (isNew && line && isFold(line)) source.unfold(line.seq);
-    else if (isNew && index >= 0) {
-      shownEvent.current = { source, event };
-      const { scrollTop, clientHeight: height } = element;
-      const wanted = scrollFor(index, { scrollTop, height, rowHeight: ROW_PX });
-      // A distant event is shown with its surroundings.
-      if (wanted !== null)
-        element.scrollTop = Math.abs(wanted - scrollTop) > height ? wanted - height / 2 : wanted;
-      if (index < count - 1) follow(false);
-    } else if (isNew && event !== null && count > 0 && sought.current !== event) {
-      sought.current = event;
-      follow(false);
-      source.seek(event);
-    } else if (known.follows || (!isPlaced && event === null)) element.scrollTop = count * ROW_PX;
-    else if (anchor.current) {
-      const now = source.indexOf(anchor.current.seq);
-      if (now >= 0) element.scrollTop = now * ROW_PX + anchor.current.offset;
-    }
-    Object.assign(known, { source, count, top: element.scrollTop });
-  }, [version, source, event, follows]);
-
-  const { first, end } = windowOf(
-    Math.min(place.top, Math.max(0, count * ROW_PX - place.height)),
-    place.height,
-    ROW_PX,
-    count,
-  );
-  useEffect(() => source.need(first, end), [source, first, end, version]);
+  const { box, count, first, end, follows, follow, onScroll } = useRowScroll(source, event);
   listed.value = source;
-
-  const onScroll = () => {
-    const element = box.current;
-    if (!element) return;
-    const { scrollTop, clientHeight, scrollHeight } = element;
-    const top = source.lineAt(Math.floor(scrollTop / ROW_PX));
-    anchor.current = top && { seq: top.seq, offset: scrollTop % ROW_PX };
-    follow(scrollHeight - scrollTop - clientHeight < ROW_PX);
-    tail.current.top = scrollTop;
-    setPlace({ top: scrollTop, height: clientHeight });
-  };
   const rows = [];
   // One slot per visible row: a new row reuses the elements of one that left.
   const slots = end - first;
@@ -195,7 +110,7 @@ function Slot({ source, index, event }: { source: RowSource; index: number; even
   return (
     <button type="button" class="event event-fold" onClick={() => source.unfold(line.seq)}>
       <span class="event-seq">{line.seq}</span>
-      <span>{line.count} more of little weight</span>
+      <span>{line.count} minor events</span>
     </button>
   );
 }

@@ -90,7 +90,7 @@ function When() {
       <span class="chip-dot" aria-hidden="true" />
       {word}
       {id !== null && head.value > 0 && (
-        <Go to={{ list: 'events', kind: '*', event: seq }} title="The last event that is shown">
+        <Go to={{ list: 'events', kind: '*', event: seq }} title="The last event shown">
           seq {whole(seq)}
           {at !== null && ` of ${whole(head.value)}`}
         </Go>
@@ -107,7 +107,7 @@ function Queue() {
     <button
       type="button"
       class="chip"
-      title={`${plural(waiting, 'wake')} waiting, ${active} at work`}
+      title={`${plural(waiting, 'wake')} waiting, ${active} active`}
       onClick={() => document.getElementById('queues')?.scrollIntoView({ block: 'nearest' })}
     >
       <span>

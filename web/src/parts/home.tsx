@@ -67,14 +67,14 @@ function Line({ line }: { line: OverviewLine }) {
 function Empty() {
   const url = `${location.origin}${base}`.replace(/\/$/, '');
   const lines = [
-    ['Say something to your agents', `npx troupe send hello "Plan a small release" --url ${url} --wait`],
+    ['Send your agents a message', `npx troupe send hello "Plan a small release" --url ${url} --wait`],
     ['See it in the terminal, too', `npx troupe ls --url ${url}`],
-    ['All that this page knows, for scripts', `curl ${url}/api/openapi.json`],
+    ['The API of this page, for scripts', `curl ${url}/api/openapi.json`],
   ] as const;
   return (
     <main class="home home-empty">
-      <h1>Nobody has said anything yet</h1>
-      <p>As soon as somebody does, the conversation is here, live.</p>
+      <h1>No conversations yet</h1>
+      <p>A new conversation appears here, live.</p>
       <ol>
         {lines.map(([what, line]) => (
           <li key={line}>

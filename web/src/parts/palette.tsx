@@ -64,7 +64,7 @@ export function Palette({ about }: { about: 'conversation' | null }) {
         }}
         onKeyDown={onKeyDown}
       />
-      <ul class="palette-items" id="palette-items" role="listbox" aria-label="What was found">
+      <ul class="palette-items" id="palette-items" role="listbox" aria-label="Results">
         {items.map((item, place) => (
           <li
             key={item.key}
@@ -79,7 +79,7 @@ export function Palette({ about }: { about: 'conversation' | null }) {
           </li>
         ))}
       </ul>
-      {items.length === 0 && <p class="quiet palette-none">{found?.problem ?? 'Nothing is called that.'}</p>}
+      {items.length === 0 && <p class="quiet palette-none">{found?.problem ?? 'No match.'}</p>}
     </Dialog>
   );
 }

@@ -16,8 +16,11 @@ const marks = computed(() => {
   const failures = (projection?.turns ?? []).flatMap(({ status, to }) =>
     status === 'failed' && to !== null ? [{ kind: 'failed', seq: to }] : [],
   );
-  const reliefs = (projection?.compactions ?? []).map(({ seq }) => ({ kind: 'compaction', seq }));
-  return [...failures, ...reliefs].map((mark) => ({ ...mark, share: (mark.seq - 1) / Math.max(1, end - 1) }));
+  const compactions = (projection?.compactions ?? []).map(({ seq }) => ({ kind: 'compaction', seq }));
+  return [...failures, ...compactions].map((mark) => ({
+    ...mark,
+    share: (mark.seq - 1) / Math.max(1, end - 1),
+  }));
 });
 
 /** A slider over the whole conversation; the page shows the system at the chosen moment. */
@@ -37,14 +40,14 @@ export function Scrubber() {
   };
   const isOver = at >= end;
   return (
-    <footer class="scrubber" aria-label="Moment that is shown">
+    <footer class="scrubber" aria-label="Shown moment">
       <button type="button" class="tool" aria-label="First event" disabled={at <= 1} onClick={() => goTo(1)}>
         <Icon name="first" />
       </button>
       <button
         type="button"
         class="tool"
-        aria-label="One event back"
+        aria-label="Previous event"
         disabled={at <= 1}
         onClick={() => step(-1)}
       >
@@ -53,14 +56,14 @@ export function Scrubber() {
       <button
         type="button"
         class="tool"
-        aria-label={isPlaying.value || !isPast.value ? 'Stop here' : 'Play on'}
+        aria-label={isPlaying.value || !isPast.value ? 'Stop here' : 'Continue'}
         title="Stop, play (space)"
         disabled={end === 0}
         onClick={togglePlay}
       >
         <Icon name={isPlaying.value || !isPast.value ? 'pause' : 'play'} />
       </button>
-      <button type="button" class="tool" aria-label="One event on" disabled={isOver} onClick={() => step(1)}>
+      <button type="button" class="tool" aria-label="Next event" disabled={isOver} onClick={() => step(1)}>
         <Icon name="next" />
       </button>
       <div class="scrubber-track">
@@ -81,7 +84,7 @@ export function Scrubber() {
           max={Math.max(1, end)}
           value={at}
           disabled={end < 2}
-          aria-label="Event up to which everything is shown"
+          aria-label="Last event shown"
           aria-valuetext={isPast.value ? `event ${at} of ${end}` : `live, event ${end}`}
           onInput={onInput}
         />

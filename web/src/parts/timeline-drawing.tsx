@@ -110,7 +110,7 @@ const TurnBar = memo(function TurnBar({ turn, x, width, lane, space, isChosen, d
   const start = Math.max(0, x);
   const room = width - (start - x);
   const word = doing ?? (turn.status === 'done' ? turn.said : turn.status);
-  const told = `turn ${turn.number} ${turn.agent}, ${doing ?? turn.status}`;
+  const label = `turn ${turn.number} ${turn.agent}, ${doing ?? turn.status}`;
   const missed =
     turn.missed &&
     x >= 0 &&
@@ -120,7 +120,7 @@ const TurnBar = memo(function TurnBar({ turn, x, width, lane, space, isChosen, d
       class={`timeline-bar timeline-${turn.status} ${isChosen ? 'timeline-chosen' : ''}`}
       data-turn={turn.id}
     >
-      <title>{turn.missed ? `${told}, had missed ${turn.missed.count}` : told}</title>
+      <title>{turn.missed ? `${label}, had missed ${turn.missed.count}` : label}</title>
       <rect x={x} y={y} width={width} height={BAR_PX} rx="2" />
       {room >= TEXT_FROM_PX && (
         <text x={start + 6} y={y + 10}>

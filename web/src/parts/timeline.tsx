@@ -16,21 +16,7 @@ const AXIS_PX = 24;
 
 /** Who did what to whom, in order. */
 export function Timeline() {
-  const scroller = useRef<HTMLDivElement>(null);
-  const [size, setSize] = useState({ width: 600, height: 200, top: 0 });
-  useEffect(() => {
-    const element = scroller.current;
-    if (!element) return;
-    const measure = () => {
-      const width = element.querySelector('.timeline-drawing')?.clientWidth ?? 600;
-      setSize({ width, height: element.clientHeight, top: element.scrollTop });
-    };
-    const observer = new ResizeObserver(measure);
-    observer.observe(element);
-    element.addEventListener('scroll', measure, { passive: true });
-    element.addEventListener('wheel', onWheel, { passive: false });
-    return () => observer.disconnect();
-  }, []);
+  const { scroller, size } = useScroller();
   const { turn, event } = route.value;
   useEffect(() => {
     const from = event ?? turns.peek().find(({ id }) => id === turn)?.from;
@@ -56,34 +42,15 @@ export function Timeline() {
         </span>
         <Lineage />
         <span class="spring" />
-        <button
-          type="button"
-          class="tool"
-          aria-label="Show fewer events"
-          title="Zoom in (+)"
-          onClick={() => zoom(0.5)}
-        >
-          <Icon name="plus" />
-        </button>
-        <button
-          type="button"
-          class="tool"
-          aria-label="Show more events"
-          title="Zoom out (−)"
-          onClick={() => zoom(2)}
-        >
-          <Icon name="minus" />
-        </button>
-        <button
-          type="button"
-          class="tool"
-          aria-label="Show the whole conversation"
+        <Tool icon="plus" label="Show fewer events" title="Zoom in (+)" onClick={() => zoom(0.5)} />
+        <Tool icon="minus" label="Show more events" title="Zoom out (−)" onClick={() => zoom(2)} />
+        <Tool
+          icon="fit"
+          label="Show the whole conversation"
           title="Fit all (0)"
-          disabled={isWholeSeen.value}
+          isOff={isWholeSeen.value}
           onClick={fit}
-        >
-          <Icon name="fit" />
-        </button>
+        />
       </header>
       <div
         class="timeline-scroller"
@@ -111,6 +78,42 @@ export function Timeline() {
       </div>
       {layout && <TimelineText layout={layout} />}
     </section>
+  );
+}
+
+/** The element that scrolls the lanes, and its measured size. */
+function useScroller() {
+  const scroller = useRef<HTMLDivElement>(null);
+  const [size, setSize] = useState({ width: 600, height: 200, top: 0 });
+  useEffect(() => {
+    const element = scroller.current;
+    if (!element) return;
+    const measure = () => {
+      const width = element.querySelector('.timeline-drawing')?.clientWidth ?? 600;
+      setSize({ width, height: element.clientHeight, top: element.scrollTop });
+    };
+    const observer = new ResizeObserver(measure);
+    observer.observe(element);
+    element.addEventListener('scroll', measure, { passive: true });
+    element.addEventListener('wheel', onWheel, { passive: false });
+    return () => observer.disconnect();
+  }, []);
+  return { scroller, size };
+}
+
+interface ToolProps {
+  icon: 'plus' | 'minus' | 'fit';
+  label: string;
+  title: string;
+  isOff?: boolean;
+  onClick: () => void;
+}
+
+function Tool({ icon, label, title, isOff = false, onClick }: ToolProps) {
+  return (
+    <button type="button" class="tool" aria-label={label} title={title} disabled={isOff} onClick={onClick}>
+      <Icon name={icon} />
+    </button>
   );
 }
 

@@ -7,10 +7,8 @@ export function TokenForm() {
   const [token, setToken] = useState('');
   return (
     <main class="home">
-      <h1>This server wants a token</h1>
-      <p class="quiet">
-        An API key, or what the server was started with as TROUPE_TOKEN. It is kept for this tab only.
-      </p>
+      <h1>This server requires a token</h1>
+      <p class="quiet">An API key, or the TROUPE_TOKEN of the server. It is kept for this tab only.</p>
       <form
         class="home-token"
         onSubmit={(event) => {

@@ -72,9 +72,7 @@ function Nothing({ total, isContext }: { total: number; isContext: boolean }) {
   if (!isFiltered(route.value)) return <p class="list-nothing quiet">No agent has had a turn yet.</p>;
   return (
     <p class="list-nothing quiet">
-      {isContext
-        ? 'No room had to be made in this conversation.'
-        : `None of ${plural(total, 'turn')} matches.`}{' '}
+      {isContext ? 'This conversation needed no compaction.' : `None of ${plural(total, 'turn')} matches.`}{' '}
       <button type="button" class="button" onClick={() => go({ kind: '', q: '', problems: false, by: '' })}>
         Show all
       </button>

@@ -74,8 +74,8 @@ function summaryOf({ said, calls, callCount, handoff, trigger, status }: TurnVie
     .map(({ name, outcome }) => (outcome === 'done' ? name : `${name} ${outcome ?? '…'}`));
   const called = callCount > names.length ? `${callCount} calls, last ${names.join(', ')}` : names.join(', ');
   const parts = [handoff ? `handed over to ${handoff.to.join(', ')}` : called, said.trim()];
-  const told = parts.filter((part) => part !== '').join(' · ');
-  if (told !== '') return told;
+  const summary = parts.filter((part) => part !== '').join(' · ');
+  if (summary !== '') return summary;
   return status === 'running' && trigger ? `answers ${trigger.name}` : '';
 }
 

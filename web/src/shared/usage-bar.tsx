@@ -15,13 +15,13 @@ export function UsageBar({
   level: Level;
   isSmall?: boolean;
 }) {
-  const told = `context ${Math.round(percent)}% full${level === 'normal' ? '' : `, ${level}`}`;
+  const label = `context ${Math.round(percent)}% full${level === 'normal' ? '' : `, ${level}`}`;
   return (
     <span
       class={`usage usage-${level} ${isSmall ? 'usage-small' : ''}`}
       role="img"
-      aria-label={told}
-      title={told}
+      aria-label={label}
+      title={label}
     >
       <span class="usage-fill" style={{ width: `${Math.min(100, percent)}%` }} />
     </span>

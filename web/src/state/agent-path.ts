@@ -8,9 +8,9 @@ import { isPast } from './past.ts';
  */
 export function agentPath({ id, state, turn, since }: AgentView): string {
   if (isPast.value) return shown(state);
-  const told = states.value.get(id);
-  if (told && (told.at >= since.at || isWithin(told.state, state, told.turn === turn)))
-    return [shown(told.state), ...told.doing].join(' · ');
+  const newest = states.value.get(id);
+  if (newest && (newest.at >= since.at || isWithin(newest.state, state, newest.turn === turn)))
+    return [shown(newest.state), ...newest.doing].join(' · ');
   const actor = actors.value.find(({ agent }) => agent === id);
   if (actor && isWithin(actor.state, state, actor.turn === turn)) return shown(actor.state);
   return shown(state);

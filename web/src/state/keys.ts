@@ -27,30 +27,28 @@ const ACTS: Record<string, (event: KeyboardEvent) => void> = {
 export function listenToKeys(): void {
   addEventListener('keydown', typeAhead, { capture: true });
   addEventListener('keydown', (event) => {
-    if ((event.metaKey || event.ctrlKey) && event.key.toLowerCase() === 'k') {
+    const hasModifier = event.metaKey || event.ctrlKey;
+    if (hasModifier && event.key.toLowerCase() === 'k') {
       event.preventDefault();
       if (dialog.peek()?.name === 'palette') dialog.value = null;
       else showDialog('palette');
-      return;
-    }
-    const target = event.target as HTMLElement;
-    if (event.defaultPrevented || event.metaKey || event.ctrlKey || event.altKey || dialog.peek()) return;
-    if (event.key === 'Escape') return leave(target);
-    if (target.closest('input:not([type=checkbox],[type=range]),textarea,select')) return;
-    if (event.key === ' ' && target.closest('button,a,summary,input')) return;
-    if (
-      isPast.peek() &&
-      /^Arrow(Left|Right)$/.test(event.key) &&
-      !target.closest('[role],input,[role=tablist]')
-    ) {
-      return step(event.key === 'ArrowLeft' ? -1 : 1);
-    }
-    const tab = TABS[Number(event.key) - 1];
-    const act = tab ? () => go({ tab }) : ACTS[event.key];
-    if (!act) return;
-    event.preventDefault();
-    act(event);
+    } else if (!event.defaultPrevented && !hasModifier && !event.altKey && !dialog.peek()) act(event);
   });
+}
+
+function act(event: KeyboardEvent): void {
+  const { key } = event;
+  const target = event.target as HTMLElement;
+  if (key === 'Escape') return leave(target);
+  if (target.closest('input:not([type=checkbox],[type=range]),textarea,select')) return;
+  if (key === ' ' && target.closest('button,a,summary,input')) return;
+  if (isPast.peek() && /^Arrow(Left|Right)$/.test(key) && !target.closest('[role],input,[role=tablist]'))
+    return step(key === 'ArrowLeft' ? -1 : 1);
+  const tab = TABS[Number(key) - 1];
+  const action = tab ? () => go({ tab }) : ACTS[key];
+  if (!action) return;
+  event.preventDefault();
+  action(event);
 }
 
 /** Leaves a field first, then deselects the event. */

@@ -145,38 +145,51 @@ function frameBuffer(flush: (frames: ServerFrame[]) => void): (frame: ServerFram
   };
 }
 
-function take(frames: readonly ServerFrame[]): void {
-  const events: Event[] = [];
-  let seq = live.value?.seq ?? Number.POSITIVE_INFINITY;
-  let isActorChanged = false;
-  const texts = new Map(streams.value);
-  const told = new Map(states.value);
-  let [isTextNew, isStateNew] = [false, false];
-  for (const { event: type, data } of frames) {
-    const content = JSON.parse(data) as unknown;
-    if (type === 'event') {
-      const event = content as Event;
-      if (event.seq <= seq) continue;
-      seq = event.seq;
-      events.push(event);
-      isActorChanged ||= CHANGES_ACTORS.test(event.kind);
-      if (event.turn && ENDS_TURN.test(event.kind)) isTextNew = texts.delete(event.turn) || isTextNew;
-    } else if (type === 'stream') {
-      const { turn, index, text } = content as { turn: string; index: number; text: string };
-      texts.set(turn, `${index === 0 ? '' : (texts.get(turn) ?? '')}${text}`.slice(-MAX_STREAM_CHARS));
-      isTextNew = true;
-    } else if (type === 'state') {
-      const { agent, ...state } = content as { agent: AgentId } & LiveState;
-      told.set(agent, state);
-      isStateNew = true;
-      isActorChanged ||= !state.state.startsWith('working');
-    }
+/** The changes of several frames, which are applied together. */
+class Incoming {
+  readonly events: Event[] = [];
+  readonly texts = new Map(streams.value);
+  readonly states = new Map(states.value);
+  areTextsNew = false;
+  areStatesNew = false;
+  isActorChanged = false;
+  #seq = live.value?.seq ?? Number.POSITIVE_INFINITY;
+
+  event(event: Event): void {
+    if (event.seq <= this.#seq) return;
+    this.#seq = event.seq;
+    this.events.push(event);
+    this.isActorChanged ||= CHANGES_ACTORS.test(event.kind);
+    if (event.turn && ENDS_TURN.test(event.kind))
+      this.areTextsNew = this.texts.delete(event.turn) || this.areTextsNew;
   }
+
+  stream({ turn, index, text }: { turn: string; index: number; text: string }): void {
+    const before = index === 0 ? '' : (this.texts.get(turn) ?? '');
+    this.texts.set(turn, `${before}${text}`.slice(-MAX_STREAM_CHARS));
+    this.areTextsNew = true;
+  }
+
+  state({ agent, ...state }: { agent: AgentId } & LiveState): void {
+    this.states.set(agent, state);
+    this.areStatesNew = true;
+    this.isActorChanged ||= !state.state.startsWith('working');
+  }
+}
+
+function take(frames: readonly ServerFrame[]): void {
+  const incoming = new Incoming();
+  for (const { event: type, data } of frames) {
+    if (type === 'event') incoming.event(JSON.parse(data) as Event);
+    else if (type === 'stream') incoming.stream(JSON.parse(data) as Parameters<Incoming['stream']>[0]);
+    else if (type === 'state') incoming.state(JSON.parse(data) as Parameters<Incoming['state']>[0]);
+  }
+  const { events } = incoming;
   if (live.value && events.length > 0) live.value = foldEvents(live.value, events);
-  if (isTextNew) streams.value = texts;
-  if (isStateNew) states.value = told;
+  if (incoming.areTextsNew) streams.value = incoming.texts;
+  if (incoming.areStatesNew) states.value = incoming.states;
   if (events.length > 0) for (const listener of listeners) listener(events);
-  if (isActorChanged) refreshActors();
+  if (incoming.isActorChanged) refreshActors();
 }
 
 const ENDS_TURN = /^turn\.(done|failed|aborted)$/;

@@ -10,10 +10,10 @@ export const queues = signal<Queues | null>(null);
 
 /** The server's last answer, with the open conversation brought up to date; null before the first answer. */
 export const conversations = computed<readonly OverviewLine[] | null>(() => {
-  const told = overview.value?.conversations;
+  const lines = overview.value?.conversations;
   const open = live.value;
-  if (!told || !open) return told ?? null;
-  return told.map((line) =>
+  if (!lines || !open) return lines ?? null;
+  return lines.map((line) =>
     line.id !== open.conversation || line.head > open.seq
       ? line
       : { id: line.id, head: open.seq, at: open.at, ...overviewFigures(open) },

@@ -32,8 +32,8 @@ export function paletteItems(words: string, about: 'conversation' | null): Item[
   const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
   const counts = new Map<string, number>();
   return all.filter(({ group, text, note }) => {
-    const told = `${group} ${text} ${note}`.toLowerCase();
-    if (!wanted.every((word) => told.includes(word))) return false;
+    const searched = `${group} ${text} ${note}`.toLowerCase();
+    if (!wanted.every((word) => searched.includes(word))) return false;
     const count = (counts.get(group) ?? 0) + 1;
     counts.set(group, count);
     return about !== null || count <= MAX_OF_GROUP;

@@ -100,33 +100,33 @@ export function layoutTimeline(projection: Projection, rows: readonly Row[], vie
 
   const isOnBar = (seq: number, at: number) =>
     bars.some(({ lane, turn: { from, to } }) => lane === at && from <= seq && seq <= (to ?? projection.seq));
-  const dot = (
-    seq: number,
-    lane: number,
-    kind: Dot['kind'],
-    title: string,
-    turn: string | null = null,
-  ): Dot[] =>
-    isInside(seq) && isSeen(lane)
-      ? [{ seq, x: middle(seq), lane, kind, title, turn, isOnBar: isOnBar(seq, lane) }]
+  const dot = (at: Omit<Dot, 'x' | 'isOnBar'>): Dot[] =>
+    isInside(at.seq) && isSeen(at.lane)
+      ? [{ ...at, x: middle(at.seq), isOnBar: isOnBar(at.seq, at.lane) }]
       : [];
   const dots = [
-    ...rows
-      .filter(({ level }) => level === 'talk' || level === 'problem')
-      .flatMap(({ seq, author, agent, isAgent, level, summary, turn }) => {
-        const lane = isAgent || agent !== null ? (lanes.get(agent ?? author) ?? PEOPLE) : PEOPLE;
-        return dot(seq, lane, level === 'problem' ? 'problem' : 'talk', `${seq}: ${summary}`, turn);
-      }),
+    ...rows.flatMap(({ seq, author, agent, isAgent, level, summary, turn }) => {
+      if (level !== 'talk' && level !== 'problem') return [];
+      const lane = isAgent || agent !== null ? (lanes.get(agent ?? author) ?? PEOPLE) : PEOPLE;
+      return dot({ seq, lane, kind: level, title: `${seq}: ${summary}`, turn });
+    }),
     ...projection.tasks.flatMap(({ seq, owner, kind, text }) =>
-      dot(seq, lanes.get(owner) ?? PEOPLE, 'task', `${seq}: ${kind} ${text}`),
+      dot({
+        seq,
+        lane: lanes.get(owner) ?? PEOPLE,
+        kind: 'task',
+        title: `${seq}: ${kind} ${text}`,
+        turn: null,
+      }),
     ),
     ...projection.compactions.flatMap(({ seq, agent, reduced, phase }) =>
-      dot(
+      dot({
         seq,
-        lanes.get(agent) ?? PEOPLE,
-        'compaction',
-        `${seq}: compaction ${reduced === null ? phase : `made room, ${Math.round(reduced)}% smaller`}`,
-      ),
+        lane: lanes.get(agent) ?? PEOPLE,
+        kind: 'compaction',
+        title: `${seq}: compaction ${reduced === null ? phase : `made room, ${Math.round(reduced)}% smaller`}`,
+        turn: null,
+      }),
     ),
   ];
   return { bars, dots, arrows, times: timesOf(projection, rows, view) };
@@ -157,19 +157,19 @@ function timesOf(projection: Projection, rows: readonly Row[], view: View): Layo
   const times: Layout['times'] = [];
   let before: number | null = null;
   let free = 0;
-  let told = 0;
+  let labelled = 0;
   for (const [seq, at] of [...points].toSorted(([a], [b]) => a - b)) {
     const x = xOf(seq, view);
     const gap = before !== null && at - before >= GAP_MS ? at - before : null;
     before = at;
     const second = Math.floor(at / 1_000);
-    if (second === told) continue;
+    if (second === labelled) continue;
     const isEnd = x > view.width - LABEL_PX;
     const start = isEnd ? x - LABEL_PX : x;
     // A long gap is worth more than the time label just before it.
     if (start < free && (gap === null || times.at(-1)?.gap !== null)) continue;
     if (start < free) times.pop();
-    told = second;
+    labelled = second;
     times.push({ x, at, gap, isEnd });
     free = start + LABEL_PX;
   }

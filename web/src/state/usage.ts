@@ -21,12 +21,12 @@ export function usageOf({ lastTurn, turn }: AgentView): PromptTokens | null {
 export const usageShown = computed<{ agent: AgentView; tokens: PromptTokens } | null>(() => {
   const chosen = selectedAgent.value;
   const all = [...(chosen ? [chosen] : []), ...agentsByNeed.value].slice(0, MAX_AGENTS);
-  const told = all.flatMap((agent) => {
+  const used = all.flatMap((agent) => {
     const tokens = usageOf(agent);
     return tokens ? [{ agent, tokens }] : [];
   });
-  if (chosen && told[0]?.agent.id === chosen.id) return told[0];
-  return told.toSorted((a, b) => b.tokens.percent - a.tokens.percent)[0] ?? null;
+  if (chosen && used[0]?.agent.id === chosen.id) return used[0];
+  return used.toSorted((a, b) => b.tokens.percent - a.tokens.percent)[0] ?? null;
 });
 
 const wanted = computed(() => {

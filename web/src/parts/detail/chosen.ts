@@ -24,26 +24,38 @@ export interface Chosen {
 }
 
 export const chosen = computed<Chosen>(() => {
-  const { turn: asked, event, agent: namedAgent, tab } = route.value;
+  const { turn: asked } = route.value;
   const projection = shown.value;
   const isNext = asked === NEXT;
-  // An event on its own does not belong to the selected agent.
-  const isEvent =
-    event !== null && asked === null && (namedAgent === null || tab === 'events' || tab === 'raw');
   const named = asked === null || isNext ? null : partsOf(asked);
-  const view = named ? (projection?.agents[named.agent] ?? null) : isEvent ? null : selectedAgent.value;
-  const agentId = named?.agent ?? view?.id ?? null;
-  const turnId = isNext ? null : ((named ? asked : (view?.turn ?? view?.lastTurn ?? null)) as TurnId | null);
+  const agent = named ? (projection?.agents[named.agent] ?? null) : agentWithoutTurn();
+  const agentId = named?.agent ?? agent?.id ?? null;
+  const turnId = isNext ? null : named ? (asked as TurnId) : lastTurnOf(agent);
   return {
-    agent: view,
+    agent,
     agentId,
     turn: projection?.turns.find(({ id }) => id === turnId) ?? null,
     turnId,
-    number: turnId === null ? null : (partsOf(turnId)?.number ?? null),
+    number: numberOf(turnId),
     isNext,
     actor: actors.value.find(({ agent }) => agent === agentId) ?? null,
   };
 });
+
+/** The selected agent, unless the address names an event on its own, which belongs to no agent. */
+function agentWithoutTurn(): AgentView | null {
+  const { turn, event, agent, tab } = route.value;
+  const isEvent = event !== null && turn === null && (agent === null || tab === 'events' || tab === 'raw');
+  return isEvent ? null : selectedAgent.value;
+}
+
+function lastTurnOf(agent: AgentView | null): TurnId | null {
+  return (agent?.turn ?? agent?.lastTurn ?? null) as TurnId | null;
+}
+
+function numberOf(turn: TurnId | null): number | null {
+  return turn === null ? null : (partsOf(turn)?.number ?? null);
+}
 
 /** Turns of the selected agent, newest first. */
 export const ownTurns = computed(() => {

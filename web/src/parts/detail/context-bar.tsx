@@ -66,7 +66,7 @@ export function ContextBar({ prompt, diff }: ContextBarProps) {
             {whole(cache.tokens)} read from cache ({percent(cache.tokens, tokens)}), reported
           </>
         ) : 'verified' in prompt && prompt.verified === false ? (
-          <>How much begins as the prompt before did is not known: the log does not give what was sent</>
+          <>The part shared with the previous prompt is unknown: the log does not contain the sent prompt</>
         ) : (
           <>
             {inTokens(Math.round(cache.tokens), { isEstimate: true })} begin as the prompt before did (

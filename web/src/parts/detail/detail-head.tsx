@@ -1,4 +1,5 @@
 import type { Command, ConversationId } from '../../../../src/events/index.ts';
+import type { TurnView } from '../../../../src/projection/model.ts';
 import { CommandButton } from '../../shared/command-button.tsx';
 import { Condition } from '../../shared/condition.tsx';
 import { Copy } from '../../shared/copy.tsx';
@@ -11,10 +12,7 @@ import { ForkButton } from './fork-button.tsx';
 
 /** The agent, the turn, and the commands that are legal now. */
 export function DetailHead() {
-  const { agent, agentId, turn, turnId, number, isNext } = chosen.value;
-  const forks = shown.value?.forks ?? [];
-  const from = turn?.from;
-  const forked = from === undefined ? [] : forks.filter(({ seq }) => seq >= from && seq <= (turn?.to ?? seq));
+  const { agent, agentId, number, isNext } = chosen.value;
   return (
     <header class="detail-head">
       <div class="detail-title">
@@ -33,28 +31,43 @@ export function DetailHead() {
         </h2>
         <Commands />
       </div>
-      <p class="detail-ids">
-        {agent && (
-          <span role="status">
-            <Condition of={agent.condition} />
-          </span>
-        )}
-        {turnId !== null && <Copy text={turnId} />}
-        {turn && turn.status !== 'done' && turn.status !== agent?.condition && (
-          <span class={`detail-${turn.status}`}>{turn.status}</span>
-        )}
-        {isNext && <span>as it would be sent now</span>}
-        {!isNext && agentId !== null && (
-          <Go to={{ turn: NEXT, agent: agentId, tab: 'prompt', step: null, vs: null }}>next prompt</Go>
-        )}
-        {forked.map(({ conversation, seq }) => (
-          <Go key={conversation} to={{ conversation }} title={`Forked at event ${seq}`}>
-            forked to {conversation}
-          </Go>
-        ))}
-      </p>
+      <Ids />
     </header>
   );
+}
+
+function Ids() {
+  const { agent, agentId, turn, turnId, isNext } = chosen.value;
+  return (
+    <p class="detail-ids">
+      {agent && (
+        <span role="status">
+          <Condition of={agent.condition} />
+        </span>
+      )}
+      {turnId !== null && <Copy text={turnId} />}
+      {turn && turn.status !== 'done' && turn.status !== agent?.condition && (
+        <span class={`detail-${turn.status}`}>{turn.status}</span>
+      )}
+      {isNext && <span>as it would be sent now</span>}
+      {!isNext && agentId !== null && (
+        <Go to={{ turn: NEXT, agent: agentId, tab: 'prompt', step: null, vs: null }}>next prompt</Go>
+      )}
+      {turn && <Forks of={turn} />}
+    </p>
+  );
+}
+
+/** The conversations forked from events of this turn. */
+function Forks({ of: { from, to } }: { of: TurnView }) {
+  const forks = shown.value?.forks ?? [];
+  return forks
+    .filter(({ seq }) => seq >= from && seq <= (to ?? seq))
+    .map(({ conversation, seq }) => (
+      <Go key={conversation} to={{ conversation }} title={`Forked at event ${seq}`}>
+        forked to {conversation}
+      </Go>
+    ));
 }
 
 function Commands() {
@@ -70,7 +83,7 @@ function Commands() {
     return <p class="detail-reason">As it was after event {at}. Go live to pause, retry or fork.</p>;
   }
   return (
-    <div class="detail-commands" role="group" aria-label="What may be done now">
+    <div class="detail-commands" role="group" aria-label="Available commands">
       {commands.map(({ command, label, isMain }) => (
         <CommandButton
           key={key(command)}

@@ -28,7 +28,7 @@ export function Detail() {
     return (
       <section class="detail" aria-label="Detail">
         <p class="detail-note detail-nobody">
-          No agent has taken part yet. Send a message to one, and it is shown here.
+          No agent has taken part yet. Send a message to one to see it here.
         </p>
       </section>
     );

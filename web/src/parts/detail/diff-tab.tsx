@@ -20,7 +20,7 @@ export function DiffTab() {
   const a = route.value.vs ?? turnBefore.value;
   const original = originalOf(b) ?? originalOf(a);
   const diff = useDiff(original ? null : a, b);
-  if (b === null) return <p class="detail-note">Nothing was sent to a model yet.</p>;
+  if (b === null) return <p class="detail-note">No prompt was sent yet.</p>;
   return (
     <>
       <DiffTurns a={a} b={b} />
@@ -77,19 +77,9 @@ function DiffTurns({ a, b }: { a: string | null; b: string }) {
 const MOST = 40;
 
 function Diff({ diff }: { diff: PromptDiff }) {
-  const { tokens, layers, messages, broke, b } = diff;
-  const { agentId } = chosen.value;
-  const next = useNextPrompt(b.turn === null ? agentId : null);
+  const { messages, broke, b } = diff;
   const prompt = usePrompt(b.turn, b.turn === null ? null : b.step);
-  const trace = useTrace(b.turn);
   const sent = prompt.state === 'there' ? prompt.value : null;
-  const laid = b.turn === null ? next : prompt;
-  const call = trace.state === 'there' ? trace.value.prompts.find(({ step }) => step === b.step) : undefined;
-  // The scale of the Prompt tab: the vendor's count of the last prompt.
-  const scale =
-    laid.state === 'there' ? scaleOf({ ...laid.value, usage: call?.usage ?? laid.value.usage }) : null;
-  const scaled = (count: number) => Math.round(count * (scale ?? 1));
-  const isScaleDue = laid.state === 'loading' || (b.turn !== null && trace.state === 'loading');
   const [most, setMost] = useState(MOST);
   const changes = messages.changes.slice(0, most);
   const rest = messages.changes.length - changes.length;
@@ -97,38 +87,7 @@ function Diff({ diff }: { diff: PromptDiff }) {
   const after = changes.slice(before.length);
   return (
     <>
-      <p class="diff-sum">
-        {isScaleDue ? (
-          '\u00A0'
-        ) : (
-          <>
-            <strong>{signed(scaled(tokens.delta))} tokens</strong>,{' '}
-            {inTokens(scaled(tokens.a), { isEstimate: true })} →{' '}
-            {inTokens(scaled(tokens.b), { isEstimate: true })}, estimated
-          </>
-        )}
-      </p>
-      <ul class="diff-layers">
-        {layers
-          .filter(({ tokens: size }) => size.a + size.b > 0)
-          .map(({ name, change, tokens: size }) => (
-            <li key={name} class={`layer-${name} diff-${change}`}>
-              <span class="prompt-swatch" aria-hidden="true" />
-              {change === 'equal' && size.delta === 0 ? (
-                <>
-                  {name} = unchanged, {inTokens(scaled(size.b), { isEstimate: true })}
-                </>
-              ) : (
-                <>
-                  <span>{name}</span>
-                  <span class="diff-delta">
-                    {change === 'equal' ? 'grew' : change} {signed(scaled(size.delta))}
-                  </span>
-                </>
-              )}
-            </li>
-          ))}
-      </ul>
+      <DiffTokens diff={diff} />
       {messages.shared > 0 && (
         <p class="diff-shared">
           {messages.firstDifference === null ? `all ${messages.shared}` : `the first ${messages.shared}`}{' '}
@@ -152,4 +111,58 @@ function Diff({ diff }: { diff: PromptDiff }) {
       )}
     </>
   );
+}
+
+/** The differences in tokens, in total and by layer. */
+function DiffTokens({ diff: { tokens, layers, b } }: { diff: PromptDiff }) {
+  const { scale, isDue } = useScale(b);
+  const scaled = (count: number) => Math.round(count * scale);
+  const estimate = (count: number) => inTokens(scaled(count), { isEstimate: true });
+  return (
+    <>
+      <p class="diff-sum">
+        {isDue ? (
+          '\u00A0'
+        ) : (
+          <>
+            <strong>{signed(scaled(tokens.delta))} tokens</strong>, {estimate(tokens.a)} →{' '}
+            {estimate(tokens.b)}, estimated
+          </>
+        )}
+      </p>
+      <ul class="diff-layers">
+        {layers
+          .filter(({ tokens: size }) => size.a + size.b > 0)
+          .map(({ name, change, tokens: size }) => (
+            <li key={name} class={`layer-${name} diff-${change}`}>
+              <span class="prompt-swatch" aria-hidden="true" />
+              {change === 'equal' && size.delta === 0 ? (
+                <>
+                  {name} = unchanged, {estimate(size.b)}
+                </>
+              ) : (
+                <>
+                  <span>{name}</span>
+                  <span class="diff-delta">
+                    {change === 'equal' ? 'grew' : change} {signed(scaled(size.delta))}
+                  </span>
+                </>
+              )}
+            </li>
+          ))}
+      </ul>
+    </>
+  );
+}
+
+/** The scale of the Prompt tab: the vendor's count of the last prompt. `isDue` while it is loading. */
+function useScale({ turn, step }: PromptDiff['b']): { scale: number; isDue: boolean } {
+  const next = useNextPrompt(turn === null ? chosen.value.agentId : null);
+  const prompt = usePrompt(turn, turn === null ? null : step);
+  const trace = useTrace(turn);
+  const laid = turn === null ? next : prompt;
+  const isDue = laid.state === 'loading' || (turn !== null && trace.state === 'loading');
+  if (laid.state !== 'there') return { scale: 1, isDue };
+  const call = trace.state === 'there' ? trace.value.prompts.find((each) => each.step === step) : undefined;
+  return { scale: scaleOf({ ...laid.value, usage: call?.usage ?? laid.value.usage }), isDue };
 }

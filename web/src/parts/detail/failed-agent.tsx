@@ -18,7 +18,7 @@ export function FailedAgent() {
         <code>{code}</code> <EventLink seq={seq} />
       </h3>
       <p class="failed-message">{message}</p>
-      <p>The agent takes up nothing until somebody resumes it. What is said to it waits; the others go on.</p>
+      <p>The agent starts no turn until someone resumes it. Messages to it wait; other agents continue.</p>
       {mayResume && (
         <div class="detail-commands">
           <CommandButton

@@ -27,10 +27,10 @@ export function FailedTurn() {
       <p class="failed-message">{message}</p>
       <p class="failed-policy">
         {agent?.state === 'failed'
-          ? 'The agent has failed: it takes no work until somebody asks for this turn again.'
+          ? 'The agent has failed: it starts no turn until this one is retried.'
           : turn.retried !== null
-            ? 'Somebody has asked for it again.'
-            : 'The turn has stopped: nobody tries it again by itself.'}
+            ? 'A retry was requested.'
+            : 'The turn has ended: there is no automatic retry.'}
         {tries > 0 && ` ${plural(tries, 'model call')} failed in it.`} It was to answer{' '}
         {turn.inputs.map((each) => (
           <EventLink key={each} seq={each} />
@@ -39,7 +39,7 @@ export function FailedTurn() {
       </p>
       {partial !== '' && (
         <div class="failed-partial">
-          <h4>What it had said until then</h4>
+          <h4>Its text until then</h4>
           <LongText text={partial} lines={6} />
         </div>
       )}

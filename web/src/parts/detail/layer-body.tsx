@@ -22,15 +22,10 @@ const MOST = 30;
 
 /** The content of a layer. Rendered only when opened, since a history may hold thousands of messages. */
 export function LayerBody({ layer, prompt, messages, own }: LayerBodyProps) {
-  const [most, setMost] = useState(MOST);
   const { name, source } = layer;
   const { cached, tools } = prompt;
-  const system = useSystemParts(prompt.messages, prompt.layers);
-  const isFrozen = layer.stability === 'epoch' && name !== 'tools';
-  const text = isFrozen && system.state === 'there' ? (system.value?.get(name) ?? null) : null;
-  const shown = isFrozen && (text !== null || system.state === 'loading') ? [] : messages;
-  const hidden = Math.max(0, shown.length - most);
-  const reminder = name === 'live' ? liveOf(prompt) : '';
+  const { isThere, isLoading, text } = useFrozenText(layer, prompt);
+  const shown = text !== null || isLoading ? [] : messages;
   return (
     <div class="prompt-body">
       <p class="prompt-source">
@@ -39,24 +34,47 @@ export function LayerBody({ layer, prompt, messages, own }: LayerBodyProps) {
       </p>
       {name === 'tools' && tools.map((tool) => <ToolSpecView key={tool.name} tool={tool} />)}
       {text !== null && <LongText text={text} />}
-      {isFrozen && text === null && system.state === 'there' && name !== 'rules' && (
+      {isThere && text === null && name !== 'rules' && (
         <p class="quiet">Part of the system message, which is shown whole under “rules”.</p>
       )}
-      {name === 'live' &&
-        (reminder === '' ? <p class="quiet">Nothing new was told.</p> : <LongText text={reminder} />)}
+      {name === 'live' && <Reminder text={liveOf(prompt)} />}
+      <Messages messages={shown} cached={cached.messages} />
+      {own.length > 0 && <p class="prompt-own">steps of this turn</p>}
+      {own.map(({ index, message }) => (
+        <PromptMessageView key={index} index={index} message={message} isCached={index < cached.messages} />
+      ))}
+    </div>
+  );
+}
+
+/** The text of a frozen layer, found within the system message; null for other layers and while unknown. */
+function useFrozenText({ name, stability }: PromptLayer, { messages, layers }: InspectedPrompt) {
+  const system = useSystemParts(messages, layers);
+  const isFrozen = stability === 'epoch' && name !== 'tools';
+  const isThere = isFrozen && system.state === 'there';
+  const text = isThere ? (system.value?.get(name) ?? null) : null;
+  return { isThere, isLoading: isFrozen && system.state === 'loading', text };
+}
+
+function Reminder({ text }: { text: string }) {
+  return text === '' ? <p class="quiet">Nothing new.</p> : <LongText text={text} />;
+}
+
+/** The newest messages; older ones on request. */
+function Messages({ messages, cached }: { messages: readonly Placed[]; cached: number }) {
+  const [most, setMost] = useState(MOST);
+  const hidden = Math.max(0, messages.length - most);
+  return (
+    <>
       {hidden > 0 && (
         <button type="button" class="long-more" onClick={() => setMost(most + 200)}>
           show {plural(Math.min(200, hidden), 'earlier message')} of {hidden}
         </button>
       )}
-      {shown.slice(hidden).map(({ index, message }) => (
-        <PromptMessageView key={index} index={index} message={message} isCached={index < cached.messages} />
+      {messages.slice(hidden).map(({ index, message }) => (
+        <PromptMessageView key={index} index={index} message={message} isCached={index < cached} />
       ))}
-      {own.length > 0 && <p class="prompt-own">said and done in this turn</p>}
-      {own.map(({ index, message }) => (
-        <PromptMessageView key={index} index={index} message={message} isCached={index < cached.messages} />
-      ))}
-    </div>
+    </>
   );
 }
 

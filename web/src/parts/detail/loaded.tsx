@@ -12,8 +12,8 @@ interface LoadedProps<T> {
 export function Loaded<T>({ of, calm = CALM, children }: LoadedProps<T>) {
   if (of.state === 'there') return <>{children(of.value)}</>;
   if (of.state === 'loading') return <p class="detail-loading">Loading…</p>;
-  const told = calm[of.code];
-  if (told !== undefined) return <p class="detail-note">{told}</p>;
+  const note = calm[of.code];
+  if (note !== undefined) return <p class="detail-note">{note}</p>;
   return (
     <p class="detail-problem">
       <code>{of.code}</code> {of.message}
@@ -22,7 +22,7 @@ export function Loaded<T>({ of, calm = CALM, children }: LoadedProps<T>) {
 }
 
 const CALM: Record<string, string> = {
-  turn_unknown: 'Nothing was sent to a model in this turn, or it is no longer kept.',
-  agent_unknown: 'This agent is not part of the company any more, so it would be sent nothing.',
-  unreachable: 'The server does not answer. This is asked again when it is back.',
+  turn_unknown: 'No prompt was sent in this turn, or it is no longer stored.',
+  agent_unknown: 'This agent is no longer part of the company, so it gets no prompt.',
+  unreachable: 'The server does not respond. This loads again when it is back.',
 };

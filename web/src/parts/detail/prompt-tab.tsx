@@ -7,7 +7,7 @@ import { chosen, turnBefore } from './chosen.ts';
 import { ContextBar } from './context-bar.tsx';
 import { FailedTurn } from './failed-turn.tsx';
 import { Loaded } from './loaded.tsx';
-import { PromptCuts } from './prompt-cuts.tsx';
+import { PromptCompactions } from './prompt-compactions.tsx';
 import { PromptFacts } from './prompt-facts.tsx';
 import { PromptGrew } from './prompt-grew.tsx';
 import { PromptLayers } from './prompt-layers.tsx';
@@ -17,7 +17,7 @@ import { useDiff, useNextPrompt, usePrompt, useTrace } from './turn-answers.ts';
 export function PromptTab() {
   const { isNext, turnId, agentId } = chosen.value;
   if (isNext) return <NextPrompt agent={agentId} />;
-  if (turnId === null) return <p class="detail-note">Nothing was sent to a model yet.</p>;
+  if (turnId === null) return <p class="detail-note">No prompt was sent yet.</p>;
   const original = originalOf(turnId);
   if (original) return <CopiedTurn of={original} />;
   return <TurnPrompt turn={turnId} key={turnId} />;
@@ -73,8 +73,6 @@ function Prompt({ prompt, trace }: PromptProps) {
   const diff = found.state === 'there' ? found.value : null;
   const call = trace?.prompts.find(({ step }) => step === prompt.step);
   const sent = { ...prompt, usage: call?.usage ?? prompt.usage };
-  const started = trace?.events.find(({ kind }) => kind === 'turn.started');
-  const inputs = started?.kind === 'turn.started' ? started.body.inputs : (chosen.value.agent?.pending ?? []);
   return (
     <>
       <ContextBar prompt={sent} diff={diff} />
@@ -84,8 +82,8 @@ function Prompt({ prompt, trace }: PromptProps) {
         before={before}
         isAsked={found.state === 'loading' && before !== null}
       />
-      <PromptLayers prompt={sent} diff={diff} inputs={inputs} />
-      <PromptCuts cuts={prompt.cuts} />
+      <PromptLayers prompt={sent} diff={diff} inputs={inputsOf(trace)} />
+      <PromptCompactions cuts={prompt.cuts} />
       <PromptFacts
         prompt={sent}
         cost={call?.cost ?? null}
@@ -93,4 +91,10 @@ function Prompt({ prompt, trace }: PromptProps) {
       />
     </>
   );
+}
+
+/** The seqs that the turn answers; for the next prompt, those that are pending. */
+function inputsOf(trace: TurnTrace | null): readonly number[] {
+  const started = trace?.events.find(({ kind }) => kind === 'turn.started');
+  return started?.kind === 'turn.started' ? started.body.inputs : (chosen.value.agent?.pending ?? []);
 }

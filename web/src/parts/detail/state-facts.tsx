@@ -1,4 +1,5 @@
 import type { TaskView } from '../../../../src/projection/model.ts';
+import type { ActorStatus } from '../../../../src/troupe.ts';
 import { Copy } from '../../shared/copy.tsx';
 import { clock, short, whole } from '../../shared/format.ts';
 import { Go } from '../../shared/go.tsx';
@@ -32,38 +33,16 @@ export function StateFacts() {
             </dd>
           </>
         )}
-        <dt>Not settled yet</dt>
+        <dt>Pending</dt>
         <dd>
           {agent.pending.length === 0
             ? 'nothing'
             : agent.pending.map((seq) => <EventLink key={seq} seq={seq} />)}
         </dd>
-        <dt>Has seen</dt>
+        <dt>Seen</dt>
         <dd>up to event {whole(Math.max(agent.seen, 0))}</dd>
-        {actor && (
-          <>
-            <dt>Last processed</dt>
-            <dd>
-              event {whole(actor.lastProcessedIndex)}
-              {actor.cursor !== null && <>, cursor {whole(actor.cursor)}</>}
-            </dd>
-            {actor.session && (
-              <>
-                <dt>Session</dt>
-                <dd>
-                  <Copy text={actor.session.id} /> {actor.session.provider}, {actor.session.state}
-                </dd>
-              </>
-            )}
-            {actor.problem !== undefined && (
-              <>
-                <dt>Problem</dt>
-                <dd class="detail-failed">{actor.problem}</dd>
-              </>
-            )}
-          </>
-        )}
-        <dt>In all</dt>
+        {actor && <ActorFacts actor={actor} />}
+        <dt>Total</dt>
         <dd>
           {whole(agent.turns)} turns, {whole(agent.failed)} failed; {short(input)} tokens in, {short(output)}{' '}
           out, {short(cacheRead)} from cache
@@ -71,7 +50,7 @@ export function StateFacts() {
       </dl>
       {open.length > 0 && (
         <>
-          <h3>Waits for</h3>
+          <h3>Waiting for</h3>
           <ul class="state-tasks">
             {open.map((task) => (
               <li key={task.id}>
@@ -82,6 +61,32 @@ export function StateFacts() {
         </>
       )}
     </section>
+  );
+}
+
+function ActorFacts({ actor: { lastProcessedIndex, cursor, session, problem } }: { actor: ActorStatus }) {
+  return (
+    <>
+      <dt>Last processed</dt>
+      <dd>
+        event {whole(lastProcessedIndex)}
+        {cursor !== null && <>, cursor {whole(cursor)}</>}
+      </dd>
+      {session && (
+        <>
+          <dt>Session</dt>
+          <dd>
+            <Copy text={session.id} /> {session.provider}, {session.state}
+          </dd>
+        </>
+      )}
+      {problem !== undefined && (
+        <>
+          <dt>Problem</dt>
+          <dd class="detail-failed">{problem}</dd>
+        </>
+      )}
+    </>
   );
 }
 

@@ -31,8 +31,8 @@ export function StateLegal({ chart, moment }: { chart: Chart | null; moment: Mom
       : [];
   const byItself = legal.filter(({ event }) => offers.every((offer) => offer.event !== event));
   return (
-    <section class="state-legal" aria-label="What may come next">
-      <h3>May come next</h3>
+    <section class="state-legal" aria-label="Possible next events">
+      <h3>Possible next events</h3>
       <ul>
         {offers.map(({ command, label, event }) => {
           const target = legal.find((each) => each.event === event)?.target;
@@ -52,7 +52,7 @@ export function StateLegal({ chart, moment }: { chart: Chart | null; moment: Mom
             </span>
           </li>
         ))}
-        {legal.length === 0 && offers.length === 0 && <li class="quiet">nothing: it ends here</li>}
+        {legal.length === 0 && offers.length === 0 && <li class="quiet">none: this state is final</li>}
       </ul>
       {elsewhere.size > 0 && (
         <p class="state-anywhere">

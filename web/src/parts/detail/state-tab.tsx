@@ -18,7 +18,7 @@ export function StateTab() {
   if (!agent)
     return (
       <p class="detail-note">
-        {agentId === null ? 'Choose an agent or a turn.' : 'This agent has not done anything up to here.'}
+        {agentId === null ? 'Choose an agent or a turn.' : 'This agent has not done anything yet.'}
       </p>
     );
   const moment = momentOf();
@@ -57,15 +57,18 @@ function isAway({ state }: Moment): boolean {
 
 /** The live state if it is newer, else the actor's status from the server, else the state from the log. */
 function momentOf(): Moment {
-  const { agent, agentId, actor } = chosen.value;
-  const told = agentId === null ? undefined : states.value.get(agentId);
+  const { agent } = chosen.value;
   const since = agent?.since.at ?? 0;
-  if (route.value.at === null) {
-    const last = actor?.last ?? null;
-    if (told && told.at >= (last?.at ?? 0)) {
-      return { state: told.state, event: told.event, since: told.at, doing: told.doing };
-    }
-    if (actor) return { state: actor.state, event: last?.event ?? null, since: last?.at ?? since, doing: [] };
+  const now = route.value.at === null ? presentMoment(since) : null;
+  return now ?? { state: agent?.state ?? 'idle', event: null, since, doing: [] };
+}
+
+function presentMoment(since: number): Moment | null {
+  const { agentId, actor } = chosen.value;
+  const newest = agentId === null ? undefined : states.value.get(agentId);
+  const last = actor?.last ?? null;
+  if (newest && newest.at >= (last?.at ?? 0)) {
+    return { state: newest.state, event: newest.event, since: newest.at, doing: newest.doing };
   }
-  return { state: agent?.state ?? 'idle', event: null, since, doing: [] };
+  return actor && { state: actor.state, event: last?.event ?? null, since: last?.at ?? since, doing: [] };
 }

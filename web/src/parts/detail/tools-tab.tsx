@@ -57,7 +57,7 @@ function Called({ uses }: { uses: readonly ToolUse[] }) {
           </span>
         )}
       </h3>
-      {uses.length === 0 && <p class="detail-note">It called none.</p>}
+      {uses.length === 0 && <p class="detail-note">No calls.</p>}
       {uses.map((use) => (
         <Use key={`${use.call} ${use.seq}`} use={use} />
       ))}

@@ -5,27 +5,27 @@ import { shown } from '../../state/live.ts';
 import { CompactionCard } from '../compaction-card.tsx';
 import { chosen } from './chosen.ts';
 
-/** A cut with its details from the log. */
+/** A prune or compaction with its details from the log. */
 type CutDetail = Cut & { by?: AgentId; strategy?: string; trimmed?: number; steps?: number };
 
 const REASONS: Record<string, string> = {
-  over_budget: 'it had reached the size at which room is made',
+  over_budget: 'it reached the compaction threshold',
   overflow: 'the provider refused it as too long',
-  cold_cache: 'nothing was cached any more, so cutting cost nothing',
+  cold_cache: 'nothing was cached any more, so the compaction cost no cache',
   join: 'it joined with a summary',
 };
 const MOST = 5;
 
-/** The cuts in force: what was removed, why, and how much. */
-export function PromptCuts({ cuts }: { cuts: readonly CutDetail[] }) {
+/** The prunes and compactions in force: what was removed, why, and how much. */
+export function PromptCompactions({ cuts }: { cuts: readonly CutDetail[] }) {
   const own = compactionsOfTurn();
   const turn = chosen.value.turnId;
-  // Cuts of this turn have a card of their own that shows how they went.
+  // Those of this turn have a separate card with their outcome.
   const older = own.length === 0 ? cuts : cuts.filter(({ event }) => !event.startsWith(`${turn}:`));
   if (older.length + own.length === 0) return null;
   return (
-    <section class="prompt-cuts" aria-label="What was cut">
-      <h3>Cut to make room</h3>
+    <section class="prompt-compactions" aria-label="Compactions">
+      <h3>Compactions</h3>
       {own.map((compaction) => (
         <CompactionCard key={compaction.seq} compaction={compaction} />
       ))}
@@ -36,12 +36,12 @@ export function PromptCuts({ cuts }: { cuts: readonly CutDetail[] }) {
             <li key={cut.event}>
               <p>
                 <strong>{whatOf(cut)}</strong>
-                <span class="prompt-cut-gain">
+                <span class="prompt-compaction-gain">
                   {short(before)} → {short(after)} tokens, −
                   {Math.round((1 - after / Math.max(1, before)) * 100)}%
                 </span>
               </p>
-              <div class="prompt-cut-bars" aria-hidden="true">
+              <div class="prompt-compaction-bars" aria-hidden="true">
                 <span style={{ width: '100%' }} />
                 <span style={{ width: `${(after / Math.max(1, before)) * 100}%` }} />
                 {trigger > 0 && trigger < before && <i style={{ left: `${(trigger / before) * 100}%` }} />}
