@@ -17,7 +17,9 @@ const inFolder = (folder: string) =>
 
 /** Documents of the present state. CHANGELOG.md also names what is gone. */
 const DOCS = [
-  ...['README.md', 'CONTRIBUTING.md', 'SECURITY.md'],
+  'README.md',
+  'CONTRIBUTING.md',
+  'SECURITY.md',
   ...['docs', 'examples', 'packages'].flatMap(inFolder),
 ];
 const codeIn = (text: string) => [...text.matchAll(/`([^`\n]+)`/g)].map(([, code]) => code ?? '');

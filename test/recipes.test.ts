@@ -114,7 +114,7 @@ test('every built-in tool is in the list of built-in tools', () => {
   const folder = path.join(ROOT, 'src/tools/builtin');
   const defined = readdirSync(folder).flatMap((file) =>
     [...readFileSync(path.join(folder, file), 'utf8').matchAll(/defineTool\(\{\s*name: '(\w+)'/g)].map(
-      ([, name]) => name,
+      ([, name]) => name ?? '',
     ),
   );
   expect(defined.toSorted()).toEqual([...BUILTIN_TOOLS].toSorted());
