@@ -9,6 +9,7 @@ import type {
   EventDraft,
   EventDraftOf,
   EventId,
+  JoinPolicy,
 } from '../../events/index.ts';
 import type { Appended, ConversationKey } from '../../store/store.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
@@ -114,6 +115,6 @@ export function joinPolicyOf(
   { agents }: Pick<EngineDeps, 'agents'>,
   { joined }: Participants['tasks'],
   agent: AgentId,
-): 'full' | 'summary' | 'fresh' {
+): JoinPolicy {
   return joined.get(agent) ?? agents.get(agent)?.profile.join ?? 'full';
 }
