@@ -23,14 +23,14 @@ import { createRemoteEvents } from './remote-events.ts';
  * matters: an agent that is woken before its event is stored finds nothing, and the wake is lost.
  */
 export interface ConversationLog {
-  /** Appends in order and wakes whoever is addressed. Safe to repeat with the same drafts. */
+  /** Appends in order and wakes the addressed agents. Safe to repeat with the same drafts. */
   append(log: ConversationKey, drafts: readonly EventDraft[], options?: AppendOptions): Promise<Appended[]>;
   /** Oldest first, at most `limit`. The newest events come from memory, without reading the store. */
   read(
     log: ConversationKey,
     range: { after: number; upTo?: number; limit: number },
   ): Promise<readonly Event[]>;
-  /** As the store's `readPage`, for callers that fold the whole log. */
+  /** Like the store's `readPage`, for callers that fold the whole log. */
   readPage(
     log: ConversationKey,
     range: { after: number; upTo?: number },
@@ -60,7 +60,7 @@ export interface AppendOptions {
   at?: (index: number) => number;
   /** Whether addressed agents are woken. Default true; imports do not wake. */
   wake?: boolean;
-  /** Whether an event of the runtime takes a spare id where its own is taken. Default true; copies keep their ids. */
+  /** Whether an event of the runtime takes a spare id if its own is taken. Default true; copies keep their ids. */
   spares?: boolean;
 }
 
