@@ -41,7 +41,7 @@ const lint = (dir: string) => complaints(dir, 'oxlint', ['--type-aware', '--form
 const withKind = (text: string) =>
   text.replace('  message: MessageBody,', "  message: MessageBody,\n  'fixture.kind': MessageBody,");
 
-test('a kind of which nothing is said compiles in none of the places that list all kinds', async () => {
+test('a kind without any rule fails to compile in every place that lists all kinds', async () => {
   const dir = copyWith({ [EVENTS]: withKind });
   const lists = [ASPECTS, 'src/events/import-rule.ts', 'src/projection/row.ts'];
   expect(await compile(dir)).toEqual(expect.arrayContaining(lists));
@@ -50,7 +50,7 @@ test('a kind of which nothing is said compiles in none of the places that list a
 /** A function returns early for these kinds, before its switch over the others. */
 const TAKEN_FIRST = ["'announced'", "'turnEnd'", "'taskOpening'", "'taskEnd'", "'upkeep'"];
 
-test('a kind that has an aspect is refused by every switch over that aspect', async () => {
+test('a kind with an aspect is refused by every switch over that aspect', async () => {
   const all = /export type Aspect =([^;]+);/.exec(readFileSync(path.join(ROOT, ASPECTS), 'utf8'))?.[1] ?? '';
   const aspects = all.match(/'\w+'/g) ?? [];
   const named = new Set<string>();
