@@ -4,7 +4,7 @@ import type { KeyCache } from './key-book.ts';
 import {
   hashSecret,
   isSameHash,
-  keyNote,
+  entryKeyOf,
   type KeyRecord,
   opens,
   parseKeyRecord,
@@ -22,7 +22,7 @@ export interface Authenticator {
 }
 
 export interface AuthenticatorParts {
-  rootNotes: Pick<KeyValue, 'get'>;
+  rootEntries: Pick<KeyValue, 'get'>;
   /** The cache that the key books of this process write to. */
   cache: KeyCache;
   clock: Pick<Clock, 'now'>;
@@ -31,12 +31,12 @@ export interface AuthenticatorParts {
 
 /** Longer credentials are refused unread. */
 const MAX_CREDENTIAL_CHARS = 8_192;
-/** Compared for an unknown id, so that it costs the same work as a known one. */
+/** Compared for an unknown id, so that it takes the same time as a known one. */
 const NO_HASH = '0'.repeat(64);
 
-export function createAuthenticator({ rootNotes, cache, clock, jwt }: AuthenticatorParts): Authenticator {
+export function createAuthenticator({ rootEntries, cache, clock, jwt }: AuthenticatorParts): Authenticator {
   async function read(id: string): Promise<KeyRecord | null> {
-    const record = parseKeyRecord(await rootNotes.get(keyNote(id)));
+    const record = parseKeyRecord(await rootEntries.get(entryKeyOf(id)));
     return record?.id === id ? record : null;
   }
 
@@ -72,11 +72,11 @@ export type FetchKeys = (
 ) => Promise<Response>;
 
 const CLOCK_TOLERANCE_S = 30;
-const LOOKS_LIKE_ONE = /^[\w-]+\.[\w-]+\.[\w-]+$/;
+const LOOKS_LIKE_JWT = /^[\w-]+\.[\w-]+\.[\w-]+$/;
 const Subject = /^.{1,128}$/su;
 const MAX_NAME_CHARS = 200;
-/** Error codes of jose for failures to read the keys, which are no fault of the token. */
-const KEYS_NOT_HAD = new Set(['ERR_JWKS_TIMEOUT', 'ERR_JWKS_INVALID', 'ERR_JOSE_GENERIC']);
+/** Error codes of jose for keys that cannot be read. */
+const UNREADABLE_KEYS = new Set(['ERR_JWKS_TIMEOUT', 'ERR_JWKS_INVALID', 'ERR_JOSE_GENERIC']);
 
 type Verify = (token: string, options: JWTVerifyOptions) => Promise<{ payload: JWTPayload }>;
 
@@ -90,7 +90,7 @@ export function createJwtVerifier(
 
   return {
     async verify(token) {
-      if (!LOOKS_LIKE_ONE.test(token)) return null;
+      if (!LOOKS_LIKE_JWT.test(token)) return null;
       const verify = await (loading ??= loadVerify(settings, fetch));
       try {
         const { payload } = await verify(token, {
@@ -120,11 +120,10 @@ async function loadVerify({ jwks, publicKey }: JwtSettings, fetch: FetchKeys): P
   return (token, options) => jwtVerify(token, key, options);
 }
 
-/** An unknown key is the token's fault; keys that cannot be fetched are not. */
+/** An unknown key makes the token invalid; unreadable keys do not. */
 function rethrow(cause: unknown): never {
   const { code } = Object(cause) as { code?: unknown };
-  const isOurs = typeof code === 'string' && code.startsWith('ERR_J') && !KEYS_NOT_HAD.has(code);
-  if (isOurs) throw cause;
+  if (typeof code === 'string' && code.startsWith('ERR_J') && !UNREADABLE_KEYS.has(code)) throw cause;
   const message = 'the keys of the token issuer cannot be fetched now; try again';
   throw new TroupeError('store_unavailable', message, {}, { cause });
 }

@@ -8,7 +8,7 @@ import {
   isKeyId,
   type KeyInfo,
   keyInfo,
-  keyNote,
+  entryKeyOf,
   type KeyRecord,
   keyText,
   newKeyId,
@@ -62,8 +62,8 @@ export interface KeyBook {
 }
 
 export interface KeyBookParts {
-  /** Entries of the default tenant, which hold the keys of all tenants: one read finds a key by its id. */
-  rootNotes: Pick<KeyValue, 'get' | 'compareAndSet'>;
+  /** Entries of the default tenant. They contain the keys of all tenants, so that one read finds a key by its id. */
+  rootEntries: Pick<KeyValue, 'get' | 'compareAndSet'>;
   tenant: TenantId;
   cache: KeyCache;
   clock: Pick<Clock, 'now'>;
@@ -77,12 +77,12 @@ const Ids = z.array(z.string());
  *  1. The index has an id before its key is written: every valid key is listed.
  *  2. Every written record enters the cache, so that it takes effect in this process at once.
  */
-export function createKeyBook({ rootNotes, tenant, cache, clock, randomBytes }: KeyBookParts): KeyBook {
+export function createKeyBook({ rootEntries, tenant, cache, clock, randomBytes }: KeyBookParts): KeyBook {
   const index = `keys/${tenant}`;
 
   async function read(id: string): Promise<KeyRecord | null> {
     if (!isKeyId(id)) return null;
-    const record = parseKeyRecord(await rootNotes.get(keyNote(id)));
+    const record = parseKeyRecord(await rootEntries.get(entryKeyOf(id)));
     return record?.id === id && record.tenant === tenant ? record : null;
   }
 
@@ -91,7 +91,7 @@ export function createKeyBook({ rootNotes, tenant, cache, clock, randomBytes }: 
   }
 
   async function listed(): Promise<string[]> {
-    return parseIds(await rootNotes.get(index));
+    return parseIds(await rootEntries.get(index));
   }
 
   /** Ids of keys that are no longer valid, whose places may be reused. An id without a record may be about to get one. */
@@ -103,7 +103,7 @@ export function createKeyBook({ rootNotes, tenant, cache, clock, randomBytes }: 
   async function enter(id: string): Promise<void> {
     const isFull = (await listed()).length >= MAX_KEYS;
     const over = isFull ? await spent() : new Set<string>();
-    await updateEntry(rootNotes, index, parseIds, (ids) => {
+    await updateEntry(rootEntries, index, parseIds, (ids) => {
       const kept = over.size > 0 ? ids.filter((each) => !over.has(each)) : ids;
       if (kept.length < MAX_KEYS) return [...kept, id];
       const message = `tenant ${tenant} has ${MAX_KEYS} keys: revoke the unused ones`;
@@ -117,7 +117,7 @@ export function createKeyBook({ rootNotes, tenant, cache, clock, randomBytes }: 
     apply: (record: KeyRecord) => KeyRecord | null,
   ): Promise<KeyRecord | null> {
     if ((await read(id)) === null) return null;
-    const record = await updateEntry(rootNotes, keyNote(id), parseKeyRecord, (stored) =>
+    const record = await updateEntry(rootEntries, entryKeyOf(id), parseKeyRecord, (stored) =>
       stored && stored.tenant === tenant ? apply(stored) : null,
     );
     if (record?.tenant !== tenant) return null;
@@ -130,8 +130,8 @@ export function createKeyBook({ rootNotes, tenant, cache, clock, randomBytes }: 
       const { id, secret, record } = newRecord({ tenant, given, createdBy, now: clock.now(), randomBytes });
       await enter(id);
       const text = JSON.stringify(record);
-      if ((await rootNotes.compareAndSet(keyNote(id), null, text)) !== text)
-        throw new TroupeError('internal', `two keys have the id ${id}: the source of randomness repeats`);
+      if ((await rootEntries.compareAndSet(entryKeyOf(id), null, text)) !== text)
+        throw new TroupeError('internal', `two keys have the id ${id}: the random source repeats`);
       cache.put(record);
       return { key: keyInfo(record), secret: keyText(id, secret) };
     },

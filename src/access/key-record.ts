@@ -63,7 +63,7 @@ export function opens({ expiresAt, revokedAt }: KeyRecord, now: number): boolean
   return revokedAt === null && (expiresAt === null || now < expiresAt);
 }
 
-export function keyNote(id: string): string {
+export function entryKeyOf(id: string): string {
   return `key/${id}`;
 }
 

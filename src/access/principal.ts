@@ -37,15 +37,15 @@ export const SERVER_TOKEN: Principal = { ...LOCAL, id: 'server-token' };
 
 const MAX_PATTERNS = 64;
 /** The id of a conversation, or a prefix of ids that ends with `*`. */
-export const ConversationPattern = z
+const ConversationPattern = z
   .string()
   .regex(
     /^(?:[A-Za-z0-9][A-Za-z0-9._@:-]{0,127}\*?|\*)$/,
-    "a conversation is an id, or the beginning of ids with '*' behind it",
+    "a conversation is an id, or a prefix of ids that ends with '*'",
   );
 export const ConversationPatterns = z.array(ConversationPattern).max(MAX_PATTERNS);
 
-/** The thread of a task is called `<stem of its root>.d-<digits>`, and a stem is the root unless that is long. */
+/** The thread of a task is named `<stem of its root>.d-<digits>`. The stem is the root, shortened if it is long. */
 const THREAD = /^(.+)\.d-[0-9a-f]{12}$/;
 const LONGEST_STEM = 100;
 const STEM_KEPT = LONGEST_STEM - 9;
@@ -78,7 +78,7 @@ export function rangesOf(patterns: readonly string[]): { from: string; to: strin
   const all = patterns.flatMap((pattern) => {
     const beginning = beginningOf(pattern);
     if (beginning !== null) return [withBeginning(beginning)];
-    // This sorts before all characters of ids, so the range holds only the id itself.
+    // `!` sorts before all characters of ids, so the range contains only the id itself.
     return [{ from: pattern, to: `${pattern}!` }, withBeginning(`${stemOf(pattern)}.d-`)];
   });
   const apart: { from: string; to: string }[] = [];
@@ -90,7 +90,7 @@ export function rangesOf(patterns: readonly string[]): { from: string; to: strin
   return apart;
 }
 
-/** Ids are ASCII: none sorts after the tilde. */
+/** Ids are ASCII without `~`, so none sorts after it. */
 function withBeginning(beginning: string): { from: string; to: string } {
   return { from: beginning, to: `${beginning}~` };
 }
@@ -100,7 +100,7 @@ function matches(pattern: string, conversation: string): boolean {
   return beginning === null ? conversation === pattern : conversation.startsWith(beginning);
 }
 
-/** The end of a long root is hashed: a prefix that reaches into the hash grants nothing. */
+/** The end of a long root is hashed. A prefix that reaches into the hash grants nothing. */
 function matchesStem(pattern: string, stem: string): boolean {
   const beginning = beginningOf(pattern);
   // A caller may have chosen an id that looks like the stem of a long one.

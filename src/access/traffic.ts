@@ -70,7 +70,7 @@ function addTo<K>(sums: Map<K, number>, key: K, bytes: number): void {
   else sums.delete(key);
 }
 
-/** Rates per second; after a pause, bursts of three to five seconds' worth pass. */
+/** Rates per second, with bursts of three to five seconds' worth. */
 export interface TrafficLimits extends ReadLimits {
   /** Requests a second per caller. Default 100. */
   requestsPerSecond?: number | undefined;

@@ -15,10 +15,10 @@ import type { SafeFetch } from '../net/safe-fetch.ts';
 
 export const MAX_FILE_BYTES = 5 * 1_024 * 1_024;
 /** Vendors accept 5 MiB of base64. A larger image would be refused again with every later prompt. */
-export const MAX_IMAGE_BYTES = (MAX_FILE_BYTES * 3) / 4;
-/** Longer texts are kept as files: the text of an event is part of prompts. */
+const MAX_IMAGE_BYTES = (MAX_FILE_BYTES * 3) / 4;
+/** Longer texts are stored as files, because the text of an event is part of prompts. */
 export const MAX_TEXT_BYTES = 64 * 1_024;
-/** Anthropic refuses larger ones. */
+/** Anthropic refuses larger images. */
 const MAX_SIDE_PIXELS = 8_000;
 
 const TEXT_TYPE = /^(?:text\/.+|application\/json)$/;
@@ -65,7 +65,8 @@ function bytesOf({ data }: NewAttachment, path: string): { bytes: Buffer; base64
 
 function classify({ name, mediaType: declared }: NewAttachment, bytes: Buffer, path: string): Attachment {
   const { data: mediaType, error } = MediaType.safeParse(plainType(declared));
-  if (mediaType === undefined) throw invalid(`${path}.mediaType`, error?.issues[0]?.message ?? 'it is none');
+  if (mediaType === undefined)
+    throw invalid(`${path}.mediaType`, error?.issues[0]?.message ?? 'it is invalid');
   const named = name === undefined ? {} : { name };
   const kept = { hash: hash('sha256', bytes, 'hex'), ...named, bytes: bytes.length };
   const image = imageOf(mediaType, bytes, path);
@@ -74,8 +75,8 @@ function classify({ name, mediaType: declared }: NewAttachment, bytes: Buffer, p
   return text === null ? { type: 'file', mediaType, ...kept } : { type: 'text', mediaType, ...named, text };
 }
 
-/** In lower case and without parameters. */
-export function plainType(declared: string): string {
+/** The type in lower case and without parameters. */
+function plainType(declared: string): string {
   const type = (declared.split(';')[0] ?? '').trim().toLowerCase();
   return type === 'image/jpg' ? 'image/jpeg' : type;
 }
@@ -89,7 +90,7 @@ function imageOf(mediaType: string, bytes: Buffer, path: string): ImageType | nu
   if (header?.mediaType !== mediaType && isDeclared)
     throw invalid(
       `${path}.mediaType`,
-      `it says ${mediaType}, and the bytes are ${header?.mediaType ?? 'no image'}`,
+      `it is ${mediaType}, but the bytes are ${header?.mediaType ?? 'no image'}`,
     );
   if (!header) return null;
   const { width, height } = header;
@@ -99,12 +100,12 @@ function imageOf(mediaType: string, bytes: Buffer, path: string): ImageType | nu
   return header.mediaType;
 }
 
-/** Null where the bytes are not UTF-8. */
-function decode(bytes: Buffer): string | null {
+/** Null if the bytes are not UTF-8. */
+function decode(bytes: Buffer, { ignoreBOM = false } = {}): string | null {
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM }).decode(bytes);
   } catch {
-    // Another encoding, or no text: it is kept as a file.
+    // Another encoding, or no text.
     return null;
   }
 }
@@ -134,15 +135,11 @@ export function redactAttachments(
   });
 }
 
-/** Null where the bytes are not UTF-8 or the base64 is invalid: those are refused later, or kept as files. */
+/** Null if the bytes are not UTF-8 or the base64 is invalid: those are refused later, or stored as files. */
 function redactableText({ data }: NewAttachment): string | null {
   const bytes = typeof data === 'string' ? Buffer.from(data, 'base64') : Buffer.from(data);
   if (typeof data === 'string' && bytes.toString('base64') !== data) return null;
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    return null;
-  }
+  return decode(bytes, { ignoreBOM: true });
 }
 
 /** Time limit for all attachments of a message: its sender waits for them. */
@@ -150,15 +147,15 @@ const TIMEOUT_MS = 60_000;
 const MAX_NAME = 255;
 
 /**
- * Replaces attachments by address with what is there, one after the other, so that no more than one message's worth of
- * bytes is in memory. `fetch` is null without `fetch` settings: then addresses are refused. Throws what `readAttachments`
- * throws, `address_refused` and `address_unreachable`, with `data.path`.
+ * Fetches the attachments given by address, one after the other, so that at most the bytes of one message are in memory.
+ * Without `fetch` settings `fetch` is null, and addresses are refused. Throws `event_invalid`, `event_too_large`,
+ * `address_refused` and `address_unreachable`, with `data.path`.
  */
 export async function fetchAttachments(
   given: readonly (NewAttachment | AttachmentByAddress)[],
   fetch: SafeFetch | null,
 ): Promise<readonly NewAttachment[]> {
-  // `readAttachments` refuses too many; nothing is fetched for them.
+  // `readAttachments` refuses too many attachments, so none of them is fetched.
   const isTooMany = given.length > MAX_MESSAGE_ATTACHMENTS;
   const signal = AbortSignal.timeout(TIMEOUT_MS);
   const attachments: NewAttachment[] = [];
@@ -196,7 +193,7 @@ async function readAddress(
     throw new TroupeError('event_invalid', message, { path: `${path}.url`, status });
   }
   if (isCut) {
-    const message = `${path}.url: it has more than ${maxBytes} bytes, which is all there is room for`;
+    const message = `${path}.url: it has more than ${maxBytes} bytes, the rest of the limit`;
     throw new TroupeError('event_too_large', message, { path, limit: maxBytes });
   }
   const declared = mediaType ?? headers['content-type'] ?? 'application/octet-stream';

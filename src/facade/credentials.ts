@@ -18,38 +18,38 @@ export interface Credentials {
   authenticate(credential: string): Promise<Principal | null>;
 }
 
-/** Keys are entries of the root tenant, so one look-up finds a key of any tenant. */
+/** Keys are entries of the root tenant, so that one lookup finds a key of any tenant. */
 export function openCredentials(
-  rootNotes: KeyValue,
+  rootEntries: KeyValue,
   { clock, access = {} }: { clock: Clock; access?: AccessSettings | undefined },
 ): Credentials {
   const cache = new KeyCache(clock);
   const jwt = access.jwt && createJwtVerifier(access.jwt, { clock, fetch });
-  const { authenticate } = createAuthenticator({ rootNotes, cache, clock, jwt });
+  const { authenticate } = createAuthenticator({ rootEntries, cache, clock, jwt });
   return {
-    keysOf: (tenant) => createKeyBook({ rootNotes, tenant, cache, clock, randomBytes }),
+    keysOf: (tenant) => createKeyBook({ rootEntries, tenant, cache, clock, randomBytes }),
     authenticate,
   };
 }
 
 /** All tenants that ever wrote anything. Background work (archiving, webhooks) goes through this list. */
 export interface Tenants {
-  /** Adds a tenant. Asks the store once per process and tenant. */
-  note(tenant: TenantId): Promise<void>;
+  /** Asks the store once per process and tenant. */
+  add(tenant: TenantId): Promise<void>;
   list(): Promise<TenantId[]>;
 }
 
 const KEY = 'tenants';
 
 export function createTenants(entries: KeyValue): Tenants {
-  const noted = new Set<TenantId>([DEFAULT_TENANT]);
+  const stored = new Set<TenantId>([DEFAULT_TENANT]);
   return {
-    async note(tenant) {
-      if (noted.has(tenant)) return;
+    async add(tenant) {
+      if (stored.has(tenant)) return;
       await updateEntry(entries, KEY, parseTenants, (known) =>
         known.includes(tenant) ? null : [...known, tenant],
       );
-      noted.add(tenant);
+      stored.add(tenant);
     },
     list: async () => [DEFAULT_TENANT, ...parseTenants(await entries.get(KEY))],
   };

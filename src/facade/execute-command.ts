@@ -26,7 +26,7 @@ import { conversationId, mintId, parseDraft } from './parse-input.ts';
 import type { ConversationKey } from '../store/store.ts';
 import type { Redaction } from '../actors/log/redaction.ts';
 
-/** What commands are executed with. */
+/** Dependencies of commands. */
 export interface CommandParts {
   conversations: ConversationDeps;
   engine: Pick<Engine, 'abort' | 'pause' | 'resume'>;
@@ -81,7 +81,7 @@ async function appendOne(
   draft: EventDraft,
 ): Promise<Event> {
   const [appended] = await deps.log.append(target, [draft]);
-  if (!appended) throw new TroupeError('internal', 'the log gave no answer to an append');
+  if (!appended) throw new TroupeError('internal', 'the log did not return the appended event');
   return appended.event;
 }
 

@@ -11,7 +11,7 @@ import type { FacadeParts } from './tenant-context.ts';
 import { tenantFacade } from './tenant-facade.ts';
 import { Watchers } from './watchers.ts';
 
-/** Facades of tenants that are kept. They hold no state, so another one costs little. */
+/** Maximum of cached facades. They have no state, so a new one costs little. */
 const MAX_TENANT_FACADES = 1_000;
 
 /**
@@ -70,5 +70,5 @@ function agentInfo({ profile, capabilities, tools, pubkey }: AgentRuntime): Agen
 function parseTenant(text: string): TenantId {
   const parsed = TenantId.safeParse(text);
   if (parsed.success) return parsed.data;
-  throw new TroupeError('event_invalid', `"${text}" is no id of a tenant`, { path: 'tenant' });
+  throw new TroupeError('event_invalid', `"${text}" is not a valid tenant id`, { path: 'tenant' });
 }

@@ -7,7 +7,7 @@ export interface ImageHeader {
   height: number;
 }
 
-/** Null where the bytes are none of the four formats, or end before the size. */
+/** Null if the bytes have none of the four formats, or end before the size. */
 export function readImageHeader(data: Uint8Array): ImageHeader | null {
   const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
   const found = readPng(bytes) ?? readJpeg(bytes) ?? readGif(bytes) ?? readWebp(bytes);

@@ -22,7 +22,7 @@ import type { ImportLimits, ImportRequest } from '../troupe.ts';
 /** Drafts appended at once. */
 const BATCH = 500;
 
-/** Appends a transcript as it streams in. It wakes nobody: its messages have been answered. */
+/** Appends a transcript as it streams in. Wakes no agents, because its messages are answered. */
 export async function importInto(
   deps: EngineDeps,
   tenant: TenantId,
@@ -35,7 +35,7 @@ export async function importInto(
   let lastAt = deps.clock.now();
   for await (const { conversation, draft: given, at, line } of items) {
     const place = { conversation, line, place: report.lines };
-    // Other formats hold messages and calls only, under ids that no runtime makes.
+    // Other formats contain only messages and calls, with ids that the runtime never creates.
     const draft = report.format === 'troupe' ? admitDraft(given, place) : given;
     refuseForeignConversations(conversation, draft, request.mayLeadTo);
     if (batch && batch.log.conversation !== conversation) {
@@ -101,7 +101,7 @@ async function appendMissing(
     await deps.log.append(log, drafts, { at: time, wake: false, spares: false });
   } catch (error) {
     if (!(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
-    // The missing ones are stored by now, so every draft must equal a stored event.
+    // The missing events are stored by now, so every draft must equal a stored event.
     for (const draft of drafts) {
       const there = await deps.store.readById(log, draft.id);
       if (!there || !isSame(there, deps.redaction?.draft(draft) ?? draft)) throw error;
@@ -142,7 +142,7 @@ async function refuseOtherContents(deps: EngineDeps, log: ConversationKey, first
   if (!present || present.id === first.id) return;
   throw new TroupeError(
     'import_invalid',
-    `conversation "${log.conversation}" has other contents; an export needs an empty one: name another with --conversation`,
+    `conversation "${log.conversation}" has other contents, and an export needs an empty one: choose another with --conversation`,
     { conversation: log.conversation },
   );
 }

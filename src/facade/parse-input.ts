@@ -20,7 +20,7 @@ export function conversationId(text: string): ConversationId {
   });
 }
 
-/** Random bytes are fetched in bulk: asking for them costs more than the rest of an id. */
+/** Random bytes are fetched in bulk, because a call for them costs more than the rest of an id. */
 const pool = new Uint8Array(4_096);
 let used = pool.length;
 

@@ -35,7 +35,7 @@ export async function sendMessage(
   const log = { tenant, conversation: conversationId(conversation) };
   const echo = isRuntimeId(draft.id) ? await findEcho(deps.store, log, draft) : null;
   if (echo) return echo;
-  await parts.tenants.note(tenant);
+  await parts.tenants.add(tenant);
   const untrusted = message.untrusted === true;
   const appended = await receiveMessage(
     conversations,
@@ -43,7 +43,7 @@ export async function sendMessage(
     async (addressed) => {
       await refuseBusy(deps, log, addressed);
       await parts.pending?.(log, addressed);
-      // Stored before the event: a reader of the event must find them.
+      // Stored before the event, so that its readers find them.
       for (const [hash, data] of bodies) await deps.store.putBody(tenant, hash, data, deps.clock.now());
     },
   );
@@ -70,8 +70,8 @@ function parseMessage(
 }
 
 /**
- * Clients may not use ids of the runtime. Two cases are exempt. A gateway that brings our own message back gets the stored
- * event. Null: an earlier version let a client store an event under this id, so it is treated as a retry.
+ * Clients may not use ids of the runtime, except in two cases. A gateway that returns our own message gets the stored
+ * event. Null: an earlier version let a client store an event with this id, so the message is treated as a retry.
  */
 async function findEcho(
   store: Pick<Store, 'readById'>,
@@ -92,7 +92,7 @@ async function findEcho(
 
 const RETRY_AFTER_MS = 1_000;
 
-/** Keeps one tenant from filling the shared queue. A message that is already stored passes, however many wait. */
+/** Keeps a tenant from filling the shared queue. A message that is already stored always passes. */
 export function createPendingGuard({
   pending,
   store,
@@ -105,7 +105,7 @@ export function createPendingGuard({
     const { limit } = pending;
     const waiting = await pending.of(log.tenant);
     if (waiting < limit || (await store.readById(log, id)) !== null) return;
-    const message = `${waiting} agents of this tenant wait for their turn: send it again later, with the same id`;
+    const message = `${waiting} agents of this tenant wait for their turn: send the message again later, with the same id`;
     throw new TroupeError('tenant_busy', message, { waiting, limit, retryAfterMs: RETRY_AFTER_MS });
   };
 }

@@ -16,7 +16,7 @@ import type { Credentials, Tenants } from './credentials.ts';
 import { conversationId } from './parse-input.ts';
 import type { Watchers } from './watchers.ts';
 
-/** What the facade is built on. */
+/** Dependencies of the facade. */
 export interface FacadeParts {
   deps: EngineDeps;
   engine: Engine;
@@ -24,12 +24,12 @@ export interface FacadeParts {
   states?: Set<(note: StateNote) => void>;
   /** Waiting times of the wakes that this process took lately. */
   waits?: () => QueueWaits;
-  /** Answers messages of people that address nobody. */
+  /** Agent for messages of people that have no recipient. */
   fallback: AgentId | null;
-  /** Ids of the people whose messages wake agents. Default: everybody. */
+  /** Ids of the people whose messages wake agents. Default: all. */
   trust?: Trust;
   workflows?: readonly Workflow[];
-  /** Asked before the fallback for the recipients of a message that names none. */
+  /** Chooses recipients for a message without any, before the fallback. */
   messageRouter?: MessageRouter | null;
   tenants: Tenants;
   pending?: PendingGuard;

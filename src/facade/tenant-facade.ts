@@ -67,7 +67,7 @@ function readingMethods(context: TenantContext) {
       const log = await findConversation(context, conversation);
       const range = { after, limit, maxBytes: Math.min(maxBytes, PAGE_BYTES) };
       const events = await store.read(log, range);
-      // An embedded store answers at once: a caller that pages through a long log must give way to others.
+      // An embedded store answers at once, so a caller that pages through a long log must yield to others.
       if ((events.at(-1)?.seq ?? log.head) < log.head) await setImmediate();
       return { events, head: log.head };
     },
@@ -87,7 +87,7 @@ function changingMethods(context: TenantContext) {
   const { deps, engine, tenants, workflows = [] } = parts;
   return {
     async command(given, by) {
-      await tenants.note(tenant);
+      await tenants.add(tenant);
       const existing = (conversation: string) => findConversation(context, conversation);
       return executeCommand({ conversations, engine, tenant, workflows, existing }, given, by);
     },
@@ -98,7 +98,7 @@ function changingMethods(context: TenantContext) {
       return deleted;
     },
     async import(chunks, request) {
-      await tenants.note(tenant);
+      await tenants.add(tenant);
       const { importInto } = await import('./import-into.ts');
       return importInto(deps, tenant, chunks, request);
     },
@@ -145,7 +145,7 @@ function operatorMethods({ parts, tenant, closed }: TenantContext) {
   const { store, router, clock } = deps;
   return {
     async queues({ own = false } = {}) {
-      // A tenant may not see how many wakes others have waiting.
+      // A tenant may not see the number of other tenants' wakes.
       if (own || tenant !== DEFAULT_TENANT)
         return { waiting: await router.backlog(tenant), active: 0, delayed: 0 };
       const { wait = null, failed = 0 } = waits?.() ?? {};
@@ -199,6 +199,6 @@ async function listConversations(
 function parseCursor(text: string): { at: number; id: string } {
   const [, at, id] = PAGE_CURSOR.exec(text) ?? [];
   if (at !== undefined && id !== undefined) return { at: Number(at), id };
-  const message = `"${text}" is no place in a list: take the "next" of a page`;
+  const message = `"${text}" is not a position in the list: use the "next" of a page`;
   throw new TroupeError('event_invalid', message, { path: 'before' });
 }

@@ -6,13 +6,12 @@ import type { Router } from '../queue/router.ts';
 const QUICK_CHECKS = 50;
 const PAUSE_MS = 5;
 const UNANSWERED_PAUSE_MS = 100;
-/** Time without an answer after which the queue counts as unavailable. A busy process may fail a single check. */
+/** Time without an answer after which the queue counts as unavailable: a busy process may fail single checks. */
 const PATIENCE_MS = 10_000;
 
 /**
- * Resolves when no wake is waiting or running. Once `closed`, an unavailable queue is not asked again.
- *
- * @throws `queue_unavailable` when the queue has not answered for 10 s.
+ * Resolves when no wake is waiting or running. Throws `queue_unavailable` if the queue has not answered for 10 s, or is
+ * unavailable once `closed`.
  */
 export async function waitUntilQuiet(
   router: Pick<Router, 'depth'>,

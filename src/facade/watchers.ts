@@ -12,10 +12,10 @@ export interface WatchersParts {
 }
 
 /**
- * The watchers of conversations, by conversation: an event costs one map look-up, however many others are watched.
- *  W1  A watcher is notified of its own tenant only, and of one conversation where it named one.
+ * The watchers by conversation, so that an event costs one map lookup, however many conversations are watched.
+ *  W1  A watcher is notified of its own tenant only, and if it named a conversation, of that one only.
  *  W2  A watcher that throws does not affect the others.
- *  W3  Without watchers nothing is listened to: events of other processes are not even read.
+ *  W3  Without watchers there are no listeners, so that events of other processes are not even read.
  */
 export class Watchers {
   readonly #parts: WatchersParts;
@@ -29,7 +29,7 @@ export class Watchers {
   add(tenant: TenantId, conversation: string | null, watcher: Watcher): () => void {
     const key = keyOf(tenant, conversation);
     const watchers = this.#byConversation.get(key) ?? new Set();
-    // Wrapped: the same function may watch twice.
+    // Wrapped, because the same function may watch twice.
     const own: Watcher = (note) => watcher(note);
     this.#byConversation.set(key, watchers.add(own));
     this.#stopListening ??= this.#listen();

@@ -4,85 +4,20 @@ import type { AssistantEntry, ContentEntry, ForeignCall, ResultEntry, SaidEntry 
 import { excerpt, type ImportReport, noteRepair, noteSkip } from './report.ts';
 import { isObject, type JsonObject, jsonText } from './shape.ts';
 
-/** Schema limit of a call id, less the room for a `-<number>` suffix. */
-const MAX_ID = 240;
-
-type OpenCall = { id: string; name: string; step: number };
-
-/**
- * The call ids of one conversation: each handed out once, and the results brought to the calls they answer.
- * 1. A foreign id that was used before, by a call or an orphan result, gets a `-2`, `-3`, … suffix.
- * 2. A result answers the oldest open call of the newest step with its foreign id.
- */
-class CallIds {
-  readonly #used = new Set<string>();
-  readonly #copies = new Map<string, number>();
-  readonly #open = new Map<string, OpenCall[]>();
-  #step = 0;
-
-  beginStep(): void {
-    this.#step += 1;
-  }
-
-  /** The id for a new call, and the earlier calls with the same foreign id that can get no result any more. */
-  open(foreign: string, name: string): { id: string; lost: OpenCall[] } {
-    const id = this.unique(foreign);
-    const known = this.#open.get(foreign) ?? [];
-    const lost = known.filter((call) => call.step !== this.#step);
-    const kept = known.filter((call) => call.step === this.#step);
-    this.#open.set(foreign, [...kept, { id, name, step: this.#step }]);
-    return { id, lost };
-  }
-
-  close(foreign: string): OpenCall | null {
-    const calls = this.#open.get(foreign);
-    const call = calls?.shift() ?? null;
-    if (calls?.length === 0) this.#open.delete(foreign);
-    return call;
-  }
-
-  /** For results that name no call: the oldest open call, of that tool if it is known. */
-  closeByName(name: string | null): OpenCall | null {
-    for (const [foreign, calls] of this.#open) {
-      if (name === null || calls[0]?.name === name) return this.close(foreign);
-    }
-    return null;
-  }
-
-  unique(foreign: string): string {
-    const base = foreign.length <= MAX_ID ? foreign : shortened(foreign);
-    let id = base;
-    let copies = this.#copies.get(base) ?? 1;
-    while (this.#used.has(id)) id = `${base}-${(copies += 1)}`;
-    this.#copies.set(base, copies);
-    this.#used.add(id);
-    return id;
-  }
-
-  stillOpen(): OpenCall[] {
-    return [...this.#open.values()].flat();
-  }
-}
-
-function shortened(foreign: string): string {
-  const hash = createHash('sha256').update(foreign).digest('hex').slice(0, 16);
-  return `${foreign.slice(0, MAX_ID - 17)}-${hash}`;
-}
-
 export type ImportItem = { conversation: ConversationId; draft: EventDraft; at: number | null; line: number };
 export type ImportAuthors = { agent: Author; user: Author };
 
 const SYSTEM: Author = { kind: 'system', id: 'system', name: 'System' };
 const MAX_NAME = 256;
 
-/** A draft without what the writer adds, kind and body still tied together. */
+/** Kind and body of a draft. Distributes over the union, so that they stay matched. */
 type Content<D extends EventDraft = EventDraft> = D extends EventDraft ? Pick<D, 'kind' | 'body'> : never;
 
 /**
  * Turns the entries of one conversation into drafts. Owns their ids, the call ids and the step count of the turn.
- * 1. Ids depend on the conversation and the position alone: the same file twice is one import.
- * 2. Nobody is addressed, so nothing that is written here wakes an agent.
- * 3. Nothing is made up: a call without result stays one, and the view says so.
+ * 1. Ids depend only on the conversation and the position, so importing a file twice adds nothing.
+ * 2. Drafts have no addressees, so they wake no agent.
+ * 3. Nothing is invented: a call without a result stays without one, and the view says so.
  */
 export class DraftWriter {
   readonly #conversation: ConversationId;
@@ -119,7 +54,7 @@ export class DraftWriter {
     }
   }
 
-  /** The conversation has ended: what is still open stays without a result. */
+  /** Ends the conversation. Calls that are still open stay without a result. */
   finish(): void {
     for (const call of this.#calls.stillOpen()) this.#missing(call.id, call.name);
   }
@@ -188,7 +123,7 @@ export class DraftWriter {
       noteSkip(this.#report, 'result_without_id', line, excerpt(entry.text));
       return;
     }
-    // An orphan's id is marked as used, so that a later call cannot take an earlier result for its own.
+    // The id of an orphan counts as used, so that an earlier result is never matched to a later call.
     const id = call?.id ?? this.#calls.unique(foreign ?? '');
     if (call === null) noteRepair(this.#report, 'orphan_result', line, excerpt(id));
     const name = (entry.name ?? call?.name ?? 'unknown').slice(0, MAX_NAME);
@@ -209,13 +144,78 @@ export class DraftWriter {
   }
 }
 
+/** Schema limit of a call id, less the room for a `-<number>` suffix. */
+const MAX_ID = 240;
+
+type OpenCall = { id: string; name: string; step: number };
+
+/**
+ * Assigns the call ids of one conversation, each once, and matches results to calls.
+ * 1. A foreign id that a call or an orphan result has used before gets a suffix: `-2`, `-3`, …
+ * 2. A result answers the oldest open call of the newest step with its foreign id.
+ */
+class CallIds {
+  readonly #used = new Set<string>();
+  readonly #copies = new Map<string, number>();
+  readonly #open = new Map<string, OpenCall[]>();
+  #step = 0;
+
+  beginStep(): void {
+    this.#step += 1;
+  }
+
+  /** The id for a new call, and the earlier calls with the same foreign id that can no longer get a result. */
+  open(foreign: string, name: string): { id: string; lost: OpenCall[] } {
+    const id = this.unique(foreign);
+    const known = this.#open.get(foreign) ?? [];
+    const lost = known.filter((call) => call.step !== this.#step);
+    const kept = known.filter((call) => call.step === this.#step);
+    this.#open.set(foreign, [...kept, { id, name, step: this.#step }]);
+    return { id, lost };
+  }
+
+  close(foreign: string): OpenCall | null {
+    const calls = this.#open.get(foreign);
+    const call = calls?.shift() ?? null;
+    if (calls?.length === 0) this.#open.delete(foreign);
+    return call;
+  }
+
+  /** For results without a call id: closes the oldest open call, of this tool if it is known. */
+  closeByName(name: string | null): OpenCall | null {
+    for (const [foreign, calls] of this.#open) {
+      if (name === null || calls[0]?.name === name) return this.close(foreign);
+    }
+    return null;
+  }
+
+  unique(foreign: string): string {
+    const base = foreign.length <= MAX_ID ? foreign : shortened(foreign);
+    let id = base;
+    let copies = this.#copies.get(base) ?? 1;
+    while (this.#used.has(id)) id = `${base}-${(copies += 1)}`;
+    this.#copies.set(base, copies);
+    this.#used.add(id);
+    return id;
+  }
+
+  stillOpen(): OpenCall[] {
+    return [...this.#open.values()].flat();
+  }
+}
+
+function shortened(foreign: string): string {
+  const hash = createHash('sha256').update(foreign).digest('hex').slice(0, 16);
+  return `${foreign.slice(0, MAX_ID - 17)}-${hash}`;
+}
+
 function endingContent(ended: NonNullable<AssistantEntry['ended']>, partial: string): Content {
   if (ended.how === 'aborted') return { kind: 'turn.aborted', body: { covers: [], by: 'user', partial } };
   const body = { covers: [], code: 'provider_failed', message: ended.message, partial };
   return { kind: 'turn.failed', body };
 }
 
-/** A call's arguments as the JSON text of an object; every provider demands one. Valid text keeps its bytes. */
+/** Arguments of a call as the JSON text of an object, which every provider requires. Valid text keeps its bytes. */
 function argumentsText(args: unknown): { text: string; repaired: boolean } {
   if (isObject(args)) return objectText(args);
   if (args == null) return { text: '{}', repaired: true };
@@ -234,7 +234,7 @@ function isObjectText(text: string): boolean {
   try {
     return isObject(JSON.parse(text));
   } catch {
-    // Broken arguments are an expected outcome: models do write them.
+    // Expected: models do write broken arguments.
     return false;
   }
 }

@@ -2,7 +2,39 @@ import type { Author, ConversationId, EventDraft, Reasoning } from '../events/in
 import { excerpt, type ImportReport, noteRepair } from './report.ts';
 import { isObject, type JsonObject, jsonText, textOf } from './shape.ts';
 
-/** A message's content taken apart: the three JSON formats differ in names only. */
+export type ForeignCall = { id: string | null; name: string | null; args: unknown; partial: boolean };
+type ForeignResult = { call: string | null; name: string | null; text: string; failed: boolean };
+
+type Position = { line: number; at: number | null };
+
+export type SaidEntry = Position & { kind: 'said'; author: 'user' | 'system' | Author; text: string };
+export type AssistantEntry = Position & {
+  kind: 'assistant';
+  text: string;
+  calls: ForeignCall[];
+  reasoning: Reasoning | null;
+  /** Set if the turn failed or was aborted. */
+  ended: { how: 'aborted' | 'failed'; message: string } | null;
+};
+export type ResultEntry = Position & { kind: 'result' } & ForeignResult;
+/** An event of our own format. */
+type DraftEntry = Position & { kind: 'draft'; draft: EventDraft };
+export type ContentEntry = SaidEntry | AssistantEntry | ResultEntry | DraftEntry;
+
+/** Start of a conversation. `alone`: the file has only this one, so its name needs no number. */
+type BeginEntry = { kind: 'begin'; name: string | null; alone: boolean };
+/** An item of the neutral transcript between the lines of a foreign format and our drafts. */
+export type Entry = BeginEntry | ContentEntry;
+export type NamedEntry = { kind: 'begin'; conversation: ConversationId } | ContentEntry;
+
+export type JsonRecord = { line: number; value: unknown };
+/** Reads records as entries, the first a `begin`. Never throws for bad content: the report lists it. */
+export type FormatReader = (
+  records: AsyncIterable<JsonRecord>,
+  report: ImportReport,
+) => AsyncGenerator<Entry, void>;
+
+/** The content of a message by kind. The JSON formats differ only in names. */
 export type Parts = {
   text: string;
   calls: ForeignCall[];
@@ -13,7 +45,7 @@ export type Parts = {
 type Origin = { provider: string; model: string };
 type Place = { report: ImportReport; line: number };
 
-/** Content that is a text, a list of parts, or nothing; null if it is something else. */
+/** Reads content that is a text, a list of parts, or nothing; null if it is anything else. */
 export function readParts(content: unknown, place: Place, origin: Origin | null = null): Parts | null {
   const parts: Parts = { text: '', calls: [], results: [], reasoning: null };
   if (content == null) return parts;
@@ -68,7 +100,7 @@ function readResult(part: JsonObject, place: Place): ForeignResult {
   return { call: textOf(part['tool_use_id']), name: null, text: content, failed: part['is_error'] === true };
 }
 
-/** Reasoning without its signature is of no use to any provider, and a step has room for one block. */
+/** Keeps signed reasoning, one block per step. No provider accepts reasoning without its signature. */
 function keepReasoning(part: JsonObject, parts: Parts, place: Place, origin: Origin | null): void {
   const signature = textOf(part['signature']) ?? textOf(part['thinkingSignature']);
   const text = part['thinking'];
@@ -93,35 +125,3 @@ function partName(part: JsonObject): string {
   const type = textOf(part['type']) ?? 'unknown part';
   return type.startsWith('image') || type === 'input_image' ? 'image' : type.slice(0, 60);
 }
-
-/** What a format reader gives out: the neutral transcript between foreign lines and drafts. */
-export type ForeignCall = { id: string | null; name: string | null; args: unknown; partial: boolean };
-type ForeignResult = { call: string | null; name: string | null; text: string; failed: boolean };
-
-type Position = { line: number; at: number | null };
-
-export type SaidEntry = Position & { kind: 'said'; author: 'user' | 'system' | Author; text: string };
-export type AssistantEntry = Position & {
-  kind: 'assistant';
-  text: string;
-  calls: ForeignCall[];
-  reasoning: Reasoning | null;
-  /** Set where the turn did not end well. */
-  ended: { how: 'aborted' | 'failed'; message: string } | null;
-};
-export type ResultEntry = Position & { kind: 'result' } & ForeignResult;
-/** Our own format: nothing to translate. */
-type DraftEntry = Position & { kind: 'draft'; draft: EventDraft };
-export type ContentEntry = SaidEntry | AssistantEntry | ResultEntry | DraftEntry;
-
-/** `alone`: the file is one conversation, so its name needs no number and nothing must be held back to find out. */
-type BeginEntry = { kind: 'begin'; name: string | null; alone: boolean };
-export type Entry = BeginEntry | ContentEntry;
-export type NamedEntry = { kind: 'begin'; conversation: ConversationId } | ContentEntry;
-
-export type JsonRecord = { line: number; value: unknown };
-/** The first entry is a `begin`. Never throws for bad content: notes it in the report and goes on. */
-export type FormatReader = (
-  records: AsyncIterable<JsonRecord>,
-  report: ImportReport,
-) => AsyncGenerator<Entry, void>;

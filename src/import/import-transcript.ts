@@ -37,12 +37,12 @@ const READERS: Record<Format, FormatReader> = {
   locomo: readLocomo,
 };
 
-/** Records looked at before the format is given up as unknown. */
+/** Number of records that are checked before the format counts as unknown. */
 const DETECTION_RECORDS = 64;
 
 /**
- * A transcript as drafts, one at a time: at most one record (in formats with several conversations a file, the first
- * conversation) is in memory. The report fills as the drafts come and is complete when the generator has ended.
+ * Reads a transcript as drafts, one at a time. Memory holds one record, or the first conversation in formats with several
+ * per file. The report fills with the drafts and is complete when the generator ends.
  */
 export async function* importTranscript(
   chunks: AsyncIterable<string | Uint8Array>,
@@ -107,7 +107,7 @@ async function chooseFormat(
   });
 }
 
-/** A file of which nothing was understood is the wrong file or the wrong format, not an empty conversation. */
+/** Refuses a file without a readable line: it is the wrong file or format, not an empty conversation. */
 function refuseNonsense(report: ImportReport, format: Format): void {
   if (report.lines === 0) throw emptyFile();
   const unread =
@@ -144,8 +144,8 @@ const MAX_NAME = 128;
 type NameSource = { conversation?: string | undefined; fileName?: string | undefined };
 
 /**
- * Gives each conversation its id: `<name>` for the only one, `<name>-1`, `<name>-2`, … for several. The first is held
- * back until a second one shows which it is; formats where one conversation is the whole file are never held.
+ * Names the conversations: `<name>` for a single one, `<name>-1`, `<name>-2`, … for several. The first one is held back
+ * until a second one comes, unless the format has one conversation per file.
  */
 async function* nameConversations(
   entries: AsyncIterable<Entry>,
@@ -182,7 +182,7 @@ async function* nameConversations(
   yield* held;
 }
 
-/** Any text as a conversation id; a valid one stays as it is. */
+/** Turns any text into a conversation id. A valid id stays as it is. */
 export function conversationName(text: string, number: number | null): ConversationId {
   const suffix = number === null ? '' : `-${number}`;
   const slug = text

@@ -41,14 +41,14 @@ function* readTurns(line: number, turns: Turn[], report: ImportReport): Generato
   }
 }
 
-/** The texts of the consecutive tool turns from an index on. */
+/** Texts of the consecutive tool turns that begin at an index. */
 function resultsAt(turns: readonly Turn[], from: number): string[] {
   let end = from;
   while (turns[end]?.role === 'tool') end += 1;
   return turns.slice(from, end).map(({ text }) => text);
 }
 
-/** The format names neither the tool nor its arguments, so each `tool:` text gets a call of its own. */
+/** Gives each `tool:` text an inferred call, since the format names neither the tool nor its arguments. */
 function* stepEntries(
   {
     line,

@@ -3,8 +3,8 @@ import { excerpt, type ImportReport, noteRepair, noteSkip } from './report.ts';
 import { isObject, type JsonObject, textOf, timeOf } from './shape.ts';
 
 /**
- * Claude Code session lines, in file order. One model message is written as several lines with the same `message.id`,
- * one content block each; they are put together again, or parallel calls would look like separate steps.
+ * Claude Code session lines, in file order. A model message is several lines with the same `message.id`, one content
+ * block each. They are joined, because parallel calls would otherwise look like separate steps.
  */
 export async function* readClaudeCode(
   records: AsyncIterable<JsonRecord>,
@@ -115,7 +115,7 @@ function* userEntries(message: MessageLine, report: ImportReport): Generator<Ent
   yield { kind: 'said', line, at, author: type === 'system' ? 'system' : 'user', text: parts.text };
 }
 
-/** Session logs of the pi coding agent: `{type: 'message', message: {role, content: parts}}`, other types are settings. */
+/** Session logs of the pi coding agent: `{type: 'message', message: {role, content: parts}}`. Other types are settings. */
 export async function* readPi(
   records: AsyncIterable<JsonRecord>,
   report: ImportReport,

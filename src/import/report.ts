@@ -1,7 +1,7 @@
 import type { ConversationId } from '../events/index.ts';
 import { isObject, jsonText, messagesOf, sessionsOf } from './shape.ts';
 
-/** What was changed so that it could be kept. */
+/** A change without which the content could not be kept. */
 export type RepairKind =
   | 'call_arguments'
   | 'call_without_id'
@@ -15,7 +15,7 @@ export type RepairKind =
   | 'plain_text_part'
   | 'reasoning_dropped';
 
-/** What is not in the conversation. */
+/** Why a part of the file is not in the conversation. */
 export type SkipKind =
   | 'not_json'
   | 'unknown_line'
@@ -29,11 +29,11 @@ export type SkipKind =
 
 export type ImportNote<K extends string = string> = { kind: K; count: number; examples: string[] };
 
-/** Filled while the import runs; complete when its generator has ended. */
+/** Fills during the import and is complete when the generator of the import ends. */
 export type ImportReport = {
   format: Format | null;
   conversations: ConversationId[];
-  /** Records read: lines of JSONL, or elements of a JSON array; blank lines are none. */
+  /** Number of records read: lines of JSONL without blank ones, or elements of a JSON array. */
   lines: number;
   events: number;
   repaired: ImportNote<RepairKind>[];
@@ -79,7 +79,7 @@ export type Format = (typeof FORMATS)[number];
 const PI_TYPES = new Set(['session', 'model_change', 'thinking_level_change']);
 const CLAUDE_KEYS = ['uuid', 'parentUuid', 'leafUuid', 'isSidechain', 'sessionId'];
 
-/** The format whose reader understands this value; null if none does, which is no proof against the rest of the file. */
+/** The format whose reader understands this value. Null if none does; a later value of the file may still be known. */
 export function detectFormat(value: unknown): Format | null {
   if (Array.isArray(value)) return messagesOf(value) === null ? null : 'openai';
   if (!isObject(value)) return null;
@@ -94,7 +94,7 @@ export function detectFormat(value: unknown): Format | null {
   return messagesOf(value) !== null || typeof value['role'] === 'string' ? 'openai' : null;
 }
 
-/** One line for error messages. */
+/** The formats in one line, for error messages. */
 export function formatList(): string {
   return `supported formats: ${FORMATS.join(', ')}`;
 }

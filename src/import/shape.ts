@@ -1,4 +1,4 @@
-/** What foreign JSON looks like, asked without trusting any of it. */
+/** A JSON object with unknown, untrusted fields. */
 export type JsonObject = Record<string, unknown>;
 
 export function isObject(value: unknown): value is JsonObject {
@@ -9,7 +9,7 @@ export function textOf(value: unknown): string | null {
   return typeof value === 'string' && value !== '' ? value : null;
 }
 
-/** A parsed value as JSON text. The parser is iterative and the writer recursive, so deep nesting overflows only here. */
+/** A parsed value as JSON text. `JSON.parse` is iterative and `stringify` recursive, so deep nesting overflows only here. */
 export function jsonText(value: unknown): string {
   try {
     return JSON.stringify(value) ?? 'undefined';
@@ -19,7 +19,7 @@ export function jsonText(value: unknown): string {
   }
 }
 
-/** The messages of an OpenAI-style conversation: `{traj}`, `{messages}` or a bare list; null if it is none. */
+/** The messages of an OpenAI-style conversation: `{traj}`, `{messages}` or a bare list. Null for any other value. */
 export function messagesOf(value: unknown): unknown[] | null {
   if (Array.isArray(value)) return value.some(hasRole) ? value : null;
   if (!isObject(value)) return null;
@@ -32,7 +32,7 @@ function hasRole(value: unknown): boolean {
   return isObject(value) && typeof value['role'] === 'string';
 }
 
-/** The `session_N` lists of a LoCoMo sample in order, each with its time as written. */
+/** The `session_N` lists of a LoCoMo sample in order, each with its unparsed time. */
 export function sessionsOf(value: JsonObject): { time: unknown; turns: unknown[] }[] {
   const sample = isObject(value['conversation']) ? value['conversation'] : value;
   const found: { number: number; time: unknown; turns: unknown[] }[] = [];
@@ -44,10 +44,10 @@ export function sessionsOf(value: JsonObject): { time: unknown; turns: unknown[]
   return found.sort((a, b) => a.number - b.number);
 }
 
-/** Below this a number is seconds, not milliseconds (1973 in milliseconds, 5138 in seconds). */
+/** A smaller number is in seconds. As milliseconds this is the year 1973, as seconds the year 5138. */
 const SECONDS_BELOW = 100_000_000_000;
 
-/** Milliseconds since the epoch from a number or an ISO text; null if it is no time an event can carry. */
+/** Ms since the epoch from a number or an ISO text; null if an event cannot have this time. */
 export function timeOf(value: unknown): number | null {
   if (typeof value === 'string') return validTime(Date.parse(value));
   if (typeof value !== 'number') return null;

@@ -7,8 +7,8 @@ import { isObject, textOf, timeOf } from './shape.ts';
 export const EXPORT_VERSION = 1;
 
 /**
- * A conversation as JSONL: a header, then one event a line. What the log itself adds (tenant, conversation, seq, tokens)
- * stays out, because the log that imports the file adds its own.
+ * A conversation as JSONL: a header, then one event per line. Without tenant, conversation, seq and tokens, which the
+ * importing log adds itself.
  */
 export async function* exportConversation(
   events: AsyncIterable<Event> | Iterable<Event>,
@@ -21,7 +21,7 @@ export async function* exportConversation(
   }
 }
 
-/** Our own export: a header line, then one event a line, ids and envelopes as they were. */
+/** Reads our own export. Ids and envelopes stay as they are. */
 export async function* readTroupe(
   records: AsyncIterable<JsonRecord>,
   report: ImportReport,

@@ -95,15 +95,15 @@ function legalFor(parked: Unavailability | null, state: string): EventDescriptio
   return parked === null ? [...legalIn(agentLifecycle, state), ...available] : available;
 }
 
-/** Assumes that nobody is away and nothing is archived: to know that, the whole log would have to be read. */
-const ALL_HERE = newParticipants();
+/** Assumes that no agent is away and nothing is archived: only the whole log would tell. */
+const ALL_PRESENT = newParticipants();
 
 /** Whether its newest turn can be retried. */
 async function isRetriable({ store }: EngineDeps, record: ActorRecord): Promise<boolean> {
   const turn = record.turn?.id ?? record.lastTurn;
   if (turn === null) return false;
   const end = record.turn ? null : await store.readById(record, runtimeId(turn, 'end'));
-  const may = mayRetry({ address: record, turn, ended: endOf(end), record, participants: ALL_HERE });
+  const may = mayRetry({ address: record, turn, ended: endOf(end), record, participants: ALL_PRESENT });
   return may.kind !== 'refused';
 }
 

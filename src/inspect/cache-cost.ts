@@ -62,7 +62,7 @@ export interface CostOptions {
   onTurn?: ((turn: TurnId) => void) | undefined;
 }
 
-/** A call as held until all are read: without messages, and with blocks that the prompts share. */
+/** A model call without its messages, so that all calls fit into memory. Prompts share their blocks. */
 type Call = Pick<CostRow, 'turn' | 'step' | 'broke' | 'reported' | 'verified'> & { request: CacheRequest };
 
 /**
@@ -98,10 +98,10 @@ export async function cacheCost(
   };
 }
 
-/** Messages charged at once. */
+/** Messages that are counted and charged at a time. */
 const CHARGED = 200;
 
-/** Counts only messages that `before` did not have: prompts of one agent share their messages. */
+/** Counts the tokens of the messages that `before` lacks, since the prompts of one agent share their messages. */
 async function countInSlices(
   { clock, countTokens }: Pick<EngineDeps, 'clock' | 'countTokens'>,
   { messages }: PromptRecord,

@@ -1,3 +1,6 @@
+import { isDeepStrictEqual } from 'node:util';
+import { diffArrays, structuredPatch } from 'diff';
+import { type CacheBreak, countSame, isSame, locateBreak } from '../context/cache/locate-break.ts';
 import { TroupeError } from '../errors.ts';
 import {
   parseTurnId,
@@ -9,9 +12,6 @@ import {
 import { resolveAgent } from '../actors/conversations/address-message.ts';
 import type { EngineDeps } from '../actors/engine/engine-deps.ts';
 import { nextPrompt, sentPrompt } from './prompts.ts';
-import { isDeepStrictEqual } from 'node:util';
-import { type CacheBreak, countSame, isSame, locateBreak } from '../context/cache/locate-break.ts';
-import { diffArrays, structuredPatch } from 'diff';
 
 /** In place of a turn: the prompt that the agent of the other turn would be sent now. */
 export const NEXT = 'next';
@@ -32,7 +32,7 @@ export async function diffTurns(
   [a, b]: readonly [string, string],
   { stepA, stepB }: DiffSteps,
 ): Promise<PromptDiff> {
-  refuseOthers(a, b);
+  requireSameAgent(a, b);
   if (b === NEXT && stepB !== undefined) throw invalid('stepB', 'the next prompt has no steps yet');
   const before = await sentPrompt(deps, tenant, a, stepA);
   if (b !== NEXT) return diffPrompts(before, await sentPrompt(deps, tenant, b, stepB));
@@ -42,14 +42,14 @@ export async function diffTurns(
   return diffPrompts(before, await nextPrompt(deps, { tenant, conversation, agent }, runtime));
 }
 
-function refuseOthers(a: string, b: string): void {
+function requireSameAgent(a: string, b: string): void {
   const [before, after] = [parseTurnId(a), parseTurnId(b)];
   if (!before || !after) return;
   const { conversation, agent } = after;
   if (before.agent === agent && before.conversation === conversation) return;
   throw invalid(
     'a',
-    `${a} and ${b} are not of the same agent in the same conversation: compare ${b} with another turn of @${agent}, as ${conversation}:${agent}:1`,
+    `${a} and ${b} are turns of different agents or conversations: compare ${b} with another turn of @${agent}, such as ${conversation}:${agent}:1`,
   );
 }
 
@@ -199,7 +199,7 @@ interface Placed {
 }
 type Pair = [was: Placed | null, is: Placed | null];
 
-/** Messages of a replaced stretch are compared in order while their roles agree. */
+/** Aligns two lists of messages. Replaced messages are paired in order while their roles agree. */
 function pairs(a: PromptMessage[], b: PromptMessage[]): Pair[] {
   const parts = diffArrays(a, b, { comparator: isSame, maxEditLength: MAX_EDITS }) ?? [
     { value: a, added: false, removed: true },

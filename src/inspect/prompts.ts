@@ -139,8 +139,7 @@ export async function sentPrompt(
   const address: ActorAddress = { tenant, conversation: receipt.conversation, agent: receipt.agent };
   const view = await viewAsSent(deps, address, receipt);
   const runtime = deps.agents.get(receipt.agent);
-  if (!runtime)
-    throw new TroupeError('agent_unknown', `agent "${receipt.agent}" is not defined any more`, {});
+  if (!runtime) throw new TroupeError('agent_unknown', `agent "${receipt.agent}" is no longer defined`, {});
   const source = baselineOf(receipt);
   // An epoch that a running turn has begun reaches the log only when the turn ends.
   const warm = deps.registry.find(address)?.baseline;

@@ -19,7 +19,7 @@ import { answeredStep } from '../actors/supervision/supervise-turn.ts';
 /** A model call of a turn that has ended. */
 export interface ReplayedCall {
   prompt: PromptRecord & { verified: boolean };
-  /** The whole prompt. For a session, which is sent only the new part, all that it held by our reckoning. */
+  /** The whole prompt. A session receives only the new part; this is everything it should hold. */
   whole: PromptRecord;
   /** Approximate time, ms: the calls of a turn are spread between its logged beginning and end. */
   at: number;
@@ -28,9 +28,9 @@ export interface ReplayedCall {
 }
 
 /**
- * Every prompt that an agent was sent in a conversation, in order, rendered again in one pass over the log. Only the
- * view and the current turn are held, and messages keep their identity from prompt to prompt. Running turns are left
- * out: the log has their steps only when they end.
+ * Every prompt that an agent was sent in a conversation, in order, rendered again in one pass over the log. Memory holds
+ * only the view and the current turn, and messages keep their identity from prompt to prompt. Running turns are left out,
+ * because the log has their steps only when they end.
  */
 export async function* replayPrompts(
   deps: EngineDeps,
@@ -56,7 +56,7 @@ export async function* replayPrompts(
       if (folding) await folding;
       if (turn && isEndOf(turn, event)) turn = null;
       const started = eventOf(event, 'turn.started');
-      if (started?.author.id === address.agent) turn = await begun(deps, address, started);
+      if (started?.author.id === address.agent) turn = await endedTurn(deps, address, started);
     }
   }
 }
@@ -70,7 +70,8 @@ interface ReplayedTurn {
   ended: number;
 }
 
-async function begun(
+/** The turn that this event starts; null if it is still running. */
+async function endedTurn(
   deps: EngineDeps,
   address: ActorAddress,
   { turn: id, at }: Event,

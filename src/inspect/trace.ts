@@ -24,7 +24,7 @@ export interface TurnTrace {
   events: Event[];
   /** One per model call, without messages. */
   prompts: TracedPrompt[];
-  /** US dollars, as far as prices are known; null if none is. */
+  /** US dollars of the calls with a known price; null if there are none. */
   cost: number | null;
 }
 

@@ -9,28 +9,28 @@ export interface Delivery {
   troupe: Pick<IntegrationTroupe, 'events'>;
   cursors: Cursors;
   follower: Follower;
-  /** Asked before each event. */
-  goesOn: () => boolean;
+  /** Called before each event. */
+  mayContinue: () => boolean;
   onDelivered: () => void;
   signal: AbortSignal;
 }
 
 const PAGE = 200;
-/** Clocks of several machines differ: times of neighbouring events may be out of order by this much. */
+/** Clocks of machines differ: times of neighbouring events may be out of order by this much. */
 const DISORDER_MS = 60_000;
 
 /**
- * Delivers the new events of one conversation. Returns true at its end, or if the conversation does not exist; false if it
- * stopped earlier. Throws what the follower and the store throw; the cursor is then saved up to the last delivered event.
+ * Delivers the new events of one conversation. Returns true at its end or if it does not exist, false if it stopped earlier.
+ * Throws the errors of the follower and the store, with the cursor saved at the last delivered event.
  */
 export async function deliver(conversation: string, parts: Delivery): Promise<boolean> {
-  const { cursors, follower, goesOn, signal } = parts;
+  const { cursors, follower, mayContinue, signal } = parts;
   try {
     let cursor = (await cursors.of(conversation)) ?? (await findStart(conversation, parts));
     for (;;) {
       const { events, isLast } = await readAfter(conversation, cursor, parts);
       for (const event of events) {
-        if (!goesOn()) return false;
+        if (!mayContinue()) return false;
         if (event.at >= follower.since && (follower.cares?.(event) ?? true)) {
           await follower.deliver(event, signal);
           parts.onDelivered();
@@ -61,7 +61,7 @@ async function readAfter(
   const isSure = id === undefined;
   const after = isSure ? seq : seq - 1;
   const { events, head } = await troupe.events(conversation, { after, limit: PAGE });
-  // A page of large events is short without being the last.
+  // A short page may be one of large events, not the last.
   const isLast = (events.at(-1)?.seq ?? head) >= head;
   if (isSure) return { events, isLast };
   const [last, ...rest] = events;
@@ -71,7 +71,7 @@ async function readAfter(
   return readAfter(conversation, { seq: 0 }, { troupe });
 }
 
-/** Searches backwards in growing steps for the first event since `since`, so that a long log is not read from its start. */
+/** Searches backwards in growing steps for the first event since `since`: a long log is not read from its start. */
 async function findStart(conversation: string, { troupe, follower }: Delivery): Promise<Cursor> {
   const { head } = await troupe.events(conversation, { limit: 1 });
   for (let back = PAGE; back < head; back *= 2) {
@@ -81,14 +81,14 @@ async function findStart(conversation: string, { troupe, follower }: Delivery): 
   return { seq: 0 };
 }
 
-/** The last delivered event. Id and time tell it from an event of a later conversation with the same name. */
+/** The last delivered event. Id and time distinguish it from an event of a later conversation with the same id. */
 const Cursor = z.object({ seq: z.int().nonnegative(), id: z.string().optional(), at: z.number().optional() });
 type Cursor = z.infer<typeof Cursor>;
 
-interface Place {
-  /** Null: nothing was delivered yet. */
+interface Position {
+  /** Null if nothing was delivered. */
   cursor: Cursor | null;
-  /** Text of the stored entry. Null: there is none. */
+  /** Text of the stored entry. Null if there is none. */
   stored: string | null;
   /** Events delivered since the entry was written. */
   unsaved: number;
@@ -107,7 +107,7 @@ const MAX_KEPT = 10_000;
  *  C2  A process that finds an entry changed by another process drops its own cursor and reads the entry.
  */
 export class Cursors {
-  readonly #places = new Map<string, Place>();
+  readonly #positions = new Map<string, Position>();
   readonly #keyValue: KeyValue;
   readonly #prefix: string;
   readonly #now: () => number;
@@ -120,70 +120,70 @@ export class Cursors {
 
   /** Null if none of its events was delivered. */
   async of(conversation: string): Promise<Cursor | null> {
-    return (await this.#place(conversation)).cursor;
+    return (await this.#position(conversation)).cursor;
   }
 
-  /** True if the cursor is known to be at this end of the conversation. */
+  /** True if the cursor in memory is at this end of the conversation. */
   isAt(conversation: string, end: { head: number; at: number }): boolean {
-    const cursor = this.#places.get(conversation)?.cursor;
+    const cursor = this.#positions.get(conversation)?.cursor;
     return cursor?.seq === end.head && cursor.at === end.at;
   }
 
   /** The entry is written when due. Returns false if another process has changed it. */
   async move(conversation: string, { seq, id, at }: Event): Promise<boolean> {
-    const place = await this.#place(conversation);
-    place.cursor = { seq, id, at };
-    place.unsaved += 1;
-    const isDue = place.unsaved >= SAVE_EVENTS || this.#now() - place.savedAt >= SAVE_MS;
+    const position = await this.#position(conversation);
+    position.cursor = { seq, id, at };
+    position.unsaved += 1;
+    const isDue = position.unsaved >= SAVE_EVENTS || this.#now() - position.savedAt >= SAVE_MS;
     return !isDue || (await this.save(conversation));
   }
 
   /** Returns false if another process has changed the entry. */
   async save(conversation: string): Promise<boolean> {
-    const place = this.#places.get(conversation);
-    if (!place || place.unsaved === 0) return true;
-    const text = JSON.stringify(place.cursor);
-    const after = await this.#keyValue.compareAndSet(this.#prefix + conversation, place.stored, text);
+    const position = this.#positions.get(conversation);
+    if (!position || position.unsaved === 0) return true;
+    const text = JSON.stringify(position.cursor);
+    const after = await this.#keyValue.compareAndSet(this.#prefix + conversation, position.stored, text);
     if (after !== text) {
-      this.#places.delete(conversation);
+      this.#positions.delete(conversation);
       return false;
     }
-    Object.assign(place, { stored: text, unsaved: 0, savedAt: this.#now() });
+    Object.assign(position, { stored: text, unsaved: 0, savedAt: this.#now() });
     return true;
   }
 
   forget(conversation: string): void {
-    this.#places.delete(conversation);
+    this.#positions.delete(conversation);
   }
 
   forgetAll(): void {
-    this.#places.clear();
+    this.#positions.clear();
   }
 
-  async #place(conversation: string): Promise<Place> {
-    const known = this.#places.get(conversation);
+  async #position(conversation: string): Promise<Position> {
+    const known = this.#positions.get(conversation);
     if (known) return known;
     const stored = await this.#keyValue.get(this.#prefix + conversation);
-    const place = {
+    const position = {
       cursor: stored === null ? null : parseCursor(stored),
       stored,
       unsaved: 0,
       savedAt: this.#now(),
     };
-    this.#keep(conversation, place);
-    return place;
+    this.#keep(conversation, position);
+    return position;
   }
 
-  #keep(conversation: string, place: Place): void {
-    this.#places.set(conversation, place);
-    for (const [oldest, { unsaved }] of this.#places) {
-      if (this.#places.size <= MAX_KEPT) return;
-      if (unsaved === 0) this.#places.delete(oldest);
+  #keep(conversation: string, position: Position): void {
+    this.#positions.set(conversation, position);
+    for (const [oldest, { unsaved }] of this.#positions) {
+      if (this.#positions.size <= MAX_KEPT) return;
+      if (unsaved === 0) this.#positions.delete(oldest);
     }
   }
 }
 
-/** Null for an invalid text: the conversation is then delivered from the start, and events may be delivered twice. */
+/** Null for an invalid text: the conversation is then delivered from its start, and events may be delivered twice. */
 function parseCursor(text: string): Cursor | null {
   try {
     return Cursor.safeParse(JSON.parse(text)).data ?? null;

@@ -30,23 +30,23 @@ export interface LogFollower {
 
 /** Length of a claim: one process delivers for this long. */
 const PERIOD_MS = 30_000;
-/** No delivery starts in this time before the end of a claim, so that the next process reads saved cursors. */
-const HANDOVER_MS = 200;
+/** No delivery starts within this time before the end of a claim, so that the next process reads saved cursors. */
+const MARGIN_MS = 200;
 const STAND_BY_MS = 10_000;
 const SCAN_MS = 20_000;
-/** An event may be stored this long after its time, or by a machine whose clock is behind by this much. */
+/** An event may be stored this long after its time, or by a machine whose clock is this far behind. */
 const OVERLAP_MS = 120_000;
 /** The mark is written after it has moved this far. */
 const MARK_STEP_MS = 60_000;
 const STORE_PAUSE_MS = 5_000;
-/** Conversations delivered at once. Events of one conversation are delivered one after the other. */
-const LANES = 4;
+/** Conversations delivered at once, each one event at a time. */
+const CONCURRENCY = 4;
 const MAX_NEWS = 10_000;
 const FIRST_LISTED = 64;
 /** `close` waits this long for deliveries, then aborts them and waits this long again. */
 const GRACE_MS = 3_000;
 
-/** A list of conversations with events to deliver. */
+/** A listing of conversations with events to deliver. */
 interface Scan {
   startedAt: number;
   /** Oldest first. */
@@ -58,17 +58,17 @@ interface Scan {
  *  F1  Each event since the follower began is delivered at least once, across crashes, in order of seq per conversation.
  *      A cursor moves after `deliver` has resolved. It is written every 50 events or 200 ms, and at the end of a
  *      conversation. Imported events dated before `since` are not delivered; those dated before the mark may not be.
- *  F2  A notice of an event (`watch`) marks its conversation as news. Notices may be lost: every 20 s conversations are
+ *  F2  A notice of an event (`watch`) marks its conversation as news. Notices may be lost, so every 20 s conversations are
  *      listed, newest first, down to the mark less an overlap.
- *  F3  The mark, entry `follow/<follower>`, is a time before which everything is delivered: the start of the last listing
- *      that was delivered completely.
+ *  F3  Everything before the mark, entry `follow/<follower>`, is delivered. It is the start of the last listing that was
+ *      delivered completely.
  *  F4  One process at a time delivers for a follower, by a claim of 30 s. A process that closes leaves the rest of its
- *      period to another, entry `left/<follower>`. Two processes at once may deliver an event twice, and do no other harm.
- *  F5  After a failure the follower pauses, longer each time. Then the failed event alone is tried until it is delivered;
- *      then the others go on. Other followers are not held up.
+ *      claim to another, entry `left/<follower>`. Two processes at once may deliver an event twice; they do no other harm.
+ *  F5  After a failure the follower pauses, longer each time, and retries only the failed event until it is delivered. Then
+ *      the others go on. Other followers are not delayed.
  *  F6  Memory is bounded: news beyond `MAX_NEWS` is dropped like a lost notice, cursors are kept for a bounded number of
- *      conversations, events are read in pages. A listing is as long as the number of conversations to deliver.
- *  F7  A deleted conversation is forgotten. A new one with its name is recognised by another event at the cursor.
+ *      conversations, events are read in pages. A listing holds all conversations to deliver.
+ *  F7  A deleted conversation is forgotten. A new one of the same id has another event at the cursor.
  */
 export function followLog(parts: FollowParts, follower: Follower): LogFollower {
   return new Following(parts, follower);
@@ -81,7 +81,7 @@ class Following implements LogFollower {
   readonly #signal = new Signal();
   readonly #closing = new AbortController();
   /** Aborts deliveries under way. */
-  readonly #cut = new AbortController();
+  readonly #abort = new AbortController();
   readonly #news = new Set<string>();
   readonly #underWay = new Map<string, Promise<void>>();
   readonly #idlers = new Set<() => void>();
@@ -91,7 +91,7 @@ class Following implements LogFollower {
   #scanAt = 0;
   #mark: number;
   #storedMark: string | null = null;
-  /** `unknown` until the first claim was answered. */
+  /** `unknown` until the first claim is answered. */
   #role: 'unknown' | 'holder' | 'standby' = 'unknown';
   #until = 0;
   /** The conversation whose delivery failed. */
@@ -99,18 +99,18 @@ class Following implements LogFollower {
   #failures = 0;
   #retryAt = 0;
   #lastError: string | null = null;
-  #isStoreAway = false;
+  #isStoreDown = false;
 
   constructor(parts: FollowParts, follower: Follower) {
     this.#parts = parts;
     this.#follower = follower;
     this.#mark = follower.since;
     this.#cursors = new Cursors(parts.keyValue, follower.name, () => parts.clock.now());
-    this.#unwatch = parts.troupe.watch((note) => {
-      if (note.type !== 'event' || this.#role !== 'holder') return;
-      const { conversation, at } = note.event;
+    this.#unwatch = parts.troupe.watch((notice) => {
+      if (notice.type !== 'event' || this.#role !== 'holder') return;
+      const { conversation, at } = notice.event;
       if (at < follower.since || !follower.wants(conversation)) return;
-      if (follower.cares?.(note.event) ?? true) this.#addNews(conversation);
+      if (follower.cares?.(notice.event) ?? true) this.#addNews(conversation);
     });
     this.#run = this.#work();
   }
@@ -134,7 +134,7 @@ class Following implements LogFollower {
     this.#unwatch();
     this.#signal.raise();
     await this.#untilDelivered();
-    this.#cut.abort();
+    this.#abort.abort();
     await this.#untilDelivered();
     await this.#run;
     await this.#leave();
@@ -147,10 +147,10 @@ class Following implements LogFollower {
       try {
         if (await this.#claim()) await this.#hold();
         else await this.#sleep(STAND_BY_MS * (0.5 + this.#parts.random() / 2));
-        this.#isStoreAway = false;
+        this.#isStoreDown = false;
       } catch (error) {
-        if (!this.#isStoreAway) this.#parts.onWarning(error, `${this.#follower.name}: the store`);
-        this.#isStoreAway = true;
+        if (!this.#isStoreDown) this.#parts.onWarning(error, `${this.#follower.name}: the store`);
+        this.#isStoreDown = true;
         await clock.sleep(STORE_PAUSE_MS, this.#closing.signal);
       }
     }
@@ -169,7 +169,7 @@ class Following implements LogFollower {
       this.#notifyIdlers();
       return false;
     }
-    // Another process can have held the claim only if there was time for it in between.
+    // After a shorter gap no other process can have held the claim.
     if (this.#role !== 'holder' || now - this.#until >= PERIOD_MS / 2) {
       this.#cursors.forgetAll();
       this.#storedMark = await keyValue.get(task);
@@ -182,7 +182,7 @@ class Following implements LogFollower {
     return true;
   }
 
-  /** Leaves the rest of the claim to another process, if all cursors are saved. */
+  /** Leaves the rest of the claim to another process if all cursors are saved. */
   async #leave(): Promise<void> {
     const { keyValue, clock, onWarning } = this.#parts;
     if (this.#role !== 'holder' || this.#underWay.size > 0 || clock.now() >= this.#until) return;
@@ -201,13 +201,13 @@ class Following implements LogFollower {
         await this.#startScan();
         continue;
       }
-      while (this.#underWay.size < LANES) {
+      while (this.#underWay.size < CONCURRENCY) {
         const next = this.#next();
         if (next === null) break;
         this.#start(next);
       }
       this.#notifyIdlers();
-      const due = [this.#until - HANDOVER_MS];
+      const due = [this.#until - MARGIN_MS];
       if (this.#blocked !== null) due.push(this.#underWay.has(this.#blocked) ? Infinity : this.#retryAt);
       else if (this.#scan === null) due.push(this.#scanAt);
       await this.#signal.wait(clock, Math.min(...due) - clock.now());
@@ -216,7 +216,7 @@ class Following implements LogFollower {
   }
 
   #isMine(): boolean {
-    return !this.#closing.signal.aborted && this.#parts.clock.now() < this.#until - HANDOVER_MS;
+    return !this.#closing.signal.aborted && this.#parts.clock.now() < this.#until - MARGIN_MS;
   }
 
   async #startScan(): Promise<void> {
@@ -226,7 +226,7 @@ class Following implements LogFollower {
     for (const { id, head, at } of rows.toReversed()) {
       if (!this.#follower.wants(id) || this.#cursors.isAt(id, { head, at })) continue;
       owed.add(id);
-      // The delivery under way may have read the conversation before it was listed.
+      // The delivery under way may have read the conversation before this listing.
       if (this.#underWay.has(id)) this.#addNews(id);
     }
     this.#scan = { startedAt, owed };
@@ -243,7 +243,7 @@ class Following implements LogFollower {
     this.#storedMark = await this.#parts.keyValue.compareAndSet(key, stored, String(this.#mark));
   }
 
-  /** The next conversation: the failed one, else one with news, else a listed one. */
+  /** The next conversation: the failed one, or one with news, or a listed one. */
   #next(): string | null {
     if (this.#blocked !== null) {
       const isDue = this.#parts.clock.now() >= this.#retryAt && !this.#underWay.has(this.#blocked);
@@ -256,14 +256,14 @@ class Following implements LogFollower {
 
   #start(conversation: string): void {
     this.#news.delete(conversation);
-    const done = this.#handOver(conversation).finally(() => {
+    const done = this.#deliver(conversation).finally(() => {
       this.#underWay.delete(conversation);
       this.#signal.raise();
     });
     this.#underWay.set(conversation, done);
   }
 
-  async #handOver(conversation: string): Promise<void> {
+  async #deliver(conversation: string): Promise<void> {
     const delivered = () => {
       if (this.#blocked === conversation) this.#unblock();
     };
@@ -272,9 +272,9 @@ class Following implements LogFollower {
         troupe: this.#parts.troupe,
         cursors: this.#cursors,
         follower: this.#follower,
-        goesOn: () => this.#isMine() && (this.#blocked === null || this.#blocked === conversation),
+        mayContinue: () => this.#isMine() && (this.#blocked === null || this.#blocked === conversation),
         onDelivered: delivered,
-        signal: this.#cut.signal,
+        signal: this.#abort.signal,
       });
       if (!isDone) return this.#addNews(conversation);
       delivered();
@@ -286,7 +286,7 @@ class Following implements LogFollower {
   }
 
   #fail(conversation: string, error: unknown): void {
-    // Failures of deliveries that were under way at the first failure do not count.
+    // Failures of other deliveries under way at the first failure do not count.
     if (this.#blocked !== null && this.#blocked !== conversation) return;
     const { clock, random, onWarning } = this.#parts;
     this.#blocked = conversation;
@@ -317,7 +317,7 @@ class Following implements LogFollower {
 
   #notifyIdlers(): void {
     if (!this.#isIdle()) return;
-    for (const notify of this.#idlers) notify();
+    for (const wake of this.#idlers) wake();
     this.#idlers.clear();
   }
 
@@ -345,7 +345,7 @@ async function listSince(
   }
 }
 
-/** Null for a text that is not a time. */
+/** Null if the text is not a time. */
 function timeOf(stored: string | null): number | null {
   const time = stored === null ? Number.NaN : Number(stored);
   return Number.isSafeInteger(time) ? time : null;

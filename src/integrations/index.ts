@@ -1,4 +1,4 @@
-/** `troupe/integrations`: what an integration is written with. */
+/** `troupe/integrations`: everything an integration needs. */
 export { type Clock, systemClock } from '../clock.ts';
 export { TroupeError, toTroupeError } from '../errors.ts';
 export {

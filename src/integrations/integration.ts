@@ -4,28 +4,27 @@ import type { KeyValue } from '../key-value.ts';
 import type { Metrics } from '../metrics.ts';
 
 /**
- * A part that connects a troupe with other systems: it follows the log and sends what it says, or brings in what others
- * say. It runs in processes that take turns. Several processes run the same integration at once; `KeyValue.claim` decides
- * which of them does a task.
+ * Connects a troupe with another system: delivers events of the log to it, or sends its messages to agents. Runs in
+ * processes that take turns, in several at once; `KeyValue.claim` decides which of them does a task.
  */
 export interface Integration {
   /** Unique within a troupe. */
   readonly name: string;
-  /** Environment variables that hold its secrets: their values are kept from tools, log lines and recordings. */
+  /** Environment variables with its secrets: their values are kept from tools, log lines and recordings. */
   readonly secretVariables?: readonly string[] | undefined;
-  /** Called once, when the engine runs. If it throws, the troupe is closed and `createTroupe` throws the same. */
+  /** Called once, when the engine runs. If it throws, the troupe is closed and `createTroupe` rejects with its error. */
   start(host: IntegrationHost): Promise<void>;
   /** Shown to operators. Null before `start`. */
   status?(): unknown;
-  /** Called before the store is closed, also if `start` was never called or has thrown. */
+  /** Called before the store is closed, even if `start` was not called or threw. */
   close(): Promise<void>;
 }
 
-/** What an integration is given. */
+/** The parts of the runtime that an integration may use. */
 export interface IntegrationHost {
   /** Default: the root tenant. */
   troupeOf: (tenant?: string) => IntegrationTroupe;
-  /** Entries of one tenant, by default of the root. Integrations share them: keys start with the integration's name. */
+  /** Entries of one tenant. Default: the root tenant. Integrations share them: keys start with the integration's name. */
   keyValueOf: (tenant?: string) => KeyValue;
   /** All tenants, the root included. */
   tenants: () => Promise<readonly string[]>;
@@ -42,20 +41,20 @@ export interface IntegrationHost {
 /** The part of `Troupe` that integrations use, for one tenant. */
 export interface IntegrationTroupe {
   readonly agents: readonly { id: AgentId; name: string; pubkey: string | null }[];
-  /** Stores a message and wakes whom it addresses. The same id with the same content is stored once. */
+  /** Stores a message and wakes its addressees. The same id with the same content is stored once. */
   send(conversation: string, message: IncomingMessage): Promise<unknown>;
   /** Newest first, 200 by default. */
   conversations(limit?: number): Promise<{ id: ConversationId; head: number; at: number }[]>;
-  /** Oldest first. A page may be short; the end is where the last event is at `head`. Throws `conversation_unknown`. */
+  /** Oldest first. A page may be short: only an event at `head` is the last. Throws `conversation_unknown`. */
   events(
     conversation: string,
     range?: { after?: number; limit?: number },
   ): Promise<{ events: Event[]; head: number }>;
-  /** Calls `watcher` with each new event of the tenant, and with notes of other types. Returns a function that stops it. */
-  watch(watcher: (note: WatchNote) => void): () => void;
+  /** Calls `watcher` with each notice of the tenant, until the returned function is called. */
+  watch(watcher: (notice: WatchNotice) => void): () => void;
 }
 
-type WatchNote = { type: 'event'; event: Event } | { type: 'delta' } | { type: 'state' };
+type WatchNotice = { type: 'event'; event: Event } | { type: 'delta' } | { type: 'state' };
 
 /** `NewMessage` of the public API, without attachments. */
 export interface IncomingMessage {

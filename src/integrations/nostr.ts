@@ -3,12 +3,12 @@ import { TroupeError } from '../errors.ts';
 import type { KeyValue } from '../key-value.ts';
 import type { Integration } from './integration.ts';
 
-/** What the core uses of `@troupe/nostr`, which is a package of its own: the core knows its interface and not its code. */
+/** The interface of `@troupe/nostr` that the core uses. The package is separate and optional. */
 export interface NostrPackage {
   /** Throws `config_invalid` for settings that are not valid. */
   nostr(settings: unknown): Integration & { status(): NostrStatus | null };
   openAgentKeys(parts: AgentKeysParts): Promise<AgentKeys>;
-  /** Throws `config_invalid` for a text that is not a relay URL, `address_unreachable` if nobody answers there. */
+  /** Throws `config_invalid` for a text that is not a relay URL, `address_unreachable` if nothing answers there. */
   probeRelay(url: string, parts: { clock: Clock }): Promise<RelayReport>;
 }
 
@@ -25,17 +25,17 @@ export async function loadNostr(): Promise<NostrPackage> {
   }
 }
 
-/** A module that the package itself misses is another error. */
+/** False if the package is there but one of its own modules is missing. */
 function isMissing(error: unknown): boolean {
   const isNotFound = (error as { code?: unknown }).code === 'ERR_MODULE_NOT_FOUND';
   return isNotFound && error instanceof Error && error.message.includes("'@troupe/nostr'");
 }
 
 export interface AgentKeysParts {
-  /** Of the root tenant. */
+  /** Entries of the root tenant. */
   keyValue: KeyValue;
   clock: Pick<Clock, 'now'>;
-  /** Holds the passphrase, TROUPE_NOSTR_PASSPHRASE. */
+  /** With the passphrase in TROUPE_NOSTR_PASSPHRASE. */
   env: Readonly<Record<string, string | undefined>>;
 }
 
@@ -66,8 +66,8 @@ export interface AgentKeys {
   /** The caller overwrites the bytes after use. Null if the agent has no key. */
   open(agent: string): Promise<Uint8Array | null>;
   /**
-   * The key under which an agent's remote signer knows this troupe. It is made at the first call and stored; without a
-   * passphrase each call makes a new one.
+   * The key under which an agent's remote signer knows this troupe. The first call creates and stores it; without a
+   * passphrase each call creates a new one.
    */
   openClient(agent: string): Promise<Uint8Array>;
 }
@@ -80,13 +80,13 @@ export interface NostrStatus {
 
 export interface NostrRelayStatus {
   url: string;
-  /** `waiting`: for the next attempt to connect. `isolated`: cut off for a time because of what it sent. */
+  /** `waiting`: for the next attempt to connect. `isolated`: not connected for a time, because of its faults. */
   state: 'connecting' | 'open' | 'waiting' | 'isolated' | 'closed';
   /** Time of the last connection, ms. */
   connectedAt: number | null;
   /** Events received by this process. */
   received: number;
-  /** Received frames and events that were refused, by reason. */
+  /** Refused events and other frames, by reason. */
   rejected: Partial<Record<string, number>>;
   isolations: number;
   lastError: string | null;
@@ -116,9 +116,9 @@ export interface RelayReport {
   /** The relay's description of itself (NIP-11). */
   information: RelayInformation | null;
   read: RelayAnswer;
-  /** To an ephemeral event, signed with a key made for it. */
+  /** The answer to an ephemeral event under a throwaway key. */
   write: RelayAnswer;
-  /** `required`: it answers only after a login (NIP-42). `offered`: it asks for one and answers without. */
+  /** `required`: it answers only after a login (NIP-42). `offered`: it also answers without. */
   auth: 'none' | 'offered' | 'required';
 }
 
@@ -126,7 +126,7 @@ export interface RelayReport {
 export interface RelayAnswer {
   ok: boolean;
   ms: number;
-  /** Why it refused; '' if it did not say. */
+  /** Reason of a refusal; '' if there is none. */
   reason: string;
   /** It neither accepted nor refused. */
   isSilent?: boolean;

@@ -2,10 +2,10 @@ import type { KeyValue } from '../key-value.ts';
 
 type PeriodEntries = Pick<KeyValue, 'get' | 'compareAndSet'>;
 
-/** Shorter rests of a period are not taken. */
+/** Shorter remainders are not taken. */
 const LEAST_MS = 200;
 
-/** Takes the rest of a claim that its process has left. Returns its end, ms, or null. One process gets it. */
+/** Takes the rest of a claim that another process has left. One process gets it: returns its end, ms, or null. */
 export async function takeLeft(
   keyValue: PeriodEntries,
   task: string,
@@ -18,7 +18,7 @@ export async function takeLeft(
   return (await keyValue.compareAndSet(keyOf(task), left, taken)) === taken ? until : null;
 }
 
-/** Leaves the rest of a claim to another process. A claim itself cannot be given back. */
+/** Leaves the rest of a claim to another process, since a claim cannot be released. */
 export async function leavePeriod(keyValue: PeriodEntries, task: string, until: number): Promise<void> {
   await keyValue.compareAndSet(keyOf(task), await keyValue.get(keyOf(task)), String(until));
 }

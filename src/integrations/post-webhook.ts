@@ -13,16 +13,16 @@ export interface PostParts {
 }
 
 /**
- * Outcome of a request. `refused`: the same request is unlikely to be taken later. `failed`: it may be. `gone`: the receiver
- * wants no more. `why` names the host only; the rest of the address may hold a secret.
+ * Outcome of a request. `taken`: delivered. `refused`: a retry is unlikely to succeed. `failed`: it may succeed. `gone`: the
+ * receiver wants no more events. `why` names only the host: the rest of the address may hold a secret.
  */
 export type Answer =
   | { outcome: 'taken'; status: number }
   | { outcome: 'refused' | 'gone'; status: number; why: string }
   | { outcome: 'failed'; status: number | null; why: string; retryAfterMs: number | null };
 
-/** Client errors that pass: timeout, too early, too many requests. */
-const PASSING: ReadonlySet<number> = new Set([408, 425, 429]);
+/** Client errors worth a retry: timeout, too early, too many requests. */
+const TRANSIENT: ReadonlySet<number> = new Set([408, 425, 429]);
 
 /** Sends one signed request. Redirects are not followed. Throws only if `signal` has aborted. */
 export async function postWebhook(
@@ -52,7 +52,7 @@ export async function postWebhook(
     return judge(status, `${hostOf(webhook)} answered ${status}`, retryAfter(headers['retry-after'], now));
   } catch (thrown) {
     if (signal?.aborted || !(thrown instanceof TroupeError)) throw thrown;
-    // A refused address counts too: its name may resolve elsewhere later, or the operator may allow it.
+    // Also for a forbidden address: its name may later resolve elsewhere, or the operator may allow it.
     return { outcome: 'failed', status: null, why: thrown.message, retryAfterMs: null };
   }
 }
@@ -60,9 +60,9 @@ export async function postWebhook(
 function judge(status: number, why: string, retryAfterMs: number | null): Answer {
   if (status >= 200 && status < 300) return { outcome: 'taken', status };
   if (status === 410) return { outcome: 'gone', status, why };
-  if (status >= 400 && status < 500 && !PASSING.has(status)) return { outcome: 'refused', status, why };
-  const told = status >= 300 && status < 400 ? `${why}: redirects are not followed` : why;
-  return { outcome: 'failed', status, why: told, retryAfterMs };
+  if (status >= 400 && status < 500 && !TRANSIENT.has(status)) return { outcome: 'refused', status, why };
+  const reason = status >= 300 && status < 400 ? `${why}: redirects are not followed` : why;
+  return { outcome: 'failed', status, why: reason, retryAfterMs };
 }
 
 /** `Retry-After` in ms: the header holds seconds or a date. */
@@ -78,13 +78,13 @@ function hostOf({ url }: Webhook): string {
 
 const PREFIX = 'whsec_';
 
-/** A webhook's secret, derived from the store's secret: the same in every process, and never stored. */
+/** A webhook's secret. Derived from the store's secret, so it is the same in every process and never stored. */
 export function webhookSecret(storeSecret: string | Uint8Array, id: string, generation: number): string {
   const key = createHmac('sha256', storeSecret).update(`troupe webhook ${id} ${generation}`).digest();
   return `${PREFIX}${key.toString('base64')}`;
 }
 
-/** Headers of the Standard Webhooks scheme: one signature per secret, over id, time and body, against changes and replays. */
+/** Headers of Standard Webhooks: one signature per secret, over id, time and body, against changes and replays. */
 export function signWebhook(
   { id, at, body }: { id: string; at: number; body: string },
   secrets: readonly string[],

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 
-/** Wakes one waiter. A signal raised while nobody waits is kept, and ends the next wait at once. */
+/** Wakes one waiter. Raised without a waiter, it ends the next wait at once. */
 export class Signal {
   #isRaised = false;
   #wake: () => void = () => {};

@@ -23,7 +23,7 @@ import { DEFAULT_MAX_WEBHOOKS, type WebhookSettings } from './webhook-settings.t
 
 export type { WebhookInfo } from './webhook.ts';
 
-/** `secret` signs the deliveries. It is shown this once. */
+/** `secret` signs the deliveries. It is shown only here. */
 export interface IssuedWebhook {
   webhook: WebhookInfo;
   secret: string;
@@ -40,15 +40,15 @@ export interface WebhookTest {
 
 /** The webhooks of one tenant. Methods return null if there is no such webhook. */
 export interface WebhookBook {
-  /** Throws `config_invalid`, `address_refused`, and `command_refused` if the tenant has the maximum of webhooks. */
+  /** Throws `config_invalid`, `address_refused`, and `command_refused` if the tenant has its maximum of webhooks. */
   create(webhook: NewWebhook, createdBy?: string): Promise<IssuedWebhook>;
   /** Oldest first. */
   list(): Promise<WebhookInfo[]>;
   get(id: string): Promise<WebhookInfo | null>;
   remove(id: string): Promise<WebhookInfo | null>;
-  /** Makes a new secret. Older secrets sign too, until 24 hours after their replacement. */
+  /** Creates a new secret. Older ones also sign until 24 hours after their replacement. */
   rotate(id: string): Promise<IssuedWebhook | null>;
-  /** Sends a `ping` now. A disabled webhook that takes it is enabled, and continues where it stopped. */
+  /** Sends a `ping` now. If it succeeds, a disabled webhook is enabled and continues where it stopped. */
   test(id: string): Promise<WebhookTest | null>;
 }
 
@@ -139,7 +139,7 @@ export function createWebhookBook(parts: WebhookBookParts): WebhookBook {
   };
 }
 
-/** Refuses addresses that can never be reached. What a name resolves to is checked with each delivery. */
+/** Refuses addresses that are never allowed. The addresses of a name are checked with each delivery. */
 function checkReach(text: string, reach: ReturnType<typeof reachRule>): void {
   const url = new URL(text);
   const host = hostOf(url);

@@ -27,19 +27,19 @@ export interface WebhookFollowerParts extends PostParts {
 }
 
 export interface WebhookFollower extends Follower {
-  /** Takes the webhook as it is stored now. */
+  /** Replaces the webhook with its stored version. */
   update(webhook: Webhook): void;
   /** Writes the counters. */
   flush(): Promise<void>;
 }
 
-/** A refused event is skipped after this many attempts. */
+/** Attempts for a refused event before it is skipped. */
 const MAX_REFUSALS = 5;
 
 /**
  * Sends the events of a tenant to one webhook.
- *  W1  2xx: taken. 410: the webhook is disabled. Other 4xx: refused; after 5 attempts the event is skipped and counted. Any
- *      other answer is tried again, after the pause of the follower or of `Retry-After`.
+ *  W1  2xx: taken. 410: the webhook is disabled. Other 4xx: refused; after 5 attempts the event is skipped and counted. After
+ *      any other answer the event is retried, after the pause of the follower or of `Retry-After`.
  *  W2  After `disableAfterMs` of failures without a success the webhook is disabled. Time without attempts does not count.
  *      The cursors stay: once enabled again, it continues with the event at which it stopped.
  *  W3  An attempt after a failure reads the stored webhook: another process may have changed its secret.
@@ -48,7 +48,7 @@ export function createWebhookFollower(first: Webhook, parts: WebhookFollowerPart
   const { keyValue, tenant, clock, disableAfterMs = DEFAULT_DISABLE_AFTER_MS, onWarning } = parts;
   const { id } = first;
   let webhook = first;
-  /** Attempts by event, for refused events: at most one per conversation under way. */
+  /** Attempts by refused event: at most one event per conversation under way. */
   const refusals = new Map<string, number>();
   let isFailing = false;
   const status = new StatusKeeper(keyValue, id, clock, onWarning);
@@ -66,7 +66,9 @@ export function createWebhookFollower(first: Webhook, parts: WebhookFollowerPart
     isFailing = true;
     const since = await status.failed(why);
     if (clock.now() - since >= disableAfterMs) {
-      await disable(`nothing was taken since ${new Date(since).toISOString()}; at last ${why}`);
+      await disable(
+        `no delivery has succeeded since ${new Date(since).toISOString()}; the last failed: ${why}`,
+      );
     }
     throw retryAfterMs === null ? new Error(why) : new RetryAfter(retryAfterMs, why);
   }
@@ -106,20 +108,20 @@ export function createWebhookFollower(first: Webhook, parts: WebhookFollowerPart
   };
 }
 
-/** The same for each attempt of an event, and different from any other event, also after a conversation was deleted and created again. */
+/** The same for each attempt of an event. Events of a deleted and recreated conversation have other ids. */
 function messageId({ id }: Webhook, { tenant, conversation, seq, at, id: event }: Event): string {
   const name = JSON.stringify([id, tenant, conversation, seq, event, at]);
   return `msg_${createHash('sha256').update(name).digest('hex').slice(0, 32)}`;
 }
 
-/** Successes are written together, at most this often. */
+/** Successes are written together, at most once in this time. */
 const FLUSH_MS = 5_000;
-/** After this long without a failure, no attempt was made: there was nothing to send, or no process ran. */
+/** A longer time without a failure had no attempts: there was nothing to send, or no process ran. */
 const QUIET_MS = 2 * MAX_ASKED_MS;
 
 /**
- * Keeps the counters of one webhook. Failures and refusals are written at once, deliveries every few seconds: those since
- * the last write are lost if the process dies.
+ * The stored status of one webhook. Failures and refusals are written at once, deliveries every few seconds: a crash loses
+ * the counts since the last write.
  */
 class StatusKeeper {
   readonly #keyValue: KeyValue;
@@ -129,9 +131,9 @@ class StatusKeeper {
   #uncounted = 0;
   #deliveredAt = 0;
   #flushedAt = 0;
-  /** True if the stored status says that it fails; null: not known. */
+  /** True if the stored status is failing; null if unknown. */
   #isFailing: boolean | null = null;
-  /** Writes come one after the other. */
+  /** Writes are sequential. */
   #written: Promise<unknown> = Promise.resolve();
 
   constructor(
@@ -153,13 +155,13 @@ class StatusKeeper {
     if (isDue) await this.flush();
   }
 
-  /** Returns since when attempts have failed. Time without attempts does not count. */
+  /** Returns the time since which attempts have failed. Time without attempts does not count. */
   async failed(why: string): Promise<number> {
     const now = this.#clock.now();
     this.#isFailing = true;
     const status = await this.#change((stored) => {
-      const goesOn = stored.failedAt !== null && now - stored.failedAt <= QUIET_MS;
-      const failingSince = goesOn ? (stored.failingSince ?? now) : now;
+      const isSameFailure = stored.failedAt !== null && now - stored.failedAt <= QUIET_MS;
+      const failingSince = isSameFailure ? (stored.failingSince ?? now) : now;
       return { ...stored, failingSince, failedAt: now, lastError: why };
     });
     return status?.failingSince ?? now;
@@ -169,7 +171,7 @@ class StatusKeeper {
     await this.#change((stored) => ({ ...stored, behind, retryAt }));
   }
 
-  /** Does not end a failure: a receiver that refuses everything is failing. */
+  /** Ends no failure: a receiver that refuses everything is failing. */
   async refused({ conversation, seq, id }: Event, reason: string): Promise<void> {
     const lastRefused = { conversation, seq, event: id, reason, at: this.#clock.now() };
     await this.#change((stored) => ({ ...stored, refused: stored.refused + 1, lastRefused, retryAt: null }));
@@ -191,13 +193,13 @@ class StatusKeeper {
     }));
   }
 
-  /** A failed write of counters is reported and holds up no delivery. */
+  /** A failed write is reported and stops no delivery. */
   #change(apply: (status: WebhookStatus) => WebhookStatus): Promise<WebhookStatus | null> {
     const written = this.#written.then(async () => {
       try {
         return await changeWebhookStatus(this.#keyValue, this.#id, apply);
       } catch (error) {
-        this.#onWarning(error, `figures of webhook/${this.#id}`);
+        this.#onWarning(error, `status of webhook/${this.#id}`);
         return null;
       }
     });

@@ -6,7 +6,7 @@ export const DEFAULT_MAX_WEBHOOKS = 20;
 export const DEFAULT_WEBHOOK_TIMEOUT_MS = 10_000;
 export const DEFAULT_DISABLE_AFTER_MS = 3 * DAY_MS;
 
-/** The `webhooks` block of a definition: which addresses webhooks may have, and how long they are tried. */
+/** The `webhooks` block of a definition: allowed addresses, and how long deliveries are tried. */
 export const WebhookSettings = z.strictObject({
   allow: AllowList.optional(),
   /** Webhooks of one tenant. Default 20. */

@@ -3,9 +3,9 @@ import { ConversationPatterns, isGranted } from '../access/principal.ts';
 import { type Event, EVENT_KINDS } from '../events/index.ts';
 import { type KeyValue, updateEntry } from '../key-value.ts';
 
-/** The old secret signs beside the new one for this long, ms. */
+/** A replaced secret also signs for this long, ms. */
 const OLD_SECRET_MS = 86_400_000;
-/** Old secrets that sign at once, at most. */
+/** Replaced secrets that sign at once, at most. */
 const MAX_ROTATIONS = 4;
 const MAX_URL = 2_000;
 
@@ -17,13 +17,13 @@ const Address = z
   .max(MAX_URL)
   .refine(
     (text) => ['http:', 'https:'].includes(URL.parse(text)?.protocol ?? ''),
-    'it is no http or https URL',
+    'it is not an http or https URL',
   )
   .refine((text) => {
     const url = URL.parse(text);
     return !url || (url.username === '' && url.password === '' && url.hash === '');
-  }, 'a URL with a user, a password or a fragment is not called; the signature says who calls')
-  // For the API's document. Only a URL parser can check the host.
+  }, 'the URL must have no user, password or fragment; deliveries are signed instead')
+  // For the API document. Only a URL parser can check the host.
   .meta({ format: 'uri', pattern: '^https?://[^\\s/?#@]+(?:[/?][^\\s#]*)?$' });
 
 /** A webhook as a client asks for it. */
@@ -37,7 +37,7 @@ export const NewWebhook = z.strictObject({
     .min(1)
     .max(EVENT_KINDS.length + 1)
     .transform((kinds) => [...new Set(kinds)]),
-  /** Ids, or prefixes that end with `*`. A thread belongs to its root. Default: all conversations of the tenant. */
+  /** Ids, or prefixes that end with `*`. A thread belongs to its root conversation. Default: all of the tenant. */
   conversations: ConversationPatterns.min(1).optional(),
 });
 export type NewWebhook = z.input<typeof NewWebhook>;
@@ -58,21 +58,21 @@ export const Webhook = z.strictObject({
   /** Why it is disabled. */
   reason: z.string().optional(),
   generation: z.int().positive(),
-  /** Start of the last generations, newest first. */
+  /** Start of the last generations, newest first, ms. */
   rotations: z.array(Time).max(MAX_ROTATIONS).optional(),
-  /** The last rotation, in records of earlier versions. */
+  /** Time of the last rotation, in records of earlier versions. */
   rotatedAt: Time.optional(),
 });
 export type Webhook = z.infer<typeof Webhook>;
 
 /** A webhook as it is shown. */
 export interface WebhookInfo extends Omit<Webhook, 'generation' | 'rotations' | 'rotatedAt'> {
-  /** Until this time, ms, the previous secret signs too. */
+  /** The previous secret also signs until this time, ms. */
   oldSecretUntil?: number;
   status: WebhookStatus;
 }
 
-/** Copies field by field, so that a new field is not shown by accident. */
+/** Copies field by field: a new field must not be shown by accident. */
 export function webhookInfo(webhook: Webhook, status: WebhookStatus): WebhookInfo {
   const { id, url, name, on, conversations, createdAt, createdBy, disabledAt, reason } = webhook;
   const [rotatedAt] = rotationsOf(webhook);
@@ -120,7 +120,7 @@ export function wantsKind({ on }: Webhook, { kind }: Event): boolean {
 
 type WebhookEntries = Pick<KeyValue, 'get' | 'compareAndSet'>;
 
-/** One entry holds all webhooks of a tenant: there are few. */
+/** The entry of all webhooks of a tenant: there are few. */
 const KEY = 'webhooks';
 const Webhooks = z.array(Webhook);
 
@@ -154,21 +154,21 @@ export async function changeWebhook(
   return webhooks.find((webhook) => webhook.id === id) ?? null;
 }
 
-/** Throws for an unreadable entry: to treat it as empty would delete all webhooks at the next change. */
+/** Throws for an unreadable entry: treated as empty, the next change would delete all webhooks. */
 function parse(text: string | null): Webhook[] {
   return text === null ? [] : Webhooks.parse(JSON.parse(text));
 }
 
-/** The state of a webhook's deliveries, as last written by the delivering process. */
+/** The state of a webhook's deliveries, written by the delivering process. */
 export const WebhookStatus = z.object({
   delivered: z.int().nonnegative(),
   deliveredAt: Time.nullable(),
-  /** Events that the receiver has refused for good. They are not sent again. */
+  /** Events skipped after repeated refusals. */
   refused: z.int().nonnegative(),
   lastRefused: z
     .object({ conversation: z.string(), seq: z.int(), event: z.string(), reason: z.string(), at: Time })
     .nullable(),
-  /** Since this time every attempt has failed. Null if the last one succeeded. */
+  /** Every attempt since this time has failed. Null if the last one succeeded. */
   failingSince: Time.nullable(),
   /** The last failure. Absent in entries of earlier versions. */
   failedAt: Time.nullable().default(null),

@@ -11,7 +11,7 @@ export interface WebhooksParts extends Pick<PostParts, 'fetch' | 'secretOf'> {
 }
 
 export interface Webhooks extends Integration {
-  /** The webhooks of a tenant were changed in this process. Changes by other processes are noticed within 20 s. */
+  /** Reports that this process changed webhooks of a tenant. Changes by others are noticed within 20 s. */
   changed(tenant: string): void;
   /** Resolves when this process has noticed all changes and has nothing to deliver. */
   idle(): Promise<void>;
@@ -28,8 +28,8 @@ const LOOK_MS = 20_000;
 /**
  * Delivers events to the webhooks of all tenants.
  *  D1  Each enabled webhook has one follower in each process; claims make one process deliver.
- *  D2  Once a process has noticed that a webhook was removed or disabled, it sends nothing more to it.
- *  D3  A tenant whose webhooks cannot be read holds up no other tenant; its running followers go on.
+ *  D2  A process that has noticed that a webhook was removed or disabled sends nothing more to it.
+ *  D3  A tenant whose webhooks cannot be read delays no other tenant; its running followers go on.
  */
 export function createWebhooks(parts: WebhooksParts): Webhooks {
   let delivery: Delivery | null = null;

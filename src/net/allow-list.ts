@@ -1,13 +1,13 @@
 import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net';
 import { TroupeError } from '../errors.ts';
 
-/** Ports that need no entry of their own. */
+/** Ports that need no separate entry. */
 const WEB_PORTS: readonly number[] = [80, 443];
-/** Addresses of the machine's own names, whichever resolver is asked. */
+/** Addresses of the machine's own names, with any resolver. */
 const LOOPBACKS: readonly string[] = ['127.0.0.1', '::1'];
 
 /** The target of a request. `host` is in the form of URLs: lower case, no brackets, no dot at the end. */
-export interface Target {
+interface Target {
   host: string;
   port: number;
 }
@@ -65,7 +65,7 @@ export function portOf(url: URL): number {
   return url.protocol === 'https:' ? 443 : 80;
 }
 
-/** RFC 6761: these names always mean the machine itself, so there is nothing to look up. */
+/** RFC 6761: these names always mean the machine itself, without a lookup. */
 function isLoopbackName(host: string): boolean {
   return host === 'localhost' || host.endsWith('.localhost');
 }
@@ -95,7 +95,7 @@ function rangeEntry(text: string, base: string, bits: string): Entry {
   return { kind: 'range', list: listOf([`${base}/${bits}`]), family };
 }
 
-/** Parses with the URL parser, so that both sides of the comparison were read by the same parser. */
+/** Uses the URL parser, so that both sides of the comparison are parsed alike. */
 function parseHost(text: string, rest: string): { host: string; port: number | null } {
   const port = /:(\d{1,5})$/.exec(rest)?.[1];
   const url = /[/?#@\\\s*]/.test(rest) ? null : URL.parse(`http://${rest}`);

@@ -21,10 +21,10 @@ export async function fetchWithinOrigin(input: string | URL, init: RequestInit =
     if (next?.origin !== first.origin)
       throw refused(
         first,
-        `it redirects to ${next ? `another origin, ${next.origin}` : 'what is no address'}`,
+        `it redirects to ${next ? `another origin, ${next.origin}` : 'an invalid address'}`,
       );
     if (!keeps(response.status))
-      throw refused(first, `it redirects with status ${response.status}, which would drop what is sent`);
+      throw refused(first, `it redirects with status ${response.status}, which would drop the body`);
     if (followed >= MAX_REDIRECTS) throw refused(first, `it redirects more than ${MAX_REDIRECTS} times`);
     url = next;
   }
@@ -43,7 +43,7 @@ export interface Hop {
   headers: Readonly<Record<string, string>>;
 }
 
-/** The next hop of a redirect: null if the response is none, or the reason why it must not be followed. Pure. */
+/** The next hop of a redirect, or the reason why it must not be followed; null if the response is no redirect. Pure. */
 export function nextHop(
   hop: Hop,
   status: number,
@@ -51,7 +51,7 @@ export function nextHop(
 ): Hop | { refused: string } | null {
   if (!REDIRECTS.includes(status) || location === undefined) return null;
   const url = URL.parse(location, hop.url.href);
-  if (!url) return { refused: 'it redirects to what is no address' };
+  if (!url) return { refused: 'it redirects to an invalid address' };
   if (hop.url.protocol === 'https:' && url.protocol === 'http:')
     return { refused: 'it redirects from https to http' };
   if (url.origin === hop.url.origin) return { url, headers: hop.headers };

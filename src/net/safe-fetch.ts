@@ -6,7 +6,7 @@ import { type AddressRule, hostOf, portOf, reachRule, type ReachRule } from './a
 import { ACCEPTED_ENCODINGS, readBody, UnknownEncoding } from './read-body.ts';
 import { type Hop, nextHop } from './redirects.ts';
 
-export const DEFAULT_MAX_BYTES = 5 * 1_024 * 1_024;
+const DEFAULT_MAX_BYTES = 5 * 1_024 * 1_024;
 export const DEFAULT_TIMEOUT_MS = 30_000;
 const MAX_REDIRECTS = 5;
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -200,10 +200,8 @@ const resolveBySystem: Resolve = (host) => lookup(host, { all: true });
 
 /**
  * An HTTP agent that connects to allowed addresses only. Invariants:
- * 1. Every connection is checked when it is made, whoever asked for it. A kept connection was checked when it was
- *    made.
- * 2. The checked addresses are those connected to: the name is looked up once, so it cannot change its meaning in
- *    between.
+ * 1. Every connection is checked when it is opened, kept ones included.
+ * 2. The checked addresses are those connected to: the name is looked up once, so it cannot change in between.
  * 3. One refused address refuses the name.
  */
 export async function openGuardedAgent(parts: {
@@ -241,7 +239,7 @@ function checkedLookup(host: string, addresses: AddressRule, resolve: Resolve): 
         if (!first) return callback(new Error(`${host} has no address`), '');
         for (const { address } of found) {
           const reason = addresses(address);
-          // Omits the address, which would reveal what is behind the name.
+          // Omits the address, which would reveal internal hosts.
           if (reason !== null) return callback(addressRefused(host, `its address is ${reason}`), '');
         }
         if (options.all) callback(null, [...found]);

@@ -14,7 +14,7 @@ export interface FairQueue<T> extends Queue<T> {
 
 /**
  * A queue in which tenants take turns, and so do the families of each tenant: its paths are `[tenant, family]`. A long
- * backlog of one delays another by one turn only. Within a family it is first in, first out. Every operation takes
+ * backlog of one delays the others by one turn only. Within a family it is first in, first out. Every operation takes
  * constant time.
  */
 export function createFairQueue<T>(): FairQueue<T> {
@@ -94,8 +94,8 @@ const THREAD = /^\.d-[0-9a-f]{12}$/;
 const THREAD_LENGTH = '.d-0123456789ab'.length;
 
 /**
- * The unit that takes turns within a tenant: a conversation with the threads of its delegated tasks. The id tells, so no
- * lookup is needed. A conversation whose id only looks like a thread's shares turns and nothing else.
+ * The unit that takes turns within a tenant: a conversation with the threads of its delegated tasks. Derived from the
+ * id, without a lookup. A conversation whose id only looks like a thread's shares turns and nothing else.
  */
 export function familyOf(conversation: ConversationId): string {
   let end = conversation.length;

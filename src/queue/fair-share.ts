@@ -10,7 +10,7 @@ import type { TenantId } from '../events/index.ts';
  *     tenant uses the worker.
  *  2. All others begin in the order of their arrival while fewer than `pace.limit` run; one may always run.
  *  3. At most `MOST_WAITING` of these wait here, so that the worker has room for other tenants. The rest are postponed,
- *     each to a time of its own at which it can be expected to begin.
+ *     each to the time at which it can be expected to begin.
  *  4. After `close` no waiting wake begins; each gets `closed`.
  */
 export type Decision = { kind: 'begin' } | { kind: 'later'; inMs: number } | { kind: 'closed' };
@@ -58,11 +58,9 @@ export function createFairShare({ pace, clock }: { pace: StorePace; clock: Clock
   function hasMany(tenant: TenantId, count: number): boolean {
     const now = clock.monotonic();
     if (count > FEW) manyUntil.set(tenant, now + MANY_FOR_MS);
-    const until = manyUntil.get(tenant);
-    if (until === undefined) return false;
-    if (now < until) return true;
-    manyUntil.delete(tenant);
-    return false;
+    const isBusy = now < (manyUntil.get(tenant) ?? now);
+    if (!isBusy) manyUntil.delete(tenant);
+    return isBusy;
   }
 
   return {
@@ -124,28 +122,23 @@ function createPostponement(clock: Clock) {
   };
 }
 
-/** Whether tenants share a process: different tenants had work here within the last `SHARED_MS`. */
-interface Sharing {
-  /** Records that the tenant has work here. */
-  note(tenant: TenantId): void;
-  isShared(): boolean;
-}
-
 const SHARED_MS = 10_000;
 
 /** Actors of one tenant that begin at once beside other tenants: a conversation, not a flood. */
 export const FEW = 4;
 
-export function createSharing(clock: Pick<Clock, 'monotonic'>): Sharing {
+/** Whether tenants share a process: different tenants had work here within the last `SHARED_MS`. */
+export function createSharing(clock: Pick<Clock, 'monotonic'>) {
   let last: TenantId | null = null;
   let until = Number.NEGATIVE_INFINITY;
   return {
-    note(tenant) {
+    /** Records that the tenant has work here. */
+    note(tenant: TenantId): void {
       if (tenant === last) return;
       if (last !== null) until = clock.monotonic() + SHARED_MS;
       last = tenant;
     },
-    isShared: () => clock.monotonic() < until,
+    isShared: (): boolean => clock.monotonic() < until,
   };
 }
 
@@ -179,10 +172,7 @@ export function createStorePace(most: number, clock: Pick<Clock, 'monotonic'>): 
   let limit = most;
   let changedAt = Number.NEGATIVE_INFINITY;
 
-  function isSlow(): boolean {
-    const least = Math.min(best.now, best.before);
-    return average !== null && average > least * SLOW_TIMES + SLOW_MS;
-  }
+  const isSlow = () => (average ?? 0) > Math.min(best.now, best.before) * SLOW_TIMES + SLOW_MS;
 
   return {
     took(ms) {

@@ -18,19 +18,15 @@ export interface InProcessAdmissionOptions {
   random?: () => number;
 }
 
-/** State shared by the members of one process. An embedded troupe is one member; a simulation has several. */
-export interface AdmissionHub {
-  /** After `died` aborts, the member renews and leaves nothing, as if its process had been killed. */
-  join(died?: AbortSignal): Admission;
-}
-
 /**
+ * State shared by the members of one process: an embedded troupe is one, tests have several.
+ *
  * Owns: the slots and buckets of one process, which die with it.
  *  I1  Slots of a living member do not lapse: members of one process are never paused alone, so nothing is renewed. When
  *      a member dies, its slots lapse after `slotMs` (C2).
  *  I2  A tenant without slots takes no memory: tenants come and go.
  */
-export function createAdmissionHub(options: InProcessAdmissionOptions): AdmissionHub {
+export function createAdmissionHub(options: InProcessAdmissionOptions) {
   const { clock, slotMs = DEFAULT_SLOT_MS, random = Math.random } = options;
   const limits = admissionLimits(options.caps);
   const tenants = new Map<string, ReadonlyMap<string, number>>();
@@ -53,6 +49,7 @@ export function createAdmissionHub(options: InProcessAdmissionOptions): Admissio
     }
   }
 
+  /** After `died` aborts, the member renews and leaves nothing, as if its process had been killed. */
   function join(died?: AbortSignal): Admission {
     const mine = new Set<HeldSlot>();
     died?.addEventListener('abort', () => {

@@ -1,14 +1,12 @@
 import type { Broadcast, Notice } from './broadcast.ts';
 
-/** Connects the members of one process. Publishing costs nothing for a single member, such as an embedded troupe. */
-export interface BroadcastHub {
-  join(onWarning: (error: unknown, where: string) => void): Broadcast;
-}
+type Warn = (error: unknown, where: string) => void;
 
-export function createBroadcastHub(): BroadcastHub {
+/** Connects the members of one process. Publishing costs nothing for a single member, such as an embedded troupe. */
+export function createBroadcastHub(): { join: (onWarning: Warn) => Broadcast } {
   const members = new Map<object, (notice: Notice) => void>();
 
-  function join(onWarning: (error: unknown, where: string) => void): Broadcast {
+  function join(onWarning: Warn): Broadcast {
     const me = {};
     const listeners = createListeners(onWarning);
     members.set(me, listeners.notify);
@@ -34,23 +32,17 @@ export function createBroadcastHub(): BroadcastHub {
   return { join };
 }
 
-interface Listeners {
-  add: (listener: (notice: Notice) => void) => () => void;
-  notify: (notice: Notice) => void;
-  clear: () => void;
-}
-
 /** A listener that throws does not affect the others (B3). */
-export function createListeners(onWarning: (error: unknown, where: string) => void): Listeners {
+export function createListeners(onWarning: Warn) {
   // The same function may subscribe twice; each subscription is separate.
   const all = new Set<{ onNotice: (notice: Notice) => void }>();
   return {
-    add(onNotice) {
+    add: (onNotice: (notice: Notice) => void): (() => void) => {
       const listener = { onNotice };
       all.add(listener);
       return () => void all.delete(listener);
     },
-    notify(notice) {
+    notify: (notice: Notice): void => {
       for (const listener of all) {
         try {
           listener.onNotice(notice);
@@ -59,6 +51,6 @@ export function createListeners(onWarning: (error: unknown, where: string) => vo
         }
       }
     },
-    clear: () => all.clear(),
+    clear: (): void => all.clear(),
   };
 }

@@ -8,25 +8,25 @@ import type { RoutingSettings } from './routing-settings.ts';
 /** Media type of an attachment that has not been fetched yet. */
 const UNKNOWN_TYPE = 'application/octet-stream';
 
-/** A rule in code. The first rule that returns agents decides who hears a message that names nobody. */
+/** A rule in code. The first matching rule with participating agents decides who hears an unaddressed message. */
 export interface Rule {
   when: (message: Unaddressed) => boolean;
   to: readonly string[];
 }
 
 export interface OrchestratorOptions {
-  /** The person in whose name it acts: only people decide who takes part. */
+  /** The person in whose name it acts: only people change the participants. */
   by: Author;
   rules?: readonly Rule[] | undefined;
-  /** Applies if no rule does. Default: the routing of the troupe. */
+  /** Applies if no rule matches. Default: the routing of the troupe. */
   otherwise?: RoutingSettings | undefined;
 }
 
 type Sent = Awaited<ReturnType<Troupe['send']>>;
 
-/** Decides from outside, through the public API, who hears a message and who takes part. */
+/** Routes messages and changes the participants of conversations from outside, through the public API. */
 export interface Orchestrator {
-  /** Sends a message. The rules choose the agents for a person's new message that names nobody. */
+  /** Sends a message. The rules choose the recipients of a person's new unaddressed message. */
   send(conversation: string, message: NewMessage): Promise<Sent>;
   join(conversation: string, agent: string, policy?: 'full' | 'summary' | 'fresh'): Promise<Event>;
   leave(conversation: string, agent: string, reason?: string): Promise<Event>;
@@ -46,7 +46,7 @@ const PAGE = 1_000;
 
 type OrchestratedTroupe = Pick<Troupe, 'agents' | 'send' | 'events' | 'command'>;
 
-/** Keeps no state except what it has read of the logs, so a new one decides the same after a restart. */
+/** Its only state is what it has read of the logs, so a new one decides the same after a restart. */
 export function createOrchestrator(troupe: OrchestratedTroupe, options: OrchestratorOptions): Orchestrator {
   const route = createRouter(troupe, options);
   return {
@@ -69,7 +69,7 @@ export function createOrchestrator(troupe: OrchestratedTroupe, options: Orchestr
 
 type Route = (conversation: string, message: NewMessage) => Promise<readonly string[]>;
 
-/** Chooses the agents for a message, by the rules first. Follows the participants of each conversation in its log. */
+/** Chooses the recipients of a message, by the rules first. Follows the participants of each conversation in its log. */
 function createRouter(troupe: OrchestratedTroupe, { rules = [], otherwise }: OrchestratorOptions): Route {
   const participantsCache = new Map<string, Participants>();
 
@@ -105,7 +105,7 @@ function createRouter(troupe: OrchestratedTroupe, { rules = [], otherwise }: Orc
   };
 }
 
-/** The message that was stored before under the same id, and may have been routed differently. */
+/** The message already stored under the same id, perhaps with other recipients. */
 async function sentBefore(
   troupe: OrchestratedTroupe,
   conversation: string,
@@ -138,7 +138,7 @@ async function eventsAfter(
   }
 }
 
-/** The commands about participants and conversations, in the name of one person. */
+/** Commands about participants and conversations, in the name of one person. */
 function conversationCommands(troupe: OrchestratedTroupe, by: Author): Omit<Orchestrator, 'send'> {
   const about = (conversation: string, agent: string) => ({
     conversation: conversation as ConversationId,
@@ -163,7 +163,7 @@ function conversationCommands(troupe: OrchestratedTroupe, by: Author): Omit<Orch
     async spawn(conversation, template) {
       const { conversation: where, agent } = about(conversation, template);
       const event = await troupe.command({ command: 'spawn', conversation: where, template: agent }, by);
-      if (event.kind !== 'joined') throw new TroupeError('internal', `spawn gave a ${event.kind}`);
+      if (event.kind !== 'joined') throw new TroupeError('internal', `spawn returned a ${event.kind} event`);
       return event.body.agent;
     },
     archive: (conversation, reason) =>

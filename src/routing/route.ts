@@ -1,7 +1,7 @@
 import type { AgentId, Author } from '../events/index.ts';
 import type { RoutingRule, RoutingSettings } from './routing-settings.ts';
 
-/** A message that names nobody, as routing sees it. */
+/** A message without recipients, as routing sees it. */
 export interface Unaddressed {
   conversation: string;
   author: Author;
@@ -12,15 +12,15 @@ export interface Unaddressed {
 
 /** Facts about the conversation of the message. */
 export interface Place {
-  /** In order: the first of equals is chosen. */
+  /** In order of preference: the first of equally good agents is chosen. */
   agents: readonly Candidate[];
-  /** Whether an agent takes part. An agent that has left or is retired is skipped. */
+  /** Whether an agent participates: it has not left and is not retired. */
   isHere: (agent: AgentId) => boolean;
-  /** Seq of the last message to one agent alone; undefined if there is none. */
+  /** Seq of the last message addressed to this agent alone; undefined if there is none. */
   askedAt: (agent: AgentId) => number | undefined;
 }
 
-/** The agents that hear a message; empty if nothing fits. A pure function, so a retry finds the same. */
+/** The recipients of a message; empty if nothing matches. Pure, so a retry gives the same. */
 export function routeBy(settings: RoutingSettings, message: Unaddressed, place: Place): AgentId[] {
   switch (settings.by) {
     case 'agent':
@@ -53,14 +53,13 @@ function holds({ matches, from, conversation, attachment }: RoutingRule, message
   );
 }
 
-/** Characters of a message that a pattern is tried on: an operator's pattern may take quadratic time. */
+/** Patterns are matched against this many characters of a message: an operator's pattern may take quadratic time. */
 const MATCHED_CHARS = 4_096;
 
 function found(pattern: string, text: string): boolean {
   return new RegExp(pattern, 'iu').test(text.slice(0, MATCHED_CHARS));
 }
 
-/** What an agent is described to be good at. */
 interface Candidate {
   id: AgentId;
   role: string;
@@ -68,10 +67,10 @@ interface Candidate {
   capabilities?: readonly string[] | undefined;
 }
 
-/** Weight of a word in `capabilities`, compared with one in a description. */
+/** Weight of a word in `capabilities`, and of one in a description. */
 const CAPABILITY = 3;
 const DESCRIPTION = 1;
-/** Words with the same beginning count as one: translate, translation. */
+/** Words with the same first letters count as one: translate, translation. */
 const STEM = 6;
 const SHORTEST = 3;
 const COMMON = new Set(
@@ -80,7 +79,7 @@ const COMMON = new Set(
   ),
 );
 
-/** The agent that shares the most words with a text, the first of equals; none if no agent shares one. */
+/** The agent that shares the most words with a text, the first of equals; empty if no agent shares a word. */
 export function bestByCapability(text: string, agents: readonly Candidate[]): AgentId[] {
   const asked = wordsOf(text);
   let best: AgentId | null = null;
@@ -109,7 +108,7 @@ function wordsOf(text: string): Set<string> {
   return new Set(significant.map((word) => word.slice(0, STEM)));
 }
 
-/** The agent after the one that was asked last, or the first. The log determines the place in the round. */
+/** The agent after the one asked last, or the first. The log holds the position, so it survives a restart. */
 export function nextInRound<Id extends string>(
   agents: readonly Id[],
   askedAt: (agent: Id) => number | undefined,

@@ -6,13 +6,13 @@ const Agents = z.array(AgentId).min(1).max(256);
 /** One rule: all its conditions must hold. `matches` and `attachment` are case-insensitive regular expressions. */
 export const RoutingRule = z
   .strictObject({
-    /** Tried on the text of the message. */
+    /** Matched against the text of the message. */
     matches: Pattern().optional(),
     /** Ids of people. */
     from: z.array(z.string().min(1)).min(1).optional(),
-    /** Tried on the id of the conversation. */
+    /** Matched against the id of the conversation. */
     conversation: Pattern().optional(),
-    /** Tried on the media type of each attachment. */
+    /** Matched against the media type of each attachment. */
     attachment: Pattern().optional(),
     to: Agents,
   })
@@ -23,15 +23,15 @@ export const RoutingRule = z
   );
 export type RoutingRule = z.infer<typeof RoutingRule>;
 
-/** Who hears a person's message that names nobody. Decided once, when the message is stored. */
+/** Chooses the recipients of a person's unaddressed message. Decided once, when the message is stored. */
 export const RoutingSettings = z.discriminatedUnion('by', [
-  /** One agent, which hands over or delegates. */
+  /** One agent, which may hand off or delegate. */
   z.strictObject({ by: z.literal('agent'), agent: AgentId }),
-  /** The agents in turn. */
+  /** One agent after the other, in turn. */
   z.strictObject({ by: z.literal('round'), agents: Agents }),
-  /** The agent whose description, role and capabilities share the most words with the message; nobody if none shares one. */
+  /** The agent whose description, role and capabilities share the most words with the message; none if no word is shared. */
   z.strictObject({ by: z.literal('capability'), agents: Agents.optional() }),
-  /** The first rule whose conditions hold. */
+  /** The first matching rule. */
   z.strictObject({ by: z.literal('rules'), rules: z.array(RoutingRule).min(1).max(256) }),
 ]);
 export type RoutingSettings = z.infer<typeof RoutingSettings>;
@@ -50,7 +50,7 @@ function Pattern() {
     });
 }
 
-/** Agents that are named and unknown. */
+/** References to unknown agents. */
 export function* routingProblems(
   settings: unknown,
   isKnown: (agent: string) => boolean,

@@ -20,13 +20,13 @@ export interface DistributedUrls {
 
 /** Time limit for the check of a server, ms. */
 const CHECK_MS = 3_000;
-/** More turns than a process runs at once, so the pace of the store begins without a limit. */
+/** More turns than a process runs at once, so that the store's pace starts unlimited. */
 const MOST_AT_ONCE = 1_024;
 /** How far sweeps look back, ms: the log may be very large. See P2 of the sweeper. */
 const SWEEP_WINDOW_MS = 600_000;
 
 /**
- * Opens one process of many. MongoDB holds the truth; Redis holds only what makes it fast. Both are checked before anything
+ * Opens one process of many. MongoDB holds the data; Redis holds only what speeds it up. Both are checked before anything
  * else is opened. Throws `config_invalid`, `store_unavailable`, `queue_unavailable`, `server_unsuitable`, `store_newer`.
  */
 export async function openDistributed(urls: DistributedUrls, options: ServiceOptions): Promise<Services> {
@@ -44,7 +44,7 @@ export async function openDistributed(urls: DistributedUrls, options: ServiceOpt
   const driver = timeStore(countStoreErrors(opened.value, metrics), clock, (ms) => pace.took(ms));
   const connect = (profile: RedisProfile) => connectRedis(redis, { profile, onWarning });
   const producer = connect('producer');
-  // Redis has just answered. Waiting here keeps the first event from meeting a connection that is not ready.
+  // Redis has just answered. Waiting here avoids that the first event meets a connection that is not ready.
   await readyWithin(producer, CHECK_MS);
   const broadcast = createRedisBroadcast({
     publisher: producer,
@@ -59,7 +59,7 @@ export async function openDistributed(urls: DistributedUrls, options: ServiceOpt
     clock,
     onWarning,
     onDeaf,
-    // BullMQ notices a dead holder within one lock and two checks, so no later than the lease of the actor ends.
+    // BullMQ notices a dead holder within one lock and two checks, no later than the end of its lease.
     mostWaiting,
     pace,
     lockMs: leaseMs / 2,
@@ -78,7 +78,7 @@ export async function openDistributed(urls: DistributedUrls, options: ServiceOpt
     onWarning,
     onFailed: (error) => router.suspect(error),
   });
-  // Nobody waits for the subscription: events appended before it are found by reading the log.
+  // Not awaited: events appended before the subscription are found by reading the log.
   return {
     store: createStore(chargeReads(driver), slicesOf(clock)),
     router,
@@ -93,7 +93,7 @@ export async function openDistributed(urls: DistributedUrls, options: ServiceOpt
   };
 }
 
-/** Reports both failures at once, so that mending one does not merely reveal the other. */
+/** Reports both failures at once, so that the operator can fix both. */
 function both(...results: readonly PromiseSettledResult<unknown>[]): unknown {
   const errors = results.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : []));
   const [first, second] = errors.map(toTroupeError);

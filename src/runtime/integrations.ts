@@ -32,7 +32,7 @@ export interface Integrations {
   agentKeys: AgentKeys;
   /** Status of the integration `nostr`; null if there is none or it is not started. */
   nostr(): NostrStatus | null;
-  /** Starts them one after the other. Throws what they throw. */
+  /** Starts them one after the other. Throws their errors. */
   start(troupe: Troupe): Promise<void>;
   /** Called before the store is closed. */
   close(): Promise<void>;
@@ -90,7 +90,7 @@ function refuseTwins(integrations: readonly Integration[]): void {
   const names = integrations.map(({ name }) => name);
   const twin = names.find((name, index) => names.indexOf(name) !== index);
   if (twin === undefined) return;
-  const message = `there are two integrations named "${twin}": each needs a name of its own`;
+  const message = `there are two integrations named "${twin}": each needs a unique name`;
   throw new TroupeError('config_invalid', message, { integration: twin });
 }
 

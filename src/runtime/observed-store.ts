@@ -1,6 +1,7 @@
 import { toTroupeError } from '../errors.ts';
 import type { Metrics } from '../metrics.ts';
 import type { StoreDriver } from '../store/driver.ts';
+import { wrapMethods } from '../store/wrap-methods.ts';
 import { chargeWork, isCharged } from '../work.ts';
 import type { Clock } from '../clock.ts';
 
@@ -10,43 +11,21 @@ export function countStoreErrors(
   metrics: Metrics,
 ): StoreDriver {
   let clashes = 0;
-
-  function counted<A extends unknown[], T>(work: (...args: A) => Promise<T>) {
-    return async (...args: A): Promise<T> => {
-      try {
-        return await work(...args);
-      } catch (error) {
-        metrics.count('store_errors', { code: toTroupeError(error).code });
-        throw error;
-      }
-    };
-  }
-
+  const counted = wrapMethods<StoreDriver>(driver, (call) =>
+    call().catch((error: unknown) => {
+      metrics.count('store_errors', { code: toTroupeError(error).code });
+      throw error;
+    }),
+  );
   return {
-    append: counted(async (rows) => {
-      const outcomes = await driver.append(rows);
+    ...counted,
+    async append(rows) {
+      const outcomes = await counted.append(rows);
       const now = driver.stats?.clashes ?? 0;
       if (now > clashes) metrics.count('append_retries', {}, now - clashes);
       clashes = now;
       return outcomes;
-    }),
-    readEvents: counted((...args) => driver.readEvents(...args)),
-    readEvent: counted((...args) => driver.readEvent(...args)),
-    head: counted((...args) => driver.head(...args)),
-    addressed: counted((...args) => driver.addressed(...args)),
-    conversations: counted((...args) => driver.conversations(...args)),
-    acquire: counted((...args) => driver.acquire(...args)),
-    compareAndSet: counted((...args) => driver.compareAndSet(...args)),
-    requestCancel: counted((...args) => driver.requestCancel(...args)),
-    park: counted((...args) => driver.park(...args)),
-    readActor: counted((...args) => driver.readActor(...args)),
-    listActors: counted((...args) => driver.listActors(...args)),
-    due: counted((...args) => driver.due(...args)),
-    putOnce: counted((...args) => driver.putOnce(...args)),
-    readEntry: counted((...args) => driver.readEntry(...args)),
-    swap: counted((...args) => driver.swap(...args)),
-    expire: counted((...args) => driver.expire(...args)),
-    deleteConversation: counted((...args) => driver.deleteConversation(...args)),
+    },
     check: () => driver.check(),
     close: () => driver.close(),
   };
@@ -97,30 +76,22 @@ function charged(rows: readonly { data: string }[]): Promise<void> | undefined {
   );
 }
 
-/** Reports how long the operations take that every turn needs, in ms. */
+/** Operations that every turn needs. */
+const TIMED: readonly string[] = ['append', 'readEvent', 'acquire', 'compareAndSet', 'readEntry', 'swap'];
+
+/** Reports the durations of the `TIMED` operations, in ms. */
 export function timeStore(
   driver: StoreDriver,
   clock: Pick<Clock, 'monotonic'>,
   took: (ms: number) => void,
 ): StoreDriver {
-  function timed<A extends unknown[], T>(work: (...args: A) => Promise<T>) {
-    return async (...args: A): Promise<T> => {
-      const began = clock.monotonic();
-      try {
-        return await work(...args);
-      } finally {
-        took(clock.monotonic() - began);
-      }
-    };
-  }
-
-  return {
-    ...driver,
-    append: timed((...args) => driver.append(...args)),
-    readEvent: timed((...args) => driver.readEvent(...args)),
-    acquire: timed((...args) => driver.acquire(...args)),
-    compareAndSet: timed((...args) => driver.compareAndSet(...args)),
-    readEntry: timed((...args) => driver.readEntry(...args)),
-    swap: timed((...args) => driver.swap(...args)),
-  };
+  return wrapMethods(driver, async (call, name) => {
+    if (!TIMED.includes(name)) return call();
+    const began = clock.monotonic();
+    try {
+      return await call();
+    } finally {
+      took(clock.monotonic() - began);
+    }
+  });
 }

@@ -109,7 +109,7 @@ function replaceGrants<D extends Definition>(
       if (!grant) return [name];
       const ofServer = offered.filter(({ origin }) => origin.server === grant.server);
       const given = ofServer.filter(({ origin }) => grant.tool === null || origin.tool === grant.tool);
-      // A tool that was left out has had its warning; granting it is no mistake.
+      // Granting a tool that was left out is no mistake: a warning has reported it.
       const isLeftOut = leftOut.some(({ server, tool }) => server === grant.server && tool === grant.tool);
       if (given.length === 0 && grant.tool !== null && !isLeftOut) {
         const what = `agents[${index}].tools[${at}]: the MCP server "${grant.server}" has no tool "${grant.tool}"`;

@@ -16,17 +16,17 @@ export interface ServiceUrls {
   prefix?: string | undefined;
 }
 
-/** Opens the distributed services where `mongodb` and `redis` are given, else the embedded ones. Throws `config_invalid`. */
+/** Opens the distributed services if `mongodb` and `redis` are given, else the embedded ones. Throws `config_invalid`. */
 export async function openServices(urls: ServiceUrls, options: ServiceOptions): Promise<Services> {
   const { data, mongodb, redis, prefix = 'troupe' } = urls;
   if (mongodb === undefined && redis === undefined) return openEmbedded(data ?? ':memory:', options);
   if (mongodb === undefined || redis === undefined) {
     const [given, missing] = mongodb === undefined ? ['redis', 'mongodb'] : ['mongodb', 'redis'];
-    const message = `${given} is given and ${missing} is not: the distributed mode needs both; a single process needs neither`;
+    const message = `${given} is given without ${missing}: the distributed mode needs both, a single process neither`;
     throw new TroupeError('config_invalid', message);
   }
   if (data !== undefined) {
-    const message = 'data is the directory of the embedded mode; with mongodb and redis leave it out';
+    const message = 'data is the directory of the embedded mode; omit it with mongodb and redis';
     throw new TroupeError('config_invalid', message);
   }
   // The drivers are loaded only for the distributed mode.

@@ -57,7 +57,7 @@ function print(line: string): void {
   console.warn(line);
 }
 
-/** Most characters of an error message. A longer one is likely to quote somebody's text. */
+/** Maximum characters of an error message. A longer one probably quotes text of people or models. */
 const MAX_MESSAGE = 1_000;
 
 /** A logger that hides secrets and adds the id of the process to each line. */

@@ -39,7 +39,7 @@ export async function openTracer(
     return own;
   }
 
-  /** Only `content` brings texts, and only texts can hold secrets: ids and names are not redacted. */
+  /** Redacts only with `content`: without it there are ids and names, which contain no secrets. */
   function clean(attributes: SpanAttributes): Record<string, string | number | boolean | string[]> {
     const entries = Object.entries(attributes).map(([name, value]) => {
       if (typeof value === 'object') return [name, [...value]] as const;

@@ -4,8 +4,8 @@ import type { TroupeDefinition } from '../config/agents-file.ts';
 import type { Integration } from '../integrations/integration.ts';
 
 /**
- * User and password of a URL. Passwords with unescaped marks do not match; they are found by their value. The bounds keep
- * the match linear in the length of the text.
+ * User and password of a URL. Passwords with unescaped punctuation do not match; they are found by their value. The bounds
+ * keep the match linear in the length of the text.
  */
 const IN_URLS = /\b([a-z][a-z0-9+.-]{0,30}:\/\/)[^\s/@"'<>]*@/gi;
 const IN_QUERIES = /([?&](?:key|api_?key|access_?token|token|secret|password)=)([^&\s"'#]+)/gi;
@@ -29,8 +29,8 @@ export function hideSecrets(
       .replace(IN_HEADERS, (_, name: string, mark: string) => `${name}${mark}[key]`);
 }
 
-/** The secrets of a URL, each escaped and unescaped: before the host, and in the query, where bunker URLs have theirs. */
-export function credentialsIn(url: string): string[] {
+/** The secrets of a URL, escaped and unescaped: those before the host, and those in the query, as in bunker URLs. */
+function credentialsIn(url: string): string[] {
   const inQuery = [...url.matchAll(IN_QUERIES)].map(([, , value = '']) => value);
   return [...beforeHost(url), ...inQuery.flatMap((value) => [value, decoded(value)])];
 }
@@ -56,11 +56,11 @@ function decoded(text: string): string {
 /** Names of variables that hold secrets. Names that match `PLACE` hold the location of a secret instead. */
 const SECRET = /KEY|TOKEN|SECRET|PASSWORD|PASSPHRASE|CREDENTIAL|NSEC|BUNKER/i;
 const PLACE = /(?:FILE|PATH|DIR|SOCK|URL|CREDENTIALS)$/i;
-/** Characters. Shorter values may be placeholders such as `not-needed`, which texts may contain. */
+/** In characters. Shorter values may be placeholders such as `not-needed`, which texts may contain. */
 const LEAST_SECRET = 12;
 
 /**
- * Hides the secrets of this process in the results and errors of a tool: they are stored, and part of every later prompt.
+ * Hides the secrets of this process in results and errors of a tool, which are stored and part of every later prompt.
  * Each secret is replaced by the name of its variable.
  */
 export function hideInTools(
@@ -88,7 +88,7 @@ function hideValues(secrets: readonly (readonly [name: string, secret: string])[
     .flatMap(([name, secret]) =>
       [...new Set([secret, JSON.stringify(secret).slice(1, -1)])].map((form) => [name, form] as const),
     )
-    // Longest first: a secret may contain another one, and the rest of it would stay.
+    // Longest first: a secret may contain another one, whose replacement would leave its rest.
     .sort(([, a], [, b]) => b.length - a.length);
   return (text) => forms.reduce((kept, [name, form]) => kept.replaceAll(form, () => `[${name}]`), text);
 }
@@ -118,7 +118,7 @@ export interface ModelSettings extends Pick<TroupeDefinition, 'agents' | 'contex
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-/** Names of the variables that the definition uses for secrets, whatever they are called. */
+/** All variables that the definition uses for secrets. */
 function keyNames({ agents, context, mcpServers, integrations = [] }: ModelSettings): string[] {
   const ofModels = agents.flatMap((agent) => ('apiKeyEnv' in agent ? [agent.apiKeyEnv] : []));
   const ofServers = Object.values(mcpServers ?? {}).flatMap((server) =>

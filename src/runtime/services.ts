@@ -8,7 +8,7 @@ import type { Broadcast } from '../queue/broadcast.ts';
 import type { Router } from '../queue/router.ts';
 import type { Store } from '../store/store.ts';
 
-/** The store and the queue of one process. Nothing else differs between the embedded and the distributed mode. */
+/** The store and the queue of one process. Only they differ between the embedded and the distributed mode. */
 export interface Services {
   store: Store;
   router: Router;
@@ -24,7 +24,7 @@ export interface ServiceOptions {
   clock: Clock;
   caps: AdmissionCaps;
   leaseMs: number;
-  /** Most actors of one tenant whose wakes the queue holds; sweeps find the others. */
+  /** Maximum actors of one tenant whose wakes the queue holds; sweeps find the others. */
   mostWaiting: number;
   metrics: Metrics;
   onWarning: (error: unknown, where: string) => void;

@@ -122,7 +122,7 @@ attack(
       {
         numRuns: 15,
         endOnFailure: true,
-        examples: [[nonsense.find(({ name }) => name === 'work at once that is no number')!]],
+        examples: [[nonsense.find(({ name }) => name === 'a concurrency that is not a number')!]],
       },
     );
     refused('repaired, and work continued');

@@ -48,6 +48,6 @@ test('a missing file, or one with a wrong extension, is refused with its name', 
   const wrong = await place.run(['send', 'c1', 'x', '--attach', 'chart.png']);
   expect([wrong.code, wrong.err]).toEqual([
     1,
-    expect.stringMatching(/^event_invalid: attachments\.0\.mediaType: it says image\/png/),
+    expect.stringMatching(/^event_invalid: attachments\.0\.mediaType: it is image\/png/),
   ]);
 });

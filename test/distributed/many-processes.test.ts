@@ -7,7 +7,7 @@ import { checkLog } from '../../src/testing/check-log.ts';
 import type { Troupe, Watcher } from '../../src/troupe.ts';
 import { dropDatabases, HAS_SERVICES, mongoUrl, redisUrl } from '../support/mode.ts';
 
-/** Several processes' worth of troupes on one MongoDB and one Redis; each has its own engine, connections and memory. */
+/** Several troupes on one MongoDB and one Redis, as in several processes: each has its own engine, connections and memory. */
 const ANA: Author = { kind: 'user', id: 'u1', name: 'Ana' };
 const SWEEP_MS = 1_000;
 const names = new Set<string>();
@@ -37,7 +37,7 @@ async function open(
 async function until(what: string, holds: () => Promise<boolean>, ms = 20_000): Promise<void> {
   const end = Date.now() + ms;
   while (!(await holds())) {
-    if (Date.now() > end) throw new Error(`it never came that ${what}`);
+    if (Date.now() > end) throw new Error(`not in time: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }
@@ -52,7 +52,7 @@ if (!HAS_SERVICES) test.skip('skipped: no MongoDB, no Redis: many processes', ()
 describe.runIf(HAS_SERVICES)('many processes', () => {
   afterAll(() => dropDatabases(names));
 
-  test('three workers share the work of an API, and every message is answered once', async () => {
+  test('three workers share the work of an API process, and every message is answered once', async () => {
     const name = newName();
     await using api = await open(name, { work: false });
     const workers = await Promise.all([open(name), open(name), open(name)]);
@@ -71,7 +71,7 @@ describe.runIf(HAS_SERVICES)('many processes', () => {
     for (const worker of workers) await worker.close();
   });
 
-  test('who watches at one process sees what happens at another: events once and in order, and the text as it comes', async () => {
+  test('a watcher at one process sees the work of another: events once and in order, and the text as it comes', async () => {
     const name = newName();
     await using api = await open(name, { work: false });
     await using _worker = await open(name);
@@ -87,7 +87,7 @@ describe.runIf(HAS_SERVICES)('many processes', () => {
     expect(text).toBe('answer 1');
   });
 
-  test('a stop that is asked for at one process reaches the turn at another at once', async () => {
+  test('an abort at one process reaches the turn at another at once', async () => {
     const name = newName();
     await using api = await open(name, { work: false });
     await using _worker = await createTroupe(
@@ -114,7 +114,7 @@ describe.runIf(HAS_SERVICES)('many processes', () => {
     expect(Date.now() - asked).toBeLessThan(2_000);
   });
 
-  test('what Redis forgets in the middle of work is answered within two sweeps', async () => {
+  test('messages whose wakes Redis lost are answered within two sweeps', async () => {
     const name = newName();
     await using api = await open(name, { work: false });
     for (let i = 0; i < 10; i++) await api.send(`c${i}`, { author: ANA, to: ['bo', 'cy'], content: 'hello' });
@@ -130,7 +130,7 @@ describe.runIf(HAS_SERVICES)('many processes', () => {
     expect(Date.now() - began).toBeLessThan(2 * SWEEP_MS * 1.25 + 3_000);
   });
 
-  test('an actor document edited into nonsense makes its agent fail, visibly, and the others go on', async () => {
+  test('a corrupt actor document fails its actor visibly, and the others continue', async () => {
     const name = newName();
     await using troupe = await open(name);
     await troupe.send('c', { author: ANA, to: ['bo', 'cy'], content: 'one' });
@@ -189,7 +189,7 @@ describe.runIf(HAS_SERVICES)('many processes', () => {
     expect(Date.now() - began).toBeLessThan(5_500);
   });
 
-  test('one of the two URLs alone is refused, and so is a data directory beside them', async () => {
+  test('one of the two URLs alone is refused, and so are both with a data directory', async () => {
     const agents = [{ id: 'bo', provider: 'scripted' as const, script: { rules: [{}] } }];
     for (const options of [
       { mongodb: mongoUrl('x') },

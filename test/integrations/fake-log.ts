@@ -3,10 +3,10 @@ import { TroupeError } from '../../src/errors.ts';
 import type { ConversationId, Event, EventId, TenantId } from '../../src/events/index.ts';
 import type { IntegrationTroupe } from '../../src/integrations/integration.ts';
 
-/** The log of one tenant, as followers see it, which can lose word. */
+/** The log of one tenant, as followers see it. It can lose notices. */
 export interface FakeLog {
   troupe: IntegrationTroupe;
-  /** `quietly`: nobody is told, as where another process appends and its notice is lost. */
+  /** `quietly`: without a notice, as if another process had appended and its notice were lost. */
   append(
     conversation: string,
     options?: { quietly?: boolean; at?: number; text?: string; kind?: 'message' | 'left' },

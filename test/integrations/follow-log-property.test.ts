@@ -41,7 +41,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.constant({ do: 'close' as const }) },
 );
 
-/** A process that can be killed: from then on nothing it asks is answered, and nothing it says is heard. */
+/** A port of a process that can be killed: afterwards no call takes effect and none is answered. */
 function mortal<T extends object>(port: T, life: { isOver: boolean }): T {
   return new Proxy(port, {
     get(target, name) {
@@ -57,8 +57,8 @@ function mortal<T extends object>(port: T, life: { isOver: boolean }): T {
   });
 }
 
-test('whatever fails, crashes or is not told: each event is handed over, in order, and twice only after a crash', async () => {
-  let handedOver = 0;
+test('despite failures, crashes and lost notices, each event is delivered in order, and twice only after a crash', async () => {
+  let delivered = 0;
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 40 }), fc.nat(), async (steps, seed) => {
       const clock = createFakeClock();
@@ -83,7 +83,7 @@ test('whatever fails, crashes or is not told: each event is handed over, in orde
         }
         if (event.at < since) problems.push(`${event.id} is from before`);
         const events = log.all(event.conversation);
-        // Of a conversation that was deleted meanwhile nothing else is there any more.
+        // After a deletion the other events of the conversation are missing.
         const isThere = events[event.seq - 1]?.id === event.id;
         const missing = events.find(({ id, at, seq }) => at >= since && seq < event.seq && !sent.has(id));
         if (isThere && missing) problems.push(`${event.id} came before ${missing.id}`);
@@ -129,7 +129,7 @@ test('whatever fails, crashes or is not told: each event is handed over, in orde
         }
       }
       failing = 0;
-      // A claim, the longest pause and a listing.
+      // Time for a claim, the longest pause and a listing.
       await clock.advance(60_000 + 60_000 + 60_000);
       await running.follower.idle();
       expect(running.follower.status()).toEqual({ behind: 0, failures: 0, lastError: null, retryAt: null });
@@ -138,15 +138,15 @@ test('whatever fails, crashes or is not told: each event is handed over, in orde
       await closed;
       for (const id of ['a', 'b', 'c', 'd', 'e', 'f']) {
         for (const event of log.all(id)) {
-          if (event.at >= since && !sent.has(event.id)) problems.push(`${event.id} was not handed over`);
+          if (event.at >= since && !sent.has(event.id)) problems.push(`${event.id} was not delivered`);
         }
       }
       if (crashes === 0)
         for (const [id, times] of sent) if (times > 1) problems.push(`${id} came ${times} times`);
       expect(problems).toEqual([]);
-      handedOver += sent.size;
+      delivered += sent.size;
     }),
     { numRuns: 200 },
   );
-  expect(handedOver).toBeGreaterThan(1_000);
+  expect(delivered).toBeGreaterThan(1_000);
 });

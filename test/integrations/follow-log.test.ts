@@ -18,7 +18,7 @@ function rig() {
   return { clock, log, keyValue, onWarning, follow };
 }
 
-test('after a failure all waits, with pauses that double up to 5 minutes; then that event is tried first', async () => {
+test('after a failure all deliveries pause, twice as long each time up to 5 minutes, and the failed event is retried first', async () => {
   const { clock, log, follow, onWarning } = rig();
   const tries: [number, string][] = [];
   let isDown = true;
@@ -49,7 +49,7 @@ test('after a failure all waits, with pauses that double up to 5 minutes; then t
   await follower.close();
 });
 
-test('a log of large events, which come one in a page, is handed over to its end', async () => {
+test('a log of large events, one to a page, is delivered to its end', async () => {
   const { clock, log, follow } = rig();
   const troupe: FollowParts['troupe'] = {
     ...log.troupe,
@@ -65,7 +65,7 @@ test('a log of large events, which come one in a page, is handed over to its end
   await follower.close();
 });
 
-test('what is under way when another conversation fails stops after its event', async () => {
+test('a delivery under way when another conversation fails stops after its event', async () => {
   const { clock, log, follow } = rig();
   const sent: string[] = [];
   let isDown = true;
@@ -128,7 +128,7 @@ test('several conversations are under way at once, each with one event', async (
   await follower.close();
 });
 
-test('of a long log little is read: from where it began, in pages', async () => {
+test('a long log is read in pages, from the start of the follower on', async () => {
   const { clock, log, follow } = rig();
   for (let n = 0; n < 20_000; n++) log.append('a', { quietly: true });
   await clock.advance(3_600_000);
@@ -142,7 +142,7 @@ test('of a long log little is read: from where it began, in pages', async () => 
   await follower.close();
 });
 
-test('what it does not care for costs no reads', async () => {
+test('events that the follower does not care for cost no reads', async () => {
   const { clock, log, follow } = rig();
   const deliver = vi.fn(async () => {});
   const follower = follow({
@@ -161,7 +161,7 @@ test('what it does not care for costs no reads', async () => {
   await follower.close();
 });
 
-test('an idle follower looks every 20 s, and reads nothing that it has read', async () => {
+test('an idle follower lists conversations every 20 s, and reads no event again', async () => {
   const { clock, log, follow } = rig();
   const follower = follow({});
   await clock.advance(1);
@@ -174,11 +174,11 @@ test('an idle follower looks every 20 s, and reads nothing that it has read', as
   await follower.close();
 });
 
-test('two processes at once hand over each event at least once, in order, and settle on one', async () => {
+test('two processes at once deliver each event at least once, in order, and settle on one cursor', async () => {
   const { clock, log, follow } = rig();
   const got: string[] = [];
   const keyValue = memoryKeyValue();
-  // Claims that exclude nobody: the worst that clocks and stores could do.
+  // Claims that exclude no process: the worst case of clocks and stores.
   const both = { keyValue: { ...keyValue, claim: async () => true } };
   const deliver = (name: string) => async (event: Event) => {
     await clock.sleep(name === 'p1' ? 7 : 11);
@@ -194,7 +194,7 @@ test('two processes at once hand over each event at least once, in order, and se
   await Promise.all(followers.map((each) => each.close()));
 });
 
-test('close waits for a delivery under way, notes it, and cuts off one that takes too long', async () => {
+test('close waits for a delivery under way and saves its cursor, and aborts one that takes too long', async () => {
   const { clock, log, keyValue, follow } = rig();
   const signals: AbortSignal[] = [];
   let takeMs = 1_000;
@@ -224,7 +224,7 @@ test('close waits for a delivery under way, notes it, and cuts off one that take
   expect(JSON.parse((await keyValue.get('sent/relay/r/a')) ?? '')).toMatchObject({ seq: 1 });
 });
 
-test('after a close the next process goes on at once; of two one', async () => {
+test('after a close one other process goes on at once', async () => {
   const { clock, log, follow } = rig();
   const got: string[] = [];
   const by = (owner: string) =>
@@ -241,7 +241,7 @@ test('after a close the next process goes on at once; of two one', async () => {
   await Promise.all(others.map((each) => each.close()));
 });
 
-test('a store that is away for a while is told once, and nothing is lost', async () => {
+test('an unavailable store is reported once, and no event is lost', async () => {
   const { clock, log, follow, onWarning, keyValue } = rig();
   let isAway = false;
   const away =

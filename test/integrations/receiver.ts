@@ -14,19 +14,19 @@ export interface Received {
   body: { type: string; tenant: string; conversation: string; event: { id: string; seq: number } };
 }
 
-/** Given to each request: an answer, or never. */
+/** The answer to each request; `never`: none. */
 export type Answers = (
   received: Received,
   count: number,
 ) => { status: number; headers?: Record<string, string> } | 'never';
 
-/** An HTTP server on this machine that records what it is sent. */
+/** An HTTP server on this machine that records its requests. */
 export interface Receiver extends AsyncDisposable {
   url: string;
   host: string;
   received: Received[];
   answer: Answers;
-  /** Closes its port, and drops who is connected. */
+  /** Closes its port and all connections. */
   goDown(): Promise<void>;
   comeUp(): Promise<void>;
 }

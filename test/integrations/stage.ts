@@ -13,10 +13,10 @@ export interface Stage extends AsyncDisposable {
   log(tenant?: string): FakeLog;
   keyValue(tenant?: string): KeyValue;
   book(tenant?: string): WebhookBook;
-  /** One more process that delivers. */
+  /** Starts one more delivering process. */
   open(owner?: string): Webhooks;
   pass(ms: number): Promise<void>;
-  /** Moves time on as fast as real requests come and go, until something is so. */
+  /** Advances the clock as fast as real requests are answered, until the condition holds. */
   passUntil(isSo: () => boolean, stepMs?: number): Promise<void>;
   warnings: string[];
   outcomes: string[];
@@ -24,7 +24,7 @@ export interface Stage extends AsyncDisposable {
 
 const STORE_SECRET = 'of the store';
 
-/** Tenants with logs and notes in memory, and real requests. */
+/** Tenants with logs and entries in memory, and real requests. */
 export function openStage(
   settings: WebhookSettings = {},
   tenants: readonly string[] = ['default'],
@@ -82,7 +82,7 @@ export function openStage(
     async passUntil(isSo, stepMs = 500) {
       const tooLate = performance.now() + 30_000;
       while (!isSo()) {
-        if (performance.now() > tooLate) throw new Error('it did not come to that');
+        if (performance.now() > tooLate) throw new Error('the condition did not become true within 30 s');
         await clock.advance(stepMs);
         await systemClock.sleep(isSo() ? 0 : 1);
       }

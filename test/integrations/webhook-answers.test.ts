@@ -9,10 +9,8 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
 const BODIES: Record<string, (response: ServerResponse) => void> = {
-  'a coding that nobody asked for': (response) =>
-    response.writeHead(200, { 'content-encoding': 'deflate' }).end('ok'),
-  'a coding that nobody knows': (response) =>
-    response.writeHead(200, { 'content-encoding': 'aws-chunked' }).end('ok'),
+  'an unrequested coding': (response) => response.writeHead(200, { 'content-encoding': 'deflate' }).end('ok'),
+  'an unknown coding': (response) => response.writeHead(200, { 'content-encoding': 'aws-chunked' }).end('ok'),
   'a body that is not coded as it says': (response) =>
     response.writeHead(200, { 'content-encoding': 'gzip' }).end('ok'),
   'a connection that breaks in its body': (response) => {
@@ -22,21 +20,24 @@ const BODIES: Record<string, (response: ServerResponse) => void> = {
   'a body without an end': (response) => response.writeHead(200).write('o'),
 };
 
-test.each(Object.entries(BODIES))('2xx with %s is taken, and sent once', async (_, answer) => {
-  await using server = await recordingServer((_request, response) => answer(response));
-  await using stage = openStage({ allow: [server.host], timeoutMs: 5_000 });
-  const webhooks = stage.open();
-  const { webhook } = await stage.book().create({ url: `http://${server.host}/`, on: ['message'] });
-  await webhooks.idle();
-  for (let n = 0; n < 3; n++) stage.log().append('plan');
-  await untilHolds(() => expect(stage.outcomes.length).toBe(3));
-  expect(stage.outcomes).toEqual(['taken', 'taken', 'taken']);
-  await webhooks.close();
-  expect(server.requests.length).toBe(3);
-  expect((await stage.book().get(webhook.id))?.status).toMatchObject({ delivered: 3, failingSince: null });
-});
+test.each(Object.entries(BODIES))(
+  '2xx with %s counts as delivered, and the event is sent once',
+  async (_, answer) => {
+    await using server = await recordingServer((_request, response) => answer(response));
+    await using stage = openStage({ allow: [server.host], timeoutMs: 5_000 });
+    const webhooks = stage.open();
+    const { webhook } = await stage.book().create({ url: `http://${server.host}/`, on: ['message'] });
+    await webhooks.idle();
+    for (let n = 0; n < 3; n++) stage.log().append('plan');
+    await untilHolds(() => expect(stage.outcomes.length).toBe(3));
+    expect(stage.outcomes).toEqual(['taken', 'taken', 'taken']);
+    await webhooks.close();
+    expect(server.requests.length).toBe(3);
+    expect((await stage.book().get(webhook.id))?.status).toMatchObject({ delivered: 3, failingSince: null });
+  },
+);
 
-test('one hiccup days after an event that was passed over disables nothing', async () => {
+test('one failure days after a skipped event does not disable the webhook', async () => {
   await using receiver = await startReceiver((_, count) => ({ status: count <= 5 ? 422 : 503 }));
   await using stage = openStage({ allow: [receiver.host] });
   const webhooks = stage.open();
@@ -56,7 +57,7 @@ test('one hiccup days after an event that was passed over disables nothing', asy
   expect((await stage.book().get(webhook.id))?.disabledAt).toBeUndefined();
 });
 
-test('a receiver that refuses whatever it is sent for days is sent no more', async () => {
+test('a webhook whose receiver refuses everything for days is disabled', async () => {
   await using receiver = await startReceiver(() => ({ status: 401 }));
   await using stage = openStage({ allow: [receiver.host] });
   const webhooks = stage.open();
@@ -76,7 +77,7 @@ test('a receiver that refuses whatever it is sent for days is sent no more', asy
   expect(status?.refused).toBeGreaterThan(30);
 });
 
-test('days in which Troupe was away do not count as failing; days of tries do, also an hour apart', async () => {
+test('days without Troupe do not count as failing; days of attempts do, also an hour apart', async () => {
   await using receiver = await startReceiver(() => ({ status: 503, headers: { 'retry-after': '3600' } }));
   await using stage = openStage({ allow: [receiver.host] });
   const first = stage.open('p1');
@@ -97,5 +98,5 @@ test('days in which Troupe was away do not count as failing; days of tries do, a
   const { disabledAt = 0, reason } = (await stage.book().get(webhook.id)) ?? {};
   expect(disabledAt - back).toBeGreaterThanOrEqual(3 * DAY_MS);
   expect(disabledAt - back).toBeLessThan(4 * DAY_MS);
-  expect(reason).toContain(`nothing was taken since ${new Date(back).toISOString().slice(0, 13)}`);
+  expect(reason).toContain(`no delivery has succeeded since ${new Date(back).toISOString().slice(0, 13)}`);
 });

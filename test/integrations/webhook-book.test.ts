@@ -6,7 +6,7 @@ import { rotate, signingGenerations, Webhook } from '../../src/integrations/webh
 
 const DAY_MS = 86_400_000;
 
-test('a secret is told when it is made and when it is changed, and is stored and shown nowhere else', async () => {
+test('a secret is returned by create and rotate, and is stored and shown nowhere else', async () => {
   await using receiver = await startReceiver(() => ({ status: 500 }));
   await using stage = openStage({ allow: [receiver.host] });
   const stored: string[] = [];
@@ -33,7 +33,7 @@ test('a secret is told when it is made and when it is changed, and is stored and
   expect((await book.list())[0]?.status.lastError).not.toContain('t0p');
 });
 
-test('after a rotation the old secret signs too for 24 hours, and then no more', async () => {
+test('after a rotation the old secret also signs for 24 hours, and not longer', async () => {
   await using receiver = await startReceiver();
   await using stage = openStage({ allow: [receiver.host] });
   const book = stage.book();
@@ -43,7 +43,7 @@ test('after a rotation the old secret signs too for 24 hours, and then no more',
   const verifies = (secret: string, at: number): boolean => {
     const { text = '', headers = {} }: Partial<Received> = receiver.received[at] ?? {};
     try {
-      // Its own check of the time is by the clock of this machine, which does not move with the test's.
+      // The library checks the time by the clock of this machine, not by that of the test.
       const timestamp = Number(headers['webhook-timestamp']) * 1_000;
       const signature = new Verifier(secret).sign(String(headers['webhook-id']), new Date(timestamp), text);
       return String(headers['webhook-signature']).split(' ').includes(signature);
@@ -59,7 +59,7 @@ test('after a rotation the old secret signs too for 24 hours, and then no more',
   expect([verifies(old, 1), verifies(rotated.secret, 1)]).toEqual([false, true]);
 });
 
-test('each of several secrets signs until a day after it was replaced, four old ones at most', () => {
+test('each of several secrets signs until a day after its replacement, at most four old ones', () => {
   const made = { id: 'w', url: 'https://example.org/', on: ['*' as const], createdAt: 0, generation: 1 };
   const twice = rotate(rotate(made, 1_000), 5_000);
   expect(signingGenerations(twice, 5_000)).toEqual([3, 2, 1]);
@@ -83,14 +83,14 @@ test('a record of an earlier version keeps its old secret', () => {
   expect(signingGenerations(stored, DAY_MS + 1_000)).toEqual([2]);
 });
 
-test('a rotation by another process is known after the first refusal', async () => {
+test('a rotation by another process is noticed after the first refusal', async () => {
   await using receiver = await startReceiver();
   await using stage = openStage({ allow: [receiver.host] });
   const other = stage.book();
   const webhooks = stage.open();
   const { webhook } = await other.create({ url: receiver.url, on: ['message'] });
   await webhooks.idle();
-  // Not told: only its notes say so.
+  // The delivering process gets no notice: only the stored webhook has changed.
   const { createWebhookBook } = await import('../../src/integrations/webhook-book.ts');
   const { webhookSecret } = await import('../../src/integrations/post-webhook.ts');
   const quiet = createWebhookBook({
@@ -136,7 +136,7 @@ test.each([
   expect(await stage.book().list()).toEqual([]);
 });
 
-test('localhost is reached where it is named with its port, or its address is in a range', async () => {
+test('localhost is allowed by name and port, or by its address in a range', async () => {
   for (const [allow, url] of [
     ['localhost:9000', 'http://localhost:9000/'],
     ['127.0.0.0/8', 'http://localhost/'],
@@ -156,13 +156,13 @@ test.each([
   [{ on: ['message'], conversations: ['$where'] }],
   [{ on: ['message'], extra: 1 }],
   [{ on: { $gt: '' } }],
-])('%j is no webhook', async (given) => {
+])('%j is not a webhook', async (given) => {
   await using stage = openStage();
   const asked = { url: 'https://example.org/', ...given } as never;
   await expect(stage.book().create(asked)).rejects.toMatchObject({ code: 'config_invalid' });
 });
 
-test('a tenant has as many as it may have, also where they are made at once', async () => {
+test('a tenant has at most its maximum of webhooks, also when they are created at once', async () => {
   await using stage = openStage({ maxPerTenant: 5 });
   const book = stage.book();
   const made = await Promise.allSettled(

@@ -7,7 +7,7 @@ import { fakeLog } from './fake-log.ts';
 import { startReceiver } from './receiver.ts';
 import { openStage } from './stage.ts';
 
-test('two webhooks of one store have two secrets, and so have two generations of one', () => {
+test('each webhook of a store, and each generation of a webhook, has its own secret', () => {
   const secrets = [
     webhookSecret('of the store', 'a', 1),
     webhookSecret('of the store', 'b', 1),
@@ -18,7 +18,7 @@ test('two webhooks of one store have two secrets, and so have two generations of
   expect(webhookSecret('of the store', 'a', 1)).toBe(secrets[0]);
 });
 
-test('a conversation that is deleted and begun anew is sent from its first event, under other ids', async () => {
+test('a deleted and recreated conversation is sent from its first event, under other ids', async () => {
   await using receiver = await startReceiver();
   await using stage = openStage({ allow: [receiver.host] });
   const webhooks = stage.open();
@@ -35,7 +35,7 @@ test('a conversation that is deleted and begun anew is sent from its first event
   expect(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size).toBe(5);
 });
 
-test('whoever finds that another process has written how far it is forgets what it knew', async () => {
+test('a process that finds a cursor changed by another process drops its own', async () => {
   const keyValue = memoryKeyValue();
   const log = fakeLog({ now: () => 0 });
   const events = Array.from({ length: 4 }, () => log.append('plan'));
@@ -48,7 +48,7 @@ test('whoever finds that another process has written how far it is forgets what 
   expect(await second.of('plan')).toMatchObject({ seq: 4 });
 });
 
-test('webhooks that cannot be read are told of, and no change removes them', async () => {
+test('unreadable webhooks are reported, and no change removes them', async () => {
   await using stage = openStage();
   for (const unreadable of ['{', '[{"id":"w"}]']) {
     const keyValue = stage.keyValue();
@@ -61,7 +61,7 @@ test('webhooks that cannot be read are told of, and no change removes them', asy
   }
 });
 
-test.each([408, 425])('%i passes: the event is tried until it is taken', async (status) => {
+test.each([408, 425])('the event is retried after %i until it is delivered', async (status) => {
   await using receiver = await startReceiver((_, count) => ({ status: count <= 7 ? status : 200 }));
   await using stage = openStage({ allow: [receiver.host] });
   const webhooks = stage.open();

@@ -18,7 +18,7 @@ import { untilHolds } from '../support/until-holds.ts';
 
 const TENANTS = ['default', 'acme'] as const;
 
-/** The routes behind a guard that lets everybody in as `principal`. */
+/** The routes behind a guard that accepts every caller as `principal`. */
 function routesOf(stage: Stage, principal: Partial<Principal> = {}): Hono {
   const troupeOf = (tenant: string) =>
     ({ webhooks: stage.book(tenant), forTenant: troupeOf }) as unknown as Troupe;
@@ -53,7 +53,7 @@ async function ask(app: Hono, method: string, path: string, body?: object) {
   };
 }
 
-test('a webhook is made, shown, tried, changed and removed', async () => {
+test('a webhook is created, shown, tested, rotated and removed', async () => {
   await using receiver = await startReceiver();
   await using stage = openStage({ allow: [receiver.host] }, TENANTS);
   const app = routesOf(stage);
@@ -74,7 +74,7 @@ test('a webhook is made, shown, tried, changed and removed', async () => {
   expect((await ask(app, 'GET', '/api/webhooks')).body).toEqual({ webhooks: [] });
 });
 
-test('a webhook of another tenant, and one beyond what the caller was granted, is answered as nonsense is', async () => {
+test('a webhook of another tenant, or outside the grant of the caller, is answered like an unknown one', async () => {
   await using stage = openStage({}, TENANTS);
   const url = 'https://example.org/';
   const { webhook: ours } = await stage.book('default').create({ url, on: ['*'] });
@@ -119,7 +119,7 @@ test.each([
   expect([answer.status, answer.body]).toMatchObject([status, { error: { code } }]);
 });
 
-test('the client of the command line does the same through HTTP', async () => {
+test('the client of the command line does the same over HTTP', async () => {
   await using receiver = await startReceiver();
   await using stage = openStage({ allow: [receiver.host] }, TENANTS);
   const server = serve({ fetch: routesOf(stage).fetch, port: 0, hostname: '127.0.0.1' });

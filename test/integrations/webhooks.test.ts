@@ -6,7 +6,7 @@ import { openStage } from './stage.ts';
 const seqs = ({ received }: Receiver) => received.map(({ body }) => body.event.seq);
 const poll = <T>(look: () => T) => expect.poll(look, { timeout: 20_000, interval: 5 });
 
-test('each event of its kinds and conversations is sent once, in order, signed so that others can verify it', async () => {
+test('each event of the chosen kinds and conversations is sent once, in order, with a signature that another library verifies', async () => {
   await using receiver = await startReceiver();
   await using stage = openStage({ allow: [receiver.host] });
   const webhooks = stage.open();
@@ -52,11 +52,11 @@ test('threads of a conversation belong to it', async () => {
   stage.log().append('planning');
   stage.log().append('plan', { kind: 'left' });
   await webhooks.idle();
-  const told = receiver.received.map(({ body }) => `${body.conversation} ${body.type}`);
-  expect(told.toSorted()).toEqual(['plan left', 'plan.d-0123456789ab message']);
+  const sent = receiver.received.map(({ body }) => `${body.conversation} ${body.type}`);
+  expect(sent.toSorted()).toEqual(['plan left', 'plan.d-0123456789ab message']);
 });
 
-test('a receiver that is down for an hour is sent all that it missed, in order, when it is back', async () => {
+test('a receiver that was down for an hour gets all missed events, in order', async () => {
   await using receiver = await startReceiver();
   await using stage = openStage({ allow: [receiver.host] });
   const webhooks = stage.open();
@@ -77,12 +77,12 @@ test('a receiver that is down for an hour is sent all that it missed, in order, 
   await receiver.comeUp();
   await stage.passUntil(() => receiver.received.length === 70, 20_000);
   expect(seqs(receiver)).toEqual(Array.from({ length: 70 }, (_, n) => n + 1));
-  // Pauses grow up to 5 minutes: an hour has few tries.
+  // Pauses grow up to 5 minutes: there are few attempts in an hour.
   expect(stage.outcomes.filter((outcome) => outcome === 'failed').length).toBeLessThan(40);
   expect(stage.warnings.length).toBe(1);
 });
 
-test('what was missed while no process ran is sent by the next one, and nothing else again', async () => {
+test('events from a time without a process are sent by the next one, and no others again', async () => {
   await using receiver = await startReceiver();
   await using stage = openStage({ allow: [receiver.host] });
   const first = stage.open('p1');
@@ -102,7 +102,7 @@ test('what was missed while no process ran is sent by the next one, and nothing 
   ]);
 });
 
-test('of two processes one delivers; when it dies the other goes on', async () => {
+test('one of two processes delivers; when it dies the other goes on', async () => {
   await using receiver = await startReceiver();
   await using stage = openStage({ allow: [receiver.host] });
   const first = stage.open('p1');
@@ -121,7 +121,7 @@ test('of two processes one delivers; when it dies the other goes on', async () =
   expect(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size).toBe(201);
 });
 
-test('what comes with Retry-After is not sent before that time', async () => {
+test('an event answered with Retry-After is not sent before that time', async () => {
   await using receiver = await startReceiver((_, count) =>
     count === 1 ? { status: 429, headers: { 'retry-after': '120' } } : { status: 200 },
   );
@@ -140,7 +140,7 @@ test('what comes with Retry-After is not sent before that time', async () => {
   );
 });
 
-test('an event that is refused five times is passed over, counted and named; the next one is sent', async () => {
+test('an event refused five times is skipped, counted and named; the next one is sent', async () => {
   await using receiver = await startReceiver(({ body }) => ({ status: body.event.seq === 2 ? 422 : 200 }));
   await using stage = openStage({ allow: [receiver.host] });
   const webhooks = stage.open();
@@ -158,7 +158,7 @@ test('an event that is refused five times is passed over, counted and named; the
   });
 });
 
-test('410 disables it at once; a test that is taken enables it, and it goes on where it was', async () => {
+test('410 disables a webhook at once; a successful test enables it, and it continues where it stopped', async () => {
   await using receiver = await startReceiver(() => ({ status: 410 }));
   await using stage = openStage({ allow: [receiver.host] });
   const webhooks = stage.open();
@@ -179,7 +179,7 @@ test('410 disables it at once; a test that is taken enables it, and it goes on w
   expect(receiver.received.slice(3).map(({ body }) => body.event.seq)).toEqual([1, 2, 3]);
 });
 
-test('a webhook that takes nothing for so long, though there was something, is disabled, with a warning', async () => {
+test('a webhook whose deliveries fail for too long is disabled, with a warning', async () => {
   await using receiver = await startReceiver(() => ({ status: 500 }));
   await using stage = openStage({ allow: [receiver.host], disableAfterMs: 3_600_000 });
   const webhooks = stage.open();
@@ -188,7 +188,7 @@ test('a webhook that takes nothing for so long, though there was something, is d
   const begun = stage.clock.now();
   stage.log().append('plan');
   await stage.passUntil(() => stage.warnings.length > 1, 20_000);
-  expect(stage.warnings[1]).toContain(`webhook ${webhook.id} is disabled: nothing was taken since`);
+  expect(stage.warnings[1]).toContain(`webhook ${webhook.id} is disabled: no delivery has succeeded since`);
   const { disabledAt = 0, reason } = (await stage.book().get(webhook.id)) ?? {};
   expect(reason).toContain('answered 500');
   expect(disabledAt - begun).toBeGreaterThanOrEqual(3_600_000);
@@ -197,7 +197,7 @@ test('a webhook that takes nothing for so long, though there was something, is d
   expect(receiver.received.length).toBe(tries);
 });
 
-test('an answer that does not come in time, and a redirect, are failures; nothing is asked of where it leads', async () => {
+test('a late answer and a redirect are failures; the target of the redirect gets no request', async () => {
   await using elsewhere = await startReceiver();
   await using receiver = await startReceiver((_, count) =>
     count === 1 ? 'never' : { status: 307, headers: { location: elsewhere.url } },
@@ -217,7 +217,7 @@ test('an answer that does not come in time, and a redirect, are failures; nothin
   expect(elsewhere.received).toEqual([]);
 });
 
-test('a name that leads to a private address is not called, however long it is tried', async () => {
+test('a name that resolves to a private address gets no request, however long it is tried', async () => {
   await using stage = openStage({}, ['default'], {
     resolve: async () => [{ address: '10.1.2.3', family: 4 }],
   });
@@ -229,7 +229,7 @@ test('a name that leads to a private address is not called, however long it is t
   await poll(async () => (await stage.book().get(webhook.id))?.status.lastError).toContain('intern.test');
 });
 
-test('a webhook hears of its own tenant alone', async () => {
+test('a webhook gets only events of its tenant', async () => {
   await using receiver = await startReceiver();
   await using stage = openStage({ allow: [receiver.host] }, ['default', 'acme']);
   const webhooks = stage.open();
@@ -247,7 +247,7 @@ test('a webhook hears of its own tenant alone', async () => {
   }
 });
 
-test('a webhook that is removed is sent nothing more', async () => {
+test('a removed webhook gets nothing more', async () => {
   await using receiver = await startReceiver();
   await using stage = openStage({ allow: [receiver.host] });
   const webhooks = stage.open();
@@ -260,7 +260,7 @@ test('a webhook that is removed is sent nothing more', async () => {
   expect(receiver.received).toEqual([]);
 });
 
-test('one receiver that fails holds back no other', async () => {
+test('a failing receiver delays no other', async () => {
   await using failing = await startReceiver(() => ({ status: 503 }));
   await using receiver = await startReceiver();
   await using stage = openStage({ allow: [receiver.host, failing.host] });

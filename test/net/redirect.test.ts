@@ -9,7 +9,7 @@ it('an answer sends on by status and location, never from https to http', () => 
   expect(nextHop(hop, 302, undefined)).toBeNull();
   expect(nextHop(hop, 308, '../z')).toMatchObject({ url: new URL('https://a.test/z'), headers: hop.headers });
   expect(nextHop(hop, 301, 'http://a.test/z')).toEqual({ refused: 'it redirects from https to http' });
-  expect(nextHop(hop, 301, 'http://[')).toEqual({ refused: 'it redirects to what is no address' });
+  expect(nextHop(hop, 301, 'http://[')).toEqual({ refused: 'it redirects to an invalid address' });
 });
 
 it('another port or scheme is another origin: only harmless headers go there', () => {

@@ -18,7 +18,7 @@ const readOnly = shared(() => stageWith({ app: { readOnly: true } }));
 const guarded = shared(() => stageWith({ app: { token: TOKEN } }));
 const mounted = shared(() => stageWith({ mount: '/inspector' }));
 
-pageTest('a read-only server shows everything, lets nothing be pressed, and refuses writes', async () => {
+pageTest('a read-only server shows everything, disables all buttons and refuses writes', async () => {
   const page = await browsing.open(`${readOnly().url}c/failed?agent=writer`);
   await happened(page).getByText('provider_quota').first().waitFor();
   const buttons = page.getByRole('button', {
@@ -40,7 +40,7 @@ pageTest('a read-only server shows everything, lets nothing be pressed, and refu
 });
 
 pageTest(
-  'a server with a token asks for it, refuses a wrong one, and keeps the right one for the tab',
+  'a server with a token asks for it, refuses a wrong one and keeps the right one for the tab',
   async () => {
     browsing.expectErrors(/401/);
     const page = await browsing.open(`${guarded().url}c/failed`);
@@ -59,7 +59,7 @@ pageTest(
   },
 );
 
-pageTest('a token in the fragment opens the page at once, and is gone from the address', async () => {
+pageTest('a token in the fragment opens the page at once and is removed from the address', async () => {
   const page = await browsing.open(`${guarded().url}c/failed#token=${TOKEN}`);
   await eventually(() => page.getByRole('region', { name: 'Agents' }).innerText()).toContain('Writer');
   expect(page.url()).not.toContain(TOKEN);
@@ -67,7 +67,7 @@ pageTest('a token in the fragment opens the page at once, and is gone from the a
   await guarded().until('failed', ({ kind }) => kind === 'command');
 });
 
-pageTest('mounted under a path, all of it is under that path: page, files, API, links', async () => {
+pageTest('a page mounted under a path has its files, API and links under that path', async () => {
   const paths = new Set<string>();
   const page = await browsing.open(mounted().url);
   page.on('request', (request) => paths.add(new URL(request.url()).pathname));
@@ -91,7 +91,7 @@ pageTest('mounted under a path, all of it is under that path: page, files, API, 
   await happened(page).getByText('From Monday on').first().waitFor();
 });
 
-pageTest('a page from elsewhere cannot write, nor one of ours without the token of this start', async () => {
+pageTest('a foreign page cannot write, nor our own page with the token of an earlier start', async () => {
   const url = `${mounted().url}api/commands`;
   const body = JSON.stringify({ command: 'pause', conversation: 'failed', agent: 'critic' });
   const ask = async (headers: Record<string, string>) => {
@@ -105,7 +105,7 @@ pageTest('a page from elsewhere cannot write, nor one of ours without the token 
   expect(await ask({ origin, 'x-troupe-token': WRITE_TOKEN })).toBe(202);
 });
 
-pageTest('the page says who it may talk to: nobody but its own server', async () => {
+pageTest('the page may connect only to its own server', async () => {
   const response = await fetch(mounted().url, { headers: { accept: 'text/html' } });
   expect(response.headers.get('content-security-policy')).toContain("default-src 'self'");
   const html = await response.text();

@@ -29,7 +29,7 @@ interface AxeRule {
   nodes: { target: string[]; failureSummary: string }[];
 }
 
-/** What axe finds wrong, each with the first place. */
+/** The violations that axe finds, each with its first place. */
 async function violations(page: Page): Promise<string[]> {
   await page.evaluate(AXE);
   const { violations: found } = await page.evaluate<{ violations: AxeRule[] }>(
@@ -46,7 +46,7 @@ async function violations(page: Page): Promise<string[]> {
 }
 
 for (const colorScheme of THEMES) {
-  pageTest(`axe finds nothing wrong in ten views, ${colorScheme}`, async () => {
+  pageTest(`axe finds no violation in ten views, ${colorScheme}`, async () => {
     const page = await browsing.open(stage().url, { colorScheme });
     const found: string[] = [];
     for (const { name, path, shows, begin } of VIEWS) {
@@ -60,7 +60,7 @@ for (const colorScheme of THEMES) {
   });
 }
 
-pageTest('nothing is wider than a narrow screen, and nothing wrong there', async () => {
+pageTest('nothing is wider than a narrow screen, and axe finds no violation there', async () => {
   const page = await browsing.open(stage().url, { viewport: NARROW });
   for (const { name, path } of VIEWS.slice(0, 4)) {
     await page.goto(`${stage().url}${path}`);
@@ -73,7 +73,7 @@ pageTest('nothing is wider than a narrow screen, and nothing wrong there', async
   }
 });
 
-pageTest('who wants less motion sees none', async () => {
+pageTest('users who prefer reduced motion see none', async () => {
   const page = await browsing.open(`${stage().url}c/acme-launch?agent=researcher`, {
     reducedMotion: 'reduce',
   });

@@ -2,17 +2,17 @@ import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-c
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { CHROMIUM_ENV } from '../services/chromium.ts';
 
-/** What `npm test` has found or installed. */
+/** The browser that `npm test` has found or installed. */
 const CHROMIUM = process.env[CHROMIUM_ENV];
 
 export const HAS_CHROMIUM = CHROMIUM !== undefined;
 
-/** A test that needs a browser, and says so where there is none. */
+/** A test that needs a browser; skipped with this reason if there is none. */
 export function pageTest(name: string, run: () => Promise<void>): void {
   test.skipIf(!HAS_CHROMIUM)(HAS_CHROMIUM ? name : `${name} (skipped: no Chromium)`, run);
 }
 
-/** Something costly that the tests of a file share; made only where there is a browser. */
+/** A costly object that the tests of a file share. It is made only if there is a browser. */
 export function shared<T extends AsyncDisposable>(make: () => Promise<T>): () => T {
   let made: T | null = null;
   beforeAll(async () => {
@@ -25,7 +25,7 @@ export function shared<T extends AsyncDisposable>(make: () => Promise<T>): () =>
   };
 }
 
-/** No sandbox: tests run as root. The others keep it from talking to anybody. */
+/** No sandbox, because tests run as root. The other arguments prevent requests of the browser itself. */
 export const CHROMIUM_ARGS = [
   '--no-sandbox',
   '--disable-gpu',
@@ -36,10 +36,10 @@ export const CHROMIUM_ARGS = [
   '--disable-sync',
 ];
 
-/** One browser for a file; every page in a context of its own, watched for what no page of ours may do. */
+/** One browser per file. Each page has its own context and is checked for errors, dialogs and foreign requests. */
 export interface Browsing {
   open(url: string, options?: BrowserContextOptions): Promise<Page>;
-  /** Of what is known to be answered with an error: the console of a browser tells each such response. */
+  /** Allows console errors that match: browsers report every failed response there. */
   expectErrors(pattern: RegExp): void;
 }
 
@@ -47,7 +47,7 @@ const PATIENCE_MS = 30_000;
 const SIZE = { width: 1280, height: 800 };
 
 export async function launchChromium(path = CHROMIUM): Promise<Browser> {
-  // Loaded here: most test runs need no browser.
+  // Loaded lazily, since most test runs need no browser.
   const { chromium } = await import('playwright-core');
   if (path === undefined) throw new Error(`${CHROMIUM_ENV} is not set: run through npm test`);
   return chromium.launch({ executablePath: path, args: CHROMIUM_ARGS });
@@ -86,22 +86,22 @@ export function useBrowser(): Browsing {
   };
 }
 
-/** The list in the middle: turns or events. */
+/** The list of turns or events in the middle. */
 export function happened(page: Page): Locator {
   return page.getByRole('region', { name: 'What happened' });
 }
 
-/** The right: what is chosen. */
+/** The details of the selection on the right. */
 export function detail(page: Page): Locator {
   return page.getByRole('region', { name: 'Detail', exact: true });
 }
 
-/** Asks again until it holds. */
+/** Polls until the condition holds. */
 export function eventually<T>(ask: () => T | Promise<T>) {
   return expect.poll(ask, { timeout: PATIENCE_MS, interval: 30 });
 }
 
-/** Errors on the console or thrown, dialogs, and requests to anybody but the server. */
+/** Console and thrown errors, dialogs, and requests to other servers. */
 function watch(page: Page, origin: string, faults: string[]): void {
   page.on('pageerror', (error) => faults.push(`thrown: ${error.stack ?? error.message}`));
   page.on('console', (message) => {

@@ -6,7 +6,7 @@ import { abortAll, playApproval, playBusy, playFailed, playIdle, playQuestion } 
 import { OFFICE } from './office.ts';
 import { openStage } from './stage.ts';
 
-/** Each test plays a conversation of its own, named after it. */
+/** Each test plays its own conversation, named after the test. */
 const browsing = useBrowser();
 const stage = shared(() => openStage(OFFICE));
 
@@ -23,7 +23,7 @@ function isCommand(name: string) {
   return (event: Event) => event.kind === 'command' && event.body.command === name;
 }
 
-pageTest('Pause pauses an agent and Resume brings it back, each shown once its event has come', async () => {
+pageTest('Pause and Resume change an agent, each shown when its event arrives', async () => {
   await playIdle(stage(), 'pause');
   const page = await browsing.open(`${stage().url}c/pause?agent=critic`);
   await may(page).getByRole('button', { name: 'Pause' }).click();
@@ -35,7 +35,7 @@ pageTest('Pause pauses an agent and Resume brings it back, each shown once its e
   expect(await commandsIn('pause')).toEqual(['pause', 'resume']);
 });
 
-pageTest('Abort ends a turn that is running and keeps what was said until then', async () => {
+pageTest('Abort ends a running turn and keeps its text so far', async () => {
   await playBusy(stage(), 'abort');
   const page = await browsing.open(`${stage().url}c/abort?agent=researcher`);
   const turns = happened(page);
@@ -45,7 +45,7 @@ pageTest('Abort ends a turn that is running and keeps what was said until then',
   await eventually(() => turns.innerText()).toContain('The tide tables for the week');
 });
 
-pageTest('a text is shown while it is being said', async () => {
+pageTest('a reply is shown while it is written', async () => {
   const page = await browsing.open(`${stage().url}c/stream`);
   await page.getByRole('heading', { name: /no conversation/ }).waitFor();
   browsing.expectErrors(/404/);
@@ -58,23 +58,20 @@ pageTest('a text is shown while it is being said', async () => {
   await abortAll(stage(), 'stream');
 });
 
-pageTest(
-  'Retry runs a failed turn again: the page shows the command, the new turn, and no failure',
-  async () => {
-    await playFailed(stage(), 'retry');
-    const page = await browsing.open(`${stage().url}c/retry?agent=writer`);
-    await may(page).getByRole('button', { name: 'Retry' }).click();
-    await happened(page).getByText('From Monday on, small shippers pay half.').first().waitFor();
-    expect(await commandsIn('retry')).toEqual(['retry']);
-    const health = page.getByRole('navigation', { name: 'Health' });
-    await eventually(() => health.innerText()).not.toContain('failed');
-  },
-);
+pageTest('Retry repeats a failed turn: the page shows the command, the new turn and no failure', async () => {
+  await playFailed(stage(), 'retry');
+  const page = await browsing.open(`${stage().url}c/retry?agent=writer`);
+  await may(page).getByRole('button', { name: 'Retry' }).click();
+  await happened(page).getByText('From Monday on, small shippers pay half.').first().waitFor();
+  expect(await commandsIn('retry')).toEqual(['retry']);
+  const health = page.getByRole('navigation', { name: 'Health' });
+  await eventually(() => health.innerText()).not.toContain('failed');
+});
 
-pageTest('two people who press Retry at once cause one retry', async () => {
+pageTest('two people who press Retry at the same time cause one retry', async () => {
   await playFailed(stage(), 'both');
   const pages = await Promise.all([0, 1].map(() => browsing.open(`${stage().url}c/both?agent=writer`)));
-  // Neither command is sent before both buttons were pressed: or one page would hear of the other's, and have no button.
+  // Both buttons are pressed before either command is sent. Otherwise the second page would lose its button.
   const pressed = Promise.withResolvers<void>();
   let presses = 0;
   for (const page of pages)
@@ -96,10 +93,10 @@ pageTest('two people who press Retry at once cause one retry', async () => {
   expect(turns).toHaveLength(2);
 });
 
-pageTest('what the state does not allow is refused with the reason, and the page says it', async () => {
+pageTest('the page shows why a command is refused in the current state', async () => {
   await playFailed(stage(), 'refused');
   const page = await browsing.open(`${stage().url}c/refused?agent=writer`);
-  // As from a page that has not heard of it yet: that turn has been done since.
+  // As from a page that does not know yet that a later turn is done.
   await page.route('**/api/commands', (route) =>
     route.continue({ postData: JSON.stringify({ command: 'retry', turn: 'refused:critic:1' }) }),
   );
@@ -110,7 +107,7 @@ pageTest('what the state does not allow is refused with the reason, and the page
   expect(await commandsIn('refused')).toEqual([]);
 });
 
-pageTest('a message that is sent as steering reaches an agent at work', async () => {
+pageTest('a steering message reaches an agent during its turn', async () => {
   await playBusy(stage(), 'steer');
   const page = await browsing.open(`${stage().url}c/steer?agent=researcher`);
   const form = page.getByRole('form', { name: 'Send a message' });
@@ -127,7 +124,7 @@ pageTest('a message that is sent as steering reaches an agent at work', async ()
   expect(await form.getByRole('textbox', { name: 'Message' }).inputValue()).toBe('');
 });
 
-pageTest('a question is answered where it is asked, with one of its choices', async () => {
+pageTest('a question is answered in place, with one of its choices', async () => {
   await playQuestion(stage(), 'question');
   const page = await browsing.open(`${stage().url}c/question`);
   const waiting = page.getByRole('region', { name: 'Waiting for you' });
@@ -139,7 +136,7 @@ pageTest('a question is answered where it is asked, with one of its choices', as
   expect(answer).toMatchObject({ body: { outcome: 'answered', content: 'calm' } });
 });
 
-pageTest('a call that needs a word is approved where it is shown, with its arguments', async () => {
+pageTest('a call that needs approval is approved in place, with its arguments', async () => {
   await playApproval(stage(), 'approval');
   const page = await browsing.open(`${stage().url}c/approval`);
   const waiting = page.getByRole('region', { name: 'Waiting for you' });
@@ -151,14 +148,14 @@ pageTest('a call that needs a word is approved where it is shown, with its argum
   expect(decided).toMatchObject({ body: { outcome: 'approved', note: 'well done' } });
 });
 
-pageTest('Fork makes a conversation of its own out of what was said, and goes there', async () => {
+pageTest('Fork copies the conversation and opens the copy', async () => {
   await playIdle(stage(), 'fork');
   const before = (await stage().events('fork')).length;
   const page = await browsing.open(`${stage().url}c/fork/t/fork:critic:1`);
   await may(page).getByRole('button', { name: /^Fork/ }).click();
   await eventually(() => new URL(page.url()).pathname).toMatch(/\/c\/fork-fork-\d+/);
   await happened(page).getByText('Gladly. Before we announce it').first().waitFor();
-  // The original has one event more: that it was forked.
+  // The original has one more event, the fork command.
   expect((await stage().events('fork')).slice(before).map(({ kind }) => kind)).toEqual(['command']);
   await stage().until('fork', isCommand('fork'));
 });

@@ -18,7 +18,7 @@ async function head(conversation: string): Promise<number> {
 }
 
 pageTest(
-  'a connection that is lost is told, and taken up again where it ended: nothing lost or doubled',
+  'a lost connection is shown and continues where it ended, without lost or repeated events',
   async () => {
     await playIdle(stage(), 'lost');
     browsing.expectErrors(
@@ -31,7 +31,7 @@ pageTest(
     const banner = page.getByRole('status').filter({ hasText: 'Not connected' });
     await banner.waitFor();
     expect(await banner.innerText()).toContain(`as of seq ${before}`);
-    // What is known can be read on.
+    // The events that have arrived can still be read.
     expect((await seqs(page)).length).toBeGreaterThan(5);
     await stage().play('lost', ['critic'], 'Is there anything missing meanwhile?');
     const after = await head('lost');
@@ -44,7 +44,7 @@ pageTest(
   },
 );
 
-pageTest('what is said while the page is open is shown without a reload, each event once', async () => {
+pageTest('new events appear without a reload, each once', async () => {
   await playIdle(stage(), 'live');
   const page = await browsing.open(`${stage().url}c/live?list=events&kind=*`);
   const before = await head('live');
@@ -59,7 +59,7 @@ pageTest('what is said while the page is open is shown without a reload, each ev
   expect(await page.getByRole('navigation', { name: 'Health' }).innerText()).toContain(`seq ${before + 3}`);
 });
 
-pageTest('the list of conversations comes to know a new one', async () => {
+pageTest('a new conversation appears in the list', async () => {
   const page = await browsing.open(stage().url);
   await page.getByRole('heading', { name: 'Conversations' }).waitFor();
   await stage().play('brand-new', ['critic'], 'Is there anything missing?');

@@ -1,10 +1,10 @@
 import type { PageStage, Play } from './stage.ts';
 
 export const CROWD_SIZE = 50;
-/** Of the crowd, the one whose vendor says no. */
+/** The agent whose vendor refuses. */
 export const UNLUCKY = 'agent-37';
 
-/** Fifty agents who answer in a word; one of them fails. */
+/** Fifty agents that answer in a word. One of them fails. */
 export const CROWD: Play = {
   company: (baseUrl) => ({
     agents: Array.from({ length: CROWD_SIZE }, (_, n) => ({
@@ -18,7 +18,7 @@ export const CROWD: Play = {
       description: `Number ${n + 1} of the crowd.`,
     })),
   }),
-  // One after the other, so that two plays give the same log.
+  // In sequence, so that every run gives the same log.
   concurrency: 1,
   lines: [
     {

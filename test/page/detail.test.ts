@@ -12,7 +12,7 @@ const stage = shared(async () => {
   return made;
 });
 
-pageTest('a failed agent shows its reason first, with Resume and nothing to retry', async () => {
+pageTest('the details of a failed agent begin with the reason and Resume, without Retry', async () => {
   const page = await browsing.open(`${stage().url}c/${FAILED_AGENT}?agent=critic`);
   const card = detail(page).getByRole('region', { name: 'Why it failed' });
   await card.getByRole('button', { name: 'Resume' }).waitFor();
@@ -24,7 +24,7 @@ pageTest('a failed agent shows its reason first, with Resume and nothing to retr
   expect(await agents.innerText()).toMatch(/failed · actor_corrupt/);
 });
 
-pageTest('of a failed turn Retry stands in the head and in its card, and not again', async () => {
+pageTest('a failed turn has Retry in its head and in its card, and nowhere else', async () => {
   const page = await browsing.open(`${stage().url}c/failed?agent=writer`);
   const shown = detail(page);
   await shown.getByRole('region', { name: 'What went wrong' }).waitFor();
@@ -33,25 +33,22 @@ pageTest('of a failed turn Retry stands in the head and in its card, and not aga
   expect(await shown.innerText()).toMatch(/idle since [\d:]+; its last turn failed/);
 });
 
-pageTest(
-  'a turn that a fork has copied leads to where it was taken, and is asked for nowhere else',
-  async () => {
-    const { body } = await stage().troupe.command(
-      { command: 'fork', turn: 'failed:researcher:2' as never, as: 'copied' as never },
-      ANA,
-    );
-    expect(body).toMatchObject({ fork: { conversation: 'copied' } });
-    // A console with an error in it fails the test.
-    const page = await browsing.open(`${stage().url}c/copied/t/copied:researcher:1?tab=prompt`);
-    const panel = page.getByRole('tabpanel', { name: 'Prompt' });
-    await panel.getByText('This turn was copied from').waitFor();
-    await panel.getByRole('link', { name: 'turn 1 of failed' }).click();
-    await eventually(() => page.url()).toContain('/c/failed/t/failed%3Aresearcher%3A1?tab=prompt');
-    await panel.getByRole('region', { name: 'Context window' }).waitFor();
-  },
-);
+pageTest('a copied turn of a fork links to the original, and is requested from nowhere else', async () => {
+  const { body } = await stage().troupe.command(
+    { command: 'fork', turn: 'failed:researcher:2' as never, as: 'copied' as never },
+    ANA,
+  );
+  expect(body).toMatchObject({ fork: { conversation: 'copied' } });
+  // An error on the console fails the test.
+  const page = await browsing.open(`${stage().url}c/copied/t/copied:researcher:1?tab=prompt`);
+  const panel = page.getByRole('tabpanel', { name: 'Prompt' });
+  await panel.getByText('This turn was copied from').waitFor();
+  await panel.getByRole('link', { name: 'turn 1 of failed' }).click();
+  await eventually(() => page.url()).toContain('/c/failed/t/failed%3Aresearcher%3A1?tab=prompt');
+  await panel.getByRole('region', { name: 'Context window' }).waitFor();
+});
 
-pageTest('an address of an event alone is about the event and its author, and no agent', async () => {
+pageTest('an address with only an event selects the event and its author, and no agent', async () => {
   const page = await browsing.open(`${stage().url}c/failed?event=1&tab=raw`);
   await detail(page)
     .getByRole('heading', { name: /Event 1\s*\/?\s*Ana/ })
@@ -63,7 +60,7 @@ pageTest('an address of an event alone is about the event and its author, and no
   ).toBe(0);
 });
 
-pageTest('the same growth is told with the same number by Prompt and by Diff', async () => {
+pageTest('Prompt and Diff show the same number for the same growth', async () => {
   const page = await browsing.open(`${stage().url}c/failed/t/failed:researcher:2?tab=prompt`);
   const growth = async () => /\+[\d,]+ tokens/.exec(await page.getByRole('tabpanel').innerText())?.[0];
   await eventually(growth).toMatch(/tokens/);
@@ -72,12 +69,12 @@ pageTest('the same growth is told with the same number by Prompt and by Diff', a
   await eventually(growth).toBe(inPrompt);
 });
 
-pageTest('why a command was refused is told though its button is gone', async () => {
+pageTest('the reason of a refused command is shown even when its button is gone', async () => {
   await playFailed(stage(), 'gone');
   const page = await browsing.open(`${stage().url}c/gone?agent=writer`);
   const head = detail(page).getByRole('group', { name: 'Available commands' });
   await page.route('**/api/commands', async (route) => {
-    // Somebody else is first, and what is asked for is refused.
+    // Another caller is first, so this command is refused.
     await stage().troupe.command({ command: 'retry', turn: 'gone:writer:1' as never }, ANA);
     await stage().troupe.idle();
     await head.getByRole('button', { name: 'Retry' }).waitFor({ state: 'detached' });

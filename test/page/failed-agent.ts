@@ -7,11 +7,11 @@ import { openStage, type PageStage, type Play, type StageOptions } from './stage
 /** A conversation whose critic has failed: its record is unreadable, as after a manual edit or a disk error. */
 export const FAILED_AGENT = 'failed-agent';
 
-/** Every stage begins at the same moment; this one continues after the end of another. */
+/** Every stage begins at the same time, so this one continues later than the stage before it. */
 const AFTER_MS = 60_000;
 const UNREADABLE = '{"turnNo":';
 
-/** A stage on which `FAILED_AGENT` has been played; all else is still to be played. */
+/** A stage on which only `FAILED_AGENT` has been played. */
 export async function openStageWithFailedAgent(play: Play, options: StageOptions = {}): Promise<PageStage> {
   const data = mkdtempSync(path.join(tmpdir(), 'troupe-page-'));
   const before = await openStage(play, { ...options, data });

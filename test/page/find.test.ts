@@ -17,7 +17,7 @@ function found(page: Page): Locator {
   return page.getByRole('listbox', { name: 'Results' }).getByRole('option');
 }
 
-pageTest('what was said in any conversation is found, and a hit leads to its event', async () => {
+pageTest('a search finds words of any conversation, and a hit leads to its event', async () => {
   const page = await browsing.open(stage().url);
   await page.getByRole('searchbox', { name: 'Search all conversations' }).fill('crates of may');
   await page.getByText(/hits? in 2 conversations/).waitFor();
@@ -29,29 +29,32 @@ pageTest('what was said in any conversation is found, and a hit leads to its eve
     .waitFor();
 });
 
-pageTest('the list is narrowed by agent, kind, text and problems, and the address says so', async () => {
-  const page = await browsing.open(`${stage().url}c/failed?list=events&kind=*`);
-  const lines = happened(page).getByRole('group', { name: 'Events' }).getByRole('link');
-  await eventually(() => lines.count()).toBeGreaterThan(5);
-  await happened(page).getByRole('combobox', { name: 'Agent' }).selectOption('critic');
-  await eventually(async () => (await lines.allInnerTexts()).join('\n')).not.toMatch(/researcher →|writer/);
-  await happened(page).getByRole('combobox', { name: 'Kinds of events' }).selectOption('talk');
-  await eventually(() => lines.count()).toBe(2);
-  const [asked = '', said = ''] = await lines.allInnerTexts();
-  expect(asked).toContain('Is there anything missing in that?');
-  expect(said).toContain('Nobody has said when it begins.');
-  await happened(page).getByRole('combobox', { name: 'Agent' }).selectOption('');
-  await happened(page).getByRole('searchbox', { name: 'Filter by text' }).fill('begins');
-  await eventually(() => lines.count()).toBe(1);
-  await happened(page).getByRole('searchbox', { name: 'Filter by text' }).fill('');
-  await happened(page).getByRole('combobox', { name: 'Kinds of events' }).selectOption('*');
-  await happened(page).getByRole('checkbox', { name: 'Problems' }).check();
-  await eventually(() => lines.count()).toBe(2);
-  expect((await lines.allInnerTexts()).join('\n')).toMatch(/error[^]*turn\.failed/);
-  expect(new URL(page.url()).searchParams.get('problems')).toBe('true');
-});
+pageTest(
+  'the list is filtered by agent, kind, text and problems, and the address has the filter',
+  async () => {
+    const page = await browsing.open(`${stage().url}c/failed?list=events&kind=*`);
+    const lines = happened(page).getByRole('group', { name: 'Events' }).getByRole('link');
+    await eventually(() => lines.count()).toBeGreaterThan(5);
+    await happened(page).getByRole('combobox', { name: 'Agent' }).selectOption('critic');
+    await eventually(async () => (await lines.allInnerTexts()).join('\n')).not.toMatch(/researcher →|writer/);
+    await happened(page).getByRole('combobox', { name: 'Kinds of events' }).selectOption('talk');
+    await eventually(() => lines.count()).toBe(2);
+    const [asked = '', said = ''] = await lines.allInnerTexts();
+    expect(asked).toContain('Is there anything missing in that?');
+    expect(said).toContain('Nobody has said when it begins.');
+    await happened(page).getByRole('combobox', { name: 'Agent' }).selectOption('');
+    await happened(page).getByRole('searchbox', { name: 'Filter by text' }).fill('begins');
+    await eventually(() => lines.count()).toBe(1);
+    await happened(page).getByRole('searchbox', { name: 'Filter by text' }).fill('');
+    await happened(page).getByRole('combobox', { name: 'Kinds of events' }).selectOption('*');
+    await happened(page).getByRole('checkbox', { name: 'Problems' }).check();
+    await eventually(() => lines.count()).toBe(2);
+    expect((await lines.allInnerTexts()).join('\n')).toMatch(/error[^]*turn\.failed/);
+    expect(new URL(page.url()).searchParams.get('problems')).toBe('true');
+  },
+);
 
-pageTest('Ctrl K goes to an agent, a turn, another conversation, and to words that were said', async () => {
+pageTest('Ctrl K goes to an agent, a turn, another conversation or a search result', async () => {
   const page = await browsing.open(`${stage().url}c/failed`);
   await page.getByRole('region', { name: 'Agents' }).getByText('Critic').waitFor();
   const field = page.getByRole('combobox', { name: /Agent, turn, conversation/ });
@@ -81,7 +84,7 @@ pageTest('Ctrl K goes to an agent, a turn, another conversation, and to words th
   await eventually(() => page.url()).toContain('/c/idle');
 });
 
-pageTest('the palette offers what is legal now, and does it', async () => {
+pageTest('the palette offers the commands that are legal now and runs them', async () => {
   await playFailed(stage(), 'palette');
   const page = await browsing.open(`${stage().url}c/palette`);
   await page.getByRole('region', { name: 'Agents' }).getByText('Critic').waitFor();
@@ -95,22 +98,19 @@ pageTest('the palette offers what is legal now, and does it', async () => {
   await happened(page).getByText('From Monday on').first().waitFor();
 });
 
-pageTest(
-  'light or dark is as the system has it until somebody says otherwise, and that is remembered',
-  async () => {
-    const page = await browsing.open(`${stage().url}c/failed`, { colorScheme: 'dark' });
-    const background = () => page.evaluate<string>('getComputedStyle(document.body).backgroundColor');
-    await page.getByRole('region', { name: 'Agents' }).getByText('Critic').waitFor();
-    const dark = await background();
-    await page.getByRole('button', { name: 'Light or dark' }).click();
-    await eventually(background).not.toBe(dark);
-    const light = await background();
-    await page.reload();
-    await eventually(background).toBe(light);
-  },
-);
+pageTest('the theme follows the system until the user chooses one, which is kept', async () => {
+  const page = await browsing.open(`${stage().url}c/failed`, { colorScheme: 'dark' });
+  const background = () => page.evaluate<string>('getComputedStyle(document.body).backgroundColor');
+  await page.getByRole('region', { name: 'Agents' }).getByText('Critic').waitFor();
+  const dark = await background();
+  await page.getByRole('button', { name: 'Light or dark' }).click();
+  await eventually(background).not.toBe(dark);
+  const light = await background();
+  await page.reload();
+  await eventually(background).toBe(light);
+});
 
-pageTest('a conversation is exported as lines that can be imported, and as one page', async () => {
+pageTest('a conversation is exported as importable JSON lines and as one page', async () => {
   const page = await browsing.open(`${stage().url}c/failed`);
   await page.getByRole('region', { name: 'Agents' }).getByText('Critic').waitFor();
   await page.keyboard.press('Control+k');

@@ -2,9 +2,9 @@ import type { ConversationId, Event } from '../../src/events/index.ts';
 import type { PageStage } from './stage.ts';
 import { BEN } from './stage.ts';
 
-/** Conversations of the office, made by playing them; `id` is the conversation to play in. */
+/** Plays conversations of the office. `id` is the conversation to play in. */
 
-/** All has been said, nobody is at work: five turns, a hand-over, a tool. */
+/** All agents are idle after five turns with a handoff and a tool call. */
 export async function playIdle(stage: PageStage, id: string): Promise<void> {
   await stage.play(id, ['orchestrator'], 'Good morning. I want to launch the new tariff on Monday.');
   await stage.play(id, ['critic'], 'Is there anything missing in that plan?', { author: BEN });
@@ -12,7 +12,7 @@ export async function playIdle(stage: PageStage, id: string): Promise<void> {
   await stage.play(id, ['researcher'], 'Thank you. That is all for now.');
 }
 
-/** One agent answers and does not end; another is paused with a message waiting. */
+/** One agent runs without end; another is paused with a pending message. */
 export async function playBusy(stage: PageStage, id: string): Promise<void> {
   await stage.play(id, ['orchestrator'], 'Good morning. I want to launch the new tariff on Monday.');
   await stage.play(id, ['writer'], 'Find a headline for it.');
@@ -20,12 +20,12 @@ export async function playBusy(stage: PageStage, id: string): Promise<void> {
   await isSpeaking(stage, id, 'researcher');
 }
 
-/** The writer's turn has failed, and a report of four thousand tokens came into the researcher's second prompt. */
+/** The writer's turn has failed, and the researcher's second prompt has a new report of four thousand tokens. */
 export async function playFailed(stage: PageStage, id: string): Promise<void> {
   await stage.play(id, ['researcher'], 'Good morning. Please be ready for a question about May.');
   await stage.play(id, ['researcher'], 'Read the whole report on the crates of May, please.');
   await stage.play(id, ['critic'], 'Is there anything missing in that?', { author: BEN });
-  // Somebody pays before it is tried again.
+  // The account is paid before the retry.
   stage.vendor.spent.add('writer');
   await stage.play(id, ['writer'], 'Now write the announcement of the new tariff.');
   stage.vendor.spent.delete('writer');
@@ -34,7 +34,7 @@ export async function playFailed(stage: PageStage, id: string): Promise<void> {
 const PARAGRAPHS = 14;
 const FILLER = 'the ledger names the ship, her master, the cargo and what was paid for it at the quay; ';
 
-/** So much has been said that the archivist's view had to be summarised. */
+/** The conversation is so long that the archivist's view was compacted. */
 export async function playCompacted(stage: PageStage, id: string): Promise<void> {
   await stage.play(id, ['archivist'], 'Index the ledgers before 1900 first. Never guess a damaged page.');
   for (let n = 1; n <= PARAGRAPHS; n++) {
@@ -44,12 +44,12 @@ export async function playCompacted(stage: PageStage, id: string): Promise<void>
   await stage.play(id, ['archivist'], 'And which comes next?');
 }
 
-/** A person has been asked something, by the writer. */
+/** The writer has asked people a question. */
 export function playQuestion(stage: PageStage, id: string): Promise<void> {
   return stage.play(id, ['writer'], 'Find a headline for the new tariff.');
 }
 
-/** A call waits for somebody to agree to it. */
+/** A call waits for approval. */
 export function playApproval(stage: PageStage, id: string): Promise<void> {
   return stage.play(id, ['writer'], 'I like it: publish it.');
 }
@@ -67,7 +67,7 @@ export async function isSpeaking(stage: PageStage, id: string, agent: string): P
   off();
 }
 
-/** Ends what would otherwise never end. */
+/** Aborts the turn that would never end. */
 export async function abortAll(stage: PageStage, id: string): Promise<void> {
   const events = await stage.events(id);
   const ended = new Set(events.filter(isEnd).map(({ turn }) => turn));

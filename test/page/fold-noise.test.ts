@@ -18,7 +18,7 @@ const rowsOf = (levels: readonly Row['level'][]): Row[] =>
     summary: '',
   }));
 
-test('noise in a row is one line, and every event is in exactly one line', () => {
+test('consecutive noise is one line, and every event is in exactly one line', () => {
   fc.assert(
     fc.property(fc.array(fc.constantFrom(...LEVELS), { maxLength: 60 }), (levels) => {
       const lines = foldNoise(rowsOf(levels));
@@ -31,12 +31,12 @@ test('noise in a row is one line, and every event is in exactly one line', () =>
   );
 });
 
-test('a single event of little weight is shown as it is, and problems are never folded', () => {
+test('a single noise event is not folded, and problems are never folded', () => {
   expect(foldNoise(rowsOf(['talk', 'noise', 'talk'])).some(isFold)).toBe(false);
   expect(foldNoise(rowsOf(['noise', 'problem', 'noise'])).some(isFold)).toBe(false);
 });
 
-test('a fold that was opened stays open', () => {
+test('an opened fold stays open', () => {
   const rows = rowsOf(['talk', 'noise', 'noise', 'noise']);
   expect(foldNoise(rows)).toHaveLength(2);
   expect(foldNoise(rows, (seq) => seq === 2)).toHaveLength(4);

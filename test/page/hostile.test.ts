@@ -25,7 +25,7 @@ const VIEWS = [
   `c/${HOSTILE_ID}/t/${FAILED}?tab=state`,
 ];
 
-/** What markup would have made: an image, a script that is not ours, a link that runs. */
+/** Elements that working markup would create: an image, a foreign script, a link that runs code. */
 const INJECTED =
   'img, iframe, body script, [onerror], [onload], [onclick], a[href^="javascript:" i], svg[onload]';
 
@@ -49,14 +49,14 @@ pageTest(
   },
 );
 
-pageTest('an agent whose name is markup is called by all of it', async () => {
+pageTest('an agent whose name is markup is shown with its full name', async () => {
   const page = await browsing.open(`${stage().url}c/${HOSTILE_ID}`);
   const agents = page.getByRole('region', { name: 'Agents' });
   await agents.getByText(`Mallory ${MARKUP}`).waitFor();
   expect(await agents.getByRole('listitem').count()).toBe(1);
 });
 
-pageTest('a search for markup, and an address full of it, find text', async () => {
+pageTest('a search for markup and an address with markup show text', async () => {
   const page = await browsing.open(stage().url);
   await page.getByRole('searchbox', { name: 'Search all conversations' }).fill('onerror');
   await page.getByText(/\d+ hits? in 1 conversation/).waitFor();
@@ -70,7 +70,7 @@ pageTest('a search for markup, and an address full of it, find text', async () =
   await expectUnharmed(other, 'address');
 });
 
-pageTest('the exported page is as harmless', async () => {
+pageTest('the exported page shows markup as text, too', async () => {
   const response = await fetch(
     `${stage().url}api/conversations/${encodeURIComponent(HOSTILE_ID)}/export?format=html`,
   );

@@ -2,16 +2,16 @@ import * as z from 'zod';
 import { defineTool } from '../../src/tools/tool.ts';
 import type { PageStage, Play } from './stage.ts';
 
-/** Would run, load or open something, wherever it is taken for markup. */
+/** Texts that run, load or open something if they are treated as markup. */
 export const MARKUP = `<img src=x onerror="window.__xss=1"><script>window.__xss=2</script>`;
 export const LINK = `javascript:window.__xss=3`;
-/** As far as the pattern of ids allows. */
+/** As hostile as the pattern of ids allows. */
 export const HOSTILE_ID = 'x:..:constructor.__proto__@a';
 
 const BREAKOUT = `"'></title></script><svg onload=window.__xss=4>`;
 const RIGHT_TO_LEFT = '\u202Egnp.exe';
 
-/** An agent whose every word is an attempt. */
+/** An agent whose every text is hostile. */
 export const HOSTILE: Play = {
   company: (baseUrl) => ({
     agents: [

@@ -5,12 +5,12 @@ import { playFailed, playIdle, playQuestion } from './fixtures.ts';
 import { OFFICE } from './office.ts';
 import { openStage } from './stage.ts';
 
-/** No mouse anywhere in here. */
+/** These tests never use the mouse. */
 const browsing = useBrowser();
 const stage = shared(() => openStage(OFFICE));
 const MOST_TABS = 120;
 
-/** Presses Tab until what has the focus is called so. */
+/** Presses Tab until the element with this name has the focus. */
 async function tabTo(page: Page, name: RegExp): Promise<void> {
   for (let presses = 0; presses < MOST_TABS; presses++) {
     await page.keyboard.press('Tab');
@@ -29,7 +29,7 @@ async function openFailed(conversation: string): Promise<Page> {
   return page;
 }
 
-pageTest('by keyboard alone: from turn to turn, and from tab to tab', async () => {
+pageTest('by keyboard alone: move between turns and between tabs', async () => {
   const page = await openFailed('keys-turns');
   await page.keyboard.press('[');
   const first = await detail(page).getByRole('heading').first().innerText();
@@ -53,7 +53,7 @@ pageTest('by keyboard alone: from turn to turn, and from tab to tab', async () =
   await eventually(() => page.getByRole('tab', { selected: true }).innerText()).toBe('Prompt');
 });
 
-pageTest('by keyboard alone: a failed turn is found and asked for again', async () => {
+pageTest('by keyboard alone: find a failed turn and retry it', async () => {
   const page = await openFailed('keys-retry');
   await page.keyboard.press('f');
   await eventually(() => happened(page).getByRole('listitem').count()).toBe(1);
@@ -64,7 +64,7 @@ pageTest('by keyboard alone: a failed turn is found and asked for again', async 
   await happened(page).getByText('From Monday on').first().waitFor();
 });
 
-pageTest('by keyboard alone: back in time and live again', async () => {
+pageTest('by keyboard alone: go back in time and return to live', async () => {
   const page = await openFailed('keys-time');
   const slider = page.getByRole('slider', { name: 'Last event shown' });
   await page.keyboard.press('Space');
@@ -76,7 +76,7 @@ pageTest('by keyboard alone: back in time and live again', async () => {
   await page.getByText('The past.').waitFor({ state: 'detached' });
 });
 
-pageTest('by keyboard alone: a question is answered, and a message is written', async () => {
+pageTest('by keyboard alone: answer a question and write a message', async () => {
   await playQuestion(stage(), 'keys-answer');
   const page = await browsing.open(`${stage().url}c/keys-answer`);
   await page.getByRole('region', { name: 'Waiting for you' }).waitFor();
@@ -94,36 +94,33 @@ pageTest('by keyboard alone: a question is answered, and a message is written', 
   );
 });
 
-pageTest(
-  'by keyboard alone: another conversation by the palette, the keys explained, the search',
-  async () => {
-    await playIdle(stage(), 'keys-other');
-    const page = await openFailed('keys-palette');
-    await page.keyboard.press('?');
-    const help = page.getByRole('dialog', { name: 'Keys' });
-    await help.getByText('light or dark').waitFor();
-    await page.keyboard.press('Escape');
-    await help.waitFor({ state: 'detached' });
-    await page.keyboard.press('Control+k');
-    await page.getByRole('dialog', { name: 'Palette' }).getByRole('combobox').waitFor();
-    await page.keyboard.type('conversations keys-other');
-    const found = page.getByRole('listbox', { name: 'Results' }).getByRole('option');
-    await eventually(() => found.first().innerText()).toContain('keys-other');
-    await page.keyboard.press('Enter');
-    await eventually(() => page.url()).toContain('/c/keys-other');
-    await page.keyboard.press('/');
-    await page.keyboard.type('handed over');
-    await eventually(() => happened(page).getByRole('searchbox').inputValue()).toBe('handed over');
-    await eventually(() => new URL(page.url()).searchParams.get('q')).toBe('handed over');
-  },
-);
+pageTest('by keyboard alone: open another conversation, the list of keys and the search', async () => {
+  await playIdle(stage(), 'keys-other');
+  const page = await openFailed('keys-palette');
+  await page.keyboard.press('?');
+  const help = page.getByRole('dialog', { name: 'Keys' });
+  await help.getByText('light or dark').waitFor();
+  await page.keyboard.press('Escape');
+  await help.waitFor({ state: 'detached' });
+  await page.keyboard.press('Control+k');
+  await page.getByRole('dialog', { name: 'Palette' }).getByRole('combobox').waitFor();
+  await page.keyboard.type('conversations keys-other');
+  const found = page.getByRole('listbox', { name: 'Results' }).getByRole('option');
+  await eventually(() => found.first().innerText()).toContain('keys-other');
+  await page.keyboard.press('Enter');
+  await eventually(() => page.url()).toContain('/c/keys-other');
+  await page.keyboard.press('/');
+  await page.keyboard.type('handed over');
+  await eventually(() => happened(page).getByRole('searchbox').inputValue()).toBe('handed over');
+  await eventually(() => new URL(page.url()).searchParams.get('q')).toBe('handed over');
+});
 
-pageTest('what is asked for in the moment another dialog closes stays open', async () => {
+pageTest('a dialog that opens while another one closes stays open', async () => {
   const page = await openFailed('keys-quick');
   for (const name of ['Keys', 'Palette']) {
     await page.keyboard.press(name === 'Keys' ? '?' : 'Control+k');
     await page.getByRole('dialog', { name }).waitFor();
-    // A browser tells that it has closed a dialog some time after it did: here a key comes in between.
+    // Browsers report the end of a dialog with a delay. Here a key comes in between.
     await page.evaluate(`{
       const over = document.querySelector('dialog');
       if (over.dispatchEvent(new Event('cancel', { cancelable: true }))) over.close();
@@ -136,7 +133,7 @@ pageTest('what is asked for in the moment another dialog closes stays open', asy
   }
 });
 
-pageTest('what has the focus is seen to have it', async () => {
+pageTest('the element with the focus is visibly marked', async () => {
   const page = await openFailed('keys-focus');
   for (let presses = 0; presses < 20; presses++) {
     await page.keyboard.press('Tab');

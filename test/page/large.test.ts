@@ -19,7 +19,7 @@ const crowd = shared(async () => {
 });
 
 pageTest(
-  'of ten thousand events only those in sight are in the document, from the last to the first',
+  'only the visible ones of ten thousand events are in the document, from the last to the first',
   async () => {
     const page = await browsing.open(`${long().url}c/long?list=events&kind=*`);
     const list = happened(page).getByRole('group', { name: 'Events' });
@@ -48,7 +48,7 @@ pageTest('one line among ten thousand is found by its words', async () => {
   expect(await happened(page).getByRole('group', { name: 'Events' }).getByRole('link').count()).toBe(1);
 });
 
-pageTest('of fifty agents the one that failed stands first', async () => {
+pageTest('the failed one of fifty agents comes first', async () => {
   const page = await browsing.open(`${crowd().url}c/crowd`);
   const agents = page.getByRole('region', { name: 'Agents' });
   await agents.getByRole('heading', { name: `Agents ${CROWD_SIZE}` }).waitFor();

@@ -16,7 +16,7 @@ const stage = shared(async () => {
 
 const SETTLING_MS = 120;
 
-/** All words on the page, once they stand still. */
+/** The text of the page, once it no longer changes. */
 async function settled(page: Page, shows: RegExp): Promise<string> {
   let before = '';
   await eventually(async () => {
@@ -48,7 +48,7 @@ for (const [what, path, shows] of VIEWS) {
       await browsing.open(stage().url + path),
     ];
     await reloaded.reload();
-    // On a busy machine a page stands still before it is whole.
+    // On a busy machine the page may pause before it is complete.
     await eventually(async () => {
       const words = await settled(page, shows);
       return words === (await settled(reloaded, shows)) || words;
@@ -56,7 +56,7 @@ for (const [what, path, shows] of VIEWS) {
   });
 }
 
-pageTest('what is clicked is in the address, and Back leads to where one was', async () => {
+pageTest('the address follows every click, and Back returns to the view before', async () => {
   const page = await browsing.open(`${stage().url}c/failed`);
   await page.getByRole('link', { name: /researcher.*read_report/ }).click();
   await page.getByRole('tab', { name: 'Prompt' }).click();
@@ -71,7 +71,7 @@ pageTest('what is clicked is in the address, and Back leads to where one was', a
   await eventually(() => new URL(page.url()).pathname).toBe('/c/failed');
 });
 
-pageTest('a link to a conversation that was deleted leads to a calm page with a search', async () => {
+pageTest('a link to a deleted conversation leads to a page with an explanation and a search', async () => {
   await playIdle(stage(), 'gone');
   await stage().troupe.delete('gone', { exported: 'none' });
   browsing.expectErrors(/404/);
@@ -83,23 +83,20 @@ pageTest('a link to a conversation that was deleted leads to a calm page with a 
   expect(decodeURIComponent(new URL(page.url()).pathname)).toMatch(/^\/c\/idle/);
 });
 
-pageTest(
-  'a link to a turn or an event that is not there leaves the rest of the page to be read',
-  async () => {
-    browsing.expectErrors(/404/);
-    for (const path of [
-      'c/failed/t/failed:nobody:7?tab=prompt',
-      'c/failed?event=999&tab=raw',
-      'c/failed?at=9999',
-    ]) {
-      const page = await browsing.open(`${stage().url}${path}`);
-      await eventually(() => page.getByRole('region', { name: 'Agents' }).innerText()).toMatch(/Writer/);
-      await page.context().close();
-    }
-  },
-);
+pageTest('a link to a missing turn or event leaves the rest of the page readable', async () => {
+  browsing.expectErrors(/404/);
+  for (const path of [
+    'c/failed/t/failed:nobody:7?tab=prompt',
+    'c/failed?event=999&tab=raw',
+    'c/failed?at=9999',
+  ]) {
+    const page = await browsing.open(`${stage().url}${path}`);
+    await eventually(() => page.getByRole('region', { name: 'Agents' }).innerText()).toMatch(/Writer/);
+    await page.context().close();
+  }
+});
 
-pageTest('a path that is no view is answered with the page, and one of the API with 404', async () => {
+pageTest('an unknown path is answered with the page, and an unknown API path with 404', async () => {
   const page = await browsing.open(`${stage().url}no/such/view`);
   await page.getByRole('heading', { name: 'Conversations' }).waitFor();
   const response = await fetch(`${stage().url}api/no-such-thing`, { headers: { accept: 'text/html' } });

@@ -4,7 +4,7 @@ import { scrollFor, windowOf } from '../../web/src/state/window.ts';
 
 const ROW_PX = 28;
 
-test('the window of a list holds every row that is in sight, and few more', () => {
+test('the window of a list has every visible row and few others', () => {
   fc.assert(
     fc.property(
       fc.nat(20_000),
@@ -23,11 +23,11 @@ test('the window of a list holds every row that is in sight, and few more', () =
   );
 });
 
-test('a row that is wholly in sight is not scrolled to', () => {
+test('a fully visible row causes no scrolling', () => {
   expect(scrollFor(5, { scrollTop: 100, height: 280, rowHeight: ROW_PX })).toBeNull();
 });
 
-test('a row above or below comes to the nearer edge', () => {
+test('a row above or below is scrolled to the nearer edge', () => {
   expect(scrollFor(2, { scrollTop: 100, height: 280, rowHeight: ROW_PX })).toBe(56);
   expect(scrollFor(20, { scrollTop: 100, height: 280, rowHeight: ROW_PX })).toBe(21 * ROW_PX - 280);
 });

@@ -1,11 +1,11 @@
 import type { PageStage } from './stage.ts';
 
-/** Said once, in the middle: what a search must find. */
+/** A text that occurs once, in the middle, for a search to find. */
 export const NEEDLE = 'the albatross came back';
 
 /**
- * A log of at least so many events, as an imported transcript of an agent that looks a great deal up. Imported and not
- * played: turns would take minutes.
+ * A log of at least this many events: an imported transcript of an agent that makes many calls. It is imported because
+ * playing the turns would take minutes.
  */
 export async function importLongLog(stage: PageStage, id: string, events: number): Promise<void> {
   await stage.troupe.import(transcript(events), { conversation: id, agent: 'researcher', format: 'openai' });

@@ -4,7 +4,7 @@ import { defineTool } from '../../src/tools/tool.ts';
 import type { Play } from './stage.ts';
 import { hanging } from './vendor.ts';
 
-/** About four thousand tokens, of no importance. */
+/** About four thousand tokens of filler. */
 export const LONG_REPORT = Array.from(
   { length: 190 },
   (_, n) =>
@@ -17,7 +17,7 @@ export const STREAMED =
 const QUARTER_PRICE = { input: 3, cacheRead: 0.3, cacheWrite: 3.75, output: 15 };
 
 const WINDOW = 32_000;
-/** In which a dozen paragraphs are too much. */
+/** A context window that a dozen paragraphs exceed. */
 const SMALL_WINDOW = 8_000;
 
 const PEOPLE: (Partial<AgentInput> & { id: string })[] = [
@@ -57,7 +57,7 @@ const PEOPLE: (Partial<AgentInput> & { id: string })[] = [
   },
 ];
 
-/** Five agents of a harbour office, who do what the conversations of `fixtures.ts` need. */
+/** Five agents of a harbour office, for the conversations of `fixtures.ts`. */
 export const OFFICE: Play = {
   company: (baseUrl, clock) => ({
     agents: PEOPLE.map(

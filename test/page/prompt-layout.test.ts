@@ -55,22 +55,22 @@ const USAGE = { input: 2_000, output: 1, cacheRead: 0, cacheWrite: 0, reasoning:
 const sum = (numbers: readonly number[]) => numbers.reduce((all, each) => all + each, 0);
 
 describe('the size of a prompt', () => {
-  it('is what the vendor reported, else what it is thought to count', () => {
+  it('is the count of the vendor, or else the estimate', () => {
     expect(sizeOf({ ...PROMPT, usage: USAGE })).toEqual({ tokens: 2_000, isReported: true });
     expect(sizeOf(PROMPT)).toEqual({ tokens: 1_200, isReported: false });
-    // Of a delta a vendor counts what it remembers, too.
+    // For a delta the vendor also counts the earlier messages of the session.
     expect(sizeOf({ ...PROMPT, mode: 'delta', usage: USAGE }).isReported).toBe(false);
   });
 
-  it('is the sum of its layers, and messages have what is not frozen of it', () => {
+  it('is the sum of its layers; the messages have all but the frozen layers', () => {
     const prompt = { ...PROMPT, usage: USAGE };
     expect(sum(slicesOf(prompt).map(({ tokens }) => tokens))).toBeCloseTo(2_000);
     expect(sum(messageTokens(prompt))).toBeCloseTo(1_200);
   });
 });
 
-describe('where a cache broke in the bar', () => {
-  it('is where its layer begins, or behind the messages before it', () => {
+describe('the mark of a cache break in the bar', () => {
+  it('is at the start of its layer, or after the messages before it', () => {
     expect(placeOf(PROMPT, { layer: 'tools', message: null })).toBeCloseTo(120);
     expect(placeOf(PROMPT, { layer: 'history', message: 1 })).toBeCloseTo(480);
     expect(placeOf(PROMPT, { layer: 'history', message: PROMPT.messages.length })).toBeCloseTo(1_200);
@@ -78,7 +78,7 @@ describe('where a cache broke in the bar', () => {
 });
 
 describe('messages by layer', () => {
-  it('tells this turn from what came before: missed, trigger, and its own steps', () => {
+  it('separate this turn (missed, trigger, own steps) from the history', () => {
     const found = messagesByLayer(PROMPT, [9]);
     const at = (name: 'rules' | 'history' | 'missed' | 'trigger' | 'own') =>
       found.get(name)?.map(({ index }) => index);
@@ -91,7 +91,7 @@ describe('messages by layer', () => {
     ]);
   });
 
-  it('leaves a block that an earlier turn was given in the history', () => {
+  it('keep a block of an earlier turn in the history', () => {
     const messages = [USER(MISSED, 3), SAID('ok', 4), USER('and now?', 9)];
     const found = messagesByLayer({ ...PROMPT, messages }, [9]);
     expect(found.get('missed')).toBeUndefined();
@@ -100,7 +100,7 @@ describe('messages by layer', () => {
 });
 
 describe('lines of a message', () => {
-  it('belong to the events of a block one by one, in their order', () => {
+  it('belong to the events of their block, in order', () => {
     const content = [
       '<missed-0f>',
       'While you were away:',
@@ -125,7 +125,7 @@ describe('lines of a message', () => {
     expect(segments.flatMap(({ lines }) => lines).join('\n')).toBe(content);
   });
 
-  it('belong to nobody where events and fences do not agree', () => {
+  it('belong to no event if events and fences differ', () => {
     expect(segmentsOf({ content: 'a\nb', seqs: [1, 2] })).toEqual([{ seq: null, lines: ['a', 'b'] }]);
   });
 });
@@ -140,14 +140,14 @@ describe('what made a prompt larger', () => {
   const diff = (changes: ReturnType<typeof change>[], layers: PromptDiff['layers'] = []) =>
     ({ messages: { changes }, layers }) as unknown as PromptDiff;
 
-  it('is told by size, with the events of each message', () => {
+  it('is sorted by size, with the events of each message', () => {
     const growth = growthOf(diff([change(null, 4), change(null, 6)]), PROMPT);
     expect(growth.map(({ seqs }) => seqs)).toEqual([[12], [9]]);
     const sizes = messageTokens(PROMPT);
     expect(growth[0]?.tokens).toBeCloseTo(sizes[6] ?? 0);
   });
 
-  it('counts what was taken out as less, and a frozen layer as such', () => {
+  it('counts removed messages as negative, and a frozen layer as a layer', () => {
     const tools = {
       name: 'tools',
       change: 'changed',

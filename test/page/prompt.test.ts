@@ -24,13 +24,13 @@ function tokensIn(text: string): number {
   return Number(number.replaceAll(',', '')) * (unit === 'k' ? 1_000 : 1);
 }
 
-/** A line of the list of layers: its name, its tokens, and how it has changed. */
+/** A line of the list of layers: name, tokens and change. */
 function layerIn(line: string): { name: string; tokens: number } {
   const [, name = '', tokens = ''] = /^\s*([a-z]+)\s*(~?[\d,.]+k?|–)/.exec(line) ?? [];
   return { name, tokens: tokensIn(tokens) };
 }
 
-pageTest('the layers of a prompt come to its total, and each has its tokens', async () => {
+pageTest('the layers of a prompt add up to its total', async () => {
   const page = await browsing.open(`${stage().url}c/failed/t/failed:researcher:2?tab=prompt`);
   const prompt = panel(page, 'Prompt');
   const layers = prompt.getByRole('region', { name: 'Layers' }).locator('summary');
@@ -41,11 +41,11 @@ pageTest('the layers of a prompt come to its total, and each has its tokens', as
   const sum = lines.reduce((all, { tokens }) => all + tokens, 0);
   const total = tokensIn(await prompt.getByRole('region', { name: 'Context window' }).innerText());
   expect(total).toBeGreaterThan(3_000);
-  // Layers are rounded to a hundred from a thousand on.
+  // Layers of a thousand tokens or more are rounded to hundreds.
   expect(Math.abs(sum - total)).toBeLessThan(100);
 });
 
-pageTest('a layer opens to what it says, and names the events that it is from', async () => {
+pageTest('a layer opens to its text and names its events', async () => {
   const page = await browsing.open(`${stage().url}c/failed/t/failed:researcher:2?tab=prompt`);
   const layers = panel(page, 'Prompt').getByRole('region', { name: 'Layers' });
   await layers.locator('summary', { hasText: 'persona' }).click();
@@ -56,7 +56,7 @@ pageTest('a layer opens to what it says, and names the events that it is from', 
   await eventually(() => page.url()).toContain('event=1');
 });
 
-pageTest('what made a prompt larger is told event by event, the largest first', async () => {
+pageTest('the events that made a prompt larger are listed, the largest first', async () => {
   const page = await browsing.open(`${stage().url}c/failed/t/failed:researcher:2?tab=prompt`);
   const prompt = panel(page, 'Prompt');
   await prompt.getByText(/\+4,\d{3} tokens/).waitFor();
@@ -64,7 +64,7 @@ pageTest('what made a prompt larger is told event by event, the largest first', 
   await eventually(() => first.innerText()).toMatch(/event 10[^]*read_report/);
 });
 
-pageTest('where the cache broke is told with the layer and the event that did it', async () => {
+pageTest('a cache break is shown with its layer and its event', async () => {
   const page = await browsing.open(`${stage().url}c/compacted/t/compacted:archivist:2?tab=prompt`);
   const broke = panel(page, 'Prompt')
     .getByText(/Cache broke/)
@@ -76,7 +76,7 @@ pageTest('where the cache broke is told with the layer and the event that did it
   await eventually(() => page.url()).toContain('event=27');
 });
 
-pageTest('the diff is with the turn before of the same agent, and says what is unchanged', async () => {
+pageTest('the diff compares with the previous turn of the agent and names unchanged layers', async () => {
   const page = await browsing.open(`${stage().url}c/failed/t/failed:researcher:2?tab=diff`);
   const diff = panel(page, 'Diff');
   await eventually(() => diff.innerText()).toMatch(/turn 1/);
@@ -84,7 +84,7 @@ pageTest('the diff is with the turn before of the same agent, and says what is u
   await eventually(() => diff.innerText()).toContain('read_report');
 });
 
-pageTest('a compaction is a line in the list that opens to sizes, reason and summary', async () => {
+pageTest('a compaction is a line that opens to sizes, reason and summary', async () => {
   const page = await browsing.open(`${stage().url}c/compacted?kind=context`);
   const card = happened(page).getByText(/archivist made room/);
   await card.click();
@@ -100,7 +100,7 @@ pageTest('a compaction is a line in the list that opens to sizes, reason and sum
   }
 });
 
-pageTest('the tools of a turn stand with their arguments and what came of them', async () => {
+pageTest('the tool calls of a turn are shown with arguments and results', async () => {
   const page = await browsing.open(`${stage().url}c/failed/t/failed:researcher:2?tab=tools`);
   const tools = panel(page, 'Tools');
   await eventually(() => tools.innerText()).toMatch(/read_report/);
@@ -108,7 +108,7 @@ pageTest('the tools of a turn stand with their arguments and what came of them',
   await eventually(() => tools.innerText()).toMatch(/search/);
 });
 
-pageTest('the prompt that an agent would be sent next can be read before it is sent', async () => {
+pageTest('the next prompt of an agent can be read before it is sent', async () => {
   const page = await browsing.open(`${stage().url}c/idle?agent=critic&tab=prompt`);
   await page.getByRole('link', { name: 'next prompt' }).click();
   await page.getByRole('heading', { name: /Critic\s*\/?\s*next prompt/ }).waitFor();

@@ -15,7 +15,7 @@ const stage = shared(async () => {
 
 const NARROW = { viewport: { width: 390, height: 844 } };
 
-pageTest('on a narrow screen an address opens the column that it is about', async () => {
+pageTest('on a narrow screen an address opens the column of its selection', async () => {
   const shown = async (path: string) => {
     const page = await browsing.open(`${stage().url}${path}`, NARROW);
     return page.locator('nav[aria-label="Columns"] [aria-pressed=true]').innerText();
@@ -27,7 +27,7 @@ pageTest('on a narrow screen an address opens the column that it is about', asyn
   expect(await shown('c/failed?event=10&tab=raw')).toBe('Why');
 });
 
-pageTest('what is typed before the palette stands is typed into it, and does nothing else', async () => {
+pageTest('keys typed before the palette is ready go into it and do nothing else', async () => {
   const page = await browsing.open(stage().url);
   const loaded = Promise.withResolvers<void>();
   await page.route(/palette-.*\.js/, async (request) => {
@@ -49,7 +49,7 @@ pageTest('what is typed before the palette stands is typed into it, and does not
   expect(page.url()).toBe(before);
 });
 
-pageTest('in the list of conversations the open one is as it is now, without being asked for', async () => {
+pageTest('the open conversation is up to date in the list without another request', async () => {
   const page = await browsing.open(`${stage().url}c/failed`);
   const line = page.getByRole('region', { name: 'Conversations' }).getByRole('link', { name: /failed/ });
   await line.waitFor();
@@ -59,7 +59,7 @@ pageTest('in the list of conversations the open one is as it is now, without bei
   await eventually(() => line.innerText()).toMatch(new RegExp(`\\b${head}$`));
 });
 
-pageTest('whoever scrolls up while the list still comes in is not pulled back to its end', async () => {
+pageTest('a user who scrolls up while the list loads stays there', async () => {
   const page = await browsing.open(stage().url);
   const loaded = Promise.withResolvers<void>();
   await page.route(/\/rows\?/, async (request) => {
@@ -82,7 +82,7 @@ pageTest('whoever scrolls up while the list still comes in is not pulled back to
   expect(await page.getByLabel('Follow the newest').isChecked()).toBe(false);
 });
 
-pageTest('a page that is opened while an agent speaks says which state its machine is in', async () => {
+pageTest('a page opened during a reply shows the state of the agent', async () => {
   await playBusy(stage(), 'busy');
   const page = await browsing.open(`${stage().url}c/busy`);
   const agents = page.getByRole('region', { name: 'Agents' });

@@ -11,30 +11,30 @@ import { startVendor, type Line, type Vendor } from './vendor.ts';
 export const ANA: Author = { kind: 'user', id: 'ana', name: 'Ana' };
 export const BEN: Author = { kind: 'user', id: 'ben', name: 'Ben' };
 
-/** A company on a vendor that follows lines. */
+/** A company with a scripted vendor. */
 export interface Play {
   company: (vendorUrl: string, clock: StoryClock) => TroupeInput;
   lines: readonly Line[];
-  /** Turns at once. */
+  /** Concurrent turns. */
   concurrency?: number;
 }
 
 export interface StageOptions {
   app?: AppOptions;
-  /** The path that the app is mounted at, as `/inspector`. */
+  /** Mount path of the app, such as `/inspector`. */
   mount?: string;
-  /** Where the data is; by default nothing outlives the stage. */
+  /** Data directory. Default: in memory. */
   data?: string;
 }
 
-/** A real troupe behind a real server: what the page is shown on. */
+/** A real troupe behind a real server, for the page. */
 export interface PageStage extends AsyncDisposable {
   troupe: Troupe;
   clock: StoryClock;
   vendor: Vendor;
-  /** Where the page is, with a slash at its end. */
+  /** URL of the page, with a slash at its end. */
   readonly url: string;
-  /** Says something; `play` also waits until all is quiet. */
+  /** Sends a message. `play` also waits until all agents are idle. */
   say(
     conversation: string,
     to: readonly string[],
@@ -50,13 +50,13 @@ export interface PageStage extends AsyncDisposable {
   /** Resolves once the conversation has such an event. */
   until(conversation: string, isThere: (event: Event) => boolean): Promise<Event>;
   events(conversation: string): Promise<Event[]>;
-  /** The server alone: troupe and data stay. `start` takes the same port again. */
+  /** Stops only the server; troupe and data stay. `start` uses the same port again. */
   stop(): Promise<void>;
   start(): Promise<void>;
 }
 
 export const WRITE_TOKEN = 'token-of-this-start';
-/** A built page other than `dist/web`: for whoever works on it. */
+/** A built page other than `dist/web`, for work on the page. */
 const WEB = process.env['TROUPE_TEST_WEB'];
 const PAUSE_MS = 1_200;
 const LOOK_MS = 20;
@@ -138,7 +138,7 @@ export async function openStage(play: Play, options: StageOptions = {}): Promise
     start,
     async [Symbol.asyncDispose]() {
       await stop();
-      // What hangs would keep a closing troupe waiting.
+      // A hanging turn would block the close of the troupe.
       await vendor.close();
       await troupe.close();
     },

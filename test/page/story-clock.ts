@@ -1,9 +1,9 @@
 import { type Clock, systemClock } from '../../src/clock.ts';
 
-/** When every story begins: a Monday morning. */
+/** Start of every story: a Monday morning. */
 export const STORY_BEGINS = Date.UTC(2026, 4, 4, 9, 0);
 
-/** Wall time moves only when the story says so, so that two runs show the same; waiting takes real time. */
+/** Wall time moves only on demand, so that every run shows the same. Sleeping takes real time. */
 export interface StoryClock extends Clock {
   pass(ms: number): void;
 }

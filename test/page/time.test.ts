@@ -12,14 +12,14 @@ const stage = shared(async () => {
   return made;
 });
 
-pageTest('the scrubber shows the whole page as it was then, and Go live brings it back', async () => {
+pageTest('the scrubber shows the whole page as it was, and Go live returns to the present', async () => {
   const page = await browsing.open(`${stage().url}c/failed`);
   const agents = page.getByRole('region', { name: 'Agents' });
   await eventually(() => agents.innerText()).toMatch(/Writer[^]*Researcher[^]*Critic/);
   const slider = page.getByRole('slider', { name: 'Last event shown' });
   await slider.fill('8');
   await page.getByText('The past.').waitFor();
-  // Then nobody but the researcher had been asked, and was at it.
+  // At that time only the researcher had a message, and was running.
   await eventually(() => agents.innerText()).toMatch(/^Agents 1[^]*running[^]*Researcher/);
   await eventually(() => agents.innerText()).not.toMatch(/Writer|Critic/);
   const health = await page.getByRole('navigation', { name: 'Health' }).innerText();
@@ -33,7 +33,7 @@ pageTest('the scrubber shows the whole page as it was then, and Go live brings i
   expect(new URL(page.url()).searchParams.get('at')).toBeNull();
 });
 
-pageTest('a step back and a step on are one event each', async () => {
+pageTest('a step back and a step forward are one event each', async () => {
   const page = await browsing.open(`${stage().url}c/failed?at=12`);
   const slider = page.getByRole('slider', { name: 'Last event shown' });
   await eventually(() => slider.inputValue()).toBe('12');
@@ -44,7 +44,7 @@ pageTest('a step back and a step on are one event each', async () => {
   await eventually(() => slider.inputValue()).toBe('13');
 });
 
-pageTest('in the past nothing can be asked of an agent, and the page says why', async () => {
+pageTest('in the past all commands are disabled, and the page says why', async () => {
   const page = await browsing.open(`${stage().url}c/failed?at=24&agent=writer`);
   const shown = detail(page);
   await shown.getByText(/Go live to pause, retry or fork/).waitFor();
@@ -52,7 +52,7 @@ pageTest('in the past nothing can be asked of an agent, and the page says why', 
   await eventually(() => page.getByRole('textbox', { name: 'Message' }).isDisabled()).toBe(true);
 });
 
-pageTest('what happens while somebody looks at the past is there when they go live', async () => {
+pageTest('events that arrive while the page shows the past are there after Go live', async () => {
   await playIdle(stage(), 'meanwhile');
   const page = await browsing.open(`${stage().url}c/meanwhile?at=6`);
   await page.getByText('The past.').waitFor();

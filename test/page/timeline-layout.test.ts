@@ -48,14 +48,14 @@ test('a running turn reaches to the last event', () => {
   expect(bars).toMatchObject([{ x: 500, width: 499 }]);
 });
 
-test('what is out of sight is not laid out', () => {
+test('turns out of view are not laid out', () => {
   const turns = [turnOf('a', 1, 10), turnOf('b', 60, 70)];
   const projection = projectionWith(turns);
   expect(layoutTimeline(projection, [], { ...VIEW, from: 50 }).bars).toHaveLength(1);
   expect(layoutTimeline(projection, [], { ...VIEW, lanes: [0, 2] }).bars).toHaveLength(1);
 });
 
-test('an arrow goes from the lane of who speaks to the lanes of who is spoken to', () => {
+test('an arrow goes from the lane of the speaker to the lanes of the addressees', () => {
   const projection = projectionWith([]);
   projection.arrows = [
     { seq: 5, at: 0, kind: 'message', from: 'Ana', isAgent: false, to: ['a' as AgentId, 'b' as AgentId] },
@@ -69,7 +69,7 @@ test('an arrow goes from the lane of who speaks to the lanes of who is spoken to
   ]);
 });
 
-test('quiet hours take no room and are told', () => {
+test('quiet hours take no space and are labelled', () => {
   const projection = projectionWith([
     turnOf('a', 1, 20),
     { ...turnOf('b', 21, 40), startedAt: 8 * 3_600_000 },

@@ -3,12 +3,12 @@ import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import type { FakeReply, FakeRequest, FakeServer } from '../../src/testing/fake-server.ts';
 import type { StoryClock } from './story-clock.ts';
 
-/** One thing a model says: the first line of its agent that fits what it heard last, and is not used up. */
+/** A scripted answer. A model uses the first line of its agent that matches the last input and is not used up. */
 export interface Line {
   agent: string;
   hears: string | RegExp;
   says: FakeReply | ((request: FakeRequest) => FakeReply | Promise<FakeReply>);
-  /** How often it is said. Default: always. */
+  /** Number of uses. Default: unlimited. */
   times?: number;
 }
 
@@ -19,19 +19,19 @@ interface WireMessage {
 
 const THINKING_MS = 1_400;
 const CHARS_PER_TOKEN = 3.5;
-/** Vendors' caches work in blocks of tokens. */
+/** Caches of vendors work in blocks of this many tokens. */
 const CACHE_BLOCK = 128;
-/** What only the request for a summary says. */
+/** Text that only the request for a summary has. */
 const SUMMARY_REQUEST = /<transcript-/;
-/** After that much of a text a model that hangs says no more. */
+/** Length after which a hanging model stops. */
 const HANGS_AFTER_CHUNKS = 12;
 
 export interface Vendor extends FakeServer {
-  /** Models whose quota is spent: asked, they refuse. */
+  /** Models whose quota is used up. They refuse every request. */
   spent: Set<string>;
 }
 
-/** A vendor whose models follow lines, and which counts and caches tokens as real ones do. */
+/** A scripted vendor that counts and caches tokens like real ones. */
 export async function startVendor(lines: readonly Line[], clock: StoryClock): Promise<Vendor> {
   const spent = new Set<string>();
   const used = new Map<Line, number>();
@@ -75,7 +75,7 @@ async function replyOf(line: Line | undefined, request: FakeRequest, heard: stri
   return typeof line.says === 'function' ? line.says(request) : line.says;
 }
 
-/** Says the beginning of a text and then nothing, until the turn is aborted. */
+/** Streams the beginning of a text and then hangs until the turn is aborted. */
 export function hanging(text: string): FakeReply {
   return { text, chunk: 12, breaks: { after: HANGS_AFTER_CHUNKS, how: 'hang' } };
 }

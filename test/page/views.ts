@@ -10,13 +10,13 @@ import {
 } from './fixtures.ts';
 import { ANA, type PageStage } from './stage.ts';
 
-/** What is looked at for its looks: ten views that show all there is. */
+/** Ten views that together show every part of the page, for screenshots and axe. */
 export interface View {
   name: string;
   path: string;
-  /** There once it is drawn. */
+  /** Visible once the view is drawn. */
   shows: RegExp;
-  /** What happens once the page is open. */
+  /** Runs once the page is open. */
   begin?: (stage: PageStage) => Promise<void>;
 }
 
@@ -41,7 +41,7 @@ export const VIEWS: readonly View[] = [
   { name: 'past', path: `c/${MAY}?at=12&agent=researcher`, shows: /The past\./ },
 ];
 
-/** The conversations of `VIEWS`, of an office at work. */
+/** Plays the conversations of `VIEWS`. */
 export async function playViews(stage: PageStage): Promise<void> {
   await playCompacted(stage, LEDGERS);
   await playIdle(stage, 'tariff-plan');
@@ -51,7 +51,7 @@ export async function playViews(stage: PageStage): Promise<void> {
   await playQuestion(stage, LAUNCH);
 }
 
-/** Resolves once the page follows what happens, or shows the past. */
+/** Resolves once the page is live or shows the past. */
 export async function isOpen(page: Page): Promise<void> {
   await page
     .getByRole('banner')
@@ -59,7 +59,7 @@ export async function isOpen(page: Page): Promise<void> {
     .waitFor();
 }
 
-/** The researcher says the beginning of something, and nothing after it. */
+/** The researcher streams the beginning of a reply and hangs. */
 async function speak(stage: PageStage): Promise<void> {
   await endViews(stage);
   await stage.say(LAUNCH, ['researcher'], 'What do the tide tables say for the week?', { author: ANA });

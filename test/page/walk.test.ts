@@ -7,7 +7,7 @@ import { playFailed } from './fixtures.ts';
 import { OFFICE } from './office.ts';
 import { openStage } from './stage.ts';
 
-/** `npm run screenshots` says where the pictures of the walk go; otherwise none are taken. */
+/** Directory for screenshots of the walk, set by `npm run screenshots`. Without it none are taken. */
 const PICTURES = process.env['TROUPE_WALK_PICTURES'];
 
 const browsing = useBrowser();
@@ -27,17 +27,17 @@ async function picture(page: Page, what: string): Promise<void> {
 }
 
 pageTest(
-  'a stranger sees who is stuck and why, what made a prompt 4k larger, and has it tried again',
+  'a newcomer finds out who is stuck and why and what made a prompt 4k larger, and retries the turn',
   async () => {
     const page = await browsing.open(stage().url);
 
-    // Who of all these is stuck? The red word in the list.
+    // Which conversation is stuck? The red word in the list shows it.
     const line = page.getByRole('row').filter({ hasText: 'failed' });
     await eventually(() => line.innerText()).toMatch(/failed[^]*crates-of-may/);
     await picture(page, 'list');
     await line.getByRole('link', { name: 'crates-of-may' }).click();
 
-    // Which agent, and why? The first in the list of agents; its turn says what the vendor said.
+    // Which agent, and why? The first in the list of agents; its turn has the vendor's error.
     const first = page.getByRole('region', { name: 'Agents' }).getByRole('listitem').first();
     await eventually(() => first.innerText()).toMatch(/failed[^]*Writer/);
     await eventually(() => happened(page).innerText()).toMatch(
@@ -60,7 +60,7 @@ pageTest(
     await eventually(() => page.url()).toContain('event=10');
     await picture(page, 'the-event');
 
-    // Try again what failed.
+    // Retry the failed turn.
     await first.getByRole('link').click();
     const again = detail(page)
       .getByRole('group', { name: 'Available commands' })

@@ -26,7 +26,7 @@ pageTest('the list of conversations names the condition, turns and compactions o
   await page.getByRole('heading', { name: 'Agents 3' }).waitFor();
 });
 
-pageTest('agents stand in the order in which they need somebody, each with the word for it', async () => {
+pageTest('agents are listed by urgency, each with its condition', async () => {
   await playBusy(stage(), 'by-need');
   await pauseAgent(stage(), 'by-need', 'orchestrator');
   const page = await browsing.open(`${stage().url}c/by-need`);
@@ -39,7 +39,7 @@ pageTest('agents stand in the order in which they need somebody, each with the w
   await abortAll(stage(), 'by-need');
 });
 
-pageTest('the header counts the agents of each condition, and a failure comes first', async () => {
+pageTest('the header counts the agents by condition, failures first', async () => {
   const page = await browsing.open(`${stage().url}c/failed`);
   const health = page.getByRole('navigation', { name: 'Health' });
   await health.getByRole('link', { name: '1 failed' }).waitFor();
@@ -59,7 +59,7 @@ pageTest('a failed agent is shown with the reason, and its colleague continues',
   await eventually(() => shown.innerText()).toMatch(/actor_corrupt: its data is not JSON/);
 });
 
-pageTest('selecting a turn shows whose it is, and its tabs', async () => {
+pageTest('selecting a turn shows its agent and its tabs', async () => {
   const page = await browsing.open(`${stage().url}c/idle`);
   await page.getByRole('link', { name: /orchestrator.*handed over to researcher/ }).click();
   const shown = detail(page);
@@ -76,7 +76,7 @@ pageTest('selecting a turn shows whose it is, and its tabs', async () => {
   await shown.getByRole('tabpanel', { name: 'Tools' }).getByText('handoff').first().waitFor();
 });
 
-pageTest('the timeline says in words what it draws', async () => {
+pageTest('the timeline describes its drawing in words', async () => {
   const page = await browsing.open(`${stage().url}c/idle`);
   const timeline = page.getByRole('region', { name: 'Timeline' });
   await timeline.getByText('Timeline as text').click();

@@ -6,8 +6,8 @@ import { suiteSeed } from '../support/engine-random.ts';
 import { createConnections, needsRedis, REDIS_URL, uniquePrefix } from './connections.ts';
 
 /**
- * The Lua scripts against the rules they repeat: the same random questions at the same random times, and after each
- * the same answer and the same state. The time is the last argument here, where otherwise the server is asked for it.
+ * Compares the Lua scripts with the rules that they repeat: random questions at random times must give the same answers and
+ * the same states. Here the last argument is the time; otherwise the server's clock is used.
  */
 const scripts = admissionScripts('tonumber(ARGV[#ARGV])');
 const SLOT_MS = 3_000;
@@ -42,7 +42,7 @@ const moves: fc.Arbitrary<Move[]> = fc.array(
 const cap = fc.option(fc.integer({ min: 1, max: 7 }));
 
 describe.skipIf(REDIS_URL === '')(needsRedis(`the scripts (seed ${SEED})`), () => {
-  test('admit, refuse, hold and remember exactly as the rules say', async () => {
+  test('admit, refuse and hold exactly as the rules do', async () => {
     const redis = await connections.ready('producer');
     let admissions = 0;
     let refusals = 0;

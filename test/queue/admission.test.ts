@@ -43,7 +43,7 @@ describe('the in-process admission keeps the contract', () => {
 });
 
 describe('the in-process admission', () => {
-  test('gives a provider no more calls than its rate over any stretch of time', async () => {
+  test('never exceeds the rate of a provider, over any period', async () => {
     const clock = createFakeClock();
     const caps = { providers: { p: { callsPerMinute: 90, burst: 7 } } };
     const admission = createInProcessAdmission({ caps, clock });
@@ -53,7 +53,7 @@ describe('the in-process admission', () => {
       asked += 1;
       const wait = await admission.takeCall(X.tenant, 'p');
       if (wait === 0) calls.push(clock.monotonic());
-      // A pause now and then, in which the bucket fills.
+      // An occasional pause, in which the bucket fills.
       else await clock.advance(asked % 50 === 0 ? 20_000 : wait);
     }
     for (const [first, from] of calls.entries()) {
@@ -65,7 +65,7 @@ describe('the in-process admission', () => {
     expect(calls.length).toBeGreaterThan(400);
   });
 
-  test('lets a tenant with little to do in, however many actors of another wait', async () => {
+  test('admits a tenant with little work, however many actors of another wait', async () => {
     const clock = createFakeClock();
     const caps = { providers: { p: { turns: 4 } } };
     const admission = createInProcessAdmission({ caps, clock });
@@ -99,13 +99,13 @@ describe('the in-process admission', () => {
     await modest;
     await clock.advance(2_000);
     await Promise.all(greedy);
-    // A slot becomes free within a turn, and is kept until the one that waits asks again.
+    // A slot becomes free within a turn, and stays free until the waiting tenant asks again.
     for (const wait of waits.get('modest') ?? []) expect(wait).toBeLessThanOrEqual(TURN_MS + 2 * 400);
     expect(waits.get('modest')).toHaveLength(20);
     expect((waits.get('greedy')?.length ?? 0) - before).toBeGreaterThan(20);
   });
 
-  test('asks nobody to come back at the same moment', async () => {
+  test('gives refused callers different times to ask again', async () => {
     const caps = { turnsPerTenant: 1 };
     const options = { caps, clock: createFakeClock() };
     for (const [random, retryInMs] of [
@@ -120,7 +120,7 @@ describe('the in-process admission', () => {
   });
 });
 
-test('the open admission admits everybody', async () => {
+test('the open admission admits all callers', async () => {
   const admission = createOpenAdmission();
   for (let count = 0; count < 100; count += 1) await (await admitted(admission.enter(X, 'p'))).leave();
   expect(await admission.takeCall(X.tenant, 'p')).toBe(0);
@@ -132,7 +132,7 @@ test.each<[string, AdmissionCaps]>([
   ['providers.p.turns', { providers: { p: { turns: 1.5 } } }],
   ['providers.p.callsPerMinute', { providers: { p: { callsPerMinute: -1 } } }],
   ['providers.p.burst', { providers: { p: { callsPerMinute: 1, burst: Number.NaN } } }],
-])('a cap that is no whole number from 1 is refused by name: %s', (name, caps) => {
+])('a cap that is not a whole number from 1 is refused by name: %s', (name, caps) => {
   const open = () => createInProcessAdmission({ caps, clock: createFakeClock() });
   expect(open).toThrow(TroupeError);
   expect(open).toThrow(`the cap ${name} must be a whole number from 1`);
@@ -163,8 +163,8 @@ describe.skipIf(REDIS_URL === '')(needsRedis('the Redis admission keeps the cont
   for (const each of admissionConformance(open)) test(`${each.group} ${each.name}`, () => each.run());
 });
 
-test('the Redis admission asks nobody where there is no cap', async () => {
-  // Nothing listens there: a question would be a warning.
+test('the Redis admission sends no command without a cap', async () => {
+  // Nothing listens there, so a command would cause a warning.
   const redis = connectRedis('redis://127.0.0.1:1', { profile: 'producer', onWarning: () => {} });
   const warnings: unknown[] = [];
   const caps = { providers: { p: { turns: 1, callsPerMinute: 1 }, q: {} } };
@@ -182,7 +182,7 @@ test('the Redis admission asks nobody where there is no cap', async () => {
 });
 
 describe.skipIf(REDIS_URL === '')(needsRedis('the Redis admission'), () => {
-  test('counts what it holds again when Redis has lost its data', async () => {
+  test('counts its slots again after Redis lost its data', async () => {
     const prefix = uniquePrefix();
     const redis = await connections.ready('producer');
     const open = (slotMs: number) => {
@@ -209,7 +209,7 @@ describe.skipIf(REDIS_URL === '')(needsRedis('the Redis admission'), () => {
     expect((await other.enter(X, 'p')).kind).toBe('admitted');
   });
 
-  test('leaves no key behind that does not expire', async () => {
+  test('leaves no key that never expires', async () => {
     const prefix = uniquePrefix();
     const redis = await connections.ready('producer');
     const admission = createRedisAdmission({ redis, prefix, caps: ONE_AT_A_TIME, onWarning: () => {} });
@@ -225,70 +225,75 @@ describe.skipIf(REDIS_URL === '')(needsRedis('the Redis admission'), () => {
 
 const OWN = redisServerPath();
 
-describe.skipIf(OWN === null)(needsRedis('the Redis admission when Redis is away', OWN !== null), () => {
-  test('admits everybody, tells once, and counts them when it is back', async () => {
-    const server = await startOwnRedis(onTestFinished);
-    const own = createConnections(server.url);
-    const warnings: string[] = [];
-    const redis = await own.ready('producer');
-    const admission = createRedisAdmission({
-      redis,
-      prefix: 'p',
-      caps: ONE_AT_A_TIME,
-      slotMs: 150,
-      onWarning: (warning) => warnings.push(String(warning)),
-    });
-    onTestFinished(async () => {
-      await admission.close();
-      own.end();
-    });
-    const first = await admitted(admission.enter(X, 'p'));
-    expect((await admission.enter(X, 'p')).kind).toBe('full');
+describe.skipIf(OWN === null)(
+  needsRedis('the Redis admission when Redis is unavailable', OWN !== null),
+  () => {
+    test('admits all callers, warns once, and counts them when Redis is back', async () => {
+      const server = await startOwnRedis(onTestFinished);
+      const own = createConnections(server.url);
+      const warnings: string[] = [];
+      const redis = await own.ready('producer');
+      const admission = createRedisAdmission({
+        redis,
+        prefix: 'p',
+        caps: ONE_AT_A_TIME,
+        slotMs: 150,
+        onWarning: (warning) => warnings.push(String(warning)),
+      });
+      onTestFinished(async () => {
+        await admission.close();
+        own.end();
+      });
+      const first = await admitted(admission.enter(X, 'p'));
+      expect((await admission.enter(X, 'p')).kind).toBe('full');
 
-    await server.kill();
-    const meanwhile = await Promise.all(Array.from({ length: 20 }, () => admitted(admission.enter(X, 'p'))));
-    expect(await admission.takeCall(X.tenant, 'p')).toBe(0);
-    expect(await admission.takeCall(X.tenant, 'p')).toBe(0);
-    await first.leave();
-    expect(warnings).toHaveLength(1);
-    expect(warnings[0]).toContain('Redis is unavailable');
+      await server.kill();
+      const meanwhile = await Promise.all(
+        Array.from({ length: 20 }, () => admitted(admission.enter(X, 'p'))),
+      );
+      expect(await admission.takeCall(X.tenant, 'p')).toBe(0);
+      expect(await admission.takeCall(X.tenant, 'p')).toBe(0);
+      await first.leave();
+      expect(warnings).toHaveLength(1);
+      expect(warnings[0]).toContain('Redis is unavailable');
 
-    await server.start();
-    await until(() => warnings.length === 2);
-    expect(warnings[1]).toContain('Redis is back');
-    await until(async () => (await redis.zcard('{p}:slots:provider:p')) === 20);
-    expect((await admission.enter(X, 'p')).kind).toBe('full');
-    await Promise.all(meanwhile.map((each) => each.leave()));
-    expect((await admission.enter(X, 'p')).kind).toBe('admitted');
-    expect((await admission.enter(X, 'p')).kind).toBe('full');
-  });
+      await server.start();
+      await until(() => warnings.length === 2);
+      expect(warnings[1]).toContain('Redis is back');
+      await until(async () => (await redis.zcard('{p}:slots:provider:p')) === 20);
+      expect((await admission.enter(X, 'p')).kind).toBe('full');
+      await Promise.all(meanwhile.map((each) => each.leave()));
+      expect((await admission.enter(X, 'p')).kind).toBe('admitted');
+      expect((await admission.enter(X, 'p')).kind).toBe('full');
+    });
 
-  test('waits no longer than told for a server that does not answer', async () => {
-    const server = await startOwnRedis(onTestFinished);
-    const own = createConnections(server.url);
-    const warnings: string[] = [];
-    const admission = createRedisAdmission({
-      redis: await own.ready('producer'),
-      prefix: 'p',
-      caps: ONE_AT_A_TIME,
-      slotMs: 60_000,
-      answerMs: 250,
-      onWarning: (warning) => warnings.push(String(warning)),
+    test('waits no longer than `answerMs` for a server that does not answer', async () => {
+      const server = await startOwnRedis(onTestFinished);
+      const own = createConnections(server.url);
+      const warnings: string[] = [];
+      const admission = createRedisAdmission({
+        redis: await own.ready('producer'),
+        prefix: 'p',
+        caps: ONE_AT_A_TIME,
+        slotMs: 60_000,
+        answerMs: 250,
+        onWarning: (warning) => warnings.push(String(warning)),
+      });
+      onTestFinished(async () => {
+        await admission.close();
+        own.end();
+      });
+      server.pause();
+      const began = performance.now();
+      const slot = await admitted(admission.enter(X, 'p'));
+      await slot.leave();
+      expect(performance.now() - began).toBeLessThan(1_000);
+      server.resume();
+      await until(async () => (await admission.takeCall(X.tenant, 'p')) > 0);
+      await until(async () => (await admission.enter(X, 'p')).kind === 'admitted');
+      expect((await admission.enter(X, 'p')).kind).toBe('full');
+      expect(warnings.filter((each) => each.includes('Redis is unavailable'))).toHaveLength(1);
+      expect(warnings.filter((each) => each.includes('Redis is back'))).toHaveLength(1);
     });
-    onTestFinished(async () => {
-      await admission.close();
-      own.end();
-    });
-    server.pause();
-    const began = performance.now();
-    const slot = await admitted(admission.enter(X, 'p'));
-    await slot.leave();
-    expect(performance.now() - began).toBeLessThan(1_000);
-    server.resume();
-    await until(async () => (await admission.takeCall(X.tenant, 'p')) > 0);
-    await until(async () => (await admission.enter(X, 'p')).kind === 'admitted');
-    expect((await admission.enter(X, 'p')).kind).toBe('full');
-    expect(warnings.filter((each) => each.includes('Redis is unavailable'))).toHaveLength(1);
-    expect(warnings.filter((each) => each.includes('Redis is back'))).toHaveLength(1);
-  });
-});
+  },
+);

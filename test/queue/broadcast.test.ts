@@ -39,7 +39,7 @@ describe('the in-process broadcast keeps the contract', () => {
   for (const each of broadcastConformance(open)) test(`${each.group} ${each.name}`, () => each.run());
 });
 
-test('the in-process broadcast reports what a listener throws', async () => {
+test('the in-process broadcast reports an error of a listener', async () => {
   const hub = createBroadcastHub();
   const warnings: unknown[] = [];
   const speaker = hub.join(() => {});
@@ -53,8 +53,8 @@ test('the in-process broadcast reports what a listener throws', async () => {
   expect(warnings.map(String)).toEqual(['Error: thrown by a listener']);
 });
 
-describe('notices that wait', () => {
-  test('give up the oldest text when there is too much of it, and never anything else', () => {
+describe('waiting notices', () => {
+  test('lose the oldest text when there is too much of it, and nothing else', () => {
     const outbox = createNoticeOutbox({ maxChars: 10 });
     outbox.add(delta(0, 'aaaa', 1));
     outbox.add(STOP);
@@ -73,7 +73,7 @@ describe('notices that wait', () => {
     expect(outbox.isEmpty()).toBe(true);
   });
 
-  test('hold one notice for each conversation and each turn, the growth of a conversation after its text', () => {
+  test('are one per conversation and turn; an append comes after the text that preceded it', () => {
     const outbox = createNoticeOutbox({ maxChars: 1_000 });
     outbox.add(appended(3, 5));
     outbox.add(STOP);
@@ -124,7 +124,7 @@ describe.skipIf(REDIS_URL === '')(needsRedis('the Redis broadcast keeps the cont
 });
 
 describe.skipIf(REDIS_URL === '')(needsRedis('the Redis broadcast'), () => {
-  test('joins 10,000 pieces of a reply to a few messages, whole and in order', async () => {
+  test('joins 10,000 pieces of a reply into a few messages, complete and in order', async () => {
     const prefix = uniquePrefix();
     const [speaker, hearer] = [await joinRedis(prefix, 'p1'), await joinRedis(prefix, 'p2')];
     const heard = hearing(hearer);
@@ -143,7 +143,7 @@ describe.skipIf(REDIS_URL === '')(needsRedis('the Redis broadcast'), () => {
     expect(speaker.counts().dropped).toBe(0);
   });
 
-  test('says at once what is not a piece of text, with the text before it', async () => {
+  test('sends other notices at once, together with the text before them', async () => {
     const prefix = uniquePrefix();
     const [speaker, hearer] = [
       await joinRedis(prefix, 'p1', { coalesceMs: 3_600_000 }),
@@ -157,7 +157,7 @@ describe.skipIf(REDIS_URL === '')(needsRedis('the Redis broadcast'), () => {
     expect(speaker.counts().sent).toBe(1);
   });
 
-  test('says what still waits when it is closed', async () => {
+  test('sends waiting notices when it is closed', async () => {
     const prefix = uniquePrefix();
     const [speaker, hearer] = [
       await joinRedis(prefix, 'p1', { coalesceMs: 3_600_000 }),
@@ -170,7 +170,7 @@ describe.skipIf(REDIS_URL === '')(needsRedis('the Redis broadcast'), () => {
     expect(heard).toEqual([delta(0, 'the end')]);
   });
 
-  test('ignores what is no notice, counts it and tells once', async () => {
+  test('ignores invalid notices, counts them and warns once', async () => {
     const prefix = uniquePrefix();
     const warnings: unknown[] = [];
     const hearer = await joinRedis(prefix, 'p1', { onWarning: (warning) => warnings.push(warning) });
@@ -194,7 +194,7 @@ describe.skipIf(REDIS_URL === '')(needsRedis('the Redis broadcast'), () => {
     expect(warnings).toHaveLength(1);
   });
 
-  test('does not hear another troupe on the same Redis', async () => {
+  test('does not receive notices of another troupe on the same Redis', async () => {
     const [speaker, hearer] = [await joinRedis(uniquePrefix(), 'p1'), await joinRedis(uniquePrefix(), 'p2')];
     const heard = hearing(hearer);
     speaker.publish(STOP);
@@ -207,72 +207,75 @@ describe.skipIf(REDIS_URL === '')(needsRedis('the Redis broadcast'), () => {
 
 const OWN = redisServerPath();
 
-describe.skipIf(OWN === null)(needsRedis('the Redis broadcast when Redis is away', OWN !== null), () => {
-  test('drops what is said meanwhile, tells once, and goes on by itself', async () => {
-    const server = await startOwnRedis(onTestFinished);
-    const own = createConnections(server.url);
-    const warnings: string[] = [];
-    const join = (process: string) =>
-      createRedisBroadcast({
-        publisher: own.connect('producer'),
+describe.skipIf(OWN === null)(
+  needsRedis('the Redis broadcast when Redis is unavailable', OWN !== null),
+  () => {
+    test('drops notices, warns once, and recovers without help', async () => {
+      const server = await startOwnRedis(onTestFinished);
+      const own = createConnections(server.url);
+      const warnings: string[] = [];
+      const join = (process: string) =>
+        createRedisBroadcast({
+          publisher: own.connect('producer'),
+          connectSubscriber: () => own.connect('blocking'),
+          prefix: 'p',
+          process,
+          onWarning: (warning) => warnings.push(String(warning)),
+        });
+      const [speaker, hearer] = [join('p1'), join('p2')];
+      onTestFinished(async () => {
+        await Promise.all([speaker.close(), hearer.close()]);
+        own.end();
+      });
+      await Promise.all([speaker.listening(), hearer.listening()]);
+      const heard = hearing(hearer);
+
+      await server.kill();
+      await until(() => warnings.length >= 2);
+      for (let index = 0; index < 1_000; index += 1) speaker.publish(delta(index, 'lost '));
+      speaker.publish(STOP);
+      await until(() => speaker.counts().dropped >= 2);
+      expect(warnings.filter((each) => each.includes('Redis is unavailable'))).toHaveLength(2);
+
+      await server.start();
+      await until(() => {
+        speaker.publish(appended(0, 1));
+        return heard.some((each) => each.type === 'appended');
+      });
+      await until(() => warnings.length === 4);
+      expect(warnings.filter((each) => each.includes('Redis is back'))).toHaveLength(2);
+      expect(heard.every((each) => each.type === 'appended')).toBe(true);
+    });
+
+    test('drops notices while the server does not answer, and recovers when it does', async () => {
+      const server = await startOwnRedis(onTestFinished);
+      const own = createConnections(server.url);
+      const warnings: string[] = [];
+      const publisher = await own.ready('blocking');
+      const speaker = createRedisBroadcast({
+        publisher,
         connectSubscriber: () => own.connect('blocking'),
         prefix: 'p',
-        process,
+        process: 'p1',
+        stallMs: 50,
         onWarning: (warning) => warnings.push(String(warning)),
       });
-    const [speaker, hearer] = [join('p1'), join('p2')];
-    onTestFinished(async () => {
-      await Promise.all([speaker.close(), hearer.close()]);
-      own.end();
+      onTestFinished(async () => {
+        await speaker.close();
+        own.end();
+      });
+      await speaker.listening();
+      server.pause();
+      speaker.publish(STOP);
+      await until(() => warnings.length === 1);
+      for (let index = 0; index < 100; index += 1) speaker.publish(appended(index, index + 1, `c${index}`));
+      expect(speaker.counts().dropped).toBe(100);
+      server.resume();
+      await until(() => warnings.length === 2);
+      speaker.publish(STOP);
+      await until(() => speaker.counts().sent === 2);
+      expect(warnings[0]).toContain('Redis is unavailable');
+      expect(warnings[1]).toContain('Redis is back');
     });
-    await Promise.all([speaker.listening(), hearer.listening()]);
-    const heard = hearing(hearer);
-
-    await server.kill();
-    await until(() => warnings.length >= 2);
-    for (let index = 0; index < 1_000; index += 1) speaker.publish(delta(index, 'lost '));
-    speaker.publish(STOP);
-    await until(() => speaker.counts().dropped >= 2);
-    expect(warnings.filter((each) => each.includes('Redis is unavailable'))).toHaveLength(2);
-
-    await server.start();
-    await until(() => {
-      speaker.publish(appended(0, 1));
-      return heard.some((each) => each.type === 'appended');
-    });
-    await until(() => warnings.length === 4);
-    expect(warnings.filter((each) => each.includes('Redis is back'))).toHaveLength(2);
-    expect(heard.every((each) => each.type === 'appended')).toBe(true);
-  });
-
-  test('drops what is said while the server does not answer, and goes on when it does', async () => {
-    const server = await startOwnRedis(onTestFinished);
-    const own = createConnections(server.url);
-    const warnings: string[] = [];
-    const publisher = await own.ready('blocking');
-    const speaker = createRedisBroadcast({
-      publisher,
-      connectSubscriber: () => own.connect('blocking'),
-      prefix: 'p',
-      process: 'p1',
-      stallMs: 50,
-      onWarning: (warning) => warnings.push(String(warning)),
-    });
-    onTestFinished(async () => {
-      await speaker.close();
-      own.end();
-    });
-    await speaker.listening();
-    server.pause();
-    speaker.publish(STOP);
-    await until(() => warnings.length === 1);
-    for (let index = 0; index < 100; index += 1) speaker.publish(appended(index, index + 1, `c${index}`));
-    expect(speaker.counts().dropped).toBe(100);
-    server.resume();
-    await until(() => warnings.length === 2);
-    speaker.publish(STOP);
-    await until(() => speaker.counts().sent === 2);
-    expect(warnings[0]).toContain('Redis is unavailable');
-    expect(warnings[1]).toContain('Redis is back');
-  });
-});
+  },
+);

@@ -21,7 +21,7 @@ async function refusalOf(url: string, options: { timeoutMs?: number } = {}) {
   return { code, message, ms: performance.now() - began };
 }
 
-/** A server that answers each command by name, or not at all. */
+/** A server that answers commands by name; null is no answer. */
 async function fakeServer(answer: (command: string) => string | null): Promise<string> {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
@@ -44,8 +44,8 @@ async function fakeServer(answer: (command: string) => string | null): Promise<s
 
 const bulk = (text: string) => `$${text.length}\r\n${text}\r\n`;
 
-describe('the look at Redis before the start', () => {
-  test('names a server that cannot be reached, what was tried, and no password', async () => {
+describe('the check of Redis before the start', () => {
+  test('names an unreachable server and what was tried, without the password', async () => {
     const { code, message, ms } = await refusalOf('redis://me:s3cret@127.0.0.1:1/2');
     expect(code).toBe('queue_unavailable');
     expect(message).toMatch(/127\.0\.0\.1:1\/2.*PING.*ECONNREFUSED/);
@@ -53,7 +53,7 @@ describe('the look at Redis before the start', () => {
     expect(ms).toBeLessThan(5_000);
   });
 
-  test('gives up on one that accepts and never answers', async () => {
+  test('gives up on a server that accepts a connection and never answers', async () => {
     const url = await fakeServer(() => null);
     const { code, message, ms } = await refusalOf(url, { timeoutMs: 300 });
     expect([code, message]).toEqual(['queue_unavailable', expect.stringContaining('no answer in 0.3 s')]);
@@ -69,7 +69,7 @@ describe('the look at Redis before the start', () => {
     expect([code, message]).toEqual(['server_unsuitable', expect.stringMatching(/5\.0\.14.*6\.2/)]);
   });
 
-  test('takes the policy from INFO where CONFIG is forbidden, and warns where neither tells', async () => {
+  test('takes the policy from INFO if CONFIG is forbidden, and warns if neither has it', async () => {
     const serving = (info: string) =>
       fakeServer((command) =>
         command === 'ping' ? '+PONG\r\n' : command === 'info' ? bulk(info) : '-NOPERM no CONFIG for you\r\n',
@@ -90,7 +90,7 @@ describe('the look at Redis before the start', () => {
     expect(warnings).toEqual([expect.stringContaining('noeviction')]);
   });
 
-  ownRedisTest('refuses a policy that throws keys away, and the command it names mends it', async () => {
+  ownRedisTest('refuses a policy that evicts keys, and names the command that fixes it', async () => {
     const { url } = await startOwnRedis(onTestFinished);
     const port = new URL(url).port;
     const redis = new Redis(url);

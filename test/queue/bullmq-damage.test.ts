@@ -7,7 +7,7 @@ const DONE: WakeOutcome = { kind: 'done' };
 const GUARD_MS = 100;
 const ignore = () => {};
 
-/** A router at work, and what a sweeper does: whoever is not looked at is woken again. */
+/** A working router. `runsOf` wakes an actor again until it runs, as a sweeper does. */
 function openWorker(stage: BullmqStage) {
   const runs = new Map<string, number>();
   let losses = 0;
@@ -43,9 +43,9 @@ const wrongTypes = Object.entries(FIXED).map(([part, right]): [string, KeyType, 
   TYPES.filter((type) => type !== right),
 ]);
 
-describe('keys of the queue that are of a wrong type', () => {
+describe('keys of the queue with a wrong type', () => {
   for (const [part, right, wrong] of wrongTypes) {
-    redisTest(`are put right and told of: ${part}, before the start and at work`, async (stage) => {
+    redisTest(`are repaired and reported, before the start and during work: ${part}`, async (stage) => {
       const { router, start, runsOf, losses } = openWorker(stage);
       const isWell = async () => ['none', right].includes(await stage.redis.type(stage.key(part)));
       const [first = 'hash', ...others] = wrong;
@@ -54,21 +54,21 @@ describe('keys of the queue that are of a wrong type', () => {
       await runsOf('a', `work with ${part} as ${first}`);
       for (const type of others) {
         await plant(stage.redis, stage.key(part), type);
-        await until(isWell, { what: `${part} as ${type} is put right` });
+        await until(isWell, { what: `${part} as ${type} is repaired` });
         await runsOf('a', `work with ${part} as ${type}`);
         await runsOf('b', `work of others with ${part} as ${type}`);
       }
       expect(await isWell()).toBe(true);
       await router.check();
-      // BullMQ throws the count of lanes away by itself whenever there are none.
+      // BullMQ itself deletes the counter of priorities when no job has one.
       if (part === 'pc') return;
       expect(losses()).toBeGreaterThan(0);
-      const told = stage.warnings.filter((each) => each.includes(stage.key(part)));
-      expect(told.join('\n')).toContain(`must be a ${right}`);
+      const reported = stage.warnings.filter((each) => each.includes(stage.key(part)));
+      expect(reported.join('\n')).toContain(`must be a ${right}`);
     });
   }
 
-  redisTest('are named by a process that takes no wakes, and left to those that do', async (stage) => {
+  redisTest('are only reported by a process that takes no wakes', async (stage) => {
     const api = stage.open();
     await api.check();
     for (const [part, , [type = 'hash']] of wrongTypes) {
@@ -83,7 +83,7 @@ describe('keys of the queue that are of a wrong type', () => {
     }
   });
 
-  redisTest('are put right by many processes at once, and every actor is looked at', async (stage) => {
+  redisTest('are repaired by many processes at once, and every actor runs', async (stage) => {
     const runs = new Set<string>();
     const routers = Array.from({ length: 4 }, () => stage.open({ guardMs: GUARD_MS }));
     const wakeAll = () =>
@@ -105,15 +105,15 @@ describe('keys of the queue that are of a wrong type', () => {
           await wakeAll();
           return runs.size === 30;
         },
-        { what: `all are looked at after ${part}` },
+        { what: `all run after ${part}` },
       );
     }
   });
 });
 
-describe('nonsense in keys of the queue', () => {
+describe("invalid contents of the queue's keys", () => {
   for (const { name, write } of NONSENSE) {
-    redisTest(`does not hold up work: ${name}`, async (stage) => {
+    redisTest(`do not stop work: ${name}`, async (stage) => {
       const { start, runsOf, router } = openWorker(stage);
       await write(stage.redis, stage.key);
       start();
@@ -132,7 +132,7 @@ describe('nonsense in keys of the queue', () => {
     });
   }
 
-  redisTest('does not hold up an actor: keys of its wake, of every type', async (stage) => {
+  redisTest('do not stop an actor: keys of its wake, of every type', async (stage) => {
     const { start, runsOf } = openWorker(stage);
     start();
     for (const [index, type] of TYPES.entries()) {
@@ -145,7 +145,7 @@ describe('nonsense in keys of the queue', () => {
     }
   });
 
-  redisTest('does not hold up others: jobs of every type, and with numbers that are none', async (stage) => {
+  redisTest('do not stop others: jobs of every type, and with invalid numbers', async (stage) => {
     const { start, runsOf } = openWorker(stage);
     for (const type of TYPES) {
       await plant(stage.redis, stage.key(`job-${type}`), type);

@@ -10,7 +10,7 @@ const rethrow = (error: unknown): never => {
 
 describe('fairness between tenants', () => {
   redisTest(
-    'one wake of a small tenant starts among the first hundred although 2,000 of a large one wait',
+    'a wake of a small tenant starts among the first hundred although 2,000 of a large one wait',
     async (stage) => {
       const router = stage.open();
       for (let each = 0; each < 2_000; each += 50) {
@@ -26,7 +26,7 @@ describe('fairness between tenants', () => {
       expect(order.indexOf('b')).toBeLessThan(100);
       expect(new Set(order).size).toBe(2_001);
       await until(async () => (await stage.redis.keys(`{${stage.prefix}}:wake-backlog:*`)).length === 0, {
-        what: 'no backlog is remembered',
+        what: 'no backlog key remains',
       });
     },
   );
@@ -56,7 +56,7 @@ describe('fairness between tenants', () => {
       expect(order.indexOf('talk')).toBeLessThan(300);
       const counted = async () =>
         (await stage.redis.keys(`{${stage.prefix}}:wake-{backlog,front,family}:*`)).length;
-      await until(async () => (await counted()) === 0, { what: 'no count is remembered' });
+      await until(async () => (await counted()) === 0, { what: 'no count remains' });
     },
   );
 
@@ -77,7 +77,7 @@ describe('fairness between tenants', () => {
   });
 
   redisTest(
-    'of one tenant so many wakes are held and no more; there is room again when they are served',
+    'the waiting wakes of a tenant are bounded, and there is room again when they are served',
     async (stage) => {
       const router = stage.open({ mostWaiting: 500 });
       for (let each = 0; each < 2_000; each += 20) {
@@ -85,7 +85,7 @@ describe('fairness between tenants', () => {
       }
       await router.wake(address('b', 'small'));
       const { waiting } = await router.depth();
-      // What was heard of the queue may lag behind by some.
+      // The known size of the queue lags behind a little.
       expect(waiting).toBeLessThan(700);
       const served = new Set<string>();
       router.start(async ({ tenant, agent }) => (served.add(`${tenant}/${agent}`), DONE), {
@@ -93,7 +93,7 @@ describe('fairness between tenants', () => {
         onError: rethrow,
       });
       await until(async () => served.size >= waiting && (await router.backlog(address('b').tenant)) === 0, {
-        what: 'all that was held',
+        what: 'all waiting wakes',
       });
       expect(served.has('small/b')).toBe(true);
       await until(
@@ -101,7 +101,7 @@ describe('fairness between tenants', () => {
           await router.wake(address('n1999'));
           return served.has('default/n1999');
         },
-        { what: 'one that was left out' },
+        { what: 'a wake that was dropped before' },
       );
     },
   );
@@ -117,7 +117,7 @@ describe('fairness between tenants', () => {
   });
 
   redisTest(
-    'the further behind, the later: a tenant with 200 is not behind all of one with 2,000',
+    'a larger backlog is served later: a tenant with 200 does not wait for all of one with 2,000',
     async (stage) => {
       const router = stage.open();
       const wakeMany = (tenant: string, count: number) =>
@@ -131,7 +131,7 @@ describe('fairness between tenants', () => {
     },
   );
 
-  redisTest('a backlog in Redis that is not true any more is thrown away', async (stage) => {
+  redisTest('an outdated backlog in Redis is deleted', async (stage) => {
     const key = `{${stage.prefix}}:wake-backlog:default`;
     await stage.redis.sadd(key, ...Array.from({ length: 5_000 }, (_, index) => `gone${index}`));
     const router = stage.open();
@@ -149,7 +149,7 @@ describe('fairness between tenants', () => {
     await until(() => served === sent, { what: 'all of them' });
   });
 
-  redisTest('a wake that has waited long behind others queues with the plain ones', async (stage) => {
+  redisTest('a wake that has waited long in a late lane moves to the plain queue', async (stage) => {
     const router = stage.open({ strayAfterMs: 100 });
     await Promise.all(Array.from({ length: 300 }, (_, index) => router.wake(address(`n${index}`))));
     const last = address('n299');
@@ -165,25 +165,22 @@ describe('fairness between tenants', () => {
     );
   });
 
-  redisTest(
-    'work that was begun goes before what nobody has looked at, when its time has come',
-    async (stage) => {
-      const router = stage.open();
-      await router.wake(address('begun'));
-      for (let each = 0; each < 400; each++) await router.wake(address(`n${each}`));
-      const order: string[] = [];
-      router.start(
-        async ({ agent }) => {
-          order.push(agent);
-          await new Promise((resolve) => setTimeout(resolve, 2));
-          const isFirst = order.length === 1;
-          return isFirst ? { kind: 'busy', retryInMs: 50, isBegun: true } : DONE;
-        },
-        { concurrency: 1, onError: rethrow },
-      );
-      await until(() => order.length === 402, { what: 'all of them' });
-      expect(order[0]).toBe('begun');
-      expect(order.lastIndexOf('begun')).toBeLessThan(200);
-    },
-  );
+  redisTest('a turn that has begun goes before waiting wakes when it is due', async (stage) => {
+    const router = stage.open();
+    await router.wake(address('begun'));
+    for (let each = 0; each < 400; each++) await router.wake(address(`n${each}`));
+    const order: string[] = [];
+    router.start(
+      async ({ agent }) => {
+        order.push(agent);
+        await new Promise((resolve) => setTimeout(resolve, 2));
+        const isFirst = order.length === 1;
+        return isFirst ? { kind: 'busy', retryInMs: 50, isBegun: true } : DONE;
+      },
+      { concurrency: 1, onError: rethrow },
+    );
+    await until(() => order.length === 402, { what: 'all of them' });
+    expect(order[0]).toBe('begun');
+    expect(order.lastIndexOf('begun')).toBeLessThan(200);
+  });
 });

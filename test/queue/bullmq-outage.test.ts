@@ -16,8 +16,8 @@ async function msOf(act: () => Promise<unknown>): Promise<number> {
   return performance.now() - began;
 }
 
-describe('a Redis that goes away', () => {
-  ownRedisTest('is missed at once and found again without help, and told of once each time', async () => {
+describe('an outage of Redis', () => {
+  ownRedisTest('is noticed at once, ends without help, and is reported once each time', async () => {
     const server = await startOwnRedis(onTestFinished);
     await using stage = openStage(server.url);
     const router = stage.open();
@@ -25,11 +25,11 @@ describe('a Redis that goes away', () => {
     router.start(async ({ agent }) => (starts.push(agent), DONE), { concurrency: 2, onError: ignore });
     await router.wake(A);
     await until(() => starts.length === 1, { what: 'a run before' });
-    // The job may end in an error of its own: it is gone when Redis is back.
-    const told = () => stage.warnings.filter((each) => each.startsWith('redis:'));
+    // The job may fail with another error, because it is gone when Redis is back.
+    const outages = () => stage.warnings.filter((each) => each.startsWith('redis:'));
 
     await server.kill();
-    await until(() => told().length === 2, { what: 'both connections have told' });
+    await until(() => outages().length === 2, { what: 'warnings of both connections' });
     const missed = await msOf(() => expect(router.wake(A)).rejects.toEqual(isUnavailable));
     expect(missed).toBeLessThan(200);
     await expect(router.depth()).rejects.toEqual(isUnavailable);
@@ -42,12 +42,12 @@ describe('a Redis that goes away', () => {
       },
       { what: 'a run after' },
     );
-    await until(() => told().length === 4, { what: 'both connections have told' });
-    expect(told().filter((each) => each.includes('is unavailable'))).toHaveLength(2);
-    expect(told().filter((each) => each.includes('is back'))).toHaveLength(2);
+    await until(() => outages().length === 4, { what: 'warnings of both connections' });
+    expect(outages().filter((each) => each.includes('is unavailable'))).toHaveLength(2);
+    expect(outages().filter((each) => each.includes('is back'))).toHaveLength(2);
   });
 
-  ownRedisTest('does not hold up a request when it only hangs', async () => {
+  ownRedisTest('fails a request soon when Redis only hangs', async () => {
     const server = await startOwnRedis(onTestFinished);
     await using stage = openStage(server.url);
     const router = stage.open();
@@ -66,7 +66,7 @@ describe('a Redis that goes away', () => {
     );
   });
 
-  ownRedisTest('does not hold up close, which still waits for handlers', async () => {
+  ownRedisTest('does not delay close, which still waits for handlers', async () => {
     const server = await startOwnRedis(onTestFinished);
     await using stage = openStage(server.url);
     const idle = stage.open();
@@ -99,8 +99,8 @@ describe('a Redis that goes away', () => {
   });
 });
 
-describe('a Redis that never was there', () => {
-  redisTest('fails a wake with a named error, and lets a started router close', async (stage) => {
+describe('a Redis that was never there', () => {
+  redisTest('fails a wake with a code, and a started router still closes', async (stage) => {
     const router = stage.open({ url: NOWHERE });
     router.start(async () => DONE, { concurrency: 1, onError: ignore });
     expect(await msOf(() => expect(router.wake(A)).rejects.toEqual(isUnavailable))).toBeLessThan(3_000);
@@ -108,7 +108,7 @@ describe('a Redis that never was there', () => {
     expect(await msOf(() => router.close())).toBeLessThan(2_000);
   });
 
-  redisTest('is named without the password', async (stage) => {
+  redisTest('is named without its password', async (stage) => {
     const router = stage.open({ url: 'redis://me:s3cret@127.0.0.1:1' });
     await expect(router.wake(A)).rejects.toThrow('queue');
     expect(stage.warnings[0]).toContain('127.0.0.1:1');
@@ -120,7 +120,7 @@ describe('a Redis that never was there', () => {
 });
 
 describe('connections', () => {
-  redisTest('a router that is not started opens one, a started one two more', async (stage) => {
+  redisTest('a router has one; a started router opens two more', async (stage) => {
     const clients = async (name: string) =>
       String(await stage.redis.client('LIST'))
         .split('\n')

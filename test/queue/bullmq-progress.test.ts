@@ -9,7 +9,7 @@ import { address, redisTest, until } from './bullmq-stage.ts';
 const DONE: WakeOutcome = { kind: 'done' };
 const ignore = () => {};
 
-describe('the watch on progress', () => {
+describe('the progress watch', () => {
   function watch(facts: { overdue: number | Error; room: boolean; taken: number }) {
     const clock = createFakeClock();
     const ending = new AbortController();
@@ -31,7 +31,7 @@ describe('the watch on progress', () => {
     return { clock, done, ending, facts };
   }
 
-  test('replaces the worker after a minute of work and room without a job, and calls deaf after the next', async () => {
+  test('replaces the worker after a minute with work and room but no job, and reports it deaf after the next', async () => {
     const { clock, done, ending } = watch({ overdue: 3, room: true, taken: 7 });
     await clock.advance(59_000);
     expect(done).toEqual([]);
@@ -42,7 +42,7 @@ describe('the watch on progress', () => {
     expect(clock.sleeping()).toBe(0);
   });
 
-  test('counts anew after every job, and forgets the replaced worker', async () => {
+  test('restarts the minute after every job, and then forgets the replacement', async () => {
     const { clock, done, facts } = watch({ overdue: 3, room: true, taken: 0 });
     await clock.advance(61_000);
     facts.taken += 1;
@@ -56,23 +56,23 @@ describe('the watch on progress', () => {
 
   test.each([
     ['nothing waits', { overdue: 0, room: true, taken: 0 }],
-    ['all places are taken', { overdue: 5, room: false, taken: 0 }],
-    ['Redis does not answer', { overdue: new Error('away'), room: true, taken: 0 }],
-  ])('is calm while %s', async (_name, facts) => {
+    ['there is no room', { overdue: 5, room: false, taken: 0 }],
+    ['Redis does not answer', { overdue: new Error('unavailable'), room: true, taken: 0 }],
+  ])('does nothing while %s', async (_name, facts) => {
     const { clock, done } = watch(facts);
     await clock.advance(600_000);
     expect(done).toEqual([]);
   });
 });
 
-describe('a worker that hears nothing', () => {
-  redisTest('is replaced by one that does', async (stage) => {
+describe('a deaf worker', () => {
+  redisTest('is replaced by one that is not', async (stage) => {
     let made = 0;
     const producer = connectRedis(stage.url, { profile: 'producer', onWarning: ignore });
     const router = stage.open({
       connections: {
         producer,
-        // Alive and connected, but to where no wakes come.
+        // The first worker is connected to a database without wakes.
         connectBlocking: () => {
           made += 1;
           const url = made === 1 ? `${stage.url}/9` : stage.url;
@@ -93,7 +93,7 @@ describe('a worker that hears nothing', () => {
     await removeAll(`${stage.url}/9`, stage.prefix);
   });
 
-  redisTest('is reported when its successor hears nothing either', async (stage) => {
+  redisTest('is reported when its replacement is deaf too', async (stage) => {
     const producer = connectRedis(stage.url, { profile: 'producer', onWarning: ignore });
     let deaf = 0;
     const router = stage.open({

@@ -9,13 +9,13 @@ import type { BullmqRouter, BullmqRouterOptions } from '../../src/queue/bullmq/b
 import { connectRedis, endConnection } from '../../src/queue/redis/connect-redis.ts';
 import { redisServerPath } from './own-redis.ts';
 
-/** Routers of one troupe on the Redis of the tests, its keys removed at the end. */
+/** Routers of one troupe on the tests' Redis. Its keys are removed at the end. */
 export interface BullmqStage extends AsyncDisposable {
   url: string;
   prefix: string;
-  /** A client of the test's own. */
+  /** A client for the test itself. */
   redis: Redis;
-  /** Key of the queue by its last part. */
+  /** A key of the queue, by its last part. */
   key: (part: string) => string;
   warnings: string[];
   /** Opens a router on the stage's Redis, or on that of `url`. */
@@ -24,7 +24,7 @@ export interface BullmqStage extends AsyncDisposable {
 
 export const REDIS_URL = process.env['REDIS_URL'];
 
-/** A test that needs Redis; without one it is skipped under a name that says so. */
+/** A test that needs Redis; without one it is skipped, and its name says so. */
 export function redisTest(name: string, run: (stage: BullmqStage) => Promise<void>, timeout = 30_000): void {
   if (!REDIS_URL) return test.skip(`${name} (skipped: no Redis)`, () => {});
   test(name, { timeout }, async () => {
@@ -33,7 +33,7 @@ export function redisTest(name: string, run: (stage: BullmqStage) => Promise<voi
   });
 }
 
-/** A test that starts and kills a Redis of its own. */
+/** A test that starts and kills its own Redis. */
 export function ownRedisTest(name: string, run: () => Promise<void>): void {
   if (redisServerPath() === null) test.skip(`${name} (skipped: no Redis server to start)`, () => {});
   else test(name, run);
@@ -42,7 +42,7 @@ export function ownRedisTest(name: string, run: () => Promise<void>): void {
 export function openStage(url: string): BullmqStage {
   const prefix = `test-${randomBytes(6).toString('hex')}`;
   const redis = new Redis(url, { maxRetriesPerRequest: null });
-  redis.on('error', () => {}); // A test that stops its Redis waits until it is back.
+  redis.on('error', () => {}); // Tests stop their Redis and wait until it is back.
   const routers: BullmqRouter[] = [];
   const warnings: string[] = [];
   const onWarning = (error: unknown, where: string) =>
@@ -83,14 +83,14 @@ export function address(agent: string, tenant = 'default'): ActorAddress {
   return ActorAddress.parse({ tenant, conversation: 'c1', agent });
 }
 
-/** Resolves when `holds` does; asked every few milliseconds. */
+/** Resolves when `holds` returns true; polls every few milliseconds. */
 export async function until(
   holds: () => boolean | Promise<boolean>,
   { what, ms = 30_000 }: { what: string; ms?: number },
 ): Promise<void> {
   const deadline = performance.now() + ms;
   while (!(await holds())) {
-    if (performance.now() > deadline) throw new Error(`waited ${ms} ms in vain: ${what}`);
+    if (performance.now() > deadline) throw new Error(`${what}: not within ${ms} ms`);
     await delay(5);
   }
 }

@@ -23,9 +23,9 @@ describe('the BullMQ router keeps the contract', () => {
   });
 });
 
-describe('many wakes through many routers', () => {
+describe('many wakes over many routers', () => {
   redisTest(
-    'every wake is followed by a run, no actor runs twice at once in a process, and nothing stays behind',
+    'every wake is followed by a run, no actor runs twice at once in a process, and no keys remain',
     async (stage) => {
       const actors = Array.from({ length: 20 }, (_, index) => address(`n${index}`));
       const lastWake = new Map<string, number>();
@@ -51,7 +51,7 @@ describe('many wakes through many routers', () => {
         await Promise.all(
           producers.flatMap((producer) =>
             actors.map(async (actor) => {
-              // What is woken before its wake is sent must be seen by a run that starts after.
+              // A run must start after the time at which the wake was sent.
               const began = performance.now();
               lastWake.set(addressKey(actor), Math.max(began, lastWake.get(addressKey(actor)) ?? 0));
               await producer.wake(actor);
@@ -72,7 +72,7 @@ describe('many wakes through many routers', () => {
     },
   );
 
-  redisTest('wakes during a foreign lease wait for its end, merged, and are served then', async (stage) => {
+  redisTest("wakes during another process's lease merge, and are served when it ends", async (stage) => {
     const router = stage.open();
     const began = performance.now();
     let leaseEnds = Infinity;
@@ -93,7 +93,7 @@ describe('many wakes through many routers', () => {
       await router.wake(A);
       await pause(5);
     }
-    // Not before the last wake, however long they took.
+    // Never before the last wake, however long the wakes took.
     leaseEnds = Math.max(performance.now(), began + 600);
     await until(() => served.length > 0, { what: 'a run after the lease' });
     expect(served[0]).toBeGreaterThanOrEqual(leaseEnds);
@@ -103,28 +103,25 @@ describe('many wakes through many routers', () => {
     });
   });
 
-  redisTest(
-    'a delayed wake is no state of the actor: it neither absorbs ordinary wakes nor hastens',
-    async (stage) => {
-      const router = stage.open();
-      const began = performance.now();
-      const startedAt: number[] = [];
-      router.start(async () => (startedAt.push(performance.now() - began), DONE), {
-        concurrency: 2,
-        onError: rethrow,
-      });
-      await router.wake(A, { delayMs: 1_500 });
-      await router.wake(A);
-      await until(() => startedAt.length === 1, { what: 'the ordinary wake' });
-      expect(startedAt[0]).toBeLessThan(1_400);
-      await router.wake(A);
-      await until(() => startedAt.length === 3, { what: 'the delayed wake' });
-      expect(startedAt[2]).toBeGreaterThanOrEqual(1_497);
-    },
-  );
+  redisTest('a delayed wake neither absorbs ordinary wakes nor hastens any', async (stage) => {
+    const router = stage.open();
+    const began = performance.now();
+    const startedAt: number[] = [];
+    router.start(async () => (startedAt.push(performance.now() - began), DONE), {
+      concurrency: 2,
+      onError: rethrow,
+    });
+    await router.wake(A, { delayMs: 1_500 });
+    await router.wake(A);
+    await until(() => startedAt.length === 1, { what: 'the ordinary wake' });
+    expect(startedAt[0]).toBeLessThan(1_400);
+    await router.wake(A);
+    await until(() => startedAt.length === 3, { what: 'the delayed wake' });
+    expect(startedAt[2]).toBeGreaterThanOrEqual(1_497);
+  });
 
   redisTest(
-    'an actor that stalled in this process is held back while its first run goes on',
+    'an actor whose job stalled in this process is held back while its first run continues',
     async (stage) => {
       const router = stage.open({ lockMs: 1_000, stalledCheckMs: 500 });
       const gate = Promise.withResolvers<void>();
@@ -142,7 +139,7 @@ describe('many wakes through many routers', () => {
       await router.wake(A);
       await until(() => starts === 1, { what: 'the first run' });
       const [jobId = ''] = await stage.redis.lrange(stage.key('active'), 0, -1);
-      // As if this process had not renewed the lock.
+      // Simulates that this process did not renew the lock.
       await until(
         async () => {
           await stage.redis.del(stage.key(`${jobId}:lock`));
@@ -160,8 +157,8 @@ describe('many wakes through many routers', () => {
   );
 });
 
-describe('what is wrong in Redis', () => {
-  ownRedisTest('after FLUSHALL in the middle of work later wakes are served', async () => {
+describe('damage in Redis', () => {
+  ownRedisTest('later wakes are served after a FLUSHALL in the middle of work', async () => {
     await using stage = openStage((await startOwnRedis(onTestFinished)).url);
     const router = stage.open();
     const starts: string[] = [];
@@ -190,7 +187,7 @@ describe('what is wrong in Redis', () => {
     });
   });
 
-  redisTest('forged and malformed jobs are counted, told once and dropped', async (stage) => {
+  redisTest('forged and malformed jobs are counted, reported once and dropped', async (stage) => {
     let ignored = 0;
     const router = stage.open({
       observer: { onIgnored: () => (ignored += 1) },
@@ -225,7 +222,7 @@ describe('what is wrong in Redis', () => {
   });
 
   redisTest(
-    'a wake that swallows others and is in no list is removed, and the actor served',
+    'a job that swallows wakes and is in no list is removed, and its actor is served',
     async (stage) => {
       const producer = stage.open({ strayAfterMs: 50 });
       await producer.wake(A);
@@ -247,7 +244,7 @@ describe('what is wrong in Redis', () => {
     },
   );
 
-  redisTest('a deduplication key whose job is gone altogether is healed by BullMQ', async (stage) => {
+  redisTest('BullMQ recovers from a deduplication key whose job is gone', async (stage) => {
     const router = stage.open();
     await stage.redis.set(stage.key(`de:${addressKey(A)}`), '4711');
     let starts = 0;
@@ -257,7 +254,7 @@ describe('what is wrong in Redis', () => {
   });
 });
 
-redisTest('an observer hears how long a wake waited, how long it ran and how it ended', async (stage) => {
+redisTest('an observer learns how long a wake waited and ran, and how it ended', async (stage) => {
   const heard: string[] = [];
   const waits: number[] = [];
   const router = stage.open({
@@ -281,7 +278,7 @@ redisTest('an observer hears how long a wake waited, how long it ran and how it 
   await router.wake(A);
   await until(() => heard.length === 3, { what: 'failed' });
   expect(heard).toEqual(['busy', 'done', 'failed']);
-  // Once for each wake, however often it is looked at.
+  // Once per wake, however often it runs.
   expect(waits).toHaveLength(2);
   expect(waits[0]).toBeGreaterThanOrEqual(45);
 });

@@ -3,7 +3,7 @@ import { connectRedis, endConnection, type RedisProfile } from '../../src/queue/
 
 export const REDIS_URL = process.env['REDIS_URL'] ?? '';
 
-/** The name of a group of tests that needs Redis. */
+/** Name of a group of tests that needs Redis. */
 export function needsRedis(name: string, there = REDIS_URL !== ''): string {
   return there ? name : `${name} (skipped: no Redis)`;
 }
@@ -35,7 +35,7 @@ export function createConnections(url = REDIS_URL) {
   };
 }
 
-/** Resolves when `isSo` is, looking every few ms. */
+/** Resolves when `isSo` returns true; polls every few ms. */
 export async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 5));
 }

@@ -12,12 +12,12 @@ function address(tenant: string, conversation: string): ActorAddress {
   return ActorAddress.parse({ tenant, conversation, agent: 'bo' });
 }
 
-/** A thread of a conversation, as deep as its tasks are. */
+/** A thread of a conversation; threads may be nested. */
 function thread(conversation: string, task: number): string {
   return `${conversation}.d-${task.toString(16).padStart(12, '0')}`;
 }
 
-/** Conversations in the order in which they are started. */
+/** Conversations in the order of their starts. */
 async function serve(router: Router, until: number): Promise<string[]> {
   const order: string[] = [];
   const enough = Promise.withResolvers<void>();
@@ -39,7 +39,7 @@ async function serve(router: Router, until: number): Promise<string[]> {
 }
 
 describe('200,000 wakes of the threads of one conversation', () => {
-  test('do not delay another tenant, nor another conversation of the same, by more than one turn of each', async () => {
+  test('delay another tenant, or another conversation of the tenant, by one turn at most', async () => {
     const router = createInProcessRouter({ clock: createFakeClock(), mostWaiting: MANY + 1 });
     for (let task = 0; task < MANY; task += 1) await router.wake(address('acme', thread('bomb', task)));
     await router.wake(address('acme', 'other'));
@@ -50,14 +50,14 @@ describe('200,000 wakes of the threads of one conversation', () => {
     await router.close();
   });
 
-  test('are held up to a bound, beyond which they are left to the sweeper; of others none is left out', async () => {
+  test('are bounded: the rest is left to the sweeper, and no wake of another tenant is dropped', async () => {
     const router = createInProcessRouter({ clock: createFakeClock(), mostWaiting: 1_000 });
     for (let task = 0; task < 5_000; task += 1) await router.wake(address('acme', thread('bomb', task)));
     await router.wake(address('zeta', 'talk'));
     expect(await router.depth()).toMatchObject({ waiting: 1_001 });
     expect(await router.backlog('acme' as ActorAddress['tenant'])).toBe(1_000);
     const order = await serve(router, 1_001);
-    // There is room again.
+    // There is room again now.
     await router.wake(address('acme', thread('bomb', 4_999)));
     await Promise.resolve();
     expect(order.at(-1)).toBe(`acme/${thread('bomb', 4_999)}`);
@@ -65,7 +65,7 @@ describe('200,000 wakes of the threads of one conversation', () => {
   });
 });
 
-test('a thread belongs to the conversation that it began in, however deep it is; other names are their own', () => {
+test('a thread belongs to the family of its conversation, however deep it is; other ids are families', () => {
   const of = (name: string) => familyOf(name as ConversationId);
   expect(of(thread('room', 1))).toBe('room');
   expect(of(thread(thread('room.a', 1), 2))).toBe('room.a');
@@ -73,7 +73,7 @@ test('a thread belongs to the conversation that it began in, however deep it is;
     expect(of(name)).toBe(name);
 });
 
-test('whatever comes and goes: each family in its order, and nobody waits for more than a turn of each other', () => {
+test('each family keeps its order, and a tenant waits for one turn of each other tenant at most', () => {
   const act = fc.oneof(
     fc.record({ tenant: fc.nat(3), family: fc.nat(3) }),
     fc.constant(null),
@@ -83,7 +83,7 @@ test('whatever comes and goes: each family in its order, and nobody waits for mo
     fc.property(fc.array(act, { maxLength: 200 }), (acts) => {
       const queue = createFairQueue<{ key: string; tenant: number; number: number }>();
       const waiting = new Map<string, number[]>();
-      /** Of each tenant: starts of others since it began to wait, or was last served. */
+      /** By tenant: the starts of others since it began to wait or was last served. */
       const passed = new Map<number, Map<number, number>>();
       let size = 0;
       for (const [number, what] of acts.entries()) {

@@ -21,7 +21,7 @@ describe('the in-process router keeps the contract', () => {
 });
 
 describe('the in-process router', () => {
-  test('starts no handler inside the call of wake', async () => {
+  test('starts no handler inside the call to wake', async () => {
     const router = createInProcessRouter({ clock: createFakeClock() });
     let starts = 0;
     router.start(async () => (starts++, { kind: 'done' }), { concurrency: 1, onError: rethrow });
@@ -73,7 +73,7 @@ describe('the in-process router', () => {
     expect(clock.sleeping()).toBe(0);
   });
 
-  test('lets the event loop turn while actors wake each other without end', async () => {
+  test('gives the event loop its turns while actors wake each other without end', async () => {
     const router = createInProcessRouter({ clock: systemClock });
     const other = new Map([
       [A.agent, B],
@@ -91,7 +91,7 @@ describe('the in-process router', () => {
     await router.close();
   });
 
-  test('begins a flood beside another tenant only when the event loop has nothing else to do', async () => {
+  test('starts a flood beside another tenant only when the event loop is idle', async () => {
     const idle = Promise.withResolvers<void>();
     const fake = createFakeClock();
     const clock = { ...fake, sleep: (ms: number) => (ms > 0 ? fake.sleep(ms) : idle.promise) };

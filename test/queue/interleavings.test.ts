@@ -6,8 +6,8 @@ import type { WakeOutcome } from '../../src/queue/router.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 
 /**
- * Random plays against the in-process router: wakes, delayed wakes, handlers that end in every way and in any order,
- * and time. Afterwards everything is let run dry, and every wake must have had its start.
+ * Random moves against the in-process router: wakes, delayed wakes, ends of handlers in every way and order, and time.
+ * Afterwards all work runs to its end, and every wake must have had its start.
  */
 const ACTORS = 4;
 const MAX_DELAY_MS = 1_000;
@@ -49,7 +49,7 @@ const play: fc.Arbitrary<Move[]> = fc.array(
 interface Expected {
   agent: string;
   dueAt: number;
-  /** How many starts there had been in all when the wake was made. */
+  /** Total number of starts when the wake was made. */
   after: number;
 }
 
@@ -127,13 +127,13 @@ async function perform(moves: readonly Move[], concurrency: number, startAfter: 
     const served = starts.slice(wake.after).some(({ agent, at }) => agent === wake.agent && at >= wake.dueAt);
     expect(served, `wake ${JSON.stringify(wake)} among starts ${JSON.stringify(starts)}`).toBe(true);
   }
-  expect(starts.length, 'a start that no wake and no busy outcome asked for').toBeLessThanOrEqual(
+  expect(starts.length, 'a start without a wake or a busy outcome').toBeLessThanOrEqual(
     expected.length + moves.filter((move) => move.move === 'end' && move.ending.kind === 'busy').length,
   );
   await router.close();
 }
 
-test('in any interleaving every wake is followed by a start, alone for its actor and within the concurrency', async () => {
+test('in any interleaving every wake is followed by a start, never parallel for one actor, within the concurrency', async () => {
   await fc.assert(fc.asyncProperty(play, fc.integer({ min: 1, max: 3 }), fc.nat(20), perform), {
     numRuns: 1_000,
   });

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { findOnPath } from '../services/run-command.ts';
 
-/** A Redis that a test may kill, pause and start again, on one port, without persistence. */
+/** A Redis on one port, without persistence, that a test may kill, pause and restart. */
 export interface OwnRedis {
   url: string;
   start(): Promise<void>;

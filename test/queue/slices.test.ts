@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { createSlices } from '../../src/slices.ts';
 
-/** A clock whose turns of the event loop take as long as `turns` says, one after the other; then none takes any time. */
+/** A clock whose turns of the event loop take the times in `turns`, one after the other, and then none. */
 function turning(turns: readonly number[]) {
   const left = [...turns];
   let now = 0;
@@ -17,7 +17,7 @@ function turning(turns: readonly number[]) {
   };
 }
 
-/** In which turn of the loop each slice began. */
+/** The turn of the loop in which each slice began. */
 async function begins(turns: readonly number[], count: number): Promise<number[]> {
   const clock = turning(turns);
   const slices = createSlices(clock);
@@ -29,22 +29,22 @@ async function begins(turns: readonly number[], count: number): Promise<number[]
 }
 
 describe('long work in slices', () => {
-  test('goes on in the next turn of an event loop that has nothing else to do', async () => {
-    // The first turn has begun already; then comes one of 3 ms with the first slice, and an idle one.
+  test('continues in the next turn of an idle event loop', async () => {
+    // The first turn has begun already. Then comes one of 3 ms with the first slice, then an idle one.
     expect(await begins([0, 3, 0, 3, 0], 2)).toEqual([2, 4]);
   });
 
-  test('gives way as long as the loop is busy with something else', async () => {
+  test('gives way while the loop is busy with other work', async () => {
     expect(await begins([0, 3, 3, 3, 3, 0, 3], 2)).toEqual([2, 7]);
   });
 
-  test('goes on beside a loop that is never idle, a fifth of the time', async () => {
+  test('gets a fifth of the time of a loop that is never idle', async () => {
     const busy = Array.from({ length: 100 }, () => 1);
-    // A slice of 1 ms, and four turns of 1 ms for the others.
+    // A slice of 1 ms, then four turns of 1 ms for other work.
     expect(await begins([0, ...busy], 3)).toEqual([2, 7, 12]);
   });
 
-  test('goes on in the order in which it came', async () => {
+  test('continues in the order of arrival', async () => {
     const slices = createSlices(turning([]));
     const order: string[] = [];
     const job = async (name: string) => {

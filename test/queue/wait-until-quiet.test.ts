@@ -4,11 +4,11 @@ import { waitUntilQuiet } from '../../src/facade/wait-until-quiet.ts';
 import type { QueueDepth } from '../../src/queue/router.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 
-const AWAY = new TroupeError('queue_unavailable', 'Command timed out');
-const AT_WORK: QueueDepth = { waiting: 1, active: 0, delayed: 0 };
+const UNAVAILABLE = new TroupeError('queue_unavailable', 'Command timed out');
+const BUSY: QueueDepth = { waiting: 1, active: 0, delayed: 0 };
 const QUIET: QueueDepth = { waiting: 0, active: 0, delayed: 0 };
 
-/** A wait on a queue that answers by the time of the clock; what has become of it at a time. */
+/** Waits on a queue whose answers depend on the time. `at` gives the state of the wait at a time. */
 function waiting(answer: (at: number) => QueueDepth) {
   const clock = createFakeClock();
   const closed = new AbortController();
@@ -30,26 +30,26 @@ function throws(error: Error): never {
   throw error;
 }
 
-test('waiting until all is quiet lasts over a queue that is away for some seconds', async () => {
-  const wait = waiting((ms) => (ms < 1_000 ? AT_WORK : ms < 9_000 ? throws(AWAY) : QUIET));
+test('waiting until all is quiet survives an outage of the queue of some seconds', async () => {
+  const wait = waiting((ms) => (ms < 1_000 ? BUSY : ms < 9_000 ? throws(UNAVAILABLE) : QUIET));
   expect(await wait.at(8_900)).toBe('waiting');
   expect(await wait.at(9_100)).toBe('quiet');
 });
 
-test('waiting until all is quiet ends with a queue that stays away', async () => {
-  const wait = waiting((ms) => (ms < 1_000 ? AT_WORK : throws(AWAY)));
+test('waiting until all is quiet fails when the queue stays unavailable', async () => {
+  const wait = waiting((ms) => (ms < 1_000 ? BUSY : throws(UNAVAILABLE)));
   expect(await wait.at(10_900)).toBe('waiting');
   expect(await wait.at(11_100)).toBe('queue_unavailable');
 });
 
-test('waiting until all is quiet ends with a troupe that is closed', async () => {
-  const wait = waiting(() => throws(AWAY));
+test('waiting until all is quiet fails when the troupe is closed', async () => {
+  const wait = waiting(() => throws(UNAVAILABLE));
   expect(await wait.at(50)).toBe('waiting');
   wait.close();
   expect(await wait.at(200)).toBe('queue_unavailable');
 });
 
-test('waiting until all is quiet ends at once with what is no outage', async () => {
+test('waiting until all is quiet fails at once on an error that is not an outage', async () => {
   const wait = waiting(() => throws(new Error('broken')));
   expect(await wait.at(10)).toBe('Error: broken');
 });

@@ -8,7 +8,7 @@ import { openTroupe } from '../support/mode.ts';
 const AGENTS = ['lead', 'coder', 'writer'].map((id) => scripted(id, [{ reply: `${id} {{n}}` }]));
 const QUIET = { onWarning: () => {} };
 
-test('rules in code say who hears what, and a round where none holds; another one goes on from the log', async () => {
+test('rules in code choose the recipients, then a round does; another orchestrator continues from the log', async () => {
   await using troupe = await openTroupe({ agents: AGENTS }, QUIET);
   const options = {
     by: ANA,
@@ -44,7 +44,7 @@ const TEMPLATES = {
   ],
 };
 
-test('workers are made from a template, each with a number of its own, and answer as themselves', async () => {
+test('workers spawned from a template have different numbers, and each answers under its own name', async () => {
   await using troupe = await openTroupe(TEMPLATES, QUIET);
   const orchestrator = createOrchestrator(troupe, { by: ANA });
   await troupe.send('c', { author: ANA, content: 'begin' });
@@ -64,7 +64,7 @@ test('workers are made from a template, each with a number of its own, and answe
   await expect(orchestrator.spawn('c', 'lead')).rejects.toMatchObject({ code: 'agent_unknown' });
 });
 
-test('a worker of a template is found after a restart, without anybody having been told', async () => {
+test('a worker of a template exists after a restart without being spawned again', async () => {
   const dir = tempDir();
   for (const content of ['one', 'two']) {
     await using troupe = await openTroupe(TEMPLATES, { ...QUIET, data: dir });
@@ -75,7 +75,7 @@ test('a worker of a template is found after a restart, without anybody having be
   }
 });
 
-test('a manager gives a task to a worker of a template', async () => {
+test('a manager delegates a task to a worker of a template', async () => {
   const lead = {
     ...scripted('lead', [
       {
@@ -106,10 +106,7 @@ test.each([
     { templates: [{ ...scripted('aid', []), tools: ['fly'] }] },
     'templates[0].tools[0]: there is no tool "fly"',
   ],
-])(
-  'templates that cannot be told from agents, or have no such tools, are refused',
-  async (company, problem) => {
-    const definition = { agents: AGENTS, ...company } as Parameters<typeof openTroupe>[0];
-    await expect(openTroupe(definition, QUIET)).rejects.toThrow(problem);
-  },
-);
+])('templates that clash with agents, or name unknown tools, are refused', async (company, problem) => {
+  const definition = { agents: AGENTS, ...company } as Parameters<typeof openTroupe>[0];
+  await expect(openTroupe(definition, QUIET)).rejects.toThrow(problem);
+});

@@ -15,8 +15,8 @@ async function whoHears(company: Partial<TroupeInput>, contents: string[]): Prom
   return heard;
 }
 
-describe('what names nobody', () => {
-  test('is held against a pattern with its first 4,096 letters', async () => {
+describe('an unaddressed message', () => {
+  test('is matched against a pattern with its first 4,096 characters', async () => {
     const rules = [{ matches: 'bug', to: ['coder'] }];
     const heard = await whoHears({ routing: { by: 'rules', rules } }, [
       `${'x'.repeat(4_093)}bug`,
@@ -25,7 +25,7 @@ describe('what names nobody', () => {
     expect(heard).toEqual([['coder'], []]);
   });
 
-  test('goes to one after the other, and the round is gone on with after a restart', async () => {
+  test('goes to the agents in turn, and the round continues after a restart', async () => {
     const dir = tempDir();
     const company = {
       agents: AGENTS,
@@ -47,7 +47,7 @@ describe('what names nobody', () => {
     expect(heard).toEqual(['lead', 'coder', 'writer', 'lead']);
   });
 
-  test('goes by the first rule that holds, and else to the default agent', async () => {
+  test('goes by the first matching rule, otherwise to the default agent', async () => {
     const heard = await whoHears(
       {
         routing: {
@@ -65,7 +65,7 @@ describe('what names nobody', () => {
     expect(heard).toEqual([['coder', 'lead'], ['lead'], ['writer']]);
   });
 
-  test('goes to who is able, by the words of the message', async () => {
+  test('goes to the agent whose capabilities match its words', async () => {
     const agents = AGENTS.map((agent) => ({
       ...agent,
       ...(agent.id === 'coder' && { capabilities: ['typescript', 'debugging'] }),
@@ -79,11 +79,11 @@ describe('what names nobody', () => {
     ]);
   });
 
-  test('goes to an agent that passes it on', async () => {
+  test('goes to a fixed agent', async () => {
     expect(await whoHears({ routing: { by: 'agent', agent: 'lead' } }, ['x'])).toEqual([['lead']]);
   });
 
-  test('passes over who has left, and says the same of a message that is sent again', async () => {
+  test('skips an agent that has left, and keeps its recipients when it is sent again', async () => {
     await using troupe = await openTroupe(
       { agents: AGENTS, routing: { by: 'round', agents: ['lead', 'coder'] } },
       { onWarning: () => {} },
@@ -110,7 +110,7 @@ test.each([
   expect(() => parseTroupe({ agents: AGENTS, routing })).toThrow(problem);
 });
 
-test('a round begins with the first, goes on after the last that was asked, and ends where it began', () => {
+test('a round begins with the first agent, continues after the one asked last, and wraps around', () => {
   expect(nextInRound([], () => 1)).toEqual([]);
   expect(nextInRound(['a', 'b'], () => undefined)).toEqual(['a']);
   expect(
@@ -131,7 +131,7 @@ test('a round begins with the first, goes on after the last that was asked, and 
   ).toEqual(['a']);
 });
 
-test('of agents that are equally able the first is taken, and of none none', () => {
+test('the first of equally capable agents is chosen; without a match, none', () => {
   const agent = (id: string, ...capabilities: string[]) => ({
     id: id as AgentId,
     role: 'peer',

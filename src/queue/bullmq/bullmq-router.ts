@@ -103,8 +103,7 @@ export function createBullmqRouter(options: BullmqRouterOptions): BullmqRouter {
       stalledCheckMs,
       serve: (job, token) => runner.serve(current, { job, token }),
       warn,
-      onUnreadable: () => void runner.dropUnreadable(),
-      onFailed: (error) => queue.noteWorkerError(error),
+      onFailed: (error) => runner.noteWorkerError(error),
     });
     workers.push(worker);
   }

@@ -18,16 +18,18 @@ export interface FairLanes {
   size(tenant: TenantId): Promise<number>;
 }
 
-export function createFairLanes(options: {
+interface FairLanesOptions {
   redis: Redis;
   /** Redis key of a set of actors, by what it counts. */
   keyOf: (counted: 'backlog' | 'front' | 'family', group: string) => string;
+  /** Number of waiting wakes of all tenants. */
   countWaiting: () => Promise<number>;
   clock: Clock;
   mostWaiting: number;
-}): FairLanes {
-  const { keyOf, mostWaiting, ...deps } = options;
-  const open = (counted: 'backlog' | 'front' | 'family') =>
+}
+
+export function createFairLanes({ keyOf, mostWaiting, ...deps }: FairLanesOptions): FairLanes {
+  const open = (counted: Parameters<typeof keyOf>[0]) =>
     new GroupBacklog({ ...deps, keyOf: (group) => keyOf(counted, group) });
   const all = open('backlog');
   const fronts = open('front');
@@ -71,13 +73,9 @@ interface Group {
   lane: number;
 }
 
-interface GroupBacklogDeps {
-  redis: Redis;
+type GroupBacklogDeps = Omit<FairLanesOptions, 'keyOf' | 'mostWaiting'> & {
   keyOf: (group: string) => string;
-  /** Number of waiting wakes of all tenants. */
-  countWaiting: () => Promise<number>;
-  clock: Clock;
-}
+};
 
 /**
  * Fairness between groups: tenants, or the conversations of one. A group with few waiting wakes uses the plain queue,

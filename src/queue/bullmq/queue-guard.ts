@@ -16,6 +16,7 @@ interface QueueGuardDeps {
 /** Minimum pause between two inspections. */
 const LOOK_PAUSE_MS = 200;
 const EMPTY_EVERY_MS = 60_000;
+const KEYS_PER_SLICE = 500;
 /** Consecutive inspections that found nothing although commands kept failing. */
 const LOOKS_IN_VAIN = 3;
 const BY_CONTENTS =
@@ -36,8 +37,10 @@ const NOT_BY_CONTENTS =
  */
 export class QueueGuard {
   readonly #deps: QueueGuardDeps;
-  /** Prefixes of all keys of the troupe and of those of the queue: `{troupe}:` and `{troupe}:wake:`. */
-  readonly #prefixes: KeyPrefixes;
+  /** Prefix of all keys of the troupe: `{troupe}:`. */
+  readonly #own: string;
+  /** Prefix of the queue's keys: `{troupe}:wake:`. */
+  readonly #base: string;
   #started: { signal: AbortSignal; onLost: () => void } | null = null;
   #isSuspicious = true;
   #inVain = 0;
@@ -47,8 +50,8 @@ export class QueueGuard {
 
   constructor(deps: QueueGuardDeps) {
     this.#deps = deps;
-    const own = `${bracedPrefix(deps.prefix)}:`;
-    this.#prefixes = { own, base: `${own}${QUEUE_NAME}:` };
+    this.#own = `${bracedPrefix(deps.prefix)}:`;
+    this.#base = `${this.#own}${QUEUE_NAME}:`;
   }
 
   /** Inspects and repairs until the signal aborts. `onLost` is called when wakes were dropped. */
@@ -75,9 +78,7 @@ export class QueueGuard {
         throw damaged('commands are refused because of what is in its keys; the search goes on');
       return;
     }
-    const { redis } = this.#deps;
-    const { problems } = await inspectQueue(redis, this.#prefixes, { mend: false, empty: false });
-    const [first] = problems;
+    const [first] = (await this.#inspect({ mend: false, empty: false })).problems;
     if (first) throw damaged(`${describe(first)}; a worker will repair it`);
   }
 
@@ -105,12 +106,12 @@ export class QueueGuard {
     try {
       const mayEmpty = clock.monotonic() - this.#emptiedAt >= EMPTY_EVERY_MS;
       const empty = this.#inVain >= LOOKS_IN_VAIN && mayEmpty;
-      const { cut, emptied, problems } = await inspectQueue(redis, this.#prefixes, { mend: true, empty });
+      const { cut, emptied, problems } = await this.#inspect({ mend: true, empty });
       this.#report(problems, emptied ? 'the queue was emptied' : 'it was repaired');
       if (emptied) this.#reportEmptied();
       const sifted = isSuspected || cut !== '' ? await this.#sift(cut) : 0;
       if (cut !== '') {
-        await guardScripts.forget.run(redis, [`${this.#prefixes.base}dropped`], [cut]);
+        await guardScripts.forget.run(redis, [`${this.#base}dropped`], [cut]);
         this.#started?.onLost();
       }
       const isFound = problems.length + sifted > 0 || emptied;
@@ -121,15 +122,30 @@ export class QueueGuard {
     }
   }
 
-  /** Inspects the keys of single jobs and of caps. Returns how many were removed. */
+  /** Inspects all keys of the troupe, slice by slice. Returns how many were removed. */
   async #sift(cut: string): Promise<number> {
     let removed = 0;
-    for await (const problems of siftKeys(this.#deps.redis, this.#prefixes, cut)) {
+    let cursor = '0';
+    const { redis } = this.#deps;
+    const pattern = `${this.#own.replaceAll(/[\\*?[\]]/g, String.raw`\$&`)}*`;
+    do {
+      const [next, keys] = await redis.scan(cursor, 'MATCH', pattern, 'COUNT', KEYS_PER_SLICE);
+      cursor = next;
+      if (keys.length === 0) continue;
+      const problems = pairs(await guardScripts.sift.run(redis, keys, [this.#base, this.#own, cut]));
       this.#report(problems, 'it was removed');
       removed += problems.length;
-      if (this.#started?.signal.aborted) break;
-    }
+    } while (cursor !== '0' && !this.#started?.signal.aborted);
     return removed;
+  }
+
+  /** `mend` repairs in the same step; `empty` empties the queue whatever is found. */
+  async #inspect({ mend, empty }: { mend: boolean; empty: boolean }): Promise<Inspection> {
+    const keys = QUEUE_KEYS.map((name) => this.#base + name);
+    const args = [this.#base, mend ? 1 : 0, empty ? 1 : 0];
+    const reply = await guardScripts.inspect.run(this.#deps.redis, keys, args);
+    const [cut, emptied, ...found] = reply as [string, number, ...string[]];
+    return { cut, emptied: emptied === 1, problems: pairs(found) };
   }
 
   #report(problems: readonly Problem[], done: string): void {
@@ -164,11 +180,6 @@ function describe({ key, what }: Problem): string {
   return `the key ${JSON.stringify(shown).slice(1, -1)} ${what}`;
 }
 
-interface KeyPrefixes {
-  own: string;
-  base: string;
-}
-
 /** Result of one inspection of the keys with fixed names. */
 interface Inspection {
   /** The queue was emptied up to this job id and keys of its jobs remain; '' when none remain. */
@@ -183,33 +194,8 @@ interface Problem {
   what: string;
 }
 
-const KEYS_PER_SLICE = 500;
-
-/** `mend` repairs in the same step; `empty` empties the queue whatever is found. */
-async function inspectQueue(
-  redis: Redis,
-  { base }: KeyPrefixes,
-  { mend, empty }: { mend: boolean; empty: boolean },
-): Promise<Inspection> {
-  const keys = QUEUE_KEYS.map((name) => base + name);
-  const reply = await guardScripts.inspect.run(redis, keys, [base, mend ? 1 : 0, empty ? 1 : 0]);
-  const [cut, emptied, ...found] = reply as [string, number, ...string[]];
-  return { cut, emptied: emptied === 1, problems: pairs(found) };
-}
-
-/** Scans all keys of the troupe in slices. Yields what was wrong with those that it removed. */
-async function* siftKeys(redis: Redis, { own, base }: KeyPrefixes, cut: string): AsyncGenerator<Problem[]> {
-  const pattern = `${own.replaceAll(/[\\*?[\]]/g, String.raw`\$&`)}*`;
-  let cursor = '0';
-  do {
-    const [next, keys] = await redis.scan(cursor, 'MATCH', pattern, 'COUNT', KEYS_PER_SLICE);
-    cursor = next;
-    if (keys.length > 0)
-      yield pairs((await guardScripts.sift.run(redis, keys, [base, own, cut])) as string[]);
-  } while (cursor !== '0');
-}
-
-function pairs(flat: readonly string[]): Problem[] {
+function pairs(reply: unknown): Problem[] {
+  const flat = reply as string[];
   return Array.from({ length: flat.length / 2 }, (_, index) => ({
     key: flat[2 * index] ?? '',
     what: flat[2 * index + 1] ?? '',

@@ -32,7 +32,7 @@ export interface WakeQueueOptions {
  * one slot.
  *  Q1  A `wake` is one job per actor. While it waits, more wakes of the actor merge into it; while it runs, they leave
  *      one more job behind it (`keepLastIfActive`). Plain deduplication would lose the last wake.
- *  Q2  A `later` is a job of its own that adds a `wake` when it is due. It neither absorbs wakes nor hastens any.
+ *  Q2  A `later` is a separate job that adds a `wake` when it is due. It neither absorbs wakes nor hastens any.
  *  Q3  Jobs hold ids only, are never retried by BullMQ, and leave nothing in Redis when they are done.
  *  Q4  Calls fail at once while Redis is away. Only the very first connection is waited for, and briefly.
  */

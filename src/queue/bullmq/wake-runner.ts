@@ -3,7 +3,7 @@ import type { Clock } from '../../clock.ts';
 import { ActorAddress, addressKey } from '../../events/index.ts';
 import { createFairShare, type FairShare, type StorePace } from '../fair-share.ts';
 import type { Service, WakeOutcome } from '../router.ts';
-import { LATER, WAKE, type WakeQueue } from './wake-queue.ts';
+import { isDecodeError, LATER, WAKE, type WakeQueue } from './wake-queue.ts';
 
 /** Facts for histograms and counters. */
 export interface RouterObserver {
@@ -158,7 +158,12 @@ export class WakeRunner {
     notify(() => observer.onIgnored?.());
   }
 
-  async dropUnreadable(): Promise<void> {
+  noteWorkerError(error: unknown): void {
+    this.#deps.queue.noteWorkerError(error);
+    if (isDecodeError(error)) void this.#dropUnreadable();
+  }
+
+  async #dropUnreadable(): Promise<void> {
     if (this.#isDropping) return;
     this.#isDropping = true;
     try {

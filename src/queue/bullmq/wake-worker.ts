@@ -1,6 +1,6 @@
 import { type Job, Worker } from 'bullmq';
 import type { Redis } from 'ioredis';
-import { endConnection } from '../redis/connect-redis.ts';
+import { afterMs, endConnection } from '../redis/connect-redis.ts';
 import { bracedPrefix, isDecodeError, QUEUE_NAME } from './wake-queue.ts';
 import type { Clock } from '../../clock.ts';
 
@@ -12,7 +12,7 @@ import type { Clock } from '../../clock.ts';
  *  W3  A job whose lock was lost belongs to another worker. This is a warning; the work is not repeated here.
  */
 export interface WakeWorkerOptions {
-  /** Of the profile `blocking`; ended with the worker. */
+  /** A connection of profile `blocking`; ends with the worker. */
   redis: Redis;
   prefix: string;
   concurrency: number;
@@ -20,8 +20,6 @@ export interface WakeWorkerOptions {
   stalledCheckMs: number;
   serve: (job: Job<unknown>, token: string) => Promise<void>;
   warn: (error: unknown, where: string) => void;
-  /** Called when a job cannot be decoded. */
-  onUnreadable: () => void;
   /** Called with each error of BullMQ. */
   onFailed: (error: unknown) => void;
 }
@@ -39,7 +37,7 @@ const RETRY_FETCH_MS = 1_000;
 const STALLS_ALLOWED = 1_000_000;
 
 export function openWakeWorker(options: WakeWorkerOptions): WakeWorker {
-  const { redis, concurrency, lockMs, stalledCheckMs, serve, warn, onUnreadable, onFailed } = options;
+  const { redis, concurrency, lockMs, stalledCheckMs, serve, warn, onFailed } = options;
   const connections = [redis];
   adoptCopies(redis, connections);
   let closing = false;
@@ -61,23 +59,19 @@ export function openWakeWorker(options: WakeWorkerOptions): WakeWorker {
   });
   worker.on('error', (error) => {
     onFailed(error);
-    if (isDecodeError(error)) onUnreadable();
-    else if (!closing && redis.status === 'ready') warn(error, 'queue worker');
+    if (!isDecodeError(error) && !closing && redis.status === 'ready') warn(error, 'queue worker');
   });
   worker.on('stalled', (jobId) =>
-    warn(
-      `the wake ${jobId} had stopped: its process died or stopped responding; it is served again`,
-      'queue worker',
-    ),
+    warn(`the wake ${jobId} had stopped with its process and is served again`, 'queue worker'),
   );
 
   async function close(handlersEnded: Promise<void>): Promise<void> {
     closing = true;
     const closed = worker.close().catch((error: unknown) => warn(error, 'queue worker'));
-    const settled = async () => (redis.status === 'ready' ? pause(SETTLE_MS) : undefined);
+    const settled = async () => (redis.status === 'ready' ? afterMs(SETTLE_MS) : undefined);
     await Promise.race([closed, handlersEnded.then(settled)]);
     connections.forEach(endConnection);
-    await Promise.race([closed, pause(CUT_MS)]);
+    await Promise.race([closed, afterMs(CUT_MS)]);
   }
 
   return { close };
@@ -92,10 +86,6 @@ function adoptCopies(redis: Redis, connections: Redis[]): void {
     connections.push(copy);
     return copy;
   };
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms).unref());
 }
 
 /**

@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis';
 import { TroupeError } from '../../errors.ts';
 import { parseRedisUrl, reason, redisAddress } from './connect-redis.ts';
+import type { Warn } from './outage.ts';
 
 /**
  * The check of a Redis before anything relies on it: it answers, is new enough, and evicts no keys. With any policy but
@@ -17,7 +18,7 @@ const OLDEST = { major: 6, minor: 2 };
 
 export async function checkRedis(
   url: string,
-  { onWarning, timeoutMs = CHECK_TIMEOUT_MS }: CheckOptions,
+  { onWarning, timeoutMs = CHECK_TIMEOUT_MS }: { onWarning: Warn; timeoutMs?: number },
 ): Promise<RedisFacts> {
   const at = redisAddress(url);
   let lastError: unknown = null;
@@ -45,11 +46,6 @@ export async function checkRedis(
   }
 }
 
-interface CheckOptions {
-  onWarning: (error: unknown, where: string) => void;
-  timeoutMs?: number;
-}
-
 type Answers = Awaited<ReturnType<typeof askServer>>;
 
 async function askServer(redis: Redis): Promise<{ info: string; policy: string | null }> {
@@ -66,7 +62,7 @@ async function askPolicy(redis: Redis): Promise<string | null> {
 }
 
 /** Throws `server_unsuitable`. */
-function judge(url: string, { info, policy }: Answers, onWarning: CheckOptions['onWarning']): RedisFacts {
+function judge(url: string, { info, policy }: Answers, onWarning: Warn): RedisFacts {
   const at = redisAddress(url);
   const version = field(info, 'redis_version') ?? 'unknown';
   const [major = 0, minor = 0] = version.split('.').map(Number);

@@ -117,6 +117,11 @@ export function reason(error: unknown): string {
   return error instanceof Error ? error.message : 'the connection was closed';
 }
 
+/** Does not keep the process alive. */
+export function afterMs(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms).unref());
+}
+
 /** A script that Redis runs as one step. Only its digest is sent, unless the server does not know it. */
 export interface LuaScript {
   run(redis: Redis, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown>;

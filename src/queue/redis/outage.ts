@@ -9,7 +9,7 @@ export interface Outage {
   end(part: string): void;
 }
 
-type Warn = (error: unknown, where: string) => void;
+export type Warn = (error: unknown, where: string) => void;
 
 /** `away` and `back` are the texts of the warnings, `where` their place. */
 export function createOutage(

@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import type { Broadcast, Notice } from '../broadcast.ts';
 import { createListeners } from '../in-process-broadcast.ts';
 import { createNoticeOutbox, decodeNotices, encodeNotices, isFrom } from '../notice-outbox.ts';
-import { endConnection } from './connect-redis.ts';
+import { afterMs, endConnection } from './connect-redis.ts';
 import { createOutage, type Outage } from './outage.ts';
 
 export interface RedisBroadcastOptions {
@@ -26,16 +26,8 @@ export interface RedisBroadcastOptions {
 export interface RedisBroadcast extends Broadcast {
   /** Resolves when it listens for the first time. */
   listening(): Promise<void>;
-  counts(): BroadcastCounts;
-}
-
-export interface BroadcastCounts {
-  /** Messages that Redis accepted. */
-  sent: number;
-  /** Notices dropped because Redis was unavailable or too slow. */
-  dropped: number;
-  /** Messages and notices that could not be read. */
-  malformed: number;
+  /** Accepted messages; notices dropped because Redis was unavailable or slow; unreadable messages and notices. */
+  counts(): { sent: number; dropped: number; malformed: number };
 }
 
 const CLOSE_WAIT_MS = 500;
@@ -192,8 +184,4 @@ function createSender(options: SenderOptions) {
     flush,
     counts: () => ({ sent: counts.sent, dropped: counts.dropped + outbox.dropped() }),
   };
-}
-
-function afterMs(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms).unref());
 }

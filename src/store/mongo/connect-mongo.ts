@@ -10,6 +10,7 @@ import { createBackground, mongoError, type MongoPlace, urlError } from './mongo
 import { type Clock, systemClock } from '../../clock.ts';
 import { TroupeError } from '../../errors.ts';
 import { createDocumentDriver, type DocumentDriver } from '../documents/document-driver.ts';
+import { wrapMethods } from '../wrap-methods.ts';
 import { COLLECTIONS, migrateDatabase } from './mongo-schema.ts';
 import type { Documents } from '../documents/documents.ts';
 import type { ActorDoc } from './actor-doc.ts';
@@ -204,7 +205,12 @@ export function createMongoDocuments(
     { clock, background },
   );
   const conversations = createConversations(listed, { clock, background });
-  const guard = <T extends object>(target: T) => withMongoErrors(target, place);
+  const guard = <T extends object>(target: T) =>
+    wrapMethods(target, (call) =>
+      call().catch((error: unknown) => {
+        throw mongoError(error, place);
+      }),
+    );
 
   return {
     events: guard(createEventDocuments(events, blobs, conversations)),
@@ -222,21 +228,4 @@ export function createMongoDocuments(
       await client.close();
     },
   };
-}
-
-/** The same methods, with errors converted by `mongoError`. */
-function withMongoErrors<T extends object>(target: T, place: MongoPlace): T {
-  const methods = Object.entries(target).map(
-    ([name, method]: [string, (...args: unknown[]) => Promise<unknown>]) => [
-      name,
-      async (...args: unknown[]) => {
-        try {
-          return await method(...args);
-        } catch (error) {
-          throw mongoError(error, place);
-        }
-      },
-    ],
-  );
-  return Object.fromEntries(methods) as T;
 }
