@@ -299,7 +299,7 @@ function addTransferCommands(program: Command): void {
     .option('--html', 'one self-contained HTML file')
     .option('--out <file>', 'write to this file (default: stdout)')
     .action(async (conversation, options) =>
-      (await import('./commands/import.ts')).exportConversation(conversation, options),
+      (await import('./commands/export.ts')).exportConversation(conversation, options),
     );
 }
 

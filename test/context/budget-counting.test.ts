@@ -23,7 +23,7 @@ test.runIf(HAS_DATA)('the count of English of any length is within 2 % of the co
 });
 
 test.runIf(HAS_DATA)(
-  'every event of a coding session counts within 3 %, all of them within 1 %',
+  'the count of every event of a coding session is within 3 %, that of all events within 1 %',
   async () => {
     const [log = []] = await realLogs('pi-large-session.jsonl');
     let sliced = 0;

@@ -15,7 +15,7 @@ describe.runIf(HAS_DATA)('layouts on the pi session, at the times at which it wa
   const relative = (layout: Layout) => at('anthropic', layout).relative;
 
   test.each(['anthropic', 'openai', 'gemini', 'deepseek'])(
-    'an append-only log is read from the cache of %s to 98 %% and more',
+    'at least 98 %% of an append-only log is read from the cache of %s',
     (vendor) => {
       expect(at(vendor, 'append-only').hitRate).toBeGreaterThan(0.98);
     },

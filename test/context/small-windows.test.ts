@@ -39,7 +39,7 @@ async function startSmallModel() {
 }
 
 test.each([2_048, 8_192])(
-  'in a window of %i tokens every demand stays in every prompt, and agents share what was summarised',
+  'in a window of %i tokens every demand stays in every prompt, and agents share summaries',
   async (window) => {
     await using recorder = await startSmallModel();
     const figures = await playSmallWindow({ recorder, model: 'small', window, turns: 60 });

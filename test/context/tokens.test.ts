@@ -24,7 +24,7 @@ test('the tokens of the layers add up to the total, and the free tokens follow f
   );
 });
 
-test('the total is within 15 % of what is counted in the rendered text', () => {
+test('the total is within 15 % of the count of the rendered text', () => {
   const errors: number[] = [];
   fc.assert(
     fc.property(moves, (all) => {

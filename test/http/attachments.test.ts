@@ -115,7 +115,7 @@ test.each<[string, number, string, string, object[]]>([
     [{ mediaType: 'a/b', data: zeros(5_242_881) }],
   ],
   [
-    'an image above what vendors take',
+    'an image above the limit of the vendors',
     413,
     'event_too_large',
     'attachments.0',

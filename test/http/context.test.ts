@@ -105,7 +105,7 @@ const AGENTS = ['ann', 'ben'].map((id) => ({
 const COMPANY = { agents: AGENTS, tools: [look], context: { summaries: 'extract' as const } };
 
 test.each([3_000, 6_000, 128_000])(
-  'with a window of %i every prompt that was sent is rendered again to the byte, in order, and priced',
+  'with a window of %i every sent prompt is rendered again byte for byte, in order, and priced',
   async (contextWindow) => {
     const agents = AGENTS.map((agent) => ({ ...agent, contextWindow, maxOutputTokens: 300 }));
     await using api = await startApi({ company: { ...COMPANY, agents } });

@@ -53,7 +53,7 @@ async function statusOf(api: Harness, token: string): Promise<number> {
   return (await asker(api, token).get('/api/whoami')).status;
 }
 
-test("a user's token is their own words, in their tenant, with what the settings allow", async () => {
+test("a user's token writes as that user, in their tenant, with the scopes of the settings", async () => {
   await using api = await start({ tenant: 'app', claims: { scopes: 'scope', conversations: 'rooms' } });
   const user = asker(api, await sign({ ...CLAIMS, scope: 'read write admin', rooms: ['u1-*'] }));
   expect((await user.get('/api/whoami')).body).toEqual({
@@ -87,7 +87,7 @@ test.each<[string, JWTPayload, number]>([
   expect(await statusOf(api, await sign(claims))).toBe(status);
 });
 
-test('a token of another key, without a signature, or signed with what is public is refused', async () => {
+test('a token of another key, without a signature, or signed with a public key is refused', async () => {
   await using api = await start({});
   const other = await generateKeyPair('ES256');
   const pem = new TextEncoder().encode(await exportSPKI(ES.publicKey));
@@ -109,7 +109,7 @@ test('a token of another key, without a signature, or signed with what is public
   expect(await statusOf(api, good)).toBe(200);
 });
 
-test('a key that could verify more is held to the algorithms of the settings', async () => {
+test('a key that could verify more algorithms is limited to those of the settings', async () => {
   const publicKey = await exportSPKI(RSA.publicKey);
   const pss = await importPKCS8(await exportPKCS8(RSA.privateKey), 'PS256');
   const tokens = [
@@ -163,14 +163,14 @@ test.each([
   expect((await user.get('/api/whoami')).body).toMatchObject({ scopes });
 });
 
-test('a token without the scopes that a claim is to name may nothing', async () => {
+test('a token without the scopes claim of the settings has no rights', async () => {
   await using api = await start({ claims: { scopes: 'scope' } });
   const user = asker(api, await sign(CLAIMS));
   expect((await user.get('/api/whoami')).body).toMatchObject({ scopes: [] });
   expect((await user.get('/api/agents')).status).toBe(403);
 });
 
-test('keys of the issuer are fetched once, and again for one that is new', async () => {
+test('keys of the issuer are fetched once, and again for an unknown key', async () => {
   let keys = [{ ...(await exportJWK(RSA.publicKey)), kid: 'one', alg: 'RS256' }];
   let fetched = 0;
   let isUp = true;
@@ -201,7 +201,7 @@ test('keys of the issuer are fetched once, and again for one that is new', async
   }
 });
 
-test('settings that could not be safe are refused', async () => {
+test('unsafe settings are refused', async () => {
   const publicKey = await exportSPKI(ES.publicKey);
   const { d: _d, ...jwk } = await exportJWK(ES.privateKey);
   expect(AccessSettings.safeParse({ jwt: { ...BASE, publicKey: jwk } }).success).toBe(true);

@@ -85,7 +85,7 @@ test.each([
   { origin: 'http://evil.example' },
   { origin: 'null' },
 ])(
-  'a page from elsewhere (%o) does not make this server search: the time that takes would tell it what is here',
+  'a foreign page (%o) cannot make this server search: the duration would reveal what the log contains',
   async (from) => {
     await using api = await startApi({ web: WEB });
     const { host } = OWN;
@@ -122,7 +122,7 @@ test('with a server token the document is public and has no secret; the API is n
 });
 
 test.each([{}, OWN, { authorization: 'Bearer s3cret' }])(
-  'nothing is written to a read-only server with %o, and everything can be read',
+  'a read-only server refuses writes with %o and allows reads',
   async (headers) => {
     const token = 'authorization' in headers ? 's3cret' : undefined;
     await using api = await startApi({ web: WEB, readOnly: true, token });

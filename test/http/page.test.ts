@@ -42,7 +42,7 @@ function saidTo(html: string): Record<string, string | undefined> {
 }
 
 test.each(['/', '/c/plan', '/c/plan/t/plan:coder:7?tab=prompt', '/index.html', '/nowhere/at%20all'])(
-  'a browser that asks for %s gets the page, with what it has to know',
+  'a browser that requests %s gets the page with the facts it needs',
   async (url) => {
     using built = builtPage();
     await using api = await startApi({ web: built.folder, writeToken: 'w1', version: '1.2.3' });
@@ -56,7 +56,7 @@ test.each(['/', '/c/plan', '/c/plan/t/plan:coder:7?tab=prompt', '/index.html', '
 );
 
 test.each(['/nope', '/c/plan', '/api/nope', '/metrics', '/assets/nope.js'])(
-  'a program that asks for %s gets no page but JSON',
+  'a program that requests %s gets JSON and no page',
   async (url) => {
     using built = builtPage();
     await using api = await startApi({ web: built.folder });

@@ -219,7 +219,7 @@ test('metrics and the state of services are for server administrators', async ()
 });
 
 test.each(['/x', '/:team/x', '/:team{[a-z]+}/x/', '/a/:b'])(
-  'mounted at %s every route needs its scope as well',
+  'mounted at %s every route needs its scope, too',
   async (mount) => {
     await using api = await startGuarded();
     await api.troupe.send('c1', { author: ANA, content: 'x' });

@@ -7,7 +7,7 @@ const SEQS = (frames: StreamFrame[]) =>
   frames.filter(({ event }) => event === 'event').map(({ id }) => Number(id));
 const upTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
 
-test('a stream replays what is stored, then follows, each event once and in order', async () => {
+test('a stream replays the stored events and then follows new ones, each once and in order', async () => {
   await using api = await startApi();
   const send = (content: string) => api.troupe.send('c1', { author: ANA, content });
   for (const n of upTo(3)) await send(`${n}`);
@@ -30,7 +30,7 @@ test.each([
   expect(SEQS(frames)).toEqual([3, 4]);
 });
 
-test('events that come while the stored ones are read, doubled, late or not announced, are neither lost nor doubled', async () => {
+test('events that arrive during the replay, twice, late or unannounced, are neither lost nor repeated', async () => {
   let watcher: Watcher = () => {};
   let reads = 0;
   const intrude = (troupe: Troupe): Troupe => ({

@@ -99,7 +99,7 @@ test('open and ended tasks are listed, with the task of a thread', async () => {
   expect((await api.get('/api/conversations/none/tasks')).status).toBe(404);
 });
 
-test('answer, decide and cancelTask are accepted as the event that ends the task; the agent goes on', async () => {
+test('answer, decide and cancelTask are accepted as the event that ends the task; the agent continues', async () => {
   const starting = start();
   await using api = await starting;
   await say(api, 'send a mail');

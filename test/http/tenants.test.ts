@@ -124,7 +124,7 @@ test('two tenants may use the same ids of conversations, events and pages', asyn
 });
 
 test.each(['/api/events', '/api/events?conversation=c1&after=0'])(
-  'a stream of %s has nothing of another tenant',
+  'a stream of %s has no events of another tenant',
   async (path) => {
     const clock = createFakeClock();
     await using api = await startGuarded({ clock });

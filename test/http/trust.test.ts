@@ -19,7 +19,7 @@ async function replies(api: Awaited<ReturnType<typeof startApi>>): Promise<strin
   );
 }
 
-test('what a stranger says is stored and wakes nobody, until a trusted person passes it on', async () => {
+test('a message of an untrusted person is stored and wakes no agent until a trusted person dispatches it', async () => {
   await using api = await startApi({ company: COMPANY });
   const said = await api.post('/api/conversations/c1/events', {
     author: MAL,
@@ -46,7 +46,7 @@ test('what a stranger says is stored and wakes nobody, until a trusted person pa
   expect(prompt.split('Please answer what Mal said.')).toHaveLength(2);
 });
 
-test('a stranger reaches neither the default agent nor one that is away, and opens nothing', async () => {
+test('an untrusted person reaches neither the default agent nor an absent one, and opens nothing', async () => {
   await using api = await startApi({ company: COMPANY });
   await api.troupe.send('c1', { author: ANA, to: ['other'], content: 'begin' });
   await api.post('/api/commands', { command: 'block', conversation: 'c1', agent: 'other', author: ANA });
@@ -59,13 +59,13 @@ test('a stranger reaches neither the default agent nor one that is away, and ope
   expect(closed).toMatchObject({ status: 409, body: { error: { code: 'conversation_archived' } } });
 });
 
-test('where nobody is named as trusted, everybody is', async () => {
+test('without a list of trusted people everybody is trusted', async () => {
   await using api = await startApi({ company: { agents: [ECHO], defaults: COMPANY.defaults } });
   await api.troupe.send('c1', { author: MAL, content: 'hello' });
   expect(await replies(api)).toEqual(['echo: answer 1']);
 });
 
-test('an unaddressed message wakes the default agent, and an unaddressed reply in a thread nobody', async () => {
+test('an unaddressed message wakes the default agent, and an unaddressed reply in a thread wakes none', async () => {
   await using api = await startApi({ company: COMPANY });
   const { event } = await api.troupe.send('c1', { author: ANA, content: 'top level' });
   expect(event.to).toEqual(['echo']);

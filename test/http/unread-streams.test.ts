@@ -41,7 +41,7 @@ function connections(server: Server): Promise<number> {
 }
 
 test.each(['the key is revoked', 'the process is about to end'])(
-  'a stream that nobody reads ends and gives its place back when %s',
+  'an unread stream ends and frees its place when %s',
   async (why) => {
     const clock = createFakeClock();
     const ending = new AbortController();

@@ -145,7 +145,7 @@ it('a name is reached where all of its addresses are in a range of the list', as
     const resolve = async () => addresses.map((address) => ({ address, family: 4 }));
     return (await refusalOf(fetchWith({ allow, resolve, timeoutMs: 2_000 })('http://x.test/'))).code;
   };
-  // Nobody listens there: it was tried.
+  // No server listens there, so the error shows that it was tried.
   expect(await reachable(['127.9.0.0/16'], '127.9.9.9')).toBe('address_unreachable');
   expect(await reachable(['127.9.0.0/16'], '127.9.9.9', '127.8.9.9')).toBe('address_refused');
   expect(await reachable(['127.9.0.0/16', 'x.test'], '127.9.9.9')).toBe('address_unreachable');
@@ -235,7 +235,7 @@ it('a body ends at the limit, before and after decoding', async () => {
   for (const path of ['/bomb', '/endless']) {
     const { body, isCut } = await get(path);
     expect([body.length, isCut]).toEqual([100_000, true]);
-    // What it is a part of: not all that it decodes to.
+    // The beginning of the decoded body.
     expect(body.buffer.byteLength).toBeLessThan(1_000_000);
   }
   expect((await get('/gzip', { maxBytes: 5 })).isCut).toBe(true);
@@ -262,7 +262,7 @@ it('where only status and headers are wanted, no body spoils them, and the conne
   const fetch = fetchWith({ allow: [server.host], timeoutMs: 5_000 });
   const post = { method: 'POST', body: '{}', answer: 'head' } as const;
   for (let n = 0; n < 20; n++) await fetch(`http://${server.host}/`, post);
-  // As many as there are at once to one host: none was given up.
+  // The maximum of connections to one host: none was dropped.
   expect(connections.size).toBeLessThanOrEqual(4);
   for (const path of ['/gzip', '/deflate', '/br', '/aws-chunked', '/reset', '/silent', '/large']) {
     const answer = await fetch(`http://${server.host}${path}`, post);

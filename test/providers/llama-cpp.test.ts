@@ -18,7 +18,7 @@ function withX(x: unknown): Record<string, unknown> {
 
 describe.each(ADAPTERS)('%s', (_, start, create) => {
   test.each(Object.entries(REFUSED_SCHEMAS))(
-    'a schema with %s is sent as llama.cpp takes it',
+    'a schema with %s is sent in the form that llama.cpp accepts',
     async (_name, [x]) => {
       await using server = await start(likeLlamaCpp);
       const tools = [{ name: 't', description: 'T.', parameters: withX(x) }];
@@ -53,7 +53,7 @@ describe.each(ADAPTERS)('%s', (_, start, create) => {
 });
 
 test.each(Object.entries(REFUSED_SCHEMAS))(
-  'as recorded, %s is refused where it is sent whole',
+  'a whole schema with %s is refused, as recorded',
   async (_, [x, why]) => {
     await using server = await startFakeOpenAi(likeLlamaCpp);
     const quirks = { schemas: 'whole' } as const;

@@ -89,7 +89,7 @@ describe('what is sent', () => {
   });
 
   test.each(['gpt-4.1-mini', 'gpt-4o', 'chatgpt-4o-latest', 'gpt-5-chat-latest'])(
-    'encrypted reasoning is not asked of %s, which would refuse',
+    'encrypted reasoning is not requested from %s, which would refuse',
     async (model) => {
       expect(await sentBody(server, provider(), { model })).not.toHaveProperty('include');
     },

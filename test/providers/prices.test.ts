@@ -21,7 +21,7 @@ test.each([
 });
 
 test.each(['llama3.3', 'gpt-5-pro', 'gpt-7', 'claude-opus-6', 'my-claude', 'o3-deep-research', ''])(
-  'a model of which nothing is known has no price rather than none to pay: %s',
+  'an unknown model has no price, and not a price of 0: %s',
   (model) => {
     expect(priceOf(model)).toBeNull();
   },

@@ -32,7 +32,7 @@ test('a refusal of a server is a failed result that the model can act on', async
 });
 
 test.each(['stdio', 'http'])(
-  'over %s, a call that takes too long fails, and the server is told to stop',
+  'over %s, a call beyond its timeout fails, and the server is told to stop',
   async (way) => {
     const clock = createFakeClock();
     const stage = stdioStage();

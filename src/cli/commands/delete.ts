@@ -6,6 +6,7 @@ import { TroupeError } from '../../errors.ts';
 import type { Client } from '../client/client.ts';
 import { type ClientOptions, connect } from '../client/connect.ts';
 import { count, print, printJson } from '../render/output.ts';
+import { readExport } from './export.ts';
 
 interface DeleteOptions extends ClientOptions {
   /** False with `--no-export`. */
@@ -34,13 +35,17 @@ export async function deleteConversation(conversation: string, options: DeleteOp
 
 /** Returns the number of events in the file once it is on disk. An existing file is not overwritten. */
 async function exportTo(client: Client, conversation: string, out: string): Promise<number> {
-  const lines = client.export(conversation, { threads: true });
-  // Reads the first chunk before it creates the file, so that an unknown conversation leaves none behind.
-  const first = await lines.next();
-  const counter = { events: 0 };
+  let events = 0;
+  let rest = '';
+  const source = await readExport(client.export(conversation, { threads: true }), (chunk) => {
+    // A chunk may end within a line. Headers of conversations are no events.
+    const lines = (rest + chunk).split('\n');
+    rest = lines.pop() ?? '';
+    events += lines.filter((each) => each !== '' && !each.startsWith('{"troupe":')).length;
+  });
   try {
     const file = createWriteStream(out, { flags: 'wx', mode: 0o600, flush: true });
-    await pipeline(counted(first.done ? '' : first.value, lines, counter), file);
+    await pipeline(source, file);
     await flushDirectory(dirname(resolve(out)));
   } catch (cause) {
     if (cause instanceof TroupeError) throw cause;
@@ -48,7 +53,7 @@ async function exportTo(client: Client, conversation: string, out: string): Prom
     const message = `cannot write ${out}: ${reason}; nothing is deleted`;
     throw new TroupeError('data_unwritable', message, { out }, { cause });
   }
-  return counter.events;
+  return events;
 }
 
 /** A file survives a power cut only once its directory is on disk, too. */
@@ -58,23 +63,5 @@ async function flushDirectory(path: string): Promise<void> {
     await directory.sync();
   } finally {
     await directory.close();
-  }
-}
-
-/** Passes on chunks, which may end within a line, and counts the lines except conversation headers. */
-async function* counted(
-  first: string,
-  rest: AsyncGenerator<string>,
-  counter: { events: number },
-): AsyncGenerator<string> {
-  let line = '';
-  for (let next = first; ;) {
-    const lines = (line + next).split('\n');
-    line = lines.pop() ?? '';
-    counter.events += lines.filter((each) => each !== '' && !each.startsWith('{"troupe":')).length;
-    yield next;
-    const { done, value } = await rest.next();
-    if (done) return;
-    next = value as string;
   }
 }

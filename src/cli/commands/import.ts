@@ -1,11 +1,10 @@
-import { createReadStream, createWriteStream } from 'node:fs';
+import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { TroupeError } from '../../errors.ts';
 import type { ImportNote, ImportReport } from '../../import/index.ts';
 import { type ClientOptions, connect } from '../client/connect.ts';
 import { count, number, paint, print, printable, printJson, table } from '../render/output.ts';
-import { pipeline } from 'node:stream/promises';
 
 interface ImportFileOptions extends ClientOptions {
   conversation?: string;
@@ -76,44 +75,4 @@ function renderNotes(title: string, notes: readonly ImportNote[]): string[] {
     paint('dim', printable(examples[0] ?? '')),
   ]);
   return [`${title}:`, table(rows, [1])];
-}
-
-interface ExportOptions extends ClientOptions {
-  out?: string;
-  html?: boolean;
-}
-
-export async function exportConversation(conversation: string, options: ExportOptions): Promise<void> {
-  const client = await connect(options, { needs: 'data' });
-  try {
-    const lines = client.export(conversation, { format: options.html ? 'html' : 'jsonl' });
-    // Reads the first chunk before it creates the file, so that an unknown conversation leaves none behind.
-    const first = await lines.next();
-    const counter = { lines: 0 };
-    const source = counted(first.done ? '' : first.value, lines, counter);
-    const { out, json } = options;
-    if (out === undefined) return await pipeline(source, process.stdout, { end: false });
-    await pipeline(source, createWriteStream(out, { mode: 0o600 })).catch((cause: unknown) => {
-      const reason = cause instanceof Error ? cause.message : String(cause);
-      throw new TroupeError('data_unwritable', `cannot write ${out}: ${reason}`, { out }, { cause });
-    });
-    if (json) printJson({ conversation, out, lines: counter.lines });
-    else print(`${count(counter.lines, 'line')} written to ${out}`);
-  } finally {
-    await client.close();
-  }
-}
-
-async function* counted(
-  first: string,
-  rest: AsyncGenerator<string>,
-  counter: { lines: number },
-): AsyncGenerator<string> {
-  for (let next = first; ;) {
-    counter.lines += next.split('\n').length - 1;
-    yield next;
-    const { done, value } = await rest.next();
-    if (done) return;
-    next = value as string;
-  }
 }

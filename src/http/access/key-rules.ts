@@ -1,4 +1,4 @@
-import { covers, type KeyInfo, type Principal, type Scope } from '../../access/index.ts';
+import { covers, type Principal, type Scope } from '../../access/index.ts';
 import type { Author } from '../../events/index.ts';
 import { Refusal } from '../refusal.ts';
 import { isSameAuthor } from './author-rule.ts';
@@ -9,6 +9,7 @@ import { isServerAdmin } from './check-scope.ts';
 interface Reach {
   scopes: readonly Scope[];
   author?: Author | null | undefined;
+  /** Absent or null: all. */
   conversations?: readonly string[] | null | undefined;
 }
 
@@ -36,16 +37,21 @@ export function checkReach(principal: Principal, { scopes, author, conversations
     const message = `creating a key that writes as the ${author.kind} "${author.id}" needs the scope "operate"`;
     throw new Refusal(403, 'author_refused', message);
   }
-  const beyond = beyondGrant(principal, conversations ?? null);
-  if (beyond !== null) throw unknownConversation(beyond);
+  checkConversations(principal, conversations);
 }
 
-/** True if the caller may see the key. A key that reaches beyond the caller's grant is hidden. */
-export function sees(principal: Principal, { conversations }: KeyInfo): boolean {
+/** True if the caller may see a key or webhook. One that reaches beyond the caller's grant is hidden. */
+export function sees(principal: Principal, { conversations }: Pick<Reach, 'conversations'>): boolean {
   return beyondGrant(principal, conversations) === null;
 }
 
-/** The first pattern that the caller was not granted. */
-function beyondGrant(principal: Principal, conversations: readonly string[] | null): string | null {
+/** Checks that a caller was granted these conversations. Throws `conversation_unknown`. */
+export function checkConversations(principal: Principal, conversations: Reach['conversations']): void {
+  const beyond = beyondGrant(principal, conversations);
+  if (beyond !== null) throw unknownConversation(beyond);
+}
+
+/** The first pattern that the caller was not granted; null if there is none. */
+function beyondGrant(principal: Principal, conversations: Reach['conversations']): string | null {
   return (conversations ?? ['*']).find((pattern) => !covers(principal, pattern)) ?? null;
 }

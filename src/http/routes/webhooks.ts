@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { covers, type Principal } from '../../access/index.ts';
+import type { Principal } from '../../access/index.ts';
 import { DEFAULT_TENANT } from '../../events/index.ts';
 import { NewWebhook } from '../../integrations/webhook.ts';
 import type {
@@ -9,8 +9,7 @@ import type {
   WebhookTest,
 } from '../../integrations/webhook-book.ts';
 import { checkScope } from '../access/check-scope.ts';
-import { tenantFor } from '../access/key-rules.ts';
-import { unknownConversation } from '../access/limit-troupe.ts';
+import { checkConversations, sees, tenantFor } from '../access/key-rules.ts';
 import { typed } from '../answers.ts';
 import { Refusal } from '../refusal.ts';
 import { defineRoute, type RouteRequest, type RouteServer } from '../route.ts';
@@ -31,7 +30,7 @@ export const webhookRoutes = [
     answer: z.object({ webhooks: z.array(typed<WebhookInfo>()) }),
     async handle({ caller: { principal }, query }, server) {
       const webhooks = await bookFor(server, principal, query.tenant).list();
-      return { webhooks: webhooks.filter((each) => beyondGrant(principal, each) === null) };
+      return { webhooks: webhooks.filter((each) => sees(principal, each)) };
     },
   }),
   defineRoute({
@@ -50,8 +49,7 @@ export const webhookRoutes = [
       checkScope(principal, 'read');
       const book = bookFor(server, principal, query.tenant);
       const asked = await body();
-      const beyond = beyondGrant(principal, asked);
-      if (beyond !== null) throw unknownConversation(beyond);
+      checkConversations(principal, asked.conversations);
       return context.json(await book.create(asked, principal.id), 201, NOT_STORED);
     },
   }),
@@ -128,16 +126,8 @@ async function find(
 ): Promise<{ book: WebhookBook; webhook: WebhookInfo }> {
   const book = bookFor(server, principal, query.tenant);
   const webhook = await book.get(id);
-  if (webhook && beyondGrant(principal, webhook) === null) return { book, webhook };
+  if (webhook && sees(principal, webhook)) return { book, webhook };
   throw unknownWebhook(id);
-}
-
-/** The first pattern of a webhook's conversations that its caller was not granted. */
-function beyondGrant(
-  principal: Principal,
-  { conversations }: Pick<WebhookInfo, 'conversations'>,
-): string | null {
-  return (conversations ?? ['*']).find((pattern) => !covers(principal, pattern)) ?? null;
 }
 
 /** Another request may have removed the webhook since it was found. */
