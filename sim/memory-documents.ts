@@ -11,12 +11,12 @@ import {
 import type { ActorCondition, Addressee, Documents, LogKey } from '../src/store/documents/documents.ts';
 
 /**
- * The documents in memory: what the simulation runs on, where every write is one step by construction.
+ * The documents in memory, for simulations, tests and benchmarks. Every write is one step by construction.
  *
- * Owns: the rows, which are never changed in place: a row that was handed out stays as it was.
- *  E1  `bySeq` and `byId` of a log hold the same rows; `last` is the highest seq.
- *  E2  `addressed` of a log lists, per agent, the rows that address it, by seq.
- *  E3  Nothing is awaited inside one operation: with a gate or without, it happens at one moment.
+ * Owns the rows, which are never changed in place: a returned row stays as it is.
+ *  E1  `bySeq` and `byId` of a log have the same rows; `last` is the highest seq.
+ *  E2  `addressed` of a log has, per agent, the rows that address it, by seq.
+ *  E3  An operation awaits nothing, so it happens at one moment, with or without a gate.
  */
 export interface MemoryData {
   logs: Map<string, MemoryLog>;
@@ -31,17 +31,17 @@ interface MemoryLog extends LogKey {
   last: number;
 }
 
-/** One operation on one document, by name; `insert` of several events is several of them. */
+/** The name of an operation on one document; `insert` of several events is several operations. */
 export type DocumentOp =
   | `events.${Exclude<keyof Documents['events'], symbol>}`
   | `actors.${Exclude<keyof Documents['actors'], symbol>}`
   | `entries.${Exclude<keyof Documents['entries'], symbol>}`;
 
-/** Decides when an operation happens and whether its caller hears of it; must call `work` at most once. */
+/** Decides when an operation happens and what its caller receives; must call `work` at most once. */
 export type DocumentGate = <T>(op: DocumentOp, work: () => T) => Promise<T>;
 
 export interface MemoryDocumentsOptions {
-  /** Shared by the members of one cluster; new and empty by default. */
+  /** Shared by the processes of one cluster. Default: new and empty. */
   data?: MemoryData;
   gate?: DocumentGate;
 }
@@ -181,7 +181,7 @@ function createMemoryEntries(entries: MemoryData['entries'], gate: DocumentGate)
   };
 }
 
-/** Parts are joined by what none of them may hold alone: ids are slugs, and the last part may hold anything. */
+/** Ids contain no `/`, so that joined keys are unambiguous; the last part may be any text. */
 function logKey({ tenant, conversation }: LogKey): string {
   return `${tenant}/${conversation}`;
 }
@@ -220,7 +220,7 @@ function unaddress(log: MemoryLog | undefined): void {
   log?.addressed.clear();
 }
 
-/** False if there is none after `after`. A log without events is none. */
+/** False if there is no event after `after`. Removes a log without events. */
 function removeNewest(logs: Map<string, MemoryLog>, key: LogKey, after: number): boolean {
   const log = logs.get(logKey(key));
   const newest = log?.bySeq.get(log.last);

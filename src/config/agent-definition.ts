@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { RetrySettings } from './retry-settings.ts';
 import { replyProblem, type ReplyInput } from './reply-schema.ts';
 import { SupervisionSettings } from './supervision-settings.ts';
-import { AgentId, BusyPolicy, nearestName } from '../events/index.ts';
+import { AgentId, BusyPolicy, JoinPolicy, nearestName } from '../events/index.ts';
 import { ProviderSettings } from '../providers/settings.ts';
 
 const AgentFields = z.object({
@@ -19,7 +19,7 @@ const AgentFields = z.object({
    * What the agent sees of a conversation from before it joined: everything (`full`), a summary and the newest events
    * (`summary`), or only the message that woke it (`fresh`). Default `full`.
    */
-  join: z.enum(['full', 'summary', 'fresh']).default('full'),
+  join: JoinPolicy.default('full'),
   /**
    * Treatment of a message while the agent has a turn under way: it waits for the next turn (`queue`), joins the next step
    * (`steer`), aborts the turn (`interrupt`), or is refused (`reject`). A message may override it. Default `queue`.

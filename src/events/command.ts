@@ -15,7 +15,7 @@ const Reason = z.string().max(1_000).optional();
 const About = { conversation: ConversationId };
 const AboutAgent = { ...About, agent: AgentId };
 
-/** Commands about the membership and the state of a conversation. The event that a command appends is its whole effect. */
+/** Commands about the membership and the state of a conversation. Each is logged as the event of its effect. */
 export const CONVERSATION_COMMANDS = [
   /** Default of `policy`: `join` of the agent. */
   z.strictObject({ command: z.literal('join'), ...AboutAgent, policy: JoinPolicy.optional() }),
@@ -71,7 +71,7 @@ export type ForkPlace = z.infer<typeof ForkPlace>;
 
 /**
  * A request of a person. A command to an actor is logged as a `command` event when accepted, and its effect as another
- * event. For `mode`, `directive`, `answer`, `decide` and `cancelTask` the event they append is the whole effect.
+ * event. `mode`, `directive`, `answer`, `decide` and `cancelTask` are logged only as their effect.
  */
 export const Command = z.discriminatedUnion('command', [
   z.strictObject({ command: z.literal('abort'), turn: TurnId }),

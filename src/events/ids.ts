@@ -65,10 +65,10 @@ export type Mode = z.infer<typeof Mode>;
 export const JoinPolicy = z.enum(['full', 'summary', 'fresh']);
 export type JoinPolicy = z.infer<typeof JoinPolicy>;
 
-/** A workflow run that any program drives. */
+/** Id of a workflow run, whichever program drives it. */
 export const RunId = z.string().regex(SLUG, 'a run id is 1 to 128 of A-Z a-z 0-9 . _ @ : -');
 
-/** A workflow run that Troupe drives. Without ':', because it is a part of event ids, which are split there. */
+/** Id of a workflow run that Troupe drives. It has no ':', because it is a part of event ids, which are split there. */
 export const WorkflowRunId = z
   .string()
   .regex(

@@ -4,8 +4,8 @@ import { JsonData } from './message.ts';
 
 /**
  * A task is work that an agent has asked of another agent (a delegation) or of people (a question or an approval) and
- * waits for. The assignee of a delegation works in a conversation of its own, the thread. One event opens a task and
- * one event ends it. The id of the end is fixed, so only the first end counts.
+ * waits for. The assignee of a delegation works in a separate conversation, the thread. One event opens a task and one
+ * event ends it. The id of the end is fixed, so only the first end counts.
  */
 export const TaskId = z.string().min(1).max(64);
 export type TaskId = z.infer<typeof TaskId>;

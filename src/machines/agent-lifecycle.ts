@@ -4,7 +4,7 @@ import * as z from 'zod';
 import { TroupeError } from '../errors.ts';
 
 /**
- * The turns of one agent in one conversation, as decisions only. `availability.ts` decides whether it takes turns at all.
+ * The turns of one agent in one conversation, as decisions only. `availability.ts` decides whether it takes turns.
  *
  * Owns which effect comes next. Does not own the effects: each working state carries one tag, the name of the effect
  * that `src/actors` performs there, and the outcome of the effect comes back as an event. There are no invokes and no
@@ -26,7 +26,7 @@ export const EFFECTS = [
 ] as const;
 export type EffectName = (typeof EFFECTS)[number];
 
-/** What an agent at rest waits for. It takes other turns meanwhile: the wait follows from the log, not from a turn. */
+/** What an agent at rest waits for. It can take other turns meanwhile, because the wait follows from the log. */
 export type WaitsFor = 'delegation' | 'approval' | 'answer';
 
 export type AgentEvent =

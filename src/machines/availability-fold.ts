@@ -1,8 +1,8 @@
 import type { AgentId, Event, Unavailability } from '../events/index.ts';
 
 /**
- * The transitions of the machine in `availability.ts`, and its states as the log tells of them. Without XState, since the
- * inspector folds a log in browsers too.
+ * The transitions of the machine in `availability.ts`, and its state folded from a log. Without XState, because the
+ * inspector folds logs in browsers too.
  */
 export type AvailabilityEvent =
   | { type: 'PAUSE' }
@@ -42,7 +42,7 @@ const COMMANDS: Partial<Record<string, readonly AvailabilityEvent['type'][]>> = 
   retire: ['RETIRE'],
 };
 
-/** An event of the log as what it sends to the machine of an agent: the first type that the state accepts. */
+/** What an event of the log sends to an agent's machine: the first of the types that its state accepts. */
 export interface AvailabilityNote {
   agent: AgentId;
   types: readonly AvailabilityEvent['type'][];
@@ -59,7 +59,7 @@ export function availabilityNoteOf(event: Event): AvailabilityNote | null {
   return agent === undefined ? null : { agent: agent as AgentId, types: ['BREAK'] };
 }
 
-/** The availability that the log tells of, after one more event. */
+/** The availability after one more event of the log. */
 export function foldAvailability(from: Availability, { types }: AvailabilityNote): Availability {
   const accepted: Partial<Record<AvailabilityEvent['type'], Availability>> = AVAILABILITY_STATES[from].on;
   for (const type of types) if (accepted[type]) return accepted[type];

@@ -1,7 +1,7 @@
 import { isAbout, isTaskEnd } from '../events/aspects.ts';
 import type { AgentId, Event, EventOf } from '../events/index.ts';
 
-/** The agents that take part in one conversation, and the stretches of its log for which one did not. A fold. */
+/** The agents that take part in one conversation, and their absences. A fold of its log. */
 export interface Membership {
   /** Agents that have left or are blocked. */
   away: Map<AgentId, { blocked: boolean }>;
@@ -28,7 +28,7 @@ export function foldMembership(membership: Membership, event: Event): void {
   }
 }
 
-/** The agents that an event sends away or brings back. A person's message brings back whoever it addresses. */
+/** The agents that an event sends away or brings back. A person's message brings back the agents it addresses. */
 export function awayChanges(event: Event): { agent: AgentId; away: { blocked: boolean } | null }[] {
   if (!isAbout(event, 'members')) return [];
   switch (event.kind) {
@@ -52,7 +52,7 @@ function noteJoined({ joined }: Membership, { author, body }: EventOf<'joined'>)
   if (!joined.has(body.agent) || author.kind !== 'system') joined.set(body.agent, body.policy);
 }
 
-/** The absence ends before the event: a message that brings an agent back is heard itself. */
+/** The absence ends before the event: the message that brings an agent back wakes it. */
 function comeBack({ away, absences }: Membership, agent: AgentId, seq: number): void {
   if (!away.delete(agent)) return;
   const before = absences.get(agent) ?? [];

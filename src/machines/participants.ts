@@ -2,7 +2,7 @@ import type { AgentId, Event } from '../events/index.ts';
 import { availabilityNoteOf, foldAvailability } from './availability-fold.ts';
 import { foldTask, newTaskBook, type TaskBook } from './task-book.ts';
 
-/** Decides who hears a new message of a conversation. A fold of its log, the same in every process. */
+/** The facts that decide which agents hear a new message. A fold of the log, the same in every process. */
 export interface Participants {
   tasks: TaskBook;
   retired: Set<AgentId>;
@@ -27,7 +27,7 @@ export function foldParticipants({ tasks, retired, asked, failedAt }: Participan
   if (!note) return;
   const { agent } = note;
   if (event.kind === 'error') failedAt.set(agent, event.seq);
-  // Only the retired are kept: any other state accepts the same events as far as retiring goes.
+  // Only retired agents are stored: all other states accept `RETIRE` alike.
   const state = foldAvailability(retired.has(agent) ? 'retired' : 'available', note);
   if (state === 'retired') retired.add(agent);
   else retired.delete(agent);

@@ -63,7 +63,7 @@ function direct(book: RunBook, { body }: EventOf<'run.directive'>): void {
   }
 }
 
-/** A directive for the next step: the process that ended the last turn decided that the step before it is over. */
+/** Applies a directive for the next step: the turn that ended the step before has decided that it is over. */
 function completeStep(run: Run, { number, attempt }: { number: number; attempt: number }): void {
   const at = run.state.context;
   if (at.attempt !== attempt || at.number !== number - 1) return;

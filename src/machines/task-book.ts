@@ -22,13 +22,13 @@ import { foldRuns, type RunBook } from './run-book.ts';
 /**
  * The tasks between agents and people in one conversation. A fold of its log, the same in every process.
  *
- * Owns who waits for what, and when the wait is over. Does not own deadlines: those are timers of the actors.
+ * Owns which agent waits for what, and when the wait is over. Does not own deadlines: those are timers of the actors.
  *  K1  A task is opened once and ended once; a later end changes nothing.
  *  K2  A group is due when its join is met and its owner has not been given it. The first turn of the owner that covers
  *      one of its ends resolves it; a resolved group is never due again.
  *  K3  Queries of every turn cost in proportion to the open tasks, not to all tasks ever opened.
  *  K4  A thread may get its next task before the last one has ended. Each task is open until its own end.
- *  K5  An imported task is shown and nothing more: it is open for nobody, and its conversation is no thread.
+ *  K5  An imported task is only shown: no agent waits for it, and its conversation is no thread.
  */
 export interface TaskBook extends Membership {
   upTo: number;
@@ -63,7 +63,7 @@ export type Task = TaskOpening & {
   seq: number;
   at: number;
   end: TaskEnd | null;
-  /** Imported from a file: nobody waits for it here (K5). */
+  /** Imported from a file (K5). */
   imported?: true;
 };
 
@@ -160,7 +160,7 @@ function begins({ author, kind, id, body }: Event): boolean {
   return kind === 'run.directive' && author.kind === 'user';
 }
 
-/** Imported tasks: each has the end that the file tells, or counts as ended without one. */
+/** Folds imported tasks. A task without an end in the file counts as ended. */
 function foldHistory({ tasks }: TaskBook, event: Event): void {
   const opened = openingOf(event);
   if (opened) {
@@ -188,7 +188,7 @@ function foldCommand(book: TaskBook, { body }: EventOf<'command'>): void {
   if (body.command === 'cancelTask') book.off = true;
 }
 
-/** A fork is no thread, and nobody waits in it: the waits stay with the original conversation. */
+/** A fork is no thread, and no agent waits in it: the waits stay with the original conversation. */
 function forgetWaits(book: TaskBook): void {
   book.thread = null;
   book.waiting.clear();

@@ -1,7 +1,7 @@
 import { isAbout } from '../events/aspects.ts';
 import type { ApprovalRequestedBody, DelegationOpenedBody, Event, QuestionBody } from '../events/index.ts';
 
-/** Which events open and end tasks. Apart from the task book, because the inspector needs it in browsers. */
+/** Openings and ends of tasks. Separate from the task book, because the inspector needs them in browsers. */
 export type TaskOpening =
   | { kind: 'delegation'; body: DelegationOpenedBody }
   | { kind: 'question'; body: QuestionBody }
@@ -12,7 +12,7 @@ export interface TaskEnd {
   outcome: 'done' | 'failed' | 'aborted' | 'answered' | 'expired' | 'withdrawn' | 'approved' | 'denied';
 }
 
-/** The task that an event opens; null in the task's own thread, where nobody waits for it. */
+/** The task that an event opens; null in the task's own thread, where its owner does not wait. */
 export function openingOf(event: Event): (TaskOpening & { id: string }) | null {
   if (!isAbout(event, 'taskOpening')) return null;
   switch (event.kind) {

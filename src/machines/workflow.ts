@@ -4,7 +4,7 @@ import type { AgentId, RunStep } from '../events/index.ts';
 /**
  * One run of a workflow, as decisions only: its steps one after the other, each with one agent. The log determines the
  * state of a run, and the state determines the next step.
- *  W1  A step ends once, by a turn of the agent that has it. A turn that began before the step was asked ends nothing.
+ *  W1  A step ends once, by a turn of the agent that has it. A turn that began before the step was requested ends nothing.
  *  W2  Every restart has a higher `attempt`, so a late result of an earlier attempt changes nothing.
  */
 export interface WorkflowContext {
@@ -14,7 +14,7 @@ export interface WorkflowContext {
   attempt: number;
   /** The agent that has the step: the one that the workflow names, or the one it was handed to. */
   agent: AgentId | null;
-  /** Seq of the event that asked for the step. */
+  /** Seq of the event that requested the step. */
   since: number | null;
   /** The agent has called the tool that completes the step. */
   noted: boolean;

@@ -123,8 +123,12 @@ function programOptions(
 
 /** The embedder of a definition. */
 export function createEmbedder(settings: EmbedderSettings, { env }: Pick<ProviderContext, 'env'>): Embedder {
-  const { baseUrl, model } = settings;
-  return createOpenAiEmbedder({ baseUrl, model, apiKey: keyOf(settings, env) });
+  switch (settings.provider) {
+    case 'openai-compatible': {
+      const { baseUrl, model } = settings;
+      return createOpenAiEmbedder({ baseUrl, model, apiKey: keyOf(settings, env) });
+    }
+  }
 }
 
 type OpenAiSettings = Pick<EmbedderSettings, 'provider' | 'baseUrl' | 'apiKeyEnv'>;

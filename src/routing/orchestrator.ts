@@ -1,5 +1,5 @@
 import { TroupeError } from '../errors.ts';
-import type { AgentId, Author, ConversationId, Event } from '../events/index.ts';
+import type { AgentId, Author, ConversationId, Event, JoinPolicy } from '../events/index.ts';
 import { foldParticipants, isHere, newParticipants, type Participants } from '../machines/participants.ts';
 import type { NewMessage, Troupe } from '../troupe.ts';
 import { routeBy, type Unaddressed } from './route.ts';
@@ -28,7 +28,7 @@ type Sent = Awaited<ReturnType<Troupe['send']>>;
 export interface Orchestrator {
   /** Sends a message. The rules choose the recipients of a person's new unaddressed message. */
   send(conversation: string, message: NewMessage): Promise<Sent>;
-  join(conversation: string, agent: string, policy?: 'full' | 'summary' | 'fresh'): Promise<Event>;
+  join(conversation: string, agent: string, policy?: JoinPolicy): Promise<Event>;
   leave(conversation: string, agent: string, reason?: string): Promise<Event>;
   block(conversation: string, agent: string, reason?: string): Promise<Event>;
   unblock(conversation: string, agent: string): Promise<Event>;

@@ -75,7 +75,15 @@ interface SessionHome {
   remove(): void;
 }
 
-const WITH_SESSIONS: readonly ProviderSettings['provider'][] = ['claude-code', 'codex'];
+/** Whether a provider keeps sessions on this machine. */
+const KEEPS_SESSIONS: Record<ProviderSettings['provider'], boolean> = {
+  'claude-code': true,
+  codex: true,
+  anthropic: false,
+  openai: false,
+  'openai-compatible': false,
+  scripted: false,
+};
 
 /**
  * Embedded mode: a directory beside the data. Distributed mode: a directory in the user's state, so that a restarted
@@ -94,8 +102,7 @@ function sessionHome(
     closeToOthers(dir);
     return { dir, remove: () => undefined };
   };
-  if (!agents.some(({ provider }) => WITH_SESSIONS.includes(provider)))
-    return { dir: '', remove: () => undefined };
+  if (!agents.some(({ provider }) => KEEPS_SESSIONS[provider])) return { dir: '', remove: () => undefined };
   if (mongodb !== undefined) return keep(join(stateDir(), 'troupe', prefix, 'sessions'));
   if (data !== undefined && data !== ':memory:') return keep(resolve(data, 'sessions'));
   const dir = mkdtempSync(join(tmpdir(), 'troupe-sessions-'));

@@ -10,7 +10,7 @@ function caller(id: string, tenant = 'acme'): Principal {
   return { ...LOCAL, id: `key:${id}`, tenant: tenant as TenantId };
 }
 
-test('what is under way is bounded for a caller, a tenant and the process, each by itself', () => {
+test('unfinished bodies are bounded per caller, tenant and process', () => {
   const bodies = new Bodies(MOST);
   const [a, b] = [bodies.open(caller('a')), bodies.open(caller('b'))];
   expect(a.grow(10)).toBeNull();
@@ -23,7 +23,7 @@ test('what is under way is bounded for a caller, a tenant and the process, each 
   expect(bodies.open(caller('a')).grow(10)).toBeNull();
 });
 
-test('whatever comes and ends in whatever order, nothing is over its bounds, and nothing is left', () => {
+test('bodies in any order stay within their bounds and leave nothing', () => {
   const step = fc.record({
     who: fc.constantFrom('a', 'b', 'c'),
     tenant: fc.constantFrom('acme', 'zeta'),

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { covers, isGranted } from '../../src/access/index.ts';
 
 const LONG = 'r'.repeat(120);
-/** Of few letters, so that beginnings meet; some long enough to be cut in the id of a thread. */
+/** Of few letters, so that prefixes overlap; some are long enough to be shortened in the id of a thread. */
 const Id = fc
   .tuple(
     fc.string({ unit: fc.constantFrom('a', 'b', '-', '.'), maxLength: 4 }),
@@ -19,7 +19,7 @@ const Pattern = fc.oneof(
 );
 const Patterns = fc.array(Pattern, { maxLength: 3 });
 
-test('whoever covers a pattern was granted every conversation that it stands for, with its threads', () => {
+test('covering a pattern grants all its conversations, with their threads', () => {
   fc.assert(
     fc.property(Patterns, Pattern, fc.oneof(Id, Thread), (conversations, pattern, id) => {
       fc.pre(covers({ conversations }, pattern) && isGranted({ conversations: [pattern] }, id));
@@ -29,7 +29,7 @@ test('whoever covers a pattern was granted every conversation that it stands for
   );
 });
 
-test('a grant of ids and beginnings grants these, and nothing else', () => {
+test('ids and prefixes grant exactly their matches', () => {
   fc.assert(
     fc.property(Patterns, Id, (conversations, id) => {
       const meant = conversations.some((each) =>
@@ -41,7 +41,7 @@ test('a grant of ids and beginnings grants these, and nothing else', () => {
   );
 });
 
-test('an id that is the stem of a long one does not open the threads of that', () => {
+test('an id that equals the stem of a long one does not grant its threads', () => {
   const hash = createHash('sha256').update(LONG).digest('hex').slice(0, 8);
   const stem = `${LONG.slice(0, 91)}.${hash}`;
   const thread = `${stem}.d-0123456789ab`;
@@ -52,7 +52,7 @@ test('an id that is the stem of a long one does not open the threads of that', (
   expect(isGranted({ conversations: [stem] }, stem)).toBe(true);
 });
 
-test('nothing granted is nothing, and no grant is all', () => {
+test('an empty list grants nothing, and no list grants all', () => {
   expect(isGranted({ conversations: [] }, 'a')).toBe(false);
   expect(covers({ conversations: [] }, 'a')).toBe(false);
   expect(isGranted({ conversations: null }, 'a')).toBe(true);

@@ -28,7 +28,7 @@ function stage() {
       return stored.compareAndSet(key, from, to);
     },
   };
-  /** One process; several share what is stored. */
+  /** One of several processes that share the entries. */
   function process() {
     const cache = new KeyCache(clock);
     const bookOf = (tenant: string) =>
@@ -38,7 +38,7 @@ function stage() {
   return { clock, notes, reads, writes, process, ...process() };
 }
 
-test('a key opens its tenant with its scopes, and its secret is stored nowhere', async () => {
+test('a key grants its scopes in its tenant, and its secret is not stored', async () => {
   const { book, authenticate, writes } = stage();
   const ana = { kind: 'user', id: 'ana', name: 'Ana' } as const;
   const { key, secret } = await book.create({
@@ -60,7 +60,7 @@ test('a key opens its tenant with its scopes, and its secret is stored nowhere',
   expect(JSON.stringify(await book.list())).not.toMatch(/[0-9a-f]{64}/);
 });
 
-test('a key that is over before it begins is not made', async () => {
+test('a key that has already expired is not created', async () => {
   const { book, clock } = stage();
   for (const expiresAt of [0, clock.now() - 1, clock.now()])
     await expect(book.create({ name: 'x', scopes: ['read'], expiresAt })).rejects.toMatchObject({
@@ -70,7 +70,7 @@ test('a key that is over before it begins is not made', async () => {
   expect(await book.list()).toEqual([]);
 });
 
-test('whatever is changed in a key, it opens nothing', async () => {
+test('a changed key is invalid', async () => {
   const { book, authenticate } = stage();
   const { secret } = await book.create({ name: 'x', scopes: ['read'] });
   await fc.assert(
@@ -79,7 +79,7 @@ test('whatever is changed in a key, it opens nothing', async () => {
       fc.constantFrom('a', 'Z', '_', '-', '.', '0', ' ', '\u0430', ''),
       async (at, mark) => {
         const changed = secret.slice(0, at) + mark + secret.slice(at + 1);
-        // The last character has two bits that say nothing; but the text is compared, not the bytes.
+        // The last character has two unused bits; but the text is compared, not the bytes.
         expect((await authenticate(changed)) !== null).toBe(changed === secret);
       },
     ),
@@ -88,7 +88,7 @@ test('whatever is changed in a key, it opens nothing', async () => {
     expect(await authenticate(text)).toBe(null);
 });
 
-test('a revoked key is closed at once here, and within 2 seconds in other processes', async () => {
+test('a revoked key is invalid at once here, and within 2 seconds in other processes', async () => {
   const { book, authenticate, clock, process } = stage();
   const other = process();
   const { key, secret } = await book.create({ name: 'x', scopes: ['read'] });
@@ -103,7 +103,7 @@ test('a revoked key is closed at once here, and within 2 seconds in other proces
   expect((await book.list())[0]).toMatchObject({ id: key.id, revokedAt: expect.any(Number) });
 });
 
-test('a look-up that began before a revocation does not undo it', async () => {
+test('a lookup that began before a revocation does not undo it', async () => {
   const clock = createFakeClock();
   const stored = memoryKeyValue();
   let hold: Promise<void> = Promise.resolve();
@@ -129,7 +129,7 @@ test('a look-up that began before a revocation does not undo it', async () => {
   expect(await authenticate(secret)).toBe(null);
 });
 
-test('after a rotation the old secret opens as long as it was given, and not a millisecond more', async () => {
+test('after a rotation the old secret is valid for exactly its grace time', async () => {
   const { book, authenticate, clock } = stage();
   const first = await book.create({ name: 'x', scopes: ['read'] });
   const second = await book.rotate(first.key.id, { graceMs: 60_000 });
@@ -144,7 +144,7 @@ test('after a rotation the old secret opens as long as it was given, and not a m
   expect(await authenticate(third?.secret ?? '')).not.toBe(null);
 });
 
-test('a key ends when it was to end', async () => {
+test('a key expires at its time', async () => {
   const { book, authenticate, clock } = stage();
   const { secret } = await book.create({ name: 'x', scopes: ['read'], expiresAt: clock.now() + 1_000 });
   await clock.advance(999);
@@ -165,7 +165,7 @@ test('a tenant sees and changes its own keys only', async () => {
   expect(await authenticate(secret)).not.toBe(null);
 });
 
-test('an id that nobody has is looked up once in 2 seconds, and guesses push no key out of memory', async () => {
+test('an unknown id is looked up once in 2 seconds, and guesses evict no key', async () => {
   const { book, authenticate, reads } = stage();
   const { secret } = await book.create({ name: 'x', scopes: ['read'] });
   const guess = `trp_aaaaaaaaaaaa_${'x'.repeat(43)}`;
@@ -173,7 +173,7 @@ test('an id that nobody has is looked up once in 2 seconds, and guesses push no 
   expect(reads.filter((key) => key === 'key/aaaaaaaaaaaa')).toHaveLength(1);
   const guesses = new Set<string>();
   for (let n = 0; n < 6_000; n++) {
-    // Each guess another id: digits that ids do not have become letters that numbers to the base 32 do not have.
+    // Every guess has another id: digits that ids lack become letters that numbers in base 32 lack.
     const id = n
       .toString(32)
       .padStart(12, '0')
@@ -206,7 +206,7 @@ test.each([
   expect(writes).toEqual([]);
 });
 
-test('a tenant has so many keys; those that open nothing make room', async () => {
+test('the number of keys is bounded, and invalid ones make room', async () => {
   const { book, bookOf } = stage();
   const first = await book.create({ name: '0', scopes: ['read'] });
   for (let n = 1; n < MAX_KEYS - 1; n++) await book.create({ name: `${n}`, scopes: ['read'] });
@@ -224,7 +224,7 @@ test('a tenant has so many keys; those that open nothing make room', async () =>
   expect(keys[0]).toEqual(first.key);
 });
 
-test('a key that was looked up slowly is looked up again 2 seconds after that began', async () => {
+test('a key is looked up again 2 seconds after the start of a slow lookup', async () => {
   const clock = createFakeClock();
   const stored = memoryKeyValue();
   let reads = 0;
@@ -249,7 +249,7 @@ test('a key that was looked up slowly is looked up again 2 seconds after that be
   expect([await authenticate(secret), reads]).toEqual([null, 2]);
 });
 
-test('a record that stands under the id of another key opens nothing', async () => {
+test('a record under the id of another key is invalid', async () => {
   const { book, authenticate, notes, clock } = stage();
   const ours = await book.create({ name: 'ours', scopes: ['read'] });
   const text = await notes.get(`key/${ours.key.id}`);
@@ -261,7 +261,7 @@ test('a record that stands under the id of another key opens nothing', async () 
   expect(await authenticate(ours.secret)).not.toBe(null);
 });
 
-test('an old secret is given 30 days beside the new one, and no more', async () => {
+test('the grace time of an old secret is at most 30 days', async () => {
   const { book, authenticate } = stage();
   const { key, secret } = await book.create({ name: 'x', scopes: ['read'] });
   for (const graceMs of [MAX_GRACE_MS + 1, -1, 0.5, Number.POSITIVE_INFINITY])
@@ -270,7 +270,7 @@ test('an old secret is given 30 days beside the new one, and no more', async () 
   expect(await authenticate(secret)).not.toBe(null);
 });
 
-test('a credential of more than 8,192 characters is not looked at', async () => {
+test('a credential of more than 8,192 characters is refused unread', async () => {
   const looked: number[] = [];
   const clock = createFakeClock();
   const { authenticate } = createAuthenticator({
@@ -288,7 +288,7 @@ test('a credential of more than 8,192 characters is not looked at', async () => 
   expect(looked).toEqual([8_192]);
 });
 
-test('a source of randomness that repeats itself gives nobody the key of another', async () => {
+test('a repeating random source never returns the key of another caller', async () => {
   const { notes, clock } = stage();
   const cache = new KeyCache(clock);
   const parts = { rootEntries: notes, cache, clock, randomBytes: (size: number) => new Uint8Array(size) };
@@ -304,7 +304,7 @@ test('a source of randomness that repeats itself gives nobody the key of another
   expect(await book.list()).toEqual([]);
 });
 
-test('what is stored of a key and is no key opens nothing', async () => {
+test('an invalid record is no key', async () => {
   const { book, authenticate, notes, clock } = stage();
   const { key, secret } = await book.create({ name: 'x', scopes: ['read'] });
   const name = `key/${key.id}`;

@@ -17,7 +17,7 @@ function stopped(): Pick<Clock, 'monotonic' | 'sleep'> & { at: number } {
   return clock;
 }
 
-test('in any window a bucket gives at most its burst and what it earned, and says when there is more', () => {
+test('in any window a bucket gives at most its burst and its rate, and says when to try again', () => {
   const pauses = fc.array(fc.integer({ min: 0, max: 3_000 }), { maxLength: 200 });
   fc.assert(
     fc.property(
@@ -47,7 +47,7 @@ test('in any window a bucket gives at most its burst and what it earned, and say
   );
 });
 
-test('of too many keys the one used least recently begins anew, and no other', () => {
+test('beyond the limit of keys only the least recently used one starts with a full bucket', () => {
   const clock = stopped();
   const buckets = new KeyedBuckets({ perSecond: 1, burst: 1, clock }, 2);
   expect([buckets.take('a'), buckets.take('b')]).toEqual([0, 0]);
@@ -57,7 +57,7 @@ test('of too many keys the one used least recently begins anew, and no other', (
   expect(buckets.take('b')).toBe(0);
 });
 
-test('a caller that asks too much is told when to come again, and costs no other anything', () => {
+test('a caller above its rate gets the time to try again, and others are not affected', () => {
   const clock = stopped();
   const traffic = new Traffic({ requestsPerSecond: 10 }, clock);
   for (let n = 0; n < 30; n++) expect(traffic.request(caller('a'))).toBe(0);
@@ -68,7 +68,7 @@ test('a caller that asks too much is told when to come again, and costs no other
   expect(traffic.request(caller('a'))).toBe(0);
 });
 
-test('an author is held to a rate whatever keys it comes through, and tenants are apart', () => {
+test('the rate of an author covers all keys, and tenants are separate', () => {
   const traffic = new Traffic({ messagesPerSecond: 1 }, stopped());
   const [acme, zeta] = ['acme' as TenantId, 'zeta' as TenantId];
   for (let n = 0; n < 5; n++) expect(traffic.message(caller(`k${n}`), acme, ANA)).toBe(0);
@@ -93,7 +93,7 @@ test('streams are counted until they end, once each', () => {
   expect(open('c')).toBe('process');
 });
 
-test('a tenant with many keys leaves half of all streams to others', () => {
+test('a tenant with many keys may open half of all streams', () => {
   const traffic = new Traffic({ allStreams: 6 }, stopped());
   const open = (id: string, tenant: string) => traffic.openStream(caller(id, tenant));
   const first = open('k0', 'acme');
@@ -108,7 +108,7 @@ test('a tenant with many keys leaves half of all streams to others', () => {
   expect(open('h3', 'default')).toEqual({ full: 'process', limit: 6 });
 });
 
-test('the user of this machine is not held to rates', () => {
+test('the user of this machine has no rate limits', () => {
   const traffic = new Traffic({ requestsPerSecond: 1, messagesPerSecond: 1, streams: 1 }, stopped());
   for (let n = 0; n < 100; n++)
     expect(traffic.request(LOCAL) + traffic.message(LOCAL, LOCAL.tenant, ANA)).toBe(0);

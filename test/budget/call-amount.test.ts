@@ -7,7 +7,7 @@ import { NO_USAGE, type Usage } from '../../src/events/index.ts';
 const SONNET = priceOf('claude-sonnet-4-5') as ModelPrice;
 const ASKED = { input: 1_000, maxOutputTokens: 500 };
 
-test('a call within its estimate never costs more than was reserved, whatever the cache does', () => {
+test('a call within its estimate never costs more than was reserved, with any cache', () => {
   const price = fc.record({
     input: fc.double({ min: 0, max: 50, noNaN: true }),
     cacheRead: fc.double({ min: 0, max: 1, noNaN: true }),
@@ -36,7 +36,7 @@ test('a call within its estimate never costs more than was reserved, whatever th
   );
 });
 
-test('what was reported counts; what was not is guessed by what was asked and heard; what was not taken is free', () => {
+test('reported usage counts, missing usage is estimated from request and answer, a refused call is free', () => {
   const usage = { ...NO_USAGE, input: 900, cacheRead: 800, output: 30 };
   const answered = { kind: 'answered', usage, heard: 28, reportsLater: false } as const;
   expect(spentAmount(answered, ASKED, SONNET)).toEqual({ tokens: 930, microUsd: 300 + 240 + 450 });

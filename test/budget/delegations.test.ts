@@ -4,10 +4,10 @@ import { openTroupe } from '../support/mode.ts';
 const ANA = { kind: 'user', id: 'u1', name: 'Ana' } as const;
 const TASKS = 100;
 const CAP = 20_000;
-/** What one turn of a worker may take: its prompt and the longest answer. */
+/** Maximum tokens of one turn of a worker: its prompt and the longest answer. */
 const MOST_OF_A_TURN = 1_500;
 
-test(`${TASKS} tasks at once never take more than their budget allows, and each of them ends`, async () => {
+test(`${TASKS} concurrent tasks stay within their budget, and all of them end`, async () => {
   const calls = Array.from({ length: TASKS }, (_, index) => ({
     name: 'delegate',
     args: { to: 'worker', task: `please do part ${index}` },

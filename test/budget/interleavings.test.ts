@@ -12,14 +12,14 @@ import { ACME, ledgerOn, NEW_YEAR, placeOf, setClock } from './stage.ts';
 
 type Fault = 'none' | 'before' | 'after';
 
-/** What one agent does, in order: calls that it settles, or whose process dies, and pauses in which holds fall due. */
+/** The actions of one agent, in order: settled calls, calls of a dying process, and pauses in which holds expire. */
 const act = fc.oneof(
   {
     weight: 8,
     arbitrary: fc.record({
       kind: fc.constantFrom('settle' as const, 'settle' as const, 'crash' as const, 'release' as const),
       asked: fc.integer({ min: 1, max: 40 }),
-      /** Per cent of what was asked that it costs. */
+      /** Its cost in percent of the reserved amount. */
       costs: fc.integer({ min: 0, max: 100 }),
       isBeyond: fc.boolean(),
     }),
@@ -44,7 +44,7 @@ const caps = fc.record({
 interface Bill {
   agent: string;
   amount: number;
-  /** What the account holds or has spent for it, whatever could not be written. */
+  /** What the account must hold or have spent for it, even if a write failed. */
   least: number;
 }
 
@@ -144,7 +144,7 @@ test.each([
         const total = account.spent.tokens + heldIn(account).tokens;
         const least = billed(scope.kind === 'agent' ? 'a0' : undefined, 'least');
         expect(total).toBeGreaterThanOrEqual(least);
-        // With nothing lost, and nothing overdue, it is known to the token.
+        // Without lost calls and expired holds the sum is exact.
         if (isQuiet) expect(total).toBe(billed(scope.kind === 'agent' ? 'a0' : undefined));
       }
     }),

@@ -24,7 +24,7 @@ async function tenantLine(ledger: BudgetLedger, now = NEW_YEAR) {
 }
 
 for (const [name, open] of STORES) {
-  test(`${name}: what is reserved is held, and what it cost is spent, however often that is said`, async () => {
+  test(`${name}: a reservation is held, and its cost is spent once, even if settled twice`, async () => {
     const ledger = ledgerOn(await open(), { tenant: { tokens: 100 } });
     const first = await ledger.reserve(placeOf(), { id: 'a', ...tokens(60) });
     const again = await ledger.reserve(placeOf(), { id: 'a', ...tokens(70) });
@@ -45,7 +45,7 @@ for (const [name, open] of STORES) {
     expect((await ledger.reserve(placeOf(), { id: 'c', ...tokens(45) })).ok).toBe(true);
   });
 
-  test(`${name}: another process sees what the first has spent, and refuses by it`, async () => {
+  test(`${name}: another process sees the spending of the first, and refuses by it`, async () => {
     const store = await open();
     const [one, two] = [
       ledgerOn(store, { tenant: { tokens: 100 } }),
@@ -54,7 +54,7 @@ for (const [name, open] of STORES) {
     const mine = ticketOf(await one.reserve(placeOf(), { id: 'a', ...tokens(90) }));
     expect((await two.reserve(placeOf(), { id: 'b', ...tokens(20) })).ok).toBe(false);
     await one.settle(mine, tokens(10));
-    // What it refused by is what it had read before.
+    // It refused by the account that it had read before.
     expect((await two.reserve(placeOf(), { id: 'b', ...tokens(90) })).ok).toBe(true);
   });
 }
@@ -63,7 +63,7 @@ async function memory() {
   return STORES[1]![1]();
 }
 
-test('a call whose process died counts in full, for ever; a word that comes too late changes nothing', async () => {
+test('a call of a dead process counts in full; a late settlement changes nothing', async () => {
   const clock = setClock();
   const ledger = ledgerOn(await memory(), { tenant: { tokens: 100 } }, { clock });
   const dead = ticketOf(await ledger.reserve(placeOf(), { id: 'dead', ...tokens(80) }));
@@ -100,7 +100,7 @@ test.each([
   },
 );
 
-test('a budget for ever is the same next year', async () => {
+test('a budget without a period is the same next year', async () => {
   const clock = setClock();
   const ledger = ledgerOn(await memory(), { tenant: { tokens: 100 } }, { clock });
   await ledger.settle(ticketOf(await ledger.reserve(placeOf(), { id: 'a', ...tokens(60) })), tokens(60));
@@ -108,7 +108,7 @@ test('a budget for ever is the same next year', async () => {
   expect((await ledger.reserve(placeOf(), { id: 'b', ...tokens(41) })).ok).toBe(false);
 });
 
-test('a refusal by one scope leaves nothing held in the others, and each scope has its own account', async () => {
+test('a refusal by one scope holds nothing in the others, and each scope has a separate account', async () => {
   const caps = { tenant: { tokens: 100 }, conversation: { tokens: 60 }, agents: { writer: { tokens: 50 } } };
   const ledger = ledgerOn(await memory(), caps);
   ticketOf(await ledger.reserve(placeOf('editor', 'one'), { id: 'a', ...tokens(60) }));
@@ -133,7 +133,7 @@ test('a refusal by one scope leaves nothing held in the others, and each scope h
   );
 });
 
-test('without caps the store is not asked', async () => {
+test('without budgets the store is not read', async () => {
   const notes = counted(await memory());
   const ledger = ledgerOn(notes, { agents: { writer: { tokens: 1 } } });
   const ticket = ticketOf(await ledger.reserve(placeOf('toString'), { id: 'a', ...tokens(1_000) }));
@@ -141,7 +141,7 @@ test('without caps the store is not asked', async () => {
   expect([notes.reads, notes.writes, ticket.keys]).toEqual([0, 0, []]);
 });
 
-test('an account that cannot be read is an error and no new account', async () => {
+test('an unreadable account is an error, not a new account', async () => {
   const store = await memory();
   await store.compareAndSet(ACME, 'budget/tenant/ever', null, '{"spent":{"tokens":-1}}');
   const ledger = ledgerOn(store, { tenant: { tokens: 1 } });
@@ -152,7 +152,7 @@ test('an account that cannot be read is an error and no new account', async () =
   });
 });
 
-test('while the store is away nothing is let through, and what cannot be settled stays held and is told', async () => {
+test('without the store no call is admitted, and unsettled calls stay held and are reported', async () => {
   const store = await memory();
   let isAway = false;
   const check = () => {
@@ -178,7 +178,7 @@ test('while the store is away nothing is let through, and what cannot be settled
   expect(await tenantLine(ledger)).toMatchObject({ spent: { tokens: 0 }, held: { tokens: 60 } });
 });
 
-test('a refusal says which budget, how much of it is gone, and what to do', async () => {
+test('a refusal names the budget, its spending, and what to do', async () => {
   const caps = { tenant: { usd: 2.5, per: 'day' as const }, agents: { writer: { tokens: 1_000 } } };
   const ledger = ledgerOn(await memory(), caps);
   const spent = ticketOf(
@@ -195,7 +195,7 @@ test('a refusal says which budget, how much of it is gone, and what to do', asyn
   ]);
 });
 
-test('a call that only others under way stand in the way of waits for their end; one that nothing can help does not', async () => {
+test('a call waits if running calls may free its amount, else it is refused', async () => {
   const clock = createFakeClock(NEW_YEAR);
   const ledger = ledgerOn(await memory(), { tenant: { tokens: 100 } }, { clock });
   const stop = new AbortController();

@@ -9,7 +9,7 @@ const CALLS = 100;
 
 for (const [name, open] of STORES) {
   for (const processes of [1, 2, 10]) {
-    test(`${name}: ${CALLS} calls of ${processes} processes race for the last cent, and it is spent once`, async () => {
+    test(`${name}: ${CALLS} calls of ${processes} processes race for the last cent, which is spent once`, async () => {
       const store = await open();
       const caps = { tenant: { usd: 1 } };
       const all = Array.from({ length: processes }, () => counted(store));
@@ -50,7 +50,7 @@ for (const [name, open] of STORES) {
     });
   }
 
-  test(`${name}: 100 calls at once in two processes, each reserved and settled, cost few writes`, async () => {
+  test(`${name}: 100 concurrent calls in two processes need few writes`, async () => {
     const store = await open();
     const caps = { tenant: { tokens: 10_000_000 } };
     const all = [counted(store), counted(store)];

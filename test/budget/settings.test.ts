@@ -24,7 +24,7 @@ function withBudgets(budgets: TroupeInput['budgets'], agents: unknown[] = [KNOWN
   return { agents, budgets };
 }
 
-test('budgets are read as written, in tokens for any model and in dollars for those with a price', () => {
+test('budgets are in tokens for any model, and in dollars for models with a price', () => {
   const budgets = {
     tenant: { tokens: 5_000_000, per: 'month' },
     conversation: { tokens: 1 },
@@ -35,13 +35,13 @@ test('budgets are read as written, in tokens for any model and in dollars for th
   expect(problemsOf(withBudgets({ tenant: { usd: 1 } }, priced))).toEqual([]);
 });
 
-test('a budget of nobody is named with those there are', () => {
+test('a budget of an unknown agent is refused with the known ones', () => {
   expect(problemsOf(withBudgets({ agents: { wirter: { tokens: 1 } } }))).toEqual([
     'budgets.agents.wirter: there is no agent "wirter"; known: writer, host, fake',
   ]);
 });
 
-test('dollars for a model whose price nobody knows are refused, with what to do', () => {
+test('dollars for a model without a price are refused, with what to do', () => {
   const problem =
     'agents[1].price: a budget in usd counts its calls, and the price of the model "own-7b" is not known: set price (input, cacheRead, cacheWrite, output, in dollars per million tokens), or give the budget in tokens';
   for (const budgets of [

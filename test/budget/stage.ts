@@ -16,7 +16,7 @@ export function placeOf(agent = 'writer', root = 'talk', tenant = 'acme') {
   return { tenant: tenant as TenantId, root: root as ConversationId, agent: agent as AgentId };
 }
 
-/** Time that a test sets; whoever sleeps is woken at once. */
+/** A clock that a test sets; sleeps end at once. */
 export interface SetClock extends Clock {
   set(ms: number): void;
 }
@@ -38,7 +38,7 @@ export interface CountedNotes extends KeyValue {
   writes: number;
 }
 
-/** Counts what is asked of a store; each answer comes a little later, as over a network. */
+/** Counts the calls of a store, and delays each answer a little, like a network. */
 export function counted(store: KeyValue): CountedNotes {
   const later = () => new Promise((resolve) => void setImmediate(resolve));
   return {
@@ -57,7 +57,7 @@ export function counted(store: KeyValue): CountedNotes {
   };
 }
 
-/** Real adapters, empty. */
+/** Empty stores of real adapters. */
 export const STORES: readonly (readonly [name: string, open: () => Promise<Store>])[] = [
   ['sqlite', async () => createStore(await openSqliteDriver({ path: ':memory:' }))],
   [

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { scripted, scriptedRoom } from '../scenarios/stage.ts';
 
-test('turns go on until the budget of their conversation is used up; then one fails and says what to do', async () => {
+test('turns run until the budget of their conversation is spent; then one fails and says what to do', async () => {
   const writer = scripted('writer', { maxOutputTokens: 100 });
   await using room = await scriptedRoom({ agents: [writer], budgets: { conversation: { tokens: 2_000 } } });
   for (let turn = 1; turn <= 30; turn += 1) await room.say('writer', `once more, for the ${turn}th time`);
@@ -19,7 +19,7 @@ test('turns go on until the budget of their conversation is used up; then one fa
   expect(spent).toBeLessThanOrEqual(2_000);
 });
 
-test('many agents at once wait for room that is only held, and none is refused for it', async () => {
+test('many agents wait for amounts that are only held, and none is refused', async () => {
   const agents = ['a', 'b', 'c', 'd'].map((id) => scripted(id, { maxOutputTokens: 1_000 }));
   await using room = await scriptedRoom({ agents, budgets: { tenant: { tokens: 3_000, per: 'day' } } });
   await Promise.all(agents.map(({ id }) => room.say(id, 'all at once')));

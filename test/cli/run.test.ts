@@ -38,7 +38,7 @@ test('a failed run says how to continue', async () => {
   using place = workplace({ agents: COMPANY });
   const refused = await place.run(['run', 'c1', 'doomed']);
   expect(refused.code).toBe(1);
-  expect(refused.err).toContain('say what the run is for');
+  expect(refused.err).toContain('needs a directive');
   const failed = await place.run(['run', 'c1', 'doomed', '--directive', 'dare', '--run', 'r1']);
   expect(failed.code).toBe(1);
   expect(failed.out).toContain('to go on: troupe run c1 doomed --run r1 --step one');

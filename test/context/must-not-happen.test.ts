@@ -130,7 +130,7 @@ test('the request for a summary exceeds the limit itself, and the agent stops si
   await ask(stage, 'and now?');
   expect(clerk.requests).toEqual([]);
   expect((await of(stage, 'compaction.failed')).map(({ body }) => body.message)).toEqual([
-    'not even the shortest request for a summary fits its window',
+    'even the shortest request for a summary does not fit the window',
   ]);
   expect(await of(stage, 'compaction')).toMatchObject([{ body: { strategy: 'extraction' } }]);
   expect((await stage.events('c')).at(-1)?.kind).toBe('turn.done');

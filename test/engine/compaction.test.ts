@@ -263,7 +263,7 @@ describe('a summary that is no use', () => {
     await stage.quiet();
     expect(gone).toEqual([true]);
     expect(await of(stage, 'compaction.failed')).toMatchObject([
-      { body: { message: 'provider_truncated: no word of a summary for 90000 ms' } },
+      { body: { message: 'provider_truncated: the summary was silent for 90000 ms' } },
     ]);
     expect(await of(stage, 'compaction')).toMatchObject([{ body: { strategy: 'extraction' } }]);
     expect(bo.asked()).toHaveLength(1);

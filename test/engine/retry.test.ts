@@ -87,7 +87,7 @@ test('a turn that was stopped is taken again', async () => {
   await model.reached();
   await expect(retry(stage, 'c:bo:1')).rejects.toMatchObject({
     code: 'command_refused',
-    message: 'turn c:bo:1 is not taken again: it is running',
+    message: 'turn c:bo:1 cannot be retried: it is running',
   });
   await stage.troupe.command({ command: 'abort', turn: 'c:bo:1' as TurnId }, ANA);
   model.open();
@@ -131,7 +131,7 @@ test('so have two processes', async () => {
   expect(await one.check('c')).toEqual([]);
 });
 
-describe('what is not taken again, and why', () => {
+describe('a retry is refused with the reason', () => {
   const about = { conversation: 'c' as ConversationId, agent: 'bo' as AgentId };
   type Plain = 'leave' | 'block' | 'retire' | 'pause' | 'archive';
   async function failed(): Promise<Stage> {
@@ -157,7 +157,7 @@ describe('what is not taken again, and why', () => {
     );
     await expect(retry(stage, 'c:bo:1')).rejects.toMatchObject({
       code: 'command_refused',
-      message: `turn c:bo:1 is not taken again: ${why}`,
+      message: `turn c:bo:1 cannot be retried: ${why}`,
     });
     expect(await kinds(stage, ...ENDINGS)).toHaveLength(1);
   });
@@ -168,11 +168,11 @@ describe('what is not taken again, and why', () => {
     await stage.quiet();
     await expect(retry(stage, 'c:bo:1')).rejects.toMatchObject({
       code: 'command_refused',
-      message: 'turn c:bo:1 is not taken again: a later turn came: c:bo:2',
+      message: 'turn c:bo:1 cannot be retried: a later turn came: c:bo:2',
     });
     await expect(retry(stage, 'c:bo:2')).rejects.toMatchObject({
       code: 'command_refused',
-      message: 'turn c:bo:2 is not taken again: it is done',
+      message: 'turn c:bo:2 cannot be retried: it is done',
     });
   });
 

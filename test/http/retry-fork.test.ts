@@ -46,7 +46,7 @@ test('a retry that is impossible is refused with the reason', async () => {
   const retry = (turn: string) => api.post('/api/commands', { command: 'retry', turn });
   expect(await retry('c1:echo:1')).toMatchObject({
     status: 409,
-    body: { error: { code: 'command_refused', message: 'turn c1:echo:1 is not taken again: it is done' } },
+    body: { error: { code: 'command_refused', message: 'turn c1:echo:1 cannot be retried: it is done' } },
   });
   for (const turn of ['c1:echo:7', 'nowhere:echo:1', 'nonsense'])
     expect(await retry(turn), turn).toMatchObject({ status: 404, body: { error: { code: 'turn_unknown' } } });

@@ -33,7 +33,7 @@ test('lines that are not JSON or not messages are counted with their line number
   expect(report.lines).toBe(8);
 });
 
-test('a call id that comes again is made unique, together with its result', async () => {
+test('a repeated call id is made unique, together with its result', async () => {
   const { drafts, report } = await collect(
     jsonl(
       asks(call('a')),
@@ -89,7 +89,7 @@ test.each([
   expect(countOf(report.repaired, 'call_arguments')).toBe(1);
 });
 
-test('calls with huge ids or names, and without them, still are valid events', async () => {
+test('calls with huge ids or names, or without any, become valid events', async () => {
   const huge = 'x'.repeat(3000);
   const { drafts } = await collect(
     jsonl(asks(call(huge, '{}', huge), call(huge), { function: {} }, {}), answers(huge, 'r')),
@@ -129,7 +129,7 @@ test.each([
   await expect(collect(text, { format: 'pi' })).rejects.toMatchObject({ code: 'import_invalid' });
 });
 
-test('a line of more than 16 MiB is refused, whatever it begins with', async () => {
+test('a line of more than 16 MiB is refused, with any beginning', async () => {
   const piece = 'x'.repeat(1024 * 1024);
   for (const start of ['{"a":"', '["', 'x']) {
     const chunks = [start, ...Array.from({ length: 17 }, () => piece)];
@@ -137,7 +137,7 @@ test('a line of more than 16 MiB is refused, whatever it begins with', async () 
   }
 });
 
-test('no text whatever makes the import fail with anything but import_invalid', async () => {
+test('no text makes the import fail with an error other than import_invalid', async () => {
   const scrap = fc.constantFrom(
     '{',
     '}',
@@ -168,7 +168,7 @@ test('no text whatever makes the import fail with anything but import_invalid', 
   );
 });
 
-test('any JSON under the keys of a format is survived and gives valid events', async () => {
+test('any JSON under the keys of a format gives valid events', async () => {
   const odd = fc.jsonValue({ maxDepth: 3 });
   const part = fc.record({
     type: fc.constantFrom('text', 'toolCall', 'tool_use', 'tool_result', 'thinking', 'image'),
@@ -220,7 +220,7 @@ test('any JSON under the keys of a format is survived and gives valid events', a
   );
 });
 
-test('where the bytes are cut, even inside a character, makes no difference', async () => {
+test('the boundaries of chunks make no difference, even inside a character', async () => {
   const chat = [
     says('café 中文 🎉 "quoted" \\ { [ , ] }'),
     asks(call('ä', '{"é":"🚀"}')),

@@ -204,7 +204,7 @@ test('a dialogue keeps texts of several lines, and each tool text gets a call of
   expect(keyValueOf(report.skipped)).toEqual({ empty_message: 1 });
 });
 
-test('a LoCoMo sample is two people speaking, sessions in the order of their numbers', async () => {
+test('a LoCoMo sample becomes messages of two people, sessions in the order of their numbers', async () => {
   const turn = (speaker: string, text: string, more = {}) => ({ speaker, text, dia_id: 'D1:1', ...more });
   const sample = {
     speaker_a: 'Ana',
@@ -231,7 +231,7 @@ test('every draft satisfies the schema of events, and importing again gives the 
   expect(once.drafts.map((draft) => draft.id)).not.toContain(elsewhere.drafts[0]?.id);
 });
 
-test('the agent, its name and the user are the ones that were asked for, and nobody is addressed', async () => {
+test('the agent, its name and the user are those of the options, and no draft has addressees', async () => {
   const { drafts } = await collect(JSON.stringify(CHAT), {
     agentName: 'Coder',
     user: { id: 'u7', name: 'Ana' },

@@ -129,7 +129,7 @@ describe.runIf(HAS_DATA)('real transcripts', () => {
     );
   });
 
-  test('the damaged Claude Code session: what is readable is kept, what is not is named by line', async () => {
+  test('the damaged Claude Code session: readable lines are kept, the others are reported by number', async () => {
     const imported = await load('claude-code/edge_cases.jsonl');
     const { repaired, skipped } = imported.report;
     expect(kinds(imported)).toEqual({

@@ -104,14 +104,14 @@ test('importing an export gives the same drafts back', async () => {
   );
 });
 
-test('an export goes into another conversation if one is named, and an empty one is no error', async () => {
+test('an export goes into the named conversation, and an empty export is no error', async () => {
   expect((await collect(await exported([]))).report).toMatchObject({ conversations: ['origin'], events: 0 });
   expect((await collect(await exported([]), { conversation: 'copy' })).report.conversations).toEqual([
     'copy',
   ]);
 });
 
-test('an event that is not valid is left out and named; the others are imported', async () => {
+test('an invalid event is skipped and reported; the others are imported', async () => {
   const good = {
     id: 'e1',
     author: { kind: 'user', id: 'u', name: 'U' },

@@ -28,9 +28,9 @@ describe('addresses', () => {
     expect(whyNotPublic(address)).toBeNull();
   });
 
-  it('are judged by the number they are, under NAT64 as plain, and never in another wrapping', () => {
+  it('are checked by their number, also under NAT64, and refused in any other embedding', () => {
     const octets = fc.tuple(...[0, 1, 2, 3].map(() => fc.nat(255)));
-    // Near the borders of the ranges, where a wrong mask shows.
+    // Near the ends of the ranges, where a wrong mask shows.
     const borders = fc
       .constantFrom(
         0x0a000000,
@@ -65,7 +65,7 @@ describe('addresses', () => {
   });
 });
 
-/** The registry once more, as comparisons instead of masks. */
+/** The registry again, as comparisons instead of masks. */
 function isPublicByHand(a: number, b: number, c: number, d: number): boolean {
   if (a === 0 || a === 10 || a === 127 || a >= 224) return false;
   if (a === 100 && b >= 64 && b < 128) return false;

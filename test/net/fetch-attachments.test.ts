@@ -5,7 +5,7 @@ import { recordingServer } from './stage.ts';
 
 const DATA = { mediaType: 'text/plain', data: Buffer.from('given').toString('base64') };
 
-test('what is at an address is attached as if it had been sent, once for each', async () => {
+test('the content of an address is attached as if it was sent, with one fetch each', async () => {
   await using server = await recordingServer((request, response) => {
     response.setHeader('content-type', 'text/markdown; charset=utf-8').end(`this is ${request.url}`);
   });
@@ -31,7 +31,7 @@ test('what is at an address is attached as if it had been sent, once for each', 
   await fetch.close();
 });
 
-test('what cannot be had refuses the message, and says which and why, without the address', async () => {
+test('a failing fetch refuses the message, with attachment and reason but without the address', async () => {
   await using server = await recordingServer(({ url = '' }, response) => {
     if (url === '/inside') response.writeHead(302, { location: 'http://169.254.169.254/' });
     else if (url.startsWith('/none')) response.statusCode = 404;
@@ -67,7 +67,7 @@ test('what cannot be had refuses the message, and says which and why, without th
   await fetch.close();
 });
 
-/** What is at every address, and how much of it was asked for. */
+/** A fetch with the same answer for every address, which records the requested sizes. */
 function answering(answer: { status?: number; body?: Buffer }): { fetch: SafeFetch; asked: number[] } {
   const asked: number[] = [];
   const fetch = async (_: string, { maxBytes }: { maxBytes: number }) => {
@@ -78,7 +78,7 @@ function answering(answer: { status?: number; body?: Buffer }): { fetch: SafeFet
   return { fetch: fetch as unknown as SafeFetch, asked };
 }
 
-test('of all that one message fetches no more is read than it may have', async () => {
+test('a message reads no more than its limit from all its addresses', async () => {
   const { fetch, asked } = answering({ body: Buffer.alloc(MAX_FILE_BYTES - 1) });
   const given = Array.from({ length: 6 }, (_, index) => ({ url: `https://example.org/${index}` }));
   await expect(fetchAttachments(given, fetch)).rejects.toMatchObject({

@@ -1,10 +1,10 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A server on loopback that records what it is asked. */
+/** A server on loopback that records its requests. */
 export interface RecordingServer extends AsyncDisposable {
   port: number;
-  /** `127.0.0.1:port`: as an entry of an allow list and in addresses. */
+  /** `127.0.0.1:port`, for allow lists and addresses. */
   host: string;
   requests: { method: string; url: string; headers: IncomingMessage['headers']; body: string }[];
 }

@@ -40,7 +40,7 @@ test.each([
   }
 });
 
-test('what has nothing to hide stays as it came, byte for byte', () => {
+test('an attachment without secrets is unchanged, byte for byte', () => {
   for (const data of [Buffer.from('\uFEFFplain'), Buffer.from('plain').toString('base64')]) {
     const given = { name: 'a.txt', mediaType: 'text/plain', data };
     expect(redacted(given)).toBe(given);
@@ -49,7 +49,7 @@ test('what has nothing to hide stays as it came, byte for byte', () => {
   expect(Buffer.from(marked?.data as Buffer).toString()).toBe('\uFEFF[gone]');
 });
 
-test('nobody looks into what is no text: images, other encodings, and what is refused later', () => {
+test('images, other encodings and invalid attachments are not inspected', () => {
   seen.length = 0;
   for (const given of [
     { mediaType: 'image/png', data: Buffer.from('SECRET') },

@@ -8,7 +8,7 @@ const IN = { conversation: 'SECRET' };
 const OF = { ...IN, agent: 'SECRET' };
 const TEXT = 'a SECRET';
 
-/** Every command with all that it may have, the kind of event that its texts go into, and which of it is text. */
+/** Every command with all its fields, the kind of event that stores its texts, and the names of the text fields. */
 const COMMANDS_IN_FULL: readonly [object, string, readonly string[]][] = [
   [{ command: 'abort', turn: 'SECRET:echo:1' }, '', []],
   [{ command: 'pause', ...OF, agent: 'secret' }, '', []],
@@ -51,7 +51,7 @@ const COMMANDS_IN_FULL: readonly [object, string, readonly string[]][] = [
   [{ command: 'reopen', ...IN, reason: TEXT }, 'reopened', ['reason']],
 ];
 
-test('there is no command but these', () => {
+test('the list has every command', () => {
   const names = COMMANDS_IN_FULL.map(([command]) => Command.parse(command).command);
   expect(names.toSorted()).toEqual([...COMMANDS].toSorted());
 });

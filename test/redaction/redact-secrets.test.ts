@@ -8,7 +8,7 @@ const ANA: Author = { kind: 'user', id: 'u1', name: 'Ana' };
 const WHERE = { kind: 'message', author: ANA } as const;
 const KEY_BLOCK = '-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\nx8Yk\n-----END RSA PRIVATE KEY-----';
 const JWT = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N';
-/** Shapes, made of parts so that no scanner takes this file for a leak. */
+/** Secrets of known shapes, joined from parts so that no scanner reports this file. */
 const SECRETS: [string, string][] = [
   ['an OpenAI key', `sk-${'aB3'.repeat(10)}`],
   ['an Anthropic key', `sk-ant-api03-${'x9_'.repeat(12)}`],
@@ -23,7 +23,7 @@ const SECRETS: [string, string][] = [
   ['a private key', KEY_BLOCK],
 ];
 
-test.each(SECRETS)('%s is hidden, and the words around it stay', (_, secret) => {
+test.each(SECRETS)('%s is hidden, the words around it are not', (_, secret) => {
   const redact = redactSecrets();
   for (const [before, after] of [
     ['use ', ' for this'],
@@ -56,12 +56,12 @@ test.each([
   expect(redactSecrets()(text, WHERE)).toBe(text);
 });
 
-test('what an application adds is hidden everywhere, with or without the flag g', () => {
+test('patterns of an application are hidden everywhere, with or without the flag g', () => {
   const redact = redactSecrets([/ACME-\d{4}/, /zebra/gi]);
   expect(redact('ACME-1234 ACME-5678 Zebra zebra', WHERE)).toBe('[hidden] [hidden] [hidden] [hidden]');
 });
 
-test('what it gives it gives back unchanged, and the same text gives the same', () => {
+test('redacted text is unchanged by redaction, and equal texts have equal results', () => {
   const redact = redactSecrets([/q+/]);
   const parts = fc.constantFrom(
     ...SECRETS.map(([, secret]) => secret),
@@ -82,7 +82,7 @@ test('what it gives it gives back unchanged, and the same text gives the same', 
   );
 });
 
-test('a long text of half a secret takes no time', async () => {
+test('a long text of half secrets is redacted quickly', async () => {
   const redact = redactSecrets();
   for (const piece of ['a://b:', '-----BEGIN PRIVATE KEY-----', 'eyJ', 'Bearer ', 'sk-']) {
     expect(await cpuMsOf(() => redact(piece.repeat(20_000), WHERE))).toBeLessThan(2_000);

@@ -14,7 +14,7 @@ function stepWith(body: object): EventDraft {
   return { id: 'e1' as EventId, author: BO, to: [], kind: 'step', body } as EventDraft;
 }
 
-test('arguments in which nothing is hidden keep their bytes, and others stay JSON', () => {
+test('arguments without secrets keep their bytes, and others stay JSON', () => {
   const asWritten = '{ "a" : 1.0,\n"b":"\\u0061" }';
   expect(redaction.json(asWritten, WHERE)).toBe(asWritten);
   expect(redaction.json('{"SECRET": ["x SECRET", {"id": "SECRET"}], "n": 1}', WHERE)).toBe(
@@ -31,7 +31,7 @@ test('arguments in which nothing is hidden keep their bytes, and others stay JSO
   );
 });
 
-test('reasoning in which something was hidden is not signed any more', () => {
+test('redacted reasoning loses its signature', () => {
   const ofModel = { provider: 'p', model: 'm', signature: 'signed' };
   const given = (text: string, signature = 'signed') =>
     stepWith({ index: 0, content: '', calls: [], reasoning: { ...ofModel, text, signature } });
@@ -43,7 +43,7 @@ test('reasoning in which something was hidden is not signed any more', () => {
   }
 });
 
-test('ids, names and references stay, and a text anywhere else does not', () => {
+test('ids, names and references stay, and any other text is redacted', () => {
   const call = { id: 'SECRET-1', name: 'SECRET_tool', args: '{"x":"SECRET"}' };
   const { body, id } = redaction.draft(stepWith({ index: 0, content: 'SECRET', calls: [call] }));
   expect([id, body]).toEqual([
@@ -54,13 +54,13 @@ test('ids, names and references stay, and a text anywhere else does not', () => 
       calls: [{ id: 'SECRET-1', name: 'SECRET_tool', args: '{"x":"[gone]"}' }],
     },
   ]);
-  // What no version of today knows is taken for text.
+  // Unknown fields are treated as text.
   expect(redaction.body({ invented: { later: ['SECRET'] } }, WHERE)).toEqual({
     invented: { later: ['[gone]'] },
   });
 });
 
-test('a reason of people is text, and one of ours is none', () => {
+test('reasons of people are text, those of the runtime are not', () => {
   const hide = createRedaction(
     () => 'hidden',
     () => {},

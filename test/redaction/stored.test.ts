@@ -14,7 +14,7 @@ import { calls, scripted } from './company.ts';
 const ANA: Author = { kind: 'user', id: 'u1', name: 'Ana' };
 const SECRET = /SECRET-[A-Z]+/g;
 
-/** Says something secret in every way there is. `wordy` gives more than a prompt shows. */
+/** Sends a secret in every possible way. The tool `wordy` returns more than a prompt shows. */
 const wordy = defineTool({
   name: 'wordy',
   description: 'Prints.',
@@ -69,7 +69,7 @@ const TALKER = scripted(
 );
 const HELPER = scripted('helper', [], [{ reply: 'made with SECRET-RESULT' }]);
 
-/** All of them pass by, or a way in is not tried here. */
+/** Every way of a secret into the store. The test must cover all of them. */
 const WAYS_IN = `
   ANSWER APPROVAL ARGS ARTIFACT ATTACHED BROKEN FILE FRAGMENT GOAL MESSAGE NOTE OUTPUT PARTIAL PHASE QUESTION REASON
   REPLY RESULT STEP TASK THROWN TITLE TODO VENDOR WHY
@@ -80,7 +80,7 @@ const WAYS_IN = `
 
 interface Place {
   data: string;
-  /** What the function was given that it had to hide. */
+  /** Texts with secrets that the function has received. */
   hidden: Set<string>;
   kinds: Set<EventKind>;
   company: TroupeInput;
@@ -148,7 +148,7 @@ function bytesIn(folder: string): string {
     .join('\n');
 }
 
-test('no secret reaches the files, whichever way it comes', async () => {
+test('no secret reaches the files in any way', async () => {
   using at = place();
   {
     await using troupe = await createTroupe(at.company, { data: at.data, onWarning: () => {} });
@@ -172,7 +172,7 @@ test('no secret reaches the files, whichever way it comes', async () => {
   );
 });
 
-test('without the function the same company stores what it is told: the search above can find something', async () => {
+test('without the function the same company stores the secrets, so that the search above can find them', async () => {
   using at = place();
   const { redact: _, ...open } = at.company;
   {
@@ -180,11 +180,11 @@ test('without the function the same company stores what it is told: the search a
     await sayEverything(troupe);
   }
   const found = new Set(bytesIn(at.data).match(SECRET));
-  // The long file is kept as base64.
+  // The long file is stored as base64.
   expect(WAYS_IN.filter((secret) => !found.has(secret))).toEqual(['SECRET-FILE']);
 });
 
-test('no secret comes out of the API or an export, and every prompt is still what the log gives', async () => {
+test('no secret is in the API or an export, and every prompt can be rendered again from the log', async () => {
   using at = place();
   await using troupe = await createTroupe(at.company, { data: at.data, onWarning: () => {} });
   await sayEverything(troupe);
@@ -218,7 +218,7 @@ test('no secret comes out of the API or an export, and every prompt is still wha
   expect(said.join('\n')).toContain('hello [gone]');
 });
 
-test('a message that is sent twice is stored once, and another one under its id is refused', async () => {
+test('a message sent twice is stored once, and another one with its id is refused', async () => {
   using at = place();
   await using troupe = await createTroupe(at.company, { data: at.data, onWarning: () => {} });
   const id = 'm1' as EventId;
@@ -231,7 +231,7 @@ test('a message that is sent twice is stored once, and another one under its id 
   await expect(send('it was SECRET-ONE')).rejects.toMatchObject({ code: 'event_conflict' });
 });
 
-test('what is imported is redacted as it comes in', async () => {
+test('imported events are redacted', async () => {
   using at = place();
   await using troupe = await createTroupe(at.company, { data: at.data, onWarning: () => {} });
   const lines = [
@@ -250,7 +250,7 @@ test('what is imported is redacted as it comes in', async () => {
   expect(JSON.stringify(events)).toContain('the key is [gone]');
 });
 
-test('tokens are counted of what is stored', async () => {
+test('tokens are counted after the redaction', async () => {
   using at = place();
   const secret = 'SECRET-X '.repeat(500);
   await using hidden = await createTroupe({ ...at.company, redact: () => 'short' }, { onWarning: () => {} });
@@ -282,7 +282,7 @@ test.each([
   expect(bytesIn(at.data).match(SECRET)).toBeNull();
 });
 
-test('a function that hides everything leaves ids, names and states alone: agents still work', async () => {
+test('agents work with a function that hides everything: ids, names and states stay', async () => {
   using at = place();
   await using troupe = await createTroupe(
     { ...at.company, redact: () => '[hidden]' },
@@ -296,7 +296,7 @@ test('a function that hides everything leaves ids, names and states alone: agent
   for (const event of events) expect(event.id).not.toContain('[hidden]');
 });
 
-test('a definition in JSON cannot have one, and what is no function is refused', async () => {
+test('a definition in JSON has no function, and anything else is refused', async () => {
   const wrong = { agents: [HELPER], redact: 'yes' as never };
   await expect(createTroupe(wrong)).rejects.toMatchObject({
     code: 'config_invalid',

@@ -31,18 +31,18 @@ function stage(
     const hits = await memory.search({ address: ADDRESS, events: LOG, query, limit: 3, signal, ...request });
     return hits.map(({ seq }) => seq);
   };
-  /** Lets the background work that is possible be done. */
+  /** Resolves when the background work has done what it can. */
   const settle = () => clock.advance(0);
   return { clock, warnings, memory, search, settle };
 }
 
 describe('without an embedder', () => {
-  test('what was said is found by its words', async () => {
+  test('a message is found by its words', async () => {
     const { search } = stage();
     expect((await search('where are the contracts'))[0]).toBe(4);
   });
 
-  test('of an old question that is the new one word for word the answer comes first', async () => {
+  test('the answer to an identical earlier question comes first', async () => {
     const { search } = stage();
     const events = [
       said(1, 'Which harbour do we sail from in May?'),
@@ -53,7 +53,7 @@ describe('without an embedder', () => {
     expect(await search('Which harbour do we sail from in May?', { events })).toEqual([3, 1, 4]);
   });
 
-  test('what is said long after a question, by who asked it, or as a question is no answer to it', async () => {
+  test('a late message, one of the same author, or a question is no answer', async () => {
     const { search } = stage();
     const events = [
       said(1, 'Which harbour do we sail from?'),
@@ -64,7 +64,7 @@ describe('without an embedder', () => {
     expect((await search('Which harbour do we sail from?', { events }))[0]).toBe(1);
   });
 
-  test('the log is read once, and only what is new after that', async () => {
+  test('the log is read once, and then only its new events', async () => {
     const { search } = stage();
     const asked: number[] = [];
     const log = LOG.slice();
@@ -78,7 +78,7 @@ describe('without an embedder', () => {
     expect(asked).toEqual([0, 4]);
   });
 
-  test('two searches at once read the log without taking an event twice', async () => {
+  test('two concurrent searches index every event once', async () => {
     const { search } = stage();
     async function* events(after: number): AsyncGenerator<Event[]> {
       for (const event of LOG.slice(after)) {
@@ -91,7 +91,7 @@ describe('without an embedder', () => {
     expect(await Promise.all(both)).toEqual([alone, alone]);
   });
 
-  test('an agent, a conversation and a tenant find nothing that only others were given', async () => {
+  test('an agent, a conversation and a tenant find no events of others', async () => {
     const { search } = stage();
     await search('contracts');
     const others = [
@@ -102,7 +102,7 @@ describe('without an embedder', () => {
     for (const address of others) expect(await search('contracts', { address, events: [] })).toEqual([]);
   });
 
-  test('the least recently searched is forgotten, and built again when it is asked for', async () => {
+  test('the least recently searched index is dropped, and built again on demand', async () => {
     const { search } = stage(null, { maxEvents: 6 });
     const asked: string[] = [];
     const of = (conversation: string) => ({
@@ -120,7 +120,7 @@ describe('without an embedder', () => {
 describe('with an embedder', () => {
   test('the first search waits for no vector; later ones find by meaning too', async () => {
     const embedder = createFakeEmbedder();
-    // A model that knows what the words do not say: every question is about bread.
+    // A model that matches every question with bread, which the words do not.
     const embed: Embedder['embed'] = (texts, options) =>
       embedder.embed(
         texts.map((text) => (text.endsWith('?') ? 'Bread and butter for breakfast.' : text)),
@@ -143,7 +143,7 @@ describe('with an embedder', () => {
     expect(embedder.calls.flat().filter((text) => text.startsWith('Bread'))).toHaveLength(1);
   });
 
-  test("nothing of an agent's own calls is sent out or found by others", async () => {
+  test("an agent's own calls are neither embedded nor found by others", async () => {
     const embedder = createFakeEmbedder();
     const { search, settle } = stage(embedder);
     const address = { ...ADDRESS, agent: 'coder' as AgentId };
@@ -153,14 +153,14 @@ describe('with an embedder', () => {
     expect(embedder.calls.flat().join()).not.toMatch(/ledger\.csv|4711/);
   });
 
-  test('what only another agent was given is not found by its meaning either', async () => {
+  test('events of another agent are not found by meaning either', async () => {
     const { search, settle } = stage(createFakeEmbedder());
     await search('contracts', { address: { ...ADDRESS, agent: 'coder' as AgentId } });
     await settle();
     expect(await search('The red folder has the contracts.', { events: LOG.slice(0, 3) })).not.toContain(4);
   });
 
-  test('the first question waits for a server that loads its model, the next ones no longer than the deadline', async () => {
+  test('the first search waits for a loading model, later ones no longer than the deadline', async () => {
     const waiting: (() => void)[] = [];
     const embedder = createFakeEmbedder((texts) =>
       texts.length === 1 ? new Promise<void>((resolve) => void waiting.push(resolve)) : undefined,
@@ -180,7 +180,7 @@ describe('with an embedder', () => {
     expect(warnings).toEqual([expect.stringContaining('no vector within 300 ms')]);
   });
 
-  test('a late one costs the deadline once, one warning, and is left alone for a minute', async () => {
+  test('a slow one costs the deadline and a warning once, and is not called for a minute', async () => {
     const embedder = createFakeEmbedder((texts) =>
       texts.length === 1 ? new Promise<void>(() => undefined) : undefined,
     );
@@ -204,7 +204,7 @@ describe('with an embedder', () => {
     expect(warnings).toHaveLength(1);
   });
 
-  test('one that fails is told once per row of failures and tried again after a minute', async () => {
+  test('one that fails causes one warning per series of failures, and is tried again after a minute', async () => {
     let isDown = true;
     const embedder = createFakeEmbedder(() => {
       if (isDown) throw new TroupeError('provider_overloaded', 'too busy');
@@ -231,7 +231,7 @@ describe('with an embedder', () => {
     expect(warnings[0]).toMatch(/too busy/);
   });
 
-  test('texts that are refused for what they say are not sent again and again', async () => {
+  test('refused texts are not sent again', async () => {
     const embedder = createFakeEmbedder((texts) => {
       if (texts.length > 1) throw new TroupeError('provider_invalid_request', 'bad input');
     });
@@ -244,7 +244,7 @@ describe('with an embedder', () => {
     expect(embedder.calls).toHaveLength(1);
   });
 
-  test('an aborted turn waits no longer and blames nobody', async () => {
+  test('an aborted turn stops waiting and counts as no failure', async () => {
     const embedder = createFakeEmbedder((texts) =>
       texts.length === 1 ? new Promise<void>(() => undefined) : undefined,
     );

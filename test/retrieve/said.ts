@@ -18,7 +18,7 @@ function logged(draft: Omit<EventDraft, 'id'>, seq: number, at = seq * 60_000): 
   return { ...draft, id: `e${seq}` as EventId, tenant, conversation, seq, at, tokens: 1 } as Event;
 }
 
-/** A message, said a minute after the one before unless told otherwise. */
+/** A message, by default a minute after the previous one. */
 export function said(seq: number, content: string, { by = 'Ana', at = seq * 60_000 } = {}): Event {
   const author = { kind: 'user' as const, id: by.toLowerCase(), name: by };
   return logged({ author, to: [], kind: 'message', body: { content } }, seq, at);

@@ -26,7 +26,7 @@ const FILLER = [
 ];
 
 describe('search by words', () => {
-  test('finds words in another form, whatever their case and accents', () => {
+  test('finds words in another form, case or accent', () => {
     const log = dialogue(...FILLER, 'We went CAMPING near Málaga with two ponies.', ...FILLER);
     expect(found(log, 'who camped?')[0]).toBe(6);
     expect(found(log, 'malaga')[0]).toBe(6);
@@ -44,18 +44,18 @@ describe('search by words', () => {
     expect(found(dialogue(...FILLER, text, ...FILLER), query)[0]).toBe(6);
   });
 
-  test('an answer is found by the words of its question, but the question first', () => {
+  test('an answer is found by the words of its question, after the question', () => {
     const log = dialogue(...FILLER, 'Which city is the client in?', 'Lisbon.', ...FILLER, ...FILLER);
     expect(found(log, 'city of the client').slice(0, 2)).toEqual([6, 7]);
   });
 
-  test('what was said after a long pause is no neighbour', () => {
+  test('a message after a long pause is no neighbour', () => {
     const day = 86_400_000;
     const log = [said(1, 'Which city is the client in?', { at: 0 }), said(2, 'Good morning.', { at: day })];
     expect(found(log, 'city of the client')).toEqual([1]);
   });
 
-  test('who is named in the question comes before who said the same', () => {
+  test('the author named in the question comes before others with the same words', () => {
     const log = [
       said(1, 'I booked the train.', { by: 'Ana', at: 0 }),
       said(2, 'I booked the train.', { by: 'Bob', at: 7_200_000 }),
@@ -64,7 +64,7 @@ describe('search by words', () => {
     expect(found(log, 'What did Ana book?')).toEqual([1, 2]);
   });
 
-  test('finds by the date on which it was said', () => {
+  test('finds by the date of a message', () => {
     const log = [3, 9, 27].map((date, index) => said(index + 1, 'Hello.', { at: Date.UTC(2025, 4, date) }));
     expect(found(log, 'What was said on 9 May 2025?')[0]).toBe(2);
   });
@@ -75,7 +75,7 @@ describe('search by words', () => {
     expect([search('coder'), search('planner'), search(null)]).toEqual([2, 0, 0]);
   });
 
-  test('nothing is found for words that nobody said, for no words, and in an empty index', () => {
+  test('nothing is found for unknown words, for no words, and in an empty index', () => {
     expect(found(dialogue(...FILLER), 'zeppelin')).toEqual([]);
     expect(found(dialogue(...FILLER), ' the of … ')).toEqual([]);
     expect(found([], 'weather')).toEqual([]);
@@ -93,7 +93,7 @@ const someLog = fc
   });
 
 describe('the index', () => {
-  test('gives the same ranking however the events came in, and takes none of them twice', () => {
+  test('gives the same ranking for any order of insertion, and takes no event twice', () => {
     fc.assert(
       fc.property(someLog, someWords, fc.array(fc.nat(30)), (log, query, cuts) => {
         const grown = createSearchIndex();
@@ -119,10 +119,10 @@ describe('the index', () => {
   });
 });
 
-describe('rankings made one', () => {
+describe('joined rankings', () => {
   const ranking = (...seqs: number[]) => seqs.map((seq) => ({ seq }));
 
-  test('what stands high in both comes first, ties by seq', () => {
+  test('events high in both come first, ties by seq', () => {
     const fused = fuseRanks([ranking(5, 3, 9), ranking(3, 7)]);
     expect(fused.map(({ seq }) => seq)).toEqual([3, 5, 7, 9]);
     expect(fused[0]?.score).toBeCloseTo(1 / 62 + 1 / 61, 12);
@@ -150,7 +150,7 @@ describe('search by vectors', () => {
     expect(index.search([1, 0], 3, (seq) => seq !== 3).map(({ seq }) => seq)).toEqual([4, 2, 7]);
   });
 
-  test('takes no vector that cannot be compared', () => {
+  test('refuses vectors that cannot be compared', () => {
     const index = createVectorIndex();
     expect([
       index.add(1, [1, 2]),

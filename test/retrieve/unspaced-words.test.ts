@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { wordsOf } from '../../src/context/retrieve/words.ts';
 
-test('a text of any length without spaces is cut into pairs', () => {
+test('a text without spaces is split into pairs, at any length', () => {
   expect(wordsOf('書'.repeat(200_000))).toHaveLength(199_999);
 });

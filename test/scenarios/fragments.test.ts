@@ -110,6 +110,6 @@ test('a fragment that throws, is no text or is late is omitted with a warning, a
   expect(warned).toEqual([
     'fragment broken of @a: no net',
     expect.stringMatching(/^fragment late of @a: .*1000 ms/),
-    'fragment number of @a: it gave number, not a text',
+    'fragment number of @a: it returned number, not a string',
   ]);
 });

@@ -26,7 +26,7 @@ function eventOf(id: string, change: Partial<NewEventRow> = {}): NewEventRow {
   return { ...row, turn: null, data: '{}', ...change };
 }
 
-/** Not a value that can be stored: undoes the batch it is in. */
+/** A value that cannot be stored, so that its batch is undone. */
 const BAD = undefined as unknown as number;
 
 const operation = fc.record({
@@ -36,7 +36,7 @@ const operation = fc.record({
   waits: fc.boolean(),
 });
 
-test('whatever is undone in between, a write sees and reports what is in the file', async () => {
+test('a write sees and reports the file, whatever is undone in between', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(operation, { maxLength: 30 }), async (operations) => {
       const driver = await openSqliteDriver({ path: ':memory:' });
@@ -83,7 +83,7 @@ test('whatever is undone in between, a write sees and reports what is in the fil
   );
 });
 
-test('what another connection has written is seen by the next write', async () => {
+test('the next write sees the rows of another connection', async () => {
   const path = join(tempDir(), 'troupe.db');
   const one = await openSqliteDriver({ path });
   const two = await openSqliteDriver({ path });
@@ -101,7 +101,7 @@ test('what another connection has written is seen by the next write', async () =
   await two.close();
 });
 
-test('more actors than are remembered are written as few are', async () => {
+test('more actors than the cache holds are written correctly', async () => {
   const driver = await openSqliteDriver({ path: ':memory:' });
   const names = Array.from({ length: 1_500 }, (_, index) => `agent-${index}`);
   await Promise.all(names.map((name) => driver.acquire(keyOf(name), LEASE)));
@@ -110,7 +110,7 @@ test('more actors than are remembered are written as few are', async () => {
   await driver.close();
 });
 
-test('an agent that nobody serves holds up no other in a sweep, and an actor counts once', async () => {
+test('an agent that no process serves delays no other in a sweep, and an actor counts once', async () => {
   const driver = await openSqliteDriver({ path: ':memory:' });
   const calls = Array.from({ length: 50 }, (_, index) =>
     eventOf('e', { conversation: `c${index}`, to: ['nobody'], at: index }),

@@ -10,7 +10,7 @@ import { tempDir } from './temp-dir.ts';
 const MIB = 1024 * 1024;
 const ROWS = 64;
 
-/** 4 MiB in its log; by itself SQLite copies 16. */
+/** Writes 4 MiB into the log; SQLite itself copies it only at 16 MiB. */
 async function written(path: string) {
   const driver = await openSqliteDriver({ path });
   for (let each = 0; each < ROWS; each += 1)
@@ -27,7 +27,7 @@ describe('the write-ahead log of the embedded store', () => {
     await driver.close();
   });
 
-  test('is gone when the store is closed, and all of it is in the database', async () => {
+  test('is merged into the database and removed on close', async () => {
     const path = join(tempDir(), 'troupe.db');
     await (await written(path)).close();
     expect(existsSync(`${path}-wal`)).toBe(false);
@@ -36,7 +36,7 @@ describe('the write-ahead log of the embedded store', () => {
     await again.close();
   });
 
-  test('can be copied by another connection without what is remembered of rows being forgotten', async () => {
+  test('can be copied by another connection without clearing the caches', async () => {
     const path = join(tempDir(), 'troupe.db');
     const driver = await written(path);
     const [looking, copying] = [openDatabase(path), openDatabase(path)];

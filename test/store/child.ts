@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest';
 
 const ROOT = new URL('../../', import.meta.url).href;
 
-/** A second process that runs `script`, a module body; `SRC` in it is the url of `src`. */
+/** A second process that runs `script`, a module body in which `SRC` is the url of `src`. */
 export function startChild(script: string) {
   const code = script.replaceAll('SRC/', `${ROOT}src/`);
   const child = spawn(process.execPath, ['--input-type=module', '--eval', code], {

@@ -9,7 +9,7 @@ import { tempDir } from './temp-dir.ts';
 
 const LOG = logOf();
 
-/** A store with three events and two actors, of which `damage` is then done to the file. */
+/** A store with three events and two actors, whose file `damage` then changes. */
 async function damagedStore(damage: string) {
   const path = join(tempDir(), 'troupe.db');
   const before = createStore(await openSqliteDriver({ path }));
@@ -38,7 +38,7 @@ const EVENT_DAMAGE = {
 };
 
 for (const [name, damage] of Object.entries(EVENT_DAMAGE)) {
-  test(`an event that ${name} becomes an error at its seq and the others load`, async () => {
+  test(`an event that ${name} becomes an error at its seq, and the others are read`, async () => {
     const store = await damagedStore(`UPDATE events SET ${damage} WHERE seq = 2`);
     const events = await store.read(LOG, { after: 0 });
     expect(events.map(({ seq, kind }) => [seq, kind])).toEqual([
@@ -59,12 +59,12 @@ const ACTOR_DAMAGE = {
   'is null': `data = 'null'`,
   'lacks a field': `data = '{"turnNo":1}'`,
   'is parked for no known reason': `parked = 'whim'`,
-  'is filed under another turn': `turn = 'talk:worker:9'`,
-  'is filed with an outbox it does not have': `outbox = 1`,
+  'has another turn in its column': `turn = 'talk:worker:9'`,
+  'has an outbox in its column only': `outbox = 1`,
 };
 
 for (const [name, damage] of Object.entries(ACTOR_DAMAGE)) {
-  test(`an actor whose record ${name} stops alone and is marked in the list`, async () => {
+  test(`an actor whose record ${name} is marked in the list, and the others work`, async () => {
     const store = await damagedStore(`UPDATE actors SET ${damage} WHERE agent = 'worker'`);
     const worker: ActorAddress = addressOf('worker');
     const error = await rejectsWith('actor_corrupt', store.readActor(worker));

@@ -3,7 +3,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { once } from 'node:events';
 import { onTestFinished } from 'vitest';
 
-/** A TCP proxy whose connections can be reset, or held so that nothing passes any more. For one test. */
+/** A TCP proxy for one test, whose connections can be reset or blocked. */
 export async function cutProxy(target: { host: string; port: number }) {
   const sockets = new Set<Socket>();
   let isHeld = false;
@@ -47,7 +47,7 @@ export async function cutProxy(target: { host: string; port: number }) {
     cut,
     hold: () => void (isHeld = true),
     release: () => void (isHeld = false),
-    /** Nobody listens, until `accept`. */
+    /** Refuses connections until `accept`. */
     refuse,
     accept: () => listen(port),
   };

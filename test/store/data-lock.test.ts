@@ -32,7 +32,7 @@ function lockError(dir: string): TroupeError {
   return expect.unreachable('the lock was given');
 }
 
-test('a directory held by another process is busy, and the error says by whom', async () => {
+test('a directory locked by another process is busy, and the error names the process', async () => {
   const dir = join(tempDir(), 'made', 'on the way');
   const child = holder(dir);
   expect(await child.line()).toBe('locked');
@@ -45,7 +45,7 @@ test('a directory held by another process is busy, and the error says by whom', 
   lockDataDir(dir).release();
 });
 
-test('the lock of a process that was killed with -9 is free at once, and its address is forgotten', async () => {
+test('the lock of a killed process is free at once, and its address is removed', async () => {
   const dir = tempDir();
   const child = holder(dir);
   expect(await child.line()).toBe('locked');
@@ -58,13 +58,13 @@ test('the lock of a process that was killed with -9 is free at once, and its add
   expect(await holder(dir).line()).toBe('data_busy');
 });
 
-test('of five processes that want a directory one gets it', async () => {
+test('one of five processes gets the directory', async () => {
   const dir = tempDir();
   const lines = await Promise.all(Array.from({ length: 5 }, () => holder(dir).line()));
   expect(lines.toSorted()).toEqual(['data_busy', 'data_busy', 'data_busy', 'data_busy', 'locked']);
 });
 
-test('a directory is busy for its own process too, until it is released, which may be said twice', () => {
+test('a directory is busy for its own process too, until it is released; a second release does nothing', () => {
   const dir = tempDir();
   const lock = lockDataDir(dir);
   expect(lockError(dir).code).toBe('data_busy');
@@ -73,7 +73,7 @@ test('a directory is busy for its own process too, until it is released, which m
   lockDataDir(dir).release();
 });
 
-test('the address of the server is read back, and anything else in its file is none', () => {
+test('the address of the server is read back, and an invalid file has none', () => {
   const dir = tempDir();
   expect(readServerInfo(dir)).toBeNull();
   writeServerInfo(dir, { pid: 7, url: 'http://x' });

@@ -11,7 +11,7 @@ type Fault = 'none' | 'before' | 'after';
 const LOG = { tenant: 'acme', conversation: 'talk' };
 const KEY = { ...LOG, agent: 'worker' };
 
-/** Several processes over one set of documents, whose every operation may fail before or after it is done. */
+/** Several processes over one set of documents, whose operations may fail before or after they are done. */
 function cluster(processes: number, scheduler: fc.Scheduler, nextFault: () => Fault): DocumentDriver[] {
   const data = newMemoryData();
   const gate: DocumentGate = async (op, work) => {
@@ -40,7 +40,7 @@ async function forSure<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Faults of one schedule: none but one in ten, and none at all after a while, so that everything ends. */
+/** Faults of one schedule: one operation in ten, and none after a while, so that everything ends. */
 const faults = fc.array(
   fc.oneof(
     { weight: 8, arbitrary: fc.constant<Fault>('none') },
@@ -55,7 +55,7 @@ const call = fc.record({
   ids: fc.array(fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f', 'g'), { minLength: 1, maxLength: 4 }),
 });
 
-test('appends of several processes under faults: every id once, seqs dense, and what was reported stands', async () => {
+test('appends of several processes under faults: every id once, seqs dense, reported outcomes true', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.scheduler(),
@@ -87,7 +87,7 @@ test('appends of several processes under faults: every id once, seqs dense, and 
   );
 });
 
-test('leases under faults: a fence is held by one owner, and never goes back', async () => {
+test('leases under faults: one owner per fence, which never decreases', async () => {
   const attempt = fc.record({ process: fc.nat({ max: 2 }), now: fc.integer({ min: 1, max: 40 }) });
   await fc.assert(
     fc.asyncProperty(
@@ -123,7 +123,7 @@ test('leases under faults: a fence is held by one owner, and never goes back', a
   );
 });
 
-test('registers under faults: one winner, whom everybody is told of', async () => {
+test('entries under faults: one winner, whose data all receive', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.scheduler(),
@@ -145,7 +145,7 @@ test('registers under faults: one winner, whom everybody is told of', async () =
   );
 });
 
-test('a pile of work for an agent that nobody serves holds up no other', async () => {
+test('work for an agent that no process serves delays no other', async () => {
   const driver = createDocumentDriver(createMemoryDocuments(), {
     random: Math.random,
     sleep: async () => {},
@@ -158,7 +158,7 @@ test('a pile of work for an agent that nobody serves holds up no other', async (
   expect(due.map(({ agent }) => agent)).toEqual(['nobody', 'worker']);
 });
 
-test('a lost connection makes the driver look again instead of trusting what it remembered', async () => {
+test('a lost connection clears the known ends of logs', async () => {
   const documents = createMemoryDocuments();
   let lose = () => {};
   const driver = createDocumentDriver(

@@ -1,6 +1,6 @@
 import type { NewEventRow } from '../../src/store/driver.ts';
 
-/** A row as the store above the driver would make it. */
+/** A row as `createStore` would encode it. */
 export function eventRow(
   id: string,
   { tenant = 'acme', conversation = 'talk', at = 1000, to = [] as string[], content = id } = {},

@@ -9,7 +9,7 @@ const OP_QUERY = 2004;
 const OP_REPLY = 1;
 const HEADER = 16;
 
-/** A server that says `hello` as it is told to, or nothing at all. For one test; returns its port. */
+/** A server for one test that answers `hello` with the given document, or never answers. Returns its port. */
 export async function fakeMongod(hello: Record<string, unknown> | null): Promise<number> {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
@@ -28,12 +28,12 @@ export async function fakeMongod(hello: Record<string, unknown> | null): Promise
   return (server.address() as AddressInfo).port;
 }
 
-/** In the form of the question: the first one of a connection is of the old form. */
+/** In the format of the request: the first one of a connection has the old format. */
 function replyTo(question: Buffer, document: Record<string, unknown>): Buffer {
   const isOld = question.readInt32LE(12) === OP_QUERY;
   const body = BSON.serialize(document);
   const fields = Buffer.alloc(isOld ? 20 : 5);
-  // Of the old form: flags, cursor, start, and one document. Of the new: flags, and the kind of the only section.
+  // Old format: flags, cursor, start, one document. New format: flags, and the kind of the only section.
   if (isOld) fields.writeInt32LE(1, 16);
   const header = Buffer.alloc(HEADER);
   header.writeInt32LE(HEADER + fields.length + body.length, 0);

@@ -14,7 +14,7 @@ const LOG = logOf();
 const LONG = 'x'.repeat(20_000);
 const ANA: Author = { kind: 'user', id: 'ana', name: 'Ana' };
 
-test('a store whose file may not grow says so until a write succeeds again, and tells once each time', async () => {
+test('a full store fails its check until a write succeeds, and warns once each time', async () => {
   const warnings: string[] = [];
   const store = createStore(
     await openSqliteDriver({
@@ -48,7 +48,7 @@ test('a store whose file may not grow says so until a write succeeds again, and 
   await store.close();
 });
 
-/** A small disk, where this process may make one. */
+/** A small disk, if this process may create one. */
 function smallDisk(): string | null {
   const dir = path.join(tempDir(), 'disk');
   mkdirSync(dir);
@@ -61,7 +61,7 @@ function smallDisk(): string | null {
   return dir;
 }
 
-test('on a disk that is full readiness ends by name, and comes back with room', async ({ skip }) => {
+test('a full disk fails readiness by name, which returns with free space', async ({ skip }) => {
   const disk = smallDisk();
   if (disk === null) return skip('no right to mount a small disk');
   const counted: string[] = [];

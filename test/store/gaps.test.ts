@@ -7,7 +7,7 @@ import { checkDatabase } from '../../src/store/sqlite/check-files.ts';
 import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
 import { tempDir } from './temp-dir.ts';
 
-test('an event that somebody took out of a log is noticed, with its conversation', async () => {
+test('a deleted event is reported with its conversation', async () => {
   const path = join(tempDir(), 'troupe.db');
   const store = createStore(await openSqliteDriver({ path }));
   const log = { tenant: 'default' as TenantId, conversation: 'plan' as ConversationId };

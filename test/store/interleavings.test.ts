@@ -13,11 +13,11 @@ const write = fc.record({
     fc.record({ id: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'), content: fc.constantFrom('x', 'y') }),
     { maxLength: 4 },
   ),
-  /** Whether the writer waits for everything before it. */
+  /** Whether the writer first waits for all earlier writes. */
   waits: fc.boolean(),
 });
 
-test('any interleaving of appends leaves dense logs in which every id stands once and unchanged', async () => {
+test('any interleaving of appends leaves dense logs with every id once and unchanged', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(write, { maxLength: 30 }), async (writes) => {
       const store = createStore(await openSqliteDriver({ path: ':memory:' }));
@@ -30,7 +30,7 @@ test('any interleaving of appends leaves dense logs in which every id stands onc
         );
         const checked = append.then(
           async (appended) => {
-            // S2, S5: what was reported is what stands.
+            // S2, S5: the reported outcome is stored.
             for (const { event } of appended) expect(await store.readById(log, event.id)).toEqual(event);
           },
           (error: unknown) => expect(error).toMatchObject({ code: 'event_conflict' }),
@@ -48,7 +48,7 @@ test('any interleaving of appends leaves dense logs in which every id stands onc
         expect(events.map(({ id }) => String(id)).toSorted()).toEqual(
           [...new Set(wanted.map(({ id }) => id))].toSorted(),
         );
-        // First come, first kept: writes are executed in the order they were asked for.
+        // Writes are executed in the order of their requests, so the first content is stored.
         for (const { id, body } of events)
           expect(body).toEqual({ content: wanted.find((each) => each.id === id)?.content });
       }

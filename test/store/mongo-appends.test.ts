@@ -10,7 +10,7 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
     [8, 20],
     [32, 8],
   ] as const) {
-    test(`${writers} processes that append to one conversation at once leave it dense, after few retries`, async () => {
+    test(`${writers} processes append to one conversation: a dense log, few retries`, async () => {
       const stage = mongoStage();
       const drivers = await Promise.all(Array.from({ length: writers }, () => stage.open()));
       const began = performance.now();
@@ -36,12 +36,12 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
       console.log(
         `${writers} appenders: ${(clashes / total).toFixed(2)} retries per append, at most ${most}, ${(total / seconds).toFixed(0)} appends/s`,
       );
-      // No livelock: whoever loses, somebody wins, so all lose less often than there are others.
+      // No livelock: in every clash one process wins, so each loses less often than there are others.
       expect(clashes / total).toBeLessThan(writers);
     });
   }
 
-  test('a batch among other writers is stored whole, in order, and without a hole', async () => {
+  test('a batch among other writers is stored completely, in order and without holes', async () => {
     const stage = mongoStage();
     const drivers = await Promise.all(Array.from({ length: 4 }, () => stage.open()));
     await Promise.all(
@@ -61,7 +61,7 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
     }
   });
 
-  test('a record that fifty make at once from several processes is made once', async () => {
+  test('fifty concurrent creations from several processes create a record once', async () => {
     const stage = mongoStage();
     const drivers = await Promise.all(Array.from({ length: 5 }, () => stage.open()));
     for (let round = 0; round < 50; round += 1) {
@@ -82,7 +82,7 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
     }
   });
 
-  test('conversations that another process wrote to are listed with their true heads', async () => {
+  test('conversations written by another process are listed with their true heads', async () => {
     const stage = mongoStage();
     const [one, two] = [await stage.open(), await stage.open()];
     await one!.append([eventRow('a', { ...LOG, conversation: 'old', at: 10 })]);
@@ -94,7 +94,7 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
     ]);
   });
 
-  test('a conversation whose listing was lost is listed again after a repeated first event', async () => {
+  test('a conversation missing in the list is listed again after its first event is repeated', async () => {
     const stage = mongoStage();
     const driver = await stage.open();
     await driver.append([eventRow('a', LOG)]);

@@ -8,7 +8,7 @@ import { MONGO, MONGODB_URL, mongoStage } from './mongo-stage.ts';
 const LOG = logOf();
 const WORKER = addressOf('worker');
 
-/** A store with three events and two actors, one document of which is then edited by hand. */
+/** A store with three events and two actors, one document of which is then damaged. */
 async function damaged(collection: 'events' | 'actors', id: string, edit: Document) {
   const stage = mongoStage();
   const before = createStore(await stage.open());
@@ -57,15 +57,15 @@ const ACTOR_DAMAGE: Record<string, Document> = {
   'has a list for what it has processed': { $set: { processed: [1] } },
   'has an object for its turn': { $set: { turn: { $ne: null } } },
   'is parked for no known reason': { $set: { parked: 'whim' } },
-  'is filed under another turn': { $set: { turn: 'talk:worker:9' } },
-  'is filed with an outbox it does not have': { $set: { outbox: true } },
-  'is filed with a timer it does not have': { $set: { wakeAt: 7 } },
+  'has another turn in its field': { $set: { turn: 'talk:worker:9' } },
+  'has an outbox in its field only': { $set: { outbox: true } },
+  'has a timer in its field only': { $set: { wakeAt: 7 } },
   'has a text for the time of its timer': { $set: { wakeAt: 'noon' } },
 };
 
 describe.skipIf(!MONGODB_URL)(MONGO, () => {
   for (const [name, edit] of Object.entries(EVENT_DAMAGE)) {
-    test(`an event that ${name} becomes an error at its seq and the others load`, async () => {
+    test(`an event that ${name} becomes an error at its seq, and the others are read`, async () => {
       const store = await damaged('events', 'acme/talk/e2', edit);
       const events = await store.read(LOG, { after: 0 });
       expect(events.map(({ seq, kind }) => [seq, kind])).toEqual([
@@ -81,7 +81,7 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
   }
 
   for (const [name, edit] of Object.entries(ACTOR_DAMAGE)) {
-    test(`an actor whose record ${name} stops alone, is marked in the list, is due, and can be put aside`, async () => {
+    test(`an actor whose record ${name} is marked in the list, is due, and can be parked`, async () => {
       const store = await damaged('actors', 'acme/talk/worker', edit);
       const error = await rejectsWith('actor_corrupt', store.readActor(WORKER));
       expect(error.data).toMatchObject({ conversation: 'talk', agent: 'worker' });
@@ -104,7 +104,7 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
     });
   }
 
-  test('an event whose seq is no number hides no other, and one between two numbers is told of', async () => {
+  test('an event with a seq of another type hides no other, and a fractional seq is reported', async () => {
     const stage = mongoStage();
     const store = createStore(await stage.open());
     await store.append(LOG, [entryOf('e1'), entryOf('e2')]);
@@ -119,7 +119,7 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
     expect(await third.conversations(LOG.tenant, 9)).toHaveLength(2);
   });
 
-  test('a register that was edited into nonsense is an error, and its neighbours are read', async () => {
+  test('a damaged entry is an error, and its neighbours are read', async () => {
     const stage = mongoStage();
     const driver = await stage.open();
     const key = { tenant: 'acme', namespace: 'journal', key: 'a' } as const;

@@ -6,14 +6,14 @@ import { MONGO, MONGODB_URL, mongoStage } from './mongo-stage.ts';
 
 const LOG = { tenant: 'acme', conversation: 'talk' };
 const KEY = { ...LOG, agent: 'worker' };
-const REGISTER = { tenant: 'acme', namespace: 'artifact', key: 'talk/a1' } as const;
+const ENTRY = { tenant: 'acme', namespace: 'artifact', key: 'talk/a1' } as const;
 const MIB = 1024 * 1024;
-/** Above the limit, in characters of two bytes, so that the bytes are cut where a character might be. */
+/** Above the limit, with characters of two bytes, so that a chunk may end within a character. */
 const LARGE = 'é'.repeat(300_000);
 const DAY = 24 * 3_600_000;
 
 describe.skipIf(!MONGODB_URL)(MONGO, () => {
-  test('a text of 20 MiB is stored in several documents and comes back whole, from a log, a record and a register', async () => {
+  test('a text of 20 MiB is stored in several documents and read back from a log, a record and an entry', async () => {
     const stage = mongoStage();
     const driver = await stage.open();
     const text = `x${'é'.repeat(10 * MIB)}\ud800`;
@@ -26,8 +26,8 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
       expect.any(Number),
     ]);
     expect(read[1]?.data === text).toBe(true);
-    await driver.putOnce(REGISTER, text, 1);
-    expect((await driver.readEntry(REGISTER)) === text).toBe(true);
+    await driver.putOnce(ENTRY, text, 1);
+    expect((await driver.readEntry(ENTRY)) === text).toBe(true);
     await driver.acquire(KEY, { owner: 'o', now: 1, until: 2 });
     const after = await driver.compareAndSet(KEY, { fence: 1 }, { data: text });
     expect(after?.data === text).toBe(true);
@@ -40,7 +40,7 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
     for (const { size } of chunks) expect(size).toBeLessThan(5 * MIB);
   });
 
-  test('a large text that a record no longer points to is removed, and no other', async () => {
+  test('a large text is removed when no record points to it', async () => {
     const stage = mongoStage();
     const driver = await stage.open();
     const blobs = stage.db.collection('blobs');
@@ -58,7 +58,7 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
     expect((await driver.readActor(KEY))?.data).toBe('{}');
   });
 
-  test('a repeated append of a large event leaves its text once', async () => {
+  test('a repeated append of a large event stores its text once', async () => {
     const stage = mongoStage();
     const driver = await stage.open();
     const row = { ...eventRow('big', LOG), data: LARGE };
@@ -68,10 +68,10 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
     expect((await driver.readEvent({ ...LOG, id: 'big' }))?.data).toBe(LARGE);
   });
 
-  test('a large register is swapped by its content, and goes with its text when it expires', async () => {
+  test('a large entry is swapped by its content, and expires with its text', async () => {
     const stage = mongoStage();
     const driver = await stage.open();
-    const key = { ...REGISTER, namespace: 'effect' } as const;
+    const key = { ...ENTRY, namespace: 'effect' } as const;
     await driver.putOnce(key, LARGE, 1);
     expect(await driver.swap(key, `${LARGE}x`, 'y')).toBe(false);
     expect(await driver.swap(key, LARGE, `${LARGE}2`)).toBe(true);
@@ -82,37 +82,37 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
     expect(await driver.readEntry(key)).toBeNull();
   });
 
-  test('what a writer left that was cut off before it named the text is removed after a day', async () => {
+  test('a text of a crashed writer is removed after a day', async () => {
     const stage = mongoStage();
     const driver = await stage.open();
     await driver.append([{ ...eventRow('big', LOG), data: LARGE }]);
     await driver.close();
     const blobs = stage.db.collection('blobs');
     const [blob] = await blobs.find().toArray();
-    // The event's own text was not marked as kept either; a third is from a moment ago.
+    // The text of the event is pending, too; a third text is new.
     const old = new Date(Date.now() - 2 * DAY);
     await blobs.updateOne({ _id: blob!._id }, { $set: { pending: old } });
     const orphan = { ...blob, of: { in: 'events', id: 'acme/talk/never' } };
     await blobs.insertOne({ ...orphan, _id: 'orphan:0' as never, pending: old });
     await blobs.insertOne({ ...orphan, _id: 'fresh:0' as never, pending: new Date() });
     const next = await stage.open();
-    await next.putOnce(REGISTER, LARGE, 1);
+    await next.putOnce(ENTRY, LARGE, 1);
     await expect.poll(() => blobs.countDocuments({ _id: 'orphan:0' as never })).toBe(0);
     expect(await blobs.countDocuments({ _id: 'fresh:0' as never })).toBe(1);
     expect((await next.readEvent({ ...LOG, id: 'big' }))?.data).toBe(LARGE);
     await expect.poll(() => blobs.countDocuments({ pending: { $exists: true } })).toBe(1);
   });
 
-  test('what may expire is dated by the clock of the process, not by the time it tells of', async () => {
+  test('entries expire by the clock of the process, not by their own time', async () => {
     const clock = createFakeClock(5_000 * DAY);
     const stage = mongoStage();
     const driver = await stage.open({ clock, keepMs: 1_000 });
-    await driver.putOnce({ ...REGISTER, namespace: 'journal' }, 'x', 12);
+    await driver.putOnce({ ...ENTRY, namespace: 'journal' }, 'x', 12);
     const [doc] = await stage.db.collection('registers').find().toArray();
     expect(doc).toMatchObject({ at: 12, expires: new Date(5_000 * DAY + 1_000) });
   });
 
-  test('nothing is begun after the store is closed', async () => {
+  test('a closed store refuses calls', async () => {
     const driver = await mongoStage().open();
     await driver.close();
     await rejectsWith('store_unavailable', driver.append([eventRow('a', LOG)]));

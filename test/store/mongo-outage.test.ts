@@ -8,7 +8,7 @@ import { MONGO, MONGODB_URL, mongoStage, throughProxy } from './mongo-stage.ts';
 
 const LOG = { tenant: 'acme', conversation: 'talk' };
 
-/** Repeats with the same id until it is known to be stored, as a caller must (S5). */
+/** Repeats the append with the same id until it succeeds, as callers must (S5). */
 async function appendForSure(driver: DocumentDriver, id: string): Promise<number> {
   for (;;) {
     try {
@@ -22,7 +22,7 @@ async function appendForSure(driver: DocumentDriver, id: string): Promise<number
 }
 
 describe.skipIf(!MONGODB_URL)(MONGO, () => {
-  test('connections cut in the middle of appends: each event is stored once, and the log is dense', async () => {
+  test('connections cut during appends: every event once, a dense log', async () => {
     const stage = mongoStage();
     const proxy = await cutProxy(hostOf(MONGODB_URL));
     const driver = await stage.open({ url: throughProxy(MONGODB_URL, proxy.port) });
@@ -32,7 +32,7 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
     const writers = Array.from({ length: 4 }, async () => {
       const seqs: number[] = [];
       for (const id of queue) {
-        // While the other writers are in the middle of theirs.
+        // While the other writers append.
         if (Number(id.slice(1)) % 20 === 19) {
           proxy.cut();
           cuts += 1;
@@ -49,7 +49,7 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
     expect(new Set(rows.map(({ id }) => id)).size).toBe(ids.length);
   });
 
-  test('while the server is away operations fail within seconds, and work again when it is back', async () => {
+  test('operations fail within seconds while the server is down, and work again afterwards', async () => {
     const stage = mongoStage();
     const proxy = await cutProxy(hostOf(MONGODB_URL));
     const driver = await stage.open({ url: throughProxy(MONGODB_URL, proxy.port) });
@@ -69,7 +69,7 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
     expect(await appendForSure(driver, 'b')).toBe(2);
   });
 
-  test('a server that stops answering does not hold an operation for ever', async () => {
+  test('a server that stops answering does not block an operation for ever', async () => {
     const stage = mongoStage();
     const proxy = await cutProxy(hostOf(MONGODB_URL));
     const driver = await stage.open({ url: throughProxy(MONGODB_URL, proxy.port) });

@@ -10,7 +10,7 @@ interface SchemaDoc {
   [field: string]: unknown;
 }
 
-/** Opens the database once it is told to, says so, and closes it. */
+/** Opens the database on request, reports it, and closes the store. */
 const OPENER = (database: string) => `
   const { openMongoDriver } = await import('SRC/store/mongo/connect-mongo.ts');
   console.log('ready');
@@ -22,7 +22,7 @@ const OPENER = (database: string) => `
 `;
 
 describe.skipIf(!MONGODB_URL)(MONGO, () => {
-  test('processes that open a new database at once migrate it once', async () => {
+  test('concurrent processes migrate a new database once', async () => {
     const { db } = mongoStage();
     const children = Array.from({ length: 3 }, () => startChild(OPENER(db.databaseName)));
     for (const child of children) expect(await child.line()).toBe('ready');
@@ -35,7 +35,7 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
     });
   });
 
-  test('what must be unique is, and what may expire does, after seven days', async () => {
+  test('the indexes are unique, and entries expire after seven days', async () => {
     const stage = mongoStage();
     const before = Date.now();
     const driver = await stage.open();
@@ -53,13 +53,13 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
       if (shelf === 'artifact') expect(expires).toBeUndefined();
       else expect((expires as Date).getTime()).toBeGreaterThanOrEqual(before + 7 * 24 * 3_600_000);
     }
-    // The text apart goes after the record that names it, never before.
+    // A blob expires after the entry that points to it, never before.
     const [blob] = await stage.db.collection('blobs').find().toArray();
     const effect = docs.find(({ shelf }) => shelf === 'effect');
     expect(Number(blob?.['expires'])).toBeGreaterThan(Number(effect?.['expires']));
   });
 
-  test('a database of a newer version is refused, with both versions, and is not touched', async () => {
+  test('a newer database is refused with both versions and not changed', async () => {
     const stage = mongoStage();
     await (await stage.open()).append([eventRow('a')]);
     const meta = stage.db.collection<SchemaDoc>('meta');
@@ -70,7 +70,7 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
     expect(await meta.findOne({ _id: 'schema' })).toEqual(before);
   });
 
-  test('a database of another program is refused and is not touched', async () => {
+  test('a database of another program is refused and not changed', async () => {
     const stage = mongoStage();
     await stage.db.collection('events').insertOne({ mine: true });
     const error = await rejectsWith('store_corrupt', stage.open());
@@ -78,7 +78,7 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
     expect((await stage.db.listCollections().toArray()).map(({ name }) => name)).toEqual(['events']);
   });
 
-  test('a migration whose process died is taken over when its time is over', async () => {
+  test('the migration of a dead process is taken over when its lease ends', async () => {
     const stage = mongoStage();
     const meta = stage.db.collection<SchemaDoc>('meta');
     const until = Date.now() + 600;

@@ -8,16 +8,16 @@ import { patient } from '../support/mode.ts';
 
 export const MONGODB_URL = process.env['MONGODB_URL'] ?? '';
 
-/** Part of the name of whatever is skipped without a server. */
+/** Part of the names of suites that are skipped without a server. */
 export const MONGO = MONGODB_URL ? 'mongo' : 'mongo (skipped: no MongoDB)';
 
 export interface MongoStage {
-  /** Beside the store, to look at documents and to change them behind its back. */
+  /** A direct connection, to read and change documents beside the store. */
   db: Db;
   open(options?: Partial<MongoDriverOptions>): Promise<DocumentDriver>;
 }
 
-/** A database of its own for one test, dropped when the test is over. */
+/** A database for one test, dropped after it. */
 export function mongoStage(): MongoStage {
   const stage = newStage();
   onTestFinished(() => stage.drop());
@@ -52,7 +52,7 @@ function newStage() {
   };
 }
 
-/** Another way to the server, which can be cut (every connection is reset) or held up (nothing passes any more). */
+/** A proxy to the server, whose connections can be reset or blocked. */
 export function throughProxy(url: string, port: number): string {
   return url.replace(/(?<=^mongodb:\/\/(?:[^@/]*@)?)[^/?]+/, `127.0.0.1:${port}`);
 }

@@ -14,25 +14,25 @@ async function refused(code: ErrorCode, url: string): Promise<TroupeError> {
   return error;
 }
 
-test('a server that is not there is told within five seconds, with its address and without the password', async () => {
+test('a missing server is reported within five seconds, with its address and without the password', async () => {
   const error = await refused('store_unavailable', `mongodb://ada:${PASSWORD}@127.0.0.1:9,127.0.0.1:13/x`);
   expect(error.message).toContain('127.0.0.1:9, 127.0.0.1:13');
 });
 
-test('a server that takes the connection and never answers is told within five seconds', async () => {
+test('a server that never answers is reported within five seconds', async () => {
   const port = await fakeMongod(null);
   const error = await refused('store_unavailable', `mongodb://127.0.0.1:${port}/?directConnection=true`);
   expect(error.message).toContain(`127.0.0.1:${port}`);
 });
 
-test('a server that is too old is unsuitable, and told is what was found and what is needed', async () => {
+test('a server that is too old is unsuitable, and the error names both versions', async () => {
   const port = await fakeMongod({ isWritablePrimary: true, maxWireVersion: 6 });
   const error = await refused('server_unsuitable', `mongodb://127.0.0.1:${port}/?directConnection=true`);
   expect(error.message).toContain('wire version 6');
   expect(error.message).toContain('MongoDB 4.4 or later');
 });
 
-test('a secondary is unsuitable, since nothing can be written there', async () => {
+test('a secondary is unsuitable, because it cannot be written', async () => {
   const port = await fakeMongod({
     isWritablePrimary: false,
     secondary: true,
@@ -43,7 +43,7 @@ test('a secondary is unsuitable, since nothing can be written there', async () =
   expect(error.message).toMatch(/is a secondary.*replicaSet=/);
 });
 
-test('a url that cannot be read is the fault of the settings, and is not repeated', async () => {
+test('an unusable url is a config error that does not quote it', async () => {
   for (const url of [
     `mongodb//ada:${PASSWORD}@host`,
     `mongodb://ada:${PASSWORD}@host/?w=x&tls=maybe`,

@@ -12,11 +12,11 @@ const COMPANY = {
 const POSIX = process.getuid !== undefined;
 
 let before = 0;
-/** Everybody may do everything, unless a program says otherwise. */
+/** A umask that grants all rights, unless a program restricts them. */
 beforeEach(() => (before = process.umask(0)));
 afterEach(() => void process.umask(before));
 
-/** `mode name` of all that is in the directory, and of itself. */
+/** `mode name` of the directory and of all its files. */
 function modes(dir: string): string[] {
   const of = (name: string) => `${(statSync(path.join(dir, name)).mode & 0o777).toString(8)} ${name}`;
   return ['.', ...readdirSync(dir, { recursive: true, encoding: 'utf8' }).sort()].map(of);

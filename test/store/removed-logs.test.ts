@@ -15,7 +15,7 @@ async function seqsOf(driver: StoreDriver): Promise<[number, string][]> {
   return (await driver.readEvents(ALL)).map(({ seq, id }) => [seq, id]);
 }
 
-/** One process removes a log whose end the other remembers. */
+/** One process removes a log whose end another process knows. */
 async function rememberedTooHigh(one: StoreDriver, two: StoreDriver): Promise<void> {
   const rows = ['a', 'b', 'c', 'd'].map((id) => eventRow(id, LOG));
   await two.append(rows);
@@ -29,7 +29,7 @@ async function rememberedTooHigh(one: StoreDriver, two: StoreDriver): Promise<vo
     [2, 'f'],
   ]);
 
-  // It has begun again meanwhile, and is shorter than what is remembered.
+  // The log has begun again meanwhile, and is shorter than the known end.
   await two.append(rows);
   await one.deleteConversation(LOG);
   await one.append([eventRow('x', LOG)]);
@@ -37,14 +37,14 @@ async function rememberedTooHigh(one: StoreDriver, two: StoreDriver): Promise<vo
   expect(await two.append([eventRow('z', LOG)])).toEqual([{ kind: 'appended', seq: 3 }]);
   expect(await two.append([eventRow('x', LOG)])).toMatchObject([{ kind: 'duplicate', seq: 1 }]);
 
-  // It was looked at meanwhile, but not written to.
+  // The log was read meanwhile, but not written to.
   await one.deleteConversation(LOG);
   expect(await two.head(LOG)).toBe(0);
   expect(await two.append([eventRow('y', LOG)])).toEqual([{ kind: 'appended', seq: 1 }]);
   expect(await seqsOf(one)).toEqual([[1, 'y']]);
 }
 
-/** Drivers over one set of documents. With a time, `sleep` is what passes it, and every operation takes some. */
+/** Drivers over one set of documents. With a time, `sleep` advances it, and so does every operation. */
 function inMemory({ gate, time }: { gate?: DocumentGate; time?: { now: number } } = {}) {
   const data = newMemoryData();
   return {
@@ -58,14 +58,14 @@ function inMemory({ gate, time }: { gate?: DocumentGate; time?: { now: number } 
   };
 }
 
-test('in memory: a process that remembers the end of a log that was removed notices, and begins at 1', async () => {
+test('in memory: a process that knows the end of a removed log begins at 1', async () => {
   for (const time of [undefined, { now: 0 }]) {
     const { open } = inMemory(time ? { time } : {});
     await rememberedTooHigh(open(), open());
   }
 });
 
-test('in memory: a head that was remembered too high costs one insert more, once', async () => {
+test('in memory: an outdated known head costs one extra insert', async () => {
   const { open } = inMemory();
   const [one, two] = [open(), open()];
   await two.append([eventRow('a', LOG)]);
@@ -75,7 +75,7 @@ test('in memory: a head that was remembered too high costs one insert more, once
   expect(two.stats).toMatchObject({ inserts: 4, clashes: 1 });
 });
 
-test('with a clock, an end that was seen a moment ago is trusted, and one seen long ago is read again', async () => {
+test('with a clock, a recent end is trusted, and an old one is read again', async () => {
   const time = { now: 0 };
   const ops: string[] = [];
   const gate: DocumentGate = async (op, work) => {
@@ -91,7 +91,7 @@ test('with a clock, an end that was seen a moment ago is trusted, and one seen l
   expect(ops.join(' ')).toBe('events.last events.insert events.insert events.last events.insert');
 });
 
-test('with a clock, an insert that took long looks for the event before it, and begins again where that is gone', async () => {
+test('with a clock, a slow insert checks the event before it, and begins again if that is gone', async () => {
   const time = { now: 0 };
   let isSlow = false;
   const { open, data } = inMemory({
@@ -112,7 +112,7 @@ test('with a clock, an insert that took long looks for the event before it, and 
   expect([...data.logs.get('acme/talk')!.bySeq.keys()]).toEqual([1]);
 });
 
-test('an insert of several, one of which another takes out meanwhile, leaves no hole and loses none', async () => {
+test('an insert of several events, one of which is removed meanwhile, leaves no hole and loses none', async () => {
   let inserts = 0;
   const { open, data } = inMemory({
     async gate(op, work) {
@@ -143,7 +143,7 @@ test.each(['without a clock', 'with a clock'])(
     const call = fc.record({
       process: fc.nat({ max: 2 }),
       kind: fc.constantFrom('append', 'append', 'append', 'remove', 'head'),
-      /** Whether what comes after it waits for all before. */
+      /** Whether later operations wait for all earlier ones. */
       waits: fc.boolean(),
     });
     const passes = fc.array(fc.integer({ min: 0, max: 300 }), { minLength: 1, maxLength: 20 });
@@ -181,7 +181,7 @@ test.each(['without a clock', 'with a clock'])(
   },
 );
 
-test('a removal that was cut off anywhere wakes nobody, is found by the head, and is ended by a repeat', async () => {
+test('an interrupted removal wakes no agent, is visible in the head, and is completed by a repetition', async () => {
   for (let cut = 0; ; cut += 1) {
     let left = Number.POSITIVE_INFINITY;
     const gate: DocumentGate = async (_, work) => {
@@ -203,7 +203,7 @@ test('a removal that was cut off anywhere wakes nobody, is found by the head, an
     );
     left = Number.POSITIVE_INFINITY;
     const isPinned = data.actors.has('acme/talk/worker');
-    // An agent whose record is gone is not begun anew, and a turn that is left has its journal.
+    // An agent without a record does not begin again, and a remaining turn has its journal.
     const due = await driver.due({ now: 9, clock: 9, since: 0, limit: 9 });
     expect(due.map(({ agent }) => agent)).toEqual(isPinned ? ['worker'] : []);
     if (isPinned) expect(data.entries.size).toBe(1);
@@ -217,7 +217,7 @@ test('a removal that was cut off anywhere wakes nobody, is found by the head, an
 });
 
 describe.skipIf(!MONGODB_URL)(MONGO, () => {
-  test('a process that remembers the end of a log that was removed notices, and begins at 1', async () => {
+  test('a process that knows the end of a removed log begins at 1', async () => {
     const stage = mongoStage();
     await rememberedTooHigh(await stage.open(), await stage.open());
   });
@@ -239,7 +239,7 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
     }
   });
 
-  test('large texts go with the conversation that they are of', async () => {
+  test('large texts are removed with their conversation', async () => {
     const stage = mongoStage();
     const driver = await stage.open();
     const text = 'x'.repeat(400_000);
@@ -265,7 +265,7 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
       expect(await stage.db.collection(name).countDocuments({ _id: /talk/ as never })).toBe(0);
   });
 
-  test('a database of the first version is brought forward', async () => {
+  test('a database of the first version is migrated', async () => {
     const stage = mongoStage();
     const before = await stage.open();
     await before.acquire(KEY, { owner: 'o', now: 1, until: 2 });

@@ -20,7 +20,7 @@ import { tempDir } from './temp-dir.ts';
 
 const LOG = logOf();
 
-test('what was written is there after the store is opened again', async () => {
+test('a reopened store has all data', async () => {
   const path = join(tempDir(), 'troupe.db');
   const first = createStore(await openSqliteDriver({ path }));
   const [written] = await first.append(LOG, [entryOf('e1', { to: ['worker'] })]);
@@ -34,7 +34,7 @@ test('what was written is there after the store is opened again', async () => {
   await second.close();
 });
 
-test('what an append reported survives kill -9 of the process', async () => {
+test('acknowledged appends survive kill -9 of the process', async () => {
   const path = join(tempDir(), 'troupe.db');
   const child = startChild(`
     import { createStore } from 'SRC/store/create-store.ts';
@@ -56,7 +56,7 @@ test('what an append reported survives kill -9 of the process', async () => {
   await store.close();
 });
 
-test('a store of a newer version is refused, naming both versions, and left as it is', async () => {
+test('a newer store is refused with both versions and not changed', async () => {
   const path = join(tempDir(), 'troupe.db');
   await (await openSqliteDriver({ path })).close();
   const database = new DatabaseSync(path);
@@ -68,7 +68,7 @@ test('a store of a newer version is refused, naming both versions, and left as i
   database.close();
 });
 
-test('a store of the first version is brought forward with all that is in it', async () => {
+test('a store of the first version is migrated with all its data', async () => {
   const path = join(tempDir(), 'troupe.db');
   const before = createStore(await openSqliteDriver({ path }));
   const record = await pinned(before, addressOf());
@@ -78,7 +78,7 @@ test('a store of the first version is brought forward with all that is in it', a
   database.exec('DROP INDEX actors_timed; ALTER TABLE actors DROP COLUMN wakeAt; PRAGMA user_version = 1');
   database.exec('DROP INDEX logs_by_time; DROP INDEX logs_by_name');
   database.exec('ALTER TABLE logs DROP COLUMN lastSeq; ALTER TABLE logs DROP COLUMN lastAt');
-  // As the first version wrote it.
+  // The schema of the first version.
   const row = database.prepare('SELECT data FROM actors').get() as { data: string };
   const { posts: _, timers: __, ...data } = JSON.parse(row.data) as Record<string, unknown>;
   database.prepare('UPDATE actors SET data = ?').run(JSON.stringify(data));
@@ -91,7 +91,7 @@ test('a store of the first version is brought forward with all that is in it', a
   await after.close();
 });
 
-test('what was removed is gone from the file, but for the name of its conversation', async () => {
+test('a removal leaves only the name of the conversation in the file', async () => {
   const path = join(tempDir(), 'troupe.db');
   const store = createStore(await openSqliteDriver({ path }));
   await store.append(LOG, [entryOf('e1', { to: ['worker'] }), entryOf('e2')]);
@@ -110,7 +110,7 @@ test('a file that is not a database is refused', async () => {
   await rejectsWith('store_corrupt', openSqliteDriver({ path }));
 });
 
-test('the database of another program is refused and left as it is', async () => {
+test('the database of another program is refused and not changed', async () => {
   const path = join(tempDir(), 'troupe.db');
   const database = new DatabaseSync(path);
   database.exec('CREATE TABLE songs (title TEXT)');
@@ -119,7 +119,7 @@ test('the database of another program is refused and left as it is', async () =>
   database.close();
 });
 
-test('a file that was cut short is reported as corrupt, when it is opened or when it is read', async () => {
+test('a truncated file is reported as corrupt, at opening or at reading', async () => {
   const path = join(tempDir(), 'troupe.db');
   const before = createStore(await openSqliteDriver({ path }));
   await before.append(
@@ -141,13 +141,13 @@ test('a file that was cut short is reported as corrupt, when it is opened or whe
   );
 });
 
-test('a directory that does not exist is reported with what to do', async () => {
+test('a missing directory is reported with what to do', async () => {
   const path = join(tempDir(), 'missing', 'troupe.db');
   const error = await rejectsWith('data_unwritable', openSqliteDriver({ path }));
   expect(error.message).toContain(path);
 });
 
-/** Root may write anywhere, so the attempt is made by a process that gives up its rights. */
+/** Runs in a process without root rights, because root may write anywhere. */
 async function openWithoutRights(
   dir: string,
   file: string,
@@ -184,7 +184,7 @@ test('a read-only file is unwritable', async () => {
   expect(await openWithoutRights(tempDir(), 'troupe.db', mode)).toBe('data_unwritable locked');
 });
 
-test('a full disk refuses what does not fit, keeps the log whole, and is over when there is space', async () => {
+test('a full disk refuses writes, keeps the log whole, and recovers with free space', async () => {
   const path = join(tempDir(), 'troupe.db');
   const driver = await openSqliteDriver({ path, maxPages: 200 });
   const store = createStore(driver);
@@ -215,7 +215,7 @@ test('a full disk refuses what does not fit, keeps the log whole, and is over wh
   await store.close();
 });
 
-test('one write that cannot be done fails alone among those committed with it', async () => {
+test('a failing write fails none of those committed with it', async () => {
   const store = createStore(await openSqliteDriver({ path: ':memory:' }));
   const bad = { ...entryOf('bad'), at: undefined as unknown as number };
   const results = await Promise.allSettled([
@@ -229,7 +229,7 @@ test('one write that cannot be done fails alone among those committed with it', 
   await store.close();
 });
 
-test('another program that holds the database makes the store unavailable, not broken', async () => {
+test('a database locked by another program is unavailable, not corrupt', async () => {
   const path = join(tempDir(), 'troupe.db');
   const store = createStore(await openSqliteDriver({ path }));
   const other = new DatabaseSync(path);
@@ -241,7 +241,7 @@ test('another program that holds the database makes the store unavailable, not b
   await store.close();
 });
 
-test('what a sweep looks at shrinks with the work that is left', async () => {
+test('a sweep reads only the remaining work', async () => {
   const path = join(tempDir(), 'troupe.db');
   const store = createStore(await openSqliteDriver({ path }));
   await store.append(LOG, [entryOf('e1', { to: ['worker'] }), entryOf('e2', { to: ['worker', 'boss'] })]);
@@ -252,7 +252,7 @@ test('what a sweep looks at shrinks with the work that is left', async () => {
   database.close();
 });
 
-test('a turn of four short events, a journal entry, a receipt and its record grows the file by at most 4 kB', async () => {
+test('a turn of four short events, a journal entry, a receipt and a record adds at most 4 kB to the file', async () => {
   const path = join(tempDir(), 'troupe.db');
   const driver = await openSqliteDriver({ path });
   const store = createStore(driver);

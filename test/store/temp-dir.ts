@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 
-/** A directory for one test. Open to every user, because some tests give up root. */
+/** A directory for one test, open to all users, because some tests drop root rights. */
 export function tempDir(): string {
   const dir = mkdtempSync(join(tmpdir(), 'troupe-store-'));
   chmodSync(dir, 0o777);

@@ -77,7 +77,7 @@ export function settle(account: Account, id: string, { tokens, microUsd }: Amoun
   return { state: { spent: add(account.spent, { tokens, microUsd }), held }, result: undefined };
 }
 
-/** Counts overdue holds as spent: nobody settles them any more, and their calls may have been paid. */
+/** Counts overdue holds as spent: they will not be settled, and their calls may have been paid. */
 export function withoutOverdue(account: Account, now: number): Account {
   const overdue = Object.entries(account.held).filter(([, { until }]) => until <= now);
   return overdue.reduce((left, [id, hold]) => settle(left, id, hold).state, account);

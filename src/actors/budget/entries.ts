@@ -28,7 +28,7 @@ export interface EntriesOptions<S> {
   onLost: () => void;
 }
 
-/** Entries in memory. Of those nobody waits for, the least recently used is dropped first. */
+/** Most entries in memory. Of those without waiting callers, the least recently used is dropped first. */
 const MAX_ENTRIES = 1_000;
 const MAX_ROUNDS = 20;
 const MAX_PAUSE_MS = 200;

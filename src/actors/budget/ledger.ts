@@ -132,7 +132,7 @@ function parse(text: string | null, key: string): Account {
   try {
     return Account.parse(JSON.parse(text));
   } catch (cause) {
-    const message = `the account ${key} cannot be read, so nobody knows what was spent: repair it, or use a version that knows it`;
+    const message = `the account ${key} cannot be read, so the amount spent is unknown: repair it, or use a version that knows it`;
     throw new TroupeError('store_corrupt', message, { key }, { cause });
   }
 }

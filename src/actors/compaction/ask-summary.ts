@@ -76,7 +76,7 @@ async function ask(run: TurnRun, words: SummaryRequest, maxOutputTokens: number)
   return {
     kind: 'failed',
     code: 'provider_truncated',
-    message: `no word of a summary for ${summaryIdleMs} ms`,
+    message: `the summary was silent for ${summaryIdleMs} ms`,
   };
 }
 

@@ -42,7 +42,7 @@ const GROWTH = 1.05;
 /** A history below `keepTokens` times this is not worth a summary. */
 const JOIN_GROWTH = 1.5;
 
-/** The reason to compact before this prompt is sent; null if it may be sent. Asked for at most once per step. */
+/** The reason to compact before this prompt is sent; null if it may be sent. At most one compaction per step. */
 export function compactionReason(run: TurnRun, prompt: PromptRecord): CompactionReason | null {
   const { compaction, live } = run;
   if (compaction.tried || compaction.count > 0) return null;

@@ -63,10 +63,10 @@ export async function makeCompaction(
   const written = await summarise(work, base);
   if (written.kind === 'not') return written;
   const body = await inSlices(clock, summarySteps({ ...base, ...written }));
-  return body ? log(work, number, body) : failed(work, 'the summary does not fit into the room there is');
+  return body ? log(work, number, body) : failed(work, 'the summary does not fit into the available room');
 }
 
-/** What the next compaction is made from; null if nothing would be new in it. */
+/** Input of the next compaction; null if it would cover nothing new. */
 async function baseOf(
   work: TurnCompaction,
   cut: ProposedCut,
@@ -115,7 +115,7 @@ async function summarise(
   const maxTokens = requestTokens(await summariserWindow(run), budgetTokens);
   const input = { previous, events, budgetTokens, people, secret, trusted: trusted ?? null };
   const request = await inSlices(run.deps.clock, summaryRequestSteps({ ...input, maxTokens, count }));
-  if (!request) return failed(work, 'not even the shortest request for a summary fits its window');
+  if (!request) return failed(work, 'even the shortest request for a summary does not fit the window');
   const answer = await askSummary(run, request, Math.ceil(budgetTokens * 1.5));
   if (answer.kind === 'aborted') return not('ABORTED');
   if (answer.kind === 'failed') return failed(work, `${answer.code}: ${answer.message}`);

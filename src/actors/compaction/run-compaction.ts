@@ -65,7 +65,7 @@ async function runStrategies(work: TurnCompaction): Promise<'ended' | 'aborted'>
     if (snapshot.status === 'error') throw snapshot.error;
     if (snapshot.status === 'done') return snapshot.value === 'aborted' ? 'aborted' : 'ended';
     const [effect] = snapshot.tags as Set<CompactionEffect>;
-    if (!effect) throw new Error(`the compaction machine stands still in ${JSON.stringify(snapshot.value)}`);
+    if (!effect) throw new Error(`the compaction machine has no effect in ${JSON.stringify(snapshot.value)}`);
     machine.send(await STRATEGIES[effect](work));
   }
 }

@@ -18,7 +18,7 @@ import { requestTokens } from './compaction-policy.ts';
 import { brokenCircuit, noteCompaction, type TurnCompaction } from './turn-compaction.ts';
 import { askSummary } from './ask-summary.ts';
 
-/** The strategies that the machine's tags name. Each returns the event that says what it achieved. */
+/** The strategies that the machine's tags name. Each returns the machine's next event. */
 export const STRATEGIES: Record<
   CompactionEffect,
   (work: TurnCompaction) => CompactionEvent | Promise<CompactionEvent>
@@ -57,12 +57,13 @@ function eventFor(outcome: StrategyOutcome): CompactionEvent {
   return { type: EVENTS[outcome] };
 }
 
-/** Between two looks for the other agent's compaction, ms. */
+/** Pause between checks for the other agent's compaction, ms. */
 const LOOK_MS = 250;
 
 /**
  * Waits for the compaction that another agent of this conversation is making: one call serves all agents. Waits no longer
- * than a lease, because that agent may be gone. The machine then asks for the lock again, or goes on without a model.
+ * than a lease, because that agent's process may have died. The machine then asks for the lock again, or continues
+ * without a model.
  */
 async function awaitOther({ run }: TurnCompaction): Promise<CompactionEvent> {
   const { deps, live, lease } = run;

@@ -9,6 +9,7 @@ import type {
   EventDraft,
   EventDraftOf,
   EventId,
+  JoinPolicy,
 } from '../../events/index.ts';
 import type { Appended, ConversationKey } from '../../store/store.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
@@ -68,7 +69,7 @@ export async function appendLast(
   drafts: EventDraft[],
 ): Promise<Appended> {
   const last = (await events.append(log, drafts)).at(-1);
-  if (!last) throw new Error('the log gave no answer to an append');
+  if (!last) throw new Error('the log returned nothing for an append');
   return last;
 }
 
@@ -85,7 +86,7 @@ export async function appendFirst(
     if (!(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
   }
   const first = await readOwn(store, log, draft);
-  if (!first) throw new TroupeError('internal', `the log gave no answer to ${draft.id}`);
+  if (!first) throw new TroupeError('internal', `the log returned nothing for ${draft.id}`);
   return first;
 }
 
@@ -114,6 +115,6 @@ export function joinPolicyOf(
   { agents }: Pick<EngineDeps, 'agents'>,
   { joined }: Participants['tasks'],
   agent: AgentId,
-): 'full' | 'summary' | 'fresh' {
+): JoinPolicy {
   return joined.get(agent) ?? agents.get(agent)?.profile.join ?? 'full';
 }

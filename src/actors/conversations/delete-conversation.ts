@@ -5,62 +5,6 @@ import type { EngineDeps } from '../engine/engine-deps.ts';
 import { type PageSource, readPages } from '../log/read-pages.ts';
 import { openedId } from '../tasks/task-events.ts';
 
-/** A conversation or one of its threads. */
-export interface Branch {
-  log: ConversationKey;
-  head: number;
-}
-
-/** Whether a thread confirms the opening that names it: an imported file may name any conversation. */
-async function isThreadOf(
-  store: Pick<Store, 'readById'>,
-  { tenant, conversation }: ConversationKey,
-  { delegation, thread }: DelegationOpenedBody,
-): Promise<boolean> {
-  const there = await store.readById({ tenant, conversation: thread }, openedId(delegation));
-  return (
-    there?.kind === 'delegation.opened' && there.body.home === conversation && there.body.thread === thread
-  );
-}
-
-/** A conversation and its threads, each thread after the conversation that opened it. */
-export async function readTree(
-  store: PageSource & Pick<Store, 'readById'>,
-  root: ConversationKey,
-): Promise<Branch[]> {
-  const tree: Branch[] = [{ log: root, head: 0 }];
-  const known = new Set<string>([root.conversation]);
-  // The loop appends to the list it walks.
-  for (const branch of tree) {
-    const { log } = branch;
-    for await (const events of readPages(store, log, { after: 0 })) {
-      for (const event of events) {
-        if (event.kind !== 'delegation.opened' || known.has(event.body.thread)) continue;
-        if (!(await isThreadOf(store, log, event.body))) continue;
-        known.add(event.body.thread);
-        tree.push({ log: { tenant: log.tenant, conversation: event.body.thread }, head: 0 });
-      }
-      branch.head = events.at(-1)?.seq ?? branch.head;
-    }
-  }
-  return tree;
-}
-
-/** An agent that works in a conversation: it has a turn under way, or a process holds it. Failed agents do not work. */
-export async function atWork(
-  { store, clock }: Pick<EngineDeps, 'store' | 'clock'>,
-  log: ConversationKey,
-): Promise<string | null> {
-  const now = clock.now();
-  const records = await store.listActors(log);
-  const readable = records.filter((record): record is ActorRecord => !('address' in record));
-  const busy = readable.find(
-    ({ turn, owner, until, parked }) =>
-      (turn !== null && parked !== 'failed') || (owner !== '' && until > now),
-  );
-  return busy?.agent ?? null;
-}
-
 export interface Deleted {
   conversations: number;
   events: number;
@@ -68,8 +12,8 @@ export interface Deleted {
 }
 
 /**
- * Deletes a conversation with its threads, the threads first: if it is cut off, the remaining events still name the rest.
- * `exported`: number of events the caller has exported. Refused if the number differs, or an agent is at work.
+ * Deletes a conversation with its threads, the threads first: after a crash the remaining events still name the rest.
+ * `exported`: number of events that the caller has exported. Refused if it differs, or an agent is at work.
  */
 export async function deleteConversation(
   deps: Pick<EngineDeps, 'store' | 'clock' | 'log' | 'registry'>,
@@ -99,4 +43,60 @@ export async function deleteConversation(
     for (const each of actors) registry.drop('address' in each ? each.address : each);
   }
   return deleted;
+}
+
+/** A conversation or one of its threads. */
+export interface Branch {
+  log: ConversationKey;
+  head: number;
+}
+
+/** A conversation and its threads, each thread after the conversation that opened it. */
+export async function readTree(
+  store: PageSource & Pick<Store, 'readById'>,
+  root: ConversationKey,
+): Promise<Branch[]> {
+  const tree: Branch[] = [{ log: root, head: 0 }];
+  const known = new Set<string>([root.conversation]);
+  // The loop appends to the list it walks.
+  for (const branch of tree) {
+    const { log } = branch;
+    for await (const events of readPages(store, log, { after: 0 })) {
+      for (const event of events) {
+        if (event.kind !== 'delegation.opened' || known.has(event.body.thread)) continue;
+        if (!(await isThreadOf(store, log, event.body))) continue;
+        known.add(event.body.thread);
+        tree.push({ log: { tenant: log.tenant, conversation: event.body.thread }, head: 0 });
+      }
+      branch.head = events.at(-1)?.seq ?? branch.head;
+    }
+  }
+  return tree;
+}
+
+/** Whether a thread confirms the opening that names it: an imported file may name any conversation. */
+async function isThreadOf(
+  store: Pick<Store, 'readById'>,
+  { tenant, conversation }: ConversationKey,
+  { delegation, thread }: DelegationOpenedBody,
+): Promise<boolean> {
+  const there = await store.readById({ tenant, conversation: thread }, openedId(delegation));
+  return (
+    there?.kind === 'delegation.opened' && there.body.home === conversation && there.body.thread === thread
+  );
+}
+
+/** An agent at work in a conversation: it has a turn under way, or a process holds its lease. Failed agents are not at work. */
+export async function atWork(
+  { store, clock }: Pick<EngineDeps, 'store' | 'clock'>,
+  log: ConversationKey,
+): Promise<string | null> {
+  const now = clock.now();
+  const records = await store.listActors(log);
+  const readable = records.filter((record): record is ActorRecord => !('address' in record));
+  const busy = readable.find(
+    ({ turn, owner, until, parked }) =>
+      (turn !== null && parked !== 'failed') || (owner !== '' && until > now),
+  );
+  return busy?.agent ?? null;
 }

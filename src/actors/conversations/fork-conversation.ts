@@ -29,7 +29,8 @@ const SETTLE_PAUSE_MS = 20;
 
 /**
  * Copies the beginning of a conversation into a new one. The source gets one event that records the fork, which is returned.
- *  F1  The agents of the copy are settled before it has any events: wherever a fork is cut off, no old message is answered.
+ *  F1  The agents of the copy are settled before it has any events: wherever a fork is interrupted, no old message is
+ *      answered.
  *  F2  Every event keeps its seq, so references to events stay valid.
  *  F3  All ids follow from the source. Repeating a fork, at once or after a crash, makes the same one.
  * Throws `command_refused`, `turn_unknown`, `conversation_unknown`, `event_invalid`.
@@ -69,7 +70,7 @@ async function placeOf(
     return { conversation: log.conversation, seq: Math.min(...started.body.inputs) - 1 };
   }
   if (turn !== undefined || conversation === undefined || seq === undefined) {
-    const message = 'a fork is of a turn, or of a conversation and a seq';
+    const message = 'a fork needs a turn, or a conversation and a seq';
     throw new TroupeError('event_invalid', message, { path: turn === undefined ? 'seq' : 'turn' });
   }
   const head = await store.head({ tenant, conversation });
@@ -112,7 +113,7 @@ async function isForkOf(
   return event?.kind === 'command' && !isImported(event) && event.body.from?.conversation === conversation;
 }
 
-/** The claim of a writer is a key-value entry. An entry that a deleted conversation left holds nothing. */
+/** Claims the id by a key-value entry. An entry left by a deleted conversation does not count. */
 async function isClaimed(
   { store }: EngineDeps,
   log: ConversationKey,

@@ -121,7 +121,7 @@ function noteOf(id: EventId) {
   return { id, author: SYSTEM_AUTHOR, to: [] };
 }
 
-/** Ends a turn as its agent would have: calls without a result get one, and an answered turn is done. */
+/** Ends a turn under way: calls without a result get one, and an answered turn is done. */
 function endTurn({ id, author, covers, steps, waiting, isAnswered }: OpenTurn, names: Names): EventDraft[] {
   const turn = renamedTurn(id, names);
   const own = (part: string) => ({ id: runtimeId(turn, part), author, to: [], turn });

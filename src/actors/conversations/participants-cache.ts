@@ -8,7 +8,7 @@ export interface ParticipantsCache {
   forget(log: ConversationKey): void;
 }
 
-/** Conversations at most; the least recently looked at is forgotten first. */
+/** Most conversations. The least recently used is dropped first. */
 const KEPT = 1_024;
 
 export function createParticipantsCache(events: PageSource): ParticipantsCache {
@@ -28,7 +28,7 @@ export function createParticipantsCache(events: PageSource): ParticipantsCache {
   };
 }
 
-/** Uncached, for a single use. */
+/** The same without the cache, for a single use. */
 export async function participantsOf(events: PageSource, log: ConversationKey): Promise<Participants> {
   const participants = newParticipants();
   await catchUp(events, log, participants);

@@ -11,7 +11,7 @@ type Message = EventDraftOf<'message'>;
 export interface ReceivedMessage {
   log: ConversationKey;
   message: Message;
-  /** A gateway brings it for a stranger. */
+  /** A gateway passes it on for a stranger. */
   untrusted: boolean;
 }
 

@@ -22,9 +22,9 @@ import { appendFirst, type ConversationDeps } from './conversation-deps.ts';
 export interface RetryFacts {
   address: ActorAddress;
   turn: TurnId;
-  /** How the turn ended, by the log. Null: the log has no end of it. */
+  /** End of the turn in the log. Null: none. */
   ended: 'done' | 'failed' | 'aborted' | null;
-  /** Null where it cannot be read: the agent has failed, or will. */
+  /** Null if it is unreadable: the agent has failed, or will. */
   record: Pick<ActorRecord, 'turn' | 'turnNo' | 'parked'> | null;
   participants: Pick<Participants, 'tasks' | 'retired'>;
 }
@@ -51,7 +51,7 @@ function isOlder(turn: TurnId, record: Pick<ActorRecord, 'turn' | 'turnNo'>): bo
   return record.turn !== null || (parseTurnId(turn)?.number ?? 0) < record.turnNo;
 }
 
-/** Why an agent takes no turns in a conversation at all; null: it does. */
+/** Why an agent takes no turns in a conversation; null if it does. */
 function refuseAbsent(
   { agent, conversation }: ActorAddress,
   record: RetryFacts['record'],
@@ -69,9 +69,9 @@ function refused(why: string): MayRetry {
 }
 
 /**
- * Retries a turn for a person. All who ask, at once or later and in any process, get the same event and the same new turn.
+ * Retries a turn for a person. Repeated and concurrent requests, in any process, get the same event and the same new turn.
  * Throws `turn_unknown`, `command_refused`.
- *  R1  A retry comes after the end of its turn, which has failed or was stopped, and addresses the agent of it alone.
+ *  R1  A retry comes after the end of a turn that failed or was stopped, and addresses only the agent of that turn.
  */
 export async function retryTurn(
   conversations: ConversationDeps,
@@ -135,7 +135,7 @@ function requireAgent({ deps }: ConversationDeps, agent: AgentId): void {
 }
 
 function retryRefused(turn: TurnId, { agent, conversation }: ActorAddress, why: string): TroupeError {
-  const message = `turn ${turn} is not taken again: ${why}`;
+  const message = `turn ${turn} cannot be retried: ${why}`;
   return new TroupeError('command_refused', message, { turn, agent, conversation });
 }
 
@@ -167,7 +167,7 @@ export function endOf(end: Event | null): RetryFacts['ended'] {
   }
 }
 
-/** How the turn ended and which events it had to answer. For a turn that was itself a retry: those of the first turn. */
+/** Error code and inputs of the ended turn. A retry of a retry gets the inputs of the first turn. */
 async function givenTo(
   store: EngineDeps['store'],
   log: ConversationKey,

@@ -125,7 +125,7 @@ async function fire(
 ): Promise<void> {
   const log = { tenant: DEFAULT_TENANT, conversation };
   if ((await participantsCache.of(log)).tasks.directions.archived) {
-    onWarning(`nothing is said in ${conversation}, which is archived`, `schedule:${name}`);
+    onWarning(`no message is sent: ${conversation} is archived`, `schedule:${name}`);
     return;
   }
   const id = runtimeId('schedule', name, Math.floor(due / MINUTE_MS));

@@ -14,12 +14,12 @@ import { importOwner } from './settle-imported.ts';
 import { sendOutgoing } from '../tasks/task-events.ts';
 import { publishAvailability } from '../turn/transition.ts';
 
-/** Before an actor whose lease was lost here is looked at again. */
+/** Pause before a wake whose lease was lost here is tried again. */
 const LOST_PAUSE_MS = 1_000;
 
 /**
- * What a wake does: lease -> flush -> pin -> run -> commit, until there is nothing to do, then release and look again.
- * Any step may be the last one this process takes; whoever comes next goes on from the record.
+ * Serves one wake: lease -> flush -> pin -> run -> commit, until nothing is left to do, then release and look again. The
+ * process may die after any step; the next holder continues from the record.
  */
 export async function activate(deps: EngineDeps, address: ActorAddress): Promise<WakeOutcome> {
   const runtime = deps.agents.get(address.agent);
@@ -39,7 +39,7 @@ async function activateMember(
   runtime: AgentRuntime,
 ): Promise<WakeOutcome> {
   const { clock } = deps;
-  // Whoever reaches the queue may forge wakes: of what does not exist no record is made.
+  // Anyone who can reach the queue can forge wakes, so a wake for an unknown actor creates no record.
   if (!deps.registry.find(address) && (await deps.store.head(address)) === 0) return { kind: 'done' };
   const isLost = await wasLost(deps, address);
   const acquired = await acquire(deps, address);
@@ -50,7 +50,7 @@ async function activateMember(
   const lease = holdLease(deps, acquired.record);
   deps.metrics.change('leases_held', 1);
   try {
-    // A paused actor still publishes what it has committed; one that is set aside cannot be trusted to.
+    // A paused actor still publishes what it has committed; a failed one cannot be trusted to.
     if (acquired.record.parked === 'failed') await release(lease);
     else if (isLost && (await isPoison(deps, lease))) await giveUp(deps, lease, address);
     else await work(deps, lease, runtime);
@@ -60,12 +60,12 @@ async function activateMember(
     lease.stop();
     deps.metrics.change('leases_held', -1);
   }
-  // This process ends with the turn still pinned: the wake is kept for another.
+  // This process stops with the turn still pinned: the wake stays for another process.
   if (deps.stopping.aborted && lease.record.turn !== null)
     return { kind: 'busy', retryInMs: 0, isBegun: true };
-  // A lease that ran out while the store was silent has perhaps no new holder, and then nobody else has this wake.
+  // A lease that expired while the store was silent may have no new holder; then no other process has this wake.
   if (lease.isLost) return { kind: 'busy', retryInMs: LOST_PAUSE_MS, isBegun: true };
-  // A message between the last look and the release would otherwise wait for the sweeper.
+  // Otherwise a message that came just before the release would wait for the sweeper.
   if (lease.record.parked === null && !lease.signal.aborted) await lookAgain(deps, address, lease.record);
   return { kind: 'done' };
 }
@@ -78,7 +78,7 @@ async function work(deps: EngineDeps, lease: Lease, runtime: AgentRuntime): Prom
       const published = await flushOutbox(deps, lease);
       await fireTimers(deps, lease);
       if (deps.stopping.aborted) throw deps.stopping.reason;
-      // Parked while the last turn ran: it was finished and published, and no other begins.
+      // Paused, failed or retired during the last turn, which was still published: no other turn begins.
       if (lease.record.parked !== null) return release(lease, { state: { outbox: [], posts: [] } });
       const resumed = lease.record.turn !== null;
       const turn = resumed
@@ -92,7 +92,7 @@ async function work(deps: EngineDeps, lease: Lease, runtime: AgentRuntime): Prom
   }
 }
 
-/** Publishes what was committed; returns up to where. Appending twice is harmless; the record forgets both when it pins. */
+/** Publishes what was committed; returns the last seq. Repeating it is harmless. Pinning a turn empties both lists. */
 async function flushOutbox(deps: EngineDeps, lease: Lease): Promise<number> {
   const { outbox, posts, tenant } = lease.record;
   const appended = outbox.length > 0 ? await deps.log.append(lease.record, outbox) : [];
@@ -100,7 +100,7 @@ async function flushOutbox(deps: EngineDeps, lease: Lease): Promise<number> {
   return appended.at(-1)?.event.seq ?? 0;
 }
 
-/** Posts what has come due before the next turn looks at the log. A timer is forgotten after its posts are stored. */
+/** Sends the events of due timers before the next turn reads the log. A timer is removed after its events are stored. */
 async function fireTimers(deps: EngineDeps, lease: Lease): Promise<void> {
   const now = deps.clock.now();
   const { timers, tenant } = lease.record;
@@ -114,7 +114,7 @@ async function fireTimers(deps: EngineDeps, lease: Lease): Promise<void> {
   await lease.write({ state: { timers: timers.filter(({ at }) => at > now) } });
 }
 
-/** A turn that was pinned before: count the attempt first, so that a crash loop is seen, then take the same inputs. */
+/** Resumes a pinned turn with the same inputs. The attempt is counted first, so that a crash loop is noticed. */
 async function resumeTurn(deps: EngineDeps, lease: Lease, live: LiveActor) {
   const pinned = lease.record.turn;
   if (!pinned) return null;
@@ -125,8 +125,8 @@ async function resumeTurn(deps: EngineDeps, lease: Lease, live: LiveActor) {
 }
 
 /**
- * Whether the last holder never gave it back and had no turn pinned, whose starts are counted. Asked where nothing is
- * known of the actor here, as after any loss: a warm one needs no further look.
+ * Whether the last holder died or hung with no turn pinned; the starts of a pinned turn are counted anyway. Reads the
+ * record only if the actor is not warm in this process, because a warm actor was not lost.
  */
 async function wasLost(
   { registry, store, clock, limits }: EngineDeps,
@@ -138,17 +138,17 @@ async function wasLost(
   return limits.soleOwner || held.until < clock.now();
 }
 
-/** Counted before anything is read, so that what ends a process in the middle of its reading is seen. */
+/** Counts the loss before the log is read, so that a log that kills its readers is noticed. */
 async function isPoison({ limits }: EngineDeps, lease: Lease): Promise<boolean> {
   const lost = lease.record.lost + 1;
   await lease.write({ state: { lost } });
   return lost > limits.maxAttempts;
 }
 
-/** One conversation must not end one process after the other; `resume` has it tried again. */
+/** Fails the agent: one conversation must not kill process after process. `resume` tries it again. */
 async function giveUp(deps: EngineDeps, lease: Lease, address: ActorAddress): Promise<void> {
   const times = lease.record.lost;
-  const message = `its process was lost ${times} times before a turn began (limits.maxAttempts ${deps.limits.maxAttempts}): it was killed, or stood still over this conversation, each time`;
+  const message = `the process was lost ${times} times before a turn began (limits.maxAttempts ${deps.limits.maxAttempts}): it was killed or hung on this conversation each time`;
   await markFailed(deps, address, lease.record, new TroupeError('poison', message, { lost: times }));
   await release(lease, { state: { lost: 0 } });
 }
@@ -159,8 +159,8 @@ async function acquire(deps: EngineDeps, address: ActorAddress) {
   const now = clock.now();
   const first = await store.acquire(address, { owner, now, until: now + limits.leaseMs });
   if (first.kind === 'acquired' || !limits.soleOwner) return first;
-  // The directory is ours alone and an actor is activated once at a time, so a lease found here is that of a dead
-  // process, or one of ours whose answer was lost. Only an import holds leases beside activations.
+  // The directory has one owner and an actor has one activation at a time, so this lease is of a dead process, or of
+  // ours if the answer of the store was lost. Only imports hold leases beside activations.
   const held = await store.readActor(address);
   if (!held || held.owner === importOwner(deps.process)) return first;
   return store.acquire(address, { owner, now: held.until + 1, until: now + limits.leaseMs });
@@ -186,9 +186,9 @@ const AGENT_FAILURES: readonly ErrorCode[] = [
 ];
 
 /**
- * A lost lease is somebody else's work now. What trying again can never mend (a corrupt record, an id of ours that holds
- * something else) sets the actor aside, visibly, and leaves the others alone.
- * Anything else (a store that is away, a shutdown) gives the lease back with the turn still pinned.
+ * After a lost lease another process has the work. An error that no retry can mend (a corrupt record, an id of the runtime
+ * taken by another event) makes this agent fail, visibly, and no other. Any other error (an unavailable store, a shutdown)
+ * gives the lease back with the turn still pinned.
  */
 async function settleFailure(
   deps: EngineDeps,
@@ -202,10 +202,10 @@ async function settleFailure(
     return;
   }
   if (error instanceof TroupeError && AGENT_FAILURES.includes(error.code)) {
-    // Who was paused for longer than a lease may find its ids taken by its successor: then nothing is wrong with the actor.
+    // A process that hung for longer than a lease finds its ids taken by its successor: then the actor is sound.
     if (!(await stillHeld(deps, lease))) return;
     await markFailed(deps, address, lease.record, error).catch((again: unknown) =>
-      deps.onWarning(again, 'park'),
+      deps.onWarning(again, 'failure notice'),
     );
   } else if (error instanceof TroupeError && error.code === 'shutting_down') {
     await uncountAttempt(lease).catch((again: unknown) => deps.onWarning(again, 'release'));
@@ -228,19 +228,20 @@ async function stillHeld({ clock, limits, onWarning }: EngineDeps, lease: Lease)
   }
 }
 
-/** An orderly stop is not a crash: it must not bring the turn nearer to being given up. */
+/** An orderly stop is not a crash, so it does not count as an attempt. */
 async function uncountAttempt(lease: Lease): Promise<void> {
   const { turn } = lease.record;
   if (turn) await lease.write({ state: { turn: { ...turn, attempt: Math.max(0, turn.attempt - 1) } } });
 }
 
+/** Logs the failure of an agent and makes the agent unavailable until it is resumed. */
 export async function markFailed(
   deps: EngineDeps,
   address: ActorAddress,
   record: Pick<ActorRecord, 'fence'> | null,
   error: TroupeError,
 ): Promise<void> {
-  // Without a readable record there is no fence; the time tells this notice from earlier ones just as well.
+  // An unreadable record has no fence; the time distinguishes this notice from earlier ones as well.
   const id = runtimeId('failed', address.agent, record?.fence ?? deps.clock.now());
   const message = `@${address.agent} has failed: ${error.message}`;
   await deps.log.append(address, [
@@ -248,7 +249,7 @@ export async function markFailed(
   ]);
   deps.onWarning(error, `@${address.agent} in ${address.conversation} has failed`);
   deps.metrics.count('actors_failed', { tenant: address.tenant, code: error.code });
-  // After the notice: an actor that is set aside in silence is found by nobody.
+  // After the notice: an agent that failed without a notice would never be noticed.
   const { state } = await changeAvailability(deps, address, { type: 'BREAK' });
   publishAvailability(deps, address, 'BREAK', state);
 }

@@ -4,39 +4,40 @@ import type { ModelPrice } from '../../providers/prices.ts';
 import type { Provider } from '../../providers/provider.ts';
 import type { Tool } from '../../tools/tool.ts';
 
-/** An agent with everything it needs to work: who it is, its model and its tools. One per definition, shared by conversations. */
+/** An agent ready to work, with its profile, model and tools. One per definition, shared by all conversations. */
 export interface AgentRuntime {
   profile: AgentProfile;
-  /** Decides who works on what: a manager, or whom messages are routed to. What a phase asks of the others it is not told. */
+  /** Distributes work: a manager, or an agent that messages are routed to. It does not get the instructions of a phase. */
   orchestrates: boolean;
-  /** What it is good at. */
+  /** Keywords for routing. */
   capabilities: readonly string[];
   provider: Provider;
   tools: ReadonlyMap<string, Tool>;
   baseline: readonly BaselineText[];
-  /** What pubkey addresses it, if any (64 hex digits). */
+  /** Nostr public key that addresses it, 64 hex digits. */
   pubkey: string | null;
   policy: CompactionPolicy;
-  /** Of what its summary covers, how many tokens and events are found again for a turn; null: nothing. */
+  /** Most tokens and events that a turn retrieves from what its summary covers. Null: none. */
   retrieval: { tokens: number; limit: number } | null;
-  /** Whether a model writes its summaries, and which agent's, where that is not its own. */
+  /** Whether a model writes its summaries. */
   summarises: boolean;
+  /** The agent whose model writes them. Null: its own. */
   summariser: Pick<AgentRuntime, 'provider' | 'profile' | 'price'> | null;
-  /** What becomes of a message to it while it is at work, unless the message says otherwise. */
+  /** Treatment of a message that comes during a turn and names no policy. */
   whileBusy: BusyPolicy;
-  /** How long a call waits for a server of its model that is away, ms. */
+  /** Time for which a call waits for a model server that is away, ms. */
   patienceMs: number;
-  /** Null for a model that is not in the list of prices, and has none of its own. */
+  /** Null if the price of its model is unknown. */
   price: ModelPrice | null;
-  /** A session that its provider has shortened by itself goes on. */
+  /** Whether a session continues that its provider has compacted by itself. */
   keepsCompacted: boolean;
-  /** How it is held to what it has set out to do. */
+  /** Checks of its answers before a turn may end. */
   supervision: Supervision;
-  /** What its replies must be; null: words. */
+  /** Schema of its replies. Null: text. */
   reply: ReplySchema | null;
 }
 
-/** See `SupervisionSettings`, which has what the numbers mean. */
+/** `SupervisionSettings` explains the numbers. */
 export interface Supervision {
   idle: number;
   most: number;
@@ -49,7 +50,7 @@ export interface ReplySchema {
   check(value: unknown): Promise<{ data: unknown } | { problem: string }>;
 }
 
-/** A baseline as it was frozen: what is sent until the next one, whatever the definitions say by then. */
+/** A frozen baseline. It is sent until the next one replaces it, even if the agent's definition changes. */
 export interface FrozenBaseline {
   id: EventId;
   body: BaselineBody;
@@ -57,5 +58,5 @@ export interface FrozenBaseline {
   tools: readonly ToolSpec[];
 }
 
-/** All agents; walking leaves out those of templates, which are found by their ids. */
+/** All agents by id. Iteration leaves out agents of templates; `get` finds them. */
 export type AgentRegistry = ReadonlyMap<AgentId, AgentRuntime> & { readonly templates?: readonly AgentId[] };

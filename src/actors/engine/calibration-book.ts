@@ -8,7 +8,7 @@ import type { Store } from '../../store/store.ts';
 
 /**
  * Facts learnt about a tenant's models: how they count tokens, and context windows that providers named in a refusal.
- * Kept in memory, and in the store as one note a model, so that other processes need not learn them again.
+ * Kept in memory, and in the store as one note per model, so that other processes need not learn them again.
  *  B1  Nothing depends on it: an unreadable note counts as none, and a failure is only a warning.
  *  B2  No turn waits for a write. A model's note is written at most every 20 s, and whenever a window is learnt.
  *  B3  Two processes that learn at once lose nothing: the second adds its own reports to the note of the first.
@@ -111,8 +111,8 @@ export function createCalibrationBook(deps: BookDeps): CalibrationBook {
       doubted.add(who);
       const message =
         why === null
-          ? 'its server tells no usage with the answers: tokens are counted here, which calibrates nothing, and what came from a cache is not known'
-          : `its model's usage is not believed, and what was counted here is taken instead: ${why}`;
+          ? 'its model server reports no usage: tokens are counted locally and not calibrated, and cached input is unknown'
+          : `its model's usage is not trusted, so the local token count is used instead: ${why}`;
       onWarning(new TroupeError('provider_invalid_reply', message, { tenant, agent }), `usage of @${agent}`);
     },
     async flush() {
@@ -200,7 +200,7 @@ function createPageStorage({ store, clock, onWarning }: BookDeps) {
       isFailing = false;
       return true;
     } catch (error) {
-      if (!isFailing) onWarning(error, 'what is known of models');
+      if (!isFailing) onWarning(error, 'learnt facts of models');
       isFailing = true;
       return false;
     }

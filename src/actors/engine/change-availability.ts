@@ -9,14 +9,14 @@ import {
 import { nextAvailability } from '../../machines/availability.ts';
 import type { EngineDeps } from './engine-deps.ts';
 
-/** What came of it: an event that is not accepted changes nothing. */
+/** A refused event changes nothing. */
 export type AvailabilityChange =
   | { kind: 'changed'; state: Availability }
   | { kind: 'refused'; state: Availability };
 
 /**
- * Sends the availability of an agent an event, and keeps where it leads. Each write names what it was reached from: of
- * two events at once the second is sent to what the first has come to.
+ * Sends an event to the availability machine of an agent and stores the next state. Each write names the state that it
+ * was computed from, so of two concurrent events the second applies to the result of the first.
  */
 export async function changeAvailability(
   { store }: Pick<EngineDeps, 'store'>,
@@ -44,7 +44,7 @@ async function readAvailability(
   }
 }
 
-/** An agent whose record cannot be read is being set aside, or counts as set aside. */
+/** An agent with an unreadable record counts as failed, except for the event that makes it fail. */
 function unreadableFor({ type }: AvailabilityEvent): Availability {
   return type === 'BREAK' ? 'available' : 'failed';
 }

@@ -27,7 +27,7 @@ import type { Folded } from '../log/read-view.ts';
 import type { Registry } from './registry.ts';
 import type { TaskTrees } from '../tasks/task-trees.ts';
 
-/** Everything the engine touches, injected, so that a simulation can own every await. */
+/** Everything the engine depends on. Injected, so that a simulation can control every await. */
 export interface EngineDeps {
   store: Store;
   router: Router;
@@ -37,11 +37,11 @@ export interface EngineDeps {
   tracer?: Tracer;
   logger?: Logger;
   log: ConversationLog;
-  /** Of every text, before it is stored. */
+  /** Applied to every text before it is stored. */
   redaction?: Redaction | undefined;
   agents: AgentRegistry;
   registry: Registry;
-  /** What agents would see where they are not at work, for those who look at their prompts. */
+  /** Views of agents that are not at work, for the inspector. */
   coldViews?: LogFolds<Folded>;
   clock: Clock;
   /** 0 <= n < 1. */
@@ -51,30 +51,30 @@ export interface EngineDeps {
   /** Secret of a conversation: fences derive from it. */
   secretOf: (address: ActorAddress) => string;
   countTokens: (text: string) => number;
-  /** What is known of models: how they count, and how much they take. */
+  /** Learnt facts about models: how they count tokens, and their windows. */
   models: CalibrationBook;
-  /** What model calls may still cost. */
+  /** Caps on the cost of model calls. */
   budgets: BudgetLedger;
-  /** How many tasks came of one message. */
+  /** Counts the tasks that follow from one message. */
   trees: TaskTrees;
-  /** How many actors wait; without it any number may. */
+  /** Counts the waiting actors. Absent: no limit. */
   pending?: PendingCount;
-  /** Finds again what left an agent's window. */
+  /** Search over events that have left an agent's window. */
   memory: MemorySearch;
   limits: EngineLimits;
   schedules?: readonly Schedule[];
-  /** Everybody whose conversations end by themselves; the default tenant where nothing is said. */
+  /** Tenants whose quiet conversations are archived and deleted. Default: the default tenant. */
   tenants?: () => Promise<readonly TenantId[]>;
   lifecycle?: Lifecycle;
-  /** Whose word counts, by id; by default everybody's. */
+  /** Default: everybody. */
   trust?: Trust;
-  /** Aborts when the process wants to end: steps under way are finished, nothing new is begun. */
+  /** Aborts when the process is to stop: steps under way are finished, and nothing new begins. */
   stopping: AbortSignal;
-  /** Token deltas, for whoever watches; never stored. */
+  /** Token deltas for watchers; never stored. */
   onDelta: (delta: StreamDelta) => void;
-  /** What machines go through, for whoever watches; never stored. */
+  /** Transitions of the machines for watchers; never stored. */
   onState?: (note: StateNote) => void;
-  /** What an operator should know and no event says. */
+  /** Problems for operators that no event reports. */
   onWarning: (error: unknown, where: string) => void;
 }
 
@@ -99,43 +99,43 @@ export interface Lifecycle {
 export interface EngineLimits {
   /** Lease length, ms. */
   leaseMs: number;
-  /** Starts of one turn before it is given up as poison. */
+  /** Starts of one turn, after which it fails as `poison`. */
   maxAttempts: number;
   /** Model calls within one turn. */
   maxSteps: number;
-  /** Steps in a row whose calls give nothing but results that the turn was given before; then it ends. */
+  /** Steps in a row without a new result, after which the turn ends. */
   maxRepeats: number;
-  /** What agents pass on to agents, one after the other, since a human spoke. */
+  /** Handoffs and delegations in a row since a person spoke. */
   maxHops: number;
-  /** Turns in one conversation since a human spoke. */
+  /** Turns in one conversation since a person spoke. */
   maxAgentTurns: number;
   /** Tasks within tasks. */
   maxDepth: number;
   /** Tasks that one agent may have open in one conversation. */
   maxOpenTasks: number;
-  /** Tasks that may come of one message of a person or a schedule, and how many of them may be open at once. */
+  /** Tasks that may follow from one message of a person or a schedule: in all, and open at once. */
   maxTreeTasks: number;
   maxTreeOpen: number;
-  /** After which a task ends as aborted, a question as expired and an approval as denied, ms. */
+  /** Time after which a task ends as aborted, and a question or an approval as expired, ms. */
   taskMs: number;
   questionMs: number;
   approvalMs: number;
   /** Pause between sweeps, ms; jittered by a quarter. */
   sweepMs: number;
-  /** Age of addressed events a sweep still looks for, ms; until one has found nothing, sweeps look at all. */
+  /** Age up to which a sweep checks addressed events, ms. See `Sweeper` for the sweeps that check all. */
   sweepWindowMs: number;
-  /** Warm state of an actor or a conversation is dropped when it has been idle this long, ms. */
+  /** Idle time after which the warm state of an actor or a conversation is dropped, ms. */
   idleMs: number;
-  /** Tool output above this is shown as a preview, bytes. */
+  /** Size above which a tool output is shown as a preview, bytes. */
   previewBytes: number;
-  /** A data directory with one owner: leases of other processes are dead ones. */
+  /** The data directory has one owner: leases of other processes are dead. */
   soleOwner: boolean;
 }
 
-/** What model calls for all that is delegated of one message may take: a thousand tasks of a hundred thousand each. */
+/** Most tokens for all tasks that follow from one message: a thousand tasks of a hundred thousand tokens. */
 export const MAX_TREE_TOKENS = 100_000_000;
 
-/** How long journals and effects are kept, ms: a turn that was left for longer cannot be gone on with. */
+/** Time for which journals and effects are kept, ms. An older turn cannot be resumed. */
 export const KEPT_MS = 7 * 24 * 3_600_000;
 
 export const DEFAULT_LIMITS: EngineLimits = {

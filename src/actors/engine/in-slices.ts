@@ -2,10 +2,10 @@ import type { Clock } from '../../clock.ts';
 import type { Steps } from '../../context/index.ts';
 import { slicesOf } from '../../slices.ts';
 
-/** Characters that are looked at in one go: some 10 ms, after which timers, sockets and other actors have their turn. */
+/** Characters per slice: about 10 ms of work, before timers, sockets and other actors are served. */
 const SLICE_CHARS = 32_768;
 
-/** Long pure work, with the event loop given back again and again: a lease is renewed and others are served meanwhile. */
+/** Runs long pure work in slices. Between them the event loop renews leases and serves others. */
 export async function inSlices<T>(clock: Pick<Clock, 'monotonic' | 'sleep'>, steps: Steps<T>): Promise<T> {
   let chars = 0;
   for (;;) {

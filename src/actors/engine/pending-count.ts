@@ -2,15 +2,15 @@ import type { Clock } from '../../clock.ts';
 import type { TenantId } from '../../events/index.ts';
 import type { Router } from '../../queue/router.ts';
 
-/** How many actors of a tenant wait for their turn, and how many may. */
+/** Counts the actors of a tenant that wait for a turn, against a limit. */
 export interface PendingCount {
   readonly limit: number;
-  /** Never rejects: while the queue cannot be asked, nobody is refused. */
+  /** Never rejects: 0 while the queue is unavailable, so that no one is refused. */
   of(tenant: TenantId): Promise<number>;
 }
 
 export const DEFAULT_PENDING = 50_000;
-/** How old a count may be: a flood may go beyond the limit by what comes in so long. */
+/** Greatest age of a count. A flood may exceed the limit by what comes in this time. */
 const COUNT_LIFE_MS = 250;
 const MAX_TENANTS = 1_000;
 

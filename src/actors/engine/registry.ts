@@ -6,19 +6,19 @@ import type { Lease } from './lease.ts';
 import type { FrozenBaseline } from './agent-runtime.ts';
 
 /**
- * The live actors of this process: for each active agent the state of its machine and its view, kept warm between turns and
- * dropped when idle. Everything here can be lost at any moment; it is rebuilt from the store.
- *  G1  An entry is only trusted if its `lastTurn` is the record's: else another process has moved on.
+ * A live actor of this process: the state of its machine and its view, kept warm between turns and dropped when idle. All
+ * of it can be lost at any moment and is then rebuilt from the store.
+ *  G1  An entry is used only if its `lastTurn` is that of the record; otherwise another process has taken a turn since.
  *  G2  An idle actor costs nothing: entries unused for `limits.idleMs` or beyond `capacity` are dropped, the oldest first.
  */
 export interface LiveActor {
   readonly address: ActorAddress;
-  /** Where its machine is. Changed by `advance` alone. */
+  /** State of its machine. Changed only by `advance`. */
   state: AgentSnapshot;
   view: View;
-  /** A turn takes in what has waited for it, in slices: until it has, the view is not to be shown. */
+  /** A turn is taking its inputs into the view, in slices. Until it has, the view must not be shown. */
   isBeginning: boolean;
-  /** Of its conversation. */
+  /** The tasks of its conversation. */
   tasks: TaskBook;
   /** The baseline of the last turn here, with its texts. */
   baseline: FrozenBaseline | null;
@@ -28,7 +28,7 @@ export interface LiveActor {
   /** Present while this process holds the lease. */
   lease: Lease | null;
   usedAt: number;
-  /** Size at which a relief could do no more, in counted tokens: it is tried again when the prompt has grown. */
+  /** Size in counted tokens at which a compaction achieved nothing. It is tried again when the prompt has grown. */
   compactionStuckAt: number | null;
 }
 
@@ -38,17 +38,17 @@ export interface Transition {
 }
 
 export interface Registry {
-  /** The live actor for a record, restored if need be. Throws `actor_corrupt`. */
+  /** The live actor for a record, restored if necessary. Throws `actor_corrupt`. */
   enter(record: ActorRecord, now: number): LiveActor;
   find(address: ActorAddress): LiveActor | null;
   leave(actor: LiveActor, lastTurn: TurnId | null, now: number): void;
   drop(address: ActorAddress): void;
-  /** Drops what has not been used since `before` (ms); returns how many are left. */
+  /** Drops actors unused since `before` (ms). Returns the number that is left. */
   trim(before: number): number;
   working(): LiveActor[];
 }
 
-/** Warm actors at most, leased ones apart. */
+/** Most warm actors without a lease. */
 const MAX_WARM = 4_096;
 
 export interface RegistryOptions {
@@ -83,7 +83,7 @@ export function createRegistry(options: RegistryOptions): Registry {
     actors.delete(addressKey(address));
   }
 
-  /** Between two sweeps thousands of actors may come and go. */
+  /** Drops one at once, because thousands of actors may come between two sweeps. */
   function dropOldest(): void {
     for (const [key, actor] of actors) {
       if (actor.lease) continue;

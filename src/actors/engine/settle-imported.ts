@@ -10,9 +10,9 @@ import {
 import type { ConversationKey } from '../../store/store.ts';
 import type { EngineDeps } from './engine-deps.ts';
 
-/** How far the agents of an imported conversation have come in it. */
+/** Progress of the agents in an imported conversation. */
 export interface ImportedProgress {
-  /** Agents that were addressed, with the number of their last turn in it. */
+  /** Addressed agents, with the number of their last turn. */
   agents: Map<AgentId, number>;
 }
 
@@ -20,7 +20,7 @@ export function newProgress(): ImportedProgress {
   return { agents: new Map() };
 }
 
-/** Notes whom a draft addresses, and turn numbers that must not be given out again in this conversation. */
+/** Records the agents that a draft addresses, and turn numbers that this conversation must not use again. */
 export function noteProgress(
   progress: ImportedProgress,
   { conversation }: ConversationKey,
@@ -37,14 +37,14 @@ function raise({ agents }: ImportedProgress, agent: AgentId, turns: number): voi
   agents.set(agent, Math.max(agents.get(agent) ?? 0, turns));
 }
 
-/** Who holds the leases of an import. */
+/** Lease holder name of imports. */
 export function importOwner(process: string): string {
   return `${process}:import`;
 }
 
 /**
  * Appends imported events while holding the leases of the agents they address, and settles those agents up to the new
- * head: what was said in a transcript has been answered, and no sweep may find it open in between.
+ * head: the messages of a transcript are already answered, and no sweep may find them open meanwhile.
  */
 export async function appendSettled(
   deps: EngineDeps,
@@ -61,7 +61,7 @@ export async function appendSettled(
     begun = true;
     await append();
   } finally {
-    // Also where the append failed: what it wrote before that has been answered just as well.
+    // Also if the append failed: the events that it did write count as answered too.
     const head = begun ? await deps.store.head(log) : null;
     for (const { record, turns } of leases) {
       deps.registry.drop(record);
@@ -75,13 +75,13 @@ async function holdIdle(deps: EngineDeps, address: ActorAddress): Promise<ActorR
   const now = deps.clock.now();
   const lease = { owner: importOwner(deps.process), now, until: now + deps.limits.leaseMs };
   const acquired = await deps.store.acquire(address, lease);
-  // A pinned turn that a crash has left would end behind the imported events and answer them.
+  // A pinned turn left by a crash would end after the imported events and answer them.
   if (acquired.kind === 'acquired' && acquired.record.turn === null) return acquired.record;
   if (acquired.kind === 'acquired') await deps.store.update(acquired.record, { owner: '', until: 0 });
   const { agent, conversation } = address;
   throw new TroupeError(
     'import_invalid',
-    `@${agent} is working in ${conversation}; import into another one`,
+    `@${agent} is working in ${conversation}; import into another conversation`,
     { conversation },
   );
 }

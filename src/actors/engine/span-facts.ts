@@ -3,13 +3,13 @@ import type { ActorAddress, PinnedTurn, PromptMessage, ToolCall, TurnId, Usage }
 import type { Provider, ResponseName } from '../../providers/provider.ts';
 import type { SpanAttributes } from '../../tracing.ts';
 
-/** Where a span belongs: the same ids as in the log and the page. */
+/** The ids of a span: those of the log and the page. */
 export interface SpanPlace extends ActorAddress {
   turn: TurnId;
   process: string;
 }
 
-/** How a model call ended, as far as a span tells it. */
+/** End of a model call, as a span reports it. */
 export type CallEnded =
   | {
       kind: 'answered';
@@ -22,7 +22,7 @@ export type CallEnded =
   | { kind: 'failed'; code: string }
   | { kind: 'aborted' };
 
-/** Names that the conventions give; others keep their own. */
+/** Names of the OpenTelemetry conventions. Other providers keep their own. */
 const PROVIDER_NAMES: Readonly<Record<string, string>> = { 'claude-code': 'anthropic', codex: 'openai' };
 const FINISH_REASONS: Readonly<Record<string, string>> = {
   end: 'stop',
@@ -39,7 +39,7 @@ export interface CallFacts {
   /** Tries of the same request, this one included. */
   tries: number;
   messages: readonly PromptMessage[];
-  /** Which server is asked, where it is one. */
+  /** The model server, if the provider has one. */
   server?: Provider['server'];
 }
 

@@ -14,11 +14,11 @@ import { handoffRequestSteps, latestCompaction, parseHandoff } from '../../conte
 import { askSummary } from '../compaction/ask-summary.ts';
 import { requestTokens, windowFor } from '../compaction/compaction-policy.ts';
 
-/** Events of the log that a summary is made from, beside what the turn itself has done. */
+/** Most events of the log that a summary is made from, besides the outputs of the turn. */
 const RECENT_EVENTS = 200;
 
-/** A hand-over as it is settled: complete, so that a replay needs neither the log nor a model. */
-export interface HandOver {
+/** A completed handoff, as it is recorded: a replay needs neither the log nor a model. */
+export interface CompletedHandoff {
   to: AgentId;
   summary: HandoffSummary;
 }
@@ -27,7 +27,7 @@ export async function completeHandoff(
   run: TurnRun,
   request: RequestOf<'handoff'>,
   summarise?: HandoffSources['summarise'],
-): Promise<HandOver> {
+): Promise<CompletedHandoff> {
   const summary = await fillHandoff(request, {
     from: run.live.address.agent,
     events: () => recentEvents(run),
@@ -38,7 +38,7 @@ export async function completeHandoff(
   return { to: request.to, summary };
 }
 
-/** The log as the turn was pinned on it, then what the turn has said and done since. */
+/** The newest events of the log up to the pinned seq, then the outputs of the turn. */
 async function recentEvents(run: TurnRun): Promise<Event[]> {
   const { deps, turn, outputs } = run;
   const { address } = run.live;
@@ -60,27 +60,27 @@ async function recentEvents(run: TurnRun): Promise<Event[]> {
   ];
 }
 
-/** What the agent says beside the very call that hands over. */
+/** The text of the answer that contains the handoff call. */
 function wordsOf(run: TurnRun): EventDraft[] {
   const content = run.answer?.text ?? '';
   if (content.trim() === '') return [];
   return [{ ...ownDraft(run, `step:${run.step}`), kind: 'message', body: { content } }];
 }
 
-/** What a summary is made from, and by whom. */
+/** Sources of a handoff summary. */
 export interface HandoffSources {
   from: AgentId;
-  /** The end of the log and what the turn has done so far, oldest first. */
+  /** The end of the log and the outputs of the turn, oldest first. */
   events: () => Promise<readonly Event[]>;
   extract: (events: readonly Event[], from: AgentId) => HandoffSummary | Promise<HandoffSummary>;
-  /** Asks a model. Whatever it throws or leaves out is made up for by extraction. */
+  /** Asks a model. If it throws or leaves fields out, extraction fills them. */
   summarise?: ((events: readonly Event[], from: AgentId) => Promise<HandoffSummary | null>) | undefined;
   onWarning: (error: unknown, where: string) => void;
 }
 
 /**
- * The summary of a hand-over. One with a goal is the agent's own and stays as it is; without one, what the agent left
- * out is filled in.
+ * The summary of a handoff. A summary with a goal is the agent's own and stays unchanged; otherwise the empty fields are
+ * filled in.
  */
 export async function fillHandoff(
   { summary, fill }: RequestOf<'handoff'>,
@@ -108,7 +108,7 @@ async function summarised(
   }
 }
 
-/** What the agent wrote wins, field by field. */
+/** Takes the agent's text for every field that it wrote. */
 function merge(written: HandoffDraft, found: HandoffSummary): HandoffSummary {
   return {
     goal: found.goal,
@@ -121,10 +121,10 @@ function merge(written: HandoffDraft, found: HandoffSummary): HandoffSummary {
   };
 }
 
-/** A handful of short fields: more is no summary. */
+/** Most tokens of a summary: a few short fields. */
 const SUMMARY_TOKENS = 1_500;
 
-/** Asks a model for the summary of a hand-over; null where the turn was broken off. Throws if the model gives none. */
+/** Asks a model for the summary of a handoff; null if the turn was aborted. Throws if the model gives no summary. */
 export async function summariseHandoff(
   run: TurnRun,
   to: AgentId,
@@ -145,16 +145,16 @@ export async function summariseHandoff(
     trusted: deps.trust ?? null,
   });
   const request = await inSlices(deps.clock, fitting);
-  if (!request) throw nothing('the request fits no window');
+  if (!request) throw noSummary('the request does not fit the window');
   const answer = await askSummary(run, request, SUMMARY_TOKENS);
   if (answer.kind === 'aborted') return null;
-  if (answer.kind === 'failed') throw nothing(answer.message);
+  if (answer.kind === 'failed') throw noSummary(answer.message);
   const summary = parseHandoff(answer.text);
-  if (!summary) throw nothing('the model wrote something else');
-  // An id that is nowhere in the conversation would send the next agent looking for nothing.
+  if (!summary) throw noSummary('the model gave no valid summary');
+  // An id that is nowhere in the conversation would send the next agent on a futile search.
   return { ...summary, artifacts: summary.artifacts.filter((id) => request.user.includes(id)) };
 }
 
-function nothing(why: string): Error {
-  return new Error(`the summary is taken from the log instead: ${why}`);
+function noSummary(why: string): Error {
+  return new Error(`the summary is extracted from the log instead: ${why}`);
 }

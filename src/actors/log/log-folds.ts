@@ -4,38 +4,38 @@ import { type PageSource, readPages } from './read-pages.ts';
 
 export interface FoldOptions<T> {
   begin: (log: ConversationKey, name: string) => T;
-  /** Changes `state`; waited for where it takes long. */
+  /** Changes `state`. Returns a promise if it takes long. */
   fold: (state: T, event: Event) => Promise<void> | void;
-  /** Folds at most; the least recently looked at is forgotten first. */
+  /** Most folds that are kept. The least recently read is dropped first. */
   kept: number;
-  /** What one takes, and what all may take: a fold that is larger by itself is not kept. */
+  /** Weight of a fold, and the most that all may weigh. A fold that alone weighs more is not kept. */
   weigh?: { of: (state: T) => number; most: number };
 }
 
 export interface LogFolds<T> {
-  /** Up to the head of the log. To be used at once: the next look changes it. `name` tells apart folds of one log. */
+  /** The fold up to the head of the log. Use it at once: the next read changes it. `name` distinguishes folds of one log. */
   of(log: ConversationKey, name?: string): Promise<T>;
 }
 
 interface Kept<T> {
   state: T;
   seq: number;
-  /** Of the event with that seq. */
+  /** Id of the event at `seq`. */
   id: EventId | null;
 }
 
 /**
- * Logs folded once, and then only what is new. Owns the folds, which can be lost at any moment.
- *  1. Who looks again reads what is new, and the last event that was folded: where another stands there, the conversation
- *     was deleted and begun anew, and is folded from its beginning.
- *  2. Those who look at one log at once wait for each other: the first folds, the others read what came meanwhile.
+ * Folds of logs that are extended by new events only. Owns the folds, which can be lost at any moment.
+ *  1. A read fetches the new events and the last folded one. If that seq has another event, the conversation was deleted
+ *     and created again, and is folded from its beginning.
+ *  2. Concurrent reads of one log wait for each other: the first folds, the others read only what came meanwhile.
  */
 export function createLogFolds<T>(source: PageSource, options: FoldOptions<T>): LogFolds<T> {
   const { begin, fold, kept: most, weigh } = options;
   const weightOf = (state: T): number => weigh?.of(state) ?? 0;
   const heaviest = weigh?.most ?? 0;
   const known = new Map<string, Kept<T>>();
-  const lines = new Map<string, Promise<unknown>>();
+  const queues = new Map<string, Promise<unknown>>();
 
   const anew = (log: ConversationKey, name: string): Kept<T> => ({
     state: begin(log, name),
@@ -56,7 +56,7 @@ export function createLogFolds<T>(source: PageSource, options: FoldOptions<T>): 
         kept.id = event.id;
       }
     }
-    // Nothing stands where it was: deleted.
+    // The last folded event is gone: the conversation was deleted.
     return isFirst ? anew(log, name) : kept;
   }
 
@@ -72,9 +72,9 @@ export function createLogFolds<T>(source: PageSource, options: FoldOptions<T>): 
     }
   }
 
-  async function look(key: string, log: ConversationKey, name: string): Promise<T> {
+  async function readFold(key: string, log: ConversationKey, name: string): Promise<T> {
     const before = known.get(key) ?? anew(log, name);
-    // One that fails half-way is not gone on with.
+    // A fold that fails half-way must not be reused.
     known.delete(key);
     const kept = await catchUp(log, name, before);
     keep(key, kept);
@@ -84,13 +84,13 @@ export function createLogFolds<T>(source: PageSource, options: FoldOptions<T>): 
   return {
     of(log, name = '') {
       const key = `${log.tenant}/${log.conversation}/${name}`;
-      const looked = (lines.get(key) ?? Promise.resolve())
+      const read = (queues.get(key) ?? Promise.resolve())
         .catch(() => undefined)
-        .then(() => look(key, log, name));
-      lines.set(key, looked);
-      const leave = () => void (lines.get(key) === looked && lines.delete(key));
-      looked.then(leave, leave);
-      return looked;
+        .then(() => readFold(key, log, name));
+      queues.set(key, read);
+      const leave = () => void (queues.get(key) === read && queues.delete(key));
+      read.then(leave, leave);
+      return read;
     },
   };
 }

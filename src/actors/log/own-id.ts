@@ -9,10 +9,10 @@ import {
 } from '../../events/index.ts';
 import type { ConversationKey, Store } from '../../store/store.ts';
 
-/** Spares of one id that are looked at. */
+/** Most spare ids of one id that are tried. */
 const MOST_SPARES = 100;
 
-/** Kinds of which one may stand for another: whoever is first decides which it is. */
+/** Kinds that share one id: the first writer decides which of them it is. */
 const EITHER: readonly (readonly EventKind[])[] = [
   ['turn.done', 'turn.failed', 'turn.aborted'],
   ['delegation.completed', 'delegation.aborted'],
@@ -21,8 +21,8 @@ const EITHER: readonly (readonly EventKind[])[] = [
 type Draft = Pick<EventDraft, 'id' | 'kind' | 'turn' | 'author'>;
 
 /**
- * Whether the runtime can have written `there` under the id of this draft, perhaps in other words. A client of an earlier
- * version, which could take some of these ids, said something instead; what a file brought was never the runtime's here.
+ * Whether the runtime itself may have written `there` under the id of this draft, perhaps with other text. Clients of
+ * earlier versions could choose some of these ids, and imported events are never written by this runtime.
  */
 export function isOurs(there: Event, { kind, turn, author }: Omit<Draft, 'id'>): boolean {
   if (isImported(there) || there.turn !== turn) return false;
@@ -32,8 +32,8 @@ export function isOurs(there: Event, { kind, turn, author }: Omit<Draft, 'id'>):
 }
 
 /**
- * Where an event of the runtime stands, or is to stand: under its id, or under the first spare of it that nothing else
- * has. The same for everybody who looks, so what is done twice or by two is there once. Throws `event_conflict`.
+ * The id of an event of the runtime, written or yet to be written: its own, or its first spare id that no other event has.
+ * Every process finds the same, so repeated or concurrent work writes the event once. Throws `event_conflict`.
  */
 export async function ownPlace<D extends Draft>(
   store: Pick<Store, 'readById'>,
@@ -45,11 +45,11 @@ export async function ownPlace<D extends Draft>(
     const there = await store.readById(log, id);
     if (!there || isOurs(there, draft)) return { id, there };
   }
-  const message = `${MOST_SPARES} spares of ${draft.id} are taken in ${log.conversation}`;
+  const message = `${MOST_SPARES} spare ids of ${draft.id} are taken in ${log.conversation}`;
   throw new TroupeError('event_conflict', message, { id: draft.id, conversation: log.conversation });
 }
 
-/** The runtime's event under an id, or a spare of it, that a draft like this would have; null if it is not there yet. */
+/** The runtime's own event for this draft, under its id or a spare one. Null if it is not written yet. */
 export async function readOwn(
   store: Pick<Store, 'readById'>,
   log: ConversationKey,

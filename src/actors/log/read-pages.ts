@@ -2,7 +2,7 @@ import type { Event } from '../../events/index.ts';
 import { type ConversationKey, PAGE_BYTES, type Store } from '../../store/store.ts';
 import { eventText } from '../../context/index.ts';
 
-/** The store, or the log with what it has in memory. */
+/** The store, or the log, which has recent events in memory. */
 export interface PageSource {
   readPage(
     log: ConversationKey,
@@ -10,7 +10,7 @@ export interface PageSource {
   ): Promise<{ events: readonly Event[]; isLast: boolean }>;
 }
 
-/** All of a log after a seq, up to `upTo` or its head, in pages that give the event loop back in between. */
+/** The events of a log after a seq, up to `upTo` or the head, in pages. Other work runs between pages. */
 export async function* readPages(
   source: PageSource,
   log: ConversationKey,
@@ -25,10 +25,10 @@ export async function* readPages(
   }
 }
 
-/** Of what a summary is made from, in characters: far more than it can say. */
+/** Most characters that a summary is made from: far more than it can contain. */
 const MOST_CHARS = 16 * 1_048_576;
 
-/** The newest events of a range that have so much text together, oldest first; read in pages, however large they are. */
+/** The newest events of a range with at most `mostChars` of text, oldest first. Reads in bounded pages. */
 export async function readNewest(
   store: Pick<Store, 'read'>,
   log: ConversationKey,

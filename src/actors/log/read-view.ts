@@ -6,15 +6,15 @@ import { inSlices } from '../engine/in-slices.ts';
 import { type PageSource, readPages } from './read-pages.ts';
 import { createLogFolds, type LogFolds } from './log-folds.ts';
 
-/** What an actor has folded of its log: what it sees, and who waits for what. Both stand at the same seq. */
+/** Folds of an actor's log: its view, and the tasks. Both are at the same seq. */
 export interface Folded {
   view: View;
   tasks: TaskBook;
 }
 
 /**
- * Extends both with what the log has beyond them, up to `upTo` (the head by default). Returns the seq reached.
- * The cost is in what is new, never in what they hold already.
+ * Extends both folds up to `upTo`, by default the head of the log. Returns the seq reached. The cost depends on the new
+ * events only.
  */
 export async function catchUp(
   log: PageSource,
@@ -34,8 +34,8 @@ export async function catchUp(
 type Ticking = Pick<Clock, 'monotonic' | 'sleep'>;
 
 /**
- * `foldEvent` that gives the event loop back where a turn renders all that waited for it. For views that nobody else
- * holds: until it is done the view is not whole. Nothing to wait for with all other events, of which there are many.
+ * `foldEvent` in slices, for views that no one else uses: meanwhile the view is inconsistent. Only the events with which a
+ * turn renders its inputs take long; for the many others there is no promise to wait for.
  */
 export function foldInSlices(clock: Ticking, view: View, event: Event): Promise<void> | undefined {
   if (event.kind === 'turn.started' || event.kind === 'turn.steered') {
@@ -45,7 +45,7 @@ export function foldInSlices(clock: Ticking, view: View, event: Event): Promise<
   return undefined;
 }
 
-/** `catchUp` for a view that nobody else holds. */
+/** `catchUp` in slices, for a view that no one else uses. */
 export async function catchUpInSlices(
   { log, clock }: { log: PageSource; clock: Ticking },
   address: ActorAddress,
@@ -63,11 +63,11 @@ export async function catchUpInSlices(
 }
 
 const KEPT = 16;
-/** In tokens, which are some four bytes, with what a message takes beside its text: 100 MB or so. */
+/** About 100 MB: a token is some four bytes, and a message needs more than its text. */
 const MOST_TOKENS = 16_000_000;
 const MESSAGE_TOKENS = 50;
 
-/** Views of agents that are not at work: looking at a prompt twice folds its log once. By agent. */
+/** Views of agents that are not at work, named by agent. Inspecting a prompt again does not fold its log again. */
 export function createColdViews(
   source: PageSource,
   secretOf: (address: ActorAddress) => string,

@@ -2,19 +2,19 @@ import type { Event } from '../../events/index.ts';
 import type { ConversationKey } from '../../store/store.ts';
 
 /**
- * The newest events of busy conversations, as this process appended them: a turn mostly reads what was just written.
- * A hint about the head (others may have appended since), never about the middle: what it returns has no gaps.
+ * The newest events that this process appended to busy conversations: a turn mostly reads what was just written. Other
+ * processes may have appended later events, but what is returned has no gaps.
  */
 export interface RecentEvents {
   add(log: ConversationKey, event: Event, now: number): void;
-  /** Forgets conversations that nothing was added to since `before`. */
+  /** Forgets conversations without new events since `before` (ms). */
   trim(before: number): void;
   forget(log: ConversationKey): void;
-  /** Everything known after `after`, without gaps; null if that reaches further back than what is kept. */
+  /** The known events after `after`, without gaps. Null if earlier ones would be needed than are kept. */
   after(log: ConversationKey, after: number): readonly Event[] | null;
 }
 
-/** Events kept per conversation at most, and over all conversations. */
+/** Most events kept per conversation, and in all. */
 const KEPT = 16_384;
 const KEPT_IN_ALL = 32_768;
 

@@ -123,7 +123,7 @@ function withoutFailures(
       // Applications in JavaScript may return anything.
       const made: unknown = given === '' ? '' : redact(given, where);
       if (typeof made === 'string') return made.toWellFormed();
-      onWarning(new TypeError(`it gave ${typeof made}, not a text`), 'redact');
+      onWarning(new TypeError(`it returned ${typeof made}, not a string`), 'redact');
     } catch (error) {
       onWarning(error, 'redact');
     }
@@ -136,15 +136,15 @@ function redactPatch(given: ActorPatch, draft: Redaction['draft']): ActorPatch {
   const { state } = given;
   if (!state) return given;
   const { outbox, posts, timers } = state;
-  const inPosts = (list: NonNullable<typeof posts>) =>
-    list.map((post) => ({ ...post, draft: draft(post.draft) }));
+  const redacted = (outgoing: NonNullable<typeof posts>) =>
+    outgoing.map((each) => ({ ...each, draft: draft(each.draft) }));
   return {
     ...given,
     state: {
       ...state,
       ...(outbox && { outbox: outbox.map((each) => draft(each)) }),
-      ...(posts && { posts: inPosts(posts) }),
-      ...(timers && { timers: timers.map((timer) => ({ ...timer, posts: inPosts(timer.posts) })) }),
+      ...(posts && { posts: redacted(posts) }),
+      ...(timers && { timers: timers.map((timer) => ({ ...timer, posts: redacted(timer.posts) })) }),
     },
   };
 }

@@ -4,14 +4,15 @@ import { type ConversationKey, PAGE_BYTES, type Store } from '../../store/store.
 
 type Appended = Extract<Notice, { type: 'appended' }>;
 
-/** Conversations whose place is remembered; of others the notice alone says what is new. */
+/** Most conversations whose place is kept. For others the notice alone says which events are new. */
 const REMEMBERED = 4_096;
 
 /**
- * Brings what other processes appended to the watchers of this one: a notice says where to look, the log says what.
- *  V1  Watchers hear of an event once, whether it was appended here or elsewhere, as far as notices arrive.
- *  V2  One read per conversation at a time: notices that come meanwhile are merged into the next.
- *  V3  A notice that is lost loses nothing for a reader who follows the log: the next one reaches back to it.
+ * Notifies the watchers of this process of events that other processes appended. A notice names the range; the events
+ * are read from the log.
+ *  V1  Watchers get an event once, whether it was appended here or elsewhere, as far as notices arrive.
+ *  V2  One read per conversation at a time: notices that come meanwhile are merged into the next read.
+ *  V3  A lost notice loses no events for a reader that follows the log: the next notice covers them.
  */
 export function createRemoteEvents(deps: {
   store: Pick<Store, 'read'>;
@@ -51,7 +52,7 @@ export function createRemoteEvents(deps: {
   }
 
   return {
-    /** An event that was appended here, and told. */
+    /** Records an event that was appended here, of which watchers are notified already. */
     own(log: ConversationKey, { seq }: Event): void {
       note(placeOf(log, seq - 1), seq);
     },
@@ -66,21 +67,21 @@ export function createRemoteEvents(deps: {
 }
 
 interface Place {
-  /** All events up to here were told. */
+  /** Watchers are notified of all events up to this seq. */
   notified: number;
-  /** Told too, further on. */
+  /** Later seqs of which they are notified too. */
   ahead: Set<number>;
   wanted: number;
   reading: boolean;
 }
 
-/** Nobody was there to be told. */
+/** Skips events because there are no watchers. */
 function skipTo(place: Place, head: number): void {
   place.notified = Math.max(place.notified, head);
   for (const seq of place.ahead) if (seq <= place.notified) place.ahead.delete(seq);
 }
 
-/** Whether it is told for the first time. */
+/** Records a seq. Returns true the first time. */
 function note(place: Place, seq: number): boolean {
   if (seq <= place.notified || place.ahead.has(seq)) return false;
   place.ahead.add(seq);

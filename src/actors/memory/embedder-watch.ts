@@ -2,14 +2,14 @@ import type { Clock } from '../../clock.ts';
 import { TroupeError } from '../../errors.ts';
 
 /**
- * Whether the embedder is worth asking. After a failure it is left alone for a while; of several in a row the first
- * is told. Only a question answered in time ends the row: an embedder that does its background work and is always
- * late for a turn would otherwise be reported for ever.
+ * Whether the embedder may be called. After a failure it is not called for `REST_MS`. Of failures in a row only the first
+ * is a warning. Only a query answered in time ends the row: an embedder that succeeds in the background but is always late
+ * for turns would otherwise cause warnings for ever.
  */
 export interface EmbedderWatch {
   isReady(): boolean;
   failed(error: unknown): void;
-  /** What `ask` gives, or null if it fails or takes longer than `ms`. */
+  /** The result of `ask`; null if it fails or takes longer than `ms`. */
   withDeadline<T>(
     ms: number,
     signal: AbortSignal,
@@ -46,7 +46,7 @@ export function createEmbedderWatch({
       );
       const late = clock.sleep(ms, AbortSignal.any([signal, asking.signal])).then(() => null);
       const outcome = await Promise.race([answer, late]);
-      // Ends the request that is late, or the sleep of the one that was not.
+      // Ends the late request, or the sleep.
       asking.abort();
       if (signal.aborted) return null;
       if (outcome && 'value' in outcome) {

@@ -14,23 +14,23 @@ import { createVectorIndex, type VectorIndex } from '../../context/retrieve/vect
 import { type ErrorCode, toTroupeError } from '../../errors.ts';
 
 /**
- * Search over what left an agent's window. Owns an index for every agent in every conversation, built from the log as
- * it is asked for and extended from then on, and, where there is an embedder, the vectors of what was indexed. All of
- * it is a cache: what is forgotten is built again.
- * 1. An agent finds only events that were handed in under its own address.
- * 2. A turn waits for nothing but the log and, for at most the deadline, the vector of its question.
- * 3. An embedder that fails or is late costs its share of the ranking, never the search.
+ * Search over events that have left an agent's window. Owns an index per agent and conversation, built from the log at
+ * the first search and then extended, and with an embedder the vectors of the indexed events. All of it is a cache and can
+ * be rebuilt.
+ *  1. An agent finds only events that were passed in under its own address.
+ *  2. A turn waits for the log and, up to the deadline, for the vector of its query; for nothing else.
+ *  3. If the embedder fails or is late, the search uses words alone.
  */
 export interface MemorySearch extends AsyncDisposable {
-  /** Best first; before a question stands what it was answered. */
+  /** Best first; an answer comes before its question. */
   search(request: MemoryRequest): Promise<{ seq: number }[]>;
 }
 
 export interface MemoryRequest {
   address: ActorAddress;
   /**
-   * What the agent may find, in the order of the log: all of it, or a reader of the pages after a seq, which spares
-   * reading what is indexed already.
+   * The events that the agent may find, in log order: all of them, or a reader of the pages after a seq, which saves
+   * reading indexed events again.
    */
   events: readonly Event[] | ((after: number) => AsyncIterable<readonly Event[]>);
   query: string;
@@ -39,22 +39,22 @@ export interface MemoryRequest {
 }
 
 export interface MemorySearchDeps {
-  /** Null: words alone. */
+  /** Null: search by words alone. */
   embedder: Embedder | null;
   clock: Clock;
   onWarning: (error: unknown, where: string) => void;
-  /** How long a turn waits for the vector of its question. */
+  /** Longest wait of a turn for the vector of its query. Default 300 ms. */
   deadlineMs?: number;
-  /** The same until it has given one: a server may load its model for the first. Never less than `deadlineMs`. */
+  /** The same before the first vector, because the server may have to load its model. At least `deadlineMs`. */
   firstDeadlineMs?: number;
-  /** Events indexed over all addresses; the least recently searched are forgotten first. */
+  /** Most indexed events in all. The least recently searched index is dropped first. */
   maxEvents?: number;
 }
 
 const DEADLINE_MS = 300;
 const FIRST_DEADLINE_MS = 10_000;
 const MAX_EVENTS = 100_000;
-/** How far down each ranking is looked when two are made one. */
+/** Ranks of each ranking that are used when two are fused. */
 const FUSED_DEPTH = 50;
 
 export function createMemorySearch(deps: MemorySearchDeps): MemorySearch {
@@ -85,16 +85,16 @@ export function createMemorySearch(deps: MemorySearchDeps): MemorySearch {
   }
 
   async function extend(index: SearchIndex, { address, events }: MemoryRequest): Promise<void> {
-    // Vectors may have been forgotten when the words were not.
+    // The vectors may have been dropped earlier than the words.
     const after = Math.min(index.upTo, vectors?.upTo(address) ?? Infinity);
     for await (const page of typeof events === 'function' ? events(after) : [events]) {
-      // Another search may have read this page in the meantime; neither of the two takes an event twice.
+      // Another search may have added this page meanwhile; events that are already known are skipped.
       index.add(page);
       vectors?.add(address, page);
     }
   }
 
-  /** The nearest events by meaning; none where that cannot be said in time. */
+  /** The nearest events by meaning; none if the vector of the query is not there in time. */
   async function nearest(index: SearchIndex, request: MemoryRequest): Promise<Hit[]> {
     const known = vectors?.of(request.address);
     if (!embedder || !known || known.size === 0 || !watch.isReady()) return [];
@@ -125,35 +125,35 @@ export function createMemorySearch(deps: MemorySearchDeps): MemorySearch {
 }
 
 /**
- * The vectors of what was said, by conversation, made in the background of searches. They are shared by the agents of
- * a conversation and therefore made only of what every agent may see.
+ * The vectors of messages, by conversation, made in the background of searches. The agents of a conversation share them,
+ * so they are made only of texts that every agent may see.
  */
 interface MemoryVectors extends AsyncDisposable {
-  /** Notes events that have no vector yet. */
+  /** Queues events that have no vector yet. */
   add(address: ActorAddress, events: readonly Event[]): void;
   of(address: ActorAddress): VectorIndex | undefined;
-  /** The last seq that was noted. */
+  /** The last queued seq. */
   upTo(address: ActorAddress): number;
-  /** Goes on with what is noted, unless it is being done or the embedder rests. Returns at once. */
+  /** Embeds queued events in the background, unless that is under way or the embedder rests. Returns at once. */
   work(): void;
 }
 
-/** Events with a vector or waiting for one, over all conversations: at 1,536 dimensions about 120 MB. */
+/** Most events with a vector or waiting for one, in all: about 120 MB at 1,536 dimensions. */
 const MAX_VECTORED = 20_000;
-/** The beginning says what an event is about, and no model refuses so short a text. */
+/** The beginning of a text is enough for its topic, and no model refuses a text so short. */
 const MAX_CHARS = 2_000;
 const BATCH = 64;
 
 interface Conversation {
   vectors: VectorIndex;
-  /** Texts by seq, in the order in which they came. */
+  /** Texts by seq, oldest first. */
   waiting: Map<number, string>;
-  /** Every seq that was ever noted, refused texts included. */
+  /** Every seq that was ever queued, refused texts included. */
   seen: Set<number>;
   upTo: number;
 }
 
-/** The texts themselves are to blame: they would be refused again. */
+/** Errors caused by the texts themselves, which would be refused again. */
 const REFUSALS: readonly ErrorCode[] = ['provider_invalid_request', 'provider_refused', 'context_overflow'];
 
 function newConversation(): Conversation {
@@ -184,9 +184,9 @@ function createMemoryVectors({
     return found;
   }
 
-  async function workOff(): Promise<void> {
+  async function embedQueued(): Promise<void> {
     while (watch.isReady() && !closing.signal.aborted) {
-      // The conversation that was used last has a turn going on.
+      // The conversation used last has a turn under way.
       const next = [...conversations.values()].findLast(({ waiting }) => waiting.size > 0);
       if (!next) return;
       try {
@@ -198,7 +198,7 @@ function createMemoryVectors({
     }
   }
 
-  /** What fails stays noted, unless it was refused for what it says. */
+  /** Texts stay queued after a failure, unless they were refused themselves. */
   async function embedSome({ vectors, waiting }: Conversation): Promise<void> {
     const batch = [...waiting].slice(0, BATCH);
     const texts = batch.map(([, text]) => text);
@@ -214,20 +214,20 @@ function createMemoryVectors({
 
   return {
     add(address, events) {
-      const noted = touch(address);
+      const known = touch(address);
       for (const event of events) {
-        noted.upTo = Math.max(noted.upTo, event.seq);
+        known.upTo = Math.max(known.upTo, event.seq);
         const text = memoryText(event, null);
-        if (text === null || noted.seen.has(event.seq) || noted.seen.size >= maxEvents) continue;
-        noted.seen.add(event.seq);
-        noted.waiting.set(event.seq, text.slice(0, MAX_CHARS));
+        if (text === null || known.seen.has(event.seq) || known.seen.size >= maxEvents) continue;
+        known.seen.add(event.seq);
+        known.waiting.set(event.seq, text.slice(0, MAX_CHARS));
       }
       forgetOldest(conversations, maxEvents);
     },
     of: (address) => conversations.get(keyOf(address))?.vectors,
     upTo: (address) => conversations.get(keyOf(address))?.upTo ?? 0,
     work() {
-      working ??= workOff().finally(() => (working = null));
+      working ??= embedQueued().finally(() => (working = null));
     },
     async [Symbol.asyncDispose]() {
       closing.abort();
@@ -236,7 +236,7 @@ function createMemoryVectors({
   };
 }
 
-/** Keeps at most `maxEvents` events; the last conversation stays, however large. Expects the oldest first. */
+/** Keeps at most `maxEvents` events. The last conversation stays, however large. Expects the oldest first. */
 function forgetOldest(conversations: Map<string, Conversation>, maxEvents: number): void {
   let total = 0;
   for (const { seen } of conversations.values()) total += seen.size;

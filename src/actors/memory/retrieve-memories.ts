@@ -12,12 +12,12 @@ import type { AgentRuntime } from '../engine/agent-runtime.ts';
 import { readPages } from '../log/read-pages.ts';
 import { availableIn } from '../compaction/compaction-policy.ts';
 
-/** Share of what a window leaves that the memories of one turn may take: small windows have small memories. */
+/** Share of the available tokens that the memories of one turn may take, so that small windows have few. */
 const WINDOW_SHARE = 0.05;
 
 /**
- * What was said of a trigger's matter before the agent's summary: found by search, and chosen so that nothing is shown
- * twice. Asked once, when a turn is pinned; from there on it is recorded with the turn.
+ * Retrieves what the agent's summary covers about the topic of a trigger, without what the prompt shows anyway. Called
+ * once per turn, when it is pinned; the result is recorded with the turn.
  */
 export async function retrieveMemories(
   deps: EngineDeps,
@@ -29,7 +29,7 @@ export async function retrieveMemories(
   }: { address: ActorAddress; runtime: AgentRuntime; view: View; trigger: Event },
 ): Promise<Memories> {
   const { floor } = view;
-  const query = matterOf(trigger);
+  const query = queryOf(trigger);
   if (!runtime.retrieval || floor === 0 || query.trim() === '') return NO_MEMORIES;
   const { limit, tokens } = runtime.retrieval;
   const shown = shownSeqs(view);
@@ -41,7 +41,7 @@ export async function retrieveMemories(
     limit,
     signal: deps.stopping,
   });
-  // What is shown is not made up for: the next best would be further and further from the matter.
+  // Hits that are already shown are not replaced: the next ones would be less and less relevant.
   const best = hits.filter(({ seq }) => isCovered(seq));
   const model = await deps.models.get(address.tenant, runtime.profile);
   return chooseMemories({
@@ -55,9 +55,9 @@ export async function retrieveMemories(
   });
 }
 
-/** Of a hand-over what is to be done; what was done is no question. */
-function matterOf(trigger: Event): string {
-  // What its turn was to answer brought its memories with it.
+/** The search query for a trigger. Of a handoff only what is to be done. */
+function queryOf(trigger: Event): string {
+  // A retried turn gets its inputs with their memories.
   if (trigger.kind === 'command') return '';
   if (trigger.kind !== 'handoff') return visibleText(trigger) ?? '';
   const { goal, next, openQuestions } = trigger.body.summary;

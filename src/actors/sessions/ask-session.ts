@@ -81,7 +81,7 @@ export function answerSession(
   };
 }
 
-/** The provider does not know the session: a new session is sent everything again. */
+/** Drops a session that the provider no longer knows: a new one gets the whole prompt. */
 export function loseSession(run: TurnRun, message: string): void {
   const { deps, live } = run;
   const { session } = run.meanwhile;

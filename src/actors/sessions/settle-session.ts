@@ -8,7 +8,7 @@ export function cacheKeyOf({ live }: Pick<TurnRun, 'live'>): string {
   return `${tenant}/${conversation}/${agent}`;
 }
 
-/** Leaves an open turn: the provider would wait for ever. */
+/** Leaves an open turn, for whose results the provider would wait for ever. */
 export function leaveSession(run: TurnRun): void {
   const { session } = run.meanwhile;
   if (!session.open) return;

@@ -14,8 +14,8 @@ import { TroupeError } from '../../errors.ts';
 import type { ConversationKey } from '../../store/store.ts';
 
 /**
- * How an event is treated while its agent is at work: as its author asks, else by the agent's setting. The end of a task
- * that the agent waits for steers the running turn. The cancellation of its own task interrupts it.
+ * The treatment of an event whose agent is at work: the wish of its author, else the agent's setting. The end of a task
+ * that the agent waits for steers the running turn. The cancellation of the agent's own task interrupts it.
  */
 export function busyPolicyOf(
   event: Event | EventDraft,
@@ -63,7 +63,7 @@ export async function refuseBusy(
     if (!turn || (await store.readById(log, draft.id))) continue;
     throw new TroupeError(
       'agent_busy',
-      `@${agent} is at work (turn ${turn.id}) and takes no message meanwhile; nothing was stored. Send it again when the turn has ended, or with whileBusy "queue", "steer" or "interrupt".`,
+      `@${agent} is at work (turn ${turn.id}) and accepts no messages meanwhile; nothing was stored. Send the message again after the turn, or with whileBusy "queue", "steer" or "interrupt".`,
       { agent, turn: turn.id },
     );
   }

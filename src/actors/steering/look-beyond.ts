@@ -7,7 +7,7 @@ import type { TurnRun } from '../turn/turn-run.ts';
 import { busyPolicyOf } from './busy-policy.ts';
 import { coversOf, reachOf } from './reach.ts';
 
-/** What has come for an agent at work. */
+/** Events that have come for an agent at work. */
 export type Beyond =
   | { kind: 'nothing' }
   | { kind: 'interrupt' }
@@ -16,12 +16,12 @@ export type Beyond =
 
 const NOTHING: Beyond = { kind: 'nothing' };
 const PAGE = 1_000;
-/** Events that begin a turn of their own: a running turn cannot take them in. */
+/** Events that need a new turn: a running turn cannot take them in. */
 const BEGINS_A_TURN: readonly Event['kind'][] = ['handoff', 'delegation.opened', 'command'];
 
 /**
- * Finds events beyond a running turn that must not wait for the next one. Nothing is folded, so the next turn finds what is
- * not taken. Costs one read of the head if nothing is new.
+ * Finds events after the inputs of a running turn that must not wait for the next turn. Nothing is folded, so the next turn
+ * finds the events that are not taken. Costs one read of the head if nothing is new.
  */
 export async function lookBeyond(run: TurnRun): Promise<{ seen: number; found: Beyond }> {
   const { deps, live, steer } = run;
@@ -44,7 +44,7 @@ async function findBeyond(run: TurnRun, head: number): Promise<Beyond> {
   return last === -1 ? NOTHING : { kind: 'steer', inputs: open.slice(0, last + 1) };
 }
 
-/** Whether an event beyond a turn interrupts it. */
+/** Whether an event after the inputs of a turn interrupts it. */
 export async function isInterrupted(run: TurnRun): Promise<boolean> {
   const { deps, live, turn, runtime } = run;
   const head = await deps.store.head(live.address);
@@ -60,7 +60,7 @@ export async function hasMore(run: TurnRun): Promise<boolean> {
   return head > reach && waitingAfter(run, await readUpTo(run, reach, head)).length > 0;
 }
 
-/** The events that would begin the next turn. `since` is everything in the log beyond this one. */
+/** The events that would begin the next turn. `since`: all events of the log after the inputs of this turn. */
 function waitingAfter({ live, turn }: TurnRun, since: readonly Event[]): Event[] {
   const { agent } = live.address;
   const tasks = since.some(isOfTasks) ? foldedOn(live.tasks, since) : live.tasks;
@@ -72,7 +72,7 @@ function waitingAfter({ live, turn }: TurnRun, since: readonly Event[]): Event[]
   });
 }
 
-/** Events that may change who is waited for, or who listens. */
+/** Whether an event may change which tasks are due or which agents take part. */
 function isOfTasks(event: Event): boolean {
   return isTaskEnd(event) || event.kind === 'left' || event.kind === 'joined';
 }

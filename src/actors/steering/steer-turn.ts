@@ -8,10 +8,10 @@ import { closeStep, openStep } from './step-journal.ts';
 
 /**
  * Takes events into a running turn, between two of its steps, or ends the turn if one of them interrupts it.
- *  T1  What is taken in is written to the pinned turn, by one compare-and-set, before anything is rendered from it. After a
- *      crash it is rendered again at the same step, and never twice.
- *  T2  All waiting events up to the last one that steers are taken in, oldest first, so what a turn covers only grows.
- *  T3  A step takes in once, and never after it was sent or answered.
+ *  T1  Taken events are written to the pinned turn, by one compare-and-set, before they are rendered. After a crash they
+ *      are rendered again at the same step, and never twice.
+ *  T2  All waiting events up to the last one that steers are taken, oldest first, so the inputs of a turn only grow.
+ *  T3  A step takes events once, and never after it was sent or answered.
  */
 export async function steerTurn(before: TurnRun): Promise<TurnRun> {
   const shown = await showSteered(before);
@@ -28,7 +28,7 @@ export async function steerTurn(before: TurnRun): Promise<TurnRun> {
   return takeIn(looked, found.inputs);
 }
 
-/** A step that was sent or answered takes nothing in. The next step looks at the same events again. */
+/** Whether the step was neither sent nor answered. Otherwise the next step finds the same events again. */
 async function mayTakeIn(run: TurnRun): Promise<boolean> {
   return !(await isSent(run)) && (await closeStep(run));
 }
@@ -48,12 +48,12 @@ async function takeIn(run: TurnRun, inputs: readonly Event[]): Promise<TurnRun> 
   return showSteered(changed(run, { turn: next }));
 }
 
-/** Whether the prompt of this step is known to have been sent. A retry must send the same. */
+/** Whether the prompt of this step is known to have been sent: a retry must then send the same. */
 async function isSent({ deps, live, turn, step }: TurnRun): Promise<boolean> {
   return (await deps.store.readReceipt(live.address.tenant, turn.id, step + 1)) !== null;
 }
 
-/** Makes what the present step took in an output of the turn, and catches the view up with it. */
+/** Adds the events that the present step took to the view and to the outputs of the turn. */
 export async function showSteered(run: TurnRun): Promise<TurnRun> {
   const { deps, live } = run;
   const shown = missing(run).filter(({ step }) => step === run.step);
@@ -61,7 +61,7 @@ export async function showSteered(run: TurnRun): Promise<TurnRun> {
   return withSteered(run, shown);
 }
 
-/** The same for all steps: a turn may end before it comes again to a step that took something in. */
+/** The same for all steps: a resumed turn may end before it reaches a step that took events. */
 export async function showAllSteered(run: TurnRun): Promise<TurnRun> {
   const { deps, live, turn } = run;
   if (!turn.steered) return run;

@@ -5,12 +5,12 @@ import { redactAnswer } from '../turn/redact-turn.ts';
 import { journalKey, type JournalEntry, type TurnRun } from '../turn/turn-run.ts';
 
 /**
- * The journal of a step. A holder that stood still may yet answer a prompt without what its successor takes in for that
- * step, and then run its calls. So whoever resumes a turn and takes something in first closes the key of the step, and
- * goes on under the next one.
+ * The journal of a step. A former holder that hung may still journal an answer without the events that its successor takes
+ * into that step, and then run its calls. So a process that resumes a turn and takes events first closes the step's key,
+ * and continues under the next key.
  *  J1  A step is journalled under the first of its keys that is not closed.
- *  J2  A key is chosen before the log is looked at, and never again in that step: who finds it closed is the holder no
- *      more, and none of its calls is made.
+ *  J2  A process chooses the key before it reads the log, once per step. If it finds that key closed, it no longer holds the
+ *      lease and makes none of the calls.
  */
 interface Closed {
   closed: true;
@@ -22,7 +22,7 @@ function keyOf(turn: TurnId, step: number, index: number): string {
   return index === 0 ? journalKey(turn, step) : `${journalKey(turn, step)}/steered.${index}`;
 }
 
-/** What a step was answered, or that the turn ended there; null while neither. */
+/** The answer to a step, or the ending of the turn. Null: neither is journalled yet. */
 export async function readStep(
   store: Pick<Store, 'readJournal'>,
   tenant: TenantId,
@@ -32,7 +32,7 @@ export async function readStep(
   return (await findKey(store, tenant, turn, step)).entry;
 }
 
-/** The same for the present step of a resumed turn; the first call in a step chooses the key. */
+/** The same for the present step of a resumed turn. The first call in a step chooses the key. */
 export async function openStep(run: TurnRun): Promise<JournalEntry | null> {
   const { deps, live, turn, step, meanwhile } = run;
   const { tenant } = live.address;
@@ -45,12 +45,12 @@ export async function openStep(run: TurnRun): Promise<JournalEntry | null> {
   return entry;
 }
 
-/** Writes the entry of the present step, unless there is one; returns the one that counts. */
+/** Writes the entry of the present step unless there is one. Returns the entry that counts. */
 export async function journalStep(run: TurnRun, entry: JournalEntry): Promise<JournalEntry> {
   return stillOpen(run, await write(run, entry));
 }
 
-/** Before a resumed turn takes something in; false if the step was answered without it. */
+/** Closes the key before a resumed turn takes events. Returns false if the step was answered without them. */
 export async function closeStep(run: TurnRun): Promise<boolean> {
   const { meanwhile, step } = run;
   const kept = await write(run, { closed: true });
@@ -67,19 +67,19 @@ async function write(run: TurnRun, entry: Kept): Promise<Kept> {
   return JSON.parse(await store.journal(live.address.tenant, key, text, clock.now())) as Kept;
 }
 
-/** Here and not where it comes from: what the journal holds is what was answered, also for this turn. */
+/** Redacted on the way into the journal: its entry is the answer, also for this turn. */
 function redacted({ deps, runtime }: TurnRun, entry: Kept): Kept {
   return deps.redaction && 'text' in entry ? redactAnswer(deps.redaction, runtime.profile, entry) : entry;
 }
 
-/** A turn that was never resumed has no rival. */
+/** 0 for a turn that was never resumed: it has no former holder. */
 function indexOf({ meanwhile: { key }, step }: TurnRun): number {
   return key?.step === step ? key.index : 0;
 }
 
 function stillOpen({ turn, step }: TurnRun, kept: Kept): JournalEntry {
   if (!('closed' in kept)) return kept;
-  throw new TroupeError('lease_lost', `step ${step} of turn ${turn.id} was steered by another`);
+  throw new TroupeError('lease_lost', `step ${step} of turn ${turn.id} was steered by another process`);
 }
 
 async function findKey(

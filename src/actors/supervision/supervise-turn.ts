@@ -3,7 +3,7 @@ import { stopDraft } from '../tasks/call-effects.ts';
 import { changed, ownDraft, type Outcome, type TurnRun } from '../turn/turn-run.ts';
 import { type Event, type EventDraft, eventOf } from '../../events/index.ts';
 
-/** Checks how a turn is about to end: it ends, or takes one more step. */
+/** Decides whether a turn may end with its present answer or takes another step. */
 export function superviseTurn(run: TurnRun): Promise<Outcome> {
   const verdict = judge(run);
   if (verdict.kind === 'corrected') return Promise.resolve(correct(run, verdict.text));
@@ -12,7 +12,7 @@ export function superviseTurn(run: TurnRun): Promise<Outcome> {
   return Promise.resolve({ event: { type: 'ACCEPTED' }, run: changed(run, {}, { outputs }) });
 }
 
-/** Sends an answer back: its words become a step of their own, and only the next step is told why the turn goes on. */
+/** Sends an answer back: its text becomes a step, and a note for the next step alone says why the turn goes on. */
 export function correct(run: TurnRun, content: string): Outcome {
   const { answer, step: index } = run;
   const outputs: EventDraft[] = [];

@@ -18,9 +18,8 @@ export interface TaskEnds {
 }
 
 /**
- * The tasks that end with a turn. The last answer of the assignee is the result of the task of its thread once it waits for
- * nothing itself; of every task, if it was given another before the first ended. A failed or stopped turn ends its task
- * too, and everything opened for it, so nobody waits for ever.
+ * Ends tasks together with a turn. The answer of an assignee that waits for nothing is the result of its thread's open tasks.
+ * A failed or stopped turn ends them too, with all tasks opened for them, so that no owner waits for ever.
  */
 export function taskEnds(run: TurnRun): TaskEnds {
   const { live, ending, turn, runtime } = run;
@@ -72,7 +71,7 @@ export function taskEnds(run: TurnRun): TaskEnds {
   }
 }
 
-/** Whether a task's group already has enough results, as with the joins `first` and `any`. */
+/** Tells whether a task's group has enough results already, as with the joins `first` and `any`. */
 export function isSuperseded({ live, turn }: TurnRun): (task: Task) => boolean {
   const given = new Set(coversOf(turn).map((seq) => live.tasks.ended.get(seq)?.group));
   return ({ group }) => given.has(group) || isResolved(live.tasks, group);

@@ -31,8 +31,8 @@ const NOUN = {
 const MOST_CANDIDATES = 10;
 
 /**
- * Finds the task that a person names: by its id, by the id of its opening event, or by a unique prefix of either. Throws
- * `task_unknown`, and `command_refused` where it is none of their business.
+ * Finds the task that a person names by its id, the id of its opening event, or a unique prefix of either. Throws
+ * `task_unknown`, and `command_refused` if the person may not end it.
  */
 export async function taskForPerson<K extends Task['kind']>(
   deps: PersonDeps,
@@ -118,7 +118,7 @@ function unknown(
   return refusedInLog(deps, attempt, why, 'task_unknown');
 }
 
-/** Throws where a person may not end the task, or it is closed. A deadline holds even if its timer is late. */
+/** Throws if the person may not end the task, or it is closed. A deadline counts even if its timer is late. */
 export async function requireOpenTo(
   deps: PersonDeps,
   attempt: Attempt,
@@ -139,8 +139,8 @@ export async function requireOpenTo(
 }
 
 /**
- * Ends a task, or returns its existing end if that says the same and is of the same person. Any other end refuses the
- * command with what became of the task.
+ * Ends a task. If the same person has ended it with the same content, returns that end. Any other end refuses the command
+ * and is named in the refusal.
  */
 export async function endByPerson(
   deps: PersonDeps,
@@ -166,7 +166,7 @@ async function firstEnd(
     if (!(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
   }
   const end = await readOwn(store, target, draft);
-  if (!end) throw new TroupeError('internal', `the log gave no answer to ${draft.id}`);
+  if (!end) throw new TroupeError('internal', `the log returned nothing for ${draft.id}`);
   return end;
 }
 
@@ -185,7 +185,7 @@ const ID_DIGITS = 24;
 const MOST_QUOTED = 200;
 
 /**
- * Records a refusal in the log and returns the error: attempts to decide something are never lost. The same attempt is
+ * Records a refusal in the log and returns the error, so that no attempt to decide something is lost. Repeated attempts are
  * recorded once.
  */
 export async function refusedInLog(

@@ -71,7 +71,7 @@ const ID_DIGITS = 12;
 /** Most characters of a root id in a thread id; the rest is for the task. */
 const MOST_ROOT = 100;
 
-/** The same for every attempt at a turn: a repeated call opens the same task. */
+/** The id of a task is the same in every attempt at a turn, so a repeated call opens the same task. */
 export function taskIdOf(
   kind: 'd' | 'q' | 'a',
   turn: TurnId,
@@ -88,8 +88,8 @@ export function threadOf(root: ConversationId, task: string): ConversationId {
 }
 
 /**
- * Appends outgoing events to their logs, in order per log. Safe to repeat. An existing event with the same id counts instead:
- * the task was already ended.
+ * Appends outgoing events to their logs, in order per log. Safe to repeat. An existing event with the same id counts instead,
+ * because the task has ended already.
  */
 export async function sendOutgoing(
   { log, metrics }: { log: Pick<ConversationLog, 'append'>; metrics: Pick<Metrics, 'count'> },

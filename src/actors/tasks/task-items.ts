@@ -8,7 +8,7 @@ const MOST_TEXT = 80;
 /** Newest events of a thread that are searched for the last words. */
 const TAIL = 12;
 
-/** The live item `task`: the purpose of this turn. */
+/** Text of the live item `task`: the purpose of this turn. */
 export function taskOf(trigger: Event, tasks: TaskBook): string {
   if (trigger.kind === 'handoff')
     return `@${trigger.author.id} handed over to you: take it from the summary above and answer the conversation`;
@@ -33,7 +33,7 @@ export async function openWorkItems(
   const lines = await Promise.all(
     open.slice(0, MOST_NAMED).map(async (task) => `- ${nameOf(task)}${await statusOf(deps, tenant, task)}`),
   );
-  // A result that is held back must not look as if its task had never been given.
+  // Without its line, a task whose result is held back would seem never given.
   const held = heldTasks(tasks, agent).slice(0, MOST_NAMED);
   lines.push(...held.map((task) => `- ${nameOf(task)} (ended: you are told with the others)`));
   if (open.length > MOST_NAMED) lines.push(`- and ${open.length - MOST_NAMED} more`);
@@ -67,7 +67,7 @@ async function statusOf(
   const head = await store.head(log);
   if (head === 0) return ' (not begun)';
   const events = await store.read(log, { after: Math.max(0, head - TAIL), upTo: head, limit: TAIL });
-  // The event on its way brings the result.
+  // The result is in the event that is about to arrive.
   if (events.some((event) => isEndOf(task.id, event))) return ' (ended: you are told next)';
   const words = events.findLast(
     (event) => event.author.id === task.body.assignee && (event.kind === 'message' || event.kind === 'step'),

@@ -8,7 +8,7 @@ import { createEntries } from '../budget/entries.ts';
 import { endId } from './task-events.ts';
 
 /**
- * Counts the tasks that come of one message, over all processes: one entry per tree in the store.
+ * Counts the tasks that follow from one message, over all processes: one entry per tree in the store.
  *  T1  A task takes its place by compare-and-set before it is opened. So a tree never has more tasks than `maxTreeTasks`,
  *      or more open ones than `maxTreeOpen`, whichever process dies when.
  *  T2  A task takes one place only: a repeated attempt at its turn finds it.
@@ -132,7 +132,7 @@ function parse(text: string | null, key: string): Tree {
   try {
     return Tree.parse(JSON.parse(text));
   } catch (cause) {
-    const message = `the count ${key} cannot be read, so nobody knows how many tasks there are: repair it, or use a version that knows it`;
+    const message = `the count ${key} cannot be read, so the number of tasks is unknown: repair it, or use a version that knows it`;
     throw new TroupeError('store_corrupt', message, { key }, { cause });
   }
 }

@@ -21,8 +21,8 @@ export type Asked =
   | { kind: 'aborted' };
 
 /**
- * Sends the prompt of the present step once, if the budget allows it. A lost session is not a failed try: the request goes
- * to another session, in the end to a new one.
+ * Sends the prompt of the present step once, if the budget allows it. A lost session is not a failed try: the request is
+ * sent to another session, in the end to a new one.
  */
 export async function askModel(run: TurnRun): Promise<Asked> {
   const { session } = run.meanwhile;

@@ -8,7 +8,7 @@ import { reachAt } from '../steering/reach.ts';
 import { steerTurn } from '../steering/steer-turn.ts';
 import { changed, type Outcome, type TurnRun } from './turn-run.ts';
 
-/** Builds the prompt of the present step from the warm view, and asks for a compaction where it is too long. */
+/** Builds the prompt of the present step from the warm view, and asks for a compaction if it is too long. */
 export async function assemble(before: TurnRun): Promise<Outcome> {
   await beginTurnOnce(before);
   const steered = await steerTurn(beginStep(before));

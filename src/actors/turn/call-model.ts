@@ -21,8 +21,8 @@ import {
 const NOT_TRIED_AGAIN = { retryable: false, isAway: false, answered: 1 };
 
 /**
- * One model call, journalled once. The journal decides what was answered, whichever process wrote it. A failed call leaves
- * an `error` event with the text so far; a retry sends the identical request.
+ * Makes one model call and journals its answer once. The journalled answer counts, whichever process wrote it. A failed
+ * call leaves an `error` event with the text so far; a retry sends the identical request.
  */
 export async function callModel(run: TurnRun): Promise<Outcome> {
   const { turn } = run;
@@ -50,7 +50,7 @@ async function callApproved(run: TurnRun, calls: ToolCall[]): Promise<Outcome> {
   return { event: { type: 'MODEL_CALLED' }, run: changed(run, { answer: entry }) };
 }
 
-/** Takes the journalled entry of the step, whoever wrote it. */
+/** Applies the journalled entry of the step, whichever process wrote it. */
 function settle(run: TurnRun, entry: JournalEntry): Outcome {
   if ('sealed' in entry) return sealed(run, entry.sealed);
   const { meanwhile } = run;
@@ -68,7 +68,7 @@ function sealed(run: TurnRun, ending: Ending): Outcome {
   if (ending.kind === 'aborted' && ending.by === 'interrupted')
     return { event: { type: 'ABORTED' }, run: next };
   if (ending.kind !== 'failed')
-    throw new TroupeError('lease_lost', `turn ${run.turn.id} was ended by another`);
+    throw new TroupeError('lease_lost', `turn ${run.turn.id} was ended by another process`);
   return { event: { type: 'MODEL_FAILED', failed: NOT_TRIED_AGAIN }, run: next };
 }
 
@@ -118,7 +118,11 @@ function learn(run: TurnRun, { usage, doubt }: ModelAnswer): Partial<Pick<TurnRu
   const report = { reported: usage.input, kinds: countedKinds(live.view, baseline.body) };
   if (!isPlausible(report, run.model.window ?? runtime.profile.contextWindow)) {
     const counted = Object.values(report.kinds).reduce((sum, tokens) => sum + tokens, 0);
-    deps.models.doubt(tenant, agent, `input is ${usage.input}, and what was sent has some ${counted}`);
+    deps.models.doubt(
+      tenant,
+      agent,
+      `it reports an input of ${usage.input} tokens for a prompt of about ${counted}`,
+    );
     return {};
   }
   live.view.anchor = report;

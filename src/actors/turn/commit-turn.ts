@@ -23,9 +23,9 @@ import { judge } from '../supervision/judge.ts';
 import { journalStep, openStep } from '../steering/step-journal.ts';
 
 /**
- * Ends a turn in one fenced compare-and-set: index, snapshot and everything the turn says, together. Nothing is
- * published before it, and nothing at all if the fence is lost. A turn that was asked to stop is refused by the same
- * write and ends as aborted instead: after an acknowledged stop there is no reply.
+ * Ends a turn in one fenced compare-and-set of index, snapshot and all outputs. Nothing is published before it, and
+ * nothing at all if the fence is lost. If the turn was asked to stop, the same write refuses it and the turn ends as
+ * aborted: after an acknowledged stop there is no reply.
  */
 export async function commitTurn(before: TurnRun): Promise<Outcome> {
   const { lease } = before;
@@ -42,7 +42,7 @@ export async function commitTurn(before: TurnRun): Promise<Outcome> {
   return ended(aborted);
 }
 
-/** Adds what the log must have of this turn before its end. */
+/** Adds the outputs that the log must have before the end of the turn. */
 async function withLastWords(before: TurnRun): Promise<TurnRun> {
   const run = changed(before, { isAddressedAgain: await isAddressedAgain(before) });
   return showAllSteered(run.resumed && run.ending.kind !== 'done' ? await sealTurn(run) : run);
@@ -114,7 +114,7 @@ function liveTimers({ lease, live }: TurnRun): Timer[] {
   return lease.record.timers.filter(({ task }) => task === undefined || !tasks.get(task)?.end);
 }
 
-/** What the agent waits for after this turn. People come first, because agents answer without being asked. */
+/** What the agent waits for after this turn. Waits for people come first, because only people need a reminder. */
 function waitsFor(run: TurnRun): WaitsFor | null {
   const { live } = run;
   const kinds = new Set<string>(openTasks(live.tasks, live.address.agent).map(({ kind }) => kind));

@@ -7,7 +7,7 @@ import type { Sending } from '../sessions/session-run.ts';
 import { recordPrompt } from './ask-model.ts';
 import { changed, type FailedCall, type Outcome, ownDraft, type TurnRun } from './turn-run.ts';
 
-/** Logs a failed call with the text so far, and decides whether it is made again, or made shorter, or ends the turn. */
+/** Logs a failed call with the text so far, and decides whether it is retried, shortened, or ends the turn. */
 export async function failCall(run: TurnRun, failure: ModelFailure, sending: Sending): Promise<Outcome> {
   // No retry can succeed until an operator acts: the turn stays pinned, and other agents go on.
   if (policyOf(failure.code) === 'operator') throw new TroupeError(failure.code, failure.message);
@@ -50,7 +50,7 @@ async function logFailure(run: TurnRun, { code, message, tries, wait }: FailedCa
   ]);
 }
 
-/** Asks for a shorter prompt, once per step; null if that was done. The refusal may say how long a prompt may be. */
+/** Asks for a shorter prompt, once per step; null if that was done before. The refusal may name the window. */
 function shorten(run: TurnRun, { message }: ModelFailure): TurnRun | null {
   const { compaction, prompt, runtime, live, deps } = run;
   if (compaction.overflowed || !prompt) return null;

@@ -18,8 +18,8 @@ import type { FrozenBaseline, AgentRuntime } from '../engine/agent-runtime.ts';
 import type { LiveActor } from '../engine/registry.ts';
 
 /**
- * The baseline for this turn. An unchanged baseline is used as it was frozen. A changed one is logged with its reason,
- * because it invalidates the cache of everything behind it. With the first one, the log says that the agent has joined.
+ * The baseline for this turn. An unchanged baseline is reused as it was frozen. A changed one is logged with its reason,
+ * because it invalidates the cache of everything after it. The first one is logged together with the agent's `joined`.
  */
 export async function freezeBaseline(
   deps: EngineDeps,

@@ -33,9 +33,9 @@ import type { ActiveActor } from './turn-run.ts';
 import { contextOf, NO_FACTS, readFacts, type TurnFacts } from './turn-facts.ts';
 
 /**
- * Fixes the inputs of the next turn before any work. The same compare-and-set counts the first attempt and drops the
- * outbox, which the log has by now, up to seq `published`. With nothing to do, it settles the log up to the head and
- * releases the lease.
+ * Fixes the inputs of the next turn before any work. The same compare-and-set counts the first attempt and empties the
+ * outbox, which the log has up to seq `published`. Without inputs it settles the log up to the head and releases the
+ * lease.
  */
 export async function pinTurn(actor: ActiveActor, published: number): Promise<PinnedTurn | null> {
   const { deps, lease, live } = actor;
@@ -103,7 +103,7 @@ async function catchUpBeyond(
   return isBehind ? catchUp(deps.store, live.address, live) : head;
 }
 
-/** With such a record the agent would take every message for settled and never answer again. */
+/** With such a record, every new message would count as settled and the agent would never answer again. */
 function beyondHead({ agent, processed }: ActorRecord, head: number): TroupeError {
   return new TroupeError(
     'actor_corrupt',
@@ -126,12 +126,12 @@ export function triggersIn(
   });
 }
 
-/** The facts an agent is told at the start of this turn, changes only. The time is the trigger's, never the clock's. */
+/** The live items at the start of a turn, changes only. The time is that of the trigger, never of the clock. */
 export function liveItems(
   trigger: Event,
   { view, tasks }: Folded,
   { runtime, baseline }: { runtime: AgentRuntime; baseline: FrozenBaseline },
-  { directive, fragments, memories, dealings }: TurnFacts = NO_FACTS,
+  { directive, fragments, memories, workItems }: TurnFacts = NO_FACTS,
 ): LiveItems {
   const told = toldUnder(view.told, baseline.id);
   const roster = rosterNews(baseline.body, runtime.baseline, told.items['roster']);
@@ -142,6 +142,6 @@ export function liveItems(
     ...phaseItem(view.directions.phase, runtime.orchestrates),
     ...(roster !== null && { roster }),
   };
-  for (const [name, text] of [...dealings, ...fragments]) Object.assign(facts, sayItem(name, text, told));
+  for (const [name, text] of [...workItems, ...fragments]) Object.assign(facts, sayItem(name, text, told));
   return { ...liveDelta(facts, told), ...memoryItem(memories) };
 }

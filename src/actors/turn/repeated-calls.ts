@@ -2,21 +2,20 @@ import { hashText } from '../../context/index.ts';
 import type { EventOf, GuardStoppedBody, ToolCall } from '../../events/index.ts';
 
 /**
- * The results that a turn has had, and the number of steps without a new one. A model that is stuck repeats a call or
- * invents one id after the other, and every such step costs a whole prompt.
- *
- * Depends on the calls and results of the turn alone, so a process that takes the turn over gets the same.
+ * The results of a turn so far, and the number of steps without a new one. A model that is stuck repeats a call or invents
+ * id after id, and every such step costs a whole prompt. Depends only on the calls and results of the turn, so a process
+ * that takes the turn over gets the same.
  */
 export interface RepeatedCalls {
-  /** One key for each result that told something new. */
+  /** Keys of the results so far. */
   seen: ReadonlySet<string>;
-  /** Steps in a row, up to the last one, with results that were all seen before. */
+  /** Steps in a row, up to the last one, without a new result. */
   stale: number;
 }
 
 export const NO_CALLS: RepeatedCalls = { seen: new Set(), stale: 0 };
 
-/** Steps in a row without a new result before the model is told. */
+/** Steps in a row without a new result from which the model gets a note. */
 const NOTE_FROM = 2;
 /** Arguments with more strings than this are compared unchanged. */
 const MAX_BLANKED = 32;

@@ -56,7 +56,7 @@ export async function runCalls(run: TurnRun): Promise<Outcome> {
   return endAfter(next, effects);
 }
 
-/** Whether the turn goes on after the calls of a step. */
+/** Decides whether the turn goes on after the calls of a step. */
 function endAfter(run: TurnRun, effects: readonly CallEffects[]): Outcome {
   const { deps, lease, live, step } = run;
   if (lease.signal.aborted) return { event: { type: 'ABORTED' }, run };
@@ -80,7 +80,7 @@ function refused(run: TurnRun, code: string, message: string, outputs: EventDraf
   };
 }
 
-/** Reports once the calls of a step that one guard has stopped for one reason. */
+/** Keeps one event per guard and reason, even if the guard stopped several calls of the step. */
 function onceEach(events: readonly EventDraft[]): EventDraft[] {
   const seen = new Set<string>();
   return events.filter((event) => {

@@ -45,7 +45,7 @@ const EFFECTS: Record<EffectName, (run: TurnRun) => Promise<Outcome>> = {
 };
 
 /**
- * Drives one pinned turn to its commit: the machine says which effect comes next, the effect says what happened.
+ * Drives one pinned turn to its commit: the machine names the next effect, and the effect returns the machine's next event.
  * A turn that was started too often, or whose effect throws, ends as `turn.failed` by the same commit.
  */
 export async function runTurn(start: TurnStart): Promise<void> {
@@ -90,7 +90,7 @@ async function perform(run: TurnRun, effect: EffectName): Promise<Outcome> {
     const outcome = await run.watch.effect(effect, () => EFFECTS[effect](run));
     return outcome.event.type === 'ABORTED' ? breakOff(outcome.run) : outcome;
   } catch (error) {
-    // A commit that fails, and a lease or store that is gone, leave the turn pinned for whoever takes it next.
+    // After a failed commit, a lost lease or an unavailable store the turn stays pinned for its next holder.
     if (effect === 'commit' || (error instanceof TroupeError && error.code !== 'internal')) throw error;
     deps.onWarning(error, `${effect} of ${run.turn.id}`);
     const reason = new TroupeError('internal', error instanceof Error ? error.message : String(error));
@@ -108,7 +108,7 @@ function effectOf({ state }: LiveActor): EffectName | undefined {
   return undefined;
 }
 
-/** Asked to stop: the turn ends as aborted. Lost lease or shutdown: nothing ends here, the turn stays pinned. */
+/** Ends the turn as aborted if it was asked to stop. After a lost lease or at a shutdown it throws: the turn stays pinned. */
 function breakOff(run: TurnRun): Outcome {
   if (run.ending.kind === 'aborted') return { event: { type: 'ABORTED' }, run };
   const reason: unknown = run.lease.signal.reason;
@@ -120,7 +120,7 @@ function refuse(run: TurnRun, { code, message }: TroupeError): Outcome {
   return { event: { type: 'REFUSED' }, run: changed(run, { ending: { kind: 'failed', code, message } }) };
 }
 
-/** Ends a turn without a model: a guard's stop is logged; a turn that nobody waits for ends in silence. */
+/** Ends a turn without a model call. The stop of a guard is logged; the turn of a cancelled task ends silently. */
 function halted(run: TurnRun, halt: Halt): Outcome {
   if (halt.kind !== 'guard') return { event: { type: 'REFUSED' }, run: changed(run, { silent: true }) };
   const { guard, message, goOn } = halt;
@@ -135,7 +135,7 @@ function poison(deps: EngineDeps, turn: PinnedTurn): TroupeError {
   );
 }
 
-/** Without journal and ledger it is unknown which calls were made, so none may be made again. */
+/** Whether journal and ledger have expired: it is then unknown which calls were made, so none may be repeated. */
 async function isForgotten(
   { store, clock }: EngineDeps,
   { address }: LiveActor,
@@ -160,7 +160,7 @@ interface TurnStart extends ActiveActor {
 
 async function startRun(start: TurnStart): Promise<TurnRun> {
   const { deps, lease, runtime, live, turn, resumed } = start;
-  // As pinned: a retry after a change of configuration still sends what the first attempt sent.
+  // The pinned baseline: after a change of configuration, a later attempt still sends the same prompt.
   if (live.baseline?.id !== turn.baseline) {
     live.baseline = await readBaseline(deps.store, live.address, runtime, turn.baseline);
   }

@@ -14,24 +14,24 @@ import { retrieveMemories } from '../memory/retrieve-memories.ts';
 import { openWorkItems } from '../tasks/task-items.ts';
 import { type Directive, directiveOf } from '../../machines/directions.ts';
 
-/** How long a fragment may take before the turn goes on without it, ms. */
+/** Time after which the turn goes on without a fragment, ms. */
 const FRAGMENT_DEADLINE_MS = 1_000;
 
-/** What is asked for once, when a turn is pinned: from here on it is recorded with the turn. */
+/** Facts that are read once, when a turn is pinned, and then recorded with the turn. */
 export interface TurnFacts {
   directive: Directive | null;
-  /** By name, in the order of names; null for one that has nothing to say. One that failed is missing. */
+  /** By name, in order. Null: empty now. A failed fragment is missing. */
   fragments: ReadonlyMap<string, string | null>;
   memories: Memories;
-  /** What the agent waits for, and its list, by the names of their live items. */
-  dealings: ReadonlyMap<string, string | null>;
+  /** The agent's open tasks and todos, by the names of their live items. */
+  workItems: ReadonlyMap<string, string | null>;
 }
 
 export const NO_FACTS: TurnFacts = {
   directive: null,
   fragments: new Map(),
   memories: NO_MEMORIES,
-  dealings: new Map(),
+  workItems: new Map(),
 };
 
 export async function readFacts(
@@ -43,17 +43,17 @@ export async function readFacts(
   const { tenant, conversation, agent } = address;
   const about: AboutTurn = { tenant, conversation, agent, at: trigger.at };
   const directive = directiveOf(view.directions, view.directives);
-  const [fragments, memories, dealings] = await Promise.all([
+  const [fragments, memories, workItems] = await Promise.all([
     readFragments(deps, runtime, about),
     retrieveMemories(deps, { address, runtime, view, trigger }),
     openWorkItems(deps, address, tasks),
   ]);
-  return { directive, fragments, memories, dealings };
+  return { directive, fragments, memories, workItems };
 }
 
 const FROZEN_LAYERS: readonly string[] = ['rules', 'persona', 'tools', 'environment'];
 
-/** What was injected into the turn, as hashes: the frozen layers, and the fragments as they are now. */
+/** Hashes of what is injected into the turn: the frozen layers and the present fragments. */
 export function contextOf(
   { body }: FrozenBaseline,
   { directions: { mode } }: View,
@@ -72,7 +72,7 @@ export function contextOf(
 
 const LATE = Symbol('late');
 
-/** All at once, with one deadline for all. One that throws or is late is left out, and the turn goes on. */
+/** Reads all fragments at once, with one deadline. A fragment that throws or is late is left out of the turn. */
 async function readFragments(
   { clock, redaction, onWarning }: EngineDeps,
   { profile }: AgentRuntime,
@@ -95,13 +95,15 @@ async function readFragments(
   return found;
 }
 
-/** Never rejects: nobody waits any more for one that fails after the deadline. */
+/** Never rejects, because a failure after the deadline would be unhandled. */
 async function ask(text: DynamicText, about: AboutTurn): Promise<string | null | { failed: unknown }> {
   try {
-    // Fragments are also written in JavaScript.
+    // Fragments in JavaScript may return anything.
     const given: unknown = await text({ ...about });
     if (given === null || given === undefined || given === '') return null;
-    return typeof given === 'string' ? given : { failed: new Error(`it gave ${typeof given}, not a text`) };
+    return typeof given === 'string'
+      ? given
+      : { failed: new Error(`it returned ${typeof given}, not a string`) };
   } catch (error) {
     return { failed: error };
   }

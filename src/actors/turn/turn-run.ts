@@ -46,7 +46,7 @@ export interface RetryWait {
 }
 
 /**
- * One attempt at one pinned turn. It is lost with the process; the journal gives it back.
+ * One attempt at one pinned turn. It is lost with the process and restored from the journal.
  *  R1  A run is never assigned to. `changed` makes the next one.
  *  R2  An effect takes a run and returns an `Outcome`: the event for the machine, and the next run.
  *  R3  `meanwhile` is the exception: facts that must survive an effect that throws or is aborted.
@@ -75,13 +75,13 @@ export interface StepState {
   turn: PinnedTurn;
   /** The baseline in force. A compaction begins a new epoch in the middle of a turn. */
   baseline: FrozenBaseline;
-  /** What is known of the model: its window, and how it counts. */
+  /** Learnt facts about the model: its window, and how it counts tokens. */
   model: ModelFacts;
-  /** Scaled to the window. */
+  /** The compaction policy, scaled to the window. */
   policy: CompactionPolicy;
   compaction: CompactionState;
   steer: SteerState;
-  /** The turn is being ended: what was done is recorded, and nothing more is done. */
+  /** The turn is being sealed: journalled calls are recorded, and no new ones are made. */
   givenUp: boolean;
   /** Index of the present step, from 0. */
   step: number;
@@ -90,7 +90,7 @@ export interface StepState {
   failure: FailedCall | null;
   /** The results that the calls of this turn have given. */
   repeated: RepeatedCalls;
-  /** Somebody spoke to the agent meanwhile, so its reply is not the last word on its task. */
+  /** The agent was addressed meanwhile, so its reply is not the last word on its task. */
   isAddressedAgain: boolean;
 }
 
@@ -101,21 +101,21 @@ export interface TurnOutputs {
   /** Events for other logs. */
   outgoing: readonly OutgoingEvent[];
   timers: readonly Timer[];
-  /** What was counted and reported for the last call. */
+  /** Counted and reported tokens of the last call. */
   last: UsageAnchor | null;
   /** The turn may end without words. */
   silent: boolean;
   ending: Ending;
 }
 
-/** Changes in the middle of an effect: tokens are spent, words are heard and records are on their way even if it throws. */
+/** Facts that an effect changes while it runs: even if it throws, tokens are spent, text has come and writes are under way. */
 export interface Meanwhile {
   /**
-   * Records on their way into the store: `turn.started` and receipts. A retry writes them again from the pinned turn, so a
-   * call does not wait for them; an answer and the end of the turn do.
+   * Writes under way: `turn.started` and receipts. A retry repeats them from the pinned turn, so a model call does not wait
+   * for them; its answer and the end of the turn do.
    */
   writing: Promise<unknown>[];
-  /** The prompt whose receipt is written or on its way. */
+  /** The prompt whose receipt is written or being written. */
   recorded: PromptRecord | null;
   /** The turn as last pinned. What has steered it counts even if the effect that pinned it throws afterwards. */
   pinned: PinnedTurn;
@@ -186,7 +186,7 @@ export interface ModelAnswer {
   reasoning?: Reasoning | undefined;
   stop: 'end' | 'calls' | 'length' | 'refusal';
   usage: Usage;
-  /** Why the reported usage is not believed. */
+  /** Why the reported usage is not trusted. */
   doubt?: string;
   /** Set by providers with sessions. */
   session?: AnswerSession;

@@ -22,8 +22,8 @@ import { phaseChange } from './change-phase.ts';
 import type { Directions } from '../../machines/directions.ts';
 
 /**
- * The events that the end of a turn adds to the runs whose step it was: the next step, or the end. They are part of the
- * turn's commit, so no process has to watch over a run, and each step is requested once.
+ * The events by which a turn that ends a step advances its runs: the next step, or the end of the run. They are part of the
+ * turn's commit, so no process has to watch a run, and each step is requested once.
  */
 export async function advanceRuns(turn: TurnRun): Promise<OutgoingEvent[]> {
   const { live } = turn;
@@ -48,7 +48,7 @@ async function draftsOf(turn: TurnRun, run: Run): Promise<EventDraft[]> {
   return state.value === 'directed' ? direct(turn, { ...run, state }) : [];
 }
 
-/** A waiting agent is not done; neither is an interrupted one, which goes on with the new message. */
+/** A waiting agent is not done, nor is an interrupted one, which continues with the new message. */
 function eventOf(turn: TurnRun): WorkflowEvent | null {
   const { ending, live, outputs } = turn;
   if (ending.kind === 'failed') return { type: 'FAIL' };

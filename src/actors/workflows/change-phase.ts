@@ -65,8 +65,8 @@ interface PhaseWish {
 }
 
 /**
- * The change from the present phase to the wanted one; null where that phase holds already. The old phase is summarised if
- * another takes its place and agents said something in it. `unstored`: events of the phase that are not in the log yet.
+ * The change from the present phase to the wanted one; null if it is the same. The old phase is summarised if another one
+ * replaces it and agents said something in it. `unstored`: events of the phase that are not in the log yet.
  */
 export async function phaseChange(
   { store, clock, trust = null }: Pick<EngineDeps, 'store' | 'clock' | 'trust'>,

@@ -62,7 +62,7 @@ function begun({ newId }: ConversationDeps, command: CommandOf<'run'>, workflow:
   return { run, workflow: workflow.id, directive: directiveFor(command, workflow), state };
 }
 
-/** Uses the present steps of the workflow: one may have been corrected. */
+/** Uses the present steps of the workflow, which may have been corrected. */
 function resumed(
   runs: readonly Run[],
   command: CommandOf<'run'> & { step: string },
@@ -94,7 +94,7 @@ async function direct(
   if (!step) throw refused(`"${run.workflow}" has no such step`);
   if (!isHere(participants, step.agent)) {
     const { agent } = step;
-    throw refused(`@${agent}, whose step it is, takes no part here: let it in, or call it back`, { agent });
+    throw refused(`@${agent}, whose step it is, takes no part here: let it join, or reinstate it`, { agent });
   }
   const { mode, run: named, phase } = participants.tasks.directions;
   const isNamed = mode === 'run' && named === run.run;
@@ -102,13 +102,14 @@ async function direct(
   const drafts = [...(isNamed ? [] : [modeDraft(run, by)]), ...directedDrafts(run, change, by)];
   const appended = await deps.log.append(log, drafts);
   const directed = appended.find(({ event }) => event.kind === 'run.directive');
-  if (!directed) throw new TroupeError('internal', 'the log gave no answer to an append');
+  if (!directed) throw new TroupeError('internal', 'the log returned nothing for an append');
   return directed.event;
 }
 
 function directiveFor(command: CommandOf<'run'>, workflow: Workflow): string {
   const directive = command.directive ?? workflow.directive;
-  if (directive === undefined) throw refused(`say what the run is for: "${workflow.id}" has no directive`);
+  if (directive === undefined)
+    throw refused(`a run of "${workflow.id}" needs a directive: the workflow has none`);
   return directive;
 }
 

@@ -4,6 +4,7 @@ import {
   type ConversationCommand,
   type ConversationId,
   type Event,
+  type JoinPolicy,
   parseTurnId,
   type TurnId,
 } from '../../events/index.ts';
@@ -18,7 +19,7 @@ interface SayOptions extends ClientOptions {
 }
 
 interface AgentOptions extends SayOptions {
-  policy?: 'full' | 'summary' | 'fresh';
+  policy?: JoinPolicy;
 }
 
 /** Commands about one agent or template. */
