@@ -51,7 +51,7 @@ interface OtherAnswer {
   schema?: z.ZodType;
 }
 
-interface RouteSpec<M extends Method, P extends string, Q, B, A> {
+export interface RouteSpec<M extends Method, P extends string, Q, B, A> {
   method: M;
   /** Path with parameters as `{name}`; the segment before each names what it is an id of. */
   path: P;

@@ -110,7 +110,7 @@ export interface ModelRequest {
   };
 }
 
-interface ProviderCapabilities {
+export interface ProviderCapabilities {
   /** The provider remembers the conversation itself and is sent deltas. */
   sessionResumption: boolean;
   /**

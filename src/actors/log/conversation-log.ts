@@ -11,7 +11,7 @@ import {
 import type { Broadcast } from '../../queue/broadcast.ts';
 import type { Metrics } from '../../metrics.ts';
 import type { Router } from '../../queue/router.ts';
-import type { Appended, Entry, ConversationKey, Store } from '../../store/store.ts';
+import type { Appended, NewEvent, ConversationKey, Store } from '../../store/store.ts';
 import { ownPlace } from './own-id.ts';
 import { createRecentEvents } from './recent-events.ts';
 import type { Redaction } from './redaction.ts';
@@ -153,8 +153,8 @@ async function entriesOf(
   { clock, countTokens, redaction }: LogDeps,
   drafts: readonly EventDraft[],
   at: (index: number) => number,
-): Promise<Entry[]> {
-  const entries: Entry[] = [];
+): Promise<NewEvent[]> {
+  const entries: NewEvent[] = [];
   let chars = 0;
   for (const [index, given] of drafts.entries()) {
     const { length } = eventText(given);
@@ -174,7 +174,7 @@ async function entriesOf(
 function createOwnAppend({ store, onWarning }: LogDeps) {
   return async function appendOwn(
     log: ConversationKey,
-    entries: readonly Entry[],
+    entries: readonly NewEvent[],
     spares: boolean,
   ): Promise<Appended[]> {
     try {
