@@ -102,7 +102,7 @@ attack(
     expect(heard).toBeGreaterThan(0);
     for (const text of ['{', 'null', '[]', '{"from":1}']) await redis.publish(`${prefix}:notices`, text);
     // The process handles notices in order: once it has reported the last ones, it has handled the first.
-    await expect.poll(() => stage.warnings.join('\n')).toContain('no notice');
+    await expect.poll(() => stage.warnings.join('\n')).toContain('not notices');
     await stage.troupe.actors('busy');
     await stage.troupe.actors('busy');
 

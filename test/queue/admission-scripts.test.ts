@@ -154,7 +154,7 @@ describe.skipIf(REDIS_URL === '')(needsRedis(`the scripts (seed ${SEED})`), () =
   });
 });
 
-test(`whoever waits as told gets a call (seed ${SEED})`, () => {
+test(`a caller that waits the given time gets a call (seed ${SEED})`, () => {
   const rate = fc.record({
     callsPerMinute: fc.integer({ min: 1, max: 1_000_000 }),
     burst: fc.integer({ min: 1, max: 50 }),
@@ -168,7 +168,7 @@ test(`whoever waits as told gets a call (seed ${SEED})`, () => {
         const asked: { waitMs: number; bucket: CallBucket } = takeToken(bucket, given, now);
         bucket = asked.bucket;
         if (asked.waitMs === 0) continue;
-        // Not before it is due, and then surely.
+        // Refused before the due time, granted at it.
         expect(takeToken(bucket, given, now + asked.waitMs - 1).waitMs).toBe(1);
         now += asked.waitMs;
         const again: { waitMs: number; bucket: CallBucket } = takeToken(bucket, given, now);

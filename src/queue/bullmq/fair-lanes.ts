@@ -9,7 +9,7 @@ import { familyOf } from '../fair-queue.ts';
  *  F1  By conversation. An actor far behind in its conversation gets a late lane for that reason alone.
  *  F2  By tenant, but only actors that are not far behind in their conversation. So one long conversation does not delay
  *      the others, and a tenant with many conversations is late in proportion.
- *  F3  By tenant, all of them: the count by which doors and agents are refused, and wakes dropped (R8).
+ *  F3  By tenant, all of them: the count by which new messages are refused and wakes are dropped (R8).
  */
 export interface FairLanes {
   /** Counts an actor as waiting and returns its lane; null if its tenant has too many waiting actors. */
@@ -57,7 +57,7 @@ const PLAIN_WAKES = 64;
 const MAX_LANE = 10_000;
 /** Sizes older than this are ignored. */
 const FRESH_MS = 5_000;
-/** Wakes after which the size of a group in the plain lane is read: one command more for sixteen. */
+/** The size of a group in the plain queue is read once per this many wakes. */
 const READ_EVERY = 16;
 const REPAIR_EVERY_MS = 1_000;
 const MAX_GROUPS_KNOWN = 10_000;

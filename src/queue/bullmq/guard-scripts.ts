@@ -33,7 +33,7 @@ const LONGEST_HELD_MS = 86_400_000;
 const LONGEST_DELAY_MS = 400 * LONGEST_HELD_MS;
 /** Number of the oldest active jobs whose locks are inspected. */
 const LOCKS_LOOKED_AT = 200;
-/** Maximum of wakes with an impossible due time that are removed in one step. */
+/** Maximum number of wakes with an impossible due time that one step removes. */
 const STUCK_REMOVED = 500;
 /**
  * Each add takes an id, merged or not. The ids after an emptying begin above all earlier ones: 100 per ms since July 2017.
@@ -252,7 +252,7 @@ end
 return found
 `;
 
-/** KEYS dropped. ARGV the id up to which all keys are now removed. */
+/** KEYS `dropped`. ARGV the id up to which all keys are now removed. */
 const FORGET = `
 if redis.call('TYPE', KEYS[1]).ok == 'string' and redis.call('GET', KEYS[1]) == ARGV[1] then
   redis.call('DEL', KEYS[1])

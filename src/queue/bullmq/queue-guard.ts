@@ -29,7 +29,7 @@ const NOT_BY_CONTENTS =
  * makes scripts of BullMQ fail half-way, for every process and every wake.
  *  G1  One script inspects the keys with fixed names and repairs them in the same step. If one has a wrong type, or a
  *      field of `meta` is not a number, the whole queue is emptied: a job that lost its list, or was left by a failed
- *      script, would swallow later wakes. `onLost` then asks for all actors with work, which the store knows.
+ *      script, would swallow later wakes. `onLost` then starts a sweep of the whole store.
  *  G2  Keys of single jobs and of caps are inspected at the start, after Redis refused a command because of a key's
  *      contents, and after the queue was emptied: in slices, while work goes on.
  *  G3  If commands are still refused and nothing is found, the queue is emptied too, at most every `EMPTY_EVERY_MS`.

@@ -28,7 +28,7 @@ interface WakeRunnerDeps {
   notify: (call: () => void) => void;
 }
 
-/** A job that a worker took; the token is the worker's right to it. */
+/** A job that a worker took, with the token of its lock. */
 interface TakenJob {
   job: Job<unknown>;
   token: string;
@@ -41,7 +41,7 @@ const LATER_RETRY_MS = 1_000;
 const DUE_MARGIN_MS = 30;
 
 /**
- * Takes a job from a worker to the handler.
+ * Runs the handler for the jobs that a worker takes.
  *
  * Owns: which actors run in this process. Does not own: leases. BullMQ gives one job to two processes when a lock
  * expires; only the store prevents both from committing.
@@ -49,7 +49,7 @@ const DUE_MARGIN_MS = 30;
  *      actor is held back briefly. So is a job beyond the concurrency, which occurs only while one worker replaces another.
  *  B2  A job is done when `serve` returns. It never fails: errors of the handler go to `onError`.
  *  B3  A job taken while closing is put back untouched.
- *  B4  Contents of jobs are not trusted: a job that is no wake of ours is counted, reported once, and dropped.
+ *  B4  Contents of jobs are not trusted: a job that is not a wake of this troupe is counted and dropped; the first is reported.
  */
 export class WakeRunner {
   readonly #deps: WakeRunnerDeps;
@@ -144,7 +144,7 @@ export class WakeRunner {
     throw new WaitingError();
   }
 
-  /** The job is another worker's by now, or Redis lost it. */
+  /** Another worker has the job by now, or Redis lost it. */
   #warnLostLock(error: unknown): void {
     if (!this.#isClosing) this.#deps.warn(error, 'queue worker');
   }
