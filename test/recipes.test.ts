@@ -83,7 +83,7 @@ const FIRST_STEPS: Record<string, { change: (text: string) => string; asks: stri
   },
 };
 
-test('what a recipe adds compiles in none of the places that must know of it', async () => {
+test('an incomplete recipe compiles in none of the places that need it', async () => {
   const steps = Object.entries(FIRST_STEPS);
   const refused = await compile(
     copyWith(Object.fromEntries(steps.map(([file, { change }]) => [file, change]))),

@@ -10,7 +10,6 @@ import { ANA, openStage, type Stage, until } from '../support/engine-stage.ts';
 import { openDriver } from '../support/mode.ts';
 import { answered, meanwhile, only, post, sound } from '../support/steer-stage.ts';
 
-/** Disturbances in the middle of a turn: redirections, crashes, damage. */
 const NOTE = defineTool({
   name: 'note',
   description: 'notes',
@@ -31,7 +30,7 @@ function notes(during: (item: string) => Promise<unknown> = () => Promise.resolv
   return { tool: tool as typeof NOTE, noted };
 }
 
-test('N5 a person who redirects in the middle of a turn of many calls is followed from the next step on', async () => {
+test('N5 a person who redirects an agent during a turn of many calls is followed from the next step on', async () => {
   const { tool, noted } = notes(async (item) => {
     if (item === 'two') await post(stage, 'instead of three and four, five', ['bo'], { whileBusy: 'steer' });
   });
@@ -105,7 +104,7 @@ function dyingIn(driver: StoreDriver, isWanted: (row: NewEventRow) => boolean, s
 test.each([
   ['N7 a worker that dies after its last words were stored', Infinity],
   ['N10 one that dies after the first of all it had to say', 1],
-])('%s: whoever comes next says the rest once, and the turn has one ending', async (_, stored) => {
+])('%s: the next process publishes the rest once, and the turn has one ending', async (_, stored) => {
   const driver = await openDriver();
   const bo = inOrder(asks(['note', { item: 'one' }]), says('noted and done'));
   const agents = [{ id: 'bo', model: bo, tools: ['note'] }];
@@ -124,7 +123,7 @@ test.each([
   await sound(stage);
 });
 
-test('N8 a process killed while it streams: the next begins the words anew, and what was delegated is still known', async () => {
+test('N8 after a kill during streaming the next process starts the reply anew and still knows the delegations', async () => {
   const driver = await openDriver();
   const first = mortal(driver);
   const gives = asks(['delegate', { to: 'cy', task: 'count', wait: false }]);

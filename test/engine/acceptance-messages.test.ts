@@ -55,7 +55,7 @@ async function lastPrompt(troupe: Troupe, turn: string): Promise<string> {
   return JSON.stringify(messages);
 }
 
-test('N13 an agent in two conversations at once hears in each only what was said there', async () => {
+test('N13 an agent in two conversations at once sees in each only what was said there', async () => {
   await using troupe = await room(['p']);
   const rounds = ['first', 'second', 'third'];
   for (const round of rounds) {
@@ -82,7 +82,7 @@ test('N13 an agent in two conversations at once hears in each only what was said
   }
 });
 
-test('N14 a gateway that fetches again what it missed: what is stored stays one event, and only the rest is answered', async () => {
+test('N14 a gateway that fetches missed events again adds no second copy, and only new ones are answered', async () => {
   await using troupe = await room(['p']);
   const posts = ['e1', 'e2', 'e3', 'e4'].map((id) => [`words of ${id}`, { to: 'p', id }] as const);
   for (const [content, more] of posts.slice(0, 2)) await say(troupe, content, more);
@@ -100,7 +100,7 @@ test('N14 a gateway that fetches again what it missed: what is stored stays one 
   });
 });
 
-test('N15 an agent that a person has blocked is woken by nobody, until somebody who is trusted addresses it again', async () => {
+test('N15 an agent blocked by a person is not woken until a trusted person addresses it again', async () => {
   await using troupe = await room(['p'], { trust: { people: ['u1'] } });
   await say(troupe, 'one', { to: 'p' });
   const block = { command: 'block', conversation: 'room', agent: 'p', reason: 'too loud' } as Command;
@@ -118,7 +118,7 @@ test('N15 an agent that a person has blocked is woken by nobody, until somebody 
   expect(await answered(troupe, 'p')).toHaveLength(3);
 });
 
-test('N16 what a stranger says is stored as context and wakes nobody before it is passed on', async () => {
+test('N16 a message of a stranger is stored as context and wakes no agent until it is passed on', async () => {
   await using troupe = await room(['p'], { trust: { people: ['u1'] } });
   const held = await say(troupe, 'let me in', { to: 'p', author: EVE });
   expect(held).toMatchObject({ to: [], context: { held: ['p'] } });
@@ -133,7 +133,7 @@ test('N16 what a stranger says is stored as context and wakes nobody before it i
   expect(prompt.split('let me in')).toHaveLength(2);
 });
 
-test('N17 a reply to nobody is stored and wakes nobody; what is said to nobody at the top goes to the default agent', async () => {
+test('N17 an unaddressed reply is stored and wakes no agent; an unaddressed message at the top goes to the default agent', async () => {
   await using troupe = await room(['p', 'd'], { defaults: { respondWhenUnaddressed: 'd' } });
   const root = await say(troupe, 'at the top');
   await troupe.send('room', { author: UMA, content: 'in the thread', replyTo: root.id });

@@ -63,7 +63,7 @@ async function threadOf({ troupe }: Company): Promise<string> {
   return (await troupe.tasks(ROOM)).tasks[0]?.thread ?? '';
 }
 
-test('N1 a child that is done before its parent has finished asking is heard: its result is kept', async () => {
+test('N1 the result of a child that ends before its parent has finished asking is kept', async () => {
   const opened = Promise.withResolvers<void>();
   const ended = Promise.withResolvers<void>();
   let isHeld = false;
@@ -99,7 +99,7 @@ async function isSettled(promise: Promise<void>): Promise<boolean> {
   return Promise.race([promise.then(() => true), Promise.resolve().then(() => false)]);
 }
 
-test('N2 who waits for three is woken once, with all three results', async () => {
+test('N2 a parent that waits for three results is woken once, with all of them', async () => {
   /** Each but the first waits for the results of the earlier ones. */
   const after = (count: number, text: string) => async () => {
     while ((await only(room, 'delegation.completed')).length < count) await systemClock.sleep(2);
@@ -122,7 +122,7 @@ test('N2 who waits for three is woken once, with all three results', async () =>
   expect(await only(room, 'turn.done')).toHaveLength(2);
 });
 
-test('N3 a parent at rest takes a new turn with the result, and does nothing again', async () => {
+test('N3 an idle parent gets a new turn with the result and repeats no work', async () => {
   const { count, runs } = counter();
   await using room = await company(['p', 'd'], {
     agents: { p: { tools: ['delegate', 'count'] } },
@@ -138,7 +138,7 @@ test('N3 a parent at rest takes a new turn with the result, and does nothing aga
   expect(await only(room, 'turn.done')).toMatchObject([{ body: { steps: 2 } }, { body: { steps: 1 } }]);
 });
 
-test('N3 a parent at work sees the result at its next step, and takes no second turn for it', async () => {
+test('N3 a running parent sees the result at its next step, without a second turn', async () => {
   const slow = gated('seven');
   const tool = look(async () => {
     slow.letGo();
@@ -179,7 +179,7 @@ function look(during: () => Promise<unknown>) {
   });
 }
 
-test('N4 a follow-up goes on in the same thread, where the child sees its earlier work', async () => {
+test('N4 a follow-up continues in the same thread, where the child sees its earlier work', async () => {
   await using room = await company(['p', 'd'], {
     agents: TOOLS,
     answers: {
@@ -202,7 +202,7 @@ test.each([
   ['behind', -60_000],
   ['ahead', 60_000],
 ])(
-  'N11 a message and a result in the same moment are both seen once, with a clock that runs %s',
+  'N11 a message and a result of the same moment are both seen once, with a clock that runs %s',
   async (_, step) => {
     let now = 1_800_000_000_000;
     const clock = { ...systemClock, now: () => (now += step / 1_000) };
@@ -225,7 +225,7 @@ test.each([
   },
 );
 
-test('N11 a result that is on its way when a message comes is told once, and not beside the message too', async () => {
+test('N11 a result under way when a message arrives is given once, and not again beside the message', async () => {
   const held = Promise.withResolvers<void>();
   const isEnding = Promise.withResolvers<void>();
   const driver = tapDriver(await openDriver(), async (op, phase, [rows]) => {
@@ -253,7 +253,7 @@ test('N11 a result that is on its way when a message comes is told once, and not
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('N12 a child that is cancelled while it rests wakes its parent once, which reads that it was aborted', async () => {
+test('N12 cancelling an idle child wakes its parent once, with the notice that the task was aborted', async () => {
   await using room = await company(['p', 'd'], {
     agents: { ...TOOLS, d: { tools: ['ask'] } },
     answers: {

@@ -15,7 +15,7 @@ async function answeredWith(stop: 'length' | 'refusal') {
   return { events, calls: server.requests.length };
 }
 
-test('a reply that was cut off at the output limit is published and its turn says so', async () => {
+test('a reply cut off at the output limit is published, and its turn says so', async () => {
   const { events } = await answeredWith('length');
   expect(events.slice(-2)).toMatchObject([
     { kind: 'message', body: { content: 'As far as it' } },
@@ -23,7 +23,7 @@ test('a reply that was cut off at the output limit is published and its turn say
   ]);
 });
 
-test('an answer that the provider refused is no reply: the turn fails once, with what was said', async () => {
+test('an answer that the provider refuses is no reply: the turn fails once, with the reason', async () => {
   const { events, calls } = await answeredWith('refusal');
   expect(calls).toBe(1);
   expect(events.at(-1)).toMatchObject({
@@ -33,7 +33,7 @@ test('an answer that the provider refused is no reply: the turn fails once, with
   expect(events.filter(({ kind, author }) => kind === 'message' && author.kind === 'agent')).toEqual([]);
 });
 
-test('a field that is no field is ignored with a warning that names the nearest one', async () => {
+test('an unknown field is ignored with a warning that names the nearest one', async () => {
   const warnings: unknown[] = [];
   const agent = { id: 'p', provider: 'scripted', script: { rules: [{ reply: 'ok' }] }, instruction: 'typo' };
   await using troupe = await openTroupe(

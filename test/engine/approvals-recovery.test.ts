@@ -11,7 +11,7 @@ import { randomOf } from '../support/engine-random.ts';
 import { ANA, openStage, turns, until } from '../support/engine-stage.ts';
 import { openDriver, openTroupe } from '../support/mode.ts';
 
-test('of two people who decide at once one wins, in any interleaving, and the call runs once or never', async () => {
+test('when two people decide at once one wins, in any interleaving, and the call runs at most once', async () => {
   const outcomes = new Map<string, number>();
   for (let seed = 1; seed <= 100; seed++) {
     const random = randomOf(seed);
@@ -52,7 +52,7 @@ test('of two people who decide at once one wins, in any interleaving, and the ca
   expect([...outcomes.keys()].toSorted()).toEqual(['approved', 'denied']);
 });
 
-test('the request waits through a restart, and a crash after the decision runs the call once', async () => {
+test('a request survives a restart, and after a crash behind the decision the call runs once', async () => {
   const { sent, mail } = mailer();
   const bo = inOrder(asks(['mail', { to: 'eve' }]), says('sent'));
   const driver = await openDriver();
@@ -78,7 +78,7 @@ test('the request waits through a restart, and a crash after the decision runs t
   expect(await third.check('c')).toEqual([]);
 });
 
-test('a process that dies while the approved call runs leaves it lost: nobody makes it again', async () => {
+test('an approved call whose process dies while it runs is lost and not repeated', async () => {
   const runs: string[] = [];
   const began = Promise.withResolvers<void>();
   const mail = defineTool({
@@ -112,7 +112,7 @@ test('a process that dies while the approved call runs leaves it lost: nobody ma
   await wellFormed(stage, bo.requests);
 });
 
-test('closed and opened again on its data between request and decision', async () => {
+test('the data are closed and reopened between request and decision', async () => {
   const data = mkdtempSync(path.join(tmpdir(), 'troupe-approval-'));
   onTestFinished(() => rmSync(data, { recursive: true, force: true }));
   const { sent, mail } = mailer();
@@ -139,7 +139,7 @@ test('closed and opened again on its data between request and decision', async (
   expect(only(events, 'message').at(-1)?.body.content).toBe('it is sent');
 });
 
-test('a decision that an aborted turn has used is not used again', async () => {
+test('a decision used by an aborted turn is not used again', async () => {
   const { sent, mail } = mailer();
   const held = Promise.withResolvers<void>();
   const answers = [asks(['mail', { to: 'eve' }]), null, says('gone on')];
@@ -167,7 +167,7 @@ test('a decision that an aborted turn has used is not used again', async () => {
   await wellFormed(stage, model.requests);
 });
 
-test('a request of a turn that is stopped before it ends asks nobody', async () => {
+test('the request of a turn that is stopped before its end asks no one', async () => {
   const { sent, mail } = mailer();
   const entered = Promise.withResolvers<void>();
   const slow = defineTool({

@@ -8,7 +8,7 @@ interface Sent {
   messages: { role: string; content: unknown; tool_calls?: { id: string }[]; tool_call_id?: string }[];
 }
 
-test('what Anthropic is sent in the resumed turn pairs the approved call with its result', async () => {
+test('in the resumed turn Anthropic gets the approved call paired with its result', async () => {
   vi.stubEnv('TROUPE_TEST_KEY', 'k');
   onTestFinished(() => void vi.unstubAllEnvs());
   await using server = await startFakeAnthropic(({ number }) =>
@@ -59,7 +59,7 @@ test('what Anthropic is sent in the resumed turn pairs the approved call with it
   expect(JSON.stringify(blocks.at(-1)?.parts)).toContain('sent to eve');
 });
 
-test('what an OpenAI-compatible model is sent in the resumed turn pairs the approved call with its result', async () => {
+test('in the resumed turn an OpenAI-compatible model gets the approved call paired with its result', async () => {
   await using server = await startFakeOpenAi(({ number }) =>
     number === 1 ? { calls: [{ name: 'mail', args: '{"to":"eve"}' }] } : { text: 'sent' },
   );

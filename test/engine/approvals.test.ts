@@ -25,7 +25,7 @@ async function asked(options: { needsApproval?: Approval; args?: unknown } = {})
   return { stage, bo, ...tool, request: await requestIn(stage.troupe) };
 }
 
-test('a call that needs approval does not run before it, and runs once after, with the very arguments', async () => {
+test('a call that needs approval runs once, only after it, and with the approved arguments', async () => {
   const { stage, bo, sent, request } = await asked();
   expect(sent).toEqual([]);
   expect(bo.requests).toHaveLength(1);
@@ -58,7 +58,7 @@ test('a call that needs approval does not run before it, and runs once after, wi
   expect(sent).toEqual(['eve']);
 });
 
-test('a prompt after an approved call can be read, verified and priced though its turn has none for step 1', async () => {
+test('a prompt after an approved call can be read, verified and priced although its turn has none for step 1', async () => {
   const { stage, request } = await asked();
   await decide(stage.troupe, request, true);
   await stage.quiet();
@@ -83,7 +83,7 @@ test('a prompt after an approved call can be read, verified and priced though it
 });
 
 test.each(['denied', 'expired', 'withdrawn'] as const)(
-  'a call whose approval is %s never runs, and the model is told so once',
+  'a call whose approval is %s never runs, and the model learns so once',
   async (end) => {
     const { stage, bo, sent, request } = await asked({ needsApproval: { deadlineMs: 50_000 } });
     if (end === 'denied') await decide(stage.troupe, request, false, { note: 'not to Eve' });
@@ -108,7 +108,7 @@ test.each(['denied', 'expired', 'withdrawn'] as const)(
   },
 );
 
-test('after its deadline nobody can approve, even where the timer has not been heard yet', async () => {
+test('no one can approve after the deadline, even before the timer has fired', async () => {
   const { stage, sent, request } = await asked();
   const late = new Date(stage.clock.now() + stage.deps.limits.approvalMs);
   const clock = { ...stage.deps.clock, now: () => late.getTime() };
@@ -123,7 +123,7 @@ test('after its deadline nobody can approve, even where the timer has not been h
   expect(sent).toEqual([]);
 });
 
-test('an approval is for the arguments that were looked at, and for those who may decide', async () => {
+test('an approval is bound to the arguments shown, and to those who may decide', async () => {
   const { stage, sent, request } = await asked({ needsApproval: { by: ['u2'] } });
   const refused = (more: Parameters<typeof decide>[3]) =>
     expect(decide(stage.troupe, request, true, more)).rejects.toMatchObject({ code: 'command_refused' });
@@ -150,7 +150,7 @@ test('an approval is for the arguments that were looked at, and for those who ma
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('words are no approval: a message that says so, of whomever, decides nothing', async () => {
+test('a message that claims an approval decides nothing, whoever wrote it', async () => {
   const { stage, sent, request } = await asked();
   const opened = (await stage.troupe.tasks('c')).tasks[0]?.openedAt.event;
   for (const author of [ANA, { kind: 'agent', id: 'bo', name: 'bo' } as const]) {
@@ -166,7 +166,7 @@ test('words are no approval: a message that says so, of whomever, decides nothin
   expect((await stage.troupe.tasks('c', { open: true })).tasks).toHaveLength(1);
 });
 
-test('a decision that is repeated is the same event; another one comes too late and is told who decided', async () => {
+test('a repeated decision is the same event; a different one is too late and names who decided', async () => {
   const { stage, sent, request } = await asked();
   const [first, again] = await Promise.all([
     decide(stage.troupe, request, true),
@@ -182,7 +182,7 @@ test('a decision that is repeated is the same event; another one comes too late 
   expect(sent).toEqual(['eve']);
 });
 
-test('a condition picks the calls that need approval; one that throws, or cannot be asked, needs it', async () => {
+test('a condition selects the calls that need approval; if it throws or cannot be evaluated, approval is needed', async () => {
   const conditions: Approval[] = [
     ({ to }: { to: string }) => to === 'eve',
     () => {
@@ -211,7 +211,7 @@ test('a condition picks the calls that need approval; one that throws, or cannot
   ]);
 });
 
-test('among parallel calls the others run, the turn ends, and the model sees all of them when it goes on', async () => {
+test('other parallel calls run, the turn ends, and the resumed model sees the results of all', async () => {
   const { sent, mail } = mailer();
   const bo = inOrder(
     asks(['look', {}], ['mail', { to: 'eve' }], ['mail', { to: 'adam' }], ['look', {}]),

@@ -25,7 +25,7 @@ function kinds(events: readonly Event[]): string[] {
   return events.map(({ kind }) => kind);
 }
 
-test('an archived conversation is opened again by a message of a person, in the mode that it had', async () => {
+test("a person's message reopens an archived conversation in its former mode", async () => {
   const stage = await opened();
   await stage.say('c', 'x', ['bo']);
   await stage.quiet();
@@ -55,7 +55,7 @@ test('an archived conversation is opened again by a message of a person, in the 
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('what has been quiet for long is archived once, and deleted long after, unless something is open in it', async () => {
+test('a quiet conversation is archived once and deleted later, unless it has open work', async () => {
   const stage = await opened({ archiveAfterMs: DAY_MS, deleteAfterMs: 3 * DAY_MS });
   await stage.say('c', 'x', ['bo']);
   await stage.say('waits', 'x', ['di']);
@@ -72,7 +72,7 @@ test('what has been quiet for long is archived once, and deleted long after, unl
   expect(stage.warnings).toEqual([]);
 });
 
-test('nothing is archived or deleted where nothing is said of it', async () => {
+test('without settings nothing is archived or deleted', async () => {
   const stage = await opened();
   await stage.say('c', 'x', ['bo']);
   await stage.quiet();
@@ -80,7 +80,7 @@ test('nothing is archived or deleted where nothing is said of it', async () => {
   expect(kinds(await stage.events('c'))).not.toContain('archived');
 });
 
-test('a conversation is deleted with its threads, if all that it has was kept and nobody is at work in it', async () => {
+test('a conversation is deleted with its threads once it is exported and idle', async () => {
   const begun = Promise.withResolvers<void>();
   const goOn = Promise.withResolvers<void>();
   const plan = inOrder(asks(['delegate', { to: 'cy', task: 'count' }]), says('seven'), says('a new start'));

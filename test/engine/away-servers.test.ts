@@ -82,7 +82,7 @@ test.each(Object.entries(VENDORS))(
   },
 );
 
-test('a server where nobody listens is waited for as long as the agent has patience, and named then', async () => {
+test("a server that refuses connections is awaited for the agent's patience, and then named", async () => {
   const server = await startFakeOpenAi();
   await server.close();
   const model = createOpenAiCompatible({ baseUrl: server.url, apiKey: 'k' });
@@ -112,7 +112,7 @@ test('a server where nobody listens is waited for as long as the agent has patie
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('a proxy whose server is gone is waited for too', async () => {
+test('a proxy whose server is gone is awaited, too', async () => {
   await using server = await startFakeOpenAi(({ number }) =>
     number <= MAX_TRIES + 1 ? { raw: { status: 502, body: '<html>bad gateway</html>' } } : { text: 'back' },
   );
@@ -124,7 +124,7 @@ test('a proxy whose server is gone is waited for too', async () => {
   expect((await stage.events('c')).at(-1)?.kind).toBe('turn.done');
 });
 
-test('a server that is there and has too much to do is tried no oftener than before', async () => {
+test('an overloaded server that answers is tried no more often than before', async () => {
   await using server = await startFakeOpenAi(() => ({ error: { code: 'provider_overloaded' } }));
   const model = createOpenAiCompatible({ baseUrl: server.url, apiKey: 'k' });
   const stage = await openStage({ agents: [{ id: 'bo', model }] });
@@ -144,7 +144,7 @@ test('a turn that waits for a server ends at once when it is stopped', async () 
   expect(server.requests).toHaveLength(asked);
 });
 
-test('a process that stops while a server is away gives the turn back, and the next one asks once', async () => {
+test('a process that stops while a server is away releases the turn, and the next one asks once', async () => {
   const driver = await openDriver();
   let isLoaded = false;
   await using server = await startFakeOpenAi(() => (isLoaded ? { text: 'here' } : { raw: LOADING }));

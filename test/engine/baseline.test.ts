@@ -34,7 +34,7 @@ function texts(messages: readonly PromptMessage[] = []) {
   return messages.map(({ role, content }) => [role, content]);
 }
 
-test('a new colleague is told to the agents that are at work, and costs them nothing of what they were sent', async () => {
+test('working agents learn of a new colleague, and what they were sent stays unchanged', async () => {
   const driver = await openDriver();
   const first = await oneTurn(driver);
   const second = await oneTurn(driver, {}, ['cy']);
@@ -49,7 +49,7 @@ test('a new colleague is told to the agents that are at work, and costs them not
   expect(texts(preview.messages).slice(0, sent.length)).toEqual(texts(sent));
 });
 
-test('a colleague who has gone again is told once, though the baseline never knew of him', async () => {
+test('a colleague who leaves again is reported once, even if the baseline never listed it', async () => {
   const driver = await openDriver();
   await oneTurn(driver);
   await oneTurn(driver, {}, ['cy']);
@@ -60,7 +60,7 @@ test('a colleague who has gone again is told once, though the baseline never kne
   expect(frozen(fourth.events)).toEqual(['first turn']);
 });
 
-test('changed tools begin an epoch, which names the colleagues anew and tells everything again', async () => {
+test('changed tools start an epoch that lists the colleagues and all live items again', async () => {
   const driver = await openDriver();
   await oneTurn(driver, { tools: ['adds'] });
   await oneTurn(driver, { tools: ['adds'] }, ['cy']);
@@ -72,7 +72,7 @@ test('changed tools begin an epoch, which names the colleagues anew and tells ev
   expect(last).not.toContain('list of agents');
 });
 
-test('an old prompt is shown with the tools that were sent, not with those of today', async () => {
+test("an old prompt is shown with the tools that were sent, not with today's", async () => {
   const driver = await openDriver();
   await oneTurn(driver, { tools: ['adds'] });
   const { stage } = await oneTurn(driver, { tools: ['counts'] });
@@ -81,7 +81,7 @@ test('an old prompt is shown with the tools that were sent, not with those of to
   expect(await names('c:bo:2')).toEqual(['counts', 'read_artifact']);
 });
 
-test('a turn that is taken up under other tools and colleagues sends what its first attempt sent', async () => {
+test('a turn resumed under other tools and colleagues sends what its first attempt sent', async () => {
   const inner = await openDriver();
   const first = mortal(inner);
   const hung = modelOf(async function* ({ trace }) {
@@ -110,7 +110,7 @@ test('a turn that is taken up under other tools and colleagues sends what its fi
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('a baseline that came with an export, without its texts, is frozen anew where it cannot be kept', async () => {
+test('an imported baseline without its texts is frozen again where it cannot be kept', async () => {
   const { stage: source } = await oneTurn(await openDriver(), {}, ['cy']);
   const stage = await imported(source);
   await stage.say('c', 'and now?', ['bo']);
@@ -131,7 +131,7 @@ async function imported(source: Stage): Promise<Stage> {
   return stage;
 }
 
-test('a frozen text that is lost makes the agent fail instead of sending a prompt without it', async () => {
+test('an agent whose frozen text is lost fails instead of sending a prompt without it', async () => {
   const inner = await openDriver();
   const first = mortal(inner);
   const hung = modelOf(() => (async function* () {})());

@@ -10,7 +10,7 @@ const MESSAGES = 60;
 const ASKED = 40;
 const LONG = 'and so it went on, one day after the other. '.repeat(800);
 
-test('a prompt that is asked for while a long turn begins has all that waited for it', async () => {
+test('a prompt requested while a long turn starts contains all its pending messages', async () => {
   const troupe = await openTroupe({
     agents: [
       {

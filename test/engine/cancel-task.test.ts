@@ -43,7 +43,7 @@ async function threadOf(stage: Stage, agent: string): Promise<string> {
   return all.find(({ body }) => body.assignee === agent)?.body.thread ?? '';
 }
 
-test('a turn two tasks below a cancelled task asks its model nothing more, although no agent between has been notified', async () => {
+test('a turn two tasks below a cancelled task calls its model no more, although no agent between has been notified', async () => {
   const reached = Promise.withResolvers<void>();
   const opened = Promise.withResolvers<void>();
   const wait = defineTool({
@@ -71,7 +71,7 @@ test('a turn two tasks below a cancelled task asks its model nothing more, altho
   expect(thread.some(({ kind }) => kind === 'turn.done')).toBe(false);
 });
 
-test('an answer that is being written two tasks below is broken off at once', async () => {
+test('an answer being written two tasks below is aborted at once', async () => {
   const di = gated(says('half ', 'a thought'), 2);
   const { stage, deafen } = await chainOf(di);
   await di.reached();
@@ -122,7 +122,7 @@ test('messages of people in a cancelled thread are answered', async () => {
   expect(await stage.check(thread)).toEqual([]);
 });
 
-test('all: what came of a conversation ends for good, its own agents are asked nothing, and a person is heard again', async () => {
+test('all: everything that came of a conversation ends for good, its own agents are not called, and people are answered again', async () => {
   const model = bomb(4);
   const stage = await openStage({
     agents: [{ id: 'bo', tools: ['delegate'], model }],
@@ -160,7 +160,7 @@ test('all: what came of a conversation ends for good, its own agents are asked n
   expect((await stage.events('c')).at(-2)).toMatchObject({ body: { content: 'as you wish' } });
 });
 
-test('only people call everything off, and in a thread nobody does', async () => {
+test('only people cancel everything, and not from a thread', async () => {
   const { stage } = await chainOf(inOrder(says('done')));
   await stage.quiet();
   const thread = await threadOf(stage, 'cy');
@@ -172,7 +172,7 @@ test('only people call everything off, and in a thread nobody does', async () =>
   await expect(stage.troupe.command(inThread, ANA)).rejects.toMatchObject({ code: 'command_refused' });
 });
 
-test('what is left of a conversation that was deleted does nothing', async () => {
+test('the remaining work of a deleted conversation does nothing', async () => {
   const di = inOrder(says('too late'));
   const { stage, deafen } = await chainOf(di);
   await stage.quiet();
@@ -191,7 +191,7 @@ test('what is left of a conversation that was deleted does nothing', async () =>
   expect(di.requests).toHaveLength(asked);
 });
 
-test('a failed model call is not tried again if its task was cancelled meanwhile', async () => {
+test('a failed model call is not retried if its task was cancelled meanwhile', async () => {
   let calls = 0;
   const di = modelOf(async function* () {
     calls += 1;

@@ -24,7 +24,7 @@ function endOf(events: readonly Event[], turn: TurnId = TURN): Event | undefined
   return events.find((event) => event.turn === turn && event.id === `${turn}:end`);
 }
 
-test('a turn that is asked to stop keeps what was said, replies nothing, and the next message is answered', async () => {
+test('a stopped turn keeps its words, publishes no reply, and the next message is answered', async () => {
   const model = gated(says('half a ', 'thought'), 2);
   const stage = await openStage({ agents: [{ id: 'bo', model }] });
   await stage.say('c', 'think', ['bo']);
@@ -40,7 +40,7 @@ test('a turn that is asked to stop keeps what was said, replies nothing, and the
   expect(await stage.check('c', { cancelled: [TURN] })).toEqual([]);
 });
 
-test('a message that came while the stopped turn ran is answered by a turn of its own', async () => {
+test('a message that arrives before a turn is stopped is answered by the next turn', async () => {
   const model = gated(says('half a ', 'thought'), 2);
   const stage = await openStage({ agents: [{ id: 'bo', model }] });
   await stage.say('c', 'think', ['bo']);
@@ -53,7 +53,7 @@ test('a message that came while the stopped turn ran is answered by a turn of it
   expect(endOf(events, 'c:bo:2' as TurnId)).toMatchObject({ kind: 'turn.done', body: { covers: [5] } });
 });
 
-test('an answer that was complete when the stop came is kept as partial', async () => {
+test('an answer that was complete at the stop is kept as partial', async () => {
   const driver = await openDriver();
   let stopped: boolean | null = null;
   const tap: Tap = async (op, phase, args) => {
@@ -75,7 +75,7 @@ test('an answer that was complete when the stop came is kept as partial', async 
   });
 });
 
-test('a stop that nobody was there to carry out is found by the next holder, before any model call', async () => {
+test('a stop that no process could carry out is found by the next holder, before any model call', async () => {
   const driver = await openDriver();
   const model = gated(says('half'), 1);
   const first = mortal(driver);
@@ -93,7 +93,7 @@ test('a stop that nobody was there to carry out is found by the next holder, bef
   expect(await stage.check('c', { cancelled: [TURN] })).toEqual([]);
 });
 
-test('a turn that is not running cannot be stopped: the command is refused and leaves no event', async () => {
+test('stopping a turn that does not run is refused and leaves no event', async () => {
   const stage = await openStage({ agents: [{ id: 'bo', model: inOrder(says('done')) }] });
   await stage.say('c', 'go', ['bo']);
   expect(await abort(stage, 'c:bo:7' as TurnId)).toBe(false);
@@ -130,7 +130,7 @@ async function stoppedAt(point: number): Promise<{ stage: Stage; acked: boolean;
   return { stage, acked, reached: seen > point };
 }
 
-test('wherever in a turn the stop comes: once acknowledged, no reply and no hand-over follow, and work goes on', async () => {
+test('wherever in a turn it comes, an acknowledged stop prevents reply and handoff, and work goes on', async () => {
   let acks = 0;
   let point = 0;
   for (; ; point++) {

@@ -194,7 +194,7 @@ const SPOILT: [string, Invariant, (history: History) => void, CheckOptions?][] =
   ['a hand-over after an acknowledged cancel', 'I8', () => undefined, { cancelled: ['c:bo:1'] }],
 ];
 
-test('a good log has no violation, at rest or under way', () => {
+test('a sound log has no violation, at rest or at work', () => {
   expect(checkLog(good.events, good.actors)).toEqual([]);
   expect(checkLog(good.events, good.actors, { quiet: false })).toEqual([]);
 });
@@ -206,7 +206,7 @@ test.each(SPOILT)('%s is found as %s', (_, invariant, spoil, options) => {
   expect(found.map((violation) => violation.invariant)).toContain(invariant);
 });
 
-test('work under way is no violation, and a paused actor owes nothing', () => {
+test('work in progress is no violation, and a paused actor need not answer', () => {
   const history = structuredClone(good);
   const handoff = history.events.find(({ kind }) => kind === 'handoff') as Event;
   const events = history.events.slice(0, handoff.seq);

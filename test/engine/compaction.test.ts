@@ -26,7 +26,7 @@ describe('pruning', () => {
     run: async ({ n }) => prose(n, 3_000),
   });
 
-  test('old outputs of tools go first, and where that is enough no model is asked for a summary', async () => {
+  test('old tool outputs go first, and if that suffices no model is asked for a summary', async () => {
     let step = 0;
     const bo = mind({
       turn: ({ trace }) => (trace.step === 1 && step < 9 ? asks(['report', { n: (step += 1) }]) : says('ok')),
@@ -51,7 +51,7 @@ describe('pruning', () => {
 });
 
 describe('a compaction by the model', () => {
-  test('the request for it is a plain text without tools, with speakers and fences, and results cut short', async () => {
+  test('the request for it is a plain text without tools, with speakers, fences and shortened results', async () => {
     const long = defineTool({
       name: 'long',
       description: 'long',
@@ -82,7 +82,7 @@ describe('a compaction by the model', () => {
     expect(request?.trace).toMatchObject({ agent: 'bo', purpose: 'compaction' });
   });
 
-  test('its summary opens the next prompt, with what people said word for word, and the turn goes on', async () => {
+  test("its summary opens the next prompt, people's words are verbatim, and the turn continues", async () => {
     const bo = mind();
     const stage = await openStage({ agents: [small('bo', bo)] });
     await ask(stage, 'Never publish the ledger before Friday.');
@@ -124,7 +124,7 @@ describe('a compaction by the model', () => {
     expect(await stage.check('c')).toEqual([]);
   });
 
-  test('the prompt that followed can be rendered again from the log, as it was sent', async () => {
+  test('the following prompt can be rendered again from the log, as it was sent', async () => {
     const bo = mind();
     const stage = await openStage({ agents: [small('bo', bo)] });
     await fill(stage, 14);
@@ -140,7 +140,7 @@ describe('a compaction by the model', () => {
     }
   });
 
-  test('the next request begins with all bytes of the one that the compaction opened', async () => {
+  test('the next request begins with all bytes of the first one after the compaction', async () => {
     const bo = mind();
     const stage = await openStage({ agents: [small('bo', bo)] });
     await fill(stage, 14);
@@ -151,7 +151,7 @@ describe('a compaction by the model', () => {
     expect(bo.summaries()).toHaveLength(1);
   });
 
-  test('what it used is counted in the turn, and the receipt tells how full the window is', async () => {
+  test('its usage counts in the turn, and the receipt gives the fill of the window', async () => {
     const used = { ...NO_USAGE, input: 5_000, output: 300 };
     const start = { type: 'start' } as const;
     const done = { type: 'done', stop: 'end' } as const;
@@ -182,7 +182,7 @@ describe('a compaction by the model', () => {
     }
   });
 
-  test('a second one updates the first: its summary and what it kept are in the request', async () => {
+  test('a second one updates the first: its request has the earlier summary and quotes', async () => {
     const bo = mind();
     const stage = await openStage({ agents: [small('bo', bo)] });
     await fill(stage, 14);
@@ -208,7 +208,7 @@ describe('a compaction by the model', () => {
   });
 });
 
-describe('a summary that is no use', () => {
+describe('an unusable summary', () => {
   const flaws: [why: string, told: string, answer: ReturnType<typeof says>][] = [
     ['empty', 'empty', says('  ')],
     [
@@ -225,7 +225,7 @@ describe('a summary that is no use', () => {
     ['a stream that ends without a result', 'provider', [{ type: 'text', delta: SUMMARY }]],
   ];
 
-  test.each(flaws)('%s: the reason is logged, and a selection takes its place', async (_, told, answer) => {
+  test.each(flaws)('%s: the reason is logged, and a selection replaces it', async (_, told, answer) => {
     const bo = mind({ summary: () => answer });
     const stage = await openStage({ agents: [small('bo', bo)] });
     await ask(stage, 'Never publish the ledger before Friday.');
@@ -244,7 +244,7 @@ describe('a summary that is no use', () => {
     expect(await stage.check('c')).toEqual([]);
   });
 
-  test('a model that never answers is given up after its time, and a selection takes its place', async () => {
+  test('a model that never answers is given up after the deadline, and a selection replaces its summary', async () => {
     const gone: boolean[] = [];
     const bo = mind({
       async *summary(_, signal) {
@@ -271,7 +271,7 @@ describe('a summary that is no use', () => {
   });
 });
 
-test('messages that arrive while a summary is written are stored, and answered by the next turn', async () => {
+test('messages that arrive while a summary is written are stored and answered by the next turn', async () => {
   const written = Promise.withResolvers<void>();
   const bo = mind({
     async *summary() {
@@ -319,7 +319,7 @@ test('a process that ends while a summary is written leaves the turn to its succ
   expect(await again.check('c')).toEqual([]);
 });
 
-test('a turn that is stopped while a summary is written says nothing', async () => {
+test('a turn stopped while a summary is written publishes nothing', async () => {
   const bo = mind({
     async *summary(_, signal) {
       await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
@@ -337,7 +337,7 @@ test('a turn that is stopped while a summary is written says nothing', async () 
   expect(await stage.check('c', { cancelled: ['c:bo:1'] })).toEqual([]);
 });
 
-test('three compactions that hardly help break the circuit: that is said, and no further one is asked for', async () => {
+test('three compactions with little effect break the circuit: that is logged, and no further one is requested', async () => {
   const bo = mind();
   const context = { retrieval: { enabled: false } };
   const stage = await openStage({ agents: [small('bo', bo)], context });
@@ -365,7 +365,7 @@ test('three compactions that hardly help break the circuit: that is said, and no
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('a message that is larger than the window fails alone: it is named, and nothing is given up for it', async () => {
+test('a message larger than the window fails alone: it is named, and nothing else is dropped', async () => {
   const bo = mind();
   const stage = await openStage({ agents: [small('bo', bo)] });
   await fill(stage, 4);

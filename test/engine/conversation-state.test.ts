@@ -51,7 +51,7 @@ const KINDS = [
   ['reopened', {}],
 ] as const;
 
-test('whoever looks again and again sees what one who looks for the first time does', async () => {
+test('repeated incremental reads give the same state as one read of the whole log', async () => {
   const looks = fc.array(fc.tuple(fc.constantFrom(...KINDS), fc.boolean()), { maxLength: 40 });
   await fc.assert(
     fc.asyncProperty(looks, async (steps) => {
@@ -66,7 +66,7 @@ test('whoever looks again and again sees what one who looks for the first time d
   );
 });
 
-test('a second look reads what is new and one event more, however long the log is', async () => {
+test('a second read reads only the new events and one more, however long the log is', async () => {
   const log = logOf(Array.from({ length: 5_001 }, (_, index) => eventAt(index + 1, KINDS[0])));
   const states = statesOf(log);
   await states.of(LOG);
@@ -77,7 +77,7 @@ test('a second look reads what is new and one event more, however long the log i
 });
 
 test.each([1, 2, 3, 9])(
-  'a conversation that was deleted, and begun again with %i events, is another one',
+  'a conversation deleted and begun again with %i events is a new one',
   async (count) => {
     const log = logOf([1, 2, 3].map((seq) => eventAt(seq, ['phase.changed', { phase: 'build' }])));
     const states = statesOf(log);
@@ -91,7 +91,7 @@ test.each([1, 2, 3, 9])(
   },
 );
 
-test('a delegation that is said to be completed and then to be aborted has ended once: the other one stays open', async () => {
+test('a delegation reported as completed and then as aborted ends once, and the other one stays open', async () => {
   const opened = (delegation: string) =>
     ['delegation.opened', { delegation, group: delegation, join: 'all', thread: `c.${delegation}` }] as const;
   const log = logOf(

@@ -53,7 +53,7 @@ function aborted(signal: AbortSignal): Promise<void> {
 }
 
 describe('a task', () => {
-  test('is worked on in a thread of its own, and its result wakes who gave it', async () => {
+  test('runs in its own thread, and its result wakes its owner', async () => {
     const bo = inOrder(asks(give('cy', 'count the ships')), says('there are seven'));
     const cy = inOrder(says('seven ships'));
     const stage = await play([
@@ -77,7 +77,7 @@ describe('a task', () => {
     await sound(stage);
   });
 
-  test('N2: who gave three is woken once, with all three results', async () => {
+  test('N2: an owner of three tasks is woken once, with all three results', async () => {
     const bo = inOrder(asks(give('cy', 'one'), give('di', 'two'), give('ed', 'three')), says('all done'));
     const stage = await play([
       { id: 'bo', model: bo, tools: ['delegate'] },
@@ -91,7 +91,7 @@ describe('a task', () => {
     await sound(stage);
   });
 
-  test('N4: a follow-up goes on in the same thread, and the assignee sees its earlier work', async () => {
+  test('N4: a follow-up continues in the same thread, and the assignee sees its earlier work', async () => {
     const bo = inOrder(
       asks(give('cy', 'draft a title')),
       asks(['follow_up', { task: 'd-', text: 'shorter' }]),
@@ -109,7 +109,7 @@ describe('a task', () => {
     expect(await stage.check('c')).toEqual([]);
   });
 
-  test('two follow-ups to one agent are two tasks of its thread, and its last words end both', async () => {
+  test('two follow-ups to one agent are two tasks of its thread, and its final words end both', async () => {
     const bo = inOrder(
       asks(give('cy', 'draft a title')),
       asks(
@@ -135,7 +135,7 @@ describe('a task', () => {
     expect(await stage.check('c')).toEqual([]);
   });
 
-  test('a thread that is given its next task before the last one ended goes on until both have', async () => {
+  test('a thread that gets another task before the last one ended continues until both have ended', async () => {
     const bo = inOrder(
       asks(give('cy', 'draft a title')),
       asks(['follow_up', { task: 'd-', text: 'shorter', wait: false }]),
@@ -178,7 +178,7 @@ describe('a task', () => {
     ]);
   });
 
-  test('three deep: each gives a part on, and the results come back up', async () => {
+  test('three levels: each agent delegates a part, and the results come back up', async () => {
     const stage = await play([
       { id: 'bo', model: inOrder(asks(give('cy', 'level one')), says('top: deepest')), tools: ['delegate'] },
       { id: 'cy', model: inOrder(asks(give('di', 'level two')), says('middle')), tools: ['delegate'] },
@@ -189,7 +189,7 @@ describe('a task', () => {
     await sound(stage);
   });
 
-  test('H9: others of the conversation see neither the task nor its result', async () => {
+  test('H9: other participants of the conversation see neither the task nor its result', async () => {
     const di = inOrder(says('hello'));
     const stage = await play([
       { id: 'bo', model: inOrder(asks(give('cy', 'secret task')), says('done')), tools: ['delegate'] },
@@ -201,7 +201,7 @@ describe('a task', () => {
     expect(shown(di.requests[0])).not.toMatch(/secret/);
   });
 
-  test('a turn that fails ends its task as failed, and who waits is told', async () => {
+  test('a failed turn ends its task as failed, and the owner is notified', async () => {
     const bo = inOrder(asks(give('cy', 'one')), says('then not'));
     const stage = await play([
       { id: 'bo', model: bo, tools: ['delegate'] },
@@ -214,7 +214,7 @@ describe('a task', () => {
     await sound(stage);
   });
 
-  test('its owner may go on meanwhile, and is woken all the same', async () => {
+  test('its owner may continue meanwhile, and is woken all the same', async () => {
     const bo = inOrder(asks(give('cy', 'one', { wait: false })), says('on my way'), says('got it'));
     const stage = await play([
       { id: 'bo', model: bo, tools: ['delegate'] },
@@ -224,7 +224,7 @@ describe('a task', () => {
     await sound(stage);
   });
 
-  test('H10: what is open is told as one live item', async () => {
+  test('H10: open tasks are one live item', async () => {
     const cy = gated(says('late'), 1);
     const bo = inOrder(asks(give('cy', 'count slowly')), says('still waiting'), says('done'));
     const stage = await openStage({
@@ -250,7 +250,7 @@ describe('until', () => {
     asks(give('cy', 'one', { until }), give('di', 'two', { until }), give('ed', 'three', { until }));
 
   test.each(['first', 'any'])(
-    '%s: the first result wakes its owner, and the others are cancelled',
+    '%s: the first result wakes the owner, and the other tasks are cancelled',
     async (join) => {
       const [slow, slower] = [gated(says('slow'), 1), gated(says('slower'), 1)];
       const bo = inOrder(three(join), says('enough'));
@@ -274,7 +274,7 @@ describe('until', () => {
     },
   );
 
-  test('any: what fails is no result', async () => {
+  test('any: a failure is no result', async () => {
     const bo = inOrder(three('any'), says('enough'));
     const stage = await play([
       { id: 'bo', model: bo, tools: ['delegate'] },
@@ -289,7 +289,7 @@ describe('until', () => {
 });
 
 describe('a task ends', () => {
-  test('by its deadline, whoever still works on it', async () => {
+  test('at its deadline, even while somebody works on it', async () => {
     const cy = gated(says('too late'), 1);
     const bo = inOrder(asks(give('cy', 'one', { deadlineMinutes: 0.1 })), says('without it'));
     const stage = await openStage({
@@ -311,7 +311,7 @@ describe('a task ends', () => {
     await sound(stage);
   });
 
-  test('H4: by its owner, and with it what it was for further down; a late result changes nothing', async () => {
+  test('H4: by its owner, together with the tasks below it; a late result changes nothing', async () => {
     const di = gated(says('deep'), 1);
     const bo = inOrder(
       asks(give('cy', 'one')),

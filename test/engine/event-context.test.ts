@@ -21,7 +21,7 @@ function addFragment(stage: Stage, name: string, text: () => string | null): voi
   member.profile.fragments = { rules: [], environment: [], live: [{ name, text }] };
 }
 
-test('a started turn names the frozen layers that its prompt has, and each is stored under its hash', async () => {
+test('a started turn names the frozen layers of its prompt, and each is stored under its hash', async () => {
   const stage = await openStage({ agents: [{ id: 'bo', model: inOrder(says('well')) }] });
   await stage.say('c', 'hello', ['bo']);
   await stage.quiet();
@@ -35,7 +35,7 @@ test('a started turn names the frozen layers that its prompt has, and each is st
   expect(context).not.toHaveProperty('mode');
 });
 
-test('a turn taken up by another process keeps what its fragments said at first, though they say otherwise now', async () => {
+test('a turn resumed by another process keeps the first texts of its fragments, though they have changed', async () => {
   const inner = await openDriver();
   const first = mortal(inner);
   const hung = modelOf(async function* ({ trace }) {
@@ -62,7 +62,7 @@ test('a turn taken up by another process keeps what its fragments said at first,
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('attachments are kept with a message, and are part of what its id stands for', async () => {
+test('attachments are stored with their message and are part of its payload', async () => {
   const driver = await openDriver();
   const stage = await openStage({ driver, agents: [{ id: 'bo', model: inOrder(says('-')) }] });
   const message = { id: 'm1' as EventId, author: ANA, content: 'see this' };
@@ -78,7 +78,7 @@ test('attachments are kept with a message, and are part of what its id stands fo
   expect((await again.events('c'))[0]?.context).toEqual(context);
 });
 
-test('an export carries the context of its events, and importing it twice is importing it once', async () => {
+test('an export carries the context of its events, and a second import changes nothing', async () => {
   const source = await openStage({ agents: [{ id: 'bo', model: inOrder(says('well')) }] });
   await source.troupe.send('c', {
     author: ANA,

@@ -35,7 +35,7 @@ const DAMAGES: [string, (data: string) => string][] = [
 ];
 
 test.each(DAMAGES)(
-  '%s makes its agent fail, visibly; the others go on, and repair and resume bring it back',
+  '%s makes its agent fail visibly; the others continue, and repair and resume bring it back',
   async (_, break_) => {
     const driver = await openDriver();
     const bo = inOrder(says('bo here'));

@@ -7,7 +7,7 @@ import { asks, byStep, says } from '../support/engine-models.ts';
 import { openStage, until } from '../support/engine-stage.ts';
 import { openDriver } from '../support/mode.ts';
 
-test('a turn that was left for longer than its journal is kept ends as failed, and its calls are not made again', async () => {
+test('a turn abandoned for longer than its journal is kept ends as failed, and its calls are not repeated', async () => {
   const driver = await openDriver();
   let runs = 0;
   const pay = defineTool({

@@ -30,7 +30,7 @@ const PLAY: Play = {
   },
 };
 
-test('a process that dies anywhere in it leaves a fork that asking again completes, and no question answered twice', async () => {
+test('a process that dies during a fork leaves one that a repeated request completes, and no question answered twice', async () => {
   const told = async (stage: Stage) => {
     const logs = await allLogs(stage);
     return [...logs].map(([id, events]) => [id, events.map((event) => [event.seq, event.id])]);
@@ -52,7 +52,7 @@ test('a process that dies anywhere in it leaves a fork that asking again complet
   console.log(`killed at each of ${calm.points.length} points`);
 });
 
-test('whatever is said, done, stopped, retried and forked, both logs are sound', async () => {
+test('both logs are sound after any mix of messages, turns, stops, retries and forks', async () => {
   const move = fc.oneof(
     { weight: 4, arbitrary: fc.record({ do: fc.constant('say' as const), to: fc.subarray(['bo', 'cy']) }) },
     { weight: 2, arbitrary: fc.record({ do: fc.constant('retry' as const), back: fc.nat(1) }) },

@@ -19,7 +19,7 @@ const report = defineTool({
   run: async ({ n }) => prose(n, 3_000),
 });
 
-test('what was pruned and summarised is so in the fork, and a prompt of it is rendered again to the byte', async () => {
+test('pruned and summarised parts stay so in the fork, and its past prompt is rendered to the byte', async () => {
   const bo = mind({
     turn: ({ trace }) =>
       trace.step === 1 ? asks(['report', { n: Number(trace.turn.split(':')[2]) }]) : says('ok'),
@@ -46,7 +46,7 @@ test('what was pruned and summarised is so in the fork, and a prompt of it is re
   expect(await stage.troupe.promptOf('d:bo:10', 1)).toMatchObject({ verified: true });
 });
 
-test('a run under way has failed in the fork, and goes on in both', async () => {
+test('a running workflow has failed in the fork, and can continue in both', async () => {
   const cy = gated(says('the draft'), 1);
   const bo = inOrder(says('the plan'));
   const steps = [
@@ -83,7 +83,7 @@ test('a run under way has failed in the fork, and goes on in both', async () => 
   }
 });
 
-test('a fork of an archived conversation is open, and who was retired or away is so in it', async () => {
+test('a fork of an archived conversation is open, and retired or absent agents stay so', async () => {
   const agents = ['bo', 'cy', 'di'].map((id) => ({ id, model: inOrder(says(`from ${id}`)) }));
   const stage = await openStage({ agents });
   await stage.say('c', 'hello', ['bo', 'cy', 'di']);

@@ -82,7 +82,7 @@ async function eventful(): Promise<{ stage: Stage; asked: () => number }> {
   return { stage, asked: () => bo.requests.length + cy.requests.length };
 }
 
-test('a fork at any event of an eventful log is sound, wakes nobody, and leaves the original as it was', async () => {
+test('a fork at any event of an eventful log is sound, wakes no agent, and leaves the original unchanged', async () => {
   const { stage, asked } = await eventful();
   const original = await stage.events('c');
   const calls = asked();
@@ -119,7 +119,7 @@ function plain(messages: readonly PromptMessage[]): string[] {
     .map(({ role, content }) => `${role} ${content.replaceAll(/(<\/?[a-z]+)-[0-9a-f]+>/g, '$1>')}`);
 }
 
-test('an agent sees in a fork what it saw of the original up to there, and goes on from it', async () => {
+test('an agent sees in a fork what it had seen of the original, and continues from there', async () => {
   const { stage } = await eventful();
   const original = await stage.events('c');
   for (let seq = 1; seq <= original.length; seq += 3) {
@@ -146,7 +146,7 @@ test('an agent sees in a fork what it saw of the original up to there, and goes 
   }
 });
 
-test('a fork of a turn ends before what the turn was to answer, and its agents count on', async () => {
+test('a fork of a turn ends before the inputs of the turn, and its agents continue their counts', async () => {
   const model = inOrder(says('one'), says('two'), says('another two'));
   const stage = await openStage({ agents: [{ id: 'bo', model }] });
   await stage.say('c', 'first', ['bo']);
@@ -175,7 +175,7 @@ test('a fork of a turn ends before what the turn was to answer, and its agents c
   expect((await stage.events(forkedAs(empty))).map(({ kind }) => kind)).toEqual(['command']);
 });
 
-test('what was under way or waited for is ended in the fork, and goes on where it is from', async () => {
+test('open work is ended in the fork, and continues in the original', async () => {
   const bo = gated(says('never mind'), 1);
   const stage = await openStage({ agents: [{ id: 'bo', model: bo }] });
   await stage.say('c', 'hello', ['bo']);
@@ -198,7 +198,7 @@ test('what was under way or waited for is ended in the fork, and goes on where i
   expect([await stage.check('c'), await stage.check('d')]).toEqual([[], []]);
 });
 
-test('the whole of an output that was cut is in the fork too, and the threads of the original are not', async () => {
+test('the fork has the whole of a shortened output, but not the threads of the original', async () => {
   const { stage } = await eventful();
   const original = await stage.events('c');
   await fork(stage, at(original.length, 'd'));
@@ -213,7 +213,7 @@ test('the whole of an output that was cut is in the fork too, and the threads of
   expect([...(await allLogs(stage))]).toEqual(before.filter(([id]) => id !== 'd'));
 });
 
-test('a fork of a thread is nobody’s thread, and ends no task', async () => {
+test('a fork of a thread belongs to no task, and ends none', async () => {
   const bo = inOrder(asks(['delegate', { to: 'cy', task: 'count' }]), says('thanks'));
   const cy = gated(says('four'), 1);
   const stage = await openStage({
@@ -238,7 +238,7 @@ test('a fork of a thread is nobody’s thread, and ends no task', async () => {
   for (const id of ['c', 'd', thread]) expect(await stage.check(id), id).toEqual([]);
 });
 
-describe('asked for twice', () => {
+describe('requested twice', () => {
   async function spoken(): Promise<Stage> {
     const stage = await openStage({ agents: [{ id: 'bo', model: inOrder(says('here')) }] });
     await stage.say('c', 'hello', ['bo']);
@@ -246,7 +246,7 @@ describe('asked for twice', () => {
     return stage;
   }
 
-  test('the same name of the same place is the same fork, whoever asks, and however many at once', async () => {
+  test('the same name at the same event is the same fork, whoever requests it, and however many at once', async () => {
     const stage = await spoken();
     const asked = Array.from({ length: 10 }, (_, n) => fork(stage, at(3, 'd'), n % 2 ? ANA : BEN));
     const events = await given(stage, asked);
@@ -257,7 +257,7 @@ describe('asked for twice', () => {
     expect([await stage.check('c'), await stage.check('d')]).toEqual([[], []]);
   });
 
-  test('a name of another place, or of anything else, is refused', async () => {
+  test('the name of another fork or conversation is refused', async () => {
     const stage = await spoken();
     await fork(stage, at(3, 'd'));
     await stage.say('e', 'hello', []);
@@ -271,7 +271,7 @@ describe('asked for twice', () => {
     expect(await stage.events('e')).toHaveLength(1);
   });
 
-  test('without a name there are two forks, and a name that was deleted is free again', async () => {
+  test('without a name there are two forks, and the name of a deleted fork is free again', async () => {
     const stage = await spoken();
     const names = [await fork(stage, at(3)), await fork(stage, at(3))].map(forkedAs);
     expect(names).toEqual(['c-fork-3', 'c-fork-3-2']);
@@ -283,7 +283,7 @@ describe('asked for twice', () => {
     expect(await stage.check('c-fork-3')).toEqual([]);
   });
 
-  test('a fork of a fork is a fork, and a place that is not there is none', async () => {
+  test('a fork can be forked, and an unknown event cannot', async () => {
     const stage = await spoken();
     await fork(stage, at(3, 'd'));
     await fork(stage, { conversation: 'd' as ConversationId, seq: 4, as: 'e' as ConversationId });
@@ -305,7 +305,7 @@ describe('asked for twice', () => {
     });
   });
 
-  test('two processes make one', async () => {
+  test('by two processes, it is one fork', async () => {
     const driver = await openDriver();
     const clock = createFakeClock();
     const model = inOrder(says('here'));

@@ -24,7 +24,7 @@ function sources(more: Partial<HandoffSources> = {}) {
   return { given, warnings };
 }
 
-test('a model that is asked writes the summary, but for what the agent wrote itself', async () => {
+test('if configured, a model writes the summary, except for the fields that the agent wrote', async () => {
   const { given } = sources({ summarise: async () => SUMMARY });
   const filled = await fillHandoff(request({ state: 'half' }, 'summarise'), given);
   expect(filled).toMatchObject({
@@ -57,7 +57,7 @@ test.each<[string, HandoffSources['summarise'], number]>([
   expect(warnings).toHaveLength(warned);
 });
 
-test('a summary with a goal asks neither the log nor a model', async () => {
+test('a summary with a goal reads no log and calls no model', async () => {
   const never = () => {
     throw new Error('asked');
   };
@@ -66,7 +66,7 @@ test('a summary with a goal asks neither the log nor a model', async () => {
   expect(filled).toMatchObject({ goal: 'mine', next: '', by: 'agent' });
 });
 
-test('the completed summary is in the settled effect, so that a replay hands over the same', async () => {
+test('the completed summary is in the settled effect, so that a replay gives the same handoff', async () => {
   const stage = await openStage({
     agents: [
       { id: 'bo', model: inOrder(asks(['handoff', { to: 'cy' }])), tools: ['handoff'] },

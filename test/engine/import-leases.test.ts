@@ -17,7 +17,7 @@ async function importInto({ troupe }: Stage, lines: string): Promise<unknown> {
   return troupe.import(chunks(), { conversation: 'c', format: 'troupe' });
 }
 
-test('an import that the store refused can be tried again at once, and wakes nobody in between', async () => {
+test('an import that the store refused can be repeated at once, and wakes no agent in between', async () => {
   const source = await openStage({ agents: [{ id: 'bo', model: inOrder(says('hi')) }] });
   await source.say('c', 'hello', ['bo']);
   await source.quiet();
@@ -38,7 +38,7 @@ test('an import that the store refused can be tried again at once, and wakes nob
   expect(await stage.actor('c', 'bo')).toMatchObject({ owner: '', turnNo: 1 });
 });
 
-test('nothing is imported into a conversation where a killed process has left a turn open', async () => {
+test('an import into a conversation with an open turn of a killed process is refused', async () => {
   const inner = await openDriver();
   const first = mortal(inner);
   const hung = gated(says('half'), 1);

@@ -94,7 +94,7 @@ async function killUntil(kills: number, program: string, dir: string, random: Ra
   return { acked, hits: hits + (last.pinned > 0 ? 1 : 0), rounds: round };
 }
 
-test(`a process killed ${KILLS} times in the middle of turns loses nothing, doubles nothing, and its file is right`, async () => {
+test(`a process killed ${KILLS} times during turns loses nothing, repeats nothing, and its file is intact`, async () => {
   const seed = suiteSeed();
   const dir = mkdtempSync(path.join(tmpdir(), 'troupe-kill-'));
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }));

@@ -70,7 +70,7 @@ async function goesOn(stage: Stage, conversation: string, agent: string): Promis
   expect(stage.warnings).toEqual([]);
 }
 
-describe('what goes round is stopped, and a person is heard again', () => {
+describe('a loop is stopped, and people are answered again', () => {
   test.each([
     ['two', [passes('bo', 'cy'), passes('cy', 'bo')]],
     ['three', [passes('bo', 'cy'), passes('cy', 'di'), passes('di', 'bo')]],
@@ -82,21 +82,21 @@ describe('what goes round is stopped, and a person is heard again', () => {
     await goesOn(stage, 'c', 'bo');
   });
 
-  test('H8: one that is asked to work for whoever waits for it is told so; work in a circle does not begin', async () => {
+  test('H8: an agent asked to work for one that waits for it learns so; circular work does not begin', async () => {
     const stage = await run([gives('bo', 'cy'), gives('cy', 'bo')]);
     expect(new Set(await stopsOf(stage))).toEqual(new Set(['cycle', 'hops', 'steps']));
     for (const { body } of await all(stage, 'delegation.opened')) expect(body.assignee).toBe('cy');
     await goesOn(stage, 'c', 'bo');
   });
 
-  test('nor does one of three', async () => {
+  test('nor does a circle of three', async () => {
     const stage = await run([gives('bo', 'cy'), gives('cy', 'di'), gives('di', 'bo')]);
     expect(await stopsOf(stage)).toContain('cycle');
     for (const { body } of await all(stage, 'delegation.opened')) expect(body.assignee).not.toBe('bo');
     await goesOn(stage, 'c', 'bo');
   });
 
-  test('a circle that is forced ends with the depth of tasks within tasks', async () => {
+  test('a forced circle ends at the depth limit of tasks', async () => {
     const stage = await run([gives('bo', 'cy', { force: true }), gives('cy', 'bo', { force: true })]);
     expect(await stopsOf(stage)).toContain('depth');
     const depths = (await all(stage, 'delegation.opened')).map(({ body }) => body.chain.length);
@@ -104,7 +104,7 @@ describe('what goes round is stopped, and a person is heard again', () => {
     await goesOn(stage, 'c', 'bo');
   });
 
-  test('H8: an agent may give a task to itself once; the one that works on it may not', async () => {
+  test('H8: an agent may give itself a task once; the one working on that task may not', async () => {
     const stage = await run([gives('bo', 'bo')]);
     const chains = (await all(stage, 'delegation.opened')).map(({ body }) => body.chain);
     expect(chains.length).toBeGreaterThan(0);
@@ -147,7 +147,7 @@ describe('what goes round is stopped, and a person is heard again', () => {
     expect((await all(stage, 'message')).map(({ body }) => body.content)).toContain('as you wish');
   });
 
-  test('agents of one conversation that address each other in the words of an application', async () => {
+  test('agents of one conversation that address each other through an application', async () => {
     const bo = tireless(() => says('what does @cy think?'));
     const stage = await openStage({ agents: [{ id: 'bo', model: bo }], limits: LIMITS });
     await stage.say('c', 'begin', ['bo']);

@@ -32,8 +32,8 @@ async function opened(): Promise<{ stage: Stage; bo: ReturnType<typeof inOrder> 
   return { stage, bo };
 }
 
-describe('an agent that is blocked', () => {
-  test('is woken by nobody but a trusted person, who brings it back by addressing it, and then sees what was said once', async () => {
+describe('a blocked agent', () => {
+  test('is woken only by a trusted person, who brings it back by addressing it, and then sees the missed words once', async () => {
     const { stage, bo } = await opened();
     await stage.troupe.command({ command: 'block', conversation: C, agent: BO, reason: 'noise' }, ANA);
     await stage.troupe.send('c', { author: CY, to: ['bo'], content: 'are you there, bo?' });
@@ -73,7 +73,7 @@ describe('an agent that is blocked', () => {
     expect(only(await stage.events('c'), 'delegation.opened')).toEqual([]);
   });
 
-  test('comes back by a message that was on its way while it was blocked', async () => {
+  test('comes back by a message that was under way while it was blocked', async () => {
     const { stage } = await opened();
     // Appended as by another process that has not seen the block.
     await stage.deps.log.append(logOf('c'), [
@@ -90,7 +90,7 @@ describe('an agent that is blocked', () => {
     expect(repliesOf(await stage.events('c'), 'bo')).toEqual(['one', 'two']);
   });
 
-  test('takes no part until it is unblocked, and is woken then with what it waited for', async () => {
+  test('takes no part until it is unblocked, and is then woken with its pending messages', async () => {
     const bo = inOrder(asks(['delegate', { to: 'cy', task: 'count' }]), says('there are seven'));
     const release = Promise.withResolvers<void>();
     const counting = modelOf(async function* () {
@@ -117,7 +117,7 @@ describe('an agent that is blocked', () => {
   });
 });
 
-test('what does not fit is refused, and so is what agents ask for', async () => {
+test('invalid changes are refused, and so are requests of agents', async () => {
   const { stage } = await opened();
   const refused = { code: 'command_refused' };
   const about = { conversation: C, agent: BO };
@@ -135,7 +135,7 @@ test('what does not fit is refused, and so is what agents ask for', async () => 
   ).rejects.toMatchObject({ code: 'agent_unknown' });
 });
 
-test('a newcomer sees of what came before what it was let in with', async () => {
+test('a newcomer sees as much of the past as its join allows', async () => {
   const cy = inOrder(says('fresh eyes'));
   const stage = await openStage({
     agents: [
@@ -159,7 +159,7 @@ test('a newcomer sees of what came before what it was let in with', async () => 
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('a retired agent keeps what it knows, and a person who addresses it reinstates it', async () => {
+test('a retired agent keeps its view, and a person who addresses it reinstates it', async () => {
   const { stage, bo } = await opened();
   await stage.troupe.command({ command: 'retire', conversation: C, agent: BO }, ANA);
   await stage.troupe.send('c', { author: CY, to: ['bo'], content: 'are you there?' });

@@ -129,7 +129,7 @@ function seqOf(line: string): number {
   return Number(/^#(\d+)/.exec(line)?.[1]);
 }
 
-test('what was said before the summary is found again by a question about it, with its number', async () => {
+test('words from before the summary are retrieved by a question about them, with their number', async () => {
   const { compacted, ask, last, turns, troupe } = await room();
   await compacted();
   await ask('what is the name of the harbour master?');
@@ -142,7 +142,7 @@ test('what was said before the summary is found again by a question about it, wi
   expect(await troupe.promptOf(`${ROOM}:p:2`)).toMatchObject({ verified: true });
 });
 
-test('nothing is found again that the prompt shows anyway: newer words, quotes, or memories of earlier turns', async () => {
+test('nothing is retrieved that the prompt shows anyway: newer words, quotes, or memories of earlier turns', async () => {
   const { compacted, ask, troupe } = await room();
   await compacted();
   const { messages: first, cuts } = await troupe.promptOf(`${ROOM}:p:1`);
@@ -161,14 +161,14 @@ test('nothing is found again that the prompt shows anyway: newer words, quotes, 
   expect(told.filter((seq) => quoted.includes(seq))).toEqual([]);
 });
 
-test('without a summary there is nothing to find again', async () => {
+test('without a summary nothing is retrieved', async () => {
   const { ask, last } = await room();
   await ask('The harbour master is called Ines Carvalho.');
   await ask('what is the name of the harbour master?');
   expect(last()).not.toContain('memories');
 });
 
-test('it can be switched off, and nothing is said where nothing is found', async () => {
+test('retrieval can be switched off, and adds nothing if it finds nothing', async () => {
   const off = await room({ context: { retrieval: { enabled: false } } });
   await off.compacted();
   await off.ask('what is the name of the harbour master?');
@@ -179,7 +179,7 @@ test('it can be switched off, and nothing is said where nothing is found', async
   expect(on.last()).not.toContain('memories');
 });
 
-test('an agent that still sees everything is told no memories, whatever others have summarised', async () => {
+test('an agent that still sees everything gets no memories, whatever others have summarised', async () => {
   const { compacted, ask, last } = await room();
   await compacted();
   await ask('what is the name of the harbour master?', 'q');
@@ -188,7 +188,7 @@ test('an agent that still sees everything is told no memories, whatever others h
   expect(memoriesIn(last('q'))).toEqual([]);
 });
 
-test("an agent finds its own calls and results again, and never another's", async () => {
+test("an agent retrieves its own calls and results, and never another's", async () => {
   const call = { id: 'c1', type: 'function', function: { name: 'open_ledger', arguments: '{"year":1987}' } };
   const { compacted, ask, last } = await room({
     window: 5_000,
@@ -222,7 +222,7 @@ test('a preview shows the memories that the turn would have', async () => {
   expect(memoriesIn(`\nmemories: ${(await turns()).at(-1)?.body.live['memories']}`)).toEqual(previewed);
 });
 
-test('a process that has just started finds the same as one that has searched before', async () => {
+test('a new process retrieves the same as one that has searched before', async () => {
   const asked = ['where does the key hang?', 'what does breakfast cost?'];
   const told: unknown[] = [];
   for (const isRestarted of [false, true]) {
@@ -241,7 +241,7 @@ test('a process that has just started finds the same as one that has searched be
   expect(told[0]).toEqual([undefined, expect.stringContaining('key'), expect.stringContaining('Breakfast')]);
 });
 
-test('memories of old turns are taken out when room is needed, and are found again when they are asked for', async () => {
+test('memories of old turns are removed when room is needed, and are retrieved again by a later question', async () => {
   const { compacted, ask, troupe, prunes, turns } = await room({ context: { target: 0.3, minGain: 100 } });
   await compacted();
   const questions = [
@@ -271,7 +271,7 @@ test('memories of old turns are taken out when room is needed, and are found aga
 });
 
 describe('an embedder', () => {
-  test('finds by meaning what no word says', async () => {
+  test('finds by meaning what shares no word with the question', async () => {
     // A model that maps every question to the harbour master.
     const means = (text: string) => (text.endsWith('?') ? (HISTORY[HARBOUR_SEQ - 1]?.content ?? '') : text);
     const { compacted, ask, last } = await room({

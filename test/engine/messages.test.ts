@@ -3,7 +3,7 @@ import type { EventDraft } from '../../src/events/index.ts';
 import { gated, inOrder, says, shown, times } from '../support/engine-models.ts';
 import { ANA, logOf, openStage, turns } from '../support/engine-stage.ts';
 
-test('a message that comes mid-stream is in the next prompt, once, and gets an answer of its own', async () => {
+test('a message that arrives mid-stream is in the next prompt, once, and gets its own answer', async () => {
   const model = gated(says('one ', 'moment'), 2);
   const stage = await openStage({ agents: [{ id: 'bo', model }] });
   await stage.say('c', 'first', ['bo']);
@@ -20,7 +20,7 @@ test('a message that comes mid-stream is in the next prompt, once, and gets an a
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('repeated posts of one id are one event and one turn', async () => {
+test('repeated messages with one id are one event and one turn', async () => {
   const model = inOrder(says('hello'));
   const stage = await openStage({ agents: [{ id: 'bo', model }] });
   await Promise.all([1, 2, 3].map(() => stage.say('c', 'hi', ['bo'], 'm1')));
@@ -33,7 +33,7 @@ test('repeated posts of one id are one event and one turn', async () => {
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('watchers hear the events of a conversation in their order, however long a wake takes', async () => {
+test('watchers get the events of a conversation in order, however long a wake takes', async () => {
   const stage = await openStage({
     agents: [{ id: 'bo', model: inOrder(says('hello')) }],
     router: (router) => ({ ...router, wake: (address) => turns(3).then(() => router.wake(address)) }),

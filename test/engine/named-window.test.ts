@@ -4,7 +4,7 @@ import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import { LLAMA_CPP } from '../support/llama-cpp.ts';
 import { openTroupe } from '../support/mode.ts';
 
-test('the window that a refusal named is the one that is told, not the one that was set', async () => {
+test('the window named by a refusal is reported, not the configured one', async () => {
   await using server = await startFakeOpenAi(() => ({ raw: LLAMA_CPP.contextSize }));
   const agent = { id: 'bo', provider: 'openai-compatible', model: 'm', contextWindow: 100_000 } as const;
   await using troupe = await openTroupe({ agents: [{ ...agent, baseUrl: server.url }] });

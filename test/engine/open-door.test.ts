@@ -13,7 +13,7 @@ import { openTroupe } from '../support/mode.ts';
 const SECRET = '7'.repeat(64);
 const PUBKEY = getPublicKey(Uint8Array.from(Buffer.from(SECRET, 'hex')));
 
-test('a signed event wakes an agent, its answer goes out signed, and a webhook hears of both', async () => {
+test('a signed event wakes an agent, its answer is published signed, and a webhook gets both', async () => {
   await using relay = await startRelay();
   const heard: { type: string; event: { body: { content: string } } }[] = [];
   const receiver = createServer((request, response) => {

@@ -18,7 +18,7 @@ test('a listener for warnings that throws does no harm', async () => {
   warned.mockRestore();
 });
 
-test('a concurrency that is none is refused as configuration', async () => {
+test('an invalid concurrency is refused as a configuration error', async () => {
   await expect(openTroupe({ agents: [bo] }, { concurrency: 0 })).rejects.toMatchObject({
     code: 'config_invalid',
   });

@@ -113,7 +113,7 @@ async function askAll(troupe: Troupe, content: string, room = 'c'): Promise<Even
 }
 
 test.each(WIRES)(
-  'a request that $name refuses as too long is made shorter by one compaction and sent once more',
+  'a request that $name refuses as too long is shortened by one compaction and sent once more',
   async (wire) => {
     await using server = await wire.start(takes(7_000, wire.refusal));
     await using troupe = await roomOn(wire, server);
@@ -157,7 +157,7 @@ test.each(WIRES)(
   },
 );
 
-test('the receipt of the step is that of the request that was accepted', async () => {
+test('the receipt of the step is that of the accepted request', async () => {
   const [wire] = WIRES as [Wire];
   await using server = await wire.start(takes(7_000, wire.refusal));
   await using troupe = await roomOn(wire, server);
@@ -176,7 +176,7 @@ test('the receipt of the step is that of the request that was accepted', async (
 });
 
 test.each(WIRES)(
-  'the window that $name named is known to the next conversation, which is not refused',
+  'the next conversation knows the window that $name named, and is not refused',
   async (wire) => {
     await using server = await wire.start(takes(7_000, wire.refusal));
     await using troupe = await roomOn(wire, server);
@@ -219,7 +219,7 @@ test.each(WIRES)(
 );
 
 test.each(['Your input exceeds the context window of this model.', 'input is too long for requested model'])(
-  'a refusal that names no number is recovered from too, and nothing is learnt for ever: %s',
+  'a refusal without a number is recovered from, too, and nothing is learnt permanently: %s',
   async (refusal) => {
     const [wire] = WIRES as [Wire];
     await using server = await wire.start(takes(7_000, refusal));
@@ -235,7 +235,7 @@ test.each(['Your input exceeds the context window of this model.', 'input is too
   },
 );
 
-test('a provider that counts five times as much as we do is believed', async () => {
+test('the count of a provider is trusted, even at five times ours', async () => {
   const [wire] = WIRES as [Wire];
   const most = 7_192;
   await using server = await wire.start((request) => {
@@ -255,7 +255,7 @@ test('a provider that counts five times as much as we do is believed', async () 
   expect(events.at(-1)?.kind).toBe('turn.done');
 });
 
-test('where there is nothing to leave out the refused request is not sent again', async () => {
+test('a refused request with nothing to leave out is not sent again', async () => {
   const [wire] = WIRES as [Wire];
   await using server = await wire.start(takes(50, wire.refusal));
   await using troupe = await roomOn(wire, server);
@@ -270,7 +270,7 @@ test('where there is nothing to leave out the refused request is not sent again'
   });
 });
 
-test('a request for a summary that would itself be over the named window is shortened before it is sent', async () => {
+test('a summary request that would itself exceed the named window is shortened before it is sent', async () => {
   const [wire] = WIRES as [Wire];
   await using server = await wire.start(takes(7_000, wire.refusal));
   await using troupe = await roomOn(wire, server);
@@ -310,7 +310,7 @@ async function killedWhen(model: TestModel, holds: () => boolean) {
   return driver;
 }
 
-test('a crash after the compaction: the journal has it, and the same shorter request is sent', async () => {
+test('after a crash behind the compaction the journal has it, and the same shorter request is sent', async () => {
   const dying = refusesOnce({
     async *turn() {
       await new Promise(() => undefined);
@@ -331,7 +331,7 @@ test('a crash after the compaction: the journal has it, and the same shorter req
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('a crash buys no second compaction: who is refused again after it has failed', async () => {
+test('a crash allows no second compaction: another refusal after it fails the turn', async () => {
   const dying = refusesOnce({
     async *turn() {
       await new Promise(() => undefined);
@@ -352,7 +352,7 @@ test('a crash buys no second compaction: who is refused again after it has faile
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('a crash between the shared compaction and its adoption: it is taken over, not asked for again', async () => {
+test('after a crash between the shared compaction and its adoption it is adopted, not requested again', async () => {
   const dying = refusesOnce();
   const driver = await openDriver();
   const first = mortal(driver);
@@ -375,7 +375,7 @@ test('a crash between the shared compaction and its adoption: it is taken over, 
   expect(await again.check('c')).toEqual([]);
 });
 
-test('a prompt that nothing could be done about is refused after all: both are told, and the turn ends in order', async () => {
+test('a refused prompt that no compaction can shorten fails its turn; both attempts to shorten it are logged', async () => {
   const bo = refusesOnce();
   const stage = await openStage({ agents: [small('bo', bo)] });
   // Above the trigger and below the limit, and all of it still needs an answer.

@@ -5,7 +5,7 @@ import { openStage, turns } from '../support/engine-stage.ts';
 import { openDriver } from '../support/mode.ts';
 
 test.each(['acquire', 'compareAndSet'] as const)(
-  'a lease whose %s was done but not answered does not keep its own process out until it runs out',
+  'a lease whose %s was done but not acknowledged does not lock out its own process until it expires',
   async (lost) => {
     let lose = true;
     const driver = tapDriver(await openDriver(), (op, phase) => {
@@ -27,7 +27,7 @@ test.each(['acquire', 'compareAndSet'] as const)(
   },
 );
 
-test('a holder whose store no longer answers stops its model when the lease is over', async () => {
+test('a holder whose store stops answering aborts its model call when the lease expires', async () => {
   const isRenewal = (change: unknown) => Object.keys(change as object).join() === 'until';
   const driver = tapDriver(await openDriver(), async (op, phase, args) => {
     if (op === 'compareAndSet' && phase === 'before' && isRenewal(args[2])) await forever();

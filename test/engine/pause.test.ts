@@ -18,7 +18,7 @@ async function endings(stage: Stage): Promise<string[]> {
     .map(({ kind }) => kind);
 }
 
-test('a paused agent takes no turn; what came meanwhile is answered once when it is resumed', async () => {
+test('a paused agent starts no turn; its pending messages are answered once when it is resumed', async () => {
   const model = inOrder(says('here'));
   const stage = await openStage({ agents: [{ id: 'bo', model }] });
   await stage.say('c', 'one', ['bo']);
@@ -38,7 +38,7 @@ test('a paused agent takes no turn; what came meanwhile is answered once when it
   expect((await stage.troupe.actors('c'))[0]).toMatchObject({ status: 'idle' });
 });
 
-test('a pause in the middle of a turn lets it finish and publish, and begins no other', async () => {
+test('a turn that is paused midway finishes and publishes, and no other begins', async () => {
   const model = gated(says('a', 'b'), 1);
   const stage = await openStage({ agents: [{ id: 'bo', model }] });
   await stage.say('c', 'one', ['bo']);
@@ -55,7 +55,7 @@ test('a pause in the middle of a turn lets it finish and publish, and begins no 
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('a resume of an agent that is at work changes nothing', async () => {
+test('resuming a working agent changes nothing', async () => {
   const model = gated(says('a', 'b'), 1);
   const stage = await openStage({ agents: [{ id: 'bo', model }] });
   await stage.say('c', 'one', ['bo']);
@@ -69,7 +69,7 @@ test('a resume of an agent that is at work changes nothing', async () => {
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('a turn whose process died is not taken up while its agent is paused, and goes on when it is resumed', async () => {
+test('a turn whose process died is not resumed while its agent is paused, and continues afterwards', async () => {
   const driver = await openDriver();
   const model = gated(says('a', 'b'), 1);
   const first = mortal(driver);
@@ -89,7 +89,7 @@ test('a turn whose process died is not taken up while its agent is paused, and g
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('a reply that was committed before the pause is published during it', async () => {
+test('a reply committed before the pause is published during it', async () => {
   const driver = await openDriver();
   let broken = false;
   const failing = tapDriver(driver, async (op, phase, [rows]) => {
@@ -106,7 +106,7 @@ test('a reply that was committed before the pause is published during it', async
   expect(await stage.actor('c', 'bo')).toMatchObject({ parked: 'paused', outbox: [] });
 });
 
-test('an agent that was paused as another process ended its turn goes on with that answer before its eyes', async () => {
+test('an agent paused while another process ended its turn continues with that answer in its prompt', async () => {
   const driver = await openDriver();
   const clock = createFakeClock();
   const limits = { soleOwner: false, leaseMs: 2_000, sweepMs: 3_000 };

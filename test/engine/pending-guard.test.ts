@@ -28,7 +28,7 @@ function stage(waits: (tenant: TenantId) => Promise<number>) {
 
 const BUSY = { code: 'tenant_busy', data: { waiting: 3, limit: 3, retryAfterMs: 1_000 } };
 
-test('while the queue cannot be asked nothing is refused, and once it can, it is', async () => {
+test('while the queue is unavailable nothing is refused, and afterwards the limit applies again', async () => {
   let isDown = true;
   const { say, clock } = stage(async () => {
     if (isDown) throw new Error('no connection to the queue');
@@ -40,7 +40,7 @@ test('while the queue cannot be asked nothing is refused, and once it can, it is
   await expect(say('acme')).rejects.toMatchObject(BUSY);
 });
 
-test('the queue is asked once in 250 ms for each tenant, also by many at once', async () => {
+test('the queue is asked once in 250 ms per tenant, also by many callers at once', async () => {
   const { say, asked, clock } = stage(async () => 2);
   await Promise.all([say('acme'), say('acme'), say('zeta'), say('acme')]);
   await clock.advance(249);
@@ -51,7 +51,7 @@ test('the queue is asked once in 250 ms for each tenant, also by many at once', 
   expect(asked).toEqual(['acme', 'zeta', 'acme']);
 });
 
-test('a tenant is counted by itself, to the last that has room', async () => {
+test('each tenant is counted separately, up to its last free place', async () => {
   const waiting: Record<string, number> = { acme: 3, zeta: 2 };
   const { say } = stage(async (tenant) => waiting[tenant] ?? 0);
   await say('zeta');
@@ -59,7 +59,7 @@ test('a tenant is counted by itself, to the last that has room', async () => {
   await say('zeta');
 });
 
-test('what was accepted before is given again, and what wakes nobody is not counted', async () => {
+test('an already accepted message is answered as stored, and messages that wake no agent are not counted', async () => {
   const { say, stored, asked } = stage(async () => 3);
   await say('acme', { to: [] });
   expect(asked).toEqual([]);
@@ -68,7 +68,7 @@ test('what was accepted before is given again, and what wakes nobody is not coun
   await expect(say('acme', { id: 'second' })).rejects.toMatchObject(BUSY);
 });
 
-test('counts of more than a thousand tenants are not kept', async () => {
+test('counts are kept for at most a thousand tenants', async () => {
   const { say, asked } = stage(async () => 0);
   for (let n = 0; n < 1_000; n++) await say(`t${n}`);
   await say('t0');

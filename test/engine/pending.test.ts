@@ -4,7 +4,7 @@ import { openTroupe } from '../support/mode.ts';
 
 const SLOW = scripted('slow', [{ reply: 'at last', delayMs: 1_500 }]);
 
-test('a tenant with too much waiting is refused more of it, while others are served', async () => {
+test('a tenant with too much pending work is refused more, while others are served', async () => {
   await using troupe = await openTroupe(
     { agents: [SLOW], limits: { pendingPerTenant: 3 } },
     { onWarning: () => {}, concurrency: 1 },

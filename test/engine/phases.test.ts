@@ -14,7 +14,7 @@ function enter(room: ScriptedRoom, phase: string, more: Wish = {}) {
 
 const PLAN = { instructions: 'Only plan.\nWrite no code.' };
 
-test('M1: what a phase asks is told on entry and on change, not again within it, and never to who coordinates', async () => {
+test('M1: the brief of a phase is given on entry and on change, not repeated within it, and never to a coordinator', async () => {
   await using room = await scriptedRoom({
     agents: [scripted('a'), scripted('boss', { role: 'manager' }), scripted('desk')],
     routing: { by: 'agent', agent: 'desk' },
@@ -42,7 +42,7 @@ test('M1: what a phase asks is told on entry and on change, not again within it,
   }
 });
 
-test('a new epoch is told the phase again, once', async () => {
+test('a new epoch repeats the phase once', async () => {
   await using room = await scriptedRoom({ agents: [scripted('a', { instructions: 'In verse.' })] });
   await room.say('a', 'one');
   await enter(room, 'plan', PLAN);
@@ -56,7 +56,7 @@ test('a new epoch is told the phase again, once', async () => {
   expect(turns.map((lines) => lines.includes('phase: plan'))).toEqual([true, true, false]);
 });
 
-test('what came of the phase that ended opens the next for all, once, and the same phase again changes nothing', async () => {
+test('the outcome of a phase opens the next for all, once, and setting the same phase again changes nothing', async () => {
   await using room = await scriptedRoom({
     agents: [
       scripted('a', {}, [{ reply: 'We decided to use a queue. It is done in src/queue.ts.' }]),
@@ -102,7 +102,7 @@ test('what came of the phase that ended opens the next for all, once, and the sa
   expect(empty.body).toEqual({ phase: 'ship', instructions: '', from: 'rest' });
 });
 
-test('what two agents or people had between them is in no summary', async () => {
+test('private exchanges of two agents or people are in no summary', async () => {
   const stage = await openStage({
     agents: [
       {
@@ -121,7 +121,7 @@ test('what two agents or people had between them is in no summary', async () => 
   expect(JSON.stringify(event.body)).not.toContain('secret');
 });
 
-test('two who change the phase at once change it one after the other', async () => {
+test('two concurrent changes of the phase happen one after the other', async () => {
   await using room = await scriptedRoom({ agents: [scripted('a')] });
   await room.say('a', 'one');
   await enter(room, 'first');
@@ -131,7 +131,7 @@ test('two who change the phase at once change it one after the other', async () 
   for (const [index, [from]] of chain.entries()) if (index > 0) expect(from).toBe(chain[index - 1]?.[1]);
 });
 
-test('only a person changes the phase, and only of a conversation that is there', async () => {
+test('only a person changes the phase, and only of an existing conversation', async () => {
   await using room = await scriptedRoom({ agents: [scripted('a')] });
   await expect(enter(room, 'plan')).rejects.toMatchObject({ code: 'conversation_unknown' });
   await room.say('a', 'one');
@@ -164,7 +164,7 @@ const change = fc.oneof(
   fc.constant({ command: 'say' } as const),
 );
 
-test('changes of mode and phase touch nothing that was sent before them', async () => {
+test('changes of mode and phase leave all sent bytes as they were', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(change, { minLength: 2, maxLength: 14 }), async (changes) => {
       let said = 0;

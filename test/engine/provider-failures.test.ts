@@ -21,7 +21,7 @@ async function kindsOf(stage: Stage): Promise<string[]> {
   return (await stage.events('c')).filter(({ turn }) => turn !== undefined).map(({ kind }) => kind);
 }
 
-test('a call that breaks off is told as an error and repeated with the identical request', async () => {
+test('a call that breaks off is reported as an error and repeated with the identical request', async () => {
   const model = inOrder(breaks('provider_truncated', 'half'), breaks('provider_rate_limited'), says('whole'));
   const stage = await openStage({ agents: [{ id: 'bo', model }] });
   await stage.say('c', 'go', ['bo']);
@@ -37,7 +37,7 @@ test('a call that breaks off is told as an error and repeated with the identical
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('a failure that no repeating can mend ends the turn at once', async () => {
+test('a failure that no retry can fix ends the turn at once', async () => {
   const model = inOrder(breaks('provider_auth'), says('well'));
   const stage = await openStage({ agents: [{ id: 'bo', model }] });
   await stage.say('c', 'go', ['bo']);
@@ -48,7 +48,7 @@ test('a failure that no repeating can mend ends the turn at once', async () => {
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('when all tries are used up the turn fails with what was said, which the next prompt shows once', async () => {
+test('when all tries are used up the turn fails with its words, which the next prompt shows once', async () => {
   const model = inOrder(
     ...Array.from({ length: MAX_TRIES }, () => breaks('provider_overloaded', 'so far')),
     says('now'),
@@ -70,7 +70,7 @@ test('when all tries are used up the turn fails with what was said, which the ne
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('a provider that throws against its port fails the turn, not the process, and the next message works', async () => {
+test('a provider that throws against its contract fails the turn, not the process, and the next message works', async () => {
   const model = inOrder(says('fine'));
   let threw = false;
   const broken: Provider = {
@@ -104,7 +104,7 @@ test('a watcher that throws disturbs neither the stream nor the log', async () =
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('a prompt that does not fit the window fails the turn with the largest layers named', async () => {
+test('a prompt that does not fit the window fails the turn and names the largest layers', async () => {
   const model = inOrder(says('never'));
   const stage = await openStage({ agents: [{ id: 'bo', model }] });
   await stage.say('c', 'x'.repeat(600_000), ['bo']);
@@ -133,7 +133,7 @@ const FINAL = [
 ] as const satisfies readonly ModelFailure['code'][];
 
 describe.each(Object.entries(VENDORS))('over the wire, %s', (name, { start, create }) => {
-  test('a rate limit that asks for two seconds is waited for once, and for two seconds', async () => {
+  test('a rate limit of two seconds is waited for once, for two seconds', async () => {
     let sleeping = 0;
     await using server = await start(({ number }) => {
       sleeping = stage.clock.sleeping();
@@ -158,7 +158,7 @@ describe.each(Object.entries(VENDORS))('over the wire, %s', (name, { start, crea
     expect(await stage.check('c')).toEqual([]);
   });
 
-  test.each(FINAL)('%s is asked for once and ends the turn', async (code) => {
+  test.each(FINAL)('%s is requested once and ends the turn', async (code) => {
     await using server = await start(() => ({ error: { code } }));
     const model = create({ baseUrl: server.url, apiKey: 'k' });
     const stage = await openStage({ agents: [{ id: 'bo', model }] });
@@ -169,7 +169,7 @@ describe.each(Object.entries(VENDORS))('over the wire, %s', (name, { start, crea
     expect(await stage.check('c')).toEqual([]);
   });
 
-  test('a key that is refused ends the turn within three seconds', async () => {
+  test('a refused key ends the turn within three seconds', async () => {
     await using server = await start(() => ({ error: { code: 'provider_auth' } }));
     const agent = { id: 'bo', provider: name as keyof typeof VENDORS, model: 'm', baseUrl: server.url };
     const troupe = await openTroupe({ agents: [{ ...agent, apiKeyEnv: 'KEY' }] }, { env: { KEY: 'k' } });
@@ -184,7 +184,7 @@ describe.each(Object.entries(VENDORS))('over the wire, %s', (name, { start, crea
     expect(tookMs).toBeLessThan(3_000);
   });
 
-  test('where no patience is allowed, a server that is not there is tried as often as any other and then named', async () => {
+  test('without patience an unavailable server is tried as often as any other and then named', async () => {
     const server = await start(() => ({}));
     await server.close();
     const model = create({ baseUrl: server.url, apiKey: 'k' });
@@ -199,7 +199,7 @@ describe.each(Object.entries(VENDORS))('over the wire, %s', (name, { start, crea
     });
   });
 
-  test('calls that mean nothing give the model one error each and run nothing', async () => {
+  test('invalid calls give the model one error each and run nothing', async () => {
     let runs = 0;
     const adds = defineTool({
       name: 'adds',

@@ -91,7 +91,7 @@ async function room(data?: string) {
   };
 }
 
-test('the placeholder of an output that was removed names what reads all of it', async () => {
+test('the placeholder of a pruned output names the tool that reads all of it', async () => {
   const { untilPruned, placeholders, reads } = await room();
   await untilPruned();
   const ids = placeholders();
@@ -102,7 +102,7 @@ test('the placeholder of an output that was removed names what reads all of it',
   }
 });
 
-test('the id still holds after a restart', async () => {
+test('the id is still valid after a restart', async () => {
   const data = await mkdtemp(path.join(tmpdir(), 'outputs-'));
   onTestFinished(() => rm(data, { recursive: true, force: true }));
   const first = await room(data);
@@ -113,7 +113,7 @@ test('the id still holds after a restart', async () => {
   expect(await second.reads(id)).toContain('day 1, line 59: all quiet');
 });
 
-test("another agent's output, another kind of event and an id of nothing are no artifacts", async () => {
+test("another agent's output, another kind of event and an unknown id are no artifacts", async () => {
   const { ask, reads, troupe } = await room();
   await ask('look at day 1');
   const { events } = await troupe.events(ROOM);
@@ -126,7 +126,7 @@ test("another agent's output, another kind of event and an id of nothing are no 
   }
 });
 
-test('an output of the turn that is still running can be read too', async () => {
+test('an output of the running turn can be read, too', async () => {
   const { ask, last } = await room();
   await ask('look at day 3, then room:p:1:result:0.0');
   expect(last()).toBe(`${report(3)}\n[lines 0 to 59 of 60]`);

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { asks, gated, inOrder, modelOf, says, shown } from '../support/engine-models.ts';
 import { ANA, openStage } from '../support/engine-stage.ts';
 
-test('what an agent asks within a task is answered from the conversation that people know', async () => {
+test('a question within a task is answered from the conversation that people know', async () => {
   const bo = inOrder(asks(['delegate', { to: 'cy', task: 'paint the door' }]), says('painted'));
   const cy = inOrder(asks(['ask', { question: 'which colour?' }]), says('it is red'));
   const stage = await openStage({
@@ -24,7 +24,7 @@ test('what an agent asks within a task is answered from the conversation that pe
   expect(shown(bo.requests[1])).toContain('it is red');
 });
 
-test('a result that waits for the others of its group is told to be there', async () => {
+test('a result that waits for the rest of its group is listed as ended', async () => {
   const give = (to: string): [string, object] => ['delegate', { to, task: `the part of ${to}` }];
   const bo = inOrder(asks(give('cy'), give('di')), says('not yet'), says('both'));
   const stage = await openStage({
@@ -43,7 +43,7 @@ test('a result that waits for the others of its group is told to be there', asyn
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('a task ends though a result comes that its assignee had enough without', async () => {
+test('a task ends although a late result arrives that its assignee did not need', async () => {
   const give = (question: string): [string, object] => ['ask', { question, until: 'first' }];
   const answer = gated(says('one answer is enough'), 1);
   const plan = inOrder(asks(give('which?'), give('when?')));

@@ -44,7 +44,7 @@ async function wellFormed(
   expect(stage.warnings).toEqual([]);
 }
 
-test('the first answer wakes the agent once, and is told to it once', async () => {
+test('the first answer wakes the agent once, and is shown to it once', async () => {
   const { stage, bo, question, opened } = await asked({ choices: ['red', 'Dark Blue'] });
   expect(bo.requests).toHaveLength(1);
   expect((await stage.troupe.tasks('c')).tasks).toMatchObject([
@@ -78,7 +78,7 @@ test('the first answer wakes the agent once, and is told to it once', async () =
   await wellFormed(stage, bo.requests);
 });
 
-test('only people who were asked may answer, and what is refused stands in the log', async () => {
+test('only people who were asked may answer, and refused answers are logged', async () => {
   const { stage, bo, question } = await asked({ by: ['u2'] });
   for (const by of [ANA, { ...BO, id: 'u2' }, { kind: 'system', id: 'u2', name: 'x' } as const]) {
     await expect(answer(stage.troupe, question, 'red', by)).rejects.toMatchObject({
@@ -101,7 +101,7 @@ test('only people who were asked may answer, and what is refused stands in the l
   await wellFormed(stage, bo.requests);
 });
 
-test('a beginning that fits two questions names both and answers neither', async () => {
+test('a prefix that fits two questions names both and answers neither', async () => {
   const bo = inOrder(asks(['ask', { question: 'One?' }], ['ask', { question: 'Two?' }]), says('ok'));
   const stage = await openStage({ agents: [{ id: 'bo', model: bo, tools: ['ask'] }] });
   await stage.say('c', 'go', ['bo']);
@@ -123,7 +123,7 @@ test('a beginning that fits two questions names both and answers neither', async
   await wellFormed(stage, bo.requests);
 });
 
-test('a reply of a person to the question answers it; the reply stays a message', async () => {
+test("a person's reply to the question answers it and stays a message", async () => {
   const { stage, bo, question, opened } = await asked();
   await stage.troupe.send('c', { author: BO, content: 'blue', replyTo: opened as Event['id'] });
   await stage.quiet();
@@ -144,7 +144,7 @@ test('a reply of a person to the question answers it; the reply stays a message'
   await wellFormed(stage, bo.requests);
 });
 
-test('who asks back in reply to a question with choices has said something and chosen nothing', async () => {
+test('a counter-question to a question with choices is a message and no choice', async () => {
   const { stage, opened } = await asked({ choices: ['red', 'blue'] });
   await stage.troupe.send('c', { author: ANA, content: 'why do you ask?', replyTo: opened as Event['id'] });
   await stage.quiet();
@@ -152,7 +152,7 @@ test('who asks back in reply to a question with choices has said something and c
   expect(only(await stage.events('c'), 'error')).toEqual([]);
 });
 
-test('a question that nobody answers expires once, and its agent goes on without', async () => {
+test('an unanswered question expires once, and its agent continues without an answer', async () => {
   const { stage, bo, question } = await asked({ deadlineMinutes: 1 });
   const { deadline } = (await stage.troupe.tasks('c')).tasks[0] ?? {};
   for (let n = 0; n < 10 && stage.clock.now() <= (deadline ?? 0) + 40_000; n++) {
@@ -168,7 +168,7 @@ test('a question that nobody answers expires once, and its agent goes on without
   await wellFormed(stage, bo.requests);
 });
 
-test('of two answers at once one counts and the other is refused, in any interleaving', async () => {
+test('of two simultaneous answers one counts and the other is refused, in any interleaving', async () => {
   const won = new Set<string>();
   for (let seed = 1; seed <= 60; seed++) {
     const random = randomOf(seed);
@@ -198,7 +198,7 @@ test('of two answers at once one counts and the other is refused, in any interle
   expect([...won].toSorted()).toEqual(['azure', 'crimson']);
 });
 
-test('a child with an open question is not done before it is answered', async () => {
+test('a child with an open question is not done until it is answered', async () => {
   const bo = inOrder(asks(['delegate', { to: 'cy', task: 'paint' }]), says('it is painted'));
   const cy = inOrder(asks(['ask', { question: 'Which colour?' }]), says('painted red'));
   const stage = await openStage({
@@ -268,7 +268,7 @@ test('a person cancels a task: its turn is stopped, its own tasks are cancelled 
   await wellFormed(stage, bo.requests);
 });
 
-test('what another than the assignee says in a thread completes nothing', async () => {
+test('words of anyone but the assignee complete no task', async () => {
   const bo = inOrder(asks(['delegate', { to: 'cy', task: 'count' }]), says('seven, he says'));
   const cy = gated(says('seven'), 1);
   const stage = await openStage({
@@ -295,7 +295,7 @@ test('what another than the assignee says in a thread completes nothing', async 
   expect(bo.requests).toHaveLength(2);
 });
 
-test('in an archived conversation nobody answers', async () => {
+test('an archived conversation accepts no answers', async () => {
   const { stage, question } = await asked();
   const log = { tenant: 'default' as Event['tenant'], conversation: 'c' as Event['conversation'] };
   const id = 'archived-1' as Event['id'];

@@ -17,7 +17,7 @@ function pngOf(width: number, height: number): Buffer {
   return bytes;
 }
 
-test('a file of no particular type that is an image is one, and one that is none stays a file', () => {
+test('an image without a specific type is recognised, and other content stays a file', () => {
   for (const { mediaType, data } of [png, jpeg, gif, webp, losslessWebp, extendedWebp]) {
     expect(taken('application/octet-stream', data)).toEqual(['image', mediaType]);
     expect(taken('application/pdf', data)).toEqual(['file', 'application/pdf']);
@@ -41,14 +41,14 @@ test.each([
   else expect(read).toThrow(why);
 });
 
-test('a lossless WebP without its mark is none', () => {
+test('a lossless WebP without its signature is no image', () => {
   const bytes = Buffer.from(losslessWebp.data, 'base64');
   bytes[20] = 0x2e;
   expect(() => taken('image/webp', bytes)).toThrow('no image');
   expect(taken('application/octet-stream', bytes)).toEqual(['file', 'application/octet-stream']);
 });
 
-test('the size of a JPEG is read behind its tables', () => {
+test('the size of a JPEG is read from behind its tables', () => {
   const bytes = Buffer.from(jpeg.data, 'base64');
   // These bytes look like an image header whose size exceeds vendor limits, but they belong to a table.
   const table = Buffer.from('ffc40009ffffffffffffff', 'hex');
@@ -56,7 +56,7 @@ test('the size of a JPEG is read behind its tables', () => {
   expect(taken('image/jpeg', behind)).toEqual(['image', 'image/jpeg']);
 });
 
-test('a text in another encoding is a file, and its bytes are kept as they are', () => {
+test('a text in another encoding is a file with unchanged bytes', () => {
   for (const bytes of [Buffer.from('wörter', 'latin1'), Buffer.from('\uFEFFwords', 'utf16le')]) {
     const { attachments, bodies } = readAttachments([{ mediaType: 'text/plain', data: bytes }]);
     expect(attachments).toMatchObject([{ type: 'file', mediaType: 'text/plain', bytes: bytes.length }]);

@@ -52,7 +52,7 @@ async function killedWhen(model: TestModel, tool: ReturnType<typeof counter>['to
   return driver;
 }
 
-test('a crash after the first step: the same calls again from the journal, the tool run once, the model asked once a step', async () => {
+test('after a crash behind the first step the journal gives the same calls; the tool runs once, the model once a step', async () => {
   const { tool, runs } = counter();
   const step = asks(['count', {}]);
   const hung = modelOf(async function* ({ trace }) {
@@ -79,25 +79,22 @@ test('a crash after the first step: the same calls again from the journal, the t
 test.each([
   [false, 'lost', 1],
   [true, 'done', 2],
-] as const)(
-  'a crash in the middle of a call, idempotent %s: %s, %i run(s)',
-  async (idempotent, outcome, count) => {
-    let stuck = true;
-    const { tool, runs } = counter({ idempotent, stuck: () => stuck });
-    const driver = await killedWhen(byStep(asks(['count', {}])), tool, () => runs.length === 1);
-    stuck = false;
-    const model = byStep(says('never asked'), says('told'));
-    const stage = await openStage({ driver, tools: [tool], agents: [{ id: 'bo', model, tools: ['count'] }] });
-    await stage.quiet();
-    expect(runs).toHaveLength(count);
-    expect(new Set(runs).size).toBe(1);
-    const results = (await stage.events('c')).filter(({ kind }) => kind === 'tool.result');
-    expect(results).toMatchObject([{ body: { outcome } }]);
-    expect(await stage.check('c')).toEqual([]);
-  },
-);
+] as const)('a crash during a call, idempotent %s: %s, %i run(s)', async (idempotent, outcome, count) => {
+  let stuck = true;
+  const { tool, runs } = counter({ idempotent, stuck: () => stuck });
+  const driver = await killedWhen(byStep(asks(['count', {}])), tool, () => runs.length === 1);
+  stuck = false;
+  const model = byStep(says('never asked'), says('told'));
+  const stage = await openStage({ driver, tools: [tool], agents: [{ id: 'bo', model, tools: ['count'] }] });
+  await stage.quiet();
+  expect(runs).toHaveLength(count);
+  expect(new Set(runs).size).toBe(1);
+  const results = (await stage.events('c')).filter(({ kind }) => kind === 'tool.result');
+  expect(results).toMatchObject([{ body: { outcome } }]);
+  expect(await stage.check('c')).toEqual([]);
+});
 
-test('a crash between commit and flush: the reply is published once, by whoever comes next', async () => {
+test('a crash between commit and flush: the next process publishes the reply, once', async () => {
   const driver = await openDriver();
   let broken = 0;
   const failing = tapDriver(driver, (op, phase, [rows]) => {
@@ -116,7 +113,7 @@ test('a crash between commit and flush: the reply is published once, by whoever 
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('a turn that hangs every process that takes it is given up visibly, once it was started too often', async () => {
+test('a turn that hangs every process fails visibly after too many starts', async () => {
   const driver = await openDriver();
   const limits = { maxAttempts: 3 };
   const models: TestModel[] = [];
@@ -142,7 +139,7 @@ test('a turn that hangs every process that takes it is given up visibly, once it
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('an actor whose log ends every process that reads it fails visibly, and others go on', async () => {
+test('an actor whose log ends every process that reads it fails visibly, and the others continue', async () => {
   const driver = await openDriver();
   const limits = { maxAttempts: 3 };
   const agents = () => [
@@ -184,7 +181,7 @@ test('an actor whose log ends every process that reads it fails visibly, and oth
   expect((await stage.events('c')).some(({ kind }) => kind === 'turn.done')).toBe(true);
 });
 
-test('a turn that is given up still records the calls that it made', async () => {
+test('a turn given up still records the calls that it made', async () => {
   const { tool, runs } = counter();
   const hung = modelOf(async function* ({ trace }) {
     if (trace.step === 2) await new Promise(() => undefined);
@@ -201,7 +198,7 @@ test('a turn that is given up still records the calls that it made', async () =>
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('an orderly end in the middle of a turn finishes the step, counts no attempt, and the restart asks for the next step only', async () => {
+test('a shutdown during a turn finishes the step, counts no attempt, and the restart requests only the next step', async () => {
   const driver = await openDriver();
   const { tool, runs } = counter();
   const first = gated(asks(['count', {}]), 2);
@@ -228,7 +225,7 @@ test('an orderly end in the middle of a turn finishes the step, counts no attemp
   expect(await again.check('c')).toEqual([]);
 });
 
-test('an orderly end does not wait for a long backoff, and a failure of the next process is told beside the first', async () => {
+test('a shutdown does not wait for a long backoff, and a failure in the next process is reported beside the first', async () => {
   const driver = await openDriver();
   const first = inOrder(breaks('provider_overloaded', 'so far'));
   const stage = await openStage({ driver, agents: [{ id: 'bo', model: first }] });

@@ -46,7 +46,7 @@ async function leavesNothing(stage: Stage): Promise<void> {
   expect(stage.warnings).toEqual([]);
 }
 
-describe('what cannot be delegated is told to the agent, and leaves nothing behind', () => {
+describe('an impossible delegation is reported to the agent, and leaves nothing behind', () => {
   test.each<[string, object, RegExp]>([
     ['somebody who is not there', { to: 'nobody', task: 'count' }, /no agent .*nobody/],
     ['somebody by a name that is nearly right', { to: 'cyy', task: 'count' }, /Did you mean .*cy/i],
@@ -101,7 +101,7 @@ describe('what cannot be delegated is told to the agent, and leaves nothing behi
     expect((await stage.troupe.tasks('c', { open: true })).tasks).toEqual([]);
   });
 
-  test('twice: the same task to the same agent is given once, whoever asks for it how often', async () => {
+  test('twice: the same task for the same agent is created once, however often it is requested', async () => {
     const cy = gated(says('seven'), 1);
     const waits = { wait: false };
     const bo = inOrder(
@@ -133,7 +133,7 @@ describe('what cannot be delegated is told to the agent, and leaves nothing behi
     expect(await stage.check('c')).toEqual([]);
   });
 
-  test('H8: to itself a second time, from within: a guard says so, and nothing is opened by it', async () => {
+  test('H8: to itself a second time, from within its task: a guard says so, and no task is opened', async () => {
     const self = (task: string) => asks(['delegate', { to: 'bo', task }]);
     const bo = inOrder(self('think'), self('think harder'), says('I have thought'), says('done'));
     const stage = await openStage({ agents: [{ id: 'bo', model: bo, tools: ['delegate'] }] });
@@ -156,7 +156,7 @@ function give(task: string, more: object = {}): [string, object] {
 }
 
 describe('a task is completed by its assignee alone', () => {
-  test('words of anybody else in its thread are stored, and nobody takes them for the result', async () => {
+  test('words of others in its thread are stored and are not its result', async () => {
     const cy = gated(says('seven'), 1);
     const bo = inOrder(asks(give('count')), says('seven it is'));
     const stage = await openStage({

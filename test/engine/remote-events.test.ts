@@ -41,7 +41,7 @@ function watched(isWatched = true) {
   };
 }
 
-test('events of other processes are told once and in order, between those of our own', async () => {
+test('events of other processes are reported once and in order, among our own', async () => {
   const { told, own, hear } = watched();
   own(1);
   await hear(1, 3);
@@ -53,7 +53,7 @@ test('events of other processes are told once and in order, between those of our
   expect(told).toEqual([1, 2, 3, 4, 6, 5, 7, 8]);
 });
 
-test('notices that come during a read are merged into the next, and one that was lost is made up for', async () => {
+test('notices that come during a read are merged into the next, and a lost one is made up for', async () => {
   const { told, reads, hear } = watched();
   const first = hear(0, 1);
   const more = [hear(1, 2), hear(2, 3), hear(5, 6)];
@@ -62,7 +62,7 @@ test('notices that come during a read are merged into the next, and one that was
   expect(reads).toEqual([0, 1]);
 });
 
-test('nothing is read while nobody watches', async () => {
+test('nothing is read without watchers', async () => {
   const { told, reads, hear } = watched(false);
   await hear(0, 5);
   expect([told, reads]).toEqual([[], []]);

@@ -44,7 +44,7 @@ function of<K extends Event['kind']>(events: readonly Event[], kind: K): EventOf
   return events.filter((event) => event.kind === kind) as EventOf<K>[];
 }
 
-test('an agent that makes the same call for ever is told so, and then its turn ends by a guard that has a name', async () => {
+test('an agent that repeats the same call is warned, and then a named guard ends its turn', async () => {
   const stage = await playWith(
     modelOf(async function* () {
       yield* asks(['adds', { a: 1, b: 1 }]);
@@ -65,7 +65,7 @@ test('an agent that makes the same call for ever is told so, and then its turn e
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('ids that an agent makes up, one after the other, are one failure told again', async () => {
+test('invented ids, one after the other, count as one repeated failure', async () => {
   let id = 0;
   const stage = await playWith(
     modelOf(async function* () {
@@ -76,7 +76,7 @@ test('ids that an agent makes up, one after the other, are one failure told agai
   expect(id).toBe(5);
 });
 
-test('failures that say something else each time are none that repeat, though what they say stands in quotes', async () => {
+test('failures with different messages are no repetition, even if the differences stand in quotes', async () => {
   let tries = 0;
   const build = defineTool({
     name: 'build',
@@ -102,7 +102,7 @@ test('failures that say something else each time are none that repeat, though wh
   expect(of(await stage.events('c'), 'guard.stopped')).toEqual([]);
 });
 
-test('an agent that heeds what it is told ends its turn with an answer', async () => {
+test('an agent that heeds the warning ends its turn with an answer', async () => {
   const stage = await playWith(
     modelOf(async function* ({ messages }) {
       const isTold = JSON.stringify(messages).includes('brought nothing that this turn');
@@ -114,7 +114,7 @@ test('an agent that heeds what it is told ends its turn with an answer', async (
   expect(events.at(-1)?.kind).toBe('turn.done');
 });
 
-test('a call that is made again and tells something new each time is no repetition', async () => {
+test('a repeated call with a new result each time is no repetition', async () => {
   let steps = 0;
   const stage = await playWith(
     modelOf(async function* () {
@@ -128,7 +128,7 @@ test('a call that is made again and tells something new each time is no repetiti
   expect(events.at(-1)?.kind).toBe('turn.done');
 });
 
-test('two calls in turn are as stale as one, and one new result begins the count anew', async () => {
+test('two alternating calls are as stale as one, and one new result restarts the count', async () => {
   const plan = [1, 2, 1, 2, 1, 3, 1, 2, 1];
   let step = 0;
   const stage = await playWith(
@@ -142,7 +142,7 @@ test('two calls in turn are as stale as one, and one new result begins the count
   expect(of(await stage.events('c'), 'guard.stopped')).toEqual([]);
 });
 
-test('a step is stale exactly if each of its results was seen before, for any run of calls', () => {
+test('a step is stale exactly if each of its results was seen before, for any series of calls', () => {
   const call = fc.record({
     name: fc.constantFrom('a', 'b'),
     args: fc.constantFrom('{}', '{"x":1}'),

@@ -7,7 +7,7 @@ const COMPANY = {
 };
 
 test.each(['room:p:1:reply', 'room:p:1:started', 'room:p:1:end', 'baseline:p:1', 'joined:p', 'failed:p:1'])(
-  'an id that the runtime will need is refused, and the agent goes on: %s',
+  'an id that the runtime will need is refused, and the agent continues: %s',
   async (id) => {
     await using troupe = await openTroupe(COMPANY);
     await expect(

@@ -20,7 +20,7 @@ async function kinds(stage: Stage, ...wanted: Event['kind'][]): Promise<string[]
 
 const ENDINGS = ['turn.done', 'turn.failed', 'turn.aborted'] as const;
 
-test('a turn that failed is taken again: one event, one turn, and its prompt ends with what is asked for again', async () => {
+test('a failed turn is retried: one event, one turn, and its prompt ends with the original request', async () => {
   const model = inOrder(says('hello'), breaks('provider_refused', 'half'), says('here'), says('more'));
   const stage = await openStage({ agents: [{ id: 'bo', model }] });
   await stage.say('c', 'first', ['bo']);
@@ -61,7 +61,7 @@ test('a turn that failed is taken again: one event, one turn, and its prompt end
   expect(content(next).slice(0, content(again).length)).toEqual(content(again));
 });
 
-test('a retry of a retry has an event of its own, and names what was asked in the first place', async () => {
+test('a retry of a retry has its own event, and names the original request', async () => {
   const model = inOrder(breaks('provider_refused'), breaks('provider_auth'), says('at last'));
   const stage = await openStage({ agents: [{ id: 'bo', model }] });
   await stage.say('c', 'the question', ['bo']);
@@ -80,7 +80,7 @@ test('a retry of a retry has an event of its own, and names what was asked in th
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('a turn that was stopped is taken again', async () => {
+test('a stopped turn is retried', async () => {
   const model = gated(says('never', 'said'), 1);
   const stage = await openStage({ agents: [{ id: 'bo', model }] });
   await stage.say('c', 'the question', ['bo']);
@@ -99,7 +99,7 @@ test('a turn that was stopped is taken again', async () => {
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('two people who ask at once, or twenty, have asked once', async () => {
+test('two or twenty people who retry at once cause one retry', async () => {
   const model = inOrder(breaks('provider_refused'), says('here'));
   const stage = await openStage({ agents: [{ id: 'bo', model }] });
   await stage.say('c', 'the question', ['bo']);
@@ -114,7 +114,7 @@ test('two people who ask at once, or twenty, have asked once', async () => {
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('so have two processes', async () => {
+test('so do two processes', async () => {
   const driver = await openDriver();
   const clock = createFakeClock();
   const model = inOrder(breaks('provider_refused'), says('here'));
@@ -162,7 +162,7 @@ describe('a retry is refused with the reason', () => {
     expect(await kinds(stage, ...ENDINGS)).toHaveLength(1);
   });
 
-  test('a turn that is done, and one that another came after', async () => {
+  test('a turn that is done, or that another one followed', async () => {
     const stage = await failed();
     await stage.say('c', 'never mind', ['bo']);
     await stage.quiet();
@@ -176,16 +176,16 @@ describe('a retry is refused with the reason', () => {
     });
   });
 
-  test.each(['c:bo:9', 'd:bo:1', 'c:cy:1', 'nonsense'])('a turn that nobody knows: %s', async (turn) => {
+  test.each(['c:bo:9', 'd:bo:1', 'c:cy:1', 'nonsense'])('an unknown turn: %s', async (turn) => {
     const stage = await failed();
     await expect(retry(stage, turn)).rejects.toMatchObject({ code: 'turn_unknown' });
   });
 });
 
-describe('an agent that has failed', () => {
+describe('a failed agent', () => {
   const key = { tenant: 'default', conversation: 'c', agent: 'bo' };
 
-  test('with its turn pinned goes on with it: one command, and no turn but that', async () => {
+  test('with its turn pinned continues it: one command, and no other turn', async () => {
     const driver = await openDriver();
     const hanging = gated(says('never'), 0);
     const first = await openStage({ driver, agents: [{ id: 'bo', model: hanging }] });
@@ -205,7 +205,7 @@ describe('an agent that has failed', () => {
     expect(await stage.check('c')).toEqual([]);
   });
 
-  test('after a turn that failed is resumed, and takes it again', async () => {
+  test('after a failed turn is resumed, and takes the turn again', async () => {
     const model = inOrder(breaks('provider_refused'), says('here'));
     const stage = await openStage({ agents: [{ id: 'bo', model }] });
     await stage.say('c', 'the question', ['bo']);
@@ -220,7 +220,7 @@ describe('an agent that has failed', () => {
   });
 });
 
-test('a retry waits for the turn that a message has begun meanwhile, whatever the agent does with what comes', async () => {
+test('a retry waits for a turn that a message has started meanwhile, and does not interrupt it', async () => {
   const model = gated(says('one'), 0);
   const stage = await openStage({ agents: [{ id: 'bo', model, whileBusy: 'interrupt' }] });
   await stage.say('c', 'first', ['bo']);
@@ -255,7 +255,7 @@ const PLAY: Play = {
   },
 };
 
-test('a process that dies anywhere in it changes nothing that is told', async () => {
+test('a process that dies at any point changes no prompt and no reply', async () => {
   // Repeated calls of a model are listed with the attempt that made them.
   const told = async (stage: Stage) =>
     ((await allLogs(stage)).get('c') ?? [])

@@ -12,7 +12,7 @@ const TURNS = 6;
 const CALLS = 2;
 const OUTPUT = 'all quiet on this day, and nothing to tell of it. '.repeat(80);
 
-test('of a turn that makes room no prompt is said, while it runs, to begin with more than it has', async () => {
+test('a prompt read while its turn makes room never claims a longer unchanged start than it has', async () => {
   const seen: SentPrompt[] = [];
   let turn = 0;
   const look = defineTool({

@@ -8,7 +8,7 @@ interface ChatBody {
   messages: { role: string; content: string; tool_call_id?: string; tool_calls?: { id: string }[] }[];
 }
 
-test('two calls of one step under the same vendor id both keep their results, in their order', async () => {
+test('two calls of one step with the same vendor id both keep their results, in order', async () => {
   const echo = defineTool({
     name: 'echo',
     description: 'Says it again.',

@@ -40,7 +40,7 @@ async function stageAt(options: { driver?: Awaited<ReturnType<typeof openDriver>
   return openStage({ agents: [{ id: 'bo', model: inOrder(says('here it is')) }], ...options });
 }
 
-test('what is due is said once, to its agent, in the name of the runtime', async () => {
+test('a due message is sent once, to its agent, in the name of the runtime', async () => {
   const stage = await stageAt();
   await look(stage);
   expect(await stage.events('c')).toEqual([]);
@@ -64,7 +64,7 @@ test('what is due is said once, to its agent, in the name of the runtime', async
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('of the times that passed while nobody looked the last is said, and none twice', async () => {
+test('of several times missed only the last is sent, and none twice', async () => {
   const stage = await stageAt();
   await look(stage);
   await stage.clock.advance(5 * HOUR_MS);
@@ -76,7 +76,7 @@ test('of the times that passed while nobody looked the last is said, and none tw
   expect(said(await stage.events('c'))).toHaveLength(2);
 });
 
-test('two processes that look at once say it once', async () => {
+test('two processes that check at once send it once', async () => {
   const driver = await openDriver();
   const [one, two] = [await stageAt({ driver }), await stageAt({ driver })];
   await look(one);
@@ -86,7 +86,7 @@ test('two processes that look at once say it once', async () => {
   expect([one.warnings, two.warnings]).toEqual([[], []]);
 });
 
-test('a process that ended between saying and remembering says nothing twice', async () => {
+test('a process that ends between sending and storing its mark sends nothing twice', async () => {
   const stage = await stageAt();
   await look(stage);
   await stage.clock.advance(HOUR_MS);
@@ -99,7 +99,7 @@ test('a process that ended between saying and remembering says nothing twice', a
   expect(stage.warnings).toHaveLength(1);
 });
 
-test('in an archived conversation nothing is said', async () => {
+test('an archived conversation gets no scheduled messages', async () => {
   const stage = await stageAt();
   await stage.say('c', 'x', []);
   await stage.troupe.command({ command: 'archive', conversation: 'c' as never }, ANA);
@@ -109,7 +109,7 @@ test('in an archived conversation nothing is said', async () => {
   expect(said(await stage.events('c'))).toEqual([]);
 });
 
-test('the sweeper fires what a definition asks for', async () => {
+test('the sweeper fires the schedules of a definition', async () => {
   const stage = await openStage({
     agents: [{ id: 'bo', model: inOrder(says('ok')) }],
     schedules: schedules({ cron: '* * * * *' }),
@@ -119,7 +119,7 @@ test('the sweeper fires what a definition asks for', async () => {
   expect(said(await stage.events('c')).length).toBeGreaterThanOrEqual(2);
 });
 
-test('a schedule follows the clocks of its place', () => {
+test('a schedule follows the clocks of its time zone', () => {
   const [berlin] = schedules({ cron: '0 9 * * *', timezone: 'Europe/Berlin' });
   const at = (text: string) => new Date(text).getTime();
   expect(berlin?.lastBy(at('2026-01-15T12:00:00Z'))).toBe(at('2026-01-15T08:00:00Z'));

@@ -63,7 +63,7 @@ test('the first turn sends everything, the next only what the session has not se
   expect(await told(stage)).toEqual(['session.started first', 'session.resumed']);
 });
 
-test('the actor tells its session and cursor, and the prompt record is a delta with both ends of it', async () => {
+test('the actor names its session and cursor, and the prompt record is a delta with both of its ends', async () => {
   const { stage } = await open();
   await ask(stage, 'one');
   const { session, cursor } = await stage.actor('c', 'bo');
@@ -78,7 +78,7 @@ test('the actor tells its session and cursor, and the prompt record is a delta w
   expect(second.tokens.total).toBeLessThan(first.tokens.total);
 });
 
-test('the next prompt is shown as its session would be sent it', async () => {
+test('the next prompt is shown as its session would receive it', async () => {
   const { stage } = await open();
   await ask(stage, 'one');
   await stage.say('c', 'and this', []);
@@ -109,7 +109,7 @@ test('results of calls go to the turn that waits for them, and nothing else does
   ]);
 });
 
-test('after a hand-over the session goes back, and is told what the agent had done', async () => {
+test('after a handoff the session is rewound, and then gets what the agent had done', async () => {
   const other = modelOf(async function* () {
     yield* says('mine now');
   });
@@ -139,7 +139,7 @@ test('after a hand-over the session goes back, and is told what the agent had do
   expect(await told(stage)).toEqual(['session.started first', 'session.resumed', 'session.rewound']);
 });
 
-test('a call that fails is tried again from where the session stood', async () => {
+test('a failed call is retried from the former end of the session', async () => {
   let failures = 1;
   const { stage, seen } = await open({
     hears: ({ trace }) =>
@@ -152,7 +152,7 @@ test('a call that fails is tried again from where the session stood', async () =
   expect(seen[2]?.transcript.filter((text) => text.includes('two'))).toHaveLength(1);
 });
 
-test('a provider that cannot take a session back is given a new one after a failure, with everything', async () => {
+test('a provider that cannot rewind gets a new session with everything after a failure', async () => {
   let failures = 1;
   const { stage, seen } = await open({
     rewind: false,
@@ -172,7 +172,7 @@ test('a provider that cannot take a session back is given a new one after a fail
   ]);
 });
 
-test('a session that the provider has lost is told, and a new one is sent everything within the same turn', async () => {
+test('a session that the provider lost is reported, and a new one gets everything within the same turn', async () => {
   const { stage, seen, memory } = await open();
   await ask(stage, 'one');
   memory.sessions.clear();
@@ -184,7 +184,7 @@ test('a session that the provider has lost is told, and a new one is sent everyt
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('on another machine the session is not asked for', async () => {
+test('on another machine the session is not resumed', async () => {
   const memory = newSessionMemory();
   const { stage } = await open({ memory, home: 'here' });
   await ask(stage, 'one');
@@ -194,7 +194,7 @@ test('on another machine the session is not asked for', async () => {
   expect(await told(there.stage)).toEqual(['session.started first', 'session.rebuilt elsewhere']);
 });
 
-test('a view that was rewritten is sent whole to a new session', async () => {
+test('a compacted view is sent whole to a new session', async () => {
   const { stage, seen } = await open({ agent: SMALL });
   await ask(stage, 'one');
   await fill(stage, 20);
@@ -207,7 +207,7 @@ test('a view that was rewritten is sent whole to a new session', async () => {
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('a session that its provider has shortened goes on by default, and is given up by policy', async () => {
+test('a session that its provider has compacted continues by default, and is replaced by policy', async () => {
   const hears: Hears = ({ trace }) =>
     trace.turn === 'c:bo:2' ? [{ type: 'start' }, { type: 'compacted' }, ...says('ok').slice(1)] : says('ok');
   const kept = await open({ hears });
@@ -244,7 +244,7 @@ test('fifty turns cost a twentieth of the input that the whole history would', a
   expect(delta / whole).toBeLessThan(0.05);
 });
 
-test('a provider that cannot work makes its agent fail with the turn pinned, and leaves the others alone', async () => {
+test('an unusable provider makes its agent fail with the turn pinned, and leaves the others alone', async () => {
   let isInstalled = false;
   const { stage } = await open({
     hears: () => (isInstalled ? says('here') : breaks('provider_unusable')),

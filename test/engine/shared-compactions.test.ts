@@ -7,8 +7,8 @@ import { says, shown } from '../support/engine-models.ts';
 import { logOf, openStage, type Stage, until } from '../support/engine-stage.ts';
 import { ask, fill, mind, of, opening, pass, prose, small, SUMMARY } from '../support/compaction-stage.ts';
 
-describe('who writes summaries', () => {
-  test('nobody, where no model shall: the selection is made without a call', async () => {
+describe('the author of a summary', () => {
+  test('is nobody if no model is configured: the selection needs no call', async () => {
     const bo = mind();
     const stage = await openStage({ agents: [small('bo', bo)], context: { summaries: 'extract' } });
     await fill(stage, 14);
@@ -19,7 +19,7 @@ describe('who writes summaries', () => {
     expect(await of(stage, 'compaction.failed')).toEqual([]);
   });
 
-  test('the agent that is named to, with its own model', async () => {
+  test('is the configured agent, with its own model', async () => {
     const [bo, clerk] = [mind(), mind()];
     const stage = await openStage({
       agents: [small('bo', bo), { id: 'clerk', model: clerk }],
@@ -35,7 +35,7 @@ describe('who writes summaries', () => {
 });
 
 describe('one compaction for the company', () => {
-  test('a second agent over its own limit takes over the one that is there, without a call', async () => {
+  test('a second agent over its own limit adopts the existing one, without a call', async () => {
     const [bo, cy] = [mind(), mind()];
     const stage = await openStage({ agents: [small('bo', bo), small('cy', cy)] });
     await fill(stage, 14);
@@ -52,7 +52,7 @@ describe('one compaction for the company', () => {
     expect(await stage.check('c')).toEqual([]);
   });
 
-  test('one that has room does not take it over', async () => {
+  test('an agent with room does not adopt it', async () => {
     const [bo, cy] = [mind(), mind()];
     const stage = await openStage({ agents: [small('bo', bo), { id: 'cy', model: cy }] });
     await fill(stage, 14);
@@ -62,7 +62,7 @@ describe('one compaction for the company', () => {
     expect((await of(stage, 'baseline')).filter(({ body }) => body.adopts)).toHaveLength(1);
   });
 
-  test('of two that need room at once one asks its model, and the other waits and takes it over', async () => {
+  test('of two agents that need room at once one asks its model, and the other waits and adopts the result', async () => {
     const written = Promise.withResolvers<void>();
     async function* slow() {
       await written.promise;
@@ -93,7 +93,7 @@ describe('one compaction for the company', () => {
     expect(await stage.store.journal(logOf('c').tenant, 'compaction/c/1', lock, now)).toBe(lock);
   }
 
-  test('where the one that had begun is gone, the next goes on when its time is over', async () => {
+  test('if the author has died, the next agent starts one after its deadline', async () => {
     const bo = mind();
     const stage = await openStage({ agents: [small('bo', bo)] });
     await begunByCy(stage, 20_000);
@@ -108,7 +108,7 @@ describe('one compaction for the company', () => {
     expect(await stage.check('c')).toEqual([]);
   });
 
-  test('where it holds on for longer than anybody can wait, the next does without a model', async () => {
+  test('if the author takes too long, the next agent does without a model', async () => {
     const bo = mind();
     const stage = await openStage({ agents: [small('bo', bo)] });
     await begunByCy(stage, 3_600_000);
@@ -122,7 +122,7 @@ describe('one compaction for the company', () => {
     expect(await stage.check('c')).toEqual([]);
   });
 
-  test('an agent whose cache has gone cold takes it over before it must', async () => {
+  test('an agent whose cache has gone cold adopts it before it must', async () => {
     const [bo, cy] = [mind(), mind()];
     const agents = [small('bo', bo), small('cy', cy, { contextWindow: 13_000 })];
     const stage = await openStage({ agents });
@@ -144,7 +144,7 @@ describe('one compaction for the company', () => {
     expect(await stage.check('c')).toEqual([]);
   });
 
-  test('a newcomer that is to join with a summary has one made, or takes over the one that is there', async () => {
+  test('a newcomer that joins with a summary has one written, or adopts the existing one', async () => {
     const [bo, cy] = [mind(), mind()];
     const large = { contextWindow: 100_000 };
     const context = { keepTokens: 1_000, quoteTokens: 500, summaryTokens: 700 };
@@ -167,7 +167,7 @@ describe('one compaction for the company', () => {
     expect(await stage.check('c')).toEqual([]);
   });
 
-  test('one that reaches further than a turn has read is not taken over: what comes is shown when it comes', () => {
+  test('one that reaches beyond what a turn has read is not adopted: new messages are shown when they arrive', () => {
     const log = at(Array.from({ length: 30 }, (_, n) => personSays(prose(n, 800), ['bo'])));
     const body = (upTo: number): CompactionBody => ({
       number: 1,

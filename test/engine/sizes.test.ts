@@ -11,7 +11,7 @@ function agent(id: string, baseUrl: string, more: Partial<AgentInput> = {}): Age
   return { id, provider: 'openai-compatible', model: 'home-brew-7b', baseUrl, ...more } as AgentInput;
 }
 
-test('a model of no known window has 128,000, and that is warned of once for each model', async () => {
+test('a model of unknown window gets 128,000 tokens, with one warning per model', async () => {
   await using server = await startFakeOpenAi();
   const script = { rules: [{ reply: 'ok' }] };
   const warned: [problem: unknown, where: string][] = [];
@@ -56,7 +56,7 @@ const ODD: [what: string, text: string][] = [
 ];
 
 test.each(ODD)(
-  '%s: comes to the model as it was said, and within its fence where a peer repeats it',
+  '%s: reaches the model unchanged, and within its fence if a peer repeats it',
   async (_, text) => {
     await using server = await startFakeOpenAi(({ body }) => {
       const isBo = said(body)[0]?.content.includes('You are bo') === true;
@@ -85,7 +85,7 @@ test.each(ODD)(
   },
 );
 
-test('a message that is larger than the window ends its turn by name, and the conversation goes on', async () => {
+test('a message larger than the window fails its turn by name, and the conversation continues', async () => {
   await using server = await startFakeOpenAi(() => ({ text: 'heard', usage: null }));
   await using troupe = await openTroupe({
     agents: [agent('bo', server.url, { contextWindow: 8_192, maxOutputTokens: 1_000 })],

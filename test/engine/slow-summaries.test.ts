@@ -3,7 +3,7 @@ import { says } from '../support/engine-models.ts';
 import { openStage, until } from '../support/engine-stage.ts';
 import { fill, mind, of, pass, small, SUMMARY } from '../support/compaction-stage.ts';
 
-test('a model may take its time for a summary as long as words arrive', async () => {
+test('a model may take long for a summary as long as words arrive', async () => {
   const words = SUMMARY.split(' ');
   const next: PromiseWithResolvers<void>[] = words.map(() => Promise.withResolvers<void>());
   const bo = mind({

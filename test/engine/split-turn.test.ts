@@ -6,7 +6,7 @@ import { asks, says, shown } from '../support/engine-models.ts';
 import { openStage } from '../support/engine-stage.ts';
 import { ask, mind, of, prose, small } from '../support/compaction-stage.ts';
 
-describe('a turn that becomes too long for its window', () => {
+describe('a turn that outgrows its window', () => {
   const note = defineTool({
     name: 'note',
     description: 'notes',
@@ -18,7 +18,7 @@ describe('a turn that becomes too long for its window', () => {
       trace.step <= 30 ? asks(['note', { text: prose(trace.step, 1_200) }]) : says('all noted'),
   };
 
-  test('is split: its early steps are told by the model, and it goes on behind them', async () => {
+  test('is split: the model summarises its early steps, and it continues behind them', async () => {
     const bo = mind({
       ...work,
       summary: () =>
@@ -48,7 +48,7 @@ describe('a turn that becomes too long for its window', () => {
     expect(await stage.check('c')).toEqual([]);
   });
 
-  test('is split without the model where that writes no summary', async () => {
+  test('is split without the model if that writes no summary', async () => {
     const bo = mind({ ...work, summary: () => says('') });
     const stage = await openStage({ tools: [note], agents: [small('bo', bo, { tools: ['note'] })] });
     await ask(stage, 'take thirty notes');

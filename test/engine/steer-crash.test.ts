@@ -47,7 +47,7 @@ async function playUntil(deaths: readonly number[], drafts: readonly EventDraft[
   }
 }
 
-test('whatever the process is at when it dies, what steers is given to the turn once, in order, and its prompts stay the same', async () => {
+test('wherever the process dies, steering words reach the turn once, in order, and its prompts stay the same', async () => {
   let points = 0;
   for (let at = 1; ; at++) {
     const drafts = [said('one', 'queue'), said('two', 'steer')];
@@ -67,7 +67,7 @@ test('whatever the process is at when it dies, what steers is given to the turn 
   expect(points).toBeGreaterThan(40);
 });
 
-test('whatever the process is at when it dies, what interrupts ends the turn or is the next one', async () => {
+test('wherever the process dies, an interrupting message ends the turn or is the next one', async () => {
   const kinds = new Set<string>();
   for (let at = 1; ; at++) {
     const { died, stage, events } = await playUntil([at], [said('one', 'interrupt')]);
@@ -85,7 +85,7 @@ test('whatever the process is at when it dies, what interrupts ends the turn or 
 });
 
 test.each(['steer', 'interrupt'] as const)(
-  'who resumes a turn may die as well: %s',
+  'the process that resumes a turn may die as well: %s',
   async (whileBusy) => {
     const drafts = [said('one', 'queue'), said('two', whileBusy)];
     const expected = {

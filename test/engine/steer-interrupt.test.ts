@@ -7,7 +7,7 @@ import { openDriver } from '../support/mode.ts';
 import { answered, endings, meanwhile, post, sound } from '../support/steer-stage.ts';
 
 describe('a message that interrupts', () => {
-  test('breaks the model call off at once: the turn keeps its words, and the message is the next', async () => {
+  test('aborts the model call at once: the turn keeps its words, and the message is the next', async () => {
     const model = gated(says('half a ', 'thought'), 2);
     const stage = await openStage({ agents: [{ id: 'bo', model }] });
     await post(stage, 'begin', ['bo']);
@@ -24,7 +24,7 @@ describe('a message that interrupts', () => {
     await sound(stage);
   });
 
-  test('ends the turn between two steps where nobody told its process', async () => {
+  test('ends the turn between two steps if its process got no notice', async () => {
     const driver = await openDriver();
     const draft: EventDraft = {
       id: 'm9' as EventId,
@@ -53,7 +53,7 @@ describe('a message that interrupts', () => {
     await sound(stage);
   });
 
-  test('counts before what steers: that is not taken in any more', async () => {
+  test('takes precedence over steering messages, which are no longer taken in', async () => {
     const model = byStep(asks(['look', {}]), says('done'));
     const driver = await openDriver();
     const drafts = (['steer', 'interrupt'] as const).map((whileBusy): EventDraft => ({
@@ -76,7 +76,7 @@ describe('a message that interrupts', () => {
     await sound(stage);
   });
 
-  test('leaves a turn alone that has it among its inputs, and an agent that rests', async () => {
+  test('leaves alone a turn that has it among its inputs, and an idle agent', async () => {
     const model = inOrder(says('yes'));
     const stage = await openStage({ agents: [{ id: 'bo', model, whileBusy: 'interrupt' }] });
     await post(stage, 'one', ['bo']);
@@ -90,7 +90,7 @@ describe('a message that interrupts', () => {
     await sound(stage);
   });
 
-  test('is repeated without harm: the same id interrupts no later turn', async () => {
+  test('may be repeated: the same id interrupts no later turn', async () => {
     const model = gated(says('half a ', 'thought'), 2);
     const stage = await openStage({ agents: [{ id: 'bo', model }] });
     await post(stage, 'begin', ['bo']);
@@ -105,8 +105,8 @@ describe('a message that interrupts', () => {
   });
 });
 
-describe('an agent that takes nothing while it is at work', () => {
-  test('refuses with its name, stores nothing, and takes it when it rests', async () => {
+describe('an agent that refuses messages while it works', () => {
+  test('refuses with its name, stores nothing, and accepts again when idle', async () => {
     const model = gated(says('one ', 'moment'), 2);
     const stage = await openStage({ agents: [{ id: 'bo', model, whileBusy: 'reject' }] });
     await post(stage, 'begin', ['bo'], { id: 'first' });

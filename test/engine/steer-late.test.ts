@@ -19,7 +19,7 @@ const STEERS: EventDraft = {
   whileBusy: 'steer',
 };
 
-test('a holder that stood still answers without what its successor has taken in: none of its calls is made', async () => {
+test('a stalled holder answers without what its successor has taken in: none of its calls runs', async () => {
   const driver = await openDriver();
   const outside = createStore(driver);
   const made: string[] = [];

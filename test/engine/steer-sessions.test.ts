@@ -25,7 +25,7 @@ async function play(rewind: boolean) {
   return { stage, seen: memory.seen };
 }
 
-test('a session that waits for results is not given other words: it goes back, and is told all of the turn so far', async () => {
+test('a session that waits for results gets no other words: it is rewound, and gets all of the turn so far', async () => {
   const { stage, seen } = await play(true);
   expect(seen.map(({ change }) => change)).toEqual(['started', 'resumed', 'rewound', 'resumed']);
   expect(seen[2]?.sent.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'user']);
@@ -37,7 +37,7 @@ test('a session that waits for results is not given other words: it goes back, a
   await sound(stage);
 });
 
-test('one that cannot go back is left, and a new one is told everything', async () => {
+test('one that cannot be rewound is replaced, and the new one gets everything', async () => {
   const { stage, seen } = await play(false);
   expect(seen.map(({ change }) => change)).toEqual(['started', 'resumed', 'started', 'resumed']);
   for (const word of ['word-one', 'word-two', 'the other way']) {

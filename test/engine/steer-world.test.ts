@@ -21,7 +21,7 @@ const PLANS: [string, number, Omit<WorldOptions, 'random' | 'steers'>][] = [
 ];
 
 test.each(PLANS)(
-  'people who steer and interrupt, %s: no violation in %i runs, and every prompt is what the log gives',
+  'people who steer and interrupt, %s: no violation in %i runs, and every prompt follows from the log',
   async (name, runs, plan) => {
     let steered = 0;
     for (let run = 0; run < runs; run++) {

@@ -26,8 +26,8 @@ async function play(
   return { stage, model, events: await stage.events('c') };
 }
 
-describe('a message to an agent at work', () => {
-  test('waits for the next turn where nothing else is said', async () => {
+describe('a message to a working agent', () => {
+  test('waits for the next turn by default', async () => {
     const { stage, model, events } = await play((at) => post(at, 'and this', ['bo']));
     expect(times(shown(model.requests[1]), 'and this')).toBe(0);
     expect(answered(events)).toEqual([
@@ -54,7 +54,7 @@ describe('a message to an agent at work', () => {
     await sound(stage);
   });
 
-  test('steers where the agent is set to it, unless the message says otherwise', async () => {
+  test("steers if the agent's policy says so, unless the message says otherwise", async () => {
     const { stage, events } = await play(
       async (at) => {
         await post(at, 'one', ['bo']);
@@ -69,7 +69,7 @@ describe('a message to an agent at work', () => {
     await sound(stage);
   });
 
-  test('is taken in with all that waited before it, oldest first; what is behind it or not to the agent stays', async () => {
+  test('is taken in with all earlier pending messages, oldest first; later ones and those to others stay', async () => {
     const cy = { id: 'cy', model: inOrder(says('yes')) };
     const { stage, model, events } = await play(
       async (at) => {
@@ -93,7 +93,7 @@ describe('a message to an agent at work', () => {
     await sound(stage);
   });
 
-  test('that comes with the final words is simply the next turn', async () => {
+  test('that arrives with the final words starts the next turn', async () => {
     const model = gated(says('almost ', 'there'), 2);
     const stage = await openStage({ agents: [{ id: 'bo', model }] });
     await post(stage, 'begin', ['bo']);
@@ -108,7 +108,7 @@ describe('a message to an agent at work', () => {
     await sound(stage);
   });
 
-  test('from another process, which this one has not heard of, steers just as well', async () => {
+  test('steers just as well from another process, of which this one has had no notice', async () => {
     const driver = await openDriver();
     const model = byStep(asks(LOOK), asks(LOOK), says('done'));
     const draft: EventDraft = {
@@ -196,7 +196,7 @@ describe('the end of a task', () => {
     };
   }
 
-  test('is seen by the next step of whoever waits for it: no second turn', async () => {
+  test('is seen by the next step of the waiting owner: no second turn', async () => {
     const { stage, model, events } = await play(async ({ deps }) => {
       await deps.log.append(logOf('c'), [opened('d-1', 'g'), ended('d-1')]);
     });
@@ -206,7 +206,7 @@ describe('the end of a task', () => {
     await sound(stage);
   });
 
-  test('waits for the others of its group, and comes with them', async () => {
+  test('waits for the rest of its group, and comes with it', async () => {
     const model = byStep(asks(LOOK), asks(LOOK), says('done'));
     let stage: Stage | null = null;
     let calls = 0;

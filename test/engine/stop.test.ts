@@ -3,7 +3,7 @@ import { gated, inOrder, says } from '../support/engine-models.ts';
 import { openStage, turns, until } from '../support/engine-stage.ts';
 import { openDriver } from '../support/mode.ts';
 
-test('a stop breaks off what does not end by itself, gives the lease back, and counts no attempt', async () => {
+test('a stop aborts what does not end by itself, returns the lease, and counts no attempt', async () => {
   const driver = await openDriver();
   const hanging = gated(says('never'), 0);
   const stage = await openStage({

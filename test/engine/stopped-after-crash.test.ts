@@ -6,7 +6,7 @@ import { asks, byStep, says } from '../support/engine-models.ts';
 import { openStage, until } from '../support/engine-stage.ts';
 import { openDriver } from '../support/mode.ts';
 
-test('a turn that is stopped after its process died still tells of the calls that were made, and makes none', async () => {
+test('a turn stopped after its process died still reports the calls that were made, and makes none', async () => {
   const runs: string[] = [];
   const book = defineTool({
     name: 'book',

@@ -5,7 +5,7 @@ import { inOrder, says } from '../support/engine-models.ts';
 import { allEvents, checkStore, openStage, turns } from '../support/engine-stage.ts';
 import { openDriver } from '../support/mode.ts';
 
-test('a post whose answer was lost is seen when it is repeated, though this process does not know that it wrote it', async () => {
+test('an append whose acknowledgement was lost is seen when it is repeated, though this process does not know it wrote it', async () => {
   const driver = await openDriver();
   let lose = false;
   const tapped = tapDriver(driver, (op, phase) => {
@@ -26,7 +26,7 @@ test('a post whose answer was lost is seen when it is repeated, though this proc
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('what another process appended is seen, though this process remembers the tail that it wrote itself', async () => {
+test('an append of another process is seen, though this process has cached the tail of its own', async () => {
   const driver = await openDriver();
   const model = inOrder(says('one'), says('two'));
   const limits = { soleOwner: false };
@@ -86,7 +86,7 @@ test.each<StoreOp>([
   'due',
   'readActor',
 ])(
-  '%s failing once, at each of its calls, before or after it was done, loses and doubles nothing',
+  '%s failing once, at each of its calls, before or after its effect, loses and repeats nothing',
   async (op) => {
     for (const phase of ['before', 'after'] as const) {
       for (let nth = 0; await failingOnce(op, phase, nth); nth++);

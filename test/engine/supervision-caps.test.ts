@@ -4,8 +4,8 @@ import { ROOM, UMA } from '../support/company.ts';
 import { openTroupe } from '../support/mode.ts';
 import { calls, lists, only, room, verified, work } from '../support/supervision-stage.ts';
 
-describe('L4 corrections that change nothing', () => {
-  test('three, then the answer is accepted, and people are told', async () => {
+describe('L4 corrections without effect', () => {
+  test('three, then the answer is accepted, and people are notified', async () => {
     await using company = await room(['todo'], [lists(['pending sail']), 'a', 'b', 'c', 'd', 'never']);
     await company.say(UMA, 'p', 'go');
     expect(company.requests('p')).toHaveLength(5);
@@ -43,7 +43,7 @@ describe('L4 corrections that change nothing', () => {
     expect(await only(company, 'guard.stopped')).toHaveLength(1);
   });
 
-  test('thirty are the most, whatever changes', async () => {
+  test('there are at most thirty, whatever changes', async () => {
     const steps = Array.from({ length: 70 }, (_, index) => index + 2);
     const script = {
       rules: [
@@ -69,7 +69,7 @@ describe('L4 corrections that change nothing', () => {
     expect(events.at(-1)?.kind).toBe('turn.done');
   });
 
-  test('the settings of the agent go before those of the troupe, and 0 is off', async () => {
+  test('the settings of the agent override those of the troupe, and 0 is off', async () => {
     const agent = (id: string, more: object) =>
       ({
         id,
@@ -103,7 +103,7 @@ describe('L4 corrections that change nothing', () => {
     expect(events.filter(({ kind }) => kind === 'guard.stopped')).toHaveLength(2);
   });
 
-  test('limits.maxSteps bounds them too: the answer stands, and people are told', async () => {
+  test('limits.maxSteps bounds them too: the answer stands, and people are notified', async () => {
     const script = {
       rules: [
         { when: { step: 1 }, calls: [{ name: 'todo', args: { items: [{ text: 'x', status: 'pending' }] } }] },

@@ -55,7 +55,7 @@ function story(events: readonly Event[]): string[] {
   );
 }
 
-test('a turn with corrections goes on after a crash at any store operation, and says and asks the same', async () => {
+test('a turn with corrections continues after a crash at any store operation, with the same messages and requests', async () => {
   const whole = model();
   const calm = await open(await openDriver(), whole, []);
   await calm.say('c', 'go', ['bo'], 'm1');
@@ -119,7 +119,7 @@ function stable(request: Parameters<typeof bytes>[0]): string {
     .replaceAll(/reminder-[0-9a-f]{8}/g, 'reminder');
 }
 
-test('who takes over a turn to end it finds the steps behind a correction', async () => {
+test('a process that takes over a turn to end it finds the steps behind a correction', async () => {
   const driver = await openDriver();
   const first = mortal(driver);
   const runs: string[] = [];
@@ -152,7 +152,7 @@ test('who takes over a turn to end it finds the steps behind a correction', asyn
 });
 
 test.each([true, false])(
-  'a provider that remembers is told why the turn goes on, and what it is sent can be rendered again (rewind %s)',
+  'a provider with sessions gets the reason why the turn continues, and its prompts can be rendered again (rewind %s)',
   async (rewind) => {
     const memory = newSessionMemory();
     let turn = 0;

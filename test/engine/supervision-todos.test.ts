@@ -41,7 +41,7 @@ test('K1 the list is in the one live block of the turn, and nowhere else', async
   expect((await room.troupe.promptOf(`${ROOM}:p:2`)).verified).toBe(true);
 });
 
-test('K2 an unchanged list is not said again; a changed one is, and one that has ended once', async () => {
+test('K2 an unchanged list is not repeated; a changed one is, and the end of one is stated once', async () => {
   await using room = await keeper([
     lists([['pending', 'sail']]),
     'set up',
@@ -62,7 +62,7 @@ test('K2 an unchanged list is not said again; a changed one is, and one that has
   expect(lines).toEqual(['- [pending] sail', '- [active] sail', 'nothing any more']);
 });
 
-test('K3 what was sent with the list in turn 2 is the same bytes in later turns', async () => {
+test('K3 the list sent in turn 2 has the same bytes in later turns', async () => {
   await using room = await keeper([
     lists([['pending', 'sail']]),
     'set up',
@@ -77,7 +77,7 @@ test('K3 what was sent with the list in turn 2 is the same bytes in later turns'
   }
 });
 
-test('F3 the list survives a restart: it is told, and the agent is held to it', async () => {
+test('F3 the list survives a restart: the agent is shown it, and held to it', async () => {
   const data = scratch();
   await using first = await keeper(
     [lists([['pending', 'sail']], false), 'off'],
@@ -98,7 +98,7 @@ test('F3 the list survives a restart: it is told, and the agent is held to it', 
   expect(second.requests('p')).toHaveLength(3);
 });
 
-test('an agent that has the tool no more is not held to the list that it made with it', async () => {
+test('an agent without the tool is no longer held to the list that it made with it', async () => {
   const data = scratch();
   const own = { tools: ['todo'], supervision: { idle: 0 } };
   await using first = await keeper([lists([['pending', 'sail']], false), 'off'], { data }, own);

@@ -31,7 +31,7 @@ const PLANS: [string, number, Omit<WorldOptions, 'random'>][] = [
 ];
 
 test.each(PLANS)(
-  'turns that are sent back, %s: no violation in %i runs',
+  'turns with corrections, %s: no violation in %i runs',
   async (name, runs, plan) => {
     let corrections = 0;
     for (let run = 0; run < runs; run++) {

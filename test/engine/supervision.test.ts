@@ -5,8 +5,8 @@ import { company, ROOM, UMA, VIK } from '../support/company.ts';
 import { openTroupe } from '../support/mode.ts';
 import { calls, lists, noteIn, only, room, verified } from '../support/supervision-stage.ts';
 
-describe('L1 a list with something to be done', () => {
-  test('the agent is asked to go on until nothing is left, and then answers', async () => {
+describe('L1 a list with open items', () => {
+  test('keeps the agent working until nothing is left; then it answers', async () => {
     await using company = await room(
       ['todo'],
       [lists(['pending sail', 'done row']), 'I am done', lists(['done sail', 'done row']), 'now I am'],
@@ -20,7 +20,7 @@ describe('L1 a list with something to be done', () => {
     await verified(company, `${ROOM}:p:1`, 4);
   });
 
-  test('an item at work holds the turn as one that waits does', async () => {
+  test('an item in progress holds the turn like a pending one', async () => {
     await using company = await room(
       ['todo'],
       [lists(['active sail']), 'done?', lists(['dropped sail']), 'so'],
@@ -41,7 +41,7 @@ describe('L1 a list with something to be done', () => {
     expect(await only(company, 'injection')).toEqual([]);
   });
 
-  test('who waits for somebody else may end the turn, and is held to the list once the result is there', async () => {
+  test('an agent that waits for somebody may end the turn, and is held to the list once the result is there', async () => {
     const given = { to: 'd', task: 'count', wait: false };
     await using company = await room(
       ['todo', 'delegate'],
@@ -67,7 +67,7 @@ describe('L1 a list with something to be done', () => {
     expect(noteIn(company, 4)).toContain('sail');
   });
 
-  test('a question to people is waited for too', async () => {
+  test('a question to people is waited for, too', async () => {
     await using company = await room(
       ['todo', 'ask'],
       [
@@ -85,7 +85,7 @@ describe('L1 a list with something to be done', () => {
     expect(company.requests('p')).toHaveLength(2);
   });
 
-  test('what an earlier turn has asked is still waited for in the next', async () => {
+  test('a question of an earlier turn is still waited for in the next', async () => {
     const question = { question: 'where to?', wait: false };
     await using company = await room(
       ['todo', 'ask'],
@@ -103,7 +103,7 @@ describe('L1 a list with something to be done', () => {
     expect(await only(company, 'injection')).toEqual([]);
   });
 
-  test('what another result has made needless is not waited for', async () => {
+  test('a task that another result has made unnecessary is not waited for', async () => {
     const given = (task: string) => ({
       name: 'delegate',
       args: JSON.stringify({ to: task, task, until: 'first' }),
@@ -125,7 +125,7 @@ describe('L1 a list with something to be done', () => {
     expect(team.requests('p')).toHaveLength(4);
   });
 
-  test('a list from an earlier turn is held to in the next', async () => {
+  test('a list from an earlier turn holds in the next', async () => {
     await using company = await room(
       ['todo'],
       [
@@ -145,7 +145,7 @@ describe('L1 a list with something to be done', () => {
 });
 
 describe('L2 an answer without words', () => {
-  test('is sent back where the agent may say that it means it', async () => {
+  test('is sent back if the agent can confirm it with no_response', async () => {
     await using company = await room(['no_response'], [{ text: '  ' }, 'here I am']);
     await company.say(UMA, 'p', 'hello?');
     expect(noteIn(company, 2)).toMatch(/no words.*no_response/);
@@ -164,7 +164,7 @@ describe('L2 an answer without words', () => {
     expect(await only(company, 'injection')).toEqual([]);
   });
 
-  test('after calls that all failed it is sent back too', async () => {
+  test('is sent back, too, after calls that all failed', async () => {
     await using company = await room(
       ['fails', 'no_response'],
       [calls('fails'), { text: '' }, 'it is broken'],
@@ -174,13 +174,13 @@ describe('L2 an answer without words', () => {
     expect(await only(company, 'message')).toMatchObject([{}, { body: { content: 'it is broken' } }]);
   });
 
-  test('an answer that tells of an error in words is accepted: words are not judged', async () => {
+  test('an answer that reports an error in words is accepted: words are not judged', async () => {
     await using company = await room(['fails', 'no_response'], [calls('fails'), 'Error: broken']);
     await company.say(UMA, 'p', 'try it');
     expect(company.requests('p')).toHaveLength(2);
   });
 
-  test('without the tool it is accepted, unless the settings say otherwise', async () => {
+  test('is accepted without the tool, unless the settings say otherwise', async () => {
     await using quiet = await room([], [{ text: '' }]);
     await quiet.say(UMA, 'p', 'hello?');
     expect(quiet.requests('p')).toHaveLength(1);
@@ -195,7 +195,7 @@ describe('L2 an answer without words', () => {
     expect(free.requests('p')).toHaveLength(1);
   });
 
-  test('both reasons are told in one note', async () => {
+  test('both reasons are in one note', async () => {
     await using company = await room(
       ['todo', 'no_response'],
       [lists(['pending sail']), { text: '' }, lists(['done sail']), 'ok'],
@@ -233,7 +233,7 @@ describe('L3 a correction', () => {
     expect(company.raw('p', 4)[3]).toEqual({ role: 'assistant', content: 'I think so' });
   });
 
-  test('others see what was said, and never what was told', async () => {
+  test('others see the reply, and never the correction', async () => {
     await using company = await room(['todo', 'work'], answers);
     await company.say(UMA, 'p', 'go');
     await company.say(VIK, 'd', 'what did p do?');
@@ -244,7 +244,7 @@ describe('L3 a correction', () => {
     expect((await company.troupe.promptOf(`${ROOM}:d:1`)).verified).toBe(true);
   });
 
-  test('is counted, is a layer of its own, and no cache is asked for behind it', async () => {
+  test('is counted as a layer of its own, and no cache breakpoint follows it', async () => {
     await using company = await room(['todo', 'work'], answers);
     await company.say(UMA, 'p', 'go');
     const prompt = await company.troupe.promptOf(`${ROOM}:p:1`, 3);
@@ -257,7 +257,7 @@ describe('L3 a correction', () => {
     expect(next.layers.map(({ name }) => name)).not.toContain('note');
   });
 
-  test('breaks no cache: all prompts are found again, each going on from the one before', async () => {
+  test('breaks no cache: all prompts are found again, each continuing the one before', async () => {
     await using company = await room(
       ['todo', 'work', 'no_response'],
       [lists(['pending sail']), { text: '' }, 'half way', lists(['done sail']), 'ready'],
@@ -272,7 +272,7 @@ describe('L3 a correction', () => {
     expect(cached.messages).toBe(before.count - 1);
   });
 
-  test('Anthropic is sent it as a message of its own without a mark, and no empty calls', async () => {
+  test('reaches Anthropic as a separate message without a breakpoint, and without empty calls', async () => {
     const replies = [
       lists(['pending sail']),
       { text: 'I think so' },
@@ -313,14 +313,14 @@ describe('L3 a correction', () => {
 
 type Block = { type: string; text?: string };
 
-test('L5 what an agent says decides nothing: an answer without a list is accepted, whatever it promises', async () => {
+test('L5 words decide nothing: an answer without a list is accepted, whatever it promises', async () => {
   await using company = await room(['todo', 'work'], ['TODO: I will do it later. Error: not finished!']);
   await company.say(UMA, 'p', 'go');
   expect(company.requests('p')).toHaveLength(1);
   expect(await only(company, 'guard.stopped')).toEqual([]);
 });
 
-test('the result of a task is the last words, and is not given before they are accepted', async () => {
+test('the result of a task is the final words, and is not delivered before they are accepted', async () => {
   await using company = await room(['delegate'], [calls('delegate', { to: 'd', task: 'sail' }), 'thanks'], {
     agents: { d: { tools: ['todo'] } },
     answers: { d: [lists(['pending sail']), 'not yet', lists(['done sail']), 'I sailed'] },

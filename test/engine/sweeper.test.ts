@@ -25,7 +25,7 @@ test('messages whose wakes are all lost are answered after the next sweep', asyn
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('a start finds what a dead process left, however long ago and however much, and answers it once', async () => {
+test('a start finds the work of a dead process, however old and however much, and answers it once', async () => {
   const CONVERSATIONS = 1_200;
   const driver = await openDriver();
   const clock = createFakeClock();

@@ -35,7 +35,7 @@ function kindsOf(logs: ReadonlyMap<string, readonly Event[]>): Record<string, st
 }
 
 describe.each(ID_PLAYS)('$name', (play) => {
-  test('every id that the runtime minted is one that no client can take', async () => {
+  test('clients cannot take any id that the runtime creates', async () => {
     const stage = await play.open();
     await play.act(stage);
     const logs = await logsOf(stage);
@@ -52,7 +52,7 @@ describe.each(ID_PLAYS)('$name', (play) => {
     expect(await logsOf(early)).toEqual(new Map());
   });
 
-  test('where a client of an earlier version has taken ids, all is said under spare ones', async () => {
+  test('if a client of an earlier version has taken ids, everything is published under spare ones', async () => {
     const free = await play.open();
     await play.act(free);
     const logs = await logsOf(free);
@@ -69,7 +69,7 @@ describe.each(ID_PLAYS)('$name', (play) => {
   });
 });
 
-test('the plays mint every sort of id', async () => {
+test('the scenarios create every kind of id', async () => {
   const sorts = new Set<string>();
   for (const play of ID_PLAYS) {
     const stage = await play.open();
@@ -116,7 +116,7 @@ const SORTS = [
   'run:r1:step',
 ];
 
-test('an agent that failed in an earlier version because of such an id goes on when it is resumed, and says all of it once', async () => {
+test('an agent that failed in an earlier version because of a taken id continues when it is resumed, and publishes all of it once', async () => {
   const driver = await openDriver();
   const bo = inOrder(says('here'), says('and here'));
   const first = await openStage({ driver, agents: [{ id: 'bo', model: bo }] });
@@ -153,7 +153,7 @@ test('an agent that failed in an earlier version because of such an id goes on w
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('what a client of an earlier version stored under such an id is answered as stored when it is sent again', async () => {
+test('an event that a client of an earlier version stored under such an id is answered as stored when it is sent again', async () => {
   const stage = await openStage({ agents: [{ id: 'bo', model: inOrder(says('here')) }] });
   await take(stage, 'c', ['order:7']);
   const before = await stage.events('c');

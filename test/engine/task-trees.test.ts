@@ -43,7 +43,7 @@ const faults = fc.array(fc.constantFrom('none', 'none', 'none', 'none', 'none', 
   maxLength: 60,
 });
 
-test('three processes, crashes and store faults: of one tree no more tasks are made, nor open at once, than may be', async () => {
+test('three processes, crashes and store faults: one tree never has more tasks in total, or open at once, than allowed', async () => {
   let taken = 0;
   const refused = { made: 0, open: 0 };
   await fc.assert(
@@ -157,14 +157,14 @@ async function alone(limits: { maxTreeTasks: number; maxTreeOpen: number }) {
   return { store, take };
 }
 
-test('who asks again for the same task has the place that it has', async () => {
+test('a repeated request for the same task keeps its place', async () => {
   const { take } = await alone({ maxTreeTasks: 1, maxTreeOpen: 1 });
   expect(await take('d-1', '1')).toEqual({ ok: true });
   expect(await take('d-1', '1')).toEqual({ ok: true });
   expect(await take('d-2', '2')).toEqual({ ok: false, of: 'made', made: 1, open: 1 });
 });
 
-test('nobody gives a place back: the logs say who has ended, and who never began', async () => {
+test('places are freed by the logs alone: they show which tasks have ended and which never began', async () => {
   const { store, take } = await alone({ maxTreeTasks: 9, maxTreeOpen: 2 });
   await append(store, 'asked');
   await take('d-1', '1');

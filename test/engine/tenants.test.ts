@@ -27,7 +27,7 @@ test('tenants share agents and nothing else, under the same names', async () => 
   expect(JSON.stringify(prompt)).not.toContain('of zeta');
 });
 
-test('a turn of another tenant is as unknown as nonsense', async () => {
+test('a turn of another tenant is as unknown as an invalid id', async () => {
   await using troupe = await openTroupe({ agents: [ECHO] }, QUIET);
   const acme = troupe.forTenant('acme');
   await acme.send('plan', { author: ANA, to: ['echo'], content: 'hello' });
@@ -44,14 +44,14 @@ test('a turn of another tenant is as unknown as nonsense', async () => {
   }
 });
 
-test('no tenant is named by what is no id', async () => {
+test('an invalid id names no tenant', async () => {
   await using troupe = await openTroupe({ agents: [ECHO] }, QUIET);
   for (const name of ['', '-', 'a/b', '../x', 'x'.repeat(129), '__proto__']) {
     expect(() => troupe.forTenant(name)).toThrow(expect.objectContaining({ code: 'event_invalid' }));
   }
 });
 
-test('what a gateway brings as untrusted wakes nobody until it is passed on', async () => {
+test('untrusted messages of a gateway wake no agent until they are passed on', async () => {
   await using troupe = await openTroupe({ agents: [scripted('echo', [{ reply: 'heard' }])] }, QUIET);
   const { event } = await troupe.send('plan', {
     author: ANA,

@@ -89,7 +89,7 @@ async function killEverywhere(
   console.log(`killed at each of ${points.length} points`);
 }
 
-test('a process that dies anywhere in a chain of three changes nothing that is told', async () => {
+test('a process that dies anywhere in a chain of three changes no message', async () => {
   const calm = await playKilledAt(0, CHAIN);
   const expected = await told(calm.stage);
   expect(Object.keys(expected)).toHaveLength(3);
@@ -156,7 +156,7 @@ async function* silence(): AsyncGenerator<ModelEvent> {
   await forever();
 }
 
-test('nor does one that dies while a person is asked, a call is approved, or the first of two results is awaited', async () => {
+test('nor does one that dies during a question, an approval, or the wait for the second of two results', async () => {
   const launched = new Set<string>();
   const play = dealing(launched);
   const calm = await playKilledAt(0, play);

@@ -35,7 +35,7 @@ test.each<[string, [string, unknown], RegExp]>([
   ['a tool nobody has', ['subtracts', {}], /no tool "subtracts".*adds/],
   ['arguments that do not fit', ['adds', { a: 'one', b: 2 }], /do not fit/],
   ['arguments that are not JSON', ['adds', '{"a": 1,'], /not valid JSON/],
-])('%s gives one failed result, and the agent goes on', async (_, call, message) => {
+])('%s gives one failed result, and the agent continues', async (_, call, message) => {
   const model = byStep(asks(call, ['adds', { a: 1, b: 2 }]), says('I see'));
   const stage = await openStage({
     tools: TOOLS,
@@ -70,7 +70,7 @@ test('a turn that never stops calling ends visibly at the step limit, with every
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('a hand-over ping-pong is stopped at the hop limit, visibly, and ends with an answer', async () => {
+test('a handoff ping-pong is stopped at the hop limit, visibly, and ends with an answer', async () => {
   const pingPong = (to: string) =>
     modelOf(async function* ({ trace }) {
       yield* trace.step === 1 ? asks(['handoff', { to, goal: 'you do it' }]) : says('then I answer myself');
@@ -93,7 +93,7 @@ test('a hand-over ping-pong is stopped at the hop limit, visibly, and ends with 
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('a hand-over to nobody known is refused with the nearest name, and the agent goes on', async () => {
+test('a handoff to an unknown agent is refused with the nearest name, and the agent continues', async () => {
   const model = byStep(asks(['handoff', { to: 'cyy', goal: 'x' }]), says('alone then'));
   const stage = await openStage({
     agents: [
@@ -110,7 +110,7 @@ test('a hand-over to nobody known is refused with the nearest name, and the agen
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('what is read of an artifact is shown whole, however small the previews are', async () => {
+test('a part read of an artifact is shown whole, however small the previews are', async () => {
   const long = 'x'.repeat(30_000);
   const prints = defineTool({ name: 'prints', description: 'p', schema: z.object({}), run: () => long });
   const read = { id: '@artifact/c:bo:1.0.0', unit: 'bytes', limit: 12_000 };
@@ -125,7 +125,7 @@ test('what is read of an artifact is shown whole, however small the previews are
   expect(shown?.body).not.toHaveProperty('artifact');
 });
 
-test('an actor is not given back while one of its calls still runs, though another could not be recorded', async () => {
+test('an actor is not released while one of its calls runs, even if another could not be recorded', async () => {
   let away = true;
   const driver = tapDriver(await openDriver(), (op, phase, [key]) => {
     const { namespace, key: name = '' } = key as { namespace?: string; key?: string };

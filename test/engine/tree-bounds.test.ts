@@ -5,7 +5,7 @@ import { openStage } from '../support/engine-stage.ts';
 
 const LIMITS = { maxTreeTasks: 60, maxTreeOpen: 15, maxDepth: 20, maxHops: 1_000, maxSteps: 6 };
 
-test('of agents that always give on there are so many tasks of one message and no more, and then all ends', async () => {
+test('agents that always delegate create at most the allowed tasks per message, and then all ends', async () => {
   const stage = await openStage({
     agents: [{ id: 'bo', tools: ['delegate'], model: bomb(5) }],
     limits: LIMITS,
@@ -34,7 +34,7 @@ test('of agents that always give on there are so many tasks of one message and n
   expect(stage.warnings).toEqual([]);
 });
 
-test('who goes on though it was told so ends its turn, whatever its steps', async () => {
+test('an agent that ignores the warning ends its turn, whatever its step limit', async () => {
   const model = bomb(2, 'cy');
   const stage = await openStage({
     agents: [
@@ -52,7 +52,7 @@ test('who goes on though it was told so ends its turn, whatever its steps', asyn
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('a message of a person begins a new count; the answers that come meanwhile do not', async () => {
+test("a person's message starts a new count; the results that arrive meanwhile do not", async () => {
   const stage = await openStage({
     agents: [
       {
@@ -74,7 +74,7 @@ test('a message of a person begins a new count; the answers that come meanwhile 
   expect(stops).toHaveLength(2);
 });
 
-test('where too many actors of a tenant wait, agents give no tasks, and are told why', async () => {
+test('if too many actors of a tenant are waiting, agents cannot delegate, and learn why', async () => {
   let waiting = 3;
   const asked: string[] = [];
   const model = modelOf(async function* ({ messages }) {

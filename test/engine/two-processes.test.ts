@@ -7,7 +7,7 @@ import { openDriver } from '../support/mode.ts';
 
 const LIMITS = { soleOwner: false, leaseMs: 2_000, sweepMs: 3_000 };
 
-test('a process that was paused for longer than its lease changes nothing when it wakes: the turn is the successor’s', async () => {
+test('a process that was suspended for longer than its lease changes nothing when it wakes: the turn is the successor’s', async () => {
   const driver = await openDriver();
   const slow = gated(says('from the ', 'paused one'), 2);
   let paused: Promise<void> | null = null;
@@ -62,7 +62,7 @@ test('a process that finds an actor leased elsewhere waits for the lease and nev
   expect(await stages[0]?.check('c')).toEqual([]);
 });
 
-test('a long model call keeps its lease by renewal, so that nobody takes the turn over', async () => {
+test('a long model call renews its lease, so that no other process takes the turn over', async () => {
   const driver = await openDriver();
   const clock = createFakeClock();
   const model = modelOf(async function* () {

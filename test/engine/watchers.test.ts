@@ -21,7 +21,7 @@ function stage() {
   return { watchers, listeners, warnings, say };
 }
 
-test('a watcher hears its tenant, and of that one conversation where it named one', () => {
+test('a watcher gets the events of its tenant, or of the one conversation that it names', () => {
   const { watchers, say } = stage();
   const heard: string[] = [];
   watchers.add(ACME, null, () => heard.push('all of acme'));
@@ -35,7 +35,7 @@ test('a watcher hears its tenant, and of that one conversation where it named on
   expect(heard).toEqual(['plan of zeta']);
 });
 
-test('one that throws takes nothing from the others, and is told to the operator', () => {
+test('a watcher that throws affects no other, and is reported to the operator', () => {
   const { watchers, say, warnings } = stage();
   let heard = 0;
   watchers.add(ACME, 'plan', () => {
@@ -46,7 +46,7 @@ test('one that throws takes nothing from the others, and is told to the operator
   expect([heard, warnings]).toMatchObject([1, [{ message: 'broken' }]]);
 });
 
-test('nothing is listened to while nobody watches, and the same function may watch twice', () => {
+test('nothing is subscribed without watchers, and one function may watch twice', () => {
   const { watchers, listeners, say } = stage();
   let heard = 0;
   const watcher = () => void heard++;
@@ -65,7 +65,7 @@ test('nothing is listened to while nobody watches, and the same function may wat
   expect([heard, listeners.size]).toEqual([4, 1]);
 });
 
-test('who goes silences nobody who watches elsewhere', () => {
+test('unsubscribing affects no other watcher', () => {
   const { watchers, listeners, say } = stage();
   let heard = 0;
   const off = watchers.add(ACME, 'plan', () => {});

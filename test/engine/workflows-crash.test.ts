@@ -56,7 +56,7 @@ async function playUntil(at: number) {
   return { died: dead, alone, stage: next, events: await next.events('c') };
 }
 
-test('whatever the process is at when it dies, each step is asked once and done once, and the run ends', async () => {
+test('wherever the process dies, each step is asked and done once, and the run ends', async () => {
   let points = 0;
   for (let at = 1; ; at++) {
     const { died, alone, stage, events } = await playUntil(at);

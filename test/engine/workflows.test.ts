@@ -53,7 +53,7 @@ async function state(stage: Stage) {
   return stage.troupe.conversation('c');
 }
 
-test('a run asks one agent after the other, each once, and goes back to the mode before', async () => {
+test('a run asks one agent after the other, each once, and returns to the earlier mode', async () => {
   const bo = inOrder(says('the plan'), says('it is fine'));
   const cy = inOrder(says('the draft'));
   const stage = await stageOf(crew(bo, cy));
@@ -82,7 +82,7 @@ test('a run asks one agent after the other, each once, and goes back to the mode
   expect(await course(stage)).toHaveLength(4);
 });
 
-test('where it is, is shown over HTTP while a step is under way', async () => {
+test('its position is shown over HTTP while a step is active', async () => {
   const stage = await stageOf(crew(inOrder(says('the plan')), inOrder(asks(['ask_people', {}]), says('x'))));
   const app = createApp(stage.troupe, {});
   const body = JSON.stringify({
@@ -111,7 +111,7 @@ test('where it is, is shown over HTTP while a step is under way', async () => {
   await stage.quiet();
 });
 
-test('a step is not over while its agent waits for a task that it has given', async () => {
+test('a step is not over while its agent waits for a task', async () => {
   const bo = inOrder(asks(['delegate', { to: 'di', task: 'look it up' }]), says('the plan'), says('fine'));
   const cy = inOrder(says('the draft'));
   const stage = await stageOf(crew(bo, cy, ['delegate']));
@@ -125,7 +125,7 @@ test('a step is not over while its agent waits for a task that it has given', as
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('a step that is handed over is over when the other has done it', async () => {
+test('a step handed off is over when the other agent has done it', async () => {
   const bo = inOrder(asks(['handoff', { to: 'di', goal: 'write the plan' }]), says('fine'));
   const stage = await stageOf(crew(bo, inOrder(says('the draft')), ['handoff']));
   await begin(stage);
@@ -136,7 +136,7 @@ test('a step that is handed over is over when the other has done it', async () =
   expect(await course(stage)).toHaveLength(4);
 });
 
-test('a step that ends with the tool goes on over several turns until it is called', async () => {
+test('a step that ends by tool continues over several turns until the tool is called', async () => {
   const steps = RELEASE.steps.map((step) => ({ ...step, completeWhen: 'tool' }));
   const bo = inOrder(says('which one?'), asks(['complete_step', {}]), says('the plan'), says('again?'));
   const cy = inOrder(asks(['complete_step', {}]), says('the draft'));
@@ -149,7 +149,7 @@ test('a step that ends with the tool goes on over several turns until it is call
   expect(await course(stage)).toEqual(['1.1 active', '2.1 active', '3.1 active']);
 });
 
-test('a turn that fails fails the run visibly, and it goes on from the step that a person names', async () => {
+test('a failed turn fails the run visibly, and it continues from the step that a person names', async () => {
   const cy = inOrder(breaks('provider_auth'), says('the draft'));
   const bo = inOrder(says('the plan'), says('fine'));
   const stage = await stageOf(crew(bo, cy));
@@ -181,7 +181,7 @@ test('a turn that fails fails the run visibly, and it goes on from the step that
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('a run fails where the agent of its next step has left', async () => {
+test('a run fails if the agent of its next step has left', async () => {
   const stage = await stageOf(crew(inOrder(says('the plan')), inOrder(says('the draft'))));
   await stage.say('c', 'hello', ['di']);
   await stage.quiet();
@@ -196,7 +196,7 @@ test('a run fails where the agent of its next step has left', async () => {
   expect((await course(stage)).at(-1)).toBe('3.2 completed');
 });
 
-test('a step begins its phase, with what came of the one before', async () => {
+test('a step starts its phase, with the outcome of the previous one', async () => {
   const [plan, draft, check] = RELEASE.steps;
   const steps = [
     { ...plan, phase: 'planning' },
@@ -218,7 +218,7 @@ test('a step begins its phase, with what came of the one before', async () => {
   expect(times(shown(cy.requests[0]), 'began the phase writing and ended planning')).toBe(1);
 });
 
-test('runs that cannot be are refused before anything is stored', async () => {
+test('impossible runs are refused before anything is stored', async () => {
   const stage = await stageOf(crew(inOrder(says('the plan')), inOrder(asks(['nothing', {}]), says('x'))));
   for (const more of [{ workflow: 'nobody' }, { step: 'plan' }, { run: 'other', step: 'plan' }]) {
     await expect(begin(stage, more)).rejects.toMatchObject({ code: 'command_refused' });
@@ -236,7 +236,7 @@ test('runs that cannot be are refused before anything is stored', async () => {
   await stage.quiet();
 });
 
-test('a workflow that cannot be run is refused with the agents file', () => {
+test('an invalid workflow is refused with the agents file', () => {
   const script = { rules: [{ reply: 'ok' }] };
   const agents = [{ id: 'bo', provider: 'scripted' as const, script }];
   const step = { id: 'one', agent: 'bo', brief: 'go' };

@@ -88,14 +88,14 @@ describe('the agent lifecycle', () => {
     }
   });
 
-  test('a turn settles by COMMITTED alone', () => {
+  test('a turn settles only by COMMITTED', () => {
     for (const visit of visits.filter(isWorking)) {
       for (const { event, next: after } of visit.steps)
         if (AT_REST.includes(pathOf(after.value))) expect(event.type).toBe('COMMITTED');
     }
   });
 
-  test(`a call that a server answers is tried ${MAX_TRIES} times if repeating can help; one that nobody answers is not counted`, () => {
+  test(`a call that a server answers is tried ${MAX_TRIES} times if a retry can help; calls without an answer are not counted`, () => {
     const streaming = visits.find(({ path }) => path === 'working.streaming') as Visited;
     const after = (change: Parameters<typeof failed>[0]) =>
       pathOf(next(streaming.snapshot, failed(change)).value);

@@ -17,11 +17,11 @@ describe.each(Object.entries(MACHINES))('the chart of %s', (name, machine) => {
   const chart: Chart = CHARTS[name as keyof typeof CHARTS];
   const described = describeChart(machine);
 
-  test('is that of the machine as it is: else run "npm run charts"', () => {
+  test('is that of the machine: else run "npm run charts"', () => {
     expect(chart.hash).toBe(hashOf(described));
   });
 
-  test('has every state and every transition that leads elsewhere, each with its words', () => {
+  test('has every state and every transition to another one, each with its labels', () => {
     expect(chart.states.map(({ path }) => path)).toEqual(described.states.map(({ path }) => path));
     const ends = ({ from, to, event, guard }: (typeof described.edges)[number]) =>
       `${from} ${event} ${guard} ${to}`;
@@ -66,7 +66,7 @@ describe.each(Object.entries(MACHINES))('the chart of %s', (name, machine) => {
     }
   });
 
-  test('has words that cover neither each other nor a state', () => {
+  test('has labels that cover neither each other nor a state', () => {
     const labels = chart.edges.map(({ from, to, event, label }) => ({
       name: `${from} ${event} ${to}`,
       label,
@@ -80,18 +80,18 @@ describe.each(Object.entries(MACHINES))('the chart of %s', (name, machine) => {
   });
 });
 
-test('what cannot be drawn without hiding the rest is listed: what stays in a box, and what leads to one state from several', () => {
+test('transitions that cannot be drawn without hiding others are listed: self-transitions, and those from several states to one', () => {
   expect(CHARTS.agent.anywhere).toEqual([
     { event: 'ABORTED', guard: null, target: 'working.committing', in: 'working' },
     { event: 'REFUSED', guard: null, target: 'working.committing', in: 'working' },
   ]);
 });
 
-test('the agent fits into the right column of a page without being made smaller', () => {
+test('the agent fits into the right column of a page without being scaled down', () => {
   expect(CHARTS.agent.width).toBeLessThanOrEqual(COLUMN_PX);
 });
 
-test('what is legal in a state is what XState would take from there', () => {
+test('the legal events of a state are those that XState would take', () => {
   for (const { path } of describeMachine(agentLifecycle).states) {
     const [top = '', below] = path.split('.');
     const value = below === undefined ? top : { [top]: below };

@@ -48,7 +48,7 @@ function effects(reason: CompactionReason, outcomes: Record<string, CompactionEv
   return `${performed.join(' ')} -> ${pathOf(at.value)}`;
 }
 
-describe('the relief of a view', () => {
+describe('the compaction of a view', () => {
   test('reaches every state, accepts every event somewhere, and has one effect in every state but at both ends', () => {
     const described = describeMachine(compaction).states;
     expect(new Set(visits.map(({ path }) => path))).toEqual(new Set(described.map(({ path }) => path)));
@@ -62,7 +62,7 @@ describe('the relief of a view', () => {
     expect([...found].toSorted()).toEqual([...COMPACTION_EFFECTS].toSorted());
   });
 
-  test('tries what is cheap first, after a refusal or at a joining compacts at once, and when the cache is cold does only what is free', () => {
+  test('tries cheap strategies first, compacts at once after a refusal or for a newcomer, and prunes only if the cache is cold', () => {
     expect(effects('over_budget')).toBe('adopt prune summarise extract trim -> exhausted');
     for (const reason of ['overflow', 'join'] as const) {
       expect(effects(reason)).toBe('adopt summarise extract trim -> exhausted');
@@ -73,7 +73,7 @@ describe('the relief of a view', () => {
     }
   });
 
-  test('goes on after a failed model, and waits for another agent that is compacting', () => {
+  test('continues after a failed model, and waits for another agent that is compacting', () => {
     expect(effects('over_budget', { summarise: ['FAILED'], extract: ['FITS'] })).toBe(
       'adopt prune summarise extract -> compacted',
     );
@@ -111,7 +111,7 @@ describe('the relief of a view', () => {
     }
   });
 
-  test(`every way through it ends, after at most ${MAX_COMPACTION_EFFECTS} effects`, () => {
+  test(`ends on every path, after at most ${MAX_COMPACTION_EFFECTS} effects`, () => {
     const longest = new Map<string, number>();
     const walk = (at: Snapshot, trail: readonly string[]): number => {
       const key = JSON.stringify([at.value, at.context]);

@@ -35,7 +35,7 @@ test('a description has one initial state, names every effect, and is plain data
   expect(state('backoff')).toMatchObject({ effect: 'backOff' });
 });
 
-test('a state that waits accepts what idle accepts: waiting keeps nobody from other turns', () => {
+test('waiting accepts the same events as idle: a waiting agent can take other turns', () => {
   for (const path of ['waiting.delegation', 'waiting.approval', 'waiting.answer']) {
     expect(state(path)?.events.map(({ event }) => event)).toEqual(
       state('idle')?.events.map(({ event }) => event),

@@ -29,19 +29,19 @@ function directiveAfter(...log: Told[]) {
   return directiveOf(directions, directives);
 }
 
-test('the directive is that of the run which the mode names, whatever was given later to others', () => {
+test('the directive is that of the run which the mode names, whatever other runs got later', () => {
   expect(directiveAfter(['directive', 'a', 'A'], ['mode', 'a'], ['directive', 'b', 'B'])?.directive).toBe(
     'A',
   );
   expect(directiveAfter(['mode', 'a'], ['directive', 'a', 'A'], ['mode', 'b'])).toBeNull();
 });
 
-test('where the mode names no run the last directive holds', () => {
+test('if the mode names no run the last directive applies', () => {
   expect(directiveAfter(['mode'], ['directive', 'a', 'A'], ['directive', 'b', 'B'])?.directive).toBe('B');
   expect(directiveAfter(['mode'])).toBeNull();
 });
 
-test('the brief is said while its step is active, and only the directive afterwards', () => {
+test('the brief is shown while its step is active, and only the directive afterwards', () => {
   const active = directiveAfter(['mode'], ['directive', 'a', 'ship it']);
   expect(modeItems('run', active)).toEqual({
     mode: 'MODE active: run; the history may include other modes',

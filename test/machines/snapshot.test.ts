@@ -25,7 +25,7 @@ function text(change: Record<string, unknown>, context: Record<string, unknown> 
   return JSON.stringify({ value: 'idle', context: { turns: 1, steps: 0, tries: 0, ...context }, ...change });
 }
 
-test('what a settled turn saves is what the machine came to, and works again', () => {
+test('the snapshot of a settled turn is the state of the machine, and works when restored', () => {
   let saved: string | null = null;
   for (const waits of [null, 'approval', 'answer', 'delegation', null] as const) {
     const events = ['PINNED', 'PROMPT_READY', 'MODEL_REPLIED', 'ACCEPTED'] as const;
@@ -38,13 +38,13 @@ test('what a settled turn saves is what the machine came to, and works again', (
   }
 });
 
-test('an event that the state does not accept is an error, not silence', () => {
+test('an event that the state does not accept is an error and not ignored', () => {
   expect(() => nextAgent(newAgent(), { type: 'COMMITTED', waits: null })).toThrow(
     'COMMITTED is not accepted in idle',
   );
 });
 
-test('every state at rest comes back as it was, also one that an earlier version has saved', () => {
+test('every state at rest is restored unchanged, also from a snapshot of an earlier version', () => {
   for (const value of ['idle', { waiting: 'answer' }, { waiting: 'approval' }, { waiting: 'delegation' }]) {
     for (const saved of [JSON.stringify({ value }), text({ value })]) {
       const snapshot = restoreAgent(saved, VERSION - 1);
@@ -75,13 +75,13 @@ test.each<[string, string]>([
   expect(corrupt(saved).code).toBe('actor_corrupt');
 });
 
-test('a snapshot of a newer machine is refused, and says what to do', () => {
+test('a snapshot of a newer machine is refused, with what to do', () => {
   const error = corrupt(text({}), VERSION + 1);
   expect(error.code).toBe('actor_newer');
   expect(error.message).toContain('Upgrade');
 });
 
-test('whatever JSON is stored, it is restored whole or refused, and never throws anything else', () => {
+test('any stored JSON is restored whole or refused, without any other error', () => {
   fc.assert(
     fc.property(fc.json(), (saved) => {
       try {

@@ -87,7 +87,7 @@ test('a task is opened once and ended once, whatever else comes', () => {
   );
 });
 
-test('what is open is what a look at all tasks would find', () => {
+test('the open tasks are those that a search of all tasks finds', () => {
   fc.assert(
     fc.property(moves, (all) => {
       play(all, (book) => {
@@ -104,7 +104,7 @@ test('what is open is what a look at all tasks would find', () => {
   );
 });
 
-test('a group that its owner was given is never due again', () => {
+test('a group that its owner has received is never due again', () => {
   fc.assert(
     fc.property(moves, (all) => {
       const given = new Set<string>();
@@ -130,7 +130,7 @@ test('looking ahead in a copy leaves the original as it was', () => {
   );
 });
 
-test('a thread holds what was given in it and has no end yet, in order, and names the last', () => {
+test('a thread lists its open tasks in order, and names the last one', () => {
   const move = fc.record({ task: fc.constantFrom(...TASKS), isEnd: fc.boolean() });
   fc.assert(
     fc.property(fc.uniqueArray(move, { selector: ({ task: id, isEnd }) => `${id} ${isEnd}` }), (all) => {

@@ -34,11 +34,11 @@ const BEHAVIOUR = [
   'away-servers',
 ];
 
-describe('ways that are seldom taken', () => {
+describe('rare transitions', () => {
   test.each(Object.entries(SCENARIOS))('%s', async (_, play) => play());
 });
 
-describe.each(BEHAVIOUR)('as told in %s', async (name) => {
+describe.each(BEHAVIOUR)('as scripted in %s', async (name) => {
   await import(`../engine/${name}.test.ts?recorded`);
 });
 
@@ -54,7 +54,7 @@ describe.each(MACHINES)('the machine $id', (machine) => {
     ).toEqual([]);
   });
 
-  test('refuses what the engine did, or leads elsewhere, without any one of its transitions', () => {
+  test('without any one of its transitions refuses what the engine did, or leads elsewhere', () => {
     const sent = recording.sent.filter((each) => each.machine === machine);
     const unmissed = arrowsOf(machine).filter((arrow) => {
       const crippled = without(machine, arrow);

@@ -33,7 +33,7 @@ test('every state of a run is reached, and every event is accepted somewhere', (
   expect(new Set(moved)).toEqual(accepted);
 });
 
-test('a run is begun anew only by a later attempt, and only what was asked is done', () => {
+test('a run is restarted only by a later attempt, and only requested steps are done', () => {
   for (const { snapshot, path, steps } of visits) {
     for (const { event, next } of steps) {
       const { attempt, noted, number } = snapshot.context;
@@ -47,6 +47,6 @@ test('a run is begun anew only by a later attempt, and only what was asked is do
   }
 });
 
-test('where a run is can be cloned', () => {
+test('the position of a run can be cloned', () => {
   for (const { snapshot } of visits) expect(structuredClone(snapshot)).toEqual(snapshot);
 });
