@@ -26,7 +26,7 @@ export interface FleetProcess {
   readonly child: ChildProcess;
   state: 'standby' | 'starting' | 'up' | 'stopped' | 'gone';
   upSince: number;
-  /** Of an API. */
+  /** Null for a worker. */
   url: string | null;
   log: string;
 }

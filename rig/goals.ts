@@ -1,12 +1,12 @@
 import { LEASE_MS, SWEEP_MS } from './agents.ts';
 import { percentile } from './recovery.ts';
 
-/** Minimum work of a one-minute run that says anything. Longer runs in proportion, if that makes sense. */
+/** Minimum work of a meaningful run of one minute; longer runs need proportionally more. */
 const PER_MINUTE = { kills: 100, stops: 10, triggers: 3_000, queueLosses: 2 } as const;
 const CONVERSATIONS = 300;
 const CONVERSATIONS_PER_SECOND = 5;
 const MOST_CONVERSATIONS = 10_000;
-/** Independent of the length of the run, as are the statements based on it. */
+/** Sample size of the recovery figures, whatever the length of the run. */
 const RECOVERIES = 25;
 /** A lease and a sweep. Sweeps are jittered by a quarter of their pause. */
 export const RECOVERY_LIMIT_MS = LEASE_MS + 1.25 * SWEEP_MS;

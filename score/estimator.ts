@@ -23,7 +23,7 @@ export interface EstimatorRow {
   /** `provider/model`. */
   model: string;
   how: 'not calibrated' | 'no anchor' | 'anchor' | 'anchor 25 requests old';
-  /** From the 4th on. */
+  /** Number of requests, not counting the first three. */
   requests: number;
   /** Shares of the reported count. */
   p50: number;

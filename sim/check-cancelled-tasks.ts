@@ -2,10 +2,10 @@ import { type Event, eventOf } from '../src/events/index.ts';
 import type { World } from './world.ts';
 
 /**
- * D6: a process that looks after a task was cancelled asks no model for it or for any of its subtasks. Each process
- * may ask once more per turn, because it may have looked before the cancellation: it looks again before each further
- * step and before it continues another process's turn. Messages of people in threads are still answered, but no
- * schedule contains any.
+ * D6: once a process has seen that a task is cancelled, it asks no model for the task or for any of its subtasks. Each
+ * process may ask once more per turn, because it may have checked just before the cancellation: it checks again before
+ * each further step and before it continues another process's turn. Messages of people in threads are still answered,
+ * but no schedule contains any.
  */
 export function checkCancelledTasks({ asked, cancelledTasks }: World, events: readonly Event[]): string[] {
   if (cancelledTasks.length === 0) return [];

@@ -149,7 +149,7 @@ export function openWorld({ seed, mode, replay, plainDedup = false, onStep }: Wo
   const slots = 2 + below(random, 2);
   const skews = Array.from({ length: slots }, () => Math.round(between(random, -1, 1) * (LEASE_MS / 8)));
   const incarnations = skews.map(() => 0);
-  // Without a sweeper also so slow that a holder notices its lost lease before the queue does.
+  // In light mode some are so long that a holder notices its lost lease before the queue does.
   const stallMs = LEASE_MS * pick(random, mode === 'full' ? [0.2, 0.5, 1.2] : [0.2, 0.5, 1.2, 4, 4]);
   let farthest = LEASE_MS / 8;
   let calm = false;

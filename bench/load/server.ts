@@ -4,7 +4,7 @@ import { defineTroupe } from '../../src/index.ts';
 import { stop } from '../support.ts';
 
 /**
- * The server under load, in a process of its own: embedded, durable, with keys for two tenants. Sends its address and
+ * The server under load, in a separate process: embedded, durable, with keys for two tenants. Sends its address and
  * keys to its parent, and its memory use on request. Arguments: data directory, JSON of more settings.
  */
 const [data = ':memory:', more = '{}'] = process.argv.slice(2);

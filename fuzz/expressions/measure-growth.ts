@@ -62,7 +62,7 @@ function leastMs(take: (text: string) => unknown, text: string): number | null {
 
 const END = new vm.Script('work()');
 
-/** Null if it had to be terminated: a search can be, in a script with a time limit. */
+/** Null if it exceeded the time limit: a regular expression can be terminated only inside a `vm` script. */
 function endingMs(work: () => unknown): number | null {
   let ms = 0;
   const context = vm.createContext({ work: () => void (ms = cpuMs(work)) });

@@ -25,7 +25,7 @@ export interface Vendor extends AsyncDisposable {
   server: FakeServer;
   seen: Seen[];
   figures: { errors: number; cuts: number; calls: number; compactions: number; overflows: number };
-  /** From here on it only answers. */
+  /** From now on no request fails and no window is reported as full. */
   calm(): void;
 }
 

@@ -46,7 +46,7 @@ const ACTIONS = { least: 6, more: 7 };
 /** Divisor of the engine's backoff: the vendor is a fake. */
 const HASTE = 20;
 
-/** The number is that of its answer in the conversation. */
+/** `{{n}}` is the number of the answer in the conversation. */
 const OTHER_MARKER = '<<other-{{n}}>>';
 
 let said = 0;

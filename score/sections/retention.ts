@@ -14,7 +14,7 @@ const GOALS: Record<ProbeKind, number> = {
 };
 const GOAL_BUDGET = 0.2;
 
-/** What can still be found, literally, in a log shortened without a model; and the same for simpler ways. */
+/** Share of the probes that a log still contains literally when it is shortened without a model, and for simpler methods. */
 export async function retentionSection(): Promise<Scored> {
   if (!HAS_DATA) return { figures: [], violations: [], skipped: NO_DATA };
   const rows = await scoreRetention();
