@@ -30,7 +30,7 @@ export function model(script: Script) {
       return { provider: 'scripted', script } as const;
     default:
       throw new Error(
-        `TROUPE_PROVIDER is "${provider}": the examples know anthropic, openai, openai-compatible and scripted`,
+        `TROUPE_PROVIDER is "${provider}": the examples support anthropic, openai, openai-compatible and scripted`,
       );
   }
 }

@@ -8,7 +8,7 @@ const ROOT = path.dirname(import.meta.dirname);
 const SCENES = [
   '1. Two people and two agents converse',
   '2. An agent joins in the middle, called by its public key',
-  '3. Another returns, and is told what it missed',
+  '3. Another returns, and learns what it missed',
   '4. One agent hands over to another, with a structured summary',
   '5. A model call breaks off half-way, and the turn is resumed',
   '6. A message arrives while an agent is busy',

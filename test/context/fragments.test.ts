@@ -15,7 +15,7 @@ function parse(...fragments: Fragments) {
 test.each<[string, object, string]>([
   ['a name that is no slug', { name: 'house style' }, 'fragments[0].name'],
   ['a name that is a number, and would be moved to the front', { name: '7' }, 'fragments[0].name'],
-  ['the name of an item of the runtime', { name: 'Roster' }, 'is an item of the runtime'],
+  ['the name of an item of the runtime', { name: 'Roster' }, 'is a name of the runtime'],
   ['an agent that is not there', { agents: ['b'] }, 'fragments[0].agents[0]: there is no agent "b"'],
   ['a layer that is not for fragments', { layer: 'persona' }, 'fragments[0].layer'],
   ['a text that is none', { text: 7 }, 'fragments[0].text'],
