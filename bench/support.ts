@@ -48,7 +48,7 @@ export function turnWatcher(troupe: Troupe): (conversation: string) => Promise<v
   return (conversation) => new Promise((resolve) => waiting.set(conversation, resolve));
 }
 
-/** A user message that nobody answers. */
+/** A user message without an addressee. */
 export async function fill(troupe: Troupe, conversation: string, count: number): Promise<void> {
   const BATCH = 500;
   for (let from = 0; from < count; from += BATCH) {

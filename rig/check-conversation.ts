@@ -65,7 +65,7 @@ function checkEffects({ events, executions }: ConversationRun, report: Report): 
       report('I5', `${tool} ${effect} was executed ${times.length} times: by ${who}`);
     const result = results.get(effect);
     if (!result && !IDEMPOTENT.has(tool))
-      report('I5', `${tool} ${effect} was executed by ${who}, and ${endOf(events, effect)} tells no result`);
+      report('I5', `${tool} ${effect} was executed by ${who}, and ${endOf(events, effect)} has no result`);
   }
   for (const [effect, { seq, body }] of results) {
     if (body.outcome === 'done' && !executed.has(effect))

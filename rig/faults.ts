@@ -38,7 +38,7 @@ export function startFaults(options: FaultOptions): { faults: Fault[]; done: Pro
   const spared = new Set<FleetProcess>();
   const note = (what: Fault['what'], target: string) => faults.push({ at: Date.now(), what, target });
 
-  /** Each kind has a random stream of its own, so that one does not shift the others. */
+  /** Each kind has a separate random stream, so that one does not shift the others. */
   async function every(stream: number, pause: (random: Random) => number, act: Act): Promise<void> {
     const random = randomOf(seed * 31 + stream);
     for (;;) {

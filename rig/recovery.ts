@@ -17,7 +17,7 @@ export interface Recovery {
   open(): number;
 }
 
-/** Watching more would be a load of its own. */
+/** Watching more would add noticeable load. */
 const MOST_WATCHED = 30;
 
 export function createRecovery(

@@ -23,7 +23,7 @@ const START_MS = 60_000;
  */
 export async function checkPage(cwd: string, env: NodeJS.ProcessEnv): Promise<string> {
   const args = ['--no-install', 'troupe', 'dev', '--port', '0', '--data', ':memory:', '--json'];
-  // A process group of its own: `npx` starts the command as a child, which a signal to `npx` alone might not reach.
+  // A separate process group: `npx` starts the command as a child, which a signal to `npx` alone might not reach.
   const child = spawn('npx', args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'inherit'] });
   try {
     const { url } = JSON.parse(await firstLine(child)) as { url: string };

@@ -15,7 +15,7 @@ describe('the tree', () => {
     );
   });
 
-  test('has no package that imports more of the core than its public door', () => {
+  test('has no package that imports more of the core than its public API', () => {
     const files = filesOf('packages').filter(({ path: file }) => /^packages\/[^/]+\/src\//.test(file));
     expect(files.length).toBeGreaterThan(0);
     expect(checkPackages(files)).toEqual([]);
@@ -54,7 +54,7 @@ const OTHER_IDS = [
   'src/import/draft-writer.ts',
 ];
 
-test('ids of events are minted by runtimeId alone, so that none is one that a client can take', () => {
+test('event ids are created by runtimeId alone, so that no client can take one', () => {
   const minting = [...filesOf('src'), ...filesOf('packages/nostr/src')].filter(({ text }) =>
     /\bas (?:\(\) => )?EventId\b/.test(text),
   );
@@ -116,7 +116,7 @@ describe('the layer check', () => {
     [
       'the command line',
       { 'testing/a.ts': `import '../cli.ts';` },
-      ['src/testing/a.ts imports src/cli.ts: nobody may import the command line'],
+      ['src/testing/a.ts imports src/cli.ts: no file may import the command line'],
     ],
     [
       'a package that a pure layer must not have',
@@ -144,7 +144,7 @@ describe('the layer check', () => {
       ['import cycle: src/store/a.ts -> src/store/b.ts -> src/store/c.ts -> src/store/a.ts'],
     ],
     [
-      'a folder nobody has a rule for',
+      'a folder without a rule',
       { 'utils/a.ts': '' },
       ['src/utils/a.ts: the folder utils has no rule in test/layers.ts'],
     ],
@@ -152,7 +152,7 @@ describe('the layer check', () => {
     expect(check(files)).toEqual(problems);
   });
 
-  test('reports packages that the core imports, and packages that import the core beside the seam', () => {
+  test('reports packages that the core imports, and packages that import the core outside the seam', () => {
     expect(
       check({
         'runtime.ts': `import { nostr } from '../packages/nostr/src/index.ts';`,
@@ -174,7 +174,7 @@ describe('the layer check', () => {
     ]);
   });
 
-  test('lets through what is allowed, and is not fooled by comments and strings', () => {
+  test('accepts allowed imports, and ignores comments and strings', () => {
     const files = {
       'context/a.ts': [
         `import { createHash } from 'node:crypto';`,

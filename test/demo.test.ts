@@ -25,7 +25,7 @@ function comparable(output: string): string {
   return output.replace(/(?<=<\/?\w+-)[0-9a-f]{8}(?=>)/g, 'fence').replace(/took +[\d.]+ s/, 'took');
 }
 
-test('the demo plays all six scenes, finds what it claims, and ends by itself', async () => {
+test('the demo plays all six scenes, confirms its claims, and ends by itself', async () => {
   const { stdout, stderr } = await demo('--exit');
   expect(stderr).toBe('');
   expect(stdout.split('\n').filter((line) => /^\d\. /.test(line))).toEqual(SCENES);
@@ -34,7 +34,7 @@ test('the demo plays all six scenes, finds what it claims, and ends by itself', 
   expect(stdout).not.toContain('\u001b');
 });
 
-test('two runs of the demo show the same, down to the tokens', async () => {
+test('two runs of the demo print the same, including token counts', async () => {
   const [first, second] = await Promise.all([demo('--exit'), demo('--exit')]);
   expect(comparable(first.stdout)).toBe(comparable(second.stdout));
 });

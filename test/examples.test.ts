@@ -20,20 +20,20 @@ async function play(name: string, people?: People): Promise<string[]> {
 
 const claims = (lines: readonly string[]) => lines.filter((line) => line.startsWith('✓'));
 
-test('code review: three reviews side by side, one follow-up, one verdict', async () => {
+test('code review: three parallel reviews, one follow-up, one verdict', async () => {
   const lines = await play('code-review');
   expect(claims(lines)).toHaveLength(5);
   expect(lines.filter((line) => line.startsWith('@lead delegates to'))).toHaveLength(3);
   expect(lines.find((line) => line.startsWith('@lead: {'))).toContain('"verdict":"request_changes"');
 });
 
-test('research desk: a question, research, and an article that a person has approved', async () => {
+test('research desk: a question, research, and an article approved by a person', async () => {
   const lines = await play('research-desk');
   expect(claims(lines)).toHaveLength(5);
   expect(claims(lines)).toContain('✓ the article is there');
 });
 
-test('research desk: what is denied is not published', async () => {
+test('research desk: a denied article is not published', async () => {
   const people: People = {
     answer: ({ choices }) => ({ by: ANA, content: choices?.[1] ?? '' }),
     decide: () => ({ by: ANA, approved: false, note: 'Too long.' }),
@@ -43,13 +43,13 @@ test('research desk: what is denied is not published', async () => {
   expect(lines).toContain('@editor: Then it is not published. What should be changed?');
 });
 
-test('support triage: routed, handed over, reminded, and ended by the answer of a person', async () => {
+test("support triage: routed, handed over, reminded, and ended by a person's answer", async () => {
   const lines = await play('support-triage');
   expect(claims(lines)).toHaveLength(6);
   expect(lines.at(-2)).toBe('@billing: Good news: the 90 euros are on their way back to you.');
 });
 
-test('an example that does not do what it claims ends with an error', async () => {
+test('an example that fails its claims ends with an error', async () => {
   // A person without permission to answer is refused, and a waiting question stays open.
   const people: People = {
     answer: () => ({ by: ANA, content: 'refund nothing' }),
@@ -58,7 +58,7 @@ test('an example that does not do what it claims ends with an error', async () =
   await expect(play('support-triage', people)).rejects.toThrow('only dana may');
 });
 
-test('what is no example is refused, and the command says which there are', async () => {
+test('an unknown example is refused with the list of examples', async () => {
   const file = path.join(ROOT, 'examples/play/play.ts');
   const failed = promisify(execFile)(process.execPath, [file, 'nothing'], { cwd: ROOT, timeout: 120_000 });
   await expect(failed).rejects.toMatchObject({

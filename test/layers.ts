@@ -51,7 +51,7 @@ const LAYERS: Record<string, Layer> = {
   'logger.ts': { may: ['errors.ts'], packages: [] },
   events: { may: ['errors.ts'], packages: ['zod'] },
   machines: { may: ['events', 'errors.ts'], packages: ['xstate', 'zod'], pure: true },
-  // `node:module` loads the tokenizer synchronously at the first count, if nobody has loaded it before.
+  // `node:module` loads the tokenizer synchronously at the first count, unless it is loaded already.
   context: {
     may: ['events', 'errors.ts', 'machines/directions.ts'],
     packages: ['gpt-tokenizer', 'unhomoglyph', 'zod', 'node:crypto', 'node:module'],
@@ -233,7 +233,7 @@ function checkImport(from: string, { to, typeOnly }: Import): string[] {
   }
   const target = to.slice('src/'.length);
   const at = `src/${from} imports ${to}`;
-  if (target === ENTRY_POINT) return [`${at}: nobody may import the command line`];
+  if (target === ENTRY_POINT) return [`${at}: no file may import the command line`];
   if (layerOf(target) === layerOf(from)) return [];
   if (ADAPTER.test(target) && !COMPOSERS.includes(layerOf(from))) {
     return [`${at}: only ${COMPOSERS.join(', ')} may import an adapter`];

@@ -38,21 +38,21 @@ describe.runIf(HAS_DATA)('the main job on the pi session', () => {
     return () => room[Symbol.asyncDispose]();
   });
 
-  test('sends exactly one request, which providers accept', () => {
+  test('sends exactly one valid request', () => {
     expect(room.requests('reviewer')).toHaveLength(1);
     expect(room.requests(ASSISTANT)).toHaveLength(0);
     expect(invalidities(request)).toEqual([]);
     expect(request.at(-1)?.content.startsWith(ASK)).toBe(true);
   });
 
-  test('sends every text of the transcript exactly as often as it was said, and no call or result', () => {
+  test('sends every text of the transcript as often as it occurs, and no call or result', () => {
     const { user, assistant } = sourceTexts();
     expect([user.length, assistant.length]).toEqual([88, expect.any(Number)]);
     const said = request.slice(0, -1).map(({ content }) => content);
     expect(said.map(bare).sort()).toEqual([...user, ...assistant].sort());
   });
 
-  test("sends none of the others' words as its own", () => {
+  test('sends no words of others as its own', () => {
     expect(request.filter(({ role }) => role !== 'user')).toEqual([]);
   });
 
@@ -67,7 +67,7 @@ describe.runIf(HAS_DATA)('the main job on the pi session', () => {
     expect(misplaced(messages, visibleSeqs(events, ASSISTANT))).toEqual([]);
   });
 
-  test('the other agent, asked next, is sent its own words, calls and results, and the review, each once', async () => {
+  test('the other agent, asked next, gets its own words, calls and results, and the review, each once', async () => {
     await room.say(USER, ASSISTANT, 'And what do you say?');
     const sent = room.raw(ASSISTANT).map(fromWire);
     expect(invalidities(sent)).toEqual([]);
@@ -86,7 +86,7 @@ describe.runIf(HAS_DATA)('the main job on the pi session', () => {
 });
 
 describe.runIf(HAS_DATA)('the same for the airline trajectories', () => {
-  test('of all 60, cut at every index, each agent is sent one valid prompt with every event once', async () => {
+  test('for all 60, cut at every index, each agent gets one valid prompt with every event once', async () => {
     const problems: string[] = [];
     for (const log of await realLogs('tau/gpt-4o-airline-60.json')) {
       for (const agent of ['reviewer', ASSISTANT]) {

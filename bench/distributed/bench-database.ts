@@ -8,7 +8,7 @@ import {
 } from '../../src/store/mongo/connect-mongo.ts';
 import { stop } from '../support.ts';
 
-/** A database of its own on the server of `MONGODB_URL`, dropped at the end, with a count of the commands sent to it. */
+/** A separate database on the server of `MONGODB_URL`, dropped at the end, with a count of the commands sent to it. */
 export interface BenchDatabase {
   documents: Documents;
   url: string;

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A model server in a process of its own. Every answer is one endless line of server-sent events. */
+/** A model server in a separate process. Every answer is one endless line of server-sent events. */
 const PIECE = Buffer.alloc(64 * 1024, 'a');
 
 const server = createServer((request, response) => {

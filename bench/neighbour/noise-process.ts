@@ -2,7 +2,7 @@ import { isNoise, makeNoise } from './noises.ts';
 import type { Serving } from './process.ts';
 
 /**
- * Makes one kind of noise until its parent ends. It is a process of its own, so that its work delays no measurement.
+ * Makes one kind of noise until its parent ends. A separate process, so that its work delays no measurement.
  */
 const [name = '', serving = '{}'] = process.argv.slice(2);
 process.on('disconnect', () => process.exit(0));

@@ -4,7 +4,7 @@ import { request } from 'node:http';
 import { postJson } from './post-json.ts';
 import type { Serving } from './process.ts';
 
-/** The other tenant's activities, each with a key of its own and under default limits. */
+/** The other tenant's activities, each with a separate key and default limits. */
 export const NOISES = {
   flood: 'one author sends 90 messages of 0.95 MB to one agent, over and over',
   bomb: 'agents that give 20 tasks in every turn, and these again',

@@ -58,7 +58,7 @@ export function framesTarget(read: typeof readEvent = readEvent): Target<FrameIn
       const event = read(frame.event);
       if (typeof event === 'string') return event;
       if (Object.keys(event).toSorted().join() !== 'content,created_at,id,kind,pubkey,sig,tags')
-        throw new Broken('an event has a field that nobody signed');
+        throw new Broken('an event has an unsigned field');
       const again = read(JSON.parse(JSON.stringify(event)));
       if (JSON.stringify(again) !== JSON.stringify(event))
         throw new Broken('an event is read again as another');

@@ -101,7 +101,7 @@ function transportOf(input: McpInput): Transport {
     const serverInfo = { name: 'x', version: '1' };
     return JSON.stringify({ protocolVersion: '2025-03-26', capabilities: { tools: {} }, serverInfo });
   }
-  /** Each message arrives in a turn of the event loop of its own, as from a wire. */
+  /** Each message arrives in a separate turn of the event loop, as from a wire. */
   function say(text: string): void {
     setImmediate(() => transport.onmessage?.(JSON.parse(text) as JSONRPCMessage));
   }

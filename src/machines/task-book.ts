@@ -211,7 +211,7 @@ function endThread(book: TaskBook, id: string): void {
   if (thread) book.thread = { ...thread, open: thread.open.filter(({ delegation }) => delegation !== id) };
 }
 
-/** An approval is a group of its own. */
+/** An approval forms its own group. */
 function openApproval(book: TaskBook, event: EventOf<'approval.requested'>): void {
   const { request } = event.body;
   open(book, event, { id: request, group: request, join: 'all' }, { kind: 'approval', body: event.body });

@@ -9,7 +9,7 @@ import type {
   ConversationKey,
   ConversationLine,
   EffectRecord as EffectRecordType,
-  Entry,
+  NewEvent,
   LogPage,
   Store,
 } from './store.ts';
@@ -51,20 +51,20 @@ export function createStore(driver: StoreDriver, slices: Slices = WHOLE): Store 
 type LogMethods = Pick<Store, 'append' | 'readById' | 'head' | 'addressed'>;
 
 function createLogMethods(driver: StoreDriver): LogMethods {
-  async function append(log: ConversationKey, entries: readonly Entry[]): Promise<Appended[]> {
-    const rows = entries.map((entry) => encodeEvent(log, entry));
+  async function append(log: ConversationKey, events: readonly NewEvent[]): Promise<Appended[]> {
+    const rows = events.map((event) => encodeEvent(log, event));
     const outcomes = await driver.append(rows);
     const appended: Appended[] = [];
-    for (const [index, entry] of entries.entries()) {
+    for (const [index, event] of events.entries()) {
       const outcome = outcomes[index]!;
       if (outcome.kind === 'appended') {
-        appended.push({ kind: 'appended', event: appendedEvent(log, entry, outcome.seq) });
+        appended.push({ kind: 'appended', event: appendedEvent(log, event, outcome.seq) });
         continue;
       }
-      const { id } = entry.draft;
+      const { id } = event.draft;
       const row = await readRow(log, id);
       if (!row)
-        throw new TroupeError('store_unavailable', `event ${id} was there and is gone; try again`, { id });
+        throw new TroupeError('store_unavailable', `event ${id} was removed meanwhile; try again`, { id });
       if (!isSamePayload(row, rows[index]!)) throw conflict(log, id, row.seq);
       appended.push({ kind: 'exists', event: decodeEvent(log, row) });
     }
@@ -309,9 +309,9 @@ function createEntryMethods(driver: StoreDriver): EntryMethods {
     readBody: (tenant, hash) => driver.readEntry({ tenant, namespace: 'body', key: hash }),
     get: (tenant, key) => driver.readEntry({ tenant, namespace: 'note', key }),
     async compareAndSet(tenant, key, from, to) {
-      const note: EntryKey = { tenant, namespace: 'note', key };
-      if (from !== null && (await driver.swap(note, from, to))) return to;
-      return (await driver.putOnce(note, to, 0)).data;
+      const entry: EntryKey = { tenant, namespace: 'note', key };
+      if (from !== null && (await driver.swap(entry, from, to))) return to;
+      return (await driver.putOnce(entry, to, 0)).data;
     },
     async meta(key, value) {
       return (await driver.putOnce({ tenant: STORE_ITSELF, namespace: 'meta', key }, value, 0)).data;

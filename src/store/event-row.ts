@@ -7,10 +7,10 @@ import {
   SYSTEM_AUTHOR,
 } from '../events/index.ts';
 import type { EventRow, NewEventRow } from './driver.ts';
-import type { ConversationKey, Entry } from './store.ts';
+import type { ConversationKey, NewEvent } from './store.ts';
 import { hash } from 'node:crypto';
 
-export function encodeEvent(log: ConversationKey, { draft, at, tokens }: Entry): NewEventRow {
+export function encodeEvent(log: ConversationKey, { draft, at, tokens }: NewEvent): NewEventRow {
   const row = {
     tenant: log.tenant,
     conversation: log.conversation,
@@ -33,7 +33,7 @@ function dataOf({ author, body, replyTo, hop, context, whileBusy }: EventDraft):
 }
 
 /** The event of a fresh append, built from the draft: this is a hot path, so nothing is read or parsed again. */
-export function appendedEvent(log: ConversationKey, { draft, at, tokens }: Entry, seq: number): EventType {
+export function appendedEvent(log: ConversationKey, { draft, at, tokens }: NewEvent, seq: number): EventType {
   return { ...draft, tenant: log.tenant, conversation: log.conversation, seq, at, tokens };
 }
 

@@ -32,7 +32,7 @@ export interface ConversationLine {
 export type Appended = { kind: 'appended' | 'exists'; event: Event };
 
 /** A draft with its time, ms, and its token count. */
-export interface Entry {
+export interface NewEvent {
   draft: EventDraft;
   at: number;
   tokens: number;
@@ -86,7 +86,7 @@ export interface LogPage {
 
 export interface Store {
   /** Appends in order. Throws `event_conflict` if an id is stored with another payload; the other events are stored. */
-  append(log: ConversationKey, entries: readonly Entry[]): Promise<Appended[]>;
+  append(log: ConversationKey, events: readonly NewEvent[]): Promise<Appended[]>;
   /**
    * Oldest first. An unreadable record is returned as an `error` event with code `store_corrupt` at its seq. With
    * `maxBytes` the last event is the one that reaches that size, so only an empty answer or the head marks the end.

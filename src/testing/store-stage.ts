@@ -13,7 +13,7 @@ import type {
 import { EventId, ActorAddress as Address, turnId } from '../events/index.ts';
 import { createStore } from '../store/create-store.ts';
 import type { StoreDriver } from '../store/driver.ts';
-import type { Entry, ConversationKey, Store } from '../store/store.ts';
+import type { NewEvent, ConversationKey, Store } from '../store/store.ts';
 import type { ConformanceCase } from './conformance.ts';
 
 /** A new, empty store and its driver. */
@@ -69,7 +69,10 @@ export function draftOf(
   };
 }
 
-export function entryOf(id: string, options: { to?: string[]; content?: string; at?: number } = {}): Entry {
+export function entryOf(
+  id: string,
+  options: { to?: string[]; content?: string; at?: number } = {},
+): NewEvent {
   return { draft: draftOf(id, options), at: options.at ?? 1000, tokens: 3 };
 }
 

@@ -42,7 +42,7 @@ const nonsense: Damage[] = [
     write: (redis: Redis, own: (part: string) => string) => write(redis, (part) => own(`wake:${part}`)),
   })),
   {
-    name: 'places that nobody ever leaves',
+    name: 'places that are never released',
     write: (redis, own) =>
       Promise.all(
         ['slots:tenant:default', 'slots:provider:openai-compatible'].map((name) =>
@@ -51,7 +51,7 @@ const nonsense: Damage[] = [
       ),
   },
   {
-    name: 'a rate that has no calls left for ever',
+    name: 'a rate without any calls left',
     write: (redis, own) => redis.hset(own('calls:openai-compatible'), { level: -1e300, at: FOREVER }),
   },
 ];

@@ -224,7 +224,7 @@ test('close waits for a delivery under way and saves its cursor, and aborts one 
   expect(JSON.parse((await keyValue.get('sent/relay/r/a')) ?? '')).toMatchObject({ seq: 1 });
 });
 
-test('after a close one other process goes on at once', async () => {
+test('after a close one other process continues at once', async () => {
   const { clock, log, follow } = rig();
   const got: string[] = [];
   const by = (owner: string) =>

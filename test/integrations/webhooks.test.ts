@@ -102,7 +102,7 @@ test('events from a time without a process are sent by the next one, and no othe
   ]);
 });
 
-test('one of two processes delivers; when it dies the other goes on', async () => {
+test('one of two processes delivers; when it dies the other continues', async () => {
   await using receiver = await startReceiver();
   await using stage = openStage({ allow: [receiver.host] });
   const first = stage.open('p1');

@@ -28,7 +28,7 @@ describe('addresses', () => {
     expect(whyNotPublic(address)).toBeNull();
   });
 
-  it('are judged by the number they are, under NAT64 as plain, and never in another wrapping', () => {
+  it('are checked by their number, also under NAT64, and refused in any other embedding', () => {
     const octets = fc.tuple(...[0, 1, 2, 3].map(() => fc.nat(255)));
     // Near the ends of the ranges, where a wrong mask shows.
     const borders = fc

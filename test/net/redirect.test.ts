@@ -3,7 +3,7 @@ import { nextHop } from '../../src/net/redirects.ts';
 
 const hop = { url: new URL('https://a.test/x/y?z=1'), headers: { authorization: 'Bearer k', accept: 'a/b' } };
 
-it('an answer sends on by status and location, never from https to http', () => {
+it('a redirect needs a status and a location, and never leads from https to http', () => {
   expect(nextHop(hop, 200, '/z')).toBeNull();
   expect(nextHop(hop, 304, '/z')).toBeNull();
   expect(nextHop(hop, 302, undefined)).toBeNull();
@@ -12,7 +12,7 @@ it('an answer sends on by status and location, never from https to http', () => 
   expect(nextHop(hop, 301, 'http://[')).toEqual({ refused: 'it redirects to an invalid address' });
 });
 
-it('another port or scheme is another origin: only harmless headers go there', () => {
+it('another port or scheme is another origin, which gets harmless headers only', () => {
   for (const to of ['https://a.test:8443/', 'https://b.test/', 'https://a.test.b.test/'])
     expect(nextHop(hop, 307, to)).toMatchObject({ headers: { accept: 'a/b' } });
   expect(JSON.stringify(nextHop(hop, 307, 'https://b.test/'))).not.toContain('Bearer');

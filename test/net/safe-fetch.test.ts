@@ -56,7 +56,7 @@ const INSIDE = [
   'https://192.168.1.1/',
   'http://%31%32%37.0.0.1/',
 ];
-it.each(INSIDE)('an address inside is refused however it is written: %s', async (url) => {
+it.each(INSIDE)('a non-public address is refused in any notation: %s', async (url) => {
   expect(await refusalOf(fetchWith()(url))).toMatchObject({ code: 'address_refused', policy: 'fix_input' });
 });
 
@@ -87,7 +87,7 @@ it.each([
   expect(resolve).not.toHaveBeenCalled();
 });
 
-it('a name is refused where any of its addresses is not public, and the refusal does not tell which', async () => {
+it('a name with a non-public address is refused, without naming the address', async () => {
   const answers: Record<string, string[]> = {
     'one.test': ['127.0.0.1'],
     'second.test': ['8.8.8.8', '10.20.30.40'],
@@ -104,7 +104,7 @@ it('a name is refused where any of its addresses is not public, and the refusal 
   }
 });
 
-it('the address that was checked is the one connected to: a name that changes its meaning is refused', async () => {
+it('the checked address is the one connected to: a name that changes is refused', async () => {
   await using server = await recordingServer((_request, response) => response.end('first'));
   await using inside = await recordingServer((_request, response) => response.end('inside'), '127.0.0.2');
   const answers = ['127.0.0.1', '127.0.0.2', '127.0.0.2'];
@@ -120,7 +120,7 @@ it('the address that was checked is the one connected to: a name that changes it
   await agent.destroy();
 });
 
-it('what is inside is reached where it is named by address or with its port, and only there', async () => {
+it('a non-public host is reached only with its address or its port on the allow list', async () => {
   await using server = await recordingServer((_request, response) => response.end('hello'));
   const resolve = async () => [{ address: '127.0.0.1', family: 4 }];
   const named = fetchWith({ allow: [server.host, `intern.test:${server.port}`], resolve });
@@ -140,7 +140,7 @@ it('what is inside is reached where it is named by address or with its port, and
   expect(server.requests).toHaveLength(2);
 });
 
-it('a name is reached where all of its addresses are in a range of the list', async () => {
+it('a name is reached if all its addresses are in a range of the list', async () => {
   const reachable = async (allow: string[], ...addresses: string[]) => {
     const resolve = async () => addresses.map((address) => ({ address, family: 4 }));
     return (await refusalOf(fetchWith({ allow, resolve, timeoutMs: 2_000 })('http://x.test/'))).code;
@@ -166,13 +166,13 @@ it.each([
   'a@b',
   'h:99999',
   '*.a:80',
-])('an allow list says what it does not understand: %j', (entry) => {
+])('an allow list refuses an invalid entry: %j', (entry) => {
   expect(() => openSafeFetch({ allow: [entry] })).toThrow(
     expect.objectContaining({ code: 'config_invalid' }),
   );
 });
 
-it('redirects are followed by hand: each is checked again, and no secret goes to another origin', async () => {
+it('every redirect is checked again, and no secret goes to another origin', async () => {
   await using other = await recordingServer((_request, response) => response.end('there'));
   await using server = await recordingServer((request, response) => {
     const to: Record<string, string> = {
@@ -244,7 +244,7 @@ it('a body ends at the limit, before and after decoding', async () => {
   expect(await get('/gzip', { method: 'HEAD' })).toMatchObject({ status: 200, isCut: false });
 });
 
-it('where only status and headers are wanted, no body spoils them, and the connection is used again', async () => {
+it('without a wanted body, no body causes an error, and the connection is reused', async () => {
   const connections = new Set<unknown>();
   await using server = await recordingServer((request, response) => {
     connections.add(request.socket);
@@ -276,7 +276,7 @@ it('where only status and headers are wanted, no body spoils them, and the conne
   }
 });
 
-it('a server that keeps silent, or drips, is left after the time, and at once when aborted', async () => {
+it('a silent or slow server is dropped after the timeout, and at once after an abort', async () => {
   await using server = await recordingServer((request, response) => {
     if (request.url === '/drip') setInterval(() => response.write('x'), 20).unref();
   });
@@ -294,7 +294,7 @@ it('a server that keeps silent, or drips, is left after the time, and at once wh
   );
 });
 
-it('no proxy of the environment is used, and nobody but the caller sends headers', async () => {
+it('no proxy of the environment is used, and only headers of the caller are sent', async () => {
   await using proxy = await recordingServer((_request, response) => response.end('proxied'));
   await using server = await recordingServer((_request, response) => response.end('direct'));
   for (const name of ['HTTP_PROXY', 'http_proxy', 'ALL_PROXY']) vi.stubEnv(name, `http://${proxy.host}`);
@@ -308,7 +308,7 @@ it('no proxy of the environment is used, and nobody but the caller sends headers
   expect(sent).toEqual({ host: server.host, connection: 'keep-alive', 'accept-encoding': 'gzip, br' });
 });
 
-it('whatever is asked for, nothing on loopback answers unless it is named', async () => {
+it('no request reaches loopback unless the allow list names it', async () => {
   await using server = await recordingServer((_request, response) => response.end('inside'));
   const fetch = fetchWith({ resolve: async () => [{ address: '127.0.0.1', family: 4 }], timeoutMs: 1_000 });
   const hosts = fc.constantFrom(

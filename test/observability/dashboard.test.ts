@@ -88,7 +88,7 @@ test('its panels have a selectable source, a description, a separate place and b
     'Compactions',
     'Queue and leases',
     'Errors',
-    'The open door',
+    'Requests, webhooks and Nostr',
   ]);
   const ids = dashboard.panels.map(({ id }) => id);
   expect(new Set(ids).size).toBe(ids.length);

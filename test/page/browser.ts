@@ -97,7 +97,7 @@ export function detail(page: Page): Locator {
 }
 
 /** Polls until the condition holds. */
-export function eventually<T>(ask: () => T | Promise<T>) {
+export function eventually<T>(ask: () => T | Promise<T>): ReturnType<typeof expect.poll<T>> {
   return expect.poll(ask, { timeout: PATIENCE_MS, interval: 30 });
 }
 

@@ -90,8 +90,10 @@ test('a program that failed to start is started again for the next request', asy
 
 /** Answers like the real one, but ignores interrupts. Writes its pid to its home. */
 const SERVER = `
+import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { writeFileSync } from 'node:fs';
+if (process.env.LEAVES_A_CHILD) spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'inherit' }).unref();
 writeFileSync(process.env.CODEX_HOME + '/pid', String(process.pid));
 writeFileSync(process.env.CODEX_HOME + '/env', JSON.stringify(process.env));
 const send = (message) => process.stdout.write(JSON.stringify(message) + '\\n');
@@ -126,6 +128,19 @@ const isRunning = (pid: number) => {
     return false;
   }
 };
+
+test('a child that outlives the program and holds its output is killed, so that closing ends', async () => {
+  install(SERVER);
+  const clock = createFakeClock();
+  const home = temporary();
+  const provider = create({ home, clock, env: { LEAVES_A_CHILD: 'yes' } });
+  await collectEvents(provider, request);
+  const pid = Number(fileOf(home, 'pid'));
+  const closed = provider.close?.();
+  await untilHolds(() => expect(isRunning(pid)).toBe(false));
+  await clock.advance(2000);
+  await closed;
+});
 
 test('an unknown request is refused and not left unanswered', async () => {
   install(SERVER);

@@ -77,25 +77,25 @@ test('a good run has no findings, and is counted', () => {
 
 const FORGED: [string, (run: typeof good) => void, string, RegExp][] = [
   [
-    'a tool that was called twice',
+    'a tool called twice',
     (run) => again(run, 'book'),
     'I5',
     /k1:bo:1\/0\.1 was executed 2 times: by p1 at 1, p2/,
   ],
   [
-    'a call that was executed and that the log does not know',
+    'an executed call that is missing in the log',
     (run) => void run.executions.push({ at: 2, tool: 'book', effect: 'k1:bo:1/1.0', process: 'p3' }),
     'I5',
     /k1:bo:1\/1\.0 was executed by p3 at 2, and the turn, which stands at turn\.done/,
   ],
   [
-    'a call that is told as done and never was',
+    'a call logged as done that never ran',
     (run) => void (run.executions = run.executions.filter(({ effect }) => effect !== BOOKED)),
     'I5',
     /k1:bo:1\/0\.1 is done in the log at \d+, and was never executed/,
   ],
   [
-    'a message that was acknowledged and is missing',
+    'a missing acknowledged message',
     (run) => {
       const post = run.posts[0] as Post;
       run.posts.push({ ...post, id: 'k1-m9', acked: { seq: 99, at: 1 } });
@@ -104,19 +104,19 @@ const FORGED: [string, (run: typeof good) => void, string, RegExp][] = [
     /k1-m9, acknowledged as 99, is 0 times in the log/,
   ],
   [
-    'a message that is stored with other words',
+    'a message stored with other content',
     (run) => void ((run.posts[0] as Post).content = 'something else'),
     'ack',
     /not in the log as it was sent/,
   ],
   [
-    'a message that stands elsewhere than the client was told',
+    'a message at another seq than acknowledged',
     (run) => void ((run.posts[0] as Post).acked = { seq: 7, at: 1 }),
     'ack',
     /acknowledged as 7 and is at/,
   ],
   [
-    'a message that was never acknowledged',
+    'an unacknowledged message',
     (run) => void ((run.posts[0] as Post).acked = null),
     'ack',
     /never acknowledged/,
@@ -128,13 +128,13 @@ const FORGED: [string, (run: typeof good) => void, string, RegExp][] = [
     /was cancelled/,
   ],
   [
-    'an answer that is missing',
+    'a missing answer',
     (run) => void (run.events = run.events.filter(({ kind }: Event) => kind !== 'turn.done')),
     'I2',
     /covered 0 times/,
   ],
   [
-    'a turn that failed for want of anything but its model',
+    'a turn that failed for another reason than its model',
     (run) => {
       const end = run.events.find(({ kind }) => kind === 'turn.done') as Event;
       const { covers } = (end as EventOf<'turn.done'>).body;

@@ -4,7 +4,7 @@ import type { Stage } from './engine-stage.ts';
 
 export const ENOUGH = 'that is enough';
 
-/** Delegates `fanOut` tasks to an agent of its own kind at every request, until a person says that it is enough. */
+/** Delegates `fanOut` tasks to an agent of its own kind at every request, until a person stops it. */
 export function bomb(fanOut: number, to = 'bo'): TestModel {
   let count = 0;
   return modelOf(async function* ({ messages }) {

@@ -48,7 +48,7 @@ export function small(id: string, model: TestModel, more: Partial<StageAgent> = 
   return { id, model, ...SMALL, ...more };
 }
 
-/** Ana posts so much prose to nobody in particular; the next addressed agent gets it. */
+/** Ana posts this much prose without an addressee; the next addressed agent gets it. */
 export async function fill(stage: Stage, messages: number, from = 1): Promise<void> {
   for (let n = from; n < from + messages; n++) await stage.say('c', prose(n), []);
 }

@@ -26,7 +26,7 @@ export interface CompanyOptions extends TroupeOptions {
 
 export interface Company extends AsyncDisposable {
   troupe: Troupe;
-  /** Posts a message and waits until all is quiet. Without `to`, the message addresses nobody in particular. */
+  /** Posts a message and waits until all is quiet. Without `to`, the message has no addressee. */
   say(author: Author, to: string | string[] | null, content: string, more?: Said): Promise<void>;
   /** The same without waiting. */
   post(author: Author, to: string | string[] | null, content: string, more?: Said): Promise<unknown>;

@@ -1,4 +1,4 @@
-/** A malicious MCP server over stdio, in a process of its own. The argument selects its behaviour. */
+/** A malicious MCP server over stdio, in a separate process. The argument selects its behaviour. */
 import { createInterface } from 'node:readline';
 
 const [manner = ''] = process.argv.slice(2);

@@ -66,13 +66,13 @@ export async function playKilledAt(at: number, { options, act }: Play): Promise<
   return { stage: next, driver, points, died: true };
 }
 
-/** Runs until nothing is waiting or running and nobody acts any more, or the process is dead. */
+/** Runs until nothing is waiting or running and no client acts any more, or the process is dead. */
 async function drive(stage: Stage, act: Play['act'], isDead: () => boolean): Promise<void> {
   const { clock, deps } = stage;
   const { limits, router, store } = deps;
   for (let round = 0, still = 0; !isDead(); round++) {
     if (round > PATIENCE) throw new Error(`still busy: ${JSON.stringify(await router.depth())}`);
-    // Nobody waits for an answer of a dead process.
+    // No client waits for an answer of a dead process.
     let isActing = true;
     void act(stage).finally(() => (isActing = false));
     for (let turn = 0; isActing && !isDead() && turn < 200; turn++) await clock.advance(1);

@@ -1,4 +1,4 @@
-/** An MCP server over stdio, in a process of its own. Arguments: the trace file, and the kind of misbehaviour. */
+/** An MCP server over stdio, in a separate process. Arguments: the trace file, and the kind of misbehaviour. */
 import { appendFileSync } from 'node:fs';
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
 import { createMcpServer, TOOLS } from './mcp-tools.ts';

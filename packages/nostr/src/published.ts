@@ -32,7 +32,7 @@ const StoredLogPlace = z.strictObject({ conversation: z.string(), event: z.strin
  * Maps events of the log to the Nostr events they were published as.
  *  P1  An event is saved before it is published, in both directions, so that an echo or an answer is recognised.
  *  P2  The first version stays: every relay gets the same event in every attempt.
- *  P3  A stored signature is used only for the content it was made over; for other content it is replaced.
+ *  P3  A stored signature is used only for its own content. Other content is signed anew and replaces it.
  */
 export interface Published {
   /** Null for an event that is not ours. */

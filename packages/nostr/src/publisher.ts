@@ -55,10 +55,10 @@ export function createPublisher(parts: PublisherParts): Publisher {
   }
 
   async function compose(event: Event): Promise<SignedEvent | null> {
-    const words = wordsOf(event);
-    const signer = words && signers.of(words.agent);
-    if (!words || !signer || !wants(event.conversation)) return null;
-    const { content } = words;
+    const part = publicPart(event);
+    const signer = part && signers.of(part.agent);
+    if (!part || !signer || !wants(event.conversation)) return null;
+    const { content } = part;
     const said = whereIs(event);
     const before = await published.get(said, content);
     if (before) return before;
@@ -82,8 +82,8 @@ export function createPublisher(parts: PublisherParts): Publisher {
   return {
     wants,
     cares(event) {
-      const words = wordsOf(event);
-      return words !== null && signers.of(words.agent) !== null;
+      const part = publicPart(event);
+      return part !== null && signers.of(part.agent) !== null;
     },
     eventOf(event) {
       const key = `${event.conversation}/${event.id}/${event.at}`;
@@ -102,13 +102,13 @@ function whereIs({ conversation, id, at }: Event): Said {
  * The public content of an agent's event: a message, or a question to people. Null for all other events. The event must
  * come from a turn of that agent in this conversation: a client may send a message in an agent's name, which is not signed.
  */
-function wordsOf(event: Event): { agent: AgentId; content: string } | null {
+function publicPart(event: Event): { agent: AgentId; content: string } | null {
   const { author, turn, conversation } = event;
   const content = contentOf(event);
-  const made = turn === undefined ? null : parseTurnId(turn);
+  const origin = turn === undefined ? null : parseTurnId(turn);
   if (content === null || content.trim() === '' || author.kind !== 'agent') return null;
-  if (made?.agent !== author.id || made.conversation !== conversation) return null;
-  return { agent: made.agent, content };
+  if (origin?.agent !== author.id || origin.conversation !== conversation) return null;
+  return { agent: origin.agent, content };
 }
 
 function contentOf(event: Event): string | null {

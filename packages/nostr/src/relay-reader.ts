@@ -194,7 +194,7 @@ export class RelayReader {
     while (!signal.aborted) {
       const isOurs = await this.#claim().catch((error: unknown) => {
         if (toTroupeError(error).policy !== 'retry') this.#warn(error);
-        // Without an answer, a reader goes on: two readers do no harm.
+        // If the store does not answer, a reader continues: two readers do no harm.
         return this.#stop !== null;
       });
       if (isOurs && !this.#stop) await mark.load().catch(() => null);

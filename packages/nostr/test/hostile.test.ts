@@ -44,7 +44,7 @@ const FORGED = Array.from({ length: 100 }, (_, n) => {
 const GARBAGE = 'garbage';
 const ONE = `["EVENT","$sub",${JSON.stringify(ana.sign({ content: 'again and again', kind: 7, tags: NAMES_CODER }))}]`;
 
-describe('a relay is isolated and reported once, and the other goes on, if it', () => {
+describe('a relay is isolated and reported once, without effect on the other, if it', () => {
   test.each<[string, Behaviour, RegExp]>([
     ['sends forged events', { stored: FORGED }, /lies/],
     ['sends invalid JSON forever', { flood: GARBAGE }, /lies/],

@@ -49,8 +49,8 @@ test('signatures that are not points, or beyond the order of the curve, are refu
   }
   for (const pubkey of [zeros, most]) {
     const named = { ...signed, pubkey };
-    const nobodys = { ...named, id: getEventHash({ ...named, tags: [] }) };
-    expect([quick(nobodys), verify(nobodys)]).toEqual(['signature', 'signature']);
+    const unsigned = { ...named, id: getEventHash({ ...named, tags: [] }) };
+    expect([quick(unsigned), verify(unsigned)]).toEqual(['signature', 'signature']);
   }
 });
 

@@ -53,7 +53,7 @@ test('a crash between the relay and the cursor publishes the same event again, a
   const forgetful: KeyValue = {
     ...keyValue,
     async compareAndSet(key, from, to) {
-      if (key.startsWith('sent/')) throw new Error('the process is gone');
+      if (key.startsWith('sent/')) throw new Error('the process has crashed');
       return keyValue.compareAndSet(key, from, to);
     },
     // The claim of the crashed process has ended.

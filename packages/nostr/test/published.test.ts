@@ -13,11 +13,11 @@ test('the event signed first stays, also after a crash between its two entries',
   const crashing = createPublished({
     ...keyValue,
     compareAndSet: async (key, from, to) => {
-      if (key.startsWith('nostr/out/')) throw new Error('the process is gone');
+      if (key.startsWith('nostr/out/')) throw new Error('the process has crashed');
       return keyValue.compareAndSet(key, from, to);
     },
   });
-  await expect(crashing.save(SAID, EVENT)).rejects.toThrow('gone');
+  await expect(crashing.save(SAID, EVENT)).rejects.toThrow('crashed');
   const published = createPublished(keyValue);
   const again = ANA.sign({ content: 'hello', at: AT / 1_000, tags: [['e', 'f'.repeat(64)]] });
   expect(await published.save(SAID, again)).toEqual(EVENT);

@@ -144,7 +144,7 @@ test('a stored event is not stored again by a later process: if it is missing, i
   expect(later.sent).toEqual([]);
 });
 
-test('an event that names none of our agents wakes no agent, whoever its author is', async () => {
+test('an event that names none of our agents wakes no agent, even from a person', async () => {
   const stage = openReceiver();
   await stage.receive(ana.sign({ content: 'to nobody' }));
   await stage.receive(ana.sign({ content: 'to coder', tags: [NAMES_CODER] }));

@@ -80,7 +80,7 @@ async function openWorld(
   };
 }
 
-test("a person's event is answered by a signed one, and what is said to that goes on in the same conversation", async () => {
+test("a person's event gets a signed answer, and a reply to that continues the same conversation", async () => {
   await using relay = await startRelay();
   await using world = await openWorld(relay);
   const { ada, heard } = world;

@@ -79,7 +79,7 @@ export async function takeBudget(
   }
 }
 
-/** What pays for the calls of a turn. Losing the lease and shutting down stop the waiting. */
+/** Parts to reserve with for the calls of a turn. A lost lease or a shutdown ends the waiting. */
 export function budgetPartsOf({ deps, lease }: TurnRun): Parameters<typeof takeBudget>[0] {
   const { budgets: ledger, clock, random, stopping } = deps;
   return { ledger, clock, random, signal: AbortSignal.any([lease.signal, stopping]) };

@@ -199,7 +199,7 @@ export async function readCompaction(
 
 /**
  * Whether this agent may ask a model for the compaction of this number. The first to ask may, also after a crash. The lock
- * only saves a second call: the first compaction that is written counts. An expired lock stops nobody.
+ * only saves a second call: the first compaction that is written counts. An expired lock does not count.
  */
 export async function takeLock({ deps, live }: TurnRun, number: number): Promise<boolean> {
   const { tenant, conversation, agent } = live.address;

@@ -24,7 +24,7 @@ export interface ConversationDeps {
   engine: { resume(address: ActorAddress, as?: 'RETRY' | 'REINSTATE'): Promise<void> };
   participantsCache: ParticipantsCache;
   trust: Trust;
-  /** Answers messages that name nobody and match no route. */
+  /** Agent for messages that name no agent and match no route. */
   fallback: AgentId | null;
   router: MessageRouter | null;
   newId: () => EventId;
@@ -69,11 +69,11 @@ export async function appendLast(
   drafts: EventDraft[],
 ): Promise<Appended> {
   const last = (await events.append(log, drafts)).at(-1);
-  if (!last) throw new Error('the log returned nothing for an append');
+  if (!last) throw new Error('the log did not return the appended event');
   return last;
 }
 
-/** Appends under an id that another writer may take first. Returns the first event, whoever wrote it. */
+/** Appends under an id that another writer may take first. Returns the event that was first. */
 export async function appendFirst(
   { log: events, store }: Pick<EngineDeps, 'log' | 'store'>,
   log: ConversationKey,
@@ -86,7 +86,7 @@ export async function appendFirst(
     if (!(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
   }
   const first = await readOwn(store, log, draft);
-  if (!first) throw new TroupeError('internal', `the log returned nothing for ${draft.id}`);
+  if (!first) throw new TroupeError('internal', `the log did not return ${draft.id}`);
   return first;
 }
 

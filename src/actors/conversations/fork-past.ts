@@ -91,7 +91,7 @@ function foldTurn(past: Past, agent: AgentId, turn: OpenTurn, event: Event): voi
   }
 }
 
-/** The events that end open work in the copy. They are the same whoever forks; the last one marks the fork. */
+/** The events that end open work in the copy. The same for every person who forks; the last one marks the fork. */
 export function forkEnds(past: Past, names: Names, place: ForkPlace, by: Author): EventDraft[] {
   const { tasks } = past.participants;
   const { conversation, seq } = place;
@@ -136,7 +136,7 @@ function endTurn({ id, author, covers, steps, waiting, isAnswered }: OpenTurn, n
   return [...results, end];
 }
 
-/** The ends address nobody: the waiting agents see what is open in their next turn. */
+/** The ends have no recipients: the waiting agents see the open tasks in their next turn. */
 function endTasks({ participants: { tasks } }: Past, seq: number): EventDraft[] {
   const ended = [...tasks.tasks.values()]
     .filter(({ end }) => end === null)

@@ -19,7 +19,7 @@ export interface ReceivedMessage {
  * Stores a message. Its recipients are decided once, here.
  *  M1  A message that names agents addresses them. A new message of a person that names none is routed, else it goes to
  *      the default agent.
- *  M2  A message of an untrusted person, or one that a gateway marks `untrusted`, addresses nobody. The recipients it
+ *  M2  A message of an untrusted person, or one that a gateway marks `untrusted`, addresses no agent. The recipients it
  *      would have had are noted with it.
  *  M3  A closed conversation accepts messages of trusted people only; they reopen it.
  *  M4  A message with a known id is the stored event, whatever would be decided now.

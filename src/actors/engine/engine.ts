@@ -280,7 +280,7 @@ async function claimed(deps: EngineDeps, task: string, forMs: number): Promise<b
   return deps.store.claim(task, { owner: deps.process, now, until: now + Math.ceil(forMs) });
 }
 
-/** One round; returns how many actors were woken. */
+/** One round. Returns the number of woken actors. */
 async function sweep(deps: EngineDeps, since: number): Promise<number> {
   const { store, router, clock, limits } = deps;
   // With one owner a live lease is ours, and the wake is merged, or a dead process left it.

@@ -138,7 +138,7 @@ async function keepRenewed(
     const started = clock.monotonic();
     const answered = new AbortController();
     const renewal = lease.write({ until: clock.now() + limits.leaseMs });
-    // After a standstill the lease may be over although nobody else took it: renewing is still worth an attempt.
+    // After the process hung, the lease may be over without another holder: one renewal is still tried.
     const late = clock.sleep(Math.max(expires - started, limits.leaseMs / 3), answered.signal);
     const answer = await Promise.race([renewal, late]).finally(() => answered.abort(STOPPED));
     if (!answer)

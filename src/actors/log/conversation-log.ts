@@ -11,7 +11,7 @@ import {
 import type { Broadcast } from '../../queue/broadcast.ts';
 import type { Metrics } from '../../metrics.ts';
 import type { Router } from '../../queue/router.ts';
-import type { Appended, Entry, ConversationKey, Store } from '../../store/store.ts';
+import type { Appended, NewEvent, ConversationKey, Store } from '../../store/store.ts';
 import { ownPlace } from './own-id.ts';
 import { createRecentEvents } from './recent-events.ts';
 import type { Redaction } from './redaction.ts';
@@ -23,14 +23,14 @@ import { createRemoteEvents } from './remote-events.ts';
  * matters: an agent that is woken before its event is stored finds nothing, and the wake is lost.
  */
 export interface ConversationLog {
-  /** Appends in order and wakes whoever is addressed. Safe to repeat with the same drafts. */
+  /** Appends in order and wakes the addressed agents. Safe to repeat with the same drafts. */
   append(log: ConversationKey, drafts: readonly EventDraft[], options?: AppendOptions): Promise<Appended[]>;
   /** Oldest first, at most `limit`. The newest events come from memory, without reading the store. */
   read(
     log: ConversationKey,
     range: { after: number; upTo?: number; limit: number },
   ): Promise<readonly Event[]>;
-  /** As the store's `readPage`, for callers that fold the whole log. */
+  /** Like the store's `readPage`, for callers that fold the whole log. */
   readPage(
     log: ConversationKey,
     range: { after: number; upTo?: number },
@@ -60,7 +60,7 @@ export interface AppendOptions {
   at?: (index: number) => number;
   /** Whether addressed agents are woken. Default true; imports do not wake. */
   wake?: boolean;
-  /** Whether an event of the runtime takes a spare id where its own is taken. Default true; copies keep their ids. */
+  /** Whether an event of the runtime takes a spare id if its own is taken. Default true; copies keep their ids. */
   spares?: boolean;
 }
 
@@ -153,8 +153,8 @@ async function entriesOf(
   { clock, countTokens, redaction }: LogDeps,
   drafts: readonly EventDraft[],
   at: (index: number) => number,
-): Promise<Entry[]> {
-  const entries: Entry[] = [];
+): Promise<NewEvent[]> {
+  const entries: NewEvent[] = [];
   let chars = 0;
   for (const [index, given] of drafts.entries()) {
     const { length } = eventText(given);
@@ -174,7 +174,7 @@ async function entriesOf(
 function createOwnAppend({ store, onWarning }: LogDeps) {
   return async function appendOwn(
     log: ConversationKey,
-    entries: readonly Entry[],
+    entries: readonly NewEvent[],
     spares: boolean,
   ): Promise<Appended[]> {
     try {

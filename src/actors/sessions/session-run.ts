@@ -40,7 +40,7 @@ export interface Sending {
   session?: { request: SessionRequest; place: SessionPlace };
 }
 
-/** What a session must match to be resumed. Without a provider of its own, as in the inspector, its home is not checked. */
+/** What a session must match to be resumed. Without a real provider, as in the inspector, the home is not checked. */
 export function termsFor(
   { profile, provider, keepsCompacted }: AgentRuntime,
   baseline: string,

@@ -83,7 +83,7 @@ function gateOf(run: TurnRun): string | null {
   return reasons.length > 0 ? reasons.join('\n\n') : null;
 }
 
-/** Applies if the list has open items and the agent waits for nobody. */
+/** Applies if the list has open items and the agent waits for no task. */
 function todoGate(run: TurnRun): string | null {
   const { live, runtime, outputs } = run;
   if (!runtime.tools.has('todo') || isWaiting(run)) return null;

@@ -152,7 +152,7 @@ export function isOfPeople(event: Event): boolean {
   return (event.author.kind === 'user' || event.kind === 'command') && !isOfTasks(event);
 }
 
-/** Events about tasks, which nobody wrote: in a finished thread nobody reads an answer to them. */
+/** Events about tasks need no answer: in a finished thread no one would read it. */
 function isOfTasks(event: Event): boolean {
   return event.kind === 'delegation.opened' || isTaskEnd(event);
 }

@@ -114,7 +114,7 @@ export function descentOf(run: TurnRun): Promise<Descent | null> {
   return found;
 }
 
-/** Null if the task of this turn was cancelled and no person has spoken: new tasks would be in vain. */
+/** Null if the task of this turn was cancelled and no person has spoken: new tasks would be useless. */
 async function findDescent({ deps, live, turn }: TurnRun): Promise<Descent | null> {
   const { tenant, conversation } = live.address;
   const { thread, begun } = live.tasks;

@@ -166,7 +166,7 @@ async function firstEnd(
     if (!(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
   }
   const end = await readOwn(store, target, draft);
-  if (!end) throw new TroupeError('internal', `the log returned nothing for ${draft.id}`);
+  if (!end) throw new TroupeError('internal', `the log did not return ${draft.id}`);
   return end;
 }
 

@@ -103,7 +103,7 @@ const BEGINNINGS: readonly EventDraft['kind'][] = [
   'approval.requested',
 ];
 
-/** A failed or aborted turn hands nothing over and asks nobody: the receiver would answer in its place. */
+/** A failed or aborted turn makes no handoffs and opens no tasks: the receiver would answer in its place. */
 function outputsOf({ ending, outputs }: TurnRun): readonly EventDraft[] {
   return ending.kind === 'done' ? outputs : outputs.filter(({ kind }) => !BEGINNINGS.includes(kind));
 }

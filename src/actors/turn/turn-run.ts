@@ -217,7 +217,7 @@ export function ownDraft(
 
 /** Writes a record while the turn goes on. A failure is thrown where the turn waits for it. */
 export function writeMeanwhile({ meanwhile }: Pick<TurnRun, 'meanwhile'>, record: Promise<unknown>): void {
-  record.catch(() => undefined); // thrown to whoever awaits `written`
+  record.catch(() => undefined); // rethrown to the caller of `written`
   meanwhile.writing.push(record);
 }
 

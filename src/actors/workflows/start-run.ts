@@ -102,7 +102,7 @@ async function direct(
   const drafts = [...(isNamed ? [] : [modeDraft(run, by)]), ...directedDrafts(run, change, by)];
   const appended = await deps.log.append(log, drafts);
   const directed = appended.find(({ event }) => event.kind === 'run.directive');
-  if (!directed) throw new TroupeError('internal', 'the log returned nothing for an append');
+  if (!directed) throw new TroupeError('internal', 'the log did not return the appended event');
   return directed.event;
 }
 

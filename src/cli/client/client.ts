@@ -1,4 +1,3 @@
-import { TroupeError } from '../../errors.ts';
 import type { NostrStatus } from '../../integrations/nostr.ts';
 import type { IssuedKey, KeyInfo, NewKey } from '../../access/index.ts';
 import type { AgentId, Author, Command, ConversationId, Event, StateNote } from '../../events/index.ts';
@@ -91,14 +90,4 @@ export interface Client {
   /** Resolves when no work is left. */
   idle(): Promise<void>;
   close(): Promise<void>;
-}
-
-/** Seq of the last event, from a page of events; 0 if the conversation does not exist. */
-export async function headOf(page: Promise<{ head: number }>): Promise<number> {
-  try {
-    return (await page).head;
-  } catch (error) {
-    if (error instanceof TroupeError && error.code === 'conversation_unknown') return 0;
-    throw error;
-  }
 }

@@ -3,14 +3,8 @@ import { TroupeError } from '../../errors.ts';
 import type { ConversationId } from '../../events/index.ts';
 import { followAll, followConversation } from '../../http/follow.ts';
 import type { Troupe } from '../../troupe.ts';
-import {
-  type Client,
-  type ClientKeys,
-  type ClientWebhooks,
-  type Frame,
-  headOf,
-  type WatchFrame,
-} from './client.ts';
+import type { Client, ClientKeys, ClientWebhooks, Frame, WatchFrame } from './client.ts';
+import { headOf } from './head-of.ts';
 
 /** A troupe in this process. */
 export function createDirectClient(troupe: Troupe): Client {

@@ -1,14 +1,8 @@
 import type { Author } from '../../events/index.ts';
 import { createClient } from '../../http/client.ts';
 import { authorNamed } from './author-named.ts';
-import {
-  type Client,
-  type ClientKeys,
-  type ClientWebhooks,
-  type Frame,
-  headOf,
-  type WatchFrame,
-} from './client.ts';
+import type { Client, ClientKeys, ClientWebhooks, Frame, WatchFrame } from './client.ts';
+import { headOf } from './head-of.ts';
 
 /** A troupe at a URL. Answers are not validated: the server is our own. */
 export function createHttpClient(url: string, token: string | undefined): Client {

@@ -30,8 +30,10 @@ export function cutPointFor(
   policy: CompactionPolicy,
 ): ProposedCut | null {
   const most = policy.quoteTokens + policy.summaryTokens + FACTS_TOKENS;
+  const tenth = Math.floor(room.available * 0.1);
   const small = Math.min(SMALL_TOKENS, Math.floor(room.available * 0.25));
-  const wanted = Math.min(WANTED_TOKENS, Math.max(small, Math.floor(room.available * 0.1)));
+  const wanted = Math.min(WANTED_TOKENS, Math.max(small, tenth));
+  const least = Math.min(WANTED_TOKENS, Math.max(LEAST_TOKENS, tenth));
   let best: ProposedCut | null = null;
   for (const keep of [policy.keepTokens, policy.keepTokens / 4, 0]) {
     const upTo = findCutPoint(view, keep);
@@ -44,8 +46,9 @@ export function cutPointFor(
     );
     if (budget >= wanted) return { upTo, budget, before };
     // The rest already exceeds the target, so the next try keeps less. This one is possible if the summary leaves room
-    // for the turn.
-    const last = Math.min(Math.max(wanted, LEAST_TOKENS), Math.floor(room.available * 0.95) - rest);
+    // for the turn; above the trigger it gets no more than it needs.
+    const modest = Math.min(wanted, Math.max(least, room.trigger - rest));
+    const last = Math.min(modest, Math.floor(room.available * 0.95) - rest);
     if (last >= LEAST_TOKENS) best = { upTo, budget: last, before };
   }
   return best;

@@ -83,7 +83,7 @@ export async function startAppServer(options: AppServerOptions): Promise<AppServ
       child.stdin.end();
       const closed = new AbortController();
       const late = clock.sleep(CLOSE_MS, closed.signal).then(() => {
-        if (!closed.signal.aborted) killGroup(child);
+        if (!closed.signal.aborted) signalGroup(child, 'SIGKILL');
       });
       await ended;
       closed.abort();
@@ -179,7 +179,7 @@ async function initialize(
   if (outcome === 'ready') return rpc.notify('initialized');
   // Killed from outside: the program itself works, so it may be started again.
   const isKilled = child.signalCode !== null;
-  killGroup(child);
+  signalGroup(child, 'SIGKILL');
   await ended;
   answer.catch(() => {});
   if (isKilled && outcome instanceof TroupeError) throw outcome;

@@ -1,7 +1,7 @@
 import { computed, signal } from '@preact/signals';
 import { base } from './settings.ts';
 
-/** The whole state of the view is in the URL: whoever opens the address sees the same. */
+/** The whole state of the view is in the URL: everyone who opens the address sees the same. */
 export interface Route {
   /** Null for the list of conversations. */
   conversation: string | null;

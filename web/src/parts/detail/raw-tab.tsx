@@ -66,7 +66,7 @@ function Json({ value, lines }: { value: unknown; lines: number }) {
   return <LongText text={JSON.stringify(value, null, 2)} lines={lines} />;
 }
 
-/** Omits the token: whoever has one knows where to add it. */
+/** Omits the token; the reader adds it. */
 function Curl({ path }: { path: string }) {
   return <Copy text={`curl '${location.origin}${base}${path}'`} label="copy as curl" />;
 }

@@ -57,9 +57,9 @@ export function StateLegal({ chart, moment }: { chart: Chart | null; moment: Mom
       {elsewhere.size > 0 && (
         <p class="state-anywhere">
           <span>In other states:</span>
-          {[...elsewhere].map(([told, each]) => (
+          {[...elsewhere].map(([event, each]) => (
             <code
-              key={told}
+              key={event}
               title={each.map(({ in: from }) => `${from || 'any state'} → ${each[0]?.target}`).join(', ')}
             >
               {each[0]?.event}

@@ -68,7 +68,7 @@ function Called({ uses }: { uses: readonly ToolUse[] }) {
 const OUTCOMES: Record<string, string> = {
   done: '✓ done',
   failed: '✕ failed',
-  lost: '? lost: nobody knows whether it ended',
+  lost: '? lost: unknown whether it ended',
   waiting: '… waits for leave',
 };
 
