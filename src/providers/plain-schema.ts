@@ -4,7 +4,7 @@ type Schema = Readonly<Record<string, unknown>>;
 
 /** Deeper parts accept anything: a schema from elsewhere may be deep. */
 const MAX_DEPTH = 64;
-/** Length of the omitted keywords in the description. */
+/** Maximum length of the omitted keywords in a description. */
 const DESCRIPTION_CHARACTERS = 200;
 
 const KEPT = new Set(['const', 'required', 'title', 'description', 'default', 'examples']);

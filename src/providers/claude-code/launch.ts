@@ -28,7 +28,7 @@ export type SessionStart =
   | { kind: 'resume'; mark: SessionMark }
   | { kind: 'none' };
 
-/** The maximum of a timer: tools run under the deadlines of the runtime. */
+/** Nearly the longest timer: tools run under the deadlines of the runtime instead. */
 const NEVER_MS = 2_000_000_000;
 /** The API's minimum thinking budget. */
 const LEAST_THINKING_TOKENS = 1024;
