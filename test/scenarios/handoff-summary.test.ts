@@ -123,7 +123,9 @@ test.each<[string, string, object]>([
   const [{ body } = { body: null }] = await room.events('handoff');
   expect(body?.summary).toMatchObject({ by: 'extraction' });
   expect(body?.summary.goal).toContain('paint the fence green');
-  expect(warnings).toEqual([expect.stringMatching(/handoff summary of @a: .*extracted from the log instead/)]);
+  expect(warnings).toEqual([
+    expect.stringMatching(/handoff summary of @a: .*extracted from the log instead/),
+  ]);
 });
 
 test('if agents must write the summary, one without a goal is refused and the agent continues', async () => {
