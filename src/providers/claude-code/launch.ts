@@ -122,7 +122,7 @@ function envOf(settings: ClaudeCodeSettings, launch: Launch): Record<string, str
   };
 }
 
-/** Thinking counts as output: models with a budget would otherwise get all of it as their budget. */
+/** Thinking counts as output: without this, models with a budget could spend the whole output limit on it. */
 function thinkingTokens({ maxOutputTokens }: Launch): number {
   const half = Math.floor(maxOutputTokens / 2);
   return half < LEAST_THINKING_TOKENS ? 0 : half;
