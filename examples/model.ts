@@ -1,4 +1,4 @@
-import type { AgentInput } from '../src/index.ts'; // from 'troupe' in a project of yours
+import type { AgentInput } from '../src/index.ts'; // from 'troupe' in your own project
 
 type Script = Extract<AgentInput, { provider: 'scripted' }>['script'];
 

@@ -7,7 +7,7 @@ import { createTroupe, loadAgentsFile } from '../src/index.ts';
 const ROOT = path.dirname(import.meta.dirname);
 const SCENES = [
   '1. Two people and two agents converse',
-  '2. An agent joins in the middle, called by its public key',
+  '2. An agent joins in the middle, addressed by its public key',
   '3. Another returns, and learns what it missed',
   '4. One agent hands over to another, with a structured summary',
   '5. A model call breaks off half-way, and the turn is resumed',

@@ -70,7 +70,7 @@ async function converse({ stage }: Story): Promise<void> {
 }
 
 async function join({ stage }: Story): Promise<void> {
-  stage.scene('An agent joins in the middle, called by its public key');
+  stage.scene('An agent joins in the middle, addressed by its public key');
   const earlier = stage.events.filter(({ kind }) => kind === 'message').map(({ seq }) => seq);
   const asked = await stage.say(ANA, [REVIEWER_PUBKEY], 'Please check the plan before anybody writes code.');
   const [turn] = await stage.quiet(stage.turns.length);
@@ -82,7 +82,7 @@ async function join({ stage }: Story): Promise<void> {
   const prompt = opening(turn);
   const history = prompt.messages.flatMap(({ seqs }) => seqs);
   stage.claim(
-    'it got the whole history, message by message and in order, and then the question',
+    'the reviewer got the whole history, message by message and in order, and then the question',
     history.join() === [...earlier, asked.seq].join() && missedBlock(prompt) === '',
   );
 }
@@ -135,7 +135,7 @@ async function breakOff({ stage }: Story): Promise<void> {
   const partial = error?.kind === 'error' ? (error.body.partial ?? '') : '';
   const reply = replyOf(turn);
   stage.claim(
-    'the error is in the log, with what had been said until then',
+    'the error is in the log, with the text received until then',
     error?.kind === 'error' && error.body.code === 'provider_truncated' && partial.length > 20,
   );
   stage.claim(
@@ -152,7 +152,7 @@ async function interrupt({ stage, testRun }: Story): Promise<void> {
   const before = stage.turns.length;
   await stage.say(ANA, ['coder'], 'Fix both findings and run the tests.');
   const atRest = stage.quiet(before).then(() => {
-    throw new Error('scene 6: the coder came to rest without running the tests');
+    throw new Error('scene 6: the coder stopped without running the tests');
   });
   await Promise.race([testRun.started.promise, atRest]);
   stage.note('  @coder is running the tests');
@@ -163,11 +163,11 @@ async function interrupt({ stage, testRun }: Story): Promise<void> {
   const seen = busy.prompts.flatMap(({ messages }) => messages.flatMap(({ seqs }) => seqs));
   const reply = busy.trace.events.find(({ kind, turn }) => kind === 'message' && turn === busy.trace.turn);
   stage.claim(
-    'it came while the coder was at work, and no prompt of that turn has it',
+    'the message came while the coder was at work, and no prompt of that turn contains it',
     late.seq < (reply?.seq ?? 0) && !seen.includes(late.seq),
   );
   stage.claim(
-    'the next turn answered it, once, and nothing was answered twice',
+    'the next turn answered the message, and nothing was answered twice',
     triggersOf(next)
       .map(({ seq }) => seq)
       .join() === `${late.seq}` &&
