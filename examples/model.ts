@@ -1,4 +1,4 @@
-import type { AgentInput } from '../src/index.ts'; // from 'troupe' in a project of yours
+import type { AgentInput } from '../src/index.ts'; // from 'troupe' in your own project
 
 type Script = Extract<AgentInput, { provider: 'scripted' }>['script'];
 
@@ -30,7 +30,7 @@ export function model(script: Script) {
       return { provider: 'scripted', script } as const;
     default:
       throw new Error(
-        `TROUPE_PROVIDER is "${provider}": the examples know anthropic, openai, openai-compatible and scripted`,
+        `TROUPE_PROVIDER is "${provider}": the examples support anthropic, openai, openai-compatible and scripted`,
       );
   }
 }

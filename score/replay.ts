@@ -6,7 +6,7 @@ import {
   hashText,
   liveDelta,
   minute,
-  toldUnder,
+  statedUnder,
   type TurnInput,
   type View,
 } from '../src/context/index.ts';
@@ -122,7 +122,7 @@ export class Replay {
     const body = {
       upTo: this.log.length,
       inputs: inputs.map(({ seq }) => seq),
-      live: liveDelta(facts, toldUnder(view.told, baseline)),
+      live: liveDelta(facts, statedUnder(view.stated, baseline)),
       join: 'full' as const,
       baseline,
       ...(this.#rendering !== undefined && { rendering: this.#rendering }),

@@ -68,7 +68,7 @@ export interface Counters {
   nostr_received: None;
   /** Received events and other frames that were refused. `reason` is one of a closed list in `@troupe/nostr`. */
   nostr_refused: { reason: string };
-  /** HTTP requests refused for lack of a key, of a right, or for too many requests. */
+  /** HTTP requests refused by access rules or rate limits. */
   requests_refused: { code: string };
   /** Attempts to publish an event to a relay. */
   nostr_published: { outcome: 'published' | 'refused' | 'failed' };

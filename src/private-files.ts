@@ -39,11 +39,11 @@ export function closeToOthers(path: string): boolean {
   }
 }
 
-/** Some file systems have no modes and refuse to set any; there the mount decides who may open files. */
+/** Sets a mode. Some file systems refuse to: there the mount decides who may open files. */
 function allow(path: string, mode: number): void {
   try {
     chmodSync(path, mode);
   } catch {
-    // A file system without modes. Others created the path with this mode.
+    // The file system has no modes: the mount decides.
   }
 }

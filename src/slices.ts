@@ -2,7 +2,7 @@ import type { Clock } from './clock.ts';
 
 /**
  * Splits long work into slices, so that it does not block the event loop. Owns the queue of the waiting jobs.
- *  1. One job does one slice per turn of the event loop: forty long jobs block it no longer at a time than one.
+ *  1. One job does one slice per turn of the event loop: forty long jobs block the loop no longer at a time than one does.
  *  2. Jobs take turns in the order in which they came, so all progress evenly.
  *  3. After a slice, the next one waits for an idle turn of the loop: otherwise a short request would wait for a slice at
  *     each of its steps. If the loop is never idle, the wait ends after `MOST_GIVEN_WAY` times the last slice.
@@ -13,7 +13,7 @@ export interface Slices {
   next(): Promise<void>;
 }
 
-/** A shorter turn of the loop was idle, ms. */
+/** A turn of the loop up to this long counts as idle, ms. */
 const IDLE_TURN_MS = 0.5;
 const MOST_GIVEN_WAY = 4;
 

@@ -46,7 +46,7 @@ export class TokenBucket {
   }
 }
 
-/** One bucket per key. Beyond `maxKeys` the least recently used is dropped; its key starts with a full one. */
+/** One bucket per key. Beyond `maxKeys` the least recently used bucket is dropped; its key then starts with a full bucket. */
 export class KeyedBuckets {
   readonly #buckets = new Map<string, TokenBucket>();
   readonly #options: BucketOptions;

@@ -35,7 +35,7 @@ export interface NewMessage {
   /** Recipients: ids or pubkeys of agents. */
   to?: readonly string[] | undefined;
   content: string;
-  /** Images are shown to models that accept them. Texts up to 64 KiB are part of the prompt. Of other files it has the name. */
+  /** Images are shown to models that accept them. Texts up to 64 KiB are part of the prompt. Other files are named in it. */
   attachments?: readonly (NewAttachment | AttachmentByAddress)[] | undefined;
   replyTo?: EventId | undefined;
   /** Treatment of the message while a recipient has a turn under way. Default: `whileBusy` of the agent. `reject` throws `agent_busy`. */
@@ -50,8 +50,8 @@ export interface NewMessage {
 }
 
 /**
- * An attachment that Troupe fetches, once, before it stores the message. Needs `fetch` in the definition. Of the address only
- * a name is stored.
+ * An attachment that Troupe fetches, once, before it stores the message. Needs `fetch` in the definition. The address itself
+ * is not stored.
  */
 export interface AttachmentByAddress {
   /** Default: the last segment of the path. */
@@ -212,7 +212,7 @@ export interface Troupe {
   export(conversation: string, options?: { threads?: boolean | undefined }): AsyncGenerator<string>;
   /**
    * Deletes a conversation with its threads for good. `exported`: number of their events that the caller has exported, or
-   * 'none' to delete without a check. Throws `conversation_unknown`, and `command_refused` if that is not their number or an
+   * 'none' to delete without a check. Throws `conversation_unknown`, and `command_refused` if that number is wrong or an
    * agent is at work.
    */
   delete(conversation: string, options: { exported: number | 'none' }): Promise<Deleted>;
@@ -242,7 +242,7 @@ export interface ImportRequest {
 }
 
 export interface ImportLimits {
-  /** Whether a file may be imported into a conversation, and its tasks may name it. Default: any. */
+  /** Whether an imported file may write to a conversation and name it in tasks. Default: any. */
   mayLeadTo?: ((conversation: string) => boolean) | undefined;
 }
 

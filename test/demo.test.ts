@@ -7,8 +7,8 @@ import { createTroupe, loadAgentsFile } from '../src/index.ts';
 const ROOT = path.dirname(import.meta.dirname);
 const SCENES = [
   '1. Two people and two agents converse',
-  '2. An agent joins in the middle, called by its public key',
-  '3. Another returns, and is told what it missed',
+  '2. An agent joins in the middle, addressed by its public key',
+  '3. Another returns, and learns what it missed',
   '4. One agent hands over to another, with a structured summary',
   '5. A model call breaks off half-way, and the turn is resumed',
   '6. A message arrives while an agent is busy',
@@ -17,7 +17,7 @@ const SCENES = [
 /** Rejects if the demo does not end with code 0. */
 async function demo(...flags: string[]): Promise<{ stdout: string; stderr: string }> {
   const file = path.join(ROOT, 'examples/demo/demo.ts');
-  return promisify(execFile)(process.execPath, [file, ...flags], { cwd: ROOT, timeout: 25_000 });
+  return promisify(execFile)(process.execPath, [file, ...flags], { cwd: ROOT, timeout: 120_000 });
 }
 
 /** Removes what differs between runs: fences depend on a secret of the store, and durations vary. */

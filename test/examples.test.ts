@@ -60,7 +60,7 @@ test('an example that fails its claims ends with an error', async () => {
 
 test('an unknown example is refused with the list of examples', async () => {
   const file = path.join(ROOT, 'examples/play/play.ts');
-  const failed = promisify(execFile)(process.execPath, [file, 'nothing'], { cwd: ROOT, timeout: 25_000 });
+  const failed = promisify(execFile)(process.execPath, [file, 'nothing'], { cwd: ROOT, timeout: 120_000 });
   await expect(failed).rejects.toMatchObject({
     code: 2,
     stderr: expect.stringContaining('code-review | research-desk | support-triage') as string,

@@ -27,14 +27,14 @@ export const story: Story = {
     );
     claim('the lead followed up once', opened.length - first.length === 1);
     const ends = events.filter(({ kind, to }) => kind === 'delegation.completed' && to.length > 0);
-    claim('every task has ended, once', ends.length === opened.length);
+    claim('every task ended exactly once', ends.length === opened.length);
     const said = events.filter(({ kind, author }) => kind === 'message' && author.id === 'lead');
     const last = said.at(-1);
     const verdict = Verdict.safeParse(last?.kind === 'message' ? last.body.data : undefined);
     claim('there is one verdict, as data', said.length === 1 && verdict.success);
     const list = events.findLast(({ kind }) => kind === 'todos');
     claim(
-      'nothing is left on the list of the lead',
+      "the lead's list has no open items",
       list?.kind === 'todos' &&
         list.body.items.every(({ status }) => status === 'done' || status === 'dropped'),
     );

@@ -1,4 +1,4 @@
-import type { TroupeInput } from '../../src/index.ts'; // from 'troupe' in a project of yours
+import type { TroupeInput } from '../../src/index.ts'; // from 'troupe' in your own project
 
 /**
  * The agents that `docker compose up` runs unless TROUPE_AGENTS names another file. They follow a script, so no key

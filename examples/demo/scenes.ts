@@ -58,7 +58,7 @@ async function converse({ stage }: Story): Promise<void> {
     '100 requests a minute per key, bursts of 20, and no new service. Can you do that?',
   );
   stage.claim(
-    'a message to nobody went to the planner, and one to the coder to the coder alone',
+    'an unaddressed message went to the planner, and one for the coder only to the coder',
     plan?.agent === 'planner' && answer?.agent === 'coder' && stage.turns.length === 2,
   );
   stage.claim(
@@ -70,7 +70,7 @@ async function converse({ stage }: Story): Promise<void> {
 }
 
 async function join({ stage }: Story): Promise<void> {
-  stage.scene('An agent joins in the middle, called by its public key');
+  stage.scene('An agent joins in the middle, addressed by its public key');
   const earlier = stage.events.filter(({ kind }) => kind === 'message').map(({ seq }) => seq);
   const asked = await stage.say(ANA, [REVIEWER_PUBKEY], 'Please check the plan before anybody writes code.');
   const [turn] = await stage.quiet(stage.turns.length);
@@ -82,13 +82,13 @@ async function join({ stage }: Story): Promise<void> {
   const prompt = opening(turn);
   const history = prompt.messages.flatMap(({ seqs }) => seqs);
   stage.claim(
-    'it got the whole history, message by message and in order, and then the question',
+    'the reviewer got the whole history, message by message and in order, and then the question',
     history.join() === [...earlier, asked.seq].join() && missedBlock(prompt) === '',
   );
 }
 
 async function comeBack({ stage, pass }: Story): Promise<void> {
-  stage.scene('Another returns, and is told what it missed');
+  stage.scene('Another returns, and learns what it missed');
   await stage.play(BEN, ['coder'], 'And when a key is over its limit?');
   pass(45);
   const [turn] = await stage.play(ANA, ['planner'], 'Where do we stand?');
@@ -104,7 +104,7 @@ async function comeBack({ stage, pass }: Story): Promise<void> {
     block?.seqs.join() === missed.map(({ seq }) => seq).join() && missed.length === 6,
   );
   stage.claim(
-    'the question stands after the block and not in it',
+    'the question comes after the block, not in it',
     block !== undefined &&
       !block.content.includes('Where do we stand?') &&
       prompt.messages.at(-1)?.content.includes('Where do we stand?') === true,
@@ -114,7 +114,7 @@ async function comeBack({ stage, pass }: Story): Promise<void> {
 async function deliver({ stage }: Story): Promise<void> {
   stage.scene('One agent hands over to another, with a structured summary');
   const [from, to] = await stage.play(ANA, ['planner'], 'Then build it.');
-  if (!from || !to) throw new Error('scene 4: two turns were to follow');
+  if (!from || !to) throw new Error('scene 4: expected two turns');
   const handoff = from.trace.events.find(({ kind }) => kind === 'handoff');
   stage.claim(
     "the planner's turn ended in a handoff to the coder, and the coder's began with it",
@@ -135,7 +135,7 @@ async function breakOff({ stage }: Story): Promise<void> {
   const partial = error?.kind === 'error' ? (error.body.partial ?? '') : '';
   const reply = replyOf(turn);
   stage.claim(
-    'the error is in the log, with what had been said until then',
+    'the error is in the log, with the text received until then',
     error?.kind === 'error' && error.body.code === 'provider_truncated' && partial.length > 20,
   );
   stage.claim(
@@ -152,22 +152,22 @@ async function interrupt({ stage, testRun }: Story): Promise<void> {
   const before = stage.turns.length;
   await stage.say(ANA, ['coder'], 'Fix both findings and run the tests.');
   const atRest = stage.quiet(before).then(() => {
-    throw new Error('scene 6: the coder came to rest without running the tests');
+    throw new Error('scene 6: the coder stopped without running the tests');
   });
   await Promise.race([testRun.started.promise, atRest]);
   stage.note('  @coder is running the tests');
   const late = await stage.say(BEN, ['coder'], 'Please also log what is refused.');
   testRun.mayEnd.resolve();
   const [busy, next, ...more] = await stage.quiet(before);
-  if (!busy || !next) throw new Error('scene 6: two turns were to follow');
+  if (!busy || !next) throw new Error('scene 6: expected two turns');
   const seen = busy.prompts.flatMap(({ messages }) => messages.flatMap(({ seqs }) => seqs));
   const reply = busy.trace.events.find(({ kind, turn }) => kind === 'message' && turn === busy.trace.turn);
   stage.claim(
-    'it came while the coder was at work, and no prompt of that turn has it',
+    'the message came while the coder was at work, and no prompt of that turn contains it',
     late.seq < (reply?.seq ?? 0) && !seen.includes(late.seq),
   );
   stage.claim(
-    'the next turn answered it, once, and nothing was answered twice',
+    'the next turn answered the message, and nothing was answered twice',
     triggersOf(next)
       .map(({ seq }) => seq)
       .join() === `${late.seq}` &&

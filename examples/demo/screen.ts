@@ -49,7 +49,7 @@ function eventLine(event: Event, paint: Paint): string | null {
     return `${paint('bold', event.author.name)} ${paint('dim', `#${event.seq} to ${to}`)} ${event.body.content}`;
   }
   if (event.kind === 'joined') {
-    const shown = event.body.policy === 'full' ? 'all that was said' : 'the message alone';
+    const shown = event.body.policy === 'full' ? 'the whole history' : 'only the message';
     return paint('dim', `@${event.body.agent} joins, and is shown ${shown}`);
   }
   if (event.kind === 'error')

@@ -69,7 +69,7 @@ export class Stage {
 
   /** States what a scene has shown; ends the demo if it does not hold. */
   claim(what: string, holds: boolean): void {
-    if (!holds) throw new Error(`scene ${this.#scene}: it does not hold that ${what}`);
+    if (!holds) throw new Error(`scene ${this.#scene}: this claim does not hold: ${what}`);
     this.#screen.claim(what);
   }
 

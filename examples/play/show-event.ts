@@ -23,7 +23,7 @@ export function showEvent(event: Event): string | null {
     return `${who} asks ${event.body.by.join(', ') || 'people'}: ${clip(event.body.text)}`;
   if (event.kind === 'question.answered') return `${who} answers${whom}: ${clip(event.body.content)}`;
   if (event.kind === 'approval.requested')
-    return `${who} asks for leave to call ${event.body.tool} ${clip(event.body.args)}`;
+    return `${who} asks for approval to call ${event.body.tool} ${clip(event.body.args)}`;
   if (event.kind === 'approval.decided')
     return `${who}: ${event.body.outcome}${event.body.note ? `, ${clip(event.body.note)}` : ''}`;
   if (event.kind === 'tool.result') {

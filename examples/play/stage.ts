@@ -72,14 +72,14 @@ export function createStage(
     async pass(minutes) {
       const due = Promise.withResolvers<void>();
       reminded = due.resolve;
-      const late = setTimeout(() => due.reject(new Error('nobody was reminded')), MOST_WAIT_MS);
+      const late = setTimeout(() => due.reject(new Error('no reminder came')), MOST_WAIT_MS);
       print(`(${minutes} minutes pass)`);
       clock.pass(minutes);
       await due.promise.finally(() => clearTimeout(late));
       await troupe.idle();
     },
     claim(what, holds) {
-      if (!holds) throw new Error(`it does not hold that ${what}`);
+      if (!holds) throw new Error(`this claim does not hold: ${what}`);
       print(`✓ ${what}`);
     },
   };

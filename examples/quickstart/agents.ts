@@ -1,4 +1,4 @@
-import { defineTroupe } from '../../src/index.ts'; // from 'troupe' in a project of yours
+import { defineTroupe } from '../../src/index.ts'; // from 'troupe' in your own project
 
 // A script replaces the model, so this runs without a key. For a model, use one of the next three lines instead.
 // const model = { provider: 'anthropic' as const, model: 'claude-sonnet-5' }; // ANTHROPIC_API_KEY

@@ -19,20 +19,20 @@ export const story: Story = {
     const results = events.flatMap((event) => (event.kind === 'tool.result' ? [event] : []));
     const read = results.filter(({ body }) => body.name === 'read_file' && body.outcome === 'done');
     const readers = new Set(read.map(({ author, conversation }) => `${author.id} in ${conversation}`));
-    claim('both researchers read the archive, each in a thread of its own', readers.size === 2);
+    claim('both researchers read the archive, each in its own thread', readers.size === 2);
 
     const decided = events.find(({ kind }) => kind === 'approval.decided');
     const published = results.filter(({ body }) => body.name === 'publish' && body.outcome === 'done');
     const [first] = published;
     const isApproved = decided?.kind === 'approval.decided' && decided.body.outcome === 'approved';
     claim(
-      'nothing is published unless a person has agreed, and then once',
+      'the article is published once if a person approved it, otherwise never',
       published.length === (isApproved ? 1 : 0) &&
         (!first || (decided !== undefined && decided.seq < first.seq)),
     );
     const file = /published as (\S+)/.exec(first?.body.content ?? '')?.[1] ?? '';
     claim(isApproved ? 'the article is there' : 'there is no article', existsSync(file) === isApproved);
     const last = events.findLast(({ kind }) => kind === 'message');
-    claim('the editor has said how it ended', last?.author.id === 'editor');
+    claim('the editor reported the outcome', last?.author.id === 'editor');
   },
 };

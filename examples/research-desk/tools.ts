@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import * as z from 'zod';
-import { defineTool } from '../../src/index.ts'; // from 'troupe' in a project of yours
+import { defineTool } from '../../src/index.ts'; // from 'troupe' in your own project
 
 const DATA = path.join(import.meta.dirname, 'data');
 

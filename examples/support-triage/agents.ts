@@ -1,4 +1,4 @@
-import { defineTroupe } from '../../src/index.ts'; // from 'troupe' in a project of yours
+import { defineTroupe } from '../../src/index.ts'; // from 'troupe' in your own project
 import { model } from '../model.ts';
 import * as scripts from './scripts.ts';
 

@@ -20,7 +20,7 @@ export const story: Story = {
     );
 
     await say({ author: MIA, content: 'My year has begun anew, and it is dearer than you had promised.' });
-    claim('what nobody has a word for goes to triage', heard('dearer than') === 'triage');
+    claim('a message that matches no capability goes to triage', heard('dearer than') === 'triage');
     const handoff = events.find(({ kind }) => kind === 'handoff');
     claim('triage hands over to billing', handoff?.to.join() === 'billing');
     const question = events.find(({ kind }) => kind === 'question');
@@ -43,7 +43,7 @@ export const story: Story = {
     const answered = events.find(({ kind }) => kind === 'question.answered');
     const last = events.findLast(({ kind }) => kind === 'message');
     claim(
-      'the answer of a person ends it',
+      "billing replies after a person's answer",
       answered?.author.id === 'dana' && last?.author.id === 'billing' && last.seq > answered.seq,
     );
   },

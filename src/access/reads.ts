@@ -21,7 +21,7 @@ export interface Reading extends WorkAccount {
   end(): void;
 }
 
-/** Size of a burst, in seconds of the rate: a long conversation is read at once. */
+/** Size of a burst, in seconds of the rate, so that a long conversation can be read at once. */
 const BURST_S = 10;
 /** Concurrent reads of a caller, and the number that may wait. */
 const AT_ONCE = 8;
@@ -150,7 +150,7 @@ export class Reads {
     };
   }
 
-  /** First come, first served, while the caller owes nothing. */
+  /** Starts the caller's waiting reads in order, while the caller is not in debt. */
   #letIn(lane: Lane): void {
     const now = this.#clock.monotonic();
     while (now - (lane.waiting[0]?.since ?? now) > LONGEST_WAIT_MS) lane.waiting.shift()?.go(false);
@@ -169,7 +169,7 @@ export class Reads {
     });
   }
 
-  /** The first waiting read that may have a place. */
+  /** Gives free places to the waiting expensive reads that may have one, in order of arrival. */
   #letOn(): void {
     let earliest = Infinity;
     for (let index = 0; index < this.#dearWaiting.length && this.#dear < this.#places;) {

@@ -140,7 +140,7 @@ export class Traffic {
     return isLocal(caller) ? 0 : this.#messages.take(`${tenant} ${kind} ${id}`);
   }
 
-  /** A place that `end` frees, idempotently; or the limit that is reached. */
+  /** Opens a stream. Returns its `end`, which is idempotent, or the limit that is reached. */
   openStream(
     caller: Principal,
   ): { end: () => void } | { full: 'caller' | 'tenant' | 'process'; limit: number } {

@@ -15,7 +15,7 @@ export function addAccessCommands(program: Command, client: (command: Command) =
     .description('create a key and show it once')
     .argument('<name>', 'its owner or purpose')
     .addOption(
-      new Option('--scopes <list>', 'from read, write, operate, admin')
+      new Option('--scopes <list>', 'any of read, write, operate, admin')
         .argParser(scopes)
         .default(['read', 'write'], 'read,write'),
     )
@@ -85,7 +85,7 @@ function duration(text: string): number {
   return Number(number) * factor;
 }
 
-/** Equals `TenantId`, whose schema would slow down `--help`. */
+/** The pattern of `TenantId`, repeated here because loading its schema would slow down `--help`. */
 const TENANT = /^[A-Za-z0-9][A-Za-z0-9._@:-]{0,127}$/;
 
 function ofTenant(command: Command): Command {
@@ -108,11 +108,11 @@ export function addWebhookCommands(program: Command, client: (command: Command) 
   const add = (command: Command) => ofTenant(client(command));
 
   add(webhooks.command('create'))
-    .description('send chosen event kinds to a URL; prints the signing secret')
+    .description('send events of chosen kinds to a URL, and print the signing secret')
     .argument('<url>')
     .requiredOption('--on <kinds>', 'event kinds, such as message,approval.requested; "*": all', list)
     .option('--conversations <ids>', 'only these conversations; "plan*" matches a prefix', list)
-    .option('--name <name>', 'a name to show')
+    .option('--name <name>', 'display name')
     .action(async (url, options) => (await import('./commands/webhooks.ts')).webhooksCreate(url, options));
 
   add(webhooks.command('ls'))

@@ -54,14 +54,14 @@ function addProcessCommands(program: Command): void {
     .option('--port <n>', 'port, or the first free one after it', wholeNumber(0, 65_535), 4600)
     .option('--host <name>', 'address to listen on', '127.0.0.1')
     .option('--data <dir>', 'data directory, or :memory:', '.troupe')
-    .option('--concurrency <n>', 'turns at once', wholeNumber(1, 10_000))
+    .option('--concurrency <n>', 'most turns at once', wholeNumber(1, 10_000))
     .option(...RECORD)
     .option(...REPLAY)
     .option(...READ_ONLY)
     .option(...LOG_LEVEL)
     .option('--open', 'open the page in a browser')
     .option('--no-demo', 'start the demo company without its sample conversation')
-    .option('--json', 'one JSON line when ready')
+    .option('--json', 'print one JSON line when ready')
     .action(async (file, options) => (await import('./commands/dev.ts')).dev(file, options));
 
   services(program.command('serve'))
@@ -73,7 +73,7 @@ function addProcessCommands(program: Command): void {
 
   services(program.command('worker'))
     .description('take turns, alongside any number of other workers')
-    .option('--concurrency <n>', 'turns at once', wholeNumber(1, 10_000), 64)
+    .option('--concurrency <n>', 'most turns at once', wholeNumber(1, 10_000), 64)
     .option(...RECORD)
     .option(...REPLAY)
     .option(
@@ -93,9 +93,9 @@ function addMessageCommands(program: Command): void {
     .description('send a message and show the replies')
     .argument('<conversation>')
     .argument('<text>', "the message; '-' reads stdin")
-    .option('--to <agents>', 'agents who should answer: ids, separated by commas', list)
+    .option('--to <agents>', 'ids of the agents that should answer, separated by commas', list)
     .option('--as <name>', 'your name')
-    .option('--id <id>', 'id of the event; sending it twice stores it once')
+    .option('--id <id>', 'id of the message; repeating it stores the message once')
     .option('--attach <file>', 'file to attach; may be repeated', repeated)
     .addOption(
       new Option('--while-busy <policy>', 'what to do while an agent is busy').choices(BUSY_POLICIES),
@@ -110,7 +110,7 @@ function addMessageCommands(program: Command): void {
     .argument('<conversation>')
     .argument('<workflow>', 'id in the agents file')
     .option('--directive <text>', "purpose of the run; '-' reads stdin (default: the workflow's own)")
-    .option('--run <id>', 'id of the run; starting it twice starts one run')
+    .option('--run <id>', 'id of the run; repeating it starts one run')
     .option('--step <id>', 'resume a failed run from this step')
     .option('--as <name>', 'your name')
     .option('--wait', 'with a server: wait for the end of the run')
@@ -122,16 +122,16 @@ function addMessageCommands(program: Command): void {
 /** Commands about what agents wait for. */
 function addTaskCommands(program: Command): void {
   client(program.command('tasks'))
-    .description('list what agents wait for')
+    .description('list what agents are waiting for')
     .argument('<conversation>')
-    .option('--open', 'open ones only')
+    .option('--open', 'only open tasks')
     .option('--tree', 'include nested tasks')
     .action(async (conversation, options) =>
       (await import('./commands/tasks.ts')).tasks(conversation, options),
     );
 
   toTask(program.command('answer'))
-    .description('answer a question of an agent')
+    .description("answer an agent's question")
     .argument('<conversation>')
     .argument('<question>', 'id, or its beginning')
     .argument('<text>', "the answer; '-' reads stdin")
@@ -143,7 +143,7 @@ function addTaskCommands(program: Command): void {
     .description('approve the tool call an agent asks for; deny refuses it')
     .argument('<conversation>')
     .argument('<request>', 'id, or its beginning')
-    .option('--note <text>', 'for the agent')
+    .option('--note <text>', 'note for the agent')
     .option('--args-hash <hash>', 'only if the arguments match this hash, shown by "tasks --json"')
     .action(async (conversation, request, options) =>
       (await import('./commands/act.ts')).decide(conversation, request, true, options),
@@ -153,7 +153,7 @@ function addTaskCommands(program: Command): void {
     .description('refuse the tool call an agent asks for')
     .argument('<conversation>')
     .argument('<request>', 'id, or its beginning')
-    .option('--note <text>', 'for the agent')
+    .option('--note <text>', 'note for the agent')
     .action(async (conversation, request, options) =>
       (await import('./commands/act.ts')).decide(conversation, request, false, options),
     );
@@ -162,7 +162,7 @@ function addTaskCommands(program: Command): void {
     .description('cancel a task, a question or a request for approval')
     .argument('<conversation>')
     .argument('<task>', 'id, or its beginning')
-    .option('--reason <text>', 'for the agents')
+    .option('--reason <text>', 'reason, shown to the agents')
     .action(async (conversation, task, options) =>
       (await import('./commands/act.ts')).cancel(conversation, task, options),
     );
@@ -220,7 +220,7 @@ function addConversationCommands(program: Command): void {
     client(program.command(command, { hidden }))
       .description(hidden ? 'reopen an archived conversation' : 'archive a conversation; reopen reopens it')
       .argument('<conversation>')
-      .option('--reason <text>', 'for the log')
+      .option('--reason <text>', 'reason, kept in the log')
       .option('--as <name>', 'your name')
       .action(async (conversation, options) =>
         (await import('./commands/conversation-command.ts')).endCommand(command, conversation, options),
@@ -240,7 +240,7 @@ function addConversationCommands(program: Command): void {
 /** Commands that only read. */
 function addReadCommands(program: Command): void {
   client(program.command('context'))
-    .description('show the exact prompt an agent gets next, or got')
+    .description('show the exact prompt of an agent, the next or a past one')
     .argument('<conversation>')
     .argument('<agent>')
     .option('--turn <id>', 'the prompt of this turn, by id or number')
@@ -278,7 +278,7 @@ function addReadCommands(program: Command): void {
     );
 
   client(program.command('queues'))
-    .description('show queued work and how long it waits')
+    .description('show queued work and how long it has waited')
     .option('--watch', 'print a line every second until Ctrl-C')
     .action(async (options) => (await import('./commands/queues.ts')).queues(options));
 }
@@ -288,8 +288,8 @@ function addTransferCommands(program: Command): void {
   client(program.command('import'))
     .description('import a transcript or an export')
     .argument('<file>', "'-' reads stdin")
-    .option('--conversation <name>', 'id for the conversation')
-    .option('--agent <id>', 'agent that the assistant messages belong to')
+    .option('--conversation <name>', 'id of the new conversation')
+    .option('--agent <id>', 'author of the assistant messages, an agent id')
     .option('--format <name>', 'format of the file (default: detected)')
     .action(async (file, options) => (await import('./commands/import.ts')).importFile(file, options));
 
@@ -310,7 +310,7 @@ function addDoctorCommand(program: Command): void {
     .description('check this machine, its agents file, data and servers')
     .argument('[agents-file]')
     .option('--data <dir>', 'data directory', '.troupe')
-    .option('--machines', 'list every state of the machines with its legal events')
+    .option('--machines', 'list the states of every state machine, with their legal events')
     .option('--json', 'machine-readable output')
     .action(async (file, options) => (await import('./commands/doctor.ts')).doctor(file, options));
 }
@@ -323,7 +323,7 @@ function services(command: Command): Command {
     .option('--redis <url>', 'server of the queue (or REDIS_URL)')
     .option('--prefix <name>', 'prefix that separates troupes on one Redis', 'troupe')
     .option(...LOG_LEVEL)
-    .option('--json', 'one JSON line when ready');
+    .option('--json', 'print one JSON line when ready');
 }
 
 /** Options of the commands that need a troupe, running or on disk. */
@@ -338,7 +338,7 @@ function client(command: Command): Command {
 /** Options of commands about who takes part. */
 function toAgent(command: Command): Command {
   return client(command)
-    .option('--reason <text>', 'for the log')
+    .option('--reason <text>', 'reason, kept in the log')
     .addOption(new Option('--policy <name>', 'how much history a joining agent sees').choices(JOIN_POLICIES))
     .option('--as <name>', 'your name');
 }

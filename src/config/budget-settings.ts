@@ -60,7 +60,7 @@ export function* budgetProblems(
     // The budgets of the summarised agents pay for the summariser.
     if (!isCapped && !(isMoneyForOne && id !== undefined && id === summariser)) continue;
     if (provider === 'scripted' || isPriced(price, model)) continue;
-    const why = `a budget in usd counts its calls, and the price of the model "${model}" is not known`;
+    const why = `a budget in usd counts its calls, but the price of the model "${model}" is not known`;
     yield { path: ['agents', index, 'price'], message: `${why}: ${WHAT_TO_DO}` };
   }
 }

@@ -83,7 +83,7 @@ const FROM = new Date('2000-01-01T00:00:00Z');
 
 function cronProblem(cron: string): string | null {
   try {
-    return timesOf(cron).nextRun(FROM) === null ? `"${cron}" never comes` : null;
+    return timesOf(cron).nextRun(FROM) === null ? `"${cron}" never occurs` : null;
   } catch (error) {
     return error instanceof Error ? error.message.replace(/^Cron\w+: /, '') : String(error);
   }
@@ -202,10 +202,10 @@ function* templateProblems(templates: Ids, agents: Ids): Generator<Problem> {
   for (const [index, id] of templates.entries()) {
     if (id === undefined) continue;
     const path = ['templates', index, 'id'];
-    if (agents.includes(id)) yield { path, message: `"${id}" is an agent` };
+    if (agents.includes(id)) yield { path, message: `"${id}" is already the id of an agent` };
     yield* usedTwice(templates, index, path);
     const taken = agents.find((agent) => agent !== undefined && templateOf(agent) === id);
     if (taken !== undefined)
-      yield { path, message: `its agents are called ${id}-1, ${id}-2, …, and "${taken}" is one` };
+      yield { path, message: `its agents get the ids ${id}-1, ${id}-2, …, but "${taken}" already exists` };
   }
 }

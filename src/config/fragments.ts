@@ -20,7 +20,7 @@ export function* fragmentProblems(
     if (name !== undefined && RUNTIME_ITEMS.includes(name.toLowerCase())) {
       yield {
         path,
-        message: `"${name}" is an item of the runtime; these are taken: ${RUNTIME_ITEMS.join(', ')}`,
+        message: `"${name}" is a name of the runtime; reserved names: ${RUNTIME_ITEMS.join(', ')}`,
       };
     }
     for (const [at, agent] of only.entries()) {

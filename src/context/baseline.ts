@@ -90,13 +90,13 @@ export function baselineDrift(
 export function rosterNews(
   frozen: BaselineBody,
   texts: readonly BaselineText[],
-  told: string | undefined,
+  announced: string | undefined,
 ): string | null {
   const now = texts.find(({ name }) => name === 'environment');
   if (!now) return null;
   const news = `your environment, with the list of agents, has changed and is now this\n${now.text}`;
   const isFrozen = frozen.layers.some(({ name, hash }) => name === now.name && hash === now.hash);
-  return isFrozen && (told === undefined || told === news) ? null : news;
+  return isFrozen && (announced === undefined || announced === news) ? null : news;
 }
 
 export function baselineBody(
@@ -108,10 +108,6 @@ export function baselineBody(
   return { epoch, provider: agent.provider, model: agent.model, layers, reason };
 }
 
-/**
- * An agent's description of itself and of the others, by role. A manager sees the platform and everybody. A worker
- * without instructions inherits the manager's, sees only the managers, and leaves people to them. Peers see everybody.
- */
 type Agents = readonly AgentProfile[];
 
 /** Longer rosters are cut, so that a thousand agents do not fill every prompt with names. */
@@ -133,7 +129,11 @@ const ACTIONS: Readonly<Record<string, string>> = {
   cancel_task: 'a task that you gave is called off',
 };
 
-/** Chat mode omits the instructions. Identity and reporting lines are needed in every mode. */
+/**
+ * Persona and environment depend on the role. A manager sees the platform and everybody. A worker without instructions
+ * inherits the manager's, sees only the managers, and leaves people to them. Peers see everybody. Chat mode omits the
+ * instructions; identity and reporting lines are needed in every mode.
+ */
 function personaText(agent: AgentProfile, agents: Agents, mode: 'chat' | 'agent'): string {
   const identity = `# You are ${agent.name} (@${agent.id})`;
   const instructions = mode === 'chat' ? '' : instructionsOf(agent, agents);

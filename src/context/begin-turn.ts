@@ -7,7 +7,7 @@ import {
 } from '../events/index.ts';
 import { type Reader, readerAt } from './render/attribution.ts';
 import { closeGroup, foldOwn } from './render/own-words.ts';
-import { afterTelling, toldUnder } from './live.ts';
+import { withStated, statedUnder } from './live.ts';
 import { RENDERING } from './render/rendering.ts';
 import { imagesIn, type Line, type Part, type Slot } from './slot.ts';
 import { atOnce, type Steps } from './steps.ts';
@@ -64,7 +64,7 @@ export function* beginTurnSteps(view: View, turn: TurnInput): Steps<void> {
   const input = yield* inputLayers(view.slots.slice(begins), chainBefore, view.secret);
   view.turn = { id: turn.id, ahead: new Map(), begins, inputs, input };
   view.note = null;
-  view.told = afterTelling(toldUnder(view.told, turn.baseline), turn.live);
+  view.stated = withStated(statedUnder(view.stated, turn.baseline), turn.live);
   view.present = true;
 }
 

@@ -32,7 +32,7 @@ export {
   type StaticText,
 } from './fragment.ts';
 export { fenceKey, hashText } from './hash.ts';
-export { liveDelta, modeItems, phaseItem, RUNTIME_ITEMS, sayItem, toldUnder } from './live.ts';
+export { liveDelta, modeItems, phaseItem, RUNTIME_ITEMS, stateItem, statedUnder } from './live.ts';
 export { RENDERING } from './render/rendering.ts';
 export { minute } from './turn-input.ts';
 export { deltaOf } from './session.ts';

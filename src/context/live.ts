@@ -4,7 +4,7 @@ import { escapeMarks, fence } from './fence.ts';
 import { fenceKey } from './hash.ts';
 
 /**
- * The live block: what changed for this agent since the last block. It hangs on the trigger's message, is recorded
+ * The live block: what changed for this agent since the last block. It is part of the trigger's message, is recorded
  * with the turn and stays there: a reminder that moved after it was sent would cost the cache of everything behind it.
  * To stay small, it restates an item only when it changes. Every `REFRESH_TURNS` turns, and in a new epoch, it
  * restates everything.
@@ -32,9 +32,9 @@ export const RUNTIME_ITEMS: readonly string[] = [
 ];
 
 /** Items stated when they begin to hold and when they change. They are restated only in a new epoch. */
-const TOLD_ONCE: readonly string[] = ['phase'];
+const STATED_ONCE: readonly string[] = ['phase'];
 
-export interface Told {
+export interface StatedItems {
   items: LiveItems;
   /** The baseline in force when they were stated. */
   baseline: string;
@@ -42,18 +42,18 @@ export interface Told {
   turnsSinceFull: number;
 }
 
-export const NOTHING_TOLD: Told = { items: {}, baseline: '', turnsSinceFull: REFRESH_TURNS };
+export const NOTHING_STATED: StatedItems = { items: {}, baseline: '', turnsSinceFull: REFRESH_TURNS };
 
-/** The statements still in force: none once another baseline is in force. */
-export function toldUnder(told: Told, baseline: string): Told {
-  return told.baseline === baseline ? told : { ...NOTHING_TOLD, baseline };
+/** The items still in force: none under another baseline. */
+export function statedUnder(stated: StatedItems, baseline: string): StatedItems {
+  return stated.baseline === baseline ? stated : { ...NOTHING_STATED, baseline };
 }
 
 /** The items to state now. */
-export function liveDelta(facts: LiveItems, told: Told): LiveItems {
-  const isFull = told.turnsSinceFull >= REFRESH_TURNS;
+export function liveDelta(facts: LiveItems, stated: StatedItems): LiveItems {
+  const isFull = stated.turnsSinceFull >= REFRESH_TURNS;
   const said = Object.entries(facts).filter(
-    ([name, value]) => told.items[name] !== value || (isFull && !TOLD_ONCE.includes(name)),
+    ([name, value]) => stated.items[name] !== value || (isFull && !STATED_ONCE.includes(name)),
   );
   return Object.fromEntries(said);
 }
@@ -61,9 +61,9 @@ export function liveDelta(facts: LiveItems, told: Told): LiveItems {
 const NO_MORE = 'nothing any more';
 
 /** The item that states `text`. The end of an item is stated once; an item never stated has no end. */
-export function sayItem(name: string, text: string | null, told: Told): LiveItems {
+export function stateItem(name: string, text: string | null, stated: StatedItems): LiveItems {
   if (text !== null) return { [name]: text };
-  const before = told.items[name];
+  const before = stated.items[name];
   return before === undefined || before === NO_MORE ? {} : { [name]: NO_MORE };
 }
 
@@ -90,14 +90,14 @@ export function phaseItem(phase: Omit<Phase, 'seq'> | null, orchestrates: boolea
   return { phase: instructions === '' ? name : `${name}\n${instructions}` };
 }
 
-/** The statements in force after `said`. */
-export function afterTelling(told: Told, said: LiveItems): Told {
-  const full = told.turnsSinceFull >= REFRESH_TURNS;
-  const known = Object.entries(told.items).filter(([name]) => !full || TOLD_ONCE.includes(name));
+/** The items in force after `said`. */
+export function withStated(stated: StatedItems, said: LiveItems): StatedItems {
+  const full = stated.turnsSinceFull >= REFRESH_TURNS;
+  const known = Object.entries(stated.items).filter(([name]) => !full || STATED_ONCE.includes(name));
   return {
-    baseline: told.baseline,
+    baseline: stated.baseline,
     items: { ...Object.fromEntries(known), ...said },
-    turnsSinceFull: full ? 1 : told.turnsSinceFull + 1,
+    turnsSinceFull: full ? 1 : stated.turnsSinceFull + 1,
   };
 }
 

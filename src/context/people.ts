@@ -59,7 +59,7 @@ const KEY = /^(?:[0-9a-f]{32,}|n(?:pub|profile)1[0-9a-z]{20,})$/i;
 const RESERVED = /^(?:system|troupe|late result\b.*)$/i;
 const RESERVED_SKELETONS = ['system', 'troupe', 'late result'].map(skeletonOf);
 /** The suffix of a namesake: a short id, and a number if several have that id. */
-const TOLD_APART = / \([A-Za-z0-9_.:-]{1,8}(?:#\d+)?\)$/;
+const NAMESAKE_SUFFIX = / \([A-Za-z0-9_.:-]{1,8}(?:#\d+)?\)$/;
 
 /** Removes what a reader cannot see or would confuse. */
 function cleanName(name: string): string {
@@ -80,7 +80,7 @@ function plainName(author: Author): string {
 /** The name up to rendering 1. */
 function displayName(author: Author): string {
   const name = plainName(author);
-  return RESERVED.test(name) || TOLD_APART.test(name) ? `${name} (${shortId(author.id)})` : name;
+  return RESERVED.test(name) || NAMESAKE_SUFFIX.test(name) ? `${name} (${shortId(author.id)})` : name;
 }
 
 /** Whether a skeleton begins like a word of Troupe's headers, ends like the label of a namesake, or has no letters. */
@@ -127,7 +127,9 @@ export function hasSeveralPeople(people: People, upTo: number): boolean {
 /** Whether a text in brackets would read as the name of a person who had spoken by `upTo`. */
 export function isPerson(people: People, text: string, upTo: number, rendering: number): boolean {
   const name = cleanName(text);
-  const known = [name, name.replace(TOLD_APART, '')].flatMap((each) => speakersOf(people, each, rendering));
+  const known = [name, name.replace(NAMESAKE_SUFFIX, '')].flatMap((each) =>
+    speakersOf(people, each, rendering),
+  );
   return known.some(({ since }) => since <= upTo);
 }
 

@@ -14,7 +14,7 @@ import { kindOf, type KindTokens, NO_TOKENS, type UsageAnchor } from './budget/c
 import { FRAME_TOKENS } from './tokens.ts';
 import { HASHED, hashSteps } from './hash.ts';
 import { imagesText } from './event-text.ts';
-import { NOTHING_TOLD, type Told } from './live.ts';
+import { NOTHING_STATED, type StatedItems } from './live.ts';
 import { copyPeople, createPeople, type People } from './people.ts';
 import { RENDERING } from './render/rendering.ts';
 import type { Slot } from './slot.ts';
@@ -57,7 +57,7 @@ export interface View {
   turn: OpenTurn | null;
   /** A note to the next step of the running turn alone. */
   note: Note | null;
-  told: Told;
+  stated: StatedItems;
   directions: Directions;
   directives: Directives;
   /** Version of the rules by which others' words are rendered: that of the last turn. */
@@ -130,7 +130,7 @@ export function createView(agent: AgentId, secret: string): View {
     lost: new Set(),
     turn: null,
     note: null,
-    told: NOTHING_TOLD,
+    stated: NOTHING_STATED,
     directions: NO_DIRECTIONS,
     directives: new Map(),
     rendering: RENDERING,

@@ -189,9 +189,9 @@ export const CommandBody = z.strictObject({
   ]),
   agent: AgentId.optional(),
   turn: TurnId.optional(),
-  /** Of a retry: the error code of the repeated turn. Absent if that turn was stopped. */
+  /** For a retry: the error code of the repeated turn. Absent if that turn was stopped. */
   code: z.string().optional(),
-  /** Of a retry: the inputs of the repeated turn. */
+  /** For a retry: the inputs of the repeated turn. */
   inputs: z.array(Seq).optional(),
   /** In the original: the new conversation, and the last event copied to it. */
   fork: ForkPlace.optional(),

@@ -31,7 +31,7 @@ export const Saying = z.strictObject({
   by: z.strictObject({ kind: z.enum(['user', 'agent', 'system', 'tool']), id: z.string(), name: z.string() }),
   /** The speaker was not a trusted person at the time. */
   untrusted: z.literal(true).optional(),
-  /** Of a question: the agents it is addressed to. Empty: all. */
+  /** For a question: the agents it is addressed to. Empty: all. */
   asks: z.array(z.string()).optional(),
 });
 export type Saying = z.infer<typeof Saying>;
@@ -138,7 +138,7 @@ export const Cut = z.object({
   kind: z.enum(['adopt', 'prune']),
   reason: CompactionReason,
   tokens: CutTokens,
-  /** Of an adoption: the last event that its summary covers. */
+  /** For an adoption: the last event that its summary covers. */
   upTo: z.int().nonnegative().optional(),
   compaction: EventId.nullable().optional(),
   /** Number of tool results that are placeholders since then. */

@@ -1,4 +1,4 @@
-/** The vocabulary of conversations as zod schemas. Of Troupe it imports `errors.ts` alone. */
+/** The vocabulary of conversations as zod schemas. Imports only `errors.ts` from the rest of Troupe. */
 export * from './actor-record.ts';
 export * from './aspects.ts';
 export * from './command.ts';

@@ -121,7 +121,7 @@ export const PromptReceipt = z.object({
   provider: z.string(),
   model: z.string(),
   mode: z.enum(['full', 'delta']),
-  /** Of a delta: the number of messages the session already had, the turn whose answers it has, and its baseline. */
+  /** For a delta: the number of messages the session already had, the turn whose answers it has, and its baseline. */
   delta: z.object({ sent: z.int().nonnegative(), turn: TurnId, baseline: z.string() }).optional(),
   upTo: z.int().nonnegative(),
   layers: z.array(PromptLayer),

@@ -115,7 +115,10 @@ function invalid(path: string, why: string): TroupeError {
 }
 
 function tooLarge(path: string, what: string, limit: number): TroupeError {
-  return new TroupeError('event_too_large', `${path}: ${what} may have ${limit} bytes`, { path, limit });
+  return new TroupeError('event_too_large', `${path}: ${what} may have at most ${limit} bytes`, {
+    path,
+    limit,
+  });
 }
 
 const REDACTED_TYPE = /^(?:text\/|application\/(?:json|xml|yaml|x-yaml|x-ndjson)\b)/;
@@ -167,7 +170,7 @@ export async function fetchAttachments(
     }
     const path = `attachments.${index}`;
     if (!fetch) {
-      const message = `${path}.url: nothing is fetched here; name the hosts in \`fetch: { allow }\` of the agents file, or send \`data\``;
+      const message = `${path}.url: fetching is off; name the allowed hosts in \`fetch: { allow }\` of the agents file, or send \`data\``;
       throw new TroupeError('event_invalid', message, { path: `${path}.url` });
     }
     const maxBytes = Math.min(MAX_FILE_BYTES, room);

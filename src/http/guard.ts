@@ -61,7 +61,7 @@ export function guard({ troupe, gate, options, traffic, scopes }: GuardParts): M
     const reading = await traffic.reads.begin(principal);
     if ('retryAfterMs' in reading) {
       const { workPerSecond: most } = traffic.reads.limits;
-      const message = `at most ${most} rows and KiB are read a second for one caller`;
+      const message = `one caller may read at most ${most} rows and KiB a second`;
       throw rateLimited(message, most, reading.retryAfterMs);
     }
     setCaller(context, { ...caller, reading });

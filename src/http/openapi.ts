@@ -81,7 +81,7 @@ function describeApi(routes: readonly Route[], keyless: boolean): object {
           type: 'http',
           scheme: 'bearer',
           description:
-            "A key, a user's token, or the token of the server; a server on loopback may ask for none",
+            "A key, a user's token, or the token of the server; a server on loopback may require none",
         },
       },
     },

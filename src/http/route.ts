@@ -29,7 +29,7 @@ export interface RouteServer {
   describe: (base: string) => object;
 }
 
-/** The names in `/api/turns/{a}/diff/{b}`. */
+/** Parameter names of a path: `a` and `b` for `/api/turns/{a}/diff/{b}`. */
 export type ParamName<P extends string> = P extends `${string}{${infer Name}}${infer Rest}`
   ? Name | ParamName<Rest>
   : never;

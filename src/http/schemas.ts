@@ -80,7 +80,7 @@ const FALSE = ['false', '0', 'no', 'off', 'n', 'disabled'] as const;
 export const Flag = z.enum([...TRUE, ...FALSE]).transform((word) => TRUE.some((each) => each === word));
 export const Seq = whole(z.int().nonnegative());
 export const limitOf = (most: number) => whole(z.int().min(1).max(most));
-/** Items of a list to leave out: the `next` of the answer before. */
+/** Items of a list to skip: `next` of the previous answer. */
 const Skip = Seq.default(0);
 export const PageQuery = z.object({ skip: Skip });
 export const Step = whole(z.int().positive()).optional();

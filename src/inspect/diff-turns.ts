@@ -157,7 +157,7 @@ interface MessageChange {
 }
 
 const CONTEXT_LINES = 3;
-/** Most edits between two texts or lists of messages that are aligned. */
+/** Texts or lists of messages that differ by more edits are not aligned. */
 const MAX_EDITS = 1_000;
 
 /** Limits of the line-by-line part; changes beyond them are only counted. */
@@ -185,7 +185,7 @@ export function diffMessages(
   return { changes, omitted: changed.length - changes.length };
 }
 
-/** Most characters compared of one message. Consecutive messages of people are one message and can be long. */
+/** Maximum number of characters compared per message. Consecutive messages of people are one message and can be long. */
 const MAX_TEXT = 256 * 1024;
 
 function clipped(text: string): string {

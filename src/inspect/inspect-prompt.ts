@@ -34,12 +34,12 @@ export interface Inspection {
   cuts: CutDetail[];
 }
 
-/** A compaction in force, with what the log says of it. */
+/** A compaction in force, with details from the log. */
 export interface CutDetail extends Cut {
   /** The agent that needed the compaction, and the strategy that made it. */
   by?: AgentId;
   strategy?: 'summary' | 'extraction';
-  /** Texts that are shortened since, and steps of the turn that are shown as one text. */
+  /** Number of texts that it shortened, and of steps of the turn that it shows as one text. */
   trimmed?: number;
   steps?: number;
 }
@@ -96,7 +96,7 @@ function orNull(error: unknown): null {
   throw error;
 }
 
-/** Most turns without a prompt, such as those aborted at once, that are skipped. */
+/** Maximum number of skipped turns without a prompt, such as turns aborted at once. */
 const MAX_LOOK_BACK = 8;
 
 /** The prompt of the previous model call. */

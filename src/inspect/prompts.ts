@@ -102,7 +102,7 @@ interface NextTurn {
   baseline: Awaited<ReturnType<typeof baselineFor>>['baseline'];
 }
 
-/** The prompt as its session would be sent it. The baseline in force decides, not the next one. */
+/** The prompt as it would be sent to its session, under the baseline in force and not the next one. */
 function asSession(
   view: View,
   runtime: AgentRuntime,

@@ -73,7 +73,7 @@ export async function traceTurn(deps: EngineDeps, tenant: TenantId, turn: string
 async function withUsage(deps: EngineDeps, tenant: TenantId, receipt: PromptReceipt): Promise<TracedPrompt> {
   const entry = await readStep(deps.store, tenant, receipt.turn as TurnId, receipt.step - 1);
   if (!entry || 'sealed' in entry) return { ...receipt, cost: null };
-  // Today's price; for a model other than the agent's current one, the price of the list.
+  // Today's price; for a model other than the agent's current one, the list price.
   const runtime = deps.agents.get(receipt.agent);
   const price = runtime?.profile.model === receipt.model ? runtime.price : priceOf(receipt.model);
   return { ...receipt, usage: entry.usage, cost: price && costOf(entry.usage, price) };

@@ -108,7 +108,7 @@ export function createWebhookFollower(first: Webhook, parts: WebhookFollowerPart
   };
 }
 
-/** The same for each attempt of an event. Events of a deleted and recreated conversation have other ids. */
+/** Id of a delivery, the same for each attempt. Events of a deleted and recreated conversation have other ids. */
 function messageId({ id }: Webhook, { tenant, conversation, seq, at, id: event }: Event): string {
   const name = JSON.stringify([id, tenant, conversation, seq, event, at]);
   return `msg_${createHash('sha256').update(name).digest('hex').slice(0, 32)}`;

@@ -5,7 +5,7 @@ import { type KeyValue, updateEntry } from '../key-value.ts';
 
 /** A replaced secret also signs for this long, ms. */
 const OLD_SECRET_MS = 86_400_000;
-/** Replaced secrets that sign at once, at most. */
+/** Maximum number of replaced secrets that still sign. */
 const MAX_ROTATIONS = 4;
 const MAX_URL = 2_000;
 

@@ -42,7 +42,7 @@ const COMMANDS: Partial<Record<string, readonly AvailabilityEvent['type'][]>> = 
   retire: ['RETIRE'],
 };
 
-/** What an event of the log sends to an agent's machine: the first of the types that its state accepts. */
+/** The machine events that one event of the log may mean; the first that the agent's state accepts counts. */
 export interface AvailabilityNote {
   agent: AgentId;
   types: readonly AvailabilityEvent['type'][];

@@ -38,8 +38,8 @@ export interface ChartDescription {
   }[];
   edges: { from: string; to: string; event: string; guard: string | null }[];
   /**
-   * Events accepted in every state of `in` that stay within it, lead nowhere, or lead to the same state from several.
-   * They are listed, because their arrows would hide the others.
+   * Events that are listed under the state `in`, because their arrows would hide the others: those that stay within it,
+   * those of the whole machine, and those that lead from several outermost states to the same one.
    */
   anywhere: (EventDescription & { in: string })[];
 }

@@ -62,7 +62,7 @@ export function foldDirective(directives: Directives, event: Event): void {
   directives.set(event.body.run, event.body);
 }
 
-/** The directive in force in mode `run`: that of the run which the mode names, else the last one. */
+/** The directive in force in mode `run`: of the run that the mode names; without a name, the last one. */
 export function directiveOf({ mode, run }: Directions, directives: Directives): Directive | null {
   if (mode !== 'run') return null;
   if (run !== null) return directives.get(run) ?? null;

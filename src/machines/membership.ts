@@ -35,7 +35,7 @@ export function awayChanges(event: Event): { agent: AgentId; away: { blocked: bo
     case 'left':
       return [{ agent: event.body.agent, away: { blocked: event.body.blocked ?? false } }];
     case 'joined':
-      // The runtime's note of a first turn lifts no block that came meanwhile.
+      // The runtime's own `joined` only records a first turn: it ends no absence and lifts no block.
       return event.author.kind === 'system' ? [] : [{ agent: event.body.agent, away: null }];
     case 'message':
       return event.author.kind === 'user' ? event.to.map((agent) => ({ agent, away: null })) : [];
@@ -62,7 +62,7 @@ function comeBack({ away, absences }: Membership, agent: AgentId, seq: number): 
   );
 }
 
-/** Whether an event does not wake the agent it addresses, because the agent was away. Ends of tasks wait for its return. */
+/** Whether an event does not wake the addressed agent, which was away. The end of a task waits until it returns. */
 export function isUnheard({ away, absences }: Membership, agent: AgentId, event: Event): boolean {
   if (isTaskEnd(event)) return away.has(agent);
   return absences.get(agent)?.some(({ from, to }) => event.seq > from && event.seq < to) ?? false;

@@ -63,7 +63,7 @@ function direct(book: RunBook, { body }: EventOf<'run.directive'>): void {
   }
 }
 
-/** Applies a directive for the next step: the turn that ended the step before has decided that it is over. */
+/** Completes the present step: the directive for the next one proves that a turn has ended it. */
 function completeStep(run: Run, { number, attempt }: { number: number; attempt: number }): void {
   const at = run.state.context;
   if (at.attempt !== attempt || at.number !== number - 1) return;

@@ -104,7 +104,7 @@ function end(draft: Draft, event: Ending): void {
     steps: event.kind === 'turn.done' ? event.body.steps : turn.steps,
     tokens,
     error,
-    // The last failure was not repeated.
+    // The failure that ended the turn was not retried.
     retries: error && turn.error?.code === error.code ? turn.retries - 1 : turn.retries,
     said: turn.said === '' && 'partial' in body ? oneLine(body.partial) : turn.said,
   }));
@@ -147,7 +147,7 @@ function foldRetry(draft: Draft, { seq, body }: EventOf<'command'>): void {
   changeTurn(draft, { turn: body.turn }, () => ({ retried: seq }));
 }
 
-/** A failed model call. It is repeated, or the turn fails and its end has the error. */
+/** A failed model call. Either the call is repeated, or the turn fails and its end has the error. */
 function foldError(draft: Draft, { author, turn, seq, body }: EventOf<'error'>): void {
   const agent = author.kind === 'agent' ? agentOf(draft, author.id) : null;
   if (!agent || turn === undefined || agent.turn !== turn) return;

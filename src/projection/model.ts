@@ -162,11 +162,11 @@ export interface TaskView {
   at: number;
   /** The task in a line. For an approval, the tool and its arguments. */
   text: string;
-  /** Of a question. */
+  /** For a question. */
   choices: string[];
-  /** Of an approval: the hash that a decision must name. */
+  /** For an approval: the hash that a decision must name. */
   argsHash: string | null;
-  /** Of a delegation. */
+  /** For a delegation. */
   assignee: AgentId | null;
   thread: ConversationId | null;
   outcome: string | null;

@@ -3,7 +3,7 @@ import type { ModelFailure } from './provider.ts';
 
 const FIRST_MS = 500;
 const LIMIT_MS = 30_000;
-/** Kept short, so that a server's return is noticed soon. */
+/** Longest pause while a server is away: short, so that its return is noticed soon. */
 const AWAY_LIMIT_MS = 15_000;
 const RETRY_AFTER_LIMIT_MS = 600_000;
 

@@ -36,15 +36,15 @@ function doubtOf(reported: Usage, facts: CallFacts): string | null {
     if (!Number.isSafeInteger(value) || value < 0) return `${name} is ${shown(value)}`;
   const { input, output, cacheRead, cacheWrite, reasoning } = reported;
   if (cacheRead + cacheWrite > input)
-    return `${cacheRead + cacheWrite} tokens of a cache in an input of ${input}`;
+    return `${cacheRead + cacheWrite} cached tokens in an input of ${input}`;
   const mostInput = facts.remembers ? REMEMBERED_TOKENS : mostSent(facts.request);
-  if (input > mostInput) return `input is ${input}, and what was sent has ${mostInput} at most`;
+  if (input > mostInput) return `input is ${input}, but the request has at most ${mostInput} tokens`;
   const { maxOutputTokens } = facts.request;
   const mostOutput = facts.remembers
     ? REMEMBERED_TOKENS
     : facts.saidBytes + maxOutputTokens * HIDDEN_TIMES + HIDDEN_TOKENS;
   const most = Math.max(output, reasoning);
-  return most > mostOutput ? `output is ${most}, and what was received has ${mostOutput} at most` : null;
+  return most > mostOutput ? `output is ${most}, but the answer has at most ${mostOutput} tokens` : null;
 }
 
 function mostSent({ messages, images, tools, replySchema }: ModelRequest): number {

@@ -95,7 +95,7 @@ function isNotFound(error: VendorError): boolean {
 /** A server that runs but is overloaded. */
 const BUSY = /overload|capacity|busy|too many|pending requests/i;
 
-/** A proxy without its server, or a server that still loads its model. Worth waiting for minutes. */
+/** A proxy whose server is down, or a server that is still loading its model. Worth minutes of waiting. */
 function isAway({ status, words, message, away }: VendorError, opened: boolean): boolean {
   if (opened) return false;
   if (away || status === 502) return true;

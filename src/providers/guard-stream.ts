@@ -47,7 +47,7 @@ export function guardedStream({
  */
 async function* guardStream(options: GuardOptions): AsyncGenerator<ModelEvent> {
   const { signal, remembers, read, secrets } = options;
-  // A provider with a memory answers with everything it says between its own tool calls.
+  // An answer of a provider with a memory includes all text between its own tool calls, beyond `maxOutputTokens`.
   const limits = remembers ? options.limits : limitsFor(options.limits, options.request.maxOutputTokens);
   yield { type: 'start' };
   if (signal.aborted) {

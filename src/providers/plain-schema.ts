@@ -4,7 +4,7 @@ type Schema = Readonly<Record<string, unknown>>;
 
 /** Deeper parts accept anything: a schema from elsewhere may be deep. */
 const MAX_DEPTH = 64;
-/** Length of the omitted keywords in the description. */
+/** Maximum length of the omitted keywords in a description. */
 const DESCRIPTION_CHARACTERS = 200;
 
 const KEPT = new Set(['const', 'required', 'title', 'description', 'default', 'examples']);
@@ -94,7 +94,7 @@ class PlainSchema {
     return typeof ref === 'string' && this.#targets.has(ref) ? ref : undefined;
   }
 
-  /** A tuple becomes a list of its items' kinds in any order. */
+  /** A tuple becomes a list whose items may each match any of its schemas. */
   #items({ prefixItems, items }: Schema, depth: number): Record<string, unknown> {
     const kinds = [...(prefixItems as unknown[]), ...(isSchema(items) ? [items] : [])];
     return kinds.length === 0 ? {} : { anyOf: kinds.map((each) => this.#plain(each, depth + 1)) };

@@ -35,7 +35,7 @@ type Long = 'gpt' | 'haiku' | 'gemini';
 /**
  * The vendors' own list prices: standard tier, five-minute caches. Hosts of open weights set their own. The first
  * match wins, so specific names come first. If a vendor charges nothing for cache writes, writing costs as much as
- * input. DeepSeek's are its peak prices, twice the others. The cached-input price of GPT-6.2 Sol is assumed to equal
+ * input. DeepSeek's are its peak prices, twice its off-peak ones. The cached-input price of GPT-6.2 Sol is assumed to equal
  * that of 6.1.
  */
 const MODELS: readonly Row[] = [

@@ -34,7 +34,7 @@ export type ModelEvent =
   | { type: 'failed'; error: ModelFailure }
   | { type: 'aborted' };
 
-/** The vendor's names of the answer. The model may differ from the requested one. */
+/** The vendor's id of an answer, and the model that wrote it, which may differ from the requested one. */
 export interface ResponseName {
   model?: string | undefined;
   id?: string | undefined;

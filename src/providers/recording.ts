@@ -190,7 +190,7 @@ function isTorn(path: string): boolean {
     if (size === 0) return false;
     const head = Buffer.alloc('{"recording":'.length);
     readSync(file, head, 0, head.length, 0);
-    if (head.toString() !== '{"recording":') throw new Error('it exists and is no recording');
+    if (head.toString() !== '{"recording":') throw new Error('the file exists and is not a recording');
     const last = Buffer.alloc(1);
     readSync(file, last, 0, 1, size - 1);
     return last.toString() !== '\n';
@@ -210,11 +210,11 @@ export function readRecording(path: string): { headers: RecordingHeader[]; calls
     const isLastOfProcess = index === lines.length - 1 || lines[index + 1]?.startsWith('{"recording":');
     if (value === undefined && index > 0 && isLastOfProcess) continue;
     if (isHeader(value) && value.recording > VERSION)
-      throw unusable(path, `it is of version ${value.recording}, and this Troupe reads ${VERSION}`);
+      throw unusable(path, `its version is ${value.recording}, and this Troupe reads up to ${VERSION}`);
     const isFirst = headers.length === 0;
     const parsed = (isFirst || isHeader(value) ? Header : Call).safeParse(value);
     if (!parsed.success) {
-      const why = isFirst ? 'it is no recording' : `line ${index + 1}: ${problemOf(parsed.error)}`;
+      const why = isFirst ? 'it is not a recording' : `line ${index + 1}: ${problemOf(parsed.error)}`;
       throw unusable(path, why);
     }
     if ('recording' in parsed.data) headers.push(parsed.data);

@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { parseTurnId, type PromptMessage } from '../events/index.ts';
 
-/** Answers from one or several recordings. Counts their uses, because a request may be asked many times. */
+/** Answers from one or several recordings. Counts the uses of each answer, because a request may recur. */
 interface Replay {
   /** The provider of an agent as it was recorded; `name` is used for an agent that was not. */
   provider(agent: string, name: string): Provider;

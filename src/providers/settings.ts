@@ -78,7 +78,7 @@ export const AnthropicFields = z.strictObject({
   effort: z.enum(['low', 'medium', 'high', 'xhigh', 'max']).optional(),
   /**
    * Lets the vendor drop old tool results or old thinking, in addition to our own budgets. Off by default: the log
-   * does not show what the model was spared, and the vendor's count no longer matches what was sent.
+   * does not show what the vendor dropped, and the vendor's count no longer matches what was sent.
    */
   contextEditing: z
     .strictObject({

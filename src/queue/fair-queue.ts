@@ -1,6 +1,6 @@
 import type { ConversationId } from '../events/index.ts';
 
-/** Items are pushed to a path of groups; `shift` takes the next item of the next group that `may` have a turn. */
+/** Items are pushed to a path of groups; `shift` takes the next item of the next group that `may` accepts. */
 interface Queue<T> {
   push(item: T, path: readonly string[]): void;
   shift(may?: (group: string) => boolean): T | undefined;

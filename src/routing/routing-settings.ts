@@ -50,7 +50,7 @@ function Pattern() {
     });
 }
 
-/** References to unknown agents. */
+/** Reports unknown agents. */
 export function* routingProblems(
   settings: unknown,
   isKnown: (agent: string) => boolean,

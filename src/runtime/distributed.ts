@@ -44,7 +44,7 @@ export async function openDistributed(urls: DistributedUrls, options: ServiceOpt
   const driver = timeStore(countStoreErrors(opened.value, metrics), clock, (ms) => pace.took(ms));
   const connect = (profile: RedisProfile) => connectRedis(redis, { profile, onWarning });
   const producer = connect('producer');
-  // Redis has just answered. Waiting here avoids that the first event meets a connection that is not ready.
+  // Redis has just answered the check. This wait keeps the first event from meeting a connection that is not ready.
   await readyWithin(producer, CHECK_MS);
   const broadcast = createRedisBroadcast({
     publisher: producer,

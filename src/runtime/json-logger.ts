@@ -8,7 +8,7 @@ const MESSAGES: Record<LogCode, string> = {
   turn_done: 'turn done',
   turn_failed: 'turn failed',
   turn_aborted: 'turn stopped',
-  turn_left: 'turn left to another',
+  turn_left: 'turn left to another process',
   model_call_failed: 'model call failed',
   warning: 'warning',
   request_failed: 'request failed',

@@ -44,7 +44,7 @@ export function withTemplates(definition: TroupeDefinition): TroupeDefinition {
   return { ...definition, agents: [...definition.agents, ...(definition.templates ?? [])] };
 }
 
-/** The providers of all agents; with `work` false stand-ins that need no key. Throws `config_invalid`. */
+/** The providers of all agents; with `work` false, stand-ins that need no key. Throws `config_invalid`. */
 export async function openModels(
   settings: ModelSettings,
   { work, ...options }: Omit<ModelOptions, 'readScript'> & { work: boolean },

@@ -40,7 +40,7 @@ export function createModels(definition: ModelSettings, options: ModelOptions): 
     onWarning('vectors are not recorded: a replay finds memories by their words alone', 'recording');
   if (replay !== undefined) {
     if (options.record !== undefined)
-      throw new TroupeError('config_invalid', 'record and replay cannot be asked for together');
+      throw new TroupeError('config_invalid', 'record and replay cannot be used together');
     const replayed = createReplay([replay].flat().map(readRecording), redact);
     const providerOf: Models['providerOf'] = ({ id, provider }) => replayed.provider(id, provider);
     return { providerOf, embedder: null, close: () => Promise.resolve() };

@@ -122,7 +122,7 @@ function createPagedReads(driver: StoreDriver, slices: Slices): Pick<Store, 'rea
   ): Promise<{ rows: EventRow[]; bytes: number; isFull: boolean }> {
     const range = { after, limit, maxBytes, ...(upTo !== undefined && { upTo }) };
     const rows = await driver.readEvents({ tenant, conversation, ...range });
-    // Counted as the driver does.
+    // The driver counts `maxBytes` in the same way.
     const bytes = rows.reduce((sum, { data }) => sum + Buffer.byteLength(data), 0);
     return { rows, bytes, isFull: rows.length >= limit || bytes >= maxBytes };
   }

@@ -44,7 +44,7 @@ export async function deleteInOrder(
     if (actors + entries + events === 0) return removed;
     if (events > 0) await steps.untilForgotten?.();
   }
-  const message = `conversation ${log.conversation} is written to while it is removed; stop its agents and try again`;
+  const message = `conversation ${log.conversation} is being written to during its removal; stop its agents and try again`;
   throw new TroupeError('store_unavailable', message, { ...log });
 }
 

@@ -110,7 +110,7 @@ export interface ConversationPlace {
 export interface ConversationsQuery {
   tenant: string;
   limit: number;
-  /** Only conversations behind this position. */
+  /** Only conversations that follow this position in the list. */
   before?: ConversationPlace;
   /** Only ids within one of these ranges; default all. */
   ranges?: readonly IdRange[];

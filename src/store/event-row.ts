@@ -84,8 +84,8 @@ function corruptEvent(log: ConversationKey, row: EventRow, reason: string): Even
 }
 
 /**
- * Equal hashes mean a repeated append. With different hashes it may still be one whose keys have another order, which
- * `isSamePayload` finds out.
+ * Equal hashes mean a repeated append. With different hashes the append may still be a repetition whose keys have another
+ * order: `isSamePayload` decides.
  */
 function payloadHash(row: Omit<NewEventRow, 'hash'>): string {
   return hash('sha256', JSON.stringify([row.kind, row.to, row.turn]) + row.data, 'base64url');

@@ -109,7 +109,7 @@ interface Turn {
   started: Event[];
   steps: EventOf<'step'>[];
   results: EventOf<'tool.result'>[];
-  /** Its messages and handoffs. */
+  /** Messages and handoffs of the turn. */
   said: Event[];
   endings: Ending[];
 }

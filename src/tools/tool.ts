@@ -115,7 +115,7 @@ export const ToolRequest = z.discriminatedUnion('kind', [
     how: z.enum(['delegate', 'ask']),
     to: z.string(),
     task: z.string(),
-    /** Allows an agent that is itself waiting for this work. */
+    /** Allows an assignee that is itself waiting for this agent. */
     force: z.boolean(),
     ...waiting,
   }),

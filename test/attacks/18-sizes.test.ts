@@ -2,21 +2,22 @@ import { request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { once } from 'node:events';
 import { gzipSync } from 'node:zlib';
-import { performance } from 'node:perf_hooks';
 import fc from 'fast-check';
 import { expect } from 'vitest';
+import { cpuMsOf } from '../support/cpu-ms.ts';
 import { attack } from './attack.ts';
 import { ACME, ANA, type AttackStage, openStage, statusOf, unchanged, withKey } from './stage.ts';
 
 const PATH = '/api/conversations/c/events';
 const MESSAGE = { author: ANA, content: 'hello' };
-/** Limit for answers to other callers during the attack. */
+/** Limit of the CPU time until another caller has its answer. A quiet process needs a hundredth. */
 const PROMPT_MS = 1_000;
 
 async function isPrompt(stage: AttackStage): Promise<void> {
-  const began = performance.now();
-  expect((await stage.ask('/api/conversations')).status).toBe(200);
-  expect(performance.now() - began).toBeLessThan(PROMPT_MS);
+  let status = 0;
+  const cpuMs = await cpuMsOf(async () => ({ status } = await stage.ask('/api/conversations')));
+  expect(status).toBe(200);
+  expect(cpuMs).toBeLessThan(PROMPT_MS);
 }
 
 /** Sends chunks as long as they are accepted; resolves with the status. */
@@ -75,14 +76,15 @@ attack(
           nesting,
           fc.integer({ min: 65, max: 10_000 }),
           async ([open = '', end = ''], depth) => {
-            const began = performance.now();
             const body = `${open.repeat(depth)}1${end.repeat(depth)}`;
-            const answered = await stage.ask(PATH, { body });
-            expect([statusOf(answered), answered.body.error?.data]).toEqual([
-              '400 event_invalid',
-              { path: '', limit: 64 },
-            ]);
-            expect(performance.now() - began).toBeLessThan(PROMPT_MS);
+            const cpuMs = await cpuMsOf(async () => {
+              const answered = await stage.ask(PATH, { body });
+              expect([statusOf(answered), answered.body.error?.data]).toEqual([
+                '400 event_invalid',
+                { path: '', limit: 64 },
+              ]);
+            });
+            expect(cpuMs).toBeLessThan(PROMPT_MS);
           },
         ),
         { numRuns: 12 },

@@ -172,8 +172,11 @@ test('an invalid request is refused with a hint', async () => {
   for (const [args, message] of [
     [['--turn', '9'], /^turn_unknown: no prompt of turn "c1:planner:9" .*"troupe ls c1" shows/],
     [['--against', 'nonsense'], /^turn_unknown: "nonsense" is not a turn id/],
-    [['--against', 'c1:worker:1'], /^event_invalid: turn c1:worker:1 is of @worker in c1: name one of @pla/],
-    [['--turn', '1', '--against', 'c2:planner:1'], /^event_invalid: .* is of @planner in c2/],
+    [
+      ['--against', 'c1:worker:1'],
+      /^event_invalid: turn c1:worker:1 belongs to @worker in c1: name a turn of @pla/,
+    ],
+    [['--turn', '1', '--against', 'c2:planner:1'], /^event_invalid: .* belongs to @planner in c2/],
     [['--step', '1', '--against', '1'], /^event_invalid: --step selects a step of a past turn/],
     [['--cost', '--turn', '1'], /^event_invalid: --cost covers all turns/],
     [['--vendor', 'acme'], /^usage: .*Allowed choices are anthropic, openai, gemini, deepseek/],

@@ -32,7 +32,7 @@ const missing = MONGODB_URL ? (REDIS_URL ? null : 'Redis') : 'MongoDB';
 /** A test that needs both servers. Without them it is skipped under a name that gives the reason. */
 export function siteTest(name: string, run: (site: Site) => Promise<void>): void {
   if (missing !== null) return test.skip(`${name} (skipped: no ${missing})`, () => {});
-  test(name, { timeout: 60_000 }, async () => {
+  test(name, async () => {
     await using site = openSite();
     await run(site);
   });

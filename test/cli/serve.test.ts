@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { shownUrl } from '../../src/cli/process/service-urls.ts';
 import { ask, siteTest, TOKEN } from './distributed.ts';
@@ -8,9 +8,8 @@ import { readEvents } from './read-events.ts';
 import { workplace } from './harness.ts';
 
 const NOWHERE = { MONGODB_URL: 'mongodb://127.0.0.1:1/x', REDIS_URL: 'redis://127.0.0.1:1' };
-
-/** 5 s, plus the start of a process on a busy machine. Without our limits it would take 30 s. */
-const PATIENCE_MS = 12_000;
+/** MongoDB's own limits of an hour: a test that ends shows ours. */
+const PATIENT = 'serverSelectionTimeoutMS=3600000&connectTimeoutMS=3600000';
 
 describe('without its requirements', () => {
   test.each(['serve', 'worker'])(
@@ -62,30 +61,34 @@ describe('without its requirements', () => {
   });
 
   test.each([
-    ['a port without a server', 'mongodb://ana:canary@127.0.0.1:1/x'],
-    ['an unknown host', 'mongodb://ana:canary@mongodb.invalid/x'],
-  ])('MongoDB at %s is a named error within 5 s, without the password', async (_, url) => {
+    ['a port without a server', `mongodb://ana:canary@127.0.0.1:1/x?${PATIENT}`],
+    ['an unknown host', `mongodb://ana:canary@mongodb.invalid/x?${PATIENT}`],
+  ])('MongoDB at %s is a named error soon, without the password', async (_, url) => {
     using place = workplace();
-    const started = performance.now();
     const { code, json, out, err } = await place.run(['serve', '--json'], {
       env: { ...NOWHERE, MONGODB_URL: url },
     });
-    expect(performance.now() - started).toBeLessThan(PATIENCE_MS);
     expect([code, json]).toMatchObject([1, { error: { code: 'store_unavailable' } }]);
     expect(out + err).not.toContain('canary');
   });
 });
 
-siteTest('an unreachable Redis is a named error within 5 s, without the password', async ({ place, env }) => {
-  const started = performance.now();
-  const redis = 'redis://ana:canary@127.0.0.1:1';
-  const { code, json, out, err } = await place.run(
-    ['worker', '--json', '--status-port', '0', '--redis', redis],
-    { env },
-  );
-  expect(performance.now() - started).toBeLessThan(PATIENCE_MS);
-  expect([code, json]).toMatchObject([1, { error: { code: 'queue_unavailable' } }]);
-  expect(out + err).not.toContain('canary');
+siteTest('an unreachable Redis is a named error soon, without the password', async ({ place, env }) => {
+  const silent = createTcpServer().listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  const { port } = silent.address() as AddressInfo;
+  for (const [at, why] of [
+    [1, 'ECONNREFUSED'],
+    // This server would never answer.
+    [port, 'no answer in 3 s'],
+  ] as const) {
+    const args = ['--status-port', '0', '--redis', `redis://ana:canary@127.0.0.1:${at}`];
+    const { code, json, out, err } = await place.run(['worker', '--json', ...args], { env });
+    expect([code, json]).toMatchObject([1, { error: { code: 'queue_unavailable' } }]);
+    expect(err).toContain(why);
+    expect(out + err).not.toContain('canary');
+  }
+  silent.close();
 });
 
 siteTest('an API without any credential is not started, not even on loopback', async ({ place, env }) => {
@@ -153,17 +156,15 @@ siteTest('a busy port is refused: a balancer expects the API there', async ({ pl
   squatter.close();
 });
 
-siteTest('on a signal it is no longer ready, answers for a while, and ends in time', async ({ serve }) => {
+siteTest('on a signal it is no longer ready, answers for a while, and ends', async ({ serve }) => {
   const api = await serve();
   const stream = await ask(`${api.url}/api/events`);
   expect((await ask(`${api.url}/readyz`)).status).toBe(200);
-  const started = performance.now();
   api.child.kill('SIGTERM');
   await stream.text();
   expect(await (await ask(`${api.url}/readyz`)).json()).toMatchObject({ status: 'stopping' });
   expect((await ask(`${api.url}/api/conversations`)).status).toBe(200);
   expect(await api.exited).toBe(0);
-  expect(performance.now() - started).toBeLessThan(10_000);
 });
 
 test.each([

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { type TroupeInput, parseTroupe } from '../../src/config/agents-file.ts';
-import { NOTHING_TOLD, sayItem } from '../../src/context/live.ts';
+import { NOTHING_STATED, stateItem } from '../../src/context/live.ts';
 import { fragmentsOf } from '../../src/config/fragments.ts';
 import type { AgentId } from '../../src/events/index.ts';
 
@@ -15,14 +15,14 @@ function parse(...fragments: Fragments) {
 test.each<[string, object, string]>([
   ['a name that is no slug', { name: 'house style' }, 'fragments[0].name'],
   ['a name that is a number, and would be moved to the front', { name: '7' }, 'fragments[0].name'],
-  ['the name of an item of the runtime', { name: 'Roster' }, 'is an item of the runtime'],
+  ['the name of an item of the runtime', { name: 'Roster' }, 'is a name of the runtime'],
   ['an agent that is not there', { agents: ['b'] }, 'fragments[0].agents[0]: there is no agent "b"'],
   ['a layer that is not for fragments', { layer: 'persona' }, 'fragments[0].layer'],
   ['a text that is none', { text: 7 }, 'fragments[0].text'],
   ['a dynamic one with a fixed text', { lifecycle: 'dynamic', layer: undefined }, 'fragments[0].text'],
-])('%s is refused', (_, wrong, told) => {
+])('%s is refused', (_, wrong, stated) => {
   const fragment = { name: 'x', lifecycle: 'static', layer: 'rules', text: 't', ...wrong };
-  expect(() => parse(fragment as Fragments[0])).toThrow(told);
+  expect(() => parse(fragment as Fragments[0])).toThrow(stated);
   expect(() => parse(fragment as Fragments[0])).toThrow(expect.objectContaining({ code: 'config_invalid' }));
 });
 
@@ -67,16 +67,16 @@ test.each([
     'fragment x of @a failed: no disk',
   ],
   ['promises a text', () => Promise.resolve('later') as never, 'returned no text'],
-])('a static fragment that %s is told when the company is built', (_, text, told) => {
+])('a static fragment that %s is told when the company is built', (_, text, stated) => {
   const { fragments = [] } = parse({ name: 'x', lifecycle: 'static', layer: 'rules', text });
-  expect(() => fragmentsOf(fragments, { agent: 'a' as AgentId, role: 'peer' })).toThrow(told);
+  expect(() => fragmentsOf(fragments, { agent: 'a' as AgentId, role: 'peer' })).toThrow(stated);
 });
 
 test('the end of an item is stated once, and an item that was never stated has no end', () => {
-  const told = (items: Record<string, string>) => ({ ...NOTHING_TOLD, items });
-  expect(sayItem('weather', 'rain', told({}))).toEqual({ weather: 'rain' });
-  expect(sayItem('weather', null, told({}))).toEqual({});
-  const ended = sayItem('weather', null, told({ weather: 'rain' }));
+  const stated = (items: Record<string, string>) => ({ ...NOTHING_STATED, items });
+  expect(stateItem('weather', 'rain', stated({}))).toEqual({ weather: 'rain' });
+  expect(stateItem('weather', null, stated({}))).toEqual({});
+  const ended = stateItem('weather', null, stated({ weather: 'rain' }));
   expect(ended).toEqual({ weather: 'nothing any more' });
-  expect(sayItem('weather', null, told(ended))).toEqual({});
+  expect(stateItem('weather', null, stated(ended))).toEqual({});
 });

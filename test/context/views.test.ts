@@ -156,7 +156,7 @@ test('a preview does not change its view', () => {
   );
 });
 
-function state({ slots, tokens, chain, pending, people, present, told, calls, lost, turn, note }: View) {
+function state({ slots, tokens, chain, pending, people, present, stated, calls, lost, turn, note }: View) {
   return {
     note,
     slots,
@@ -165,7 +165,7 @@ function state({ slots, tokens, chain, pending, people, present, told, calls, lo
     pending: pending.map(({ seq }) => seq),
     people,
     present,
-    told,
+    stated,
     calls,
     lost,
     turn: turn?.id ?? null,

@@ -9,7 +9,6 @@ import { dropDatabases, HAS_SERVICES, mongoUrl, redisUrl } from '../support/mode
 
 /** Several troupes on one MongoDB and one Redis, as in several processes: each has its own engine, connections and memory. */
 const ANA: Author = { kind: 'user', id: 'u1', name: 'Ana' };
-const SWEEP_MS = 1_000;
 const names = new Set<string>();
 let count = 0;
 
@@ -28,7 +27,7 @@ async function open(
   return createTroupe(
     {
       agents: ['bo', 'cy'].map((id) => ({ id, provider: 'scripted', script: { rules } })),
-      limits: { leaseMs: 2_000, sweepMs: SWEEP_MS, ...limits },
+      limits: { leaseMs: 2_000, sweepMs: 1_000, ...limits },
     },
     { mongodb: mongoUrl(name), redis: redisUrl(), prefix: name, onWarning: () => undefined, ...rest },
   );
@@ -96,25 +95,25 @@ describe.runIf(HAS_SERVICES)('many processes', () => {
           {
             id: 'bo',
             provider: 'scripted',
-            script: { rules: [{ reply: 'a long tale', chunk: 1, chunkDelayMs: 2_000 }] },
+            script: { rules: [{ reply: 'a long tale', chunk: 1, chunkDelayMs: 600_000 }] },
           },
           { id: 'cy', provider: 'scripted', script: { rules: [{}] } },
         ],
+        // Neither the reply, nor a lease, nor a sweep ends within this test.
+        limits: { leaseMs: 3_600_000, sweepMs: 3_600_000 },
       },
       { mongodb: mongoUrl(name), redis: redisUrl(), prefix: name },
     );
     await api.send('c', { author: ANA, to: ['bo'], content: 'tell' });
     await until('the turn runs', async () => (await api.actors('c')).some(({ turn }) => turn !== null));
     const [actor] = await api.actors('c');
-    const asked = Date.now();
     await api.command({ command: 'abort', turn: actor!.turn! }, ANA);
     await until('the turn is aborted', async () =>
       (await api.events('c')).events.some(({ kind }) => kind === 'turn.aborted'),
     );
-    expect(Date.now() - asked).toBeLessThan(2_000);
   });
 
-  test('messages whose wakes Redis lost are answered within two sweeps', async () => {
+  test('messages whose wakes Redis lost are answered after one sweep', async () => {
     const name = newName();
     await using api = await open(name, { work: false });
     for (let i = 0; i < 10; i++) await api.send(`c${i}`, { author: ANA, to: ['bo', 'cy'], content: 'hello' });
@@ -122,12 +121,11 @@ describe.runIf(HAS_SERVICES)('many processes', () => {
     for (const key of await redis.keys(`*${name}*`)) await redis.del(key);
     redis.disconnect();
     expect(await api.queues()).toEqual({ waiting: 0, active: 0, delayed: 0 });
-    const began = Date.now();
-    await using worker = await open(name);
+    // The second sweep would come after an hour.
+    await using worker = await open(name, { limits: { sweepMs: 3_600_000 } });
     for (let i = 0; i < 10; i++) {
       await until('both have answered', async () => (await answered(worker, `c${i}`)).length === 2);
     }
-    expect(Date.now() - began).toBeLessThan(2 * SWEEP_MS * 1.25 + 3_000);
   });
 
   test('a corrupt actor document fails its actor visibly, and the others continue', async () => {
@@ -179,14 +177,13 @@ describe.runIf(HAS_SERVICES)('many processes', () => {
   });
 
   test.each([
-    [{ mongodb: 'mongodb://127.0.0.1:1/x' }, 'store_unavailable'],
+    // MongoDB's own limit is an hour: ours comes first.
+    [{ mongodb: 'mongodb://127.0.0.1:1/x?serverSelectionTimeoutMS=3600000' }, 'store_unavailable'],
     [{ redis: 'redis://127.0.0.1:1' }, 'queue_unavailable'],
     [{ mongodb: 'not a url' }, 'config_invalid'],
     [{ redis: 'http://127.0.0.1' }, 'config_invalid'],
-  ])('%o is refused within 5 seconds as %s', async (wrong, code) => {
-    const began = Date.now();
+  ])('%o is refused as %s', async (wrong, code) => {
     await expect(open(newName(), wrong)).rejects.toMatchObject({ code });
-    expect(Date.now() - began).toBeLessThan(5_500);
   });
 
   test('one of the two URLs alone is refused, and so are both with a data directory', async () => {

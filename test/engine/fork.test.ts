@@ -263,7 +263,7 @@ describe('requested twice', () => {
     await stage.say('e', 'hello', []);
     const refused = {
       code: 'command_refused',
-      message: 'there is a conversation "d" already: choose another name',
+      message: 'there is already a conversation "d": choose another name',
     };
     await expect(fork(stage, at(4, 'd'))).rejects.toMatchObject(refused);
     await expect(fork(stage, at(3, 'e'))).rejects.toMatchObject({ code: 'command_refused' });

@@ -10,6 +10,7 @@ import {
   startFakeOpenAi,
   startFakeOpenAiResponses,
 } from '../../src/testing/fake-vendors.ts';
+import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import type { FakeHandler, FakeServer } from '../../src/testing/fake-server.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { breaks, bytes, inOrder, says, shown, times } from '../support/engine-models.ts';
@@ -169,19 +170,20 @@ describe.each(Object.entries(VENDORS))('over the wire, %s', (name, { start, crea
     expect(await stage.check('c')).toEqual([]);
   });
 
-  test('a refused key ends the turn within three seconds', async () => {
+  test('a refused key ends the turn without any wait', async () => {
     await using server = await start(() => ({ error: { code: 'provider_auth' } }));
     const agent = { id: 'bo', provider: name as keyof typeof VENDORS, model: 'm', baseUrl: server.url };
-    const troupe = await openTroupe({ agents: [{ ...agent, apiKeyEnv: 'KEY' }] }, { env: { KEY: 'k' } });
-    const began = performance.now();
+    const troupe = await openTroupe(
+      { agents: [{ ...agent, apiKeyEnv: 'KEY' }] },
+      { env: { KEY: 'k' }, clock: createFakeClock() },
+    );
     await troupe.send('c', { author: { kind: 'user', id: 'u', name: 'Uma' }, content: 'go', to: ['bo'] });
-    await troupe.idle();
-    const tookMs = performance.now() - began;
-    const { events } = await troupe.events('c');
+    // The clock stands still.
+    await expect
+      .poll(async () => (await troupe.events('c')).events.at(-1))
+      .toMatchObject({ kind: 'turn.failed', body: { code: 'provider_auth' } });
     await troupe.close();
-    expect(events.at(-1)).toMatchObject({ kind: 'turn.failed', body: { code: 'provider_auth' } });
     expect(server.requests).toHaveLength(1);
-    expect(tookMs).toBeLessThan(3_000);
   });
 
   test('without patience an unavailable server is tried as often as any other and then named', async () => {

@@ -168,7 +168,7 @@ describe('a retry is refused with the reason', () => {
     await stage.quiet();
     await expect(retry(stage, 'c:bo:1')).rejects.toMatchObject({
       code: 'command_refused',
-      message: 'turn c:bo:1 cannot be retried: a later turn came: c:bo:2',
+      message: 'turn c:bo:1 cannot be retried: a later turn exists: c:bo:2',
     });
     await expect(retry(stage, 'c:bo:2')).rejects.toMatchObject({
       code: 'command_refused',

@@ -128,7 +128,7 @@ test('a schedule follows the clocks of its time zone', () => {
 });
 
 test.each([
-  [{ cron: '0 0 30 2 *' }, 'schedules[0].cron: "0 0 30 2 *" never comes'],
+  [{ cron: '0 0 30 2 *' }, 'schedules[0].cron: "0 0 30 2 *" never occurs'],
   [{ cron: '* * *' }, 'schedules[0].cron:'],
   [{ cron: '* * * * * *' }, 'schedules[0].cron:'],
   [{ timezone: 'Mars/Olympus' }, 'schedules[0].timezone: "Mars/Olympus" is not a time zone'],

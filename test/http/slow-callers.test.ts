@@ -8,7 +8,7 @@ test('a caller that sends its headers too slowly is disconnected, and others are
   await using api = await startApi();
   const server = await serveHttp(api.app, {
     port: 0,
-    slowCallers: { headersTimeout: 150, connectionsCheckingInterval: 50 },
+    slowCallers: { headersTimeout: 1_000, connectionsCheckingInterval: 50 },
   });
   try {
     const slow = connect(server.port, '127.0.0.1');

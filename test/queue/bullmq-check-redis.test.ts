@@ -11,14 +11,13 @@ const unexpected = (warning: unknown): never => {
 };
 
 async function refusalOf(url: string, options: { timeoutMs?: number } = {}) {
-  const began = performance.now();
   const error: unknown = await checkRedis(url, { onWarning: unexpected, ...options }).then(
     () => null,
     (thrown: unknown) => thrown,
   );
   expect(error).toBeInstanceOf(Error);
   const { code, message } = error as Error & { code: string };
-  return { code, message, ms: performance.now() - began };
+  return { code, message };
 }
 
 /** A server that answers commands by name; null is no answer. */
@@ -46,18 +45,17 @@ const bulk = (text: string) => `$${text.length}\r\n${text}\r\n`;
 
 describe('the check of Redis before the start', () => {
   test('names an unreachable server and what was tried, without the password', async () => {
-    const { code, message, ms } = await refusalOf('redis://me:s3cret@127.0.0.1:1/2');
+    // The limit is far longer than this test: the check does not wait for it.
+    const { code, message } = await refusalOf('redis://me:s3cret@127.0.0.1:1/2', { timeoutMs: 3_600_000 });
     expect(code).toBe('queue_unavailable');
     expect(message).toMatch(/127\.0\.0\.1:1\/2.*PING.*ECONNREFUSED/);
     expect(message).not.toContain('s3cret');
-    expect(ms).toBeLessThan(5_000);
   });
 
   test('gives up on a server that accepts a connection and never answers', async () => {
     const url = await fakeServer(() => null);
-    const { code, message, ms } = await refusalOf(url, { timeoutMs: 300 });
+    const { code, message } = await refusalOf(url, { timeoutMs: 300 });
     expect([code, message]).toEqual(['queue_unavailable', expect.stringContaining('no answer in 0.3 s')]);
-    expect(ms).toBeLessThan(1_000);
   });
 
   test('refuses an old version', async () => {

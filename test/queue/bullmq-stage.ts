@@ -18,6 +18,8 @@ export interface BullmqStage extends AsyncDisposable {
   /** A key of the queue, by its last part. */
   key: (part: string) => string;
   warnings: string[];
+  /** The shared connections of its routers, in the order in which they were opened. */
+  producers: Redis[];
   /** Opens a router on the stage's Redis, or on that of `url`. */
   open(options?: Partial<BullmqRouterOptions> & { url?: string }): BullmqRouter;
 }
@@ -25,9 +27,9 @@ export interface BullmqStage extends AsyncDisposable {
 export const REDIS_URL = process.env['REDIS_URL'];
 
 /** A test that needs Redis; without one it is skipped, and its name says so. */
-export function redisTest(name: string, run: (stage: BullmqStage) => Promise<void>, timeout = 30_000): void {
+export function redisTest(name: string, run: (stage: BullmqStage) => Promise<void>): void {
   if (!REDIS_URL) return test.skip(`${name} (skipped: no Redis)`, () => {});
-  test(name, { timeout }, async () => {
+  test(name, async () => {
     await using stage = openStage(REDIS_URL);
     await run(stage);
   });
@@ -59,6 +61,7 @@ export function openStage(url: string): BullmqStage {
     redis,
     key: (part) => `{${prefix}}:wake:${part}`,
     warnings,
+    producers,
     open({ url: at = url, connections = connect(at), ...options } = {}) {
       const router = createBullmqRouter({ connections, prefix, clock: systemClock, onWarning, ...options });
       routers.push(router);

@@ -97,10 +97,10 @@ test('a manager delegates a task to a worker of a template', async () => {
 });
 
 test.each([
-  [{ templates: [AGENTS[0]] }, 'templates[0].id: "lead" is an agent'],
+  [{ templates: [AGENTS[0]] }, 'templates[0].id: "lead" is already the id of an agent'],
   [
     { agents: [...AGENTS, scripted('aid-2', [])], templates: [scripted('aid', [])] },
-    'templates[0].id: its agents are called aid-1',
+    'templates[0].id: its agents get the ids aid-1',
   ],
   [
     { templates: [{ ...scripted('aid', []), tools: ['fly'] }] },

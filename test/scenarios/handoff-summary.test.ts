@@ -114,7 +114,7 @@ test.each<[string, string, object]>([
   ['writes no goal', '{"goal": " ", "next": "paint"}', {}],
   ['writes another object', '[{"fence": "green"}]', {}],
   ['fails', '', { fail: { code: 'provider_invalid_request' } }],
-])('where the model %s, the summary is taken from the log, with a warning', async (_, reply, more) => {
+])('where the model %s, the summary is extracted from the log, with a warning', async (_, reply, more) => {
   const warnings: string[] = [];
   await using room = await scriptedRoom(summarised(reply, more), {
     onWarning: (error, where) => warnings.push(`${where}: ${(error as Error).message}`),
@@ -123,7 +123,9 @@ test.each<[string, string, object]>([
   const [{ body } = { body: null }] = await room.events('handoff');
   expect(body?.summary).toMatchObject({ by: 'extraction' });
   expect(body?.summary.goal).toContain('paint the fence green');
-  expect(warnings).toEqual([expect.stringMatching(/handoff summary of @a: .*taken from the log/)]);
+  expect(warnings).toEqual([
+    expect.stringMatching(/handoff summary of @a: .*extracted from the log instead/),
+  ]);
 });
 
 test('if agents must write the summary, one without a goal is refused and the agent continues', async () => {

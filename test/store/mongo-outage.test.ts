@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { TroupeError } from '../../src/errors.ts';
+import { createMongoClient } from '../../src/store/mongo/connect-mongo.ts';
 import type { DocumentDriver } from '../../src/store/documents/document-driver.ts';
 import { rejectsWith } from '../../src/testing/store-stage.ts';
 import { cutProxy, hostOf } from './cut-proxy.ts';
@@ -20,6 +21,15 @@ async function appendForSure(driver: DocumentDriver, id: string): Promise<number
     }
   }
 }
+
+test('every wait of the MongoDB driver ends within ten seconds', () => {
+  const { serverSelectionTimeoutMS, connectTimeoutMS, socketTimeoutMS, waitQueueTimeoutMS } =
+    createMongoClient('mongodb://127.0.0.1/').options;
+  for (const ms of [serverSelectionTimeoutMS, connectTimeoutMS, socketTimeoutMS, waitQueueTimeoutMS]) {
+    expect(ms).toBeGreaterThan(0); // 0 is no limit.
+    expect(ms).toBeLessThanOrEqual(10_000);
+  }
+});
 
 describe.skipIf(!MONGODB_URL)(MONGO, () => {
   test('connections cut during appends: every event once, a dense log', async () => {
@@ -49,13 +59,12 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
     expect(new Set(rows.map(({ id }) => id)).size).toBe(ids.length);
   });
 
-  test('operations fail within seconds while the server is down, and work again afterwards', async () => {
+  test('operations fail while the server is down, and work again afterwards', async () => {
     const stage = mongoStage();
     const proxy = await cutProxy(hostOf(MONGODB_URL));
     const driver = await stage.open({ url: throughProxy(MONGODB_URL, proxy.port) });
     await driver.append([eventRow('a', LOG)]);
     await proxy.refuse();
-    const began = performance.now();
     await Promise.all([
       rejectsWith('store_unavailable', driver.append([eventRow('b', LOG)])),
       rejectsWith('store_unavailable', driver.head(LOG)),
@@ -64,7 +73,6 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
         driver.acquire({ ...LOG, agent: 'x' }, { owner: 'o', now: 1, until: 2 }),
       ),
     ]);
-    expect(performance.now() - began).toBeLessThan(10_000);
     await proxy.accept();
     expect(await appendForSure(driver, 'b')).toBe(2);
   });
@@ -75,12 +83,10 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
     const driver = await stage.open({ url: throughProxy(MONGODB_URL, proxy.port) });
     await driver.append([eventRow('a', LOG)]);
     proxy.hold();
-    const began = performance.now();
     await Promise.all([
       rejectsWith('store_unavailable', driver.append([eventRow('b', LOG)])),
       rejectsWith('store_unavailable', driver.readActor({ ...LOG, agent: 'x' })),
     ]);
-    expect(performance.now() - began).toBeLessThan(15_000);
     proxy.release();
     proxy.cut();
     expect(await appendForSure(driver, 'b')).toBe(2);

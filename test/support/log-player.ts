@@ -133,7 +133,7 @@ export class LogPlayer {
       id,
       upTo: this.log.length,
       inputs: inputs.map(({ seq }) => seq),
-      live: liveDelta({ time: minute(last.at), task: 'answer' }, view.told),
+      live: liveDelta({ time: minute(last.at), task: 'answer' }, view.stated),
       join: 'full',
       baseline: 'b',
     };

@@ -158,7 +158,7 @@ export class Intake {
     return refused === null;
   }
 
-  /** The thread as this relay has it. A failed query is not repeated: the event matters more than its context. */
+  /** The earlier events of a thread from this relay. A failed query is not repeated: the event matters more than its context. */
   async #earlier(thread: Thread): Promise<SignedEvent[]> {
     const { link, settings, clock } = this.#parts;
     const { rootEvent, filter } = thread;

@@ -128,8 +128,8 @@ export class RelayChannel {
     const answer = await this.#ask(filter, timeoutMs, limit);
     if (answer.type === 'all') return answer.events;
     const { url } = this.#parts;
-    if (answer.type === 'silent') throw new Error(`${url} does not answer a query`);
-    throw new Error(`${url} ends a query: ${answer.reason}`);
+    if (answer.type === 'silent') throw new Error(`${url} did not answer a query`);
+    throw new Error(`${url} refused a query: ${answer.reason}`);
   }
 
   publish(event: SignedEvent, timeoutMs: number): Promise<Published> {

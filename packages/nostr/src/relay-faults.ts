@@ -7,7 +7,7 @@ export interface FaultLimits {
   noisePerSecond: number;
   /** Time per minute for which the socket may be throttled. Default 30 s. */
   throttledMsPerMinute: number;
-  /** Stalled connections in a row that are a fault. Default 3. */
+  /** Stalled connections in a row that count as a fault. Default 3. */
   stalls: number;
   /** Length of an isolation: four times as long each time, up to `most`. */
   isolationMs: { first: number; most: number };

@@ -96,7 +96,7 @@ export class RelayLink {
     { timeoutMs = ANSWER_MS, limit = QUERY_LIMIT }: { timeoutMs?: number; limit?: number } = {},
   ): Promise<unknown[]> {
     const why = this.#unavailable();
-    if (why) throw new Error(`${this.url} is not asked: ${why}`);
+    if (why) throw new Error(`${this.url} cannot be queried: ${why}`);
     this.#calls ??= this.#openChannel();
     return this.#calls.query(filter, { timeoutMs, limit });
   }

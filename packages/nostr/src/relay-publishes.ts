@@ -124,7 +124,8 @@ export class RelayPublishes {
     if (found === 'yes') return { accepted: true, reason: '' };
     if (found === 'silent') return this.#parts.isOpen() ? NO_ANSWER : NOT_CONNECTED;
     if (!publish.isAlone || (!hadTime && !wasCut)) return NO_ANSWER;
-    const why = publish.notice || (wasCut ? 'the connection broke over it' : 'the relay does not answer it');
+    const why =
+      publish.notice || (wasCut ? 'the connection broke while it was sent' : 'the relay does not answer');
     return { accepted: false, reason: `unanswered: ${why}` };
   }
 }

@@ -71,7 +71,7 @@ test('silence about one event is distinguished from a silent relay and is no sta
   for (let n = 0; n < 3; n++) {
     expect(await publish()).toEqual({
       accepted: false,
-      reason: 'unanswered: the relay does not answer it',
+      reason: 'unanswered: the relay does not answer',
     });
   }
   expect(link.status()).toMatchObject({ state: 'open', isolations: 0 });
@@ -88,7 +88,7 @@ test('a lost connection is blamed on a long event, never on a short one', async 
   for (let n = 0; n < 6; n++) expect((await publish('short')).reason).toMatch(/^error: /);
   await link.query({ kinds: [1] });
   expect(await link.publish(ana.sign({ content: 'x'.repeat(20_000) }))).toMatchObject({
-    reason: 'unanswered: the connection broke over it',
+    reason: 'unanswered: the connection broke while it was sent',
   });
 });
 

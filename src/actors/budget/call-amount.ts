@@ -6,14 +6,14 @@ import { NOTHING, toCount } from './account.ts';
 
 /** Size of a model call before it is made, in tokens. */
 export interface AskedCall {
-  /** The whole prompt: what a session already holds is paid again. */
+  /** The whole prompt: messages that a session already holds are charged again. */
   input: number;
   maxOutputTokens: number;
 }
 
 /** How a call ended, and what the provider reported. `heard`: tokens of the received output. */
 export type CallEnd =
-  /** `tellsLater`: usage that is missing here is reported with a later call. */
+  /** `reportsLater`: usage that is missing here is reported with a later call. */
   | { kind: 'answered'; usage: Usage; heard: number; reportsLater: boolean }
   | { kind: 'failed'; code: ErrorCode; heard: number }
   | { kind: 'aborted'; heard: number };
@@ -32,7 +32,7 @@ const UNPAID_ERRORS: readonly ErrorCode[] = [
   'provider_unusable',
 ];
 
-/** The most a call may cost as far as known: nothing comes from a cache, and writing to one may cost more. */
+/** The most a call may cost: nothing is read from a cache, and a cache write may cost more than plain input. */
 export function askedAmount({ input, maxOutputTokens }: AskedCall, price: ModelPrice | null): Amount {
   const fresh: Usage = { ...NO_USAGE, input, output: maxOutputTokens };
   const plain = amountOf(fresh, price);
@@ -46,7 +46,7 @@ export function amountOf(usage: Usage, price: ModelPrice | null): Amount {
   return { tokens: toCount(usage.input + usage.output), microUsd: toCount(microUsd) };
 }
 
-/** What a call cost: what was reported, else what may have been paid. */
+/** Cost of a call: as reported, else an estimate of what was charged. */
 export function spentAmount(
   end: CallEnd,
   { input }: Pick<AskedCall, 'input'>,

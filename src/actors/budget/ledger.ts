@@ -146,7 +146,7 @@ export interface BudgetRefusal {
   spent: Amount;
   held: Amount;
   asked: Amount;
-  /** Only holds of calls under way stand in the way: there may be room when they end. */
+  /** The cap is exceeded only because of calls under way: there may be room when they end. */
   isHeld: boolean;
   message: string;
 }

@@ -57,7 +57,7 @@ type Taken =
   | { kind: 'refused'; refusal: BudgetRefusal }
   | { kind: 'aborted' };
 
-/** Reserves for one model call. An exhausted budget refuses at once; one that is only held is asked again. */
+/** Reserves one model call. A spent budget refuses at once; one that is merely held is asked again for a while. */
 export async function takeBudget(
   {
     ledger,

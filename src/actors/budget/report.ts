@@ -16,7 +16,7 @@ export interface BudgetLine {
   per: Period;
   /** End of the period, ms since the epoch. Null: never. */
   until: number | null;
-  /** Null: no cap on this. */
+  /** Null: no cap on this unit. */
   cap: Record<keyof BudgetAmount, number | null>;
   spent: BudgetAmount;
   /** Reserved for calls under way. */

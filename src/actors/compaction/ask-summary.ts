@@ -130,7 +130,7 @@ function requestOf(
 /** Aborts its signal after a silence of `ms`. */
 interface Silence extends Disposable {
   signal: AbortSignal;
-  /** Restarts the time. */
+  /** Ends the present silence: `ms` are counted from now. */
   end(): void;
 }
 

@@ -62,7 +62,7 @@ function isNewcomer({ turn, lease }: TurnRun): boolean {
   return turn.join === 'summary' && lease.record.turnNo === 0;
 }
 
-/** Uses the time in the log between the last turn's end and this trigger: no clock decides what a prompt has. */
+/** Compares times in the log, the last turn's end and this trigger: a prompt must not depend on the clock. */
 function isCold({ live, turn, policy }: TurnRun): boolean {
   const { spokeAt } = live.view;
   return spokeAt !== null && turn.at !== undefined && turn.at - spokeAt > policy.coldMs;

@@ -31,7 +31,7 @@ export async function runCompaction(before: TurnRun): Promise<Outcome> {
     ...(work.plan.compaction && { range: { from: 1, upTo: work.plan.compaction.body.upTo } }),
   });
   run.live.compactionStuckAt = work.after > work.room.trigger ? work.after : null;
-  // Clears the failure of a refusal that led here.
+  // Clears the failure set by the refusal that caused this compaction.
   return { event: { type: 'COMPACTED' }, run: changed(compacted, { ending: { kind: 'done' } }) };
 }
 

@@ -25,7 +25,7 @@ export function startCompaction(run: TurnRun, reason: CompactionReason): TurnCom
   const { prompt, policy, live } = run;
   if (!prompt) throw new TroupeError('internal', 'a compaction needs an assembled prompt');
   const { estimate, total } = prompt.tokens;
-  // Not the prompt's value: a refusal may have named a smaller window since.
+  // Computed again: a refusal may have named a smaller window since the prompt was built.
   const available = availableIn(run.runtime, run.model);
   const asked = reason === 'overflow' ? Math.max(available, askedIn(run)) : 0;
   const sizes = {

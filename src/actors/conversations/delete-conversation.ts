@@ -24,7 +24,7 @@ export async function deleteConversation(
   const tree = await readTree(store, root);
   const count = tree.reduce((sum, { head }) => sum + head, 0);
   if (exported !== 'none' && exported !== count) {
-    const message = `it has ${count} events with its threads, and ${exported} were exported: export it again`;
+    const message = `the conversation and its threads have ${count} events, but ${exported} were exported: export them again`;
     throw new TroupeError('command_refused', message, { events: count, exported });
   }
   for (const { log } of tree) {

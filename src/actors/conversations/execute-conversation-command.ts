@@ -77,7 +77,7 @@ async function archiveOrReopen(
 ): Promise<Event> {
   const isReopen = command === 'reopen';
   if (participants.tasks.directions.archived !== isReopen)
-    throw refused(isReopen ? 'it is open' : 'it is archived already');
+    throw refused(isReopen ? 'it is open' : 'it is already archived');
   const kind = isReopen ? 'reopened' : 'archived';
   return append(conversations, log, { author: by, kind, body: { reason } });
 }
@@ -90,7 +90,7 @@ async function letGo(
   const agent = resolveAgent(conversations.deps.agents, command.agent);
   const blocked = command.command === 'block';
   if (participants.tasks.away.get(agent)?.blocked === blocked)
-    throw refused(`@${agent} ${blocked ? 'is blocked' : 'has left'} already`, { agent });
+    throw refused(`@${agent} ${blocked ? 'is already blocked' : 'has already left'}`, { agent });
   const body = { agent, reason: command.reason ?? '', ...(blocked && { blocked }) };
   return append(conversations, log, { author: by, kind: 'left', body });
 }
@@ -102,7 +102,7 @@ async function retire(
 ): Promise<Event> {
   const { deps } = conversations;
   const agent = resolveAgent(deps.agents, name);
-  if (participants.retired.has(agent)) throw refused(`@${agent} is retired already`, { agent });
+  if (participants.retired.has(agent)) throw refused(`@${agent} is already retired`, { agent });
   const event = await append(conversations, log, {
     author: by,
     kind: 'command',
@@ -134,7 +134,7 @@ async function letIn(
   const agent = resolveAgent(deps.agents, command.agent);
   const isAway = tasks.away.has(agent);
   if (!isAway && command.command === 'unblock') throw refused(`@${agent} is not blocked`, { agent });
-  if (!isAway && tasks.joined.has(agent)) throw refused(`@${agent} takes part already`, { agent });
+  if (!isAway && tasks.joined.has(agent)) throw refused(`@${agent} already takes part`, { agent });
   const asked = command.command === 'join' ? command.policy : undefined;
   const body = { agent, policy: asked ?? joinPolicyOf(deps, tasks, agent) };
   const event = await append(conversations, log, { author: by, kind: 'joined', body });
@@ -194,7 +194,7 @@ async function dispatch(
     kind: 'message' as const,
     body: { content },
   };
-  // It is passed on once, by whichever person.
+  // A held message is passed on once, even if several people ask for it.
   const before = await store.readById(log, draft.id);
   if (before && !isImported(before)) return before;
   return (await appendTrusted(conversations, log, draft, participants)).event;

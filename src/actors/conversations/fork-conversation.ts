@@ -93,7 +93,7 @@ async function claim(
   if (as !== undefined) {
     const log = { tenant, conversation: as };
     if ((await isForkOf(deps, log, place)) || (await isClaimed(deps, log, place))) return log;
-    throw refused(`there is a conversation "${as}" already: choose another name`, { conversation: as });
+    throw refused(`there is already a conversation "${as}": choose another name`, { conversation: as });
   }
   for (let number = 1; number <= MOST_NAMED; number += 1) {
     const suffix = `-fork-${place.seq}${number > 1 ? `-${number}` : ''}`;
@@ -147,7 +147,7 @@ async function copy(deps: EngineDeps, { source, target, place, by }: Fork): Prom
   }
   const last = ends.pop();
   await appendAt(deps, target, ends, { first: place.seq + 1 });
-  // Its author is the first one to fork.
+  // If several people fork at once, its author is the first of them.
   if (last) await appendFirst(deps, target, last);
 }
 
@@ -171,7 +171,7 @@ async function appendAt(
   } catch (error) {
     if (!(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
   }
-  throw refused(`somebody wrote into ${conversation} while it was made: choose another name`, {
+  throw refused(`another writer appended to ${conversation} while it was made: choose another name`, {
     conversation,
   });
 }

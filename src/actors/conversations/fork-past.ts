@@ -173,8 +173,8 @@ interface Names {
 }
 
 /**
- * An event as the copy of its conversation has it. References to turns name turns of the copy, and threads are renamed, so
- * that nothing done in the copy reaches the threads of the source. Texts, and the artifacts they name, stay as they are.
+ * Rewrites an event for the copy of its conversation. References to turns name turns of the copy, and threads are renamed,
+ * so that nothing done in the copy reaches the threads of the source. Texts, and the artifacts they name, stay the same.
  */
 export function renamedEvent(event: Event, names: Names): EventDraft {
   const {

@@ -38,7 +38,7 @@ export function mayRetry({ address, turn, ended, record, participants }: RetryFa
   const needsRetry = ended === 'failed' || ended === 'aborted';
   if (!record) return { kind: needsRetry ? 'retry' : 'resume' };
   const newest = record.turn?.id ?? turnId(address, record.turnNo);
-  if (newest !== turn && isOlder(turn, record)) return refused(`a later turn came: ${newest}`);
+  if (newest !== turn && isOlder(turn, record)) return refused(`a later turn exists: ${newest}`);
   if (record.parked === 'failed') return { kind: needsRetry ? 'retry' : 'resume' };
   if (record.turn) return refused('it is running');
   if (ended === 'done') return refused('it is done');

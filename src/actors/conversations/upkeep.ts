@@ -37,7 +37,7 @@ export function createEndQuiet(
       listAt = now + Math.min(LIST_EVERY_MS, Math.ceil(shortest / 2));
       for (const tenant of await tenants()) queue.push(...(await quietOf(tenant, now - shortest)));
     }
-    // The list begins with the most active, so the end holds the longest quiet.
+    // The newest activity comes first, so the conversations that were quiet longest are at the end.
     for (const each of queue.splice(-PAGE)) await look(each, now);
   };
 

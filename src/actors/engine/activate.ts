@@ -65,7 +65,7 @@ async function activateMember(
     return { kind: 'busy', retryInMs: 0, isBegun: true };
   // A lease that expired while the store was silent may have no new holder; then no other process has this wake.
   if (lease.isLost) return { kind: 'busy', retryInMs: LOST_PAUSE_MS, isBegun: true };
-  // Otherwise a message that came just before the release would wait for the sweeper.
+  // Without this look, a message that came just before the release would wait for the sweeper.
   if (lease.record.parked === null && !lease.signal.aborted) await lookAgain(deps, address, lease.record);
   return { kind: 'done' };
 }
@@ -78,7 +78,7 @@ async function work(deps: EngineDeps, lease: Lease, runtime: AgentRuntime): Prom
       const published = await flushOutbox(deps, lease);
       await fireTimers(deps, lease);
       if (deps.stopping.aborted) throw deps.stopping.reason;
-      // Paused, failed or retired during the last turn, which was still published: no other turn begins.
+      // Paused, failed or retired during the last turn: its outputs are published, but no other turn begins.
       if (lease.record.parked !== null) return release(lease, { state: { outbox: [], posts: [] } });
       const resumed = lease.record.turn !== null;
       const turn = resumed

@@ -8,10 +8,10 @@ import type { Store } from '../../store/store.ts';
 
 /**
  * Facts learnt about a tenant's models: how they count tokens, and context windows that providers named in a refusal.
- * Kept in memory, and in the store as one note per model, so that other processes need not learn them again.
- *  B1  Nothing depends on it: an unreadable note counts as none, and a failure is only a warning.
- *  B2  No turn waits for a write. A model's note is written at most every 20 s, and whenever a window is learnt.
- *  B3  Two processes that learn at once lose nothing: the second adds its own reports to the note of the first.
+ * Kept in memory, and in the store as one entry per model, so that other processes need not learn them again.
+ *  B1  Nothing depends on it: an unreadable entry counts as missing, and a failure is only a warning.
+ *  B2  No turn waits for a write. A model's entry is written at most every 20 s, and whenever a window is learnt.
+ *  B3  Two processes that learn at once lose nothing: the second adds its own reports to the entry of the first.
  */
 export interface CalibrationBook {
   /** Waits for the store on the first call, and once a minute to learn from other processes. */
@@ -55,9 +55,9 @@ const NO_NEWS: News = { reports: [], window: null };
 interface Page {
   tenant: TenantId;
   key: string;
-  /** The note's facts with the news added. */
+  /** The facts of the stored entry, with the news added. */
   facts: ModelFacts;
-  /** The note as last read; null if there is none. */
+  /** The entry as last read; null if there is none. */
   note: string | null;
   news: News;
   readAt: number;
@@ -154,7 +154,7 @@ function createPages() {
   return { of: pageOf, all: () => [...pages.values()] };
 }
 
-/** Reads and writes the notes of pages. A failure is a warning. */
+/** Reads and writes the entries of pages. A failure is only a warning. */
 function createPageStorage({ store, clock, onWarning }: BookDeps) {
   let isFailing = false;
 
@@ -190,7 +190,7 @@ function createPageStorage({ store, clock, onWarning }: BookDeps) {
       page.note = await store.compareAndSet(tenant, key, note, next);
       if (page.note === next) return;
     }
-    throw new Error(`the note of ${page.key} changes faster than it can be written`);
+    throw new Error(`${page.key} changes faster than it can be written`);
   }
 
   /** Warns once for a series of failures. */
@@ -209,7 +209,7 @@ function createPageStorage({ store, clock, onWarning }: BookDeps) {
   return { read, write };
 }
 
-/** An unreadable note counts as none. */
+/** An unreadable entry counts as missing. */
 function factsIn(note: string | null): ModelFacts {
   try {
     return Note.parse(JSON.parse(note ?? 'null'));

@@ -85,7 +85,7 @@ export function holdLease(deps: LeaseDeps, acquired: ActorRecord): Lease {
   }
 
   function enqueue(patch: ActorPatch, notCancelled: boolean): Promise<ActorRecord | null> {
-    // Rejected at once: a write before it may never be answered.
+    // Rejected at once, because an earlier write may never be answered.
     if (gone) return Promise.reject(lost());
     const result = queue.then(() => attempt(patch, notCancelled));
     queue = result.catch(() => undefined); // the caller sees the error; the queue goes on

@@ -43,7 +43,7 @@ export interface Registry {
   find(address: ActorAddress): LiveActor | null;
   leave(actor: LiveActor, lastTurn: TurnId | null, now: number): void;
   drop(address: ActorAddress): void;
-  /** Drops actors unused since `before` (ms). Returns the number that is left. */
+  /** Drops actors unused since `before` (ms). Returns the number that remain. */
   trim(before: number): number;
   working(): LiveActor[];
 }

@@ -9,10 +9,10 @@ import {
 } from '../../events/index.ts';
 import type { ConversationKey, Store } from '../../store/store.ts';
 
-/** Most spare ids of one id that are tried. */
+/** Most spare ids tried for one id. */
 const MOST_SPARES = 100;
 
-/** Kinds that share one id: the first writer decides which of them it is. */
+/** Kinds that share one id: the first write decides the kind. */
 const EITHER: readonly (readonly EventKind[])[] = [
   ['turn.done', 'turn.failed', 'turn.aborted'],
   ['delegation.completed', 'delegation.aborted'],
@@ -33,7 +33,7 @@ export function isOurs(there: Event, { kind, turn, author }: Omit<Draft, 'id'>):
 
 /**
  * The id of an event of the runtime, written or yet to be written: its own, or its first spare id that no other event has.
- * Every process finds the same, so repeated or concurrent work writes the event once. Throws `event_conflict`.
+ * Every process finds the same id, so repeated or concurrent work writes the event once. Throws `event_conflict`.
  */
 export async function ownPlace<D extends Draft>(
   store: Pick<Store, 'readById'>,

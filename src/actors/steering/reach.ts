@@ -7,7 +7,7 @@ export function reachOf({ upTo, steered }: Steered): number {
   return steered?.at(-1)?.upTo ?? upTo;
 }
 
-/** The same for one step. Inputs taken later are never in its prompt, even when it is rendered again. */
+/** The reach of a turn at one step, whose prompt never has inputs taken later, even when it is rendered again. */
 export function reachAt({ upTo, steered = [] }: Steered, step: number): number {
   return steered.findLast((each) => each.step <= step)?.upTo ?? upTo;
 }

@@ -61,7 +61,7 @@ export async function showSteered(run: TurnRun): Promise<TurnRun> {
   return withSteered(run, shown);
 }
 
-/** The same for all steps: a resumed turn may end before it reaches a step that took events. */
+/** `showSteered` for all steps: a resumed turn may end before it reaches a step that took events. */
 export async function showAllSteered(run: TurnRun): Promise<TurnRun> {
   const { deps, live, turn } = run;
   if (!turn.steered) return run;

@@ -32,7 +32,7 @@ export async function readStep(
   return (await findKey(store, tenant, turn, step)).entry;
 }
 
-/** The same for the present step of a resumed turn. The first call in a step chooses the key. */
+/** `readStep` for the present step of a resumed turn. The first call in a step chooses the key. */
 export async function openStep(run: TurnRun): Promise<JournalEntry | null> {
   const { deps, live, turn, step, meanwhile } = run;
   const { tenant } = live.address;

@@ -7,7 +7,7 @@ import { type Event, type EventDraft, eventOf } from '../../events/index.ts';
 export function superviseTurn(run: TurnRun): Promise<Outcome> {
   const verdict = judge(run);
   if (verdict.kind === 'corrected') return Promise.resolve(correct(run, verdict.text));
-  // The only guard event in a step without calls.
+  // Needs no place: a step without calls has no other guard event.
   const outputs = verdict.kind === 'given up' ? [stopDraft(run, verdict.stop)] : [];
   return Promise.resolve({ event: { type: 'ACCEPTED' }, run: changed(run, {}, { outputs }) });
 }

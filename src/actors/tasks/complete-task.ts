@@ -71,7 +71,7 @@ export function taskEnds(run: TurnRun): TaskEnds {
   }
 }
 
-/** Tells whether a task's group has enough results already, as with the joins `first` and `any`. */
+/** A predicate: whether a task's group already has enough results, as with the joins `first` and `any`. */
 export function isSuperseded({ live, turn }: TurnRun): (task: Task) => boolean {
   const given = new Set(coversOf(turn).map((seq) => live.tasks.ended.get(seq)?.group));
   return ({ group }) => given.has(group) || isResolved(live.tasks, group);

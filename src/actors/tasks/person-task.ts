@@ -49,7 +49,7 @@ export async function taskForPerson<K extends Task['kind']>(
   const [task, another] = matches;
   if (another) {
     const candidates = matches.slice(0, MOST_CANDIDATES).map(({ id }) => id);
-    const message = `"${attempt.task}" may be ${candidates.join(' or ')}: give more of the id`;
+    const message = `"${attempt.task}" is ambiguous (${candidates.join(' or ')}): give more of the id`;
     throw new TroupeError('command_refused', message, { candidates });
   }
   if (!task) throw await unknown(deps, { tasks, found, kinds }, attempt);

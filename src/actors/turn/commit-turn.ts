@@ -186,6 +186,6 @@ async function sealTurn(before: TurnRun): Promise<TurnRun> {
     ({ run } = correct(run, verdict.text));
     run.meanwhile.partial = '';
   }
-  // The calls may have changed the ending; the turn ends as it was about to.
+  // The recorded calls may have changed the ending; the turn keeps the one it was sealed with.
   return changed(run, { ending });
 }

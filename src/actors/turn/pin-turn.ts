@@ -6,8 +6,8 @@ import {
   phaseItem,
   RENDERING,
   rosterNews,
-  sayItem,
-  toldUnder,
+  stateItem,
+  statedUnder,
 } from '../../context/index.ts';
 import { TroupeError } from '../../errors.ts';
 import {
@@ -133,8 +133,8 @@ export function liveItems(
   { runtime, baseline }: { runtime: AgentRuntime; baseline: FrozenBaseline },
   { directive, fragments, memories, workItems }: TurnFacts = NO_FACTS,
 ): LiveItems {
-  const told = toldUnder(view.told, baseline.id);
-  const roster = rosterNews(baseline.body, runtime.baseline, told.items['roster']);
+  const stated = statedUnder(view.stated, baseline.id);
+  const roster = rosterNews(baseline.body, runtime.baseline, stated.items['roster']);
   const facts: LiveItems = {
     time: minute(trigger.at),
     task: taskOf(trigger, tasks),
@@ -142,6 +142,7 @@ export function liveItems(
     ...phaseItem(view.directions.phase, runtime.orchestrates),
     ...(roster !== null && { roster }),
   };
-  for (const [name, text] of [...workItems, ...fragments]) Object.assign(facts, sayItem(name, text, told));
-  return { ...liveDelta(facts, told), ...memoryItem(memories) };
+  for (const [name, text] of [...workItems, ...fragments])
+    Object.assign(facts, stateItem(name, text, stated));
+  return { ...liveDelta(facts, stated), ...memoryItem(memories) };
 }

@@ -75,7 +75,7 @@ export function watchTurn({ deps, runtime, live: { address }, turn, resumed }: W
   const { profile } = runtime;
   const began = clock.monotonic();
   const parts = new Map<TurnPart, number>();
-  // A resumed turn was counted when it began.
+  // The wait of a resumed turn was counted when the turn began.
   const waitMs = resumed || turn.at === undefined ? undefined : Math.max(0, clock.now() - turn.at);
   if (waitMs !== undefined) parts.set('wait', waitMs);
   const seq = turn.inputs.at(-1);

@@ -100,7 +100,7 @@ function unstoredEvents({ turn, live, outputs, answer, runtime }: TurnRun): Even
   return [...own, { ...reply, kind: 'message', body: { content: text } }];
 }
 
-/** The events with which a run reaches its present step. `by`: the person who begins the run; then they list all steps. */
+/** The events that bring a run to its present step. `by`: the person who begins it; the directive then lists all steps. */
 export function directedDrafts(run: Run, phase: PhaseChangedBody | null, by: Author | null): EventDraft[] {
   const { steps } = run.state.context;
   const step = stepOf(run.state.context);

@@ -40,7 +40,7 @@ export async function startRun(
     const first = await conversations.deps.store.readById(log, firstIdOf(known.run));
     const isSame = known.workflow === workflow.id && known.directive === directiveFor(command, workflow);
     if (first && isSame) return first;
-    throw refused(`there is a run "${known.run}" already: go on with it from a step, or choose another id`);
+    throw refused(`there is already a run "${known.run}": resume it at a step, or choose another id`);
   }
   if (participants.tasks.directions.archived) {
     const message = `conversation ${log.conversation} is archived: reopen it first`;
@@ -71,7 +71,7 @@ function resumed(
   const run = runs.findLast(
     (each) => each.workflow === id && (command.run === undefined || each.run === command.run),
   );
-  if (!run) throw refused(`there is no run ${command.run ?? ''} of "${id}" to go on with`);
+  if (!run) throw refused(`"${id}" has no run${command.run ? ` "${command.run}"` : ''} to resume`);
   if (run.state.value === 'completed') throw refused(`the run ${run.run} is completed: begin another`);
   const number = steps.findIndex((step) => step.id === command.step) + 1;
   if (number === 0) {

@@ -21,7 +21,7 @@ import type {
   TurnTrace,
 } from '../../troupe.ts';
 
-/** A piece of a reply while it is written; `index` 0 starts it anew. */
+/** A piece of a reply as it is written; `index` 0 restarts the reply. */
 interface Delta {
   agent: string;
   turn: string;

@@ -82,7 +82,7 @@ function turnOf(text: string, { conversation, agent }: Named, option: string): s
   const whose = `@${parts.agent} in ${parts.conversation}`;
   throw invalid(
     option,
-    `turn ${text} is of ${whose}: name one of @${name} in ${conversation}, as --${option} 1, or ask for ${whose}`,
+    `turn ${text} belongs to ${whose}: name a turn of @${name} in ${conversation}, such as --${option} 1, or ask for ${whose}`,
   );
 }
 

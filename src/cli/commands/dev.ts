@@ -42,7 +42,7 @@ export async function dev(file: string | undefined, options: DevOptions): Promis
     import('../../store/sqlite/server-info.ts'),
   ]);
   const token = readToken(process.env);
-  // Output stays human-readable unless log lines are asked for.
+  // Output stays human-readable unless log lines are requested.
   const { onError, ...operators } = await readOperators(options, process.env, null);
   const found = (await findAgents(file)) ?? (await demoAgents());
   const stop = new AbortController();

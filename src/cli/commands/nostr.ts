@@ -210,6 +210,6 @@ function renderReport({ url, connectMs, information, read, write, auth }: RelayR
 
 function renderAnswer({ ok, ms, reason, isSilent }: RelayAnswer): string {
   if (ok) return `${Math.round(ms)} ms`;
-  if (isSilent) return paint('yellow', `not acknowledged: ${clip(reason, 90)}; it did not refuse it either`);
+  if (isSilent) return paint('yellow', `neither acknowledged nor refused: ${clip(reason, 90)}`);
   return paint('red', `refused: ${clip(reason === '' ? 'no reason given' : reason, 90)}`);
 }

@@ -29,10 +29,10 @@ export async function waitForAnswers(
   const stopped = head > 0 ? await stoppedAgents(client, conversation) : [];
   const event = await act();
   const answers = awaitAnswers(event);
-  // Agents that stop from now on write the reason to the log.
+  // Agents that stop later write the reason to the log.
   const still = stopped.length > 0 ? await stoppedAgents(client, conversation) : [];
   for (const each of still) if (stopped.some(({ agent }) => agent === each.agent)) giveUpOn(each, answers);
-  // An event that existed before may have its answers before the head.
+  // A message that was already stored may have been answered before the head.
   const frames = event.seq > head ? early : follow(client, conversation, event.seq, stop.signal);
   const printer = asJson ? null : createReplyPrinter();
   const quiet = client.isDirect ? client.idle().then(() => endAt(client, conversation, frames)) : null;
@@ -143,7 +143,7 @@ function giveUpOn({ agent, status, problem }: ActorStatus, answers: Answers): vo
   answers.giveUp(agent, 'command_refused', message);
 }
 
-/** An agent that has processed its messages and takes no turn waits for something itself. */
+/** An idle agent that has read its messages waits for something itself, and is not at work. */
 async function isAnyAgentAtWork(
   client: Client,
   answers: Answers,

@@ -21,7 +21,7 @@ const ROLE_STYLE: Record<PromptMessage['role'], Style> = {
   tool: 'yellow',
 };
 const LEVEL_STYLE = { normal: 'green', warning: 'yellow', critical: 'red' } as const;
-/** Most cuts shown; the newest ones. `--json` has all. */
+/** Number of newest cuts shown. `--json` has all. */
 const MOST_CUTS = 5;
 const WIDTH = 80;
 

@@ -55,7 +55,7 @@ export function createReplyPrinter(): ReplyPrinter {
           print(paint('dim', `${event.author.name} calls ${printable(name)}`));
         return;
       case 'error':
-        // The end of the turn reports failures that are retried at once.
+        // Without `retryUntil` the call is retried at once, or the end of the turn reports the failure.
         if (event.body.retryUntil === undefined) return;
         closeLine();
         print(paint('dim', printable(`${event.author.name} waits for its model: ${describeEvent(event)}`)));

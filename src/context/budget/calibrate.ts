@@ -42,18 +42,17 @@ export function sumOf(kinds: KindTokens): number {
   return KINDS.reduce((sum, kind) => sum + kinds[kind], 0);
 }
 
+const Parameters = z.array(z.number()).length(KINDS.length + 1);
 /**
- * What a model's own tokenizer makes of a token of ours: a ratio for each kind of content, and the tokens that the
- * provider adds to every request. Learnt from reported usage by a Kalman filter: each report is one equation,
+ * A model's own token count relative to ours: a ratio for each kind of content, and the tokens that the provider adds
+ * to every request. A Kalman filter learns them from reported usage. Each report is one equation,
  *
  *   reported = ratio of prose x prose + ratio of code x code + ... + added
  *
- * which is divided by `reported`, so that a report of 2,000 tokens says as much as one of 200,000.
+ * divided by `reported`, so that a report of 2,000 tokens weighs as much as one of 200,000.
  *  C1  Pure: the same reports in the same order give the same state.
- *  C2  A report that makes no sense changes nothing; one that is far off moves the state no further than one that is
- *      somewhat off. Ratios stay within 0.5..3.
+ *  C2  An implausible report changes nothing, and an outlier counts as a moderate error. Ratios stay within 0.5..3.
  */
-const Parameters = z.array(z.number()).length(KINDS.length + 1);
 export const Calibration = z.object({
   /** Number of reports observed. */
   reports: z.int().nonnegative(),
@@ -86,7 +85,7 @@ const NOISE = 0.02;
 const DRIFT = 0.004;
 /** A report further off than this many standard deviations counts as this far off. */
 const SURPRISE = 3;
-/** Reported / counted. Outside this range, beyond what a provider may add, the usage is not of this request. */
+/** Plausible range of reported / counted. The provider's own tokens are allowed on top of it. */
 const PLAUSIBLE = { from: 0.3, to: 4 };
 /** Share of a window that a provider may add. */
 const ADDED_SHARE = 0.25;
@@ -139,8 +138,8 @@ function drift(variance: number, index: number): number {
 }
 
 /**
- * Whether a report may belong to what was counted. `window` is the model's. A harness never takes more than part of
- * it, and a report of more would make every later prompt seem too long.
+ * Whether a report may belong to the counted request. `window` is the model's: a harness adds at most a part of it, and
+ * a larger report would make every later prompt seem too long.
  */
 export function isPlausible({ kinds, reported }: UsageAnchor, window = Infinity): boolean {
   const counted = sumOf(kinds);
@@ -153,7 +152,7 @@ function rangeOf(index: number) {
   return index < KINDS.length ? RATIO_RANGE : ADDED_RANGE;
 }
 
-/** Over the length of the shorter one. */
+/** The dot product. Missing elements of `a` count as zero. */
 function dot(a: readonly number[], b: readonly number[]): number {
   return b.reduce((sum, value, index) => sum + value * (a[index] ?? 0), 0);
 }

@@ -1,7 +1,7 @@
 import { modelTable } from '../../events/index.ts';
 
 /**
- * What is known of models by name, as of November 2026, from the vendors' pages. A configured window comes before this
+ * Limits of models by name, from the vendors' pages as of November 2026. A configured window comes before this
  * table, and what an overflow error says comes before both.
  *
  * Conservative where unsure, since a window that is too small costs an early compaction and one that is too large a
@@ -116,7 +116,7 @@ interface Limit {
 
 /** Plausible windows, in tokens. Any other number means something else. */
 const WINDOW_RANGE = { from: 1_024, to: 20_000_000 };
-/** Some errors contain a copy of the request. */
+/** Characters read of an error: some errors contain a copy of the request. */
 const READ_CHARACTERS = 4_000;
 
 /** 200000, 200,000, 200.000, 200_000, 200 000 and 128k. */

@@ -12,7 +12,7 @@ export interface CacheRules {
   readonly minimumTokens: number;
   /** Reads are rounded down to a multiple of this. */
   readonly stepTokens: number;
-  /** Since the last use: a read refreshes. */
+  /** Lifetime since the last use. A read counts as a use. */
   readonly ttlMs: number;
   /** Requests with different cache keys share nothing. */
   readonly routedByKey: boolean;
@@ -100,8 +100,8 @@ export function cacheRules(
     case 'deepseek':
       return {
         vendor,
-        // It also keeps prefixes shared by several requests, and pieces of very long ones, at unpublished places.
-        // They are left out, so that no layout scores by luck.
+        // DeepSeek also caches prefixes shared by several requests, and pieces of very long ones, but does not publish
+        // where they end. Both are left out, so that no layout scores by luck.
         match: { kind: 'whole-requests' },
         minimumTokens: 64,
         stepTokens: 64,

@@ -219,7 +219,7 @@ function trimLine(line: Line, text: string | undefined): Line {
   };
 }
 
-/** Cuts named in a prompt. Older ones are covered by newer ones, or are placeholders by now. */
+/** Maximum number of compactions and prunes named in a prompt. Older ones are superseded. */
 const MOST_CUTS = 16;
 
 /**

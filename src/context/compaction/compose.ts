@@ -44,7 +44,7 @@ export interface CompactionBase {
 const FRAME_TOKENS = 120;
 const SHARES = [1, 0.8, 0.6, 0.4, 0.2];
 /**
- * Estimates of headings are upper bounds, so this much more is requested. Otherwise a short listing would find no room.
+ * Added to the room of a listing: estimates of headings are upper bounds, so a short listing would not fit otherwise.
  */
 const HEADINGS_TOKENS = 40;
 /** Share that people's quotes may take of what a summary leaves. */
@@ -56,7 +56,7 @@ const PROSE_SHARE = 0.4;
 
 type Composed = CompactionBody | null;
 
-/** The words that matter most, chosen without a model. Null if nothing fits, or if it would be no smaller. */
+/** A compaction of the most important words, chosen without a model. Null if nothing fits or nothing would be saved. */
 export function extractCompaction(base: CompactionBase): Composed {
   return atOnce(extractionSteps(base));
 }

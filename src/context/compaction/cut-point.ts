@@ -45,8 +45,8 @@ export function cutPointFor(
       Math.max(room.target - rest, Math.floor(room.trigger * policy.progress) - rest),
     );
     if (budget >= wanted) return { upTo, budget, before };
-    // The rest already exceeds the target, so the next try keeps less. This one is possible if the summary leaves room
-    // for the turn; above the trigger it gets no more than it needs.
+    // Too little room, so the next try keeps less. This try still counts if its summary fits beside the rest: with the
+    // room up to the trigger, or with the minimum if the rest alone exceeds the trigger.
     const modest = Math.min(wanted, Math.max(least, room.trigger - rest));
     const last = Math.min(modest, Math.floor(room.available * 0.95) - rest);
     if (last >= LEAST_TOKENS) best = { upTo, budget: last, before };

@@ -30,10 +30,7 @@ export interface CompactionRun {
   used: CompactionStrategy[];
 }
 
-/**
- * Share of the trigger. Far enough below it that the next turn does not compact again; enough for what costs no model
- * call.
- */
+/** Share of the trigger that suffices for strategies without a model call: the next turn does not compact again. */
 const ENOUGH = 0.9;
 
 type SharedCompaction = NonNullable<CompactionPlan['compaction']>;

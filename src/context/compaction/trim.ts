@@ -66,7 +66,7 @@ function* pruneDeep(
 function newestResults({ slots, turn }: View): ReadonlySet<EventId | null> {
   const end = slots.findLastIndex(({ message }) => message.role !== 'user') + 1;
   const from = slots.slice(0, end).findLastIndex(({ message }) => message.role !== 'tool') + 1;
-  // Steered inputs stand behind them. What a turn begins with has no step before it.
+  // Steered inputs may stand behind the results. Results before the turn's own input are of an earlier turn.
   return new Set(from < (turn?.begins ?? 0) ? [] : slots.slice(from, end).map(({ event }) => event));
 }
 

@@ -20,7 +20,7 @@ const LAST_PART = /(?<![^/\\])[^/\\]*$/;
 const EXTENSION = /^[^/\\]*[\w-]\.[A-Za-z][A-Za-z0-9]{0,7}$/;
 const ROOTED = /^(?:\.{1,2}|~|[A-Za-z]:)?[/\\][\w.@~+-]+[/\\]/;
 const RELATIVE = /^\.{1,2}\/[\w.@~+-]+/;
-/** A line number, or the line itself if a search printed it without a space. */
+/** The part that a search prints behind a path: a line number, or the line itself without a space before it. */
 const AFTER_EXTENSION = /(\.[A-Za-z][A-Za-z0-9]{0,7}):.*$|(\.[A-Za-z][A-Za-z0-9]{0,7}:.*[\n\r\u2028\u2029])/g;
 const PATH_SIGNS = /^[\p{L}\p{N}_.@~+\-/\\:%$#!&]+$/u;
 

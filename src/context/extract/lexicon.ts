@@ -87,7 +87,7 @@ export const DECISION = lexicon(
 const ERROR_LINE =
   /^\W{0,4}(?:[\w./@:-]{1,80}[(:\s][^A-Za-z]{0,24})?(?:(?:[A-Za-z]\w{0,60})?(?:Error|Exception)(?: \[\w+\])?:|(?:error|fatal|panic|ERROR|FATAL|FAILED|Failed|fatal error)\b(?:\[?[ \w]{0,10}\]?):? |npm (?:error|ERR!) |✖|✗|×|FAIL\b|Uncaught |Unhandled )/;
 
-/** Other words of a failed call. */
+/** Other words in the output of a failed call. */
 const FAILURE_WORD =
   /error|fail|exception|denied|refused|not found|no such|cannot|can't|unable|invalid|timed? ?out|abort|missing|exited with/i;
 

@@ -59,7 +59,7 @@ export function createPricing(count: Count): Pricing {
   };
 }
 
-/** If no shorter form fits, the whole text stands in. */
+/** Falls back to the whole text if there is no shorter form. */
 function shownAt(candidate: Candidate, level: Level): [text: string, cut: boolean] {
   const whole = candidate.text('whole');
   const text = level === 'whole' ? whole : candidate.text(level) || whole;

@@ -1,6 +1,6 @@
 /**
- * Version of the rules by which words of others are rendered. What was sent must be rendered by its old rules for
- * ever, or it could not be verified. So the version is logged with the turn; without one it is 1.
+ * Version of the rules by which words of others are rendered. Old prompts must be rendered by their old
+ * rules for ever, or they could not be verified. So the version is logged with the turn; without one it is 1.
  *   2  The newest `MOST_SHOWN` pending characters are whole. In an author's own words no line looks like an
  *   attachment. People with confusable names count as namesakes, and no label begins with a word of Troupe's headers.
  */

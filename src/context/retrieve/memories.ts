@@ -93,10 +93,7 @@ function cutAt(line: string, end: number): string {
 const HEADING =
   'said before what is shown here, with event numbers; a record of that time, not instructions for now';
 
-/**
- * Memories as an item of the live block. They are no standing fact: what is still shown is never chosen again, so they
- * have no changes and no end.
- */
+/** Memories as an item of the live block. Unlike other items it is never restated: a memory still shown is not chosen again. */
 export function memoryItem({ seqs, text }: Memories): LiveItems {
   return seqs.length === 0 ? {} : { [MEMORIES]: `${HEADING}\n${text}` };
 }

@@ -4,10 +4,10 @@ import { memoryText } from './memories.ts';
 import { wordsOf } from './words.ts';
 
 /**
- * Full-text search over the events that one agent may see, ranked by BM25. An event is short and leans on what was
- * said around it ("yes, in Lisbon" answers the line before), so the words of its neighbours count as its own, only
- * less. They are added up before BM25 dampens repetition: with a field each, as libraries have it, recall is lower.
- * - Grows at the end only: events come in the order of the log, and what is not newer is passed over.
+ * Full-text search over the events that one agent may see, ranked by BM25. An event is short and depends on what
+ * was said around it ("yes, in Lisbon" answers the line before), so the words of its neighbours count as its own, with
+ * a lower weight. All are added up before BM25 dampens repetition: recall is lower with one field per neighbour.
+ * - Grows at the end only: events come in the order of the log, and older ones are ignored.
  * - Ties are broken by seq, so that the same events and question always give the same ranking.
  */
 export interface SearchIndex {
@@ -30,9 +30,9 @@ export interface Hit {
 }
 
 export interface SearchSettings {
-  /** Weights of a word in the events after it, the next one first: an answer leans on its question. */
+  /** Weights of a word in the events after it, the next one first: an answer depends on its question. */
   onward: readonly number[];
-  /** The same for the events before it. As many. */
+  /** The same for the events before it, in equal number. */
   back: readonly number[];
   /** Events separated by a longer pause are no neighbours. */
   pauseMs: number;
@@ -66,7 +66,7 @@ interface Doc {
   at: number;
   speaker: string;
   says: 'question' | 'message' | 'other';
-  /** Its own words, and all words with those of its neighbours by weight. */
+  /** Number of its own words, and of all words with the weighted ones of its neighbours. */
   own: number;
   length: number;
 }

@@ -17,9 +17,6 @@ import { minute } from '../turn-input.ts';
 import { clip } from './clip.ts';
 import { AT_THE_END, header, NOT_TRUSTED, peopleOf, speakerOf } from './speakers.ts';
 
-/**
- * The input of a summariser: who said and did what, to whom and when. No author can forge the marks around an entry.
- */
 export interface TranscriptOptions {
   /** Key of the fences around the entries. */
   key: string;
@@ -39,6 +36,7 @@ export interface TranscriptOptions {
 
 const ARGS_CHARS = 500;
 
+/** The input of a summariser: who said and did what, to whom and when. No author can forge the marks around an entry. */
 export function renderTranscript(
   events: readonly (Event | EventDraft)[],
   options: TranscriptOptions,

@@ -59,7 +59,7 @@ function* draftAt(input: SummaryInput, level: number, mostChars: number): Steps<
   const options = { ...levelOptions(level), key, people, trusted };
   const kept = (previous?.quotes ?? []).map((quote) => quoteBlock(quote, options));
   const { blocks: since, entries: sinceAll } = yield* transcriptSteps(events, options, mostChars);
-  // Quotes kept before are older than everything since.
+  // Earlier quotes are older than all events since, so they are written only if all of these fit.
   const isWhole = since.length === sinceAll;
   const system = conversationInstructions(budgetTokens);
   return {

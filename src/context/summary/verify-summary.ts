@@ -106,15 +106,15 @@ function isRefusal(text: string): boolean {
   return text.length <= MAX_REFUSAL_CHARS && REFUSALS.some((pattern) => pattern.test(text));
 }
 
-/** Long enough that prose repeats it only when it repeats itself: a sentence, or a path with its surroundings. */
+/** About a sentence, or a path with its surroundings: ordinary prose does not repeat a window of this length. */
 const WINDOW_CHARS = 40;
 /** Shorter texts cannot tell a loop from a refrain. */
 const LEAST_CHARS = 240;
 const MAX_SHARE = 0.35;
 
 /**
- * True if a model ran in circles: over a third of its text stands earlier in it. Small models end that way, repeating
- * one sentence until their room is used up. Each window of letters is looked at once.
+ * True if a model ran in circles: over a third of its text occurs earlier in it. Small models sometimes repeat one
+ * sentence until their room is used up. Each window of letters is looked at once.
  */
 function isRepetitive(text: string): boolean {
   const letters = text.toLowerCase().replace(/\s+/g, ' ').trim();

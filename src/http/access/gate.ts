@@ -39,8 +39,8 @@ export function isKeyless({ token, keyless = 'local' }: GateOptions): boolean {
 }
 
 /**
- * Identifies the caller of a request. An invalid header differs from a missing one. Owns the attempts of each address and
- * the recently valid credentials.
+ * Identifies the caller of a request. With `authenticate`, an invalid header is refused even where a missing one is allowed.
+ * Owns the attempts of each address and the recently valid credentials.
  *  1. The answer is the same whatever is wrong with a credential.
  *  2. Nothing is looked up for an address without attempts left. A credential that was valid the last time costs no
  *     attempt, so that guessing does not lock out valid callers.

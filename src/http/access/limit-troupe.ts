@@ -14,7 +14,7 @@ type Note = Parameters<Watcher>[0];
  * What narrowing does with each member of `Troupe`. A new member does not compile until it is listed here.
  *  - `shared`: passed on as it is; its routes ask for a scope of their own.
  *  - `conversation`: reads or changes conversations, so the caller's grant is checked.
- *  - `message`: brings messages, so the caller's author is checked too.
+ *  - `message`: stores messages, so the caller's author is checked too.
  */
 const NARROWING = {
   tenant: 'shared',

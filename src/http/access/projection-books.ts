@@ -156,7 +156,7 @@ function keepCheckpoint(entry: Entry, entries: Entries): void {
   }
   let all = 0;
   for (const { past } of entries.values()) all += past.length;
-  // The least recently used conversations lose theirs.
+  // The least recently used conversations lose their checkpoints.
   for (const other of [...entries.values()].toReversed()) {
     if (all <= MAX_ALL_CHECKPOINTS) break;
     all -= other.past.length;

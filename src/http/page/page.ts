@@ -134,7 +134,7 @@ function missingPage(base: string): string {
 `;
 }
 
-/** The value that `opening` opens, up to its quotation mark. */
+/** Sets the attribute value between `opening` and the next quotation mark. */
 function setAttribute(html: string, opening: string, value: string): string {
   const at = html.indexOf(opening);
   const end = html.indexOf('"', at + opening.length);

@@ -54,7 +54,7 @@ const sendMessage = defineRoute({
   scopes: ['write'],
   id: 'sendMessage',
   summary:
-    'Append a message, with attachments as base64. A repeated id with the same payload answers 200, with another payload 409. A busy agent that accepts nothing answers 409, too',
+    'Append a message, with attachments as base64. A repeated id with the same payload answers 200, with another payload 409. A busy agent that rejects messages answers 409, too',
   body: MessageBody,
   status: 201,
   answer: z.object({ event: EventAnswer }),
@@ -107,7 +107,7 @@ export const conversationRoutes = [
       'Conversations, the most recently active first. A page may be short; pass its `next` as `before` to continue until it is null',
     query: z.object({
       limit: limitOf(5_000).optional(),
-      /** The `next` of the page before. */
+      /** `next` of the previous page. */
       before: z
         .string()
         .max(200)
@@ -140,7 +140,7 @@ export const conversationRoutes = [
     scopes: ['read'],
     id: 'listEvents',
     summary:
-      'Events after a seq: at most `limit`, and at most about 4 MiB. A short page is not the end: ask again after the last event until it is at `head`, or none comes',
+      'Events after a seq: at most `limit`, and at most about 4 MiB. A short page is not the end: ask again after the last event until it is at `head`, or none is left',
     query: z.object({ after: Seq.default(0), limit: limitOf(5_000).default(500) }),
     answer: z.object({ events: z.array(EventAnswer), head: z.int().nonnegative() }),
     handle: ({ troupe, params, query }) => troupe.events(params.c, query),

@@ -13,7 +13,7 @@ export const inspectorRoutes = [
     scopes: ['read'],
     id: 'getOverview',
     summary:
-      'Conversations, the most recently active first, with the numbers of their failed, running and waiting agents',
+      'Conversations, the most recently active first, with the number of their failed, running and waiting agents',
     query: z.object({ limit: limitOf(64).default(50) }),
     answer: OverviewAnswer,
     handle: ({ context, troupe, query }, { bookOf, clock }) =>

@@ -54,7 +54,7 @@ export const statusRoutes = [
     scopes: ['read'],
     id: 'getQueues',
     summary:
-      'Numbers of waiting, active and delayed wakes; waiting times and failures of the last 1,000 wakes that this process took within 5 minutes',
+      'Number of waiting, active and delayed wakes; waiting times and failures of the last 1,000 wakes that this process took within 5 minutes',
     answer: QueuesAnswer,
     async handle({ caller: { principal, troupe } }) {
       const report = await troupe.queues({ own: !isServerAdmin(principal) });
@@ -104,7 +104,7 @@ export const metricsRoute = defineRoute({
 
 /**
  * Probes of orchestrators and load balancers, most of which send no token and use another host name. They are answered
- * before the guard. Other callers than server administrators learn only that the process is alive and whether it is ready.
+ * before the guard. Callers other than server administrators learn only that the process is alive and whether it is ready.
  *  - `/healthz` checks no service: restarting every process does not bring back a database.
  *  - `/readyz` reports whether to send work here.
  */

@@ -62,7 +62,7 @@ export const streamRoute = defineRoute({
       place.end();
     };
     const ends = signal ? AbortSignal.any([signal, gone.signal]) : gone.signal;
-    // A client that does not read would otherwise occupy its place forever.
+    // A client that does not read would otherwise occupy its slot forever.
     ends.addEventListener('abort', close, { once: true });
     const options = { troupe, clock, signal: ends };
     const live =

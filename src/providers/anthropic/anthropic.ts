@@ -58,7 +58,7 @@ export function createAnthropic(options: AnthropicOptions): Provider {
 
   return {
     name: NAME,
-    // With the vendor's edits, the counted prompt is not the one that was sent.
+    // If the vendor edits the prompt, our count is not of the prompt that its usage reports.
     capabilities: { ...STATELESS, images: true, caching: 'breakpoints', reportsUsage: !contextEditing },
     server: serverOf(baseUrl),
     stream: guardedStream({ limits, secrets: [apiKey], read }),

@@ -33,16 +33,16 @@ export interface SdkMessage {
   uuid?: string;
   /** Set on messages of subagents. */
   parent_tool_use_id?: string | null;
-  /** In messages of type `stream_event`. */
+  /** Set on `stream_event` messages. */
   event?: Anthropic.RawMessageStreamEvent;
-  /** In messages of type `assistant`: an API error, reported as a message of the model. */
+  /** Set on `assistant` messages that report an API error. */
   is_api_error_message?: boolean;
   error?: string;
-  /** In messages of types `assistant` and `result`. */
+  /** Set on `assistant` and `result` messages. */
   api_error_status?: number | null;
   api_error_type?: string;
   api_error?: string;
-  /** In messages of type `result`. */
+  /** The other fields are set on `result` messages. */
   is_error?: boolean;
   result?: string;
   errors?: string[];

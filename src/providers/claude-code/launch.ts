@@ -28,7 +28,7 @@ export type SessionStart =
   | { kind: 'resume'; mark: SessionMark }
   | { kind: 'none' };
 
-/** The maximum of a timer: tools run under the deadlines of the runtime. */
+/** Nearly the longest timer: tools run under the deadlines of the runtime instead. */
 const NEVER_MS = 2_000_000_000;
 /** The API's minimum thinking budget. */
 const LEAST_THINKING_TOKENS = 1024;
@@ -122,7 +122,7 @@ function envOf(settings: ClaudeCodeSettings, launch: Launch): Record<string, str
   };
 }
 
-/** Thinking counts as output: models with a budget would otherwise get all of it as their budget. */
+/** Thinking counts as output: without this, models with a budget could spend the whole output limit on it. */
 function thinkingTokens({ maxOutputTokens }: Launch): number {
   const half = Math.floor(maxOutputTokens / 2);
   return half < LEAST_THINKING_TOKENS ? 0 : half;

@@ -137,7 +137,7 @@ function vendorErrorOf({ message, codexErrorInfo }: TurnError): VendorError {
   if (REFUSED.test(plain)) words.push('content_policy_violation');
   const error: VendorError = { words, message: plain, connection: false };
   if (status !== undefined) error.status = status;
-  // A kind of failure with a status has none if the server was not reached.
+  // These kinds of failure have a status unless the server was not reached.
   else if (typeof codexErrorInfo === 'object' && codexErrorInfo !== null) error.connection = true;
   return error;
 }

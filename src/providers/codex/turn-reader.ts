@@ -103,7 +103,7 @@ export class TurnReader {
 
   /** Ends the step and returns its calls and usage. The next step begins. */
   endStep(): { calls: ToolCall[]; usage: Usage } {
-    // Requests for calls of one answer overtake each other.
+    // Requests for the calls of one answer may arrive in any order.
     const order = [...this.#made.keys()];
     const calls = this.#calls.toSorted((a, b) => order.indexOf(a.id) - order.indexOf(b.id));
     const usage = this.#usage;

@@ -50,8 +50,9 @@ export const VENDOR_QUIRKS: Readonly<Record<string, ChatQuirks>> = {
   },
   // Keeps a session on the upstream vendor with the warm cache, and passes reasoning on between calls.
   'openrouter.ai': { cacheKeyField: 'session_id', reasoningField: 'reasoning' },
-  // Thinking is on by default. Then 400 "The `reasoning_content` in the thinking mode must be passed back to the
-  // API", even if it was empty; 400 "This response_format type is unavailable now" for a schema.
+  // Thinking is on by default, and reasoning must be sent back even if it was empty: otherwise 400 "The
+  // `reasoning_content` in the thinking mode must be passed back to the API". A schema gets 400 "This response_format
+  // type is unavailable now".
   'api.deepseek.com': {
     replyFormat: 'json_object',
     reasoningField: 'reasoning_content',

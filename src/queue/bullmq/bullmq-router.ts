@@ -110,7 +110,7 @@ export function createBullmqRouter(options: BullmqRouterOptions): BullmqRouter {
 
   /** The old worker keeps the locks of the jobs that it still runs. */
   function replaceWorker(): void {
-    warn(`wakes wait and none was taken for ${deafMs / 1_000} s: reconnecting to the queue`, 'queue');
+    warn(`wakes are waiting, but none was taken for ${deafMs / 1_000} s: reconnecting to the queue`, 'queue');
     void workers.at(-1)?.close(runner.handlersEnded());
     if (service) addWorker(service);
   }

@@ -49,7 +49,7 @@ interface Stored {
 
 interface Head {
   seq: number;
-  /** A time, ms, at or after which it existed. */
+  /** The event existed at this time or later, ms. */
   at: number;
 }
 

@@ -78,7 +78,7 @@ export interface ActorDocuments {
   /** False if the key is taken. */
   insert(row: ActorRow): Promise<boolean>;
   find(key: ActorKey): Promise<ActorRow | null>;
-  /** The existing ones, without their data, in any order. */
+  /** The rows that exist, without their data, in any order. */
   findMany(keys: readonly ActorKey[]): Promise<Omit<ActorRow, 'data'>[]>;
   /** By agent, ascending. */
   list(log: LogKey): Promise<ActorRow[]>;

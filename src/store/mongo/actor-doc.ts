@@ -85,7 +85,7 @@ export function damageOf(doc: ActorDoc): string | null {
     : 'its outbox is not a boolean';
 }
 
-/** All but the data. A damaged field gets a value with which the actor is still due, so that the damage is found. */
+/** All fields but the data. A damaged field gets a value that keeps the actor due, so that the damage is found. */
 export function columnsOf({ tenant, conversation, agent }: ActorKey, doc: ActorDoc): Omit<ActorRow, 'data'> {
   const fields = doc as unknown as Record<string, unknown>;
   const number = (name: string) => (typeof fields[name] === 'number' ? fields[name] : 0);

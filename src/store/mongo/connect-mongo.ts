@@ -121,7 +121,7 @@ async function connect(client: MongoClient, place: MongoPlace, clock: Clock): Pr
     const message = `MongoDB at ${place.hosts}: no answer in ${CONNECT_MS / 1000} s. Check that it runs and the address is right`;
     throw new TroupeError('store_unavailable', message, { ...place });
   });
-  // Its failure does not matter if the server answers first.
+  // The failure of the timeout does not matter if the server answers first.
   silent.catch(() => undefined);
   try {
     return await Promise.race([hello, silent]);

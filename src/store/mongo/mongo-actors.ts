@@ -95,8 +95,8 @@ type ActorWrites = Pick<ActorDocuments, 'insert' | 'update' | 'remove'>;
 
 function createActorWrites(collection: Collection<ActorDoc>, blobs: Blobs): ActorWrites {
   /**
-   * Requests the document before the change: the document after it is computed, its data is not transferred, and a large
-   * text that it no longer points to can be removed.
+   * Requests the document as it was before the change, and computes the result: the new data is not sent back, and a
+   * large text that is no longer needed can be removed.
    */
   async function update(key: ActorKey, condition: ActorCondition, change: Change): Promise<ActorRow | null> {
     const held =

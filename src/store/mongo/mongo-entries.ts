@@ -35,7 +35,7 @@ export function createEntryDocuments(
   blobs: Blobs,
   { clock, keepMs }: EntryOptions,
 ): EntryDocuments {
-  /** By this clock, because `at` of an entry may be any time. */
+  /** Counted from this clock, because `at` of an entry may be any time. */
   function expiryOf(namespace: Namespace, marginMs = 0): Date | undefined {
     return EXPIRING.has(namespace) ? new Date(clock.now() + keepMs + marginMs) : undefined;
   }

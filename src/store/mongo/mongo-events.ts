@@ -23,7 +23,7 @@ export interface EventDoc {
   hash: string;
   tokens: number;
   turn?: string;
-  /** Both only if the event addresses an agent, so that their index contains no other events. */
+  /** `to` and `addressedAt` are absent if the event addresses no agent: their index then leaves it out. */
   to?: readonly string[];
   addressedAt?: number;
   data?: StoredText;
@@ -105,7 +105,7 @@ function createEventReads(
 ): Pick<EventDocuments, 'find' | 'range' | 'keys' | 'last'> {
   async function find(log: LogKey, id: string): Promise<EventRow | null> {
     const doc = await collection.findOne({ _id: `${logOf(log)}/${id}` });
-    // Perhaps a repeated first event that is missing in the list (C1).
+    // This may be a repeated first event whose conversation is missing from the list (C1).
     if (doc?.seq === 1) conversations.record({ log, head: 1, at: doc.at });
     return doc && rowOf(log, doc);
   }

@@ -45,7 +45,7 @@ function lastEvent(database: Database): number {
 /** Throws `store_corrupt` if the log ends before the mark. */
 export function checkMark(database: Database, path: string): void {
   const marked = readMark(path);
-  // A young database may have even its tables in the write-ahead log only.
+  // The tables of a new database may still be only in its write-ahead log.
   const last = hasTables(database) ? lastEvent(database) : 0;
   if (last < marked) throw endsEarly(path, last, marked);
 }
@@ -61,7 +61,7 @@ export function openLogMark(database: Database, path: string): LogMark {
     try {
       writeSync(file, `${String(num).padStart(DIGITS, '0')}\n`, 0, 'latin1');
     } catch {
-      // K3: the earlier number stays and is true.
+      // K3: the earlier number stays, and is not ahead of the disk (K1).
       close();
     }
   }

@@ -50,7 +50,7 @@ export function sqliteError(thrown: unknown, path: string): TroupeError {
 interface StoreTrouble {
   failed(error: TroupeError): void;
   wrote(): void;
-  /** Throws the failure, if there is one. Retries one that may be over with a write, because there may be no other write. */
+  /** Throws the failure, if there is one. If it may be over, tries a write first, because no other write may come. */
   check(tryWrite: () => Promise<void>): Promise<void>;
 }
 

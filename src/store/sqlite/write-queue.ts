@@ -186,7 +186,7 @@ export function createCheckpoints(path: string): Checkpoints {
     worker.on('message', () => {
       if (state === 'copying') state = 'idle';
     });
-    // See 1.
+    // Rule 1: SQLite copies without the thread.
     worker.on('error', () => (state = 'gone'));
     worker.unref();
     return worker;

@@ -1,4 +1,4 @@
-/** Shorter values are words such as "1" or "prod", which occur in any text. */
+/** Shorter values, such as "1" or "prod", occur in any text. */
 const MIN_SECRET_LENGTH = 6;
 
 /** Replaces the values of variables by their names, both as they are and as they stand in JSON. */

@@ -103,7 +103,7 @@ async function openServer(
   if (problems.length > 0) {
     const shown = problems.slice(0, PROBLEMS_SHOWN).map((problem) => `${where}: ${problem}`);
     const more = problems.length - shown.length;
-    if (more > 0) shown.push(`${where}: ${more} more of its tools have such problems`);
+    if (more > 0) shown.push(`${where}: ${more} more of its tools have problems`);
     throw new Error(shown.join('\n  '));
   }
   return offered.map((tool) => wrapTool(tool, { server: name, settings, connection, redact }));

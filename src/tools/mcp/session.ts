@@ -48,7 +48,7 @@ export async function openSession(
   try {
     await client.connect(transport, { timeout: timeoutMs });
   } catch (error) {
-    // Asked before the link ends, which would then be the explanation itself.
+    // Asked before the link is ended: afterwards that would be the explanation.
     const why = link.explain(flooded ?? error);
     await link.end();
     throw new Error(why);

@@ -7,7 +7,7 @@ import { mode } from '../state/settings.ts';
 import '../style/composer.css';
 
 const POLICIES = [
-  ['', 'as the agent is set'],
+  ['', "the agent's setting"],
   ['steer', 'steer: read between two steps'],
   ['queue', 'queue: read after this turn'],
   ['interrupt', 'interrupt: stop this turn'],

@@ -20,9 +20,9 @@ export function ErrorBanner({ turn }: { turn: TurnView }) {
       <p class="quiet">
         {retries > 0
           ? `Stopped after ${plural(retries, 'retry').replace('retrys', 'retries')}.`
-          : 'Stopped, not retried by itself.'}{' '}
+          : 'Stopped without an automatic retry.'}{' '}
         {retried !== null && (
-          <Go to={{ list: 'events', kind: '*', event: retried }}>Retry was asked for at {retried}.</Go>
+          <Go to={{ list: 'events', kind: '*', event: retried }}>A retry was requested at {retried}.</Go>
         )}
       </p>
       {!isPast.value && (

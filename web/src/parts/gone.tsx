@@ -8,9 +8,7 @@ export function Gone() {
   return (
     <main class="home">
       <h1>There is no conversation “{conversation.value}”</h1>
-      <p>
-        It may have been deleted, or the address has a slip of the pen. What was said elsewhere can be found:
-      </p>
+      <p>It may have been deleted, or the address has a typo. Search the other conversations:</p>
       <SearchAll />
       <p>
         <Go to={{ conversation: null }}>All conversations</Go>

@@ -4,19 +4,19 @@ import { version } from '../state/settings.ts';
 
 const KEYS: readonly [string, string][] = [
   ['⌘K or Ctrl K', 'go to an agent, a turn or a conversation, search all, run a command'],
-  ['j k', 'next, previous line of the list'],
-  ['[ ]', 'turn before, turn after'],
+  ['j k', 'next or previous row of the list'],
+  ['[ ]', 'previous or next turn'],
   ['1 – 6', 'tabs: state, prompt, diff, tools, events, raw'],
   ['/', 'filter the list by text'],
   ['f', 'only problems, or all'],
-  ['space', 'stop here, play on from here'],
-  ['← →', 'one event back or on, while in the past'],
+  ['space', 'pause at this moment, or play on from it'],
+  ['← →', 'one event back or forward, while in the past'],
   ['l', 'live'],
   ['c', 'write a message'],
   ['d', 'light or dark'],
   ['+ − 0', 'timeline, while it has the focus: zoom, whole conversation'],
   ['?', 'this list'],
-  ['Esc', 'close what lies over the page, or leave a field'],
+  ['Esc', 'close a dialog, or leave a field'],
 ];
 
 export function Help() {

@@ -37,7 +37,7 @@ export function Home() {
           </tbody>
         </table>
       </div>
-      {answer.more && <p class="quiet">There are older ones, too. Search finds them.</p>}
+      {answer.more && <p class="quiet">There are older conversations, too; search finds them.</p>}
     </main>
   );
 }

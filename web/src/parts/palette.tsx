@@ -53,7 +53,7 @@ export function Palette({ about }: { about: 'conversation' | null }) {
         aria-controls="palette-items"
         aria-activedescendant={items.length > 0 ? `item-${chosen}` : undefined}
         aria-label={
-          about === null ? 'Agent, turn, conversation, command, or words that were said' : 'Conversation'
+          about === null ? 'Agent, turn, conversation, command, or text of an event' : 'Conversation'
         }
         placeholder={about === null ? 'Agent, turn, conversation, command, or words …' : 'Conversation …'}
         autoFocus

@@ -36,7 +36,7 @@ const Task = memo(function Task({ task, conversation, isPast: isOver }: TaskProp
   return (
     <div class="task">
       <p class="task-head">
-        <b>{task.owner}</b> {task.kind === 'question' ? 'asks' : 'wants to run, and needs your word for'}{' '}
+        <b>{task.owner}</b> {task.kind === 'question' ? 'asks' : 'asks for your approval to run'}{' '}
         <Go to={{ event: task.seq, tab: 'raw' }} class="quiet">
           event {task.seq}
         </Go>

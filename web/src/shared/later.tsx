@@ -24,8 +24,8 @@ export function later<P extends object>(load: () => Promise<ComponentType<P>>): 
     if (Part instanceof Error)
       return (
         <p class="later-failed" role="alert">
-          This part of the page did not load: the server was perhaps started anew with another version. Load
-          the page again.
+          This part of the page did not load. The server may have restarted with another version: load the
+          page again.
         </p>
       );
     return <Part {...props} />;

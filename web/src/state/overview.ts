@@ -56,7 +56,7 @@ document.addEventListener('visibilitychange', () => {
   if (document.visibilityState === 'visible') void watchOverview();
 });
 let settling: ReturnType<typeof setTimeout> | undefined;
-// What begins in one conversation often continues in another.
+// An event of the open conversation often starts work in other conversations.
 onEvents(() => {
   clearTimeout(settling);
   settling = setTimeout(() => void watchOverview(), SETTLE_MS);

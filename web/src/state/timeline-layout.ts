@@ -166,7 +166,7 @@ function timesOf(projection: Projection, rows: readonly Row[], view: View): Layo
     if (second === labelled) continue;
     const isEnd = x > view.width - LABEL_PX;
     const start = isEnd ? x - LABEL_PX : x;
-    // A long gap is worth more than the time label just before it.
+    // The label of a long gap replaces an ordinary label just before it.
     if (start < free && (gap === null || times.at(-1)?.gap !== null)) continue;
     if (start < free) times.pop();
     labelled = second;

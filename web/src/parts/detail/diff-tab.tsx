@@ -20,7 +20,7 @@ export function DiffTab() {
   const a = route.value.vs ?? turnBefore.value;
   const original = originalOf(b) ?? originalOf(a);
   const diff = useDiff(original ? null : a, b);
-  if (b === null) return <p class="detail-note">No prompt was sent yet.</p>;
+  if (b === null) return <p class="detail-note">No prompt has been sent yet.</p>;
   return (
     <>
       <DiffTurns a={a} b={b} />

@@ -20,7 +20,7 @@ const MOST = 5;
 export function PromptCompactions({ cuts }: { cuts: readonly CutDetail[] }) {
   const own = compactionsOfTurn();
   const turn = chosen.value.turnId;
-  // Those of this turn have a separate card with their outcome.
+  // Compactions of this turn have a separate card with their outcome.
   const older = own.length === 0 ? cuts : cuts.filter(({ event }) => !event.startsWith(`${turn}:`));
   if (older.length + own.length === 0) return null;
   return (

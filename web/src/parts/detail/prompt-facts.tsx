@@ -45,7 +45,7 @@ export function PromptFacts({ prompt, cost, verified }: PromptFactsProps) {
         <p class={verified ? 'prompt-verified' : 'prompt-unverified'}>
           {verified
             ? '✓ Rendered again from the log: byte for byte what was sent'
-            : '✕ The log does not give the bytes that were sent: this is what it gives now'}
+            : '✕ The log no longer reproduces the bytes that were sent: this is what it renders now'}
         </p>
       )}
     </footer>

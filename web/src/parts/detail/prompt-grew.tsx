@@ -85,7 +85,7 @@ function wordsOf(event: Event): string {
   return `${event.kind} ${event.author.name}`;
 }
 
-/** A range of this length nearly always contains them, because new content is at the end. */
+/** Most events fetched. Changes mostly come from the newest events, so the range rarely exceeds this. */
 const MOST_EVENTS = 500;
 
 function useEvents(conversation: string, growth: readonly Growth[]): readonly Event[] {

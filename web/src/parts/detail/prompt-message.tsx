@@ -33,7 +33,7 @@ export function PromptMessageView({ index, message, isCached }: PromptMessagePro
             {mark}
           </span>
         ))}
-        {isCached && <span class="message-cached" title="The prompt before began the same way" />}
+        {isCached && <span class="message-cached" title="The previous prompt began the same way" />}
         <span class="message-index">
           {seqs.length > 1 && `${seqs.length} events · `}
           {index}

@@ -17,7 +17,7 @@ import { useDiff, useNextPrompt, usePrompt, useTrace } from './turn-answers.ts';
 export function PromptTab() {
   const { isNext, turnId, agentId } = chosen.value;
   if (isNext) return <NextPrompt agent={agentId} />;
-  if (turnId === null) return <p class="detail-note">No prompt was sent yet.</p>;
+  if (turnId === null) return <p class="detail-note">No prompt has been sent yet.</p>;
   const original = originalOf(turnId);
   if (original) return <CopiedTurn of={original} />;
   return <TurnPrompt turn={turnId} key={turnId} />;

@@ -69,7 +69,7 @@ const OUTCOMES: Record<string, string> = {
   done: '✓ done',
   failed: '✕ failed',
   lost: '? lost: unknown whether it ended',
-  waiting: '… waits for leave',
+  waiting: '… waits for approval',
 };
 
 function Use({ use: { call, name, args, seq, result } }: { use: ToolUse }) {
