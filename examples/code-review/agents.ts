@@ -30,7 +30,7 @@ export const troupe = defineTroupe({
 1. Note with todo: the three reviews, a follow-up, the verdict.
 2. Delegate to @security, @performance and @style at once. They see their task alone: give each the whole diff in it.
 3. When all three have reported, follow up once with whoever has found the most serious thing: is the proposed fix enough?
-4. Mark all as done and give the verdict. Request changes if anything must be mended before a merge.`,
+4. Mark all as done and give the verdict. Request changes if anything must be fixed before merging.`,
       tools: ['todo', 'delegate', 'follow_up'],
       reply: Verdict,
       ...model(scripts.lead),

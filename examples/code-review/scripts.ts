@@ -20,7 +20,7 @@ function reviewBy(to: string) {
 
 const VERDICT = {
   verdict: 'request_changes',
-  summary: 'An injection has to be mended before a merge; one query for each order should be.',
+  summary: 'The SQL injection must be fixed before merging; the query per order should be.',
   findings: [
     {
       area: 'security',

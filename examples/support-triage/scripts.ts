@@ -51,5 +51,5 @@ export const billing = {
 };
 
 export const technical = {
-  rules: [{ reply: 'The export is mended in version 2.4: please update.' }],
+  rules: [{ reply: 'The export is fixed in version 2.4: please update.' }],
 };

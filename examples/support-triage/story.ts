@@ -19,8 +19,8 @@ export const story: Story = {
       heard('charge on my invoice') === 'billing' && heard('export ends') === 'technical',
     );
 
-    await say({ author: MIA, content: 'My year has begun anew, and it is dearer than you had promised.' });
-    claim('a message that matches no capability goes to triage', heard('dearer than') === 'triage');
+    await say({ author: MIA, content: 'My subscription was renewed, and it costs more than you promised.' });
+    claim('a message that matches no capability goes to triage', heard('costs more') === 'triage');
     const handoff = events.find(({ kind }) => kind === 'handoff');
     claim('triage hands over to billing', handoff?.to.join() === 'billing');
     const question = events.find(({ kind }) => kind === 'question');
