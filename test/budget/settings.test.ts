@@ -43,7 +43,7 @@ test('a budget of an unknown agent is refused with the known ones', () => {
 
 test('dollars for a model without a price are refused, with what to do', () => {
   const problem =
-    'agents[1].price: a budget in usd counts its calls, and the price of the model "own-7b" is not known: set price (input, cacheRead, cacheWrite, output, in dollars per million tokens), or give the budget in tokens';
+    'agents[1].price: a budget in usd counts its calls, but the price of the model "own-7b" is not known: set price (input, cacheRead, cacheWrite, output, in dollars per million tokens), or give the budget in tokens';
   for (const budgets of [
     { tenant: { usd: 1 } },
     { conversation: { usd: 1 } },
