@@ -219,8 +219,15 @@ function trimLine(line: Line, text: string | undefined): Line {
   };
 }
 
-/** Maximum number of compactions and prunes named in a prompt. Older ones are superseded. */
+/** Maximum number of compactions and prunes named in a prompt. */
 const MOST_CUTS = 16;
+
+/** The newest ones, with room for one more. The summary in force stays: it explains why the beginning is missing. */
+function recentCuts(cuts: View['cuts']): View['cuts'] {
+  const newest = cuts.slice(1 - MOST_CUTS);
+  const inForce = cuts.findLast((cut) => cut.kind === 'adopt' && cut.compaction !== null);
+  return !inForce || newest.includes(inForce) ? newest : [inForce, ...newest.slice(1)];
+}
 
 /**
  * Applies a logged compaction or prune of the agent's own view. The result follows from the event and the view alone,
@@ -231,7 +238,7 @@ export function applyCompactionEvent(view: View, event: EventDraftOf<'baseline' 
   if (event.kind === 'baseline' && event.body.epoch <= (view.baseline?.body.epoch ?? 0)) return;
   // The last reported usage was of another prompt.
   view.anchor = null;
-  view.cuts = view.cuts.slice(1 - MOST_CUTS);
+  view.cuts = recentCuts(view.cuts);
   if (event.kind === 'prune') {
     const { events, memories, reason, tokens } = event.body;
     pruneSlots(view, { events: new Set(events), memories: new Set(memories) });
