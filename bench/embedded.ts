@@ -49,7 +49,7 @@ export function measureEmbedded({ heading, measure, add }: Bench): void {
   add('heap per warm actor', memory['warmKbPerActor'], 'kB');
   add('heap per idle actor', memory['idleKbPerActor'], 'kB', { atMost: 0.5 });
 
-  const rally = measure('hand-overs');
+  const rally = measure('handoffs');
   add('two agents handing over for 50 turns: turns', rally['turns'], 'turns', { atLeast: 50 });
   add('  model calls', rally['calls'], 'calls', { atMost: 50 });
   add('  events twice in a prompt', rally['eventsTwice'], 'events', { atMost: 0 });
