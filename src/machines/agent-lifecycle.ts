@@ -60,7 +60,10 @@ export const MAX_TRIES = 4;
 export const agentLifecycle = setup({
   types: { events: {} as AgentEvent },
   guards: {
-    mayRetry: ({ event }) => event.type === 'MODEL_FAILED' && mayRetry(event.failed),
+    mayRetry: ({ event }) =>
+      event.type === 'MODEL_FAILED' &&
+      event.failed.retryable &&
+      (event.failed.isAway || event.failed.answered < MAX_TRIES),
     waitsForDelegation: ({ event }) => event.type === 'COMMITTED' && event.waits === 'delegation',
     waitsForApproval: ({ event }) => event.type === 'COMMITTED' && event.waits === 'approval',
     waitsForAnswer: ({ event }) => event.type === 'COMMITTED' && event.waits === 'answer',
@@ -149,28 +152,11 @@ export function newAgent(): AgentSnapshot {
   return initialTransition(agentLifecycle)[0];
 }
 
-/** Transitions taken so far, by state and by what guards read of the event: without a context nothing else decides. */
-const taken = new Map<string, AgentSnapshot>();
-
 /** Throws `internal` for an event that the state does not accept: the effect then does not match the machine. */
 export function nextAgent(snapshot: AgentSnapshot, event: AgentEvent): AgentSnapshot {
-  const path = pathOf(snapshot.value);
-  const key = `${path} ${decisionOf(event)}`;
-  const known = taken.get(key);
-  if (known) return known;
-  if (!snapshot.can(event)) throw new TroupeError('internal', `${event.type} is not accepted in ${path}`);
-  const [next] = transition(agentLifecycle, snapshot, event);
-  taken.set(key, next);
-  return next;
-}
-
-function decisionOf(event: AgentEvent): string {
-  if (event.type === 'MODEL_FAILED') return `${event.type} ${mayRetry(event.failed)}`;
-  return event.type === 'COMMITTED' ? `${event.type} ${event.waits}` : event.type;
-}
-
-function mayRetry({ retryable, isAway, answered }: FailedTry): boolean {
-  return retryable && (isAway || answered < MAX_TRIES);
+  if (!snapshot.can(event))
+    throw new TroupeError('internal', `${event.type} is not accepted in ${pathOf(snapshot.value)}`);
+  return transition(agentLifecycle, snapshot, event)[0];
 }
 
 /** For a machine at rest only: a turn in progress is restored from its pinned turn. */
