@@ -47,7 +47,7 @@ export function cutPointFor(
     if (budget >= wanted) return { upTo, budget, before };
     // Too little room, so the next try keeps less. This try still counts if its summary fits beside the rest: with the
     // room up to the trigger, or with the minimum if the rest alone exceeds the trigger.
-    const modest = Math.min(wanted, Math.max(least, room.trigger - rest));
+    const modest = Math.max(least, Math.min(wanted, room.trigger - rest));
     const last = Math.min(modest, Math.floor(room.available * 0.95) - rest);
     if (last >= LEAST_TOKENS) best = { upTo, budget: last, before };
   }
