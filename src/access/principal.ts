@@ -105,8 +105,7 @@ function matchesStem(pattern: string, stem: string): boolean {
   const beginning = beginningOf(pattern);
   // A caller may have chosen an id that looks like the stem of a long one.
   if (beginning === null) return stem === stemOf(pattern) && !LOOKS_CUT.test(pattern);
-  const isCut = stem.length === LONGEST_STEM;
-  return stem.startsWith(beginning) && !(isCut && beginning.length > STEM_KEPT);
+  return stem.startsWith(beginning) && !(LOOKS_CUT.test(stem) && beginning.length > STEM_KEPT);
 }
 
 function stemOf(root: string): string {

@@ -52,6 +52,13 @@ test('an id that equals the stem of a long one does not grant its threads', () =
   expect(isGranted({ conversations: [stem] }, stem)).toBe(true);
 });
 
+test('a prefix grants the threads of an id of exactly 100 characters', () => {
+  const root = `${LONG.slice(0, 99)}b`;
+  const thread = `${root}.d-0123456789ab`;
+  for (const pattern of [root, `${root}*`, `${root.slice(0, 99)}*`, `${root.slice(0, 91)}*`])
+    expect([pattern, isGranted({ conversations: [pattern] }, thread)]).toEqual([pattern, true]);
+});
+
 test('an empty list grants nothing, and no list grants all', () => {
   expect(isGranted({ conversations: [] }, 'a')).toBe(false);
   expect(covers({ conversations: [] }, 'a')).toBe(false);
