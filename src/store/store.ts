@@ -10,6 +10,7 @@ import type {
   TurnId,
 } from '../events/index.ts';
 import type { ConversationPlace, ConversationsQuery } from './driver.ts';
+import type { LogVerification } from './verify-log.ts';
 
 /**
  * The upper half of the store port, used by the rest of Troupe. `createStore` adds types and validation to a
@@ -88,7 +89,8 @@ export interface Store {
   /** Appends in order. Throws `event_conflict` if an id is stored with another payload; the other events are stored. */
   append(log: ConversationKey, events: readonly NewEvent[]): Promise<Appended[]>;
   /**
-   * Oldest first. An unreadable record is returned as an `error` event with code `store_corrupt` at its seq. With
+   * Oldest first. An unreadable record is returned as an `error` event with code `store_corrupt` at its seq, one that was
+   * changed after its append with the mark `altered`. With
    * `maxBytes` the last event is the one that reaches that size, so only an empty answer or the head marks the end.
    */
   read(
@@ -101,6 +103,8 @@ export interface Store {
    */
   readPage(log: ConversationKey, range: { after: number; upTo?: number }): Promise<LogPage>;
   readById(log: ConversationKey, id: string): Promise<Event | null>;
+  /** Verifies the events after `after` (default 0): gaps, hashes, chain. See `verify-log.ts`. */
+  verify(log: ConversationKey, range?: { after?: number }): Promise<LogVerification>;
   head(log: ConversationKey): Promise<number>;
   addressed(address: ActorAddress, range: { after: number; upTo: number }): Promise<number[]>;
   /** The newest conversations. */
