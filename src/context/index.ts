@@ -28,7 +28,9 @@ export {
   type AboutTurn,
   type AgentFragments,
   type DynamicText,
+  type FileFragment,
   Fragment,
+  NO_FRAGMENTS,
   type StaticText,
 } from './fragment.ts';
 export { fenceKey, hashText } from './hash.ts';

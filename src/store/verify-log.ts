@@ -2,36 +2,7 @@ import type { Slices } from '../slices.ts';
 import type { EventRow, StoreDriver } from './driver.ts';
 import { decodeEvent } from './event-row.ts';
 import { chainValue } from './integrity.ts';
-import type { ConversationKey } from './store.ts';
-
-/**
- * A finding in a log.
- *  - `altered`: the content of the event does not match its hash.
- *  - `unreadable`: the row is no event.
- *  - `missing`: there is no event at this seq; `upTo` is the last one that is missing.
- *  - `unlinked`: the chain value does not follow from the event before it. The id, time, token count or hash of this event
- *    was changed, or another event was put before it.
- */
-export type LogProblem =
-  | { kind: 'altered' | 'unreadable' | 'unlinked'; seq: number; id: string; reason: string }
-  | { kind: 'missing'; seq: number; upTo: number };
-
-/** A part of a log, verified: the events after `after`, at most `VERIFIED_EVENTS`. */
-export interface LogVerification {
-  /** Last seq of the conversation. */
-  head: number;
-  /** Number of events read. */
-  events: number;
-  /** Events without a chain value: a version before the chain wrote them. */
-  unchained: number;
-  /** Seqs at which the chain begins: the first event with a chain value, and each one after events without. At most 100. */
-  begins: number[];
-  /** By seq, at most 100; `problemCount` has their number. */
-  problems: LogProblem[];
-  problemCount: number;
-  /** Pass it as `after` to verify the next part; null at the end. */
-  next: number | null;
-}
+import type { ConversationKey, LogProblem, LogVerification } from './store.ts';
 
 /** Events of one part, so that a caller can report progress. */
 export const VERIFIED_EVENTS = 10_000;

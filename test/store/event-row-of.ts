@@ -2,7 +2,8 @@ import { ConversationId, TenantId } from '../../src/events/index.ts';
 import { WHOLE } from '../../src/slices.ts';
 import type { NewEventRow, StoreDriver } from '../../src/store/driver.ts';
 import { payloadHash } from '../../src/store/integrity.ts';
-import { type LogVerification, verifyLog } from '../../src/store/verify-log.ts';
+import type { LogVerification } from '../../src/store/store.ts';
+import { verifyLog } from '../../src/store/verify-log.ts';
 
 /** A row as `createStore` would encode it. */
 export function eventRow(

@@ -8,6 +8,7 @@ import { createTaskTrees } from '../../src/actors/tasks/task-trees.ts';
 import { createRegistry } from '../../src/actors/engine/registry.ts';
 import { parseTroupe, type TroupeDefinition, type TroupeInput } from '../../src/config/agents-file.ts';
 import { buildAgentRegistry } from '../../src/config/build-agent-registry.ts';
+import { openInstructionFiles } from '../../src/config/instruction-files.ts';
 import type { Clock } from '../../src/clock.ts';
 import { fenceKey } from '../../src/context/index.ts';
 import {
@@ -64,6 +65,7 @@ export interface StageAgent {
   join?: 'full' | 'summary' | 'fresh';
   whileBusy?: BusyPolicy;
   retry?: { patienceMs: number };
+  workspace?: string;
   /** Context window and maximum output, in tokens; by default large enough for everything. */
   contextWindow?: number;
   maxOutputTokens?: number;
@@ -124,7 +126,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
       metrics: NO_METRICS,
       onWarning,
     }),
-    agents: companyOf(options, definition),
+    agents: await companyOf(options, definition, onWarning),
     registry: createRegistry({ secretOf }),
     clock,
     random,
@@ -182,24 +184,32 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   };
 }
 
-function companyOf({ agents }: StageOptions, definition: TroupeDefinition): EngineDeps['agents'] {
+async function companyOf(
+  { agents }: StageOptions,
+  definition: TroupeDefinition,
+  onWarning: EngineDeps['onWarning'],
+): Promise<EngineDeps['agents']> {
   const models = new Map(agents.map(({ id, model }) => [id, model]));
-  return buildAgentRegistry(definition, ({ id }) => models.get(id) as Provider, countTokens);
+  const files = await openInstructionFiles(definition, { onWarning, isTolerant: false });
+  return buildAgentRegistry(definition, ({ id }) => models.get(id) as Provider, countTokens, files);
 }
 
 function definitionOf({ agents, tools = [], context, workflows }: StageOptions): TroupeDefinition {
   const script = { rules: [{}] };
   return parseTroupe({
-    agents: agents.map(({ id, tools: granted = [], join = 'full', whileBusy, retry, ...agent }) => ({
-      id,
-      provider: 'scripted',
-      script,
-      tools: granted,
-      join,
-      ...(whileBusy && { whileBusy }),
-      ...(retry && { retry }),
-      ...sizesOf(agent),
-    })),
+    agents: agents.map(
+      ({ id, tools: granted = [], join = 'full', whileBusy, retry, workspace, ...agent }) => ({
+        id,
+        provider: 'scripted',
+        script,
+        tools: granted,
+        join,
+        ...(whileBusy && { whileBusy }),
+        ...(retry && { retry }),
+        ...(workspace !== undefined && { workspace }),
+        ...sizesOf(agent),
+      }),
+    ),
     tools,
     context,
     workflows,

@@ -25,7 +25,7 @@ import { approvedCalls } from '../tasks/ask-people.ts';
 import { haltOf, isThreadCancelled, isOfPeople } from '../tasks/cancellation.ts';
 import { taskOf } from '../tasks/task-items.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
-import { freezeBaseline } from './freeze-baseline.ts';
+import { freezeBaseline, withPresentFiles } from './freeze-baseline.ts';
 import type { FrozenBaseline, AgentRuntime } from '../engine/agent-runtime.ts';
 import { catchUp, type Folded } from '../log/read-view.ts';
 import type { LiveActor } from '../engine/registry.ts';
@@ -58,10 +58,11 @@ export async function pinTurn(actor: ActiveActor, published: number): Promise<Pi
 }
 
 async function nextTurn(
-  { deps, lease, runtime, live }: ActiveActor,
+  { deps, lease, runtime: known, live }: ActiveActor,
   { inputs, last, head }: { inputs: readonly Event[]; last: Event; head: number },
 ): Promise<PinnedTurn> {
   const { address } = live;
+  const runtime = await withPresentFiles(known);
   const baseline = await freezeBaseline(deps, address, runtime, live);
   const facts = await readFacts(deps, { address, runtime }, live, last);
   const halt = haltOf(
