@@ -104,7 +104,7 @@ function createEventReads(
   collection: Collection<EventDoc>,
   blobs: Blobs,
   conversations: Conversations,
-): Pick<EventDocuments, 'find' | 'range' | 'keys' | 'last' | 'unchain'> {
+): Pick<EventDocuments, 'find' | 'range' | 'keys' | 'last'> {
   async function find(log: LogKey, id: string): Promise<EventRow | null> {
     const doc = await collection.findOne({ _id: `${logOf(log)}/${id}` });
     // This may be a repeated first event whose conversation is missing from the list (C1).
@@ -176,9 +176,6 @@ function createEventReads(
       const message = `conversation ${log.conversation} has an event with seq ${seq}, which is not a whole number; remove it`;
       throw new TroupeError('store_corrupt', message, { ...log, seq });
     },
-    async unchain(log, id) {
-      await collection.updateOne({ _id: `${logOf(log)}/${id}` }, { $unset: { chain: '' } });
-    },
   };
 }
 
@@ -224,8 +221,12 @@ function createEventRemoval(
   collection: Collection<EventDoc>,
   blobs: Blobs,
   conversations: Conversations,
-): Pick<EventDocuments, 'unaddress' | 'removeNewest'> {
+): Pick<EventDocuments, 'unchain' | 'unaddress' | 'removeNewest'> {
   return {
+    async unchain(log, id) {
+      await collection.updateOne({ _id: `${logOf(log)}/${id}` }, { $unset: { chain: '' } });
+    },
+
     async unaddress(log) {
       const addressed = { log: logOf(log), addressedAt: { $exists: true } };
       for (let after = 0; ;) {
