@@ -104,6 +104,7 @@ export const VerificationAnswer: z.ZodType<LogVerification> = z.object({
   begins: z.array(Count),
   problems: z.array(LogProblemAnswer),
   problemCount: Count,
+  chain: z.string().nullable(),
   next: Count.nullable(),
 });
 

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { ConversationId } from '../../src/events/index.ts';
 import { NO_METRICS } from '../../src/metrics.ts';
 import { rowOf } from '../../src/projection/row.ts';
 import { company, ROOM, UMA } from '../support/company.ts';
@@ -78,6 +79,7 @@ test('verify names the changed event, and finds nothing else', async () => {
     begins: [1],
     problems: [{ kind: 'altered', seq: 2, id: 'e2', reason: 'its content does not match its hash' }],
     problemCount: 1,
+    chain: expect.stringMatching(/^[\w-]{43}$/),
     next: null,
   });
   await expect(room.troupe.verify('nowhere')).rejects.toMatchObject({ code: 'conversation_unknown' });
@@ -87,8 +89,12 @@ test('a fork and an import of a changed conversation are whole: what they hold i
   const { room } = await afterChange();
   await using _ = room;
   const { troupe } = room;
-  await troupe.command({ command: 'fork', conversation: ROOM, seq: 3, as: 'copy' as never }, UMA);
-  const lines = await Array.fromAsync(troupe.export(ROOM));
+  await troupe.command(
+    { command: 'fork', conversation: ROOM, seq: 3, as: ConversationId.parse('copy') },
+    UMA,
+  );
+  const lines: string[] = [];
+  for await (const line of troupe.export(ROOM)) lines.push(line);
   expect(lines.join('')).not.toContain('altered');
   await troupe.import(ReadableStream.from(lines.map((line) => Buffer.from(line))), { conversation: 'again' });
   for (const conversation of ['copy', 'again'])
