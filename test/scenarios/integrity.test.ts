@@ -90,7 +90,7 @@ test('a fork and an import of a changed conversation are whole: what they hold i
   await using _ = room;
   const { troupe } = room;
   await troupe.command(
-    { command: 'fork', conversation: ROOM, seq: 3, as: ConversationId.parse('copy') },
+    { command: 'fork', conversation: ConversationId.parse(ROOM), seq: 3, as: ConversationId.parse('copy') },
     UMA,
   );
   const lines: string[] = [];
