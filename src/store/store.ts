@@ -109,6 +109,8 @@ export interface LogVerification {
   /** By seq, at most 100; `problemCount` has their number. */
   problems: LogProblem[];
   problemCount: number;
+  /** Chain value of the last event read: kept elsewhere, it proves later that nothing up to there was changed. */
+  chain: string | null;
   /** Pass it as `after` to verify the next part; null at the end. */
   next: number | null;
 }
