@@ -11,6 +11,7 @@ import {
   EventId,
   MAX_MESSAGE_ATTACHMENTS,
   MAX_RECIPIENTS,
+  PersonId,
   tryParse,
   TenantId,
 } from '../events/index.ts';
@@ -108,6 +109,7 @@ export const PATH_PARAMETERS = {
   diff: { schema: z.union([TurnName, z.literal('next')]), example: 'next' },
   keys: { schema: RecordId, example: 'abcdefghijkl' },
   webhooks: { schema: RecordId, example: 'abcdefghijkl' },
+  people: { schema: PersonId, example: 'ana' },
 } as const satisfies Record<string, { schema: z.ZodType; example: string }>;
 
 export type PathNoun = keyof typeof PATH_PARAMETERS;
