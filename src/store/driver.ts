@@ -15,6 +15,8 @@
  *      are ordered: a power loss keeps a prefix of them, which equals a crash a moment earlier.
  *      A rejected promise means "unknown": the caller must read again.
  *  S6  Text is preserved to the code unit: NUL, lone surrogates, '$', '.', '__proto__'.
+ *  S7  The chain value of an appended row follows from that of the row with the seq before it, under any number of
+ *      concurrent writers and after lost acknowledgements.
  * Errors: `store_unavailable` (transient; disk full, connection lost), `store_corrupt`, `store_newer`,
  * `data_unwritable`.
  */
@@ -26,14 +28,16 @@ export interface EventRow {
   at: number;
   kind: string;
   to: readonly string[];
-  /** Hash of the payload; distinguishes a repeated append from a conflicting one. */
+  /** Hash of the payload; distinguishes a repeated append from a conflicting one, and a changed row from a stored one. */
   hash: string;
+  /** Set by the driver, see `integrity.ts`. Null: written by a version without a chain. */
+  chain: string | null;
   tokens: number;
   turn: string | null;
   /** JSON text of the rest of the event. */
   data: string;
 }
-export type NewEventRow = Omit<EventRow, 'seq'>;
+export type NewEventRow = Omit<EventRow, 'seq' | 'chain'>;
 
 /** `duplicate`: the id was already stored; `hash` is that of the stored row. */
 export type AppendOutcome =

@@ -84,11 +84,41 @@ export interface LogPage {
   isLast: boolean;
 }
 
+/**
+ * A finding in a log.
+ *  - `altered`: the content of the event does not match its hash.
+ *  - `unreadable`: the row is no event.
+ *  - `missing`: there is no event at this seq; `upTo` is the last one that is missing.
+ *  - `unlinked`: the chain value does not follow from the event before it. The id, time, token count or hash of this event
+ *    was changed, or another event was put before it.
+ */
+export type LogProblem =
+  | { kind: 'altered' | 'unreadable' | 'unlinked'; seq: number; id: string; reason: string }
+  | { kind: 'missing'; seq: number; upTo: number };
+
+/** A part of a log, verified: at most `VERIFIED_EVENTS` of `verify-log.ts`. */
+export interface LogVerification {
+  /** Last seq of the conversation. */
+  head: number;
+  /** Number of events read. */
+  events: number;
+  /** Events without a chain value: a version before the chain wrote them. */
+  unchained: number;
+  /** Seqs at which the chain begins: the first event with a chain value, and each one after events without. At most 100. */
+  begins: number[];
+  /** By seq, at most 100; `problemCount` has their number. */
+  problems: LogProblem[];
+  problemCount: number;
+  /** Pass it as `after` to verify the next part; null at the end. */
+  next: number | null;
+}
+
 export interface Store {
   /** Appends in order. Throws `event_conflict` if an id is stored with another payload; the other events are stored. */
   append(log: ConversationKey, events: readonly NewEvent[]): Promise<Appended[]>;
   /**
-   * Oldest first. An unreadable record is returned as an `error` event with code `store_corrupt` at its seq. With
+   * Oldest first. An unreadable record is returned as an `error` event with code `store_corrupt` at its seq, one that was
+   * changed after its append with the mark `altered`. With
    * `maxBytes` the last event is the one that reaches that size, so only an empty answer or the head marks the end.
    */
   read(
@@ -101,6 +131,8 @@ export interface Store {
    */
   readPage(log: ConversationKey, range: { after: number; upTo?: number }): Promise<LogPage>;
   readById(log: ConversationKey, id: string): Promise<Event | null>;
+  /** Verifies the events after `after` (default 0): gaps, hashes, chain. */
+  verify(log: ConversationKey, range?: { after?: number }): Promise<LogVerification>;
   head(log: ConversationKey): Promise<number>;
   addressed(address: ActorAddress, range: { after: number; upTo: number }): Promise<number[]>;
   /** The newest conversations. */
