@@ -3,6 +3,7 @@ import type { Principal } from '../../access/index.ts';
 import { PersonProfile } from '../../events/index.ts';
 import { Refusal } from '../refusal.ts';
 import { defineRoute } from '../route.ts';
+import { parseInput, PATH_PARAMETERS } from '../schemas.ts';
 
 const ProfileAnswer = z.object({ profile: PersonProfile.nullable() });
 
@@ -47,8 +48,9 @@ export const peopleRoutes = [
   }),
 ] as const;
 
-/** A grant of certain conversations reaches no profiles, because these hold in all conversations. Throws `Refusal`. */
+/** A grant of certain conversations reaches no profiles, because these hold in all conversations. Throws `Refusal`, `event_invalid`. */
 function checkOwn({ author, conversations }: Principal, id: string): void {
+  parseInput(PATH_PARAMETERS.people.schema, id, 'id');
   if (author ? author.kind === 'user' && author.id === id : conversations === null) return;
   throw new Refusal(403, 'author_refused', 'this caller may only read and change its own profile', {
     person: id,
