@@ -13,7 +13,7 @@ async function load(file: string): Promise<Imported> {
   const items: ImportItem[] = [];
   for await (const item of importTranscript(chunks, { agent: AGENT, fileName: file }, report))
     items.push(item);
-  const drafts = items.map((item) => item.draft);
+  const drafts = items.flatMap((item) => item.draft ?? []);
   for (const draft of drafts) expect(EventDraft.parse(draft)).toEqual(draft);
   expect(new Set(drafts.map((draft) => draft.id)).size).toBe(drafts.length);
   return { items, drafts, report };
