@@ -8,7 +8,7 @@ import { SECRET } from '../test/support/log-player.ts';
 /** How much of each compaction the next one keeps, over all pairs of a log. */
 export interface Carried {
   pairs: number;
-  /** Entries of the lists except `pending`, which close when events show that they are done. */
+  /** Demands, claims, artifacts and files: these lists lose nothing. */
   facts: Share;
   pending: Share;
   /** Pending items that disappeared although no event since then names them. */
@@ -63,6 +63,8 @@ export function countCarried(log: readonly Event[], carried: Carried, count: (te
 function countFacts(before: Facts, after: Facts, between: readonly Event[], carried: Carried): void {
   for (const list of Object.keys(before) as (keyof Facts)[]) {
     const known = new Set((after[list] ?? []).map(keyOf));
+    // Errors leave when they are settled, and names by the time of their last use.
+    if (list === 'errors' || list === 'identifiers' || list === 'passing') continue;
     const share = list === 'pending' ? carried.pending : carried.facts;
     const entries: readonly Entry[] = before[list] ?? [];
     share.of += entries.length;

@@ -8,6 +8,7 @@ import { type Options, USAGE } from './options.ts';
 import { scoreCache } from './sections/cache.ts';
 import { scoreCarry } from './sections/carry.ts';
 import { estimatorSection } from './sections/estimator.ts';
+import { scoreFacts } from './sections/facts.ts';
 import { scoreFuzz } from './sections/fuzz.ts';
 import { scoreInvariants } from './sections/invariants.ts';
 import { scorePolicy } from './sections/policy.ts';
@@ -27,6 +28,7 @@ const SECTIONS: Record<string, { title: string; score: (options: Options) => Pro
     title: 'Retention: what can still be found when a log is made short',
     score: retentionSection,
   },
+  facts: { title: 'Facts needed later, at points of each log', score: scoreFacts },
   carry: { title: 'A second compaction, and what the first one kept', score: scoreCarry },
   retrieval: { title: 'Retrieval: evidence found on LoCoMo', score: retrievalSection },
   estimator: { title: 'Estimator: beside recorded usage', score: estimatorSection },

@@ -14,7 +14,6 @@ import { cacheRequestOf } from '../../src/context/cache/cache-request.ts';
 import { locateBreak } from '../../src/context/cache/locate-break.ts';
 import { countTokens, IMAGE_TOKENS } from '../../src/context/tokens.ts';
 import { extractHandoff } from '../../src/context/extract/handoff.ts';
-import { peopleQuotes } from '../../src/context/summary/compaction-body.ts';
 import { renderTranscript } from '../../src/context/summary/render-transcript.ts';
 import { trimSlots } from '../../src/context/compaction/apply.ts';
 import { chainMessage } from '../../src/context/view.ts';
@@ -101,9 +100,6 @@ describe('the words', () => {
     const goal = extractHandoff(log, 'ada' as AgentId).goal;
     expect(goal).toBe('[image: chart.png, image/png, 12 kB]');
     const line = '[image: chart.png, image/png, 12 kB]';
-    expect(peopleQuotes(log, [], 1_000, countTokens)).toEqual([
-      { seq: 1, speaker: 'Uma -> @ada', text: line },
-    ]);
     expect(renderTranscript(log, { key: 'k' })).toContain(`\n${line}\n`);
     const body = compactionOf(log);
     expect(body?.quotes).toMatchObject([{ seq: 1, text: '[image: chart.png, image/png, 12 kB]' }]);
