@@ -25,7 +25,7 @@ import type { ImportReport } from './import/index.ts';
 import type { AgentKeys, NostrStatus } from './integrations/nostr.ts';
 import type { WebhookBook } from './integrations/webhook-book.ts';
 import type { QueueDepth } from './queue/router.ts';
-import type { Appended } from './store/store.ts';
+import type { Appended, LogProblem, LogVerification } from './store/store.ts';
 
 /** A new message. Without `to` it is routed, else it goes to the default agent, unless it is a reply. */
 export interface NewMessage {
@@ -181,6 +181,11 @@ export interface Troupe {
     conversation: string,
     range?: { after?: number; limit?: number; maxBytes?: number },
   ): Promise<{ events: Event[]; head: number }>;
+  /**
+   * Verifies a part of a conversation as it is stored, from the event after `after` (default 0): seqs without a gap, each
+   * content against its hash, the chain. Continue with `next` as `after` until it is null. Throws `conversation_unknown`.
+   */
+  verify(conversation: string, range?: { after?: number | undefined }): Promise<LogVerification>;
   /** State of each agent in a conversation. */
   actors(conversation: string): Promise<ActorStatus[]>;
   /**
@@ -254,6 +259,8 @@ export type {
   CostReport,
   Deleted,
   DiffSteps,
+  LogProblem,
+  LogVerification,
   PromptDiff,
   StateNote,
   StreamDelta,

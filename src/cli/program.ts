@@ -309,7 +309,9 @@ function addDoctorCommand(program: Command): void {
     .command('doctor')
     .description('check this machine, its agents file, data and servers')
     .argument('[agents-file]')
-    .option('--data <dir>', 'data directory', '.troupe')
+    .option('--data <dir>', 'data directory (default: .troupe)')
+    .option('--verify [conversations...]', 'verify what is stored: all conversations, or these')
+    .option('--url <url>', 'with --verify: a running server (or TROUPE_URL)')
     .option('--machines', 'list the states of every state machine, with their legal events')
     .option('--json', 'machine-readable output')
     .action(async (file, options) => (await import('./commands/doctor.ts')).doctor(file, options));

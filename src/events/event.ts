@@ -141,6 +141,8 @@ const LogEnvelope = DraftEnvelope.extend({
   at: z.int().nonnegative(),
   /** Counted once, at the append. */
   tokens: z.int().nonnegative(),
+  /** The stored row was changed after the append. Set when it is read, never stored. */
+  altered: z.literal(true).optional(),
 });
 type LogEnvelope = z.infer<typeof LogEnvelope>;
 

@@ -71,6 +71,8 @@ function readingMethods(context: TenantContext) {
       if ((events.at(-1)?.seq ?? log.head) < log.head) await setImmediate();
       return { events, head: log.head };
     },
+    verify: async (conversation, { after = 0 } = {}) =>
+      store.verify(await findConversation(context, conversation), { after }),
     actors: async (conversation) => actorStatuses(deps, await findConversation(context, conversation)),
     tasks: async (conversation, options) =>
       listTasks(taskFolds, await findConversation(context, conversation), options),

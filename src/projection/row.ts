@@ -8,9 +8,9 @@ export function rowOf(event: Event): Row {
   try {
     return {
       ...envelopeOf(event),
-      level: levelOf(event),
+      level: event.altered ? 'problem' : levelOf(event),
       agent: agentOf(event),
-      summary: summariseEvent(event),
+      summary: event.altered ? `${ALTERED} ${summariseEvent(event)}` : summariseEvent(event),
     };
   } catch {
     return { ...envelopeOf(event), level: 'work', agent: null, summary: oneLine(rawText(event)) };
@@ -29,6 +29,9 @@ function envelopeOf(event: Event): Pick<Row, 'seq' | 'at' | 'kind' | 'author' | 
     turn: typeof turn === 'string' ? turn : null,
   };
 }
+
+/** Before the text of an event whose stored row was changed. */
+const ALTERED = '[changed after it was stored]';
 
 type Level = Row['level'];
 

@@ -16,6 +16,7 @@ const SCOPES: Readonly<Record<string, readonly Scope[]>> = {
   'GET /api/conversations/{c}': ['read'],
   'POST /api/conversations/{c}/events': ['write'],
   'GET /api/conversations/{c}/events': ['read'],
+  'GET /api/conversations/{c}/integrity': ['read'],
   'GET /api/conversations/{c}/actors': ['read'],
   'GET /api/conversations/{c}/snapshot': ['read'],
   'GET /api/conversations/{c}/rows': ['read'],

@@ -7,10 +7,12 @@ import type { IssuedWebhook, WebhookInfo, WebhookTest } from '../../integrations
 import type {
   ActorStatus,
   ConversationInfo,
+  ConversationList,
   CostOptions,
   CostReport,
   Deleted,
   DiffSteps,
+  LogVerification,
   ImportRequest,
   InspectedPrompt,
   NewMessage,
@@ -62,6 +64,9 @@ export interface Client {
   send(conversation: string, message: NewMessage): Promise<Event>;
   command(command: Command, author: Author): Promise<Event>;
   conversations(): Promise<ConversationInfo[]>;
+  /** A page of conversations, newest first. */
+  listConversations(before: string | undefined): Promise<ConversationList>;
+  verify(conversation: string, after: number): Promise<LogVerification>;
   actors(conversation: string): Promise<ActorStatus[]>;
   tasks(conversation: string, options: { open: boolean }): Promise<TaskList>;
   /** Seq of the last event; 0 if the conversation does not exist. */

@@ -15,6 +15,8 @@ export function createDirectClient(troupe: Troupe): Client {
     },
     command: (command, author) => troupe.command(command, author),
     conversations: () => troupe.conversations(),
+    listConversations: (before) => troupe.listConversations({ before }),
+    verify: (conversation, after) => troupe.verify(conversation, { after }),
     actors: (conversation) => troupe.actors(conversation),
     tasks: (conversation, options) => troupe.tasks(conversation, options),
     head: (conversation) => headOf(troupe.events(conversation, { limit: 1 })),

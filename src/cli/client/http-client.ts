@@ -29,6 +29,9 @@ export function createHttpClient(url: string, token: string | undefined): Client
       return (await api.request('POST /api/commands', { body })).event;
     },
     conversations: async () => (await api.request('GET /api/conversations')).conversations,
+    listConversations: (before) => api.request('GET /api/conversations', { query: { before } }),
+    verify: (c, after) =>
+      api.request('GET /api/conversations/{c}/integrity', { params: { c }, query: { after } }),
     actors: async (c) => (await api.request('GET /api/conversations/{c}/actors', { params: { c } })).actors,
     tasks: (c, { open }) =>
       api.whole('GET /api/conversations/{c}/tasks', 'tasks', {
