@@ -28,6 +28,9 @@ const WORDS =
 
 /** A made-up text; no two are equal. */
 export function textOf(number: number, words: number): string {
-  const picked = Array.from({ length: words }, (_, at) => WORDS[(number * 7 + at * (1 + (number % 5))) % WORDS.length]);
+  const picked = Array.from(
+    { length: words },
+    (_, at) => WORDS[(number * 7 + at * (1 + (number % 5))) % WORDS.length],
+  );
   return `Note ${number}: ${picked.join(' ')}.`;
 }

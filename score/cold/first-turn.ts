@@ -14,5 +14,12 @@ const ms = performance.now() - began;
 const { user, system } = process.cpuUsage();
 const turn = process.cpuUsage(ready);
 const rss = process.memoryUsage.rss();
-console.log(JSON.stringify({ cpuMs: (user + system) / 1_000, turnCpuMs: (turn.user + turn.system) / 1_000, ms, rssMb: rss / 2 ** 20 }));
+console.log(
+  JSON.stringify({
+    cpuMs: (user + system) / 1_000,
+    turnCpuMs: (turn.user + turn.system) / 1_000,
+    ms,
+    rssMb: rss / 2 ** 20,
+  }),
+);
 await troupe.close();

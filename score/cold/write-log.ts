@@ -10,7 +10,11 @@ for (let number = 0; head < Number(size); number += 1) {
   const asks = number % 8 === 0;
   const to = asks ? [AGENTS[(number / 8) % 5 === 4 ? 1 : 0]] : [];
   const author = { kind: 'user' as const, id: name.toLowerCase(), name };
-  const { event } = await troupe.send(CONVERSATION, { author, to, content: textOf(number, 20 + (number % 97)) });
+  const { event } = await troupe.send(CONVERSATION, {
+    author,
+    to,
+    content: textOf(number, 20 + (number % 97)),
+  });
   head = event.seq;
   if (asks) await troupe.idle();
 }

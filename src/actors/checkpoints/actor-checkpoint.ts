@@ -4,9 +4,6 @@ import { forkTaskBook } from '../../machines/task-book.ts';
 import type { Folded } from '../log/read-view.ts';
 import type { Checkpoints, Place } from './checkpoints.ts';
 
-/** Events from which a checkpoint pays: fewer are read in a few milliseconds. */
-export const LEAST_EVENTS = 64;
-
 /** Up to where an actor's folds are stored, and the last rewrite of its view there. */
 export interface Stored {
   seq: number;
@@ -19,10 +16,10 @@ export const NOTHING_STORED: Stored = { seq: 0, cut: null };
  * Whether the folds are worth storing again: the view was rewritten, or has grown by half of its messages. So what is
  * written stays in proportion to what is said, and what is read again is less than half a window.
  */
-export function isWorthStoring({ view }: Folded, stored: Stored): boolean {
+export function isWorthStoring(least: number, { view }: Folded, stored: Stored): boolean {
   const grown = view.upTo - stored.seq;
-  if (!isAtRest(view) || view.upTo < LEAST_EVENTS || grown <= 0) return false;
-  return grown >= Math.max(LEAST_EVENTS, view.slots.length / 2) || lastCut(view) !== stored.cut;
+  if (!isAtRest(view) || view.upTo < least || grown <= 0) return false;
+  return grown >= Math.max(least, view.slots.length / 2) || lastCut(view) !== stored.cut;
 }
 
 /** No turn of the agent is under way, so the view holds nothing that is not in the log. */

@@ -1,13 +1,17 @@
 import { hash } from 'node:crypto';
-import type { CheckpointPlace, ConversationKey } from '../../store/store.ts';
+import type { ConversationKey } from '../../store/store.ts';
 import { pack, unpack } from './pack.ts';
 
 /** Raised when the text below, or the fold of the same events, changes: checkpoints of another version are not read. */
 const FORMAT = 1;
 
 /** What a checkpoint was made of. Another mark at its place is another log. */
-export interface CheckpointOrigin extends CheckpointPlace {
+export interface CheckpointOrigin {
   log: ConversationKey;
+  /** What it is a fold for: an actor, for example. */
+  subject: string;
+  /** The last event in it. */
+  seq: number;
   /** The store's mark of the event at `seq`. */
   mark: string;
 }

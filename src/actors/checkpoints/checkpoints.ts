@@ -17,6 +17,8 @@ import { readText, writeText } from './checkpoint-text.ts';
  *  C5  `load` returns nothing beyond `upTo`: a resumed turn must not see what came after it was pinned.
  */
 export interface Checkpoints {
+  /** Least events between two checkpoints of a subject. */
+  readonly least: number;
   /** The newest usable checkpoint of a subject. Never throws. */
   load(log: ConversationKey, subject: string, range?: { upTo?: number }): Promise<Loaded | null>;
   /** The place that `save` needs. Null if the log has no such event. Never throws. */
@@ -38,15 +40,18 @@ export interface Loaded {
 }
 
 export interface CheckpointDeps {
-  store: Store;
-  clock: Clock;
+  store: Pick<Store, 'putDerived' | 'readDerived' | 'derivedKeys' | 'removeDerived' | 'markOf'>;
+  clock: Pick<Clock, 'now' | 'monotonic' | 'sleep'>;
   /** Release of this code: a fold of another one is not used. */
   release: string;
+  /** Default 64: fewer events are read in a few milliseconds. */
+  least?: number;
   onWarning: (error: unknown, where: string) => void;
 }
 
 /** The newest, and the one before it in case the newest cannot be used. */
 const KEPT = 2;
+const LEAST_EVENTS = 64;
 /** Longer than the rest of a turn on a fast machine, ms. */
 const BEHIND_MS = 250;
 /** Most that wait to be written. */
@@ -59,31 +64,33 @@ interface Waiting extends Place {
 }
 
 export function createCheckpoints(deps: CheckpointDeps): Checkpoints {
-  const { store, clock, release, onWarning } = deps;
+  const { store, clock, release, least = LEAST_EVENTS, onWarning } = deps;
   /** By log and subject: a newer one replaces one that waits. */
   const waiting = new Map<string, Waiting>();
   let writing: Promise<void> | null = null;
   let pause = new AbortController();
 
   async function loadOne(log: ConversationKey, subject: string, seq: number): Promise<Loaded | null> {
-    const text = await store.readCheckpoint(log, { subject, seq });
+    const key = keyOf(subject, seq);
+    const [text = null] = await store.readDerived(log, [key]);
     if (text === null) return null;
     const found = readText(release, { log, subject, seq }, text);
     if (found.kind === 'other') return null;
     if (found.kind === 'read' && found.mark === (await store.markOf(log, seq)))
       return { seq, content: found.content };
-    await store.removeCheckpoints(log, subject, [seq]);
+    await store.removeDerived(log, [key]);
     return null;
   }
 
   async function write({ log, subject, seq, mark, content }: Waiting): Promise<void> {
     const text = writeText(release, { log, subject, seq, mark }, content);
-    await store.putCheckpoint(log, { subject, seq }, text, clock.now());
-    const old = (await store.listCheckpoints(log, subject)).slice(0, -KEPT);
+    const key = keyOf(subject, seq);
+    await store.putDerived(log, key, text, clock.now());
+    const old = (await store.derivedKeys(log, prefixOf(subject))).slice(0, -KEPT);
     // The conversation may have been deleted while it was written.
     const isGone = (await store.markOf(log, seq)) !== mark;
-    if (isGone) old.push(seq);
-    if (old.length > 0) await store.removeCheckpoints(log, subject, old);
+    if (isGone) old.push(key);
+    if (old.length > 0) await store.removeDerived(log, old);
   }
 
   async function writeAll(): Promise<void> {
@@ -105,10 +112,12 @@ export function createCheckpoints(deps: CheckpointDeps): Checkpoints {
   }
 
   return {
+    least,
     load: (log, subject, { upTo = Infinity } = {}) =>
       guarded(subject, async () => {
-        const seqs = await store.listCheckpoints(log, subject);
-        for (const seq of seqs.toReversed()) {
+        const keys = await store.derivedKeys(log, prefixOf(subject));
+        for (const key of keys.toReversed()) {
+          const seq = Number(key.slice(prefixOf(subject).length));
           const loaded = seq <= upTo ? await loadOne(log, subject, seq) : null;
           if (loaded) return loaded;
         }
@@ -133,8 +142,20 @@ export function createCheckpoints(deps: CheckpointDeps): Checkpoints {
   };
 }
 
+/** Digits of a seq in a key, so that keys and seqs have the same order. */
+const SEQ_DIGITS = 16;
+
+function prefixOf(subject: string): string {
+  return `checkpoint/${subject}/`;
+}
+
+function keyOf(subject: string, seq: number): string {
+  return `${prefixOf(subject)}${String(seq).padStart(SEQ_DIGITS, '0')}`;
+}
+
 /** For engines without a store that lasts, and tests of what a fold gives without checkpoints. */
 export const NO_CHECKPOINTS: Checkpoints = {
+  least: Infinity,
   load: () => Promise.resolve(null),
   mark: () => Promise.resolve(null),
   save: () => undefined,

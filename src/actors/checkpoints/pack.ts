@@ -96,12 +96,15 @@ function findShared(root: unknown): ReadonlySet<unknown> {
 }
 
 function refuseUnlessPlain(value: unknown): void {
-  if (value === null || value === undefined || typeof value === 'number' || typeof value === 'boolean') return;
+  if (value === null || value === undefined || typeof value === 'number' || typeof value === 'boolean')
+    return;
   if (typeof value === 'object') {
     const prototype: unknown = Object.getPrototypeOf(value);
     if (prototype === Object.prototype || prototype === null) return;
   }
-  throw new TypeError(`${typeof value === 'object' ? value.constructor?.name : typeof value} is no plain data`);
+  throw new TypeError(
+    `${typeof value === 'object' ? value.constructor?.name : typeof value} is no plain data`,
+  );
 }
 
 function isJsonNumber(value: number): boolean {

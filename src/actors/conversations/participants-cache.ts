@@ -11,8 +11,6 @@ export interface ParticipantsCache {
 
 /** Most conversations. The least recently used is dropped first. */
 const KEPT = 1_024;
-/** Events from which a checkpoint pays. A fold with more tasks is stored less often. */
-const LEAST_EVENTS = 128;
 const SUBJECT = 'participants';
 
 interface Entry {
@@ -30,7 +28,8 @@ export function createParticipantsCache(
 
   async function store(log: ConversationKey, entry: Entry): Promise<void> {
     const { upTo, tasks } = entry.participants.tasks;
-    if (upTo - entry.stored < Math.max(LEAST_EVENTS, tasks.size)) return;
+    // A fold of many tasks is stored less often.
+    if (upTo - entry.stored < Math.max(checkpoints.least, tasks.size)) return;
     entry.stored = upTo;
     const place = await checkpoints.mark(log, upTo);
     // Extended or forgotten meanwhile: a later call stores it.

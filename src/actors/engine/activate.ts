@@ -6,7 +6,7 @@ import { changeAvailability } from './change-availability.ts';
 import type { EngineDeps } from './engine-deps.ts';
 import { holdLease, type Lease } from './lease.ts';
 import type { AgentRuntime } from './agent-runtime.ts';
-import { LEAST_EVENTS, restoreFolds } from '../checkpoints/actor-checkpoint.ts';
+import { restoreFolds } from '../checkpoints/actor-checkpoint.ts';
 import { pinTurn } from '../turn/pin-turn.ts';
 import { catchUp } from '../log/read-view.ts';
 import type { LiveActor } from './registry.ts';
@@ -96,8 +96,8 @@ async function work(deps: EngineDeps, lease: Lease, runtime: AgentRuntime): Prom
 
 /** Begins a cold actor with its checkpoint. A record without a turn has none, and costs no look for it. */
 async function restoreLive({ checkpoints }: EngineDeps, record: ActorRecord, live: LiveActor): Promise<void> {
-  const isFirst = record.lastTurn === null || record.processed < LEAST_EVENTS;
-  if (!checkpoints || live.view.upTo > 0 || isFirst) return;
+  if (!checkpoints || live.view.upTo > 0) return;
+  if (record.lastTurn === null || record.processed < checkpoints.least) return;
   const upTo = record.turn?.upTo ?? Infinity;
   const { secret } = live.view;
   const found = await restoreFolds(checkpoints, live.address, { secret, upTo });

@@ -48,7 +48,8 @@ export function createLogFolds<T>(source: PageSource, options: FoldOptions<T>): 
   async function catchUp(log: ConversationKey, name: string, kept: Kept<T>): Promise<Kept<T>> {
     let isFirst = kept.seq > 0;
     for await (const events of readPages(source, log, { after: Math.max(0, kept.seq - 1) })) {
-      if (isFirst && kept.id !== null && events[0]?.id !== kept.id) return catchUp(log, name, anew(log, name));
+      if (isFirst && kept.id !== null && events[0]?.id !== kept.id)
+        return catchUp(log, name, anew(log, name));
       isFirst = false;
       for (const event of events) {
         if (event.seq === kept.seq) kept.id = event.id;

@@ -39,11 +39,7 @@ function adoptsUnknown({ compactions }: View, event: Event): event is EventOf<'b
 }
 
 /** Reads the text of an adopted compaction again, in its place before the ones that the view has. */
-async function supplyAdopted(
-  log: ViewSource,
-  view: View,
-  baseline: EventOf<'baseline'>,
-): Promise<void> {
+async function supplyAdopted(log: ViewSource, view: View, baseline: EventOf<'baseline'>): Promise<void> {
   const adopted = await log.readById(baseline, baseline.body.adopts?.compaction ?? '');
   if (adopted?.kind !== 'compaction' || adopted.seq > baseline.seq) return;
   view.compactions = new Map([[adopted.id, adopted.body], ...view.compactions]);

@@ -65,7 +65,7 @@ export async function pinTurn(actor: ActiveActor, published: number): Promise<Pi
  * conversation is not deleted meanwhile; the folds are stored once the fence has proved that they are this actor's.
  */
 async function keepFolds({ checkpoints }: EngineDeps, live: LiveActor): Promise<() => void> {
-  if (!checkpoints || !isWorthStoring(live, live.stored)) return () => undefined;
+  if (!checkpoints || !isWorthStoring(checkpoints.least, live, live.stored)) return () => undefined;
   const place = await checkpoints.mark(live.address, live.view.upTo);
   return () => {
     if (place) live.stored = storeFolds(checkpoints, live.address, live, place);
