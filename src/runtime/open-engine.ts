@@ -110,7 +110,9 @@ export async function openEngine(options: EngineOptions): Promise<OpenedEngine> 
     trees: createTaskTrees({ store, clock, random, limits }),
     checkpoints,
     coldViews: createColdViews(log, secretOf, clock, (address) =>
-      restoreFolds(checkpoints, address, { secret: secretOf(address) }).then((found) => found?.folded ?? null),
+      restoreFolds(checkpoints, address, { secret: secretOf(address) }).then(
+        (found) => found?.folded ?? null,
+      ),
     ),
     redaction,
     metrics,

@@ -3,7 +3,7 @@ import type { ConversationKey } from '../../store/store.ts';
 import { pack, unpack } from './pack.ts';
 
 /** Raised when the text below, or the fold of the same events, changes: checkpoints of another version are not read. */
-const FORMAT = 1;
+export const FORMAT = 1;
 
 /** What a checkpoint was made of. Another mark at its place is another log. */
 export interface CheckpointOrigin {
