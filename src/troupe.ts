@@ -45,6 +45,13 @@ export interface NewMessage {
    * For gateways that bring messages of strangers.
    */
   untrusted?: true | undefined;
+  /**
+   * False: for people only. Stored as an event of kind `notice`: in no prompt, memory or summary of an agent, and it wakes
+   * nobody. May not name recipients. Default: true.
+   */
+  includeInContext?: boolean | undefined;
+  /** The door it came through, kept in the event's `context`: a short word of `a-z0-9-`. Default: `library`. */
+  channel?: string | undefined;
   /** The client's own ids of attachments. They are stored with the event and shown to no agent. */
   context?: { attachments?: readonly string[] | undefined } | undefined;
 }

@@ -6,6 +6,7 @@ import {
   Attachments,
   Author,
   BusyPolicy,
+  Channel,
   COMMANDS,
   ConversationId,
   EventId,
@@ -56,6 +57,10 @@ export const NewEventBody = z.strictObject({
   replyTo: EventId.optional(),
   /** Behaviour while an addressed agent is busy. Default: the agent's own setting. */
   whileBusy: BusyPolicy.optional(),
+  /** False: for people only; no agent sees the message or is woken by it. */
+  includeInContext: z.boolean().optional(),
+  /** Where a gateway took the message from. Default: `http`. Another name needs the scope `operate`. */
+  channel: Channel.optional(),
   /** Only the runtime writes the rest of an event's context. */
   context: z.strictObject({ attachments: Attachments.optional() }).optional(),
 });
