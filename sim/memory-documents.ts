@@ -155,6 +155,12 @@ function createMemoryEntries(entries: MemoryData['entries'], gate: DocumentGate)
       }),
     find: ({ tenant, namespace, key }) =>
       gate('entries.find', () => entries.get(entryName(tenant, namespace, key))?.data ?? null),
+    findMany: (keys) =>
+      gate('entries.findMany', () =>
+        keys.map(
+          ({ tenant, namespace, key }) => entries.get(entryName(tenant, namespace, key))?.data ?? null,
+        ),
+      ),
     replace: ({ tenant, namespace, key }, from, to) =>
       gate('entries.replace', () => {
         const name = entryName(tenant, namespace, key);

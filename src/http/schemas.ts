@@ -113,6 +113,7 @@ export const PATH_PARAMETERS = {
   diff: { schema: z.union([TurnName, z.literal('next')]), example: 'next' },
   keys: { schema: RecordId, example: 'abcdefghijkl' },
   webhooks: { schema: RecordId, example: 'abcdefghijkl' },
+  people: { schema: z.string().regex(/^[A-Za-z0-9._@+:~-]{1,128}$/), example: 'ana' },
 } as const satisfies Record<string, { schema: z.ZodType; example: string }>;
 
 export type PathNoun = keyof typeof PATH_PARAMETERS;

@@ -45,15 +45,16 @@ export function reportDamage(metrics: Metrics, onWarning: (error: unknown, where
     return true;
   }
 
-  return ({ tenant, conversation }, { kind, seq, id, reason }) => {
+  return ({ tenant, conversation }, { kind, seq, id }) => {
     if (!isNew(`${tenant}/${conversation}/${seq}`)) return;
     metrics.count('damaged_events', { damage: kind });
     if (!isNew(`${tenant}/${conversation}`)) return;
+    // The reason may quote the stored text, which no log line may contain.
     const [code, what] =
       kind === 'altered'
-        ? (['event_altered', 'was changed after it was stored'] as const)
+        ? (['event_altered', 'was changed after it was stored: its content does not match its hash'] as const)
         : (['store_corrupt', 'cannot be read'] as const);
-    const message = `event ${seq} of conversation ${conversation} ${what}: ${reason}. It goes on; to check all of it: troupe doctor --verify ${conversation}`;
+    const message = `event ${seq} of conversation ${conversation} ${what}. The conversation goes on; to check all of it: troupe doctor --verify ${conversation}`;
     onWarning(new TroupeError(code, message, { tenant, conversation, seq, id }), 'store');
   };
 }

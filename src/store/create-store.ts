@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { TroupeError } from '../errors.ts';
 import { type ActorAddress, type Event, PromptReceipt } from '../events/index.ts';
+import { createDerivedMethods } from './derived-methods.ts';
 import { decodeActor, decodeActorOrThrow, encodePatch, isNewer, patchedRecord } from './actor-row.ts';
 import type { ConversationPlace, ConversationsQuery, EventRow, EntryKey, StoreDriver } from './driver.ts';
 import {
@@ -67,6 +68,7 @@ export function createStore(
     ...createActorMethods(driver),
     ...createEffectMethods(driver),
     ...createEntryMethods(driver),
+    ...createDerivedMethods(driver),
     check: () => driver.check(),
     close: () => driver.close(),
   };

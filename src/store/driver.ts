@@ -84,11 +84,29 @@ export interface ActorExpectation {
 export type AcquireOutcome = { kind: 'acquired'; row: ActorRow } | { kind: 'busy'; until: number };
 
 /** Namespaces of the entries beside the log. Only entries of `effect` and `note`, the key-value namespace, are swapped. */
-export type Namespace = 'journal' | 'effect' | 'artifact' | 'prompt' | 'body' | 'meta' | 'note';
+export type Namespace =
+  | 'journal'
+  | 'effect'
+  | 'artifact'
+  | 'prompt'
+  | 'body'
+  | 'meta'
+  | 'note'
+  /** What can be computed again from a log. */
+  | 'derived';
 export interface EntryKey {
   tenant: string;
   namespace: Namespace;
   key: string;
+}
+
+/** Keys of one namespace of one tenant: `after` < key < `before`, at most `limit`. */
+export interface KeyRange {
+  tenant: string;
+  namespace: Namespace;
+  after: string;
+  before: string;
+  limit: number;
 }
 
 export interface ConversationRow {
@@ -173,6 +191,11 @@ export interface StoreDriver {
 
   putOnce(key: EntryKey, data: string, at: number): Promise<{ inserted: boolean; data: string }>;
   readEntry(key: EntryKey): Promise<string | null>;
+  /** Null for each missing entry; in the order of the keys. */
+  readEntries(keys: readonly EntryKey[]): Promise<(string | null)[]>;
+  /** Ascending by code units: `after` < key < `before`, at most `limit`. */
+  entryKeys(range: KeyRange): Promise<string[]>;
+  removeEntries(keys: readonly EntryKey[]): Promise<void>;
   /** Replaces `from` by `to`; false if the entry has another value. */
   swap(key: EntryKey, from: string, to: string): Promise<boolean>;
   /** Removes entries of a namespace written before `before`; returns their number. */

@@ -109,6 +109,8 @@ export interface LogVerification {
   /** By seq, at most 100; `problemCount` has their number. */
   problems: LogProblem[];
   problemCount: number;
+  /** Chain value of the last event read: kept elsewhere, it proves later that nothing up to there was changed. */
+  chain: string | null;
   /** Pass it as `after` to verify the next part; null at the end. */
   next: number | null;
 }
@@ -188,6 +190,16 @@ export interface Store {
 
   putArtifact(log: ConversationKey, id: string, content: string, at: number): Promise<void>;
   readArtifact(log: ConversationKey, id: string): Promise<string | null>;
+  /**
+   * Data that can be computed again from the log, and so may be missing at any time. Written once; a new version gets
+   * a new key. Keys are ASCII without '/' at their beginning. Removed with the conversation.
+   */
+  putDerived(log: ConversationKey, key: string, text: string, at: number): Promise<void>;
+  /** Null for each missing entry; in the order of the keys. */
+  readDerived(log: ConversationKey, keys: readonly string[]): Promise<(string | null)[]>;
+  /** Keys that begin with `prefix`, ascending. */
+  derivedKeys(log: ConversationKey, prefix: string): Promise<string[]>;
+  removeDerived(log: ConversationKey, keys: readonly string[]): Promise<void>;
   putReceipt(tenant: TenantId, receipt: PromptReceipt, at: number): Promise<void>;
   readReceipt(tenant: TenantId, turn: TurnId, step: number): Promise<PromptReceipt | null>;
   /** Content-addressed text, stored once. */

@@ -26,6 +26,7 @@ export async function verifyLog(
     begins: [],
     problems: [],
     problemCount: 0,
+    chain: null,
     next: upTo < head ? upTo : null,
   };
   const [before] = await driver.readEvents({ ...log, after: after - 1, upTo: after, limit: 1 });
@@ -40,7 +41,7 @@ export async function verifyLog(
     await slices.next();
   }
   noteGap(found, last.seq + 1, upTo);
-  return found;
+  return { ...found, chain: last.chain };
 }
 
 /** An event, or the place before the first one. */

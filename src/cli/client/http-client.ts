@@ -36,6 +36,9 @@ export function createHttpClient(url: string, token: string | undefined): Client
       return (await api.request('POST /api/commands', { body })).event;
     },
     conversations: async () => (await api.request('GET /api/conversations')).conversations,
+    listConversations: (before) => api.request('GET /api/conversations', { query: { before } }),
+    verify: (c, after) =>
+      api.request('GET /api/conversations/{c}/integrity', { params: { c }, query: { after } }),
     actors: async (c) => (await api.request('GET /api/conversations/{c}/actors', { params: { c } })).actors,
     tasks: (c, { open }) =>
       api.whole('GET /api/conversations/{c}/tasks', 'tasks', {
@@ -70,6 +73,7 @@ export function createHttpClient(url: string, token: string | undefined): Client
     },
     delete: (c, exported) =>
       api.request('DELETE /api/conversations/{c}', { params: { c }, query: { exported } }),
+    people: peopleOf(api),
     keys: keysOf(api),
     webhooks: webhooksOf(api),
     queues: () => api.request('GET /api/queues'),
@@ -95,6 +99,17 @@ function promptsOf(api: Api): Pick<Client, 'prompt' | 'promptOf' | 'diff' | 'cos
         query: { vendor },
       }),
     trace: (t) => api.whole('GET /api/turns/{t}', 'events', { params: { t } }),
+  };
+}
+
+function peopleOf(api: Api): Client['people'] {
+  return {
+    get: async (id) => (await api.request('GET /api/people/{id}', { params: { id } })).profile,
+    async set(id, body) {
+      const { profile } = await api.request('POST /api/people/{id}', { params: { id }, body });
+      return profile ?? {};
+    },
+    remove: async (id) => (await api.request('DELETE /api/people/{id}', { params: { id } })).removed,
   };
 }
 

@@ -6,7 +6,7 @@ import { checkAuthor, withAuthor } from '../access/author-rule.ts';
 import { checkScope } from '../access/check-scope.ts';
 import { unknownConversation } from '../access/limit-troupe.ts';
 import { answerPage } from '../answer-page.ts';
-import { EventAnswer, NextPromptAnswer, partOf, TasksAnswer, typed } from '../answers.ts';
+import { EventAnswer, NextPromptAnswer, partOf, TasksAnswer, typed, VerificationAnswer } from '../answers.ts';
 import { readJson, readMessage } from '../read-json.ts';
 import { rateLimited } from '../refusal.ts';
 import { defineRoute } from '../route.ts';
@@ -146,6 +146,17 @@ export const conversationRoutes = [
     query: z.object({ after: Seq.default(0), limit: limitOf(5_000).default(500) }),
     answer: z.object({ events: z.array(EventAnswer), head: z.int().nonnegative() }),
     handle: ({ troupe, params, query }) => troupe.events(params.c, query),
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/api/conversations/{c}/integrity',
+    scopes: ['read'],
+    id: 'verifyConversation',
+    summary:
+      'Verifies up to 10,000 stored events after a seq: gaps, hashes of contents, the chain. Pass `next` as `after` to continue until it is null',
+    query: z.object({ after: Seq.default(0) }),
+    answer: VerificationAnswer,
+    handle: ({ troupe, params, query }) => troupe.verify(params.c, query),
   }),
   defineRoute({
     method: 'GET',

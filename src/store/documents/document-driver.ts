@@ -55,6 +55,9 @@ export function createDocumentDriver(documents: Documents, options: AppendQueueO
 
     putOnce: begun((key, data, at) => putOnce(entries, key, data, at)),
     readEntry: begun((key) => entries.find(key)),
+    readEntries: begun((keys) => entries.findMany(keys)),
+    entryKeys: begun((range) => entries.keysBetween(range)),
+    removeEntries: begun((keys) => entries.remove(keys)),
     swap: begun((key, from, to) => entries.replace(key, from, to)),
     expire: begun((namespace, before) =>
       untilFewer(STEP, () => entries.removeBefore(namespace, before, STEP)),

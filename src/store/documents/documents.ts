@@ -1,4 +1,3 @@
-import type { KeyRange } from '../conversation-keys.ts';
 import type {
   ActorChange,
   ActorKey,
@@ -7,6 +6,7 @@ import type {
   ConversationsQuery,
   EventRow,
   EntryKey,
+  KeyRange,
   Namespace,
 } from '../driver.ts';
 
@@ -113,6 +113,8 @@ export interface EntryDocuments {
   /** False if the key is taken. */
   insert(key: EntryKey, data: string, at: number): Promise<boolean>;
   find(key: EntryKey): Promise<string | null>;
+  /** Null for each missing entry; in the order of the keys. */
+  findMany(keys: readonly EntryKey[]): Promise<(string | null)[]>;
   /** Replaces `from` by `to`; false if the entry has another value. */
   replace(key: EntryKey, from: string, to: string): Promise<boolean>;
   /** Removes entries of a namespace written before `before`, at most `limit`; returns their number. */

@@ -51,7 +51,7 @@ export function createEventDocuments(
     ...createEventInsert(collection, blobs, conversations),
     ...createEventReads(collection, blobs, conversations),
     ...createAddresseeReads(collection),
-    ...createEventRemoval(collection, blobs, conversations),
+    ...createEventChanges(collection, blobs, conversations),
     conversations: (query) => listConversations(collection, conversations, query),
   };
 }
@@ -217,7 +217,7 @@ function createAddresseeReads(
   };
 }
 
-function createEventRemoval(
+function createEventChanges(
   collection: Collection<EventDoc>,
   blobs: Blobs,
   conversations: Conversations,
