@@ -34,7 +34,9 @@ export {
   type StaticText,
 } from './fragment.ts';
 export { fenceKey, hashText } from './hash.ts';
-export { liveDelta, modeItems, phaseItem, RUNTIME_ITEMS, stateItem, statedUnder } from './live.ts';
+export { liveDelta, modeItems, phaseItem, RUNTIME_ITEMS, type StatedItems } from './live.ts';
+export { stateItem, statedUnder } from './live.ts';
+export { hasSeveralPeople, isUntrusted, personLabel } from './people.ts';
 export { RENDERING } from './render/rendering.ts';
 export { minute } from './turn-input.ts';
 export { deltaOf } from './session.ts';

@@ -32,6 +32,7 @@ export function tenantFacade(context: TenantContext): Troupe {
     forTenant,
     keys: credentials.keysOf(tenant),
     authenticate: (credential) => credentials.authenticate(credential),
+    people: parts.profilesOf(tenant),
     webhooks: integrations.webhooksOf(tenant),
     agentKeys: integrations.agentKeys,
     nostr: () => (tenant === DEFAULT_TENANT ? integrations.nostr() : null),

@@ -85,7 +85,7 @@ async function beginNextTurn(
     id: turnId(address, (record?.turnNo ?? 0) + 1),
     upTo: head,
     inputs: inputs.map((event) => event.seq),
-    live: liveItems(last, books, { runtime, baseline }, facts),
+    live: liveItems(inputs, books, { runtime, baseline }, facts),
     join: tasks.joined.get(address.agent) ?? runtime.profile.join,
     baseline: baseline.id,
     rendering: RENDERING,

@@ -37,6 +37,7 @@ type Level = Row['level'];
 
 const LEVELS: { [K in EventKind]: Level | ((event: EventOf<K>) => Level) } = {
   message: 'talk',
+  notice: 'talk',
   step: 'work',
   'tool.result': ({ body }) => (body.outcome === 'failed' || body.outcome === 'lost' ? 'problem' : 'work'),
   handoff: 'talk',

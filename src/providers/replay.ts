@@ -162,8 +162,8 @@ function messageText(message: PromptMessage, callName: (id: string) => string): 
 
 const FENCE_KEY = /(<\/?[a-z]+)-[0-9a-f]{8}>/g;
 const MINUTE = /\b\d{4}-\d\d-\d\dT\d\d:\d\dZ/g;
-/** A reminder holds the time only if the minute has changed, and may hold nothing else. */
-const TIME_OF_REMINDER = /(<reminder-key>\n)time: time\n/g;
+/** A reminder holds the time, perhaps with that of a person, only if the minute has changed, and may hold nothing else. */
+const TIME_OF_REMINDER = /(<reminder-key>\n)time: time(?: \([^()\n]*\))?\n/g;
 const EMPTY_REMINDER = /(?<!\n)\n*<reminder-key>\n<\/reminder-key>/g;
 /** The date in a line of memories: `#12 Ana (2026-02-11): `. */
 const DAY_OF_LINE = /^(#\d+ .*?\()\d{4}-\d\d-\d\d\): /gm;

@@ -108,7 +108,10 @@ function corruptEvent(log: ConversationKey, row: EventRow, reason: string): Even
   );
 }
 
-/** Compares without id, time and token count: the two share the id, and the store adds the rest. */
+/**
+ * Compares without id, time and token count: the two share the id, and the store adds the rest. The channel does not count
+ * either: a message may be sent again through another door, or after an upgrade from a version that stored none.
+ */
 export function isSamePayload(a: NewEventRow, b: NewEventRow): boolean {
   if (a.hash === b.hash) return true;
   try {
@@ -120,7 +123,10 @@ export function isSamePayload(a: NewEventRow, b: NewEventRow): boolean {
 }
 
 function canonicalPayload({ kind, to, turn, data }: NewEventRow): string {
-  return canonicalJson([kind, to, turn, JSON.parse(data)]);
+  const rest = JSON.parse(data) as { context?: Record<string, unknown> };
+  const { channel: _channel, ...context } = rest.context ?? {};
+  const compared = Object.keys(context).length > 0 ? context : undefined;
+  return canonicalJson([kind, to, turn, { ...rest, context: compared }]);
 }
 
 /** JSON with sorted keys. Built as text, so that `__proto__` is an ordinary key. */

@@ -198,5 +198,7 @@ test('the minute in a reminder makes no difference between requests', () => {
   expect(partsOf(told)).toEqual(partsOf('hello'));
   const task = 'task: answer the last message';
   expect(partsOf(reminder('time: 2026-11-22T10:05Z', task))).toEqual(partsOf(reminder(task)));
+  const local = 'time: 2026-11-22T10:05Z (Sun 11:05 Europe/Berlin)';
+  expect(partsOf(reminder(local, task))).toEqual(partsOf(reminder(task)));
   expect(partsOf(reminder(task))).not.toEqual(partsOf('hello'));
 });

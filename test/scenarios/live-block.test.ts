@@ -36,7 +36,7 @@ test('K2 unchanged parts are not repeated, changed ones are', async () => {
     .filter(({ role }) => role === 'user')
     .map(reminders);
   expect(blocks).toEqual([
-    ['time: 2026-01-01T12:00Z; task: answer the last message'],
+    ['time: 2026-01-01T12:00Z; task: answer the last message; person: Uma'],
     [],
     ['time: 2026-01-01T12:01Z'],
   ]);

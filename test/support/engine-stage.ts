@@ -25,6 +25,7 @@ import {
 import { noIntegrations } from './no-integrations.ts';
 import { createTenants, openCredentials } from '../../src/facade/credentials.ts';
 import { memoryKeyValue } from '../../src/key-value.ts';
+import { createProfileBook } from '../../src/facade/profile-book.ts';
 import { createTroupeFacade } from '../../src/facade/facade.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import { NO_METRICS } from '../../src/metrics.ts';
@@ -153,6 +154,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const troupe = createTroupeFacade({
     integrations: noIntegrations(),
     tenants: createTenants(memoryKeyValue()),
+    profilesOf: () => createProfileBook(memoryKeyValue()),
     credentials: openCredentials(memoryKeyValue(), { clock }),
     deps,
     engine,

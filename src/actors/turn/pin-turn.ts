@@ -1,7 +1,6 @@
 import {
   liveDelta,
   memoryItem,
-  minute,
   modeItems,
   phaseItem,
   RENDERING,
@@ -31,6 +30,7 @@ import type { FrozenBaseline, AgentRuntime } from '../engine/agent-runtime.ts';
 import { catchUp, type Folded } from '../log/read-view.ts';
 import type { LiveActor } from '../engine/registry.ts';
 import type { ActiveActor } from './turn-run.ts';
+import { personItems, targetItem, timeItem } from './person-facts.ts';
 import { contextOf, NO_FACTS, readFacts, type TurnFacts } from './turn-facts.ts';
 
 /**
@@ -92,7 +92,7 @@ async function nextTurn(
     upTo: head,
     inputs: inputs.map((event) => event.seq),
     attempt: 1,
-    live: liveItems(last, live, { runtime, baseline }, facts),
+    live: liveItems(inputs, live, { runtime, baseline }, facts),
     join: live.tasks.joined.get(address.agent) ?? runtime.profile.join,
     baseline: baseline.id,
     hop: Math.max(...inputs.map((event) => event.hop ?? 0)),
@@ -144,16 +144,20 @@ export function triggersIn(
 
 /** The live items at the start of a turn, changes only. The time is that of the trigger, never of the clock. */
 export function liveItems(
-  trigger: Event,
+  inputs: readonly Event[],
   { view, tasks }: Folded,
   { runtime, baseline }: { runtime: AgentRuntime; baseline: FrozenBaseline },
-  { directive, fragments, memories, workItems }: TurnFacts = NO_FACTS,
+  { directive, fragments, memories, workItems, person }: TurnFacts = NO_FACTS,
 ): LiveItems {
   const stated = statedUnder(view.stated, baseline.id);
+  const trigger = inputs.at(-1);
+  if (!trigger) return {};
   const roster = rosterNews(baseline.body, runtime.baseline, stated.items['roster']);
   const facts: LiveItems = {
-    time: minute(trigger.at),
+    time: timeItem(trigger.at, person),
     task: taskOf(trigger, tasks),
+    ...(person && personItems(person, view, stated)),
+    ...targetItem(inputs, view, stated),
     ...modeItems(view.directions.mode, directive),
     ...phaseItem(view.directions.phase, runtime.orchestrates),
     ...(roster !== null && { roster }),

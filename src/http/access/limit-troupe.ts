@@ -19,6 +19,7 @@ type Note = Parameters<Watcher>[0];
 const NARROWING = {
   tenant: 'shared',
   forTenant: 'shared',
+  people: 'shared',
   webhooks: 'shared',
   agentKeys: 'shared',
   nostr: 'shared',
