@@ -95,7 +95,8 @@ const damage = fc.constantFrom<Damage>(
 
 /** Damages the newest checkpoint. `place` chooses where, 0 <= place < 1. */
 function spoil(texts: Map<string, string>, kind: Damage, place: number): void {
-  const [key, text] = [...texts].sort().at(-1) ?? [];
+  const key = [...texts.keys()].sort().at(-1);
+  const text = key === undefined ? undefined : texts.get(key);
   if (key === undefined || text === undefined) return;
   const at = Math.floor(place * text.length);
   const flipped = String.fromCharCode(text.charCodeAt(at) ^ 1);

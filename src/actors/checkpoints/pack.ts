@@ -73,12 +73,8 @@ function findShared(root: unknown): ReadonlySet<unknown> {
     if (above.has(value)) throw new TypeError('a cycle cannot be packed');
     if (isKnown(value)) return;
     above.add(value);
-    if (Array.isArray(value) || value instanceof Set) for (const part of value) visit(part);
-    else if (value instanceof Map) for (const [key, part] of value) (visit(key), visit(part));
-    else {
-      refuseUnlessPlain(value);
-      for (const part of Object.values(value)) visit(part);
-    }
+    if (!isCollection(value)) refuseUnlessPlain(value);
+    for (const part of partsOf(value)) visit(part);
     above.delete(value);
   }
 
@@ -93,6 +89,15 @@ function findShared(root: unknown): ReadonlySet<unknown> {
 
   visit(root);
   return shared;
+}
+
+function isCollection(value: object): boolean {
+  return Array.isArray(value) || value instanceof Map || value instanceof Set;
+}
+
+function partsOf(value: object): Iterable<unknown> {
+  if (Array.isArray(value) || value instanceof Set) return value;
+  return value instanceof Map ? [...value].flat(1) : Object.values(value);
 }
 
 function refuseUnlessPlain(value: unknown): void {

@@ -72,8 +72,7 @@ export function createMemorySearch(deps: MemorySearchDeps): MemorySearch {
   const vectors = embedder && createMemoryVectors({ embedder, watch });
   /** Least recently searched first. */
   const indexes = new Map<string, SearchIndex>();
-  const building = new Map<SearchIndex, Promise<void>>();
-  const closing = new AbortController();
+  const behind = createBehind(deps, extend);
 
   function indexOf(address: ActorAddress): SearchIndex {
     const key = addressKey(address);
@@ -97,24 +96,11 @@ export function createMemorySearch(deps: MemorySearchDeps): MemorySearch {
     // The vectors may have been dropped earlier than the words.
     const after = Math.min(index.upTo, vectors?.upTo(address) ?? Infinity);
     for await (const page of typeof events === 'function' ? events(after) : [events]) {
-      if (closing.signal.aborted) return;
+      if (behind.isClosed()) return;
       // Another search may have added this page meanwhile; events that are already known are skipped.
       index.add(page);
       vectors?.add(address, page);
     }
-  }
-
-  /** Builds the index of a long log in the background. The search goes on with nothing. */
-  function isBuiltBehind(index: SearchIndex, request: MemoryRequest): boolean {
-    if (building.has(index)) return true;
-    if (index.size > 0 || (request.upTo ?? 0) <= MOST_AT_ONCE) return false;
-    const built = clock
-      .sleep(BEHIND_MS, closing.signal)
-      .then(() => (closing.signal.aborted ? undefined : extend(index, request)))
-      .catch((error: unknown) => onWarning(error, 'memory index'))
-      .finally(() => building.delete(index));
-    building.set(index, built);
-    return true;
   }
 
   /** The nearest events by meaning; none if the vector of the query is not there in time. */
@@ -133,7 +119,7 @@ export function createMemorySearch(deps: MemorySearchDeps): MemorySearch {
   return {
     async search(request) {
       const index = indexOf(request.address);
-      if (isBuiltBehind(index, request)) return [];
+      if (behind.takes(index, request)) return [];
       await extend(index, request);
       forget(index);
       const byWords = index.search(request.query, Math.max(request.limit, FUSED_DEPTH));
@@ -143,9 +129,40 @@ export function createMemorySearch(deps: MemorySearchDeps): MemorySearch {
       return answersFirst(hits.slice(0, request.limit), index).slice(0, request.limit);
     },
     async [Symbol.asyncDispose]() {
+      await behind.close();
+      await vectors?.[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** Builds the indexes of long logs in the background. */
+function createBehind(
+  { clock, onWarning }: Pick<MemorySearchDeps, 'clock' | 'onWarning'>,
+  extend: (index: SearchIndex, request: MemoryRequest) => Promise<void>,
+) {
+  const building = new Map<SearchIndex, Promise<void>>();
+  const closing = new AbortController();
+
+  async function build(index: SearchIndex, request: MemoryRequest): Promise<void> {
+    await clock.sleep(BEHIND_MS, closing.signal);
+    if (!closing.signal.aborted) await extend(index, request);
+  }
+
+  return {
+    /** Whether the index is being built, or begins to be: then it is not searched. */
+    takes(index: SearchIndex, request: MemoryRequest): boolean {
+      if (building.has(index)) return true;
+      if (index.size > 0 || (request.upTo ?? 0) <= MOST_AT_ONCE) return false;
+      const built = build(index, request)
+        .catch((error: unknown) => onWarning(error, 'memory index'))
+        .finally(() => building.delete(index));
+      building.set(index, built);
+      return true;
+    },
+    isClosed: () => closing.signal.aborted,
+    async close() {
       closing.abort();
       await Promise.all(building.values());
-      await vectors?.[Symbol.asyncDispose]();
     },
   };
 }
