@@ -34,6 +34,8 @@ export type {
   CostReport,
   ImportRequest,
   InspectedPrompt,
+  LogProblem,
+  LogVerification,
   AttachmentByAddress,
   NewAttachment,
   NewMessage,

@@ -22,10 +22,11 @@ import type { Inspection } from './inspect/inspect-prompt.ts';
 import type { TaskInfo, TaskList, ThreadInfo } from './actors/tasks/read-tasks.ts';
 import type { TurnTrace } from './inspect/trace.ts';
 import type { ImportReport } from './import/index.ts';
+import type { ProfileBook } from './facade/profile-book.ts';
 import type { AgentKeys, NostrStatus } from './integrations/nostr.ts';
 import type { WebhookBook } from './integrations/webhook-book.ts';
 import type { QueueDepth } from './queue/router.ts';
-import type { Appended } from './store/store.ts';
+import type { Appended, LogProblem, LogVerification } from './store/store.ts';
 
 /** A new message. Without `to` it is routed, else it goes to the default agent, unless it is a reply. */
 export interface NewMessage {
@@ -45,6 +46,13 @@ export interface NewMessage {
    * For gateways that bring messages of strangers.
    */
   untrusted?: true | undefined;
+  /**
+   * False: for people only. Stored as an event of kind `notice`: in no prompt, memory or summary of an agent, and it wakes
+   * nobody. May not name recipients. Default: true.
+   */
+  includeInContext?: boolean | undefined;
+  /** The door it came through, kept in the event's `context`: a short word of `a-z0-9-`. Default: `library`. */
+  channel?: string | undefined;
   /** The client's own ids of attachments. They are stored with the event and shown to no agent. */
   context?: { attachments?: readonly string[] | undefined } | undefined;
 }
@@ -147,6 +155,8 @@ export interface Troupe {
    * Closing it does nothing. Throws `event_invalid` if `tenant` is not a valid id.
    */
   forTenant(tenant: string): Troupe;
+  /** Profiles of the people who write here: name, time zone, preferences. Agents are told them. */
+  readonly people: ProfileBook;
   /** The webhooks of this tenant. */
   readonly webhooks: WebhookBook;
   /** The Nostr keys of the agents. They belong to the root tenant and are the same for every tenant. */
@@ -181,6 +191,11 @@ export interface Troupe {
     conversation: string,
     range?: { after?: number; limit?: number; maxBytes?: number },
   ): Promise<{ events: Event[]; head: number }>;
+  /**
+   * Verifies a part of a conversation as it is stored, from the event after `after` (default 0): seqs without a gap, each
+   * content against its hash, the chain. Continue with `next` as `after` until it is null. Throws `conversation_unknown`.
+   */
+  verify(conversation: string, range?: { after?: number | undefined }): Promise<LogVerification>;
   /** State of each agent in a conversation. */
   actors(conversation: string): Promise<ActorStatus[]>;
   /**
@@ -254,6 +269,8 @@ export type {
   CostReport,
   Deleted,
   DiffSteps,
+  LogProblem,
+  LogVerification,
   PromptDiff,
   StateNote,
   StreamDelta,

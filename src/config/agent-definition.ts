@@ -14,6 +14,8 @@ const AgentFields = z.object({
   /** Skills, for routing by capability. */
   capabilities: z.array(z.string().min(1).max(100)).max(100).optional(),
   instructions: z.string().default(''),
+  /** Directory with an AGENTS.md, IDENTITY.md or SOUL.md of its own: see `workspace` of the troupe. Default: none. */
+  workspace: z.string().min(1).optional(),
   tools: z.array(z.string()).default([]),
   /**
    * What the agent sees of a conversation from before it joined: everything (`full`), a summary and the newest events

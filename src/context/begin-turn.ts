@@ -49,7 +49,7 @@ export function* beginTurnSteps(view: View, turn: TurnInput): Steps<void> {
   const others = shown.filter((event) => event !== last);
   const newcomer = !view.present;
   const stated = statedUnder(view.stated, turn.baseline);
-  const told = stated.items['time'] ?? null;
+  const told = stated.items['time']?.split(' ')[0] ?? null;
   const context = newcomer
     ? yield* newcomerParts(others, inputs, reader, turn.join)
     : yield* missedParts(others, inputs, reader, told);

@@ -28,11 +28,15 @@ export {
   type AboutTurn,
   type AgentFragments,
   type DynamicText,
+  type FileFragment,
   Fragment,
+  NO_FRAGMENTS,
   type StaticText,
 } from './fragment.ts';
 export { fenceKey, hashText } from './hash.ts';
-export { liveDelta, modeItems, phaseItem, RUNTIME_ITEMS, stateItem, statedUnder } from './live.ts';
+export { liveDelta, modeItems, phaseItem, RUNTIME_ITEMS, type StatedItems } from './live.ts';
+export { stateItem, statedUnder } from './live.ts';
+export { hasSeveralPeople, isUntrusted, personLabel } from './people.ts';
 export { RENDERING } from './render/rendering.ts';
 export { minute } from './turn-input.ts';
 export { deltaOf } from './session.ts';

@@ -21,6 +21,7 @@ export const MEMORIES = 'memories';
 export const RUNTIME_ITEMS: readonly string[] = [
   'time',
   'task',
+  'person',
   'mode',
   'run',
   'phase',

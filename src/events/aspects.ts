@@ -41,6 +41,7 @@ export type Aspect =
  */
 const ASPECTS = {
   message: ['words', 'prompt', 'own', 'members', 'run', 'turn'],
+  notice: [],
   step: ['words', 'prompt', 'own', 'turn', 'counts'],
   'tool.result': ['words', 'prompt', 'own', 'run', 'turn'],
   handoff: ['words', 'prompt', 'own', 'run', 'turn'],

@@ -8,6 +8,7 @@ import type { Event, EventKind } from './event.ts';
  */
 export const IMPORTED: Record<EventKind, 'as is' | 'history'> = {
   message: 'as is',
+  notice: 'as is',
   step: 'as is',
   'tool.result': 'as is',
   handoff: 'as is',

@@ -32,6 +32,7 @@ export function tenantFacade(context: TenantContext): Troupe {
     forTenant,
     keys: credentials.keysOf(tenant),
     authenticate: (credential) => credentials.authenticate(credential),
+    people: parts.profilesOf(tenant),
     webhooks: integrations.webhooksOf(tenant),
     agentKeys: integrations.agentKeys,
     nostr: () => (tenant === DEFAULT_TENANT ? integrations.nostr() : null),
@@ -71,6 +72,8 @@ function readingMethods(context: TenantContext) {
       if ((events.at(-1)?.seq ?? log.head) < log.head) await setImmediate();
       return { events, head: log.head };
     },
+    verify: async (conversation, { after = 0 } = {}) =>
+      store.verify(await findConversation(context, conversation), { after }),
     actors: async (conversation) => actorStatuses(deps, await findConversation(context, conversation)),
     tasks: async (conversation, options) =>
       listTasks(taskFolds, await findConversation(context, conversation), options),

@@ -23,7 +23,7 @@ import {
 } from '../events/index.ts';
 import { forkTaskBook, newTaskBook, type TaskBook } from '../machines/task-book.ts';
 import type { EngineDeps } from '../actors/engine/engine-deps.ts';
-import { baselineFor, readBaseline } from '../actors/turn/freeze-baseline.ts';
+import { baselineFor, readBaseline, withPresentFiles } from '../actors/turn/freeze-baseline.ts';
 import { inSlices } from '../actors/engine/in-slices.ts';
 import type { AgentRuntime } from '../actors/engine/agent-runtime.ts';
 import { liveItems, triggersIn } from '../actors/turn/pin-turn.ts';
@@ -43,12 +43,13 @@ type ReadDeps = Pick<EngineDeps, 'store' | 'agents' | 'registry' | 'secretOf'> &
 export async function nextPrompt(
   deps: EngineDeps,
   address: ActorAddress,
-  runtime: AgentRuntime,
+  known: AgentRuntime,
 ): Promise<PromptRecord> {
+  const runtime = await withPresentFiles(known);
   const warm = deps.registry.find(address);
-  const known = (warm?.isBeginning ? null : warm) ?? (await deps.coldViews?.of(address, address.agent));
-  const view = known ? forkView(known.view) : createView(address.agent, deps.secretOf(address));
-  const tasks = known ? forkTaskBook(known.tasks) : newTaskBook();
+  const folded = (warm?.isBeginning ? null : warm) ?? (await deps.coldViews?.of(address, address.agent));
+  const view = folded ? forkView(folded.view) : createView(address.agent, deps.secretOf(address));
+  const tasks = folded ? forkTaskBook(folded.tasks) : newTaskBook();
   const head = await catchUpInSlices(deps, address, { view, tasks });
   const record = await deps.store.readActor(address);
   const { mode } = view.directions;
@@ -84,7 +85,7 @@ async function beginNextTurn(
     id: turnId(address, (record?.turnNo ?? 0) + 1),
     upTo: head,
     inputs: inputs.map((event) => event.seq),
-    live: liveItems(last, books, { runtime, baseline }, facts),
+    live: liveItems(inputs, books, { runtime, baseline }, facts),
     join: tasks.joined.get(address.agent) ?? runtime.profile.join,
     baseline: baseline.id,
     rendering: RENDERING,

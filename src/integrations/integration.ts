@@ -66,4 +66,8 @@ export interface IncomingMessage {
   replyTo?: EventId | undefined;
   /** The author may not wake agents. */
   untrusted?: true | undefined;
+  /** False: for people only; no agent sees it. */
+  includeInContext?: boolean | undefined;
+  /** Name of the door, kept with the event: a short word of `a-z0-9-`. */
+  channel?: string | undefined;
 }

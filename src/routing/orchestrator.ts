@@ -52,7 +52,8 @@ export function createOrchestrator(troupe: OrchestratedTroupe, options: Orchestr
   return {
     async send(conversation, message) {
       const isNew = message.author.kind === 'user' && message.replyTo === undefined;
-      if (!isNew || (message.to ?? []).length > 0) return troupe.send(conversation, message);
+      const isNotice = message.includeInContext === false;
+      if (!isNew || isNotice || (message.to ?? []).length > 0) return troupe.send(conversation, message);
       const to = await route(conversation, message);
       try {
         return await troupe.send(conversation, { ...message, ...(to.length > 0 && { to }) });

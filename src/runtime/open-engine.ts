@@ -21,8 +21,9 @@ import type { TroupeDefinition } from '../config/agents-file.ts';
 import { schedulesOf } from '../config/coordination-settings.ts';
 import { countTokens } from '../context/tokens.ts';
 import { fenceKey } from '../context/index.ts';
-import { DEFAULT_TENANT, type StateNote, type StreamDelta } from '../events/index.ts';
+import { DEFAULT_TENANT, type StateNote, type StreamDelta, type TenantId } from '../events/index.ts';
 import { createTenants, type Tenants } from '../facade/credentials.ts';
+import { createProfileBook, type ProfileBook } from '../facade/profile-book.ts';
 import type { KeyValue } from '../key-value.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Embedder } from '../providers/embedder.ts';
@@ -52,6 +53,7 @@ export interface OpenedEngine {
   pending: PendingCount;
   tenants: Tenants;
   rootKeyValue: KeyValue;
+  profilesOf: (tenant: TenantId) => ProfileBook;
   /** Random secret of the store. */
   secret: string;
 }
@@ -78,6 +80,11 @@ export async function openEngine(options: EngineOptions): Promise<OpenedEngine> 
   const { deltas, states, onDelta, onState } = createLiveNotes(broadcast, onWarning);
   const rootKeyValue = keyValueOf(store, DEFAULT_TENANT);
   const tenants = createTenants(rootKeyValue);
+  const profilesOf = (tenant: TenantId) =>
+    createProfileBook(
+      keyValueOf(store, tenant),
+      redaction && ((text, author) => redaction.text(text, { kind: 'message', author })),
+    );
   const stopping = new AbortController();
   const log = createConversationLog({
     store,
@@ -115,13 +122,14 @@ export async function openEngine(options: EngineOptions): Promise<OpenedEngine> 
     schedules: schedulesOf(definition.schedules ?? []),
     lifecycle: definition.lifecycle ?? {},
     tenants: () => tenants.list(),
+    profileOf: (tenant, person) => profilesOf(tenant).get(person),
     trust: definition.trust?.people ?? null,
     stopping: stopping.signal,
     onDelta,
     onState,
   };
   const engine = createEngine(deps, stopping);
-  return { deps, engine, deltas, states, pending, tenants, rootKeyValue, secret };
+  return { deps, engine, deltas, states, pending, tenants, rootKeyValue, profilesOf, secret };
 }
 
 /** The defaults, changed by the mode and then by the definition. */

@@ -128,6 +128,26 @@ export const ENTRY_CASES: readonly StoreCase[] = [
     assert.equal(await store.readArtifact(LOG, 'a1'), 'out\0put');
     assert.equal(await store.readArtifact(logOf('else'), 'a1'), null);
   }),
+  on('derived', 'data is written once, read and listed by its keys, and removed', async ({ store }) => {
+    const put = (log: typeof LOG, key: string) => store.putDerived(log, key, `of ${key}`, 1);
+    const keys = Array.from({ length: 1_100 }, (_, index) => `index/${String(index).padStart(4, '0')}`);
+    await inLots(keys, (key) => put(LOG, key));
+    await inLots(['indexed', 'view/1', 'i'], (key) => put(LOG, key));
+    await put(logOf('else'), 'index/else');
+    await store.putDerived(LOG, 'view/1', 'later', 2);
+    assert.deepEqual(await store.derivedKeys(LOG, 'index/'), keys);
+    assert.deepEqual(await store.derivedKeys(LOG, 'index/1'), keys.slice(1_000));
+    assert.deepEqual(await store.readDerived(LOG, ['view/1', 'none', 'i', 'index/else']), [
+      'of view/1',
+      null,
+      'of i',
+      null,
+    ]);
+    await store.removeDerived(LOG, [...keys, 'never']);
+    assert.deepEqual(await store.derivedKeys(LOG, ''), ['i', 'indexed', 'view/1']);
+    assert.deepEqual(await store.readDerived(LOG, ['index/0001']), [null]);
+    assert.deepEqual(await store.derivedKeys(logOf('else'), ''), ['index/else']);
+  }),
   on('receipt', 'reads back by turn and step', async ({ store }) => {
     await store.putReceipt(tenant, RECEIPT, 1);
     await store.putReceipt(tenant, { ...RECEIPT, step: 2, count: 9 }, 1);

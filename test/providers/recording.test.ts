@@ -198,6 +198,8 @@ test('the minute in a reminder makes no difference between requests', () => {
   expect(partsOf(told)).toEqual(partsOf('hello'));
   const task = 'task: answer the last message';
   expect(partsOf(reminder('time: 2026-11-22T10:05Z', task))).toEqual(partsOf(reminder(task)));
+  const local = 'time: 2026-11-22T10:05Z (Sun 11:05 Europe/Berlin)';
+  expect(partsOf(reminder(local, task))).toEqual(partsOf(reminder(task)));
   expect(partsOf(reminder(task))).not.toEqual(partsOf('hello'));
   const marked = (...lines: string[]) => ['hello', '', '[reminder #123456]', ...lines, '#123456'].join('\n');
   expect(partsOf('hello\n\n[2026-11-22 10:05 #123456]')).toEqual(partsOf('hello'));

@@ -35,7 +35,11 @@ test('K2 unchanged parts are not repeated, changed ones are', async () => {
     .raw('p')
     .filter(({ role }) => role === 'user')
     .map(reminders);
-  expect(blocks).toEqual([['time: 2026-01-01 12:00; task: answer the last message'], [], ['time: 12:01']]);
+  expect(blocks).toEqual([
+    ['time: 2026-01-01 12:00; task: answer the last message; person: Uma'],
+    [],
+    ['time: 12:01'],
+  ]);
 });
 
 test('K3 the messages of turn 1 are byte-identical in turns 2 and 3', async () => {

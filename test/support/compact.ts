@@ -6,7 +6,7 @@ export interface WireMessage {
   tool_call_id?: string;
 }
 
-const REMINDER = /\n*\[(?:reminder #(\d{6})\]\n([\s\S]*?)\n#\1|([\d :-]+) #\d{6}\])/g;
+const REMINDER = /\n*\[(?:reminder #(\d{6})\]\n([\s\S]*?)\n#\1|([\d :-]+(?: \([^()\n]*\))?) #\d{6}\])/g;
 /** The time behind a speaker, or in place of one. */
 const TIME = /^(\[[^\]\n]*?) ?\b(?:\d{4}-\d\d-\d\d )?\d\d:\d\d(?=[\] ])/gm;
 

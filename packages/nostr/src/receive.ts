@@ -150,6 +150,7 @@ export class Receiver {
         author: { kind: 'user', id: pubkey, name: shortNpub(pubkey) },
         to,
         content: readReferences(event.content, nameOf),
+        channel: 'nostr',
         ...(replyTo !== null && { replyTo: replyTo as EventId }),
         ...(!wakes && { untrusted: true as const }),
       })

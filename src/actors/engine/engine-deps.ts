@@ -3,6 +3,7 @@ import type {
   ActorAddress,
   AgentId,
   ConversationId,
+  PersonProfile,
   StateNote,
   StreamDelta,
   TenantId,
@@ -66,6 +67,8 @@ export interface EngineDeps {
   /** Tenants whose quiet conversations are archived and deleted. Default: the default tenant. */
   tenants?: () => Promise<readonly TenantId[]>;
   lifecycle?: Lifecycle;
+  /** Profile of a person by the author's id. Default: nobody has one. */
+  profileOf?: (tenant: TenantId, person: string) => Promise<PersonProfile | null>;
   /** Default: everybody. */
   trust?: Trust;
   /** Aborts when the process is to stop: steps under way are finished, and nothing new begins. */

@@ -1,7 +1,6 @@
 import {
   liveDelta,
   memoryItem,
-  minute,
   modeItems,
   phaseItem,
   RENDERING,
@@ -25,11 +24,12 @@ import { approvedCalls } from '../tasks/ask-people.ts';
 import { haltOf, isThreadCancelled, isOfPeople } from '../tasks/cancellation.ts';
 import { taskOf } from '../tasks/task-items.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
-import { freezeBaseline } from './freeze-baseline.ts';
+import { freezeBaseline, withPresentFiles } from './freeze-baseline.ts';
 import type { FrozenBaseline, AgentRuntime } from '../engine/agent-runtime.ts';
 import { catchUp, type Folded } from '../log/read-view.ts';
 import type { LiveActor } from '../engine/registry.ts';
 import type { ActiveActor } from './turn-run.ts';
+import { personItems, targetItem, timeItem } from './person-facts.ts';
 import { contextOf, NO_FACTS, readFacts, type TurnFacts } from './turn-facts.ts';
 
 /**
@@ -58,10 +58,11 @@ export async function pinTurn(actor: ActiveActor, published: number): Promise<Pi
 }
 
 async function nextTurn(
-  { deps, lease, runtime, live }: ActiveActor,
+  { deps, lease, runtime: known, live }: ActiveActor,
   { inputs, last, head }: { inputs: readonly Event[]; last: Event; head: number },
 ): Promise<PinnedTurn> {
   const { address } = live;
+  const runtime = await withPresentFiles(known);
   const baseline = await freezeBaseline(deps, address, runtime, live);
   const facts = await readFacts(deps, { address, runtime }, live, last);
   const halt = haltOf(
@@ -76,7 +77,7 @@ async function nextTurn(
     upTo: head,
     inputs: inputs.map((event) => event.seq),
     attempt: 1,
-    live: liveItems(last, live, { runtime, baseline }, facts),
+    live: liveItems(inputs, live, { runtime, baseline }, facts),
     join: live.tasks.joined.get(address.agent) ?? runtime.profile.join,
     baseline: baseline.id,
     hop: Math.max(...inputs.map((event) => event.hop ?? 0)),
@@ -128,16 +129,20 @@ export function triggersIn(
 
 /** The live items at the start of a turn, changes only. The time is that of the trigger, never of the clock. */
 export function liveItems(
-  trigger: Event,
+  inputs: readonly Event[],
   { view, tasks }: Folded,
   { runtime, baseline }: { runtime: AgentRuntime; baseline: FrozenBaseline },
-  { directive, fragments, memories, workItems }: TurnFacts = NO_FACTS,
+  { directive, fragments, memories, workItems, person }: TurnFacts = NO_FACTS,
 ): LiveItems {
   const stated = statedUnder(view.stated, baseline.id);
+  const trigger = inputs.at(-1);
+  if (!trigger) return {};
   const roster = rosterNews(baseline.body, runtime.baseline, stated.items['roster']);
   const facts: LiveItems = {
-    time: minute(trigger.at),
+    time: timeItem(trigger.at, person),
     task: taskOf(trigger, tasks),
+    ...(person && personItems(person, view, stated)),
+    ...targetItem(inputs, view, stated),
     ...modeItems(view.directions.mode, directive),
     ...phaseItem(view.directions.phase, runtime.orchestrates),
     ...(roster !== null && { roster }),

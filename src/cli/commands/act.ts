@@ -54,6 +54,7 @@ interface SendOptions extends ActOptions {
   id?: string;
   attach?: string[];
   whileBusy?: BusyPolicy;
+  peopleOnly?: boolean;
 }
 
 export async function send(conversation: string, text: string, options: SendOptions): Promise<void> {
@@ -69,6 +70,8 @@ export async function send(conversation: string, text: string, options: SendOpti
     ...(options.to && { to: options.to }),
     ...(options.id !== undefined && { id: options.id as EventId }),
     ...(options.whileBusy !== undefined && { whileBusy: options.whileBusy }),
+    ...(options.peopleOnly && { includeInContext: false }),
+    channel: 'cli',
   };
   await act(conversation, (client) => client.send(conversation, message), options, true);
 }

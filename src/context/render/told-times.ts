@@ -5,13 +5,21 @@ import type { Line, Part } from '../slot.ts';
 /** From rendering 3 on, a time stands behind the name of a speaker, and only where the minute is not the one told last. */
 
 const MINUTE = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d)Z$/;
+/** A live item may add the time of a person. */
+const WITH_LOCAL = /^(\S+)( \(.*\))$/;
 
 /** `10:12` on the day told last, else `2026-11-21 10:12`; '' for the minute told last. */
 function timeShown(at: string, told: string | null): string {
+  const [, utc, local] = WITH_LOCAL.exec(at) ?? [];
+  if (utc !== undefined && local !== undefined) return `${timeShown(utc, told) || clockOf(utc)}${local}`;
   if (at === told) return '';
-  const [, day, time] = MINUTE.exec(at) ?? [];
-  if (day === undefined || time === undefined) return at;
-  return told?.startsWith(day) ? time : `${day} ${time}`;
+  const [, day] = MINUTE.exec(at) ?? [];
+  if (day === undefined || told?.startsWith(day)) return clockOf(at);
+  return `${day} ${clockOf(at)}`;
+}
+
+function clockOf(at: string): string {
+  return MINUTE.exec(at)?.[2] ?? at;
 }
 
 /** The missed lines of a block. Only the first of a speaker's lines in a row has the name. */
@@ -42,7 +50,7 @@ export function indentsIn({ missed, told }: Part): number {
 /** The last minute told when a part has been read; null if none was. */
 export function toldBy({ missed, live, told = null }: Part): string | null {
   const { time } = live?.items ?? {};
-  return time ?? missed.findLast(({ at }) => at !== undefined)?.at ?? told;
+  return time?.split(' ')[0] ?? missed.findLast(({ at }) => at !== undefined)?.at ?? told;
 }
 
 /** The time of a part's live block as shown, null if it tells none, and the other items. */

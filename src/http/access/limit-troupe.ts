@@ -19,6 +19,7 @@ type Note = Parameters<Watcher>[0];
 const NARROWING = {
   tenant: 'shared',
   forTenant: 'shared',
+  people: 'shared',
   webhooks: 'shared',
   agentKeys: 'shared',
   nostr: 'shared',
@@ -33,6 +34,7 @@ const NARROWING = {
   listConversations: 'conversation',
   conversation: 'conversation',
   events: 'conversation',
+  verify: 'conversation',
   actors: 'conversation',
   tasks: 'conversation',
   prompt: 'conversation',
@@ -105,6 +107,7 @@ function limitConversations(
     listConversations: (query) => troupe.listConversations({ ...query, among: granted }),
     conversation: async (conversation) => troupe.conversation(check(conversation)),
     events: async (conversation, range) => troupe.events(check(conversation), range),
+    verify: async (conversation, range) => troupe.verify(check(conversation), range),
     actors: async (conversation) => troupe.actors(check(conversation)),
     tasks: async (conversation, options) => troupe.tasks(check(conversation), options),
     prompt: async (conversation, agent) => troupe.prompt(check(conversation), agent),

@@ -10,7 +10,7 @@ const OPENS = /^<(?:msg|handoff)-[0-9a-f]+>$/;
 const CLOSES = /^<\/(?:msg|handoff)-[0-9a-f]+>$/;
 /** A line with no author: it marks where someone's words begin and end. */
 export const FENCE =
-  /^(?:<\/?(?:msg|missed|handoff|reminder|summary|transcript)-[0-9a-f]+>|\[(?:missed|reminder|[\d :-]+) #\d{6}\]|#\d{6})$/;
+  /^(?:<\/?(?:msg|missed|handoff|reminder|summary|transcript)-[0-9a-f]+>|\[(?:missed|reminder|[\d :-]+(?: \([^()\n]*\))?) #\d{6}\]|#\d{6})$/;
 export const HEADER = /^(?:\d{4}-\d\d-\d\dT\d\d:\d\dZ )?\[[^\]\n]{0,200}\]/;
 
 /** `[name #123456]`: the words up to the line `#123456`. */
