@@ -31,7 +31,7 @@ export function createTroupeFacade(parts: FacadeParts): Troupe {
   const conversations: ConversationDeps = {
     deps,
     engine,
-    participantsCache: createParticipantsCache(deps.log),
+    participantsCache: createParticipantsCache(deps.log, deps.checkpoints),
     trust,
     fallback,
     router: parts.messageRouter ?? null,

@@ -27,7 +27,7 @@ import { baselineFor, readBaseline, withPresentFiles } from '../actors/turn/free
 import { inSlices } from '../actors/engine/in-slices.ts';
 import type { AgentRuntime } from '../actors/engine/agent-runtime.ts';
 import { liveItems, triggersIn } from '../actors/turn/pin-turn.ts';
-import { type PageSource, readPages } from '../actors/log/read-pages.ts';
+import { type ViewSource, readPages } from '../actors/log/read-pages.ts';
 import { catchUpInSlices, foldInSlices } from '../actors/log/read-view.ts';
 import { termsFor } from '../actors/sessions/session-run.ts';
 import { answeredStep } from '../actors/supervision/supervise-turn.ts';
@@ -35,7 +35,7 @@ import { readFacts } from '../actors/turn/turn-facts.ts';
 
 /** Dependencies for reading a past prompt. */
 type ReadDeps = Pick<EngineDeps, 'store' | 'agents' | 'registry' | 'secretOf'> & {
-  log: PageSource;
+  log: ViewSource;
   clock: Pick<EngineDeps['clock'], 'monotonic' | 'sleep'>;
 };
 

@@ -1,0 +1,76 @@
+import { forkView, type View } from '../../context/index.ts';
+import type { ActorAddress, EventId } from '../../events/index.ts';
+import { forkTaskBook } from '../../machines/task-book.ts';
+import type { Folded } from '../log/read-view.ts';
+import type { Checkpoints, Place } from './checkpoints.ts';
+
+/** Up to where an actor's folds are stored, and the last rewrite of its view there. */
+export interface Stored {
+  seq: number;
+  cut: EventId | null;
+}
+
+export const NOTHING_STORED: Stored = { seq: 0, cut: null };
+
+/**
+ * Whether the folds are worth storing again: the view was rewritten, or has grown by half of its messages. So what is
+ * written stays in proportion to what is said, and what is read again is less than half a window.
+ */
+export function isWorthStoring(least: number, { view }: Folded, stored: Stored): boolean {
+  const grown = view.upTo - stored.seq;
+  if (!isAtRest(view) || view.upTo < least || grown <= 0) return false;
+  return grown >= Math.max(least, view.slots.length / 2) || lastCut(view) !== stored.cut;
+}
+
+/** No turn of the agent is under way, so the view holds nothing that is not in the log. */
+function isAtRest({ turn, note, group }: View): boolean {
+  return turn === null && note === null && group === null;
+}
+
+/** Stores the folds behind the present work. Returns what is stored then. */
+export function storeFolds(
+  checkpoints: Checkpoints,
+  address: ActorAddress,
+  { view, tasks }: Folded,
+  place: Place,
+): Stored {
+  const content: Folded = { view: withoutPast(forkView(view)), tasks: forkTaskBook(tasks) };
+  checkpoints.save(address, subjectOf(address), place, content);
+  return { seq: place.seq, cut: lastCut(view) };
+}
+
+/** The newest stored folds up to `upTo`; null if there are none. */
+export async function restoreFolds(
+  checkpoints: Checkpoints,
+  address: ActorAddress,
+  { secret, upTo = Infinity }: { secret: string; upTo?: number },
+): Promise<{ folded: Folded; stored: Stored } | null> {
+  const found = await checkpoints.load(address, subjectOf(address), { upTo });
+  if (!found) return null;
+  const { view, tasks } = found.content as Folded;
+  return {
+    folded: { view: { ...view, secret }, tasks },
+    stored: { seq: found.seq, cut: lastCut(view) },
+  };
+}
+
+function subjectOf({ agent }: ActorAddress): string {
+  return `actor:${agent}`;
+}
+
+function lastCut({ cuts }: View): EventId | null {
+  return cuts.at(-1)?.event ?? null;
+}
+
+/**
+ * Without the secret, and without the texts of compactions that the view has left behind: `adoptedBody` reads one again
+ * if an event still adopts it. The newest one stays, because the next one continues it.
+ */
+function withoutPast(view: View): View {
+  const inForce = new Set(view.slots.flatMap(({ layer, event }) => (layer === 'summary' ? [event] : [])));
+  const newest = [...view.compactions.keys()].at(-1);
+  const needed = [...view.compactions].filter(
+    ([id, { upTo }]) => upTo > view.floor || inForce.has(id) || id === newest,
+  );
+  return { ...view, secret: '', compactions: new Map(needed) };
+}
