@@ -42,21 +42,25 @@ await troupe.close();
 /** Counts the rows of events that any statement returns. */
 function countRows(): () => number {
   let count = 0;
-  const isEvent = (row: object | undefined) => row !== undefined && 'recipients' in row;
-  const { all, get, iterate } = StatementSync.prototype;
-  Object.assign(StatementSync.prototype, {
-    all(this: StatementSync, ...values: Parameters<typeof all>) {
-      const found = all.apply(this, values);
+  const isEvent = (row: unknown) => typeof row === 'object' && row !== null && 'recipients' in row;
+  const statement = StatementSync.prototype as unknown as Record<
+    'all' | 'get' | 'iterate',
+    (this: unknown, ...values: unknown[]) => unknown
+  >;
+  const { all, get, iterate } = statement;
+  Object.assign(statement, {
+    all(...values: unknown[]) {
+      const found = all.apply(this, values) as unknown[];
       count += found.filter(isEvent).length;
       return found;
     },
-    get(this: StatementSync, ...values: Parameters<typeof get>) {
+    get(...values: unknown[]) {
       const found = get.apply(this, values);
       if (isEvent(found)) count += 1;
       return found;
     },
-    *iterate(this: StatementSync, ...values: Parameters<typeof iterate>) {
-      for (const row of iterate.apply(this, values)) {
+    *iterate(...values: unknown[]) {
+      for (const row of iterate.apply(this, values) as Iterable<unknown>) {
         if (isEvent(row)) count += 1;
         yield row;
       }
