@@ -53,6 +53,19 @@ export interface NewMessage {
   includeInContext?: boolean | undefined;
   /** The door it came through, kept in the event's `context`: a short word of `a-z0-9-`. Default: `library`. */
   channel?: string | undefined;
+  /**
+   * A session of a program that an addressed agent is to go on with: see `docs/providers.md`. Only for operators; the agent's
+   * next turn adopts it if it fits, and logs why not otherwise.
+   */
+  session?:
+    | {
+        agent: string;
+        provider: string;
+        id: string;
+        cwd?: string | undefined;
+        refused?: 'author' | undefined;
+      }
+    | undefined;
   /** The client's own ids of attachments. They are stored with the event and shown to no agent. */
   context?: { attachments?: readonly string[] | undefined } | undefined;
 }

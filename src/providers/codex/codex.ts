@@ -77,6 +77,7 @@ export function createCodex(options: CodexOptions): Provider {
     name: NAME,
     capabilities: WITH_SESSIONS,
     home: `${hostname()}:${codexHome(options)}:${work}`,
+    cwdOf: (cacheKey) => cwdOf(options, work, cacheKey),
     stream: guardedStream({ limits, remembers: true, secrets, read }),
     leave: (cacheKey) =>
       void running?.then(
