@@ -65,48 +65,9 @@ interface Waiting extends Place {
 }
 
 export function createCheckpoints(deps: CheckpointDeps): Checkpoints {
-  const { store, clock, release, least = LEAST_EVENTS, onWarning } = deps;
-  /** By log and subject: a newer one replaces one that waits. */
-  const waiting = new Map<string, Waiting>();
-  let writing: Promise<void> | null = null;
-  let pause = new AbortController();
+  const { store, least = LEAST_EVENTS, onWarning } = deps;
 
-  async function loadOne(log: ConversationKey, subject: string, seq: number): Promise<Loaded | null> {
-    const key = keyOf(subject, seq);
-    const [text = null] = await store.readDerived(log, [key]);
-    if (text === null) return null;
-    const found = readText(release, { log, subject, seq }, text);
-    if (found.kind === 'other') return null;
-    if (found.kind === 'read' && found.mark === (await store.markOf(log, seq)))
-      return { seq, parts: found.parts };
-    await store.removeDerived(log, [key]);
-    return null;
-  }
-
-  async function write({ log, subject, seq, mark, parts }: Waiting): Promise<void> {
-    const lines: string[] = [];
-    for (const part of parts) {
-      await slicesOf(clock).next();
-      lines.push(pack(part));
-    }
-    const text = writeText(release, { log, subject, seq, mark }, lines);
-    const key = keyOf(subject, seq);
-    await store.putDerived(log, key, text, clock.now());
-    const old = (await store.derivedKeys(log, prefixOf(subject))).slice(0, -KEPT);
-    // The conversation may have been deleted while it was written.
-    const isGone = (await store.markOf(log, seq)) !== mark;
-    if (isGone) old.push(key);
-    if (old.length > 0) await store.removeDerived(log, old);
-  }
-
-  async function writeAll(): Promise<void> {
-    await clock.sleep(BEHIND_MS, pause.signal);
-    for (const [key, each] of waiting) {
-      waiting.delete(key);
-      await write(each).catch((error: unknown) => onWarning(error, `checkpoint of ${each.subject}`));
-    }
-  }
-
+  /** A checkpoint is not worth an error. */
   async function guarded<T>(subject: string, work: () => Promise<T>): Promise<T | null> {
     try {
       return await work();
@@ -123,7 +84,7 @@ export function createCheckpoints(deps: CheckpointDeps): Checkpoints {
         const keys = await store.derivedKeys(log, prefixOf(subject));
         for (const key of keys.toReversed()) {
           const seq = Number(key.slice(prefixOf(subject).length));
-          const loaded = seq <= upTo ? await loadOne(log, subject, seq) : null;
+          const loaded = seq <= upTo ? await loadOne(deps, log, { subject, seq }) : null;
           if (loaded) return loaded;
         }
         return null;
@@ -133,6 +94,42 @@ export function createCheckpoints(deps: CheckpointDeps): Checkpoints {
         const mark = await store.markOf(log, seq);
         return mark === null ? null : { seq, mark };
       }),
+    ...createWriting(deps),
+  };
+}
+
+async function loadOne(
+  { store, release }: CheckpointDeps,
+  log: ConversationKey,
+  { subject, seq }: { subject: string; seq: number },
+): Promise<Loaded | null> {
+  const key = keyOf(subject, seq);
+  const [text = null] = await store.readDerived(log, [key]);
+  if (text === null) return null;
+  const found = readText(release, { log, subject, seq }, text);
+  if (found.kind === 'other') return null;
+  if (found.kind === 'read' && found.mark === (await store.markOf(log, seq)))
+    return { seq, parts: found.parts };
+  await store.removeDerived(log, [key]);
+  return null;
+}
+
+function createWriting(deps: CheckpointDeps): Pick<Checkpoints, 'save' | 'flush'> {
+  const { clock, onWarning } = deps;
+  /** By log and subject: a newer one replaces one that waits. */
+  const waiting = new Map<string, Waiting>();
+  let writing: Promise<void> | null = null;
+  let pause = new AbortController();
+
+  async function writeAll(): Promise<void> {
+    await clock.sleep(BEHIND_MS, pause.signal);
+    for (const [key, each] of waiting) {
+      waiting.delete(key);
+      await write(deps, each).catch((error: unknown) => onWarning(error, `checkpoint of ${each.subject}`));
+    }
+  }
+
+  return {
     save(log, subject, place, parts) {
       const key = `${log.tenant}/${log.conversation}/${subject}`;
       if (!waiting.has(key) && waiting.size >= MOST_WAITING) return;
@@ -145,6 +142,25 @@ export function createCheckpoints(deps: CheckpointDeps): Checkpoints {
       pause = new AbortController();
     },
   };
+}
+
+async function write(
+  { store, clock, release }: CheckpointDeps,
+  { log, subject, seq, mark, parts }: Waiting,
+): Promise<void> {
+  const lines: string[] = [];
+  for (const part of parts) {
+    await slicesOf(clock).next();
+    lines.push(pack(part));
+  }
+  const key = keyOf(subject, seq);
+  await store.putDerived(log, key, writeText(release, { log, subject, seq, mark }, lines), clock.now());
+  const others = (await store.derivedKeys(log, prefixOf(subject))).filter((each) => each !== key);
+  const old = others.slice(0, 1 - KEPT);
+  // The conversation may have been deleted while it was written.
+  const isGone = (await store.markOf(log, seq)) !== mark;
+  if (isGone) old.push(key);
+  if (old.length > 0) await store.removeDerived(log, old);
 }
 
 /** Digits of a seq in a key, so that keys and seqs have the same order. */
