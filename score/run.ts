@@ -7,6 +7,7 @@ import { type Figure, figureLine, isMet, type Scored } from './figure.ts';
 import { type Options, USAGE } from './options.ts';
 import { scoreCache } from './sections/cache.ts';
 import { scoreCarry } from './sections/carry.ts';
+import { scoreCold } from './sections/cold.ts';
 import { estimatorSection } from './sections/estimator.ts';
 import { scoreFraming } from './sections/framing.ts';
 import { scoreFuzz } from './sections/fuzz.ts';
@@ -34,6 +35,7 @@ const SECTIONS: Record<string, { title: string; score: (options: Options) => Pro
   estimator: { title: 'Estimator: beside recorded usage', score: estimatorSection },
   fuzz: { title: 'Fuzz: random conversations in random windows', score: scoreFuzz },
   speed: { title: 'Speed and memory', score: scoreSpeed },
+  cold: { title: 'Cold: the first turn of a new process', score: scoreCold },
 };
 
 const OUT = fileURLToPath(new URL('./out/context.json', import.meta.url));

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { ActorAddress, ConversationId, JoinPolicy, Seq, TurnId } from './ids.ts';
 import { EventContext, EventDraft } from './event.ts';
 import { GuardStoppedBody, TurnSteeredBody } from './coordination.ts';
-import { Session } from './session.ts';
+import { NamedSession, Session } from './session.ts';
 import { LiveItems, ToolCall } from './turn.ts';
 import { TaskId } from './task.ts';
 
@@ -38,6 +38,8 @@ export const PinnedTurn = z.strictObject({
   halt: Halt.optional(),
   /** An input is by a person, so the turn runs even if the task of its thread was cancelled. */
   byPerson: z.literal(true).optional(),
+  /** The session that an input names for this agent. */
+  session: NamedSession.optional(),
   /** Inputs taken in between two steps, oldest first. */
   steered: z.array(TurnSteeredBody).optional(),
 });

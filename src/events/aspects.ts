@@ -77,6 +77,8 @@ const ASPECTS = {
   'session.compacted': [],
   'session.lost': [],
   'session.rebuilt': [],
+  'session.adopted': [],
+  'session.refused': [],
   'turn.started': ['book', 'turn', 'counts'],
   'turn.steered': ['turn', 'counts'],
   'turn.done': ['book', 'turn', 'turnEnd', 'counts'],

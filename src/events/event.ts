@@ -5,7 +5,7 @@ import { CompactionBody, CompactionNote, PruneBody } from './compaction.ts';
 import * as coordination from './coordination.ts';
 import { AgentId, ConversationId, EventId, Mode, Seq, TenantId, TurnId } from './ids.ts';
 import { HandoffBody, InjectionBody, JoinedBody, LeftBody, MessageBody, NoticeBody } from './message.ts';
-import { SessionNote } from './session.ts';
+import { NamedSession, SessionNote } from './session.ts';
 import * as task from './task.ts';
 import {
   ErrorBody,
@@ -51,6 +51,8 @@ export const EventContext = z.strictObject({
   untrusted: z.literal(true).optional(),
   /** The door through which a message or notice came. Absent in older logs, and on events of the runtime. */
   channel: Channel.optional(),
+  /** A session that the message names for one of its addressees. */
+  session: NamedSession.optional(),
   /** The rule that found the addressees of a message without any. */
   routed: z.enum(['agent', 'round', 'capability', 'rules']).optional(),
 });
@@ -109,6 +111,8 @@ const BODIES = {
   'session.compacted': SessionNote,
   'session.lost': SessionNote,
   'session.rebuilt': SessionNote,
+  'session.adopted': SessionNote,
+  'session.refused': SessionNote,
   'turn.started': TurnStartedBody,
   'turn.steered': coordination.TurnSteeredBody,
   'turn.done': TurnDoneBody,

@@ -40,7 +40,7 @@ export function createTroupeFacade(parts: FacadeParts): Troupe {
   const shared = {
     parts,
     conversations,
-    taskFolds: createTaskFolds(deps.store),
+    taskFolds: createTaskFolds(deps.store, deps.checkpoints),
     watchers: new Watchers({ ...parts, log: deps.log, onWarning: deps.onWarning }),
     agents: [...deps.agents.values()].map(agentInfo),
     closed: closed.signal,

@@ -56,9 +56,10 @@ export async function sendMessage(
 type Spoken = EventDraftOf<'message'> | EventDraftOf<'notice'>;
 
 /** Throws `event_invalid` for a notice with fields about agents that should answer. */
-function refuseRecipients({ to, whileBusy }: NewMessage): void {
-  const field = to && to.length > 0 ? 'to' : whileBusy === undefined ? null : 'whileBusy';
-  if (field === null) return;
+function refuseRecipients({ to = [], whileBusy, session }: NewMessage): void {
+  const given = { to: to.length > 0, whileBusy: whileBusy !== undefined, session: session !== undefined };
+  const field = Object.entries(given).find(([, isGiven]) => isGiven)?.[0];
+  if (field === undefined) return;
   const message = `${field}: a message with includeInContext: false reaches no agent; leave ${field} out`;
   throw new TroupeError('event_invalid', message, { path: field });
 }
@@ -68,7 +69,16 @@ function parseMessage(
   to: readonly AgentId[],
   attachments: readonly Attachment[],
 ): EventDraft {
-  const { id = mintId(), author, content, replyTo, whileBusy, context, channel = 'library' } = message;
+  const {
+    id = mintId(),
+    author,
+    content,
+    replyTo,
+    whileBusy,
+    context,
+    channel = 'library',
+    session,
+  } = message;
   return parseDraft({
     id,
     author,
@@ -77,8 +87,20 @@ function parseMessage(
     body: { content, ...(attachments.length > 0 && { attachments }) },
     ...(replyTo !== undefined && { replyTo }),
     ...(whileBusy !== undefined && { whileBusy }),
-    context: { ...(context?.attachments && { attachments: context.attachments }), channel },
+    context: {
+      ...(context?.attachments && { attachments: context.attachments }),
+      channel,
+      ...(session && { session: { ...session, agent: addressed(session.agent, to) } }),
+    },
   });
+}
+
+/** The agent whose session a message names. Throws `event_invalid` if the message does not address it. */
+function addressed(agent: string, to: readonly AgentId[]): AgentId {
+  const found = to.find((each) => each === agent.replace(/^@/, ''));
+  if (found) return found;
+  const message = `session.agent: the message must address @${agent}, by its id`;
+  throw new TroupeError('event_invalid', message, { path: 'session.agent' });
 }
 
 /**

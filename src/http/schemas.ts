@@ -12,6 +12,7 @@ import {
   EventId,
   MAX_MESSAGE_ATTACHMENTS,
   MAX_RECIPIENTS,
+  NamedSession,
   tryParse,
   TenantId,
 } from '../events/index.ts';
@@ -61,6 +62,8 @@ export const NewEventBody = z.strictObject({
   includeInContext: z.boolean().optional(),
   /** Where a gateway took the message from. Default: `http`. Another name needs the scope `operate`. */
   channel: Channel.optional(),
+  /** A session that an addressed agent is to adopt. Needs the scope `operate`. */
+  session: NamedSession.omit({ refused: true }).optional(),
   /** Only the runtime writes the rest of an event's context. */
   context: z.strictObject({ attachments: Attachments.optional() }).optional(),
 });

@@ -3,6 +3,7 @@ import {
   buildPrompt,
   createView,
   deltaOf,
+  isAdopted,
   forkView,
   RENDERING,
   sessionMismatch,
@@ -113,7 +114,7 @@ function asSession(
   const session = record?.session;
   if (!session) return whole;
   const terms = termsFor(runtime, whole.layers[0]?.source ?? '', session);
-  if (sessionMismatch(view, session, terms)) return whole;
+  if (isAdopted(session) || sessionMismatch(view, session, terms)) return whole;
   const cursor = { before: record.cursor, after: whole.upTo };
   return { ...deltaOf(whole, view, session), cursor };
 }

@@ -68,6 +68,8 @@ export interface IncomingMessage {
   untrusted?: true | undefined;
   /** False: for people only; no agent sees it. */
   includeInContext?: boolean | undefined;
+  /** A session that an addressed agent is to adopt. `refused`: the author may not name one; the log will say so. */
+  session?: { agent: string; provider: string; id: string; refused?: 'author' | undefined } | undefined;
   /** Name of the door, kept with the event: a short word of `a-z0-9-`. */
   channel?: string | undefined;
 }

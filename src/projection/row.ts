@@ -73,6 +73,8 @@ const LEVELS: { [K in EventKind]: Level | ((event: EventOf<K>) => Level) } = {
   'session.compacted': 'noise',
   'session.lost': 'problem',
   'session.rebuilt': 'noise',
+  'session.adopted': 'work',
+  'session.refused': 'problem',
   'turn.started': 'noise',
   'turn.steered': 'work',
   'turn.done': 'work',

@@ -74,6 +74,8 @@ const ACTIVITY: ByKind<Exclude<EventKind, TaskKind | KindAbout<'upkeep'>>, Event
   'session.compacted': describeSession,
   'session.lost': describeSession,
   'session.rebuilt': describeSession,
+  'session.adopted': describeSession,
+  'session.refused': describeSession,
   'guard.stopped': ({ body }) => plain(`${body.guard}: ${body.message}; to go on: ${body.goOn}`),
   'run.directive': describeDirective,
   'phase.changed': (event) => {

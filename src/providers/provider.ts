@@ -59,7 +59,7 @@ export type SessionChange = 'started' | 'warm' | 'resumed' | 'rewound';
 /** A place in a provider's own memory of a conversation. Opaque to all but the adapter that made it. */
 export interface SessionMark {
   id: string;
-  /** End of the last answer that counts. A resume drops everything after it. */
+  /** End of the last answer that counts. A resume drops everything after it. '': the end of the session as it is. */
   checkpoint: string;
 }
 
@@ -72,7 +72,8 @@ export type SessionRequest =
   | { kind: 'start' }
   /**
    * One new turn; `messages` are those that the session has not seen since the mark. They may include roles other
-   * than `user`: the agent's own words and calls that the session lacks.
+   * than `user`: the agent's own words and calls that the session lacks. With the checkpoint '' they are the whole prompt, as
+   * for `start`, because the session was begun elsewhere.
    */
   | { kind: 'resume'; mark: SessionMark }
   /** `messages` are the results of the calls that ended the last stream, in their order. */
@@ -163,6 +164,8 @@ export interface Provider {
   readonly capabilities: ProviderCapabilities;
   /** Where sessions are stored (machine and directories): a session id is worthless elsewhere. */
   readonly home?: string;
+  /** The working directory of the sessions of a cache key, if the provider has one. */
+  readonly cwdOf?: (cacheKey: string) => string;
   /** The server that requests go to, if there is one. */
   readonly server?: { address: string; port: number };
   stream(request: ModelRequest, options: { signal: AbortSignal }): AsyncIterable<ModelEvent>;

@@ -4,8 +4,10 @@ import { type PageSource, readPages } from './read-pages.ts';
 
 export interface FoldOptions<T> {
   begin: (log: ConversationKey, name: string) => T;
-  /** A stored fold to go on from; null if there is none. Only read if the log has an event at its `seq`. */
+  /** A stored fold to go on from; null if there is none. */
   restore?: (log: ConversationKey, name: string) => Promise<{ state: T; seq: number } | null>;
+  /** Stores a fold, if that is worth it. `stored`: seq of the last stored one. Returns that of the stored one then. */
+  store?: (log: ConversationKey, state: T, seqs: { seq: number; stored: number }) => number;
   /** Changes `state`. Returns a promise if it takes long. */
   fold: (state: T, event: Event) => Promise<void> | void;
   /** Most folds that are kept. The least recently read is dropped first. */
@@ -24,6 +26,8 @@ interface Kept<T> {
   seq: number;
   /** Id of the event at `seq`. */
   id: EventId | null;
+  /** Seq of the stored fold. */
+  stored: number;
 }
 
 /**
@@ -33,7 +37,7 @@ interface Kept<T> {
  *  2. Concurrent reads of one log wait for each other: the first folds, the others read only what came meanwhile.
  */
 export function createLogFolds<T>(source: PageSource, options: FoldOptions<T>): LogFolds<T> {
-  const { begin, restore, fold, kept: most, weigh } = options;
+  const { begin, restore, store, fold, kept: most, weigh } = options;
   const weightOf = (state: T): number => weigh?.of(state) ?? 0;
   const heaviest = weigh?.most ?? 0;
   const known = new Map<string, Kept<T>>();
@@ -43,6 +47,7 @@ export function createLogFolds<T>(source: PageSource, options: FoldOptions<T>): 
     state: begin(log, name),
     seq: 0,
     id: null,
+    stored: 0,
   });
 
   async function catchUp(log: ConversationKey, name: string, kept: Kept<T>): Promise<Kept<T>> {
@@ -67,7 +72,7 @@ export function createLogFolds<T>(source: PageSource, options: FoldOptions<T>): 
   /** The id is unknown: the checkpoint has been compared with the log already. */
   async function restored(log: ConversationKey, name: string): Promise<Kept<T>> {
     const found = await restore?.(log, name);
-    return found ? { ...found, id: null } : anew(log, name);
+    return found ? { ...found, id: null, stored: found.seq } : anew(log, name);
   }
 
   function keep(key: string, kept: Kept<T>): void {
@@ -88,6 +93,7 @@ export function createLogFolds<T>(source: PageSource, options: FoldOptions<T>): 
     known.delete(key);
     const kept = await catchUp(log, name, before ?? (await restored(log, name)));
     keep(key, kept);
+    if (store) kept.stored = store(log, kept.state, kept);
     return kept.state;
   }
 

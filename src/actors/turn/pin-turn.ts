@@ -23,6 +23,7 @@ import { isDue, type TaskBook } from '../../machines/task-book.ts';
 import { approvedCalls } from '../tasks/ask-people.ts';
 import { haltOf, isThreadCancelled, isOfPeople } from '../tasks/cancellation.ts';
 import { taskOf } from '../tasks/task-items.ts';
+import { sessionNamedIn } from '../sessions/adopt-session.ts';
 import { isWorthStoring, storeFolds } from '../checkpoints/actor-checkpoint.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import { freezeBaseline, withPresentFiles } from './freeze-baseline.ts';
@@ -86,6 +87,7 @@ async function nextTurn(
     inputs,
     await isThreadCancelled(deps.store, address.tenant, live.tasks),
   );
+  const named = sessionNamedIn(inputs, address.agent);
   const approved = halt ? [] : approvedCalls(live.tasks, inputs);
   return {
     id: turnId(address, lease.record.turnNo + 1),
@@ -101,6 +103,7 @@ async function nextTurn(
     context: contextOf(baseline, live.view, facts),
     ...(approved.length > 0 && { approved }),
     ...(halt && { halt }),
+    ...(named && { session: named }),
     ...(live.tasks.thread !== null && inputs.some(isOfPeople) && { byPerson: true }),
   };
 }

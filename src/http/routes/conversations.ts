@@ -69,7 +69,7 @@ const sendMessage = defineRoute({
     if (!isGranted(principal, conversation)) throw unknownConversation(conversation);
     checkAuthor(principal, message.author);
     const { channel = 'http' } = message;
-    if (channel !== 'http') checkScope(principal, 'operate');
+    if (channel !== 'http' || message.session) checkScope(principal, 'operate');
     const wait = traffic.message(principal, principal.tenant, message.author);
     const { messagesPerSecond: limit } = traffic.limits;
     if (wait > 0) throw rateLimited(`at most ${limit} messages a second of one author`, limit, wait);

@@ -5,7 +5,7 @@ import { guardedStream, type StreamWatch } from '../guard-stream.ts';
 import { type ModelEvent, type ModelRequest, type Provider, WITH_SESSIONS } from '../provider.ts';
 import { type ReplyLimitSettings, replyLimits } from '../reply-limits.ts';
 import { type AgentSdk, loadAgentSdk } from './agent-sdk.ts';
-import { type ClaudeCodeSettings, configDir } from './launch.ts';
+import { type ClaudeCodeSettings, configDir, workDir } from './launch.ts';
 import { createProcesses } from './processes.ts';
 import { promptBlocks } from './prompt-blocks.ts';
 import { readTurn, type ReadTurnOptions } from './read-turn.ts';
@@ -103,6 +103,7 @@ export function createClaudeCode(options: ClaudeCodeOptions): Provider {
     name: NAME,
     capabilities: { ...WITH_SESSIONS, templateMarks: MARKS },
     home: `${hostname()}:${configDir(options)}:${options.cwd ?? join(options.home, 'work')}`,
+    cwdOf: (cacheKey) => workDir(options, cacheKey),
     stream: guardedStream({
       limits,
       remembers: true,

@@ -80,6 +80,7 @@ export function createCodex(options: CodexOptions): Provider {
     name: NAME,
     capabilities: { ...WITH_SESSIONS, templateMarks: MARKS },
     home: `${hostname()}:${codexHome(options)}:${work}`,
+    cwdOf: (cacheKey) => cwdOf(options, work, cacheKey),
     stream: guardedStream({ limits, remembers: true, secrets, templateMarks: MARKS, read }),
     leave: (cacheKey) =>
       void running?.then(

@@ -76,3 +76,27 @@ test('a message sent again through another channel is the stored one', async () 
   expect(again).toMatchObject({ status: 200, body: { event: { context: { channel: 'library' } } } });
   expect(await api.post(PATH, { ...message, content: 'ho' })).toMatchObject({ status: 409 });
 });
+
+test('only operators may name a session for an agent', async () => {
+  await using api = await startGuarded({ company: COMPANY });
+  const guest = await withKey(api, { scopes: ['read', 'write'] });
+  const operator = await withKey(api, { scopes: ['read', 'write', 'operate'] });
+  const session = { agent: 'other', provider: 'claude-code', id: 'f00d' };
+  const message = { author: ANA, to: ['other'], content: 'hi', session };
+  expect(await guest.post(PATH, message)).toMatchObject({
+    status: 403,
+    body: { error: { code: 'scope_missing', data: { scope: 'operate' } } },
+  });
+  const sent = await operator.post(PATH, message);
+  expect(sent).toMatchObject({ status: 201, body: { event: { context: { channel: 'http', session } } } });
+  await api.troupe.idle();
+  const { events } = await api.troupe.events('c1');
+  expect(events).toContainEqual(
+    expect.objectContaining({
+      kind: 'session.refused',
+      body: expect.objectContaining({ reason: 'provider' }),
+    }),
+  );
+  const forged = { ...message, session: { ...session, refused: 'author' } };
+  expect((await operator.post(PATH, forged)).status).toBe(400);
+});
