@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { RENDERING } from '../../src/context/render/rendering.ts';
+import * as rules from '../../src/context/render/rendering.ts';
 import { eventOf } from '../../src/events/index.ts';
 import { startFakeOpenAi } from '../../src/testing/index.ts';
 
@@ -24,7 +24,7 @@ const VIK = { kind: 'user', id: 'u2', name: 'Vik' } as const;
 async function libraryOf(rendering: number) {
   vi.resetModules();
   vi.doMock('../../src/context/render/rendering.ts', async (load) => ({
-    ...(await load<typeof import('../../src/context/render/rendering.ts')>()),
+    ...(await load<typeof rules>()),
     RENDERING: rendering,
   }));
   return import('../../src/index.ts');
@@ -58,7 +58,7 @@ test('what it was sent stays as it was sent, its prompts are explained, and new 
   );
   await old.close();
 
-  await using now = await (await libraryOf(RENDERING)).createTroupe(company, { data });
+  await using now = await (await libraryOf(rules.RENDERING)).createTroupe(company, { data });
   for (const turn of ['c:bo:1', 'c:cy:1', 'c:bo:2'])
     expect(await now.promptOf(turn)).toMatchObject({ turn, verified: true });
   await say(now, UMA, 'what did bo say?', ['cy']);
@@ -72,5 +72,5 @@ test('what it was sent stays as it was sent, its prompts are explained, and new 
     expect(await now.promptOf(turn)).toMatchObject({ turn, verified: true });
   const { events } = await now.events('c');
   const pinned = events.flatMap((event) => eventOf(event, 'turn.started')?.body.rendering ?? []);
-  expect(pinned).toEqual([2, 2, 2, RENDERING, RENDERING]);
+  expect(pinned).toEqual([2, 2, 2, rules.RENDERING, rules.RENDERING]);
 });
