@@ -9,6 +9,7 @@ import { scoreCache } from './sections/cache.ts';
 import { scoreCarry } from './sections/carry.ts';
 import { scoreCold } from './sections/cold.ts';
 import { estimatorSection } from './sections/estimator.ts';
+import { scoreFraming } from './sections/framing.ts';
 import { scoreFuzz } from './sections/fuzz.ts';
 import { scoreInvariants } from './sections/invariants.ts';
 import { scorePolicy } from './sections/policy.ts';
@@ -23,6 +24,7 @@ import { scoreSpeed } from './sections/speed.ts';
 const SECTIONS: Record<string, { title: string; score: (options: Options) => Promise<Scored> }> = {
   invariants: { title: 'Invariants, on every real log', score: scoreInvariants },
   cache: { title: 'Cache: the layout at four vendors', score: scoreCache },
+  framing: { title: 'Framing: what prompts cost beyond words', score: scoreFraming },
   policy: { title: 'Policy: prunes and compactions beside an append-only log', score: scorePolicy },
   retention: {
     title: 'Retention: what can still be found when a log is made short',
