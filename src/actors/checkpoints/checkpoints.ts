@@ -127,6 +127,8 @@ function createWriting(deps: CheckpointDeps): Pick<Checkpoints, 'save' | 'flush'
       waiting.delete(key);
       await write(deps, each).catch((error: unknown) => onWarning(error, `checkpoint of ${each.subject}`));
     }
+    // At once, so that one that is queued from now on begins another round.
+    writing = null;
   }
 
   return {
@@ -134,7 +136,7 @@ function createWriting(deps: CheckpointDeps): Pick<Checkpoints, 'save' | 'flush'
       const key = `${log.tenant}/${log.conversation}/${subject}`;
       if (!waiting.has(key) && waiting.size >= MOST_WAITING) return;
       waiting.set(key, { log, subject, ...place, parts });
-      writing ??= writeAll().finally(() => (writing = null));
+      writing ??= writeAll();
     },
     async flush() {
       pause.abort();
