@@ -1,4 +1,4 @@
-import { forkView, type Slot, type View } from '../../context/index.ts';
+import { forkView, hashText, type Slot, type View } from '../../context/index.ts';
 import type { ActorAddress, EventId } from '../../events/index.ts';
 import { forkTaskBook } from '../../machines/task-book.ts';
 import type { Folded } from '../log/read-view.ts';
@@ -39,8 +39,8 @@ export function storeFolds(
   { view, tasks }: Folded,
   place: Place,
 ): Stored {
-  const { slots, ...rest } = withoutPast(view);
-  const first: Stem = { view: rest, tasks };
+  const { slots, secret, ...rest } = withoutPast(view);
+  const first: Stem = { view: rest, tasks, secretHash: hashText(secret) };
   checkpoints.save(address, subjectOf(address), place, [first, ...inChunks(slots)]);
   return { seq: place.seq, cut: lastCut(view) };
 }
@@ -53,7 +53,9 @@ export async function restoreFolds(
 ): Promise<{ folded: Folded; stored: Stored } | null> {
   const found = await checkpoints.load(address, subjectOf(address), { upTo });
   if (!found) return null;
-  const [{ view: rest, tasks }, ...chunks] = found.parts as [Stem, ...Slot[][]];
+  const [{ view: rest, tasks, secretHash }, ...chunks] = found.parts as [Stem, ...Slot[][]];
+  // Its messages are fenced by the secret of another store.
+  if (secretHash !== hashText(secret)) return null;
   const view: View = { ...rest, slots: chunks.flat(), secret };
   return {
     folded: { view, tasks },
@@ -61,10 +63,11 @@ export async function restoreFolds(
   };
 }
 
-/** The folds without the messages of the view, which are parts of their own. */
+/** The folds without the secret, and without the messages of the view, which are parts of their own. */
 interface Stem {
-  view: Omit<View, 'slots'>;
+  view: Omit<View, 'slots' | 'secret'>;
   tasks: Folded['tasks'];
+  secretHash: string;
 }
 
 /** Messages of one part. */
@@ -84,8 +87,8 @@ function lastCut({ cuts }: View): EventId | null {
 }
 
 /**
- * Without the secret, and without the texts of compactions that the view has left behind: `adoptedBody` reads one again
- * if an event still adopts it. The newest one stays, because the next one continues it.
+ * Without the texts of compactions that the view has left behind: `supplyAdopted` reads one again if an event still adopts
+ * it. The newest one stays, because the next one continues it.
  */
 function withoutPast(view: View): View {
   const inForce = new Set(view.slots.flatMap(({ layer, event }) => (layer === 'summary' ? [event] : [])));
@@ -93,5 +96,5 @@ function withoutPast(view: View): View {
   const needed = [...view.compactions].filter(
     ([id, { upTo }]) => upTo > view.floor || inForce.has(id) || id === newest,
   );
-  return { ...view, secret: '', compactions: new Map(needed) };
+  return { ...view, compactions: new Map(needed) };
 }

@@ -1,9 +1,8 @@
 import { hash } from 'node:crypto';
 import type { ConversationKey } from '../../store/store.ts';
-import { unpack } from './pack.ts';
 
 /** Raised when the text below, or the fold of the same events, changes: checkpoints of another version are not read. */
-export const FORMAT = 1;
+export const FORMAT = 2;
 
 /** What a checkpoint was made of. Another mark at its place is another log. */
 export interface CheckpointOrigin {
@@ -17,7 +16,7 @@ export interface CheckpointOrigin {
 }
 
 /** `other`: of another version, and left to it. `damaged`: of no use to anybody. */
-export type ReadText = { kind: 'read'; mark: string; parts: unknown[] } | { kind: 'other' | 'damaged' };
+export type ReadText = { kind: 'read'; mark: string; lines: string[] } | { kind: 'other' | 'damaged' };
 
 /**
  * The text of a checkpoint: a line with the version, a line with the hash of the others, a line with its origin, and the
@@ -54,10 +53,7 @@ export function readText(
     return {
       kind: 'read',
       mark,
-      parts: text
-        .slice(third + 1)
-        .split('\n')
-        .map(unpack),
+      lines: text.slice(third + 1).split('\n'),
     };
   } catch {
     // The hash is no signature: whoever wrote this made it fit.
