@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {
+  copyFolds,
   isWorthStoring,
   NOTHING_STORED,
   restoreFolds,
@@ -128,7 +129,7 @@ test('a request from a checkpoint, whole or damaged, is the request from the fir
           await foldOf(written.slice(0, seq), sent.agent, worked);
           const place = await writer.mark(address, seq);
           if (!place || !isWorthStoring(1, worked, stored)) continue;
-          stored = storeFolds(writer, address, worked, place);
+          stored = storeFolds(writer, address, copyFolds(worked), place);
           await writer.flush();
         }
         expect(texts.size).toBeLessThanOrEqual(2);

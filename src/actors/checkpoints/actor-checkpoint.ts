@@ -1,4 +1,4 @@
-import { forkView, type View } from '../../context/index.ts';
+import { forkView, type Slot, type View } from '../../context/index.ts';
 import type { ActorAddress, EventId } from '../../events/index.ts';
 import { forkTaskBook } from '../../machines/task-book.ts';
 import type { Folded } from '../log/read-view.ts';
@@ -27,15 +27,21 @@ function isAtRest({ turn, note, group }: View): boolean {
   return turn === null && note === null && group === null;
 }
 
-/** Stores the folds behind the present work. Returns what is stored then. */
+/** The folds as they are now; cheap, because messages are shared. */
+export function copyFolds({ view, tasks }: Folded): Folded {
+  return { view: forkView(view), tasks: forkTaskBook(tasks) };
+}
+
+/** Stores copied folds behind the present work. Returns what is stored then. */
 export function storeFolds(
   checkpoints: Checkpoints,
   address: ActorAddress,
   { view, tasks }: Folded,
   place: Place,
 ): Stored {
-  const content: Folded = { view: withoutPast(forkView(view)), tasks: forkTaskBook(tasks) };
-  checkpoints.save(address, subjectOf(address), place, content);
+  const { slots, ...rest } = withoutPast(view);
+  const first: Stem = { view: rest, tasks };
+  checkpoints.save(address, subjectOf(address), place, [first, ...inChunks(slots)]);
   return { seq: place.seq, cut: lastCut(view) };
 }
 
@@ -47,11 +53,26 @@ export async function restoreFolds(
 ): Promise<{ folded: Folded; stored: Stored } | null> {
   const found = await checkpoints.load(address, subjectOf(address), { upTo });
   if (!found) return null;
-  const { view, tasks } = found.content as Folded;
+  const [{ view: rest, tasks }, ...chunks] = found.parts as [Stem, ...Slot[][]];
+  const view: View = { ...rest, slots: chunks.flat(), secret };
   return {
-    folded: { view: { ...view, secret }, tasks },
+    folded: { view, tasks },
     stored: { seq: found.seq, cut: lastCut(view) },
   };
+}
+
+/** The folds without the messages of the view, which are parts of their own. */
+interface Stem {
+  view: Omit<View, 'slots'>;
+  tasks: Folded['tasks'];
+}
+
+/** Messages of one part. */
+const CHUNK = 200;
+
+function inChunks(slots: readonly Slot[]): Slot[][] {
+  const count = Math.ceil(slots.length / CHUNK);
+  return Array.from({ length: count }, (_, at) => slots.slice(at * CHUNK, (at + 1) * CHUNK));
 }
 
 function subjectOf({ agent }: ActorAddress): string {

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { ConversationKey } from '../../store/store.ts';
-import { pack, unpack } from './pack.ts';
+import { unpack } from './pack.ts';
 
 /** Raised when the text below, or the fold of the same events, changes: checkpoints of another version are not read. */
 export const FORMAT = 1;
@@ -17,19 +17,19 @@ export interface CheckpointOrigin {
 }
 
 /** `other`: of another version, and left to it. `damaged`: of no use to anybody. */
-export type ReadText = { kind: 'read'; mark: string; content: unknown } | { kind: 'other' | 'damaged' };
+export type ReadText = { kind: 'read'; mark: string; parts: unknown[] } | { kind: 'other' | 'damaged' };
 
 /**
  * The text of a checkpoint: a line with the version, a line with the hash of the others, a line with its origin, and the
- * packed fold. `release` is that of the code.
+ * packed parts of the fold, a line each. `release` is that of the code.
  */
 export function writeText(
   release: string,
   { log, subject, seq, mark }: CheckpointOrigin,
-  content: unknown,
+  lines: readonly string[],
 ): string {
   const origin = JSON.stringify([log.tenant, log.conversation, subject, seq, mark]);
-  const rest = `${origin}\n${pack(content)}`;
+  const rest = `${[origin, ...lines].join('\n')}`;
   const version = versionLine(release);
   return `${version}\n${hashOf(version, rest)}\n${rest}`;
 }
@@ -51,7 +51,14 @@ export function readText(
     const [tenant, conversation, of, at, mark] = JSON.parse(text.slice(second + 1, third)) as unknown[];
     const isThis = tenant === log.tenant && conversation === log.conversation && of === subject && at === seq;
     if (!isThis || typeof mark !== 'string') return { kind: 'damaged' };
-    return { kind: 'read', mark, content: unpack(text.slice(third + 1)) };
+    return {
+      kind: 'read',
+      mark,
+      parts: text
+        .slice(third + 1)
+        .split('\n')
+        .map(unpack),
+    };
   } catch {
     // The hash is no signature: whoever wrote this made it fit.
     return { kind: 'damaged' };
