@@ -40,8 +40,9 @@ function messageOf(part: Part, content: string, seqs: number[]): PromptMessage {
 }
 
 /** The first message of a conversation is a user's. */
-function withoutRole({ as: _, ...part }: Part): Part {
-  return part;
+function withoutRole(part: Part): Part {
+  const { as: _, ...rest } = part;
+  return rest;
 }
 
 function seqsOf(part: Part): number[] {

@@ -26,7 +26,7 @@ test("with peers: 'system', other agents' words that a turn does not answer have
     await troupe.send('c', { author: UMA, to: [to], content });
     await troupe.idle();
   };
-  const sent = () => (server.requests.at(-1)?.body as Sent).messages;
+  const sent = () => (server.requests.at(-1)?.body as Sent | undefined)?.messages ?? [];
   await say('cy', 'hello');
   await say('bo', 'and you?');
   const first = sent();
