@@ -92,7 +92,8 @@ export function withPlainMarks<R extends { messages: readonly PromptMessage[] }>
 const plain = new WeakMap<PromptMessage, Map<string, PromptMessage>>();
 
 function plainMessage(message: PromptMessage, families: readonly MarkFamily[]): PromptMessage {
-  if (message.role === 'system') return message;
+  // Words of other agents may have the role of the system; the runtime's own are of no event.
+  if (message.role === 'system' && message.seqs.length === 0) return message;
   const known = plain.get(message) ?? new Map<string, PromptMessage>();
   plain.set(message, known);
   const key = families.join();

@@ -107,6 +107,7 @@ async function nextTurn(
     hop: Math.max(...inputs.map((event) => event.hop ?? 0)),
     at: last.at,
     rendering: RENDERING,
+    ...(runtime.profile.peers && { peers: runtime.profile.peers }),
     context: contextOf(baseline, live.view, facts),
     ...(approved.length > 0 && { approved }),
     ...(halt && { halt }),
