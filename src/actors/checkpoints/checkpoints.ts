@@ -13,7 +13,7 @@ import { pack, unpack } from './pack.ts';
  *  C2  `parts` hold the events up to `seq` and nothing else: no draft, no running turn, no secret.
  *  C3  It is written behind the work that made it: after a pause, one part at a time, when the event loop is idle. A
  *      failure costs a warning. Who waits for too many others is dropped.
- *  C4  A subject has at most `KEPT` checkpoints; the oldest goes. All go with their conversation, also those that are
+ *  C4  After each write a subject has at most `KEPT` checkpoints; the oldest goes. All go with their conversation, also those that are
  *      written while it is deleted: the mark of their event is gone.
  *  C5  `load` returns nothing beyond `upTo`: a resumed turn must not see what came after it was pinned.
  */
