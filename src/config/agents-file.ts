@@ -37,6 +37,11 @@ export const TroupeDefinition = z.strictObject({
   context: ContextSettings.prefault({}),
   /** Texts that the application adds to prompts. In a JSON file only static ones with fixed texts. */
   fragments: z.array(Fragment).optional(),
+  /**
+   * Directory whose AGENTS.md, IDENTITY.md and SOUL.md are part of every agent's prompt, relative to the agents file.
+   * Read again at each turn; a change begins a new epoch. Default: none are read.
+   */
+  workspace: z.string().min(1).optional(),
   /** Goal of a handoff that names none: refused (`agent`), taken from the log (`extract`), or written by a model (`summarise`). Default `extract`. */
   handoffs: z.enum(['agent', 'extract', 'summarise']).optional(),
   /** Changes every text before it is stored; must be deterministic. See `redactSecrets`. Default: no change. */

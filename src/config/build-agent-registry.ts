@@ -2,11 +2,13 @@ import type { TroupeDefinition } from './agents-file.ts';
 import type { AgentDefinition } from './agent-definition.ts';
 import type { AgentRegistry, AgentRuntime } from '../actors/engine/agent-runtime.ts';
 import { policyOf, retrievalOf } from './context-settings.ts';
-import { baselineTexts, type AgentProfile, windowOf } from '../context/index.ts';
+import { baselineTexts, type AgentProfile, NO_FRAGMENTS, windowOf } from '../context/index.ts';
+import { TroupeError } from '../errors.ts';
 import type { AgentId } from '../events/index.ts';
 import { priceOf } from '../providers/prices.ts';
 import type { Provider } from '../providers/provider.ts';
 import { fragmentsOf } from './fragments.ts';
+import type { InstructionFiles } from './instruction-files.ts';
 import { replySchema } from './reply-schema.ts';
 import { templateOf } from './coordination-settings.ts';
 import { supervisionOf } from './supervision-settings.ts';
@@ -32,6 +34,7 @@ export function buildAgentRegistry(
   >,
   providerOf: (agent: AgentDefinition) => Provider,
   countTokens: (text: string) => number,
+  instructionFiles: ReadonlyMap<string, InstructionFiles> = new Map(),
 ): AgentRegistry {
   const builtin = builtinTools(definition.handoffs ?? 'extract', definition.fetch);
   const offered = new Map<string, Tool>([...definition.tools, ...builtin].map((tool) => [tool.name, tool]));
@@ -44,13 +47,14 @@ export function buildAgentRegistry(
   const profiles = agents.map(profileIn);
   const runtimeOf = (agent: AgentDefinition, profile: AgentProfile, roster: AgentProfile[]): AgentRuntime => {
     const granted = toolsOf(agent, offered);
+    const texts = textsOf(profile, roster, countTokens, instructionFiles.get(agent.id));
     return {
+      ...texts,
       profile,
       orchestrates: agent.role === 'manager' || agent.id === orchestrator,
       capabilities: agent.capabilities ?? [],
-      provider: providerOf(agent),
+      provider: checkedProvider(agent, providerOf(agent)),
       tools: new Map(granted.map((tool) => [tool.name, tool])),
-      baseline: baselineTexts(profile, roster, countTokens),
       pubkey: agent.pubkey ?? null,
       policy: policyOf(context),
       retrieval: retrievalOf(context),
@@ -85,6 +89,39 @@ export function buildAgentRegistry(
     runtimes,
     new Map(templates.map((template) => [template.id, spawn(template)])),
   );
+}
+
+/** Throws `config_invalid` for a setting that the provider cannot follow. */
+function checkedProvider({ id, peers }: AgentDefinition, provider: Provider): Provider {
+  if (peers === 'user' || provider.capabilities.interleavedSystem) return provider;
+  const message = `peers: "system" of agent "${id}" needs a provider that takes system messages between others; ${provider.name} does not (for an openai-compatible server that does, set quirks.interleavedSystem)`;
+  throw new TroupeError('config_invalid', message, { agent: id, field: 'peers' });
+}
+
+/** The frozen layers. Those of an agent with instruction files are built again when a file has changed. */
+function textsOf(
+  profile: AgentProfile,
+  roster: readonly AgentProfile[],
+  countTokens: (text: string) => number,
+  files: InstructionFiles | undefined,
+): Pick<AgentRuntime, 'baseline' | 'readBaseline'> {
+  if (!files) return { baseline: baselineTexts(profile, roster, countTokens) };
+  const withFiles = (given: InstructionFiles['now']) =>
+    baselineTexts(
+      { ...profile, fragments: { ...NO_FRAGMENTS, ...profile.fragments, files: given } },
+      roster,
+      countTokens,
+    );
+  let known = files.now;
+  let baseline = withFiles(known);
+  return {
+    baseline,
+    async readBaseline() {
+      const given = await files.read();
+      if (given !== known) [known, baseline] = [given, withFiles(given)];
+      return baseline;
+    },
+  };
 }
 
 /** Windows of CLI programs, tokens. They choose the model and compact their sessions themselves, before this is full. */
@@ -131,6 +168,7 @@ function profileOf(agent: AgentDefinition, tools: readonly Tool[]): AgentProfile
     contextWindow: agent.contextWindow ?? knownWindow(agent) ?? DEFAULT_CONTEXT_WINDOW,
     maxOutputTokens,
     join,
+    ...(agent.peers === 'system' && { peers: agent.peers }),
     tools: tools.map(toolSpec),
   };
 }

@@ -9,7 +9,9 @@ export async function loadAgentsFile(path: string): Promise<TroupeDefinition> {
   const full = resolve(path);
   const definition = parseTroupe(await readDefinition(full), path);
   const base = dirname(full);
+  if (definition.workspace !== undefined) definition.workspace = resolve(base, definition.workspace);
   for (const agent of [...definition.agents, ...(definition.templates ?? [])]) {
+    if (agent.workspace !== undefined) agent.workspace = resolve(base, agent.workspace);
     if (agent.provider === 'scripted' && typeof agent.script === 'string' && !isAbsolute(agent.script)) {
       agent.script = resolve(base, agent.script);
     }

@@ -110,7 +110,7 @@ async function appendMissing(
 }
 
 function isSame(there: Event, draft: EventDraft): boolean {
-  const { tenant: _t, conversation, seq: _s, at: _a, tokens: _n, ...own } = there;
+  const { tenant: _t, conversation, seq: _s, at: _a, tokens: _n, altered: _x, ...own } = there;
   return isDeepStrictEqual(admitDraft(own, { conversation, line: 0, place: Number.MAX_SAFE_INTEGER }), draft);
 }
 

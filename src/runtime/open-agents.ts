@@ -3,6 +3,7 @@ import type { AgentRegistry } from '../actors/engine/agent-runtime.ts';
 import type { TroupeDefinition } from '../config/agents-file.ts';
 import type { AgentDefinition } from '../config/agent-definition.ts';
 import { buildAgentRegistry } from '../config/build-agent-registry.ts';
+import { openInstructionFiles } from '../config/instruction-files.ts';
 import { countTokens } from '../context/tokens.ts';
 import { TroupeError } from '../errors.ts';
 import { type Provider, STATELESS } from '../providers/provider.ts';
@@ -27,6 +28,8 @@ export async function openAgents(
   const everyone = withTemplates(definition);
   const granted = opened ? await grantMcpTools(everyone, options, opened) : everyone;
   const named = definition.agents.length;
+  const { onWarning } = options;
+  const files = await openInstructionFiles(definition, { onWarning, isTolerant: opened === null });
   return buildAgentRegistry(
     {
       ...granted,
@@ -36,6 +39,7 @@ export async function openAgents(
     },
     providerOf,
     countTokens,
+    files,
   );
 }
 

@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { siteTest } from './distributed.ts';
@@ -35,6 +36,19 @@ test('doctor lists every problem of an agents file and fails', async () => {
   expect(out).toMatch(/^failed +agents .*problem/m);
   expect(out).toContain('agents[0].id: ');
   expect(out).toContain('agents[1].tools: ');
+});
+
+test('doctor names each instruction file that cannot be read', async () => {
+  using place = workplace({ agents: { ...AGENTS, workspace: './' } });
+  expect((await place.run(['doctor'])).out).toMatch(
+    /^failed +workspace +workspace: .* has none of AGENTS\.md/m,
+  );
+  writeFileSync(path.join(place.dir, 'AGENTS.md'), Buffer.from([0xff]));
+  const { code, out } = await place.run(['doctor']);
+  expect(code).toBe(1);
+  expect(out).toMatch(/^failed +workspace +workspace: AGENTS\.md is not UTF-8$/m);
+  writeFileSync(path.join(place.dir, 'AGENTS.md'), 'Be brief.');
+  expect((await place.run(['doctor'])).out).toMatch(/^ok +workspace /m);
 });
 
 test('doctor names the process that has the data open', async () => {

@@ -79,7 +79,7 @@ test('G3 of the messages during a turn only those addressed to the agent are its
   expect(room.sent('p')).toEqual([
     'user: one',
     'assistant: answer 1',
-    'user: away{[Uma] «to nobody»}',
+    'user: away{[Uma] to nobody}',
     'user: two',
   ]);
 });

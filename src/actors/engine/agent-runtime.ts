@@ -14,6 +14,8 @@ export interface AgentRuntime {
   provider: Provider;
   tools: ReadonlyMap<string, Tool>;
   baseline: readonly BaselineText[];
+  /** Reads its files again and returns the frozen layers with them. Absent: no file is part of them. */
+  readBaseline?: () => Promise<readonly BaselineText[]>;
   /** Nostr public key that addresses it, 64 hex digits. */
   pubkey: string | null;
   policy: CompactionPolicy;

@@ -12,7 +12,8 @@ import {
 import { estimateFraming, estimateTokens, FRAME_TOKENS } from '../tokens.ts';
 import { eventText } from '../event-text.ts';
 import { escapeFences, escapeMarks, fence } from '../fence.ts';
-import { fenceKey } from '../hash.ts';
+import { fenceKey, markKey } from '../hash.ts';
+import { escapeKeyed, escapeWords, mark } from '../mark.ts';
 import { pushSlot, type View } from '../view.ts';
 
 /** Whether an own event has anything to render. The others are bookkeeping. */
@@ -64,7 +65,11 @@ export function foldOwn(view: View, event: EventDraft | Event, at: Placed): Prom
 
 /** Marked like a reminder of the runtime. */
 function takeNote(view: View, text: string, { id, seqs, tokens }: Placed): PromptMessage {
-  const content = fence('reminder', fenceKey(view.secret, `note ${id}`), escapeMarks(text));
+  const place = `note ${id}`;
+  const content =
+    view.rendering >= 3
+      ? mark('reminder', markKey(view.secret, place), escapeWords(text))
+      : fence('reminder', fenceKey(view.secret, place), escapeMarks(text));
   const message: PromptMessage = { role: 'user', content, seqs };
   view.note = { message, tokens: tokens + estimateFraming(content.length - text.length) + FRAME_TOKENS };
   return message;
@@ -154,7 +159,7 @@ function addResult(view: View, body: ToolResultBody, placed: Placed): PromptMess
     role: 'tool',
     call: call.id,
     name: body.name,
-    content: body.content.trim() === '' ? NO_OUTPUT : escapeFences(body.content),
+    content: body.content.trim() === '' ? NO_OUTPUT : outputShown(body.content, view),
     failed: body.outcome !== 'done',
     seqs,
   };
@@ -172,6 +177,10 @@ function addResult(view: View, body: ToolResultBody, placed: Placed): PromptMess
   });
   if (group.waiting.length === 0) view.group = null;
   return message;
+}
+
+function outputShown(text: string, { rendering }: View): string {
+  return rendering >= 3 ? escapeKeyed(text) : escapeFences(text);
 }
 
 /** Gives every open call its synthetic result. */
