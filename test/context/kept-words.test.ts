@@ -111,7 +111,9 @@ describe('the first request and stated goals', () => {
   test('of a compaction from an older version are its oldest words of a person', () => {
     const old = compact(at([REQUEST, agentSays('Yes.')]), { budget: 400 });
     const quotes = old?.quotes.map(({ seq, speaker, text }) => ({ seq, speaker, text })) ?? [];
-    const body = compact(talk(0), { budget: 400, previous: old && { ...old, quotes } });
+    const older = { ...(old as CompactionBody), quotes };
+    delete older.lines;
+    const body = compact(talk(0), { budget: 400, previous: older });
     expect(shown(body)).toContain('register of all ships');
   });
 });

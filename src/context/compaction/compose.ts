@@ -111,7 +111,7 @@ function* candidatesOf(base: CompactionBase): Steps<Candidate[]> {
 function pinnedBefore(previous: CompactionBody | null): Pin[] {
   const quotes = previous?.quotes ?? [];
   const pins = quotes.flatMap(({ seq, pinned }) => (pinned ? [{ seq, why: pinned }] : []));
-  if (pins.some(({ why }) => why === 'request')) return pins;
+  if (previous?.lines || pins.some(({ why }) => why === 'request')) return pins;
   const oldest = quotes.find(({ speaker, untrusted }) => isPersonSpeaker(speaker) && !untrusted);
   return oldest ? [{ seq: oldest.seq, why: 'request' }, ...pins] : pins;
 }
