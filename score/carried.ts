@@ -21,6 +21,10 @@ export interface Carried {
   quotes: Share;
   /** Constraints that are readable in both compactions. */
   shownConstraints: Share;
+  /** Largest share of the lists in a compaction. */
+  lists: number;
+  /** Compactions that still pin the first request. */
+  requests: Share;
 }
 
 export interface Share {
@@ -39,6 +43,8 @@ export function noCarried(): Carried {
     quotesThatFit: noShare(),
     quotes: noShare(),
     shownConstraints: noShare(),
+    lists: 0,
+    requests: noShare(),
   };
 }
 
@@ -50,7 +56,14 @@ const SURE_SHARE = 0.3;
 
 export function countCarried(log: readonly Event[], carried: Carried, count: (text: string) => number): void {
   const bodies = log.flatMap((event) => (event.kind === 'compaction' ? [event.body] : []));
+  const request = bodies[0]?.quotes.find(({ pinned }) => pinned === 'request')?.seq;
   for (const [index, after] of bodies.entries()) {
+    carried.lists = Math.max(carried.lists, count(after.listing) / after.tokens.after);
+    if (request !== undefined) {
+      carried.requests.of += 1;
+      if (after.quotes.some(({ seq, pinned }) => seq === request && pinned === 'request'))
+        carried.requests.kept += 1;
+    }
     const before = bodies[index - 1];
     if (!before) continue;
     const between = log.filter(({ seq }) => seq > before.upTo && seq <= after.upTo);

@@ -36,7 +36,7 @@ export async function scoreFacts({ quick, note }: Options): Promise<Scored> {
         const { facts, kept } = keptAt(point);
         for (const [way, isKept] of kept)
           for (const [at, { kind, age }] of facts.entries())
-            for (const key of ['all', kind, age]) {
+            for (const key of ['all', kind, age, file]) {
               const place = `${point.recorded === null ? '' : 'recorded '}${way}|${key}`;
               const tally = tallies.get(place) ?? { kept: 0, of: 0 };
               tallies.set(place, { kept: tally.kept + (isKept[at] ? 1 : 0), of: tally.of + 1 });
@@ -61,7 +61,7 @@ export async function scoreFacts({ quick, note }: Options): Promise<Scored> {
         ),
       );
       figures.push(figure('  facts', all.of, 'count'));
-      for (const key of [...FACT_KINDS, 'old', 'middle', 'new']) {
+      for (const key of [...FACT_KINDS, 'old', 'middle', 'new', ...DATA_FILES]) {
         const one = tallies.get(`${place}${way}|${key}`);
         if (one) figures.push(figure(`  ${key}, of ${one.of}`, one.kept / one.of, 'share'));
       }
