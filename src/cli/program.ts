@@ -101,6 +101,8 @@ function addMessageCommands(program: Command): void {
     .addOption(
       new Option('--while-busy <policy>', 'what to do while an agent is busy').choices(BUSY_POLICIES),
     )
+    .option('--session <provider:id>', 'session that the addressed agent is to go on with')
+    .option('--people-only', 'show the message to people only; no agent sees it or is woken by it')
     .option('--wait', 'with a server: wait for the answers')
     .action(async (conversation, text, options) =>
       (await import('./commands/act.ts')).send(conversation, text, options),

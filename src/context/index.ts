@@ -39,7 +39,7 @@ export { stateItem, statedUnder } from './live.ts';
 export { hasSeveralPeople, isUntrusted, personLabel } from './people.ts';
 export { RENDERING } from './render/rendering.ts';
 export { minute } from './turn-input.ts';
-export { deltaOf } from './session.ts';
+export { deltaOf, isAdopted } from './session.ts';
 export { placeOf, sessionMismatch, type SessionPlace, type SessionTerms, standsAt } from './session.ts';
 export type { Slot } from './slot.ts';
 export { createView, forkView, type View } from './view.ts';

@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { createBudgetLedger } from '../actors/budget/ledger.ts';
 import type { AgentRegistry } from '../actors/engine/agent-runtime.ts';
+import { restoreFolds } from '../actors/checkpoints/actor-checkpoint.ts';
+import { createCheckpoints } from '../actors/checkpoints/checkpoints.ts';
 import { createCalibrationBook } from '../actors/engine/calibration-book.ts';
 import {
   DEFAULT_LIMITS,
@@ -28,6 +30,7 @@ import type { KeyValue } from '../key-value.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Embedder } from '../providers/embedder.ts';
 import type { Broadcast } from '../queue/broadcast.ts';
+import { releaseOf } from './release.ts';
 import { keyValueOf, type Services } from './services.ts';
 
 export interface EngineOptions {
@@ -70,6 +73,8 @@ export async function openEngine(options: EngineOptions): Promise<OpenedEngine> 
   const limits = limitsOf(definition, services);
   const models = createCalibrationBook({ store, clock, onWarning });
   opened.defer(() => models.flush());
+  const checkpoints = createCheckpoints({ store, clock, release: releaseOf(), onWarning });
+  opened.defer(() => checkpoints.flush());
   const memory = opened.use(
     createMemorySearch({ ...definition.context.embedder, embedder: options.embedder, clock, onWarning }),
   );
@@ -110,7 +115,12 @@ export async function openEngine(options: EngineOptions): Promise<OpenedEngine> 
     pending,
     budgets: createBudgetLedger({ store, clock, random, metrics, onWarning, caps }),
     trees: createTaskTrees({ store, clock, random, limits }),
-    coldViews: createColdViews(log, secretOf, clock),
+    checkpoints,
+    coldViews: createColdViews(log, secretOf, clock, (address) =>
+      restoreFolds(checkpoints, address, { secret: secretOf(address) }).then(
+        (found) => found?.folded ?? null,
+      ),
+    ),
     redaction,
     metrics,
     limits,

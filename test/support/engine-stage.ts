@@ -1,4 +1,5 @@
 import { createBudgetLedger } from '../../src/actors/budget/ledger.ts';
+import { createCheckpoints } from '../../src/actors/checkpoints/checkpoints.ts';
 import { createCalibrationBook } from '../../src/actors/engine/calibration-book.ts';
 import { createConversationLog } from '../../src/actors/log/conversation-log.ts';
 import { createEngine, type Engine } from '../../src/actors/engine/engine.ts';
@@ -88,6 +89,7 @@ export interface StageOptions {
   pending?: EngineDeps['pending'];
   schedules?: EngineDeps['schedules'];
   lifecycle?: EngineDeps['lifecycle'];
+  checkpoints?: { release?: string; least?: number };
   workflows?: TroupeInput['workflows'];
 }
 
@@ -134,6 +136,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     process: `engine-${(engines += 1)}`,
     secretOf,
     countTokens,
+    checkpoints: createCheckpoints({ store, clock, onWarning, release: 'test', ...options.checkpoints }),
     models: createCalibrationBook({ store, clock, onWarning }),
     budgets: createBudgetLedger({ store, clock, random, metrics: NO_METRICS, onWarning, caps: {} }),
     trees: createTaskTrees({ store, clock, random, limits: { ...DEFAULT_LIMITS, ...limits } }),

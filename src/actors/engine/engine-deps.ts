@@ -15,6 +15,7 @@ import type { Broadcast } from '../../queue/broadcast.ts';
 import type { Router } from '../../queue/router.ts';
 import type { Store } from '../../store/store.ts';
 import type { Tracer } from '../../tracing.ts';
+import type { Checkpoints } from '../checkpoints/checkpoints.ts';
 import type { BudgetLedger } from '../budget/ledger.ts';
 import type { CalibrationBook } from './calibration-book.ts';
 import type { ConversationLog } from '../log/conversation-log.ts';
@@ -42,6 +43,8 @@ export interface EngineDeps {
   redaction?: Redaction | undefined;
   agents: AgentRegistry;
   registry: Registry;
+  /** Stored folds of long logs, which only save reading. Absent: none. */
+  checkpoints?: Checkpoints;
   /** Views of agents that are not at work, for the inspector. */
   coldViews?: LogFolds<Folded>;
   clock: Clock;

@@ -42,6 +42,8 @@ const NARROWING = {
   diff: 'conversation',
   cost: 'conversation',
   trace: 'conversation',
+  checkpoint: 'conversation',
+  saveCheckpoint: 'conversation',
   export: 'conversation',
   delete: 'conversation',
   watch: 'conversation',
@@ -126,6 +128,9 @@ function limitConversations(
       if (!covers(principal, `${stem}*`)) throw unknownConversation(stem);
       return spoken.import(chunks, { ...request, mayLeadTo: may });
     },
+    checkpoint: async (conversation, reader) => troupe.checkpoint(check(conversation), reader),
+    saveCheckpoint: async (conversation, reader, checkpoint) =>
+      troupe.saveCheckpoint(check(conversation), reader, checkpoint),
     async *export(conversation, options) {
       yield* troupe.export(check(conversation), options);
     },
