@@ -96,7 +96,8 @@ export class DraftWriter {
     this.#steps = 0;
     const { user } = this.#authors;
     const author = entry.author === 'user' ? user : entry.author === 'system' ? SYSTEM : entry.author;
-    yield this.#item(entry, author, { kind: 'message', body: { content: entry.text } });
+    const kind = entry.forPeople ? 'notice' : 'message';
+    yield this.#item(entry, author, { kind, body: { content: entry.text } });
   }
 
   *#assistant(entry: AssistantEntry): Generator<ImportItem, void> {

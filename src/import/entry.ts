@@ -7,7 +7,13 @@ type ForeignResult = { call: string | null; name: string | null; text: string; f
 
 type Position = { line: number; at: number | null };
 
-export type SaidEntry = Position & { kind: 'said'; author: 'user' | 'system' | Author; text: string };
+export type SaidEntry = Position & {
+  kind: 'said';
+  author: 'user' | 'system' | Author;
+  text: string;
+  /** It was kept from the model where it was recorded. */
+  forPeople?: true;
+};
 export type AssistantEntry = Position & {
   kind: 'assistant';
   text: string;

@@ -3,6 +3,7 @@ export { admitDraft } from './admit-draft.ts';
 export { exportConversation } from './troupe-format.ts';
 export { FORMATS } from './report.ts';
 export type { Format } from './report.ts';
+export { readImportRequest } from './read-request.ts';
 export { importTranscript, noteItem } from './import-transcript.ts';
 export type { ImportOptions } from './import-transcript.ts';
 export type { ImportItem, RecordedSummary } from './draft-writer.ts';

@@ -164,11 +164,8 @@ function commandEntry(
     noteSkip(report, 'unknown_line', line, excerpt(message));
     return null;
   }
-  if (message['excludeFromContext'] === true) {
-    noteSkip(report, 'excluded', line, command);
-    return null;
-  }
-  return { kind: 'said', line, at, author: 'user', text: commandText(command, message) };
+  const said: SaidEntry = { kind: 'said', line, at, author: 'user', text: commandText(command, message) };
+  return message['excludeFromContext'] === true ? { ...said, forPeople: true } : said;
 }
 
 function commandText(command: string, message: JsonObject): string {
@@ -205,7 +202,8 @@ function namesIn(value: unknown): string[] {
 
 function branchEntry(line: number, at: number | null, value: JsonObject): SaidEntry {
   const summary = textOf(value['summary']);
-  const text = summary === null ? '' : `Summary of a branch of this conversation that was left:\n\n${summary}`;
+  const text =
+    summary === null ? '' : `Summary of a branch of this conversation that was left:\n\n${summary}`;
   return { kind: 'said', line, at, author: 'system', text };
 }
 

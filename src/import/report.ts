@@ -25,8 +25,6 @@ export type SkipKind =
   | 'sidechain'
   | 'duplicate_line'
   | 'invalid_event'
-  /** Kept from the model where it was recorded. */
-  | 'excluded'
   /** A summary that covers nothing, or events that are not of this file. */
   | 'summary'
   | 'metadata';
@@ -82,7 +80,13 @@ export function excerpt(value: unknown): string {
 export const FORMATS = ['troupe', 'pi', 'claude-code', 'openai', 'dialogue', 'locomo'] as const;
 export type Format = (typeof FORMATS)[number];
 
-const PI_TYPES = new Set(['session', 'model_change', 'thinking_level_change', 'compaction', 'branch_summary']);
+const PI_TYPES = new Set([
+  'session',
+  'model_change',
+  'thinking_level_change',
+  'compaction',
+  'branch_summary',
+]);
 const CLAUDE_KEYS = ['uuid', 'parentUuid', 'leafUuid', 'isSidechain', 'sessionId'];
 
 /** The format whose reader understands this value. Null if none does; a later value of the file may still be known. */

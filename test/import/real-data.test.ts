@@ -95,7 +95,7 @@ describe.runIf(HAS_DATA)('real transcripts', () => {
     for (const conversation of report.conversations) {
       const own = imported.items
         .filter((item) => item.conversation === conversation)
-        .map((item) => item.draft);
+        .flatMap((item) => item.draft ?? []);
       const calls = callIds({ ...imported, drafts: own });
       const results = own.flatMap((draft) => (draft.kind === 'tool.result' ? [draft.body.call] : []));
       expect(new Set(calls).size).toBe(calls.length);
