@@ -59,8 +59,7 @@ function messageLine(
     return null;
   }
   const body = type === 'system' ? { content: value['content'] } : value['message'];
-  const isMessage = type === 'user' || type === 'assistant' || type === 'system';
-  if (!isMessage || (type === 'system' && !isSaid(value))) {
+  if (!isMessageType(type) || (type === 'system' && !isSaid(value))) {
     noteSkip(report, 'metadata', line, type);
     return null;
   }
@@ -75,6 +74,10 @@ function messageLine(
   }
   if (uuid !== null) seen.add(uuid);
   return { line, at: timeOf(value['timestamp']), type, envelope: value, body };
+}
+
+function isMessageType(type: string): type is MessageLine['type'] {
+  return type === 'user' || type === 'assistant' || type === 'system';
 }
 
 /** Marks where a conversation was compacted; the summary is in the line after it. */
