@@ -1,11 +1,11 @@
 import { createHmac } from 'node:crypto';
-import type { Author } from '../../src/events/index.ts';
 import { Broken } from '../target.ts';
+import { checkLabel, checkWords, MARK, refuseFences, refuseHeaders } from './check-words.ts';
 import { SECRET } from './hostile-text.ts';
-import type { Fact, Played } from './play-conversation.ts';
+import type { Played } from './play-conversation.ts';
 
 /**
- * Reads a prompt as it was sent, without using the code that rendered it.
+ * Reads a prompt of rendering 1 or 2 as it was sent, without using the code that rendered it.
  * F1  Every fence is one of ours: opened once, closed once, on its own lines, nested only where we nest them.
  * F2  Every author's words lie between the ends of its fence, or in the one message that holds nothing else.
  * F3  Text outside fences is exactly what we write, and every header belongs to the author of the next fence. Labels
@@ -13,7 +13,6 @@ import type { Fact, Played } from './play-conversation.ts';
  * F4  No author's words look like a fence, and none outside of fences look like a header.
  */
 const FENCE = /<(\/?)(msg|missed|handoff|reminder|summary|transcript)-([0-9a-f]{8})>/g;
-const MARK = /w(\d+)[az]/g;
 /** Replaces a fence once it is read. No prompt contains two such lone surrogates together. */
 const HOLE = '\ud800\ud800';
 const TIME = String.raw`\d{4}-\d\d-\d\dT\d\d:\d\dZ `;
@@ -165,28 +164,6 @@ function checkOutside(text: string, regions: readonly Region[], { facts, labels 
   }
 }
 
-function checkLabel(label: string, author: Author, labels: Map<string, string>): void {
-  const isOfKind =
-    author.kind === 'agent'
-      ? /^@[A-Za-z0-9_.:-]{1,64}$/.test(label)
-      : author.kind === 'system'
-        ? label === 'system'
-        : !/^\s*@|^(?:system|troupe|late result\b.*(?<! \(\S+\)))$|->|\p{C}/iu.test(label.normalize('NFKC'));
-  if (!isOfKind) throw new Broken(`a ${author.kind} is called ${JSON.stringify(label)}`);
-  if (/<|>|\|im_start\|>/.test(label)) throw new Broken(`a mark is in the label ${JSON.stringify(label)}`);
-  const who = author.kind === 'system' ? 'system' : `${author.kind} ${author.id}`;
-  const known = labels.get(label) ?? who;
-  if (known !== who) throw new Broken(`${JSON.stringify(label)} is the label of ${known} and of ${who}`);
-  labels.set(label, who);
-}
-
-function checkWords(text: string, isOf: (fact: Fact) => boolean, facts: Played['facts'] = new Map()): void {
-  for (const [, n] of text.matchAll(MARK)) {
-    const fact = facts.get(Number(n));
-    if (!fact || !isOf(fact)) throw new Broken(`words of event ${n} stand where they do not belong`);
-  }
-}
-
 function readFences(content: string, keys: Context['keys'], opened: Set<string>): Region[] {
   const top: Region[] = [];
   const open: Region[] = [];
@@ -223,33 +200,6 @@ function outside(content: string, from: number, to: number, regions: readonly Re
     at = end;
   }
   return text + content.slice(at, to);
-}
-
-/** The text as it looks: invisible characters are removed, look-alikes are unified. */
-function seen(text: string): string {
-  return text
-    .normalize('NFKC')
-    .replace(/[\p{Cf}\p{DI}\p{M}]/gu, '')
-    .replace(/[\u2039\u2329\u3008\u27e8\u02c2\u1438\u276e\u276c\u29fc]/g, '<')
-    .replace(/[\u2010-\u2015\u2212\u02d7\u2043]/g, '-')
-    .replace(/[\u3010\u3014\u27e6\u2045\u2772]/g, '[')
-    .replace(/[\u3011\u3015\u27e7\u2046\u2773]/g, ']')
-    .replace(/[ѕ]/g, 's')
-    .replace(/у/g, 'y');
-}
-
-function refuseFences(words: string): void {
-  const found = /<[\s/]*(?:msg|missed|handoff|reminder|summary|transcript)-/i.exec(seen(words));
-  if (found) throw new Broken(`words look like a fence: ${JSON.stringify(found[0])}`);
-}
-
-function refuseHeaders(words: string): void {
-  // The first line is on the line of the header, or of a mark of this test.
-  const found =
-    /(?:^|[\r\v\f\u0085\u2028\u2029])[^\S\n]*\[\s*(?!(?:image|file|text): )(?=[^\]\n]*\p{L}[^\]\n]*\p{L})[^\]\n"{}=;|]{1,600}\]/mu.exec(
-      seen(words),
-    );
-  if (found) throw new Broken(`words look like a header: ${JSON.stringify(found[0])}`);
 }
 
 function keysOf(seqs: readonly number[]): Map<string, number | null> {

@@ -34,6 +34,7 @@ export function createProgram(): Command {
     .exitOverride();
   addProcessCommands(program);
   addMessageCommands(program);
+  addPersonCommand(program);
   addTaskCommands(program);
   addConversationCommands(program);
   addReadCommands(program);
@@ -100,6 +101,8 @@ function addMessageCommands(program: Command): void {
     .addOption(
       new Option('--while-busy <policy>', 'what to do while an agent is busy').choices(BUSY_POLICIES),
     )
+    .option('--session <provider:id>', 'session that the addressed agent is to go on with')
+    .option('--people-only', 'show the message to people only; no agent sees it or is woken by it')
     .option('--wait', 'with a server: wait for the answers')
     .action(async (conversation, text, options) =>
       (await import('./commands/act.ts')).send(conversation, text, options),
@@ -117,6 +120,18 @@ function addMessageCommands(program: Command): void {
     .action(async (conversation, workflow, options) =>
       (await import('./commands/act.ts')).runWorkflow(conversation, workflow, options),
     );
+}
+
+/** What agents are told of the people who write to them. */
+function addPersonCommand(program: Command): void {
+  client(program.command('person'))
+    .description('show or change what agents are told of a person')
+    .argument('<id>', 'id of the author, such as ana')
+    .option('--name <name>', "how agents call the person; '' removes it")
+    .option('--time-zone <zone>', "such as Europe/Berlin; '' removes it")
+    .option('--preferences <text>', "what the person asks of answers; '' removes it")
+    .option('--forget', 'remove everything')
+    .action(async (id, options) => (await import('./commands/person.ts')).person(id, options));
 }
 
 /** Commands about what agents wait for. */
@@ -291,6 +306,7 @@ function addTransferCommands(program: Command): void {
     .option('--conversation <name>', 'id of the new conversation')
     .option('--agent <id>', 'author of the assistant messages, an agent id')
     .option('--format <name>', 'format of the file (default: detected)')
+    .option('--dry-run', 'read the file and report what it holds; store nothing')
     .action(async (file, options) => (await import('./commands/import.ts')).importFile(file, options));
 
   client(program.command('export'))

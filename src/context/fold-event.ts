@@ -21,6 +21,7 @@ export function foldEvent(view: View, event: Event): void {
 export function* foldSteps(view: View, event: Event): Steps<void> {
   if (event.seq <= view.upTo) return;
   view.upTo = event.seq;
+  if (event.kind === 'notice') return;
   if (event.author.kind === 'user') addPerson(view.people, event.author, event.seq);
   view.directions = foldDirections(view.directions, event);
   foldDirective(view.directives, event);

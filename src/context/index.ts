@@ -34,10 +34,19 @@ export {
   type StaticText,
 } from './fragment.ts';
 export { fenceKey, hashText } from './hash.ts';
-export { liveDelta, modeItems, phaseItem, RUNTIME_ITEMS, stateItem, statedUnder } from './live.ts';
+export { liveDelta, modeItems, phaseItem, RUNTIME_ITEMS, type StatedItems } from './live.ts';
+export { stateItem, statedUnder } from './live.ts';
+export {
+  addPerson,
+  createPeople,
+  hasSeveralPeople,
+  isUntrusted,
+  type People,
+  personLabel,
+} from './people.ts';
 export { RENDERING } from './render/rendering.ts';
 export { minute } from './turn-input.ts';
-export { deltaOf } from './session.ts';
+export { deltaOf, isAdopted } from './session.ts';
 export { placeOf, sessionMismatch, type SessionPlace, type SessionTerms, standsAt } from './session.ts';
 export type { Slot } from './slot.ts';
 export { createView, forkView, type View } from './view.ts';

@@ -1,7 +1,8 @@
 import type { LiveItems, Mode } from '../events/index.ts';
 import type { Directive, Phase } from '../machines/directions.ts';
 import { escapeMarks, fence } from './fence.ts';
-import { fenceKey } from './hash.ts';
+import { fenceKey, markKey } from './hash.ts';
+import { escapeWords, mark } from './mark.ts';
 
 /**
  * The live block: what changed for this agent since the last block. It is part of the trigger's message, is recorded
@@ -20,6 +21,7 @@ export const MEMORIES = 'memories';
 export const RUNTIME_ITEMS: readonly string[] = [
   'time',
   'task',
+  'person',
   'mode',
   'run',
   'phase',
@@ -101,8 +103,20 @@ export function withStated(stated: StatedItems, said: LiveItems): StatedItems {
   };
 }
 
-/** '' when there is nothing to state. */
-export function renderLive(items: LiveItems, secret: string, turn: string): string {
+/** As rendered up to rendering 2. '' when there is nothing to state. */
+export function fencedLive(items: LiveItems, secret: string, turn: string): string {
   const lines = Object.entries(items).map(([name, value]) => `${name}: ${escapeMarks(value)}`);
   return lines.length === 0 ? '' : fence('reminder', fenceKey(secret, `live ${turn}`), lines.join('\n'));
+}
+
+/** From rendering 3 on. A time alone takes one line; '' for no time. */
+export function markedLive(
+  time: string,
+  items: LiveItems,
+  { secret, turn }: { secret: string; turn: string },
+): string {
+  const lines = Object.entries(items).map(([name, value]) => `${name}: ${escapeWords(value)}`);
+  const key = markKey(secret, `live ${turn}`);
+  if (lines.length === 0) return time === '' ? '' : `[${escapeWords(time)} #${key}]`;
+  return mark('reminder', key, [...(time === '' ? [] : [`time: ${escapeWords(time)}`]), ...lines].join('\n'));
 }

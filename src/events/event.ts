@@ -4,8 +4,8 @@ import { CommandBody } from './command.ts';
 import { CompactionBody, CompactionNote, PruneBody } from './compaction.ts';
 import * as coordination from './coordination.ts';
 import { AgentId, ConversationId, EventId, Mode, Seq, TenantId, TurnId } from './ids.ts';
-import { HandoffBody, InjectionBody, JoinedBody, LeftBody, MessageBody } from './message.ts';
-import { SessionNote } from './session.ts';
+import { HandoffBody, InjectionBody, JoinedBody, LeftBody, MessageBody, NoticeBody } from './message.ts';
+import { NamedSession, SessionNote } from './session.ts';
 import * as task from './task.ts';
 import {
   ErrorBody,
@@ -20,6 +20,11 @@ import {
 const Hash = z.string().min(1).max(128);
 /** Opaque ids that a client sets. */
 export const Attachments = z.array(z.string().min(1).max(256)).max(64);
+
+/** Where a message came from: `library`, `http`, `cli`, `nostr`, or the name of a gateway. */
+export const Channel = z
+  .string()
+  .regex(/^[a-z][a-z0-9-]{0,31}$/, 'a channel is a short word of a-z, 0-9 and -');
 
 /**
  * Ids and hashes of what was injected into an event or attached to it, never the text itself. The engine writes it on
@@ -44,6 +49,10 @@ export const EventContext = z.strictObject({
   imported: z.literal(true).optional(),
   /** The author was not trusted at the time: see `trust.people`. */
   untrusted: z.literal(true).optional(),
+  /** The door through which a message or notice came. Absent in older logs, and on events of the runtime. */
+  channel: Channel.optional(),
+  /** A session that the message names for one of its addressees. */
+  session: NamedSession.optional(),
   /** The rule that found the addressees of a message without any. */
   routed: z.enum(['agent', 'round', 'capability', 'rules']).optional(),
 });
@@ -66,6 +75,7 @@ export const SYSTEM_AUTHOR: Author = { kind: 'system', id: 'troupe', name: 'Trou
 /** The body of every kind of event. */
 const BODIES = {
   message: MessageBody,
+  notice: NoticeBody,
   step: StepBody,
   'tool.result': ToolResultBody,
   handoff: HandoffBody,
@@ -101,6 +111,8 @@ const BODIES = {
   'session.compacted': SessionNote,
   'session.lost': SessionNote,
   'session.rebuilt': SessionNote,
+  'session.adopted': SessionNote,
+  'session.refused': SessionNote,
   'turn.started': TurnStartedBody,
   'turn.steered': coordination.TurnSteeredBody,
   'turn.done': TurnDoneBody,

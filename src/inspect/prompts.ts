@@ -3,6 +3,7 @@ import {
   buildPrompt,
   createView,
   deltaOf,
+  isAdopted,
   forkView,
   RENDERING,
   sessionMismatch,
@@ -27,7 +28,7 @@ import { baselineFor, readBaseline, withPresentFiles } from '../actors/turn/free
 import { inSlices } from '../actors/engine/in-slices.ts';
 import type { AgentRuntime } from '../actors/engine/agent-runtime.ts';
 import { liveItems, triggersIn } from '../actors/turn/pin-turn.ts';
-import { type PageSource, readPages } from '../actors/log/read-pages.ts';
+import { type ViewSource, readPages } from '../actors/log/read-pages.ts';
 import { catchUpInSlices, foldInSlices } from '../actors/log/read-view.ts';
 import { termsFor } from '../actors/sessions/session-run.ts';
 import { answeredStep } from '../actors/supervision/supervise-turn.ts';
@@ -35,7 +36,7 @@ import { readFacts } from '../actors/turn/turn-facts.ts';
 
 /** Dependencies for reading a past prompt. */
 type ReadDeps = Pick<EngineDeps, 'store' | 'agents' | 'registry' | 'secretOf'> & {
-  log: PageSource;
+  log: ViewSource;
   clock: Pick<EngineDeps['clock'], 'monotonic' | 'sleep'>;
 };
 
@@ -85,10 +86,11 @@ async function beginNextTurn(
     id: turnId(address, (record?.turnNo ?? 0) + 1),
     upTo: head,
     inputs: inputs.map((event) => event.seq),
-    live: liveItems(last, books, { runtime, baseline }, facts),
+    live: liveItems(inputs, books, { runtime, baseline }, facts),
     join: tasks.joined.get(address.agent) ?? runtime.profile.join,
     baseline: baseline.id,
     rendering: RENDERING,
+    ...(runtime.profile.peers && { peers: runtime.profile.peers }),
   });
   await inSlices(deps.clock, steps);
 }
@@ -113,7 +115,7 @@ function asSession(
   const session = record?.session;
   if (!session) return whole;
   const terms = termsFor(runtime, whole.layers[0]?.source ?? '', session);
-  if (sessionMismatch(view, session, terms)) return whole;
+  if (isAdopted(session) || sessionMismatch(view, session, terms)) return whole;
   const cursor = { before: record.cursor, after: whole.upTo };
   return { ...deltaOf(whole, view, session), cursor };
 }

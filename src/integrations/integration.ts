@@ -66,4 +66,10 @@ export interface IncomingMessage {
   replyTo?: EventId | undefined;
   /** The author may not wake agents. */
   untrusted?: true | undefined;
+  /** False: for people only; no agent sees it. */
+  includeInContext?: boolean | undefined;
+  /** A session that an addressed agent is to adopt. `refused`: the author may not name one; the log will say so. */
+  session?: { agent: string; provider: string; id: string; refused?: 'author' | undefined } | undefined;
+  /** Name of the door, kept with the event: a short word of `a-z0-9-`. */
+  channel?: string | undefined;
 }

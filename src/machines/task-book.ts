@@ -103,7 +103,7 @@ export function newTaskBook(): TaskBook {
 export function foldTask(book: TaskBook, event: Event): void {
   if (event.seq <= book.upTo) return;
   book.upTo = event.seq;
-  if (event.author.kind === 'user') book.agentTurns = 0;
+  if (event.author.kind === 'user' && event.kind !== 'notice') book.agentTurns = 0;
   if (!hasAuthority(event)) return foldHistory(book, event);
   if (begins(event)) {
     book.begun = `${event.seq}-${event.at.toString(36)}`;

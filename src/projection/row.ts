@@ -37,6 +37,7 @@ type Level = Row['level'];
 
 const LEVELS: { [K in EventKind]: Level | ((event: EventOf<K>) => Level) } = {
   message: 'talk',
+  notice: 'talk',
   step: 'work',
   'tool.result': ({ body }) => (body.outcome === 'failed' || body.outcome === 'lost' ? 'problem' : 'work'),
   handoff: 'talk',
@@ -72,6 +73,8 @@ const LEVELS: { [K in EventKind]: Level | ((event: EventOf<K>) => Level) } = {
   'session.compacted': 'noise',
   'session.lost': 'problem',
   'session.rebuilt': 'noise',
+  'session.adopted': 'work',
+  'session.refused': 'problem',
   'turn.started': 'noise',
   'turn.steered': 'work',
   'turn.done': 'work',

@@ -74,7 +74,7 @@ export function createStore(
   };
 }
 
-type LogMethods = Pick<Store, 'append' | 'readById' | 'head' | 'addressed'>;
+type LogMethods = Pick<Store, 'append' | 'readById' | 'markOf' | 'head' | 'addressed'>;
 
 function createLogMethods(driver: StoreDriver, decode: Decode): LogMethods {
   async function append(log: ConversationKey, events: readonly NewEvent[]): Promise<Appended[]> {
@@ -109,6 +109,11 @@ function createLogMethods(driver: StoreDriver, decode: Decode): LogMethods {
   return {
     append,
     readById,
+    async markOf({ tenant, conversation }, seq) {
+      const range = { after: seq - 1, upTo: seq, limit: 1 };
+      const [row] = await driver.readEvents({ tenant, conversation, ...range });
+      return row ? (row.chain ?? `${row.id} ${row.at} ${row.hash}`) : null;
+    },
     head: (log) => driver.head(log),
     addressed: (address, range) => driver.addressed({ ...address, ...range }),
   };

@@ -133,6 +133,11 @@ export interface Store {
    */
   readPage(log: ConversationKey, range: { after: number; upTo?: number }): Promise<LogPage>;
   readById(log: ConversationKey, id: string): Promise<Event | null>;
+  /**
+   * Identifies the log up to this event: the chain value, without one the event alone. Data derived from a log is good
+   * as long as the log has the mark. Null if there is no event.
+   */
+  markOf(log: ConversationKey, seq: number): Promise<string | null>;
   /** Verifies the events after `after` (default 0): gaps, hashes, chain. */
   verify(log: ConversationKey, range?: { after?: number }): Promise<LogVerification>;
   head(log: ConversationKey): Promise<number>;

@@ -42,11 +42,14 @@ attack(3, "an agent's text routes nothing and never appears as another author's 
       expect(said).toMatchObject({ author: { kind: 'agent', id: 'bo' }, to: [], body: { content: written } });
       expect(new Set(events.map(({ author }) => author.id))).toEqual(new Set(['ana', 'bo', 'troupe']));
       expect((await stage.troupe.actors(conversation)).map(({ agent }) => agent)).not.toContain('cy');
-      // cy reads the words as bo's, in a fence.
+      // cy reads the words as those of bo, within its mark.
       await stage.say(conversation, 'and you?', { to: ['cy'] });
       const shown = shownIn(stage.sentBy('cy').at(-1));
       const headers = shown.split('\n').filter((line) => /^\[(?:@|system|[^\]]* -> )/.test(line));
-      expect(headers).toEqual([expect.stringMatching(/^\[Ana -> @bo\]/), expect.stringMatching(/^\[@bo\]/)]);
+      expect(headers).toEqual([
+        expect.stringMatching(/^\[Ana -> @bo\]/),
+        expect.stringMatching(/^\[@bo #\d{6}\]$/),
+      ]);
     }),
     { numRuns: 12 },
   );

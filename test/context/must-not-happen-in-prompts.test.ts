@@ -203,7 +203,7 @@ test('a peer’s words appear as the agent’s own', async () => {
   await ask(stage, 'And you?', ['cy']);
   const own = cy.requests[0]?.messages.filter(({ role }) => role === 'assistant');
   expect(own).toEqual([]);
-  expect(shown(cy.requests[0])).toMatch(/\[@bo\]\n<msg-[0-9a-f]{8}>\nI am Bo, and I refuse\.\n<\/msg-/);
+  expect(shown(cy.requests[0])).toMatch(/\[@bo #(\d{6})\]\nI am Bo, and I refuse\.\n#\1/);
 });
 
 test('the model is shown `@agent:` tags that it copies', async () => {

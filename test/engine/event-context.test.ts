@@ -75,7 +75,7 @@ test('attachments are stored with their message and are part of its payload', as
     code: 'event_conflict',
   });
   const again = await openStage({ driver, agents: [{ id: 'bo', model: inOrder(says('-')) }] });
-  expect((await again.events('c'))[0]?.context).toEqual(context);
+  expect((await again.events('c'))[0]?.context).toEqual({ ...context, channel: 'library' });
 });
 
 test('an export carries the context of its events, and a second import changes nothing', async () => {

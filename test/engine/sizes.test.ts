@@ -75,10 +75,9 @@ test.each(ODD)(
     await troupe.send('c', { author: VIK, content: 'and you?', to: ['cy'] });
     await troupe.idle();
     const prompt = said(server.requests.at(-1)?.body);
-    const repeated = prompt.find(({ content }) => content.startsWith('[@bo]'))?.content ?? '';
-    const [, key, inside] =
-      /^\[@bo\]\n<msg-([0-9a-f]{8})>\n([^]*)\n<\/msg-[0-9a-f]{8}>$/.exec(repeated) ?? [];
-    expect(repeated.endsWith(`</msg-${key}>`)).toBe(true);
+    const repeated = prompt.find(({ content }) => content.startsWith('[@bo #'))?.content ?? '';
+    const [, key, inside] = /^\[@bo #(\d{6})\]\n([^]*)\n#\d{6}$/.exec(repeated) ?? [];
+    expect(repeated.endsWith(`\n#${key}`)).toBe(true);
     expect(inside).toBe(text);
     const { events } = await troupe.events('c');
     expect(events.filter(({ kind }) => kind === 'turn.done')).toHaveLength(2);

@@ -50,7 +50,7 @@ test('A5 a returning agent sees its own words, the block of missed messages, and
   expect(room.sent('p')).toEqual([
     'user: plan it',
     'assistant: p answers 1',
-    'user: away{[Uma -> @d] «draw it» [@d] «d answers 1»}',
+    'user: away{[Uma -> @d] draw it [@d] d answers 1}',
     'user: go on',
   ]);
 });
@@ -106,7 +106,7 @@ test('A9 the block names author and recipients of every line, in order', async (
   await room.say(UMA, 'p', 'go on');
   const [block] = room.sent('p').filter((line) => line.includes('away{'));
   expect(block).toMatch(
-    /^user: away\{\[Uma -> @d, @c\] «draw and check» (?:\[@d\] «d answers 1» \[@c\] «c answers 1»|\[@c\] «c answers 1» \[@d\] «d answers 1») \[Uma\] «hm»\}$/,
+    /^user: away\{\[Uma -> @d, @c\] draw and check (?:\[@d\] d answers 1 \[@c\] c answers 1|\[@c\] c answers 1 \[@d\] d answers 1) \[Uma\] hm\}$/,
   );
 });
 
@@ -146,7 +146,7 @@ test('A13 a handoff summary opens the block of a returning agent', async () => {
   expect(room.sent('p')).toEqual([
     'user: plan it',
     'assistant: p answers 1',
-    'user: [@d -> @p] handed this conversation over to you: handoff{Goal: finish} away{[Uma -> @d] «your turn»}',
+    'user: [@d -> @p] handed this conversation over to you: handoff{Goal: finish} away{[Uma -> @d] your turn}',
   ]);
 });
 
@@ -162,10 +162,15 @@ test('A14 a failed agent keeps its position: its next prompt shows everything it
   expect(room.sent('p')).toEqual([
     'user: one',
     'assistant: first',
-    'user: away{[Uma -> @d] «aside» [@d] «d answers 1»}',
+    'user: away{[Uma -> @d] aside [@d] d answers 1}',
     'user: two',
-    'assistant: [this turn failed: provider_refused]',
-    'user: away{[Uma -> @d] «more» [@d] «d answers 2»}',
+    // A reminder of the runtime, which is left out here.
+    'user: ',
+    'user: away{[Uma -> @d] more [@d] d answers 2}',
     'user: three',
   ]);
+  const told = room
+    .raw('p')
+    .filter((message) => JSON.stringify(message).includes('[this turn failed: provider_refused]'));
+  expect(told.map(({ role }) => role)).toEqual(['user']);
 });

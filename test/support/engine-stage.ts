@@ -1,4 +1,5 @@
 import { createBudgetLedger } from '../../src/actors/budget/ledger.ts';
+import { createCheckpoints } from '../../src/actors/checkpoints/checkpoints.ts';
 import { createCalibrationBook } from '../../src/actors/engine/calibration-book.ts';
 import { createConversationLog } from '../../src/actors/log/conversation-log.ts';
 import { createEngine, type Engine } from '../../src/actors/engine/engine.ts';
@@ -24,6 +25,7 @@ import {
 import { noIntegrations } from './no-integrations.ts';
 import { createTenants, openCredentials } from '../../src/facade/credentials.ts';
 import { memoryKeyValue } from '../../src/key-value.ts';
+import { createProfileBook } from '../../src/facade/profile-book.ts';
 import { createTroupeFacade } from '../../src/facade/facade.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import { NO_METRICS } from '../../src/metrics.ts';
@@ -87,6 +89,7 @@ export interface StageOptions {
   pending?: EngineDeps['pending'];
   schedules?: EngineDeps['schedules'];
   lifecycle?: EngineDeps['lifecycle'];
+  checkpoints?: { release?: string; least?: number };
   workflows?: TroupeInput['workflows'];
 }
 
@@ -133,6 +136,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     process: `engine-${(engines += 1)}`,
     secretOf,
     countTokens,
+    checkpoints: createCheckpoints({ store, clock, onWarning, release: 'test', ...options.checkpoints }),
     models: createCalibrationBook({ store, clock, onWarning }),
     budgets: createBudgetLedger({ store, clock, random, metrics: NO_METRICS, onWarning, caps: {} }),
     trees: createTaskTrees({ store, clock, random, limits: { ...DEFAULT_LIMITS, ...limits } }),
@@ -150,6 +154,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const troupe = createTroupeFacade({
     integrations: noIntegrations(),
     tenants: createTenants(memoryKeyValue()),
+    profilesOf: () => createProfileBook(memoryKeyValue()),
     credentials: openCredentials(memoryKeyValue(), { clock }),
     deps,
     engine,

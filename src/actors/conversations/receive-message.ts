@@ -51,6 +51,22 @@ export async function receiveMessage(
   }
 }
 
+/**
+ * Stores a notice: for people, wakes nobody and changes nothing. Throws `conversation_archived`. `prepare` is called before
+ * it is stored.
+ */
+export async function receiveNotice(
+  { deps, participantsCache }: ConversationDeps,
+  log: ConversationKey,
+  notice: EventDraftOf<'notice'>,
+  prepare: () => Promise<void>,
+): Promise<Appended> {
+  const { tasks } = await participantsCache.of(log);
+  if (tasks.directions.archived && (await deps.store.readById(log, notice.id)) === null) throw archived(log);
+  await prepare();
+  return appendLast(deps, log, [notice]);
+}
+
 async function addressMessage(
   conversations: ConversationDeps,
   { log, message, untrusted }: ReceivedMessage,

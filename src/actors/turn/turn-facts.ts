@@ -11,6 +11,7 @@ import type { EngineDeps } from '../engine/engine-deps.ts';
 import type { FrozenBaseline, AgentRuntime } from '../engine/agent-runtime.ts';
 import type { Folded } from '../log/read-view.ts';
 import { retrieveMemories } from '../memory/retrieve-memories.ts';
+import { type PersonFacts, readPerson } from './person-facts.ts';
 import { openWorkItems } from '../tasks/task-items.ts';
 import { type Directive, directiveOf } from '../../machines/directions.ts';
 
@@ -25,6 +26,8 @@ export interface TurnFacts {
   memories: Memories;
   /** The agent's open tasks and todos, by the names of their live items. */
   workItems: ReadonlyMap<string, string | null>;
+  /** Null: the turn answers no person. */
+  person: PersonFacts | null;
 }
 
 export const NO_FACTS: TurnFacts = {
@@ -32,6 +35,7 @@ export const NO_FACTS: TurnFacts = {
   fragments: new Map(),
   memories: NO_MEMORIES,
   workItems: new Map(),
+  person: null,
 };
 
 export async function readFacts(
@@ -43,12 +47,13 @@ export async function readFacts(
   const { tenant, conversation, agent } = address;
   const about: AboutTurn = { tenant, conversation, agent, at: trigger.at };
   const directive = directiveOf(view.directions, view.directives);
-  const [fragments, memories, workItems] = await Promise.all([
+  const [fragments, memories, workItems, person] = await Promise.all([
     readFragments(deps, runtime, about),
     retrieveMemories(deps, { address, runtime, view, trigger }),
     openWorkItems(deps, address, tasks),
+    readPerson(deps, address, view, trigger),
   ]);
-  return { directive, fragments, memories, workItems };
+  return { directive, fragments, memories, workItems, person };
 }
 
 const FROZEN_LAYERS: readonly string[] = ['rules', 'persona', 'tools', 'environment'];

@@ -21,6 +21,7 @@ import type {
   SentPrompt,
   TaskList,
   TurnTrace,
+  Troupe,
 } from '../../troupe.ts';
 
 /** A piece of a reply as it is written; `index` 0 restarts the reply. */
@@ -87,6 +88,7 @@ export interface Client {
     options?: { threads?: boolean; format?: 'jsonl' | 'html' },
   ): AsyncGenerator<string>;
   delete(conversation: string, exported: number | 'none'): Promise<Deleted>;
+  readonly people: Troupe['people'];
   readonly keys: ClientKeys;
   readonly webhooks: ClientWebhooks;
   queues(): Promise<QueueReport>;

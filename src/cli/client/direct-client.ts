@@ -52,6 +52,7 @@ export function createDirectClient(troupe: Troupe): Client {
     export: (conversation, { format, ...options } = {}) =>
       format === 'html' ? exportedAsHtml(troupe, conversation) : troupe.export(conversation, options),
     delete: (conversation, exported) => troupe.delete(conversation, { exported }),
+    people: troupe.people,
     keys: directKeys(troupe),
     webhooks: directWebhooks(troupe),
     queues: () => troupe.queues(),

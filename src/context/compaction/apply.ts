@@ -3,13 +3,15 @@ import { closeGroup } from '../render/own-words.ts';
 import { estimateTokens, FRAME_TOKENS } from '../tokens.ts';
 import { lastSeq, type Line, linesOf, type Part, type Slot } from '../slot.ts';
 import { renderCompaction, renderTurnPrefix } from '../summary/compaction-body.ts';
-import { partTokens, userMessage } from '../turn-input.ts';
+import { partTokens, renderPart, userMessage } from '../turn-input.ts';
+import { toldBy } from '../render/told-times.ts';
 import { bytesOf, chainMessage, type OpenTurn, type View } from '../view.ts';
 import { pruneSlots } from './prune.ts';
 import { kindOf, NO_TOKENS } from '../budget/calibrate.ts';
 import { inputLayers } from '../begin-turn.ts';
 import { atOnce } from '../steps.ts';
 import { escapeMarks } from '../fence.ts';
+import { escapeWords } from '../mark.ts';
 
 /**
  * Rebuilds the view on a shared compaction: covered slots are dropped, newer ones stay.
@@ -21,7 +23,7 @@ export function adoptCompaction(view: View, id: EventId, adoption: Adoption, { h
   closeGroup(view);
   const summary = summarySlot(view, adoption);
   const { kept, begins } = keptSlots(view, adoption, summary);
-  view.slots = kept;
+  view.slots = summary ? retold(kept, view.secret) : kept;
   if (view.turn) view.turn = { ...view.turn, begins };
   pruneSlots(view, { events: new Set(adoption.pruned ?? []), memories: new Set(adoption.forgotten ?? []) });
   trimSlots(view, adoption.trimmed ?? []);
@@ -50,6 +52,21 @@ function keptSlots(view: View, adoption: Adoption, summary: Slot | null): { kept
     } else kept.push(...keptOfGroup(group, isCovered, { view, isInput, isReplaced: summary !== null }));
   }
   return { kept, begins: begins ?? kept.length };
+}
+
+/** Times are shown as changes of the last one told, which may be among the messages that were left out. */
+function retold(slots: readonly Slot[], secret: string): Slot[] {
+  let told: string | null = null;
+  return slots.map((slot) => {
+    const { part, message } = slot;
+    if (part?.told === undefined) return slot;
+    const so: Part = { ...part, told };
+    told = toldBy(so);
+    if (so.told === part.told) return slot;
+    const content = renderPart(so, secret);
+    if (content === message.content) return { ...slot, part: so };
+    return { ...slot, part: so, message: { ...message, content }, tokens: partTokens(so, content, secret) };
+  });
 }
 
 function keptOfGroup(
@@ -194,7 +211,8 @@ export function trimSlots(view: View, trimmed: readonly { event: EventId; text: 
 
 function trimPart(slot: Slot, part: Part, texts: ReadonlyMap<EventId, string>, secret: string): Slot {
   if (!linesOf(part).some(({ event }) => texts.has(event))) return slot;
-  const trim = (line: Line): Line => trimLine(line, texts.get(line.event));
+  const escape = part.told === undefined ? escapeMarks : escapeWords;
+  const trim = (line: Line): Line => trimLine(line, texts.get(line.event), escape);
   const shorter: Part = {
     ...part,
     plain: part.plain && trim(part.plain),
@@ -205,11 +223,11 @@ function trimPart(slot: Slot, part: Part, texts: ReadonlyMap<EventId, string>, s
   return { ...slot, part: shorter, message, tokens: partTokens(shorter, message.content, secret) };
 }
 
-function trimLine(line: Line, text: string | undefined): Line {
+function trimLine(line: Line, text: string | undefined, escape: (text: string) => string): Line {
   if (text === undefined) return line;
   const { images: _, ...words } = line;
   const { content, from, to, tokens } = words;
-  const shown = escapeMarks(text);
+  const shown = escape(text);
   const share = Math.min(1, shown.length / Math.max(1, to - from));
   return {
     ...words,

@@ -9,6 +9,7 @@ export const AT_THE_END = Number.MAX_SAFE_INTEGER;
 export function peopleOf(events: readonly (Event | EventDraft)[]): People {
   const people = createPeople();
   for (const event of events) {
+    if (event.kind === 'notice') continue;
     if (event.author.kind === 'user') addPerson(people, event.author, 'seq' in event ? event.seq : 0);
   }
   return people;

@@ -19,6 +19,7 @@ type Note = Parameters<Watcher>[0];
 const NARROWING = {
   tenant: 'shared',
   forTenant: 'shared',
+  people: 'shared',
   webhooks: 'shared',
   agentKeys: 'shared',
   nostr: 'shared',
@@ -41,6 +42,8 @@ const NARROWING = {
   diff: 'conversation',
   cost: 'conversation',
   trace: 'conversation',
+  checkpoint: 'conversation',
+  saveCheckpoint: 'conversation',
   export: 'conversation',
   delete: 'conversation',
   watch: 'conversation',
@@ -125,6 +128,9 @@ function limitConversations(
       if (!covers(principal, `${stem}*`)) throw unknownConversation(stem);
       return spoken.import(chunks, { ...request, mayLeadTo: may });
     },
+    checkpoint: async (conversation, reader) => troupe.checkpoint(check(conversation), reader),
+    saveCheckpoint: async (conversation, reader, checkpoint) =>
+      troupe.saveCheckpoint(check(conversation), reader, checkpoint),
     async *export(conversation, options) {
       yield* troupe.export(check(conversation), options);
     },

@@ -68,10 +68,12 @@ const sendMessage = defineRoute({
     // A refused message must not use up the rate of the author it names.
     if (!isGranted(principal, conversation)) throw unknownConversation(conversation);
     checkAuthor(principal, message.author);
+    const { channel = 'http' } = message;
+    if (channel !== 'http' || message.session) checkScope(principal, 'operate');
     const wait = traffic.message(principal, principal.tenant, message.author);
     const { messagesPerSecond: limit } = traffic.limits;
     if (wait > 0) throw rateLimited(`at most ${limit} messages a second of one author`, limit, wait);
-    const { kind, event } = await troupe.send(conversation, message);
+    const { kind, event } = await troupe.send(conversation, { ...message, channel });
     return context.json({ event }, kind === 'appended' ? 201 : 200);
   },
 });
