@@ -100,7 +100,7 @@ async function nextTurn(
     hop: Math.max(...inputs.map((event) => event.hop ?? 0)),
     at: last.at,
     rendering: RENDERING,
-    context: contextOf(baseline, live.view, facts),
+    context: contextOf(baseline, live.view, facts, runtime.tools),
     ...(approved.length > 0 && { approved }),
     ...(halt && { halt }),
     ...(named && { session: named }),
