@@ -9,6 +9,8 @@ import { scoreCache } from './sections/cache.ts';
 import { scoreCarry } from './sections/carry.ts';
 import { scoreCold } from './sections/cold.ts';
 import { estimatorSection } from './sections/estimator.ts';
+import { scoreFacts } from './sections/facts.ts';
+import { scoreFraming } from './sections/framing.ts';
 import { scoreFuzz } from './sections/fuzz.ts';
 import { scoreInvariants } from './sections/invariants.ts';
 import { scorePolicy } from './sections/policy.ts';
@@ -23,11 +25,13 @@ import { scoreSpeed } from './sections/speed.ts';
 const SECTIONS: Record<string, { title: string; score: (options: Options) => Promise<Scored> }> = {
   invariants: { title: 'Invariants, on every real log', score: scoreInvariants },
   cache: { title: 'Cache: the layout at four vendors', score: scoreCache },
+  framing: { title: 'Framing: what prompts cost beyond words', score: scoreFraming },
   policy: { title: 'Policy: prunes and compactions beside an append-only log', score: scorePolicy },
   retention: {
     title: 'Retention: what can still be found when a log is made short',
     score: retentionSection,
   },
+  facts: { title: 'Facts needed later, at points of each log', score: scoreFacts },
   carry: { title: 'A second compaction, and what the first one kept', score: scoreCarry },
   retrieval: { title: 'Retrieval: evidence found on LoCoMo', score: retrievalSection },
   estimator: { title: 'Estimator: beside recorded usage', score: estimatorSection },

@@ -35,7 +35,7 @@ const FULL: Rates = [
   ['queue loss', 0.002],
   ['next job loss', 0.002],
   ['pause', 0.004],
-  ['checkpoint damage', 0.004],
+  ['checkpoint damage', 0.01],
 ];
 
 /** No fault that requires a sweeper: the recovery must not depend on it. */

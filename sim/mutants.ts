@@ -41,8 +41,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'actors/checkpoints/actor-checkpoint.ts',
-        find: 'withoutPast(forkView(view))',
-        replace: 'withoutPast(view)',
+        find: 'view: forkView(view), tasks: forkTaskBook(tasks)',
+        replace: 'view, tasks',
       },
     ],
   },

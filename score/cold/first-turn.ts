@@ -3,8 +3,8 @@ import { AGENTS, CONVERSATION, openCompany } from './company.ts';
 
 /** The first turn of a process. One line of JSON. */
 export interface FirstTurn {
-  /** CPU time of the process up to the reply, and the part of it from the message on. */
-  cpuMs: number;
+  /** CPU time of the process up to the message, and from it to the reply. */
+  startCpuMs: number;
   turnCpuMs: number;
   rssBytes: number;
   /** Rows of events read by the reply, and events that the prompt shows. */
@@ -29,10 +29,10 @@ const { event } = await troupe.send(CONVERSATION, {
   content: 'What is next?',
 });
 await troupe.idle();
-const [whole, turn] = [process.cpuUsage(), process.cpuUsage(ready)].map(
+const [startCpuMs, turnCpuMs] = [ready, process.cpuUsage(ready)].map(
   ({ user, system }) => (user + system) / 1_000,
 );
-const measured = { cpuMs: whole, turnCpuMs: turn, rssBytes: process.memoryUsage.rss(), rows: rows() };
+const measured = { startCpuMs, turnCpuMs, rssBytes: process.memoryUsage.rss(), rows: rows() };
 const { events } = await troupe.events(CONVERSATION, { after: event.seq });
 const sent = await troupe.promptOf(events.find(({ kind }) => kind === 'turn.started')?.turn ?? '');
 const shown = new Set(sent.messages.flatMap(({ seqs }) => seqs)).size;

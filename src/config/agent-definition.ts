@@ -23,6 +23,11 @@ const AgentFields = z.object({
    */
   join: JoinPolicy.default('full'),
   /**
+   * Role of other agents' words that a turn does not answer: `user`, or `system` where the provider takes such messages
+   * between others (`capabilities.interleavedSystem`). Models give the words more weight then. Default `user`.
+   */
+  peers: z.enum(['user', 'system']).default('user'),
+  /**
    * Treatment of a message while the agent has a turn under way: it waits for the next turn (`queue`), joins the next step
    * (`steer`), aborts the turn (`interrupt`), or is refused (`reject`). A message may override it. Default `queue`.
    */

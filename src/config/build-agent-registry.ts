@@ -3,6 +3,7 @@ import type { AgentDefinition } from './agent-definition.ts';
 import type { AgentRegistry, AgentRuntime } from '../actors/engine/agent-runtime.ts';
 import { policyOf, retrievalOf } from './context-settings.ts';
 import { baselineTexts, type AgentProfile, NO_FRAGMENTS, windowOf } from '../context/index.ts';
+import { TroupeError } from '../errors.ts';
 import type { AgentId } from '../events/index.ts';
 import { priceOf } from '../providers/prices.ts';
 import type { Provider } from '../providers/provider.ts';
@@ -52,7 +53,7 @@ export function buildAgentRegistry(
       profile,
       orchestrates: agent.role === 'manager' || agent.id === orchestrator,
       capabilities: agent.capabilities ?? [],
-      provider: providerOf(agent),
+      provider: checkedProvider(agent, providerOf(agent)),
       tools: new Map(granted.map((tool) => [tool.name, tool])),
       pubkey: agent.pubkey ?? null,
       policy: policyOf(context),
@@ -88,6 +89,13 @@ export function buildAgentRegistry(
     runtimes,
     new Map(templates.map((template) => [template.id, spawn(template)])),
   );
+}
+
+/** Throws `config_invalid` for a setting that the provider cannot follow. */
+function checkedProvider({ id, peers }: AgentDefinition, provider: Provider): Provider {
+  if (peers === 'user' || provider.capabilities.interleavedSystem) return provider;
+  const message = `peers: "system" of agent "${id}" needs a provider that takes system messages between others; ${provider.name} does not (for an openai-compatible server that does, set quirks.interleavedSystem)`;
+  throw new TroupeError('config_invalid', message, { agent: id, field: 'peers' });
 }
 
 /** The frozen layers. Those of an agent with instruction files are built again when a file has changed. */
@@ -160,6 +168,7 @@ function profileOf(agent: AgentDefinition, tools: readonly Tool[]): AgentProfile
     contextWindow: agent.contextWindow ?? knownWindow(agent) ?? DEFAULT_CONTEXT_WINDOW,
     maxOutputTokens,
     join,
+    ...(agent.peers === 'system' && { peers: agent.peers }),
     tools: tools.map(toolSpec),
   };
 }

@@ -14,6 +14,8 @@ export interface AgentProfile {
   contextWindow: number;
   maxOutputTokens: number;
   join: 'full' | 'summary' | 'fresh';
+  /** Role of other agents' words that a turn does not answer. Default: the user. */
+  peers?: 'system';
   tools: readonly ToolSpec[];
   /** Prompt fragments that the application adds. */
   fragments?: AgentFragments;

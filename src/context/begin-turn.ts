@@ -14,6 +14,7 @@ import { atOnce, type Steps } from './steps.ts';
 import {
   blockPart,
   earlierPart,
+  historyPart,
   LINE_WORK,
   liveText,
   liveTokens,
@@ -42,6 +43,7 @@ export function beginTurn(view: View, turn: TurnInput): void {
 export function* beginTurnSteps(view: View, turn: TurnInput): Steps<void> {
   closeGroup(view);
   view.rendering = turn.rendering ?? 1;
+  view.peers = turn.peers ?? 'user';
   const inputs = new Set(turn.inputs);
   const shown = yield* settlePending(view, turn.upTo, inputs);
   const reader = readerAt(view, turn.upTo);
@@ -83,7 +85,10 @@ function* newcomerParts(
   const seen = join === 'fresh' ? rest.filter((event) => inputs.has(event.seq)) : rest;
   const parts: Part[] = [];
   for (const event of handoffs) parts.push(yield* blockPart([event], [], reader));
-  for (const event of seen) parts.push(yield* alone(verbatimPart(event, reader)));
+  for (const event of seen) {
+    const part = inputs.has(event.seq) ? verbatimPart(event, reader) : historyPart(event, reader);
+    parts.push(yield* alone(part));
+  }
   return parts;
 }
 
@@ -126,7 +131,7 @@ export function* showWaitingSteps(view: View): Steps<void> {
     return;
   }
   for (const event of events) {
-    yield* pushUser(view, yield* alone(verbatimPart(event, reader)), event.seq);
+    yield* pushUser(view, yield* alone(historyPart(event, reader)), event.seq);
   }
 }
 
@@ -158,7 +163,7 @@ function* settlePending(view: View, upTo: number, inputs: ReadonlySet<number>): 
       const history = waiting.filter(({ seq }) => !inputs.has(seq));
       for (const other of history) {
         yield LINE_WORK;
-        yield* pushUser(view, verbatimPart(other, reader), other.seq);
+        yield* pushUser(view, historyPart(other, reader), other.seq);
       }
       waiting = waiting.filter(({ seq }) => inputs.has(seq));
       foldOwn(view, event, placed(event));

@@ -66,10 +66,10 @@ const SAME_SPEAKER: Piece[][] = [
 const IN_RESULTS = KEYED.map((pieces) => piecesOf(...pieces));
 const IN_WORDS = SAME_SPEAKER.map((pieces) => piecesOf(...pieces));
 const MAYBE_CLOSING = new RegExp(`[${HASH}]`);
-/** A line that ends a marked text: only the sign and a number. */
+/** A line that ends a marked text: only the sign and a number. Some invisible characters are letters. */
 const CLOSING = new RegExp(
-  String.raw`${LINE_START}([${HASH}])(?=[${BLANK}]*${DIGIT}[^\p{L}${LINE_ENDS}]*(?:$|[\v\f\u0085]))`,
-  'gimu',
+  String.raw`${LINE_START}([${HASH}])(?=[${BLANK}]*${DIGIT}[^[\p{L}--[\p{DI}]]${LINE_ENDS}]*(?:$|[\v\f\u0085]))`,
+  'gimv',
 );
 
 /** Escapes what could pass for a mark or a fence of any rendering, but no lines of attribution: for results of tools. */

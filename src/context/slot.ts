@@ -23,6 +23,8 @@ export interface Part {
   handoffs: readonly Line[];
   missed: readonly Line[];
   live: { items: LiveItems; turn: TurnId } | null;
+  /** The role, if it is not that of a user. */
+  as?: 'system';
   /** From rendering 3 on: the last minute told before this message, null for none. Absent in earlier renderings. */
   told?: string | null;
 }

@@ -19,7 +19,8 @@ export { dateOf, minute } from './render/line.ts';
 
 const AWAY = 'While you were away:';
 
-export function* pushUser(view: View, part: Part, at: number, layer: SlotLayer = 'history'): Steps<void> {
+export function* pushUser(view: View, given: Part, at: number, layer: SlotLayer = 'history'): Steps<void> {
+  const part = view.slots.length === 0 ? withoutRole(given) : given;
   const content = yield* renderSteps(part, view.secret);
   const message = messageOf(part, content, seqsOf(part));
   yield content.length;
@@ -33,8 +34,15 @@ export function userMessage(part: Part, secret: string, seqs = seqsOf(part)): Pr
 }
 
 function messageOf(part: Part, content: string, seqs: number[]): PromptMessage {
+  if (part.as) return { role: part.as, content, seqs };
   const images = imagesIn(part);
   return { role: 'user', content, seqs, ...(images.length > 0 && { images }) };
+}
+
+/** The first message of a conversation is a user's. */
+function withoutRole(part: Part): Part {
+  const { as: _, ...rest } = part;
+  return rest;
 }
 
 function seqsOf(part: Part): number[] {
@@ -138,9 +146,22 @@ function toldBefore({ rendering }: Reader, told: string | null): Pick<Part, 'tol
   return rendering >= 3 ? { told } : {};
 }
 
-/** An event as a separate message. */
+/** An event that a turn answers, as a separate message. */
 export function verbatimPart(event: Event, reader: Reader): Part {
   return plainPart(rulesOf(reader).verbatim(event, reader), reader);
+}
+
+/** An event that no turn answers, as a separate message. */
+export function historyPart(event: Event, reader: Reader): Part {
+  return withRole(verbatimPart(event, reader), [event], reader);
+}
+
+/** Only user messages may have images. */
+function withRole(part: Part, events: readonly Event[], { view }: Reader): Part {
+  const isOfPeers = events.every(({ author }) => author.kind === 'agent');
+  return view.peers === 'system' && isOfPeers && imagesIn(part).length === 0
+    ? { ...part, as: 'system' }
+    : part;
 }
 
 /** An input of the turn that is not its last. */
@@ -170,14 +191,15 @@ export function* blockPart(
     lines.missed.push(line);
     yield LINE_WORK + line.content.length;
   }
-  return { plain: null, ...lines, live: null, ...toldBefore(reader, told) };
+  const part = { plain: null, ...lines, live: null, ...toldBefore(reader, told) };
+  return handoffs.length + missed.length === 0 || handoffs.length > 0 ? part : withRole(part, missed, reader);
 }
 
 /** Cost of a line's header, key and time, in characters. */
 export const LINE_WORK = 256;
 
 export function withLive(part: Part, live: NonNullable<Part['live']>, told: string | null): Part {
-  return { ...part, live, ...(part.told !== undefined && part.plain && { told }) };
+  return { ...withoutRole(part), live, ...(part.told !== undefined && part.plain && { told }) };
 }
 
 export function liveText(part: Part, secret: string): string {

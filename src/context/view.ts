@@ -62,6 +62,8 @@ export interface View {
   directives: Directives;
   /** Version of the rules by which others' words are rendered: that of the last turn. */
   rendering: number;
+  /** Role of other agents' words that the last turn did not answer. */
+  peers: 'user' | 'system';
   /** The baseline in force: the last one logged by this agent. */
   baseline: { id: EventId; body: BaselineBody } | null;
   /** Whether the agent has spoken or had a turn. */
@@ -134,6 +136,7 @@ export function createView(agent: AgentId, secret: string): View {
     directions: NO_DIRECTIONS,
     directives: new Map(),
     rendering: RENDERING,
+    peers: 'user',
     baseline: null,
     present: false,
     compactions: new Map(),

@@ -33,18 +33,25 @@ export const Saying = z.strictObject({
   untrusted: z.literal(true).optional(),
   /** For a question: the agents it is addressed to. Empty: all. */
   asks: z.array(z.string()).optional(),
+  /** For an error: what was attempted. Later success of the same settles it. */
+  attempt: z.string().optional(),
 });
 export type Saying = z.infer<typeof Saying>;
 
 /** A bare text is from an older log, which did not store speakers. */
 const Sayings = z.array(z.union([z.string(), Saying]));
 
-/** Facts extracted without a model and carried from one compaction to the next. Each list is in order of first appearance. */
+/**
+ * Facts extracted without a model and carried from one compaction to the next. Texts are in order of first appearance,
+ * names in order of their last. Settled errors, closed tasks and the least used names leave.
+ */
 export const Facts = z.strictObject({
   artifacts: z.array(z.string()),
   filesRead: z.array(z.string()),
   filesModified: z.array(z.string()),
   identifiers: z.array(z.string()),
+  /** Names met once so far. Another mention moves them to `identifiers`. */
+  passing: z.array(z.string()).optional(),
   errors: Sayings,
   /** Demands of trusted people. */
   constraints: Sayings,
@@ -61,6 +68,8 @@ export const Quote = z.strictObject({
   speaker: z.string(),
   text: z.string(),
   cut: z.boolean().optional(),
+  /** Kept in every later compaction: the first request, or a stated goal until it is replaced. */
+  pinned: z.enum(['request', 'goal']).optional(),
   /** As in `Saying`. */
   untrusted: z.literal(true).optional(),
 });
@@ -82,6 +91,8 @@ export const CompactionBody = z.strictObject({
   summary: z.string(),
   /** Words of people, and the rest that extraction chose; ascending by seq. */
   quotes: z.array(Quote),
+  /** Quotes without line ends are shown on one line each, without a fence. Older bodies fence every quote. */
+  lines: z.literal(true).optional(),
   facts: Facts,
   /** The facts as a prompt shows them, as far as they fit. */
   listing: z.string(),

@@ -79,12 +79,13 @@ function readingMethods(context: TenantContext) {
       listTasks(taskFolds, await findConversation(context, conversation), options),
     async checkpoint(conversation, reader) {
       const log = await findConversation(context, conversation);
-      return (await deps.checkpoints?.load(log, `reader:${reader}`)) ?? null;
+      const found = await deps.checkpoints?.load(log, `reader:${reader}`);
+      return found ? { seq: found.seq, content: found.parts[0] } : null;
     },
     async saveCheckpoint(conversation, reader, { seq, content }) {
       const log = await findConversation(context, conversation);
       const place = await deps.checkpoints?.mark(log, seq);
-      if (place) deps.checkpoints?.save(log, `reader:${reader}`, place, content);
+      if (place) deps.checkpoints?.save(log, `reader:${reader}`, place, [content]);
     },
     async *export(conversation, { threads = false } = {}) {
       const root = await findConversation(context, conversation);

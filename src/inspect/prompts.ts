@@ -90,6 +90,7 @@ async function beginNextTurn(
     join: tasks.joined.get(address.agent) ?? runtime.profile.join,
     baseline: baseline.id,
     rendering: RENDERING,
+    ...(runtime.profile.peers && { peers: runtime.profile.peers }),
   });
   await inSlices(deps.clock, steps);
 }

@@ -1,4 +1,5 @@
 import type { ErrorCode } from '../errors.ts';
+import type { MarkFamily } from './template-marks.ts';
 import type { PromptMessage, Reasoning, ToolCall, ToolSpec, TurnId, Usage } from '../events/index.ts';
 
 /**
@@ -93,6 +94,8 @@ export interface ModelRequest {
   maxOutputTokens: number;
   /** Stable per tenant, conversation and agent: for vendors that route by cache key. */
   cacheKey: string;
+  /** The turn was begun by a version that sent `capabilities.templateMarks` as they are, and keeps its bytes. */
+  asWritten?: true;
   /** Set for stateful providers, except for `purpose: 'compaction'`, which must leave no trace in any session. */
   session?: SessionRequest;
   /** JSON schema (draft 2020-12) that the answer must fit, if the agent declares one. */
@@ -126,6 +129,11 @@ export interface ProviderCapabilities {
   /** Messages may contain images. */
   images: boolean;
   caching: 'none' | 'automatic' | 'breakpoints';
+  /**
+   * Marks that the vendor's templates or client would take for their own: they are sent as plain text. Absent: none. A
+   * change here changes what was sent before, so it needs a new rendering.
+   */
+  templateMarks?: readonly MarkFamily[];
   /** The usage is the vendor's own count. A guess must not calibrate anything. */
   reportsUsage: boolean;
 }

@@ -44,7 +44,8 @@ export interface Orchestrator {
 
 const PAGE = 1_000;
 
-type OrchestratedTroupe = Pick<Troupe, 'agents' | 'send' | 'events' | 'command'>;
+type OrchestratedTroupe = Pick<Troupe, 'agents' | 'send' | 'events' | 'command'> &
+  Partial<Pick<Troupe, 'checkpoint' | 'saveCheckpoint'>>;
 
 /** Its only state is what it has read of the logs, so a new one decides the same after a restart. */
 export function createOrchestrator(troupe: OrchestratedTroupe, options: OrchestratorOptions): Orchestrator {
@@ -72,16 +73,25 @@ type Route = (conversation: string, message: NewMessage) => Promise<readonly str
 
 /** Chooses the recipients of a message, by the rules first. Follows the participants of each conversation in its log. */
 function createRouter(troupe: OrchestratedTroupe, { rules = [], otherwise }: OrchestratorOptions): Route {
-  const participantsCache = new Map<string, Participants>();
+  const participantsCache = new Map<string, Followed>();
+
+  async function follow(conversation: string): Promise<Followed> {
+    const restored = participantsCache.has(conversation) ? null : await storedIn(troupe, conversation);
+    const followed = participantsCache.get(conversation) ?? restored ?? newFollowed();
+    participantsCache.set(conversation, followed);
+    return followed;
+  }
 
   async function participantsOf(conversation: string): Promise<Participants> {
-    const participants = participantsCache.get(conversation) ?? newParticipants();
-    participantsCache.set(conversation, participants);
+    const followed = await follow(conversation);
+    const { participants } = followed;
     for (;;) {
       const events = await eventsAfter(troupe, conversation, participants.tasks.upTo);
       for (const event of events) foldParticipants(participants, event);
-      if (events.length === 0) return participants;
+      if (events.length === 0) break;
     }
+    await store(troupe, conversation, followed);
+    return participants;
   }
 
   return async function route(conversation, message) {
@@ -104,6 +114,35 @@ function createRouter(troupe: OrchestratedTroupe, { rules = [], otherwise }: Orc
     };
     return routeBy(otherwise, unaddressed, place);
   };
+}
+
+interface Followed {
+  participants: Participants;
+  /** Seq of the stored participants. */
+  stored: number;
+}
+
+const READER = 'orchestrator';
+/** Events after which the participants are stored again. */
+const STORED_EVENTS = 128;
+
+function newFollowed(): Followed {
+  return { participants: newParticipants(), stored: 0 };
+}
+
+async function storedIn(troupe: OrchestratedTroupe, conversation: string): Promise<Followed | null> {
+  const found = await unlessUnknown(async () => troupe.checkpoint?.(conversation, READER));
+  return found ? { participants: found.content as Participants, stored: found.seq } : null;
+}
+
+async function store(troupe: OrchestratedTroupe, conversation: string, followed: Followed): Promise<void> {
+  const { participants, stored } = followed;
+  const { upTo: seq, tasks } = participants.tasks;
+  // Many tasks are stored less often.
+  if (seq - stored < Math.max(STORED_EVENTS, tasks.size)) return;
+  followed.stored = seq;
+  const content = structuredClone(participants);
+  await unlessUnknown(async () => troupe.saveCheckpoint?.(conversation, READER, { seq, content }));
 }
 
 /** The message already stored under the same id, perhaps with other recipients. */
@@ -130,11 +169,16 @@ async function eventsAfter(
   conversation: string,
   after: number,
 ): Promise<Event[]> {
+  const page = await unlessUnknown(() => troupe.events(conversation, { after, limit: PAGE }));
+  return page?.events ?? [];
+}
+
+/** The first message creates the conversation. */
+async function unlessUnknown<T>(read: () => Promise<T>): Promise<T | null> {
   try {
-    return (await troupe.events(conversation, { after, limit: PAGE })).events;
+    return await read();
   } catch (error) {
-    // The first message creates the conversation.
-    if (error instanceof TroupeError && error.code === 'conversation_unknown') return [];
+    if (error instanceof TroupeError && error.code === 'conversation_unknown') return null;
     throw error;
   }
 }

@@ -2,6 +2,7 @@ import {
   Event,
   type EventDraft,
   EventId,
+  type EventKind,
   type Event as EventType,
   runtimeId,
   SYSTEM_AUTHOR,
@@ -54,19 +55,32 @@ export function decodeEvent(
   row: EventRow,
 ): { event: EventType; damage: Damage | null } {
   const { seq, id } = row;
-  const event = parseEvent(log, row);
+  const intact = isIntact(row);
+  const event = parseEvent(log, row, intact);
   if (typeof event === 'string')
     return {
       event: corruptEvent(log, row, event),
       damage: { kind: 'unreadable', seq, id, reason: event },
     };
-  if (isIntact(row)) return { event, damage: null };
+  if (intact) return { event, damage: null };
   const reason = 'its content does not match its hash';
   return { event: { ...event, altered: true }, damage: { kind: 'altered', seq, id, reason } };
 }
 
+/**
+ * Kinds that are not validated again if their content is the one that was appended: the process that appended it went on
+ * with the draft as it was. They are most of a log, and no field of theirs has a default, so the draft is the event.
+ */
+export const VALID_ONCE: ReadonlySet<string> = new Set<EventKind>([
+  'message',
+  'step',
+  'tool.result',
+  'turn.started',
+  'turn.done',
+]);
+
 /** The event, or the reason why the row is none. */
-function parseEvent(log: ConversationKey, row: EventRow): EventType | string {
+function parseEvent(log: ConversationKey, row: EventRow, intact: boolean): EventType | string {
   let rest: unknown;
   try {
     rest = JSON.parse(row.data);
@@ -79,8 +93,14 @@ function parseEvent(log: ConversationKey, row: EventRow): EventType | string {
   const { tenant, conversation } = log;
   const candidate: Record<string, unknown> = { ...rest, tenant, conversation, id, kind, to, seq, at, tokens };
   if (row.turn !== null) candidate['turn'] = row.turn;
+  if (intact && VALID_ONCE.has(kind) && hasValidColumns(row)) return candidate as unknown as EventType;
   const parsed = Event.safeParse(candidate);
   return parsed.success ? parsed.data : reasonOf(parsed.error);
+}
+
+/** The hash of the content does not cover these. */
+function hasValidColumns({ id, seq, at, tokens }: EventRow): boolean {
+  return EventId.safeParse(id).success && [seq, at, tokens].every((n) => Number.isSafeInteger(n) && n >= 0);
 }
 
 export function reasonOf(error: {

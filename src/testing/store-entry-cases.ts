@@ -128,6 +128,14 @@ export const ENTRY_CASES: readonly StoreCase[] = [
     assert.equal(await store.readArtifact(LOG, 'a1'), 'out\0put');
     assert.equal(await store.readArtifact(logOf('else'), 'a1'), null);
   }),
+  on('derived', 'data of many megabytes is kept to the code unit, and removed', async ({ store }) => {
+    const large = `${'ä line of text, '.repeat(300_000)}\ud800`;
+    await store.putDerived(LOG, 'large/1', large, 1);
+    await store.putDerived(LOG, 'large/2', `${large}2`, 1);
+    assert.deepEqual(await store.readDerived(LOG, ['large/2', 'large/1']), [`${large}2`, large]);
+    await store.removeDerived(LOG, ['large/1']);
+    assert.deepEqual(await store.readDerived(LOG, ['large/1', 'large/2']), [null, `${large}2`]);
+  }),
   on('derived', 'data is written once, read and listed by its keys, and removed', async ({ store }) => {
     const put = (log: typeof LOG, key: string) => store.putDerived(log, key, `of ${key}`, 1);
     const keys = Array.from({ length: 1_100 }, (_, index) => `index/${String(index).padStart(4, '0')}`);

@@ -57,6 +57,18 @@ export const LOG_CASES: readonly StoreCase[] = [
     );
     assert.deepEqual(await store.readById(LOG, EventId.parse('e2')), written[1]?.event);
   }),
+  on('mark', 'identifies a log up to an event', async ({ store }) => {
+    await store.append(LOG, [entryOf('e1', { content: 'first' }), entryOf('e2')]);
+    const mark = await store.markOf(LOG, 2);
+    await store.append(LOG, [entryOf('e3')]);
+    assert.equal(await store.markOf(LOG, 2), mark);
+    assert.notEqual(await store.markOf(LOG, 3), mark);
+    assert.equal(await store.markOf(LOG, 4), null);
+    await store.deleteConversation(LOG);
+    assert.equal(await store.markOf(LOG, 2), null);
+    await store.append(LOG, [entryOf('e1', { content: 'another' }), entryOf('e2')]);
+    assert.notEqual(await store.markOf(LOG, 2), mark);
+  }),
   on('append', 'a hundred writers at once: a dense log, every event once', async ({ store }) => {
     const writes = Array.from({ length: 100 }, (_, index) => store.append(LOG, [entryOf(`e${index}`)]));
     const seqs = (await Promise.all(writes)).flat().map(({ event }) => event.seq);

@@ -84,6 +84,8 @@ attack(2, 'no text opens or closes a mark, with a replayed key or a chat templat
         expect(seen).not.toMatch(
           /<[\s/]*(?:msg|missed|handoff|reminder|summary|transcript)[-\u2010-\u2015]/i,
         );
+        // Marks of chat templates arrive as text.
+        expect(body).not.toMatch(/<\|\w+\|>|\[\/?INST\]|<<\/?SYS>>/);
         expect(seen).not.toMatch(/^\s*(?:\[[^\]\n]*#\s*\d+\s*\]|#\s*\d+\s*$)/m);
         expect(body).not.toMatch(/[\n\r\v\f\u0085\u2028\u2029](?![ \n])/);
         expect(body.isWellFormed()).toBe(true);

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {
+  copyFolds,
   isWorthStoring,
   NOTHING_STORED,
   restoreFolds,
@@ -88,9 +89,26 @@ function requestOf({ view }: Folded, { turn, outputs, compactions, prompt }: Sen
 /** 0 <= n < 1, evenly: doubles of fast-check are mostly tiny. */
 const share = fc.integer({ min: 0, max: 9_999 }).map((n) => n / 10_000);
 
-type Damage = 'none' | 'removed' | 'truncated' | 'flipped' | 'stale' | 'other release' | 'other log';
+type Damage =
+  | 'none'
+  | 'removed'
+  | 'truncated'
+  | 'flipped'
+  | 'stale'
+  | 'other release'
+  | 'other log'
+  | 'other secret';
 const damage = fc.constantFrom<Damage>(
-  ...(['none', 'removed', 'truncated', 'flipped', 'stale', 'other release', 'other log'] as const),
+  ...([
+    'none',
+    'removed',
+    'truncated',
+    'flipped',
+    'stale',
+    'other release',
+    'other log',
+    'other secret',
+  ] as const),
 );
 
 /** Damages the newest checkpoint. `place` chooses where, 0 <= place < 1. */
@@ -128,7 +146,7 @@ test('a request from a checkpoint, whole or damaged, is the request from the fir
           await foldOf(written.slice(0, seq), sent.agent, worked);
           const place = await writer.mark(address, seq);
           if (!place || !isWorthStoring(1, worked, stored)) continue;
-          stored = storeFolds(writer, address, worked, place);
+          stored = storeFolds(writer, address, copyFolds(worked), place);
           await writer.flush();
         }
         expect(texts.size).toBeLessThanOrEqual(2);
@@ -140,9 +158,9 @@ test('a request from a checkpoint, whole or damaged, is the request from the fir
         const found = await restoreFolds(
           open(kind === 'other log' ? storeFrom(texts, log) : store),
           address,
-          { secret: SECRET },
+          { secret: kind === 'other secret' ? 'another' : SECRET },
         );
-        if (kind === 'other log' || kind === 'other release') expect(found).toBeNull();
+        if (kind.startsWith('other')) expect(found).toBeNull();
         used += found ? 1 : 0;
         const folded = await foldOf(sent.log, sent.agent, found?.folded ?? null);
         const anew = await foldOf(sent.log, sent.agent, null);

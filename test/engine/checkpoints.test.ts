@@ -89,7 +89,7 @@ const SPOILS: Record<string, Spoil> = {
     const at = text.lastIndexOf('harbour');
     return `${text.slice(0, at)}i${text.slice(at + 1)}`;
   },
-  'of another format': (text) => text.replace('checkpoint 1', 'checkpoint 0'),
+  'of another format': (text) => text.replace(/checkpoint \d+/, 'checkpoint 0'),
   'that of another agent': (text, key, { entries }) =>
     entries.get(key.replace('actor:bo', 'actor:cy'))?.data ?? text.replace('actor:bo', 'actor:cy'),
 };

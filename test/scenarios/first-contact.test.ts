@@ -164,8 +164,13 @@ test('A14 a failed agent keeps its position: its next prompt shows everything it
     'assistant: first',
     'user: away{[Uma -> @d] aside [@d] d answers 1}',
     'user: two',
-    'assistant: [this turn failed: provider_refused]',
+    // A reminder of the runtime, which is left out here.
+    'user: ',
     'user: away{[Uma -> @d] more [@d] d answers 2}',
     'user: three',
   ]);
+  const told = room
+    .raw('p')
+    .filter((message) => JSON.stringify(message).includes('[this turn failed: provider_refused]'));
+  expect(told.map(({ role }) => role)).toEqual(['user']);
 });

@@ -14,7 +14,7 @@ export const ASSISTANT = 'assistant';
  */
 export async function realLogs(file: string): Promise<Event[][]> {
   const logs = new Map<string, Event[]>();
-  const source = createReadStream(path.join(DATA, file));
+  const source = createReadStream(path.resolve(DATA, file));
   for await (const { conversation, draft } of importTranscript(source, {
     agent: ASSISTANT as never,
     fileName: file,

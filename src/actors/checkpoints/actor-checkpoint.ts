@@ -1,4 +1,4 @@
-import { forkView, type View } from '../../context/index.ts';
+import { forkView, hashText, type Slot, type View } from '../../context/index.ts';
 import type { ActorAddress, EventId } from '../../events/index.ts';
 import { forkTaskBook } from '../../machines/task-book.ts';
 import type { Folded } from '../log/read-view.ts';
@@ -27,15 +27,21 @@ function isAtRest({ turn, note, group }: View): boolean {
   return turn === null && note === null && group === null;
 }
 
-/** Stores the folds behind the present work. Returns what is stored then. */
+/** The folds as they are now; cheap, because messages are shared. */
+export function copyFolds({ view, tasks }: Folded): Folded {
+  return { view: forkView(view), tasks: forkTaskBook(tasks) };
+}
+
+/** Stores copied folds behind the present work. Returns what is stored then. */
 export function storeFolds(
   checkpoints: Checkpoints,
   address: ActorAddress,
   { view, tasks }: Folded,
   place: Place,
 ): Stored {
-  const content: Folded = { view: withoutPast(forkView(view)), tasks: forkTaskBook(tasks) };
-  checkpoints.save(address, subjectOf(address), place, content);
+  const { slots, secret, ...rest } = withoutPast(view);
+  const first: Stem = { view: rest, tasks, secretHash: hashText(secret) };
+  checkpoints.save(address, subjectOf(address), place, [first, ...inChunks(slots)]);
   return { seq: place.seq, cut: lastCut(view) };
 }
 
@@ -47,11 +53,29 @@ export async function restoreFolds(
 ): Promise<{ folded: Folded; stored: Stored } | null> {
   const found = await checkpoints.load(address, subjectOf(address), { upTo });
   if (!found) return null;
-  const { view, tasks } = found.content as Folded;
+  const [{ view: rest, tasks, secretHash }, ...chunks] = found.parts as [Stem, ...Slot[][]];
+  // Its messages are fenced by the secret of another store.
+  if (secretHash !== hashText(secret)) return null;
+  const view: View = { ...rest, slots: chunks.flat(), secret };
   return {
-    folded: { view: { ...view, secret }, tasks },
+    folded: { view, tasks },
     stored: { seq: found.seq, cut: lastCut(view) },
   };
+}
+
+/** The folds without the secret, and without the messages of the view, which are parts of their own. */
+interface Stem {
+  view: Omit<View, 'slots' | 'secret'>;
+  tasks: Folded['tasks'];
+  secretHash: string;
+}
+
+/** Messages of one part. */
+const CHUNK = 200;
+
+function inChunks(slots: readonly Slot[]): Slot[][] {
+  const count = Math.ceil(slots.length / CHUNK);
+  return Array.from({ length: count }, (_, at) => slots.slice(at * CHUNK, (at + 1) * CHUNK));
 }
 
 function subjectOf({ agent }: ActorAddress): string {
@@ -63,8 +87,8 @@ function lastCut({ cuts }: View): EventId | null {
 }
 
 /**
- * Without the secret, and without the texts of compactions that the view has left behind: `adoptedBody` reads one again
- * if an event still adopts it. The newest one stays, because the next one continues it.
+ * Without the texts of compactions that the view has left behind: `supplyAdopted` reads one again if an event still adopts
+ * it. The newest one stays, because the next one continues it.
  */
 function withoutPast(view: View): View {
   const inForce = new Set(view.slots.flatMap(({ layer, event }) => (layer === 'summary' ? [event] : [])));
@@ -72,5 +96,5 @@ function withoutPast(view: View): View {
   const needed = [...view.compactions].filter(
     ([id, { upTo }]) => upTo > view.floor || inForce.has(id) || id === newest,
   );
-  return { ...view, secret: '', compactions: new Map(needed) };
+  return { ...view, compactions: new Map(needed) };
 }

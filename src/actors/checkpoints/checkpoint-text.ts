@@ -1,9 +1,8 @@
 import { hash } from 'node:crypto';
 import type { ConversationKey } from '../../store/store.ts';
-import { pack, unpack } from './pack.ts';
 
 /** Raised when the text below, or the fold of the same events, changes: checkpoints of another version are not read. */
-export const FORMAT = 1;
+export const FORMAT = 2;
 
 /** What a checkpoint was made of. Another mark at its place is another log. */
 export interface CheckpointOrigin {
@@ -17,19 +16,19 @@ export interface CheckpointOrigin {
 }
 
 /** `other`: of another version, and left to it. `damaged`: of no use to anybody. */
-export type ReadText = { kind: 'read'; mark: string; content: unknown } | { kind: 'other' | 'damaged' };
+export type ReadText = { kind: 'read'; mark: string; lines: string[] } | { kind: 'other' | 'damaged' };
 
 /**
  * The text of a checkpoint: a line with the version, a line with the hash of the others, a line with its origin, and the
- * packed fold. `release` is that of the code.
+ * packed parts of the fold, a line each. `release` is that of the code.
  */
 export function writeText(
   release: string,
   { log, subject, seq, mark }: CheckpointOrigin,
-  content: unknown,
+  lines: readonly string[],
 ): string {
   const origin = JSON.stringify([log.tenant, log.conversation, subject, seq, mark]);
-  const rest = `${origin}\n${pack(content)}`;
+  const rest = `${[origin, ...lines].join('\n')}`;
   const version = versionLine(release);
   return `${version}\n${hashOf(version, rest)}\n${rest}`;
 }
@@ -51,7 +50,11 @@ export function readText(
     const [tenant, conversation, of, at, mark] = JSON.parse(text.slice(second + 1, third)) as unknown[];
     const isThis = tenant === log.tenant && conversation === log.conversation && of === subject && at === seq;
     if (!isThis || typeof mark !== 'string') return { kind: 'damaged' };
-    return { kind: 'read', mark, content: unpack(text.slice(third + 1)) };
+    return {
+      kind: 'read',
+      mark,
+      lines: text.slice(third + 1).split('\n'),
+    };
   } catch {
     // The hash is no signature: whoever wrote this made it fit.
     return { kind: 'damaged' };

@@ -34,7 +34,7 @@ export function createParticipantsCache(
     const place = await checkpoints.mark(log, upTo);
     // Extended or forgotten meanwhile: a later call stores it.
     if (entry.participants.tasks.upTo !== upTo || known.get(keyOf(log)) !== entry) return;
-    if (place) checkpoints.save(log, SUBJECT, place, structuredClone(entry.participants));
+    if (place) checkpoints.save(log, SUBJECT, place, [structuredClone(entry.participants)]);
   }
 
   return {
@@ -55,7 +55,7 @@ export function createParticipantsCache(
 async function restored(checkpoints: Checkpoints, log: ConversationKey): Promise<Entry> {
   const found = await checkpoints.load(log, SUBJECT);
   if (!found) return { participants: newParticipants(), stored: 0 };
-  return { participants: found.content as Participants, stored: found.seq };
+  return { participants: found.parts[0] as Participants, stored: found.seq };
 }
 
 /** The same without the cache, for a single use. */

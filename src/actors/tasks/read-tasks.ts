@@ -35,7 +35,7 @@ const SUBJECT = 'tasks';
 
 async function restored(checkpoints: Checkpoints, log: ConversationKey) {
   const found = await checkpoints.load(log, SUBJECT);
-  return found && { state: found.content as ReadTasks, seq: found.seq };
+  return found && { state: found.parts[0] as ReadTasks, seq: found.seq };
 }
 
 function newReadTasks(): ReadTasks {
@@ -66,7 +66,7 @@ export function createTaskFolds(
       const content = structuredClone(state);
       void checkpoints
         .mark(log, seq)
-        .then((place) => place && checkpoints.save(log, SUBJECT, place, content));
+        .then((place) => place && checkpoints.save(log, SUBJECT, place, [content]));
       return seq;
     },
   });

@@ -1,6 +1,7 @@
 import { addUsage, type Reasoning, type ToolCall } from '../../events/index.ts';
 import { receiptOf } from '../../context/index.ts';
 import type { ModelEvent, ModelFailure, ModelRequest, ResponseName } from '../../providers/provider.ts';
+import { restoredText } from '../../providers/template-marks.ts';
 import type { CallEnd } from '../budget/call-amount.ts';
 import { budgetPartsOf, countCost, paidCall, type PaidCall, placeOf } from '../budget/paid-call.ts';
 import type { BudgetRefusal } from '../budget/ledger.ts';
@@ -122,6 +123,8 @@ async function stream(run: TurnRun, sending: Sending, watch: CallWatch): Promise
     }
   };
   const request = await withImages(run, requestOf(run, sending));
+  const marks = request.asWritten ? [] : runtime.provider.capabilities.templateMarks;
+  const restored = (words: string) => restoredText(words, marks);
   for await (const event of runtime.provider.stream(request, { signal: lease.signal })) {
     switch (event.type) {
       case 'start':
@@ -151,7 +154,7 @@ async function stream(run: TurnRun, sending: Sending, watch: CallWatch): Promise
         // A prompt that is refused as too long may be sent again shorter; `failCall` records the others.
         if (event.type !== 'failed') recordPrompt(run, sending);
         run.meanwhile.partial = text;
-        return finished(run, sending, event, { text, calls, reasoning });
+        return finished(run, sending, event, { text: restored(text), calls, reasoning });
     }
   }
   run.meanwhile.partial = text;
@@ -192,6 +195,7 @@ function requestOf(run: TurnRun, { prompt, session }: Sending): ModelRequest {
     breakpoints: prompt.breakpoints,
     maxOutputTokens: runtime.profile.maxOutputTokens,
     cacheKey: cacheKeyOf(run),
+    ...((turn.rendering ?? 1) < 3 && { asWritten: true as const }),
     ...(session && { session: session.request }),
     ...(runtime.reply && { replySchema: runtime.reply.schema }),
     trace: { conversation, agent, turn: turn.id, step: run.step + 1, call: (run.failure?.tries ?? 0) + 1 },

@@ -24,7 +24,7 @@ import { approvedCalls } from '../tasks/ask-people.ts';
 import { haltOf, isThreadCancelled, isOfPeople } from '../tasks/cancellation.ts';
 import { taskOf } from '../tasks/task-items.ts';
 import { sessionNamedIn } from '../sessions/adopt-session.ts';
-import { isWorthStoring, storeFolds } from '../checkpoints/actor-checkpoint.ts';
+import { copyFolds, isWorthStoring, storeFolds } from '../checkpoints/actor-checkpoint.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import { freezeBaseline, withPresentFiles } from './freeze-baseline.ts';
 import type { FrozenBaseline, AgentRuntime } from '../engine/agent-runtime.ts';
@@ -46,11 +46,11 @@ export async function pinTurn(actor: ActiveActor, published: number): Promise<Pi
   if (processed > head) throw beyondHead(lease.record, head);
   const inputs = triggersIn(live, processed);
   const last = inputs.at(-1);
+  const keep = await keepFolds(deps, live, last !== undefined);
   if (!last) {
     const { outbox: sent, posts } = lease.record;
     const isChanged = sent.length + posts.length + lease.record.lost > 0;
     const outbox = isChanged ? { state: { outbox: [], posts: [], lost: 0 } } : {};
-    const keep = await keepFolds(deps, live);
     await lease.write({ processed: Math.max(processed, head), owner: '', until: 0, ...outbox });
     keep();
     return null;
@@ -58,18 +58,25 @@ export async function pinTurn(actor: ActiveActor, published: number): Promise<Pi
   const turn = await nextTurn(actor, { inputs, last, head });
   // Written with the version: a process that does not know this rendering leaves the turn alone.
   await lease.write({ state: { turn, machineVersion: ACTOR_VERSION, lost: 0, outbox: [], posts: [] } });
+  keep();
   return turn;
 }
 
+/** An agent that never rests is stored less often, because the copies are made on the path of its next turn. */
+const BUSY_FACTOR = 4;
+
 /**
- * Stores the folds of an actor that comes to rest, if that is worth it. The place is read under the lease, so that the
- * conversation is not deleted meanwhile; the folds are stored once the fence has proved that they are this actor's.
+ * Copies the folds of an actor between two turns, if storing them is worth it. The place is read under the lease, so that the
+ * conversation is not deleted meanwhile. The result stores the copies: call it once the fence has proved that the folds
+ * are this actor's.
  */
-async function keepFolds({ checkpoints }: EngineDeps, live: LiveActor): Promise<() => void> {
-  if (!checkpoints || !isWorthStoring(checkpoints.least, live, live.stored)) return () => undefined;
+async function keepFolds({ checkpoints }: EngineDeps, live: LiveActor, isBusy: boolean): Promise<() => void> {
+  const least = (checkpoints?.least ?? 0) * (isBusy ? BUSY_FACTOR : 1);
+  if (!checkpoints || !isWorthStoring(least, live, live.stored)) return () => undefined;
+  const copy = copyFolds(live);
   const place = await checkpoints.mark(live.address, live.view.upTo);
   return () => {
-    if (place) live.stored = storeFolds(checkpoints, live.address, live, place);
+    if (place) live.stored = storeFolds(checkpoints, live.address, copy, place);
   };
 }
 
@@ -100,6 +107,7 @@ async function nextTurn(
     hop: Math.max(...inputs.map((event) => event.hop ?? 0)),
     at: last.at,
     rendering: RENDERING,
+    ...(runtime.profile.peers && { peers: runtime.profile.peers }),
     context: contextOf(baseline, live.view, facts, runtime.tools),
     ...(approved.length > 0 && { approved }),
     ...(halt && { halt }),

@@ -209,8 +209,8 @@ async function startRun(start: TurnStart): Promise<TurnRun> {
 
 function startedDraft(runtime: AgentRuntime, turn: PinnedTurn): EventDraft {
   const { id, name } = runtime.profile;
-  const { upTo, inputs, live, join, baseline, context, rendering } = turn;
-  const rules = rendering === undefined ? {} : { rendering };
+  const { upTo, inputs, live, join, baseline, context, rendering, peers } = turn;
+  const rules = { ...(rendering !== undefined && { rendering }), ...(peers && { peers }) };
   return {
     id: startedId(turn),
     author: { kind: 'agent', id, name },

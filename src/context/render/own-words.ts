@@ -9,7 +9,7 @@ import {
   type ToolResultBody,
   type TurnId,
 } from '../../events/index.ts';
-import { estimateFraming, estimateTokens, FRAME_TOKENS } from '../tokens.ts';
+import { estimateFraming, estimateMarks, estimateTokens, FRAME_TOKENS } from '../tokens.ts';
 import { eventText } from '../event-text.ts';
 import { escapeFences, escapeMarks, fence } from '../fence.ts';
 import { fenceKey, markKey } from '../hash.ts';
@@ -75,10 +75,40 @@ function takeNote(view: View, text: string, { id, seqs, tokens }: Placed): Promp
   return message;
 }
 
-/** Shows a failed turn in its place: the words that it produced, and a line that a later "continue" can refer to. */
+/**
+ * Shows a failed turn in its place: the words that it produced, and a line that a later "continue" can refer to. The
+ * line is the runtime's and no word of the agent, which an older rendering made of it.
+ */
 function pushFailure(view: View, partial: string, line: string, at: Placed): PromptMessage {
   const tokens = at.tokens + estimateTokens(line);
-  return pushOwn(view, partial === '' ? line : `${partial}\n${line}`, { ...at, tokens });
+  if (view.rendering < 3)
+    return pushOwn(view, partial === '' ? line : `${partial}\n${line}`, { ...at, tokens });
+  if (partial.trim() === '') return pushRuntime(view, line, { ...at, tokens }, null);
+  const said = pushOwn(view, partial, at);
+  pushRuntime(view, line, { ...at, seqs: [], tokens: estimateTokens(line) }, at.seqs[0] ?? null);
+  return said;
+}
+
+/** A line of the runtime, marked like a reminder. */
+function pushRuntime(
+  view: View,
+  line: string,
+  { id, seqs, tokens }: Placed,
+  place: number | null,
+): PromptMessage {
+  const content = mark('reminder', markKey(view.secret, `failure ${id}`), escapeWords(line));
+  const message: PromptMessage = { role: 'user', content, seqs };
+  pushSlot(view, {
+    message,
+    tokens: tokens + estimateMarks(content.length - line.length) + FRAME_TOKENS,
+    layer: 'history',
+    part: null,
+    event: null,
+    at: place,
+    step: null,
+    artifact: null,
+  });
+  return message;
 }
 
 function pushOwn(view: View, text: string, { id: event, seqs, tokens }: Placed): PromptMessage {

@@ -18,6 +18,8 @@ interface AnthropicOptions extends AnthropicFields {
 }
 
 const NAME = 'anthropic';
+/** The turns of its older API, and tags that its models know from Claude Code. */
+const MARKS = ['speakers', 'clients'] as const;
 
 /** Anthropic's messages API. */
 export function createAnthropic(options: AnthropicOptions): Provider {
@@ -62,9 +64,15 @@ export function createAnthropic(options: AnthropicOptions): Provider {
   return {
     name: NAME,
     // If the vendor edits the prompt, our count is not of the prompt that its usage reports.
-    capabilities: { ...STATELESS, images: true, caching: 'breakpoints', reportsUsage: !contextEditing },
+    capabilities: {
+      ...STATELESS,
+      images: true,
+      caching: 'breakpoints',
+      templateMarks: MARKS,
+      reportsUsage: !contextEditing,
+    },
     server: serverOf(baseUrl),
-    stream: guardedStream({ limits, secrets: [apiKey], read }),
+    stream: guardedStream({ limits, secrets: [apiKey], templateMarks: MARKS, read }),
   };
 }
 

@@ -27,6 +27,8 @@ export interface ClaudeCodeOptions extends ClaudeCodeSettings {
 }
 
 const NAME = 'claude-code';
+/** As for Anthropic's API. */
+const MARKS = ['speakers', 'clients'] as const;
 const IDLE_MS = 300_000;
 const MAX_PROCESSES = 8;
 const START_TIMEOUT_MS = 30_000;
@@ -99,13 +101,14 @@ export function createClaudeCode(options: ClaudeCodeOptions): Provider {
 
   return {
     name: NAME,
-    capabilities: WITH_SESSIONS,
+    capabilities: { ...WITH_SESSIONS, templateMarks: MARKS },
     home: `${hostname()}:${configDir(options)}:${options.cwd ?? join(options.home, 'work')}`,
     cwdOf: (cacheKey) => workDir(options, cacheKey),
     stream: guardedStream({
       limits,
       remembers: true,
       secrets,
+      templateMarks: MARKS,
       read: (request, watch) => (request.session ? readInSession(request, watch) : readOnce(request, watch)),
     }),
     leave: (cacheKey) => sessions.leave(cacheKey),

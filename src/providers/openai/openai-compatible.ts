@@ -27,6 +27,9 @@ interface OpenAiCompatibleOptions {
   sampling?: Sampling;
 }
 
+/** Servers such as llama.cpp and vLLM apply the model's template to the text of messages, of whichever family it is. */
+const MARKS = ['tokens', 'templates'] as const;
+
 /** Any server with OpenAI's chat completions API: OpenAI, vLLM, Ollama, OpenRouter and others. */
 export function createOpenAiCompatible(options: OpenAiCompatibleOptions): Provider {
   const { name = 'openai-compatible', baseUrl, apiKey } = options;
@@ -47,11 +50,12 @@ export function createOpenAiCompatible(options: OpenAiCompatibleOptions): Provid
     name,
     capabilities: {
       ...STATELESS,
+      templateMarks: MARKS,
       interleavedSystem: quirks.interleavedSystem ?? false,
       images: quirks.images ?? false,
     },
     server: serverOf(baseUrl),
-    stream: guardedStream({ limits, secrets: [apiKey], read }),
+    stream: guardedStream({ limits, secrets: [apiKey], templateMarks: MARKS, read }),
   };
 }
 

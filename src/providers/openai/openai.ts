@@ -17,6 +17,8 @@ interface OpenAiOptions {
 }
 
 const NAME = 'openai';
+/** Special tokens of its models. */
+const MARKS = ['tokens'] as const;
 
 /** OpenAI's Responses API, without its memory: the log is the memory. */
 export function createOpenAi(options: OpenAiOptions): Provider {
@@ -36,8 +38,8 @@ export function createOpenAi(options: OpenAiOptions): Provider {
 
   return {
     name: NAME,
-    capabilities: { ...STATELESS, interleavedSystem: true, images: true },
+    capabilities: { ...STATELESS, interleavedSystem: true, images: true, templateMarks: MARKS },
     server: serverOf(baseUrl),
-    stream: guardedStream({ limits, secrets: [apiKey], read }),
+    stream: guardedStream({ limits, secrets: [apiKey], templateMarks: MARKS, read }),
   };
 }
