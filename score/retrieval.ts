@@ -136,7 +136,7 @@ async function readDialogue(file: string): Promise<Dialogue> {
   const log: Event[] = [];
   const options = { agent: 'assistant' as AgentId, fileName: file };
   for await (const { draft, at } of importTranscript(createReadStream(source), options)) {
-    log.push({ ...draft, ...LOG, seq: log.length + 1, at: at ?? 0, tokens: 0 });
+    if (draft) log.push({ ...draft, ...LOG, seq: log.length + 1, at: at ?? 0, tokens: 0 });
   }
   const sample = JSON.parse(readFileSync(source, 'utf8')) as LocomoFile;
   const seqs = new Map(turnIds(sample).map((id, index) => [id, index + 1]));

@@ -306,6 +306,7 @@ function addTransferCommands(program: Command): void {
     .option('--conversation <name>', 'id of the new conversation')
     .option('--agent <id>', 'author of the assistant messages, an agent id')
     .option('--format <name>', 'format of the file (default: detected)')
+    .option('--dry-run', 'read the file and report what it holds; store nothing')
     .action(async (file, options) => (await import('./commands/import.ts')).importFile(file, options));
 
   client(program.command('export'))

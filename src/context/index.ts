@@ -36,7 +36,14 @@ export {
 export { fenceKey, hashText } from './hash.ts';
 export { liveDelta, modeItems, phaseItem, RUNTIME_ITEMS, type StatedItems } from './live.ts';
 export { stateItem, statedUnder } from './live.ts';
-export { hasSeveralPeople, isUntrusted, personLabel } from './people.ts';
+export {
+  addPerson,
+  createPeople,
+  hasSeveralPeople,
+  isUntrusted,
+  type People,
+  personLabel,
+} from './people.ts';
 export { RENDERING } from './render/rendering.ts';
 export { minute } from './turn-input.ts';
 export { deltaOf, isAdopted } from './session.ts';
