@@ -9,7 +9,7 @@ import { EARLIER, FENCED_LINES } from './render/fenced-lines.ts';
 import { MARKED_LINES } from './render/marked-lines.ts';
 import type { LineRules } from './render/line.ts';
 import { blockLines, indentsIn, isTimed, timedContent, timeOf } from './render/told-times.ts';
-import { mark } from './mark.ts';
+import { blockOf } from './mark.ts';
 import { atOnce, type Steps } from './steps.ts';
 import { pushSlotSteps, type View } from './view.ts';
 
@@ -112,7 +112,7 @@ function* renderBlock(part: Part, secret: string): Steps<string | null> {
     parts.push(fence('missed', fenceKey(secret, `missed ${first.seq}`), `${AWAY}\n${lines}`));
   } else if (first) {
     const lines = yield* joinedLines(blockLines(part));
-    parts.push(mark('missed', markKey(secret, `missed ${first.seq}`), lines));
+    parts.push(blockOf(lines, markKey(secret, `missed ${first.seq}`)));
   }
   return parts.length > 0 ? parts.join('\n') : null;
 }

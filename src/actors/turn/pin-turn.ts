@@ -168,12 +168,11 @@ export function liveItems(
     time: timeItem(trigger.at, person),
     task: taskOf(trigger, tasks),
     ...(person && personItems(person, view, stated)),
-    ...targetItem(inputs, view, stated),
     ...modeItems(view.directions.mode, directive),
     ...phaseItem(view.directions.phase, runtime.orchestrates),
     ...(roster !== null && { roster }),
   };
   for (const [name, text] of [...workItems, ...fragments])
     Object.assign(facts, stateItem(name, text, stated));
-  return { ...liveDelta(facts, stated), ...memoryItem(memories) };
+  return { ...liveDelta(facts, stated), ...targetItem(inputs, view), ...memoryItem(memories) };
 }
