@@ -22,6 +22,7 @@ const LABEL = new RegExp(String.raw`^([^[\]<>\n]+?)(?: -> (@[^[\]<>\n]*?))?(?: $
 const OF_EVENT = /^(.*?) (?:handed this conversation over to you|began the phase .*; what came before it)$/s;
 const LIVE = new RegExp(String.raw`\n\n\[(?:${TIME}) #(\d{6})\]$`);
 const REMINDER = /\n\n\[reminder #(\d{6})\]\n([^]*)\n#\1$/;
+const FAILURE = /^\[reminder #(\d{6})\]\n\[(?:interrupted|this turn failed: [a-z_]+)\]\n#\1$/;
 const EARLIER = '(addressed to you earlier)\n';
 const OURS = new Set(['[nothing new was said: go on]', '[the conversation begins]']);
 
@@ -49,6 +50,7 @@ export function checkMarks({ messages, facts }: Played): void {
 }
 
 function checkUser(content: string, seqs: readonly number[], context: Context): void {
+  if (isFailure(content, seqs, context)) return;
   const said = withoutLive(content, context);
   const isEarlier = said.startsWith(EARLIER);
   const lines = (isEarlier ? said.slice(EARLIER.length) : said).split('\n');
@@ -70,6 +72,14 @@ function checkUser(content: string, seqs: readonly number[], context: Context): 
   if (at < lines.length && !OURS.has(rest)) shown.push(checkBare(rest, context));
   if (shown.join() !== seqs.filter((seq) => context.facts.has(seq)).join())
     throw new Broken(`a message of events ${seqs.join()} shows ${shown.join()}`);
+}
+
+/** Whether the runtime tells here, in its own words, how a turn has ended. */
+function isFailure(content: string, seqs: readonly number[], { keys }: Context): boolean {
+  const place = keys.get(FAILURE.exec(content)?.[1] ?? '');
+  if (!place?.place.startsWith('failure')) return false;
+  if (seqs.some((seq) => seq !== place.seq)) throw new Broken(`a failure is said to show ${seqs.join()}`);
+  return true;
 }
 
 /** Removes the live block: a time, or a reminder without words of anybody. */
@@ -178,6 +188,7 @@ function keysOf(seqs: readonly number[]): Context['keys'] {
   for (const seq of seqs) {
     add(`live c:ada:${seq}`, seq);
     add(`missed ${seq}`, seq);
+    add(`failure e${seq}`, seq);
     add(`${seq}`, seq);
   }
   return keys;
