@@ -23,6 +23,7 @@ const OF_EVENT = /^(.*?) (?:handed this conversation over to you|began the phase
 const LATE = /^late result of [A-Za-z0-9_.:-]{1,64}$/;
 const LIVE = new RegExp(String.raw`\n\n\[${TIME}\]$`);
 const REMINDER = /\n\n\[reminder #(\d{6})\]\n([^]*)\n#\1$/;
+const FAILURE = /^\[reminder #(\d{6})\]\n\[(?:interrupted|this turn failed: [a-z_]+)\]\n#\1$/;
 const EARLIER = '(addressed to you earlier)\n';
 const OURS = new Set(['[nothing new was said: go on]', '[the conversation begins]']);
 
@@ -50,6 +51,7 @@ export function checkMarks({ messages, facts }: Played): void {
 }
 
 function checkUser(content: string, seqs: readonly number[], context: Context): void {
+  if (isFailure(content, seqs, context)) return;
   const said = withoutLive(content, context);
   const isEarlier = said.startsWith(EARLIER);
   const lines = (isEarlier ? said.slice(EARLIER.length) : said).split('\n');
@@ -64,7 +66,6 @@ function checkUser(content: string, seqs: readonly number[], context: Context): 
     if (end === -1) throw new Broken(`${line} has no end`);
     const body = lines.slice(at + 1, end);
     if (head === 'new') shown.push(...checkBlock(body, place.seq, context));
-    else if (place.place.startsWith('failure ')) shown.push(...checkFailure(head, body, seqs));
     else shown.push(checkMarked(head, body, place.seq, context));
     at = end + 1;
   }
@@ -74,11 +75,12 @@ function checkUser(content: string, seqs: readonly number[], context: Context): 
     throw new Broken(`a message of events ${seqs.join()} shows ${shown.join()}`);
 }
 
-/** What the runtime says of a turn that failed: the event is shown by it unless its words stand before. */
-function checkFailure(head: string, body: readonly string[], seqs: readonly number[]): readonly number[] {
-  if (head !== 'reminder' || !/^\[(?:interrupted|this turn failed: c)\]$/.test(body.join('\n')))
-    throw new Broken(`a failure is told as ${JSON.stringify([head, ...body])}`);
-  return seqs;
+/** Whether the runtime tells here, in its own words, how a turn has ended. */
+function isFailure(content: string, seqs: readonly number[], { keys }: Context): boolean {
+  const place = keys.get(FAILURE.exec(content)?.[1] ?? '');
+  if (!place?.place.startsWith('failure')) return false;
+  if (seqs.some((seq) => seq !== place.seq)) throw new Broken(`a failure is said to show ${seqs.join()}`);
+  return true;
 }
 
 /** Removes the live block: a time, or a reminder without words of anybody. */
