@@ -84,10 +84,11 @@ function summarySlot(view: View, { compaction, upTo }: Adoption): Slot | null {
   // A log cut before its import may name a missing compaction. Then nothing is covered.
   const body = compaction === null ? undefined : view.compactions.get(compaction);
   if (!body) return null;
-  const content = renderCompaction(body, view.secret);
+  const content = renderCompaction(body, view.secret, upTo);
+  const size = upTo < body.upTo ? estimateTokens(content) : body.tokens.after;
   return {
     message: { role: 'user', content, seqs: [] },
-    tokens: body.tokens.after + FRAME_TOKENS,
+    tokens: size + FRAME_TOKENS,
     layer: 'summary',
     part: null,
     event: compaction,
