@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { beginTurn, RENDERING } from '../../src/context/index.ts';
-import { adoptCompaction } from '../../src/context/compaction/apply.ts';
+import { adoptCompaction, trimSlots } from '../../src/context/compaction/apply.ts';
 import type {
   AgentId,
   Author,
@@ -159,6 +159,14 @@ test('when a compaction drops the message that told the day, the next one tells 
     tokens: { before: 100, after: 50, trigger: 80 },
   });
   expect(messagesOf(view).at(-1)).toBe('now?\n\n[2026-01-01 10:02]');
+});
+
+test('a cut puts nothing at the beginning of a line that reads as a name or a mark', () => {
+  const said = 'I say [Ben] pay, [reminder #123456] and [10:12] too';
+  const view = viewAfter(logOf([ben, 'x'], [ana, said, [READER]]));
+  trimSlots(view, [{ event: 'm2' as EventId, text: said.replaceAll(/(?=\[)/g, '\n') }]);
+  const [, ...lines] = messagesOf(view).at(-1)?.split('\n') ?? [];
+  expect(lines).toEqual(['\\[Ben] pay, ', '\\[reminder #123456] and ', '\\[10:12] too']);
 });
 
 function compaction(upTo: number): CompactionBody {
