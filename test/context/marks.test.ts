@@ -47,16 +47,16 @@ function messagesOf(view: ReturnType<typeof viewOf>): string[] {
 
 const OWN: Said = [agent(READER), 'I was here'];
 
-test('a block has one mark, names once per run of lines, answers without a name, and times when five minutes have passed', () => {
+test('a block has one mark, names once per run of lines, answers without a name, and times when ten minutes have passed', () => {
   const log = logOf(
     OWN,
     [agent('bob'), 'one\ntwo', [], 1],
     [agent('bob'), 'three', [], 1],
     [ana, 'hi', ['bob'], 1],
-    [ana, 'still there?', ['bob'], 6],
-    [agent('bob'), 'yes', [], 10],
+    [ana, 'still there?', ['bob'], 11],
+    [agent('bob'), 'yes', [], 20],
     [ana, 'and now?', ['bob'], 14 * 60 + 1],
-    [agent('bob'), 'yes', [], 24 * 60],
+    [agent('bob'), 'yes', [], 24 * 60 + 2],
     [agent('cyd'), 'no', [], 24 * 60 + 4],
     [agent('bob'), 'I do', [], 24 * 60 + 4],
     [ben, 'now you', [READER], 24 * 60 + 3],
@@ -68,10 +68,10 @@ test('a block has one mark, names once per run of lines, answers without a name,
       ' two',
       '[] three',
       '[Ana>@bob] hi',
-      '[10:06] still there?',
+      '[10:11] still there?',
       '-> yes',
       '[Ana>@bob 01-02 00:01] and now?',
-      '[-> 10:00] yes',
+      '[-> 10:02] yes',
       '[@cyd] no',
       '[@bob] I do',
       '#',
