@@ -1,4 +1,4 @@
-import type { PromptMessage, ToolCall } from '../events/index.ts';
+import type { PromptMessage, ToolCall, ToolSpec } from '../events/index.ts';
 
 /**
  * Marks that a vendor's chat template or client would take for its own. In a request they arrive with a backslash behind
@@ -79,37 +79,76 @@ const RULES: Record<MarkFamily, MarkRules> = {
   clients: rulesFor('clients'),
 };
 
-/** The request with the marks of these families as plain text. The system message is the runtime's own. */
-export function withPlainMarks<R extends { messages: readonly PromptMessage[] }>(
-  request: R,
-  families: readonly MarkFamily[] = [],
-): R {
+/**
+ * The request with the marks of these families as plain text, wherever they stand: in messages, in the system message
+ * (which holds names, instructions and files of people), in descriptions and schemas of tools, and in the reply's schema.
+ */
+export function withPlainMarks<R extends Marked>(request: R, families: readonly MarkFamily[] = []): R {
   if (families.length === 0) return request;
-  return { ...request, messages: request.messages.map((message) => plainMessage(message, families)) };
+  const { messages, tools, replySchema } = request;
+  return {
+    ...request,
+    messages: messages.map((message) => plainOnce(message, families, plainMessage)),
+    tools: tools.map((tool) => plainOnce(tool, families, plainTool)),
+    ...(replySchema && { replySchema: plainOnce(replySchema, families, plainJson) }),
+  };
 }
 
-/** Messages never change and are sent again with each request. */
-const plain = new WeakMap<PromptMessage, Map<string, PromptMessage>>();
+interface Marked {
+  messages: readonly PromptMessage[];
+  tools: readonly ToolSpec[];
+  replySchema?: Record<string, unknown>;
+}
+
+/** Parts of requests never change and are sent again with each request. */
+const plain = new WeakMap<object, Map<string, object>>();
+
+function plainOnce<T extends object>(
+  part: T,
+  families: readonly MarkFamily[],
+  make: (part: T, families: readonly MarkFamily[]) => T,
+): T {
+  const known = plain.get(part) ?? new Map<string, object>();
+  plain.set(part, known);
+  const key = families.join();
+  const made = known.get(key) ?? make(part, families);
+  known.set(key, made);
+  return made as T;
+}
+
+function plainText(text: string, families: readonly MarkFamily[]): string {
+  return families.reduce((so, family) => so.replace(RULES[family].text, '$&\\'), text);
+}
+
+function plainArgs(json: string, families: readonly MarkFamily[]): string {
+  return families.reduce((so, family) => so.replace(RULES[family].json, '$&\\\\'), json);
+}
+
+function plainJson<T extends object>(value: T, families: readonly MarkFamily[]): T {
+  const json = JSON.stringify(value);
+  const made = plainArgs(json, families);
+  return made === json ? value : (JSON.parse(made) as T);
+}
+
+function plainTool(tool: ToolSpec, families: readonly MarkFamily[]): ToolSpec {
+  const description = plainText(tool.description, families);
+  return { ...tool, description, parameters: plainJson(tool.parameters, families) };
+}
 
 function plainMessage(message: PromptMessage, families: readonly MarkFamily[]): PromptMessage {
-  // Words of other agents may have the role of the system; the runtime's own are of no event.
-  if (message.role === 'system' && message.seqs.length === 0) return message;
-  const known = plain.get(message) ?? new Map<string, PromptMessage>();
-  plain.set(message, known);
-  const key = families.join();
-  const made = known.get(key) ?? escapedMessage(message, families);
-  known.set(key, made);
-  return made;
-}
-
-function escapedMessage(message: PromptMessage, families: readonly MarkFamily[]): PromptMessage {
-  const content = families.reduce((so, family) => so.replace(RULES[family].text, '$&\\'), message.content);
-  if (message.role !== 'assistant' || !message.calls) {
-    return content === message.content ? message : { ...message, content };
-  }
-  const argsOf = ({ args }: ToolCall) =>
-    families.reduce((so, family) => so.replace(RULES[family].json, '$&\\\\'), args);
-  return { ...message, content, calls: message.calls.map((call) => ({ ...call, args: argsOf(call) })) };
+  const content = plainText(message.content, families);
+  if (message.role !== 'assistant') return content === message.content ? message : { ...message, content };
+  const { calls, reasoning } = message;
+  return {
+    ...message,
+    content,
+    ...(calls && { calls: calls.map((call) => ({ ...call, args: plainArgs(call.args, families) })) }),
+    // What is signed is of use only as it was made.
+    ...(reasoning &&
+      reasoning.signature === undefined && {
+        reasoning: { ...reasoning, text: plainText(reasoning.text, families) },
+      }),
+  };
 }
 
 /** A model's words about marks that it was shown escaped, as they were meant. */
@@ -134,4 +173,51 @@ function restored(text: string, marks: RegExp, length: number): string {
     at = end + length;
   }
   return made + text.slice(at);
+}
+
+/** What may be the beginning of an escaped mark, at the end of a piece. No mark is longer. */
+const UNFINISHED = new RegExp(
+  String.raw`[<\[](?:\\{1,64}\S{0,80})?$|(?<![^\n])(?:${[...prefixesOf('Human'), ...prefixesOf('Assistant')].join('|')})\\{0,64}$`,
+  'iu',
+);
+
+function prefixesOf(word: string): string[] {
+  return Array.from(word, (_, index) => word.slice(0, word.length - index));
+}
+
+/** Signs before a mark that decide whether it is one. */
+const BEFORE = 3;
+
+/** Restores words that arrive in pieces: the end of a piece waits while it may be the beginning of a mark. */
+export class MarkRestorer {
+  readonly #families: readonly MarkFamily[];
+  #before = '';
+  #waiting = '';
+
+  constructor(families: readonly MarkFamily[]) {
+    this.#families = families;
+  }
+
+  push(piece: string): string {
+    const text = this.#waiting + piece;
+    const at = (this.#before + text).search(UNFINISHED);
+    const end = at === -1 ? text.length : Math.max(0, at - this.#before.length);
+    this.#waiting = text.slice(end);
+    return this.#restored(text.slice(0, end));
+  }
+
+  /** The rest. What follows is a new text. */
+  end(): string {
+    const rest = this.#restored(this.#waiting);
+    this.#before = '';
+    this.#waiting = '';
+    return rest;
+  }
+
+  #restored(text: string): string {
+    const whole = this.#before + text;
+    const shown = restoredText(whole, this.#families).slice(this.#before.length);
+    this.#before = whole.slice(-BEFORE);
+    return shown;
+  }
 }

@@ -11,7 +11,7 @@ import { kindOf, NO_TOKENS } from '../budget/calibrate.ts';
 import { inputLayers } from '../begin-turn.ts';
 import { atOnce } from '../steps.ts';
 import { escapeMarks } from '../fence.ts';
-import { escapeWords } from '../mark.ts';
+import { escapeKeyed, escapeWords } from '../mark.ts';
 
 /**
  * Rebuilds the view on a shared compaction: covered slots are dropped, newer ones stay.
@@ -210,15 +210,25 @@ export function trimSlots(view: View, trimmed: readonly { event: EventId; text: 
     if (text === undefined || slot.layer === 'summary') return slot;
     return {
       ...slot,
-      message: { ...slot.message, content: text },
+      message: { ...slot.message, content: trimmedResult(slot, text, view.rendering) },
       tokens: estimateTokens(text) + FRAME_TOKENS,
     };
   });
 }
 
+/** A cut may put the middle of a line where a line begins. */
+function trimmedResult({ message }: Slot, text: string, rendering: number): string {
+  return message.role === 'tool' && rendering >= 3 ? escapeKeyed(text) : text;
+}
+
+/** Escapes all that could be a name, since the names of the speakers are not at hand. `[… 12 characters …]` is ours. */
+function escapeTrimmed(text: string): string {
+  return escapeWords(text, (name) => !name.startsWith('…') && /\p{L}/u.test(name));
+}
+
 function trimPart(slot: Slot, part: Part, texts: ReadonlyMap<EventId, string>, secret: string): Slot {
   if (!linesOf(part).some(({ event }) => texts.has(event))) return slot;
-  const escape = part.told === undefined ? escapeMarks : escapeWords;
+  const escape = part.told === undefined ? escapeMarks : escapeTrimmed;
   const trim = (line: Line): Line => trimLine(line, texts.get(line.event), escape);
   const shorter: Part = {
     ...part,
