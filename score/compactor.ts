@@ -2,6 +2,7 @@ import {
   adoptStrategy,
   DEFAULT_POLICY,
   type CompactionPolicy,
+  isEmptyPlan,
   isWorthwhile,
   pruneStrategy,
   type Room,
@@ -100,5 +101,6 @@ export class Compactor {
 
 function hasWorkWhenCold(view: View, { policy, room }: Window): boolean {
   const run = startRun(view, { reason: 'cold_cache', policy, room });
-  return (adoptStrategy(run) === 'fits' || pruneStrategy(run) === 'fits') && isWorthwhile(run);
+  if (adoptStrategy(run) !== 'fits') pruneStrategy(run);
+  return !isEmptyPlan(run.plan) && isWorthwhile(run);
 }

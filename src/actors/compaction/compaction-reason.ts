@@ -1,4 +1,10 @@
-import { adoptStrategy, isWorthwhile, MAX_REQUEST_BYTES, pruneStrategy } from '../../context/index.ts';
+import {
+  adoptStrategy,
+  isEmptyPlan,
+  isWorthwhile,
+  MAX_REQUEST_BYTES,
+  pruneStrategy,
+} from '../../context/index.ts';
 import type { CompactionReason, PromptRecord } from '../../events/index.ts';
 import { changed, type TurnRun } from '../turn/turn-run.ts';
 import { startCompaction } from './turn-compaction.ts';
@@ -40,5 +46,6 @@ function isCold({ live, turn, policy }: TurnRun): boolean {
 /** Whether what needs no model, adopting and pruning, gains enough. */
 function hasWorkWhenCold(run: TurnRun): boolean {
   const work = startCompaction(run, 'cold_cache');
-  return (adoptStrategy(work) === 'fits' || pruneStrategy(work) === 'fits') && isWorthwhile(work);
+  if (adoptStrategy(work) !== 'fits') pruneStrategy(work);
+  return !isEmptyPlan(work.plan) && isWorthwhile(work);
 }
