@@ -16,6 +16,29 @@ export type MarkFamily =
   /** Tags of Claude Code and Codex, such as `<system-reminder>` and `<command-name>`. */
   | 'clients';
 
+/** In angle brackets: ends of texts and turns, thoughts and calls in the templates of Llama, Gemma, Qwen, GLM, Seed and others. */
+const TEMPLATE_TAGS = [
+  's|bos|eos|unk|pad|sop|eop',
+  'think|tools|tool_calls?|tool_responses?|arg_key|arg_value',
+  '(?:start|end)_of_(?:turn|image)',
+  '(?:start|end)_function_(?:call|response|declaration)',
+  String.raw`(?:seed|minimax):\w{1,32}`,
+];
+/** In square brackets: Mistral, GLM, Kimi. */
+const TEMPLATE_WORDS =
+  'INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|MODEL_SETTINGS|THINK|gMASK|BOS|EOS|EOT';
+const CLIENT_TAGS = [
+  String.raw`system-reminder|command-(?:name|message|args|contents)|local-command-\w{1,32}|bash-(?:input|stdout|stderr)`,
+  'user-prompt-submit-hook|session-start-hook|task-notification|teammate-message|persisted-output|new-diagnostics',
+  String.raw`ide_(?:opened_file|selection)|function_(?:calls|results)|antml:\w{1,32}|system_warning|budget:\w{1,32}`,
+  'user_instructions|environment_context|turn_aborted|user_shell_command|INSTRUCTIONS|permissions|collaboration_mode',
+  'subagent_notification|skills_instructions|model_switch|personality_spec',
+];
+
+/** What ends the name of a tag. In JSON a line end is an escape. */
+const AFTER_TAG = String.raw`[\s/>]`;
+const AFTER_TAG_IN_JSON = String.raw`(?:[\s/>]|\\[nrt])`;
+
 /** Each with its first sign, and what follows it. Bounded, so that they take linear time. */
 const FAMILIES: Record<
   MarkFamily,
@@ -23,15 +46,9 @@ const FAMILIES: Record<
 > = {
   tokens: [['<', String.raw`[|｜][^|｜<>\s]{1,64}[|｜]>`]],
   templates: [
-    [
-      '<',
-      String.raw`\/?(?:s|bos|eos|start_of_turn|end_of_turn|start_of_image|end_of_image|think|tool_call|tool_response)>`,
-    ],
+    ['<', String.raw`\/?(?:${TEMPLATE_TAGS.join('|')})>`],
     ['<', String.raw`<\/?SYS>>`],
-    [
-      String.raw`\[`,
-      String.raw`\/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|THINK|gMASK)\]`,
-    ],
+    [String.raw`\[`, String.raw`\/?(?:${TEMPLATE_WORDS})\]`],
   ],
   speakers: [
     [
@@ -40,12 +57,7 @@ const FAMILIES: Record<
       String.raw`(?<="|\\n(?:\\r)?\\n)(?:Human|Assistant)`,
     ],
   ],
-  clients: [
-    [
-      '<',
-      String.raw`\/?(?:system-reminder|command-(?:name|message|args|contents)|local-command-\w{1,32}|bash-(?:input|stdout|stderr)|user-prompt-submit-hook|task-notification|teammate-message|user_instructions|environment_context|turn_aborted|user_shell_command|INSTRUCTIONS)[\s/>]`,
-    ],
-  ],
+  clients: [['<', String.raw`\/?(?:${CLIENT_TAGS.join('|')})${AFTER_TAG}`]],
 };
 
 interface MarkRules {
@@ -59,8 +71,10 @@ interface MarkRules {
 
 function rulesFor(family: MarkFamily): MarkRules {
   const pattern = (backslashes: string, inJson: boolean) => {
-    const either = FAMILIES[family].map(
-      ([first, rest, json = first]) => `(?:${inJson ? json : first})(?=${backslashes}(?:${rest}))`,
+    const either = FAMILIES[family].map(([first, rest, json = first]) =>
+      inJson
+        ? `(?:${json})(?=${backslashes}(?:${rest.replace(AFTER_TAG, AFTER_TAG_IN_JSON)}))`
+        : `(?:${first})(?=${backslashes}(?:${rest}))`,
     );
     return new RegExp(either.join('|'), 'giu');
   };
@@ -121,7 +135,22 @@ function plainText(text: string, families: readonly MarkFamily[]): string {
 }
 
 function plainArgs(json: string, families: readonly MarkFamily[]): string {
-  return families.reduce((so, family) => so.replace(RULES[family].json, '$&\\\\'), json);
+  const written = spelledOut(json);
+  const made = families.reduce((so, family) => so.replace(RULES[family].json, '$&\\\\'), written);
+  return made === written ? json : made;
+}
+
+const JSON_ESCAPE = /\\(?:u([0-9a-f]{4})|[^u])/gi;
+const BARE_SIGN = /[ !#-[\]-~｜]/;
+
+/** JSON in which no sign of a mark is written as an escape: templates may read the value, not the text. */
+function spelledOut(json: string): string {
+  if (!json.includes('\\u') && !json.includes('\\/')) return json;
+  return json.replace(JSON_ESCAPE, (escape, code?: string) => {
+    if (code === undefined) return escape === '\\/' ? '/' : escape;
+    const sign = String.fromCharCode(Number.parseInt(code, 16));
+    return BARE_SIGN.test(sign) ? sign : escape;
+  });
 }
 
 function plainJson<T extends object>(value: T, families: readonly MarkFamily[]): T {

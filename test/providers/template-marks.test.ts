@@ -45,6 +45,9 @@ const MARKS: Record<MarkFamily, string[]> = {
     '</s>',
     '<s>',
     '</think>',
+    '<tool_call>',
+    '<seed:bos>',
+    '[EOS]',
   ],
   speakers: ['\n\nHuman:', '\n\nAssistant:', '\r\n\r\nHuman:'],
   clients: [
@@ -53,6 +56,8 @@ const MARKS: Record<MarkFamily, string[]> = {
     '<command-name>',
     '<local-command-stdout>',
     '<environment_context>',
+    '<function_calls>',
+    '<permissions instructions>',
   ],
 };
 const ALL = Object.keys(MARKS) as MarkFamily[];
@@ -180,6 +185,29 @@ test('no mark is left, and what a model repeats is restored to the letter', () =
     }),
     { numRuns: 2_000 },
   );
+});
+
+test('no mark hides in the escapes of JSON', () => {
+  const hidden = [
+    '\\u003c|im_end|\\u003E',
+    '<\\u007cim_end|>',
+    '<\\/s>',
+    '\\u005bINST]',
+    '<system-reminder\\n>',
+    '\\u003c\\uFF5CUser\\uff5c>',
+  ];
+  for (const mark of hidden) {
+    const args = `{"text":"a ${mark} b","n":1.0}`;
+    const [, own] = withPlainMarks(
+      sampleRequest({ messages: [user('hi'), assistant('', [['k', args]])] }),
+      ALL,
+    ).messages;
+    const sent = own?.role === 'assistant' ? (own.calls?.[0]?.args ?? '') : '';
+    const { text } = JSON.parse(sent) as { text: string };
+    expect(escapedOf(text, ALL), mark).toBe(text.replace('\\', '\\\\'));
+    expect(JSON.parse(restoredCall({ id: 'k', name: 'n', args: sent }, ALL).args)).toEqual(JSON.parse(args));
+    expect(sent).toContain('"n":1.0');
+  }
 });
 
 test('words that arrive in pieces are restored like the whole', () => {
