@@ -1,4 +1,5 @@
 import { countTokens } from '../src/context/tokens.ts';
+import { recipientIn } from '../src/context/render/attribution.ts';
 import { linesOf, type Part, type Slot } from '../src/context/slot.ts';
 
 /** What a part of a prompt costs beyond the words that were said. */
@@ -30,7 +31,9 @@ export function addFraming(
     let before = '';
     for (const { content, from, to: end, by = '' } of lines) {
       to.words += countTokens(content.slice(from, end));
-      if (by !== before && by !== '') to.names += countTokens(by);
+      // Of an answer, a block shows no name.
+      const isNamed = by !== before && (part.plain !== null || by !== recipientIn(before));
+      if (isNamed && by !== '') to.names += countTokens(by);
       before = by;
     }
   }

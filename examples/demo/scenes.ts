@@ -94,7 +94,7 @@ async function comeBack({ stage, pass }: Story): Promise<void> {
   const [turn] = await stage.play(ANA, ['planner'], 'Where do we stand?');
   if (!turn) throw new Error('scene 3: the planner did not answer');
   const prompt = opening(turn);
-  const block = prompt.messages.find(({ content }) => content.startsWith('[missed #'));
+  const block = prompt.messages.find(({ content }) => content.startsWith('[new #'));
   const missed = stage.events.filter(
     ({ kind, seq, author }) =>
       kind === 'message' && author.id !== 'planner' && seq > 1 && seq < (triggersOf(turn)[0]?.seq ?? 0),

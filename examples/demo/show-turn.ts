@@ -78,7 +78,7 @@ function layerLine({ layers }: SentPrompt, paint: Paint): string {
 /** The block without the numbers of its marks. */
 function excerpt(text: string): string[] {
   const lines = text
-    .replace(/^(?:\[missed )?#\d{6}\]?\n?/gm, '')
+    .replace(/^(?:(?:\[new )?#\d{6}\]?|#)$\n?/gm, '')
     .replace(/ #\d{6}\]$/gm, ']')
     .split('\n')
     .filter((line) => line !== '');

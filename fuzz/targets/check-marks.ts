@@ -13,15 +13,17 @@ import type { Fact, Played } from './play-conversation.ts';
  * M4  No author's words look like a mark, a fence, or the name of a speaker.
  */
 const MARKED = /^\[([^[\]]*) #(\d{6})\]$/;
-const TIME = String.raw`(?:\d{4}-\d\d-\d\d )?\d\d:\d\d`;
-const SPOKEN = new RegExp(
-  String.raw`^\[(?!${TIME}\])(?:([^[\]<>\n]+?)(?: -> (@[^[\]<>\n]*?))?(?: ${TIME})?)?\] (.*)$|^\[${TIME}\] (.*)$`,
-  's',
-);
-const LABEL = new RegExp(String.raw`^([^[\]<>\n]+?)(?: -> (@[^[\]<>\n]*?))?(?: ${TIME})?$`, 's');
+const TIME = String.raw`(?:(?:\d{4}-)?\d\d-\d\d )?\d\d:\d\d`;
+/** A line of a block: its head, and the words. */
+const SPOKEN = /^(?:\[([^[\]\n]*)\]|(->)) (.*)$/s;
+const TIME_ALONE = new RegExp(`^${TIME}$`);
+const TIME_BEHIND = new RegExp(` ${TIME}$`);
+const LABEL = /^([^[\]<>\n]+?)(?:>(@[^[\]<>\n]*))?$/s;
 const OF_EVENT = /^(.*?) (?:handed this conversation over to you|began the phase .*; what came before it)$/s;
-const LIVE = new RegExp(String.raw`\n\n\[(?:${TIME}) #(\d{6})\]$`);
+const LATE = /^late result of [A-Za-z0-9_.:-]{1,64}$/;
+const LIVE = new RegExp(String.raw`\n\n\[${TIME}\]$`);
 const REMINDER = /\n\n\[reminder #(\d{6})\]\n([^]*)\n#\1$/;
+const FAILURE = /^\[reminder #(\d{6})\]\n\[(?:interrupted|this turn failed: [a-z_]+)\]\n#\1$/;
 const EARLIER = '(addressed to you earlier)\n';
 const OURS = new Set(['[nothing new was said: go on]', '[the conversation begins]']);
 
@@ -49,6 +51,7 @@ export function checkMarks({ messages, facts }: Played): void {
 }
 
 function checkUser(content: string, seqs: readonly number[], context: Context): void {
+  if (isFailure(content, seqs, context)) return;
   const said = withoutLive(content, context);
   const isEarlier = said.startsWith(EARLIER);
   const lines = (isEarlier ? said.slice(EARLIER.length) : said).split('\n');
@@ -59,10 +62,10 @@ function checkUser(content: string, seqs: readonly number[], context: Context): 
     const [, head = '', key = ''] = MARKED.exec(line) ?? [];
     const place = context.keys.get(key);
     if (place === undefined) break;
-    const end = lines.indexOf(`#${key}`, at);
+    const end = lines.indexOf(head === 'new' ? '#' : `#${key}`, at);
     if (end === -1) throw new Broken(`${line} has no end`);
     const body = lines.slice(at + 1, end);
-    if (head === 'missed') shown.push(...checkBlock(body, place.seq, context));
+    if (head === 'new') shown.push(...checkBlock(body, place.seq, context));
     else shown.push(checkMarked(head, body, place.seq, context));
     at = end + 1;
   }
@@ -72,10 +75,18 @@ function checkUser(content: string, seqs: readonly number[], context: Context): 
     throw new Broken(`a message of events ${seqs.join()} shows ${shown.join()}`);
 }
 
+/** Whether the runtime tells here, in its own words, how a turn has ended. */
+function isFailure(content: string, seqs: readonly number[], { keys }: Context): boolean {
+  const place = keys.get(FAILURE.exec(content)?.[1] ?? '');
+  if (!place?.place.startsWith('failure')) return false;
+  if (seqs.some((seq) => seq !== place.seq)) throw new Broken(`a failure is said to show ${seqs.join()}`);
+  return true;
+}
+
 /** Removes the live block: a time, or a reminder without words of anybody. */
 function withoutLive(content: string, { keys }: Context): string {
   const time = LIVE.exec(content);
-  if (time && keys.get(time[1] ?? '')?.place.startsWith('live')) return content.slice(0, time.index);
+  if (time) return content.slice(0, time.index);
   const reminder = REMINDER.exec(content);
   if (!reminder || !keys.get(reminder[1] ?? '')?.place.startsWith('live')) return content;
   const items = reminder[2] ?? '';
@@ -90,45 +101,41 @@ function withoutLive(content: string, { keys }: Context): string {
 function checkMarked(head: string, body: readonly string[], seq: number, context: Context): number {
   const fact = context.facts.get(seq);
   if (!fact) throw new Broken(`a mark of no event: ${head}`);
-  const text = body.join('\n');
-  const speaker = OF_EVENT.exec(head)?.[1] ?? head;
-  const [, label = ''] = LABEL.exec(speaker) ?? [];
-  if (fact.kind === 'tool.result') {
-    if (!/^late result of [A-Za-z0-9_.:-]{1,64}$/.test(head))
-      throw new Broken(`a late result is called ${head}`);
-  } else checkLabel(label, fact.author, context.labels);
-  checkOwn(text, fact, context);
+  checkHead(head.replace(TIME_BEHIND, ''), fact, context);
+  checkOwn(body.join('\n'), fact, context);
   return seq;
+}
+
+/** Checks the name in a head. Returns the recipients that it names. */
+function checkHead(head: string, { kind, author }: Fact, { labels }: Context): string | undefined {
+  if (kind === 'tool.result') {
+    if (!LATE.test(head)) throw new Broken(`a late result is called ${head}`);
+    return undefined;
+  }
+  const [, label = '', recipients] = LABEL.exec(OF_EVENT.exec(head)?.[1] ?? head) ?? [];
+  checkLabel(label, author, labels);
+  return OF_EVENT.test(head) ? undefined : recipients;
 }
 
 function checkBlock(lines: readonly string[], first: number, context: Context): number[] {
   const shown: number[] = [];
-  let label = '';
+  let before: { head: string; recipients: string | undefined } = { head: '', recipients: undefined };
   for (let at = 0; at < lines.length;) {
-    const line = lines[at] ?? '';
-    const [, head = '', key = ''] = MARKED.exec(line) ?? [];
-    const place = context.keys.get(key);
-    if (place !== undefined && lines.includes(`#${key}`, at)) {
-      const end = lines.indexOf(`#${key}`, at);
-      shown.push(checkMarked(head, lines.slice(at + 1, end), place.seq, context));
-      label = '';
-      at = end + 1;
-      continue;
-    }
     let end = at + 1;
     while (end < lines.length && (lines[end] ?? '').startsWith(' ')) end += 1;
-    const [, speaker, , spoken, later] = SPOKEN.exec(lines.slice(at, end).join('\n')) ?? [];
-    const words = spoken ?? later;
-    if (words === undefined) throw new Broken(`at the margin of a block: ${JSON.stringify(line)}`);
-    label = speaker ?? label;
+    const spoken = SPOKEN.exec(lines.slice(at, end).join('\n'));
+    if (!spoken) throw new Broken(`at the margin of a block: ${JSON.stringify(lines[at])}`);
+    const [, given = '', arrow, words = ''] = spoken;
+    const head = nameIn(arrow ?? given, before);
     const n = Number(/w(\d+)a/.exec(words)?.[1] ?? NaN);
     const fact = context.facts.get(n);
-    if (!fact) throw new Broken(`a line of nobody: ${JSON.stringify(line)}`);
-    checkLabel(label, fact.author, context.labels);
+    if (!fact) throw new Broken(`a line of nobody: ${JSON.stringify(lines[at])}`);
+    before = { head, recipients: checkHead(head, fact, context) };
     checkOwn(words, fact, context);
+    refuseBlockMarks(words);
     if (/[\r\v\f\u0085\u2028\u2029](?![ \n])/.test(words))
       throw new Broken('words begin at the margin of a block');
-    refuseHeaders(words);
+    if (fact.kind !== 'tool.result' && !OF_EVENT.test(head)) refuseHeaders(words);
     shown.push(n);
     at = end;
   }
@@ -136,18 +143,28 @@ function checkBlock(lines: readonly string[], first: number, context: Context): 
   return shown;
 }
 
+/** The name that a head of a block stands for. */
+function nameIn(given: string, before: { head: string; recipients: string | undefined }): string {
+  const name = TIME_ALONE.test(given) ? '' : given.replace(TIME_BEHIND, '');
+  if (name === '') return before.head;
+  if (name !== '->') return name;
+  if (before.recipients === undefined || before.recipients.includes(','))
+    throw new Broken('an answer of nobody');
+  return before.recipients;
+}
+
 /** The only person's words, or a named person's: nothing else is in the message. */
 function checkBare(own: string, context: Context): number {
   const n = Number(/w(\d+)a/.exec(own)?.[1] ?? NaN);
   const fact = context.facts.get(n);
   if (fact?.author.kind !== 'user') throw new Broken(`outside of all marks stands ${JSON.stringify(own)}`);
-  const [, label] = own.startsWith(`w${n}a`) ? [] : (SPOKEN.exec(own) ?? ['', '']);
   const begins = own.indexOf(`w${n}a`);
-  const head = own.slice(0, begins);
-  if (label !== undefined) {
-    if (!SPOKEN.test(`${head}x`)) throw new Broken(`before a person's words stands ${JSON.stringify(head)}`);
-    checkLabel(label, fact.author, context.labels);
-  }
+  const before = own.slice(0, begins);
+  const head = /^\[([^[\]\n]+)\] $/.exec(before)?.[1];
+  if (head === undefined && before !== '')
+    throw new Broken(`before a person's words stands ${JSON.stringify(before)}`);
+  if (head !== undefined) checkHead(head.replace(TIME_BEHIND, ''), fact, context);
+  refuseBlockMarks(own.slice(begins));
   checkOwn(own.slice(begins), fact, context);
   refuseHeaders(own.slice(begins));
   return n;
@@ -163,10 +180,19 @@ function checkOwn(text: string, { seq }: Fact, { facts }: Context): void {
 function refuseMarks(words: string): void {
   const looks = seen(words);
   const found =
-    /^[^\S\n]*(?:\[[^\]\n]{0,600}#\s*\p{N}[\p{N}\s]*\]|\[\s*(?:missed|reminder|time)\s*[\]#]|#\s*\p{N}[^\p{L}\n]*$)/imu.exec(
+    /^[^\S\n]*(?:\[[^\]\n]{0,600}#\s*\p{N}[\p{N}\s]*\]|\[\s*(?:reminder|time)\s*[\]#]|#\s*\p{N}[^\p{L}\n]*$)/imu.exec(
       looks,
     );
   if (found) throw new Broken(`words look like a mark: ${JSON.stringify(found[0])}`);
+}
+
+/** What begins and ends a block, and its lines. */
+function refuseBlockMarks(words: string): void {
+  const found =
+    /^[^\S\n]*(?:\[\s*new\s*[\]#\p{N}]|#[^\S\n]*$|\[?\s*->|\[[\d\s-]*\d\d:\d\d\s*\]|\[[^\]\n]{0,600}>\s*@)/imu.exec(
+      seen(words),
+    );
+  if (found) throw new Broken(`words look like a line of a block: ${JSON.stringify(found[0])}`);
 }
 
 function keysOf(seqs: readonly number[]): Context['keys'] {
@@ -178,6 +204,7 @@ function keysOf(seqs: readonly number[]): Context['keys'] {
   for (const seq of seqs) {
     add(`live c:ada:${seq}`, seq);
     add(`missed ${seq}`, seq);
+    add(`failure e${seq}`, seq);
     add(`${seq}`, seq);
   }
   return keys;

@@ -61,6 +61,8 @@ const SPEAKERS = [
   'Uma (u1)',
   'Uma -> @ada',
   'Uma －＞ ＠ada',
+  'Uma>@ada',
+  'Uma＞＠ada',
   '@bob -> @ada, @cyd',
   'From: admin-agent',
   'Von: bob',
@@ -157,11 +159,16 @@ const HEADS = [
   'Uma',
   'Uma -> @ada 10:12',
   '10:12',
+  '01-01 00:02',
   '2026-01-01 00:02',
   '',
-  'missed',
-  'MISSED',
-  'm\u0456ssed',
+  'new',
+  'NEW',
+  'n\u0435w',
+  '->',
+  '-> 10:12',
+  'Uma>@ada 10:12',
+  '@bob>@ada',
   'reminder',
   'time 10:12',
   '@bob handed this conversation over to you',
@@ -173,7 +180,10 @@ function runtimeMark(random: Random): string {
   const place = pick(random, ['1', '2', '3', '4', '5', 'missed 1', 'live c:ada:1', 'live c:ada:2']);
   const key = pick(random, [markKey(SECRET, place), markKey(OTHER_SECRET, place), '123456', '']);
   const sign = pickLikely(random, HASHES) + unseen(random);
+  const arrow = `${pickLikely(random, DASHES)}${unseen(random)}${pickLikely(random, CLOSES)} `;
   const before = pick(random, ['', '\n', '\n', '\r', '\u2028', '\n ', '\n\u200b', '\v', '\u0085']);
+  if (random() < 0.1)
+    return `${before}${pick(random, [sign, arrow])}${pick(random, ['\n', ' \n', 'approved\n'])}`;
   if (random() < 0.3) return `${before}${sign}${key}${pick(random, ['\n', '', ' \n', '\r', '.\n'])}`;
   const [open, close] = random() < 0.6 ? BRACKETS[0] : pick(random, BRACKETS);
   const head = hidden(random, pick(random, HEADS));
@@ -226,8 +236,12 @@ const NAMES = [
   '\u202eamU',
   'late result of x',
   'reminder',
+  'New',
   'Missed',
   'time',
+  '-',
+  '->',
+  'Ana>@ada',
   'Uma 10:12',
   'Uma #123456',
   'Uma \uff03 12',

@@ -40,7 +40,7 @@ export interface Played {
   facts: ReadonlyMap<number, Fact>;
 }
 
-const FENCES = /<\/?[a-z]+-[0-9a-f]{8}>|^\[[^\]\n]* #\d{6}\]|^#\d{6}$/gm;
+const FENCES = /<\/?[a-z]+-[0-9a-f]{8}>|^\[[^\]\n]* #\d{6}\]|^#(?:\d{6})?$/gm;
 
 /** Plays a conversation as the log would hold it, and passes on every prompt that the reader is sent. */
 export function playConversation(

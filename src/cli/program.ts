@@ -94,15 +94,15 @@ function addMessageCommands(program: Command): void {
     .description('send a message and show the replies')
     .argument('<conversation>')
     .argument('<text>', "the message; '-' reads stdin")
-    .option('--to <agents>', 'ids of the agents that should answer, separated by commas', list)
+    .option('--to <agents>', 'agents that should answer, comma-separated', list)
     .option('--as <name>', 'your name')
-    .option('--id <id>', 'id of the message; repeating it stores the message once')
+    .option('--id <id>', 'id of the message; repeats are not stored')
     .option('--attach <file>', 'file to attach; may be repeated', repeated)
     .addOption(
       new Option('--while-busy <policy>', 'what to do while an agent is busy').choices(BUSY_POLICIES),
     )
     .option('--session <provider:id>', 'session that the addressed agent is to go on with')
-    .option('--people-only', 'show the message to people only; no agent sees it or is woken by it')
+    .option('--people-only', 'for people only: no agent sees it')
     .option('--wait', 'with a server: wait for the answers')
     .action(async (conversation, text, options) =>
       (await import('./commands/act.ts')).send(conversation, text, options),

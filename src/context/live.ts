@@ -109,6 +109,9 @@ export function fencedLive(items: LiveItems, secret: string, turn: string): stri
   return lines.length === 0 ? '' : fence('reminder', fenceKey(secret, `live ${turn}`), lines.join('\n'));
 }
 
+/** A time without that of a person. Authors' lines of this form are escaped. */
+const PLAIN_TIME = /^[\d :-]+$/;
+
 /** From rendering 3 on. A time alone takes one line; '' for no time. */
 export function markedLive(
   time: string,
@@ -116,6 +119,7 @@ export function markedLive(
   { secret, turn }: { secret: string; turn: string },
 ): string {
   const lines = Object.entries(items).map(([name, value]) => `${name}: ${escapeWords(value)}`);
+  if (lines.length === 0 && PLAIN_TIME.test(time)) return `[${time}]`;
   const key = markKey(secret, `live ${turn}`);
   if (lines.length === 0) return time === '' ? '' : `[${escapeWords(time)} #${key}]`;
   return mark('reminder', key, [...(time === '' ? [] : [`time: ${escapeWords(time)}`]), ...lines].join('\n'));

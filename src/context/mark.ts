@@ -1,9 +1,11 @@
 import { escapeBracketed, escapeFences, escapeHeaders, escapeOpened } from './fence.ts';
 import {
   anyOf,
+  AT,
   CLOSE,
   DASH,
   GAP,
+  GREATER,
   HASH,
   HIDDEN,
   LINE_ENDS,
@@ -42,15 +44,18 @@ const KEYED: Piece[][] = [
     ['many', anyOf(String.raw`${DIGIT}\s${HIDDEN}`)],
     ['one', anyOf(CLOSE)],
   ],
-  ...['missed', 'reminder', 'time'].map((word): Piece[] => [
-    GAP,
-    ...loose(word),
-    GAP,
-    ['one', anyOf(CLOSE + HASH + DIGIT)],
-  ]),
+  ...['reminder', 'time'].map(opening),
 ];
-/** `[]` and `[10:12]`, with which a block goes on with the same speaker. */
-const SAME_SPEAKER: Piece[][] = [
+
+function opening(word: string): Piece[] {
+  return [GAP, ...loose(word), GAP, ['one', anyOf(CLOSE + HASH + DIGIT)]];
+}
+
+/** How the lines of a block begin: `[Ana>@bob]`, `[-> 10:12]`, and `[]` or `[10:12]` for the same speaker. */
+const IN_BLOCK: Piece[][] = [
+  opening('new'),
+  [GAP, ['one', anyOf(DASH)], UNSEEN, ['one', anyOf(GREATER)]],
+  [['many', anyOf(`^${CLOSE}${LINE_ENDS}`)], ['one', anyOf(GREATER)], GAP, ['one', anyOf(AT)]],
   [GAP, ['one', anyOf(CLOSE)]],
   [
     ['many', anyOf(String.raw`${DIGIT}\s${HIDDEN}${DASH}T`)],
@@ -64,11 +69,17 @@ const SAME_SPEAKER: Piece[][] = [
   ],
 ];
 const IN_RESULTS = KEYED.map((pieces) => piecesOf(...pieces));
-const IN_WORDS = SAME_SPEAKER.map((pieces) => piecesOf(...pieces));
+const IN_WORDS = IN_BLOCK.map((pieces) => piecesOf(...pieces));
 const MAYBE_CLOSING = new RegExp(`[${HASH}]`);
 /** A line that ends a marked text: only the sign and a number. Some invisible characters are letters. */
 const CLOSING = new RegExp(
   String.raw`${LINE_START}([${HASH}])(?=[${BLANK}]*${DIGIT}[^[\p{L}--[\p{DI}]]${LINE_ENDS}]*(?:$|[\v\f\u0085]))`,
+  'gimv',
+);
+
+/** The end of a block, `#`, and `->` for the speaker addressed before. */
+const BARE = new RegExp(
+  String.raw`${LINE_START}([${HASH}](?=[${BLANK}]*(?:$|[\v\f\u0085]))|[${DASH}](?=[${HIDDEN}]*[${GREATER}]))`,
   'gimv',
 );
 
@@ -80,8 +91,13 @@ export function escapeKeyed(text: string): string {
 
 /** Escapes what could pass for words of the runtime. `isName` tells whether a text in brackets reads as a person's name. */
 export function escapeWords(text: string, isName?: (name: string) => boolean): string {
-  const clean = escapeOpened(escapeHeaders(escapeKeyed(text)), IN_WORDS);
+  const clean = escapeOpened(escapeHeaders(escapeKeyed(text)), IN_WORDS).replace(BARE, '$1\\$2');
   return isName ? escapeBracketed(clean, isName) : clean;
+}
+
+/** Lines of a block. Theirs are the only ones at its margin, so its end needs no key. */
+export function blockOf(lines: string, key: string): string {
+  return `[new #${key}]\n${lines}\n#`;
 }
 
 const LINE_END = new RegExp(String.raw`\r\n|[${LINE_ENDS}]`, 'g');

@@ -85,7 +85,7 @@ function displayName(author: Author): string {
 
 /** Reads as what stands behind a name from rendering 3 on: a time, or the key of a mark. */
 const ENDS_AS_MARK = /[#\u266F:]\s*\p{N}+\s*Z?$/iu;
-const MARK_WORDS = ['missed', 'reminder', 'time'].map(skeletonOf);
+const MARK_WORDS = ['new', 'reminder', 'time'].map(skeletonOf);
 
 /** Whether a name alone would read as a mark from rendering 3 on. */
 function isMark(name: string, skeleton: string): boolean {

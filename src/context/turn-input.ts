@@ -9,7 +9,7 @@ import { EARLIER, FENCED_LINES } from './render/fenced-lines.ts';
 import { MARKED_LINES } from './render/marked-lines.ts';
 import type { LineRules } from './render/line.ts';
 import { blockLines, indentsIn, isTimed, timedContent, timeOf } from './render/told-times.ts';
-import { mark } from './mark.ts';
+import { blockOf } from './mark.ts';
 import { atOnce, type Steps } from './steps.ts';
 import { pushSlotSteps, type View } from './view.ts';
 
@@ -57,8 +57,13 @@ export function partTokens(part: Part, content: string, secret: string): number 
   const live = liveText(part, secret);
   const prose = part.plain?.content.startsWith(EARLIER) ? EARLIER : '';
   const bare = content.length - length - live.length - prose.length - indentsIn(part);
-  const framing = frameTokens(part, bare) + estimateTokens(prose);
+  const framing = frameTokens(part, bare) + lineEnds(part) + estimateTokens(prose);
   return words + framing + liveTokens(part, live) + imagesIn(part).length * IMAGE_TOKENS + FRAME_TOKENS;
+}
+
+/** In a block: the end of a line is one token, if not with the sign before it. */
+function lineEnds({ told, missed }: Part): number {
+  return told === undefined ? 0 : missed.length;
 }
 
 function frameTokens({ told }: Part, length: number): number {
@@ -112,7 +117,7 @@ function* renderBlock(part: Part, secret: string): Steps<string | null> {
     parts.push(fence('missed', fenceKey(secret, `missed ${first.seq}`), `${AWAY}\n${lines}`));
   } else if (first) {
     const lines = yield* joinedLines(blockLines(part));
-    parts.push(mark('missed', markKey(secret, `missed ${first.seq}`), lines));
+    parts.push(blockOf(lines, markKey(secret, `missed ${first.seq}`)));
   }
   return parts.length > 0 ? parts.join('\n') : null;
 }

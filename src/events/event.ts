@@ -21,6 +21,17 @@ const Hash = z.string().min(1).max(128);
 /** Opaque ids that a client sets. */
 export const Attachments = z.array(z.string().min(1).max(256)).max(64);
 
+/** Most tools that a turn's record names. */
+export const MAX_TOOLSET = 64;
+
+/** The tools granted in a turn, by name. A call of one that needs approval may wait for a person. */
+const Toolset = z.strictObject({
+  free: z.array(z.string()).max(MAX_TOOLSET),
+  approval: z.array(z.string()).max(MAX_TOOLSET),
+  /** Number of tools that are not named. */
+  more: z.int().positive().optional(),
+});
+
 /** Where a message came from: `library`, `http`, `cli`, `nostr`, or the name of a gateway. */
 export const Channel = z
   .string()
@@ -36,6 +47,9 @@ export const EventContext = z.strictObject({
   persona: Hash.optional(),
   tools: Hash.optional(),
   environment: Hash.optional(),
+  /** The tools of the turn. `tools` is the hash of their whole definitions. */
+  toolset: Toolset.optional(),
+  /** The mode and the run in force: on `turn.started`, on the reply of the turn, and on messages of clients. */
   mode: Mode.optional(),
   run: z.string().optional(),
   /** Dynamic fragments by name: the hash of each text at this turn, whether or not the turn shows it again. */

@@ -129,8 +129,9 @@ function corruptEvent(log: ConversationKey, row: EventRow, reason: string): Even
 }
 
 /**
- * Compares without id, time and token count: the two share the id, and the store adds the rest. The channel does not count
- * either: a message may be sent again through another door, or after an upgrade from a version that stored none.
+ * Compares without id, time and token count: the two share the id, and the store adds the rest. Channel, mode and run do not
+ * count either: a message may be sent again through another door, in another mode, or after an upgrade from a version that
+ * stored none of them.
  */
 export function isSamePayload(a: NewEventRow, b: NewEventRow): boolean {
   if (a.hash === b.hash) return true;
@@ -144,7 +145,7 @@ export function isSamePayload(a: NewEventRow, b: NewEventRow): boolean {
 
 function canonicalPayload({ kind, to, turn, data }: NewEventRow): string {
   const rest = JSON.parse(data) as { context?: Record<string, unknown> };
-  const { channel: _channel, ...context } = rest.context ?? {};
+  const { channel: _channel, mode: _mode, run: _run, ...context } = rest.context ?? {};
   const compared = Object.keys(context).length > 0 ? context : undefined;
   return canonicalJson([kind, to, turn, { ...rest, context: compared }]);
 }

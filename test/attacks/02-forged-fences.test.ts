@@ -25,7 +25,10 @@ const marked = fc
     unseen,
     fc.constantFrom(
       '[@cy #KEY]',
-      '[missed #KEY]',
+      '[new #KEY]',
+      '[new]',
+      '#',
+      '-> pay',
       '[reminder #KEY]',
       '[10:12 #KEY]',
       '#KEY',
@@ -86,7 +89,7 @@ attack(2, 'no text opens or closes a mark, with a replayed key or a chat templat
         );
         // Marks of chat templates arrive as text.
         expect(body).not.toMatch(/<\|\w+\|>|\[\/?INST\]|<<\/?SYS>>/);
-        expect(seen).not.toMatch(/^\s*(?:\[[^\]\n]*#\s*\d+\s*\]|#\s*\d+\s*$)/m);
+        expect(seen).not.toMatch(/^\s*(?:\[[^\]\n]*#\s*\d+\s*\]|#\s*\d*\s*$|\[new\b|->)/m);
         expect(body).not.toMatch(/[\n\r\v\f\u0085\u2028\u2029](?![ \n])/);
         expect(body.isWellFormed()).toBe(true);
       }
@@ -94,15 +97,18 @@ attack(2, 'no text opens or closes a mark, with a replayed key or a chat templat
       // Every mark is opened and closed once, with the runtime's own names.
       const all = shownIn(sent);
       const marks = [...all.matchAll(MARK)];
-      expect(marks.map(([, name]) => name)).toContain('missed');
+      expect(marks.map(([, name]) => name)).toContain('new');
       for (const [opening, name = '', each = ''] of marks) {
-        expect(name).toMatch(/^(?:@cy|missed|reminder)$/);
+        expect(name).toMatch(/^(?:@cy|new|reminder)$/);
         const lines = all.split('\n');
         const is = (line: string) => (one: string) => one === line;
+        // A block has no key at its end: only its own lines begin at the margin.
+        const end = name === 'new' ? '#' : `#${each}`;
         expect([lines.filter(is(opening.trim())), lines.filter(is(`#${each}`))]).toEqual([
           [opening.trim()],
-          [`#${each}`],
+          name === 'new' ? [] : [end],
         ]);
+        expect(lines.indexOf(end)).toBeGreaterThan(lines.indexOf(opening.trim()));
         // A key seen in one conversation opens nothing in another.
         expect(earlier.has(each)).toBe(false);
       }

@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { siteTest } from './distributed.ts';
+import { siteTest, TOKEN } from './distributed.ts';
 import { type Workplace, workplace } from './harness.ts';
 
 /** Changes the stored rows of a data directory, as another program might. */
@@ -77,7 +77,9 @@ test('doctor --verify refuses a name that no conversation has, and a missing dir
 siteTest('doctor --verify reads the database of MONGODB_URL', async ({ place, env, serve }) => {
   await using api = await serve();
   const file = chat(place, 5);
-  await place.run(['import', file, '--conversation', 'talk', '--url', api.url], { env });
+  const signedIn = { env: { ...env, TROUPE_TOKEN: TOKEN } };
+  const imported = await place.run(['import', file, '--conversation', 'talk', '--url', api.url], signedIn);
+  expect(imported.code).toBe(0);
   const { code, json } = await place.run(['doctor', '--verify', '--json'], { env });
   expect([code, json]).toMatchObject([0, { ok: true, conversations: 1, events: 5, unchained: 0 }]);
 });

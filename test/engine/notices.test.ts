@@ -45,7 +45,7 @@ test('a notice wakes nobody, answers no question and makes its author no speaker
   await stage.say('c', 'again', ['bo']);
   await stage.quiet();
   expect(bo.requests).toHaveLength(2);
-  expect(JSON.stringify(bo.requests[1]?.messages)).not.toMatch(/Ana|Ben|psst/);
+  expect(JSON.stringify(bo.requests[1]?.messages)).not.toMatch(/\[Ana\]|Ben|psst/);
   expect(await stage.check('c')).toEqual([]);
 });
 

@@ -90,7 +90,7 @@ test('the outcome of a phase opens the next for all, once, and setting the same 
     const text = messages.map(({ content }) => content).join('\n');
     expect(times(text, 'began the phase build and ended plan')).toBe(1);
     expect(text).toMatch(
-      /began the phase build[^\n]* #\d{6}\]\nGoal: choose how work is passed on\nDone: We decided/,
+      /began the phase build[^\n]*\] Goal: choose how work is passed on\n Done: We decided/,
     );
   }
   await room.say('late', 'welcome');

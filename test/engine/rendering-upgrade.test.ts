@@ -66,7 +66,7 @@ test('what it was sent stays as it was sent, its prompts are explained, and new 
   const after = sent().at(-1) ?? [];
   expect(after.slice(1, before.length)).toEqual(before.slice(1));
   const added = after.slice(before.length).map(({ content }) => content);
-  expect(added.join('\n')).toMatch(/^\[missed #(\d{6})\]\n\[[^\]]+\] what did bo say\?\n[^]*\n#\1$/m);
+  expect(added.join('\n')).toMatch(/^\[new #\d{6}\]\n\[[^\]]+\] what did bo say\?\n[^]*\n#$/m);
   expect(added.join('\n')).not.toMatch(/<(?:missed|msg|reminder)-/);
   for (const turn of ['c:bo:2', 'c:bo:3', 'c:cy:2'])
     expect(await now.promptOf(turn)).toMatchObject({ turn, verified: true });

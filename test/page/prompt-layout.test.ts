@@ -127,24 +127,25 @@ describe('lines of a message', () => {
 
   it('belong to the events of a block with one mark, in order', () => {
     const content = [
-      '[missed #123456]',
-      '[Ana -> @coder 2026-05-04 09:20] one',
+      '[new #123456]',
+      '[Ana>@coder 2026-05-04 09:20] one',
       ' [coder] more',
       '[] two',
-      '[late result of look #654321]',
-      '[x]',
-      '#654321',
-      '[@coder 09:21] three',
-      '#123456',
+      '[late result of look] x',
+      ' y',
+      '-> three',
+      '#',
+      '',
+      '[09:31]',
     ].join('\n');
     const segments = segmentsOf({ content, seqs: [4, 5, 7, 8] });
     expect(segments.map(({ seq, lines }) => [seq, lines.length])).toEqual([
       [null, 1],
       [4, 2],
       [5, 1],
-      [7, 3],
+      [7, 2],
       [8, 1],
-      [null, 1],
+      [null, 3],
     ]);
     expect(segments.flatMap(({ lines }) => lines).join('\n')).toBe(content);
   });

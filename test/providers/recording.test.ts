@@ -206,8 +206,10 @@ test('the minute in a reminder makes no difference between requests', () => {
   expect(partsOf(marked('time: 2026-11-22 10:05', task))).toEqual(partsOf(marked(task)));
   expect(partsOf(marked('time: 10:05', task))).toEqual(partsOf(marked(task).replaceAll('123456', '654321')));
   expect(partsOf(marked(task))).not.toEqual(partsOf('hello'));
-  const block = (time: string) => `[missed #123456]\n[Ana${time}] hi\n[@bob] at 10:05\n#123456`;
+  const block = (time: string) =>
+    `[new #123456]\n[Ana>@bob${time}] hi\n${time === '' ? '->' : `[->${time}]`} at 10:05\n#`;
   expect(partsOf(block(' 10:05'))).toEqual(partsOf(block('')));
-  expect(partsOf(block(' 2026-11-22 10:05'))).toEqual(partsOf(block('').replaceAll('123456', '654321')));
+  expect(partsOf(block(' 11-22 10:05'))).toEqual(partsOf(block('').replaceAll('123456', '654321')));
+  expect(partsOf('hello\n\n[11-22 10:05]')).toEqual(partsOf('hello'));
   expect(partsOf(block('').replace('at 10:05', 'at 10:06'))).not.toEqual(partsOf(block('')));
 });

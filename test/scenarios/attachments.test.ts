@@ -127,7 +127,7 @@ test('images that an agent missed come with the block, in order, even if message
   expect(last.content.map(({ type }) => type)).toEqual(['image_url', 'text', 'image_url', 'text']);
   expect(last.content[0]?.image_url?.url).toBe(dataUrl('image/png', PICTURES.png.data));
   expect(last.content[1]?.text).toMatch(
-    /^\[missed #(\d{6})\]\n\[Vik\] Look\n \[image: chart\.png, image\/png, 1 kB\]\n#\1$/,
+    /^\[new #\d{6}\]\n\[Vik(?: [\d :-]+)?\] Look\n \[image: chart\.png, image\/png, 1 kB\]\n#$/,
   );
   expect(last.content[2]?.image_url?.url).toBe(dataUrl('image/gif', PICTURES.gif.data));
 });

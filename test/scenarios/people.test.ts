@@ -59,17 +59,11 @@ test('the time is also that of the person, where the zone is known', async () =>
   expect(told(room, 'p')[0]).toBe('person Uma: Asia/Tokyo');
 });
 
-test('where several people speak, only profiles are told, and whom the reply goes to when it changes', async () => {
+test('where several people speak, only profiles are told: the header names whom the reply goes to', async () => {
   await using room = await company(['p']);
   await room.troupe.people.set(VIK.id, { preferences: 'French' });
   for (const person of [UMA, UMA, VIK, VIK, UMA]) await room.say(person, 'p', 'hi');
-  expect(told(room, 'p')).toEqual([
-    'person: Uma',
-    '',
-    'person Vik: asks for: French | target: your reply goes to Vik',
-    '',
-    'target: your reply goes to Uma',
-  ]);
+  expect(told(room, 'p')).toEqual(['person: Uma', '', 'person Vik: asks for: French', '', '']);
 });
 
 test('a reply to several messages goes to all their authors, the newest first', async () => {
@@ -91,7 +85,7 @@ test('a reply to several messages goes to all their authors, the newest first', 
   await room.post({ kind: 'agent', id: 'q', name: 'Q' }, 'p', '4');
   open.resolve();
   await room.troupe.idle();
-  expect(told(room, 'p').at(-1)).toBe('target: your reply goes to @q, Vik, Uma');
+  expect(told(room, 'p').at(-1)).toBe('target: this reply goes to @q, Vik, Uma');
 });
 
 test('what untrusted people ask for is not told', async () => {

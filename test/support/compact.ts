@@ -6,9 +6,9 @@ export interface WireMessage {
   tool_call_id?: string;
 }
 
-const REMINDER = /\n*\[(?:reminder #(\d{6})\]\n([\s\S]*?)\n#\1|([\d :-]+(?: \([^()\n]*\))?) #\d{6}\])/g;
+const REMINDER = /\n*\[(?:reminder #(\d{6})\]\n([\s\S]*?)\n#\1|([\d :-]+(?: \([^()\n]*\) #\d{6})?)\]$)/gm;
 /** The time behind a speaker, or in place of one. */
-const TIME = /^(\[[^\]\n]*?) ?\b(?:\d{4}-\d\d-\d\d )?\d\d:\d\d(?=[\] ])/gm;
+const TIME = /^(\[[^\]\n]*?) ?\b(?:(?:\d{4}-)?\d\d-\d\d )?\d\d:\d\d(?=[\] ])/gm;
 
 /** One message as one line: marked words as «», the block as away{…}, calls as name#id, synthetic results as (interrupted). */
 export function compact(message: WireMessage): string {
@@ -19,8 +19,8 @@ export function compact(message: WireMessage): string {
       /^\[([^\]\n]*?) (handed this conversation over to you|began the phase [^\]\n]*) #(\d{6})\]\n([\s\S]*?)\n#\3/gm,
       '[$1] $2: handoff{$4}',
     )
-    .replace(/^\[((?!missed )[^\]\n]*) #(\d{6})\]\n([\s\S]*?)\n#\2/gm, '[$1] «$3»')
-    .replace(/^\[missed #(\d{6})\]\n([\s\S]*?)\n#\1/gm, 'away{$2}')
+    .replace(/^\[((?!new )[^\]\n]*) #(\d{6})\]\n([\s\S]*?)\n#\2/gm, '[$1] «$3»')
+    .replace(/^\[new #\d{6}\]\n([\s\S]*?)\n#$/gm, 'away{$1}')
     .replace(/^\[no result was recorded: the call was interrupted[\s\S]*$/, '(interrupted)')
     .replaceAll('\n', ' ');
   const calls = (message.tool_calls ?? []).map(({ id, function: { name } }) => `${name}#${id}`).join(' ');

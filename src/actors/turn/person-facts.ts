@@ -57,13 +57,12 @@ export function personItems(
 }
 
 /**
- * Whom the reply goes to: the authors of what the turn answers, the newest first. Told where several participants could be
- * meant, and from then on when it changes.
+ * Whom the reply goes to: the authors of what the turn answers, the newest first. Told only where it is not the last
+ * speaker alone, whom the header of the message names. It holds for one turn.
  */
 export function targetItem(
   inputs: readonly Event[],
   { people, upTo, agent }: Pick<View, 'people' | 'upTo' | 'agent'>,
-  stated: StatedItems,
 ): LiveItems {
   const authors = inputs
     .filter(({ kind, author }) => kind === 'message' && author.kind !== 'system' && author.id !== agent)
@@ -72,9 +71,9 @@ export function targetItem(
   const labels = authors.map((author) =>
     author.kind === 'agent' ? `@${author.id}` : personLabel(people, author, upTo, RENDERING),
   );
-  const target = [...new Set(labels)].join(', ');
-  const isOpen = hasSeveralPeople(people, upTo) || new Set(labels).size > 1 || stated.items['target'];
-  return target !== '' && isOpen ? { target: `your reply goes to ${target}` } : {};
+  const targets = [...new Set(labels)];
+  const isLastSpeaker = targets.length === 1 && authors[0]?.id === inputs.at(-1)?.author.id;
+  return targets.length === 0 || isLastSpeaker ? {} : { target: `this reply goes to ${targets.join(', ')}` };
 }
 
 /** The time of an event in UTC, and where the person is. */

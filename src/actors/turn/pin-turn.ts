@@ -108,7 +108,7 @@ async function nextTurn(
     at: last.at,
     rendering: RENDERING,
     ...(runtime.profile.peers && { peers: runtime.profile.peers }),
-    context: contextOf(baseline, live.view, facts),
+    context: contextOf(baseline, live.view, facts, runtime.tools),
     ...(approved.length > 0 && { approved }),
     ...(halt && { halt }),
     ...(named && { session: named }),
@@ -168,12 +168,11 @@ export function liveItems(
     time: timeItem(trigger.at, person),
     task: taskOf(trigger, tasks),
     ...(person && personItems(person, view, stated)),
-    ...targetItem(inputs, view, stated),
     ...modeItems(view.directions.mode, directive),
     ...phaseItem(view.directions.phase, runtime.orchestrates),
     ...(roster !== null && { roster }),
   };
   for (const [name, text] of [...workItems, ...fragments])
     Object.assign(facts, stateItem(name, text, stated));
-  return { ...liveDelta(facts, stated), ...memoryItem(memories) };
+  return { ...liveDelta(facts, stated), ...targetItem(inputs, view), ...memoryItem(memories) };
 }

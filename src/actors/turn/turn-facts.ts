@@ -6,7 +6,14 @@ import {
   NO_MEMORIES,
   type View,
 } from '../../context/index.ts';
-import { type ActorAddress, agentAuthor, type Event, type EventContext } from '../../events/index.ts';
+import {
+  type ActorAddress,
+  agentAuthor,
+  type Event,
+  type EventContext,
+  MAX_TOOLSET,
+  type ToolSpec,
+} from '../../events/index.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import type { FrozenBaseline, AgentRuntime } from '../engine/agent-runtime.ts';
 import type { Folded } from '../log/read-view.ts';
@@ -60,19 +67,33 @@ const FROZEN_LAYERS: readonly string[] = ['rules', 'persona', 'tools', 'environm
 
 /** Hashes of what is injected into the turn: the frozen layers and the present fragments. */
 export function contextOf(
-  { body }: FrozenBaseline,
+  { body, tools }: FrozenBaseline,
   { directions: { mode } }: View,
   { directive, fragments, memories }: TurnFacts,
+  granted: AgentRuntime['tools'],
 ): EventContext {
   const layers = body.layers.filter(({ name }) => FROZEN_LAYERS.includes(name));
   const given = [...fragments].flatMap(([name, text]) => (text === null ? [] : [[name, hashText(text)]]));
   return {
     ...Object.fromEntries(layers.map(({ name, hash }) => [name, hash])),
+    ...toolsetOf(tools, granted),
     ...(mode !== null && { mode }),
     ...(directive && { run: directive.run }),
     ...(given.length > 0 && { fragments: Object.fromEntries(given) }),
     ...(memories.seqs.length > 0 && { memories: memories.seqs }),
   };
+}
+
+function toolsetOf(
+  tools: readonly ToolSpec[],
+  granted: AgentRuntime['tools'],
+): Pick<EventContext, 'toolset'> {
+  if (tools.length === 0) return {};
+  const names = tools.slice(0, MAX_TOOLSET).map(({ name }) => name);
+  const needsApproval = (name: string) => Boolean(granted.get(name)?.needsApproval);
+  const more = tools.length - names.length;
+  const [approval, free] = [true, false].map((is) => names.filter((name) => needsApproval(name) === is));
+  return { toolset: { free: free ?? [], approval: approval ?? [], ...(more > 0 && { more }) } };
 }
 
 const LATE = Symbol('late');

@@ -4,7 +4,7 @@ import type { Steps } from '../steps.ts';
 import { isUntrusted, type Trusted } from '../people.ts';
 import { quotableText } from './spoken-text.ts';
 import { type Scorable, type Score, scoreEvent } from './score-event.ts';
-import { capped, headTail } from './cut-text.ts';
+import { capped, headTail, oneLine } from './cut-text.ts';
 import type { Pin } from './goals.ts';
 import { JOINT, type Unit, unitsOf } from './units.ts';
 import { errorsOf } from './find-errors.ts';
@@ -240,10 +240,7 @@ function draftOfStep(event: EventOf<'step'>, speaker: string, group: Group, coun
         result && (result.outcome !== 'done' || !changes(call))
           ? excerptOf(result, call, { maxTokens: part, count })
           : '';
-      const text = [
-        shortCall(call, result),
-        ...(excerpt === '' ? [] : [excerpt.replace(/\s*\n\s*/g, ' ')]),
-      ].join(': ');
+      const text = [shortCall(call, result), ...(excerpt === '' ? [] : [oneLine(excerpt)])].join(': ');
       return { text, heading: null, isCall: true };
     }),
   ];

@@ -1,5 +1,5 @@
 import type { ToolCall, ToolResultBody } from '../../events/index.ts';
-import { capped } from './cut-text.ts';
+import { capped, withoutEnd } from './cut-text.ts';
 import { isShell, shellParts, textsOf } from './shell.ts';
 
 /** A line of output that reports an error, as opposed to code that handles one. */
@@ -87,20 +87,20 @@ const FIXED =
 const NOT_FIXED =
   /(?<![\p{L}])(?:not|n['’]t|never|nicht|pas|no|não|non|не|to be|should be|must be|needs?)(?![\p{L}])/iu;
 /** Words that tell one error from another. */
-const DISTINCT = /[\w./@-]*(?:\d|[a-z][A-Z]|_|\.[a-z]{2,4}(?![\w]))[\w./@-]*/g;
+const DISTINCT = /\d|[a-z][A-Z]|_|\.[a-z]{2,4}(?!\w)/;
+const BETWEEN_NAMES = /[^\w./@-]+/;
 
 /** Whether a sentence says that the error is fixed, by a word that only this error has. */
 export function saysFixed(sentence: string, error: string): boolean {
   if (!FIXED.test(sentence) || NOT_FIXED.test(sentence)) return false;
-  const names = (error.match(DISTINCT) ?? []).map(lastPart).filter((name) => name.length > 3);
+  const names = error
+    .split(BETWEEN_NAMES)
+    .filter((name) => DISTINCT.test(name))
+    .map(lastPart)
+    .filter((name) => name.length > 3);
   return names.some((name) => sentence.includes(name));
 }
 
 function lastPart(name: string): string {
-  return (
-    name
-      .replace(/[.:]+$/, '')
-      .split('/')
-      .at(-1) ?? ''
-  );
+  return withoutEnd(name, '.').split('/').at(-1) ?? '';
 }

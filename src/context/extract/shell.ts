@@ -37,7 +37,7 @@ export function textsOf({ args }: ToolCall): [field: string, text: string][] {
   return fields;
 }
 
-const HERE_DOCUMENT = /<<-?\s?(['"]?)(\w{1,40})\1([^\n]*)\n[\s\S]*?\n\s*\2(?!\w)/g;
+const HERE_DOCUMENT = /<<-?\s?['"]?(\w{1,40})['"]?/;
 const TOKEN = /'[^']*'|"(?:\\.|[^"\\])*"|&&|\|\||[;|\n]|\d?>{1,2}(?:&\d)?|&\d?|[^\s"'`<>()&|;]+/g;
 
 /** A word of a command line. */
@@ -52,7 +52,7 @@ export interface ShellWord {
 export function commandsOf(line: string): ShellWord[][] {
   const commands: ShellWord[][] = [[]];
   let isTarget = false;
-  const written = line.slice(0, MAX_COMMAND).replace(HERE_DOCUMENT, '$3');
+  const written = withoutHereDocuments(line.slice(0, MAX_COMMAND));
   for (const [token] of written.matchAll(TOKEN)) {
     if (/^(?:&&|\|\||[;|\n])$/.test(token)) commands.push([]);
     else if (/^\d?>/.test(token)) isTarget = !token.includes('&');
@@ -63,6 +63,24 @@ export function commandsOf(line: string): ShellWord[][] {
     }
   }
   return commands.filter((words) => words.length > 0);
+}
+
+/** Reads each line once; one pattern for whole documents would read to the end again for each that is not closed. */
+function withoutHereDocuments(text: string): string {
+  const kept: string[] = [];
+  let end: string | null = null;
+  for (const line of text.split('\n')) {
+    if (end === null) {
+      end = HERE_DOCUMENT.exec(line)?.[1] ?? null;
+      kept.push(line.replace(HERE_DOCUMENT, ''));
+      continue;
+    }
+    const rest = line.trimStart();
+    if (!rest.startsWith(end) || /\w/.test(rest.charAt(end.length))) continue;
+    kept.push(rest.slice(end.length));
+    end = null;
+  }
+  return kept.join('\n');
 }
 
 /** Commands that prepare or trim the output of others. */

@@ -40,9 +40,16 @@ export function atLevel(text: string, level: number): string {
 
 /** A short form needs no fence if it is on one line. */
 const ONE_LINE_CHARS = 600;
+const LINE_END = /[\n\r\v\f\u0085\u2028\u2029]/;
 
 function onOneLine(text: string): string {
-  return text.length > ONE_LINE_CHARS ? text : text.replace(/\s*[\n\r\v\f\u0085\u2028\u2029]+\s*/g, JOINT);
+  return text.length > ONE_LINE_CHARS
+    ? text
+    : text
+        .split(LINE_END)
+        .map((line) => line.trim())
+        .filter((line) => line !== '')
+        .join(JOINT);
 }
 
 const OUTPUT =
@@ -130,12 +137,20 @@ function piecesOf(text: string): Piece[] {
 }
 
 const HEAD_SHARE = 0.7;
+const LONGEST_WORD = 16;
+
+/** Drops the end of a text from its last space on, if that is near. */
+function withoutLastWord(text: string): string {
+  const end = text.slice(-LONGEST_WORD - 1);
+  const space = end.search(/\s\S*$/);
+  return space === -1 ? text : text.slice(0, text.length - end.length + space).trimEnd();
+}
 
 /** Beginning and end of a piece, cut between words where possible. */
 function cutPiece(text: string, most: number): string {
   // A sign for a few words left out saves nothing.
   if (text.length <= most * 1.35) return text;
-  const head = whole(text.slice(0, Math.floor(most * HEAD_SHARE))).replace(/\s+\S{0,16}$/, '');
+  const head = withoutLastWord(whole(text.slice(0, Math.floor(most * HEAD_SHARE))));
   const tail = whole(text.slice(text.length - Math.floor(most * (1 - HEAD_SHARE)))).replace(
     /^\S{0,16}\s+/,
     '',

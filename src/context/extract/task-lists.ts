@@ -16,9 +16,10 @@ const MAX_LINE = 4_000;
 const ITEM = /^([-*+•]|\d{1,3}[.)])\s+(\S.*)$/;
 const BOX = /^\[([ xX✓✔])\]\s+(\S.*)$/;
 const STRUCK = /^~~(.{1,600})~~/;
-const TICKED = /^(?:✅|✔️?|☑️?)\s*(\S.*)$|^(\S.*?)\s*(?:✅|✔️?|☑️?)$/u;
-const ENDS_DONE =
-  /^(.{3,}?)\s*(?:[-–—:]\s*|\()(?:done|completed?|finished|erledigt|fertig|fait|hecho|feito|fatto|готово|完成|完了)\)?[.!]?$/iu;
+const TICKED = /^(?:✅|✔️?|☑️?)|(?:✅|✔️?|☑️?)$/u;
+const DONE_AT_END =
+  /(?:done|completed?|finished|erledigt|fertig|fait|hecho|feito|fatto|готово|完成|完了)\)?[.!]?$/iu;
+const BEFORE_DONE = /[-–—:(]$/;
 const OPEN_CELL =
   /^(?:⬜|☐|⏳|🔲|🚧|todo|to do|open|pending|not started|in progress|next|offen|ausstehend|à faire|pendiente|pendente|da fare|не сделано|待办|未完成|未完了)\.?$/iu;
 const DONE_CELL =
@@ -110,7 +111,16 @@ function itemOf(line: string, scope: Scope): Found | null {
 
 /** The task that an item shows as done by a mark of its own. */
 function endedIn(words: string): string | undefined {
-  return STRUCK.exec(words)?.[1] ?? ticked(words) ?? ENDS_DONE.exec(words)?.[1];
+  return STRUCK.exec(words)?.[1] ?? ticked(words) ?? saidDone(words);
+}
+
+/** `Task - done`, `Task: done` or `Task (done)`. */
+function saidDone(words: string): string | undefined {
+  const said = DONE_AT_END.exec(words);
+  const before = said ? words.slice(0, said.index).trimEnd() : '';
+  if (!BEFORE_DONE.test(before)) return undefined;
+  const text = before.slice(0, -1).trimEnd();
+  return text.length < 3 ? undefined : text;
 }
 
 function listFor(words: string): Found['list'] {
@@ -119,8 +129,8 @@ function listFor(words: string): Found['list'] {
 }
 
 function ticked(words: string): string | undefined {
-  const found = TICKED.exec(words);
-  return found?.[1] ?? found?.[2];
+  const text = words.replace(TICKED, '').trim();
+  return text === words || text === '' ? undefined : text;
 }
 
 function rowOf(line: string, scope: Scope): Found {

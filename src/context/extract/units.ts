@@ -1,4 +1,4 @@
-import { bare, capped, sentencesOf } from './cut-text.ts';
+import { bare, capped, sentencesOf, withoutEnd } from './cut-text.ts';
 
 /** A sentence, an item or a call: the smallest part of a message that a digest shows. */
 export interface Unit {
@@ -26,7 +26,7 @@ export function unitsOf(text: string): Unit[] {
   let heading: string | null = null;
   for (const line of proseLines(text)) {
     if (line.length <= MAX_HEADING && HEADING.test(line)) {
-      heading = bare(line).replace(/[*_:：]+$|^[*_]+/g, '');
+      heading = withoutEnd(bare(line), '*_:：').replace(/^[*_]+/, '');
       continue;
     }
     const isItem = ITEM.test(line) || line.startsWith('|');

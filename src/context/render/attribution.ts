@@ -15,8 +15,16 @@ export function readerAt(view: Reader['view'], upTo: number): Reader {
   return { view, upTo, named: hasSeveralPeople(view.people, upTo), rendering: view.rendering };
 }
 
-function target(event: Event): string {
-  return event.to.length === 0 ? '' : ` -> ${event.to.map((agent) => `@${agent}`).join(', ')}`;
+function target(event: Event, { rendering }: Reader): string {
+  if (event.to.length === 0) return '';
+  if (rendering < 3) return ` -> ${event.to.map((agent) => `@${agent}`).join(', ')}`;
+  return `>${event.to.map((agent) => `@${agentLabel(agent)}`).join(', ')}`;
+}
+
+/** The label of the only recipient in a label of rendering 3; null for none or several. */
+export function recipientIn(label: string): string | null {
+  const at = label.indexOf('>');
+  return at === -1 || label.includes(',', at) ? null : label.slice(at + 1);
 }
 
 function speaker({ author }: Event, { view, upTo, rendering }: Reader): string {
@@ -31,12 +39,12 @@ function speaker({ author }: Event, { view, upTo, rendering }: Reader): string {
 export function labelOf(event: Event, reader: Reader): string | null {
   const toOthers = event.to.length > 0 && !event.to.includes(reader.view.agent);
   if (event.author.kind === 'user' && !toOthers && !reader.named) return null;
-  return `${speaker(event, reader)}${toOthers ? target(event) : ''}`;
+  return `${speaker(event, reader)}${toOthers ? target(event, reader) : ''}`;
 }
 
 /** A label for lists: always present, with all recipients. */
 export function listLabel(event: Event, reader: Reader): string {
-  return `${speaker(event, reader)}${target(event)}`;
+  return `${speaker(event, reader)}${target(event, reader)}`;
 }
 
 /**

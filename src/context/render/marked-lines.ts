@@ -8,22 +8,26 @@ import { lateWords, lineOf, type LineRules, minute, phaseWords, shownText } from
 
 /** Lines from rendering 3 on: a mark around what stands alone, and one around a whole block. */
 export const MARKED_LINES: LineRules = {
-  verbatim: (event, reader) =>
-    ofRuntime(event, reader) ?? said(event, reader, labelOf(event, reader), { isAlone: true }),
-  earlier: earlierLine,
-  missed: (event, reader) =>
-    ofRuntime(event, reader) ?? said(event, reader, listLabel(event, reader), { isAlone: false }),
+  verbatim,
+  earlier,
+  missed: missedLine,
   handoff: (event, reader) => {
     const head = `${listLabel(event, reader)} handed this conversation over to you`;
     return lineOf(event, marked(head, event, eventText(event), reader));
   },
 };
 
+function verbatim(event: Event, reader: Reader): Line {
+  const head = headOf(event, reader);
+  if (head !== null) return lineOf(event, marked(head, event, eventText(event), reader));
+  return said(event, reader, labelOf(event, reader));
+}
+
 /** Named with its recipients, so that the reader sees itself among them. The only person stays without a name. */
-function earlierLine(event: Event, reader: Reader): Line {
-  const alone = MARKED_LINES.verbatim(event, reader);
+function earlier(event: Event, reader: Reader): Line {
+  const alone = verbatim(event, reader);
   if (alone.by === undefined) return { ...alone, ...headed(EARLIER, alone) };
-  return said(event, reader, listLabel(event, reader), { isAlone: true });
+  return said(event, reader, listLabel(event, reader));
 }
 
 const EARLIER = '(addressed to you earlier)\n';
@@ -32,27 +36,31 @@ function headed(head: string, { content, from, to }: Framed): Framed {
   return { content: head + content, from: from + head.length, to: to + head.length };
 }
 
-/** Events whose line tells what they are. Null for the others. */
-function ofRuntime(event: Event, reader: Reader): Line | null {
-  if (event.kind === 'phase.changed') {
-    const head = `${listLabel(event, reader)} ${phaseWords(event)}; what came before it`;
-    return lineOf(event, marked(head, event, eventText(event), reader));
-  }
-  if (event.kind === 'command') return lineOf(event, marked('reminder', event, eventText(event), reader));
-  if (event.kind !== 'tool.result') return null;
-  return lineOf(event, marked(lateWords(event), event, shownText(event, reader), reader));
+/** What an event is, where that has to be told. Null for events that are words of somebody. */
+function headOf(event: Event, reader: Reader): string | null {
+  if (event.kind === 'phase.changed')
+    return `${listLabel(event, reader)} ${phaseWords(event)}; what came before it`;
+  if (event.kind === 'command') return 'reminder';
+  return event.kind === 'tool.result' ? lateWords(event) : null;
 }
 
-function said(event: Event, reader: Reader, label: string | null, { isAlone }: { isAlone: boolean }): Line {
+function said(event: Event, reader: Reader, label: string | null): Line {
   const text = shownText(event, reader);
-  const at = minute(event.at);
   if (label === null) return lineOf(event, frame('', escapeWords(text, nameTest(reader))));
-  // In a block, the mark is around the block.
-  const isMarked = isAlone && event.author.kind !== 'user';
-  const framed = isMarked
-    ? marked(label, event, text, reader)
-    : frame(`[${label}] `, escapeWords(text, nameTest(reader)));
-  return { ...lineOf(event, framed), by: label, at };
+  const framed =
+    event.author.kind === 'user'
+      ? frame(`[${label}] `, escapeWords(text, nameTest(reader)))
+      : marked(label, event, text, reader);
+  return { ...lineOf(event, framed), by: label, at: minute(event.at) };
+}
+
+/** The mark is around the block, and `blockLines` writes the beginning of each line. */
+function missedLine(event: Event, reader: Reader): Line {
+  const head = headOf(event, reader);
+  const by = head ?? listLabel(event, reader);
+  const text =
+    head === null ? escapeWords(shownText(event, reader), nameTest(reader)) : escapeWords(eventText(event));
+  return { ...lineOf(event, frame(`[${by}] `, text)), by, at: minute(event.at) };
 }
 
 function marked(head: string, { seq }: Event, text: string, { view }: Reader): Framed {

@@ -10,20 +10,24 @@ const OPENS = /^<(?:msg|handoff)-[0-9a-f]+>$/;
 const CLOSES = /^<\/(?:msg|handoff)-[0-9a-f]+>$/;
 /** A line with no author: it marks where someone's words begin and end. */
 export const FENCE =
-  /^(?:<\/?(?:msg|missed|handoff|reminder|summary|transcript)-[0-9a-f]+>|\[(?:missed|reminder|[\d :-]+(?: \([^()\n]*\))?) #\d{6}\]|#\d{6})$/;
+  /^(?:<\/?(?:msg|missed|handoff|reminder|summary|transcript)-[0-9a-f]+>|\[(?:new|reminder|[\d :-]+(?: \([^()\n]*\))?) #\d{6}\]|\[[\d :-]+\]|#(?:\d{6})?)$/;
 export const HEADER = /^(?:\d{4}-\d\d-\d\dT\d\d:\d\dZ )?\[[^\]\n]{0,200}\]/;
 
 /** `[name #123456]`: the words up to the line `#123456`. */
-const MARK = /^\[(missed|[^\]\n]*) #(\d{6})\]$/;
+const MARK = /^\[([^\]\n]*) #(\d{6})\]$/;
 
-/** The lines of a message of several events: in a block, every line at the margin begins with brackets. */
+/** The end of a block. */
+const END = '#';
+
+/** The lines of a message of several events: in a block, every line at the margin begins an event. */
 function startsOf(lines: readonly string[]): number[] {
   const starts: number[] = [];
   for (let at = 0; at < lines.length; at += 1) {
     const line = lines[at] ?? '';
     const [, name, key] = MARK.exec(line) ?? [];
-    if (name === 'missed') continue;
-    if (line.startsWith('[')) starts.push(at);
+    if (name === 'new') continue;
+    if (line === END) break;
+    if (line.startsWith('[') || line.startsWith('-> ')) starts.push(at);
     if (key === undefined) continue;
     const end = lines.indexOf(`#${key}`, at);
     if (end !== -1) at = end;
@@ -35,7 +39,7 @@ function startsOf(lines: readonly string[]): number[] {
 function markedSegments(lines: readonly string[], seqs: readonly number[]): Segment[] | null {
   const starts = startsOf(lines);
   if (starts.length !== seqs.length) return null;
-  const last = lines.findLastIndex((line) => /^#\d{6}$/.test(line));
+  const last = lines.indexOf(END, starts.at(-1));
   const head = starts[0] === 0 ? [] : [{ seq: null, lines: lines.slice(0, starts[0]) }];
   const said = starts.map((start, index) => {
     const next = starts[index + 1];

@@ -98,7 +98,7 @@ function marksOf(message: PromptMessage): string[] {
     return [...(message.failed ? ['failed'] : []), ...(isPruned ? ['pruned'] : [])];
   }
   return [
-    ...(/^(?:<missed-|\[missed #)/m.test(content) ? ['missed'] : []),
+    ...(/^(?:<missed-|\[new #)/m.test(content) ? ['missed'] : []),
     ...(/^(?:<handoff-|\[[^\]\n]*handed this conversation over to you #)/m.test(content) ? ['handoff'] : []),
     ...(/^<summary-/m.test(content) ? ['summary'] : []),
   ];
