@@ -135,7 +135,7 @@ const YEAR = '(?<year>(?:19|20)\\d\\d)';
 const OF = '(?:of |del? |di )?';
 
 const RULES: readonly Rule[] = [
-  rule(`${YEAR}[-/](?<number>\\d\\d?)(?:[-/]${DAY})?(?:t[\\d:]+\\w*)?`, onDate),
+  rule(`${YEAR}[-/](?<number>\\d\\d?)(?:[-/]${DAY})?(?:t[\\d:]{1,12}z?)?`, onDate),
   rule(`${DAY}\\.(?<number>\\d\\d?)\\.${YEAR}`, onDate),
   rule(`${DAY}(?:st|nd|rd|th|er|\\.)? ${OF}${MONTH}\\.?(?:,? ${OF}${YEAR})?`, onDate),
   rule(`${MONTH}\\.? (?:the )?${DAY}(?:st|nd|rd|th)?(?:,? ${YEAR})?`, onDate),
