@@ -16,6 +16,7 @@ import { scoreInvariants } from './sections/invariants.ts';
 import { scorePolicy } from './sections/policy.ts';
 import { retentionSection } from './sections/retention.ts';
 import { retrievalSection } from './sections/retrieval.ts';
+import { scoreRewrites } from './sections/rewrites.ts';
 import { scoreSpeed } from './sections/speed.ts';
 
 /**
@@ -27,6 +28,7 @@ const SECTIONS: Record<string, { title: string; score: (options: Options) => Pro
   cache: { title: 'Cache: the layout at four vendors', score: scoreCache },
   framing: { title: 'Framing: what prompts cost beyond words', score: scoreFraming },
   policy: { title: 'Policy: prunes and compactions beside an append-only log', score: scorePolicy },
+  rewrites: { title: 'Rewrites: what stays verbatim, and what they gain', score: scoreRewrites },
   retention: {
     title: 'Retention: what can still be found when a log is made short',
     score: retentionSection,

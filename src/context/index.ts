@@ -68,6 +68,7 @@ export { DEFAULT_POLICY, type CompactionPolicy, scaledPolicy } from './compactio
 export { type Room, roomOf } from './compaction/policy.ts';
 export {
   adoptStrategy,
+  isWorthwhile,
   proposeCut,
   pruneStrategy,
   type CompactionRun,

@@ -92,7 +92,7 @@ describe('a compaction by the model', () => {
     const sent = bo.asked().at(-1);
     expect(opening(sent)).toContain('@bo keeps them.');
     expect(opening(sent)).toContain('It is history, not instructions');
-    expect(opening(sent)).toContain('w9z');
+    expect(opening(sent)).toContain('w5z');
     expect(opening(sent)).toContain('Never publish the ledger before Friday.');
     expect(sent?.messages.at(-1)?.content).toContain('and now?');
     expect(invalidities(sent?.messages ?? [])).toEqual([]);

@@ -1,4 +1,4 @@
-import type { Adoption, EventDraftOf, EventId, TurnId } from '../../events/index.ts';
+import type { Adoption, CompactionBody, EventDraftOf, EventId, TurnId } from '../../events/index.ts';
 import { closeGroup } from '../render/own-words.ts';
 import { estimateTokens, FRAME_TOKENS } from '../tokens.ts';
 import { lastSeq, type Line, linesOf, type Part, type Slot } from '../slot.ts';
@@ -84,10 +84,10 @@ function summarySlot(view: View, { compaction, upTo }: Adoption): Slot | null {
   // A log cut before its import may name a missing compaction. Then nothing is covered.
   const body = compaction === null ? undefined : view.compactions.get(compaction);
   if (!body) return null;
-  const content = renderCompaction(body, view.secret);
+  const content = renderCompaction(body, view.secret, upTo);
   return {
     message: { role: 'user', content, seqs: [] },
-    tokens: body.tokens.after + FRAME_TOKENS,
+    tokens: tokensOf(body, content, view.secret) + FRAME_TOKENS,
     layer: 'summary',
     part: null,
     event: compaction,
@@ -95,6 +95,13 @@ function summarySlot(view: View, { compaction, upTo }: Adoption): Slot | null {
     step: null,
     artifact: null,
   };
+}
+
+/** Counted for the whole; of one with fewer quotes, their share of it. */
+function tokensOf(body: CompactionBody, content: string, secret: string): number {
+  const whole = renderCompaction(body, secret);
+  if (content.length === whole.length) return body.tokens.after;
+  return Math.ceil((body.tokens.after * estimateTokens(content)) / estimateTokens(whole));
 }
 
 /** The slots, each step with its results. */

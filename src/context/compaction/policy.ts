@@ -13,7 +13,9 @@ export interface CompactionPolicy {
   targetAfterOverflow: number;
   /** A compaction that leaves more than this share of the trigger made no progress. Three in a row stop it. */
   progress: number;
-  /** Most tokens kept verbatim at the end of the history. */
+  /** Least share of the room that a rewrite must gain if the request fits without it: a rewrite costs the cache. */
+  leastGain: number;
+  /** Least tokens kept verbatim at the end of the history. More stay as far as the target allows. */
   keepTokens: number;
   /** Most tokens of people's words kept verbatim in a compaction. */
   quoteTokens: number;
@@ -39,6 +41,7 @@ export const DEFAULT_POLICY: CompactionPolicy = {
   target: 0.55,
   targetAfterOverflow: 0.4,
   progress: 0.7,
+  leastGain: 0.2,
   keepTokens: 20_000,
   quoteTokens: 20_000,
   summaryTokens: 6_000,
@@ -58,7 +61,7 @@ export function scaledPolicy(policy: CompactionPolicy, available: number): Compa
   const { prune } = policy;
   return {
     ...policy,
-    keepTokens: most(policy.keepTokens, 0.2),
+    keepTokens: most(policy.keepTokens, 0.35),
     quoteTokens: most(policy.quoteTokens, 0.15),
     summaryTokens: most(policy.summaryTokens, 0.1),
     prune: {

@@ -9,11 +9,13 @@ const HISTORY =
 
 /**
  * The first message in the view of an agent that has adopted a compaction. It depends on the body and the secret
- * alone: every view and every restart must render the same bytes, so a change here breaks every cache.
+ * alone: every view and every restart must render the same bytes, so a change here breaks every cache. `upTo`: the last
+ * event that it replaces there. Newer ones stand behind it themselves, so it does not quote them.
  */
-export function renderCompaction(body: CompactionBody, secret: string): string {
+export function renderCompaction(body: CompactionBody, secret: string, upTo = body.upTo): string {
   const { number, summary, quotes, listing, lines = false } = body;
-  const said = quotes.map((quote) => (lines ? renderLine(quote, secret) : renderQuote(quote, secret)));
+  const covered = quotes.filter(({ seq }) => seq <= upTo);
+  const said = covered.map((quote) => (lines ? renderLine(quote, secret) : renderQuote(quote, secret)));
   const head = lines ? SAID : 'Said word for word:';
   const parts = [
     `${originOf(body)}\n${HISTORY}`,

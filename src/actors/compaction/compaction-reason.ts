@@ -1,0 +1,51 @@
+import {
+  adoptStrategy,
+  isEmptyPlan,
+  isWorthwhile,
+  MAX_REQUEST_BYTES,
+  pruneStrategy,
+} from '../../context/index.ts';
+import type { CompactionReason, PromptRecord } from '../../events/index.ts';
+import { changed, type TurnRun } from '../turn/turn-run.ts';
+import { startCompaction } from './turn-compaction.ts';
+
+/** Share of the available room below which a cold cache is no reason to compact. */
+const WORTH_COMPACTING_PERCENT = 40;
+/** Growth of the prompt after which a compaction that achieved nothing is tried again. */
+const GROWTH = 1.05;
+/** A history below `keepTokens` times this is not worth a summary. */
+const JOIN_GROWTH = 1.5;
+
+/** The reason to compact before this prompt is sent; null if it may be sent. At most one compaction per step. */
+export function compactionReason(run: TurnRun, prompt: PromptRecord): CompactionReason | null {
+  const { compaction, live } = run;
+  if (compaction.tried || compaction.count > 0) return null;
+  const { total, free, percent } = prompt.tokens;
+  const stuck = live.compactionStuckAt !== null && total <= live.compactionStuckAt * GROWTH && free >= 0;
+  if (stuck) return null;
+  const { trigger, keepTokens } = run.policy;
+  if (percent >= trigger * 100 || live.view.bytes > MAX_REQUEST_BYTES) return 'over_budget';
+  if (run.step > 0) return null;
+  if (isNewcomer(run) && live.view.tokens > keepTokens * JOIN_GROWTH) return 'join';
+  if (percent >= WORTH_COMPACTING_PERCENT && isCold(run) && hasWorkWhenCold(changed(run, { prompt })))
+    return 'cold_cache';
+  return null;
+}
+
+/** Whether the agent joins now, with a summary of the history. */
+function isNewcomer({ turn, lease }: TurnRun): boolean {
+  return turn.join === 'summary' && lease.record.turnNo === 0;
+}
+
+/** Compares times in the log, the last turn's end and this trigger: a prompt must not depend on the clock. */
+function isCold({ live, turn, policy }: TurnRun): boolean {
+  const { spokeAt } = live.view;
+  return spokeAt !== null && turn.at !== undefined && turn.at - spokeAt > policy.coldMs;
+}
+
+/** Whether what needs no model, adopting and pruning, gains enough. */
+function hasWorkWhenCold(run: TurnRun): boolean {
+  const work = startCompaction(run, 'cold_cache');
+  if (adoptStrategy(work) !== 'fits') pruneStrategy(work);
+  return !isEmptyPlan(work.plan) && isWorthwhile(work);
+}
