@@ -216,6 +216,8 @@ function prefixesOf(word: string): string[] {
 
 /** Signs before a mark that decide whether it is one. */
 const BEFORE = 3;
+/** Stands for all that came before them, or they would seem to begin the text. */
+const SOMETHING = 'x';
 
 /** Restores words that arrive in pieces: the end of a piece waits while it may be the beginning of a mark. */
 export class MarkRestorer {
@@ -246,7 +248,7 @@ export class MarkRestorer {
   #restored(text: string): string {
     const whole = this.#before + text;
     const shown = restoredText(whole, this.#families).slice(this.#before.length);
-    this.#before = whole.slice(-BEFORE);
+    this.#before = whole.length > BEFORE ? `${SOMETHING}${whole.slice(-BEFORE)}` : whole;
     return shown;
   }
 }
