@@ -122,27 +122,21 @@ export const AHEAD = { before: 'in|en|dans|tra|fra|em|over', after: 'later|from 
 /** Asks for a time. */
 export const ASKS_WHEN = new RegExp(
   `^\\W*(?:${anyOf([
-    ...[
-      'when',
-      'since when',
-      'how long ago',
-      '(?:(?:on|in|at) )?(?:what|which) (?:date|day|week|month|year|time)',
-    ],
-    ...[
-      '(?:seit )?wann',
-      '(?:an|in) welchem (?:tag|monat|jahr)',
-      '(?:depuis )?quand',
-      'quel jour',
-      'en quelle annee',
-    ],
-    ...[
-      '(?:desde )?cuando',
-      'que dia',
-      'en que ano',
-      '(?:da |desde )?quando',
-      'che giorno',
-      'wanneer',
-      'welke dag',
-    ],
+    'when',
+    'since when',
+    'how long ago',
+    '(?:(?:on|in|at) )?(?:what|which) (?:date|day|week|month|year|time)',
+    '(?:seit )?wann',
+    '(?:an|in) welchem (?:tag|monat|jahr)',
+    '(?:depuis )?quand',
+    'quel jour',
+    'en quelle annee',
+    '(?:desde )?cuando',
+    'que dia',
+    'en que ano',
+    '(?:da |desde )?quando',
+    'che giorno',
+    'wanneer',
+    'welke dag',
   ])})\\b`,
 );

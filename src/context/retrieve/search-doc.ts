@@ -43,8 +43,14 @@ export function searchDoc(event: Event): SearchDoc | null {
   const dates = datesIn(text.slice(0, MAX_DATED_CHARS), dayOf(at)).slice(0, MAX_DATES);
   const readers = readersOf(event);
   return {
-    ...{ seq, at: Math.max(0, Math.floor(at / 1_000)), speaker: author.name },
-    ...{ says: saysOf(event, text), readers, words, length, dates },
+    seq,
+    at: Math.max(0, Math.floor(at / 1_000)),
+    speaker: author.name,
+    says: saysOf(event, text),
+    readers,
+    words,
+    length,
+    dates,
   };
 }
 
