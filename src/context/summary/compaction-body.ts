@@ -1,5 +1,5 @@
 import type { CompactionBody, Quote, Usage } from '../../events/index.ts';
-import { escapeMarks, fence } from '../fence.ts';
+import { escapeMarks, escapeQuoted, fence } from '../fence.ts';
 import { fenceKey } from '../hash.ts';
 import { header, NOT_TRUSTED } from './speakers.ts';
 import { isFenced } from '../extract/pricing.ts';
@@ -14,14 +14,17 @@ const HISTORY =
  */
 export function renderCompaction(body: CompactionBody, secret: string, upTo = body.upTo): string {
   const { number, summary, quotes, listing, lines = false } = body;
+  const clean = lines ? (text: string) => escapeQuoted(escapeMarks(text)) : escapeMarks;
   const covered = quotes.filter(({ seq }) => seq <= upTo);
-  const said = covered.map((quote) => (lines ? renderLine(quote, secret) : renderQuote(quote, secret)));
+  const said = covered.map((quote) =>
+    lines ? renderLine(quote, secret, clean) : renderQuote(quote, secret, clean),
+  );
   const head = lines ? SAID : 'Said word for word:';
   const parts = [
     `${originOf(body)}\n${HISTORY}`,
-    escapeMarks(summary.trim()),
+    clean(summary.trim()),
     said.length === 0 ? '' : [head, ...said].join('\n'),
-    escapeMarks(listing.trim()),
+    clean(listing.trim()),
   ];
   return fence('summary', fenceKey(secret, `compaction ${number}`), parts.filter(Boolean).join('\n\n'));
 }
@@ -29,11 +32,13 @@ export function renderCompaction(body: CompactionBody, secret: string, upTo = bo
 const SAID =
   'Said and done, in this order and in these words (of agents in excerpts; … for what was left out, / for line ends):';
 
+type Clean = (text: string) => string;
+
 /** A quote without line ends needs no fence: nothing in it can pass for another line. */
-function renderLine(quote: Quote, secret: string): string {
-  if (isFenced(quote.text)) return renderQuote(quote, secret);
+function renderLine(quote: Quote, secret: string, clean: Clean): string {
+  if (isFenced(quote.text)) return renderQuote(quote, secret, clean);
   const { seq, speaker, text, untrusted } = quote;
-  return `${header(speaker)} #${seq}${untrusted ? ` ${NOT_TRUSTED}` : ''}: ${escapeMarks(text)}`;
+  return `${header(speaker)} #${seq}${untrusted ? ` ${NOT_TRUSTED}` : ''}: ${clean(text)}`;
 }
 
 function originOf({ number, upTo, strategy, by }: CompactionBody): string {
@@ -43,9 +48,9 @@ function originOf({ number, upTo, strategy, by }: CompactionBody): string {
 }
 
 /** In the fence of the quoted event. */
-function renderQuote({ seq, speaker, text, cut, untrusted }: Quote, secret: string): string {
+function renderQuote({ seq, speaker, text, cut, untrusted }: Quote, secret: string, clean: Clean): string {
   const head = `${header(speaker)} #${seq}${untrusted ? ` ${NOT_TRUSTED}` : ''}${cut ? ' (shortened)' : ''}`;
-  return `${head}\n${fence('msg', fenceKey(secret, `${seq}`), escapeMarks(text))}`;
+  return `${head}\n${fence('msg', fenceKey(secret, `${seq}`), clean(text))}`;
 }
 
 /** Stands for the early steps of a turn that is still running. */
