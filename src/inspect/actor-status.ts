@@ -38,7 +38,7 @@ export interface ActorStatus {
   problem?: string;
 }
 
-export type ActorCommand = 'abort' | 'pause' | 'resume' | 'retry' | 'retire' | 'reinstate';
+export type ActorCommand = 'abort' | 'pause' | 'resume' | 'retry' | 'retire' | 'reinstate' | 'compact';
 
 export async function actorStatuses(deps: EngineDeps, log: ConversationKey): Promise<ActorStatus[]> {
   const records = await deps.store.listActors(log);
@@ -68,6 +68,8 @@ function actorStatus(deps: EngineDeps, record: ActorRecord, canRetry: boolean): 
       ...(record.turn && (isHeld || record.parked === null) ? (['abort'] as const) : []),
       ...(canRetry ? (['retry'] as const) : []),
       ...availabilityCommands(record),
+      // Before its first turn there is nothing to compact.
+      ...(record.lastTurn !== null && record.parked !== 'retired' ? (['compact'] as const) : []),
     ],
     legal: legalFor(record.parked, state),
     last: live?.last ?? null,

@@ -22,14 +22,18 @@ export function compactionReason(run: TurnRun, prompt: PromptRecord): Compaction
   if (compaction.tried || compaction.count > 0) return null;
   const { total, free, percent } = prompt.tokens;
   const stuck = live.compactionStuckAt !== null && total <= live.compactionStuckAt * GROWTH && free >= 0;
-  if (stuck) return null;
-  const { trigger, keepTokens } = run.policy;
-  if (percent >= trigger * 100 || live.view.bytes > MAX_REQUEST_BYTES) return 'over_budget';
+  const isFull = percent >= run.policy.trigger * 100 || live.view.bytes > MAX_REQUEST_BYTES;
+  if (isFull && !stuck) return 'over_budget';
   if (run.step > 0) return null;
-  if (isNewcomer(run) && live.view.tokens > keepTokens * JOIN_GROWTH) return 'join';
-  if (percent >= WORTH_COMPACTING_PERCENT && isCold(run) && hasWorkWhenCold(changed(run, { prompt })))
-    return 'cold_cache';
-  return null;
+  if (live.view.turn?.isToCompact) return 'manual';
+  return stuck ? null : reasonWithRoom(run, prompt);
+}
+
+function reasonWithRoom(run: TurnRun, prompt: PromptRecord): CompactionReason | null {
+  const { live, policy } = run;
+  if (isNewcomer(run) && live.view.tokens > policy.keepTokens * JOIN_GROWTH) return 'join';
+  const isWorthIt = prompt.tokens.percent >= WORTH_COMPACTING_PERCENT && isCold(run);
+  return isWorthIt && hasWorkWhenCold(changed(run, { prompt })) ? 'cold_cache' : null;
 }
 
 /** Whether the agent joins now, with a summary of the history. */

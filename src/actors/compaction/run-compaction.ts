@@ -45,7 +45,8 @@ function aborted(run: TurnRun): Outcome {
 
 async function stuck(work: TurnCompaction): Promise<Outcome> {
   const { run, reason, before, room, plan } = work;
-  run.live.compactionStuckAt = before <= room.available ? before : null;
+  // A person may ask for more than is needed: that nothing was gained then says nothing of what comes.
+  if (reason !== 'manual') run.live.compactionStuckAt = before <= room.available ? before : null;
   const message = isEmptyPlan(plan)
     ? 'nothing more can be left out'
     : 'what can be left out does not make enough room';

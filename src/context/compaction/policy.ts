@@ -83,14 +83,21 @@ export interface Room {
   fixed: number;
 }
 
-/** `ratio` is the provider's count per counted token, as far as is known. */
+/** Share of the present history that a compaction at a person's request aims at. */
+const MANUAL_SHARE = 0.5;
+
+/**
+ * `ratio` is the provider's count per counted token, as far as is known; `history` the counted tokens
+ * of the view, which only a person's request depends on.
+ */
 export function roomOf(
   {
     available,
     fixed,
     ratio,
     reason,
-  }: { available: number; fixed: number; ratio: number; reason: CompactionReason },
+    history = 0,
+  }: { available: number; fixed: number; ratio: number; reason: CompactionReason; history?: number },
   policy: CompactionPolicy,
 ): Room {
   const counted = Math.floor(available / Math.max(0.1, ratio));
@@ -99,9 +106,26 @@ export function roomOf(
   return {
     available: counted,
     trigger: Math.floor(counted * policy.trigger),
-    target: Math.floor(reason === 'join' ? Math.min(joined, counted * aim) : counted * aim),
+    target: Math.floor(wished(reason, counted * aim, { joined, half: fixed + history * MANUAL_SHARE })),
     fixed,
   };
+}
+
+function wished(
+  reason: CompactionReason,
+  aim: number,
+  { joined, half }: { joined: number; half: number },
+): number {
+  switch (reason) {
+    case 'join':
+      return Math.min(joined, aim);
+    case 'manual':
+      return Math.min(half, aim);
+    case 'over_budget':
+    case 'overflow':
+    case 'cold_cache':
+      return aim;
+  }
 }
 
 export function sizeIn(view: View, { fixed }: Room): number {

@@ -98,15 +98,15 @@ function isFitting({ view, room }: CompactionRun): boolean {
 }
 
 /**
- * Whether the plan gains enough to write the cache again. A request that does not fit otherwise has no choice, and a
- * newcomer's prompt is in no cache.
+ * Whether the plan gains enough to write the cache again. A request that does not fit otherwise has no choice, a
+ * newcomer's prompt is in no cache, and a person who asks for a compaction has decided.
  */
 export function isWorthwhile(run: CompactionRun): boolean {
   return gainSuffices(run, run.after);
 }
 
 function gainSuffices(run: CompactionRun, after: number): boolean {
-  if (run.reason === 'overflow' || run.reason === 'join' || !isFitting(run)) return true;
+  if (isStrict(run) || !isFitting(run)) return true;
   return run.before - after >= leastGain(run);
 }
 
@@ -185,8 +185,9 @@ function compactionLimit(run: CompactionRun): number {
   return isStrict(run) ? room.target : Math.max(room.target, room.trigger * policy.progress);
 }
 
+/** Whether the target counts, and not what the cache costs. */
 function isStrict({ reason }: CompactionRun): boolean {
-  return reason === 'overflow' || reason === 'join';
+  return reason === 'overflow' || reason === 'join' || reason === 'manual';
 }
 
 /** This many compactions in a row without progress stop further ones. */
