@@ -40,8 +40,10 @@ export function cutPointFor(
   const places = placesIn(view, Math.max(view.floor, latestCompaction(view)?.body.upTo ?? 0));
   const end = places.at(-1);
   if (!end) return null;
-  const sizeAt = ({ upTo }: Place) =>
-    sizeIn(withPlan(view, { ...plan, compaction: emptyCompaction(upTo) }), room);
+  const sizeAt = ({ upTo }: Place) => {
+    const rest = withPlan(view, { ...plan, compaction: emptyCompaction(upTo) });
+    return sizeIn(rest, room) - (rest.slots[0]?.tokens ?? 0);
+  };
   const least = sizeAt(end);
   const budget = compactionTokens(least, room, policy);
   if (budget === null) return null;
@@ -101,7 +103,7 @@ const NO_FACTS: Facts = {
   pending: [],
 };
 
-/** A compaction without words, to measure what remains beside it. */
+/** A compaction without words, at the start of a view, to measure what remains beside it. */
 function emptyCompaction(upTo: number): NonNullable<CompactionPlan['compaction']> {
   const body: CompactionBody = {
     number: 1,

@@ -106,6 +106,8 @@ export function isWorthwhile(run: CompactionRun): boolean {
 }
 
 function gainSuffices(run: CompactionRun, after: number): boolean {
+  // Nobody needs this room, so a compaction that may gain nothing is not paid for.
+  if (run.reason === 'manual') return after < run.before;
   if (isStrict(run) || !isFitting(run)) return true;
   return run.before - after >= leastGain(run);
 }
