@@ -157,6 +157,13 @@ export const SCENARIOS: Record<string, () => Promise<void>> = {
     await ask(stage, 'much later');
     expect(await of(stage, 'compaction.started')).toMatchObject([{ body: { reason: 'cold_cache' } }]);
   },
+  async 'old outputs go at the start of each turn'() {
+    const agents = [small('bo', reporter(3), { contextWindow: 40_000, tools: ['report'] })];
+    const context = { pruneEachTurn: true, protectTurns: 0, protectTokens: 0, minGain: 0 };
+    const stage = await openStage({ tools: [report], agents, context });
+    for (let n = 1; n <= 3; n++) await ask(stage, `report ${n}`);
+    expect((await of(stage, 'compaction.started'))[0]?.body).toMatchObject({ reason: 'each_turn' });
+  },
   async 'a full window: what another agent made and old outputs are not enough'() {
     const cy = reporter(5);
     const agent = small('cy', cy, { contextWindow: 40_000, tools: ['report'] });

@@ -1,5 +1,6 @@
 import {
   adoptStrategy,
+  choosePrune,
   isEmptyPlan,
   isWorthwhile,
   MAX_REQUEST_BYTES,
@@ -33,7 +34,12 @@ function reasonWithRoom(run: TurnRun, prompt: PromptRecord): CompactionReason | 
   const { live, policy } = run;
   if (isNewcomer(run) && live.view.tokens > policy.keepTokens * JOIN_GROWTH) return 'join';
   const isWorthIt = prompt.tokens.percent >= WORTH_COMPACTING_PERCENT && isCold(run);
-  return isWorthIt && hasWorkWhenCold(changed(run, { prompt })) ? 'cold_cache' : null;
+  if (isWorthIt && hasWorkWhenCold(changed(run, { prompt }))) return 'cold_cache';
+  return policy.prune.eachTurn && hasOldOutputs(run) ? 'each_turn' : null;
+}
+
+function hasOldOutputs({ live, policy }: TurnRun): boolean {
+  return choosePrune(live.view, policy).gain >= Math.max(1, policy.prune.minGain);
 }
 
 /** Whether the agent joins now, with a summary of the history. */

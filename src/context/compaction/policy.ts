@@ -29,6 +29,9 @@ export interface CompactionPolicy {
     /** Newest results that are never pruned, and the least gain of a prune, in tokens. */
     protectTokens: number;
     minGain: number;
+    /** Whether each turn begins with a prune, although there is room: every request after it is shorter, and the first
+     *  is read from the cache only as far as the oldest removed result. */
+    eachTurn: boolean;
     /** Tools whose results are never pruned. */
     exempt: readonly string[];
   };
@@ -50,6 +53,7 @@ export const DEFAULT_POLICY: CompactionPolicy = {
     turns: 2,
     protectTokens: 40_000,
     minGain: 20_000,
+    eachTurn: false,
     exempt: ['handoff', 'delegate', 'ask'],
   },
   coldMs: 300_000,
@@ -124,6 +128,7 @@ function wished(
     case 'over_budget':
     case 'overflow':
     case 'cold_cache':
+    case 'each_turn':
       return aim;
   }
 }

@@ -79,8 +79,9 @@ interface Pruned {
 /** Replaces results by placeholders that name the tool and where the whole output is. `recount` updates the sums. */
 export function pruneSlots(view: View, { events, memories }: Pruned): void {
   if (events.size + memories.size === 0) return;
+  const { rendering } = view;
   view.slots = view.slots.map((slot) => {
-    if (slot.event !== null && events.has(slot.event)) return withoutOutput(slot);
+    if (slot.event !== null && events.has(slot.event)) return withoutOutput(slot, rendering);
     const turn = slot.part?.live?.turn;
     return turn !== undefined && memories.has(turn) ? withoutMemories(slot, view.secret) : slot;
   });
@@ -89,11 +90,13 @@ export function pruneSlots(view: View, { events, memories }: Pruned): void {
 /** Upper bound of a placeholder. Results that are hardly larger are left alone. */
 export const PLACEHOLDER_TOKENS = 60;
 
-function withoutOutput(slot: Slot): Slot {
+/** From rendering 3 on it tells how much was removed. */
+function withoutOutput(slot: Slot, rendering: number): Slot {
   const { message, event, artifact } = slot;
   if (message.role !== 'tool') return slot;
   const where = `read_artifact with id @artifact/${artifact ?? event}`;
-  const content = `[the output of ${message.name} was removed to make room. All of it: ${where}]`;
+  const size = rendering < 3 ? '' : ` (about ${Math.max(10, Math.round(slot.tokens / 10) * 10)} tokens)`;
+  const content = `[the output of ${message.name}${size} was removed to make room. All of it: ${where}]`;
   const tokens = estimateTokens(content) + FRAME_TOKENS;
   return { ...slot, message: { ...message, content }, tokens, pruned: true };
 }

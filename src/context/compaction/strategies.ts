@@ -71,7 +71,8 @@ function forgetMemories(run: CompactionRun): StrategyOutcome {
 
 export function pruneStrategy(run: CompactionRun): StrategyOutcome {
   const { view, policy, plan, after } = run;
-  const { events, gain } = choosePrune(withPlan(view, plan), policy, after - aimOf(run));
+  const enough = run.reason === 'each_turn' ? Infinity : after - aimOf(run);
+  const { events, gain } = choosePrune(withPlan(view, plan), policy, enough);
   if (gain < policy.prune.minGain) return 'nothing';
   return tryPlan(run, { ...plan, pruned: [...plan.pruned, ...events] }, 'prune', sparingLimit(run));
 }
@@ -107,7 +108,7 @@ export function isWorthwhile(run: CompactionRun): boolean {
 
 function gainSuffices(run: CompactionRun, after: number): boolean {
   // Nobody needs this room, so a compaction that may gain nothing is not paid for.
-  if (run.reason === 'manual') return after < run.before;
+  if (run.reason === 'manual' || run.reason === 'each_turn') return after < run.before;
   if (isStrict(run) || !isFitting(run)) return true;
   return run.before - after >= leastGain(run);
 }

@@ -12,6 +12,7 @@ const REASONS: Record<CompactionView['reason'], string> = {
   overflow: 'the provider refused the request as too long',
   cold_cache: 'the cache had gone cold, so that a shorter prompt costs less',
   manual: 'a person asked for it',
+  each_turn: 'the agent begins its turns without old tool results',
   join: 'an agent joined and got a summary of what came before',
 };
 
