@@ -1,8 +1,15 @@
 import type { TroupeDefinition } from './agents-file.ts';
 import type { AgentDefinition } from './agent-definition.ts';
 import type { AgentRegistry, AgentRuntime } from '../actors/engine/agent-runtime.ts';
+import { channelsOf, machineText } from './surroundings.ts';
 import { policyOf, retrievalOf } from './context-settings.ts';
-import { baselineTexts, type AgentProfile, NO_FRAGMENTS, windowOf } from '../context/index.ts';
+import {
+  baselineTexts,
+  type AgentProfile,
+  NO_FRAGMENTS,
+  type ToolApproval,
+  windowOf,
+} from '../context/index.ts';
 import { TroupeError } from '../errors.ts';
 import type { AgentId } from '../events/index.ts';
 import { priceOf } from '../providers/prices.ts';
@@ -31,6 +38,8 @@ export function buildAgentRegistry(
     | 'supervision'
     | 'routing'
     | 'fetch'
+    | 'machine'
+    | 'channels'
   >,
   providerOf: (agent: AgentDefinition) => Provider,
   countTokens: (text: string) => number,
@@ -39,9 +48,14 @@ export function buildAgentRegistry(
   const builtin = builtinTools(definition.handoffs ?? 'extract', definition.fetch);
   const offered = new Map<string, Tool>([...definition.tools, ...builtin].map((tool) => [tool.name, tool]));
   const { agents, templates = [], fragments = [], context, routing } = definition;
+  const machine = definition.machine && machineText(definition.machine);
+  const doors = channelsOf(definition.channels);
+  const isLed = agents.some(({ role }) => role === 'manager');
   const orchestrator = routing?.by === 'agent' ? routing.agent : null;
   const profileIn = (agent: AgentDefinition): AgentProfile => ({
     ...profileOf(agent, toolsOf(agent, offered)),
+    ...(agent.id === orchestrator && { routes: true }),
+    ...(machine !== undefined && { machine }),
     fragments: fragmentsOf(fragments, { agent: agent.id, role: agent.role }),
   });
   const profiles = agents.map(profileIn);
@@ -52,6 +66,7 @@ export function buildAgentRegistry(
       ...texts,
       profile,
       orchestrates: agent.role === 'manager' || agent.id === orchestrator,
+      channels: agent.role === 'worker' && isLed ? new Map() : doors,
       capabilities: agent.capabilities ?? [],
       provider: checkedProvider(agent, providerOf(agent)),
       tools: new Map(granted.map((tool) => [tool.name, tool])),
@@ -170,7 +185,16 @@ function profileOf(agent: AgentDefinition, tools: readonly Tool[]): AgentProfile
     join,
     ...(agent.peers === 'system' && { peers: agent.peers }),
     tools: tools.map(toolSpec),
+    approvals: tools.flatMap(approvalOf),
   };
+}
+
+function approvalOf({ name: tool, needsApproval = false }: Tool): ToolApproval[] {
+  if (needsApproval === false) return [];
+  if (needsApproval === true) return [{ tool, always: true, by: null }];
+  if (typeof needsApproval === 'function') return [{ tool, always: false, by: null }];
+  const { when, by = [] } = needsApproval;
+  return [{ tool, always: when === undefined, by: by.length > 0 ? [...by].sort() : null }];
 }
 
 /**

@@ -7,6 +7,7 @@ export {
   baselineTexts,
   rosterNews,
   textsInMode,
+  type ToolApproval,
 } from './baseline.ts';
 export { beginTurnSteps, beginTurn, showWaiting, showWaitingSteps, type TurnInput } from './begin-turn.ts';
 export {
