@@ -43,6 +43,11 @@ export const TroupeDefinition = z.strictObject({
    */
   workspace: z.string().min(1).optional(),
   /**
+   * Directories of skills, relative to the agents file: each folder in them with a SKILL.md is one. Prompts list names and
+   * descriptions; the tool `load_skill`, which every agent with skills has, reads the rest. Default: none.
+   */
+  skills: z.array(z.string().min(1)).optional(),
+  /**
    * What prompts say of the machine: operating system, architecture and time zone (`system`), and the host name too
    * (`host`). For agents whose tools run there. Where workers differ, a move to another one is told. Default: nothing.
    */

@@ -21,6 +21,8 @@ export interface AgentProfile {
   approvals?: readonly ToolApproval[];
   /** Messages that address nobody come to this agent. Default: they do not. */
   routes?: true;
+  /** Skills that it can load, by name. Default: none. */
+  skills?: readonly { name: string; description: string }[];
   /** The machine that its tools run on, in a few words. Default: nothing is said. */
   machine?: string;
   /** Prompt fragments that the application adds. */
@@ -164,6 +166,9 @@ const WORKER =
 const ROUTER =
   'Messages that address nobody come to you. Answer what is yours; what another agent does better, give to that agent with your tools, in the words of whoever asked, and do not answer in its place.';
 
+const SKILLS =
+  'Each says how something is done. Before you do what one is for, load it with load_skill and follow it.';
+
 const PLATFORM = `# The platform
 Troupe runs this company of agents. It keeps the log of the conversation, wakes the agents that are addressed, and shows each of them what it has missed. Naming an agent in a text wakes nobody.`;
 
@@ -229,7 +234,14 @@ function instructionsOf({ role, instructions }: AgentProfile, agents: Agents): s
 function environmentText(agent: AgentProfile, agents: Agents, fragments: readonly string[]): string {
   const platform = agent.role === 'manager' ? [platformText(agent)] : [];
   const machine = agent.machine === undefined ? [] : [`# The machine\n${agent.machine}`];
-  return [...platform, rosterText(rosterFor(agent, agents)), ...machine, ...fragments].join('\n\n');
+  const parts = [...platform, rosterText(rosterFor(agent, agents)), ...skillsText(agent), ...machine];
+  return [...parts, ...fragments].join('\n\n');
+}
+
+function skillsText({ skills = [] }: AgentProfile): string[] {
+  if (skills.length === 0) return [];
+  const lines = skills.map(({ name, description }) => `- ${name}: ${description.replace(/\s+/g, ' ')}`);
+  return [['# Skills', SKILLS, ...lines].join('\n')];
 }
 
 function platformText({ tools }: AgentProfile): string {

@@ -196,7 +196,7 @@ async function companyOf(
 ): Promise<EngineDeps['agents']> {
   const models = new Map(agents.map(({ id, model }) => [id, model]));
   const files = await openInstructionFiles(definition, { onWarning, isTolerant: false });
-  return buildAgentRegistry(definition, ({ id }) => models.get(id) as Provider, countTokens, files);
+  return buildAgentRegistry(definition, ({ id }) => models.get(id) as Provider, countTokens, { files });
 }
 
 function definitionOf({ agents, tools = [], context, workflows }: StageOptions): TroupeDefinition {
