@@ -17,6 +17,7 @@ import { scorePolicy } from './sections/policy.ts';
 import { retentionSection } from './sections/retention.ts';
 import { retrievalSection } from './sections/retrieval.ts';
 import { scoreRewrites } from './sections/rewrites.ts';
+import { scoreSpecifications } from './sections/specifications.ts';
 import { scoreSpeed } from './sections/speed.ts';
 
 /**
@@ -24,6 +25,7 @@ import { scoreSpeed } from './sections/speed.ts';
  * fails the run only with `--strict`; a broken invariant or a crash always does. docs/score.md explains the figures.
  */
 const SECTIONS: Record<string, { title: string; score: (options: Options) => Promise<Scored> }> = {
+  specifications: { title: 'Specifications: 120 behaviours', score: scoreSpecifications },
   invariants: { title: 'Invariants, on every real log', score: scoreInvariants },
   cache: { title: 'Cache: the layout at four vendors', score: scoreCache },
   framing: { title: 'Framing: what prompts cost beyond words', score: scoreFraming },

@@ -181,6 +181,15 @@ export function unknownWindows(agents: readonly AgentDefinition[]): string[] {
   );
 }
 
+/** A warning for each agent that asks for longer answers than its model is known to give. */
+export function longAnswers(agents: readonly AgentDefinition[]): string[] {
+  return agents.flatMap(({ id, provider, model, maxOutputTokens }) => {
+    const known = provider === 'scripted' ? null : windowOf(model);
+    if (!known || maxOutputTokens <= known.maxOutput) return [];
+    return `@${id}: ${model} is known to answer with at most ${known.maxOutput} tokens, and maxOutputTokens is ${maxOutputTokens}: its vendor may refuse that`;
+  });
+}
+
 /** The tools of an agent, sorted, so that prompts do not depend on their order in the file. An agent with tools also gets `read_artifact`, one with skills `load_skill`. */
 function toolsOf(
   agent: AgentDefinition,
