@@ -50,3 +50,21 @@ test('a session is told in its next delta that calls of a tool may fail, and onc
   expect(await news(null)).toBeNull();
   expect(seen.map(({ change }) => change)).toEqual(['started', ...Array(4).fill('resumed')]);
 });
+
+test('a session that remembers other tools is replaced by one that gets all of them', async () => {
+  const { model, seen } = sessions();
+  const first = await openStage({ agents: [{ id: 'bo', model }], tools: [add] });
+  await ask(first, 'one');
+  const next = await openStage({
+    agents: [{ id: 'bo', model, tools: ['add'] }],
+    tools: [add],
+    driver: first.driver,
+  });
+  await ask(next, 'two');
+  const notes = (await next.events('c')).flatMap((event) =>
+    event.kind === 'session.rebuilt' || event.kind === 'baseline' ? [event.body.reason] : [],
+  );
+  expect(notes).toEqual(['first turn', 'tools changed', 'baseline']);
+  expect(seen.map(({ change }) => change)).toEqual(['started', 'started']);
+  expect(sent(seen.at(-1))).toMatch(/one[^]*two/);
+});
