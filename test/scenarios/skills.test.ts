@@ -128,6 +128,21 @@ test('a skill is read when it is loaded, so a changed one needs no restart', asy
   expect(await results(room)).toEqual([['done', 'New.']]);
 });
 
+test('the list stays short, however many skills there are and however long they describe themselves', async () => {
+  const many = Object.fromEntries(
+    Array.from({ length: 100 }, (_, n) => {
+      const text = `---\nname: skill-${n}\ndescription: ${`${n} `.repeat(300)}\n---\nDo it.`;
+      return [`skill-${n}`, { 'SKILL.md': text }];
+    }),
+  );
+  await using room = await company(['p'], { definition: { skills: [skills(many)] } });
+  await room.say(UMA, 'p', 'hi');
+  const lines = room.system('p').match(/^- skill-\d+: .*$/gm) ?? [];
+  expect(lines).toHaveLength(100);
+  expect(Math.max(...lines.map((line) => line.length))).toBeLessThan(200);
+  expect(lines).toContain(`- skill-7: ${'7 '.repeat(80).trimEnd()}…`);
+});
+
 test('a changed list is told in the next turn, costs no cache, and holds for what can be loaded', async () => {
   const dir = skills({ plan: skill('plan'), old: skill('old') });
   await using room = await company(['p'], {
