@@ -8,7 +8,7 @@ import { SECRET } from '../test/support/log-player.ts';
 /** How much of each compaction the next one keeps, over all pairs of a log. */
 export interface Carried {
   pairs: number;
-  /** Entries of the lists except `pending`, which close when events show that they are done. */
+  /** Demands, claims, artifacts and files: these lists lose nothing. */
   facts: Share;
   pending: Share;
   /** Pending items that disappeared although no event since then names them. */
@@ -21,6 +21,10 @@ export interface Carried {
   quotes: Share;
   /** Constraints that are readable in both compactions. */
   shownConstraints: Share;
+  /** Largest share of the lists in a compaction. */
+  lists: number;
+  /** Compactions that still pin the first request. */
+  requests: Share;
 }
 
 export interface Share {
@@ -39,6 +43,8 @@ export function noCarried(): Carried {
     quotesThatFit: noShare(),
     quotes: noShare(),
     shownConstraints: noShare(),
+    lists: 0,
+    requests: noShare(),
   };
 }
 
@@ -50,7 +56,14 @@ const SURE_SHARE = 0.3;
 
 export function countCarried(log: readonly Event[], carried: Carried, count: (text: string) => number): void {
   const bodies = log.flatMap((event) => (event.kind === 'compaction' ? [event.body] : []));
+  const request = bodies[0]?.quotes.find(({ pinned }) => pinned === 'request')?.seq;
   for (const [index, after] of bodies.entries()) {
+    carried.lists = Math.max(carried.lists, count(after.listing) / after.tokens.after);
+    if (request !== undefined) {
+      carried.requests.of += 1;
+      if (after.quotes.some(({ seq, pinned }) => seq === request && pinned === 'request'))
+        carried.requests.kept += 1;
+    }
     const before = bodies[index - 1];
     if (!before) continue;
     const between = log.filter(({ seq }) => seq > before.upTo && seq <= after.upTo);
@@ -63,6 +76,8 @@ export function countCarried(log: readonly Event[], carried: Carried, count: (te
 function countFacts(before: Facts, after: Facts, between: readonly Event[], carried: Carried): void {
   for (const list of Object.keys(before) as (keyof Facts)[]) {
     const known = new Set((after[list] ?? []).map(keyOf));
+    // Errors leave when they are settled, and names by the time of their last use.
+    if (list === 'errors' || list === 'identifiers' || list === 'passing') continue;
     const share = list === 'pending' ? carried.pending : carried.facts;
     const entries: readonly Entry[] = before[list] ?? [];
     share.of += entries.length;

@@ -1,12 +1,9 @@
 import { countTokens } from '../src/context/tokens.ts';
 import { eventText } from '../src/context/event-text.ts';
-import { collectFacts } from '../src/context/extract/collect-facts.ts';
-import { extractKeyMessages } from '../src/context/extract/key-messages.ts';
-import { renderFacts } from '../src/context/extract/render-facts.ts';
-import { shareBudget } from '../src/context/compaction/compose.ts';
-import { fence } from '../src/context/fence.ts';
-import { fenceKey } from '../src/context/hash.ts';
-import type { Event } from '../src/events/index.ts';
+import { DEFAULT_POLICY, extractCompaction } from '../src/context/index.ts';
+import { renderCompaction } from '../src/context/summary/compaction-body.ts';
+import { peopleOf } from '../src/context/summary/speakers.ts';
+import type { AgentId, Event } from '../src/events/index.ts';
 
 /** A way to shorten a log: returns the text that replaces it in a prompt, within so many tokens. */
 export type Contender = (log: readonly Event[], budget: number) => string;
@@ -28,23 +25,23 @@ export const CONTENDERS = {
 } as const satisfies Record<string, Contender>;
 export type ContenderName = keyof typeof CONTENDERS;
 
-/** A compaction without a model: quotes in their fences, then the facts in the remaining space. */
+/** A compaction without a model, as an agent would be sent it. */
 function extraction(log: readonly Event[], budget: number): string {
-  const facts = collectFacts(log, null);
-  const room = shareBudget(facts, budget, countTokens);
-  const { quotes } = extractKeyMessages({
+  const body = extractCompaction({
+    number: 1,
+    upTo: log.at(-1)?.seq ?? 1,
+    reason: 'over_budget',
+    by: 'assistant' as AgentId,
+    before: Infinity,
+    budget,
     events: log,
     previous: null,
-    budget: room.quotes,
+    policy: DEFAULT_POLICY,
+    secret: 'score',
+    people: peopleOf(log),
     count: countTokens,
   });
-  const said = quotes
-    .map(({ seq, speaker, text, cut: isCut }) => {
-      const head = `[${speaker}] #${seq}${isCut ? ' (shortened)' : ''}`;
-      return `${head}\n${fence('msg', fenceKey('score', `${seq}`), text)}`;
-    })
-    .join('\n');
-  return `${said}\n${renderFacts(facts, budget - countTokens(said) - 1, countTokens, { shown: said })}`;
+  return body ? renderCompaction(body, 'score') : '';
 }
 
 function lineOf(event: Event): string {

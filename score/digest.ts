@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { countTokens } from '../src/context/tokens.ts';
-import { candidateSteps, LEVELS } from '../src/context/extract/candidates.ts';
+import { candidateSteps } from '../src/context/extract/candidates.ts';
 import { collectFacts } from '../src/context/extract/collect-facts.ts';
 import { extractHandoff, phaseSteps } from '../src/context/extract/handoff.ts';
 import {
@@ -20,7 +20,7 @@ import {
   summarySteps,
   turnPrefixSteps,
 } from '../src/context/index.ts';
-import { memoryText } from '../src/context/retrieve/memories.ts';
+import { memoryText } from '../src/context/retrieve/memory-text.ts';
 import { createSearchIndex } from '../src/context/retrieve/search-index.ts';
 import { peopleOf } from '../src/context/summary/speakers.ts';
 import {
@@ -87,7 +87,9 @@ function printMadeUp(): void {
     const made = hashOf((add) => {
       add(collectFacts(log, null, trusted));
       add(atOnce(phaseSteps(log, trusted)));
-      add(atOnce(candidateSteps(log, [], countTokens, trusted)).map((each) => [each, LEVELS.map(each.text)]));
+      add(
+        atOnce(candidateSteps(log, [], { count: countTokens, trusted })).map((each) => [each, each.units()]),
+      );
       const quiet = log.filter(({ kind }) => kind !== 'compaction');
       for (const agent of [null, ...AGENTS] as (AgentId | null)[]) {
         add(extractHandoff(quiet, agent, trusted));

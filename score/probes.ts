@@ -4,11 +4,15 @@ import type { Event } from '../src/events/index.ts';
 /**
  * What a reader of a log may be asked later, as literal strings. Written from the definitions and independent of
  * `src/context/extract`, with the simplest pattern for each, so that the score is not true by construction:
- * paths        a name with an extension after at least one slash, anywhere
+ * paths        a name with an extension after at least one slash, anywhere, unless it is relative to another file
  * identifiers  ids and codes anywhere; names in backticks, camelCase and snake_case in messages
- * errors       the first line of a failed result that states it; elsewhere lines that begin with an error
+ * errors       the first line of a failed result that states it; elsewhere lines that begin with an error; not if the
+ *              same tool has succeeded last
  * constraints  sentences of people with must, never, do not, only, always, prefer, or a prohibition
  * pending      open boxes and to-dos, sentences about next or remaining steps, the last question
+ *
+ * Of paths and identifiers those count that were used: at least two events name them, and not only results of tools.
+ * What a tool printed once can be printed again.
  */
 export const PROBE_KINDS = ['paths', 'identifiers', 'errors', 'constraints', 'pending'] as const;
 export type ProbeKind = (typeof PROBE_KINDS)[number];
@@ -44,15 +48,20 @@ export function findProbes(log: readonly Event[]): Probes {
   const withoutUrls = everything.replaceAll(URL, ' ');
   const said = words.map(({ text }) => text).join('\n');
   const saidWithoutUrls = said.replaceAll(URL, ' ').replaceAll(PATH, ' ');
+  const texts = log.map((event) => ({ text: plainText(event), isResult: event.kind === 'tool.result' }));
+  const isUsed = (name: string) => {
+    const named = texts.filter(({ text }) => text.includes(name));
+    return named.length > 1 && named.some(({ isResult }) => !isResult);
+  };
   return {
-    paths: distinct(all(withoutUrls, [PATH])),
+    paths: distinct(all(withoutUrls, [PATH]).filter((path) => !/^\.{1,2}\//.test(path))).filter(isUsed),
     identifiers: distinct([
       ...all(withoutUrls.replaceAll(PATH, ' '), IDS),
       ...groups(everything, ID_FIELD),
       ...all(saidWithoutUrls, NAMES),
       ...groups(said, BACKTICKS),
-    ]),
-    errors: distinct(log.flatMap(errorsOf)),
+    ]).filter(isUsed),
+    errors: distinct(unsettled(log).flatMap(errorsOf)),
     constraints: distinct(
       words
         .filter(({ event }) => event.author.kind === 'user')
@@ -116,6 +125,14 @@ function errorsOf(event: Event): string[] {
   const begun = lines.filter((line) => ERROR_START.test(line));
   const failed = event.body.outcome === 'done' ? [] : lines.filter((line) => FAILURE.test(line)).slice(0, 1);
   return [...begun, ...failed];
+}
+
+/** The events without results of tools whose last result reports no error. */
+function unsettled(log: readonly Event[]): Event[] {
+  const last = new Map<string, Event>();
+  for (const event of log) if (event.kind === 'tool.result') last.set(event.body.name, event);
+  const failing = new Set([...last].filter(([, event]) => errorsOf(event).length > 0).map(([name]) => name));
+  return log.filter((event) => event.kind !== 'tool.result' || failing.has(event.body.name));
 }
 
 function distinct(strings: readonly string[]): string[] {

@@ -6,6 +6,7 @@ import {
   hashText,
   liveDelta,
   minute,
+  RENDERING,
   statedUnder,
   type TurnInput,
   type View,
@@ -46,14 +47,11 @@ export class Replay {
   readonly views = new Map<string, View>();
   readonly #settled = new Map<string, number>();
   readonly #speaker: (exchange: number) => string;
-  readonly #rendering: number | undefined;
+  readonly #rendering: number;
   #turns = 0;
 
-  /**
-   * `speaker` names the agent that answers each exchange; `rendering` is the version that its turns pin, 1 by
-   * default.
-   */
-  constructor(speaker: (exchange: number) => string, rendering?: number) {
+  /** `speaker` names the agent that answers each exchange; `rendering` is the version that its turns pin. */
+  constructor(speaker: (exchange: number) => string, rendering = RENDERING) {
     this.#speaker = speaker;
     this.#rendering = rendering;
   }
@@ -125,7 +123,7 @@ export class Replay {
       live: liveDelta(facts, statedUnder(view.stated, baseline)),
       join: 'full' as const,
       baseline,
-      ...(this.#rendering !== undefined && { rendering: this.#rendering }),
+      rendering: this.#rendering,
     };
     const id = `c:${agent}:${(this.#turns += 1)}` as TurnId;
     this.#settled.set(agent, body.upTo);

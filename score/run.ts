@@ -7,12 +7,17 @@ import { type Figure, figureLine, isMet, type Scored } from './figure.ts';
 import { type Options, USAGE } from './options.ts';
 import { scoreCache } from './sections/cache.ts';
 import { scoreCarry } from './sections/carry.ts';
+import { scoreCold } from './sections/cold.ts';
 import { estimatorSection } from './sections/estimator.ts';
+import { scoreFacts } from './sections/facts.ts';
+import { scoreFraming } from './sections/framing.ts';
 import { scoreFuzz } from './sections/fuzz.ts';
 import { scoreInvariants } from './sections/invariants.ts';
 import { scorePolicy } from './sections/policy.ts';
 import { retentionSection } from './sections/retention.ts';
 import { retrievalSection } from './sections/retrieval.ts';
+import { scoreRewrites } from './sections/rewrites.ts';
+import { scoreSpecifications } from './sections/specifications.ts';
 import { scoreSpeed } from './sections/speed.ts';
 
 /**
@@ -20,18 +25,23 @@ import { scoreSpeed } from './sections/speed.ts';
  * fails the run only with `--strict`; a broken invariant or a crash always does. docs/score.md explains the figures.
  */
 const SECTIONS: Record<string, { title: string; score: (options: Options) => Promise<Scored> }> = {
+  specifications: { title: 'Specifications: 120 behaviours', score: scoreSpecifications },
   invariants: { title: 'Invariants, on every real log', score: scoreInvariants },
   cache: { title: 'Cache: the layout at four vendors', score: scoreCache },
+  framing: { title: 'Framing: what prompts cost beyond words', score: scoreFraming },
   policy: { title: 'Policy: prunes and compactions beside an append-only log', score: scorePolicy },
+  rewrites: { title: 'Rewrites: what stays verbatim, and what they gain', score: scoreRewrites },
   retention: {
     title: 'Retention: what can still be found when a log is made short',
     score: retentionSection,
   },
+  facts: { title: 'Facts needed later, at points of each log', score: scoreFacts },
   carry: { title: 'A second compaction, and what the first one kept', score: scoreCarry },
   retrieval: { title: 'Retrieval: evidence found on LoCoMo', score: retrievalSection },
   estimator: { title: 'Estimator: beside recorded usage', score: estimatorSection },
   fuzz: { title: 'Fuzz: random conversations in random windows', score: scoreFuzz },
   speed: { title: 'Speed and memory', score: scoreSpeed },
+  cold: { title: 'Cold: the first turn of a new process', score: scoreCold },
 };
 
 const OUT = fileURLToPath(new URL('./out/context.json', import.meta.url));

@@ -19,7 +19,8 @@ export async function timedLog(file: string): Promise<Event[]> {
   })) {
     first ??= conversation;
     if (conversation !== first) break;
-    log.push(logged(draft, log.length + 1, at ?? log.at(-1)?.at));
+    // Recorded summaries are left out: ours are measured.
+    if (draft) log.push(logged(draft, log.length + 1, at ?? log.at(-1)?.at));
   }
   return log;
 }

@@ -13,8 +13,8 @@ import type { World } from './world.ts';
 const MOST_PROMPTS = 4;
 
 /**
- * P1: a prompt sent after a compaction can be rendered again from the log, byte for byte, whichever processes began
- * the turn, decided on the compaction and ended the turn.
+ * P1: a prompt sent after a compaction, or by an agent that began with a checkpoint, can be rendered again from the log,
+ * byte for byte, whichever processes began the turn, decided on the compaction, wrote the checkpoint and ended the turn.
  */
 export async function checkPrompts(world: World): Promise<string[]> {
   const quiet = { random: world.random, sleep: () => Promise.resolve() };
@@ -42,7 +42,8 @@ export async function checkPrompts(world: World): Promise<string[]> {
     secretOf: () => SECRET,
   };
   const found: string[] = [];
-  for (const { turn, step } of compacted(world).slice(0, MOST_PROMPTS)) {
+  const prompts = [...compacted(world).slice(0, MOST_PROMPTS), ...restored(world).slice(-MOST_PROMPTS)];
+  for (const { turn, step } of prompts) {
     const { verified } = await sentPrompt(deps, DEFAULT_TENANT, turn ?? '', step);
     if (!verified) found.push(`P1 ${turn} step ${step}: its prompt cannot be rendered from the log`);
   }
@@ -51,18 +52,27 @@ export async function checkPrompts(world: World): Promise<string[]> {
 
 /** Receipts of ended turns whose view had been compacted or steered. */
 function compacted({ data, figures }: World): PromptReceipt[] {
-  const ended = new Set<string | null>();
   const steered = new Set<string | null>();
-  for (const { bySeq } of data.logs.values()) {
-    for (const { kind, turn } of bySeq.values()) {
-      if (kind === 'turn.done') ended.add(turn);
-      if (kind === 'turn.steered') steered.add(turn);
-    }
-  }
-  const receipts = [...data.entries.values()]
-    .filter(({ namespace }) => namespace === 'prompt')
-    .map(({ data: text }) => JSON.parse(text) as PromptReceipt)
-    .filter(({ turn, cuts }) => (cuts.length > 0 || steered.has(turn)) && ended.has(turn));
+  for (const { bySeq } of data.logs.values())
+    for (const { kind, turn } of bySeq.values()) if (kind === 'turn.steered') steered.add(turn);
+  const receipts = receiptsOf(data).filter(({ turn, cuts }) => cuts.length > 0 || steered.has(turn));
   figures.compacted += receipts.length;
   return receipts;
+}
+
+/** Receipts of ended turns of agents that began with a checkpoint at some time. */
+function restored({ data, restored: actors }: World): PromptReceipt[] {
+  if (actors.size === 0) return [];
+  return receiptsOf(data).filter(({ turn }) => actors.has(turn?.slice(0, turn.lastIndexOf(':')) ?? ''));
+}
+
+/** Receipts of ended turns. */
+function receiptsOf(data: World['data']): PromptReceipt[] {
+  const ended = new Set<string | null>();
+  for (const { bySeq } of data.logs.values())
+    for (const { kind, turn } of bySeq.values()) if (kind === 'turn.done') ended.add(turn);
+  return [...data.entries.values()]
+    .filter(({ namespace }) => namespace === 'prompt')
+    .map(({ data: text }) => JSON.parse(text) as PromptReceipt)
+    .filter(({ turn }) => ended.has(turn));
 }

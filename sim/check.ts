@@ -2,6 +2,7 @@ import { CANCELLED } from '../src/actors/tasks/cancellation.ts';
 import { type ActorRecord, type Event, eventOf, newActorRecord, parseTurnId } from '../src/events/index.ts';
 import type { ActorAddress } from '../src/events/index.ts';
 import type { ActorRow } from '../src/store/driver.ts';
+import { chainValue } from '../src/store/integrity.ts';
 import { checkLog, checkSessions } from '../src/testing/check-log.ts';
 import type { Clients } from './clients.ts';
 import { checkCancelledTasks } from './check-cancelled-tasks.ts';
@@ -26,6 +27,7 @@ export function checkWorld(world: World, clients: Clients): string[] {
     ...checkTasks(world, events),
     ...checkCancelledTasks(world, events),
     ...checkMemories(world, events),
+    ...checkChains(world),
     ...actors.filter(({ parked }) => parked === 'failed').map((actor) => `FAILED ${actor.agent}`),
     ...clients.problems.map((problem) => `CLIENT ${problem}`),
     ...world.surprises.map((warning) => `WARNING ${warning}`),
@@ -42,6 +44,16 @@ function checkPosts({ posted }: Clients, byKey: ReadonlyMap<string, Event>): str
     const same = JSON.stringify([event.to, event.body]) === JSON.stringify([draft.to, draft.body]);
     return same ? [] : [`ACK post ${key} was changed`];
   });
+}
+
+/** S7: each event is chained to the one before it, whoever wrote the two. */
+function checkChains({ data }: World): string[] {
+  return [...data.logs.values()].flatMap(({ conversation, bySeq }) =>
+    [...bySeq.values()].flatMap((row) => {
+      const before = bySeq.get(row.seq - 1)?.chain ?? null;
+      return row.chain === chainValue(row, before) ? [] : [`S7 ${conversation}: ${row.seq} is not chained`];
+    }),
+  );
 }
 
 /**

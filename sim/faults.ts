@@ -10,6 +10,7 @@ export type FaultKind =
   | 'queue loss'
   | 'next job loss'
   | 'pause'
+  | 'checkpoint damage'
   | 'clock jump';
 
 export interface Fault {
@@ -34,6 +35,7 @@ const FULL: Rates = [
   ['queue loss', 0.002],
   ['next job loss', 0.002],
   ['pause', 0.004],
+  ['checkpoint damage', 0.01],
 ];
 
 /** No fault that requires a sweeper: the recovery must not depend on it. */
@@ -43,6 +45,7 @@ const LIGHT: Rates = [
   ['stall duplicate', 0.012],
   ['next job loss', 0.05],
   ['pause', 0.006],
+  ['checkpoint damage', 0.004],
 ];
 
 /** Per operation, in schedules with clock jumps; `JUMPING` is their share of full schedules. */

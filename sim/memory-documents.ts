@@ -8,7 +8,13 @@ import {
   type EventRow,
   pageOf,
 } from '../src/store/driver.ts';
-import type { ActorCondition, Addressee, Documents, LogKey } from '../src/store/documents/documents.ts';
+import type {
+  ActorCondition,
+  Addressee,
+  Documents,
+  LogEnd,
+  LogKey,
+} from '../src/store/documents/documents.ts';
 
 /**
  * The documents in memory, for simulations, tests and benchmarks. Every write is one step by construction.
@@ -82,7 +88,8 @@ function createMemoryEvents(logs: MemoryData['logs'], gate: DocumentGate): Docum
     find: (log, id) => gate('events.find', () => logs.get(logKey(log))?.byId.get(id) ?? null),
     keys: (log, range) =>
       gate('events.keys', () => rangeOf(logs.get(logKey(log)), { ...range, limit: Number.MAX_SAFE_INTEGER })),
-    last: (log) => gate('events.last', () => logs.get(logKey(log))?.last ?? 0),
+    last: (log) => gate('events.last', () => endOf(logs.get(logKey(log)))),
+    unchain: (log, id) => gate('events.unchain', () => unchain(logs.get(logKey(log)), id)),
     range: (log, range) => gate('events.range', () => rangeOf(logs.get(logKey(log)), range)),
     addressed: (key, { after, upTo }) =>
       gate('events.addressed', () => {
@@ -148,6 +155,12 @@ function createMemoryEntries(entries: MemoryData['entries'], gate: DocumentGate)
       }),
     find: ({ tenant, namespace, key }) =>
       gate('entries.find', () => entries.get(entryName(tenant, namespace, key))?.data ?? null),
+    findMany: (keys) =>
+      gate('entries.findMany', () =>
+        keys.map(
+          ({ tenant, namespace, key }) => entries.get(entryName(tenant, namespace, key))?.data ?? null,
+        ),
+      ),
     replace: ({ tenant, namespace, key }, from, to) =>
       gate('entries.replace', () => {
         const name = entryName(tenant, namespace, key);
@@ -214,6 +227,23 @@ function insertEvent(logs: Map<string, MemoryLog>, row: EventRow): boolean {
   }
   log.last = Math.max(log.last, row.seq);
   return true;
+}
+
+function endOf(log: MemoryLog | undefined): LogEnd {
+  const newest = log?.bySeq.get(log.last);
+  return newest ? { seq: newest.seq, chain: newest.chain } : { seq: 0, chain: null };
+}
+
+function unchain(log: MemoryLog | undefined, id: string): void {
+  const row = log?.byId.get(id);
+  if (!log || !row) return;
+  const changed = { ...row, chain: null };
+  log.byId.set(id, changed);
+  log.bySeq.set(row.seq, changed);
+  for (const rows of log.addressed.values()) {
+    const at = rows.indexOf(row);
+    if (at >= 0) rows[at] = changed;
+  }
 }
 
 function unaddress(log: MemoryLog | undefined): void {

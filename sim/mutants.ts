@@ -25,6 +25,28 @@ const APPEND = 'const appended = await appendOwn(log, entries, spares);';
 
 export const MUTANTS: readonly Mutant[] = [
   {
+    name: 'checkpoints are read without a look at their hash',
+    mode: 'full',
+    edits: [
+      {
+        file: 'actors/checkpoints/checkpoint-text.ts',
+        find: "if (hashed !== text.slice(first + 1, second)) return { kind: 'damaged' };",
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'checkpoints of a view that goes on',
+    mode: 'full',
+    edits: [
+      {
+        file: 'actors/checkpoints/actor-checkpoint.ts',
+        find: 'view: forkView(view), tasks: forkTaskBook(tasks)',
+        replace: 'view, tasks',
+      },
+    ],
+  },
+  {
     name: 'seq by a counter instead of insert-max+1',
     mode: 'full',
     edits: [

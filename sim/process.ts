@@ -1,5 +1,6 @@
 import { createBudgetLedger } from '../src/actors/budget/ledger.ts';
 import { createCalibrationBook } from '../src/actors/engine/calibration-book.ts';
+import { createCheckpoints } from '../src/actors/checkpoints/checkpoints.ts';
 import { createConversationLog } from '../src/actors/log/conversation-log.ts';
 import { createEngine, type Engine } from '../src/actors/engine/engine.ts';
 import { DEFAULT_LIMITS, type EngineDeps } from '../src/actors/engine/engine-deps.ts';
@@ -40,6 +41,8 @@ export interface AgentRuntime {
 
 const EPOCH = Date.UTC(2026, 0, 1);
 export const SECRET = 'a secret of thirty-two characters';
+/** Few, because the conversations are short. */
+const LEAST_EVENTS = 4;
 /** Share of answers that arrive later than the operation took effect. */
 const LATE_ANSWERS = 1 / 8;
 
@@ -120,6 +123,13 @@ export function bootMember(world: World, slot: number, incarnation: number, skew
     },
     close: () => Promise.resolve(),
   };
+  const checkpoints = createCheckpoints({
+    store,
+    clock,
+    release: 'sim',
+    least: LEAST_EVENTS,
+    onWarning: warn,
+  });
   const stopping = new AbortController();
   const secretOf = () => SECRET;
   const stage = {
@@ -153,6 +163,15 @@ export function bootMember(world: World, slot: number, incarnation: number, skew
     }),
     agents: companyOf(stage),
     registry: createRegistry({ secretOf }),
+    checkpoints: {
+      ...checkpoints,
+      async load(log, subject, range) {
+        const loaded = await checkpoints.load(log, subject, range);
+        if (loaded) world.figures.restored += 1;
+        if (loaded) world.restored.add(`${log.conversation}:${subject.replace('actor:', '')}`);
+        return loaded;
+      },
+    },
     clock,
     random,
     process: name,

@@ -102,6 +102,7 @@ function printFigures(
     `${of('calls')} tool calls (${of('lost')} lost)`,
     `${of('poisoned')} poisoned`,
     `${of('compacted')} prompts of compacted or steered views`,
+    `${of('restored')} folds from checkpoints (${of('damages')} damaged)`,
     `${of('sessionRequests')} requests of open sessions`,
     `${of('violations')} violations`,
     `${all.seconds} s`,

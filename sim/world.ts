@@ -5,6 +5,7 @@ import type { Notice } from '../src/queue/broadcast.ts';
 import { newMemoryData, type MemoryData } from './memory-documents.ts';
 import { newSessionMemory, type SessionMemory } from '../src/testing/fake-sessions.ts';
 import type { ToolLedger } from './company.ts';
+import { damageCheckpoint } from './damage-checkpoint.ts';
 import { createFaultPlan, type Fault, type FaultKind, type FaultPlan, JUMPING, type Mode } from './faults.ts';
 import { bootMember, type AgentRuntime } from './process.ts';
 import { createSimQueue, type SimQueue } from './queue.ts';
@@ -45,6 +46,8 @@ export interface World {
   readonly members: (AgentRuntime | null)[];
   /** Every request to a model, in order. */
   readonly asked: { process: string; turn: string }[];
+  /** Actors that began with a checkpoint, as `<conversation>:<agent>`. */
+  readonly restored: Set<string>;
   /** Tasks reported to people as cancelled, and the number of model requests by then. */
   readonly cancelledTasks: { task: string; after: number }[];
   readonly figures: Record<Figure, number>;
@@ -87,6 +90,8 @@ export type Figure =
   | 'lost'
   | 'poisoned'
   | 'compacted'
+  | 'restored'
+  | 'damages'
   | 'sessionRequests'
   | 'steps';
 
@@ -111,6 +116,8 @@ const FIGURES: readonly Figure[] = [
   'lost',
   'poisoned',
   'compacted',
+  'restored',
+  'damages',
   'sessionRequests',
   'steps',
 ];
@@ -230,6 +237,11 @@ export function openWorld({ seed, mode, replay, plainDedup = false, onStep }: Wo
       case 'pause':
         pause(member, fault.size);
         return true;
+      case 'checkpoint damage': {
+        const damaged = damageCheckpoint(world.data, fault.size);
+        if (damaged) figures.damages += 1;
+        return damaged;
+      }
       case 'clock jump':
         jump(member, fault.size);
         return true;
@@ -265,6 +277,7 @@ export function openWorld({ seed, mode, replay, plainDedup = false, onStep }: Wo
     },
     members: [],
     asked: [],
+    restored: new Set(),
     cancelledTasks: [],
     figures,
     surprises: [],

@@ -15,6 +15,7 @@ const POLICY = {
   data_busy: 'operator',
   data_unwritable: 'operator',
   store_corrupt: 'operator',
+  event_altered: 'operator',
   store_newer: 'operator',
   server_unsuitable: 'operator',
   store_unavailable: 'retry',

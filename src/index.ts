@@ -31,9 +31,12 @@ export { createTroupe, type TroupeOptions } from './runtime.ts';
 export { defineTool, type Tool, type ToolContext } from './tools/tool.ts';
 export type {
   ActorStatus,
+  Checkpoint,
   CostReport,
   ImportRequest,
   InspectedPrompt,
+  LogProblem,
+  LogVerification,
   AttachmentByAddress,
   NewAttachment,
   NewMessage,

@@ -48,6 +48,8 @@ export interface Counters {
   /** Stops by guards. */
   guards: Tenanted & { guard: Guard };
   store_errors: { code: ErrorCode };
+  /** Stored events that were found damaged, each once per process. */
+  damaged_events: { damage: 'altered' | 'unreadable' };
   /** Wakes that the queue did not accept; the sweeper makes up for them. */
   queue_errors: { code: ErrorCode };
   /** Jobs in the queue that are malformed or not Troupe's. */

@@ -22,10 +22,11 @@ import type { Inspection } from './inspect/inspect-prompt.ts';
 import type { TaskInfo, TaskList, ThreadInfo } from './actors/tasks/read-tasks.ts';
 import type { TurnTrace } from './inspect/trace.ts';
 import type { ImportReport } from './import/index.ts';
+import type { ProfileBook } from './facade/profile-book.ts';
 import type { AgentKeys, NostrStatus } from './integrations/nostr.ts';
 import type { WebhookBook } from './integrations/webhook-book.ts';
 import type { QueueDepth } from './queue/router.ts';
-import type { Appended } from './store/store.ts';
+import type { Appended, LogProblem, LogVerification } from './store/store.ts';
 
 /** A new message. Without `to` it is routed, else it goes to the default agent, unless it is a reply. */
 export interface NewMessage {
@@ -45,6 +46,26 @@ export interface NewMessage {
    * For gateways that bring messages of strangers.
    */
   untrusted?: true | undefined;
+  /**
+   * False: for people only. Stored as an event of kind `notice`: in no prompt, memory or summary of an agent, and it wakes
+   * nobody. May not name recipients. Default: true.
+   */
+  includeInContext?: boolean | undefined;
+  /** The door it came through, kept in the event's `context`: a short word of `a-z0-9-`. Default: `library`. */
+  channel?: string | undefined;
+  /**
+   * A session of a program that an addressed agent is to go on with: see `docs/providers.md`. Only for operators; the agent's
+   * next turn adopts it if it fits, and logs why not otherwise.
+   */
+  session?:
+    | {
+        agent: string;
+        provider: string;
+        id: string;
+        cwd?: string | undefined;
+        refused?: 'author' | undefined;
+      }
+    | undefined;
   /** The client's own ids of attachments. They are stored with the event and shown to no agent. */
   context?: { attachments?: readonly string[] | undefined } | undefined;
 }
@@ -147,6 +168,8 @@ export interface Troupe {
    * Closing it does nothing. Throws `event_invalid` if `tenant` is not a valid id.
    */
   forTenant(tenant: string): Troupe;
+  /** Profiles of the people who write here: name, time zone, preferences. Agents are told them. */
+  readonly people: ProfileBook;
   /** The webhooks of this tenant. */
   readonly webhooks: WebhookBook;
   /** The Nostr keys of the agents. They belong to the root tenant and are the same for every tenant. */
@@ -181,6 +204,11 @@ export interface Troupe {
     conversation: string,
     range?: { after?: number; limit?: number; maxBytes?: number },
   ): Promise<{ events: Event[]; head: number }>;
+  /**
+   * Verifies a part of a conversation as it is stored, from the event after `after` (default 0): seqs without a gap, each
+   * content against its hash, the chain. Continue with `next` as `after` until it is null. Throws `conversation_unknown`.
+   */
+  verify(conversation: string, range?: { after?: number | undefined }): Promise<LogVerification>;
   /** State of each agent in a conversation. */
   actors(conversation: string): Promise<ActorStatus[]>;
   /**
@@ -208,6 +236,13 @@ export interface Troupe {
     chunks: AsyncIterable<Uint8Array | string>,
     options: ImportRequest & ImportLimits,
   ): Promise<ImportReport>;
+  /**
+   * A stored fold of a conversation for a reader of whole logs, such as the inspector: what `saveCheckpoint` was given, if it
+   * belongs to this log and this release. Null: read from the first event. Throws `conversation_unknown`.
+   */
+  checkpoint(conversation: string, reader: string): Promise<Checkpoint | null>;
+  /** Stores one soon, instead of an earlier one. `content` is plain data, and no longer changes. Throws `conversation_unknown`. */
+  saveCheckpoint(conversation: string, reader: string, checkpoint: Checkpoint): Promise<void>;
   /** Yields a conversation as lines of JSON. `threads`: also the threads of its tasks, one after the other. Default false. */
   export(conversation: string, options?: { threads?: boolean | undefined }): AsyncGenerator<string>;
   /**
@@ -229,6 +264,12 @@ export interface Troupe {
   /** Stops taking turns, waits for the present ones to stop, and closes the services. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** The state of a fold after the event at `seq`. */
+export interface Checkpoint {
+  seq: number;
+  content: unknown;
 }
 
 export interface ImportRequest {
@@ -254,6 +295,8 @@ export type {
   CostReport,
   Deleted,
   DiffSteps,
+  LogProblem,
+  LogVerification,
   PromptDiff,
   StateNote,
   StreamDelta,

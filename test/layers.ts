@@ -60,10 +60,13 @@ const LAYERS: Record<string, Layer> = {
   store: ADAPTER_LAYER,
   queue: ADAPTER_LAYER,
   providers: { may: [...ADAPTER_LAYER.may, 'net'] },
-  tools: { may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts', 'net', 'process-group.ts'] },
+  tools: {
+    may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts', 'net', 'process-group.ts', 'read-inside.ts'],
+  },
   'key-value.ts': { may: [], packages: [] },
   'private-files.ts': { may: [], packages: ['node:fs'] },
   'process-group.ts': { may: [], packages: ['node:child_process'] },
+  'read-inside.ts': { may: [], packages: ['node:fs', 'node:fs/promises', 'node:path'] },
   'token-bucket.ts': { may: ['clock.ts'], packages: [] },
   access: {
     may: ['events', 'errors.ts', 'clock.ts', 'key-value.ts', 'slices.ts', 'token-bucket.ts', 'work.ts'],
@@ -99,6 +102,7 @@ const LAYERS: Record<string, Layer> = {
       ...['net', 'providers'].map((layer) => `${layer}/settings.ts`),
       'integrations/webhook-settings.ts',
       'providers/redact.ts',
+      'read-inside.ts',
     ],
   },
   facade: {

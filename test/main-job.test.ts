@@ -152,7 +152,7 @@ function fromWire(
 
 /** The original text: without header, fence, interruption mark and escaping. */
 function bare(content: string): string {
-  const fenced = /^\[@assistant\]\n<msg-[0-9a-f]{8}>\n([^]*)\n<\/msg-[0-9a-f]{8}>$/.exec(content);
+  const fenced = /^\[@assistant #\d{6}\]\n([^]*)\n#\d{6}$/.exec(content);
   return (fenced?.[1] ?? content).replace(/^\(interrupted\) /, '').replace(/\\(?=[[<])|(?<=<)\\/g, '');
 }
 

@@ -16,7 +16,8 @@ const { events, actors, entries } = database.documents;
 
 function row(conversation: string, seq: number): EventRow {
   const key = { tenant: 'default', conversation, id: `${conversation}:${seq}` };
-  const kind = { kind: 'message', to: ['agent'], hash: 'h'.repeat(43), tokens: 20, turn: null };
+  const hash = 'h'.repeat(43);
+  const kind = { kind: 'message', to: ['agent'], hash, chain: hash, tokens: 20, turn: null };
   return { ...key, ...kind, seq, at: seq, data: `${messageText(seq)}${DATA}` };
 }
 

@@ -17,6 +17,7 @@ import { fenceKey } from '../../src/context/index.ts';
 import type { ActorAddress } from '../../src/events/index.ts';
 import { noIntegrations } from '../../test/support/no-integrations.ts';
 import { createTenants, openCredentials } from '../../src/facade/credentials.ts';
+import { createProfileBook } from '../../src/facade/profile-book.ts';
 import { memoryKeyValue } from '../../src/key-value.ts';
 import { createTroupeFacade } from '../../src/facade/facade.ts';
 import { NO_METRICS } from '../../src/metrics.ts';
@@ -117,6 +118,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const troupe = createTroupeFacade({
     integrations: noIntegrations(),
     tenants: createTenants(memoryKeyValue()),
+    profilesOf: () => createProfileBook(memoryKeyValue()),
     credentials: openCredentials(memoryKeyValue(), { clock }),
     deps,
     engine,

@@ -64,7 +64,7 @@ async function converse({ stage }: Story): Promise<void> {
   stage.claim(
     "the coder reads the planner's words as the planner's, never as its own",
     answer !== undefined &&
-      heard(opening(answer)).includes('[@planner]') &&
+      heard(opening(answer)).includes('[@planner #') &&
       opening(answer).messages.every(({ role }) => role !== 'assistant'),
   );
 }
@@ -94,7 +94,7 @@ async function comeBack({ stage, pass }: Story): Promise<void> {
   const [turn] = await stage.play(ANA, ['planner'], 'Where do we stand?');
   if (!turn) throw new Error('scene 3: the planner did not answer');
   const prompt = opening(turn);
-  const block = prompt.messages.find(({ content }) => content.includes('While you were away:'));
+  const block = prompt.messages.find(({ content }) => content.startsWith('[new #'));
   const missed = stage.events.filter(
     ({ kind, seq, author }) =>
       kind === 'message' && author.id !== 'planner' && seq > 1 && seq < (triggersOf(turn)[0]?.seq ?? 0),

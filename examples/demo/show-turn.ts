@@ -75,11 +75,11 @@ function layerLine({ layers }: SentPrompt, paint: Paint): string {
     .join(paint('dim', ' · '));
 }
 
-/** The block without its fences, each header and its text on one line. */
+/** The block without the numbers of its marks. */
 function excerpt(text: string): string[] {
   const lines = text
-    .replace(/^<\/?(?:msg|missed|handoff)-[0-9a-f]+>\n?/gm, '')
-    .replace(/^(\d{4}-\S+ \[[^\n]*\])\n/gm, '$1 ')
+    .replace(/^(?:(?:\[new )?#\d{6}\]?|#)$\n?/gm, '')
+    .replace(/ #\d{6}\]$/gm, ']')
     .split('\n')
     .filter((line) => line !== '');
   const shown = lines.slice(0, EXCERPT_LINES).map(cut);

@@ -110,7 +110,7 @@ export function heard(prompt: SentPrompt): string {
 export function missedBlock(prompt: SentPrompt): string {
   const block = prompt.messages.findLast(
     ({ role, content }) =>
-      role === 'user' && /^<missed-|^\[@[^\n]*handed this conversation over/.test(content),
+      role === 'user' && /^\[new #|^\[@[^\n]*handed this conversation over/.test(content),
   );
   const tokens = prompt.layers.find(({ name }) => name === 'missed')?.tokens ?? 0;
   return tokens > 0 ? (block?.content ?? '') : '';

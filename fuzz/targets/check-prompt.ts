@@ -1,11 +1,11 @@
 import { createHmac } from 'node:crypto';
-import type { Author } from '../../src/events/index.ts';
 import { Broken } from '../target.ts';
+import { checkLabel, checkWords, MARK, refuseFences, refuseHeaders } from './check-words.ts';
 import { SECRET } from './hostile-text.ts';
-import type { Fact, Played } from './play-conversation.ts';
+import type { Played } from './play-conversation.ts';
 
 /**
- * Reads a prompt as it was sent, without using the code that rendered it.
+ * Reads a prompt of rendering 1 or 2 as it was sent, without using the code that rendered it.
  * F1  Every fence is one of ours: opened once, closed once, on its own lines, nested only where we nest them.
  * F2  Every author's words lie between the ends of its fence, or in the one message that holds nothing else.
  * F3  Text outside fences is exactly what we write, and every header belongs to the author of the next fence. Labels
@@ -13,8 +13,8 @@ import type { Fact, Played } from './play-conversation.ts';
  * F4  No author's words look like a fence, and none outside of fences look like a header.
  */
 const FENCE = /<(\/?)(msg|missed|handoff|reminder|summary|transcript)-([0-9a-f]{8})>/g;
-const MARK = /w(\d+)[az]/g;
 /** Replaces a fence once it is read. No prompt contains two such lone surrogates together. */
+const LINE_END = /[\n\r\v\f\u0085\u2028\u2029]/;
 const HOLE = '\ud800\ud800';
 const TIME = String.raw`\d{4}-\d\d-\d\dT\d\d:\d\dZ `;
 const HEADER = new RegExp(
@@ -60,8 +60,8 @@ export function checkPrompt({ messages, facts }: Played): void {
   }
 }
 
-/** Checks a summary and its quotes against the names of the speakers. */
-export function checkSummary(content: string, quotes: number): void {
+/** Checks a summary and its quotes against the names of the speakers. `inLines`: quotes of one line have no fence. */
+export function checkSummary(content: string, quotes: number, inLines: boolean): void {
   const keys = keysOf(Array.from({ length: quotes }, (_, index) => index + 1));
   const regions = readFences(content, keys, new Set());
   const [summary] = regions;
@@ -72,18 +72,54 @@ export function checkSummary(content: string, quotes: number): void {
     summary.end !== content.length
   )
     throw new Broken('a summary is not one fence');
-  if (summary.inner.length !== quotes) throw new Broken('a summary has other fences than its quotes');
-  for (const [index, { seq, from, to }] of summary.inner.entries()) {
-    if (seq !== index + 1) throw new Broken('a quote stands in the fence of another');
+  for (const { seq, from, to } of summary.inner) {
     const words = content.slice(from, to);
     if (!words.startsWith(`w${seq}a`) || !words.endsWith(`w${seq}z`))
       throw new Broken('a quote is not what its fence holds');
     refuseFences(words);
+    if (inLines && headsIn(words.split(LINE_END)).length > 0)
+      throw new Broken('a quote has a header in its fence');
   }
   const rest = outside(content, summary.from, summary.to, summary.inner);
+  if (inLines) checkQuoteLines(rest.split(LINE_END), summary.inner, quotes);
+  else checkFencedQuotes(rest, summary.inner, quotes);
+}
+
+function checkFencedQuotes(rest: string, inner: readonly Region[], quotes: number): void {
+  if (inner.length !== quotes) throw new Broken('a summary has other fences than its quotes');
+  if (inner.some(({ seq }, index) => seq !== index + 1))
+    throw new Broken('a quote stands in the fence of another');
   for (const [, n] of rest.matchAll(MARK)) if (n !== '0') throw new Broken('a quote is outside of its fence');
-  const heads = rest.split('\n').filter((line) => /^\[.*\] #\d+$/s.test(line));
+  const lines = rest.split('\n');
+  const heads = lines.filter((line, at) => /^\[.*\] #\d+$/s.test(line) && lines[at + 1] === HOLE);
   if (heads.length !== quotes) throw new Broken('a summary has other headers than its quotes');
+}
+
+/** Every quote has one header, in order, with its words behind it or in the fence below it. */
+function checkQuoteLines(lines: readonly string[], inner: readonly Region[], quotes: number): void {
+  const heads = headsIn(lines);
+  if (heads.length !== quotes) throw new Broken('a summary has other headers than its quotes');
+  const fences = [...inner];
+  for (const [index, { at, words }] of heads.entries()) {
+    const seq = index + 1;
+    const fenced = words === null ? fences.shift() : undefined;
+    if (words === null && (lines[at + 1] !== HOLE || fenced?.seq !== seq))
+      throw new Broken('a quote stands in the fence of another');
+    if (words !== null && !(words.startsWith(`w${seq}a`) && words.endsWith(`w${seq}z`)))
+      throw new Broken('a quote is not what stands behind its header');
+  }
+  if (fences.length > 0) throw new Broken('a summary has other fences than its quotes');
+  const own = new Set(heads.map(({ at }) => at));
+  for (const [at, line] of lines.entries())
+    for (const [, n] of line.matchAll(MARK))
+      if (n !== '0' && !own.has(at)) throw new Broken('a quote is outside of its line');
+}
+
+function headsIn(lines: readonly string[]): { at: number; words: string | null }[] {
+  return lines.flatMap((line, at) => {
+    const found = /^\s*\[.*?\] #\d+(?: \(not trusted\))?(?: \(shortened\))?(?:$|: (.*)$)/s.exec(line);
+    return found ? [{ at, words: found[1] ?? null }] : [];
+  });
 }
 
 interface Context {
@@ -165,28 +201,6 @@ function checkOutside(text: string, regions: readonly Region[], { facts, labels 
   }
 }
 
-function checkLabel(label: string, author: Author, labels: Map<string, string>): void {
-  const isOfKind =
-    author.kind === 'agent'
-      ? /^@[A-Za-z0-9_.:-]{1,64}$/.test(label)
-      : author.kind === 'system'
-        ? label === 'system'
-        : !/^\s*@|^(?:system|troupe|late result\b.*(?<! \(\S+\)))$|->|\p{C}/iu.test(label.normalize('NFKC'));
-  if (!isOfKind) throw new Broken(`a ${author.kind} is called ${JSON.stringify(label)}`);
-  if (/<|>|\|im_start\|>/.test(label)) throw new Broken(`a mark is in the label ${JSON.stringify(label)}`);
-  const who = author.kind === 'system' ? 'system' : `${author.kind} ${author.id}`;
-  const known = labels.get(label) ?? who;
-  if (known !== who) throw new Broken(`${JSON.stringify(label)} is the label of ${known} and of ${who}`);
-  labels.set(label, who);
-}
-
-function checkWords(text: string, isOf: (fact: Fact) => boolean, facts: Played['facts'] = new Map()): void {
-  for (const [, n] of text.matchAll(MARK)) {
-    const fact = facts.get(Number(n));
-    if (!fact || !isOf(fact)) throw new Broken(`words of event ${n} stand where they do not belong`);
-  }
-}
-
 function readFences(content: string, keys: Context['keys'], opened: Set<string>): Region[] {
   const top: Region[] = [];
   const open: Region[] = [];
@@ -223,33 +237,6 @@ function outside(content: string, from: number, to: number, regions: readonly Re
     at = end;
   }
   return text + content.slice(at, to);
-}
-
-/** The text as it looks: invisible characters are removed, look-alikes are unified. */
-function seen(text: string): string {
-  return text
-    .normalize('NFKC')
-    .replace(/[\p{Cf}\p{DI}\p{M}]/gu, '')
-    .replace(/[\u2039\u2329\u3008\u27e8\u02c2\u1438\u276e\u276c\u29fc]/g, '<')
-    .replace(/[\u2010-\u2015\u2212\u02d7\u2043]/g, '-')
-    .replace(/[\u3010\u3014\u27e6\u2045\u2772]/g, '[')
-    .replace(/[\u3011\u3015\u27e7\u2046\u2773]/g, ']')
-    .replace(/[ѕ]/g, 's')
-    .replace(/у/g, 'y');
-}
-
-function refuseFences(words: string): void {
-  const found = /<[\s/]*(?:msg|missed|handoff|reminder|summary|transcript)-/i.exec(seen(words));
-  if (found) throw new Broken(`words look like a fence: ${JSON.stringify(found[0])}`);
-}
-
-function refuseHeaders(words: string): void {
-  // The first line is on the line of the header, or of a mark of this test.
-  const found =
-    /(?:^|[\r\v\f\u0085\u2028\u2029])[^\S\n]*\[\s*(?!(?:image|file|text): )(?=[^\]\n]*\p{L}[^\]\n]*\p{L})[^\]\n"{}=;|]{1,600}\]/mu.exec(
-      seen(words),
-    );
-  if (found) throw new Broken(`words look like a header: ${JSON.stringify(found[0])}`);
 }
 
 function keysOf(seqs: readonly number[]): Map<string, number | null> {

@@ -34,6 +34,7 @@ export function importsTarget(read: typeof importTranscript = importTranscript):
         const chunks = chunksOf(Buffer.from(String(text), encoding), Math.max(1, chunk));
         for await (const { draft } of read(chunks, { agent: 'coder' as AgentId, format }, report)) {
           drafts += 1;
+          if (!draft) continue;
           if (!EventDraft.safeParse(draft).success)
             throw new Broken(`a draft of kind ${draft.kind} is no event`);
           checkReadAgain(EventDraft, draft);

@@ -1,9 +1,11 @@
 import { checkReply } from '../../src/actors/turn/check-reply.ts';
 import { limitIn } from '../../src/context/budget/model-windows.ts';
 import { conclusionOf, gist, sentencesOf } from '../../src/context/extract/cut-text.ts';
-import { constraintsOf, errorLines } from '../../src/context/extract/lexicon.ts';
+import { errorLines } from '../../src/context/extract/find-errors.ts';
+import { constraintsOf } from '../../src/context/extract/lexicon.ts';
 import { filesOf, findWords } from '../../src/context/extract/find-names.ts';
-import { questionsOf, tasksOf } from '../../src/context/extract/find-pending.ts';
+import { questionsOf } from '../../src/context/extract/find-pending.ts';
+import { tasksOf } from '../../src/context/extract/task-lists.ts';
 import { escapeFences, escapeMarks } from '../../src/context/fence.ts';
 import { NOBODY, personLabel } from '../../src/context/people.ts';
 import { RENDERING } from '../../src/context/render/rendering.ts';

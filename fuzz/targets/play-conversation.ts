@@ -40,10 +40,14 @@ export interface Played {
   facts: ReadonlyMap<number, Fact>;
 }
 
-const FENCES = /<\/?[a-z]+-[0-9a-f]{8}>/g;
+const FENCES = /<\/?[a-z]+-[0-9a-f]{8}>|^\[[^\]\n]* #\d{6}\]|^#(?:\d{6})?$/gm;
 
 /** Plays a conversation as the log would hold it, and passes on every prompt that the reader is sent. */
-export function playConversation(said: readonly Said[], look: (played: Played) => void): void {
+export function playConversation(
+  said: readonly Said[],
+  rendering: number,
+  look: (played: Played) => void,
+): void {
   const view = createView(READER as AgentId, SECRET);
   const facts = new Map<number, Fact>();
   let seq = 0;
@@ -68,15 +72,16 @@ export function playConversation(said: readonly Said[], look: (played: Played) =
       continue;
     }
     turns += 1;
-    takeTurn(view, { turns, upTo: seq, ...text }, append, show);
+    takeTurn(view, { turns, upTo: seq, rendering, ...text }, append, show);
   }
   if (view.turn !== null) return;
-  takeTurn(view, { turns: turns + 1, upTo: seq, text: '', more: '' }, append, show);
+  takeTurn(view, { turns: turns + 1, upTo: seq, rendering, text: '', more: '' }, append, show);
 }
 
 interface Turn {
   turns: number;
   upTo: number;
+  rendering: number;
   text: string;
   more: string;
 }
@@ -84,15 +89,19 @@ interface Turn {
 /** A call and its result, which arrives late if the second text says so, and an answer. */
 function takeTurn(
   view: View,
-  { turns, upTo, text, more }: Turn,
+  { turns, upTo, rendering, text, more }: Turn,
   append: (draft: Omit<EventDraft, 'id'>) => void,
   show: () => void,
 ): void {
   const turn = `c:${READER}:${turns}` as TurnId;
   const inputs = view.pending.filter(({ to }) => to.some((each) => each === READER)).map(({ seq }) => seq);
   const own = { author: { kind: 'agent' as const, id: READER, name: READER }, to: [] as AgentId[], turn };
-  const live = { time: minute(T0), ...phaseItem(view.directions.phase, false) };
-  append({ ...own, kind: 'turn.started', body: { upTo, inputs, live, join: 'full', baseline: 'b' } });
+  const live = { time: minute(T0 + upTo * 20_000), ...phaseItem(view.directions.phase, false) };
+  append({
+    ...own,
+    kind: 'turn.started',
+    body: { upTo, inputs, live, join: 'full', baseline: 'b', rendering },
+  });
   show();
   const call = `k${turns}`;
   append({
@@ -124,7 +133,7 @@ function takeTurn(
 }
 
 /** The summary that represents a compaction of such texts. */
-export function compacted(said: readonly Said[]): string {
+export function compacted(said: readonly Said[], inLines: boolean): string {
   const quotes = said.map(({ text, name }, index) => ({
     seq: index + 1,
     speaker: name,
@@ -142,6 +151,7 @@ export function compacted(said: readonly Said[]): string {
     summary: text,
     listing: marked(0, first?.more ?? ''),
     quotes,
+    ...(inLines && { lines: true }),
   };
   return renderCompaction(body as unknown as Parameters<typeof renderCompaction>[0], SECRET);
 }

@@ -31,7 +31,12 @@ export async function scoreCarry({ quick, note }: Options): Promise<Scored> {
   for (const one of vanished.slice(0, 5)) note(`vanished: ${one}`);
   return {
     figures: [
-      figure('facts of a compaction that are in the next one', of(facts), 'share', atLeast(1)),
+      figure(
+        'demands, artifacts and files of a compaction that are in the next one',
+        of(facts),
+        'share',
+        atLeast(1),
+      ),
       figure('  facts', facts.of, 'count'),
       figure('  pairs of compactions', pairs, 'count'),
       figure('  open items that are still open', of(pending), 'share'),
@@ -41,6 +46,9 @@ export async function scoreCarry({ quick, note }: Options): Promise<Scored> {
       figure("  people's words, also if they do not fit, shortened or in a list", of(quotes), 'share'),
       figure('  quotes', quotes.of, 'count'),
       figure('  constraints readable before and after', of(shownConstraints), 'share'),
+      figure('largest share of the lists in a compaction', carried.lists, 'share', atMost(0.2)),
+      figure('first request still there', of(carried.requests), 'share', atLeast(1)),
+      figure('  compactions', carried.requests.of, 'count'),
     ],
     violations: [],
   };

@@ -5,7 +5,16 @@ import { version } from './version.ts';
 
 /** Keeps the list of commands on one screen: options of `troupe` itself are in the usage line only. */
 const HELP = new Help();
-const AGENT_ACTIONS = ['join', 'leave', 'block', 'unblock', 'retire', 'reinstate', 'spawn'] as const;
+const AGENT_ACTIONS = [
+  'join',
+  'leave',
+  'block',
+  'unblock',
+  'retire',
+  'reinstate',
+  'spawn',
+  'compact',
+] as const;
 /** The former name of `reinstate`, accepted for one version. */
 const FORMER_REINSTATE = 'recall';
 const JOIN_POLICIES = ['full', 'summary', 'fresh'];
@@ -34,6 +43,7 @@ export function createProgram(): Command {
     .exitOverride();
   addProcessCommands(program);
   addMessageCommands(program);
+  addPersonCommand(program);
   addTaskCommands(program);
   addConversationCommands(program);
   addReadCommands(program);
@@ -93,13 +103,15 @@ function addMessageCommands(program: Command): void {
     .description('send a message and show the replies')
     .argument('<conversation>')
     .argument('<text>', "the message; '-' reads stdin")
-    .option('--to <agents>', 'ids of the agents that should answer, separated by commas', list)
+    .option('--to <agents>', 'agents that should answer, comma-separated', list)
     .option('--as <name>', 'your name')
-    .option('--id <id>', 'id of the message; repeating it stores the message once')
+    .option('--id <id>', 'id of the message; repeats are not stored')
     .option('--attach <file>', 'file to attach; may be repeated', repeated)
     .addOption(
       new Option('--while-busy <policy>', 'what to do while an agent is busy').choices(BUSY_POLICIES),
     )
+    .option('--session <provider:id>', 'session that the addressed agent is to go on with')
+    .option('--people-only', 'for people only: no agent sees it')
     .option('--wait', 'with a server: wait for the answers')
     .action(async (conversation, text, options) =>
       (await import('./commands/act.ts')).send(conversation, text, options),
@@ -117,6 +129,18 @@ function addMessageCommands(program: Command): void {
     .action(async (conversation, workflow, options) =>
       (await import('./commands/act.ts')).runWorkflow(conversation, workflow, options),
     );
+}
+
+/** What agents are told of the people who write to them. */
+function addPersonCommand(program: Command): void {
+  client(program.command('person'))
+    .description('show or change what agents are told of a person')
+    .argument('<id>', 'id of the author, such as ana')
+    .option('--name <name>', "how agents call the person; '' removes it")
+    .option('--time-zone <zone>', "such as Europe/Berlin; '' removes it")
+    .option('--preferences <text>', "what the person asks of answers; '' removes it")
+    .option('--forget', 'remove everything')
+    .action(async (id, options) => (await import('./commands/person.ts')).person(id, options));
 }
 
 /** Commands about what agents wait for. */
@@ -291,6 +315,7 @@ function addTransferCommands(program: Command): void {
     .option('--conversation <name>', 'id of the new conversation')
     .option('--agent <id>', 'author of the assistant messages, an agent id')
     .option('--format <name>', 'format of the file (default: detected)')
+    .option('--dry-run', 'read the file and report what it holds; store nothing')
     .action(async (file, options) => (await import('./commands/import.ts')).importFile(file, options));
 
   client(program.command('export'))
@@ -309,7 +334,9 @@ function addDoctorCommand(program: Command): void {
     .command('doctor')
     .description('check this machine, its agents file, data and servers')
     .argument('[agents-file]')
-    .option('--data <dir>', 'data directory', '.troupe')
+    .option('--data <dir>', 'data directory (default: .troupe)')
+    .option('--verify [conversations...]', 'verify what is stored: all conversations, or these')
+    .option('--url <url>', 'with --verify: a running server (or TROUPE_URL)')
     .option('--machines', 'list the states of every state machine, with their legal events')
     .option('--json', 'machine-readable output')
     .action(async (file, options) => (await import('./commands/doctor.ts')).doctor(file, options));

@@ -14,12 +14,21 @@ const AgentFields = z.object({
   /** Skills, for routing by capability. */
   capabilities: z.array(z.string().min(1).max(100)).max(100).optional(),
   instructions: z.string().default(''),
+  /** Directory with an AGENTS.md, IDENTITY.md or SOUL.md of its own: see `workspace` of the troupe. Default: none. */
+  workspace: z.string().min(1).optional(),
+  /** Directories of skills of its own: see `skills` of the troupe. Default: none. */
+  skills: z.array(z.string().min(1)).optional(),
   tools: z.array(z.string()).default([]),
   /**
    * What the agent sees of a conversation from before it joined: everything (`full`), a summary and the newest events
    * (`summary`), or only the message that woke it (`fresh`). Default `full`.
    */
   join: JoinPolicy.default('full'),
+  /**
+   * Role of other agents' words that a turn does not answer: `user`, or `system` where the provider takes such messages
+   * between others (`capabilities.interleavedSystem`). Models give the words more weight then. Default `user`.
+   */
+  peers: z.enum(['user', 'system']).default('user'),
   /**
    * Treatment of a message while the agent has a turn under way: it waits for the next turn (`queue`), joins the next step
    * (`steer`), aborts the turn (`interrupt`), or is refused (`reject`). A message may override it. Default `queue`.

@@ -1,20 +1,37 @@
 import type { TroupeDefinition } from './agents-file.ts';
 import type { AgentDefinition } from './agent-definition.ts';
 import type { AgentRegistry, AgentRuntime } from '../actors/engine/agent-runtime.ts';
+import { channelsOf, machineText } from './surroundings.ts';
 import { policyOf, retrievalOf } from './context-settings.ts';
-import { baselineTexts, type AgentProfile, windowOf } from '../context/index.ts';
+import {
+  baselineTexts,
+  type AgentProfile,
+  NO_FRAGMENTS,
+  type ToolApproval,
+  windowOf,
+} from '../context/index.ts';
+import { TroupeError } from '../errors.ts';
 import type { AgentId } from '../events/index.ts';
 import { priceOf } from '../providers/prices.ts';
 import type { Provider } from '../providers/provider.ts';
 import { fragmentsOf } from './fragments.ts';
+import type { InstructionFiles } from './instruction-files.ts';
 import { replySchema } from './reply-schema.ts';
 import { templateOf } from './coordination-settings.ts';
 import { supervisionOf } from './supervision-settings.ts';
 import { builtinTools } from '../tools/builtin/index.ts';
+import { loadSkillTool } from '../tools/builtin/load-skill.ts';
+import type { SkillSet } from '../tools/skill.ts';
 import { type Tool, toolSpec } from '../tools/tool.ts';
 
 /** Tokens assumed for a model whose window is not known. */
 const DEFAULT_CONTEXT_WINDOW = 128_000;
+
+/** What was read from the directories of a definition, by the ids of agents and templates. */
+export interface WorkspaceFiles {
+  files?: ReadonlyMap<string, InstructionFiles>;
+  skills?: ReadonlyMap<string, SkillSet>;
+}
 
 /** Builds the agents that the engine runs, from their definitions, providers and tools. */
 export function buildAgentRegistry(
@@ -29,28 +46,35 @@ export function buildAgentRegistry(
     | 'supervision'
     | 'routing'
     | 'fetch'
+    | 'machine'
+    | 'channels'
   >,
   providerOf: (agent: AgentDefinition) => Provider,
   countTokens: (text: string) => number,
+  { files = new Map(), skills = new Map() }: WorkspaceFiles = {},
 ): AgentRegistry {
   const builtin = builtinTools(definition.handoffs ?? 'extract', definition.fetch);
   const offered = new Map<string, Tool>([...definition.tools, ...builtin].map((tool) => [tool.name, tool]));
-  const { agents, templates = [], fragments = [], context, routing } = definition;
-  const orchestrator = routing?.by === 'agent' ? routing.agent : null;
-  const profileIn = (agent: AgentDefinition): AgentProfile => ({
-    ...profileOf(agent, toolsOf(agent, offered)),
-    fragments: fragmentsOf(fragments, { agent: agent.id, role: agent.role }),
-  });
+  const { agents, templates = [], context } = definition;
+  const doors = channelsOf(definition.channels);
+  const isLed = agents.some(({ role }) => role === 'manager');
+  const grantedTo = (agent: AgentDefinition) => toolsOf(agent, offered, skills.get(agent.id));
+  const profileIn = profileBuilder(definition, grantedTo, skills);
   const profiles = agents.map(profileIn);
   const runtimeOf = (agent: AgentDefinition, profile: AgentProfile, roster: AgentProfile[]): AgentRuntime => {
-    const granted = toolsOf(agent, offered);
+    const granted = grantedTo(agent);
+    const texts = textsOf(profile, roster, countTokens, {
+      files: files.get(agent.id),
+      skills: skills.get(agent.id),
+    });
     return {
+      ...texts,
       profile,
-      orchestrates: agent.role === 'manager' || agent.id === orchestrator,
+      orchestrates: agent.role === 'manager' || profile.routes === true,
+      channels: agent.role === 'worker' && isLed ? new Map() : doors,
       capabilities: agent.capabilities ?? [],
-      provider: providerOf(agent),
+      provider: checkedProvider(agent, providerOf(agent)),
       tools: new Map(granted.map((tool) => [tool.name, tool])),
-      baseline: baselineTexts(profile, roster, countTokens),
       pubkey: agent.pubkey ?? null,
       policy: policyOf(context),
       retrieval: retrievalOf(context),
@@ -87,6 +111,62 @@ export function buildAgentRegistry(
   );
 }
 
+function profileBuilder(
+  { fragments = [], machine, routing }: Pick<TroupeDefinition, 'fragments' | 'machine' | 'routing'>,
+  grantedTo: (agent: AgentDefinition) => readonly Tool[],
+  skills: ReadonlyMap<string, SkillSet>,
+): (agent: AgentDefinition) => AgentProfile {
+  const about = machine && machineText(machine);
+  const router = routing?.by === 'agent' ? routing.agent : null;
+  return (agent) => ({
+    ...profileOf(agent, grantedTo(agent)),
+    ...(agent.id === router && { routes: true }),
+    ...(about !== undefined && { machine: about }),
+    skills: skills.get(agent.id)?.now ?? [],
+    fragments: fragmentsOf(fragments, { agent: agent.id, role: agent.role }),
+  });
+}
+
+/** Throws `config_invalid` for a setting that the provider cannot follow. */
+function checkedProvider({ id, peers }: AgentDefinition, provider: Provider): Provider {
+  if (peers === 'user' || provider.capabilities.interleavedSystem) return provider;
+  const message = `peers: "system" of agent "${id}" needs a provider that takes system messages between others; ${provider.name} does not (for an openai-compatible server that does, set quirks.interleavedSystem)`;
+  throw new TroupeError('config_invalid', message, { agent: id, field: 'peers' });
+}
+
+/** The frozen layers. Those of an agent with instruction files or skills are built again when these have changed. */
+function textsOf(
+  profile: AgentProfile,
+  roster: readonly AgentProfile[],
+  countTokens: (text: string) => number,
+  { files, skills }: { files: InstructionFiles | undefined; skills: SkillSet | undefined },
+): Pick<AgentRuntime, 'baseline' | 'readBaseline'> {
+  const present = () => ({ files: files?.now ?? [], skills: skills?.now ?? [] });
+  const withPresent = (given: ReturnType<typeof present>) =>
+    baselineTexts(
+      {
+        ...profile,
+        skills: given.skills,
+        fragments: { ...NO_FRAGMENTS, ...profile.fragments, files: given.files },
+      },
+      roster,
+      countTokens,
+    );
+  let known = present();
+  let baseline = withPresent(known);
+  if (!files && !skills) return { baseline };
+  return {
+    baseline,
+    async readBaseline() {
+      await Promise.all([files?.read(), skills?.read()]);
+      const now = present();
+      if (now.files !== known.files || now.skills !== known.skills)
+        [known, baseline] = [now, withPresent(now)];
+      return baseline;
+    },
+  };
+}
+
 /** Windows of CLI programs, tokens. They choose the model and compact their sessions themselves, before this is full. */
 const CLI_WINDOWS: Partial<Record<AgentDefinition['provider'], number>> = {
   'claude-code': 200_000,
@@ -111,11 +191,26 @@ export function unknownWindows(agents: readonly AgentDefinition[]): string[] {
   );
 }
 
-/** The tools of an agent, sorted, so that prompts do not depend on their order in the file. An agent with tools also gets `read_artifact`. */
-function toolsOf(agent: AgentDefinition, offered: ReadonlyMap<string, Tool>): Tool[] {
+/** A warning for each agent that asks for longer answers than its model is known to give. */
+export function longAnswers(agents: readonly AgentDefinition[]): string[] {
+  return agents.flatMap(({ id, provider, model, maxOutputTokens }) => {
+    const known = provider === 'scripted' ? null : windowOf(model);
+    if (!known || maxOutputTokens <= known.maxOutput) return [];
+    return `@${id}: ${model} is known to answer with at most ${known.maxOutput} tokens, and maxOutputTokens is ${maxOutputTokens}: its vendor may refuse that`;
+  });
+}
+
+/** The tools of an agent, sorted, so that prompts do not depend on their order in the file. An agent with tools also gets `read_artifact`, one with skills `load_skill`. */
+function toolsOf(
+  agent: AgentDefinition,
+  offered: ReadonlyMap<string, Tool>,
+  skills: SkillSet | undefined,
+): Tool[] {
   const names = new Set(agent.tools);
   if (names.size > 0) names.add('read_artifact');
-  return [...names].sort().flatMap((name) => offered.get(name) ?? []);
+  const granted = [...names].flatMap((name) => offered.get(name) ?? []);
+  const all = skills ? [...granted, loadSkillTool(skills)] : granted;
+  return all.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 function profileOf(agent: AgentDefinition, tools: readonly Tool[]): AgentProfile {
@@ -131,8 +226,18 @@ function profileOf(agent: AgentDefinition, tools: readonly Tool[]): AgentProfile
     contextWindow: agent.contextWindow ?? knownWindow(agent) ?? DEFAULT_CONTEXT_WINDOW,
     maxOutputTokens,
     join,
+    ...(agent.peers === 'system' && { peers: agent.peers }),
     tools: tools.map(toolSpec),
+    approvals: tools.flatMap(approvalOf),
   };
+}
+
+function approvalOf({ name: tool, needsApproval = false }: Tool): ToolApproval[] {
+  if (needsApproval === false) return [];
+  if (needsApproval === true) return [{ tool, always: true, by: null }];
+  if (typeof needsApproval === 'function') return [{ tool, always: false, by: null }];
+  const { when, by = [] } = needsApproval;
+  return [{ tool, always: when === undefined, by: by.length > 0 ? [...by].sort() : null }];
 }
 
 /**

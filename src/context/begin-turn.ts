@@ -9,17 +9,17 @@ import { type Reader, readerAt } from './render/attribution.ts';
 import { closeGroup, foldOwn } from './render/own-words.ts';
 import { withStated, statedUnder } from './live.ts';
 import { RENDERING } from './render/rendering.ts';
-import { imagesIn, type Line, type Part, type Slot } from './slot.ts';
+import { imagesIn, type Part, type Slot } from './slot.ts';
 import { atOnce, type Steps } from './steps.ts';
 import {
   blockPart,
-  earlierTrigger,
+  earlierPart,
+  historyPart,
   LINE_WORK,
   liveText,
   liveTokens,
-  plainPart,
   pushUser,
-  verbatim,
+  verbatimPart,
   withLive,
   withoutLive,
 } from './turn-input.ts';
@@ -27,6 +27,7 @@ import { type InputLayers, isOwn, type View } from './view.ts';
 import { boundShown } from './render/bound-shown.ts';
 import { hashSteps } from './hash.ts';
 import { imagesText } from './event-text.ts';
+import { toldBy } from './render/told-times.ts';
 
 /**
  * The input of a turn, in this order: [handoff summary] [while you were away] [earlier triggers] [the trigger + live].
@@ -42,29 +43,36 @@ export function beginTurn(view: View, turn: TurnInput): void {
 export function* beginTurnSteps(view: View, turn: TurnInput): Steps<void> {
   closeGroup(view);
   view.rendering = turn.rendering ?? 1;
+  view.peers = turn.peers ?? 'user';
   const inputs = new Set(turn.inputs);
   const shown = yield* settlePending(view, turn.upTo, inputs);
   const reader = readerAt(view, turn.upTo);
   const last = shown.findLast((event) => inputs.has(event.seq) && event.kind !== 'handoff');
   const others = shown.filter((event) => event !== last);
   const newcomer = !view.present;
+  const stated = statedUnder(view.stated, turn.baseline);
+  const told = stated.items['time']?.split(' ')[0] ?? null;
   const context = newcomer
     ? yield* newcomerParts(others, inputs, reader, turn.join)
-    : yield* missedParts(others, inputs, reader);
+    : yield* missedParts(others, inputs, reader, told);
   const trigger = last
-    ? plainPart(verbatim(last, reader))
-    : (context.pop() ?? (yield* blockPart([], [], reader)));
+    ? verbatimPart(last, reader)
+    : (context.pop() ?? (yield* blockPart([], [], reader, told)));
 
   const begins = view.slots.length;
   // A newcomer has missed nothing: everything earlier counts as its history.
   const start = view.chain;
   for (const part of context) yield* pushUser(view, part, turn.upTo, newcomer ? 'history' : 'missed');
   const chainBefore = newcomer ? view.chain : start;
-  yield* pushUser(view, withLive(trigger, turn.live, turn.id), turn.upTo, last ? 'trigger' : 'missed');
+  const live = { items: turn.live, turn: turn.id };
+  const before = context.reduce<string | null>((so, part) => toldBy({ ...part, told: so }), told);
+  yield* pushUser(view, withLive(trigger, live, before), turn.upTo, last ? 'trigger' : 'missed');
   const input = yield* inputLayers(view.slots.slice(begins), chainBefore, view.secret);
-  view.turn = { id: turn.id, ahead: new Map(), begins, inputs, input };
+  const isToCompact = view.compactAsked !== null && view.compactAsked <= turn.upTo;
+  if (isToCompact) view.compactAsked = null;
+  view.turn = { id: turn.id, ahead: new Map(), begins, inputs, isToCompact, input };
   view.note = null;
-  view.stated = withStated(statedUnder(view.stated, turn.baseline), turn.live);
+  view.stated = withStated(stated, turn.live);
   view.present = true;
 }
 
@@ -79,23 +87,31 @@ function* newcomerParts(
   const seen = join === 'fresh' ? rest.filter((event) => inputs.has(event.seq)) : rest;
   const parts: Part[] = [];
   for (const event of handoffs) parts.push(yield* blockPart([event], [], reader));
-  for (const event of seen) parts.push(yield* alone(verbatim(event, reader)));
+  for (const event of seen) {
+    const part = inputs.has(event.seq) ? verbatimPart(event, reader) : historyPart(event, reader);
+    parts.push(yield* alone(part));
+  }
   return parts;
 }
 
-function* missedParts(others: readonly Event[], inputs: ReadonlySet<number>, reader: Reader): Steps<Part[]> {
+function* missedParts(
+  others: readonly Event[],
+  inputs: ReadonlySet<number>,
+  reader: Reader,
+  told: string | null,
+): Steps<Part[]> {
   const handoffs = others.filter((event) => isHandoff(event, inputs));
   const missed = others.filter((event) => !inputs.has(event.seq));
   const earlier = others.filter((event) => inputs.has(event.seq) && !isHandoff(event, inputs));
-  const block = handoffs.length + missed.length > 0 ? [yield* blockPart(handoffs, missed, reader)] : [];
+  const block = handoffs.length + missed.length > 0 ? [yield* blockPart(handoffs, missed, reader, told)] : [];
   const parts: Part[] = block;
-  for (const event of earlier) parts.push(yield* alone(earlierTrigger(event, reader)));
+  for (const event of earlier) parts.push(yield* alone(earlierPart(event, reader)));
   return parts;
 }
 
-function* alone(line: Line): Steps<Part> {
-  yield LINE_WORK + line.content.length;
-  return plainPart(line);
+function* alone(part: Part): Steps<Part> {
+  yield LINE_WORK + (part.plain?.content.length ?? 0);
+  return part;
 }
 
 function isHandoff(event: Event, inputs: ReadonlySet<number>): boolean {
@@ -117,7 +133,7 @@ export function* showWaitingSteps(view: View): Steps<void> {
     return;
   }
   for (const event of events) {
-    yield* pushUser(view, yield* alone(verbatim(event, reader)), event.seq);
+    yield* pushUser(view, yield* alone(historyPart(event, reader)), event.seq);
   }
 }
 
@@ -149,7 +165,7 @@ function* settlePending(view: View, upTo: number, inputs: ReadonlySet<number>): 
       const history = waiting.filter(({ seq }) => !inputs.has(seq));
       for (const other of history) {
         yield LINE_WORK;
-        yield* pushUser(view, plainPart(verbatim(other, reader)), other.seq);
+        yield* pushUser(view, historyPart(other, reader), other.seq);
       }
       waiting = waiting.filter(({ seq }) => inputs.has(seq));
       foldOwn(view, event, placed(event));
@@ -177,7 +193,7 @@ export function* steerTurn(view: View, { upTo, inputs }: TurnSteeredBody): Steps
   view.pending = view.pending.filter(({ seq }) => !named.has(seq));
   for (const event of taken) {
     yield LINE_WORK;
-    yield* pushUser(view, plainPart(verbatim(event, reader)), event.seq);
+    yield* pushUser(view, verbatimPart(event, reader), event.seq);
   }
   if (view.turn) view.turn = { ...view.turn, inputs: new Set([...view.turn.inputs, ...inputs]) };
 }

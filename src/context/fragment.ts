@@ -23,11 +23,20 @@ export interface AboutTurn {
 export type StaticText = (about: AboutAgent) => string | null;
 export type DynamicText = (about: AboutTurn) => string | null | Promise<string | null>;
 
+/** Text of a file, such as `AGENTS.md`. `name` stands above it, and names the file as the cause of a new epoch. */
+export interface FileFragment {
+  layer: 'rules' | 'persona';
+  name: string;
+  text: string;
+}
+
 /** The fragments of one agent, each list ordered by fragment name. */
 export interface AgentFragments {
   rules: readonly string[];
   environment: readonly string[];
   live: readonly { name: string; text: DynamicText }[];
+  /** In order. Default: none. */
+  files?: readonly FileFragment[];
 }
 
 export const NO_FRAGMENTS: AgentFragments = { rules: [], environment: [], live: [] };

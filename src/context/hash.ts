@@ -35,3 +35,11 @@ function pieceEnd(text: string, from: number): number {
 export function fenceKey(secret: string, place: string): string {
   return createHmac('sha256', secret).update(place).digest('hex').slice(0, 8);
 }
+
+const KEYS = 1_000_000;
+
+/** The same as six digits: the key of a mark. */
+export function markKey(secret: string, place: string): string {
+  const bits = createHmac('sha256', secret).update(place).digest().readUIntBE(0, 6);
+  return `${bits % KEYS}`.padStart(6, '0');
+}

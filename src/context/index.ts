@@ -7,6 +7,7 @@ export {
   baselineTexts,
   rosterNews,
   textsInMode,
+  type ToolApproval,
 } from './baseline.ts';
 export { beginTurnSteps, beginTurn, showWaiting, showWaitingSteps, type TurnInput } from './begin-turn.ts';
 export {
@@ -28,14 +29,25 @@ export {
   type AboutTurn,
   type AgentFragments,
   type DynamicText,
+  type FileFragment,
   Fragment,
+  NO_FRAGMENTS,
   type StaticText,
 } from './fragment.ts';
 export { fenceKey, hashText } from './hash.ts';
-export { liveDelta, modeItems, phaseItem, RUNTIME_ITEMS, stateItem, statedUnder } from './live.ts';
+export { liveDelta, modeItems, phaseItem, RUNTIME_ITEMS, type StatedItems } from './live.ts';
+export { stateItem, statedUnder } from './live.ts';
+export {
+  addPerson,
+  createPeople,
+  hasSeveralPeople,
+  isUntrusted,
+  type People,
+  personLabel,
+} from './people.ts';
 export { RENDERING } from './render/rendering.ts';
 export { minute } from './turn-input.ts';
-export { deltaOf } from './session.ts';
+export { deltaOf, isAdopted } from './session.ts';
 export { placeOf, sessionMismatch, type SessionPlace, type SessionTerms, standsAt } from './session.ts';
 export type { Slot } from './slot.ts';
 export { createView, forkView, type View } from './view.ts';
@@ -57,6 +69,7 @@ export { DEFAULT_POLICY, type CompactionPolicy, scaledPolicy } from './compactio
 export { type Room, roomOf } from './compaction/policy.ts';
 export {
   adoptStrategy,
+  isWorthwhile,
   proposeCut,
   pruneStrategy,
   type CompactionRun,

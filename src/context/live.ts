@@ -1,7 +1,8 @@
 import type { LiveItems, Mode } from '../events/index.ts';
 import type { Directive, Phase } from '../machines/directions.ts';
 import { escapeMarks, fence } from './fence.ts';
-import { fenceKey } from './hash.ts';
+import { fenceKey, markKey } from './hash.ts';
+import { escapeWords, mark } from './mark.ts';
 
 /**
  * The live block: what changed for this agent since the last block. It is part of the trigger's message, is recorded
@@ -20,6 +21,8 @@ export const MEMORIES = 'memories';
 export const RUNTIME_ITEMS: readonly string[] = [
   'time',
   'task',
+  'person',
+  'channel',
   'mode',
   'run',
   'phase',
@@ -28,6 +31,7 @@ export const RUNTIME_ITEMS: readonly string[] = [
   'todos',
   'delegations',
   'target',
+  'unavailable',
   'nudges',
 ];
 
@@ -101,8 +105,24 @@ export function withStated(stated: StatedItems, said: LiveItems): StatedItems {
   };
 }
 
-/** '' when there is nothing to state. */
-export function renderLive(items: LiveItems, secret: string, turn: string): string {
+/** As rendered up to rendering 2. '' when there is nothing to state. */
+export function fencedLive(items: LiveItems, secret: string, turn: string): string {
   const lines = Object.entries(items).map(([name, value]) => `${name}: ${escapeMarks(value)}`);
   return lines.length === 0 ? '' : fence('reminder', fenceKey(secret, `live ${turn}`), lines.join('\n'));
+}
+
+/** A time without that of a person. Authors' lines of this form are escaped. */
+const PLAIN_TIME = /^[\d :-]+$/;
+
+/** From rendering 3 on. A time alone takes one line; '' for no time. */
+export function markedLive(
+  time: string,
+  items: LiveItems,
+  { secret, turn }: { secret: string; turn: string },
+): string {
+  const lines = Object.entries(items).map(([name, value]) => `${name}: ${escapeWords(value)}`);
+  if (lines.length === 0 && PLAIN_TIME.test(time)) return `[${time}]`;
+  const key = markKey(secret, `live ${turn}`);
+  if (lines.length === 0) return time === '' ? '' : `[${escapeWords(time)} #${key}]`;
+  return mark('reminder', key, [...(time === '' ? [] : [`time: ${escapeWords(time)}`]), ...lines].join('\n'));
 }

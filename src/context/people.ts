@@ -83,6 +83,15 @@ function displayName(author: Author): string {
   return RESERVED.test(name) || NAMESAKE_SUFFIX.test(name) ? `${name} (${shortId(author.id)})` : name;
 }
 
+/** Reads as what stands behind a name from rendering 3 on: a time, or the key of a mark. */
+const ENDS_AS_MARK = /[#\u266F:]\s*\p{N}+\s*Z?$/iu;
+const MARK_WORDS = ['new', 'reminder', 'time'].map(skeletonOf);
+
+/** Whether a name alone would read as a mark from rendering 3 on. */
+function isMark(name: string, skeleton: string): boolean {
+  return ENDS_AS_MARK.test(name) || MARK_WORDS.includes(skeleton);
+}
+
 /** Whether a skeleton begins like a word of Troupe's headers, ends like the label of a namesake, or has no letters. */
 function isTaken(skeleton: string): boolean {
   const word = skeleton.replace(/^[^\p{L}\p{N}]+/u, '');
@@ -127,10 +136,18 @@ export function hasSeveralPeople(people: People, upTo: number): boolean {
 /** Whether a text in brackets would read as the name of a person who had spoken by `upTo`. */
 export function isPerson(people: People, text: string, upTo: number, rendering: number): boolean {
   const name = cleanName(text);
-  const known = [name, name.replace(NAMESAKE_SUFFIX, '')].flatMap((each) =>
-    speakersOf(people, each, rendering),
-  );
+  const names = rendering < 3 ? [name] : [name, withoutTime(name)];
+  const known = names
+    .flatMap((each) => [each, each.replace(NAMESAKE_SUFFIX, '')])
+    .flatMap((each) => speakersOf(people, each, rendering));
   return known.some(({ since }) => since <= upTo);
+}
+
+/** From rendering 3 on, a time may stand behind a name. */
+function withoutTime(name: string): string {
+  let end = name.length;
+  while (end > 0 && /[\p{N}\s:#TZ-]/u.test(name[end - 1] ?? '')) end -= 1;
+  return name.slice(0, end);
 }
 
 /** Names are shorter. The limit leaves room for ignorable characters between the letters. */
@@ -147,7 +164,9 @@ function speakersOf(people: People, name: string, rendering: number): readonly S
  * Troupe's words. Among equal short ids, the later ones are numbered in the order in which they first spoke.
  */
 export function personLabel(people: People, author: Author, upTo: number, rendering: number): string {
-  return rendering < 2 ? labelByName(people, author, upTo) : labelByLook(people, author, upTo);
+  return rendering < 2
+    ? labelByName(people, author, upTo)
+    : labelByLook(people, author, { upTo, isMarked: rendering >= 3 });
 }
 
 function labelByName(people: People, author: Author, upTo: number): string {
@@ -159,11 +178,16 @@ function labelByName(people: People, author: Author, upTo: number): string {
   return `${name} (${numbered(short, alike)})`;
 }
 
-function labelByLook(people: People, author: Author, upTo: number): string {
+function labelByLook(
+  people: People,
+  author: Author,
+  { upTo, isMarked }: { upTo: number; isMarked: boolean },
+): string {
   const name = plainName(author);
   const skeleton = people.skeletonOf.get(name) ?? skeletonOf(name);
   const namesakes = people.skeletons.get(skeleton)?.filter(({ since }) => since <= upTo) ?? [];
-  if (namesakes.length < 2 && !isTaken(skeleton)) return name;
+  const isForged = isTaken(skeleton) || (isMarked && isMark(name, skeleton));
+  if (namesakes.length < 2 && !isForged) return name;
   const mark = namesakes.find(({ id }) => id === author.id)?.mark;
   const alike = namesakes.filter((each) => each.mark === mark).findIndex(({ id }) => id === author.id);
   return `${name} (${numbered(shortId(author.id), alike)})`;

@@ -31,12 +31,18 @@ export interface SessionTerms {
   keepsCompacted: boolean;
 }
 
+/** Whether a session was begun elsewhere and has answered nothing here. It is sent the whole prompt. */
+export function isAdopted({ checkpoint }: Pick<Session, 'checkpoint'>): boolean {
+  return checkpoint === '';
+}
+
 /** Reason not to use a session; null if it may be used. */
 export function sessionMismatch(view: View, session: Session, terms: SessionTerms): SessionReason | null {
   if (session.provider !== terms.provider) return 'provider';
   if (session.model !== terms.model) return 'model';
   if (session.home !== terms.home) return 'elsewhere';
-  if (session.state === 'unknown' && !terms.rewind) return 'unknown';
+  // An adopted session has no answer of its own to be taken back to.
+  if (session.state === 'unknown' && (!terms.rewind || isAdopted(session))) return 'unknown';
   if (session.compacted && !terms.keepsCompacted) return 'compacted';
   if (session.baseline !== terms.baseline) return 'baseline';
   return standsAt(view, session) ? null : 'rewritten';

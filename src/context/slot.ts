@@ -9,6 +9,9 @@ export interface Line extends Framed {
   tokens: number;
   /** Its images; never empty. */
   images?: readonly ImageRef[];
+  /** From rendering 3 on: the speaker named in front of the text, and the minute. Absent where the line names nobody. */
+  by?: string;
+  at?: string;
 }
 
 /**
@@ -20,6 +23,10 @@ export interface Part {
   handoffs: readonly Line[];
   missed: readonly Line[];
   live: { items: LiveItems; turn: TurnId } | null;
+  /** The role, if it is not that of a user. */
+  as?: 'system';
+  /** From rendering 3 on: the last minute told before this message, null for none. Absent in earlier renderings. */
+  told?: string | null;
 }
 
 export type SlotLayer = 'summary' | 'history' | 'missed' | 'trigger';

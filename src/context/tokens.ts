@@ -109,6 +109,11 @@ export function estimateFraming(length: number): number {
   return Math.ceil(Math.max(0, length) / 2);
 }
 
+/** An estimate for the marks and times from rendering 3 on: names, and digits of which a token holds three. */
+export function estimateMarks(length: number): number {
+  return Math.ceil((Math.max(0, length) * 2) / 5);
+}
+
 /** A provider's overhead per message. */
 export const FRAME_TOKENS = 4;
 

@@ -1,20 +1,26 @@
-import type { Event, EventOf, LiveItems, PromptMessage, TurnId } from '../events/index.ts';
-import { fenceText, listHeader, type Reader, renderOther } from './render/attribution.ts';
-import { estimateFraming, estimateTokens, FRAME_TOKENS, IMAGE_TOKENS } from './tokens.ts';
-import { eventText, imagesOf, visibleText, visibleTokens } from './event-text.ts';
-import { escapeAttached, escapeMarks, fence, fenceEnds } from './fence.ts';
-import { frame, type Framed, imagesIn, type Line, linesOf, type Part, type SlotLayer } from './slot.ts';
-import { fenceKey } from './hash.ts';
-import { MEMORIES, renderLive } from './live.ts';
+import type { Event, PromptMessage } from '../events/index.ts';
+import type { Reader } from './render/attribution.ts';
+import { estimateFraming, estimateMarks, estimateTokens, FRAME_TOKENS, IMAGE_TOKENS } from './tokens.ts';
+import { fence } from './fence.ts';
+import { imagesIn, type Line, linesOf, type Part, type SlotLayer } from './slot.ts';
+import { fenceKey, markKey } from './hash.ts';
+import { fencedLive, markedLive, MEMORIES } from './live.ts';
+import { EARLIER, FENCED_LINES } from './render/fenced-lines.ts';
+import { MARKED_LINES } from './render/marked-lines.ts';
+import type { LineRules } from './render/line.ts';
+import { blockLines, indentsIn, isTimed, timedContent, timeOf } from './render/told-times.ts';
+import { blockOf } from './mark.ts';
 import { atOnce, type Steps } from './steps.ts';
 import { pushSlotSteps, type View } from './view.ts';
 
-/** The user messages of a view: lines of attributed, fenced text, alone or gathered in one block. */
+export { dateOf, minute } from './render/line.ts';
+
+/** The user messages of a view: lines of attributed text, alone or gathered in one block. */
 
 const AWAY = 'While you were away:';
-const EARLIER = '(addressed to you earlier)\n';
 
-export function* pushUser(view: View, part: Part, at: number, layer: SlotLayer = 'history'): Steps<void> {
+export function* pushUser(view: View, given: Part, at: number, layer: SlotLayer = 'history'): Steps<void> {
+  const part = view.slots.length === 0 ? withoutRole(given) : given;
   const content = yield* renderSteps(part, view.secret);
   const message = messageOf(part, content, seqsOf(part));
   yield content.length;
@@ -28,8 +34,15 @@ export function userMessage(part: Part, secret: string, seqs = seqsOf(part)): Pr
 }
 
 function messageOf(part: Part, content: string, seqs: number[]): PromptMessage {
+  if (part.as) return { role: part.as, content, seqs };
   const images = imagesIn(part);
   return { role: 'user', content, seqs, ...(images.length > 0 && { images }) };
+}
+
+/** The first message of a conversation is a user's. */
+function withoutRole(part: Part): Part {
+  const { as: _, ...rest } = part;
+  return rest;
 }
 
 function seqsOf(part: Part): number[] {
@@ -43,20 +56,28 @@ export function partTokens(part: Part, content: string, secret: string): number 
   const length = lines.reduce((sum, { from, to }) => sum + to - from, 0);
   const live = liveText(part, secret);
   const prose = part.plain?.content.startsWith(EARLIER) ? EARLIER : '';
-  const framing =
-    estimateFraming(content.length - length - live.length - prose.length) + estimateTokens(prose);
+  const bare = content.length - length - live.length - prose.length - indentsIn(part);
+  const framing = frameTokens(part, bare) + lineEnds(part) + estimateTokens(prose);
   return words + framing + liveTokens(part, live) + imagesIn(part).length * IMAGE_TOKENS + FRAME_TOKENS;
+}
+
+/** In a block: the end of a line is one token, if not with the sign before it. */
+function lineEnds({ told, missed }: Part): number {
+  return told === undefined ? 0 : missed.length;
+}
+
+function frameTokens({ told }: Part, length: number): number {
+  return told === undefined ? estimateFraming(length) : estimateMarks(length);
 }
 
 /** Bytes of prose per token, rounded down. */
 const PROSE_BYTES = 3;
 
 /** Tokens of a rendered live block: its keys and times as framing, retrieved events as prose. */
-export function liveTokens({ live }: Part, text: string): number {
-  const memories = live?.items[MEMORIES] ?? '';
-  return (
-    estimateFraming(text.length - memories.length) + Math.ceil(Buffer.byteLength(memories) / PROSE_BYTES)
-  );
+export function liveTokens(part: Part, text: string): number {
+  const memories = part.live?.items[MEMORIES] ?? '';
+  const framing = frameTokens(part, text.length - memories.length);
+  return framing + Math.ceil(Buffer.byteLength(memories) / PROSE_BYTES);
 }
 
 /** Text of a last message without content: providers require that a request does not end with the model's own words. */
@@ -67,9 +88,17 @@ export function renderPart(part: Part, secret: string): string {
 }
 
 function* renderSteps(part: Part, secret: string): Steps<string> {
-  const body = part.plain ? part.plain.content : ((yield* renderBlock(part, secret)) ?? NOTHING_SAID);
+  const body = part.plain
+    ? plainContent(part, part.plain)
+    : ((yield* renderBlock(part, secret)) ?? NOTHING_SAID);
   const live = liveText(part, secret);
   return live === '' ? body : `${body}${LIVE_GAP}${live}`;
+}
+
+function plainContent(part: Part, line: Line): string {
+  return part.told !== undefined && isTimed(part)
+    ? timedContent(line, timeOf(part).time ?? '')
+    : line.content;
 }
 
 const LIVE_GAP = '\n\n';
@@ -79,28 +108,74 @@ export function withoutLive(content: string, live: string): string {
   return live === '' ? content : content.slice(0, content.length - live.length - LIVE_GAP.length);
 }
 
-/** Lines joined in one step. */
-const JOINED = 200;
-
 /** The handoff summaries, then the missed lines. */
-function* renderBlock({ handoffs, missed }: Part, secret: string): Steps<string | null> {
-  const parts = handoffs.map(({ content }) => content);
-  const [first] = missed;
-  if (first) {
-    let lines = AWAY;
-    for (let from = 0; from < missed.length; from += JOINED) {
-      const some = missed.slice(from, from + JOINED).map(({ content }) => content);
-      const text = some.join('\n');
-      lines += `\n${text}`;
-      yield text.length;
-    }
-    parts.push(fence('missed', fenceKey(secret, `missed ${first.seq}`), lines));
+function* renderBlock(part: Part, secret: string): Steps<string | null> {
+  const parts = part.handoffs.map(({ content }) => content);
+  const [first] = part.missed;
+  if (first && part.told === undefined) {
+    const lines = yield* joinedLines(part.missed.map(({ content }) => content));
+    parts.push(fence('missed', fenceKey(secret, `missed ${first.seq}`), `${AWAY}\n${lines}`));
+  } else if (first) {
+    const lines = yield* joinedLines(blockLines(part));
+    parts.push(blockOf(lines, markKey(secret, `missed ${first.seq}`)));
   }
   return parts.length > 0 ? parts.join('\n') : null;
 }
 
-export function plainPart(line: Line): Part {
-  return { plain: line, handoffs: [], missed: [], live: null };
+/** Lines joined in one step. */
+const JOINED = 200;
+
+function* joinedLines(lines: Iterable<string>): Steps<string> {
+  const texts: string[] = [];
+  let some: string[] = [];
+  for (const line of lines) {
+    some.push(line);
+    if (some.length < JOINED) continue;
+    const text = some.join('\n');
+    texts.push(text);
+    some = [];
+    yield text.length;
+  }
+  if (some.length > 0) texts.push(some.join('\n'));
+  const all = texts.join('\n');
+  yield all.length;
+  return all;
+}
+
+function rulesOf({ rendering }: Reader): LineRules {
+  return rendering >= 3 ? MARKED_LINES : FENCED_LINES;
+}
+
+/** Marks a part as one of rendering 3 or later. */
+function toldBefore({ rendering }: Reader, told: string | null): Pick<Part, 'told'> {
+  return rendering >= 3 ? { told } : {};
+}
+
+/** An event that a turn answers, as a separate message. */
+export function verbatimPart(event: Event, reader: Reader): Part {
+  return plainPart(rulesOf(reader).verbatim(event, reader), reader);
+}
+
+/** An event that no turn answers, as a separate message. */
+export function historyPart(event: Event, reader: Reader): Part {
+  return withRole(verbatimPart(event, reader), [event], reader);
+}
+
+/** Only user messages may have images. */
+function withRole(part: Part, events: readonly Event[], { view }: Reader): Part {
+  const isOfPeers = events.every(({ author }) => author.kind === 'agent');
+  return view.peers === 'system' && isOfPeers && imagesIn(part).length === 0
+    ? { ...part, as: 'system' }
+    : part;
+}
+
+/** An input of the turn that is not its last. */
+export function earlierPart(event: Event, reader: Reader): Part {
+  return plainPart(rulesOf(reader).earlier(event, reader), reader);
+}
+
+function plainPart(line: Line, reader: Reader): Part {
+  return { plain: line, handoffs: [], missed: [], live: null, ...toldBefore(reader, null) };
 }
 
 /** Everything said since the agent last spoke, in one block, behind the handoff summaries. */
@@ -108,122 +183,34 @@ export function* blockPart(
   handoffs: readonly Event[],
   missed: readonly Event[],
   reader: Reader,
+  told: string | null = null,
 ): Steps<Part> {
+  const rules = rulesOf(reader);
   const lines: { handoffs: Line[]; missed: Line[] } = { handoffs: [], missed: [] };
   for (const event of handoffs) {
-    lines.handoffs.push(handoffLine(event, reader));
+    lines.handoffs.push(rules.handoff(event, reader));
     yield LINE_WORK;
   }
   for (const event of missed) {
-    const line = awayLine(event, reader);
+    const line = rules.missed(event, reader);
     lines.missed.push(line);
     yield LINE_WORK + line.content.length;
   }
-  return { plain: null, ...lines, live: null };
+  const part = { plain: null, ...lines, live: null, ...toldBefore(reader, told) };
+  return handoffs.length + missed.length === 0 || handoffs.length > 0 ? part : withRole(part, missed, reader);
 }
 
 /** Cost of a line's header, key and time, in characters. */
 export const LINE_WORK = 256;
 
-export function withLive(part: Part, items: LiveItems, turn: TurnId): Part {
-  return { ...part, live: { items, turn } };
+export function withLive(part: Part, live: NonNullable<Part['live']>, told: string | null): Part {
+  return { ...withoutRole(part), live, ...(part.told !== undefined && part.plain && { told }) };
 }
 
-export function liveText({ live }: Part, secret: string): string {
-  return live ? renderLive(live.items, secret, live.turn) : '';
-}
-
-/** An event as a separate message. */
-export function verbatim(event: Event, reader: Reader, head = ''): Line {
-  if (event.kind === 'phase.changed') return phaseLine(event, reader, head);
-  if (event.kind === 'command') return retryLine(event, reader);
-  return event.kind === 'tool.result'
-    ? lateResult(event, reader, head)
-    : lineOf(event, renderOther(event, shownText(event, reader), reader, head));
-}
-
-export function earlierTrigger(event: Event, reader: Reader): Line {
-  return verbatim(event, reader, EARLIER);
-}
-
-function awayLine(event: Event, reader: Reader): Line {
-  if (event.kind === 'tool.result') return lateResult(event, reader);
-  if (event.kind === 'phase.changed') return phaseLine(event, reader, `${minute(event.at)} `);
-  if (event.kind === 'command') return retryLine(event, reader);
-  const head = `${minute(event.at)} ${listHeader(event, reader)}\n`;
-  return lineOf(event, fenceText(event, shownText(event, reader), reader, head));
-}
-
-function handoffLine(event: Event, reader: Reader): Line {
-  const head = `${listHeader(event, reader)} handed this conversation over to you:\n`;
-  const [open, close] = fenceEnds('handoff', fenceKey(reader.view.secret, `${event.seq}`));
-  return lineOf(event, frame(head + open, escapeMarks(eventText(event)), close));
-}
-
-/** Always fenced: the summary holds words of others. */
-function phaseLine(event: EventOf<'phase.changed'>, reader: Reader, head: string): Line {
-  const { phase, from } = event.body;
-  const ended = from === undefined ? '' : ` and ended ${phaseName(from)}`;
-  const text = `${head}${listHeader(event, reader)} began the phase ${phaseName(phase)}${ended}. What came before it:\n`;
-  const [open, close] = fenceEnds('handoff', fenceKey(reader.view.secret, `${event.seq}`));
-  return lineOf(event, frame(text + open, escapeMarks(eventText(event)), close));
-}
-
-/** Marked as a reminder of the runtime, because no participant said it. */
-function retryLine(event: EventOf<'command'>, { view }: Reader): Line {
-  const [open, close] = fenceEnds('reminder', fenceKey(view.secret, `retry ${event.seq}`));
-  return lineOf(event, frame(open, escapeMarks(eventText(event)), close));
-}
-
-/** A name for a line that Troupe writes: it can neither end the line nor pass for a header or a fence. */
-function phaseName(name: string): string {
-  return name.replace(/\s+/g, ' ').replace(/[\p{C}\p{Zl}\p{Zp}[\]<>]/gu, '');
-}
-
-function lateResult(event: EventOf<'tool.result'>, reader: Reader, head = ''): Line {
-  const tool = event.body.name.replace(/[^A-Za-z0-9_.:-]/g, '_').slice(0, 64);
-  return lineOf(
-    event,
-    fenceText(event, shownText(event, reader), reader, `${head}[late result of ${tool}]\n`),
-  );
-}
-
-function shownText(event: Event, { rendering }: Reader): string {
-  if (event.kind === 'tool.result') return event.body.content;
-  return visibleText(rendering >= 2 ? withoutForgedLines(event) : event) ?? '';
-}
-
-/** Escapes lines that look like attachments, so that only real attachments have such lines. */
-function withoutForgedLines(event: Event): Event {
-  if (event.kind !== 'message') return event;
-  const { content, attachments } = event.body;
-  const own = escapeAttached(content);
-  const isText = attachments?.some(({ type }) => type === 'text') ?? false;
-  if (own === content && !isText) return event;
-  const rest = attachments && {
-    attachments: attachments.map((each) =>
-      each.type === 'text' ? { ...each, text: escapeAttached(each.text) } : each,
-    ),
-  };
-  return { ...event, body: { ...event.body, content: own, ...rest } };
-}
-
-function lineOf(event: Event, framed: Framed): Line {
-  const images = imagesOf(event);
-  const line = { ...framed, event: event.id, seq: event.seq, tokens: visibleTokens(event) };
-  return images.length > 0 ? { ...line, images } : line;
-}
-
-/** The largest time a Date can hold. Imported events may name a later one. */
-const LAST_TIME = 8.64e15;
-
-/** UTC to the minute, as 2026-11-21T22:05Z. */
-export function minute(at: number): string {
-  return dateOf(at)
-    .toISOString()
-    .replace(/:\d\d\.\d+Z$/, 'Z');
-}
-
-export function dateOf(at: number): Date {
-  return new Date(Math.min(at, LAST_TIME));
+export function liveText(part: Part, secret: string): string {
+  const { live, told } = part;
+  if (!live) return '';
+  if (told === undefined) return fencedLive(live.items, secret, live.turn);
+  const { time, items } = timeOf(part);
+  return markedLive(isTimed(part) ? '' : (time ?? ''), items, { secret, turn: live.turn });
 }

@@ -62,6 +62,8 @@ export interface View {
   directives: Directives;
   /** Version of the rules by which others' words are rendered: that of the last turn. */
   rendering: number;
+  /** Role of other agents' words that the last turn did not answer. */
+  peers: 'user' | 'system';
   /** The baseline in force: the last one logged by this agent. */
   baseline: { id: EventId; body: BaselineBody } | null;
   /** Whether the agent has spoken or had a turn. */
@@ -80,6 +82,8 @@ export interface View {
   spokeAt: number | null;
   /** The agent's last finished turn. */
   lastTurn: TurnId | null;
+  /** Seq of the last command to compact that no turn has taken up yet. */
+  compactAsked: number | null;
 }
 
 /** A step that waits for results. `written` is the id as the author wrote it, `id` the one in the prompt. */
@@ -103,6 +107,8 @@ export interface OpenTurn {
   begins: number;
   /** Seqs of the inputs that the turn answers. No compaction covers them while it runs. */
   inputs: ReadonlySet<number>;
+  /** A person has asked to compact the prompt before this turn. */
+  isToCompact: boolean;
   input: InputLayers;
 }
 
@@ -134,6 +140,7 @@ export function createView(agent: AgentId, secret: string): View {
     directions: NO_DIRECTIONS,
     directives: new Map(),
     rendering: RENDERING,
+    peers: 'user',
     baseline: null,
     present: false,
     compactions: new Map(),
@@ -143,6 +150,7 @@ export function createView(agent: AgentId, secret: string): View {
     anchor: null,
     spokeAt: null,
     lastTurn: null,
+    compactAsked: null,
   };
 }
 

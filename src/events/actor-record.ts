@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { ActorAddress, ConversationId, JoinPolicy, Seq, TurnId } from './ids.ts';
 import { EventContext, EventDraft } from './event.ts';
 import { GuardStoppedBody, TurnSteeredBody } from './coordination.ts';
-import { Session } from './session.ts';
+import { NamedSession, Session } from './session.ts';
 import { LiveItems, ToolCall } from './turn.ts';
 import { TaskId } from './task.ts';
 
@@ -34,10 +34,13 @@ export const PinnedTurn = z.strictObject({
   approved: z.array(ToolCall).optional(),
   /** As in `TurnStartedBody`. */
   rendering: z.int().positive().optional(),
+  peers: z.literal('system').optional(),
   /** Present if the turn calls no model. */
   halt: Halt.optional(),
   /** An input is by a person, so the turn runs even if the task of its thread was cancelled. */
   byPerson: z.literal(true).optional(),
+  /** The session that an input names for this agent. */
+  session: NamedSession.optional(),
   /** Inputs taken in between two steps, oldest first. */
   steered: z.array(TurnSteeredBody).optional(),
 });
@@ -61,7 +64,7 @@ export type Timer = z.infer<typeof Timer>;
  * Version of the record and of the machine snapshot in it. Raise it with any change that older code would misread:
  * processes of two versions run side by side during a rolling deploy.
  */
-export const ACTOR_VERSION = 6;
+export const ACTOR_VERSION = 7;
 
 /** Why an actor begins no turns. */
 export const Unavailability = z.enum(['paused', 'failed', 'retired']);

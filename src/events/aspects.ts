@@ -41,6 +41,7 @@ export type Aspect =
  */
 const ASPECTS = {
   message: ['words', 'prompt', 'own', 'members', 'run', 'turn'],
+  notice: [],
   step: ['words', 'prompt', 'own', 'turn', 'counts'],
   'tool.result': ['words', 'prompt', 'own', 'run', 'turn'],
   handoff: ['words', 'prompt', 'own', 'run', 'turn'],
@@ -76,6 +77,8 @@ const ASPECTS = {
   'session.compacted': [],
   'session.lost': [],
   'session.rebuilt': [],
+  'session.adopted': [],
+  'session.refused': [],
   'turn.started': ['book', 'turn', 'counts'],
   'turn.steered': ['turn', 'counts'],
   'turn.done': ['book', 'turn', 'turnEnd', 'counts'],

@@ -11,8 +11,18 @@ import { Usage } from './turn.ts';
  *   compaction.started | pruned | summarising | done | failed   Progress, for people. No view reads these.
  */
 
-/** Why a view is compacted. `overflow`: a provider refused the request as too long. */
-export const CompactionReason = z.enum(['over_budget', 'overflow', 'cold_cache', 'join']);
+/**
+ * Why a view is compacted. `overflow`: a provider refused the request as too long. `manual`: a person asked for it.
+ * `each_turn`: the agent is set to begin its turns without old tool outputs.
+ */
+export const CompactionReason = z.enum([
+  'over_budget',
+  'overflow',
+  'cold_cache',
+  'join',
+  'manual',
+  'each_turn',
+]);
 export type CompactionReason = z.infer<typeof CompactionReason>;
 
 /** The strategies in the order in which they are tried. */
@@ -33,18 +43,25 @@ export const Saying = z.strictObject({
   untrusted: z.literal(true).optional(),
   /** For a question: the agents it is addressed to. Empty: all. */
   asks: z.array(z.string()).optional(),
+  /** For an error: what was attempted. Later success of the same settles it. */
+  attempt: z.string().optional(),
 });
 export type Saying = z.infer<typeof Saying>;
 
 /** A bare text is from an older log, which did not store speakers. */
 const Sayings = z.array(z.union([z.string(), Saying]));
 
-/** Facts extracted without a model and carried from one compaction to the next. Each list is in order of first appearance. */
+/**
+ * Facts extracted without a model and carried from one compaction to the next. Texts are in order of first appearance,
+ * names in order of their last. Settled errors, closed tasks and the least used names leave.
+ */
 export const Facts = z.strictObject({
   artifacts: z.array(z.string()),
   filesRead: z.array(z.string()),
   filesModified: z.array(z.string()),
   identifiers: z.array(z.string()),
+  /** Names met once so far. Another mention moves them to `identifiers`. */
+  passing: z.array(z.string()).optional(),
   errors: Sayings,
   /** Demands of trusted people. */
   constraints: Sayings,
@@ -61,6 +78,8 @@ export const Quote = z.strictObject({
   speaker: z.string(),
   text: z.string(),
   cut: z.boolean().optional(),
+  /** Kept in every later compaction: the first request, or a stated goal until it is replaced. */
+  pinned: z.enum(['request', 'goal']).optional(),
   /** As in `Saying`. */
   untrusted: z.literal(true).optional(),
 });
@@ -82,6 +101,8 @@ export const CompactionBody = z.strictObject({
   summary: z.string(),
   /** Words of people, and the rest that extraction chose; ascending by seq. */
   quotes: z.array(Quote),
+  /** Quotes without line ends are shown on one line each, without a fence. Older bodies fence every quote. */
+  lines: z.literal(true).optional(),
   facts: Facts,
   /** The facts as a prompt shows them, as far as they fit. */
   listing: z.string(),

@@ -4,8 +4,8 @@ import { CommandBody } from './command.ts';
 import { CompactionBody, CompactionNote, PruneBody } from './compaction.ts';
 import * as coordination from './coordination.ts';
 import { AgentId, ConversationId, EventId, Mode, Seq, TenantId, TurnId } from './ids.ts';
-import { HandoffBody, InjectionBody, JoinedBody, LeftBody, MessageBody } from './message.ts';
-import { SessionNote } from './session.ts';
+import { HandoffBody, InjectionBody, JoinedBody, LeftBody, MessageBody, NoticeBody } from './message.ts';
+import { NamedSession, SessionNote } from './session.ts';
 import * as task from './task.ts';
 import {
   ErrorBody,
@@ -21,6 +21,22 @@ const Hash = z.string().min(1).max(128);
 /** Opaque ids that a client sets. */
 export const Attachments = z.array(z.string().min(1).max(256)).max(64);
 
+/** Most tools that a turn's record names. */
+export const MAX_TOOLSET = 64;
+
+/** The tools granted in a turn, by name. A call of one that needs approval may wait for a person. */
+const Toolset = z.strictObject({
+  free: z.array(z.string()).max(MAX_TOOLSET),
+  approval: z.array(z.string()).max(MAX_TOOLSET),
+  /** Number of tools that are not named. */
+  more: z.int().positive().optional(),
+});
+
+/** Where a message came from: `library`, `http`, `cli`, `nostr`, or the name of a gateway. */
+export const Channel = z
+  .string()
+  .regex(/^[a-z][a-z0-9-]{0,31}$/, 'a channel is a short word of a-z, 0-9 and -');
+
 /**
  * Ids and hashes of what was injected into an event or attached to it, never the text itself. The engine writes it on
  * `turn.started`; clients write `attachments` on their own events. No prompt is rendered from it.
@@ -31,6 +47,9 @@ export const EventContext = z.strictObject({
   persona: Hash.optional(),
   tools: Hash.optional(),
   environment: Hash.optional(),
+  /** The tools of the turn. `tools` is the hash of their whole definitions. */
+  toolset: Toolset.optional(),
+  /** The mode and the run in force: on `turn.started`, on the reply of the turn, and on messages of clients. */
   mode: Mode.optional(),
   run: z.string().optional(),
   /** Dynamic fragments by name: the hash of each text at this turn, whether or not the turn shows it again. */
@@ -44,6 +63,10 @@ export const EventContext = z.strictObject({
   imported: z.literal(true).optional(),
   /** The author was not trusted at the time: see `trust.people`. */
   untrusted: z.literal(true).optional(),
+  /** The door through which a message or notice came. Absent in older logs, and on events of the runtime. */
+  channel: Channel.optional(),
+  /** A session that the message names for one of its addressees. */
+  session: NamedSession.optional(),
   /** The rule that found the addressees of a message without any. */
   routed: z.enum(['agent', 'round', 'capability', 'rules']).optional(),
 });
@@ -66,6 +89,7 @@ export const SYSTEM_AUTHOR: Author = { kind: 'system', id: 'troupe', name: 'Trou
 /** The body of every kind of event. */
 const BODIES = {
   message: MessageBody,
+  notice: NoticeBody,
   step: StepBody,
   'tool.result': ToolResultBody,
   handoff: HandoffBody,
@@ -101,6 +125,8 @@ const BODIES = {
   'session.compacted': SessionNote,
   'session.lost': SessionNote,
   'session.rebuilt': SessionNote,
+  'session.adopted': SessionNote,
+  'session.refused': SessionNote,
   'turn.started': TurnStartedBody,
   'turn.steered': coordination.TurnSteeredBody,
   'turn.done': TurnDoneBody,
@@ -141,6 +167,8 @@ const LogEnvelope = DraftEnvelope.extend({
   at: z.int().nonnegative(),
   /** Counted once, at the append. */
   tokens: z.int().nonnegative(),
+  /** The stored row was changed after the append. Set when it is read, never stored. */
+  altered: z.literal(true).optional(),
 });
 type LogEnvelope = z.infer<typeof LogEnvelope>;
 

@@ -8,6 +8,7 @@ import type { Event, EventKind } from './event.ts';
  */
 export const IMPORTED: Record<EventKind, 'as is' | 'history'> = {
   message: 'as is',
+  notice: 'as is',
   step: 'as is',
   'tool.result': 'as is',
   handoff: 'as is',
@@ -48,6 +49,8 @@ export const IMPORTED: Record<EventKind, 'as is' | 'history'> = {
   'session.compacted': 'as is',
   'session.lost': 'as is',
   'session.rebuilt': 'as is',
+  'session.adopted': 'as is',
+  'session.refused': 'as is',
   'turn.started': 'as is',
   'turn.steered': 'as is',
   'turn.done': 'as is',

@@ -12,6 +12,7 @@ export * from './message.ts';
 export * from './message-text.ts';
 export * from './model-table.ts';
 export * from './parse.ts';
+export * from './person.ts';
 export * from './prompt.ts';
 export * from './session.ts';
 export * from './task.ts';

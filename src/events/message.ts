@@ -70,6 +70,13 @@ export const MessageBody = z.strictObject({
 });
 export type MessageBody = z.infer<typeof MessageBody>;
 
+/**
+ * A message outside the context of agents: stored and shown to people. It is in no prompt, memory or summary, and it wakes
+ * nobody. Clients send it as a message with `includeInContext: false`.
+ */
+export const NoticeBody = MessageBody.omit({ data: true });
+export type NoticeBody = z.infer<typeof NoticeBody>;
+
 /** Summary of a handoff. It opens the receiver's next prompt. */
 export const HandoffSummary = z.strictObject({
   goal: z.string().min(1),

@@ -30,6 +30,8 @@ export const BaselineLayer = z.strictObject({
   name: LayerName,
   hash: z.string(),
   tokens: z.int().nonnegative(),
+  /** Files in the text, by name: the hash of each. */
+  sources: z.record(z.string(), z.string()).optional(),
 });
 export type BaselineLayer = z.infer<typeof BaselineLayer>;
 

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { TurnId } from './ids.ts';
+import { AgentId, TurnId } from './ids.ts';
 
 /**
  * The session of a stateful provider: a disposable cache of one agent's view, never shared and never moved. It is used
@@ -8,7 +8,7 @@ import { TurnId } from './ids.ts';
 export const Session = z.strictObject({
   provider: z.string(),
   id: z.string(),
-  /** The provider's id for the end of the last valid answer. */
+  /** The provider's id for the end of the last valid answer. '': adopted, and not answered in yet. */
   checkpoint: z.string(),
   /** The machine and the directories that the session is bound to. */
   home: z.string(),
@@ -28,7 +28,11 @@ export const Session = z.strictObject({
 });
 export type Session = z.infer<typeof Session>;
 
-/** Why a session begins: it is the first, or the mismatch that ended the one before. */
+/**
+ * Why a session begins: it is the first, or the mismatch that ended the one before. `named`: an event named it. A named
+ * session is refused because it is of another `provider`, lies `elsewhere`, is `taken` by another agent, conversation or
+ * turn, or its `author` may not name one.
+ */
 export const SessionReason = z.enum([
   'first',
   'provider',
@@ -39,8 +43,28 @@ export const SessionReason = z.enum([
   'unknown',
   'compacted',
   'lost',
+  'named',
+  'taken',
+  'author',
 ]);
 export type SessionReason = z.infer<typeof SessionReason>;
+
+/**
+ * A session of a program that was not begun by Troupe, which an agent is to go on with. It is adopted if it fits the agent, and
+ * ignored otherwise; an event says which.
+ */
+export const NamedSession = z.strictObject({
+  agent: AgentId,
+  /** The agent's provider. */
+  provider: z.string().min(1).max(64),
+  /** The provider's id of the session. */
+  id: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/, 'a session id is of A-Z a-z 0-9 . _ -'),
+  /** The working directory in which the session was begun. Default: not compared. */
+  cwd: z.string().min(1).max(1_024).optional(),
+  /** Set by a gateway: the author of the message may not name a session. */
+  refused: z.literal('author').optional(),
+});
+export type NamedSession = z.infer<typeof NamedSession>;
 
 /** Body of the `session.*` events. A session that simply continues has no event. */
 export const SessionNote = z.strictObject({

@@ -30,6 +30,8 @@ export const TurnStartedBody = z.strictObject({
   baseline: z.string(),
   /** Version of the rules that render the turn. Default: 1. */
   rendering: z.int().positive().optional(),
+  /** Words of other agents that the turn does not answer have the role of the system. Default: of the user. */
+  peers: z.literal('system').optional(),
 });
 export type TurnStartedBody = z.infer<typeof TurnStartedBody>;
 

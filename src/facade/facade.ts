@@ -31,7 +31,7 @@ export function createTroupeFacade(parts: FacadeParts): Troupe {
   const conversations: ConversationDeps = {
     deps,
     engine,
-    participantsCache: createParticipantsCache(deps.log),
+    participantsCache: createParticipantsCache(deps.log, deps.checkpoints),
     trust,
     fallback,
     router: parts.messageRouter ?? null,
@@ -40,7 +40,7 @@ export function createTroupeFacade(parts: FacadeParts): Troupe {
   const shared = {
     parts,
     conversations,
-    taskFolds: createTaskFolds(deps.store),
+    taskFolds: createTaskFolds(deps.store, deps.checkpoints),
     watchers: new Watchers({ ...parts, log: deps.log, onWarning: deps.onWarning }),
     agents: [...deps.agents.values()].map(agentInfo),
     closed: closed.signal,

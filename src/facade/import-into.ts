@@ -6,15 +6,19 @@ import {
   newProgress,
   noteProgress,
 } from '../actors/engine/settle-imported.ts';
+import { recordSummary } from '../actors/compaction/record-summary.ts';
 import { TroupeError } from '../errors.ts';
-import { AgentId, type Event, type EventDraft, type TenantId } from '../events/index.ts';
+import type { AgentId, Event, EventDraft, TenantId } from '../events/index.ts';
 import {
   admitDraft,
-  type Format,
-  FORMATS,
+  type ImportItem,
+  type ImportOptions,
   type ImportReport,
   importTranscript,
   newImportReport,
+  noteItem,
+  noteSkip,
+  readImportRequest,
 } from '../import/index.ts';
 import type { ConversationKey } from '../store/store.ts';
 import type { ImportLimits, ImportRequest } from '../troupe.ts';
@@ -30,10 +34,19 @@ export async function importInto(
   request: ImportRequest & ImportLimits,
 ): Promise<ImportReport> {
   const report = newImportReport();
-  const items = importTranscript(chunks, transcriptOptions(deps, request), report);
+  const options = transcriptOptions(deps, request);
+  const { agent } = options;
+  const items = importTranscript(chunks, options, report);
   let batch = null as Batch | null;
   let lastAt = deps.clock.now();
-  for await (const { conversation, draft: given, at, line } of items) {
+  for await (const item of items) {
+    const { conversation, draft: given, at, line } = item;
+    if (!given) {
+      if (batch) await appendBatch(deps, batch);
+      lastAt = Math.min(at ?? lastAt, deps.clock.now());
+      await recordImported(deps, { tenant, conversation }, item, { by: agent, at: lastAt, report });
+      continue;
+    }
     const place = { conversation, line, place: report.lines };
     // Other formats contain only messages and calls, with ids that the runtime never creates.
     const draft = report.format === 'troupe' ? admitDraft(given, place) : given;
@@ -57,20 +70,23 @@ export async function importInto(
   return report;
 }
 
-function transcriptOptions(
-  { agents }: Pick<EngineDeps, 'agents'>,
-  { format, agent: author = 'assistant', conversation, fileName }: ImportRequest,
-) {
-  const agent = AgentId.safeParse(author);
-  if (!agent.success) throw new TroupeError('import_invalid', `agent: ${agent.error.issues[0]?.message}`);
-  const agentName = agents.get(agent.data)?.profile.name;
-  return {
-    format: formatOf(format),
-    agent: agent.data,
-    ...(agentName !== undefined && { agentName }),
-    ...(conversation !== undefined && { conversation }),
-    ...(fileName !== undefined && { fileName }),
-  };
+/** A summary of events that are not all of this file is left out of the log and of the report's counts. */
+async function recordImported(
+  deps: EngineDeps,
+  log: ConversationKey,
+  item: Extract<ImportItem, { draft: null }>,
+  { by, at, report }: { by: AgentId; at: number; report: ImportReport },
+): Promise<void> {
+  if (await recordSummary(deps, log, item.summary, { by, at })) return;
+  noteItem(report, item, -1);
+  noteSkip(report, 'summary', item.line, 'the conversation has other events, which it would hide');
+}
+
+/** The options of the reader. The agent speaks under its name here, if it has one. */
+function transcriptOptions({ agents }: Pick<EngineDeps, 'agents'>, request: ImportRequest): ImportOptions {
+  const options = readImportRequest(request);
+  const agentName = agents.get(options.agent)?.profile.name;
+  return { ...options, ...(agentName !== undefined && { agentName }) };
 }
 
 interface Batch {
@@ -110,7 +126,7 @@ async function appendMissing(
 }
 
 function isSame(there: Event, draft: EventDraft): boolean {
-  const { tenant: _t, conversation, seq: _s, at: _a, tokens: _n, ...own } = there;
+  const { tenant: _t, conversation, seq: _s, at: _a, tokens: _n, altered: _x, ...own } = there;
   return isDeepStrictEqual(admitDraft(own, { conversation, line: 0, place: Number.MAX_SAFE_INTEGER }), draft);
 }
 
@@ -145,13 +161,4 @@ async function refuseOtherContents(deps: EngineDeps, log: ConversationKey, first
     `conversation "${log.conversation}" has other contents, and an export needs an empty one: choose another with --conversation`,
     { conversation: log.conversation },
   );
-}
-
-function formatOf(format: string | undefined): Format | 'auto' {
-  if (format === undefined || format === 'auto') return 'auto';
-  const known = FORMATS.find((name) => name === format);
-  if (known) return known;
-  throw new TroupeError('import_invalid', `there is no format "${format}"; known: ${FORMATS.join(', ')}`, {
-    format,
-  });
 }

@@ -1,6 +1,7 @@
 import { addressees } from '../actors/conversations/address-message.ts';
-import { receiveMessage } from '../actors/conversations/receive-message.ts';
+import { receiveMessage, receiveNotice } from '../actors/conversations/receive-message.ts';
 import { isTrusted } from '../actors/conversations/trust.ts';
+import type { AgentRegistry } from '../actors/engine/agent-runtime.ts';
 import type { PendingCount } from '../actors/engine/pending-count.ts';
 import { isOurs } from '../actors/log/own-id.ts';
 import { refuseBusy } from '../actors/steering/busy-policy.ts';
@@ -29,26 +30,44 @@ export async function sendMessage(
   const { author } = message;
   const to = addressees(deps.agents, message, null);
   const fetched = await fetchAttachments(message.attachments ?? [], parts.fetch ?? null);
+  if (message.includeInContext === false) refuseRecipients(message);
   const { attachments, bodies } = readAttachments(redactAttachments(fetched, author, deps.redaction));
-  const parsed = parseMessage(message, to, attachments);
-  const draft = (deps.redaction?.draft(parsed) ?? parsed) as EventDraftOf<'message'>;
+  const content = await parts.integrations.readable(message.content, nameFrom(deps.agents));
+  const parsed = parseMessage({ ...message, content }, to, attachments);
+  const draft = (deps.redaction?.draft(parsed) ?? parsed) as Spoken;
   const log = { tenant, conversation: conversationId(conversation) };
   const echo = isRuntimeId(draft.id) ? await findEcho(deps.store, log, draft) : null;
   if (echo) return echo;
   await parts.tenants.add(tenant);
   const untrusted = message.untrusted === true;
-  const appended = await receiveMessage(
-    conversations,
-    { log, message: draft, untrusted },
-    async (addressed) => {
-      await refuseBusy(deps, log, addressed);
-      await parts.pending?.(log, addressed);
-      // Stored before the event, so that its readers find them.
-      for (const [hash, data] of bodies) await deps.store.putBody(tenant, hash, data, deps.clock.now());
-    },
-  );
+  // Stored before the event, so that its readers find them.
+  const putBodies = async () => {
+    for (const [hash, data] of bodies) await deps.store.putBody(tenant, hash, data, deps.clock.now());
+  };
+  if (draft.kind === 'notice') return receiveNotice(conversations, log, draft, putBodies);
+  const received = { log, message: draft, untrusted };
+  const appended = await receiveMessage(conversations, received, async (addressed) => {
+    await refuseBusy(deps, log, addressed);
+    await parts.pending?.(log, addressed);
+    await putBodies();
+  });
   if (isTrusted(trust, author) && !untrusted) await answerByReply({ ...deps, trust }, log, appended.event);
   return appended;
+}
+
+function nameFrom(agents: AgentRegistry): (pubkey: string) => string | null {
+  return (pubkey) => [...agents.values()].find((agent) => agent.pubkey === pubkey)?.profile.name ?? null;
+}
+
+type Spoken = EventDraftOf<'message'> | EventDraftOf<'notice'>;
+
+/** Throws `event_invalid` for a notice with fields about agents that should answer. */
+function refuseRecipients({ to = [], whileBusy, session }: NewMessage): void {
+  const given = { to: to.length > 0, whileBusy: whileBusy !== undefined, session: session !== undefined };
+  const field = Object.entries(given).find(([, isGiven]) => isGiven)?.[0];
+  if (field === undefined) return;
+  const message = `${field}: a message with includeInContext: false reaches no agent; leave ${field} out`;
+  throw new TroupeError('event_invalid', message, { path: field });
 }
 
 function parseMessage(
@@ -56,17 +75,38 @@ function parseMessage(
   to: readonly AgentId[],
   attachments: readonly Attachment[],
 ): EventDraft {
-  const { id = mintId(), author, content, replyTo, whileBusy, context } = message;
+  const {
+    id = mintId(),
+    author,
+    content,
+    replyTo,
+    whileBusy,
+    context,
+    channel = 'library',
+    session,
+  } = message;
   return parseDraft({
     id,
     author,
     to,
-    kind: 'message',
+    kind: message.includeInContext === false ? 'notice' : 'message',
     body: { content, ...(attachments.length > 0 && { attachments }) },
     ...(replyTo !== undefined && { replyTo }),
     ...(whileBusy !== undefined && { whileBusy }),
-    ...(context?.attachments && { context: { attachments: context.attachments } }),
+    context: {
+      ...(context?.attachments && { attachments: context.attachments }),
+      channel,
+      ...(session && { session: { ...session, agent: addressed(session.agent, to) } }),
+    },
   });
+}
+
+/** The agent whose session a message names. Throws `event_invalid` if the message does not address it. */
+function addressed(agent: string, to: readonly AgentId[]): AgentId {
+  const found = to.find((each) => each === agent.replace(/^@/, ''));
+  if (found) return found;
+  const message = `session.agent: the message must address @${agent}, by its id`;
+  throw new TroupeError('event_invalid', message, { path: 'session.agent' });
 }
 
 /**
@@ -76,11 +116,12 @@ function parseMessage(
 async function findEcho(
   store: Pick<Store, 'readById'>,
   log: ConversationKey,
-  draft: EventDraftOf<'message'>,
+  draft: Spoken,
 ): Promise<Appended | null> {
   const event = await store.readById(log, draft.id);
   const isSame =
     event?.kind === 'message' &&
+    draft.kind === 'message' &&
     event.author.id === draft.author.id &&
     event.body.content === draft.body.content &&
     draft.body.attachments === undefined;

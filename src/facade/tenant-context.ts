@@ -14,6 +14,7 @@ import type { ConversationKey } from '../store/store.ts';
 import type { AgentInfo, Troupe } from '../troupe.ts';
 import type { Credentials, Tenants } from './credentials.ts';
 import { conversationId } from './parse-input.ts';
+import type { ProfileBook } from './profile-book.ts';
 import type { Watchers } from './watchers.ts';
 
 /** Dependencies of the facade. */
@@ -32,11 +33,12 @@ export interface FacadeParts {
   /** Chooses recipients for a message without any, before the fallback. */
   messageRouter?: MessageRouter | null;
   tenants: Tenants;
+  profilesOf: (tenant: TenantId) => ProfileBook;
   pending?: PendingGuard;
   credentials: Credentials;
   /** Reads attachments by address. Null: such attachments are refused. */
   fetch?: SafeFetch | null;
-  integrations: Pick<Integrations, 'webhooksOf' | 'agentKeys' | 'nostr'>;
+  integrations: Pick<Integrations, 'webhooksOf' | 'agentKeys' | 'nostr' | 'readable'>;
   /** Called once, after the engine has stopped. */
   release: () => Promise<void>;
 }

@@ -32,6 +32,7 @@ export function tenantFacade(context: TenantContext): Troupe {
     forTenant,
     keys: credentials.keysOf(tenant),
     authenticate: (credential) => credentials.authenticate(credential),
+    people: parts.profilesOf(tenant),
     webhooks: integrations.webhooksOf(tenant),
     agentKeys: integrations.agentKeys,
     nostr: () => (tenant === DEFAULT_TENANT ? integrations.nostr() : null),
@@ -71,9 +72,21 @@ function readingMethods(context: TenantContext) {
       if ((events.at(-1)?.seq ?? log.head) < log.head) await setImmediate();
       return { events, head: log.head };
     },
+    verify: async (conversation, { after = 0 } = {}) =>
+      store.verify(await findConversation(context, conversation), { after }),
     actors: async (conversation) => actorStatuses(deps, await findConversation(context, conversation)),
     tasks: async (conversation, options) =>
       listTasks(taskFolds, await findConversation(context, conversation), options),
+    async checkpoint(conversation, reader) {
+      const log = await findConversation(context, conversation);
+      const found = await deps.checkpoints?.load(log, `reader:${reader}`);
+      return found ? { seq: found.seq, content: found.parts[0] } : null;
+    },
+    async saveCheckpoint(conversation, reader, { seq, content }) {
+      const log = await findConversation(context, conversation);
+      const place = await deps.checkpoints?.mark(log, seq);
+      if (place) deps.checkpoints?.save(log, `reader:${reader}`, place, [content]);
+    },
     async *export(conversation, { threads = false } = {}) {
       const root = await findConversation(context, conversation);
       const branches = threads ? await readTree(store, root) : [{ log: root }];

@@ -15,7 +15,14 @@ import {
   TurnId,
 } from '../events/index.ts';
 import type { Projection, Row } from '../projection/model.ts';
-import type { ActorStatus, InspectedPrompt, QueueReport, SentPrompt, TaskList } from '../troupe.ts';
+import type {
+  ActorStatus,
+  InspectedPrompt,
+  LogVerification,
+  QueueReport,
+  SentPrompt,
+  TaskList,
+} from '../troupe.ts';
 
 const Count = z.int().nonnegative();
 
@@ -80,6 +87,26 @@ const TASK = {
   required: ['id', 'kind', 'owner', 'deadline', 'openedAt', 'end', 'group', 'join'],
 };
 export const TasksAnswer = partOf<TaskList>('tasks', TASK, { thread: { type: ['object', 'null'] } });
+
+const LogProblemAnswer = z.discriminatedUnion('kind', [
+  z.object({
+    kind: z.enum(['altered', 'unreadable', 'unlinked']),
+    seq: Count,
+    id: z.string(),
+    reason: z.string(),
+  }),
+  z.object({ kind: z.literal('missing'), seq: Count, upTo: Count }),
+]);
+export const VerificationAnswer: z.ZodType<LogVerification> = z.object({
+  head: Count,
+  events: Count,
+  unchained: Count,
+  begins: z.array(Count),
+  problems: z.array(LogProblemAnswer),
+  problemCount: Count,
+  chain: z.string().nullable(),
+  next: Count.nullable(),
+});
 
 export const QueuesAnswer: z.ZodType<Required<QueueReport>> = z.object({
   waiting: Count,

@@ -159,6 +159,11 @@ export const COUNTERS: { [N in keyof Counters]: CounterShape<N> } = {
     labels: ['code'],
     zero: [{ code: 'store_unavailable' }, { code: 'store_corrupt' }],
   },
+  damaged_events: {
+    help: 'Stored events whose content does not match its hash, or that cannot be read; each once per process',
+    labels: ['damage'],
+    zero: [{ damage: 'altered' }, { damage: 'unreadable' }],
+  },
   queue_errors: {
     help: 'Wakes that the queue did not accept; sweeps recover them',
     labels: ['code'],

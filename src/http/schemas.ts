@@ -6,11 +6,13 @@ import {
   Attachments,
   Author,
   BusyPolicy,
+  Channel,
   COMMANDS,
   ConversationId,
   EventId,
   MAX_MESSAGE_ATTACHMENTS,
   MAX_RECIPIENTS,
+  NamedSession,
   tryParse,
   TenantId,
 } from '../events/index.ts';
@@ -56,6 +58,12 @@ export const NewEventBody = z.strictObject({
   replyTo: EventId.optional(),
   /** Behaviour while an addressed agent is busy. Default: the agent's own setting. */
   whileBusy: BusyPolicy.optional(),
+  /** False: for people only; no agent sees the message or is woken by it. */
+  includeInContext: z.boolean().optional(),
+  /** Where a gateway took the message from. Default: `http`. Another name needs the scope `operate`. */
+  channel: Channel.optional(),
+  /** A session that an addressed agent is to adopt. Needs the scope `operate`. */
+  session: NamedSession.omit({ refused: true }).optional(),
   /** Only the runtime writes the rest of an event's context. */
   context: z.strictObject({ attachments: Attachments.optional() }).optional(),
 });
@@ -108,6 +116,7 @@ export const PATH_PARAMETERS = {
   diff: { schema: z.union([TurnName, z.literal('next')]), example: 'next' },
   keys: { schema: RecordId, example: 'abcdefghijkl' },
   webhooks: { schema: RecordId, example: 'abcdefghijkl' },
+  people: { schema: z.string().regex(/^[A-Za-z0-9._@+:~-]{1,128}$/), example: 'ana' },
 } as const satisfies Record<string, { schema: z.ZodType; example: string }>;
 
 export type PathNoun = keyof typeof PATH_PARAMETERS;

@@ -1,10 +1,32 @@
 import { createHash } from 'node:crypto';
 import type { Author, ConversationId, EventDraft, EventId, ToolCall } from '../events/index.ts';
-import type { AssistantEntry, ContentEntry, ForeignCall, ResultEntry, SaidEntry } from './entry.ts';
+import type {
+  AssistantEntry,
+  ContentEntry,
+  ForeignCall,
+  ResultEntry,
+  SaidEntry,
+  SummaryEntry,
+} from './entry.ts';
 import { excerpt, type ImportReport, noteRepair, noteSkip } from './report.ts';
 import { isObject, type JsonObject, jsonText } from './shape.ts';
 
-export type ImportItem = { conversation: ConversationId; draft: EventDraft; at: number | null; line: number };
+type Position = { conversation: ConversationId; at: number | null; line: number };
+/** A recorded summary becomes a compaction when it is appended: only then the covered events are known. */
+export type ImportItem = Position &
+  ({ draft: EventDraft; summary?: undefined } | { draft: null; summary: RecordedSummary });
+
+export interface RecordedSummary {
+  /** Counts from 1 in the conversation. */
+  number: number;
+  /** The last covered event, and its seq in a conversation that begins with the file. */
+  last: EventId;
+  upTo: number;
+  text: string;
+  filesRead: readonly string[];
+  filesModified: readonly string[];
+}
+
 export type ImportAuthors = { agent: Author; user: Author };
 
 const SYSTEM: Author = { kind: 'system', id: 'system', name: 'System' };
@@ -14,7 +36,7 @@ const MAX_NAME = 256;
 type Content<D extends EventDraft = EventDraft> = D extends EventDraft ? Pick<D, 'kind' | 'body'> : never;
 
 /**
- * Turns the entries of one conversation into drafts. Owns their ids, the call ids and the step count of the turn.
+ * Turns the entries of one conversation into drafts. Owns their ids and places, the call ids and the step count of the turn.
  * 1. Ids depend only on the conversation and the position, so importing a file twice adds nothing.
  * 2. Drafts have no addressees, so they wake no agent.
  * 3. Nothing is invented: a call without a result stays without one, and the view says so.
@@ -25,6 +47,10 @@ export class DraftWriter {
   readonly #report: ImportReport;
   readonly #prefix: string;
   readonly #calls = new CallIds();
+  /** The line and the id of each event. A summary has no id. */
+  readonly #written: { line: number; id: EventId | null }[] = [];
+  #summaries = 0;
+  #covered = 0;
   #count = 0;
   #steps = 0;
   #unnamed = 0;
@@ -49,6 +75,9 @@ export class DraftWriter {
       case 'result':
         yield* this.#result(entry);
         return;
+      case 'summary':
+        yield* this.#summary(entry);
+        return;
       case 'draft':
         yield { conversation: this.#conversation, draft: entry.draft, at: entry.at, line: entry.line };
     }
@@ -67,7 +96,8 @@ export class DraftWriter {
     this.#steps = 0;
     const { user } = this.#authors;
     const author = entry.author === 'user' ? user : entry.author === 'system' ? SYSTEM : entry.author;
-    yield this.#item(entry, author, { kind: 'message', body: { content: entry.text } });
+    const kind = entry.forPeople ? 'notice' : 'message';
+    yield this.#item(entry, author, { kind, body: { content: entry.text } });
   }
 
   *#assistant(entry: AssistantEntry): Generator<ImportItem, void> {
@@ -132,6 +162,23 @@ export class DraftWriter {
     yield this.#item(entry, this.#authors.agent, { kind: 'tool.result', body });
   }
 
+  *#summary({ line, at, text, keptFrom, files }: SummaryEntry): Generator<ImportItem, void> {
+    let upTo = this.#written.findIndex((event) => event.line >= keptFrom);
+    if (upTo < 0) upTo = this.#written.length;
+    while (upTo > 0 && this.#written[upTo - 1]?.id === null) upTo -= 1;
+    const last = this.#written[upTo - 1]?.id;
+    if (text.trim() === '' || last == null || upTo <= this.#covered) {
+      noteSkip(this.#report, 'summary', line, text.trim() === '' ? 'it is empty' : 'it covers nothing new');
+      return;
+    }
+    this.#covered = upTo;
+    this.#written.push({ line, id: null });
+    const number = (this.#summaries += 1);
+    const { read: filesRead, modified: filesModified } = files;
+    const summary = { number, last, upTo, text, filesRead, filesModified };
+    yield { conversation: this.#conversation, at, line, draft: null, summary };
+  }
+
   #missing(id: string, name: string): void {
     noteRepair(this.#report, 'missing_result', this.#lastLine, `${name} ${id}`);
   }
@@ -140,6 +187,7 @@ export class DraftWriter {
     this.#count += 1;
     const id = `${this.#prefix}-${this.#count}` as EventId;
     const draft: EventDraft = { id, author, to: [], ...content };
+    this.#written.push({ line: entry.line, id });
     return { conversation: this.#conversation, draft, at: entry.at, line: entry.line };
   }
 }

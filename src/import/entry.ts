@@ -7,7 +7,13 @@ type ForeignResult = { call: string | null; name: string | null; text: string; f
 
 type Position = { line: number; at: number | null };
 
-export type SaidEntry = Position & { kind: 'said'; author: 'user' | 'system' | Author; text: string };
+export type SaidEntry = Position & {
+  kind: 'said';
+  author: 'user' | 'system' | Author;
+  text: string;
+  /** It was kept from the model where it was recorded. */
+  forPeople?: true;
+};
 export type AssistantEntry = Position & {
   kind: 'assistant';
   text: string;
@@ -17,9 +23,16 @@ export type AssistantEntry = Position & {
   ended: { how: 'aborted' | 'failed'; message: string } | null;
 };
 export type ResultEntry = Position & { kind: 'result' } & ForeignResult;
+/** A summary that the recording program made of all entries before the line `keptFrom`. */
+export type SummaryEntry = Position & {
+  kind: 'summary';
+  text: string;
+  keptFrom: number;
+  files: { read: string[]; modified: string[] };
+};
 /** An event of our own format. */
 type DraftEntry = Position & { kind: 'draft'; draft: EventDraft };
-export type ContentEntry = SaidEntry | AssistantEntry | ResultEntry | DraftEntry;
+export type ContentEntry = SaidEntry | AssistantEntry | ResultEntry | SummaryEntry | DraftEntry;
 
 /** Start of a conversation. `alone`: the file has only this one, so its name needs no number. */
 type BeginEntry = { kind: 'begin'; name: string | null; alone: boolean };

@@ -12,7 +12,8 @@ import {
   noteSkip,
   skipCount,
 } from './report.ts';
-import { readClaudeCode, readPi } from './read-sessions.ts';
+import { readClaudeCode } from './read-claude-code.ts';
+import { readPi } from './read-pi.ts';
 import { readDialogue, readLocomo } from './read-dialogue.ts';
 import { readOpenAi } from './read-openai.ts';
 import { readTroupe } from './troupe-format.ts';
@@ -64,7 +65,7 @@ export async function* importTranscript(
         continue;
       }
       for (const item of writer?.write(entry) ?? []) {
-        report.events += 1;
+        noteItem(report, item, 1);
         yield item;
       }
     }
@@ -74,6 +75,13 @@ export async function* importTranscript(
     await records.return();
   }
   return report;
+}
+
+/** Adds an item to the counts of the report, or with -1 takes it out again. */
+export function noteItem(report: ImportReport, { draft }: ImportItem, by: 1 | -1): void {
+  const kind = draft?.kind ?? 'compaction';
+  report.events += by;
+  report.kinds[kind] = (report.kinds[kind] ?? 0) + by;
 }
 
 async function* jsonRecords(

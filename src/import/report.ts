@@ -1,4 +1,4 @@
-import type { ConversationId } from '../events/index.ts';
+import type { ConversationId, EventKind } from '../events/index.ts';
 import { isObject, jsonText, messagesOf, sessionsOf } from './shape.ts';
 
 /** A change without which the content could not be kept. */
@@ -25,6 +25,8 @@ export type SkipKind =
   | 'sidechain'
   | 'duplicate_line'
   | 'invalid_event'
+  /** A summary that covers nothing, or events that are not of this file. */
+  | 'summary'
   | 'metadata';
 
 export type ImportNote<K extends string = string> = { kind: K; count: number; examples: string[] };
@@ -36,6 +38,8 @@ export type ImportReport = {
   /** Number of records read: lines of JSONL without blank ones, or elements of a JSON array. */
   lines: number;
   events: number;
+  /** Number of events by kind. */
+  kinds: Partial<Record<EventKind, number>>;
   repaired: ImportNote<RepairKind>[];
   skipped: ImportNote<SkipKind>[];
 };
@@ -44,7 +48,7 @@ const MAX_EXAMPLES = 5;
 const MAX_EXAMPLE_CHARS = 120;
 
 export function newImportReport(): ImportReport {
-  return { format: null, conversations: [], lines: 0, events: 0, repaired: [], skipped: [] };
+  return { format: null, conversations: [], lines: 0, events: 0, kinds: {}, repaired: [], skipped: [] };
 }
 
 export function noteRepair(report: ImportReport, kind: RepairKind, line: number, detail: string): void {
@@ -76,7 +80,13 @@ export function excerpt(value: unknown): string {
 export const FORMATS = ['troupe', 'pi', 'claude-code', 'openai', 'dialogue', 'locomo'] as const;
 export type Format = (typeof FORMATS)[number];
 
-const PI_TYPES = new Set(['session', 'model_change', 'thinking_level_change']);
+const PI_TYPES = new Set([
+  'session',
+  'model_change',
+  'thinking_level_change',
+  'compaction',
+  'branch_summary',
+]);
 const CLAUDE_KEYS = ['uuid', 'parentUuid', 'leafUuid', 'isSidechain', 'sessionId'];
 
 /** The format whose reader understands this value. Null if none does; a later value of the file may still be known. */

@@ -7,8 +7,8 @@ import { isObject, textOf, timeOf } from './shape.ts';
 export const EXPORT_VERSION = 1;
 
 /**
- * A conversation as JSONL: a header, then one event per line. Without tenant, conversation, seq and tokens, which the
- * importing log adds itself.
+ * A conversation as JSONL: a header, then one event per line. Without tenant, conversation, seq, tokens and the mark of an
+ * altered event, which the importing log sets itself.
  */
 export async function* exportConversation(
   events: AsyncIterable<Event> | Iterable<Event>,
@@ -16,9 +16,19 @@ export async function* exportConversation(
 ): AsyncGenerator<string, void> {
   yield `${JSON.stringify({ troupe: EXPORT_VERSION, conversation })}\n`;
   for await (const event of events) {
-    const { tenant: _tenant, conversation: _conversation, seq: _seq, tokens: _tokens, ...kept } = event;
-    yield `${JSON.stringify(kept)}\n`;
+    yield `${JSON.stringify(keptOf(event))}\n`;
   }
+}
+
+function keptOf({
+  tenant: _tenant,
+  conversation: _conversation,
+  seq: _seq,
+  tokens: _tokens,
+  altered: _altered,
+  ...kept
+}: Event): Omit<Event, 'tenant' | 'conversation' | 'seq' | 'tokens' | 'altered'> {
+  return kept;
 }
 
 /** Reads our own export. Ids and envelopes stay as they are. */

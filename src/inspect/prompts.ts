@@ -3,6 +3,7 @@ import {
   buildPrompt,
   createView,
   deltaOf,
+  isAdopted,
   forkView,
   RENDERING,
   sessionMismatch,
@@ -23,11 +24,11 @@ import {
 } from '../events/index.ts';
 import { forkTaskBook, newTaskBook, type TaskBook } from '../machines/task-book.ts';
 import type { EngineDeps } from '../actors/engine/engine-deps.ts';
-import { baselineFor, readBaseline } from '../actors/turn/freeze-baseline.ts';
+import { baselineFor, readBaseline, withPresentFiles } from '../actors/turn/freeze-baseline.ts';
 import { inSlices } from '../actors/engine/in-slices.ts';
 import type { AgentRuntime } from '../actors/engine/agent-runtime.ts';
 import { liveItems, triggersIn } from '../actors/turn/pin-turn.ts';
-import { type PageSource, readPages } from '../actors/log/read-pages.ts';
+import { type ViewSource, readPages } from '../actors/log/read-pages.ts';
 import { catchUpInSlices, foldInSlices } from '../actors/log/read-view.ts';
 import { termsFor } from '../actors/sessions/session-run.ts';
 import { answeredStep } from '../actors/supervision/supervise-turn.ts';
@@ -35,7 +36,7 @@ import { readFacts } from '../actors/turn/turn-facts.ts';
 
 /** Dependencies for reading a past prompt. */
 type ReadDeps = Pick<EngineDeps, 'store' | 'agents' | 'registry' | 'secretOf'> & {
-  log: PageSource;
+  log: ViewSource;
   clock: Pick<EngineDeps['clock'], 'monotonic' | 'sleep'>;
 };
 
@@ -43,12 +44,13 @@ type ReadDeps = Pick<EngineDeps, 'store' | 'agents' | 'registry' | 'secretOf'> &
 export async function nextPrompt(
   deps: EngineDeps,
   address: ActorAddress,
-  runtime: AgentRuntime,
+  known: AgentRuntime,
 ): Promise<PromptRecord> {
+  const runtime = await withPresentFiles(known);
   const warm = deps.registry.find(address);
-  const known = (warm?.isBeginning ? null : warm) ?? (await deps.coldViews?.of(address, address.agent));
-  const view = known ? forkView(known.view) : createView(address.agent, deps.secretOf(address));
-  const tasks = known ? forkTaskBook(known.tasks) : newTaskBook();
+  const folded = (warm?.isBeginning ? null : warm) ?? (await deps.coldViews?.of(address, address.agent));
+  const view = folded ? forkView(folded.view) : createView(address.agent, deps.secretOf(address));
+  const tasks = folded ? forkTaskBook(folded.tasks) : newTaskBook();
   const head = await catchUpInSlices(deps, address, { view, tasks });
   const record = await deps.store.readActor(address);
   const { mode } = view.directions;
@@ -84,10 +86,11 @@ async function beginNextTurn(
     id: turnId(address, (record?.turnNo ?? 0) + 1),
     upTo: head,
     inputs: inputs.map((event) => event.seq),
-    live: liveItems(last, books, { runtime, baseline }, facts),
+    live: liveItems(inputs, books, { runtime, baseline }, facts),
     join: tasks.joined.get(address.agent) ?? runtime.profile.join,
     baseline: baseline.id,
     rendering: RENDERING,
+    ...(runtime.profile.peers && { peers: runtime.profile.peers }),
   });
   await inSlices(deps.clock, steps);
 }
@@ -112,7 +115,7 @@ function asSession(
   const session = record?.session;
   if (!session) return whole;
   const terms = termsFor(runtime, whole.layers[0]?.source ?? '', session);
-  if (sessionMismatch(view, session, terms)) return whole;
+  if (isAdopted(session) || sessionMismatch(view, session, terms)) return whole;
   const cursor = { before: record.cursor, after: whole.upTo };
   return { ...deltaOf(whole, view, session), cursor };
 }

@@ -92,21 +92,23 @@ function wordsHtml(event: Event, summary: string): string {
 }
 
 /** Kinds whose words replace the summary. */
-const WORDS: ByKind<Exclude<KindAbout<'words'>, DetailedKind | SummarisedKind> | 'error', string> = {
-  message: ({ body }) => said(messageText(body)),
-  injection: ({ body }) => said(body.content),
-  handoff: ({ body }) => said(handoffText(body.summary)),
-  step: ({ body }) =>
-    `${said(body.content)}${body.calls.map(({ name, args }) => exact(`${name} ${args}`)).join('')}`,
-  'tool.result': ({ body }) => `${said(`${body.name} ${body.outcome}`)}${exact(body.content)}`,
-  error: ({ body }) => said(`${body.code}: ${body.message}`),
-  'delegation.opened': ({ body }) => said(body.task),
-  'delegation.completed': ({ body }) => said(`${body.outcome}: ${body.result}`),
-  'delegation.aborted': ({ body }) => said(`${body.outcome}: ${body.result}`),
-  question: ({ body }) => said([body.text, ...(body.choices ?? [])].join('\n– ')),
-  'question.answered': ({ body }) => said(`${body.outcome}: ${body.content}`),
-  'approval.requested': ({ body }) => exact(`${body.tool} ${body.args}`),
-};
+const WORDS: ByKind<Exclude<KindAbout<'words'>, DetailedKind | SummarisedKind> | 'error' | 'notice', string> =
+  {
+    message: ({ body }) => said(messageText(body)),
+    notice: ({ body }) => said(messageText(body)),
+    injection: ({ body }) => said(body.content),
+    handoff: ({ body }) => said(handoffText(body.summary)),
+    step: ({ body }) =>
+      `${said(body.content)}${body.calls.map(({ name, args }) => exact(`${name} ${args}`)).join('')}`,
+    'tool.result': ({ body }) => `${said(`${body.name} ${body.outcome}`)}${exact(body.content)}`,
+    error: ({ body }) => said(`${body.code}: ${body.message}`),
+    'delegation.opened': ({ body }) => said(body.task),
+    'delegation.completed': ({ body }) => said(`${body.outcome}: ${body.result}`),
+    'delegation.aborted': ({ body }) => said(`${body.outcome}: ${body.result}`),
+    question: ({ body }) => said([body.text, ...(body.choices ?? [])].join('\n– ')),
+    'question.answered': ({ body }) => said(`${body.outcome}: ${body.content}`),
+    'approval.requested': ({ body }) => exact(`${body.tool} ${body.args}`),
+  };
 
 /** Kinds that show more below the summary. */
 const DETAILS = {

@@ -8,9 +8,9 @@ export function rowOf(event: Event): Row {
   try {
     return {
       ...envelopeOf(event),
-      level: levelOf(event),
+      level: event.altered ? 'problem' : levelOf(event),
       agent: agentOf(event),
-      summary: summariseEvent(event),
+      summary: event.altered ? `${ALTERED} ${summariseEvent(event)}` : summariseEvent(event),
     };
   } catch {
     return { ...envelopeOf(event), level: 'work', agent: null, summary: oneLine(rawText(event)) };
@@ -30,10 +30,14 @@ function envelopeOf(event: Event): Pick<Row, 'seq' | 'at' | 'kind' | 'author' | 
   };
 }
 
+/** Before the text of an event whose stored row was changed. */
+const ALTERED = '[changed after it was stored]';
+
 type Level = Row['level'];
 
 const LEVELS: { [K in EventKind]: Level | ((event: EventOf<K>) => Level) } = {
   message: 'talk',
+  notice: 'talk',
   step: 'work',
   'tool.result': ({ body }) => (body.outcome === 'failed' || body.outcome === 'lost' ? 'problem' : 'work'),
   handoff: 'talk',
@@ -69,6 +73,8 @@ const LEVELS: { [K in EventKind]: Level | ((event: EventOf<K>) => Level) } = {
   'session.compacted': 'noise',
   'session.lost': 'problem',
   'session.rebuilt': 'noise',
+  'session.adopted': 'work',
+  'session.refused': 'problem',
   'turn.started': 'noise',
   'turn.steered': 'work',
   'turn.done': 'work',

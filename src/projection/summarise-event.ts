@@ -51,6 +51,7 @@ function delegationEnd({ body }: EventOf<'delegation.completed' | 'delegation.ab
 /** Words and actions of people and agents. */
 const ACTIVITY: ByKind<Exclude<EventKind, TaskKind | KindAbout<'upkeep'>>, EventText> = {
   message: (event) => said(event, messageText(event.body)),
+  notice: (event) => said(event, messageText(event.body)),
   injection: (event) => said(event, event.body.content),
   handoff: (event) => said(event, event.body.summary.goal),
   step: describeStep,
@@ -73,6 +74,8 @@ const ACTIVITY: ByKind<Exclude<EventKind, TaskKind | KindAbout<'upkeep'>>, Event
   'session.compacted': describeSession,
   'session.lost': describeSession,
   'session.rebuilt': describeSession,
+  'session.adopted': describeSession,
+  'session.refused': describeSession,
   'guard.stopped': ({ body }) => plain(`${body.guard}: ${body.message}; to go on: ${body.goOn}`),
   'run.directive': describeDirective,
   'phase.changed': (event) => {

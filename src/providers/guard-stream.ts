@@ -1,8 +1,9 @@
 import type { TroupeError } from '../errors.ts';
 import { checkUsage, checkCall, checkName, checkReasoning, checkText } from './check-event.ts';
 import { classifyFailure, vendorErrorOf } from './classify-failure.ts';
-import type { ModelEvent, ModelFailure, ModelRequest, Provider } from './provider.ts';
+import type { ModelEvent, ModelFailure, ModelRequest, Provider, ProviderCapabilities } from './provider.ts';
 import { limitsFor, type ReplyLimits, ReplyMeter, replyTooLong } from './reply-limits.ts';
+import { type MarkFamily, MarkRestorer, restoredCall, withPlainMarks } from './template-marks.ts';
 import { ownFailure } from './vendor-fetch.ts';
 
 /** The guard's side of an adapter's reader. */
@@ -32,12 +33,32 @@ interface GuardOptions {
 /** The `stream` method of an adapter. */
 export function guardedStream({
   read,
+  templateMarks = [],
   ...parts
-}: Omit<GuardOptions, 'request' | 'signal' | 'read'> & {
-  read: (request: ModelRequest, watch: StreamWatch) => AsyncIterable<ModelEvent>;
-}): Provider['stream'] {
-  return (request, { signal }) =>
-    guardStream({ ...parts, request, signal, read: (watch) => read(request, watch) });
+}: Omit<GuardOptions, 'request' | 'signal' | 'read'> &
+  Pick<ProviderCapabilities, 'templateMarks'> & {
+    read: (request: ModelRequest, watch: StreamWatch) => AsyncIterable<ModelEvent>;
+  }): Provider['stream'] {
+  return (asked, { signal }) => {
+    const marks = asked.asWritten ? [] : templateMarks;
+    const request = withPlainMarks(asked, marks);
+    const stream = guardStream({ ...parts, request, signal, read: (watch) => read(request, watch) });
+    return marks.length === 0 ? stream : withMarksRestored(stream, marks);
+  };
+}
+
+/** The model's words and calls as they were meant. */
+async function* withMarksRestored(
+  events: AsyncIterable<ModelEvent>,
+  marks: readonly MarkFamily[],
+): AsyncGenerator<ModelEvent> {
+  const words = new MarkRestorer(marks);
+  for await (const event of events) {
+    const delta = event.type === 'text' ? words.push(event.delta) : words.end();
+    if (delta !== '') yield { type: 'text', delta };
+    if (event.type === 'call') yield { ...event, call: restoredCall(event.call, marks) };
+    else if (event.type !== 'text') yield event;
+  }
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { ErrorCode } from '../errors.ts';
+import type { MarkFamily } from './template-marks.ts';
 import type { PromptMessage, Reasoning, ToolCall, ToolSpec, TurnId, Usage } from '../events/index.ts';
 
 /**
@@ -58,7 +59,7 @@ export type SessionChange = 'started' | 'warm' | 'resumed' | 'rewound';
 /** A place in a provider's own memory of a conversation. Opaque to all but the adapter that made it. */
 export interface SessionMark {
   id: string;
-  /** End of the last answer that counts. A resume drops everything after it. */
+  /** End of the last answer that counts. A resume drops everything after it. '': the end of the session as it is. */
   checkpoint: string;
 }
 
@@ -71,7 +72,8 @@ export type SessionRequest =
   | { kind: 'start' }
   /**
    * One new turn; `messages` are those that the session has not seen since the mark. They may include roles other
-   * than `user`: the agent's own words and calls that the session lacks.
+   * than `user`: the agent's own words and calls that the session lacks. With the checkpoint '' they are the whole prompt, as
+   * for `start`, because the session was begun elsewhere.
    */
   | { kind: 'resume'; mark: SessionMark }
   /** `messages` are the results of the calls that ended the last stream, in their order. */
@@ -92,6 +94,8 @@ export interface ModelRequest {
   maxOutputTokens: number;
   /** Stable per tenant, conversation and agent: for vendors that route by cache key. */
   cacheKey: string;
+  /** The turn was begun by a version that sent `capabilities.templateMarks` as they are, and keeps its bytes. */
+  asWritten?: true;
   /** Set for stateful providers, except for `purpose: 'compaction'`, which must leave no trace in any session. */
   session?: SessionRequest;
   /** JSON schema (draft 2020-12) that the answer must fit, if the agent declares one. */
@@ -125,6 +129,11 @@ export interface ProviderCapabilities {
   /** Messages may contain images. */
   images: boolean;
   caching: 'none' | 'automatic' | 'breakpoints';
+  /**
+   * Marks that the vendor's templates or client would take for their own: they are sent as plain text. Absent: none. A
+   * change here changes what was sent before, so it needs a new rendering.
+   */
+  templateMarks?: readonly MarkFamily[];
   /** The usage is the vendor's own count. A guess must not calibrate anything. */
   reportsUsage: boolean;
 }
@@ -155,6 +164,8 @@ export interface Provider {
   readonly capabilities: ProviderCapabilities;
   /** Where sessions are stored (machine and directories): a session id is worthless elsewhere. */
   readonly home?: string;
+  /** The working directory of the sessions of a cache key, if the provider has one. */
+  readonly cwdOf?: (cacheKey: string) => string;
   /** The server that requests go to, if there is one. */
   readonly server?: { address: string; port: number };
   stream(request: ModelRequest, options: { signal: AbortSignal }): AsyncIterable<ModelEvent>;

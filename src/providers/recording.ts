@@ -21,12 +21,13 @@ interface RecordSink {
  * acted on is in the recording. A call whose reader left is recorded as aborted.
  */
 export function record(provider: Provider, sink: RecordSink): Provider {
-  const { name, capabilities, home, server } = provider;
+  const { name, capabilities, home, cwdOf, server } = provider;
   // Lists every member, optional ones too, so that a member added to the port is not lost here.
   const recorder: Required<Omit<Provider, Optional>> & Pick<Provider, Optional> = {
     name,
     capabilities,
     ...(home !== undefined && { home }),
+    ...(cwdOf && { cwdOf }),
     ...(server && { server }),
     stream: (request, options) => recorded(provider.stream(request, options), request, sink),
     leave: (cacheKey) => provider.leave?.(cacheKey),
@@ -35,7 +36,7 @@ export function record(provider: Provider, sink: RecordSink): Provider {
   return recorder;
 }
 
-type Optional = 'home' | 'server';
+type Optional = 'home' | 'cwdOf' | 'server';
 
 async function* recorded(
   source: AsyncIterable<ModelEvent>,

@@ -11,6 +11,7 @@ import { createOpenAiEmbedder } from './openai/openai-embedder.ts';
 import type { Provider } from './provider.ts';
 import type { ReplyLimitSettings } from './reply-limits.ts';
 import { createScripted } from './scripted.ts';
+import { type Sampling, samplingOf } from './sampling.ts';
 import type { EmbedderSettings, ProviderSettings, Script } from './settings.ts';
 
 export interface ProviderContext {
@@ -31,6 +32,7 @@ export function createProvider(
   { env, clock, readScript, home }: ProviderContext,
 ): Provider {
   const limits = settings.replyLimits ? { replyLimits: settings.replyLimits } : {};
+  const common = { ...limits, sampling: samplingOf(settings) };
   switch (settings.provider) {
     case 'scripted': {
       const { script } = settings;
@@ -45,16 +47,16 @@ export function createProvider(
       return createOpenAiCompatible({
         baseUrl,
         apiKey: keyOf(settings, env),
-        ...limits,
+        ...common,
         ...(quirks && { quirks }),
       });
     }
     case 'anthropic':
-      return anthropicOf(settings, env, limits);
+      return anthropicOf(settings, env, common);
     case 'openai': {
       const { baseUrl, apiKeyEnv } = settings;
       const apiKey = readKey(env, apiKeyEnv) ?? missingKey(settings);
-      return createOpenAi({ baseUrl, apiKey, ...limits });
+      return createOpenAi({ baseUrl, apiKey, ...common });
     }
     case 'claude-code': {
       const { env: own, builtinTools } = settings;
@@ -88,7 +90,7 @@ type SettingsOf<P extends ProviderSettings['provider']> = Extract<ProviderSettin
 function anthropicOf(
   settings: SettingsOf<'anthropic'>,
   env: Env,
-  limits: { replyLimits?: ReplyLimitSettings },
+  common: { replyLimits?: ReplyLimitSettings; sampling: Sampling },
 ): Provider {
   const { baseUrl, thinking, maxOutputTokens, effort, contextEditing } = settings;
   const apiKey = readKey(env, settings.apiKeyEnv) ?? missingKey(settings);
@@ -100,7 +102,7 @@ function anthropicOf(
   }
   return createAnthropic({
     apiKey,
-    ...limits,
+    ...common,
     ...(baseUrl !== undefined && { baseUrl }),
     ...(thinking && { thinking }),
     ...(effort && { effort }),

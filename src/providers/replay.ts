@@ -142,7 +142,7 @@ export function requestParts(request: ModelRequest): RequestPart[] {
     ...(replySchema ? [{ name: 'replySchema', text: JSON.stringify(replySchema) }] : []),
     ...messages.map((message, index) => ({
       name: `messages[${index}] (${message.role})`,
-      text: steady(messageText(message, callName)),
+      text: steady(withoutMarks(message, messageText(message, callName))),
     })),
   ];
 }
@@ -161,12 +161,29 @@ function messageText(message: PromptMessage, callName: (id: string) => string): 
 }
 
 const FENCE_KEY = /(<\/?[a-z]+)-[0-9a-f]{8}>/g;
+const MARK_KEY = /^(\[[^\]\n]{0,400} )?#\d{6}(\]?)$/gm;
 const MINUTE = /\b\d{4}-\d\d-\d\dT\d\d:\d\dZ/g;
-/** A reminder holds the time only if the minute has changed, and may hold nothing else. */
-const TIME_OF_REMINDER = /(<reminder-key>\n)time: time\n/g;
-const EMPTY_REMINDER = /(?<!\n)\n*<reminder-key>\n<\/reminder-key>/g;
+/** A time stands only where the minute has changed: behind a speaker, alone at the end, or in a reminder. */
+const TIME_OF_SPEAKER = /^\[([^\]\n]{0,400}? |)(?:(?:\d{4}-)?\d\d-\d\d )?\d\d:\d\d(?=\]| #key\])/gm;
+const DAY_AT_END = /(?:^| )(?:(?:\d{4}-)?\d\d-\d\d)? ?$/;
+const TIME_ALONE = /\n\n\[(?:(?:\d{4}-)?\d\d-\d\d )?\d\d:\d\d(?:(?: \([^()\n]*\))? #key)?\]$/;
+/** Perhaps with that of a person. */
+const TIME_OF_REMINDER =
+  /(<reminder-key>\n|\[reminder #key\]\n)time: (?:time|(?:(?:\d{4}-)?\d\d-\d\d )?\d\d:\d\d)(?: \([^()\n]*\))?\n/g;
+/** A reminder may hold nothing else. */
+const EMPTY_REMINDER = /(?<!\n)\n*(?:<reminder-key>\n<\/reminder-key>|\[reminder #key\]\n#key)/g;
 /** The date in a line of memories: `#12 Ana (2026-02-11): `. */
 const DAY_OF_LINE = /^(#\d+ .*?\()\d{4}-\d\d-\d\d\): /gm;
+
+/** Only user messages have marks; in the words of their authors, what looks like one is escaped. */
+function withoutMarks({ role }: PromptMessage, text: string): string {
+  if (role !== 'user') return text;
+  return text
+    .replace(MARK_KEY, (_, head: string = '', end: string) => `${head}#key${end}`)
+    .replace(TIME_ALONE, '')
+    .replace(TIME_OF_SPEAKER, (_, name: string) => `[${name.replace(DAY_AT_END, '')}`)
+    .replace(/^\[->\] /gm, '-> ');
+}
 
 function steadier(conversation: string): (text: string) => string {
   const name = conversation.replace(/[^\w]/g, (mark) => `\\${mark}`);

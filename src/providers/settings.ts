@@ -3,6 +3,8 @@ import { ModelPrice } from './prices.ts';
 import { createRedact } from './redact.ts';
 import { ReplyLimitSettings } from './reply-limits.ts';
 import { ChatQuirks } from './openai/quirks.ts';
+import { SamplingFields } from './sampling.ts';
+import { samplingProblems } from './sampling-problems.ts';
 
 /**
  * One rule of a scripted model. The first rule whose `when` matches answers. `when` depends on the request alone, so
@@ -70,6 +72,7 @@ const Common = {
   price: ModelPrice.optional(),
   /** Limits of the size and duration of an answer. */
   replyLimits: ReplyLimitSettings.optional(),
+  ...SamplingFields,
 };
 /** How hard a Claude model thinks, and what the vendor may drop from a prompt. */
 export const AnthropicFields = z.strictObject({
@@ -104,7 +107,7 @@ const Cli = {
   /** Environment variables that the program gets besides PATH. It gets no others. */
   env: z.array(KeyVariable).default([]),
 };
-export const ProviderSettings = z.discriminatedUnion('provider', [
+const AnySettings = z.discriminatedUnion('provider', [
   z.object({
     provider: z.literal('scripted'),
     ...Common,
@@ -155,7 +158,11 @@ export const ProviderSettings = z.discriminatedUnion('provider', [
     sandbox: z.enum(['read-only', 'workspace-write', 'danger-full-access']).default('read-only'),
   }),
 ]);
-export type ProviderSettings = z.infer<typeof ProviderSettings>;
+export const ProviderSettings = AnySettings.superRefine((settings, context) => {
+  for (const { field, message } of samplingProblems(settings))
+    context.addIssue({ code: 'custom', path: [field], message });
+});
+export type ProviderSettings = z.infer<typeof AnySettings>;
 
 /** The model that turns texts into vectors. */
 export const EmbedderSettings = z.strictObject({

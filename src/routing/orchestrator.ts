@@ -33,6 +33,8 @@ export interface Orchestrator {
   block(conversation: string, agent: string, reason?: string): Promise<Event>;
   unblock(conversation: string, agent: string): Promise<Event>;
   retire(conversation: string, agent: string): Promise<Event>;
+  /** The agent's prompt is compacted before its next turn asks a model, however much room is left. */
+  compact(conversation: string, agent: string): Promise<Event>;
   reinstate(conversation: string, agent: string): Promise<Event>;
   /** @deprecated Use `reinstate`. */
   recall(conversation: string, agent: string): Promise<Event>;
@@ -44,7 +46,8 @@ export interface Orchestrator {
 
 const PAGE = 1_000;
 
-type OrchestratedTroupe = Pick<Troupe, 'agents' | 'send' | 'events' | 'command'>;
+type OrchestratedTroupe = Pick<Troupe, 'agents' | 'send' | 'events' | 'command'> &
+  Partial<Pick<Troupe, 'checkpoint' | 'saveCheckpoint'>>;
 
 /** Its only state is what it has read of the logs, so a new one decides the same after a restart. */
 export function createOrchestrator(troupe: OrchestratedTroupe, options: OrchestratorOptions): Orchestrator {
@@ -52,7 +55,8 @@ export function createOrchestrator(troupe: OrchestratedTroupe, options: Orchestr
   return {
     async send(conversation, message) {
       const isNew = message.author.kind === 'user' && message.replyTo === undefined;
-      if (!isNew || (message.to ?? []).length > 0) return troupe.send(conversation, message);
+      const isNotice = message.includeInContext === false;
+      if (!isNew || isNotice || (message.to ?? []).length > 0) return troupe.send(conversation, message);
       const to = await route(conversation, message);
       try {
         return await troupe.send(conversation, { ...message, ...(to.length > 0 && { to }) });
@@ -71,16 +75,25 @@ type Route = (conversation: string, message: NewMessage) => Promise<readonly str
 
 /** Chooses the recipients of a message, by the rules first. Follows the participants of each conversation in its log. */
 function createRouter(troupe: OrchestratedTroupe, { rules = [], otherwise }: OrchestratorOptions): Route {
-  const participantsCache = new Map<string, Participants>();
+  const participantsCache = new Map<string, Followed>();
+
+  async function follow(conversation: string): Promise<Followed> {
+    const restored = participantsCache.has(conversation) ? null : await storedIn(troupe, conversation);
+    const followed = participantsCache.get(conversation) ?? restored ?? newFollowed();
+    participantsCache.set(conversation, followed);
+    return followed;
+  }
 
   async function participantsOf(conversation: string): Promise<Participants> {
-    const participants = participantsCache.get(conversation) ?? newParticipants();
-    participantsCache.set(conversation, participants);
+    const followed = await follow(conversation);
+    const { participants } = followed;
     for (;;) {
       const events = await eventsAfter(troupe, conversation, participants.tasks.upTo);
       for (const event of events) foldParticipants(participants, event);
-      if (events.length === 0) return participants;
+      if (events.length === 0) break;
     }
+    await store(troupe, conversation, followed);
+    return participants;
   }
 
   return async function route(conversation, message) {
@@ -103,6 +116,35 @@ function createRouter(troupe: OrchestratedTroupe, { rules = [], otherwise }: Orc
     };
     return routeBy(otherwise, unaddressed, place);
   };
+}
+
+interface Followed {
+  participants: Participants;
+  /** Seq of the stored participants. */
+  stored: number;
+}
+
+const READER = 'orchestrator';
+/** Events after which the participants are stored again. */
+const STORED_EVENTS = 128;
+
+function newFollowed(): Followed {
+  return { participants: newParticipants(), stored: 0 };
+}
+
+async function storedIn(troupe: OrchestratedTroupe, conversation: string): Promise<Followed | null> {
+  const found = await unlessUnknown(async () => troupe.checkpoint?.(conversation, READER));
+  return found ? { participants: found.content as Participants, stored: found.seq } : null;
+}
+
+async function store(troupe: OrchestratedTroupe, conversation: string, followed: Followed): Promise<void> {
+  const { participants, stored } = followed;
+  const { upTo: seq, tasks } = participants.tasks;
+  // Many tasks are stored less often.
+  if (seq - stored < Math.max(STORED_EVENTS, tasks.size)) return;
+  followed.stored = seq;
+  const content = structuredClone(participants);
+  await unlessUnknown(async () => troupe.saveCheckpoint?.(conversation, READER, { seq, content }));
 }
 
 /** The message already stored under the same id, perhaps with other recipients. */
@@ -129,11 +171,16 @@ async function eventsAfter(
   conversation: string,
   after: number,
 ): Promise<Event[]> {
+  const page = await unlessUnknown(() => troupe.events(conversation, { after, limit: PAGE }));
+  return page?.events ?? [];
+}
+
+/** The first message creates the conversation. */
+async function unlessUnknown<T>(read: () => Promise<T>): Promise<T | null> {
   try {
-    return (await troupe.events(conversation, { after, limit: PAGE })).events;
+    return await read();
   } catch (error) {
-    // The first message creates the conversation.
-    if (error instanceof TroupeError && error.code === 'conversation_unknown') return [];
+    if (error instanceof TroupeError && error.code === 'conversation_unknown') return null;
     throw error;
   }
 }
@@ -160,6 +207,8 @@ function conversationCommands(troupe: OrchestratedTroupe, by: Author): Omit<Orch
     retire: (conversation, agent) => troupe.command({ command: 'retire', ...about(conversation, agent) }, by),
     reinstate,
     recall: reinstate,
+    compact: (conversation, agent) =>
+      troupe.command({ command: 'compact', ...about(conversation, agent) }, by),
     async spawn(conversation, template) {
       const { conversation: where, agent } = about(conversation, template);
       const event = await troupe.command({ command: 'spawn', conversation: where, template: agent }, by);

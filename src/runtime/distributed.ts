@@ -9,7 +9,7 @@ import { createStorePace } from '../queue/fair-share.ts';
 import { createStore } from '../store/create-store.ts';
 import { openMongoDriver } from '../store/mongo/connect-mongo.ts';
 import { slicesOf } from '../slices.ts';
-import { chargeReads, countStoreErrors, timeStore } from './observed-store.ts';
+import { chargeReads, countStoreErrors, reportDamage, timeStore } from './observed-store.ts';
 import type { ServiceOptions, Services } from './services.ts';
 
 export interface DistributedUrls {
@@ -80,7 +80,7 @@ export async function openDistributed(urls: DistributedUrls, options: ServiceOpt
   });
   // Not awaited: events appended before the subscription are found by reading the log.
   return {
-    store: createStore(chargeReads(driver), slicesOf(clock)),
+    store: createStore(chargeReads(driver), slicesOf(clock), reportDamage(metrics, onWarning)),
     router,
     broadcast,
     admission,

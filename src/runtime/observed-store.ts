@@ -1,6 +1,7 @@
-import { toTroupeError } from '../errors.ts';
+import { toTroupeError, TroupeError } from '../errors.ts';
 import type { Metrics } from '../metrics.ts';
 import type { StoreDriver } from '../store/driver.ts';
+import type { OnDamage } from '../store/create-store.ts';
 import { wrapMethods } from '../store/wrap-methods.ts';
 import { chargeWork, isCharged } from '../work.ts';
 import type { Clock } from '../clock.ts';
@@ -28,6 +29,33 @@ export function countStoreErrors(
     },
     check: () => driver.check(),
     close: () => driver.close(),
+  };
+}
+
+/** Maximum number of damaged events and of their conversations that a process knows. */
+const MOST_DAMAGED = 10_000;
+
+/** Counts each damaged event once, and warns once for each conversation. */
+export function reportDamage(metrics: Metrics, onWarning: (error: unknown, where: string) => void): OnDamage {
+  const known = new Set<string>();
+  function isNew(key: string): boolean {
+    if (known.has(key)) return false;
+    if (known.size >= MOST_DAMAGED) known.clear();
+    known.add(key);
+    return true;
+  }
+
+  return ({ tenant, conversation }, { kind, seq, id }) => {
+    if (!isNew(`${tenant}/${conversation}/${seq}`)) return;
+    metrics.count('damaged_events', { damage: kind });
+    if (!isNew(`${tenant}/${conversation}`)) return;
+    // The reason may quote the stored text, which no log line may contain.
+    const [code, what] =
+      kind === 'altered'
+        ? (['event_altered', 'was changed after it was stored: its content does not match its hash'] as const)
+        : (['store_corrupt', 'cannot be read'] as const);
+    const message = `event ${seq} of conversation ${conversation} ${what}. The conversation goes on; to check all of it: troupe doctor --verify ${conversation}`;
+    onWarning(new TroupeError(code, message, { tenant, conversation, seq, id }), 'store');
   };
 }
 

@@ -3,6 +3,8 @@ import type { AgentRegistry } from '../actors/engine/agent-runtime.ts';
 import type { TroupeDefinition } from '../config/agents-file.ts';
 import type { AgentDefinition } from '../config/agent-definition.ts';
 import { buildAgentRegistry } from '../config/build-agent-registry.ts';
+import { openInstructionFiles } from '../config/instruction-files.ts';
+import { openSkills } from '../config/skills.ts';
 import { countTokens } from '../context/tokens.ts';
 import { TroupeError } from '../errors.ts';
 import { type Provider, STATELESS } from '../providers/provider.ts';
@@ -27,6 +29,10 @@ export async function openAgents(
   const everyone = withTemplates(definition);
   const granted = opened ? await grantMcpTools(everyone, options, opened) : everyone;
   const named = definition.agents.length;
+  const { onWarning } = options;
+  const reading = { onWarning, isTolerant: opened === null };
+  const files = await openInstructionFiles(definition, reading);
+  const skills = await openSkills(definition, reading);
   return buildAgentRegistry(
     {
       ...granted,
@@ -36,6 +42,7 @@ export async function openAgents(
     },
     providerOf,
     countTokens,
+    { files, skills },
   );
 }
 

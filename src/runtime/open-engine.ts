@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { createBudgetLedger } from '../actors/budget/ledger.ts';
 import type { AgentRegistry } from '../actors/engine/agent-runtime.ts';
+import { restoreFolds } from '../actors/checkpoints/actor-checkpoint.ts';
+import { createCheckpoints } from '../actors/checkpoints/checkpoints.ts';
 import { createCalibrationBook } from '../actors/engine/calibration-book.ts';
 import {
   DEFAULT_LIMITS,
@@ -21,12 +23,14 @@ import type { TroupeDefinition } from '../config/agents-file.ts';
 import { schedulesOf } from '../config/coordination-settings.ts';
 import { countTokens } from '../context/tokens.ts';
 import { fenceKey } from '../context/index.ts';
-import { DEFAULT_TENANT, type StateNote, type StreamDelta } from '../events/index.ts';
+import { DEFAULT_TENANT, type StateNote, type StreamDelta, type TenantId } from '../events/index.ts';
 import { createTenants, type Tenants } from '../facade/credentials.ts';
+import { createProfileBook, type ProfileBook } from '../facade/profile-book.ts';
 import type { KeyValue } from '../key-value.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Embedder } from '../providers/embedder.ts';
 import type { Broadcast } from '../queue/broadcast.ts';
+import { releaseOf } from './release.ts';
 import { keyValueOf, type Services } from './services.ts';
 
 export interface EngineOptions {
@@ -52,6 +56,7 @@ export interface OpenedEngine {
   pending: PendingCount;
   tenants: Tenants;
   rootKeyValue: KeyValue;
+  profilesOf: (tenant: TenantId) => ProfileBook;
   /** Random secret of the store. */
   secret: string;
 }
@@ -68,6 +73,8 @@ export async function openEngine(options: EngineOptions): Promise<OpenedEngine> 
   const limits = limitsOf(definition, services);
   const models = createCalibrationBook({ store, clock, onWarning });
   opened.defer(() => models.flush());
+  const checkpoints = createCheckpoints({ store, clock, release: releaseOf(), onWarning });
+  opened.defer(() => checkpoints.flush());
   const memory = opened.use(
     createMemorySearch({ ...definition.context.embedder, embedder: options.embedder, clock, onWarning }),
   );
@@ -78,6 +85,11 @@ export async function openEngine(options: EngineOptions): Promise<OpenedEngine> 
   const { deltas, states, onDelta, onState } = createLiveNotes(broadcast, onWarning);
   const rootKeyValue = keyValueOf(store, DEFAULT_TENANT);
   const tenants = createTenants(rootKeyValue);
+  const profilesOf = (tenant: TenantId) =>
+    createProfileBook(
+      keyValueOf(store, tenant),
+      redaction && ((text, author) => redaction.text(text, { kind: 'message', author })),
+    );
   const stopping = new AbortController();
   const log = createConversationLog({
     store,
@@ -103,7 +115,12 @@ export async function openEngine(options: EngineOptions): Promise<OpenedEngine> 
     pending,
     budgets: createBudgetLedger({ store, clock, random, metrics, onWarning, caps }),
     trees: createTaskTrees({ store, clock, random, limits }),
-    coldViews: createColdViews(log, secretOf, clock),
+    checkpoints,
+    coldViews: createColdViews(log, secretOf, clock, (address) =>
+      restoreFolds(checkpoints, address, { secret: secretOf(address) }).then(
+        (found) => found?.folded ?? null,
+      ),
+    ),
     redaction,
     metrics,
     limits,
@@ -115,13 +132,14 @@ export async function openEngine(options: EngineOptions): Promise<OpenedEngine> 
     schedules: schedulesOf(definition.schedules ?? []),
     lifecycle: definition.lifecycle ?? {},
     tenants: () => tenants.list(),
+    profileOf: (tenant, person) => profilesOf(tenant).get(person),
     trust: definition.trust?.people ?? null,
     stopping: stopping.signal,
     onDelta,
     onState,
   };
   const engine = createEngine(deps, stopping);
-  return { deps, engine, deltas, states, pending, tenants, rootKeyValue, secret };
+  return { deps, engine, deltas, states, pending, tenants, rootKeyValue, profilesOf, secret };
 }
 
 /** The defaults, changed by the mode and then by the definition. */

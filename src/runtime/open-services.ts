@@ -6,7 +6,7 @@ import { slicesOf } from '../slices.ts';
 import { createStore } from '../store/create-store.ts';
 import { lockDataDir } from '../store/sqlite/data-lock.ts';
 import { openSqliteDriver } from '../store/sqlite/sqlite-driver.ts';
-import { chargeReads, countStoreErrors } from './observed-store.ts';
+import { chargeReads, countStoreErrors, reportDamage } from './observed-store.ts';
 import type { ServiceOptions, Services } from './services.ts';
 
 export interface ServiceUrls {
@@ -43,7 +43,11 @@ async function openEmbedded(
   if (lock?.exposed) onWarning(lock.exposed, 'data');
   try {
     const driver = await openSqliteDriver({ path: lock?.paths.database ?? ':memory:', onWarning });
-    const store = createStore(chargeReads(countStoreErrors(driver, metrics)), slicesOf(clock));
+    const store = createStore(
+      chargeReads(countStoreErrors(driver, metrics)),
+      slicesOf(clock),
+      reportDamage(metrics, onWarning),
+    );
     return {
       store,
       router: createInProcessRouter({ clock, metrics, mostWaiting }),

@@ -1,15 +1,6 @@
 import { parseTurnId } from '../events/index.ts';
 import type { Namespace } from './driver.ts';
 
-/** Keys of one namespace of one tenant: `after` < key < `before`, at most `limit`. */
-export interface KeyRange {
-  tenant: string;
-  namespace: Namespace;
-  after: string;
-  before: string;
-  limit: number;
-}
-
 /** A range of keys that may contain entries of a conversation; `isOwn` selects those that do belong to it. */
 export interface KeyPlace {
   namespace: Namespace;
@@ -24,6 +15,7 @@ export interface KeyPlace {
  *  effect    `<turn>/<step>.<index>`
  *  prompt    `<turn>:<step>`
  *  artifact  `<conversation>/<id>`
+ *  derived   `<conversation>/<key>`
  * A turn is `<conversation>:<agent>:<n>`, and a conversation id may contain ':': keys of `a:b` lie in the range of `a`.
  * Only the turn, split from the right, identifies their conversation.
  */
@@ -44,5 +36,6 @@ export function placesOf(conversation: string): KeyPlace[] {
     { namespace: 'prompt', ...ofTurns, isOwn: (key) => isTurn(key.slice(0, key.lastIndexOf(':'))) },
     // '0' is the character after '/', ';' the one after ':'.
     { namespace: 'artifact', after: `${conversation}/`, before: `${conversation}0`, isOwn: all },
+    { namespace: 'derived', after: `${conversation}/`, before: `${conversation}0`, isOwn: all },
   ];
 }

@@ -1,9 +1,17 @@
 import * as z from 'zod';
 import { TroupeError } from '../errors.ts';
 import { type ActorAddress, type Event, PromptReceipt } from '../events/index.ts';
+import { createDerivedMethods } from './derived-methods.ts';
 import { decodeActor, decodeActorOrThrow, encodePatch, isNewer, patchedRecord } from './actor-row.ts';
 import type { ConversationPlace, ConversationsQuery, EventRow, EntryKey, StoreDriver } from './driver.ts';
-import { appendedEvent, decodeEvent, encodeEvent, isSamePayload, reasonOf } from './event-row.ts';
+import {
+  appendedEvent,
+  type Damage,
+  decodeEvent,
+  encodeEvent,
+  isSamePayload,
+  reasonOf,
+} from './event-row.ts';
 import type {
   Appended,
   ConversationKey,
@@ -14,6 +22,7 @@ import type {
   Store,
 } from './store.ts';
 import { type Slices, WHOLE } from '../slices.ts';
+import { verifyLog } from './verify-log.ts';
 
 const EffectStart = z.object({ status: z.literal('started'), argsHash: z.string(), by: z.string() });
 const EffectRecord = z.discriminatedUnion('status', [
@@ -34,23 +43,40 @@ const SLICE_BYTES = 512 * 1024;
 /** Rows decoded before the event loop gets a turn. */
 const SLICE_DECODED = 100;
 
+/** Receives every damaged row that is read, as often as it is read. */
+export type OnDamage = (log: ConversationKey, damage: Damage) => void;
+
+type Decode = (log: ConversationKey, row: EventRow) => Event;
+
 /** Types and validation around a driver. It keeps no state. zod checks what is read, never what is written. */
-export function createStore(driver: StoreDriver, slices: Slices = WHOLE): Store {
+export function createStore(
+  driver: StoreDriver,
+  slices: Slices = WHOLE,
+  onDamage: OnDamage = () => {},
+): Store {
+  function decode(log: ConversationKey, row: EventRow): Event {
+    const { event, damage } = decodeEvent(log, row);
+    if (damage) onDamage(log, damage);
+    return event;
+  }
+
   return {
-    ...createLogMethods(driver),
-    ...createPagedReads(driver, slices),
+    ...createLogMethods(driver, decode),
+    ...createPagedReads(driver, decode, slices),
+    verify: (log, { after = 0 } = {}) => verifyLog({ driver, slices }, log, after),
     ...createConversationMethods(driver),
     ...createActorMethods(driver),
     ...createEffectMethods(driver),
     ...createEntryMethods(driver),
+    ...createDerivedMethods(driver),
     check: () => driver.check(),
     close: () => driver.close(),
   };
 }
 
-type LogMethods = Pick<Store, 'append' | 'readById' | 'head' | 'addressed'>;
+type LogMethods = Pick<Store, 'append' | 'readById' | 'markOf' | 'head' | 'addressed'>;
 
-function createLogMethods(driver: StoreDriver): LogMethods {
+function createLogMethods(driver: StoreDriver, decode: Decode): LogMethods {
   async function append(log: ConversationKey, events: readonly NewEvent[]): Promise<Appended[]> {
     const rows = events.map((event) => encodeEvent(log, event));
     const outcomes = await driver.append(rows);
@@ -66,7 +92,7 @@ function createLogMethods(driver: StoreDriver): LogMethods {
       if (!row)
         throw new TroupeError('store_unavailable', `event ${id} was removed meanwhile; try again`, { id });
       if (!isSamePayload(row, rows[index]!)) throw conflict(log, id, row.seq);
-      appended.push({ kind: 'exists', event: decodeEvent(log, row) });
+      appended.push({ kind: 'exists', event: decode(log, row) });
     }
     return appended;
   }
@@ -77,18 +103,27 @@ function createLogMethods(driver: StoreDriver): LogMethods {
 
   async function readById(log: ConversationKey, id: string): Promise<Event | null> {
     const row = await readRow(log, id);
-    return row && decodeEvent(log, row);
+    return row && decode(log, row);
   }
 
   return {
     append,
     readById,
+    async markOf({ tenant, conversation }, seq) {
+      const range = { after: seq - 1, upTo: seq, limit: 1 };
+      const [row] = await driver.readEvents({ tenant, conversation, ...range });
+      return row ? (row.chain ?? `${row.id} ${row.at} ${row.hash}`) : null;
+    },
     head: (log) => driver.head(log),
     addressed: (address, range) => driver.addressed({ ...address, ...range }),
   };
 }
 
-function createPagedReads(driver: StoreDriver, slices: Slices): Pick<Store, 'read' | 'readPage'> {
+function createPagedReads(
+  driver: StoreDriver,
+  decode: Decode,
+  slices: Slices,
+): Pick<Store, 'read' | 'readPage'> {
   async function readPage(
     log: ConversationKey,
     { after, upTo }: { after: number; upTo?: number },
@@ -105,7 +140,7 @@ function createPagedReads(driver: StoreDriver, slices: Slices): Pick<Store, 'rea
     const events: Event[] = [];
     for (const row of rows) {
       if (events.length > 0 && events.length % SLICE_DECODED === 0) await slices.next();
-      events.push(decodeEvent(log, row));
+      events.push(decode(log, row));
     }
     return events;
   }

@@ -1,6 +1,6 @@
 import { TroupeError } from '../errors.ts';
-import { type KeyRange, placesOf } from './conversation-keys.ts';
-import type { EntryKey } from './driver.ts';
+import { placesOf } from './conversation-keys.ts';
+import type { EntryKey, KeyRange } from './driver.ts';
 
 /** Operations of an adapter on one conversation. Each is safe to repeat. */
 export interface DeletionSteps {

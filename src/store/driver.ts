@@ -15,6 +15,8 @@
  *      are ordered: a power loss keeps a prefix of them, which equals a crash a moment earlier.
  *      A rejected promise means "unknown": the caller must read again.
  *  S6  Text is preserved to the code unit: NUL, lone surrogates, '$', '.', '__proto__'.
+ *  S7  The chain value of an appended row follows from that of the row with the seq before it, under any number of
+ *      concurrent writers and after lost acknowledgements.
  * Errors: `store_unavailable` (transient; disk full, connection lost), `store_corrupt`, `store_newer`,
  * `data_unwritable`.
  */
@@ -26,14 +28,16 @@ export interface EventRow {
   at: number;
   kind: string;
   to: readonly string[];
-  /** Hash of the payload; distinguishes a repeated append from a conflicting one. */
+  /** Hash of the payload; distinguishes a repeated append from a conflicting one, and a changed row from a stored one. */
   hash: string;
+  /** Set by the driver, see `integrity.ts`. Null: written by a version without a chain. */
+  chain: string | null;
   tokens: number;
   turn: string | null;
   /** JSON text of the rest of the event. */
   data: string;
 }
-export type NewEventRow = Omit<EventRow, 'seq'>;
+export type NewEventRow = Omit<EventRow, 'seq' | 'chain'>;
 
 /** `duplicate`: the id was already stored; `hash` is that of the stored row. */
 export type AppendOutcome =
@@ -80,11 +84,29 @@ export interface ActorExpectation {
 export type AcquireOutcome = { kind: 'acquired'; row: ActorRow } | { kind: 'busy'; until: number };
 
 /** Namespaces of the entries beside the log. Only entries of `effect` and `note`, the key-value namespace, are swapped. */
-export type Namespace = 'journal' | 'effect' | 'artifact' | 'prompt' | 'body' | 'meta' | 'note';
+export type Namespace =
+  | 'journal'
+  | 'effect'
+  | 'artifact'
+  | 'prompt'
+  | 'body'
+  | 'meta'
+  | 'note'
+  /** What can be computed again from a log. */
+  | 'derived';
 export interface EntryKey {
   tenant: string;
   namespace: Namespace;
   key: string;
+}
+
+/** Keys of one namespace of one tenant: `after` < key < `before`, at most `limit`. */
+export interface KeyRange {
+  tenant: string;
+  namespace: Namespace;
+  after: string;
+  before: string;
+  limit: number;
 }
 
 export interface ConversationRow {
@@ -169,6 +191,11 @@ export interface StoreDriver {
 
   putOnce(key: EntryKey, data: string, at: number): Promise<{ inserted: boolean; data: string }>;
   readEntry(key: EntryKey): Promise<string | null>;
+  /** Null for each missing entry; in the order of the keys. */
+  readEntries(keys: readonly EntryKey[]): Promise<(string | null)[]>;
+  /** Ascending by code units: `after` < key < `before`, at most `limit`. */
+  entryKeys(range: KeyRange): Promise<string[]>;
+  removeEntries(keys: readonly EntryKey[]): Promise<void>;
   /** Replaces `from` by `to`; false if the entry has another value. */
   swap(key: EntryKey, from: string, to: string): Promise<boolean>;
   /** Removes entries of a namespace written before `before`; returns their number. */

@@ -2,13 +2,14 @@ import {
   Event,
   type EventDraft,
   EventId,
+  type EventKind,
   type Event as EventType,
   runtimeId,
   SYSTEM_AUTHOR,
 } from '../events/index.ts';
 import type { EventRow, NewEventRow } from './driver.ts';
+import { isIntact, payloadHash } from './integrity.ts';
 import type { ConversationKey, NewEvent } from './store.ts';
-import { hash } from 'node:crypto';
 
 export function encodeEvent(log: ConversationKey, { draft, at, tokens }: NewEvent): NewEventRow {
   const row = {
@@ -37,25 +38,69 @@ export function appendedEvent(log: ConversationKey, { draft, at, tokens }: NewEv
   return { ...draft, tenant: log.tenant, conversation: log.conversation, seq, at, tokens };
 }
 
-/** Never throws: an unreadable row becomes an `error` event at its seq, so that the log stays dense. */
-export function decodeEvent(log: ConversationKey, row: EventRow): EventType {
+/** What is wrong with a stored row. `altered`: its content does not match its hash. `unreadable`: it is no event. */
+export interface Damage {
+  kind: 'altered' | 'unreadable';
+  seq: number;
+  id: string;
+  reason: string;
+}
+
+/**
+ * Never throws. An unreadable row becomes an `error` event at its seq, so that the log stays dense. An altered row that
+ * is an event is returned with the mark `altered`: without it, turns and tasks that it ends would be open again.
+ */
+export function decodeEvent(
+  log: ConversationKey,
+  row: EventRow,
+): { event: EventType; damage: Damage | null } {
+  const { seq, id } = row;
+  const intact = isIntact(row);
+  const event = parseEvent(log, row, intact);
+  if (typeof event === 'string')
+    return {
+      event: corruptEvent(log, row, event),
+      damage: { kind: 'unreadable', seq, id, reason: event },
+    };
+  if (intact) return { event, damage: null };
+  const reason = 'its content does not match its hash';
+  return { event: { ...event, altered: true }, damage: { kind: 'altered', seq, id, reason } };
+}
+
+/**
+ * Kinds that are not validated again if their content is the one that was appended: the process that appended it went on
+ * with the draft as it was. They are most of a log, and no field of theirs has a default, so the draft is the event.
+ */
+export const VALID_ONCE: ReadonlySet<string> = new Set<EventKind>([
+  'message',
+  'step',
+  'tool.result',
+  'turn.started',
+  'turn.done',
+]);
+
+/** The event, or the reason why the row is none. */
+function parseEvent(log: ConversationKey, row: EventRow, intact: boolean): EventType | string {
   let rest: unknown;
   try {
     rest = JSON.parse(row.data);
   } catch (error) {
-    return corruptEvent(log, row, `its data is not JSON (${String(error)})`);
+    return `its data is not JSON (${String(error)})`;
   }
-  if (rest === null || typeof rest !== 'object' || Array.isArray(rest)) {
-    return corruptEvent(log, row, 'its data is not an object');
-  }
+  if (rest === null || typeof rest !== 'object' || Array.isArray(rest)) return 'its data is not an object';
   const { id, kind, to, seq, at, tokens } = row;
   // `log` may be the address of an actor: only these two fields may enter the event.
   const { tenant, conversation } = log;
   const candidate: Record<string, unknown> = { ...rest, tenant, conversation, id, kind, to, seq, at, tokens };
   if (row.turn !== null) candidate['turn'] = row.turn;
+  if (intact && VALID_ONCE.has(kind) && hasValidColumns(row)) return candidate as unknown as EventType;
   const parsed = Event.safeParse(candidate);
-  if (!parsed.success) return corruptEvent(log, row, reasonOf(parsed.error));
-  return parsed.data;
+  return parsed.success ? parsed.data : reasonOf(parsed.error);
+}
+
+/** The hash of the content does not cover these. */
+function hasValidColumns({ id, seq, at, tokens }: EventRow): boolean {
+  return EventId.safeParse(id).success && [seq, at, tokens].every((n) => Number.isSafeInteger(n) && n >= 0);
 }
 
 export function reasonOf(error: {
@@ -84,14 +129,10 @@ function corruptEvent(log: ConversationKey, row: EventRow, reason: string): Even
 }
 
 /**
- * Equal hashes mean a repeated append. With different hashes the append may still be a repetition whose keys have another
- * order: `isSamePayload` decides.
+ * Compares without id, time and token count: the two share the id, and the store adds the rest. Channel, mode and run do not
+ * count either: a message may be sent again through another door, in another mode, or after an upgrade from a version that
+ * stored none of them.
  */
-function payloadHash(row: Omit<NewEventRow, 'hash'>): string {
-  return hash('sha256', JSON.stringify([row.kind, row.to, row.turn]) + row.data, 'base64url');
-}
-
-/** Compares without id, time and token count: the two share the id, and the store adds the rest. */
 export function isSamePayload(a: NewEventRow, b: NewEventRow): boolean {
   if (a.hash === b.hash) return true;
   try {
@@ -103,7 +144,10 @@ export function isSamePayload(a: NewEventRow, b: NewEventRow): boolean {
 }
 
 function canonicalPayload({ kind, to, turn, data }: NewEventRow): string {
-  return canonicalJson([kind, to, turn, JSON.parse(data)]);
+  const rest = JSON.parse(data) as { context?: Record<string, unknown> };
+  const { channel: _channel, mode: _mode, run: _run, ...context } = rest.context ?? {};
+  const compared = Object.keys(context).length > 0 ? context : undefined;
+  return canonicalJson([kind, to, turn, { ...rest, context: compared }]);
 }
 
 /** JSON with sorted keys. Built as text, so that `__proto__` is an ordinary key. */

@@ -84,11 +84,43 @@ export interface LogPage {
   isLast: boolean;
 }
 
+/**
+ * A finding in a log.
+ *  - `altered`: the content of the event does not match its hash.
+ *  - `unreadable`: the row is no event.
+ *  - `missing`: there is no event at this seq; `upTo` is the last one that is missing.
+ *  - `unlinked`: the chain value does not follow from the event before it. The id, time, token count or hash of this event
+ *    was changed, or another event was put before it.
+ */
+export type LogProblem =
+  | { kind: 'altered' | 'unreadable' | 'unlinked'; seq: number; id: string; reason: string }
+  | { kind: 'missing'; seq: number; upTo: number };
+
+/** A part of a log, verified: at most `VERIFIED_EVENTS` of `verify-log.ts`. */
+export interface LogVerification {
+  /** Last seq of the conversation. */
+  head: number;
+  /** Number of events read. */
+  events: number;
+  /** Events without a chain value: a version before the chain wrote them. */
+  unchained: number;
+  /** Seqs at which the chain begins: the first event with a chain value, and each one after events without. At most 100. */
+  begins: number[];
+  /** By seq, at most 100; `problemCount` has their number. */
+  problems: LogProblem[];
+  problemCount: number;
+  /** Chain value of the last event read: kept elsewhere, it proves later that nothing up to there was changed. */
+  chain: string | null;
+  /** Pass it as `after` to verify the next part; null at the end. */
+  next: number | null;
+}
+
 export interface Store {
   /** Appends in order. Throws `event_conflict` if an id is stored with another payload; the other events are stored. */
   append(log: ConversationKey, events: readonly NewEvent[]): Promise<Appended[]>;
   /**
-   * Oldest first. An unreadable record is returned as an `error` event with code `store_corrupt` at its seq. With
+   * Oldest first. An unreadable record is returned as an `error` event with code `store_corrupt` at its seq, one that was
+   * changed after its append with the mark `altered`. With
    * `maxBytes` the last event is the one that reaches that size, so only an empty answer or the head marks the end.
    */
   read(
@@ -101,6 +133,13 @@ export interface Store {
    */
   readPage(log: ConversationKey, range: { after: number; upTo?: number }): Promise<LogPage>;
   readById(log: ConversationKey, id: string): Promise<Event | null>;
+  /**
+   * Identifies the log up to this event: the chain value, without one the event alone. Data derived from a log is good
+   * as long as the log has the mark. Null if there is no event.
+   */
+  markOf(log: ConversationKey, seq: number): Promise<string | null>;
+  /** Verifies the events after `after` (default 0): gaps, hashes, chain. */
+  verify(log: ConversationKey, range?: { after?: number }): Promise<LogVerification>;
   head(log: ConversationKey): Promise<number>;
   addressed(address: ActorAddress, range: { after: number; upTo: number }): Promise<number[]>;
   /** The newest conversations. */
@@ -156,6 +195,16 @@ export interface Store {
 
   putArtifact(log: ConversationKey, id: string, content: string, at: number): Promise<void>;
   readArtifact(log: ConversationKey, id: string): Promise<string | null>;
+  /**
+   * Data that can be computed again from the log, and so may be missing at any time. Written once; a new version gets
+   * a new key. Keys are ASCII without '/' at their beginning. Removed with the conversation.
+   */
+  putDerived(log: ConversationKey, key: string, text: string, at: number): Promise<void>;
+  /** Null for each missing entry; in the order of the keys. */
+  readDerived(log: ConversationKey, keys: readonly string[]): Promise<(string | null)[]>;
+  /** Keys that begin with `prefix`, ascending. */
+  derivedKeys(log: ConversationKey, prefix: string): Promise<string[]>;
+  removeDerived(log: ConversationKey, keys: readonly string[]): Promise<void>;
   putReceipt(tenant: TenantId, receipt: PromptReceipt, at: number): Promise<void>;
   readReceipt(tenant: TenantId, turn: TurnId, step: number): Promise<PromptReceipt | null>;
   /** Content-addressed text, stored once. */

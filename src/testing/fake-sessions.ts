@@ -75,7 +75,8 @@ export function createFakeSessions(options: FakeSessionsOptions): Provider {
       return { session, change: 'started', turn };
     }
     const turns = memory.sessions.get(asked.mark.id);
-    const at = turns?.findIndex(({ id }) => id === asked.mark.checkpoint) ?? -1;
+    const { checkpoint } = asked.mark;
+    const at = turns?.findLastIndex(({ id }) => checkpoint === '' || id === checkpoint) ?? -1;
     if (!turns || at < 0) return `there is no session ${asked.mark.id}`;
     const isBeyond = at < turns.length - 1;
     if (isBeyond && rewind) turns.splice(at + 1);

@@ -55,6 +55,24 @@ function addSessions(add: AddTalk): void {
     talk.assertSent('mark-persona', 'say-1');
   });
 
+  add(
+    'sessions',
+    'a session is resumed at its end as it is, and takes the instructions of the request',
+    [{ text: 'answer-1' }, { text: 'answer-2' }, { text: 'answer-3' }],
+    async (talk) => {
+      const plain = { tools: [] };
+      await talk.start('say-1', plain);
+      assert.ok(talk.mark);
+      const session = { kind: 'resume', mark: { ...talk.mark, checkpoint: '' } } as const;
+      const messages = [system(), user('say-2')];
+      const events = await talk.resume('', { ...plain, messages, session });
+      assert.equal(textOf(events), 'answer-2');
+      talk.assertSent('mark-persona', 'say-1', 'answer-1', 'say-2');
+      await talk.resume('say-3', plain);
+      talk.assertSent('mark-persona', 'say-1', 'answer-1', 'say-2', 'answer-2', 'say-3');
+    },
+  );
+
   add('sessions', 'a start sends a whole history once', [{ text: 'answer-1' }], async (talk) => {
     const messages: PromptMessage[] = [
       system(),

@@ -44,6 +44,7 @@ async function fill(store: Store, log: ConversationKey, agent = 'worker'): Promi
   await store.startEffect(tenant, `${turn}/1.0`, { argsHash: 'h', by: 'me', at: 1 });
   await store.putReceipt(tenant, { ...RECEIPT, conversation, agent: address.agent, turn, step: 12 }, 1);
   await store.putArtifact(log, `${turn}.1.0`, 'output', 1);
+  await store.putDerived(log, 'index/1', 'words', 1);
 }
 
 function journalOf({ tenant, conversation }: ConversationKey, agent: string): string[] {
@@ -72,6 +73,7 @@ async function left(store: Store, log: ConversationKey, agent = 'worker'): Promi
     lock: journal[2] !== null,
     receipt: (await store.readReceipt(tenant, turn, 12)) !== null,
     artifact: (await store.readArtifact(log, `${turn}.1.0`)) !== null,
+    derived: (await store.derivedKeys(log, '')).length > 0,
     // Last, because the check creates it.
     effect: !(await store.startEffect(tenant, `${turn}/1.0`, start)).mine,
   };
@@ -88,7 +90,7 @@ async function dueOf(store: Store, log: ConversationKey): Promise<string[]> {
 const DELETE_CASES: readonly StoreCase[] = [
   on('delete', 'removes everything, counts it, and can be repeated', async ({ store }) => {
     await fill(store, LOG);
-    assert.equal((await left(store, LOG)).length, 14);
+    assert.equal((await left(store, LOG)).length, 15);
     assert.deepEqual(await store.deleteConversation(LOG), { events: 3, actors: 2 });
     assert.deepEqual(await left(store, LOG), []);
     assert.deepEqual(await dueOf(store, LOG), []);
@@ -115,7 +117,7 @@ const DELETE_CASES: readonly StoreCase[] = [
     await store.deleteConversation(gone);
     for (const [conversation, tenant, agent] of others) {
       const found = await left(store, logOf(conversation, tenant), agent);
-      assert.equal(found.length, 14, `${tenant}/${conversation} has only ${found.join(', ')}`);
+      assert.equal(found.length, 15, `${tenant}/${conversation} has only ${found.join(', ')}`);
     }
     assert.deepEqual(await left(store, gone), []);
   }),

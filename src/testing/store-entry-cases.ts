@@ -128,6 +128,34 @@ export const ENTRY_CASES: readonly StoreCase[] = [
     assert.equal(await store.readArtifact(LOG, 'a1'), 'out\0put');
     assert.equal(await store.readArtifact(logOf('else'), 'a1'), null);
   }),
+  on('derived', 'data of many megabytes is kept to the code unit, and removed', async ({ store }) => {
+    const large = `${'ä line of text, '.repeat(300_000)}\ud800`;
+    await store.putDerived(LOG, 'large/1', large, 1);
+    await store.putDerived(LOG, 'large/2', `${large}2`, 1);
+    assert.deepEqual(await store.readDerived(LOG, ['large/2', 'large/1']), [`${large}2`, large]);
+    await store.removeDerived(LOG, ['large/1']);
+    assert.deepEqual(await store.readDerived(LOG, ['large/1', 'large/2']), [null, `${large}2`]);
+  }),
+  on('derived', 'data is written once, read and listed by its keys, and removed', async ({ store }) => {
+    const put = (log: typeof LOG, key: string) => store.putDerived(log, key, `of ${key}`, 1);
+    const keys = Array.from({ length: 1_100 }, (_, index) => `index/${String(index).padStart(4, '0')}`);
+    await inLots(keys, (key) => put(LOG, key));
+    await inLots(['indexed', 'view/1', 'i'], (key) => put(LOG, key));
+    await put(logOf('else'), 'index/else');
+    await store.putDerived(LOG, 'view/1', 'later', 2);
+    assert.deepEqual(await store.derivedKeys(LOG, 'index/'), keys);
+    assert.deepEqual(await store.derivedKeys(LOG, 'index/1'), keys.slice(1_000));
+    assert.deepEqual(await store.readDerived(LOG, ['view/1', 'none', 'i', 'index/else']), [
+      'of view/1',
+      null,
+      'of i',
+      null,
+    ]);
+    await store.removeDerived(LOG, [...keys, 'never']);
+    assert.deepEqual(await store.derivedKeys(LOG, ''), ['i', 'indexed', 'view/1']);
+    assert.deepEqual(await store.readDerived(LOG, ['index/0001']), [null]);
+    assert.deepEqual(await store.derivedKeys(logOf('else'), ''), ['index/else']);
+  }),
   on('receipt', 'reads back by turn and step', async ({ store }) => {
     await store.putReceipt(tenant, RECEIPT, 1);
     await store.putReceipt(tenant, { ...RECEIPT, step: 2, count: 9 }, 1);
@@ -156,7 +184,7 @@ export const ENTRY_CASES: readonly StoreCase[] = [
     assert.equal(await store.compareAndSet(tenant, 'gone', 'seen', 'new'), 'new');
     assert.equal(await store.get('globex' as typeof tenant, 'n'), null);
   }),
-  on('note', 'of twenty concurrent writers: one wins, all receive its value', async ({ store }) => {
+  on('key-value', 'of twenty concurrent writers: one wins, all receive its value', async ({ store }) => {
     await store.compareAndSet(tenant, 'n', null, 'start');
     const writes = Array.from({ length: 20 }, (_, index) =>
       store.compareAndSet(tenant, 'n', 'start', `from ${index}`),

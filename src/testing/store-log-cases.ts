@@ -1,7 +1,16 @@
 import assert from 'node:assert/strict';
 import { EventId } from '../events/index.ts';
 import type { ConversationPage, ConversationPlace } from '../store/driver.ts';
-import { addressOf, contents, entryOf, logOf, on, rejectsWith, type StoreCase } from './store-stage.ts';
+import {
+  addressOf,
+  contents,
+  entryOf,
+  inLots,
+  logOf,
+  on,
+  rejectsWith,
+  type StoreCase,
+} from './store-stage.ts';
 
 const LOG = logOf();
 const MIB = 1024 * 1024;
@@ -47,6 +56,18 @@ export const LOG_CASES: readonly StoreCase[] = [
       written.map(({ event }) => event),
     );
     assert.deepEqual(await store.readById(LOG, EventId.parse('e2')), written[1]?.event);
+  }),
+  on('mark', 'identifies a log up to an event', async ({ store }) => {
+    await store.append(LOG, [entryOf('e1', { content: 'first' }), entryOf('e2')]);
+    const mark = await store.markOf(LOG, 2);
+    await store.append(LOG, [entryOf('e3')]);
+    assert.equal(await store.markOf(LOG, 2), mark);
+    assert.notEqual(await store.markOf(LOG, 3), mark);
+    assert.equal(await store.markOf(LOG, 4), null);
+    await store.deleteConversation(LOG);
+    assert.equal(await store.markOf(LOG, 2), null);
+    await store.append(LOG, [entryOf('e1', { content: 'another' }), entryOf('e2')]);
+    assert.notEqual(await store.markOf(LOG, 2), mark);
   }),
   on('append', 'a hundred writers at once: a dense log, every event once', async ({ store }) => {
     const writes = Array.from({ length: 100 }, (_, index) => store.append(LOG, [entryOf(`e${index}`)]));
@@ -119,6 +140,29 @@ export const LOG_CASES: readonly StoreCase[] = [
       { kind: 'appended', seq: 2 },
       { kind: 'duplicate', seq: 2, hash: 'x' },
     ]);
+  }),
+  on('chain', 'links all events of many writers, and begins again after a removal', async ({ store }) => {
+    const whole = { unchained: 0, begins: [1], problems: [], problemCount: 0, next: null };
+    for (const count of [60, 7]) {
+      await inLots(
+        Array.from({ length: count }, (_, index) => `e${index}`),
+        (id) => store.append(LOG, [entryOf(id), entryOf(`${id}-b`, { to: ['worker'] })]),
+      );
+      await store.append(LOG, [entryOf('e1')]);
+      const { chain, ...found } = await store.verify(LOG);
+      assert.match(chain ?? '', /^[\w-]{43}$/);
+      assert.deepEqual(found, { ...whole, head: 2 * count, events: 2 * count });
+      await store.deleteConversation(LOG);
+    }
+    assert.deepEqual(await store.verify(LOG), { ...whole, begins: [], head: 0, events: 0, chain: null });
+  }),
+  on('chain', 'is verified from any place', async ({ store }) => {
+    await store.append(
+      LOG,
+      Array.from({ length: 5 }, (_, index) => entryOf(`e${index}`)),
+    );
+    const { head, events, begins, problems } = await store.verify(LOG, { after: 3 });
+    assert.deepEqual({ head, events, begins, problems }, { head: 5, events: 2, begins: [], problems: [] });
   }),
   on('read', 'a missing conversation is empty', async ({ store }) => {
     assert.equal(await store.head(LOG), 0);

@@ -63,6 +63,7 @@ function gatewayTo(stage: AttackStage, settings: Partial<NostrInput>, clock: Clo
     settings: parsed,
     agents,
     people: new Set(parsed.people),
+    operators: new Set<string>(),
     publishedAs: () => Promise.resolve(null),
     horizon: 0,
     clock,

@@ -1,3 +1,4 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { siteTest } from './distributed.ts';
@@ -35,6 +36,32 @@ test('doctor lists every problem of an agents file and fails', async () => {
   expect(out).toMatch(/^failed +agents .*problem/m);
   expect(out).toContain('agents[0].id: ');
   expect(out).toContain('agents[1].tools: ');
+});
+
+test('doctor names each instruction file that cannot be read', async () => {
+  using place = workplace({ agents: { ...AGENTS, workspace: './' } });
+  expect((await place.run(['doctor'])).out).toMatch(
+    /^failed +workspace +workspace: .* has none of AGENTS\.md/m,
+  );
+  writeFileSync(path.join(place.dir, 'AGENTS.md'), Buffer.from([0xff]));
+  const { code, out } = await place.run(['doctor']);
+  expect(code).toBe(1);
+  expect(out).toMatch(/^failed +workspace +workspace: AGENTS\.md is not UTF-8$/m);
+  writeFileSync(path.join(place.dir, 'AGENTS.md'), 'Be brief.');
+  expect((await place.run(['doctor'])).out).toMatch(/^ok +workspace /m);
+});
+
+test('doctor names each skill that cannot be read', async () => {
+  using place = workplace({ agents: { ...AGENTS, skills: ['./skills'] } });
+  expect((await place.run(['doctor'])).out).toMatch(/^failed +skills +skills: there is no directory /m);
+  mkdirSync(path.join(place.dir, 'skills', 'plan'), { recursive: true });
+  const file = path.join(place.dir, 'skills', 'plan', 'SKILL.md');
+  writeFileSync(file, 'Do it.');
+  const { code, out } = await place.run(['doctor']);
+  expect(code).toBe(1);
+  expect(out).toMatch(/^failed +skills +skills: .*plan: SKILL\.md does not begin with a frontmatter/m);
+  writeFileSync(file, '---\nname: plan\ndescription: how to plan\n---\nDo it.');
+  expect((await place.run(['doctor'])).out).toMatch(/^ok +skills /m);
 });
 
 test('doctor names the process that has the data open', async () => {

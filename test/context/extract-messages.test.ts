@@ -99,8 +99,8 @@ describe('key messages', () => {
       result(big),
     ]);
     const { quotes } = extract(events, 300);
-    expect(quotes[0]?.text).toBe('I build it.\nbash command=make -> failed\nmake: Error: no rule');
-    expect(quotes[1]?.text).toBe('bash command=ls -> done');
+    expect(quotes[0]?.text).toBe('I build it. / bash make -> failed: make: Error: no rule');
+    expect(quotes[1]?.text).toBe('bash ls -> done');
   });
 
   test('contain the head and the tail of one huge message', () => {
@@ -111,11 +111,12 @@ describe('key messages', () => {
     expect(tokens).toBeGreaterThan(100);
   });
 
-  test('contain the last four rounds of several huge messages, each cut', () => {
+  test('contain both ends of several huge messages, the newest first where they do not all fit', () => {
     const events = at(Array.from({ length: 9 }, (_, n) => personSays(`N${n} ${'x y '.repeat(9_000)}`)));
-    expect(seqs(extract(events, 800).quotes).slice(-4)).toEqual([6, 7, 8, 9]);
-    expect(seqs(extract(events, 180).quotes)).toEqual([9]);
-    expect(seqs(extract(events, 20).quotes)).toEqual([]);
+    expect(seqs(extract(events, 800).quotes)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    const few = seqs(extract(events, 180).quotes);
+    expect(few).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9].slice(9 - few.length));
+    expect(seqs(extract(events, 10).quotes)).toEqual([]);
   });
 
   test('lose no earlier quote while it fits', () => {

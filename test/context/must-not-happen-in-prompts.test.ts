@@ -137,7 +137,7 @@ test('usage from before a compaction is trusted', async () => {
   const [before, after] = await of(stage, 'turn.done');
   const { tokens } = await stage.troupe.promptOf('c:bo:2');
   expect(before?.body.usage.input).toBeGreaterThan(3_800);
-  expect(after?.body.usage.input).toBeLessThan(3_000);
+  expect(after?.body.usage.input).toBeLessThan(before?.body.usage.input ?? 0);
   expect(Math.abs(tokens.estimate / (after?.body.usage.input ?? 1) - 1)).toBeLessThan(0.25);
 
   const view = viewOf('bo', []);
@@ -203,7 +203,7 @@ test('a peer’s words appear as the agent’s own', async () => {
   await ask(stage, 'And you?', ['cy']);
   const own = cy.requests[0]?.messages.filter(({ role }) => role === 'assistant');
   expect(own).toEqual([]);
-  expect(shown(cy.requests[0])).toMatch(/\[@bo\]\n<msg-[0-9a-f]{8}>\nI am Bo, and I refuse\.\n<\/msg-/);
+  expect(shown(cy.requests[0])).toMatch(/\[@bo #(\d{6})\]\nI am Bo, and I refuse\.\n#\1/);
 });
 
 test('the model is shown `@agent:` tags that it copies', async () => {

@@ -38,12 +38,15 @@ async function startSmallModel() {
   };
 }
 
-test.each([2_048, 8_192])(
+test.each([
+  [2_048, 60],
+  [8_192, 120],
+])(
   'in a window of %i tokens every demand stays in every prompt, and agents share summaries',
-  async (window) => {
+  async (window, turns) => {
     await using recorder = await startSmallModel();
-    const figures = await playSmallWindow({ recorder, model: 'small', window, turns: 60 });
-    expect(figures).toMatchObject({ failed: 0, prompts: 60, keeping: 60, lost: {} });
+    const figures = await playSmallWindow({ recorder, model: 'small', window, turns });
+    expect(figures).toMatchObject({ failed: 0, prompts: turns, keeping: turns, lost: {} });
     expect(figures.compactions).toBeGreaterThan(1);
     expect(figures.adopted).toBeGreaterThanOrEqual(figures.compactions / 2);
     expect(figures.summaryShare).toBeLessThanOrEqual(0.25);

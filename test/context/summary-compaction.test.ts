@@ -4,18 +4,11 @@ import { countTokens } from '../../src/context/tokens.ts';
 import { fenceKey, hashText } from '../../src/context/hash.ts';
 import {
   composeCompaction,
-  peopleQuotes,
   renderCompaction,
   renderTurnPrefix,
 } from '../../src/context/summary/compaction-body.ts';
-import {
-  type AgentId,
-  CompactionBody,
-  type Event,
-  type EventDraft,
-  type Quote,
-} from '../../src/events/index.ts';
-import { logged, SECRET } from '../support/log-player.ts';
+import { type AgentId, CompactionBody } from '../../src/events/index.ts';
+import { SECRET } from '../support/log-player.ts';
 
 const BODY: CompactionBody = {
   number: 3,
@@ -73,6 +66,13 @@ describe('a compaction in a prompt', () => {
     ]);
   });
 
+  test('shows a quote on one line without a fence, and a longer one in its fence', () => {
+    const text = renderCompaction({ ...BODY, lines: true }, SECRET);
+    const key = fenceKey(SECRET, '9');
+    expect(text).toContain('\n[Ana -> @coder] #4: Use port 8443.\n[@planner] #9 (shortened)\n');
+    expect(text).toContain(`\n<msg-${key}>\nLong\n`);
+  });
+
   test('has the same bytes for any order of keys and after a round trip through JSON', () => {
     // A change here changes every sent prompt: update the golden hash only with an intended new rendering.
     expect(hashText(renderCompaction(BODY, SECRET))).toBe('9bcd04948c8d6677e052481d0402e4e8');
@@ -126,12 +126,27 @@ describe('a compaction in a prompt', () => {
     );
   });
 
+  test('has one header and number per quote on a line, whatever a person wrote', () => {
+    fc.assert(
+      fc.property(nasty, nasty, nasty, (summary, words, speaker) => {
+        const quotes = [{ seq: 4, speaker, text: words }];
+        const text = renderCompaction({ ...BODY, summary, quotes, lines: true }, SECRET);
+        const seen = text.replace(/[\p{Cf}\p{DI}]/gu, '').normalize('NFKC');
+        expect(seen.match(/^\s*\[[^\]\n]*\] #4(?=:|$)/gm)).toHaveLength(1);
+        const others = seen.replace(/^\s*\[[^\]\n]*\] #4(?=:|$)/m, '');
+        expect(others).not.toMatch(/^\s*\[\s*(?:@|system\s*\])/im);
+        expect(text.isWellFormed()).toBe(true);
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
   test('has a valid event with its real cost', () => {
     const { tokens: _, ...parts } = BODY;
     const composed = composeCompaction({ ...parts, before: 9_000, secret: SECRET, count: countTokens });
     expect(CompactionBody.parse(composed)).toEqual(composed);
     const after = countTokens(renderCompaction(composed, SECRET));
-    expect(composed).toEqual({ ...parts, tokens: { before: 9_000, after } });
+    expect(composed).toEqual({ ...parts, lines: true, tokens: { before: 9_000, after } });
     const usage = { input: 1, output: 1, cacheRead: 0, cacheWrite: 0, reasoning: 0 };
     const counted = composeCompaction({ ...parts, before: 1, secret: SECRET, count: countTokens, usage });
     expect(CompactionBody.parse(counted).usage).toEqual(usage);
@@ -145,69 +160,4 @@ test('shows the early steps of a turn in a note that its content cannot close', 
     new RegExp(`^<summary-${key}>\nThe first steps of this turn,[^\n]*not instructions\\.\n\nRead`),
   );
   expect(text).toMatch(new RegExp(`\n<\\\\/summary-1>\n\\\\\\[@bob\\] hi\n</summary-${key}>$`));
-});
-
-describe("people's words", () => {
-  function said(
-    seq: number,
-    content: string,
-    author: object = { kind: 'user', id: 'u', name: 'Ana' },
-    to: string[] = [],
-  ) {
-    return logged(
-      { id: `e${seq}`, author, to, kind: 'message', body: { content } } as unknown as EventDraft,
-      seq,
-    );
-  }
-  const bob = { kind: 'agent', id: 'bob', name: 'Bob' };
-
-  test('are kept whole, with those of the previous compaction, and without words of others', () => {
-    const previous: Quote[] = [
-      { seq: 2, speaker: 'Ana', text: 'first' },
-      { seq: 3, speaker: '@bob', text: 'an agent' },
-      { seq: 4, speaker: 'system -> @bob', text: 'a note' },
-    ];
-    const events = [said(6, 'second', undefined, ['bob']), said(7, 'mine', bob), said(8, '  ')];
-    expect(peopleQuotes(events, previous, 1_000, countTokens)).toEqual([
-      { seq: 2, speaker: 'Ana', text: 'first' },
-      { seq: 6, speaker: 'Ana -> @bob', text: 'second' },
-    ]);
-  });
-
-  test('are dropped oldest first, and a very long message is shortened', () => {
-    const events = [
-      said(1, 'old '.repeat(60)),
-      said(2, 'new '.repeat(40)),
-      said(3, `A${'long '.repeat(500)}Z`),
-    ];
-    const quotes = peopleQuotes(events, [], 200, countTokens);
-    expect(quotes.map(({ seq, cut }) => [seq, cut])).toEqual([
-      [2, undefined],
-      [3, true],
-    ]);
-    expect(quotes[1]?.text).toMatch(/^Along [^]*\[\.\.\. \d+ characters left out \.\.\.\][^]*Z$/);
-    expect(peopleQuotes(events, [], 0, countTokens)).toEqual([]);
-  });
-
-  test('stay within the budget, ascending, without a gap among the newest, and stable when carried over', () => {
-    const texts = fc.array(fc.tuple(fc.lorem({ maxCount: 60 }), fc.boolean()), { maxLength: 20 });
-    fc.assert(
-      fc.property(texts, fc.nat(400), fc.nat(20), (all, budget, split) => {
-        const events: Event[] = all.map(([text, isPerson], n) =>
-          said(n + 1, text, isPerson ? undefined : bob),
-        );
-        const people = events.filter(({ author }) => author.kind === 'user').map(({ seq }) => seq);
-        const quotes = peopleQuotes(events, [], budget, countTokens);
-        const seqs = quotes.map(({ seq }) => seq);
-        expect(seqs).toEqual(people.slice(people.length - seqs.length));
-        expect(quotes.reduce((sum, { text }) => sum + countTokens(text), 0)).toBeLessThanOrEqual(budget);
-        for (const { seq, text, cut } of quotes) {
-          if (!cut) expect(text).toBe(all[seq - 1]?.[0]);
-        }
-        const early = peopleQuotes(events.slice(0, split), [], budget, countTokens);
-        expect(peopleQuotes(events.slice(split), early, budget, countTokens)).toEqual(quotes);
-      }),
-      { numRuns: 300 },
-    );
-  });
 });

@@ -1,9 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { clip, clipToTokens } from '../../src/context/summary/clip.ts';
+import { clip } from '../../src/context/summary/clip.ts';
 import { renderTranscript } from '../../src/context/summary/render-transcript.ts';
 import { peopleOf } from '../../src/context/summary/speakers.ts';
-import { countTokens } from '../../src/context/tokens.ts';
 import type { Event, EventDraft } from '../../src/events/index.ts';
 import { logged } from '../support/log-player.ts';
 
@@ -208,19 +207,4 @@ test('a cut keeps head and tail, splits no surrogate pair, and is never longer t
     ),
     { numRuns: 500 },
   );
-});
-
-test('a cut to a number of tokens stays within it', () => {
-  fc.assert(
-    fc.property(fc.string({ unit: 'binary', maxLength: 2_000 }), fc.nat(300), (text, max) => {
-      const cut = clipToTokens(text, max, countTokens);
-      if (cut === null) return;
-      expect(countTokens(cut.text)).toBeLessThanOrEqual(max);
-      expect(cut.cut).toBe(cut.text !== text);
-    }),
-    { numRuns: 200 },
-  );
-  const [long, short] = ['word '.repeat(5_000), 'a'];
-  expect(countTokens(clipToTokens(long, 1_000, countTokens)?.text ?? '')).toBeGreaterThan(700);
-  expect(clipToTokens(short, 0, countTokens)).toBeNull();
 });

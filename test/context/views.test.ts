@@ -116,7 +116,7 @@ test('providers accept every request', () => {
   );
 });
 
-test("an agent's own words are never in a user message, and other words never in an assistant message", () => {
+test("an agent's own words are never in a user message, and other words, like the note of a failure, never in an assistant message", () => {
   fc.assert(
     fc.property(moves, (all) => {
       const { player } = new RandomRun().play(all);
@@ -128,7 +128,10 @@ test("an agent's own words are never in a user message, and other words never in
             if (!event) continue;
             const mine = event.author.id === agent && !(event.to as string[]).includes(agent);
             const late = event.kind === 'tool.result' && role === 'user';
-            expect([seq, role === 'user']).toEqual([seq, !mine || late]);
+            const isWordless =
+              (event.kind === 'turn.failed' || event.kind === 'turn.aborted') &&
+              event.body.partial.trim() === '';
+            expect([seq, role === 'user']).toEqual([seq, !mine || late || isWordless]);
           }
         }
       }

@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { AgentId, Event, PromptMessage } from '../../src/events/index.ts';
 import type { StoreDriver } from '../../src/store/driver.ts';
@@ -108,6 +111,44 @@ test('a turn resumed under other tools and colleagues sends what its first attem
   await stage.quiet();
   expect(bytes(model.requests[0])).toBe(bytes(hung.requests[1]));
   expect(await stage.check('c')).toEqual([]);
+});
+
+test('a turn resumed by a process with other instruction files sends the frozen ones; the next turn has the new', async () => {
+  const [here, there] = ['Ship.', 'Wait.'].map((text) => {
+    const dir = mkdtempSync(join(tmpdir(), 'workspace-'));
+    writeFileSync(join(dir, 'AGENTS.md'), text);
+    return dir;
+  });
+  const inner = await openDriver();
+  const first = mortal(inner);
+  const hung = modelOf(async function* ({ trace }) {
+    if (trace.step === 2) await new Promise(() => undefined);
+    yield* asks(['adds', {}]);
+  });
+  const bo = { id: 'bo', tools: ['adds'] };
+  const killed = await openStage({
+    driver: first.driver,
+    tools: [adds],
+    agents: [{ ...bo, model: hung, workspace: here as string }],
+  });
+  await killed.say('c', 'go', ['bo']);
+  await until('the second step', () => hung.requests.length === 2);
+  first.kill();
+  const model = inOrder(says('done'), says('next'));
+  const stage = await openStage({
+    driver: inner,
+    tools: [adds],
+    agents: [{ ...bo, model, workspace: there as string }],
+  });
+  await stage.quiet();
+  expect(bytes(model.requests[0])).toBe(bytes(hung.requests[1]));
+  expect(model.requests[0]?.messages[0]?.content).toContain('Ship.');
+  await stage.say('c', 'on', ['bo']);
+  await stage.quiet();
+  expect(model.requests[1]?.messages[0]?.content).toContain('Wait.');
+  expect(frozen(await stage.events('c'))).toEqual(['first turn', 'rules (AGENTS.md) changed']);
+  expect(await stage.check('c')).toEqual([]);
+  for (const dir of [here, there]) rmSync(dir as string, { recursive: true });
 });
 
 test('an imported baseline without its texts is frozen again where it cannot be kept', async () => {

@@ -35,7 +35,8 @@ test('a stopped turn keeps its words, publishes no reply, and the next message i
   expect(end).toMatchObject({ kind: 'turn.aborted', body: { covers: [1], partial: 'half a ' } });
   await stage.say('c', 'continue', ['bo']);
   await stage.quiet();
-  expect(times(shown(model.requests[1]), 'half a \n[interrupted]')).toBe(1);
+  expect(times(shown(model.requests[1]), 'half a ')).toBe(1);
+  expect(times(shown(model.requests[1]), '[interrupted]')).toBe(1);
   expect(endOf(await stage.events('c'), 'c:bo:2' as TurnId)?.kind).toBe('turn.done');
   expect(await stage.check('c', { cancelled: [TURN] })).toEqual([]);
 });

@@ -75,7 +75,7 @@ test('attachments are stored with their message and are part of its payload', as
     code: 'event_conflict',
   });
   const again = await openStage({ driver, agents: [{ id: 'bo', model: inOrder(says('-')) }] });
-  expect((await again.events('c'))[0]?.context).toEqual(context);
+  expect((await again.events('c'))[0]?.context).toEqual({ ...context, channel: 'library' });
 });
 
 test('an export carries the context of its events, and a second import changes nothing', async () => {
@@ -101,4 +101,60 @@ test('an export carries the context of its events, and a second import changes n
   const brought = (await contexts(source)).map((context) => ({ ...context, imported: true }));
   expect(await contexts(target)).toEqual(brought);
   expect((await contexts(source)).filter(Boolean)).toHaveLength(2);
+});
+
+test('messages and replies name the mode and the run in force, and one sent again in another mode is the stored one', async () => {
+  const stage = await openStage({ agents: [{ id: 'bo', model: inOrder(says('a'), says('b'), says('c')) }] });
+  const at = { conversation: 'c' as never };
+  await stage.say('c', 'one', ['bo'], 'm1');
+  await stage.quiet();
+  await stage.troupe.command({ command: 'mode', ...at, mode: 'chat' }, ANA);
+  await stage.say('c', 'two', ['bo']);
+  await stage.quiet();
+  await stage.troupe.command(
+    { command: 'directive', ...at, run: 'r1', directive: 'ship it', status: 'active' },
+    ANA,
+  );
+  await stage.troupe.command({ command: 'mode', ...at, mode: 'run', run: 'r1' }, ANA);
+  await stage.say('c', 'three', ['bo']);
+  await stage.quiet();
+  const messages = (await stage.events('c')).filter(({ kind }) => kind === 'message');
+  const modes = messages.map(({ context }) => [context?.mode ?? null, context?.run ?? null]);
+  expect(modes).toEqual([
+    [null, null],
+    [null, null],
+    ['chat', null],
+    ['chat', null],
+    ['run', 'r1'],
+    ['run', 'r1'],
+  ]);
+  const again = { id: 'm1' as EventId, author: ANA, content: 'one', to: ['bo'] };
+  expect((await stage.troupe.send('c', again)).kind).toBe('exists');
+  expect(await stage.check('c')).toEqual([]);
+});
+
+test('a started turn names its tools by what a call of them needs, at most 64', async () => {
+  const tool = (name: string, needsApproval = false) =>
+    defineTool({ name, description: 'x', schema: z.object({}), needsApproval, run: () => 'x' });
+  const many = Array.from({ length: 70 }, (_, n) => tool(`t${String(n).padStart(2, '0')}`));
+  const stage = await openStage({
+    tools: [tool('deploy', true), ...many],
+    agents: [
+      { id: 'bo', model: inOrder(says('a')), tools: ['deploy', 't00'] },
+      { id: 'cy', model: inOrder(says('a')), tools: ['deploy', ...many.map(({ name }) => name)] },
+      { id: 'di', model: inOrder(says('a')) },
+    ],
+  });
+  await stage.say('c', 'hi', ['bo', 'cy', 'di']);
+  await stage.quiet();
+  const sets = new Map(
+    (await stage.events('c'))
+      .filter(({ kind }) => kind === 'turn.started')
+      .map(({ author, context }) => [author.id, context?.toolset]),
+  );
+  expect(sets.get('bo')).toEqual({ free: ['read_artifact', 't00'], approval: ['deploy'] });
+  const { free = [], approval = [], more } = sets.get('cy') ?? {};
+  expect([free.length + approval.length, more]).toEqual([64, 8]);
+  expect(approval).toEqual(['deploy']);
+  expect(sets.get('di')).toBeUndefined();
 });

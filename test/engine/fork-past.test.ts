@@ -38,7 +38,10 @@ test('pruned and summarised parts stay so in the fork, and its past prompt is re
   expect(after.map(({ seqs }) => seqs)).toEqual(before.map(({ seqs }) => seqs));
   // A pruned output is read by the id of its event, which in the copy is that of the fork.
   const words = (content: string) =>
-    content.replaceAll(/-[0-9a-f]{8,}>/g, '>').replaceAll('@artifact/d:bo:', '@artifact/c:bo:');
+    content
+      .replaceAll(/-[0-9a-f]{8,}>/g, '>')
+      .replaceAll(/#\d{6}(?=\]?$)/gm, '#')
+      .replaceAll('@artifact/d:bo:', '@artifact/c:bo:');
   expect(after.map(({ content }) => words(content))).toEqual(before.map(({ content }) => words(content)));
   await stage.say('d', 'go on', ['bo']);
   await stage.quiet();

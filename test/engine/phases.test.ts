@@ -89,13 +89,15 @@ test('the outcome of a phase opens the next for all, once, and setting the same 
     const { messages } = await room.troupe.promptOf(`${ROOM}:${agent}:3`);
     const text = messages.map(({ content }) => content).join('\n');
     expect(times(text, 'began the phase build and ended plan')).toBe(1);
-    expect(text).toMatch(/<handoff-[0-9a-f]{8}>\nGoal: choose how work is passed on\nDone: We decided/);
+    expect(text).toMatch(
+      /began the phase build[^\n]*\] Goal: choose how work is passed on\n Done: We decided/,
+    );
   }
   await room.say('late', 'welcome');
   const { messages: history } = await room.troupe.promptOf(`${ROOM}:late:1`);
   const opening = history.filter(({ content }) => content.includes('began the phase build'));
   expect(opening).toHaveLength(1);
-  expect(opening[0]?.content).toMatch(/<handoff-[0-9a-f]{8}>\nGoal: choose/);
+  expect(opening[0]?.content).toMatch(/began the phase build[^\n]* #\d{6}\]\nGoal: choose/);
   // Only these messages exist in it: an empty phase has nothing to summarise.
   await enter(room, 'rest', { summarise: false });
   const empty = await enter(room, 'ship');

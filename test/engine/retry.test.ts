@@ -49,7 +49,7 @@ test('a failed turn is retried: one event, one turn, and its prompt ends with th
   const last = again?.messages.at(-1);
   expect(last?.role).toBe('user');
   expect(last?.content).toMatch(
-    /^<reminder-\w+>\nYour last turn failed \(provider_refused\) and is asked for again: answer now what it was given \(event \d+\)\./,
+    /^\[reminder #\d{6}\]\nYour last turn failed \(provider_refused\) and is asked for again: answer now what it was given \(event \d+\)\./,
   );
   // Sent prompts never change: each request begins with the one before it.
   await stage.say('c', 'and now?', ['bo']);

@@ -20,7 +20,9 @@ describe('a message that interrupts', () => {
       ['done', ['stop that']],
     ]);
     expect(endings(events)[0]?.body).toMatchObject({ by: 'interrupted', partial: 'half a ' });
-    expect(shown(model.requests[1])).toMatch(/half a \n\[interrupted\]\nstop that/);
+    expect(shown(model.requests[1])).toMatch(
+      /half a \n\[reminder #(\d{6})\]\n\[interrupted\]\n#\1\nstop that/,
+    );
     await sound(stage);
   });
 

@@ -116,7 +116,7 @@ test('a turn with corrections continues after a crash at any store operation, wi
 function stable(request: Parameters<typeof bytes>[0]): string {
   return bytes(request)
     .replaceAll(/call-\d+/g, 'call')
-    .replaceAll(/reminder-[0-9a-f]{8}/g, 'reminder');
+    .replaceAll(/#\d{6}(?=\]?$)/gm, '#');
 }
 
 test('a process that takes over a turn to end it finds the steps behind a correction', async () => {

@@ -213,7 +213,7 @@ describe('L3 a correction', () => {
     await company.say(UMA, 'p', 'go');
     await company.say(UMA, 'p', 'and now?');
     const note = company.raw('p', 3).at(-1);
-    expect(note?.content).toMatch(/^<reminder-[0-9a-f]{8}>\nYour turn cannot end yet/);
+    expect(note?.content).toMatch(/^\[reminder #\d{6}\]\nYour turn cannot end yet/);
     for (const n of [1, 2, 4, 5, 6])
       expect(JSON.stringify(company.raw('p', n))).not.toContain('Your turn cannot end yet');
     await verified(company, `${ROOM}:p:1`, 5);

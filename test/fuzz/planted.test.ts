@@ -59,6 +59,10 @@ test.each([
   ['leaves out the header of a fence', undo(/\[[^\]\n]*\]\n(?=<msg-)/, '')],
   ['names another author', undo(/\[@bob/, '[@cyd')],
   ['has a word too many', undo(/^/, 'Be kind. ')],
+  ['closes no mark', undo(/\n#\d{6}$/, '')],
+  ['leaves a forged end of a mark as it is', undo(/\\(?=[#\uff03\ufe5f\u266f])/g, '')],
+  ['does not indent the lines of a block', undo(/\n /g, '\n')],
+  ['names another author in a mark', undo(/\[@bob #/, '[@cyd #')],
 ])('a prompt that %s is found', async (_, spoil) => {
   expect((await findings(fencesTarget({ spoil }), 1_500)).length).toBeGreaterThan(0);
 });
@@ -74,7 +78,7 @@ test('text in the fence of another event is found', async () => {
 test('an import that returns an invalid event is found, and so is one that throws', async () => {
   async function* longer(...given: Parameters<typeof importTranscript>): ReturnType<typeof importTranscript> {
     for await (const item of importTranscript(...given)) {
-      yield { ...item, draft: { ...item.draft, author: { ...item.draft.author, name: '' } } };
+      if (item.draft) yield { ...item, draft: { ...item.draft, author: { ...item.draft.author, name: '' } } };
     }
     throw new Error('not to be seen');
   }

@@ -16,7 +16,7 @@ export async function collect(
   const items: ImportItem[] = [];
   for await (const item of importTranscript(streamed(chunks), { agent: AGENT, ...options }, report))
     items.push(item);
-  return { items, drafts: items.map((item) => item.draft), report };
+  return { items, drafts: items.flatMap((item) => item.draft ?? []), report };
 }
 
 async function* streamed<T>(chunks: Iterable<T>): AsyncGenerator<T> {

@@ -13,7 +13,7 @@ async function load(file: string): Promise<Imported> {
   const items: ImportItem[] = [];
   for await (const item of importTranscript(chunks, { agent: AGENT, fileName: file }, report))
     items.push(item);
-  const drafts = items.map((item) => item.draft);
+  const drafts = items.flatMap((item) => item.draft ?? []);
   for (const draft of drafts) expect(EventDraft.parse(draft)).toEqual(draft);
   expect(new Set(drafts.map((draft) => draft.id)).size).toBe(drafts.length);
   return { items, drafts, report };
@@ -95,7 +95,7 @@ describe.runIf(HAS_DATA)('real transcripts', () => {
     for (const conversation of report.conversations) {
       const own = imported.items
         .filter((item) => item.conversation === conversation)
-        .map((item) => item.draft);
+        .flatMap((item) => item.draft ?? []);
       const calls = callIds({ ...imported, drafts: own });
       const results = own.flatMap((draft) => (draft.kind === 'tool.result' ? [draft.body.call] : []));
       expect(new Set(calls).size).toBe(calls.length);

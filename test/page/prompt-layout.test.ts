@@ -125,6 +125,31 @@ describe('lines of a message', () => {
     expect(segments.flatMap(({ lines }) => lines).join('\n')).toBe(content);
   });
 
+  it('belong to the events of a block with one mark, in order', () => {
+    const content = [
+      '[new #123456]',
+      '[Ana>@coder 2026-05-04 09:20] one',
+      ' [coder] more',
+      '[] two',
+      '[late result of look] x',
+      ' y',
+      '-> three',
+      '#',
+      '',
+      '[09:31]',
+    ].join('\n');
+    const segments = segmentsOf({ content, seqs: [4, 5, 7, 8] });
+    expect(segments.map(({ seq, lines }) => [seq, lines.length])).toEqual([
+      [null, 1],
+      [4, 2],
+      [5, 1],
+      [7, 2],
+      [8, 1],
+      [null, 3],
+    ]);
+    expect(segments.flatMap(({ lines }) => lines).join('\n')).toBe(content);
+  });
+
   it('belong to no event if events and fences differ', () => {
     expect(segmentsOf({ content: 'a\nb', seqs: [1, 2] })).toEqual([{ seq: null, lines: ['a', 'b'] }]);
   });

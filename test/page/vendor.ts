@@ -67,7 +67,7 @@ async function replyOf(line: Line | undefined, request: FakeRequest, heard: stri
     return {
       text: `Noted: ${
         heard
-          .split(/<reminder-/)[0]
+          .split(/\n\n\[(?:reminder|[\d :-]+) #\d{6}\]/)[0]
           ?.trim()
           .slice(-60) ?? ''
       }`,

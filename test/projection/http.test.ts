@@ -4,6 +4,7 @@ import { createProjectionBook } from '../../src/http/access/projection-books.ts'
 import { OverviewAnswer, RowsAnswer, SearchAnswer, SnapshotAnswer } from '../../src/http/answers.ts';
 import { foldEvents, newProjection } from '../../src/projection/projection.ts';
 import type { Troupe } from '../../src/troupe.ts';
+import { untilHolds } from '../support/until-holds.ts';
 import { ANA, type Harness, scripted, startApi } from '../http/harness.ts';
 
 const WORKER = scripted('worker', [
@@ -292,4 +293,47 @@ test('the overview has the condition of the most urgent agent of each conversati
     running: 0,
   });
   expect(await read('?limit=1')).toMatchObject({ conversations: [{}], more: true });
+});
+
+describe('a stored projection', () => {
+  /** A book of a new process, and the events it has read. */
+  function open(troupe: Troupe) {
+    let read = 0;
+    const book = createProjectionBook({
+      ...troupe,
+      async events(conversation, range) {
+        const answer = await troupe.events(conversation, range);
+        read += answer.events.length;
+        return answer;
+      },
+    });
+    return { book, read: () => read };
+  }
+
+  test('lets the next process read the end of the log only, with the same state', async () => {
+    await using api = await stage();
+    await fill(api, 'long', 4_000);
+    await open(api.troupe).book.latest('long');
+    await untilHolds(async () => expect(await api.troupe.checkpoint('long', 'inspector')).not.toBeNull());
+    await say(api, 'long', 'and now?');
+    const { events } = await api.troupe.events('long', { limit: 10_000 });
+    const { book, read } = open(api.troupe);
+    expect(await book.latest('long')).toEqual(foldEvents(newProjection('long'), events));
+    expect(read()).toBeLessThan(20);
+    for (const seq of [1, 2_500, 4_000])
+      expect((await book.at('long', seq)).projection).toEqual(
+        foldEvents(newProjection('long'), events.slice(0, seq)),
+      );
+  });
+
+  test('of a conversation that was deleted and begun anew is not used', async () => {
+    await using api = await stage();
+    await fill(api, 'long', 2_000);
+    await open(api.troupe).book.latest('long');
+    await untilHolds(async () => expect(await api.troupe.checkpoint('long', 'inspector')).not.toBeNull());
+    await api.troupe.delete('long', { exported: 'none' });
+    await fill(api, 'long', 10);
+    expect(await api.troupe.checkpoint('long', 'inspector')).toBeNull();
+    expect((await open(api.troupe).book.latest('long')).totals.events).toBeLessThan(20);
+  });
 });

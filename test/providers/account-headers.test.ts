@@ -81,6 +81,27 @@ describe('the account of the environment', () => {
     expect(JSON.stringify(headers)).not.toContain('account-');
   });
 
+  test.each(['https://eu.api.openai.com/v1', 'https://us.api.openai.com/v1'])(
+    'reaches %s, a region of the vendor',
+    async (baseUrl) => {
+      const { hostname } = new URL(baseUrl);
+      const sent = await headersTo(hostname, createOpenAi({ baseUrl, apiKey: 'own-key' }));
+      expect(sent.get('openai-organization')).toBe('account-org');
+      const chats = await headersTo(hostname, createOpenAiCompatible({ baseUrl, apiKey: 'own-key' }));
+      expect(chats.get('openai-project')).toBe('account-project');
+    },
+  );
+
+  test.each([
+    'https://api.openai.com.evil.example/v1',
+    'https://evil-api.openai.com/v1',
+    'https://a.b.api.openai.com/v1',
+  ])('does not reach %s', async (baseUrl) => {
+    const sent = await headersTo(new URL(baseUrl).hostname, createOpenAi({ baseUrl, apiKey: 'own-key' }));
+    expect(sent.get('authorization')).toBe('Bearer own-key');
+    expect(JSON.stringify([...sent])).not.toContain('account-');
+  });
+
   test('reaches the vendors themselves', async () => {
     const openAi = await headersTo('api.openai.com', createOpenAi({ apiKey: 'own-key' }));
     expect(openAi.get('openai-organization')).toBe('account-org');

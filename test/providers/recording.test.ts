@@ -198,5 +198,18 @@ test('the minute in a reminder makes no difference between requests', () => {
   expect(partsOf(told)).toEqual(partsOf('hello'));
   const task = 'task: answer the last message';
   expect(partsOf(reminder('time: 2026-11-22T10:05Z', task))).toEqual(partsOf(reminder(task)));
+  const local = 'time: 2026-11-22T10:05Z (Sun 11:05 Europe/Berlin)';
+  expect(partsOf(reminder(local, task))).toEqual(partsOf(reminder(task)));
   expect(partsOf(reminder(task))).not.toEqual(partsOf('hello'));
+  const marked = (...lines: string[]) => ['hello', '', '[reminder #123456]', ...lines, '#123456'].join('\n');
+  expect(partsOf('hello\n\n[2026-11-22 10:05 #123456]')).toEqual(partsOf('hello'));
+  expect(partsOf(marked('time: 2026-11-22 10:05', task))).toEqual(partsOf(marked(task)));
+  expect(partsOf(marked('time: 10:05', task))).toEqual(partsOf(marked(task).replaceAll('123456', '654321')));
+  expect(partsOf(marked(task))).not.toEqual(partsOf('hello'));
+  const block = (time: string) =>
+    `[new #123456]\n[Ana>@bob${time}] hi\n${time === '' ? '->' : `[->${time}]`} at 10:05\n#`;
+  expect(partsOf(block(' 10:05'))).toEqual(partsOf(block('')));
+  expect(partsOf(block(' 11-22 10:05'))).toEqual(partsOf(block('').replaceAll('123456', '654321')));
+  expect(partsOf('hello\n\n[11-22 10:05]')).toEqual(partsOf('hello'));
+  expect(partsOf(block('').replace('at 10:05', 'at 10:06'))).not.toEqual(partsOf(block('')));
 });

@@ -42,6 +42,32 @@ describe('without an embedder', () => {
     expect((await search('where are the contracts'))[0]).toBe(4);
   });
 
+  test('a long log that was never searched is indexed behind the first search, for the next ones', async () => {
+    const { search, clock, memory } = stage();
+    let pages = 0;
+    async function* events(after: number) {
+      pages += 1;
+      yield LOG.filter(({ seq }) => seq > after);
+    }
+    const long = { events, upTo: 10_000 };
+    expect(await search('where are the contracts', long)).toEqual([]);
+    expect(await search('where are the contracts', long)).toEqual([]);
+    expect(pages).toBe(0);
+    await clock.advance(250);
+    expect((await search('where are the contracts', long))[0]).toBe(4);
+    expect(pages).toBe(2);
+    await memory[Symbol.asyncDispose]();
+  });
+
+  test('a search index that is to be built is not, once the search is closed', async () => {
+    const { search, memory } = stage();
+    async function* events(): AsyncGenerator<Event[]> {
+      yield await Promise.reject(new Error('it was read'));
+    }
+    expect(await search('contracts', { events, upTo: 10_000 })).toEqual([]);
+    await memory[Symbol.asyncDispose]();
+  });
+
   test('the answer to an identical earlier question comes first', async () => {
     const { search } = stage();
     const events = [

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createSearchIndex, fuseRanks } from '../../src/context/retrieve/search-index.ts';
+import { fuseRanks } from '../../src/context/retrieve/hits.ts';
+import { createSearchIndex } from '../../src/context/retrieve/search-index.ts';
 import { createVectorIndex } from '../../src/context/retrieve/vector-index.ts';
 import type { AgentId, Event } from '../../src/events/index.ts';
 import { called, dialogue, said } from './said.ts';
@@ -69,10 +70,20 @@ describe('search by words', () => {
     expect(found(log, 'What was said on 9 May 2025?')[0]).toBe(2);
   });
 
-  test('an agent finds its own calls and results, and never those of others', () => {
+  test('an agent finds what its own tools said, never the calls, and nothing of others', () => {
     const log = called(1, 'coder', '{"path":"ledger.csv"}', 'balance 4711');
     const search = (viewer: string | null) => indexOf(log, viewer).search('ledger 4711', 10).length;
-    expect([search('coder'), search('planner'), search(null)]).toEqual([2, 0, 0]);
+    expect([search('coder'), search('planner'), search(null)]).toEqual([1, 0, 0]);
+  });
+
+  test.each([
+    'Successfully replaced text in src/ledger.csv.',
+    'Wrote 4711 bytes to ledger.csv',
+    '{"ledger":4711}',
+    'ledger.csv\nindex.ts\n4711.txt',
+    'const ledger = 4711;\nexport default ledger;',
+  ])('a result that says nothing is no memory: %s', (result) => {
+    expect(indexOf(called(1, 'coder', '{}', result), 'coder').search('ledger 4711', 10)).toEqual([]);
   });
 
   test('nothing is found for unknown words, for no words, and in an empty index', () => {
@@ -123,17 +134,18 @@ describe('joined rankings', () => {
   const ranking = (...seqs: number[]) => seqs.map((seq) => ({ seq }));
 
   test('events high in both come first, ties by seq', () => {
-    const fused = fuseRanks([ranking(5, 3, 9), ranking(3, 7)]);
-    expect(fused.map(({ seq }) => seq)).toEqual([3, 5, 7, 9]);
-    expect(fused[0]?.score).toBeCloseTo(1 / 62 + 1 / 61, 12);
-    expect(fuseRanks([ranking(9), ranking(2)]).map(({ seq }) => seq)).toEqual([2, 9]);
-    expect(fuseRanks([])).toEqual([]);
+    const fused = fuseRanks(ranking(5, 3, 9), ranking(3, 7));
+    expect(fused.map(({ seq }) => seq)).toEqual([3, 5, 9, 7]);
+    expect(fused[0]?.score).toBeCloseTo(1 / 12 + 0.5 / 11, 12);
+    expect(fuseRanks(ranking(9), ranking(2)).map(({ seq }) => seq)).toEqual([9, 2]);
+    expect(fuseRanks([], [])).toEqual([]);
   });
 
   test('one ranking keeps its order', () => {
     fc.assert(
       fc.property(fc.uniqueArray(fc.nat()), (seqs) => {
-        expect(fuseRanks([ranking(...seqs), []]).map(({ seq }) => seq)).toEqual(seqs);
+        expect(fuseRanks(ranking(...seqs), []).map(({ seq }) => seq)).toEqual(seqs);
+        expect(fuseRanks([], ranking(...seqs)).map(({ seq }) => seq)).toEqual(seqs);
       }),
     );
   });

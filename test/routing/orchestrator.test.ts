@@ -4,6 +4,7 @@ import { createOrchestrator } from '../../src/routing/orchestrator.ts';
 import { ANA, scripted } from '../http/harness.ts';
 import { tempDir } from '../store/temp-dir.ts';
 import { openTroupe } from '../support/mode.ts';
+import { untilHolds } from '../support/until-holds.ts';
 
 const AGENTS = ['lead', 'coder', 'writer'].map((id) => scripted(id, [{ reply: `${id} {{n}}` }]));
 const QUIET = { onWarning: () => {} };
@@ -34,6 +35,29 @@ test('rules in code choose the recipients, then a round does; another orchestrat
   expect((await troupe.conversation('c')).state).toBe('archived');
   await second.reopen('c');
   expect((await troupe.conversation('c')).state).toBe('open.agent');
+  await troupe.idle();
+});
+
+test('an orchestrator of a later process reads the end of a long conversation only, and routes as before', async () => {
+  await using troupe = await openTroupe({ agents: AGENTS }, QUIET);
+  let read = 0;
+  const counted: typeof troupe = {
+    ...troupe,
+    async events(conversation, range) {
+      const page = await troupe.events(conversation, range);
+      read += page.events.length;
+      return page;
+    },
+  };
+  const options = { by: ANA, otherwise: { by: 'round' as const, agents: troupe.agents.map(({ id }) => id) } };
+  for (let n = 0; n < 300; n += 1)
+    await troupe.send('c', { author: ANA, content: `${n}`, to: [], replyTo: 'x' as never });
+  await createOrchestrator(troupe, options).send('c', { author: ANA, content: 'x' });
+  await troupe.idle();
+  await untilHolds(async () => expect(await troupe.checkpoint('c', 'orchestrator')).not.toBeNull());
+  const { event } = await createOrchestrator(counted, options).send('c', { author: ANA, content: 'x' });
+  expect(event.to).toEqual(['coder']);
+  expect(read).toBeLessThan(10);
   await troupe.idle();
 });
 

@@ -87,7 +87,7 @@ test.each(VENDORS)('%s gets the image, and the next turn begins with the same by
         {
           type: textType,
           text: expect.stringMatching(
-            /^What is it\?\n\[image: chart\.png, image\/png, 1 kB\]\n\[image: image\/webp, 1 kB\]\n\n<reminder-/,
+            /^What is it\?\n\[image: chart\.png, image\/png, 1 kB\]\n\[image: image\/webp, 1 kB\]\n\n\[reminder #/,
           ) as string,
         },
       ],
@@ -107,7 +107,7 @@ test('a model without image support gets a note, and the recorded prompt names t
   await show(room.troupe, [CHART]);
   const [message] = room.raw('a');
   expect(message?.content).toMatch(
-    /^What is it\?\n\[image: chart\.png, image\/png, 1 kB\]\n\n<reminder-[^]*>\n\[this model is not shown images\]$/,
+    /^What is it\?\n\[image: chart\.png, image\/png, 1 kB\]\n\n\[reminder #(\d{6})\]\n[^]*\n#\1\n\[this model is not shown images\]$/,
   );
   expect(JSON.stringify(room.requests('a'))).not.toContain(PICTURES.png.data);
   const prompt = await room.troupe.promptOf(`${ROOM}:a:1`);
@@ -127,7 +127,7 @@ test('images that an agent missed come with the block, in order, even if message
   expect(last.content.map(({ type }) => type)).toEqual(['image_url', 'text', 'image_url', 'text']);
   expect(last.content[0]?.image_url?.url).toBe(dataUrl('image/png', PICTURES.png.data));
   expect(last.content[1]?.text).toMatch(
-    /<missed-[^]*<msg-[^>]*>\nLook\n\[image: chart\.png, image\/png, 1 kB\]\n<\/msg-/,
+    /^\[new #\d{6}\]\n\[Vik(?: [\d :-]+)?\] Look\n \[image: chart\.png, image\/png, 1 kB\]\n#$/,
   );
   expect(last.content[2]?.image_url?.url).toBe(dataUrl('image/gif', PICTURES.gif.data));
 });

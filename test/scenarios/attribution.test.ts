@@ -23,14 +23,14 @@ test('B3 a human speaking to another agent is shown with the recipient', async (
   await using room = await company(['p', 'd']);
   await room.say(UMA, 'p', 'plan it');
   await room.say(UMA, 'd', 'draw it');
-  expect(room.sent('d')[0]).toBe('user: [Uma -> @p] plan it');
+  expect(room.sent('d')[0]).toBe('user: [Uma>@p] plan it');
 });
 
 test('B4 two recipients other than me are both named', async () => {
   await using room = await company(['p', 'd', 'c']);
   await room.say(UMA, ['p', 'd'], 'plan and draw');
   await room.say(UMA, 'c', 'and you?');
-  expect(room.sent('c')[0]).toBe('user: [Uma -> @p, @d] plan and draw');
+  expect(room.sent('c')[0]).toBe('user: [Uma>@p, @d] plan and draw');
 });
 
 test('B5 a name in the text is no recipient, and an unknown recipient is refused', async () => {
@@ -38,7 +38,7 @@ test('B5 a name in the text is no recipient, and an unknown recipient is refused
   await room.say(UMA, 'p', 'tell @d and @nobody');
   await expect(room.say(UMA, 'nobody', 'hello?')).rejects.toMatchObject({ code: 'agent_unknown' });
   await room.say(UMA, 'd', 'go');
-  expect(room.sent('d')[0]).toBe('user: [Uma -> @p] tell @d and @nobody');
+  expect(room.sent('d')[0]).toBe('user: [Uma>@p] tell @d and @nobody');
 });
 
 test('B5 an agent addressed by its public key is named by its id', async () => {
@@ -46,7 +46,7 @@ test('B5 an agent addressed by its public key is named by its id', async () => {
   await using room = await company(['p', 'd'], { agents: { p: { pubkey } } });
   await room.say(UMA, pubkey, 'plan it');
   await room.say(UMA, 'd', 'go');
-  expect(room.sent('d')[0]).toBe('user: [Uma -> @p] plan it');
+  expect(room.sent('d')[0]).toBe('user: [Uma>@p] plan it');
 });
 
 test('B6 own words are assistant and never prefixed, whoever the recipient is', async () => {
@@ -66,7 +66,7 @@ test('B7 an agent speaking to me or to all is named, and to another with the rec
   await room.say(agentNamed('p'), 'd', 'to d');
   expect(room.sent('d')).toEqual(['user: [@p] «to all»', 'user: [@p] «to d»']);
   await room.say(UMA, 'c', 'and you?');
-  expect(room.sent('c').slice(0, 2)).toEqual(['user: [@p] «to all»', 'user: [@p -> @d] «to d»']);
+  expect(room.sent('c').slice(0, 2)).toEqual(['user: [@p] «to all»', 'user: [@p>@d] «to d»']);
 });
 
 test('B8 an unknown key is shown as a short id, never as a generic human', async () => {
@@ -77,7 +77,7 @@ test('B8 an unknown key is shown as a short id, never as a generic human', async
   await room.say({ kind: 'agent', id: key, name: key }, null, 'beep');
   await room.say(UMA, 'd', 'who was that?');
   expect(room.sent('d')).toEqual([
-    'user: [01234567 -> @p] hello',
+    'user: [01234567>@p] hello',
     'user: [@p] «p answers 1»',
     'user: [@01234567] «beep»',
     'user: [Uma] who was that?',

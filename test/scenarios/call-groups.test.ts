@@ -93,7 +93,7 @@ test('C7 a call that may still be running gets such a result, and its late resul
   expect(room.raw('p').slice(0, before.length)).toEqual(before);
   expect(room.sent('p').slice(before.length)).toEqual([
     'assistant: p answers 1',
-    'user: away{[late result of look] «seen at last»}',
+    'user: away{[late result of look] seen at last}',
     'user: and now?',
   ]);
 });

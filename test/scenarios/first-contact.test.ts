@@ -11,7 +11,7 @@ test('A2 an agent that joins later sees everything before, attributed, and its t
   await using room = await company(['p', 'd']);
   await room.say(UMA, 'p', 'plan it');
   await room.say(UMA, 'd', 'draw it');
-  expect(room.sent('d')).toEqual(['user: [Uma -> @p] plan it', 'user: [@p] «p answers 1»', 'user: draw it']);
+  expect(room.sent('d')).toEqual(['user: [Uma>@p] plan it', 'user: [@p] «p answers 1»', 'user: draw it']);
 });
 
 test('A2 an agent that joins fresh sees its trigger only', async () => {
@@ -50,7 +50,7 @@ test('A5 a returning agent sees its own words, the block of missed messages, and
   expect(room.sent('p')).toEqual([
     'user: plan it',
     'assistant: p answers 1',
-    'user: away{[Uma -> @d] «draw it» [@d] «d answers 1»}',
+    'user: away{[Uma>@d] draw it -> d answers 1}',
     'user: go on',
   ]);
 });
@@ -70,8 +70,8 @@ test('A6 the receiver of a handoff sees the summary first, then the request and 
   await room.say(UMA, 'p', 'I need a drawing');
   expect(room.requests('p')).toHaveLength(1);
   expect(room.sent('d')).toEqual([
-    'user: [@p -> @d] handed this conversation over to you: handoff{Goal: a drawing Next: draw}',
-    'user: [Uma -> @p] I need a drawing',
+    'user: [@p>@d] handed this conversation over to you: handoff{Goal: a drawing Next: draw}',
+    'user: [Uma>@p] I need a drawing',
     'user: [@p] «Over to d.»',
   ]);
 });
@@ -82,9 +82,9 @@ test('A7 a newcomer asked about the past sees the whole dialogue, then the quest
   await room.say(UMA, 'd', 'draw it');
   await room.say(UMA, 'c', 'what happened here?');
   expect(room.sent('c')).toEqual([
-    'user: [Uma -> @p] plan it',
+    'user: [Uma>@p] plan it',
     'user: [@p] «p answers 1»',
-    'user: [Uma -> @d] draw it',
+    'user: [Uma>@d] draw it',
     'user: [@d] «d answers 1»',
     'user: what happened here?',
   ]);
@@ -106,7 +106,7 @@ test('A9 the block names author and recipients of every line, in order', async (
   await room.say(UMA, 'p', 'go on');
   const [block] = room.sent('p').filter((line) => line.includes('away{'));
   expect(block).toMatch(
-    /^user: away\{\[Uma -> @d, @c\] «draw and check» (?:\[@d\] «d answers 1» \[@c\] «c answers 1»|\[@c\] «c answers 1» \[@d\] «d answers 1») \[Uma\] «hm»\}$/,
+    /^user: away\{\[Uma>@d, @c\] draw and check (?:\[@d\] d answers 1 \[@c\] c answers 1|\[@c\] c answers 1 \[@d\] d answers 1) \[Uma\] hm\}$/,
   );
 });
 
@@ -146,7 +146,7 @@ test('A13 a handoff summary opens the block of a returning agent', async () => {
   expect(room.sent('p')).toEqual([
     'user: plan it',
     'assistant: p answers 1',
-    'user: [@d -> @p] handed this conversation over to you: handoff{Goal: finish} away{[Uma -> @d] «your turn»}',
+    'user: [@d>@p] handed this conversation over to you: handoff{Goal: finish} away{[Uma>@d] your turn}',
   ]);
 });
 
@@ -162,10 +162,15 @@ test('A14 a failed agent keeps its position: its next prompt shows everything it
   expect(room.sent('p')).toEqual([
     'user: one',
     'assistant: first',
-    'user: away{[Uma -> @d] «aside» [@d] «d answers 1»}',
+    'user: away{[Uma>@d] aside -> d answers 1}',
     'user: two',
-    'assistant: [this turn failed: provider_refused]',
-    'user: away{[Uma -> @d] «more» [@d] «d answers 2»}',
+    // A reminder of the runtime, which is left out here.
+    'user: ',
+    'user: away{[Uma>@d] more -> d answers 2}',
     'user: three',
   ]);
+  const told = room
+    .raw('p')
+    .filter((message) => JSON.stringify(message).includes('[this turn failed: provider_refused]'));
+  expect(told.map(({ role }) => role)).toEqual(['user']);
 });

@@ -10,7 +10,7 @@ test('K1 a request has one live block per turn, at the end of the trigger', asyn
   await room.say(UMA, 'p', 'two');
   const messages = room.raw('p');
   expect(messages.map((message) => reminders(message).length)).toEqual([1, 0, 0, expect.toBeOneOf([0, 1])]);
-  expect(messages[0]?.content).toMatch(/^one\n\n<reminder-[0-9a-f]{8}>\n[\s\S]*<\/reminder-[0-9a-f]{8}>$/);
+  expect(messages[0]?.content).toMatch(/^one\n\n\[reminder #(\d{6})\]\n[\s\S]*\n#\1$/);
 });
 
 test('K1 the live block is appended to the trigger and stays there for every step of the turn', async () => {
@@ -36,9 +36,9 @@ test('K2 unchanged parts are not repeated, changed ones are', async () => {
     .filter(({ role }) => role === 'user')
     .map(reminders);
   expect(blocks).toEqual([
-    ['time: 2026-01-01T12:00Z; task: answer the last message'],
+    ['time: 2026-01-01 12:00; task: answer the last message; person: Uma'],
     [],
-    ['time: 2026-01-01T12:01Z'],
+    ['time: 12:01'],
   ]);
 });
 

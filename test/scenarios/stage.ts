@@ -43,8 +43,7 @@ export async function scriptedRoom(
     },
     async reminders(agent, turn) {
       const last = (await sent(agent, turn)).findLast(({ role }) => role === 'user');
-      const [, lines = ''] =
-        /\n<reminder-[0-9a-f]{8}>\n([^]*)\n<\/reminder-[0-9a-f]{8}>$/.exec(last?.content ?? '') ?? [];
+      const [, lines = ''] = /\n\[reminder #\d{6}\]\n([^]*)\n#\d{6}$/.exec(last?.content ?? '') ?? [];
       return lines.split('\n');
     },
     system: async (agent, turn) => (await sent(agent, turn))[0]?.content ?? '',

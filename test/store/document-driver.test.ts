@@ -4,7 +4,7 @@ import { TroupeError } from '../../src/errors.ts';
 import { type DocumentDriver, createDocumentDriver } from '../../src/store/documents/document-driver.ts';
 import type { DocumentGate } from '../../sim/memory-documents.ts';
 import { createMemoryDocuments, newMemoryData } from '../../sim/memory-documents.ts';
-import { eventRow } from './event-row-of.ts';
+import { eventRow, verified } from './event-row-of.ts';
 
 type Fault = 'none' | 'before' | 'after';
 
@@ -55,7 +55,7 @@ const call = fc.record({
   ids: fc.array(fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f', 'g'), { minLength: 1, maxLength: 4 }),
 });
 
-test('appends of several processes under faults: every id once, seqs dense, reported outcomes true', async () => {
+test('appends of several processes under faults: every id once, seqs dense and chained, reported outcomes true', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.scheduler(),
@@ -81,6 +81,8 @@ test('appends of several processes under faults: every id once, seqs dense, repo
         expect(stored.map(({ seq }) => seq)).toEqual(stored.map((_, index) => index + 1));
         expect(new Map(stored.map(({ id, seq }) => [id, seq]))).toEqual(reported);
         expect(stored).toHaveLength(new Set(calls.flatMap(({ ids }) => ids)).size);
+        const whole = await scheduler.waitFor(forSure(() => verified(drivers[0]!)));
+        expect(whole).toMatchObject({ events: stored.length, unchained: 0, problems: [], begins: [1] });
       },
     ),
     { numRuns: 300 },

@@ -1,4 +1,9 @@
-import type { NewEventRow } from '../../src/store/driver.ts';
+import { ConversationId, TenantId } from '../../src/events/index.ts';
+import { WHOLE } from '../../src/slices.ts';
+import type { NewEventRow, StoreDriver } from '../../src/store/driver.ts';
+import { payloadHash } from '../../src/store/integrity.ts';
+import type { LogVerification } from '../../src/store/store.ts';
+import { verifyLog } from '../../src/store/verify-log.ts';
 
 /** A row as `createStore` would encode it. */
 export function eventRow(
@@ -7,16 +12,15 @@ export function eventRow(
 ): NewEventRow {
   const author = { kind: 'user', id: 'ada', name: 'Ada' };
   const data = JSON.stringify({ author, body: { content } });
-  return {
-    tenant,
-    conversation,
-    id,
-    at,
-    kind: 'message',
-    to,
-    hash: `h-${content}`,
-    tokens: 1,
-    turn: null,
-    data,
-  };
+  const row = { tenant, conversation, id, at, kind: 'message', to, tokens: 1, turn: null, data };
+  return { ...row, hash: payloadHash(row) };
+}
+
+/** What `verify` finds in a log of up to 10,000 events. */
+export function verified(
+  driver: StoreDriver,
+  { tenant, conversation } = { tenant: 'acme', conversation: 'talk' },
+): Promise<LogVerification> {
+  const log = { tenant: TenantId.parse(tenant), conversation: ConversationId.parse(conversation) };
+  return verifyLog({ driver, slices: WHOLE }, log, 0);
 }

@@ -4,7 +4,7 @@ import type { StoreDriver } from '../../src/store/driver.ts';
 import { createDocumentDriver } from '../../src/store/documents/document-driver.ts';
 import type { DocumentGate } from '../../sim/memory-documents.ts';
 import { createMemoryDocuments, newMemoryData } from '../../sim/memory-documents.ts';
-import { eventRow } from './event-row-of.ts';
+import { eventRow, verified } from './event-row-of.ts';
 import { MONGO, MONGODB_URL, mongoStage } from './mongo-stage.ts';
 
 const LOG = { tenant: 'acme', conversation: 'talk' };
@@ -43,6 +43,8 @@ async function rememberedTooHigh(one: StoreDriver, two: StoreDriver): Promise<vo
   expect(await two.append([eventRow('y', LOG)])).toEqual([{ kind: 'appended', seq: 1 }]);
   expect(await seqsOf(one)).toEqual([[1, 'y']]);
 }
+
+const QUIET = { random: () => 0.5, sleep: () => Promise.resolve() };
 
 /** Drivers over one set of documents. With a time, `sleep` advances it, and so does every operation. */
 function inMemory({ gate, time }: { gate?: DocumentGate; time?: { now: number } } = {}) {
@@ -112,6 +114,33 @@ test('with a clock, a slow insert checks the event before it, and begins again i
   expect([...data.logs.get('acme/talk')!.bySeq.keys()]).toEqual([1]);
 });
 
+test('a slow insert after the end of a new log, as long as the removed one, begins the chain again', async () => {
+  const time = { now: 0 };
+  let isSlow = false;
+  const { open } = inMemory({
+    time,
+    async gate(op, work) {
+      if (op === 'events.insert' && isSlow) {
+        isSlow = false;
+        const other = open();
+        await other.deleteConversation(LOG);
+        await other.append([eventRow('x', LOG), eventRow('y', LOG)]);
+      }
+      return work();
+    },
+  });
+  const driver = open();
+  await driver.append([eventRow('a', LOG), eventRow('b', LOG)]);
+  isSlow = true;
+  expect(await driver.append([eventRow('c', LOG), eventRow('d', LOG)])).toMatchObject([
+    { seq: 3 },
+    { seq: 4 },
+  ]);
+  await driver.append([eventRow('e', LOG)]);
+  await open().append([eventRow('f', LOG)]);
+  expect(await verified(driver)).toMatchObject({ events: 6, unchained: 1, begins: [1, 4], problems: [] });
+});
+
 test('an insert of several events, one of which is removed meanwhile, leaves no hole and loses none', async () => {
   let inserts = 0;
   const { open, data } = inMemory({
@@ -138,7 +167,7 @@ test('an insert of several events, one of which is removed meanwhile, leaves no 
 });
 
 test.each(['without a clock', 'with a clock'])(
-  'removals and appends of several processes, in any order of their steps, leave dense logs, %s',
+  'removals and appends of several processes, in any order of their steps, leave dense and linked logs, %s',
   async (mode) => {
     const call = fc.record({
       process: fc.nat({ max: 2 }),
@@ -174,6 +203,8 @@ test.each(['without a clock', 'with a clock'])(
           await scheduler.waitFor(Promise.all(begun));
           const seqs = [...(data.logs.get('acme/talk')?.bySeq.keys() ?? [])].sort((a, b) => a - b);
           expect(seqs).toEqual(seqs.map((_, index) => index + 1));
+          const undisturbed = createDocumentDriver(createMemoryDocuments({ data }), QUIET);
+          expect((await verified(undisturbed)).problems).toEqual([]);
         },
       ),
       { numRuns: 1000 },

@@ -6,16 +6,21 @@ export interface WireMessage {
   tool_call_id?: string;
 }
 
-const REMINDER = /\n*<reminder-[0-9a-f]{8}>\n[\s\S]*?\n<\/reminder-[0-9a-f]{8}>/g;
+const REMINDER = /\n*\[(?:reminder #(\d{6})\]\n([\s\S]*?)\n#\1|([\d :-]+(?: \([^()\n]*\) #\d{6})?)\]$)/gm;
+/** The time behind a speaker, or in place of one. */
+const TIME = /^(\[[^\]\n]*?) ?\b(?:(?:\d{4}-)?\d\d-\d\d )?\d\d:\d\d(?=[\] ])/gm;
 
-/** One message as one line: fences as «», the block as away{…}, calls as name#id, synthetic results as (interrupted). */
+/** One message as one line: marked words as «», the block as away{…}, calls as name#id, synthetic results as (interrupted). */
 export function compact(message: WireMessage): string {
   const text = (message.content ?? '')
     .replace(REMINDER, '')
-    .replace(/<msg-[0-9a-f]{8}>\n([\s\S]*?)\n<\/msg-[0-9a-f]{8}>/g, '«$1»')
-    .replace(/<handoff-[0-9a-f]{8}>\n([\s\S]*?)\n<\/handoff-[0-9a-f]{8}>/g, 'handoff{$1}')
-    .replace(/<missed-[0-9a-f]{8}>\nWhile you were away:\n([\s\S]*?)\n<\/missed-[0-9a-f]{8}>/g, 'away{$1}')
-    .replace(/\d{4}-\d\d-\d\dT\d\d:\d\dZ /g, '')
+    .replace(TIME, '$1')
+    .replace(
+      /^\[([^\]\n]*?) (handed this conversation over to you|began the phase [^\]\n]*) #(\d{6})\]\n([\s\S]*?)\n#\3/gm,
+      '[$1] $2: handoff{$4}',
+    )
+    .replace(/^\[((?!new )[^\]\n]*) #(\d{6})\]\n([\s\S]*?)\n#\2/gm, '[$1] «$3»')
+    .replace(/^\[new #\d{6}\]\n([\s\S]*?)\n#$/gm, 'away{$1}')
     .replace(/^\[no result was recorded: the call was interrupted[\s\S]*$/, '(interrupted)')
     .replaceAll('\n', ' ');
   const calls = (message.tool_calls ?? []).map(({ id, function: { name } }) => `${name}#${id}`).join(' ');
@@ -23,9 +28,9 @@ export function compact(message: WireMessage): string {
   return `${message.role}${of}: ${[text, calls].filter(Boolean).join(' + ')}`;
 }
 
-/** The reminders of a message, without their fences. */
+/** The reminders of a message, without their marks. */
 export function reminders({ content }: WireMessage): string[] {
-  return [...(content ?? '').matchAll(REMINDER)].map(([block]) =>
-    block.trim().split('\n').slice(1, -1).join('; '),
+  return [...(content ?? '').matchAll(REMINDER)].map(([, , items, time]) =>
+    items === undefined ? `time: ${time}` : items.split('\n').join('; '),
   );
 }

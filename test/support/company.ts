@@ -1,4 +1,5 @@
 import type { AgentInput } from '../../src/config/agent-definition.ts';
+import type { TroupeInput } from '../../src/config/agents-file.ts';
 import type { Author, EventId } from '../../src/events/index.ts';
 import type { TroupeOptions } from '../../src/runtime.ts';
 import type { FakeReply, FakeRequest } from '../../src/testing/fake-server.ts';
@@ -22,6 +23,8 @@ export interface CompanyOptions extends TroupeOptions {
   agents?: Record<string, Partial<AgentInput>>;
   tools?: Tool[];
   fallback?: string;
+  /** More fields of the definition. */
+  definition?: Partial<TroupeInput>;
 }
 
 export interface Company extends AsyncDisposable {
@@ -40,6 +43,8 @@ export interface Company extends AsyncDisposable {
    * The messages sent to an agent's model, without the system message: of the last request, or of number `n`, from 1.
    */
   raw(agent: string, n?: number): WireMessage[];
+  /** The system message sent to an agent's model: of the last request, or of number `n`, from 1. */
+  system(agent: string, n?: number): string;
   /** The same as compact lines, without reminders. */
   sent(agent: string, n?: number): string[];
   kinds(): Promise<string[]>;
@@ -55,7 +60,7 @@ export const ROOM = 'room';
 
 /** A troupe on a fake vendor that records every request. The model of an agent has the agent's name. */
 export async function company(ids: readonly string[], options: CompanyOptions = {}): Promise<Company> {
-  const { answers = {}, agents = {}, tools = [], fallback, ...runtime } = options;
+  const { answers = {}, agents = {}, tools = [], fallback, definition, ...runtime } = options;
   const counts = new Map<string, number>();
   const vendor = await startFakeOpenAi((request) => {
     const agent = modelOf(request);
@@ -81,16 +86,19 @@ export async function company(ids: readonly string[], options: CompanyOptions = 
       ),
       tools,
       ...(fallback !== undefined && { defaults: { respondWhenUnaddressed: fallback } }),
+      ...definition,
     },
     { env: { KEY: 'k' }, ...runtime },
   );
   const requests = (agent: string) => vendor.requests.filter((request) => modelOf(request) === agent);
 
-  function raw(agent: string, n = requests(agent).length): WireMessage[] {
+  function all(agent: string, n = requests(agent).length): WireMessage[] {
     const request = requests(agent)[n - 1];
     if (!request) throw new Error(`@${agent} was asked ${requests(agent).length} times, not ${n}`);
-    return (request.body as { messages: WireMessage[] }).messages.slice(1);
+    return (request.body as { messages: WireMessage[] }).messages;
   }
+
+  const raw: Company['raw'] = (agent, n) => all(agent, n).slice(1);
 
   const post: Company['post'] = (author, to, content, { id, replyTo } = {}) =>
     troupe.send(ROOM, {
@@ -114,6 +122,7 @@ export async function company(ids: readonly string[], options: CompanyOptions = 
     },
     requests,
     raw,
+    system: (agent, n) => String(all(agent, n)[0]?.content),
     sent: (agent, n) => raw(agent, n).map(compact),
     async kinds() {
       return (await troupe.events(ROOM)).events.map(({ kind }) => kind);

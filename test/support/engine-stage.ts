@@ -1,4 +1,5 @@
 import { createBudgetLedger } from '../../src/actors/budget/ledger.ts';
+import { createCheckpoints } from '../../src/actors/checkpoints/checkpoints.ts';
 import { createCalibrationBook } from '../../src/actors/engine/calibration-book.ts';
 import { createConversationLog } from '../../src/actors/log/conversation-log.ts';
 import { createEngine, type Engine } from '../../src/actors/engine/engine.ts';
@@ -8,6 +9,7 @@ import { createTaskTrees } from '../../src/actors/tasks/task-trees.ts';
 import { createRegistry } from '../../src/actors/engine/registry.ts';
 import { parseTroupe, type TroupeDefinition, type TroupeInput } from '../../src/config/agents-file.ts';
 import { buildAgentRegistry } from '../../src/config/build-agent-registry.ts';
+import { openInstructionFiles } from '../../src/config/instruction-files.ts';
 import type { Clock } from '../../src/clock.ts';
 import { fenceKey } from '../../src/context/index.ts';
 import {
@@ -23,6 +25,7 @@ import {
 import { noIntegrations } from './no-integrations.ts';
 import { createTenants, openCredentials } from '../../src/facade/credentials.ts';
 import { memoryKeyValue } from '../../src/key-value.ts';
+import { createProfileBook } from '../../src/facade/profile-book.ts';
 import { createTroupeFacade } from '../../src/facade/facade.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import { NO_METRICS } from '../../src/metrics.ts';
@@ -64,6 +67,7 @@ export interface StageAgent {
   join?: 'full' | 'summary' | 'fresh';
   whileBusy?: BusyPolicy;
   retry?: { patienceMs: number };
+  workspace?: string;
   /** Context window and maximum output, in tokens; by default large enough for everything. */
   contextWindow?: number;
   maxOutputTokens?: number;
@@ -85,6 +89,7 @@ export interface StageOptions {
   pending?: EngineDeps['pending'];
   schedules?: EngineDeps['schedules'];
   lifecycle?: EngineDeps['lifecycle'];
+  checkpoints?: { release?: string; least?: number };
   workflows?: TroupeInput['workflows'];
 }
 
@@ -124,13 +129,14 @@ export async function openStage(options: StageOptions): Promise<Stage> {
       metrics: NO_METRICS,
       onWarning,
     }),
-    agents: companyOf(options, definition),
+    agents: await companyOf(options, definition, onWarning),
     registry: createRegistry({ secretOf }),
     clock,
     random,
     process: `engine-${(engines += 1)}`,
     secretOf,
     countTokens,
+    checkpoints: createCheckpoints({ store, clock, onWarning, release: 'test', ...options.checkpoints }),
     models: createCalibrationBook({ store, clock, onWarning }),
     budgets: createBudgetLedger({ store, clock, random, metrics: NO_METRICS, onWarning, caps: {} }),
     trees: createTaskTrees({ store, clock, random, limits: { ...DEFAULT_LIMITS, ...limits } }),
@@ -148,6 +154,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const troupe = createTroupeFacade({
     integrations: noIntegrations(),
     tenants: createTenants(memoryKeyValue()),
+    profilesOf: () => createProfileBook(memoryKeyValue()),
     credentials: openCredentials(memoryKeyValue(), { clock }),
     deps,
     engine,
@@ -182,24 +189,32 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   };
 }
 
-function companyOf({ agents }: StageOptions, definition: TroupeDefinition): EngineDeps['agents'] {
+async function companyOf(
+  { agents }: StageOptions,
+  definition: TroupeDefinition,
+  onWarning: EngineDeps['onWarning'],
+): Promise<EngineDeps['agents']> {
   const models = new Map(agents.map(({ id, model }) => [id, model]));
-  return buildAgentRegistry(definition, ({ id }) => models.get(id) as Provider, countTokens);
+  const files = await openInstructionFiles(definition, { onWarning, isTolerant: false });
+  return buildAgentRegistry(definition, ({ id }) => models.get(id) as Provider, countTokens, { files });
 }
 
 function definitionOf({ agents, tools = [], context, workflows }: StageOptions): TroupeDefinition {
   const script = { rules: [{}] };
   return parseTroupe({
-    agents: agents.map(({ id, tools: granted = [], join = 'full', whileBusy, retry, ...agent }) => ({
-      id,
-      provider: 'scripted',
-      script,
-      tools: granted,
-      join,
-      ...(whileBusy && { whileBusy }),
-      ...(retry && { retry }),
-      ...sizesOf(agent),
-    })),
+    agents: agents.map(
+      ({ id, tools: granted = [], join = 'full', whileBusy, retry, workspace, ...agent }) => ({
+        id,
+        provider: 'scripted',
+        script,
+        tools: granted,
+        join,
+        ...(whileBusy && { whileBusy }),
+        ...(retry && { retry }),
+        ...(workspace !== undefined && { workspace }),
+        ...sizesOf(agent),
+      }),
+    ),
     tools,
     context,
     workflows,
@@ -252,8 +267,12 @@ export async function turns(count = 1): Promise<void> {
   for (let i = 0; i < count; i++) await new Promise((resolve) => setImmediate(resolve));
 }
 
+/** A generous time: files and servers may be slow, and only a fault takes as long. */
+const LONGEST_WAIT_MS = 60_000;
+
 export async function until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
-  for (let round = 0; round < 2_000; round++) {
+  const start = performance.now();
+  while (performance.now() - start < LONGEST_WAIT_MS) {
     if (await holds()) return;
     await turns();
   }

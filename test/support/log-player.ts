@@ -9,6 +9,7 @@ import {
   hashText,
   liveDelta,
   minute,
+  RENDERING,
   type CompactionPolicy,
   type Room,
   type TurnInput,
@@ -136,6 +137,7 @@ export class LogPlayer {
       live: liveDelta({ time: minute(last.at), task: 'answer' }, view.stated),
       join: 'full',
       baseline: 'b',
+      rendering: RENDERING,
     };
     const log = this.log.slice();
     this.#settled.set(agent, turn.upTo);

@@ -63,7 +63,7 @@ export async function only<K extends Event['kind']>(
 /** The last message of request `n`, if it is a note of supervision. */
 export function noteIn(company: Company, n?: number, agent = 'p'): string | null {
   const last = company.raw(agent, n).at(-1);
-  if (last?.role !== 'user' || !last.content?.startsWith('<reminder-')) return null;
+  if (last?.role !== 'user' || !last.content?.startsWith('[reminder #')) return null;
   return reminders(last)[0] ?? null;
 }
 

@@ -59,7 +59,8 @@ export async function openInbound(parts: InboundParts): Promise<Inbound> {
   const receiver = new Receiver({
     ...parts,
     agents,
-    people: new Set(settings.people.map(pubkeyOf)),
+    people: new Set(settings.people.map((each) => pubkeyOf(each, 'people'))),
+    operators: new Set(settings.operators.map((each) => pubkeyOf(each, 'operators'))),
     horizon: Math.min(...relays.map(({ mark, startedAt }) => sinceOf(mark, startedAt, settings))),
     signal: closing.signal,
   });
@@ -76,7 +77,7 @@ export async function openInbound(parts: InboundParts): Promise<Inbound> {
   };
 }
 
-function pubkeyOf(person: string): string {
+function pubkeyOf(person: string, field: 'people' | 'operators'): string {
   if (!person.startsWith('npub1')) return person;
   try {
     const decoded = decode(person);
@@ -86,9 +87,7 @@ function pubkeyOf(person: string): string {
   }
   throw new TroupeError(
     'config_invalid',
-    `nostr.people: "${person}" is not an npub: one of its letters is wrong`,
-    {
-      path: 'nostr.people',
-    },
+    `nostr.${field}: "${person}" is not an npub: one of its letters is wrong`,
+    { path: `nostr.${field}` },
   );
 }

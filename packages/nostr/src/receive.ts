@@ -22,6 +22,8 @@ export interface ReceiverParts extends Pick<FollowParts, 'keyValue' | 'clock' | 
   agents: OurAgents;
   /** Pubkeys of people who may wake agents. */
   people: ReadonlySet<string>;
+  /** Pubkeys of people who may name sessions. */
+  operators: ReadonlySet<string>;
   /** Finds the event of the log that was published under a Nostr id. */
   publishedAs: Published['publishedAs'];
   /** Relays are not asked for events before this time, seconds. */
@@ -43,6 +45,8 @@ const MOST_PAUSE_MS = 30_000;
 /** Attempts for errors that do not pass by themselves. */
 const MAX_TRIES = 10;
 const MAX_KNOWN = 50_000;
+/** As the log takes it. */
+const SESSION_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 
 /**
  * Puts verified events into conversations.
@@ -150,6 +154,8 @@ export class Receiver {
         author: { kind: 'user', id: pubkey, name: shortNpub(pubkey) },
         to,
         content: readReferences(event.content, nameOf),
+        channel: 'nostr',
+        ...(wakes && this.#sessionOf(event, to)),
         ...(replyTo !== null && { replyTo: replyTo as EventId }),
         ...(!wakes && { untrusted: true as const }),
       })
@@ -158,6 +164,14 @@ export class Receiver {
       });
     await markStored(keyValue, place);
     this.#stored.set(id, conversation);
+  }
+
+  /** The session in the tag `claude-session`. It is the first addressee's; the log says so if the author may not name one. */
+  #sessionOf({ pubkey, tags }: SignedEvent, [agent]: readonly string[]) {
+    const id = tags.find(([name]) => name === 'claude-session')?.[1] ?? '';
+    if (agent === undefined || !SESSION_ID.test(id)) return {};
+    const refused = this.#parts.operators.has(pubkey) ? {} : { refused: 'author' as const };
+    return { session: { agent, provider: 'claude-code', id, ...refused } };
   }
 
   /** The message that an event answers in its conversation, and whether one of our agents wrote it. */

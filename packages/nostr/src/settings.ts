@@ -51,6 +51,13 @@ export const NostrSettings = z
       )
       .max(10_000)
       .default([]),
+    /** People among them whose events may name a session of Claude Code for an agent (tag `claude-session`). Default: none. */
+    operators: z
+      .array(
+        z.string().refine((text) => HEX.test(text) || NPUB.test(text), 'a person is a pubkey or an npub'),
+      )
+      .max(1_000)
+      .default([]),
     /** Prefix of conversation ids, before the id of the thread's first event. */
     conversationPrefix: z
       .string()

@@ -36,6 +36,7 @@ function openReceiver(parts: Partial<ReceiverParts> & { thread?: () => SignedEve
     settings: { strangers: 'store', conversationPrefix: 'nostr:', limits: { answersInARow: 50 } },
     agents: new Map([[CODER.pubkey, { id: 'coder', name: 'Coder' }]]),
     people: new Set([ana.pubkey]),
+    operators: new Set<string>(),
     publishedAs: async () => null,
     horizon: 0,
     clock: createFakeClock(),
@@ -196,4 +197,23 @@ test('an author who answers our agents like a machine wakes no agent after a whi
   expect([await wakes(9), await wakes(10), await wakes(11)]).toEqual([true, true, false]);
   expect(await wakes(12, root)).toBe(true);
   expect(await wakes(13)).toBe(true);
+});
+
+test('the tag of a session counts for operators; of anybody else it is passed on as refused', async () => {
+  const tagged = (by: typeof ana, id: string, names = [NAMES_CODER]) =>
+    by.sign({ content: id, tags: [...names, ['claude-session', id]] });
+  const stage = openReceiver({ operators: new Set([ana.pubkey]), people: new Set([ana.pubkey, ben.pubkey]) });
+  await stage.receive(tagged(ana, 'f00d-1'));
+  await stage.receive(tagged(ben, 'f00d-2'));
+  await stage.receive(tagged(eve, 'f00d-3'));
+  await stage.receive(tagged(ana, '--resume'));
+  await stage.receive(tagged(ana, 'f00d-4', []));
+  const session = { agent: 'coder', provider: 'claude-code' };
+  expect(stage.sent.map((each) => [each['content'], each['session']])).toEqual([
+    ['f00d-1', { ...session, id: 'f00d-1' }],
+    ['f00d-2', { ...session, id: 'f00d-2', refused: 'author' }],
+    ['f00d-3', undefined],
+    ['--resume', undefined],
+    ['f00d-4', undefined],
+  ]);
 });

@@ -19,6 +19,7 @@ test('a list of relays is enough', () => {
     strangers: 'store',
     people: [],
     conversationPrefix: 'nostr:',
+    operators: [],
     overlapMs: 600_000,
     insecure: false,
     limits: { maxEventBytes: 131_072, verificationsPerSecond: 100, perAuthorPerSecond: 5, answersInARow: 50 },

@@ -184,7 +184,7 @@ const LOCK_MS = 600_000;
 const Lock = z.object({ agent: AgentId, until: z.number() });
 
 /** Compactions are numbered and an id is used once, so those of a conversation form one sequence. */
-function compactionDraft(number: number) {
+export function compactionDraft(number: number) {
   return { id: runtimeId('compaction', number), author: SYSTEM_AUTHOR, kind: 'compaction' as const };
 }
 

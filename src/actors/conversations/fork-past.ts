@@ -183,6 +183,7 @@ export function renamedEvent(event: Event, names: Names): EventDraft {
     seq: _seq,
     at: _at,
     tokens: _tokens,
+    altered: _altered,
     ...draft
   } = withBody(event, names);
   const id = (text: EventId) => renamedId(text, names);

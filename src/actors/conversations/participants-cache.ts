@@ -1,5 +1,6 @@
 import { foldParticipants, newParticipants, type Participants } from '../../machines/participants.ts';
 import type { ConversationKey } from '../../store/store.ts';
+import { type Checkpoints, NO_CHECKPOINTS } from '../checkpoints/checkpoints.ts';
 import { type PageSource, readPages } from '../log/read-pages.ts';
 
 /** Participants of conversations in use. Every entry can be rebuilt from the log at any time. */
@@ -10,27 +11,60 @@ export interface ParticipantsCache {
 
 /** Most conversations. The least recently used is dropped first. */
 const KEPT = 1_024;
+const SUBJECT = 'participants';
 
-export function createParticipantsCache(events: PageSource): ParticipantsCache {
-  const known = new Map<string, Participants>();
+interface Entry {
+  participants: Participants;
+  /** Seq of the last checkpoint. */
+  stored: number;
+}
+
+export function createParticipantsCache(
+  events: PageSource,
+  checkpoints: Checkpoints = NO_CHECKPOINTS,
+): ParticipantsCache {
+  const known = new Map<string, Entry>();
   const keyOf = ({ tenant, conversation }: ConversationKey) => `${tenant}/${conversation}`;
+
+  async function store(log: ConversationKey, entry: Entry): Promise<void> {
+    const { upTo, tasks } = entry.participants.tasks;
+    // A fold of many tasks is stored less often.
+    if (upTo - entry.stored < Math.max(checkpoints.least, tasks.size)) return;
+    entry.stored = upTo;
+    const place = await checkpoints.mark(log, upTo);
+    // Extended or forgotten meanwhile: a later call stores it.
+    if (entry.participants.tasks.upTo !== upTo || known.get(keyOf(log)) !== entry) return;
+    if (place) checkpoints.save(log, SUBJECT, place, [structuredClone(entry.participants)]);
+  }
+
   return {
     async of(log) {
       const key = keyOf(log);
-      const participants = known.get(key) ?? newParticipants();
-      await catchUp(events, log, participants);
+      const entry = known.get(key) ?? (await restored(checkpoints, log));
+      await catchUp(events, log, entry.participants);
       known.delete(key);
-      known.set(key, participants);
+      known.set(key, entry);
       if (known.size > KEPT) known.delete(known.keys().next().value ?? key);
-      return participants;
+      void store(log, entry);
+      return entry.participants;
     },
     forget: (log) => void known.delete(keyOf(log)),
   };
 }
 
+async function restored(checkpoints: Checkpoints, log: ConversationKey): Promise<Entry> {
+  const found = await checkpoints.load(log, SUBJECT);
+  if (!found) return { participants: newParticipants(), stored: 0 };
+  return { participants: found.parts[0] as Participants, stored: found.seq };
+}
+
 /** The same without the cache, for a single use. */
-export async function participantsOf(events: PageSource, log: ConversationKey): Promise<Participants> {
-  const participants = newParticipants();
+export async function participantsOf(
+  events: PageSource,
+  log: ConversationKey,
+  checkpoints: Checkpoints = NO_CHECKPOINTS,
+): Promise<Participants> {
+  const { participants } = await restored(checkpoints, log);
   await catchUp(events, log, participants);
   return participants;
 }

@@ -2,6 +2,7 @@ import { TroupeError } from '../../errors.ts';
 import type { AgentId, EventDraftOf } from '../../events/index.ts';
 import type { Appended, ConversationKey } from '../../store/store.ts';
 import { appendTrusted, appendLast, type ConversationDeps } from './conversation-deps.ts';
+import { directiveOf } from '../../machines/directions.ts';
 import { isHere, type Participants } from '../../machines/participants.ts';
 import { isTrusted } from './trust.ts';
 
@@ -51,6 +52,22 @@ export async function receiveMessage(
   }
 }
 
+/**
+ * Stores a notice: for people, wakes nobody and changes nothing. Throws `conversation_archived`. `prepare` is called before
+ * it is stored.
+ */
+export async function receiveNotice(
+  { deps, participantsCache }: ConversationDeps,
+  log: ConversationKey,
+  notice: EventDraftOf<'notice'>,
+  prepare: () => Promise<void>,
+): Promise<Appended> {
+  const { tasks } = await participantsCache.of(log);
+  if (tasks.directions.archived && (await deps.store.readById(log, notice.id)) === null) throw archived(log);
+  await prepare();
+  return appendLast(deps, log, [notice]);
+}
+
 async function addressMessage(
   conversations: ConversationDeps,
   { log, message, untrusted }: ReceivedMessage,
@@ -61,12 +78,24 @@ async function addressMessage(
   const held = to.length > 0 && isHeld ? { held: to } : {};
   const mark =
     isHeld && (await isMarked(conversations.deps.store, log, message)) ? { untrusted: true as const } : {};
-  const context = { ...message.context, ...held, ...mark, ...(routed && { routed }) };
+  const context = {
+    ...message.context,
+    ...modeIn(participants),
+    ...held,
+    ...mark,
+    ...(routed && { routed }),
+  };
   return {
     ...message,
     to: 'held' in held ? [] : to,
     ...(Object.keys(context).length > 0 && { context }),
   };
+}
+
+/** The mode and the run of a conversation, if they are set. */
+function modeIn({ tasks: { directions, directives } }: Participants): Message['context'] {
+  const run = directiveOf(directions, directives)?.run;
+  return { ...(directions.mode && { mode: directions.mode }), ...(run !== undefined && { run }) };
 }
 
 /** Logs of earlier versions have no mark, and a repeated message must equal the stored one (M4). */

@@ -50,7 +50,7 @@ export function createEndQuiet(
   }
 
   async function look({ log, head, at }: Quiet, now: number): Promise<void> {
-    const { tasks } = await participantsOf(events, log);
+    const { tasks } = await participantsOf(events, log, deps.checkpoints);
     if (tasks.upTo !== head) return;
     if (tasks.thread) return void settled.set(quietKey(log), head);
     if (tasks.directions.archived) {

@@ -6,6 +6,7 @@ import { changeAvailability } from './change-availability.ts';
 import type { EngineDeps } from './engine-deps.ts';
 import { holdLease, type Lease } from './lease.ts';
 import type { AgentRuntime } from './agent-runtime.ts';
+import { restoreFolds } from '../checkpoints/actor-checkpoint.ts';
 import { pinTurn } from '../turn/pin-turn.ts';
 import { catchUp } from '../log/read-view.ts';
 import type { LiveActor } from './registry.ts';
@@ -74,6 +75,7 @@ async function work(deps: EngineDeps, lease: Lease, runtime: AgentRuntime): Prom
   const live = deps.registry.enter(lease.record, deps.clock.now());
   live.lease = lease;
   try {
+    await restoreLive(deps, lease.record, live);
     for (;;) {
       const published = await flushOutbox(deps, lease);
       await fireTimers(deps, lease);
@@ -90,6 +92,16 @@ async function work(deps: EngineDeps, lease: Lease, runtime: AgentRuntime): Prom
   } finally {
     deps.registry.leave(live, lease.record.lastTurn, deps.clock.now());
   }
+}
+
+/** Begins a cold actor with its checkpoint. A record without a turn has none, and costs no look for it. */
+async function restoreLive({ checkpoints }: EngineDeps, record: ActorRecord, live: LiveActor): Promise<void> {
+  if (!checkpoints || live.view.upTo > 0) return;
+  if (record.lastTurn === null || record.processed < checkpoints.least) return;
+  const upTo = record.turn?.upTo ?? Infinity;
+  const { secret } = live.view;
+  const found = await restoreFolds(checkpoints, live.address, { secret, upTo });
+  if (found) Object.assign(live, found.folded, { stored: found.stored });
 }
 
 /** Publishes what was committed; returns the last seq. Repeating it is harmless. Pinning a turn empties both lists. */

@@ -9,11 +9,15 @@ export interface AgentRuntime {
   profile: AgentProfile;
   /** Distributes work: a manager, or an agent that messages are routed to. It does not get the instructions of a phase. */
   orchestrates: boolean;
+  /** What is told of a door, by its name. Empty for agents that do not speak with people. */
+  channels: ReadonlyMap<string, string>;
   /** Keywords for routing. */
   capabilities: readonly string[];
   provider: Provider;
   tools: ReadonlyMap<string, Tool>;
   baseline: readonly BaselineText[];
+  /** Reads its files again and returns the frozen layers with them. Absent: no file is part of them. */
+  readBaseline?: () => Promise<readonly BaselineText[]>;
   /** Nostr public key that addresses it, 64 hex digits. */
   pubkey: string | null;
   policy: CompactionPolicy;

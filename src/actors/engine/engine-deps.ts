@@ -3,6 +3,7 @@ import type {
   ActorAddress,
   AgentId,
   ConversationId,
+  PersonProfile,
   StateNote,
   StreamDelta,
   TenantId,
@@ -14,6 +15,7 @@ import type { Broadcast } from '../../queue/broadcast.ts';
 import type { Router } from '../../queue/router.ts';
 import type { Store } from '../../store/store.ts';
 import type { Tracer } from '../../tracing.ts';
+import type { Checkpoints } from '../checkpoints/checkpoints.ts';
 import type { BudgetLedger } from '../budget/ledger.ts';
 import type { CalibrationBook } from './calibration-book.ts';
 import type { ConversationLog } from '../log/conversation-log.ts';
@@ -41,6 +43,8 @@ export interface EngineDeps {
   redaction?: Redaction | undefined;
   agents: AgentRegistry;
   registry: Registry;
+  /** Stored folds of long logs, which only save reading. Absent: none. */
+  checkpoints?: Checkpoints;
   /** Views of agents that are not at work, for the inspector. */
   coldViews?: LogFolds<Folded>;
   clock: Clock;
@@ -66,6 +70,8 @@ export interface EngineDeps {
   /** Tenants whose quiet conversations are archived and deleted. Default: the default tenant. */
   tenants?: () => Promise<readonly TenantId[]>;
   lifecycle?: Lifecycle;
+  /** Profile of a person by the author's id. Default: nobody has one. */
+  profileOf?: (tenant: TenantId, person: string) => Promise<PersonProfile | null>;
   /** Default: everybody. */
   trust?: Trust;
   /** Aborts when the process is to stop: steps under way are finished, and nothing new begins. */

@@ -234,7 +234,7 @@ interface Call {
 
 async function runSweeper(deps: EngineDeps, stopped: AbortSignal, call: Call): Promise<void> {
   const { clock, limits, schedules = [], lifecycle = {} } = deps;
-  const participantsCache = createParticipantsCache(deps.log);
+  const participantsCache = createParticipantsCache(deps.log, deps.checkpoints);
   const endQuiet = createEndQuiet(deps, participantsCache, lifecycle);
   let lookAtAll = 0;
   let expireAt = 0;

@@ -4,6 +4,7 @@ import { type AgentSnapshot, isReady, restoreAgent } from '../../machines/agent-
 import { newTaskBook, type TaskBook } from '../../machines/task-book.ts';
 import type { Lease } from './lease.ts';
 import type { FrozenBaseline } from './agent-runtime.ts';
+import { NOTHING_STORED, type Stored } from '../checkpoints/actor-checkpoint.ts';
 
 /**
  * A live actor of this process: the state of its machine and its view, kept warm between turns and dropped when idle. All
@@ -20,6 +21,8 @@ export interface LiveActor {
   isBeginning: boolean;
   /** The tasks of its conversation. */
   tasks: TaskBook;
+  /** The last checkpoint of `view` and `tasks`. */
+  stored: Stored;
   /** The baseline of the last turn here, with its texts. */
   baseline: FrozenBaseline | null;
   lastTurn: TurnId | null;
@@ -70,6 +73,7 @@ export function createRegistry(options: RegistryOptions): Registry {
       view: createView(agent, secretOf(address)),
       isBeginning: false,
       tasks: newTaskBook(),
+      stored: NOTHING_STORED,
       baseline: null,
       lastTurn: record.lastTurn,
       last: null,

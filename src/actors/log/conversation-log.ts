@@ -35,6 +35,7 @@ export interface ConversationLog {
     log: ConversationKey,
     range: { after: number; upTo?: number },
   ): Promise<{ events: readonly Event[]; isLast: boolean }>;
+  readById(log: ConversationKey, id: string): Promise<Event | null>;
   onAppended(listener: AppendListener): () => void;
   /** Called for every agent that an event of this process addresses, before it is woken: it may have to stop first. */
   onAddressed(listener: AddressListener): () => void;
@@ -134,6 +135,7 @@ export function createConversationLog(deps: LogDeps): ConversationLog {
         return store.readPage(log, range);
       return { events: known, isLast: true };
     },
+    readById: (log, id) => store.readById(log, id),
     trim: (before) => recent.trim(before),
     forget: (log) => recent.forget(log),
     onAppended(listener) {

@@ -4,6 +4,10 @@ import { type PageSource, readPages } from './read-pages.ts';
 
 export interface FoldOptions<T> {
   begin: (log: ConversationKey, name: string) => T;
+  /** A stored fold to go on from; null if there is none. */
+  restore?: (log: ConversationKey, name: string) => Promise<{ state: T; seq: number } | null>;
+  /** Stores a fold, if that is worth it. `stored`: seq of the last stored one. Returns that of the stored one then. */
+  store?: (log: ConversationKey, state: T, seqs: { seq: number; stored: number }) => number;
   /** Changes `state`. Returns a promise if it takes long. */
   fold: (state: T, event: Event) => Promise<void> | void;
   /** Most folds that are kept. The least recently read is dropped first. */
@@ -22,6 +26,8 @@ interface Kept<T> {
   seq: number;
   /** Id of the event at `seq`. */
   id: EventId | null;
+  /** Seq of the stored fold. */
+  stored: number;
 }
 
 /**
@@ -31,7 +37,7 @@ interface Kept<T> {
  *  2. Concurrent reads of one log wait for each other: the first folds, the others read only what came meanwhile.
  */
 export function createLogFolds<T>(source: PageSource, options: FoldOptions<T>): LogFolds<T> {
-  const { begin, fold, kept: most, weigh } = options;
+  const { begin, restore, store, fold, kept: most, weigh } = options;
   const weightOf = (state: T): number => weigh?.of(state) ?? 0;
   const heaviest = weigh?.most ?? 0;
   const known = new Map<string, Kept<T>>();
@@ -41,14 +47,17 @@ export function createLogFolds<T>(source: PageSource, options: FoldOptions<T>): 
     state: begin(log, name),
     seq: 0,
     id: null,
+    stored: 0,
   });
 
   async function catchUp(log: ConversationKey, name: string, kept: Kept<T>): Promise<Kept<T>> {
     let isFirst = kept.seq > 0;
     for await (const events of readPages(source, log, { after: Math.max(0, kept.seq - 1) })) {
-      if (isFirst && events[0]?.id !== kept.id) return catchUp(log, name, anew(log, name));
+      if (isFirst && kept.id !== null && events[0]?.id !== kept.id)
+        return catchUp(log, name, anew(log, name));
       isFirst = false;
       for (const event of events) {
+        if (event.seq === kept.seq) kept.id = event.id;
         if (event.seq <= kept.seq) continue;
         const folding = fold(kept.state, event);
         if (folding) await folding;
@@ -58,6 +67,12 @@ export function createLogFolds<T>(source: PageSource, options: FoldOptions<T>): 
     }
     // The last folded event is gone: the conversation was deleted.
     return isFirst ? anew(log, name) : kept;
+  }
+
+  /** The id is unknown: the checkpoint has been compared with the log already. */
+  async function restored(log: ConversationKey, name: string): Promise<Kept<T>> {
+    const found = await restore?.(log, name);
+    return found ? { ...found, id: null, stored: found.seq } : anew(log, name);
   }
 
   function keep(key: string, kept: Kept<T>): void {
@@ -73,11 +88,12 @@ export function createLogFolds<T>(source: PageSource, options: FoldOptions<T>): 
   }
 
   async function readFold(key: string, log: ConversationKey, name: string): Promise<T> {
-    const before = known.get(key) ?? anew(log, name);
+    const before = known.get(key);
     // A fold that fails half-way must not be reused.
     known.delete(key);
-    const kept = await catchUp(log, name, before);
+    const kept = await catchUp(log, name, before ?? (await restored(log, name)));
     keep(key, kept);
+    if (store) kept.stored = store(log, kept.state, kept);
     return kept.state;
   }
 

@@ -10,6 +10,11 @@ export interface PageSource {
   ): Promise<{ events: readonly Event[]; isLast: boolean }>;
 }
 
+/** What a view is folded from: pages, and single events that a checkpoint left out. */
+export interface ViewSource extends PageSource {
+  readById(log: ConversationKey, id: string): Promise<Event | null>;
+}
+
 /** The events of a log after a seq, up to `upTo` or the head, in pages. Other work runs between pages. */
 export async function* readPages(
   source: PageSource,

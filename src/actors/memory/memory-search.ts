@@ -1,15 +1,11 @@
 import type { Clock } from '../../clock.ts';
-import {
-  answersFirst,
-  createSearchIndex,
-  fuseRanks,
-  type Hit,
-  type SearchIndex,
-} from '../../context/retrieve/search-index.ts';
+import { answersFirst, fuseRanks } from '../../context/retrieve/hits.ts';
+import type { Hit } from '../../context/retrieve/ranking.ts';
+import { createSearchIndex, type SearchIndex } from '../../context/retrieve/search-index.ts';
 import { type ActorAddress, addressKey, type Event } from '../../events/index.ts';
 import type { Embedder } from '../../providers/embedder.ts';
 import { createEmbedderWatch, type EmbedderWatch } from './embedder-watch.ts';
-import { memoryText } from '../../context/retrieve/memories.ts';
+import { memoryText } from '../../context/retrieve/memory-text.ts';
 import { createVectorIndex, type VectorIndex } from '../../context/retrieve/vector-index.ts';
 import { type ErrorCode, toTroupeError } from '../../errors.ts';
 
@@ -18,7 +14,8 @@ import { type ErrorCode, toTroupeError } from '../../errors.ts';
  * the first search and then extended, and with an embedder the vectors of the indexed events. All of it is a cache and can
  * be rebuilt.
  *  1. An agent finds only events that were passed in under its own address.
- *  2. A turn waits for the log and, up to the deadline, for the vector of its query; for nothing else.
+ *  2. A turn waits for the log and, up to the deadline, for the vector of its query; for nothing else. It does not wait
+ *     for the index of a long log that no turn has searched yet: that one is built behind it, for the next turns.
  *  3. If the embedder fails or is late, the search uses words alone.
  */
 export interface MemorySearch extends AsyncDisposable {
@@ -33,6 +30,8 @@ export interface MemoryRequest {
    * reading indexed events again.
    */
   events: readonly Event[] | ((after: number) => AsyncIterable<readonly Event[]>);
+  /** The last event, for a reader of pages. */
+  upTo?: number;
   query: string;
   limit: number;
   signal: AbortSignal;
@@ -54,6 +53,10 @@ export interface MemorySearchDeps {
 const DEADLINE_MS = 300;
 const FIRST_DEADLINE_MS = 10_000;
 const MAX_EVENTS = 100_000;
+/** Most events of a new index that a turn waits for: some 10 ms. */
+const MOST_AT_ONCE = 250;
+/** Longer than the rest of a turn on a fast machine, ms. */
+const BEHIND_MS = 250;
 /** Ranks of each ranking that are used when two are fused. */
 const FUSED_DEPTH = 50;
 
@@ -65,6 +68,7 @@ export function createMemorySearch(deps: MemorySearchDeps): MemorySearch {
   const vectors = embedder && createMemoryVectors({ embedder, watch });
   /** Least recently searched first. */
   const indexes = new Map<string, SearchIndex>();
+  const behind = createBehind(deps, extend);
 
   function indexOf(address: ActorAddress): SearchIndex {
     const key = addressKey(address);
@@ -88,6 +92,7 @@ export function createMemorySearch(deps: MemorySearchDeps): MemorySearch {
     // The vectors may have been dropped earlier than the words.
     const after = Math.min(index.upTo, vectors?.upTo(address) ?? Infinity);
     for await (const page of typeof events === 'function' ? events(after) : [events]) {
+      if (behind.isClosed()) return;
       // Another search may have added this page meanwhile; events that are already known are skipped.
       index.add(page);
       vectors?.add(address, page);
@@ -110,16 +115,50 @@ export function createMemorySearch(deps: MemorySearchDeps): MemorySearch {
   return {
     async search(request) {
       const index = indexOf(request.address);
+      if (behind.takes(index, request)) return [];
       await extend(index, request);
       forget(index);
       const byWords = index.search(request.query, Math.max(request.limit, FUSED_DEPTH));
       vectors?.work();
       const byMeaning = request.query.trim() === '' ? [] : await nearest(index, request);
-      const hits = byMeaning.length === 0 ? byWords : fuseRanks([byWords, byMeaning]);
-      return answersFirst(hits.slice(0, request.limit), index).slice(0, request.limit);
+      const hits = byMeaning.length === 0 ? byWords : fuseRanks(byWords, byMeaning);
+      return answersFirst(hits.slice(0, request.limit), (seq) => index.answerTo(seq)).slice(0, request.limit);
     },
     async [Symbol.asyncDispose]() {
+      await behind.close();
       await vectors?.[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** Builds the indexes of long logs in the background. */
+function createBehind(
+  { clock, onWarning }: Pick<MemorySearchDeps, 'clock' | 'onWarning'>,
+  extend: (index: SearchIndex, request: MemoryRequest) => Promise<void>,
+) {
+  const building = new Map<SearchIndex, Promise<void>>();
+  const closing = new AbortController();
+
+  async function build(index: SearchIndex, request: MemoryRequest): Promise<void> {
+    await clock.sleep(BEHIND_MS, closing.signal);
+    if (!closing.signal.aborted) await extend(index, request);
+  }
+
+  return {
+    /** Whether the index is being built, or begins to be: then it is not searched. */
+    takes(index: SearchIndex, request: MemoryRequest): boolean {
+      if (building.has(index)) return true;
+      if (index.size > 0 || (request.upTo ?? 0) <= MOST_AT_ONCE) return false;
+      const built = build(index, request)
+        .catch((error: unknown) => onWarning(error, 'memory index'))
+        .finally(() => building.delete(index));
+      building.set(index, built);
+      return true;
+    },
+    isClosed: () => closing.signal.aborted,
+    async close() {
+      closing.abort();
+      await Promise.all(building.values());
     },
   };
 }

@@ -37,6 +37,7 @@ export async function retrieveMemories(
   const hits = await deps.memory.search({
     address,
     events: (after) => readPages(deps.store, address, { after, upTo: floor }),
+    upTo: floor,
     query,
     limit,
     signal: deps.stopping,

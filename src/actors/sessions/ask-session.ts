@@ -1,8 +1,9 @@
-import { deltaOf, placeOf, sessionMismatch, standsAt } from '../../context/index.ts';
+import { deltaOf, isAdopted, placeOf, sessionMismatch, standsAt } from '../../context/index.ts';
 import type { EventDraft, PromptRecord, Session, SessionReason } from '../../events/index.ts';
 import { ownDraft, type TurnRun, writeMeanwhile } from '../turn/turn-run.ts';
 import { type AnswerSession, type Sending, termsFor } from './session-run.ts';
 import { leaveSession, mayBeTouched } from './settle-session.ts';
+import { takeSession } from './take-session.ts';
 import type { ModelEvent } from '../../providers/provider.ts';
 
 /**
@@ -27,6 +28,7 @@ export function askSession(run: TurnRun): Sending {
   const { base } = session;
   if (!base) return { prompt, session: { request: { kind: 'start' }, place } };
   const mark = { id: base.id, checkpoint: base.checkpoint };
+  if (isAdopted(base)) return { prompt, session: { request: { kind: 'resume', mark }, place } };
   const delta = deltaOf(prompt, live.view, base);
   return { prompt: seen(run, delta), session: { request: { kind: 'resume', mark }, place } };
 }
@@ -60,6 +62,7 @@ export function hearSession(
   const { change, id } = event;
   if (change === 'warm') return;
   if (change !== 'started') return noteSession(run, `session.${change}`, id);
+  writeMeanwhile(run, takeSession(run, id));
   const { reason } = session;
   noteSession(run, reason === 'first' ? 'session.started' : 'session.rebuilt', id, reason);
 }
@@ -90,7 +93,7 @@ export function loseSession(run: TurnRun, message: string): void {
   deps.onWarning(new Error(message), `session of @${live.address.agent}`);
 }
 
-function noteSession(run: TurnRun, kind: SessionKind, id: string, reason?: SessionReason): void {
+export function noteSession(run: TurnRun, kind: SessionKind, id: string, reason?: SessionReason): void {
   const { deps, live, lease, runtime } = run;
   const { session } = run.meanwhile;
   session.notes += 1;

@@ -1,3 +1,4 @@
+import { isAdopted } from '../../context/index.ts';
 import type { ActorPatch } from '../../store/store.ts';
 import { reachOf } from '../steering/reach.ts';
 import type { TurnRun } from '../turn/turn-run.ts';
@@ -49,6 +50,7 @@ export function sessionPatch(run: TurnRun): Pick<NonNullable<ActorPatch['state']
   }
   const { base } = session;
   if (!base) return { session: null, cursor: null };
-  const isLeft = mayBeTouched(run) && !runtime.provider.capabilities.rewind;
+  const canRewind = runtime.provider.capabilities.rewind && !isAdopted(base);
+  const isLeft = mayBeTouched(run) && !canRewind;
   return { session: isLeft ? { ...base, state: 'unknown' } : base, cursor: lease.record.cursor };
 }

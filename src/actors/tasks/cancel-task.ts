@@ -56,7 +56,7 @@ async function cancelAll(deps: CancelDeps, log: ConversationKey, reason: string,
   const { store, broadcast } = deps;
   const { tenant, conversation } = log;
   requirePerson(deps.trust ?? null, by, 'cancel tasks');
-  const { book: before } = await readTasks(store, log);
+  const { book: before } = await readTasks(store, log, deps.checkpoints);
   if (before.thread) {
     const { delegation, home } = before.thread.opened;
     const message = `${conversation} is the thread of ${delegation}: cancel that in ${home}`;
@@ -74,7 +74,7 @@ async function cancelAll(deps: CancelDeps, log: ConversationKey, reason: string,
   broadcast.publish({ type: 'called off', tenant, task: conversation });
   await stopBelow(deps, tenant, conversation);
   await stopTurns(deps, log);
-  const { book } = await readTasks(store, log);
+  const { book } = await readTasks(store, log, deps.checkpoints);
   const open = [...book.open].flatMap((task) => book.tasks.get(task) ?? []);
   await sendOutgoing(
     deps,

@@ -17,7 +17,7 @@ import { readOwn } from '../log/own-id.ts';
 import { type ReadTasks, readTasks } from './read-tasks.ts';
 import { hashText } from '../../context/index.ts';
 
-export type PersonDeps = Pick<EngineDeps, 'log' | 'store' | 'clock'> & {
+export type PersonDeps = Pick<EngineDeps, 'log' | 'store' | 'clock' | 'checkpoints'> & {
   /** Default: everybody. */
   trust?: Trust;
 };
@@ -39,7 +39,7 @@ export async function taskForPerson<K extends Task['kind']>(
   kinds: readonly K[],
   attempt: Attempt,
 ): Promise<{ task: TaskOf<K>; log: ConversationKey; isArchived: boolean }> {
-  const here = await readTasks(deps.store, attempt.log);
+  const here = await readTasks(deps.store, attempt.log, deps.checkpoints);
   // A question within a task is asked in its thread, but people know the root conversation.
   const below = tasksNamed(here, attempt.task).length === 0 ? await findBelow(deps, here, attempt) : null;
   const tasks = below?.tasks ?? here;
@@ -65,7 +65,7 @@ export async function taskForPerson<K extends Task['kind']>(
 const MOST_THREADS = 200;
 
 async function findBelow(
-  { store }: PersonDeps,
+  { store, checkpoints }: PersonDeps,
   from: ReadTasks,
   { log: { tenant }, task }: Attempt,
 ): Promise<{ tasks: ReadTasks; log: ConversationKey } | null> {
@@ -73,7 +73,7 @@ async function findBelow(
   const seen = new Set<ConversationId>(waiting);
   for (const conversation of waiting) {
     const log = { tenant, conversation };
-    const tasks = await readTasks(store, log);
+    const tasks = await readTasks(store, log, checkpoints);
     if (tasksNamed(tasks, task).length > 0) return { tasks, log };
     for (const thread of threadsOf(tasks)) {
       if (seen.has(thread) || seen.size >= MOST_THREADS) continue;

@@ -9,6 +9,7 @@ import {
 import { type TaskEnd } from '../../machines/task-events.ts';
 import { foldTask, isTaskOpen, newTaskBook, type Task, type TaskBook } from '../../machines/task-book.ts';
 import type { ConversationKey } from '../../store/store.ts';
+import { type Checkpoints, NO_CHECKPOINTS } from '../checkpoints/checkpoints.ts';
 import { createLogFolds, type LogFolds } from '../log/log-folds.ts';
 import { type PageSource, readPages } from '../log/read-pages.ts';
 
@@ -19,11 +20,22 @@ export interface ReadTasks {
   openedBy: Map<string, EventId>;
 }
 
-export async function readTasks(store: PageSource, log: ConversationKey): Promise<ReadTasks> {
-  const read = newReadTasks();
-  for await (const events of readPages(store, log, { after: 0 }))
+export async function readTasks(
+  store: PageSource,
+  log: ConversationKey,
+  checkpoints: Checkpoints = NO_CHECKPOINTS,
+): Promise<ReadTasks> {
+  const read = (await restored(checkpoints, log))?.state ?? newReadTasks();
+  for await (const events of readPages(store, log, { after: read.book.upTo }))
     for (const event of events) foldReadTasks(read, event);
   return read;
+}
+
+const SUBJECT = 'tasks';
+
+async function restored(checkpoints: Checkpoints, log: ConversationKey) {
+  const found = await checkpoints.load(log, SUBJECT);
+  return found && { state: found.parts[0] as ReadTasks, seq: found.seq };
 }
 
 function newReadTasks(): ReadTasks {
@@ -39,8 +51,25 @@ function foldReadTasks({ book, openedBy }: ReadTasks, event: Event): void {
 /** Most logs whose folded tasks are kept for repeated reads. */
 const KEPT = 256;
 
-export function createTaskFolds(store: PageSource): LogFolds<ReadTasks> {
-  return createLogFolds(store, { begin: newReadTasks, fold: foldReadTasks, kept: KEPT });
+export function createTaskFolds(
+  source: PageSource,
+  checkpoints: Checkpoints = NO_CHECKPOINTS,
+): LogFolds<ReadTasks> {
+  return createLogFolds(source, {
+    begin: newReadTasks,
+    fold: foldReadTasks,
+    kept: KEPT,
+    restore: (log) => restored(checkpoints, log),
+    store(log, state, { seq, stored }) {
+      // A fold of many tasks is stored less often.
+      if (seq - stored < Math.max(checkpoints.least, state.book.tasks.size)) return stored;
+      const content = structuredClone(state);
+      void checkpoints
+        .mark(log, seq)
+        .then((place) => place && checkpoints.save(log, SUBJECT, place, [content]));
+      return seq;
+    },
+  });
 }
 
 function openingOf(event: Event): string | null {

@@ -3,7 +3,7 @@ import type { PromptRecord } from '../../events/index.ts';
 import { inSlices } from '../engine/in-slices.ts';
 import { nameLargest } from '../compaction/turn-compaction.ts';
 import { beginStep, replayCompaction } from '../compaction/replay-compaction.ts';
-import { compactionReason } from '../compaction/compaction-policy.ts';
+import { compactionReason } from '../compaction/compaction-reason.ts';
 import { reachAt } from '../steering/reach.ts';
 import { steerTurn } from '../steering/steer-turn.ts';
 import { changed, type Outcome, type TurnRun } from './turn-run.ts';
@@ -46,8 +46,8 @@ function build(run: TurnRun): PromptRecord {
 
 async function beginTurnOnce({ deps, live, turn }: TurnRun): Promise<void> {
   if (live.view.turn?.id === turn.id) return;
-  const { id, upTo, inputs, live: items, join, baseline, rendering } = turn;
-  const rules = rendering === undefined ? {} : { rendering };
+  const { id, upTo, inputs, live: items, join, baseline, rendering, peers } = turn;
+  const rules = { ...(rendering !== undefined && { rendering }), ...(peers && { peers }) };
   const input = { id, upTo, inputs, live: items, join, baseline, ...rules };
   live.isBeginning = true;
   try {

@@ -1,4 +1,4 @@
-import type { EventDraft, Timer } from '../../events/index.ts';
+import type { EventContext, EventDraft, PinnedTurn, Timer } from '../../events/index.ts';
 import {
   AGENT_MACHINE_VERSION,
   type AgentEvent,
@@ -151,7 +151,15 @@ function endingOf(run: TurnRun): EventDraft[] {
   };
   const text = answer?.text ?? '';
   if (text.trim() === '') return [done];
-  return [{ ...ownDraft(run, 'reply'), kind: 'message', body: { content: text, ...dataOf(answer) } }, done];
+  const body = { content: text, ...dataOf(answer) };
+  return [{ ...ownDraft(run, 'reply'), kind: 'message', body, ...modeOf(turn) }, done];
+}
+
+/** The mode and the run in which the turn began. */
+function modeOf({ context = {} }: PinnedTurn): { context?: EventContext } {
+  const { mode, run } = context;
+  if (mode === undefined && run === undefined) return {};
+  return { context: { ...(mode && { mode }), ...(run !== undefined && { run }) } };
 }
 
 /** A reply that never ends is shown to the agent as a preview. The `error` event has all of it. */

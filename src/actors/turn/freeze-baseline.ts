@@ -94,14 +94,20 @@ async function withTexts(
   const known = [...textsInMode(runtime.baseline, 'agent'), ...textsInMode(runtime.baseline, 'chat')];
   const texts: BaselineText[] = [];
   let tools = runtime.profile.tools;
-  for (const { name, hash, tokens } of body.layers) {
+  for (const { name, hash, tokens, sources } of body.layers) {
     const same = known.find((layer) => layer.name === name && layer.hash === hash);
     const text = same?.text ?? (await store.readBody(tenant, hash));
     if (text === null) return null;
-    texts.push({ name: name as BaselineText['name'], hash, tokens: () => tokens, text });
+    const layer = name as BaselineText['name'];
+    texts.push({ name: layer, hash, tokens: () => tokens, text, ...(sources && { sources }) });
     if (name === 'tools' && !same) tools = text === '' ? [] : ToolSpec.array().parse(JSON.parse(text));
   }
   return { id, body, texts, tools };
+}
+
+/** The runtime with its files as they are now. */
+export async function withPresentFiles(runtime: AgentRuntime): Promise<AgentRuntime> {
+  return runtime.readBaseline ? { ...runtime, baseline: await runtime.readBaseline() } : runtime;
 }
 
 /** Bodies that this process has stored. An agent's texts are the same in all its conversations. */

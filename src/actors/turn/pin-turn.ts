@@ -1,7 +1,6 @@
 import {
   liveDelta,
   memoryItem,
-  minute,
   modeItems,
   phaseItem,
   RENDERING,
@@ -24,12 +23,16 @@ import { isDue, type TaskBook } from '../../machines/task-book.ts';
 import { approvedCalls } from '../tasks/ask-people.ts';
 import { haltOf, isThreadCancelled, isOfPeople } from '../tasks/cancellation.ts';
 import { taskOf } from '../tasks/task-items.ts';
+import { sessionNamedIn } from '../sessions/adopt-session.ts';
+import { copyFolds, isWorthStoring, storeFolds } from '../checkpoints/actor-checkpoint.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
-import { freezeBaseline } from './freeze-baseline.ts';
+import { freezeBaseline, withPresentFiles } from './freeze-baseline.ts';
 import type { FrozenBaseline, AgentRuntime } from '../engine/agent-runtime.ts';
 import { catchUp, type Folded } from '../log/read-view.ts';
 import type { LiveActor } from '../engine/registry.ts';
 import type { ActiveActor } from './turn-run.ts';
+import { unavailableText } from './unavailable.ts';
+import { channelItem, personItems, targetItem, timeItem } from './person-facts.ts';
 import { contextOf, NO_FACTS, readFacts, type TurnFacts } from './turn-facts.ts';
 
 /**
@@ -44,24 +47,46 @@ export async function pinTurn(actor: ActiveActor, published: number): Promise<Pi
   if (processed > head) throw beyondHead(lease.record, head);
   const inputs = triggersIn(live, processed);
   const last = inputs.at(-1);
+  const keep = await keepFolds(deps, live, last !== undefined);
   if (!last) {
     const { outbox: sent, posts } = lease.record;
     const isChanged = sent.length + posts.length + lease.record.lost > 0;
     const outbox = isChanged ? { state: { outbox: [], posts: [], lost: 0 } } : {};
     await lease.write({ processed: Math.max(processed, head), owner: '', until: 0, ...outbox });
+    keep();
     return null;
   }
   const turn = await nextTurn(actor, { inputs, last, head });
   // Written with the version: a process that does not know this rendering leaves the turn alone.
   await lease.write({ state: { turn, machineVersion: ACTOR_VERSION, lost: 0, outbox: [], posts: [] } });
+  keep();
   return turn;
 }
 
+/** An agent that never rests is stored less often, because the copies are made on the path of its next turn. */
+const BUSY_FACTOR = 4;
+
+/**
+ * Copies the folds of an actor between two turns, if storing them is worth it. The place is read under the lease, so that the
+ * conversation is not deleted meanwhile. The result stores the copies: call it once the fence has proved that the folds
+ * are this actor's.
+ */
+async function keepFolds({ checkpoints }: EngineDeps, live: LiveActor, isBusy: boolean): Promise<() => void> {
+  const least = (checkpoints?.least ?? 0) * (isBusy ? BUSY_FACTOR : 1);
+  if (!checkpoints || !isWorthStoring(least, live, live.stored)) return () => undefined;
+  const copy = copyFolds(live);
+  const place = await checkpoints.mark(live.address, live.view.upTo);
+  return () => {
+    if (place) live.stored = storeFolds(checkpoints, live.address, copy, place);
+  };
+}
+
 async function nextTurn(
-  { deps, lease, runtime, live }: ActiveActor,
+  { deps, lease, runtime: known, live }: ActiveActor,
   { inputs, last, head }: { inputs: readonly Event[]; last: Event; head: number },
 ): Promise<PinnedTurn> {
   const { address } = live;
+  const runtime = await withPresentFiles(known);
   const baseline = await freezeBaseline(deps, address, runtime, live);
   const facts = await readFacts(deps, { address, runtime }, live, last);
   const halt = haltOf(
@@ -70,21 +95,24 @@ async function nextTurn(
     inputs,
     await isThreadCancelled(deps.store, address.tenant, live.tasks),
   );
+  const named = sessionNamedIn(inputs, address.agent);
   const approved = halt ? [] : approvedCalls(live.tasks, inputs);
   return {
     id: turnId(address, lease.record.turnNo + 1),
     upTo: head,
     inputs: inputs.map((event) => event.seq),
     attempt: 1,
-    live: liveItems(last, live, { runtime, baseline }, facts),
+    live: liveItems(inputs, live, { runtime, baseline }, facts),
     join: live.tasks.joined.get(address.agent) ?? runtime.profile.join,
     baseline: baseline.id,
     hop: Math.max(...inputs.map((event) => event.hop ?? 0)),
     at: last.at,
     rendering: RENDERING,
-    context: contextOf(baseline, live.view, facts),
+    ...(runtime.profile.peers && { peers: runtime.profile.peers }),
+    context: contextOf(baseline, live.view, facts, runtime.tools),
     ...(approved.length > 0 && { approved }),
     ...(halt && { halt }),
+    ...(named && { session: named }),
     ...(live.tasks.thread !== null && inputs.some(isOfPeople) && { byPerson: true }),
   };
 }
@@ -128,21 +156,26 @@ export function triggersIn(
 
 /** The live items at the start of a turn, changes only. The time is that of the trigger, never of the clock. */
 export function liveItems(
-  trigger: Event,
+  inputs: readonly Event[],
   { view, tasks }: Folded,
   { runtime, baseline }: { runtime: AgentRuntime; baseline: FrozenBaseline },
-  { directive, fragments, memories, workItems }: TurnFacts = NO_FACTS,
+  { directive, fragments, memories, workItems, person }: TurnFacts = NO_FACTS,
 ): LiveItems {
   const stated = statedUnder(view.stated, baseline.id);
+  const trigger = inputs.at(-1);
+  if (!trigger) return {};
   const roster = rosterNews(baseline.body, runtime.baseline, stated.items['roster']);
   const facts: LiveItems = {
-    time: minute(trigger.at),
+    time: timeItem(trigger.at, person),
     task: taskOf(trigger, tasks),
+    ...(person && personItems(person, view, stated)),
     ...modeItems(view.directions.mode, directive),
     ...phaseItem(view.directions.phase, runtime.orchestrates),
+    ...channelItem(trigger, runtime.channels, stated),
+    ...stateItem('unavailable', unavailableText(runtime, tasks), stated),
     ...(roster !== null && { roster }),
   };
   for (const [name, text] of [...workItems, ...fragments])
     Object.assign(facts, stateItem(name, text, stated));
-  return { ...liveDelta(facts, stated), ...memoryItem(memories) };
+  return { ...liveDelta(facts, stated), ...targetItem(inputs, view), ...memoryItem(memories) };
 }

@@ -20,6 +20,7 @@ import { policyFor } from '../compaction/compaction-policy.ts';
 import { runCompaction } from '../compaction/run-compaction.ts';
 import { runCalls } from './run-calls.ts';
 import { NO_CALLS } from './repeated-calls.ts';
+import { adoptSession } from '../sessions/adopt-session.ts';
 import { sessionRun } from '../sessions/session-run.ts';
 import { leaveSession } from '../sessions/settle-session.ts';
 import { reachOf } from '../steering/reach.ts';
@@ -202,13 +203,14 @@ async function startRun(start: TurnStart): Promise<TurnRun> {
     ending: { kind: 'done' },
   };
   writeMeanwhile(run, deps.log.append(live.address, [startedDraft(runtime, turn)]));
+  await adoptSession(run);
   return run;
 }
 
 function startedDraft(runtime: AgentRuntime, turn: PinnedTurn): EventDraft {
   const { id, name } = runtime.profile;
-  const { upTo, inputs, live, join, baseline, context, rendering } = turn;
-  const rules = rendering === undefined ? {} : { rendering };
+  const { upTo, inputs, live, join, baseline, context, rendering, peers } = turn;
+  const rules = { ...(rendering !== undefined && { rendering }), ...(peers && { peers }) };
   return {
     id: startedId(turn),
     author: { kind: 'agent', id, name },

@@ -6,11 +6,19 @@ import {
   NO_MEMORIES,
   type View,
 } from '../../context/index.ts';
-import { type ActorAddress, agentAuthor, type Event, type EventContext } from '../../events/index.ts';
+import {
+  type ActorAddress,
+  agentAuthor,
+  type Event,
+  type EventContext,
+  MAX_TOOLSET,
+  type ToolSpec,
+} from '../../events/index.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import type { FrozenBaseline, AgentRuntime } from '../engine/agent-runtime.ts';
 import type { Folded } from '../log/read-view.ts';
 import { retrieveMemories } from '../memory/retrieve-memories.ts';
+import { type PersonFacts, readPerson } from './person-facts.ts';
 import { openWorkItems } from '../tasks/task-items.ts';
 import { type Directive, directiveOf } from '../../machines/directions.ts';
 
@@ -25,6 +33,8 @@ export interface TurnFacts {
   memories: Memories;
   /** The agent's open tasks and todos, by the names of their live items. */
   workItems: ReadonlyMap<string, string | null>;
+  /** Null: the turn answers no person. */
+  person: PersonFacts | null;
 }
 
 export const NO_FACTS: TurnFacts = {
@@ -32,6 +42,7 @@ export const NO_FACTS: TurnFacts = {
   fragments: new Map(),
   memories: NO_MEMORIES,
   workItems: new Map(),
+  person: null,
 };
 
 export async function readFacts(
@@ -43,31 +54,46 @@ export async function readFacts(
   const { tenant, conversation, agent } = address;
   const about: AboutTurn = { tenant, conversation, agent, at: trigger.at };
   const directive = directiveOf(view.directions, view.directives);
-  const [fragments, memories, workItems] = await Promise.all([
+  const [fragments, memories, workItems, person] = await Promise.all([
     readFragments(deps, runtime, about),
     retrieveMemories(deps, { address, runtime, view, trigger }),
     openWorkItems(deps, address, tasks),
+    readPerson(deps, address, view, trigger),
   ]);
-  return { directive, fragments, memories, workItems };
+  return { directive, fragments, memories, workItems, person };
 }
 
 const FROZEN_LAYERS: readonly string[] = ['rules', 'persona', 'tools', 'environment'];
 
 /** Hashes of what is injected into the turn: the frozen layers and the present fragments. */
 export function contextOf(
-  { body }: FrozenBaseline,
+  { body, tools }: FrozenBaseline,
   { directions: { mode } }: View,
   { directive, fragments, memories }: TurnFacts,
+  granted: AgentRuntime['tools'],
 ): EventContext {
   const layers = body.layers.filter(({ name }) => FROZEN_LAYERS.includes(name));
   const given = [...fragments].flatMap(([name, text]) => (text === null ? [] : [[name, hashText(text)]]));
   return {
     ...Object.fromEntries(layers.map(({ name, hash }) => [name, hash])),
+    ...toolsetOf(tools, granted),
     ...(mode !== null && { mode }),
     ...(directive && { run: directive.run }),
     ...(given.length > 0 && { fragments: Object.fromEntries(given) }),
     ...(memories.seqs.length > 0 && { memories: memories.seqs }),
   };
+}
+
+function toolsetOf(
+  tools: readonly ToolSpec[],
+  granted: AgentRuntime['tools'],
+): Pick<EventContext, 'toolset'> {
+  if (tools.length === 0) return {};
+  const names = tools.slice(0, MAX_TOOLSET).map(({ name }) => name);
+  const needsApproval = (name: string) => Boolean(granted.get(name)?.needsApproval);
+  const more = tools.length - names.length;
+  const [approval, free] = [true, false].map((is) => names.filter((name) => needsApproval(name) === is));
+  return { toolset: { free: free ?? [], approval: approval ?? [], ...(more > 0 && { more }) } };
 }
 
 const LATE = Symbol('late');

@@ -7,10 +7,12 @@ import type { IssuedWebhook, WebhookInfo, WebhookTest } from '../../integrations
 import type {
   ActorStatus,
   ConversationInfo,
+  ConversationList,
   CostOptions,
   CostReport,
   Deleted,
   DiffSteps,
+  LogVerification,
   ImportRequest,
   InspectedPrompt,
   NewMessage,
@@ -19,6 +21,7 @@ import type {
   SentPrompt,
   TaskList,
   TurnTrace,
+  Troupe,
 } from '../../troupe.ts';
 
 /** A piece of a reply as it is written; `index` 0 restarts the reply. */
@@ -62,6 +65,9 @@ export interface Client {
   send(conversation: string, message: NewMessage): Promise<Event>;
   command(command: Command, author: Author): Promise<Event>;
   conversations(): Promise<ConversationInfo[]>;
+  /** A page of conversations, newest first. */
+  listConversations(before: string | undefined): Promise<ConversationList>;
+  verify(conversation: string, after: number): Promise<LogVerification>;
   actors(conversation: string): Promise<ActorStatus[]>;
   tasks(conversation: string, options: { open: boolean }): Promise<TaskList>;
   /** Seq of the last event; 0 if the conversation does not exist. */
@@ -82,6 +88,7 @@ export interface Client {
     options?: { threads?: boolean; format?: 'jsonl' | 'html' },
   ): AsyncGenerator<string>;
   delete(conversation: string, exported: number | 'none'): Promise<Deleted>;
+  readonly people: Troupe['people'];
   readonly keys: ClientKeys;
   readonly webhooks: ClientWebhooks;
   queues(): Promise<QueueReport>;

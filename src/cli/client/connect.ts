@@ -38,7 +38,7 @@ export async function connect(options: ClientOptions, needs: Needs): Promise<Cli
 }
 
 /** URL of the process that has the directory open; null if there is none. Throws `data_busy` if that process has no URL. */
-function serverOf(dir: string): string | null {
+export function serverOf(dir: string): string | null {
   if (!existsSync(dir)) return null;
   try {
     lockDataDir(dir).release();

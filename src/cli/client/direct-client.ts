@@ -15,6 +15,8 @@ export function createDirectClient(troupe: Troupe): Client {
     },
     command: (command, author) => troupe.command(command, author),
     conversations: () => troupe.conversations(),
+    listConversations: (before) => troupe.listConversations({ before }),
+    verify: (conversation, after) => troupe.verify(conversation, { after }),
     actors: (conversation) => troupe.actors(conversation),
     tasks: (conversation, options) => troupe.tasks(conversation, options),
     head: (conversation) => headOf(troupe.events(conversation, { limit: 1 })),
@@ -50,6 +52,7 @@ export function createDirectClient(troupe: Troupe): Client {
     export: (conversation, { format, ...options } = {}) =>
       format === 'html' ? exportedAsHtml(troupe, conversation) : troupe.export(conversation, options),
     delete: (conversation, exported) => troupe.delete(conversation, { exported }),
+    people: troupe.people,
     keys: directKeys(troupe),
     webhooks: directWebhooks(troupe),
     queues: () => troupe.queues(),

@@ -12,16 +12,23 @@ export function createHttpClient(url: string, token: string | undefined): Client
       : 'this server does not accept your TROUPE_KEY or TROUPE_TOKEN: it is unknown, expired or revoked';
   const api = createClient({ url, token, unauthorized });
 
+  let caller: ReturnType<typeof askWhoami> | null = null;
+  const askWhoami = () => api.request('GET /api/whoami');
+  const whoami = () => (caller ??= askWhoami());
+
   /** Without `--as`, the author is that of the key, if the key has one. */
   async function speaker(named: Author): Promise<Author> {
     if (token === undefined || named.id !== authorNamed().id) return named;
-    return (await api.request('GET /api/whoami')).author ?? named;
+    return (await whoami()).author ?? named;
   }
 
   return {
     isDirect: false,
-    async send(c, message) {
-      const body = { ...message, author: await speaker(message.author) };
+    async send(c, { channel, ...message }) {
+      // Only operators may name a channel. To a server everybody else is `http`.
+      const isOperator = (await whoami()).scopes.includes('operate');
+      const named = isOperator && channel !== undefined ? { channel } : {};
+      const body = { ...message, ...named, author: await speaker(message.author) };
       return (await api.request('POST /api/conversations/{c}/events', { params: { c }, body })).event;
     },
     async command(command, author) {
@@ -29,6 +36,9 @@ export function createHttpClient(url: string, token: string | undefined): Client
       return (await api.request('POST /api/commands', { body })).event;
     },
     conversations: async () => (await api.request('GET /api/conversations')).conversations,
+    listConversations: (before) => api.request('GET /api/conversations', { query: { before } }),
+    verify: (c, after) =>
+      api.request('GET /api/conversations/{c}/integrity', { params: { c }, query: { after } }),
     actors: async (c) => (await api.request('GET /api/conversations/{c}/actors', { params: { c } })).actors,
     tasks: (c, { open }) =>
       api.whole('GET /api/conversations/{c}/tasks', 'tasks', {
@@ -63,6 +73,7 @@ export function createHttpClient(url: string, token: string | undefined): Client
     },
     delete: (c, exported) =>
       api.request('DELETE /api/conversations/{c}', { params: { c }, query: { exported } }),
+    people: peopleOf(api),
     keys: keysOf(api),
     webhooks: webhooksOf(api),
     queues: () => api.request('GET /api/queues'),
@@ -88,6 +99,17 @@ function promptsOf(api: Api): Pick<Client, 'prompt' | 'promptOf' | 'diff' | 'cos
         query: { vendor },
       }),
     trace: (t) => api.whole('GET /api/turns/{t}', 'events', { params: { t } }),
+  };
+}
+
+function peopleOf(api: Api): Client['people'] {
+  return {
+    get: async (id) => (await api.request('GET /api/people/{id}', { params: { id } })).profile,
+    async set(id, body) {
+      const { profile } = await api.request('POST /api/people/{id}', { params: { id }, body });
+      return profile ?? {};
+    },
+    remove: async (id) => (await api.request('DELETE /api/people/{id}', { params: { id } })).removed,
   };
 }
 

@@ -54,6 +54,8 @@ interface SendOptions extends ActOptions {
   id?: string;
   attach?: string[];
   whileBusy?: BusyPolicy;
+  peopleOnly?: boolean;
+  session?: string;
 }
 
 export async function send(conversation: string, text: string, options: SendOptions): Promise<void> {
@@ -69,8 +71,20 @@ export async function send(conversation: string, text: string, options: SendOpti
     ...(options.to && { to: options.to }),
     ...(options.id !== undefined && { id: options.id as EventId }),
     ...(options.whileBusy !== undefined && { whileBusy: options.whileBusy }),
+    ...(options.peopleOnly && { includeInContext: false }),
+    ...(options.session !== undefined && { session: namedSession(options.session, options.to) }),
+    channel: 'cli',
   };
   await act(conversation, (client) => client.send(conversation, message), options, true);
+}
+
+/** Throws `event_invalid` unless the text is `PROVIDER:ID` and the message has one addressee. */
+function namedSession(text: string, [agent, ...others]: readonly string[] = []): NewMessage['session'] {
+  const [, provider, id] = /^([^:]+):(.+)$/.exec(text) ?? [];
+  if (provider !== undefined && id !== undefined && agent !== undefined && others.length === 0)
+    return { agent, provider, id };
+  const message = '--session is PROVIDER:ID, for example claude-code:1f0c…, and needs one agent in --to';
+  throw new TroupeError('event_invalid', message, { path: 'session' });
 }
 
 /** Media types by file extension, for files whose bytes do not identify them. */

@@ -2,17 +2,25 @@ import type { Check } from './checks.ts';
 import { paint, print, printable, printJson, table } from '../render/output.ts';
 
 interface DoctorOptions {
-  data: string;
+  data?: string;
+  url?: string;
   machines?: boolean;
+  /** True without names. */
+  verify?: true | string[];
   json?: boolean;
 }
 
 export async function doctor(file: string | undefined, options: DoctorOptions): Promise<void> {
   if (options.machines) return await showMachines(options);
+  const { verify: verified, url, data, json } = options;
+  if (verified) {
+    const { verify } = await import('./verify.ts');
+    return await verify({ conversations: verified === true ? [] : verified, url, data, json });
+  }
   const { runChecks } = await import('./checks.ts');
-  const checks = await runChecks({ file, data: options.data, env: process.env });
+  const checks = await runChecks({ file, data: data ?? '.troupe', env: process.env });
   const isWell = checks.every(({ status }) => status !== 'failed');
-  if (options.json) printJson({ ok: isWell, checks });
+  if (json) printJson({ ok: isWell, checks });
   else for (const check of checks) print(renderCheck(check));
   if (!isWell) process.exitCode = 1;
 }

@@ -3,6 +3,7 @@ import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { TroupeError } from '../../errors.ts';
 import type { ImportNote, ImportReport } from '../../import/index.ts';
+import type { ImportRequest } from '../../troupe.ts';
 import { type ClientOptions, connect } from '../client/connect.ts';
 import { count, number, paint, print, printable, printJson, table } from '../render/output.ts';
 
@@ -10,22 +11,42 @@ interface ImportFileOptions extends ClientOptions {
   conversation?: string;
   agent?: string;
   format?: string;
+  dryRun?: boolean;
 }
 
 export async function importFile(file: string, options: ImportFileOptions): Promise<void> {
   const isStdin = file === '-';
   const size = isStdin ? null : await sizeOf(file);
+  const source: AsyncIterable<Uint8Array> = isStdin ? process.stdin : createReadStream(file);
+  const { conversation, agent, format, dryRun = false, json } = options;
+  const fileName = isStdin ? undefined : basename(file);
+  const request = { conversation, agent, format, fileName };
+  const read = withProgress(source, size);
+  const report = dryRun ? await rehearse(read, request) : await carryOut(read, request, options);
+  if (json)
+    printJson({ conversation: report.conversations[0] ?? null, ...(dryRun && { dryRun }), ...report });
+  else print(renderReport(report, dryRun));
+}
+
+async function carryOut(
+  read: AsyncIterable<Uint8Array>,
+  request: ImportRequest,
+  options: ImportFileOptions,
+): Promise<ImportReport> {
   const client = await connect(options, { needs: 'names', mayCreate: true });
   try {
-    const source: AsyncIterable<Uint8Array> = isStdin ? process.stdin : createReadStream(file);
-    const { conversation, agent, format } = options;
-    const fileName = isStdin ? undefined : basename(file);
-    const report = await client.import(withProgress(source, size), { conversation, agent, format, fileName });
-    if (options.json) printJson({ conversation: report.conversations[0] ?? null, ...report });
-    else print(renderReport(report));
+    return await client.import(read, request);
   } finally {
     await client.close();
   }
+}
+
+/** Reads the file and stores nothing. */
+async function rehearse(read: AsyncIterable<Uint8Array>, request: ImportRequest): Promise<ImportReport> {
+  const { importTranscript, newImportReport, readImportRequest } = await import('../../import/index.ts');
+  const report = newImportReport();
+  for await (const _ of importTranscript(read, readImportRequest(request), report));
+  return report;
 }
 
 async function sizeOf(file: string): Promise<number> {
@@ -58,13 +79,23 @@ async function* withProgress(
   if (isWatched) process.stderr.write('\r\u001b[K');
 }
 
-function renderReport({ format, lines, events, conversations, repaired, skipped }: ImportReport): string {
+function renderReport(
+  { format, lines, events, kinds, conversations, repaired, skipped }: ImportReport,
+  isDryRun: boolean,
+): string {
   const where =
     conversations.length === 1
       ? `conversation ${paint('bold', conversations[0] ?? '')}`
       : `${count(conversations.length, 'conversation')}, ${conversations[0] ?? ''} to ${conversations.at(-1) ?? ''}`;
-  const head = `${count(lines, 'record')} read as ${format}: ${count(events, 'event')} in ${where}`;
-  return [head, ...renderNotes('repaired', repaired), ...renderNotes('left out', skipped)].join('\n');
+  const head = `${count(lines, 'record')} read as ${format}: ${count(events, 'event')} in ${where}${isDryRun ? ' (not stored: dry run)' : ''}`;
+  const byKind = Object.entries(kinds).toSorted(([, a], [, b]) => b - a);
+  const parts = byKind.map(([kind, times]) => `${kind} ${number(times)}`).join(', ');
+  return [
+    head,
+    ...(parts === '' ? [] : [`  ${parts}`]),
+    ...renderNotes('repaired', repaired),
+    ...renderNotes('left out', skipped),
+  ].join('\n');
 }
 
 function renderNotes(title: string, notes: readonly ImportNote[]): string[] {

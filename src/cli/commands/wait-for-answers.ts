@@ -164,8 +164,13 @@ async function isAnyAgentAtWork(
 
 function report(event: Event, { replies, failures }: Answers, waits: readonly Wait[], asJson: boolean): void {
   if (asJson) printJson({ event, replies, waiting: waits });
-  else if (event.kind === 'message' && event.to.length === 0)
-    print(paint('dim', `seq ${event.seq}: stored; it addresses no agent`));
+  else if (event.to.length === 0 && (event.kind === 'message' || event.kind === 'notice'))
+    print(
+      paint(
+        'dim',
+        `seq ${event.seq}: stored; ${event.kind === 'notice' ? 'no agent sees it' : 'it addresses no agent'}`,
+      ),
+    );
   if (!asJson) for (const wait of waits) print(waitText(wait));
   for (const { agent, ...failure } of failures) {
     process.stderr.write(errorText({ ...failure, data: { agent } }, asJson));
@@ -175,7 +180,8 @@ function report(event: Event, { replies, failures }: Answers, waits: readonly Wa
 
 export function showAccepted(event: Event, asJson: boolean): void {
   if (asJson) return printJson({ event });
-  const to = event.to.length > 0 ? event.to.map((agent) => `@${agent}`).join(', ') : 'no agent in particular';
+  const nobody = event.kind === 'notice' ? 'people only' : 'no agent in particular';
+  const to = event.to.length > 0 ? event.to.map((agent) => `@${agent}`).join(', ') : nobody;
   print(`accepted as seq ${event.seq} of ${event.conversation}, for ${to}`);
 }
 

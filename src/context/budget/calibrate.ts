@@ -18,7 +18,8 @@ export const NO_TOKENS: KindTokens = { prose: 0, code: 0, calls: 0, system: 0 };
 export function kindOf(message: PromptMessage): Kind {
   switch (message.role) {
     case 'system':
-      return 'system';
+      // Words of other agents may have this role; those of the runtime are of no event.
+      return message.seqs.length > 0 ? 'prose' : 'system';
     case 'tool':
       return 'code';
     case 'assistant':

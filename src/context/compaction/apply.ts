@@ -1,15 +1,17 @@
-import type { Adoption, EventDraftOf, EventId, TurnId } from '../../events/index.ts';
+import type { Adoption, CompactionBody, EventDraftOf, EventId, TurnId } from '../../events/index.ts';
 import { closeGroup } from '../render/own-words.ts';
 import { estimateTokens, FRAME_TOKENS } from '../tokens.ts';
 import { lastSeq, type Line, linesOf, type Part, type Slot } from '../slot.ts';
 import { renderCompaction, renderTurnPrefix } from '../summary/compaction-body.ts';
-import { partTokens, userMessage } from '../turn-input.ts';
+import { partTokens, renderPart, userMessage } from '../turn-input.ts';
+import { toldBy } from '../render/told-times.ts';
 import { bytesOf, chainMessage, type OpenTurn, type View } from '../view.ts';
 import { pruneSlots } from './prune.ts';
 import { kindOf, NO_TOKENS } from '../budget/calibrate.ts';
 import { inputLayers } from '../begin-turn.ts';
 import { atOnce } from '../steps.ts';
 import { escapeMarks } from '../fence.ts';
+import { escapeKeyed, escapeWords } from '../mark.ts';
 
 /**
  * Rebuilds the view on a shared compaction: covered slots are dropped, newer ones stay.
@@ -21,7 +23,7 @@ export function adoptCompaction(view: View, id: EventId, adoption: Adoption, { h
   closeGroup(view);
   const summary = summarySlot(view, adoption);
   const { kept, begins } = keptSlots(view, adoption, summary);
-  view.slots = kept;
+  view.slots = summary ? retold(kept, view.secret) : kept;
   if (view.turn) view.turn = { ...view.turn, begins };
   pruneSlots(view, { events: new Set(adoption.pruned ?? []), memories: new Set(adoption.forgotten ?? []) });
   trimSlots(view, adoption.trimmed ?? []);
@@ -52,6 +54,21 @@ function keptSlots(view: View, adoption: Adoption, summary: Slot | null): { kept
   return { kept, begins: begins ?? kept.length };
 }
 
+/** Times are shown as changes of the last one told, which may be among the messages that were left out. */
+function retold(slots: readonly Slot[], secret: string): Slot[] {
+  let told: string | null = null;
+  return slots.map((slot) => {
+    const { part, message } = slot;
+    if (part?.told === undefined) return slot;
+    const so: Part = { ...part, told };
+    told = toldBy(so);
+    if (so.told === part.told) return slot;
+    const content = renderPart(so, secret);
+    if (content === message.content) return { ...slot, part: so };
+    return { ...slot, part: so, message: { ...message, content }, tokens: partTokens(so, content, secret) };
+  });
+}
+
 function keptOfGroup(
   group: readonly [Slot, ...Slot[]],
   isCovered: (seq: number) => boolean,
@@ -67,10 +84,10 @@ function summarySlot(view: View, { compaction, upTo }: Adoption): Slot | null {
   // A log cut before its import may name a missing compaction. Then nothing is covered.
   const body = compaction === null ? undefined : view.compactions.get(compaction);
   if (!body) return null;
-  const content = renderCompaction(body, view.secret);
+  const content = renderCompaction(body, view.secret, upTo);
   return {
     message: { role: 'user', content, seqs: [] },
-    tokens: body.tokens.after + FRAME_TOKENS,
+    tokens: tokensOf(body, content, view.secret) + FRAME_TOKENS,
     layer: 'summary',
     part: null,
     event: compaction,
@@ -78,6 +95,13 @@ function summarySlot(view: View, { compaction, upTo }: Adoption): Slot | null {
     step: null,
     artifact: null,
   };
+}
+
+/** Counted for the whole; of one with fewer quotes, their share of it. */
+function tokensOf(body: CompactionBody, content: string, secret: string): number {
+  const whole = renderCompaction(body, secret);
+  if (content.length === whole.length) return body.tokens.after;
+  return Math.ceil((body.tokens.after * estimateTokens(content)) / estimateTokens(whole));
 }
 
 /** The slots, each step with its results. */
@@ -186,15 +210,26 @@ export function trimSlots(view: View, trimmed: readonly { event: EventId; text: 
     if (text === undefined || slot.layer === 'summary') return slot;
     return {
       ...slot,
-      message: { ...slot.message, content: text },
+      message: { ...slot.message, content: trimmedResult(slot, text, view.rendering) },
       tokens: estimateTokens(text) + FRAME_TOKENS,
     };
   });
 }
 
+/** A cut may put the middle of a line where a line begins. */
+function trimmedResult({ message }: Slot, text: string, rendering: number): string {
+  return message.role === 'tool' && rendering >= 3 ? escapeKeyed(text) : text;
+}
+
+/** Escapes all that could be a name, since the names of the speakers are not at hand. `[… 12 characters …]` is ours. */
+function escapeTrimmed(text: string): string {
+  return escapeWords(text, (name) => !name.startsWith('…') && /\p{L}/u.test(name));
+}
+
 function trimPart(slot: Slot, part: Part, texts: ReadonlyMap<EventId, string>, secret: string): Slot {
   if (!linesOf(part).some(({ event }) => texts.has(event))) return slot;
-  const trim = (line: Line): Line => trimLine(line, texts.get(line.event));
+  const escape = part.told === undefined ? escapeMarks : escapeTrimmed;
+  const trim = (line: Line): Line => trimLine(line, texts.get(line.event), escape);
   const shorter: Part = {
     ...part,
     plain: part.plain && trim(part.plain),
@@ -205,11 +240,11 @@ function trimPart(slot: Slot, part: Part, texts: ReadonlyMap<EventId, string>, s
   return { ...slot, part: shorter, message, tokens: partTokens(shorter, message.content, secret) };
 }
 
-function trimLine(line: Line, text: string | undefined): Line {
+function trimLine(line: Line, text: string | undefined, escape: (text: string) => string): Line {
   if (text === undefined) return line;
   const { images: _, ...words } = line;
   const { content, from, to, tokens } = words;
-  const shown = escapeMarks(text);
+  const shown = escape(text);
   const share = Math.min(1, shown.length / Math.max(1, to - from));
   return {
     ...words,

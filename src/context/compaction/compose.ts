@@ -1,21 +1,15 @@
-import type {
-  AgentId,
-  CompactionBody,
-  CompactionReason,
-  Event,
-  Facts,
-  Quote,
-  Usage,
-} from '../../events/index.ts';
+import type { AgentId, CompactionBody, CompactionReason, Event, Facts, Usage } from '../../events/index.ts';
 import { collectFactsSteps } from '../extract/collect-facts.ts';
 import { headTail } from '../extract/cut-text.ts';
-import { choiceSteps } from '../extract/key-messages.ts';
-import { candidateSteps } from '../extract/candidates.ts';
-import { createPricing, quoteTokens } from '../extract/pricing.ts';
+import { type Candidate, candidateSteps } from '../extract/candidates.ts';
+import { type Pin, pinsOf } from '../extract/goals.ts';
+import { chooserSteps } from '../extract/key-messages.ts';
+import { createPricing } from '../extract/pricing.ts';
 import { renderFacts } from '../extract/render-facts.ts';
 import { isUntrusted, type People, type Trusted } from '../people.ts';
 import { atOnce, type Steps } from '../steps.ts';
-import { composeCompaction, quoteSteps } from '../summary/compaction-body.ts';
+import { composeCompaction } from '../summary/compaction-body.ts';
+import { isPersonSpeaker } from '../summary/speakers.ts';
 import { shortened } from '../summary/clip.ts';
 import type { CompactionPolicy } from './policy.ts';
 import { CONSTRAINTS_HEADING } from '../summary/instructions.ts';
@@ -41,16 +35,15 @@ export interface CompactionBase {
 }
 
 /** Framing around the parts, and the shares of the budget tried until the whole fits. */
-const FRAME_TOKENS = 120;
-const SHARES = [1, 0.8, 0.6, 0.4, 0.2];
-/**
- * Added to the room of a listing: estimates of headings are upper bounds, so a short listing would not fit otherwise.
- */
-const HEADINGS_TOKENS = 40;
-/** Share that people's quotes may take of what a summary leaves. */
-const QUOTES_SHARE = 0.6;
-/** Tokens that facts may take before the summary. They also get what other parts leave. */
-const MAX_FACTS_FIRST = 3_000;
+const FRAME_TOKENS = 100;
+const SHARES = [1, 0.95, 0.9, 0.8, 0.6, 0.4, 0.2];
+/** Around the lists. */
+const JOINT_TOKENS = 3;
+/** Most that lists may take of a compaction, and the same as a share of everything beside them. */
+const LISTS_SHARE = 0.2;
+const LISTS_BESIDE = LISTS_SHARE / (1 - LISTS_SHARE);
+/** Share that people's words may take of what a model's summary and the lists leave. */
+const PEOPLE_SHARE = 0.6;
 /** Share that an earlier prose summary may take of an extraction. */
 const PROSE_SHARE = 0.4;
 
@@ -62,24 +55,19 @@ export function extractCompaction(base: CompactionBase): Composed {
 }
 
 export function* extractionSteps(base: CompactionBase): Steps<Composed> {
-  const { events, previous, count } = base;
+  const { previous, count } = base;
   const facts = yield* factsOf(base);
-  const candidates = yield* candidateSteps(events, previous?.quotes ?? [], count, base.trusted);
-  const pricing = createPricing(count);
+  const candidates = yield* candidatesOf(base);
+  // The events behind an earlier model summary are not read again, so its words cannot be found anew.
+  const prose = (room: number) => headTail(previous?.summary ?? '', Math.floor(room * PROSE_SHARE), count);
+  const most = Math.max(0, base.budget - FRAME_TOKENS);
+  const choose = yield* chooserSteps(candidates, createPricing(count), { most, shown: prose(most) });
+  const listsNeed = listsOf(facts, base);
   return yield* firstFitting(base, function* (room) {
-    // The events behind an earlier model summary are not read again, so its words cannot be found anew.
-    const summary = headTail(previous?.summary ?? '', Math.floor(room * PROSE_SHARE), count);
-    const share = shareBudget(facts, room - count(summary), count);
-    const { quotes, chosen, tokens } = yield* choiceSteps(candidates, share.quotes, pricing);
-    const left = room - count(summary) - tokens + HEADINGS_TOKENS;
-    return {
-      strategy: 'extraction',
-      summary,
-      quotes,
-      chosen,
-      facts,
-      listing: listed(facts, quotes, left, base),
-    };
+    const summary = prose(room);
+    const left = room - count(summary);
+    const { quotes, chosen } = yield* choose(left - Math.min(listsNeed, Math.floor(left * LISTS_SHARE)));
+    return { strategy: 'extraction', summary, quotes, chosen, facts };
   });
 }
 
@@ -91,32 +79,41 @@ export function summaryCompaction(base: SummaryBase): Composed {
 type SummaryBase = CompactionBase & { text: string; usage?: Usage | undefined };
 
 export function* summarySteps(base: SummaryBase): Steps<Composed> {
-  const { events, previous, people, count, policy, usage, trusted = null } = base;
+  const { count, policy, usage } = base;
   const facts = yield* factsOf(base);
+  const candidates = yield* candidatesOf(base);
   const whole = hasUntrustedWords(base) ? withoutConstraints(base.text) : base.text;
+  const listsNeed = listsOf(facts, base);
+  const choose = yield* chooserSteps(candidates, createPricing(count), {
+    most: count(whole),
+    shown: whole,
+    peopleShare: PEOPLE_SHARE,
+    mostForPeople: policy.quoteTokens,
+    mostForOthers: count(whole),
+  });
   return yield* firstFitting(base, function* (room) {
     // Facts come first: they are literal, and words missing from the summary are found nowhere else.
-    const forFacts = Math.min(shareBudget(facts, room, count).facts, MAX_FACTS_FIRST);
-    const text = shortened(whole, room - forFacts, count);
+    const forLists = Math.min(listsNeed, Math.floor(room * LISTS_SHARE));
+    const text = shortened(whole, room - forLists, count);
     const words = count(text);
-    const most = Math.min(policy.quoteTokens, Math.floor((room - forFacts - words) * QUOTES_SHARE));
-    const quotes = yield* quoteSteps(events, previous?.quotes ?? [], Math.max(0, most), {
-      count,
-      people,
-      trusted,
-    });
-    const said = quotes.reduce((sum, quote) => sum + quoteTokens(quote, count), 0);
-    const listing = listed(facts, [...quotes, { text }], Math.max(0, room - words - said), base);
-    return {
-      strategy: 'summary',
-      summary: text,
-      quotes,
-      chosen: [],
-      facts,
-      listing,
-      ...(usage && { usage }),
-    };
+    const { quotes, chosen } = yield* choose(Math.max(0, room - forLists - words));
+    return { strategy: 'summary', summary: text, quotes, chosen, facts, ...(usage && { usage }) };
   });
+}
+
+function* candidatesOf(base: CompactionBase): Steps<Candidate[]> {
+  const { events, previous, count, trusted = null } = base;
+  const pins = pinsOf(events, pinnedBefore(previous), trusted);
+  return yield* candidateSteps(events, previous?.quotes ?? [], { count, trusted, pins });
+}
+
+/** The pins of the previous compaction. One of an older version has none: then its oldest words of a person count. */
+function pinnedBefore(previous: CompactionBody | null): Pin[] {
+  const quotes = previous?.quotes ?? [];
+  const pins = quotes.flatMap(({ seq, pinned }) => (pinned ? [{ seq, why: pinned }] : []));
+  if (previous?.lines || pins.some(({ why }) => why === 'request')) return pins;
+  const oldest = quotes.find(({ speaker, untrusted }) => isPersonSpeaker(speaker) && !untrusted);
+  return oldest ? [{ seq: oldest.seq, why: 'request' }, ...pins] : pins;
 }
 
 function* factsOf({ events, previous, trusted = null }: CompactionBase): Steps<Facts> {
@@ -145,43 +142,27 @@ function demoted(facts: Facts, trusted: readonly string[]): Facts {
   return { ...facts, constraints, claims };
 }
 
-type Composition = Pick<
-  CompactionBody,
-  'strategy' | 'summary' | 'quotes' | 'chosen' | 'facts' | 'listing' | 'usage'
->;
+type Composition = Pick<CompactionBody, 'strategy' | 'summary' | 'quotes' | 'chosen' | 'facts' | 'usage'>;
 
+/** With the lists in what the words leave, and never more than their share of the whole. */
 function* firstFitting(base: CompactionBase, wordsIn: (room: number) => Steps<Composition>): Steps<Composed> {
-  const { number, upTo, reason, by, before, budget, secret, count } = base;
+  const { number, upTo, reason, by, before, budget, secret, count, people } = base;
   for (const share of SHARES) {
     const { usage, ...words } = yield* wordsIn(Math.max(0, Math.floor((budget - FRAME_TOKENS) * share)));
-    const parts = { number, upTo, reason, by, before, secret, count, ...words };
-    const body = composeCompaction({ ...parts, ...(usage && { usage }) });
+    const parts = { number, upTo, reason, by, before, secret, count, ...words, ...(usage && { usage }) };
+    const beside = composeCompaction({ ...parts, listing: '' }).tokens.after;
+    const most = Math.min(budget - beside - JOINT_TOKENS, Math.floor(beside * LISTS_BESIDE));
+    const shown = [words.summary, ...words.quotes.map(({ text }) => text)].join('\n');
+    const listing = most > 0 ? renderFacts(words.facts, most, count, { shown, people }) : '';
+    const body = composeCompaction({ ...parts, listing });
     if (body.tokens.after <= budget && body.tokens.after < before) return body;
   }
   return null;
 }
 
-function listed(
-  facts: Facts,
-  beside: readonly Pick<Quote, 'text'>[],
-  budget: number,
-  { count, people }: CompactionBase,
-): string {
-  return renderFacts(facts, budget, count, { shown: beside.map(({ text }) => text).join('\n'), people });
-}
-
-/** Share of the budget that facts may take. They are small and dense; quotes get the rest. */
-const MAX_FACTS_SHARE = 0.5;
-
-/** Divides the budget before anything is chosen. */
-export function shareBudget(
-  facts: Facts,
-  budget: number,
-  count: (text: string) => number,
-): { facts: number; quotes: number } {
-  const most = Math.floor(budget * MAX_FACTS_SHARE);
-  const needed = count(renderFacts(facts, most, count));
-  return { facts: needed, quotes: budget - needed };
+/** Tokens of the lists if all of them were shown. */
+function listsOf(facts: Facts, { count, people, budget }: CompactionBase): number {
+  return count(renderFacts(facts, budget, count, { people }));
 }
 
 const HEADING = /^#{1,6} /;

@@ -4,8 +4,12 @@ import type { Steps } from '../steps.ts';
 import { isUntrusted, type Trusted } from '../people.ts';
 import { quotableText } from './spoken-text.ts';
 import { type Scorable, type Score, scoreEvent } from './score-event.ts';
-import { capped, gist, headTail } from './cut-text.ts';
-import { errorsOf } from './lexicon.ts';
+import { capped, headTail, oneLine } from './cut-text.ts';
+import type { Pin } from './goals.ts';
+import { JOINT, type Unit, unitsOf } from './units.ts';
+import { errorsOf } from './find-errors.ts';
+import { filesOf } from './find-names.ts';
+import { isShell, shellParts } from './shell.ts';
 
 type Count = (text: string) => number;
 
@@ -27,12 +31,17 @@ const MOST_CANDIDATES = 5_000;
 /** Characters judged in all. */
 const MOST_JUDGED = 8 * 1_048_576;
 
+export interface CandidateOptions {
+  count: Count;
+  trusted?: Trusted;
+  pins?: readonly Pin[];
+}
+
 /** Everything that may be quoted, ascending by seq. An event that was quoted before and occurs again counts once. */
 export function* candidateSteps(
   events: readonly Event[],
   quotes: readonly Quote[],
-  count: Count,
-  trusted: Trusted = null,
+  { count, trusted = null, pins = [] }: CandidateOptions,
 ): Steps<Candidate[]> {
   const results = resultsOf(events);
   const people = peopleOf(events);
@@ -42,8 +51,10 @@ export function* candidateSteps(
     return draft ?? [];
   });
   const known = new Set(drafts.map(({ seq }) => seq));
-  const before = quotes.filter(({ seq }) => !known.has(seq)).map((quote) => draftOfQuote(quote, count));
-  const all = [...before, ...drafts].toSorted((a, b) => a.seq - b.seq).slice(-MOST_CANDIDATES);
+  const before = quotes.filter(({ seq }) => !known.has(seq)).map(draftOfQuote);
+  const pinned = new Map(pins.map(({ seq, why }) => [seq, why]));
+  const every = [...before, ...drafts].toSorted((a, b) => a.seq - b.seq);
+  const all = every.filter(({ seq }, at) => at >= every.length - MOST_CANDIDATES || pinned.has(seq));
   const most = Math.floor(MOST_JUDGED / Math.max(1, all.length));
   let round = 1 + all.filter(({ role }) => role === 'person').length;
   const candidates: Candidate[] = [];
@@ -51,7 +62,8 @@ export function* candidateSteps(
     if (draft.role === 'person') round -= 1;
     const age = all.length === 1 ? 0 : (all.length - 1 - index) / (all.length - 1);
     const scored = scoreEvent({ ...judged, role: draft.role, age }, most);
-    candidates.push({ ...draft, round: Math.max(1, round), scored });
+    const why = pinned.get(draft.seq);
+    candidates.push({ ...draft, ...(why && { pinned: why }), age, round: Math.max(1, round), scored });
     yield Math.min(most, judged.text.length + judged.results.length);
   }
   return candidates;
@@ -59,11 +71,11 @@ export function* candidateSteps(
 
 function draftOf(event: Event, speaker: string, results: Results, count: Count): Draft | null {
   if (event.kind === 'step') return draftOfStep(event, speaker, results.get(event.seq) ?? [], count);
-  const text = quotableText(event);
-  if (text.trim() === '') return null;
-  const judged = { text, calls: '', results: '', kept: false };
-  const role = roleOf(event);
-  return { seq: event.seq, speaker, role, isCut: false, judged, text: shortened(text, count) };
+  const whole = quotableText(event);
+  if (whole.trim() === '') return null;
+  const judged = { text: whole, calls: '', results: '', kept: false };
+  const units = () => unitsOf(whole);
+  return { seq: event.seq, speaker, role: roleOf(event), isCut: false, judged, whole, units };
 }
 
 function roleOf({ kind, author }: Event): Scorable['role'] {
@@ -72,16 +84,13 @@ function roleOf({ kind, author }: Event): Scorable['role'] {
   return author.kind === 'system' ? 'system' : 'reply';
 }
 
-function draftOfQuote({ seq, speaker, text, cut = false, untrusted }: Quote, count: Count): Draft {
+function draftOfQuote({ seq, speaker, text, cut = false, untrusted }: Quote): Draft {
   const role = isPersonSpeaker(speaker) ? 'person' : speaker.startsWith('@') ? 'reply' : 'system';
   const judged = { text, calls: '', results: '', kept: true };
-  const draft = { seq, speaker, role, isCut: cut, judged, text: shortened(text, count) } as const;
+  const units = () => unitsOf(text.replaceAll(JOINT, '\n'));
+  const draft = { seq, speaker, role, isCut: cut, judged, whole: text, units } as const;
   return untrusted ? { ...draft, untrusted } : draft;
 }
-
-/** Lengths of a quote: whole, a preview, or the gist. */
-export const LEVELS = ['whole', 'preview', 'gist'] as const;
-export type Level = (typeof LEVELS)[number];
 
 /** A possible quote: a message, a key event, a step with its results, or a quote of the previous compaction. */
 export interface Candidate {
@@ -89,29 +98,22 @@ export interface Candidate {
   speaker: string;
   /** Words of an untrusted person. */
   untrusted?: true;
+  pinned?: Pin['why'];
   role: Scorable['role'];
+  /** 0 for the newest, 1 for the oldest. */
+  age: number;
   /** 1 for the newest round. A round begins with words of a person. */
   round: number;
   scored: Score;
   /** Whether the whole text is already a shortened quote. */
   isCut: boolean;
-  text: (level: Level) => string;
+  whole: string;
+  /** The parts of which a digest chooses. */
+  units: () => Unit[];
 }
 
 /** A candidate before its place among the others is known, with its input for scoring. */
-type Draft = Omit<Candidate, 'round' | 'scored'> & { judged: Omit<Scorable, 'role' | 'age'> };
-
-const PREVIEW_TOKENS = 320;
-const GIST_TOKENS = 120;
-
-function shortened(text: string, count: (text: string) => number): (level: Level) => string {
-  return (level) => {
-    if (level === 'whole') return text;
-    return level === 'preview'
-      ? headTail(text, PREVIEW_TOKENS, count)
-      : headTail(gist(text), GIST_TOKENS, count);
-  };
-}
+type Draft = Omit<Candidate, 'age' | 'round' | 'scored'> & { judged: Omit<Scorable, 'role' | 'age'> };
 
 const MAX_ARGS = 160;
 const MAX_VALUE = 80;
@@ -158,8 +160,12 @@ function shortValue(value: unknown): string {
 }
 
 /** The part of a result worth quoting: its errors, or all of it if it is short. One tool call retrieves the rest. */
-function excerptOf(result: ToolResultBody, maxTokens: number, count: (text: string) => number): string {
-  const errors = errorsOf(result);
+function excerptOf(
+  result: ToolResultBody,
+  call: ToolCall,
+  { maxTokens, count }: { maxTokens: number; count: Count },
+): string {
+  const errors = errorsOf(result, call);
   if (errors.length > 0) return headTail(errors.join('\n'), maxTokens, count);
   const content = result.content.trim();
   if (content.length > SHORT_RESULT_TOKENS * 32) return '';
@@ -198,27 +204,47 @@ function resultsOf(events: readonly Event[]): Results {
   return groups;
 }
 
+/** A call as a digest shows it: the commands of a shell, or the files that are changed. */
+function shortCall(call: ToolCall, result: ToolResultBody | null): string {
+  const commands = isShell(call.name) ? shellParts(call).map((part) => capped(part, MAX_VALUE)) : [];
+  const what =
+    commands.length > 0 ? commands.slice(0, MOST_COMMANDS).join(' && ') : filesOf(call).modified.join(' ');
+  return what === ''
+    ? callLine(call, result)
+    : `${call.name} ${what} -> ${result ? result.outcome : 'no result'}`;
+}
+
+const MOST_COMMANDS = 3;
+
+/** Whether a call changes a file: what it says about that adds nothing unless it failed. */
+function changes(call: ToolCall): boolean {
+  return filesOf(call).modified.length > 0;
+}
+
 /** Quotes a step with a line per call and, if informative, an excerpt of the result. */
 function draftOfStep(event: EventOf<'step'>, speaker: string, group: Group, count: Count): Draft {
   const { content, calls } = event.body;
   const outputs = calls.map((call, index) => ({ call, result: group[index] ?? null }));
   const lines = outputs.map(({ call, result }) => callLine(call, result));
-  const part = Math.floor(EXCERPT_TOKENS / calls.length);
-  const text = (level: Level): string => {
-    const words = shortened(content, count)(level);
-    const shown = outputs.flatMap(({ result }, index) => {
-      const output = result?.content ?? '';
+  const part = Math.floor(EXCERPT_TOKENS / Math.max(1, calls.length));
+  const whole = [
+    content.trim(),
+    ...outputs.flatMap(({ result }, index) => [lines[index] ?? '', result?.content.trim() ?? '']),
+  ]
+    .filter((text) => text !== '')
+    .join('\n');
+  const units = (): Unit[] => [
+    ...unitsOf(content),
+    ...outputs.map(({ call, result }): Unit => {
       const excerpt =
-        level === 'whole'
-          ? output.trim()
-          : level === 'preview' && result
-            ? excerptOf(result, part, count)
-            : '';
-      return [lines[index] ?? '', ...(excerpt === '' ? [] : [excerpt])];
-    });
-    return [...(words.trim() === '' ? [] : [words]), ...shown].join('\n');
-  };
+        result && (result.outcome !== 'done' || !changes(call))
+          ? excerptOf(result, call, { maxTokens: part, count })
+          : '';
+      const text = [shortCall(call, result), ...(excerpt === '' ? [] : [oneLine(excerpt)])].join(': ');
+      return { text, heading: null, isCall: true };
+    }),
+  ];
   const results = outputs.map(({ result }) => result?.content ?? '').join('\n');
   const judged = { text: content, calls: lines.join('\n'), results, kept: false };
-  return { seq: event.seq, speaker, role: 'work', isCut: false, judged, text };
+  return { seq: event.seq, speaker, role: 'work', isCut: false, judged, whole, units };
 }

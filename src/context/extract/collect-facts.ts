@@ -1,34 +1,38 @@
-import type { Event, EventOf, Facts, StepBody } from '../../events/index.ts';
+import type { Event, EventOf, Facts, StepBody, ToolCall, ToolResultBody } from '../../events/index.ts';
 import { atOnce, type Steps } from '../steps.ts';
 import { isTrustedPerson, type Trusted } from '../people.ts';
-import { constraintsOf, errorLines, errorsOf } from './lexicon.ts';
+import { attemptOf, errorLines, errorsOf, saysFixed, settledBy } from './find-errors.ts';
+import { constraintsOf } from './lexicon.ts';
 import { filesOf, findWords } from './find-names.ts';
-import { trackTasks, trackQuestions, type Tasks, tasksOf, tasksOfCall } from './find-pending.ts';
+import { isTracked, trackTasks, trackQuestions, tasksOfCall } from './find-pending.ts';
+import { closedBy, taskId, type Tasks, tasksOf } from './task-lists.ts';
 import { demandingText, limitedReader, readLimits, spokenText } from './spoken-text.ts';
-import { addSaying, type Sayings, sayingsOf, speakerOfEvent, wordsOf } from './sayings.ts';
-import { capped, oneLine } from './cut-text.ts';
+import { addSaying, type Entry, type Sayings, sayingsOf, speakerOfEvent, wordsOf } from './sayings.ts';
+import { capped, oneLine, sentencesOf } from './cut-text.ts';
 
 /** Most names taken from one result. More would push out names that are needed, and the artifact has them all. */
 const MAX_NEW_PER_RESULT = 150;
 const MAX_NAME = 256;
 const MAX_FAILURE = 240;
-/** Each list of names keeps the newest. */
-const MOST_NAMES = 2_000;
+/** Each list of names keeps those mentioned last. */
+const MOST_NAMES = 500;
+/** Errors kept, the newest. */
+const MOST_ERRORS = 24;
 /** Longer arguments hold a file, not the name of one. */
 const MAX_PARSED = 1_048_576;
 /** Fixed cost of an event, in characters. */
 const EVENT_CHARS = 256;
 
-type NameList = 'artifacts' | 'filesRead' | 'filesModified' | 'identifiers';
+type NameList = 'artifacts' | 'filesRead' | 'filesModified' | 'identifiers' | 'passing';
 type SayingList = Exclude<keyof Facts, NameList>;
 type Lists = Record<NameList, Set<string>> & Record<SayingList, Sayings>;
 type Read = (text: string) => string;
 
 /**
- * Facts found without a model, with their speakers. They must survive every compaction. A fold over events: collected
- * in one part or in several, the lists are the same, as long as everything can be read (see `readLimits`). Entries of
- * `previous` are dropped only if they are pending and the events show them done, or if they are the oldest of a full
- * list.
+ * Facts found without a model, with their speakers. A fold over events: collected in one part or in several, the lists
+ * are the same, as long as everything can be read (see `readLimits`) and no call is apart from its result. What leaves:
+ * tasks that the events show done, errors of an attempt that later succeeds or that somebody reports as fixed, and
+ * the names that were not mentioned for longest.
  */
 export function* collectFactsSteps(
   events: readonly Event[],
@@ -40,16 +44,18 @@ export function* collectFactsSteps(
     filesRead: new Set(previous?.filesRead),
     filesModified: new Set(previous?.filesModified),
     identifiers: new Set(previous?.identifiers),
+    passing: new Set(previous?.passing),
     errors: sayingsOf(previous?.errors),
     constraints: sayingsOf(previous?.constraints),
     claims: sayingsOf(previous?.claims),
     pending: sayingsOf(previous?.pending),
   };
   const limits = readLimits(events);
+  const calls: Calls = new Map();
   for (const event of events) {
     const read = limitedReader(limits(event));
     let length = 0;
-    collect(lists, event, trusted, (text) => {
+    collect({ lists, calls, trusted }, event, (text) => {
       const piece = read(text);
       length += piece.length;
       return piece;
@@ -61,6 +67,7 @@ export function* collectFactsSteps(
     filesRead: [...lists.filesRead],
     filesModified: [...lists.filesModified],
     identifiers: [...lists.identifiers],
+    ...(lists.passing.size > 0 && { passing: [...lists.passing] }),
     errors: [...lists.errors.values()],
     constraints: [...lists.constraints.values()],
     claims: [...lists.claims.values()],
@@ -76,30 +83,74 @@ export function collectFacts(
   return atOnce(collectFactsSteps(events, previous, trusted));
 }
 
-function collect(lists: Lists, event: Event, trusted: Trusted, read: Read): void {
+/** Calls that wait for their results, by author and id. */
+type Calls = Map<string, ToolCall>;
+
+interface Collecting {
+  lists: Lists;
+  calls: Calls;
+  trusted: Trusted;
+}
+
+function collect({ lists, calls, trusted }: Collecting, event: Event, read: Read): void {
   if (event.kind === 'tool.result') {
-    const { artifact, name } = event.body;
-    const body = { ...event.body, content: read(event.body.content) };
-    addArtifacts(lists, body.content);
-    if (artifact !== undefined) add(lists.artifacts, [`@artifact/${artifact}`]);
-    const by = { kind: 'tool' as const, id: name, name };
-    for (const text of errorsOf(body)) addSaying(lists.errors, { text, by });
-    addWords(lists, body.content, false);
+    const key = `${event.author.id} ${event.body.call}`;
+    addResult(lists, event.body, calls.get(key) ?? null, read);
+    calls.delete(key);
     return;
   }
   const text = read(spokenText(event));
-  if (event.kind === 'step') addCalls(lists, event, read);
+  if (event.kind === 'step') {
+    for (const call of event.body.calls) calls.set(`${event.author.id} ${call.id}`, call);
+    addCalls(lists, event, read);
+  }
   if (text !== '') addSpeech(lists, event, text, trusted);
   trackTasks(lists.pending, event);
+  const attempt = `turn of ${event.author.id}`;
+  if (event.kind === 'message' && event.author.kind === 'agent') settle(lists.errors, [attempt]);
   if (event.kind === 'turn.failed')
-    addSaying(lists.errors, { text: failureOf(event.body), ...speakerOfEvent(event, trusted) });
+    addError(lists.errors, { text: failureOf(event.body), ...speakerOfEvent(event, trusted), attempt });
+}
+
+function addResult(lists: Lists, result: ToolResultBody, call: ToolCall | null, read: Read): void {
+  const { artifact, name } = result;
+  const body = { ...result, content: read(result.content) };
+  addArtifacts(lists, body.content);
+  if (artifact !== undefined) add(lists.artifacts, [`@artifact/${artifact}`]);
+  const known = call !== null && call.args.length <= MAX_PARSED ? call : null;
+  const errors = errorsOf(body, known);
+  const attempt = known ? attemptOf(known) : undefined;
+  if (known) settle(lists.errors, errors.length === 0 ? settledBy(known) : [attempt ?? '']);
+  const by = { kind: 'tool' as const, id: name, name };
+  for (const text of errors) addError(lists.errors, { text, by, ...(attempt !== undefined && { attempt }) });
+  addWords(lists, body.content, 'result');
+}
+
+function addError(errors: Sayings, entry: Entry): void {
+  addSaying(errors, entry);
+  for (const key of errors.keys()) {
+    if (errors.size <= MOST_ERRORS) break;
+    errors.delete(key);
+  }
+}
+
+/** Errors of earlier attempts at the same leave: it succeeded, or failed again with errors of its own. */
+function settle(errors: Sayings, attempts: readonly string[]): void {
+  for (const [key, entry] of errors)
+    if (typeof entry !== 'string' && entry.attempt !== undefined && attempts.includes(entry.attempt))
+      errors.delete(key);
 }
 
 function addSpeech(lists: Lists, event: Event, text: string, trusted: Trusted): void {
   addArtifacts(lists, text);
-  addWords(lists, text, true);
+  addWords(lists, text, event.author.kind === 'user' ? 'person' : 'speech');
   const speaker = speakerOfEvent(event, trusted);
-  for (const line of errorLines(text)) addSaying(lists.errors, { text: line, ...speaker });
+  if (speaker.untrusted !== true && lists.errors.size > 0) {
+    for (const sentence of sentencesOf(text))
+      for (const [key, entry] of lists.errors)
+        if (saysFixed(sentence, wordsOf(entry))) lists.errors.delete(key);
+  }
+  for (const line of errorLines(text)) addError(lists.errors, { text: line, ...speaker });
   addDemands(lists, event, text, trusted);
   addTasks(lists, event, tasksOf(text), trusted);
   if (event.kind === 'message') trackQuestions(lists.pending, event, text, trusted);
@@ -120,13 +171,26 @@ function addDemands({ constraints, claims }: Lists, event: Event, text: string, 
 /** Only the author, trusted people and agents can tick off a task: agents do the work. */
 function addTasks({ pending }: Lists, event: Event, { open, done }: Tasks, trusted: Trusted): void {
   const speaker = speakerOfEvent(event, trusted);
-  for (const text of open) addSaying(pending, { text, ...speaker });
-  if (done.length === 0) return;
-  const ended = new Set(done);
-  for (const [key, entry] of pending) {
-    const isOwn = typeof entry !== 'string' && entry.by.id === event.author.id;
-    if (ended.has(wordsOf(entry)) && (isOwn || speaker.untrusted !== true)) pending.delete(key);
+  const mayClose = (entry: Entry) =>
+    speaker.untrusted !== true || (typeof entry !== 'string' && entry.by.id === event.author.id);
+  if (done.length > 0) {
+    const isClosed = closedBy(done);
+    for (const [key, entry] of pending)
+      if (isTask(entry) && isClosed(wordsOf(entry)) && mayClose(entry)) pending.delete(key);
   }
+  for (const text of open) {
+    // A task with a number is listed once, in its newest words.
+    const id = taskId(text);
+    if (id !== null)
+      for (const [key, entry] of pending)
+        if (isTask(entry) && taskId(wordsOf(entry)) === id && mayClose(entry)) pending.delete(key);
+    addSaying(pending, { text, ...speaker });
+  }
+}
+
+/** Questions, delegations and approvals are closed by events of their own. */
+function isTask(entry: Entry): boolean {
+  return typeof entry === 'string' || (entry.asks === undefined && !isTracked(entry.text));
 }
 
 function addCalls(lists: Lists, event: EventOf<'step'>, read: Read): void {
@@ -139,7 +203,7 @@ function addCalls(lists: Lists, event: EventOf<'step'>, read: Read): void {
       addTasks(lists, event, tasksOfCall(call), null);
     }
     const args = read(call.args);
-    addWords(lists, args, false);
+    addWords(lists, args, 'call');
     addArtifacts(lists, args);
   }
 }
@@ -152,23 +216,40 @@ function addArtifacts(lists: Lists, text: string): void {
     add(lists.artifacts, [`@artifact/${id.replace(/(?<![.:@-])[.:@-]+$/, '')}`]);
 }
 
-/** Paths named by calls are in the lists of files already. */
-function addWords({ identifiers, filesRead, filesModified }: Lists, text: string, spoken: boolean): void {
-  const { paths, ids, names } = findWords(text, spoken);
-  const words = [...ids, ...paths, ...names].filter(
-    (word) => !filesRead.has(word) && !filesModified.has(word),
+/**
+ * Paths named by calls are in the lists of files already. A name counts once it was used: in words of a person, or in
+ * words or calls of an agent after it had been met before. What only results contain is met in passing.
+ */
+function addWords(lists: Lists, text: string, where: 'person' | 'speech' | 'call' | 'result'): void {
+  const { identifiers, passing, filesRead, filesModified } = lists;
+  const isSpoken = where === 'person' || where === 'speech';
+  const { paths, ids, names } = findWords(text, isSpoken);
+  // A path from where some file is says nothing elsewhere: code names its modules so.
+  const places = isSpoken ? paths : paths.filter((path) => !/^\.{1,2}\//.test(path));
+  const words = [...new Set([...ids, ...places, ...names])].filter(
+    (word) => word.length <= MAX_NAME && !filesRead.has(word) && !filesModified.has(word),
   );
-  const fresh = words.filter((word) => word.length <= MAX_NAME && !identifiers.has(word));
-  add(identifiers, spoken ? fresh : [...new Set(fresh)].slice(0, MAX_NEW_PER_RESULT));
+  const used = words.filter(
+    (word) => identifiers.has(word) || where === 'person' || (where !== 'result' && passing.has(word)),
+  );
+  // A result that repeats a known name does not make it newer.
+  if (where !== 'result') {
+    for (const word of used) passing.delete(word);
+    add(identifiers, used);
+  }
+  const met = words.filter((word) => !identifiers.has(word));
+  add(passing, isSpoken ? met : met.slice(0, MAX_NEW_PER_RESULT));
 }
 
 function failureOf({ code, message }: EventOf<'turn.failed'>['body']): string {
   return capped(`${code}: ${oneLine(message)}`, MAX_FAILURE);
 }
 
+/** Adds entries at the end, where known ones move as well. The first ones of a full list leave. */
 function add(list: Set<string>, entries: readonly string[]): void {
   for (const entry of entries) {
-    if (entry === '' || list.has(entry)) continue;
+    if (entry === '') continue;
+    list.delete(entry);
     list.add(entry);
     if (list.size <= MOST_NAMES) continue;
     const [oldest = ''] = list;

@@ -82,6 +82,13 @@ export function bare(line: string): string {
   return line.replace(/^(?:[-*+•>#]{1,6}|\d{1,3}[.)])\s+/, '').trim();
 }
 
+/** The text without these signs at its end. A pattern would look at each run of them again and again. */
+export function withoutEnd(text: string, signs: string): string {
+  let end = text.length;
+  while (end > 0 && signs.includes(text.charAt(end - 1))) end -= 1;
+  return text.slice(0, end);
+}
+
 export function oneLine(text: string): string {
   const lines = text.split('\n').map((line) => line.trim());
   return lines.filter((line) => line !== '').join(' ');

@@ -1,5 +1,6 @@
 import { whole } from './cut-text.ts';
 import type { ToolCall } from '../../events/index.ts';
+import { commandsOf, isCommandField, isShell, type ShellWord, textsOf } from './shell.ts';
 
 /** Names in a text. Paths and ids count anywhere, names of code only in speech. */
 interface Named {
@@ -119,59 +120,35 @@ interface Files {
 
 const WRITES =
   /(?:^|[_-])(?:write|edit|multi_?edit|patch|apply|create|str_?replace|replace|insert|append|save|delete|remove|rename|move|copy|upload)|(?:Write|Edit|Patch|Create|Replace|Delete|Rename|Move)/;
-const SHELLS =
-  /(?:^|[_-])(?:bash|sh|shell|exec|execute|terminal|command|run|cmd|powershell)(?:$|[_-])|Bash|Shell/i;
 /** Fields that name a file to read, even in a tool that writes files. */
 const READ_FIELD = /^(?:source|src|from|input|cwd|dir|directory|workdir|root)$/i;
 const PATH_FIELD =
   /^(?:.*_)?(?:path|paths|file|files|file_?name|target|destination|dest|to|uri)$|(?:Path|File|FileName|Paths|Files)$/i;
-const SHELL_FIELD = /^(?:command|cmd|script|code|commands|input)$/i;
 const PATCH_FIELD = /^(?:patch|diff|input|patchText|changes)$/i;
 
-const MAX_COMMAND = 20_000;
-const MAX_DEPTH = 4;
 const CHANGING_COMMAND =
-  /^(?:sudo )?(?:rm|mv|cp|touch|mkdir|tee|truncate|chmod|ln|sed -i|perl -\w*i|git (?:mv|rm|checkout|restore))\b/;
+  /^(?:sudo )?(?:rm|mv|cp|touch|tee|truncate|chmod|ln|sed -i|perl -\w*i|git (?:mv|rm|restore|checkout (?:\S+ )?--))\b/;
 const PATCHED_FILE = /^(?:\*\*\* (?:Update|Add|Delete|Move to)(?: File)?: |\+\+\+ (?:b\/)?)(\S{1,256})/;
 
 /** The files that a call reads or changes, by its name and arguments. */
-export function filesOf({ name, args }: ToolCall): Files {
+export function filesOf(call: ToolCall): Files {
+  const { name } = call;
   const files: Files = { read: [], modified: [] };
-  const fields = parsed(args);
-  if (fields === null) return files;
   const writes = WRITES.test(name);
-  const isShell = SHELLS.test(name);
-  for (const [field, value] of fields) {
-    if (isShell && SHELL_FIELD.test(field)) ofCommand(value.slice(0, MAX_COMMAND), files);
+  for (const [field, value] of textsOf(call)) {
+    if (isShell(name) && isCommandField(field)) ofCommand(value, files);
     else if (writes && PATCH_FIELD.test(field) && value.includes('\n'))
       for (const file of patched(value)) files.modified.push(file);
     else if (isPathValue(field, value)) {
       (writes && !READ_FIELD.test(field) ? files.modified : files.read).push(value);
     }
   }
-  return files;
+  return { read: files.read.filter(isFile), modified: files.modified.filter(isFile) };
 }
 
-/** The texts among the arguments with their field names. Texts in a list have the list's name. */
-function parsed(args: string): [field: string, value: string][] | null {
-  let root: unknown;
-  try {
-    root = JSON.parse(args);
-  } catch {
-    // The arguments are not JSON, so there is nothing to find.
-    return null;
-  }
-  const fields: [string, string][] = [];
-  const walk = (field: string, value: unknown, depth: number): void => {
-    if (typeof value === 'string') fields.push([field, value]);
-    else if (depth < MAX_DEPTH && Array.isArray(value))
-      for (const item of value) walk(field, item, depth + 1);
-    else if (depth < MAX_DEPTH && typeof value === 'object' && value !== null) {
-      for (const [key, item] of Object.entries(value)) walk(key, item, depth + 1);
-    }
-  };
-  walk('', root, 0);
-  return fields;
+/** Devices hold nothing, and a directory is no file. */
+function isFile(path: string): boolean {
+  return !/^\/(?:dev|proc|sys)\//.test(path) && !/[/\\]$/.test(path);
 }
 
 /** A path field may hold any path; another field only an unmistakable one. */
@@ -182,18 +159,31 @@ function isPathValue(field: string, value: string): boolean {
   return /[/\\]/.test(value) && !/\s/.test(value) && asPath(value) === value;
 }
 
-/** The first word of each part of a command line decides. Targets of `>` are modified. */
-function ofCommand(command: string, files: Files): void {
-  for (const part of command.split(/&&|\|\||[;|\n]/)) {
-    const changes = CHANGING_COMMAND.test(part.trim());
-    const words = part.match(/>{1,2}|[^\s"'`<>()]+/g) ?? [];
-    words.forEach((word, index) => {
-      const path = asPath(word);
-      if (path === null || word.startsWith('-')) return;
-      const written = words[index - 1]?.startsWith('>') ?? false;
-      (changes || written ? files.modified : files.read).push(path);
+/** Commands with a program or a pattern among their arguments. */
+const SCRIPTED = /(?:^| )(?:sed|perl|awk|e?grep|rg|ag|jq|node|python3?)(?: |$)/;
+
+/** The first word of each command decides. Targets of `>` are modified. */
+function ofCommand(line: string, files: Files): void {
+  for (const words of commandsOf(line)) {
+    const command = words.map(({ text }) => text).join(' ');
+    const changes = CHANGING_COMMAND.test(command);
+    const isScripted = SCRIPTED.test(command);
+    const script = isScripted ? scriptAt(words) : -1;
+    words.forEach(({ text, isTarget, isQuoted }, index) => {
+      const isProgram = isScripted && (isQuoted || index === script);
+      const path = isProgram || text.startsWith('-') || /\s/.test(text) ? null : asPath(text);
+      if (path === null) return;
+      // Without an ending it is a directory, or the name of a module.
+      if (!isTarget && !(changes && index > 0)) files.read.push(path);
+      else if (EXTENSION.test(LAST_PART.exec(path)?.[0] ?? '')) files.modified.push(path);
     });
   }
+}
+
+/** The place of the program, unless it is quoted: the first argument that is no option. */
+function scriptAt(words: readonly ShellWord[]): number {
+  const isQuoted = words.some((word) => word.isQuoted && word.text !== '');
+  return isQuoted ? -1 : words.findIndex(({ text }, at) => at > 0 && text !== '' && !text.startsWith('-'));
 }
 
 function patched(patch: string): string[] {

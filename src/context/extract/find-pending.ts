@@ -1,39 +1,11 @@
 import { type Author, type Event, isAbout, type ToolCall } from '../../events/index.ts';
-import { PENDING, TODO_MARK } from './lexicon.ts';
 import { bare, capped, oneLine, sentencesOf } from './cut-text.ts';
+import { task, type Tasks } from './task-lists.ts';
 import { agentLabel, NOBODY, type Trusted } from '../people.ts';
 import { speakerOf } from '../summary/speakers.ts';
 import { addSaying, type Entry, type Sayings, speakerOfEvent, wordsOf } from './sayings.ts';
 
-const MAX_PENDING = 320;
-const MAX_PER_EVENT = 60;
-const BOX = /^(?:[-*+•]|\d{1,3}[.)])?\s*\[([ xX✓✔])\]\s+(\S.*)$/;
-
-export interface Tasks {
-  open: string[];
-  done: string[];
-}
-
-/** Open tasks in a text, and its ticked boxes. */
-export function tasksOf(text: string): Tasks {
-  const tasks: Tasks = { open: [], done: [] };
-  for (const line of sentencesOf(text)) {
-    const box = BOX.exec(line);
-    if (box) (box[1] === ' ' ? tasks.open : tasks.done).push(task(box[2] ?? ''));
-    else if (isPending(line) && tasks.open.length < MAX_PER_EVENT) tasks.open.push(task(bare(line)));
-  }
-  return tasks;
-}
-
-function isPending(line: string): boolean {
-  return line.length >= 6 && (TODO_MARK.test(line) || PENDING.test(line));
-}
-
-function task(text: string): string {
-  return capped(text.trim(), MAX_PENDING, PENDING);
-}
-
-const DONE = /^(?:completed|done|cancell?ed|finished|closed|removed)$/i;
+const ENDED = /^(?:completed|done|cancell?ed|finished|closed|removed)$/i;
 const TODO_TOOL = /todo|task_?list|checklist|plan/i;
 
 /** The list given to a to-do tool. */
@@ -50,7 +22,7 @@ export function tasksOfCall({ name, args }: ToolCall): Tasks {
   const lists = typeof root === 'object' && root !== null ? Object.values(root) : [];
   for (const item of lists.flatMap((list) => (Array.isArray(list) ? list : []))) {
     const { text, status } = readItem(item);
-    if (text !== '') (DONE.test(status) ? tasks.done : tasks.open).push(task(text));
+    if (text !== '') (ENDED.test(status) ? tasks.done : tasks.open).push(task(text));
   }
   return tasks;
 }
@@ -148,6 +120,11 @@ export function trackTasks(pending: Sayings, event: Event): void {
       break;
     }
   }
+}
+
+/** Whether an entry stands for a delegation or an approval. */
+export function isTracked(text: string): boolean {
+  return /^(?:delegation \S+ to|approval \S+ of) /.test(text);
 }
 
 function delegation(id: string, rest = ''): string {

@@ -1,5 +1,4 @@
 import { bare, capped, sentencesOf } from './cut-text.ts';
-import type { ToolResultBody } from '../../events/index.ts';
 
 /**
  * Words that mark what must not be lost, in English, German, French, Spanish, Portuguese, Italian, Russian, Chinese
@@ -71,6 +70,35 @@ export const PENDING = lexicon(
   ],
 );
 
+/** Headings of lists of open work. */
+export const OPEN_HEADING = lexicon(
+  [
+    `to[- ]?dos?|remaining|pending|next(?: steps?| up)?|still (?:open|to do|left)|open (?:items|tasks|points|issues|work|questions)`,
+    `what['’]?s (?:left|next|missing)|left(?: to do)?|outstanding|not (?:yet )?(?:done|started|finished)|unfinished|backlog|in progress|follow[- ]?ups?|action items`,
+    `offen\\p{L}*|ausstehend\\p{L}*|(?:noch )?zu (?:tun|erledigen)|nächste schritte|verbleibend\\p{L}*|es fehl(?:t|en)`,
+    `(?:reste )?à faire|restant\\p{L}*|prochaines? étapes?|en (?:attente|cours)|pendientes?|por hacer|próximos pasos|falta\\p{L}*`,
+    `pendentes?|por fazer|a fazer|próximos passos|da fare|prossimi passi|rimanent[ei]|in sospeso`,
+    `остал\\p{L}+|следующие шаги|предстоит|не сделано|к выполнению`,
+  ],
+  ['待办|待辦|未完成|剩余|剩餘|下一步|接下来|接下來|还需|未完了|残り|次のステップ|やること|未対応'],
+);
+
+const DONE_WORDS = [
+  `done|completed?|finished|closed|resolved|implemented|shipped|merged|erledigt|fertig|abgeschlossen|umgesetzt|behoben`,
+  `fait(?:e?s)?|terminée?s?|achevée?s?|hech[oa]s?|completad[oa]s?|terminad[oa]s?|list[oa]s?|feit[oa]s?|concluíd[oa]s?`,
+  `fatt[oaie]|completat[oaie]|finit[oaie]|готов[оаы]?|сделан[оаы]?|выполнен[оаы]?|завершен[оаы]?`,
+];
+const DONE_SIGNS = ['(?<!未)完成了?|完了|済み|搞定'];
+
+/** Headings of lists of finished work. */
+export const DONE_HEADING = lexicon(DONE_WORDS, DONE_SIGNS);
+
+/** A sentence that says that something is done, and not that it is to be done or was not. */
+export const DONE = new RegExp(
+  String.raw`^(?!.*[?？]$)(?!.*(?<![\p{L}])(?:not|n['’]t|until|once|when|if|should|must|will|to be|before|after|need|needs|nicht|noch|wenn|sobald|pas|quand|si|cuando|no|não|non|quando|se|не|когда|если)(?![\p{L}])).*(?:${DONE_HEADING.source})`,
+  'isu',
+);
+
 /** Case matters: `todo` is Spanish for "everything". */
 export const TODO_MARK = /(?<![\p{L}\p{N}_])(?:TODO|TO-DO|FIXME|todo:|Todo:)/u;
 
@@ -82,14 +110,6 @@ export const DECISION = lexicon(
   ],
   ['决定|決定|同意|确定|確定|选择了|選択|了解しました|承認'],
 );
-
-/** A line of output that reports an error, as opposed to code that handles one. */
-const ERROR_LINE =
-  /^\W{0,4}(?:[\w./@:-]{1,80}[(:\s][^A-Za-z]{0,24})?(?:(?:[A-Za-z]\w{0,60})?(?:Error|Exception)(?: \[\w+\])?:|(?:error|fatal|panic|ERROR|FATAL|FAILED|Failed|fatal error)\b(?:\[?[ \w]{0,10}\]?):? |npm (?:error|ERR!) |✖|✗|×|FAIL\b|Uncaught |Unhandled )/;
-
-/** Other words in the output of a failed call. */
-const FAILURE_WORD =
-  /error|fail|exception|denied|refused|not found|no such|cannot|can't|unable|invalid|timed? ?out|abort|missing|exited with/i;
 
 const MAX_CONSTRAINT = 320;
 /** A page of rules is kept whole; a pasted book is not. */
@@ -118,31 +138,6 @@ export function constraintsOf(text: string, byAgent: boolean): string[] {
 function isConstraint(sentence: string): boolean {
   return (
     (CONSTRAINT.test(sentence) || REFUSAL.test(sentence)) &&
-    !/[;{}]\s*$|^[+-]?\s*(?:const|let|var|return|import|\/\/)\s/.test(sentence)
+    !/[;{}]\s*$|\\[nrt"]|^[+-]?\s*(?:const|let|var|return|import|\/\/)\s/.test(sentence)
   );
-}
-
-const MAX_ERROR = 240;
-/** The first errors of a compiler are enough. */
-const MAX_PER_RESULT = 6;
-const CODE_ENDS = /[,;{(\\]$/;
-
-/** Lines that report an error, of tracebacks, compilers and shells. Code that handles errors does not count. */
-export function errorLines(text: string, max = MAX_PER_RESULT): string[] {
-  const found = new Set<string>();
-  for (const line of text.split('\n')) {
-    if (line.length > 4_000 || found.size >= max) continue;
-    const clean = line.trim();
-    if (ERROR_LINE.test(clean) && !CODE_ENDS.test(clean)) found.add(capped(clean, MAX_ERROR));
-  }
-  return [...found];
-}
-
-/** At least one line for a failed result. */
-export function errorsOf({ outcome, content }: ToolResultBody): string[] {
-  const lines = errorLines(content);
-  if (outcome === 'done' || lines.length > 0) return lines;
-  const all = content.split('\n').map((line) => line.trim());
-  const line = all.find((each) => FAILURE_WORD.test(each)) ?? all.findLast((each) => each !== '');
-  return line === undefined ? [] : [capped(line, MAX_ERROR)];
 }

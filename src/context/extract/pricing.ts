@@ -1,6 +1,6 @@
 import type { Quote } from '../../events/index.ts';
-import type { Candidate, Level } from './candidates.ts';
-import { headTail } from './cut-text.ts';
+import type { Candidate } from './candidates.ts';
+import { atLevel, mostImportant, WHOLE_LEVEL } from './shorten-words.ts';
 
 type Count = (text: string) => number;
 
@@ -13,55 +13,80 @@ export interface Kept {
 }
 
 export interface Pricing {
-  at: (candidate: Candidate, level: Level) => Kept;
-  /** Head and tail within `tokens`; null if too short to be useful. */
+  count: Count;
+  /** At a level of `atLevel`. */
+  at: (candidate: Candidate, level: number) => Kept;
+  /** Its most important parts within `tokens`; null if there is no room for any. */
   within: (candidate: Candidate, tokens: number) => Kept | null;
+  /** As these words, which are a part of it. */
+  as: (candidate: Candidate, text: string) => Kept;
 }
 
 /** Shorter pieces say nothing. */
-const MIN_PIECE_TOKENS = 40;
+const MIN_PIECE_TOKENS = 16;
 
-/** Brackets, number and fence of a quote: two keys of eight hexadecimal digits, which seldom share a token. */
+/** Brackets, number and colon of a quote on one line. */
+const LINE_TOKENS = 6;
+/** Brackets, number and fence of a longer quote: two keys of eight hexadecimal digits, which seldom share a token. */
 const FENCED_TOKENS = 28;
 /** The mark of an untrusted speaker. */
 const RANK_TOKENS = 5;
+
+/** What ends a line for some reader. */
+const LINE_END = /[\n\r\v\f\u0085\u2028\u2029]/;
+
+/** Whether a quote needs a fence: on one line nothing in it can pass for another speaker's line. */
+export function isFenced(text: string): boolean {
+  return LINE_END.test(text);
+}
 
 /** Cost of a quote in a prompt: its words, its speaker, and the marks around both. */
 export function quoteTokens(
   { speaker, text, untrusted }: Pick<Quote, 'speaker' | 'text' | 'untrusted'>,
   count: Count,
 ): number {
-  return count(text) + count(speaker) + FENCED_TOKENS + (untrusted ? RANK_TOKENS : 0);
+  return (
+    count(text) +
+    count(speaker) +
+    (isFenced(text) ? FENCED_TOKENS : LINE_TOKENS) +
+    (untrusted ? RANK_TOKENS : 0)
+  );
 }
 
 /** Counts each form of a text once. */
 export function createPricing(count: Count): Pricing {
-  const known = new Map<Candidate, Map<Level, Kept>>();
+  const known = new Map<Candidate, Map<number, Kept>>();
   const price = (candidate: Candidate, text: string, cut: boolean): Kept => {
     const { speaker, untrusted } = candidate;
     const tokens = quoteTokens({ speaker, text, ...(untrusted && { untrusted }) }, count);
     return { candidate, text, cut, tokens };
   };
+  const as = (candidate: Candidate, text: string): Kept =>
+    price(candidate, text, candidate.isCut || text !== candidate.whole);
   return {
+    count,
+    as,
     at(candidate, level) {
-      const forms = known.get(candidate) ?? new Map<Level, Kept>();
+      const forms = known.get(candidate) ?? new Map<number, Kept>();
       known.set(candidate, forms);
-      const form = forms.get(level) ?? price(candidate, ...shownAt(candidate, level));
+      const form = forms.get(level) ?? as(candidate, shownAt(candidate, level));
       forms.set(level, form);
       return form;
     },
     within(candidate, tokens) {
-      const room = tokens - quoteTokens({ speaker: candidate.speaker, text: '' }, count);
-      const [whole] = shownAt(candidate, 'whole');
-      const text = room < MIN_PIECE_TOKENS ? '' : headTail(whole, room, count);
-      return text === '' ? null : price(candidate, text, candidate.isCut || text !== whole);
+      const { speaker, untrusted, whole } = candidate;
+      const frame = quoteTokens({ speaker, text: '\n', ...(untrusted && { untrusted }) }, count);
+      if (tokens - frame < MIN_PIECE_TOKENS) return null;
+      const text = mostImportant(whole, tokens - frame, count);
+      return text === null ? null : as(candidate, text);
     },
   };
 }
 
-/** Falls back to the whole text if there is no shorter form. */
-function shownAt(candidate: Candidate, level: Level): [text: string, cut: boolean] {
-  const whole = candidate.text('whole');
-  const text = level === 'whole' ? whole : candidate.text(level) || whole;
-  return [text, candidate.isCut || text !== whole];
+/** A pinned message keeps several times the length of others. */
+const PINNED_LEVELS = 16;
+
+function shownAt({ whole, pinned }: Candidate, level: number): string {
+  const most = pinned ? Math.min(WHOLE_LEVEL, level + PINNED_LEVELS) : level;
+  return most === WHOLE_LEVEL ? whole : atLevel(whole, most);
 }

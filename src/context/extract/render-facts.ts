@@ -3,20 +3,22 @@ import { NOBODY, type People } from '../people.ts';
 import { header } from '../summary/speakers.ts';
 import { authorOf, type Entry as Words, labelOf, wordsOf } from './sayings.ts';
 import { oneLine } from './cut-text.ts';
+import { saidIn } from './said-before.ts';
 
 /**
  * In order of priority: demands and open tasks before what can be looked up again. `part` is a list's own share of the
  * room, so that a long list leaves room for the others.
  */
 const SECTIONS: readonly { list: keyof Facts; title: string; inline: boolean; part: number }[] = [
-  { list: 'constraints', title: 'Constraints and preferences', inline: false, part: 0.5 },
-  { list: 'pending', title: 'Open', inline: false, part: 0.2 },
+  { list: 'pending', title: 'Open', inline: false, part: 0.35 },
+  { list: 'constraints', title: 'Constraints and preferences', inline: false, part: 0.3 },
   { list: 'artifacts', title: 'Artifacts', inline: true, part: 0.1 },
-  { list: 'errors', title: 'Errors met', inline: false, part: 0.1 },
+  { list: 'errors', title: 'Errors not settled', inline: false, part: 0.15 },
   { list: 'claims', title: 'Claimed or wished by others, and binding nobody', inline: false, part: 0.05 },
-  { list: 'filesModified', title: 'Files modified', inline: true, part: 0.1 },
+  { list: 'filesModified', title: 'Files modified', inline: true, part: 0.3 },
   { list: 'filesRead', title: 'Files read', inline: true, part: 0.05 },
   { list: 'identifiers', title: 'Also named', inline: true, part: 0.1 },
+  { list: 'passing', title: 'Met once', inline: true, part: 0 },
 ];
 
 /** Upper bound of a heading with its note of omitted entries. */
@@ -53,17 +55,27 @@ export function renderFacts(
   count: Count,
   { shown = '', people = NOBODY }: ListingContext = {},
 ): string {
-  const entries = entriesOf(facts, people);
-  const isShown = new Set(entries.filter(({ words }) => shown.includes(words)));
-  const fresh = entries.filter((entry) => !isShown.has(entry));
-  const known = [...isShown];
+  const all = entriesOf(facts, people);
+  const isSaid = saidIn(shown);
+  // What strangers claim must not take the place of what binds, even if that stands beside the lists.
+  const isContested = (facts.claims ?? []).length > 0;
+  const isShown = new Set(
+    all
+      .filter((entry) => !(isContested && listOf(entry) === 'constraints'))
+      .filter((entry) => (isInline(entry) ? shown.includes(entry.words) : isSaid(entry.words))),
+  );
+  const bases = basesOf(all, budgetTokens, count);
+  const entries = all.map((entry) => underBase(entry, bases[entry.section] ?? ''));
+  const fresh = entries.filter((_, at) => !isShown.has(all[at] as Entry));
+  const known = entries.filter((_, at) => isShown.has(all[at] as Entry));
   const costs = new Map(
     entries.map((entry) => [entry, count(`${isInline(entry) ? ', ' : '\n- '}${entry.text}`)]),
   );
+  const headings = bases.map((base) => HEADING_TOKENS + (base === '' ? 0 : count(base)));
   // Joined texts may cost slightly more than their sum, which only counting shows.
   let room = budgetTokens;
   for (let tries = 0; tries < MAX_TRIES && room > 0; tries += 1) {
-    const text = renderEntries(entries, chooseEntries({ fresh, known }, costs, room));
+    const text = renderEntries(entries, chooseEntries({ fresh, known }, { costs, headings }, room), bases);
     const over = count(text) - budgetTokens;
     if (over <= 0) return text;
     room -= over + 1;
@@ -71,10 +83,35 @@ export function renderFacts(
   return '';
 }
 
+/**
+ * For each list of files that has no room for whole paths, the directory that shortens it most. '' for the others: a
+ * path is best as it was written.
+ */
+function basesOf(entries: readonly Entry[], budgetTokens: number, count: Count): string[] {
+  return SECTIONS.map(({ list, part }, section) => {
+    if (list !== 'filesModified' && list !== 'filesRead') return '';
+    const paths = entries.filter((entry) => entry.section === section).map(({ text }) => text);
+    if (paths.length < 3 || count(paths.join(', ')) <= budgetTokens * part) return '';
+    const saved = new Map<string, number>();
+    for (const path of paths)
+      for (let at = path.indexOf('/', 1); at !== -1; at = path.indexOf('/', at + 1)) {
+        const base = path.slice(0, at + 1);
+        saved.set(base, (saved.get(base) ?? -base.length) + base.length);
+      }
+    const [best] = [...saved].toSorted((a, b) => b[1] - a[1] || a[0].length - b[0].length);
+    return best && best[1] > 0 ? best[0] : '';
+  });
+}
+
+function underBase(entry: Entry, base: string): Entry {
+  const isUnder = base !== '' && entry.text.startsWith(base) && entry.text.length > base.length;
+  return isUnder ? { ...entry, text: entry.text.slice(base.length) } : entry;
+}
+
 /** First the own part of each list, then the rest in the order of the lists. */
 function chooseEntries(
   { fresh, known }: { fresh: readonly Entry[]; known: readonly Entry[] },
-  costs: ReadonlyMap<Entry, number>,
+  { costs, headings }: { costs: ReadonlyMap<Entry, number>; headings: readonly number[] },
   room: number,
 ): Set<Entry> {
   const kept = new Set<Entry>();
@@ -88,7 +125,7 @@ function chooseEntries(
   for (const { entries, isOwnPart } of passes) {
     for (const entry of entries) {
       const spent = used[entry.section] ?? 0;
-      const cost = (costs.get(entry) ?? 0) + (spent === 0 ? HEADING_TOKENS : 0);
+      const cost = (costs.get(entry) ?? 0) + (spent === 0 ? (headings[entry.section] ?? 0) : 0);
       const most = isOwnPart ? room * (SECTIONS[entry.section]?.part ?? 0) : Infinity;
       if (kept.has(entry) || cost > left || spent + cost > most) continue;
       left -= cost;
@@ -97,6 +134,10 @@ function chooseEntries(
     }
   }
   return kept;
+}
+
+function listOf({ section }: Entry): keyof Facts | undefined {
+  return SECTIONS[section]?.list;
 }
 
 function isInline({ section }: Entry): boolean {
@@ -157,14 +198,19 @@ function endsOf(text: string): string[] {
   return ends;
 }
 
-function renderEntries(entries: readonly Entry[], kept: ReadonlySet<Entry>): string {
+function renderEntries(
+  entries: readonly Entry[],
+  kept: ReadonlySet<Entry>,
+  bases: readonly string[],
+): string {
   const sections = SECTIONS.map(({ title, inline }, index) => {
     const all = entries.filter(({ section }) => section === index);
     const chosen = all.filter((entry) => kept.has(entry)).toSorted((a, b) => a.place - b.place);
     const texts = chosen.map(({ text }) => text);
     if (texts.length === 0) return '';
+    const base = bases[index] === '' ? title : `${title} in ${bases[index]}`;
     const head =
-      texts.length === all.length ? title : `${title} (${all.length - texts.length} more not listed)`;
+      texts.length === all.length ? base : `${base} (${all.length - texts.length} more not listed)`;
     return inline
       ? `${head}: ${texts.join(', ')}`
       : [`${head}:`, ...texts.map((text) => `- ${text}`)].join('\n');

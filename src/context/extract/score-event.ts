@@ -1,4 +1,5 @@
-import { CONSTRAINT, DECISION, errorLines, PENDING, REFUSAL } from './lexicon.ts';
+import { errorLines } from './find-errors.ts';
+import { CONSTRAINT, DECISION, PENDING, REFUSAL } from './lexicon.ts';
 import { findWords } from './find-names.ts';
 import { sentencesOf } from './cut-text.ts';
 

@@ -1,13 +1,10 @@
 import type { Event } from '../../events/index.ts';
-import { escapeMarks, fenceEnds } from '../fence.ts';
-import { frame, type Framed } from '../slot.ts';
-import { fenceKey } from '../hash.ts';
-import { agentLabel, isPerson, personLabel, hasSeveralPeople } from '../people.ts';
+import { agentLabel, hasSeveralPeople, isPerson, personLabel } from '../people.ts';
 import type { View } from '../view.ts';
 
 /** The reader of a prompt, and what was known of the other speakers when the prompt was made. */
 export interface Reader {
-  view: Pick<View, 'agent' | 'secret' | 'people' | 'rendering'>;
+  view: Pick<View, 'agent' | 'secret' | 'people' | 'rendering' | 'peers'>;
   upTo: number;
   /** Whether several people speak. From then on new lines carry their names. */
   named: boolean;
@@ -18,8 +15,16 @@ export function readerAt(view: Reader['view'], upTo: number): Reader {
   return { view, upTo, named: hasSeveralPeople(view.people, upTo), rendering: view.rendering };
 }
 
-function target(event: Event): string {
-  return event.to.length === 0 ? '' : ` -> ${event.to.map((agent) => `@${agent}`).join(', ')}`;
+function target(event: Event, { rendering }: Reader): string {
+  if (event.to.length === 0) return '';
+  if (rendering < 3) return ` -> ${event.to.map((agent) => `@${agent}`).join(', ')}`;
+  return `>${event.to.map((agent) => `@${agentLabel(agent)}`).join(', ')}`;
+}
+
+/** The label of the only recipient in a label of rendering 3; null for none or several. */
+export function recipientIn(label: string): string | null {
+  const at = label.indexOf('>');
+  return at === -1 || label.includes(',', at) ? null : label.slice(at + 1);
 }
 
 function speaker({ author }: Event, { view, upTo, rendering }: Reader): string {
@@ -28,22 +33,18 @@ function speaker({ author }: Event, { view, upTo, rendering }: Reader): string {
 }
 
 /**
- * The line of attribution. Null where the text stands without one: the only human, speaking to this agent or to all.
+ * Who speaks, and to whom if that is not the reader. Null where the text stands without a name: the only human,
+ * speaking to this agent or to all.
  */
-function headerOf(event: Event, reader: Reader): string | null {
+export function labelOf(event: Event, reader: Reader): string | null {
   const toOthers = event.to.length > 0 && !event.to.includes(reader.view.agent);
   if (event.author.kind === 'user' && !toOthers && !reader.named) return null;
-  return `[${speaker(event, reader)}${toOthers ? target(event) : ''}]`;
+  return `${speaker(event, reader)}${toOthers ? target(event, reader) : ''}`;
 }
 
-/** A header for lists: always present, with all recipients. */
-export function listHeader(event: Event, reader: Reader): string {
-  return `[${speaker(event, reader)}${target(event)}]`;
-}
-
-export function fenceText(event: Event, text: string, { view }: Reader, head = ''): Framed {
-  const [open, close] = fenceEnds('msg', fenceKey(view.secret, `${event.seq}`));
-  return frame(head + open, escapeMarks(text), close);
+/** A label for lists: always present, with all recipients. */
+export function listLabel(event: Event, reader: Reader): string {
+  return `${speaker(event, reader)}${target(event, reader)}`;
 }
 
 /**
@@ -52,14 +53,7 @@ export function fenceText(event: Event, text: string, { view }: Reader, head = '
  */
 const MAY_BE_NAME = /^(?!(?:image|file|text): )(?=\P{L}*\p{L}.*\p{L})[^"{}=;|]+$/u;
 
-/** Another author's event as the text of a user message. Only the fence marks the end of an agent's words. */
-export function renderOther(event: Event, text: string, reader: Reader, head = ''): Framed {
-  const header = headerOf(event, reader);
-  if (event.author.kind !== 'user') return fenceText(event, text, reader, `${head}${header}\n`);
-  const { view, upTo, rendering } = reader;
-  const body = escapeMarks(
-    text,
-    (name) => MAY_BE_NAME.test(name) || isPerson(view.people, name, upTo, rendering),
-  );
-  return frame(header === null ? head : `${head}${header} `, body);
+/** Whether a text in brackets would read as a name where names of people are shown. */
+export function nameTest({ view, upTo, rendering }: Reader): (name: string) => boolean {
+  return (name) => MAY_BE_NAME.test(name) || isPerson(view.people, name, upTo, rendering);
 }

@@ -9,10 +9,11 @@ import {
   type ToolResultBody,
   type TurnId,
 } from '../../events/index.ts';
-import { estimateFraming, estimateTokens, FRAME_TOKENS } from '../tokens.ts';
+import { estimateFraming, estimateMarks, estimateTokens, FRAME_TOKENS } from '../tokens.ts';
 import { eventText } from '../event-text.ts';
 import { escapeFences, escapeMarks, fence } from '../fence.ts';
-import { fenceKey } from '../hash.ts';
+import { fenceKey, markKey } from '../hash.ts';
+import { escapeKeyed, escapeWords, mark } from '../mark.ts';
 import { pushSlot, type View } from '../view.ts';
 
 /** Whether an own event has anything to render. The others are bookkeeping. */
@@ -64,16 +65,50 @@ export function foldOwn(view: View, event: EventDraft | Event, at: Placed): Prom
 
 /** Marked like a reminder of the runtime. */
 function takeNote(view: View, text: string, { id, seqs, tokens }: Placed): PromptMessage {
-  const content = fence('reminder', fenceKey(view.secret, `note ${id}`), escapeMarks(text));
+  const place = `note ${id}`;
+  const content =
+    view.rendering >= 3
+      ? mark('reminder', markKey(view.secret, place), escapeWords(text))
+      : fence('reminder', fenceKey(view.secret, place), escapeMarks(text));
   const message: PromptMessage = { role: 'user', content, seqs };
   view.note = { message, tokens: tokens + estimateFraming(content.length - text.length) + FRAME_TOKENS };
   return message;
 }
 
-/** Shows a failed turn in its place: the words that it produced, and a line that a later "continue" can refer to. */
+/**
+ * Shows a failed turn in its place: the words that it produced, and a line that a later "continue" can refer to. The
+ * line is the runtime's and no word of the agent, which an older rendering made of it.
+ */
 function pushFailure(view: View, partial: string, line: string, at: Placed): PromptMessage {
   const tokens = at.tokens + estimateTokens(line);
-  return pushOwn(view, partial === '' ? line : `${partial}\n${line}`, { ...at, tokens });
+  if (view.rendering < 3)
+    return pushOwn(view, partial === '' ? line : `${partial}\n${line}`, { ...at, tokens });
+  if (partial.trim() === '') return pushRuntime(view, line, { ...at, tokens }, null);
+  const said = pushOwn(view, partial, at);
+  pushRuntime(view, line, { ...at, seqs: [], tokens: estimateTokens(line) }, at.seqs[0] ?? null);
+  return said;
+}
+
+/** A line of the runtime, marked like a reminder. */
+function pushRuntime(
+  view: View,
+  line: string,
+  { id, seqs, tokens }: Placed,
+  place: number | null,
+): PromptMessage {
+  const content = mark('reminder', markKey(view.secret, `failure ${id}`), escapeWords(line));
+  const message: PromptMessage = { role: 'user', content, seqs };
+  pushSlot(view, {
+    message,
+    tokens: tokens + estimateMarks(content.length - line.length) + FRAME_TOKENS,
+    layer: 'history',
+    part: null,
+    event: null,
+    at: place,
+    step: null,
+    artifact: null,
+  });
+  return message;
 }
 
 function pushOwn(view: View, text: string, { id: event, seqs, tokens }: Placed): PromptMessage {
@@ -154,7 +189,7 @@ function addResult(view: View, body: ToolResultBody, placed: Placed): PromptMess
     role: 'tool',
     call: call.id,
     name: body.name,
-    content: body.content.trim() === '' ? NO_OUTPUT : escapeFences(body.content),
+    content: body.content.trim() === '' ? NO_OUTPUT : outputShown(body.content, view),
     failed: body.outcome !== 'done',
     seqs,
   };
@@ -172,6 +207,10 @@ function addResult(view: View, body: ToolResultBody, placed: Placed): PromptMess
   });
   if (group.waiting.length === 0) view.group = null;
   return message;
+}
+
+function outputShown(text: string, { rendering }: View): string {
+  return rendering >= 3 ? escapeKeyed(text) : escapeFences(text);
 }
 
 /** Gives every open call its synthetic result. */

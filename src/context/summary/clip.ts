@@ -14,23 +14,6 @@ export function clip(text: string, maxChars: number, { tail = true } = {}): stri
   return clipped.length < text.length ? clipped : text;
 }
 
-/** Head and tail within `maxTokens`; null if there is no room for any of it. */
-export function clipToTokens(
-  text: string,
-  maxTokens: number,
-  count: (text: string) => number,
-): { text: string; cut: boolean } | null {
-  const tokens = count(text);
-  if (tokens <= maxTokens) return { text, cut: false };
-  let chars = Math.floor((text.length * maxTokens) / tokens);
-  while (chars > 0) {
-    const clipped = clip(text, chars);
-    if (count(clipped) <= maxTokens) return { text: clipped, cut: true };
-    chars = Math.floor(chars * 0.9);
-  }
-  return null;
-}
-
 function wholeBefore(text: string, end: number): number {
   return isHigh(text.charCodeAt(end - 1)) ? end - 1 : end;
 }

@@ -19,6 +19,7 @@ type Note = Parameters<Watcher>[0];
 const NARROWING = {
   tenant: 'shared',
   forTenant: 'shared',
+  people: 'shared',
   webhooks: 'shared',
   agentKeys: 'shared',
   nostr: 'shared',
@@ -33,6 +34,7 @@ const NARROWING = {
   listConversations: 'conversation',
   conversation: 'conversation',
   events: 'conversation',
+  verify: 'conversation',
   actors: 'conversation',
   tasks: 'conversation',
   prompt: 'conversation',
@@ -40,6 +42,8 @@ const NARROWING = {
   diff: 'conversation',
   cost: 'conversation',
   trace: 'conversation',
+  checkpoint: 'conversation',
+  saveCheckpoint: 'conversation',
   export: 'conversation',
   delete: 'conversation',
   watch: 'conversation',
@@ -105,6 +109,7 @@ function limitConversations(
     listConversations: (query) => troupe.listConversations({ ...query, among: granted }),
     conversation: async (conversation) => troupe.conversation(check(conversation)),
     events: async (conversation, range) => troupe.events(check(conversation), range),
+    verify: async (conversation, range) => troupe.verify(check(conversation), range),
     actors: async (conversation) => troupe.actors(check(conversation)),
     tasks: async (conversation, options) => troupe.tasks(check(conversation), options),
     prompt: async (conversation, agent) => troupe.prompt(check(conversation), agent),
@@ -123,6 +128,9 @@ function limitConversations(
       if (!covers(principal, `${stem}*`)) throw unknownConversation(stem);
       return spoken.import(chunks, { ...request, mayLeadTo: may });
     },
+    checkpoint: async (conversation, reader) => troupe.checkpoint(check(conversation), reader),
+    saveCheckpoint: async (conversation, reader, checkpoint) =>
+      troupe.saveCheckpoint(check(conversation), reader, checkpoint),
     async *export(conversation, options) {
       yield* troupe.export(check(conversation), options);
     },

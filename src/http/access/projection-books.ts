@@ -55,12 +55,21 @@ const MAX_CHECKPOINTS = 8;
 /** Checkpoints over all conversations. */
 const MAX_ALL_CHECKPOINTS = 64;
 const PAGE = 1_000;
+/** Events after which the projection is stored again. */
+const STORED_EVENTS = 1_000;
+const READER = 'inspector';
 
 interface Entry {
   latest: Projection;
   /** Id of the last folded event, which changes if the conversation is deleted and recreated. */
   lastId: string | null;
   past: Projection[];
+  /** Whether the stored projection was looked for. */
+  isOpened: boolean;
+  /** Seq of the stored projection. */
+  stored: number;
+  /** Began with the stored projection, so that `past` lacks what is before it. */
+  isRestored: boolean;
   /** Events between two checkpoints. */
   interval: number;
   running: Promise<Projection> | null;
@@ -68,28 +77,13 @@ interface Entry {
   queued: Promise<Projection> | null;
 }
 
-export function createProjectionBook(troupe: Pick<Troupe, 'events'>): ProjectionBook {
+/** Without checkpoints, each process folds a conversation from its first event. */
+type Source = Pick<Troupe, 'events'> & Partial<Pick<Troupe, 'checkpoint' | 'saveCheckpoint'>>;
+
+export function createProjectionBook(troupe: Source): ProjectionBook {
   const entries: Entries = new LRUCache({ max: MAX_CONVERSATIONS, memoMethod: newEntry });
 
-  async function catchUp(conversation: string, entry: Entry): Promise<Projection> {
-    for (;;) {
-      const known = entry.latest.seq;
-      // The last known event is read again, to check that it is still the same.
-      const after = Math.max(0, known - 1);
-      const { events, head } = await troupe.events(conversation, { after, limit: PAGE });
-      const isOther = known > 0 && events[0]?.id !== entry.lastId;
-      if (isOther) {
-        Object.assign(entry, newEntry(conversation), { running: entry.running });
-        continue;
-      }
-      fold(entry, events, entries);
-      if (entry.latest.seq >= head) return entry.latest;
-      if (entry.latest.seq > known) continue;
-      // The last known event filled a page by itself.
-      fold(entry, (await troupe.events(conversation, { after: known, limit: PAGE })).events, entries);
-      if (entry.latest.seq === known) return entry.latest;
-    }
-  }
+  const catchUp = createCatchUp(troupe, entries);
 
   function run(conversation: string, entry: Entry): Promise<Projection> {
     entry.running = catchUp(conversation, entry)
@@ -116,11 +110,20 @@ export function createProjectionBook(troupe: Pick<Troupe, 'events'>): Projection
     return entry.queued;
   }
 
+  /** Reads the whole log once, for the past that a stored projection lacks. */
+  async function readPast(conversation: string): Promise<void> {
+    const entry = entries.get(conversation);
+    if (!entry?.isRestored) return;
+    entries.set(conversation, { ...newEntry(conversation), isOpened: true, stored: entry.stored });
+    await latest(conversation);
+  }
+
   return {
     latest,
     async at(conversation, seq) {
       const now = await latest(conversation);
       if (seq >= now.seq) return { projection: now, head: now.seq };
+      if (seq < (entries.get(conversation)?.past[0]?.seq ?? Infinity)) await readPast(conversation);
       const start = entries.get(conversation)?.past.findLast((each) => each.seq <= seq);
       let projection = start ?? newProjection(conversation);
       while (projection.seq < seq) {
@@ -135,6 +138,56 @@ export function createProjectionBook(troupe: Pick<Troupe, 'events'>): Projection
 }
 
 type Entries = LRUCache<string, Entry>;
+
+/** Folds the newer events of a conversation, from the stored projection on if this process has none. */
+function createCatchUp(troupe: Source, entries: Entries) {
+  /** Begins with the stored projection. The first read sets `lastId`: the store has compared it with the log. */
+  async function open(conversation: string, entry: Entry): Promise<void> {
+    if (entry.isOpened) return;
+    const found = await troupe.checkpoint?.(conversation, READER);
+    entry.isOpened = true;
+    if (!found) return;
+    entry.latest = found.content as Projection;
+    entry.stored = found.seq;
+    entry.isRestored = true;
+  }
+
+  async function store(conversation: string, entry: Entry): Promise<void> {
+    const { latest, stored } = entry;
+    if (latest.seq - stored < STORED_EVENTS) return;
+    entry.stored = latest.seq;
+    await troupe.saveCheckpoint?.(conversation, READER, { seq: latest.seq, content: latest });
+  }
+
+  async function catchUp(conversation: string, entry: Entry): Promise<Projection> {
+    await open(conversation, entry);
+    const latest = await readOn(conversation, entry);
+    await store(conversation, entry);
+    return latest;
+  }
+
+  async function readOn(conversation: string, entry: Entry): Promise<Projection> {
+    for (;;) {
+      const known = entry.latest.seq;
+      // The last known event is read again, to check that it is still the same.
+      const after = Math.max(0, known - 1);
+      const { events, head } = await troupe.events(conversation, { after, limit: PAGE });
+      const isOther = known > 0 && entry.lastId !== null && events[0]?.id !== entry.lastId;
+      if (isOther) {
+        Object.assign(entry, newEntry(conversation), { running: entry.running, isOpened: true });
+        continue;
+      }
+      fold(entry, events, entries);
+      if (entry.latest.seq >= head) return entry.latest;
+      if (entry.latest.seq > known) continue;
+      // The last known event filled a page by itself.
+      fold(entry, (await troupe.events(conversation, { after: known, limit: PAGE })).events, entries);
+      if (entry.latest.seq === known) return entry.latest;
+    }
+  }
+
+  return catchUp;
+}
 
 function fold(entry: Entry, events: readonly Event[], entries: Entries): void {
   for (let from = 0; from < events.length;) {
@@ -169,6 +222,9 @@ function newEntry(conversation: string): Entry {
     latest: newProjection(conversation),
     lastId: null,
     past: [],
+    isOpened: false,
+    stored: 0,
+    isRestored: false,
     interval: CHECKPOINT_EVENTS,
     running: null,
     queued: null,

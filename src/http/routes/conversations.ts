@@ -6,7 +6,7 @@ import { checkAuthor, withAuthor } from '../access/author-rule.ts';
 import { checkScope } from '../access/check-scope.ts';
 import { unknownConversation } from '../access/limit-troupe.ts';
 import { answerPage } from '../answer-page.ts';
-import { EventAnswer, NextPromptAnswer, partOf, TasksAnswer, typed } from '../answers.ts';
+import { EventAnswer, NextPromptAnswer, partOf, TasksAnswer, typed, VerificationAnswer } from '../answers.ts';
 import { readJson, readMessage } from '../read-json.ts';
 import { rateLimited } from '../refusal.ts';
 import { defineRoute } from '../route.ts';
@@ -68,10 +68,12 @@ const sendMessage = defineRoute({
     // A refused message must not use up the rate of the author it names.
     if (!isGranted(principal, conversation)) throw unknownConversation(conversation);
     checkAuthor(principal, message.author);
+    const { channel = 'http' } = message;
+    if (channel !== 'http' || message.session) checkScope(principal, 'operate');
     const wait = traffic.message(principal, principal.tenant, message.author);
     const { messagesPerSecond: limit } = traffic.limits;
     if (wait > 0) throw rateLimited(`at most ${limit} messages a second of one author`, limit, wait);
-    const { kind, event } = await troupe.send(conversation, message);
+    const { kind, event } = await troupe.send(conversation, { ...message, channel });
     return context.json({ event }, kind === 'appended' ? 201 : 200);
   },
 });
@@ -144,6 +146,17 @@ export const conversationRoutes = [
     query: z.object({ after: Seq.default(0), limit: limitOf(5_000).default(500) }),
     answer: z.object({ events: z.array(EventAnswer), head: z.int().nonnegative() }),
     handle: ({ troupe, params, query }) => troupe.events(params.c, query),
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/api/conversations/{c}/integrity',
+    scopes: ['read'],
+    id: 'verifyConversation',
+    summary:
+      'Verifies up to 10,000 stored events after a seq: gaps, hashes of contents, the chain. Pass `next` as `after` to continue until it is null',
+    query: z.object({ after: Seq.default(0) }),
+    answer: VerificationAnswer,
+    handle: ({ troupe, params, query }) => troupe.verify(params.c, query),
   }),
   defineRoute({
     method: 'GET',

@@ -3,6 +3,7 @@ import { type Route, routeName } from '../route.ts';
 import { conversationRoutes } from './conversations.ts';
 import { inspectorRoutes } from './inspector.ts';
 import { keyRoutes } from './keys.ts';
+import { peopleRoutes } from './people.ts';
 import { metricsRoute, probeRoutes, statusRoutes } from './status.ts';
 import { streamRoute } from './stream.ts';
 import { transferRoutes } from './transfer.ts';
@@ -17,6 +18,7 @@ const DECLARED = [
   ...turnRoutes,
   streamRoute,
   ...statusRoutes,
+  ...peopleRoutes,
   ...keyRoutes,
   ...webhookRoutes,
   metricsRoute,

@@ -5,6 +5,7 @@ import { fetchOptions, foreignHeaders, serverOf, vendorFetch } from '../vendor-f
 import { guardedStream, type StreamWatch } from '../guard-stream.ts';
 import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from '../provider.ts';
 import { replyLimits, type ReplyLimitSettings } from '../reply-limits.ts';
+import { givenOf, type Sampling } from '../sampling.ts';
 import type { AnthropicFields } from '../settings.ts';
 
 interface AnthropicOptions extends AnthropicFields {
@@ -13,9 +14,12 @@ interface AnthropicOptions extends AnthropicFields {
   apiKey: string;
   /** Limits of the size and duration of an answer. */
   replyLimits?: ReplyLimitSettings;
+  sampling?: Sampling;
 }
 
 const NAME = 'anthropic';
+/** The turns of its older API, and tags that its models know from Claude Code. */
+const MARKS = ['speakers', 'clients'] as const;
 
 /** Anthropic's messages API. */
 export function createAnthropic(options: AnthropicOptions): Provider {
@@ -50,7 +54,8 @@ export function createAnthropic(options: AnthropicOptions): Provider {
       params.output_config = { ...params.output_config, format };
     }
     // The SDK types beta parameters elsewhere only, and sends them as they are.
-    const body = Object.assign(anthropicBody(request, NAME), params as object);
+    const sampled = anthropicSampling(options.sampling ?? {}, request);
+    const body = Object.assign(anthropicBody(request, NAME), params as object, sampled);
     const events = await messages.create(body, { signal: watch.signal, headers: betasOf(params) });
     watch.touch();
     yield* readMessageEvents(events, request, NAME, watch);
@@ -59,10 +64,22 @@ export function createAnthropic(options: AnthropicOptions): Provider {
   return {
     name: NAME,
     // If the vendor edits the prompt, our count is not of the prompt that its usage reports.
-    capabilities: { ...STATELESS, images: true, caching: 'breakpoints', reportsUsage: !contextEditing },
+    capabilities: {
+      ...STATELESS,
+      images: true,
+      caching: 'breakpoints',
+      templateMarks: MARKS,
+      reportsUsage: !contextEditing,
+    },
     server: serverOf(baseUrl),
-    stream: guardedStream({ limits, secrets: [apiKey], read }),
+    stream: guardedStream({ limits, secrets: [apiKey], templateMarks: MARKS, read }),
   };
+}
+
+/** Servers other than Anthropic's take the first three, which are no longer in the types of the SDK. */
+function anthropicSampling({ temperature, topP, topK, stop }: Sampling, { trace }: ModelRequest): object {
+  const stops = trace.purpose === 'compaction' ? undefined : stop;
+  return givenOf({ temperature, top_p: topP, top_k: topK, stop_sequences: stops });
 }
 
 /** The schema in Anthropic's dialect: no open objects; unsupported keywords move into the description. */

@@ -5,7 +5,7 @@ import { guardedStream, type StreamWatch } from '../guard-stream.ts';
 import { type ModelEvent, type ModelRequest, type Provider, WITH_SESSIONS } from '../provider.ts';
 import { type ReplyLimitSettings, replyLimits } from '../reply-limits.ts';
 import { type AgentSdk, loadAgentSdk } from './agent-sdk.ts';
-import { type ClaudeCodeSettings, configDir } from './launch.ts';
+import { type ClaudeCodeSettings, configDir, workDir } from './launch.ts';
 import { createProcesses } from './processes.ts';
 import { promptBlocks } from './prompt-blocks.ts';
 import { readTurn, type ReadTurnOptions } from './read-turn.ts';
@@ -27,6 +27,8 @@ export interface ClaudeCodeOptions extends ClaudeCodeSettings {
 }
 
 const NAME = 'claude-code';
+/** As for Anthropic's API. */
+const MARKS = ['speakers', 'clients'] as const;
 const IDLE_MS = 300_000;
 const MAX_PROCESSES = 8;
 const START_TIMEOUT_MS = 30_000;
@@ -99,12 +101,14 @@ export function createClaudeCode(options: ClaudeCodeOptions): Provider {
 
   return {
     name: NAME,
-    capabilities: WITH_SESSIONS,
+    capabilities: { ...WITH_SESSIONS, templateMarks: MARKS },
     home: `${hostname()}:${configDir(options)}:${options.cwd ?? join(options.home, 'work')}`,
+    cwdOf: (cacheKey) => workDir(options, cacheKey),
     stream: guardedStream({
       limits,
       remembers: true,
       secrets,
+      templateMarks: MARKS,
       read: (request, watch) => (request.session ? readInSession(request, watch) : readOnce(request, watch)),
     }),
     leave: (cacheKey) => sessions.leave(cacheKey),

@@ -54,6 +54,10 @@ export function configDir({ home }: ClaudeCodeSettings): string {
   return join(home, 'config');
 }
 
+export function workDir({ cwd, home }: Pick<ClaudeCodeSettings, 'cwd' | 'home'>, cacheKey: string): string {
+  return cwd ?? join(home, 'work', shortHash(cacheKey));
+}
+
 function tempDir({ home }: ClaudeCodeSettings): string {
   return join(home, 'tmp');
 }
@@ -68,7 +72,7 @@ export function launchOptions(
   { launch, session, cacheKey }: { launch: Launch; session: SessionStart; cacheKey: string },
 ): Record<string, unknown> {
   const { model, system } = launch;
-  const cwd = settings.cwd ?? join(settings.home, 'work', shortHash(cacheKey));
+  const cwd = workDir(settings, cacheKey);
   for (const dir of [cwd, configDir(settings), tempDir(settings)]) makePrivateDir(dir);
   return {
     cwd,
@@ -95,7 +99,10 @@ function sessionOptions(session: SessionStart): Record<string, unknown> {
     case 'new':
       return { sessionId: session.id };
     case 'resume':
-      return { resume: session.mark.id, resumeSessionAt: session.mark.checkpoint };
+      return {
+        resume: session.mark.id,
+        ...(session.mark.checkpoint !== '' && { resumeSessionAt: session.mark.checkpoint }),
+      };
     case 'none':
       return { persistSession: false };
   }

@@ -87,6 +87,8 @@ export class Sessions {
     const launch = launchOf(request, persona);
     const isWarm = isIdle(slot) && endedAt(slot, mark) && slot.launch === hashOf(launch);
     const change = isWarm ? 'warm' : wentBeyond(slot, mark) ? 'rewound' : 'resumed';
+    // A session that was begun elsewhere gets its instructions with its first request.
+    if (system !== '') this.#personas.write(request.cacheKey, { session: mark.id, system });
     const open = isWarm ? slot.process : null;
     const process = open ?? (await this.#start(slot, request, { launch, session: { kind: 'resume', mark } }));
     return run(slot, { process, change }, { id: mark.id, blocks });

@@ -18,6 +18,9 @@ export interface CodexOptions extends CodexSettings {
   replyLimits?: ReplyLimitSettings;
 }
 
+/** Special tokens of its models, and its own tags. */
+const MARKS = ['tokens', 'clients'] as const;
+
 const START_TIMEOUT_MS = 30_000;
 
 /**
@@ -75,9 +78,10 @@ export function createCodex(options: CodexOptions): Provider {
 
   return {
     name: NAME,
-    capabilities: WITH_SESSIONS,
+    capabilities: { ...WITH_SESSIONS, templateMarks: MARKS },
     home: `${hostname()}:${codexHome(options)}:${work}`,
-    stream: guardedStream({ limits, remembers: true, secrets, read }),
+    cwdOf: (cacheKey) => cwdOf(options, work, cacheKey),
+    stream: guardedStream({ limits, remembers: true, secrets, templateMarks: MARKS, read }),
     leave: (cacheKey) =>
       void running?.then(
         ({ sessions }) => sessions.leave(cacheKey),

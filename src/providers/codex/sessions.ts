@@ -80,6 +80,7 @@ export class Sessions {
   ): Promise<{ thread: Thread; change: SessionChange }> {
     const { turn, tools } = readCheckpoint(mark.checkpoint);
     // Codex fixes the tools of a thread when it begins.
+    if (turn === '' && request.tools.length > 0) throw lost('it was begun without these tools');
     if (tools !== null && tools !== fingerprint(request.tools)) throw lost('the tools have changed');
     const { system } = flattenMessages(request.messages);
     let thread = this.#threads.get(mark.id);
@@ -93,6 +94,7 @@ export class Sessions {
     const wasLoaded = thread !== undefined;
     thread ??= await Thread.load(this.#options, request, mark.id);
     this.#use(thread, request.cacheKey);
+    if (turn === '') return { thread, change: 'resumed' };
     if (thread.leaf === turn) return { thread, change: 'warm' };
     const dropped = await thread.rewind(turn);
     return { thread, change: dropped ? 'rewound' : wasLoaded ? 'warm' : 'resumed' };

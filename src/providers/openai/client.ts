@@ -1,5 +1,6 @@
 import type OpenAI from 'openai';
-import { fetchOptions, foreignHeaders, serverOf, type VendorFetch } from '../vendor-fetch.ts';
+import { fetchOptions, foreignHeaders, type VendorFetch } from '../vendor-fetch.ts';
+import { isOpenAi } from './quirks.ts';
 
 interface ClientOptions {
   apiKey: string;
@@ -16,7 +17,7 @@ export function openAiClient(options: ClientOptions): () => Promise<OpenAI> {
 
 async function connect({ apiKey, baseUrl, timeoutMs, fetch }: ClientOptions): Promise<OpenAI> {
   const { OpenAI: Client } = await import('openai');
-  const isVendor = serverOf(baseUrl).address === 'api.openai.com';
+  const isVendor = isOpenAi(baseUrl);
   return new Client({
     apiKey,
     baseURL: baseUrl,

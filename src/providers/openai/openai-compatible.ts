@@ -12,6 +12,7 @@ import {
 } from '../provider.ts';
 import { replyLimits, type ReplyLimitSettings, type ReplyMeter } from '../reply-limits.ts';
 import { type ChatQuirks, quirksOf } from './quirks.ts';
+import { givenOf, type Sampling } from '../sampling.ts';
 import { NO_USAGE, type ToolCall, type Usage } from '../../events/index.ts';
 import { mintCallId, parseArgs } from '../call-text.ts';
 
@@ -23,7 +24,11 @@ interface OpenAiCompatibleOptions {
   replyLimits?: ReplyLimitSettings;
   /** Overrides what is known of the host. */
   quirks?: ChatQuirks;
+  sampling?: Sampling;
 }
+
+/** Servers such as llama.cpp and vLLM apply the model's template to the text of messages, of whichever family it is. */
+const MARKS = ['tokens', 'templates'] as const;
 
 /** Any server with OpenAI's chat completions API: OpenAI, vLLM, Ollama, OpenRouter and others. */
 export function createOpenAiCompatible(options: OpenAiCompatibleOptions): Provider {
@@ -34,7 +39,9 @@ export function createOpenAiCompatible(options: OpenAiCompatibleOptions): Provid
 
   async function* read(request: ModelRequest, watch: StreamWatch): AsyncGenerator<ModelEvent> {
     const { chat } = await client();
-    const chunks = await chat.completions.create(openAiBody(request, quirks, name), { signal: watch.signal });
+    const sampled = chatSampling(options.sampling ?? {}, request, quirks);
+    const body = { ...openAiBody(request, quirks, name), ...sampled };
+    const chunks = await chat.completions.create(body, { signal: watch.signal });
     watch.touch();
     yield* readChunks(chunks, request, name, watch);
   }
@@ -43,12 +50,25 @@ export function createOpenAiCompatible(options: OpenAiCompatibleOptions): Provid
     name,
     capabilities: {
       ...STATELESS,
+      templateMarks: MARKS,
       interleavedSystem: quirks.interleavedSystem ?? false,
       images: quirks.images ?? false,
     },
     server: serverOf(baseUrl),
-    stream: guardedStream({ limits, secrets: [apiKey], read }),
+    stream: guardedStream({ limits, secrets: [apiKey], templateMarks: MARKS, read }),
   };
+}
+
+function chatSampling(sampling: Sampling, { trace }: ModelRequest, { seedField }: ChatQuirks): object {
+  return givenOf({
+    temperature: sampling.temperature,
+    top_p: sampling.topP,
+    top_k: sampling.topK,
+    frequency_penalty: sampling.frequencyPenalty,
+    presence_penalty: sampling.presencePenalty,
+    [seedField ?? 'seed']: sampling.seed,
+    stop: trace.purpose === 'compaction' ? undefined : sampling.stop,
+  });
 }
 
 type Chunk = OpenAI.ChatCompletionChunk;

@@ -5,6 +5,7 @@ import { serverOf, vendorFetch } from '../vendor-fetch.ts';
 import { readResponseEvents, responsesBody } from './responses.ts';
 import { openAiClient } from './client.ts';
 import { quirksOf } from './quirks.ts';
+import { givenOf, type Sampling } from '../sampling.ts';
 
 interface OpenAiOptions {
   /** Default https://api.openai.com/v1. */
@@ -12,28 +13,33 @@ interface OpenAiOptions {
   apiKey: string;
   /** Limits of the size and duration of an answer. */
   replyLimits?: ReplyLimitSettings;
+  sampling?: Pick<Sampling, 'temperature' | 'topP'>;
 }
 
 const NAME = 'openai';
+/** Special tokens of its models. */
+const MARKS = ['tokens'] as const;
 
 /** OpenAI's Responses API, without its memory: the log is the memory. */
 export function createOpenAi(options: OpenAiOptions): Provider {
-  const { baseUrl = 'https://api.openai.com/v1', apiKey } = options;
+  const { baseUrl = 'https://api.openai.com/v1', apiKey, sampling = {} } = options;
+  const sampled = givenOf({ temperature: sampling.temperature, top_p: sampling.topP });
   const quirks = quirksOf(baseUrl);
   const limits = replyLimits(options.replyLimits);
   const client = openAiClient({ apiKey, baseUrl, timeoutMs: limits.silenceMs, fetch: vendorFetch(limits) });
 
   async function* read(request: ModelRequest, watch: StreamWatch): AsyncGenerator<ModelEvent> {
     const { responses } = await client();
-    const events = await responses.create(responsesBody(request, NAME, quirks), { signal: watch.signal });
+    const body = { ...responsesBody(request, NAME, quirks), ...sampled };
+    const events = await responses.create(body, { signal: watch.signal });
     watch.touch();
     yield* readResponseEvents(events, request, NAME, watch);
   }
 
   return {
     name: NAME,
-    capabilities: { ...STATELESS, interleavedSystem: true, images: true },
+    capabilities: { ...STATELESS, interleavedSystem: true, images: true, templateMarks: MARKS },
     server: serverOf(baseUrl),
-    stream: guardedStream({ limits, secrets: [apiKey], read }),
+    stream: guardedStream({ limits, secrets: [apiKey], templateMarks: MARKS, read }),
   };
 }

@@ -30,6 +30,10 @@ export const ChatQuirks = z
     reasoningField: z.enum(['reasoning', 'reasoning_content']).nullable(),
     /** Sends that field even if it is empty. */
     reasoningRequired: z.boolean(),
+    /** Name of the seed; null: the server has none. */
+    seedField: z.enum(['seed', 'random_seed']).nullable(),
+    /** Whether the server takes `top_k`, which OpenAI does not have. */
+    topK: z.boolean(),
   })
   .partial();
 export type ChatQuirks = z.infer<typeof ChatQuirks>;
@@ -47,6 +51,7 @@ export const VENDOR_QUIRKS: Readonly<Record<string, ChatQuirks>> = {
     maxTokensField: 'max_completion_tokens',
     cacheKeyField: 'prompt_cache_key',
     schemas: 'whole',
+    topK: false,
   },
   // Keeps a session on the upstream vendor with the warm cache, and passes reasoning on between calls.
   'openrouter.ai': { cacheKeyField: 'session_id', reasoningField: 'reasoning' },
@@ -57,6 +62,8 @@ export const VENDOR_QUIRKS: Readonly<Record<string, ChatQuirks>> = {
     replyFormat: 'json_object',
     reasoningField: 'reasoning_content',
     reasoningRequired: true,
+    seedField: null,
+    topK: false,
   },
   // Refuses unknown fields (422 extra_forbidden, also for stream_options: usage comes unasked), ids of other lengths
   // ("must be a-z, A-Z, 0-9, with a length of 9") and "Unexpected role 'user' after role 'tool'".
@@ -65,12 +72,30 @@ export const VENDOR_QUIRKS: Readonly<Record<string, ChatQuirks>> = {
     streamUsage: false,
     cacheKeyField: 'prompt_cache_key',
     callIds: 'nine',
+    seedField: 'random_seed',
+    topK: false,
   },
   // "Streaming and tool use are not currently supported with Structured Outputs"; `max_tokens` is deprecated.
-  'api.groq.com': { maxTokensField: 'max_completion_tokens', replyFormat: 'prompt' },
+  'api.groq.com': { maxTokensField: 'max_completion_tokens', replyFormat: 'prompt', topK: false },
 };
+
+/** Models of OpenAI that reason, by their names. */
+export function isReasoningModel(model: string): boolean {
+  return REASONING.test(model) && !NOT_REASONING.test(model);
+}
+const REASONING = /^(?:ft:)?(?:o[1-9](?![a-z0-9])|gpt-(?:[5-9]|\d\d))/;
+/** Models without reasoning, which refuse a request for encrypted reasoning. */
+export const NOT_REASONING = /^(ft:)?(chatgpt-|gpt-[34]|gpt-5[\d.]*-chat)/;
 
 /** The known quirks of the host, overridden by those of the definition. */
 export function quirksOf(baseUrl: string, own: ChatQuirks = {}): ChatQuirks {
-  return { ...VENDOR_QUIRKS[new URL(baseUrl).hostname], ...own };
+  const host = isOpenAi(baseUrl) ? OPENAI : new URL(baseUrl).hostname;
+  return { ...VENDOR_QUIRKS[host], ...own };
+}
+
+const OPENAI = 'api.openai.com';
+
+/** Whether a URL is of OpenAI itself, in any of its regions (`eu.api.openai.com`). */
+export function isOpenAi(baseUrl: string): boolean {
+  return /^(?:[a-z]{2,10}\.)?api\.openai\.com$/.test(new URL(baseUrl).hostname);
 }

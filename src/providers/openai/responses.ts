@@ -11,7 +11,7 @@ import {
 } from '../call-text.ts';
 import { plainSchema } from '../plain-schema.ts';
 import type { ModelEvent, ModelRequest } from '../provider.ts';
-import type { ChatQuirks } from './quirks.ts';
+import { type ChatQuirks, NOT_REASONING } from './quirks.ts';
 import { classifyFailure } from '../classify-failure.ts';
 import type { StreamWatch } from '../guard-stream.ts';
 import type { ReplyMeter } from '../reply-limits.ts';
@@ -29,8 +29,6 @@ interface SignedStep {
 }
 
 const CALL_ID = /^[\s\S]{1,64}$/;
-/** Models without reasoning, which refuse a request for encrypted reasoning. */
-const NOT_REASONING = /^(ft:)?(chatgpt-|gpt-[34]|gpt-5[\d.]*-chat)/;
 
 /** The request body. Nothing is stored with the vendor, so every request carries the whole prompt. */
 export function responsesBody(

@@ -1,6 +1,7 @@
 import { TroupeError } from '../../errors.ts';
 import type { AppendOutcome, EventRow, NewEventRow } from '../driver.ts';
-import type { EventDocuments, LogKey } from './documents.ts';
+import { chainRows } from '../integrity.ts';
+import type { EventDocuments, LogEnd, LogKey } from './documents.ts';
 
 /**
  * Appends to logs on two unique keys, (log, id) and (log, seq), without locks.
@@ -19,6 +20,9 @@ import type { EventDocuments, LogKey } from './documents.ts';
  *      predecessor, or is found and removed. After a slower insert the inserted events and the one before them are read
  *      again. If one is gone, by a removal or by a process that repaired a hole below it, there is a hole below the
  *      rest: the rest is removed, with the events that others appended to it, and the end of the log is read again.
+ *  A6  A known end has the chain value of its event, which new events continue. After an insert slower than that, another
+ *      event may be in the place of the known end, because the log was removed and has grown to its former length. The
+ *      first inserted event then loses its chain value: the chain begins again with the event after it (S7).
  */
 export interface AppendStats {
   /** Calls of `append`, and their rows. */
@@ -42,13 +46,11 @@ export interface AppendQueueOptions {
   monotonic?: () => number;
 }
 
-interface Stored {
-  seq: number;
+interface Stored extends LogEnd {
   hash: string;
 }
 
-interface Head {
-  seq: number;
+interface Head extends LogEnd {
   /** The event existed at this time or later, ms. */
   at: number;
 }
@@ -139,22 +141,23 @@ function createHeads(events: EventDocuments, { monotonic }: AppendQueueOptions) 
   const now = () => monotonic?.() ?? 0;
   const isPast = (at: number, otherwise: boolean) => (monotonic ? now() - at >= TRUST_MS : otherwise);
 
-  /** Reports that an event with this seq existed at some moment after `at`. */
-  function seen(log: LogKey, seq: number, at: number): void {
+  /** Reports that this event existed at some moment after `at`. */
+  function seen(log: LogKey, { seq, chain }: LogEnd, at: number): void {
     const name = nameOf(log);
     const known = heads.get(name);
     if (!Number.isSafeInteger(seq) || seq < (known?.seq ?? 1)) return;
+    if (seq === known?.seq && at < known.at) return;
     if (heads.size >= MAX_HEADS && !known) heads.clear();
-    heads.set(name, { seq, at: seq === known?.seq ? Math.max(at, known.at) : at });
+    heads.set(name, { seq, chain, at });
   }
 
-  async function readLast(log: LogKey): Promise<number> {
+  async function readLast(log: LogKey): Promise<LogEnd> {
     const name = nameOf(log);
     const known = heads.get(name);
     const at = now();
     const last = await events.last(log, known?.seq);
     // The log was removed, and may have begun again.
-    if (known && last < known.seq && heads.get(name) === known) heads.delete(name);
+    if (known && last.seq < known.seq && heads.get(name) === known) heads.delete(name);
     seen(log, last, at);
     return last;
   }
@@ -196,20 +199,16 @@ async function appendRows(
     }
     const trusted = progress.trustedHead();
     const begun = now();
-    const head = trusted?.seq ?? (await readLast(log));
+    const head = trusted ?? { ...(await readLast(log)), at: begun };
     const sent = now();
-    const group = rowsUpToRepeat(rows, outcomes.length, stored);
+    const group = chainRows(rowsUpToRepeat(rows, outcomes.length, stored), head);
     stats.inserts += 1;
-    const inserted = await events.insert(
-      group.map((each, at): EventRow => ({ ...each, seq: head + 1 + at })),
-    );
+    const inserted = await events.insert(group);
     const ours = group.slice(0, inserted);
-    const before = { seq: head, at: trusted?.at ?? begun };
-    const kept = inserted === 0 ? 0 : await countKept(appending, log, ours, before);
-    for (const [at, each] of ours.slice(0, kept).entries())
-      settle(each, 'appended', { seq: head + 1 + at, hash: each.hash }, sent);
-    if (kept < inserted) {
-      clashed(ours[kept] ?? row);
+    const kept = inserted === 0 ? [] : await keepRows(appending, log, ours, head);
+    for (const each of kept) settle(each, 'appended', each, sent);
+    if (kept.length < inserted) {
+      clashed(ours[kept.length] ?? row);
       continue;
     }
     const refused = group[inserted];
@@ -234,11 +233,16 @@ function createAppendProgress({ events, heads, stats, options }: Appending, log:
     return trusted;
   }
 
-  function settle({ id }: NewEventRow, kind: AppendOutcome['kind'], { seq, hash }: Stored, at: number): void {
+  function settle(
+    { id }: NewEventRow,
+    kind: AppendOutcome['kind'],
+    { seq, chain, hash }: Stored,
+    at: number,
+  ): void {
     outcomes.push(kind === 'appended' ? { kind, seq } : { kind, seq, hash });
     if (kind === 'duplicate') stats.duplicates += 1;
-    stored.set(id, { seq, hash });
-    heads.seen(log, seq, at);
+    stored.set(id, { seq, chain, hash });
+    heads.seen(log, { seq, chain }, at);
     clashes = 0;
   }
 
@@ -262,24 +266,29 @@ function createAppendProgress({ events, heads, stats, options }: Appending, log:
   return { outcomes, stored, trustedHead, settle, clashed, resolveTaken };
 }
 
-/** A5: how many of the rows inserted after `head`, which existed at `at`, may stay. */
-async function countKept(
+/** A5, A6: those of the rows inserted after `head` that may stay. */
+async function keepRows(
   { events, heads }: Appending,
   log: LogKey,
-  rows: readonly NewEventRow[],
-  { seq: head, at }: Head,
-): Promise<number> {
-  if (!heads.isPast(at, true) || (head === 0 && rows.length === 1)) return rows.length;
+  rows: readonly EventRow[],
+  { seq: head, chain, at }: Head,
+): Promise<readonly EventRow[]> {
+  if (!heads.isPast(at, true) || (head === 0 && rows.length === 1)) return rows;
   const found = await events.keys(log, { after: Math.max(0, head - 1), upTo: head + rows.length });
-  const ids = new Map(found.map(({ seq, id }) => [seq, id]));
-  const isHeadGone = head > 0 && !ids.has(head);
-  const lost = isHeadGone ? 0 : rows.findIndex(({ id }, index) => ids.get(head + 1 + index) !== id);
-  if (lost < 0) return rows.length;
-  heads.forgetLog(log);
-  // If another process's event has taken our seq, there is no hole.
-  if (isHeadGone || !ids.has(head + 1 + lost))
-    while ((await events.removeNewest(log, { after: head + lost, limit: MAX_ROWS })) === MAX_ROWS);
-  return lost;
+  const places = new Map(found.map((place) => [place.seq, place]));
+  const isHeadGone = head > 0 && !places.has(head);
+  const lost = isHeadGone ? 0 : rows.findIndex(({ id, seq }) => places.get(seq)?.id !== id);
+  const kept = lost < 0 ? rows : rows.slice(0, lost);
+  if (lost >= 0) {
+    heads.forgetLog(log);
+    // If another process's event has taken our seq, there is no hole.
+    if (isHeadGone || !places.has(head + 1 + lost))
+      while ((await events.removeNewest(log, { after: head + lost, limit: MAX_ROWS })) === MAX_ROWS);
+  }
+  const [first, ...others] = kept;
+  if (!first || head === 0 || places.get(head)?.chain === chain) return kept;
+  await events.unchain(log, first.id);
+  return [{ ...first, chain: null }, ...others];
 }
 
 function nameOf({ tenant, conversation }: LogKey): string {

@@ -35,11 +35,11 @@ export function createDocumentDriver(documents: Documents, options: AppendQueueO
       const begunAt = queue.now();
       const rows = await events.range({ tenant, conversation }, { ...range, upTo });
       const last = rows.at(-1);
-      if (last) queue.seen(last, last.seq, begunAt);
+      if (last) queue.seen(last, last, begunAt);
       return rows;
     }),
     readEvent: begun(({ tenant, conversation, id }) => events.find({ tenant, conversation }, id)),
-    head: begun(({ tenant, conversation }) => queue.readLast({ tenant, conversation })),
+    head: begun(async ({ tenant, conversation }) => (await queue.readLast({ tenant, conversation })).seq),
     addressed: begun(({ after, upTo, ...key }) => events.addressed(key, { after, upTo })),
     conversations: begun((query) => events.conversations(query)),
 
@@ -55,6 +55,9 @@ export function createDocumentDriver(documents: Documents, options: AppendQueueO
 
     putOnce: begun((key, data, at) => putOnce(entries, key, data, at)),
     readEntry: begun((key) => entries.find(key)),
+    readEntries: begun((keys) => entries.findMany(keys)),
+    entryKeys: begun((range) => entries.keysBetween(range)),
+    removeEntries: begun((keys) => entries.remove(keys)),
     swap: begun((key, from, to) => entries.replace(key, from, to)),
     expire: begun((namespace, before) =>
       untilFewer(STEP, () => entries.removeBefore(namespace, before, STEP)),

@@ -1,4 +1,3 @@
-import type { KeyRange } from '../conversation-keys.ts';
 import type {
   ActorChange,
   ActorKey,
@@ -7,6 +6,7 @@ import type {
   ConversationsQuery,
   EventRow,
   EntryKey,
+  KeyRange,
   Namespace,
 } from '../driver.ts';
 
@@ -32,15 +32,26 @@ export interface LogKey {
   conversation: string;
 }
 
-/** Unique: (tenant, conversation, id) and (tenant, conversation, seq). Never changed, except by a removal. */
+/** The end of a log: seq and chain value of its last event; seq 0 without events. */
+export interface LogEnd {
+  seq: number;
+  chain: string | null;
+}
+
+/**
+ * Unique: (tenant, conversation, id) and (tenant, conversation, seq). Never changed, except by a removal, and by
+ * `unchain` before the append is acknowledged.
+ */
 export interface EventDocuments {
   /** Inserts in order and stops at the first whose id or seq is taken; returns the number of inserted rows. */
   insert(rows: readonly EventRow[]): Promise<number>;
   find(log: LogKey, id: string): Promise<EventRow | null>;
   /** after < seq <= upTo, in any order. */
-  keys(log: LogKey, range: { after: number; upTo: number }): Promise<{ seq: number; id: string }[]>;
-  /** Highest seq; 0 without events. The search may begin at `known`, a seq that has existed. */
-  last(log: LogKey, known?: number): Promise<number>;
+  keys(log: LogKey, range: { after: number; upTo: number }): Promise<(LogEnd & { id: string })[]>;
+  /** The search may begin at `known`, a seq that has existed. */
+  last(log: LogKey, known?: number): Promise<LogEnd>;
+  /** Removes the chain value of an event, if the event exists. */
+  unchain(log: LogKey, id: string): Promise<void>;
   /** after < seq <= upTo, oldest first. `maxBytes`: see `readEvents` of the driver. */
   range(
     log: LogKey,
@@ -102,6 +113,8 @@ export interface EntryDocuments {
   /** False if the key is taken. */
   insert(key: EntryKey, data: string, at: number): Promise<boolean>;
   find(key: EntryKey): Promise<string | null>;
+  /** Null for each missing entry; in the order of the keys. */
+  findMany(keys: readonly EntryKey[]): Promise<(string | null)[]>;
   /** Replaces `from` by `to`; false if the entry has another value. */
   replace(key: EntryKey, from: string, to: string): Promise<boolean>;
   /** Removes entries of a namespace written before `before`, at most `limit`; returns their number. */

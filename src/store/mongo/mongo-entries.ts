@@ -1,8 +1,7 @@
 import type { Collection } from 'mongodb';
 import type { Clock } from '../../clock.ts';
 import { TroupeError } from '../../errors.ts';
-import type { KeyRange } from '../conversation-keys.ts';
-import type { EntryKey, Namespace } from '../driver.ts';
+import type { EntryKey, KeyRange, Namespace } from '../driver.ts';
 import type { EntryDocuments } from '../documents/documents.ts';
 import { type BlobRef, type Blobs, insertDoc, removeDocs, type StoredText, toStored } from './mongo-blobs.ts';
 
@@ -45,6 +44,7 @@ export function createEntryDocuments(
 
   return {
     find: (key) => findText(collection, blobs, key),
+    findMany: (keys) => findTexts(collection, blobs, keys),
     keysBetween: (range) => keysBetween(collection, range),
 
     async insert(key, data, at) {
@@ -101,6 +101,20 @@ async function findText(
   }
 }
 
+/** An entry that is removed meanwhile counts as missing. */
+async function findTexts(
+  collection: Collection<EntryDoc>,
+  blobs: Blobs,
+  keys: readonly EntryKey[],
+): Promise<(string | null)[]> {
+  const docs = await collection
+    .find({ _id: { $in: keys.map(idOf) } }, { projection: { data: 1, blob: 1 } })
+    .toArray();
+  const texts = new Map<string, string | null>();
+  await Promise.all(docs.map(async (doc) => texts.set(nameOf(doc._id), await blobs.read(doc))));
+  return keys.map((key) => texts.get(nameOf(idOf(key))) ?? null);
+}
+
 async function keysBetween(
   collection: Collection<EntryDoc>,
   { tenant, namespace, after, before, limit }: KeyRange,
@@ -112,6 +126,10 @@ async function keysBetween(
     .limit(limit)
     .toArray();
   return docs.map(({ _id }) => String(_id).slice(`${tenant}/${namespace}/`.length));
+}
+
+function nameOf(id: StoredText): string {
+  return typeof id === 'string' ? id : id.toString('base64');
 }
 
 function idOf({ tenant, namespace, key }: EntryKey): StoredText {

@@ -21,6 +21,8 @@ export interface EventDoc {
   at: number;
   kind: string;
   hash: string;
+  /** Absent if an earlier version wrote the event. */
+  chain?: string;
   tokens: number;
   turn?: string;
   /** `to` and `addressedAt` are absent if the event addresses no agent: their index then leaves it out. */
@@ -49,7 +51,7 @@ export function createEventDocuments(
     ...createEventInsert(collection, blobs, conversations),
     ...createEventReads(collection, blobs, conversations),
     ...createAddresseeReads(collection),
-    ...createEventRemoval(collection, blobs, conversations),
+    ...createEventChanges(collection, blobs, conversations),
     conversations: (query) => listConversations(collection, conversations, query),
   };
 }
@@ -143,6 +145,7 @@ function createEventReads(
       kind: textOr(doc.kind, ''),
       to: addresseesOf(doc),
       hash: textOr(doc.hash, ''),
+      chain: chainOf(doc),
       tokens: numberOr(doc.tokens, Number.NaN),
       turn: doc.turn === undefined || doc.turn === null ? null : textOr(doc.turn, ''),
       // Not JSON, so that decoding the row reports it as corrupt.
@@ -156,19 +159,22 @@ function createEventReads(
     async keys(log, { after, upTo }) {
       const docs = collection.find(
         { log: logOf(log), seq: { $gt: after, $lte: upTo } },
-        { projection: { seq: 1 } },
+        { projection: { seq: 1, chain: 1 } },
       );
-      return (await docs.toArray()).map(({ seq, _id }) => ({ seq, id: idOf(log, _id) }));
+      return (await docs.toArray()).map((doc) => ({
+        seq: doc.seq,
+        id: idOf(log, doc._id),
+        chain: chainOf(doc),
+      }));
     },
     async last(log, known = 0) {
-      const head =
-        (
-          (known > 0 ? await newestEvent(collection, log, known) : null) ??
-          (await newestEvent(collection, log))
-        )?.head ?? 0;
-      if (Number.isSafeInteger(head)) return head;
-      const message = `conversation ${log.conversation} has an event with seq ${head}, which is not a whole number; remove it`;
-      throw new TroupeError('store_corrupt', message, { ...log, seq: head });
+      const newest =
+        (known > 0 ? await newestEvent(collection, log, known) : null) ??
+        (await newestEvent(collection, log));
+      const seq = newest?.head ?? 0;
+      if (Number.isSafeInteger(seq)) return { seq, chain: newest?.chain ?? null };
+      const message = `conversation ${log.conversation} has an event with seq ${seq}, which is not a whole number; remove it`;
+      throw new TroupeError('store_corrupt', message, { ...log, seq });
     },
   };
 }
@@ -211,12 +217,16 @@ function createAddresseeReads(
   };
 }
 
-function createEventRemoval(
+function createEventChanges(
   collection: Collection<EventDoc>,
   blobs: Blobs,
   conversations: Conversations,
-): Pick<EventDocuments, 'unaddress' | 'removeNewest'> {
+): Pick<EventDocuments, 'unchain' | 'unaddress' | 'removeNewest'> {
   return {
+    async unchain(log, id) {
+      await collection.updateOne({ _id: `${logOf(log)}/${id}` }, { $unset: { chain: '' } });
+    },
+
     async unaddress(log) {
       const addressed = { log: logOf(log), addressedAt: { $exists: true } };
       for (let after = 0; ;) {
@@ -259,7 +269,9 @@ async function listConversations(
     const read = await Promise.all(
       some.map(({ id }) => newestEvent(collection, { tenant, conversation: id })),
     );
-    for (const [index, found] of read.entries()) if (found) rows.push({ id: some[index]!.id, ...found });
+    for (const [index, found] of read.entries()) {
+      if (found) rows.push({ id: some[index]!.id, head: found.head, at: found.at });
+    }
   }
   // By the recorded place, which may be outdated: listing a conversation twice is better than leaving it out.
   const next = places.length < limit ? null : places.at(-1)!;
@@ -270,18 +282,20 @@ async function newestEvent(
   collection: Collection<EventDoc>,
   log: LogKey,
   from = 1,
-): Promise<{ head: number; at: number } | null> {
+): Promise<{ head: number; at: number; chain: string | null } | null> {
   const doc = await collection.findOne(
     // `$gte` with a number matches numbers only.
     { log: logOf(log), seq: { $gte: from } },
-    { projection: { _id: 0, seq: 1, at: 1 }, sort: { seq: -1 } },
+    { projection: { _id: 0, seq: 1, at: 1, chain: 1 }, sort: { seq: -1 } },
   );
-  return doc && { head: doc.seq, at: numberOr(doc.at, 0) };
+  return doc && { head: doc.seq, at: numberOr(doc.at, 0), chain: chainOf(doc) };
 }
 
-function docOf({ tenant, conversation, id, seq, at, kind, to, hash, tokens, turn }: EventRow): EventDoc {
-  const log = logOf({ tenant, conversation });
+function docOf(row: EventRow): EventDoc {
+  const { id, seq, at, kind, to, hash, chain, tokens, turn } = row;
+  const log = logOf(row);
   const doc: EventDoc = { _id: `${log}/${id}`, log, seq, at, kind, hash, tokens };
+  if (chain !== null) doc.chain = chain;
   if (turn !== null) doc.turn = turn;
   if (to.length > 0) Object.assign(doc, { to, addressedAt: at });
   return doc;
@@ -295,6 +309,10 @@ function idOf(log: LogKey, _id: unknown): string {
   const prefix = `${logOf(log)}/`;
   const name = textOr(_id, '');
   return name.startsWith(prefix) ? name.slice(prefix.length) : name;
+}
+
+function chainOf({ chain }: EventDoc): string | null {
+  return chain === undefined ? null : textOr(chain, '');
 }
 
 /** A damaged name becomes an empty one, so that decoding the row reports it as corrupt. */

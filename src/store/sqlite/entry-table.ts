@@ -1,5 +1,4 @@
-import type { KeyRange } from '../conversation-keys.ts';
-import type { EntryKey, Namespace } from '../driver.ts';
+import type { EntryKey, KeyRange, Namespace } from '../driver.ts';
 import {
   allRows,
   type Database,
@@ -19,6 +18,7 @@ const NUMBERS: Record<Namespace, number> = {
   body: 5,
   meta: 6,
   note: 7,
+  derived: 8,
 };
 
 export function createEntryTable(database: Database) {

@@ -24,6 +24,7 @@ import {
   toStored,
 } from './database.ts';
 import { setImmediate } from 'node:timers/promises';
+import { chainValue } from '../integrity.ts';
 
 type Query<K extends keyof StoreDriver> = Parameters<StoreDriver[K]>[0];
 
@@ -32,12 +33,12 @@ type StoredEvent = Omit<EventRow, 'tenant' | 'conversation' | 'to' | 'data'> & {
   data: StoredText;
 };
 
-/** Maximum number of cached last seqs. */
+/** Maximum number of cached ends of logs. */
 const MAX_HEADS = 20_000;
 
-const COLUMNS = 'seq, id, at, kind, recipients, hash, tokens, turn, data';
+const COLUMNS = 'seq, id, at, kind, recipients, hash, chain, tokens, turn, data';
 
-/** The rows of events, with a cache of last seqs, which `forget` clears (W5). */
+/** The rows of events, with a cache of the ends of logs, which `forget` clears (W5). */
 export function createEventTable(database: Database, logs: LogNumbers) {
   const heads = createHeads(database);
   return {
@@ -50,16 +51,24 @@ export function createEventTable(database: Database, logs: LogNumbers) {
 
 type Heads = ReturnType<typeof createHeads>;
 
-function createHeads(database: Database) {
-  const selectHead = database.prepare('SELECT coalesce(max(seq), 0) AS head FROM events WHERE log = ?');
-  /** Last seqs. Reads use them too, because the file has one owner (W4, W5). */
-  const heads = new Map<number, number>();
+/** The last event of a log; seq 0 without events. */
+interface Head {
+  seq: number;
+  chain: string | null;
+}
 
-  function headOf(log: number): number {
-    return heads.get(log) ?? setHead(log, getRow<{ head: number }>(selectHead, log)!.head);
+function createHeads(database: Database) {
+  const selectHead = database.prepare(
+    'SELECT seq, chain FROM events WHERE log = ? ORDER BY seq DESC LIMIT 1',
+  );
+  /** Reads use them too, because the file has one owner (W4, W5). */
+  const heads = new Map<number, Head>();
+
+  function headOf(log: number): Head {
+    return heads.get(log) ?? setHead(log, getRow<Head>(selectHead, log) ?? { seq: 0, chain: null });
   }
 
-  function setHead(log: number, head: number): number {
+  function setHead(log: number, head: Head): Head {
     if (heads.size >= MAX_HEADS) heads.clear();
     heads.set(log, head);
     return head;
@@ -75,7 +84,7 @@ function createHeads(database: Database) {
 
 function createEventAppends(database: Database, logs: LogNumbers, { headOf, setHead }: Heads) {
   const insert = database.prepare(
-    `INSERT INTO events (log, ${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (log, id) DO NOTHING`,
+    `INSERT INTO events (log, ${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (log, id) DO NOTHING`,
   );
   const insertAddressed = database.prepare(
     'INSERT OR IGNORE INTO addressed (log, agent, seq) VALUES (?, ?, ?)',
@@ -102,12 +111,14 @@ function createEventAppends(database: Database, logs: LogNumbers, { headOf, setH
   ): AppendOutcome {
     const log = logs.findOrCreate(row.tenant, row.conversation);
     const { id, at, kind, to, hash, tokens, turn } = row;
-    const seq = headOf(log) + 1;
+    const head = headOf(log);
+    const seq = head.seq + 1;
+    const chain = chainValue({ ...row, seq }, head.chain);
     const data = toStored(row.data);
-    const num = insertNew(insert, log, seq, id, at, kind, to.join(','), hash, tokens, turn, data);
+    const num = insertNew(insert, log, seq, id, at, kind, to.join(','), hash, chain, tokens, turn, data);
     if (num === null)
       return { kind: 'duplicate', ...getRow<{ seq: number; hash: string }>(selectDuplicate, log, id)! };
-    setHead(log, seq);
+    setHead(log, { seq, chain });
     ends.set(log, { head: seq, at });
     onInserted(num);
     for (const agent of to) {
@@ -154,7 +165,7 @@ function createEventReads(database: Database, logs: LogNumbers, { headOf }: Head
 
   function head({ tenant, conversation }: Query<'head'>): number {
     const log = logs.find(tenant, conversation);
-    return log === null ? 0 : headOf(log);
+    return log === null ? 0 : headOf(log).seq;
   }
 
   function addressed({ tenant, conversation, agent, after, upTo }: Query<'addressed'>): number[] {
@@ -187,7 +198,7 @@ function createEventRemoval(database: Database, logs: LogNumbers, heads: Heads) 
   function removeNewest({ tenant, conversation }: Query<'deleteConversation'>, limit: number): number {
     const log = logs.find(tenant, conversation);
     if (log === null) return 0;
-    const last = heads.headOf(log);
+    const last = heads.headOf(log).seq;
     heads.drop(log);
     const removed = runStatement(removeAfter, log, Math.max(0, last - limit));
     const end = getRow<{ head: number; at: number }>(selectLast, log) ?? { head: 0, at: 0 };
@@ -202,10 +213,10 @@ function eventRow(
   { tenant, conversation }: { tenant: string; conversation: string },
   row: StoredEvent,
 ): EventRow {
-  const { seq, id, at, kind, recipients, hash, tokens, turn, data } = row;
+  const { seq, id, at, kind, recipients, hash, chain, tokens, turn, data } = row;
   // Agent ids contain no comma.
   const to = recipients === '' ? [] : recipients.split(',');
-  return { tenant, conversation, seq, id, at, kind, to, hash, tokens, turn, data: fromStored(data) };
+  return { tenant, conversation, seq, id, at, kind, to, hash, chain, tokens, turn, data: fromStored(data) };
 }
 
 /** Numbers of conversations inside the database. A number never changes and is never reused. */

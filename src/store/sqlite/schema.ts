@@ -13,6 +13,7 @@ const APPLICATION_ID = 0x54525550;
  * `pending` has, per agent, the last unprocessed event addressed to it: a sweep reads as much as there is work, not the
  * log.
  * `lastSeq` and `lastAt` of a log are those of its last event, so that listing logs reads no events.
+ * `chain` of an event is null if an earlier version wrote it.
  * `registers_by_age` covers the namespaces that expire regularly: `journal` and `effect`.
  */
 const MIGRATIONS: readonly string[] = [
@@ -60,6 +61,9 @@ const MIGRATIONS: readonly string[] = [
     WHERE last.log = logs.num AND last.seq = (SELECT max(seq) FROM events WHERE log = logs.num);
   CREATE INDEX logs_by_time ON logs (tenant, lastAt, conversation, lastSeq) WHERE lastSeq > 0;
   CREATE INDEX logs_by_name ON logs (tenant, conversation, lastAt, lastSeq) WHERE lastSeq > 0;
+  `,
+  `
+  ALTER TABLE events ADD COLUMN chain TEXT;
   `,
 ];
 

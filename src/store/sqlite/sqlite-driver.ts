@@ -185,13 +185,19 @@ function createActorMethods({ actors, rows, due, queue, read }: Parts): ActorMet
   };
 }
 
-type EntryMethods = Pick<StoreDriver, 'putOnce' | 'readEntry' | 'swap' | 'expire'>;
+type EntryMethods = Pick<
+  StoreDriver,
+  'putOnce' | 'readEntry' | 'readEntries' | 'entryKeys' | 'removeEntries' | 'swap' | 'expire'
+>;
 
 function createEntryMethods({ entries, queue, read }: Parts): EntryMethods {
   return {
     putOnce: (key, data, at) =>
       queue.write(() => entries.putOnce(key, data, at), PROMISED.has(key.namespace) ? 'synced' : 'ordered'),
     readEntry: (key) => read(() => entries.readEntry(key)),
+    readEntries: (keys) => read(() => keys.map(entries.readEntry)),
+    entryKeys: (range) => read(() => entries.keysBetween(range)),
+    removeEntries: (keys) => queue.write(() => keys.forEach(entries.remove), 'ordered'),
     swap: (key, from, to) => queue.write(() => entries.swap(key, from, to), 'ordered'),
     expire: (namespace, before) =>
       untilFewer(STEP, () => queue.write(() => entries.expireSome(namespace, before, STEP), 'ordered')),

@@ -2,6 +2,7 @@ import type { CallToolResult, Tool as ListedTool } from '@modelcontextprotocol/s
 import type { Clock } from '../../clock.ts';
 import type { Link } from './link.ts';
 import { messageOf } from './messages.ts';
+import { createOfferedTools } from './offered-tools.ts';
 import { listTools, openSession, type Session } from './session.ts';
 
 /**
@@ -15,6 +16,10 @@ import { listTools, openSession, type Session } from './session.ts';
 export interface Connection {
   list(): Promise<ListedTool[]>;
   call(tool: string, args: Record<string, unknown>, signal: AbortSignal): Promise<CallToolResult>;
+  /** The session was lost, or could not be opened, and nothing has reached the server since. */
+  isLost(): boolean;
+  /** Whether the server still offers a tool, as far as it has said. */
+  offers(tool: string): boolean;
   /** Resolves when no process and no session is left. */
   close(): Promise<void>;
 }
@@ -40,13 +45,28 @@ const MAX_PARTS = 1_000;
 export function createConnection(parts: ConnectionParts): Connection {
   const { timeoutMs } = parts;
   const thrownAs = redactedThrow(parts.redact);
-  const sessions = createSessions(parts);
+  const closing = new AbortController();
+  const offered = createOfferedTools(listAgain, { clock: parts.clock, signal: closing.signal });
+  const sessions = createSessions({
+    ...parts,
+    onToolsChanged() {
+      offered.changed();
+      parts.onToolsChanged();
+    },
+  });
 
   async function list(): Promise<ListedTool[]> {
     const { client, link } = await sessions.get().catch(thrownAs((error) => messageOf(error)));
     const tools = await listTools(client, timeoutMs).catch(thrownAs((error) => link.explain(error)));
     sessions.answered({ listed: true });
     return tools;
+  }
+
+  /** Opens no session: a server that announces changes and ends would be started for ever. */
+  async function listAgain(): Promise<ListedTool[]> {
+    const session = await sessions.current();
+    if (!session) throw new Error('the session was lost');
+    return listTools(session.client, timeoutMs);
   }
 
   async function call(
@@ -82,14 +102,26 @@ export function createConnection(parts: ConnectionParts): Connection {
     }
   }
 
-  return { list, call, close: () => sessions.close() };
+  return {
+    list,
+    call,
+    isLost: () => sessions.isLost(),
+    offers: (tool) => offered.has(tool),
+    close() {
+      closing.abort();
+      return sessions.close();
+    },
+  };
 }
 
 interface Sessions {
   /** The open session, or the one being opened (C1). */
   get(): Promise<Session>;
+  /** The same, but null if there is none. */
+  current(): Promise<Session> | null;
   /** The server has answered: the next session is opened without a wait (C2). */
   answered(what?: { listed: boolean }): void;
+  isLost(): boolean;
   close(): Promise<void>;
 }
 
@@ -100,6 +132,7 @@ function createSessions(parts: ConnectionParts): Sessions {
   let current: Promise<Session> | null = null;
   let openings = 0;
   let isListed = false;
+  let isLost = false;
 
   function get(): Promise<Session> {
     if (current) return current;
@@ -108,7 +141,13 @@ function createSessions(parts: ConnectionParts): Sessions {
       if (current === opening) current = null;
     }
     current = opening;
-    opening.catch(forget);
+    opening.then(
+      () => (isLost = false),
+      () => {
+        isLost = true;
+        forget();
+      },
+    );
     return opening;
   }
 
@@ -129,6 +168,7 @@ function createSessions(parts: ConnectionParts): Sessions {
       onLost(why) {
         forget();
         if (closing.signal.aborted) return;
+        isLost = true;
         parts.onLost(redact(why));
         void link.end().finally(() => links.delete(link));
       },
@@ -137,10 +177,12 @@ function createSessions(parts: ConnectionParts): Sessions {
 
   return {
     get,
+    current: () => current,
     answered({ listed } = { listed: false }) {
       isListed ||= listed;
       openings = 0;
     },
+    isLost: () => isLost,
     async close() {
       closing.abort();
       await Promise.all([...links].map((link) => link.end()));

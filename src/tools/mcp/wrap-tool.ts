@@ -43,7 +43,11 @@ export function wrapTool(listed: ListedTool, { server, settings, connection, red
       return text;
     },
   });
-  return { ...tool, origin: { server, tool: listed.name } };
+  const trouble = () => {
+    if (connection.isLost()) return `the tool server ${server} was lost; a call tries it again`;
+    return connection.offers(listed.name) ? null : `${tool.name} is no longer offered by its server`;
+  };
+  return { ...tool, trouble, origin: { server, tool: listed.name } };
 }
 
 /** A result as the model sees it: text is shown whole, anything else as one line that names it. */

@@ -16,7 +16,7 @@ function wordsOf(event: Event): string {
   if (event.kind === 'compaction') return event.body.summary || event.body.listing;
   if (event.kind === 'turn.failed' || event.kind === 'error')
     return [`${event.body.code}: ${event.body.message}`, event.body.partial ?? ''].join('\n').trim();
-  if (event.kind === 'message') return messageText(event.body);
+  if (event.kind === 'message' || event.kind === 'notice') return messageText(event.body);
   if (event.kind === 'handoff') return handoffText(event.body.summary);
   if (event.kind === 'tool.result') return event.body.content;
   if (event.kind !== 'step') return eventInWords(event)?.text ?? summariseEvent(event);

@@ -54,7 +54,7 @@ function EventRow({ event }: { event: Event }) {
         <span class="events-seq">{seq}</span>
         <span class="events-kind">{kind}</span>
         <span class="events-what" title={summary}>
-          {kind === 'message' || kind === 'handoff' ? `${author}: ` : ''}
+          {kind === 'message' || kind === 'notice' || kind === 'handoff' ? `${author}: ` : ''}
           {summary}
         </span>
         <time>{clock(at)}</time>

@@ -78,11 +78,14 @@ function Messages({ messages, cached }: { messages: readonly Placed[]; cached: n
   );
 }
 
+/** At the end of a message: a time, or items up to the line that ends them; before rendering 3, a fence. */
+const LIVE = /\n\n(?:\[[\d :-]+(?:\([^()\n]*\) #\d{6})?\]|\[reminder #(\d{6})\]\n[^]*\n#\1|<reminder-[^]*)$/;
+
 /** The live block, which is appended to the message that woke the agent. */
 function liveOf({ messages }: InspectedPrompt): string {
   for (const { role, content } of messages.toReversed()) {
-    const from = role === 'user' ? content.lastIndexOf('\n<reminder-') : -1;
-    if (from !== -1) return content.slice(from + 1);
+    const from = role === 'user' ? content.search(LIVE) : -1;
+    if (from !== -1) return content.slice(from + 2);
   }
   return '';
 }

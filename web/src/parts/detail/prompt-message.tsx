@@ -98,8 +98,8 @@ function marksOf(message: PromptMessage): string[] {
     return [...(message.failed ? ['failed'] : []), ...(isPruned ? ['pruned'] : [])];
   }
   return [
-    ...(/^<missed-/m.test(content) ? ['missed'] : []),
-    ...(/^<handoff-/m.test(content) ? ['handoff'] : []),
+    ...(/^(?:<missed-|\[new #)/m.test(content) ? ['missed'] : []),
+    ...(/^(?:<handoff-|\[[^\]\n]*handed this conversation over to you #)/m.test(content) ? ['handoff'] : []),
     ...(/^<summary-/m.test(content) ? ['summary'] : []),
   ];
 }

@@ -1,4 +1,4 @@
-import { type AssistantEntry, type Entry, type JsonRecord, type Parts, readParts } from './entry.ts';
+import { type AssistantEntry, type Entry, type JsonRecord, readParts } from './entry.ts';
 import { excerpt, type ImportReport, noteRepair, noteSkip } from './report.ts';
 import { isObject, type JsonObject, textOf, timeOf } from './shape.ts';
 
@@ -59,7 +59,7 @@ function messageLine(
     return null;
   }
   const body = type === 'system' ? { content: value['content'] } : value['message'];
-  if (type !== 'user' && type !== 'assistant' && (type !== 'system' || textOf(value['content']) === null)) {
+  if (!isMessageType(type) || (type === 'system' && !isSaid(value))) {
     noteSkip(report, 'metadata', line, type);
     return null;
   }
@@ -74,6 +74,17 @@ function messageLine(
   }
   if (uuid !== null) seen.add(uuid);
   return { line, at: timeOf(value['timestamp']), type, envelope: value, body };
+}
+
+function isMessageType(type: string): type is MessageLine['type'] {
+  return type === 'user' || type === 'assistant' || type === 'system';
+}
+
+/** Marks where a conversation was compacted; the summary is in the line after it. */
+const COMPACT_BOUNDARY = 'compact_boundary';
+
+function isSaid(value: JsonObject): boolean {
+  return textOf(value['content']) !== null && value['subtype'] !== COMPACT_BOUNDARY;
 }
 
 function assistantEntry(message: MessageLine, report: ImportReport): AssistantEntry | null {
@@ -104,7 +115,7 @@ function merged(first: AssistantEntry, next: AssistantEntry, report: ImportRepor
 }
 
 function* userEntries(message: MessageLine, report: ImportReport): Generator<Entry, void> {
-  const { line, at, type, body } = message;
+  const { line, at, type, body, envelope } = message;
   const parts = readParts(body['content'], { report, line });
   if (parts === null) {
     noteSkip(report, 'unknown_line', line, excerpt(body['content']));
@@ -112,71 +123,11 @@ function* userEntries(message: MessageLine, report: ImportReport): Generator<Ent
   }
   for (const result of parts.results) yield { kind: 'result', line, at, ...result };
   if (parts.text === '' && parts.results.length > 0) return;
-  yield { kind: 'said', line, at, author: type === 'system' ? 'system' : 'user', text: parts.text };
-}
-
-/** Session logs of the pi coding agent: `{type: 'message', message: {role, content: parts}}`. Other types are settings. */
-export async function* readPi(
-  records: AsyncIterable<JsonRecord>,
-  report: ImportReport,
-): AsyncGenerator<Entry, void> {
-  yield { kind: 'begin', name: null, alone: true };
-  for await (const { line, value } of records) {
-    const entry = readLine(line, value, report);
-    if (entry) yield entry;
+  if (envelope['isCompactSummary'] === true) {
+    yield { kind: 'summary', line, at, text: parts.text, keptFrom: line, files: { read: [], modified: [] } };
+    return;
   }
-}
-
-function readLine(line: number, value: unknown, report: ImportReport): Entry | null {
-  if (!isObject(value) || typeof value['type'] !== 'string') {
-    noteSkip(report, 'unknown_line', line, excerpt(value));
-    return null;
-  }
-  if (value['type'] !== 'message') {
-    noteSkip(report, 'metadata', line, value['type']);
-    return null;
-  }
-  const message = value['message'];
-  const origin = originOf(message);
-  const parts = isObject(message) ? readParts(message['content'], { report, line }, origin) : null;
-  if (!isObject(message) || parts === null) {
-    noteSkip(report, 'unknown_line', line, excerpt(value));
-    return null;
-  }
-  const at = timeOf(value['timestamp']) ?? timeOf(message['timestamp']);
-  switch (message['role']) {
-    case 'user':
-      return { kind: 'said', line, at, author: 'user', text: parts.text };
-    case 'system':
-      return { kind: 'said', line, at, author: 'system', text: parts.text };
-    case 'assistant':
-      return piAssistant(line, at, message, parts);
-    case 'toolResult': {
-      const call = textOf(message['toolCallId']);
-      const name = textOf(message['toolName']);
-      return { kind: 'result', line, at, call, name, text: parts.text, failed: message['isError'] === true };
-    }
-    default:
-      noteSkip(report, 'unknown_role', line, excerpt(message['role']));
-      return null;
-  }
-}
-
-function piAssistant(line: number, at: number | null, message: JsonObject, parts: Parts): AssistantEntry {
-  const { text, calls, reasoning } = parts;
-  return { kind: 'assistant', line, at, text, calls, reasoning, ended: endingOf(message) };
-}
-
-function endingOf(message: JsonObject): AssistantEntry['ended'] {
-  const reason = message['stopReason'];
-  if (reason !== 'aborted' && reason !== 'error') return null;
-  const how = reason === 'aborted' ? 'aborted' : 'failed';
-  return { how, message: textOf(message['errorMessage']) ?? `the provider ended with ${reason}` };
-}
-
-function originOf(message: unknown): { provider: string; model: string } | null {
-  if (!isObject(message)) return null;
-  const provider = textOf(message['provider']);
-  const model = textOf(message['model']);
-  return provider === null || model === null ? null : { provider, model };
+  // The program writes such lines itself, in the person's place.
+  const isOfProgram = type === 'system' || envelope['isMeta'] === true;
+  yield { kind: 'said', line, at, author: isOfProgram ? 'system' : 'user', text: parts.text };
 }

@@ -1,0 +1,58 @@
+import * as z from 'zod';
+import type { Principal } from '../../access/index.ts';
+import { PersonProfile } from '../../events/index.ts';
+import { Refusal } from '../refusal.ts';
+import { defineRoute } from '../route.ts';
+import { parseInput, PATH_PARAMETERS } from '../schemas.ts';
+
+const ProfileAnswer = z.object({ profile: PersonProfile.nullable() });
+
+/** What agents are told of the people who write: a caller with an author has its own profile, other callers all of them. */
+export const peopleRoutes = [
+  defineRoute({
+    method: 'GET',
+    path: '/api/people/{id}',
+    scopes: ['read'],
+    id: 'getPerson',
+    summary: 'Profile of a person; null if there is none',
+    answer: ProfileAnswer,
+    async handle({ caller: { principal }, params: { id }, troupe }) {
+      checkOwn(principal, id);
+      return { profile: await troupe.people.get(id) };
+    },
+  }),
+  defineRoute({
+    method: 'POST',
+    path: '/api/people/{id}',
+    scopes: ['write'],
+    id: 'setPerson',
+    summary: 'Replace the profile of a person: name, time zone, preferences',
+    body: PersonProfile,
+    answer: ProfileAnswer,
+    async handle({ caller: { principal }, params: { id }, troupe, body }) {
+      checkOwn(principal, id);
+      return { profile: await troupe.people.set(id, await body()) };
+    },
+  }),
+  defineRoute({
+    method: 'DELETE',
+    path: '/api/people/{id}',
+    scopes: ['write'],
+    id: 'removePerson',
+    summary: 'Remove the profile of a person; false if there was none',
+    answer: z.object({ removed: z.boolean() }),
+    async handle({ caller: { principal }, params: { id }, troupe }) {
+      checkOwn(principal, id);
+      return { removed: await troupe.people.remove(id) };
+    },
+  }),
+] as const;
+
+/** A grant of certain conversations reaches no profiles, because these hold in all conversations. Throws `Refusal`, `event_invalid`. */
+function checkOwn({ author, conversations }: Principal, id: string): void {
+  parseInput(PATH_PARAMETERS.people.schema, id, 'id');
+  if (author ? author.kind === 'user' && author.id === id : conversations === null) return;
+  throw new Refusal(403, 'author_refused', 'this caller may only read and change its own profile', {
+    person: id,
+  });
+}

@@ -1,0 +1,81 @@
+import type { Slices } from '../slices.ts';
+import type { EventRow, StoreDriver } from './driver.ts';
+import { decodeEvent } from './event-row.ts';
+import { chainValue } from './integrity.ts';
+import type { ConversationKey, LogProblem, LogVerification } from './store.ts';
+
+/** Events of one part, so that a caller can report progress. */
+export const VERIFIED_EVENTS = 10_000;
+const MOST_LISTED = 100;
+/** Bounds of one read, as for every page of a log. */
+const READ = { limit: 250, maxBytes: 512 * 1024 };
+
+/** Reads page by page, and frees the event loop between pages. */
+export async function verifyLog(
+  { driver, slices }: { driver: StoreDriver; slices: Slices },
+  { tenant, conversation }: ConversationKey,
+  after: number,
+): Promise<LogVerification> {
+  const log = { tenant, conversation };
+  const head = await driver.head(log);
+  const upTo = Math.min(head, after + VERIFIED_EVENTS);
+  const found: LogVerification = {
+    head,
+    events: 0,
+    unchained: 0,
+    begins: [],
+    problems: [],
+    problemCount: 0,
+    chain: null,
+    next: upTo < head ? upTo : null,
+  };
+  const [before] = await driver.readEvents({ ...log, after: after - 1, upTo: after, limit: 1 });
+  let last: Place = before ?? { seq: after, chain: null, isMissing: after > 0 };
+  while (last.seq < upTo) {
+    const rows = await driver.readEvents({ ...log, after: last.seq, upTo, ...READ });
+    for (const row of rows) {
+      verifyRow(found, log, row, last);
+      last = row;
+    }
+    if (rows.length === 0) break;
+    await slices.next();
+  }
+  noteGap(found, last.seq + 1, upTo);
+  return { ...found, chain: last.chain };
+}
+
+/** An event, or the place before the first one. */
+interface Place {
+  seq: number;
+  chain: string | null;
+  isMissing?: boolean;
+}
+
+function verifyRow(found: LogVerification, log: ConversationKey, row: EventRow, last: Place): void {
+  const { seq, id, chain } = row;
+  noteGap(found, last.seq + 1, seq - 1);
+  found.events += 1;
+  const { damage } = decodeEvent(log, row);
+  if (damage) note(found, damage);
+  if (chain === null) {
+    found.unchained += 1;
+    return;
+  }
+  // After a missing event there is nothing to compare with.
+  if (last.isMissing || last.seq !== seq - 1) return;
+  const isBegin = last.chain === null;
+  if (isBegin && found.begins.length < MOST_LISTED) found.begins.push(seq);
+  // An event without a chain value says nothing of what follows it; the place before the first event does.
+  if ((isBegin && seq > 1) || chain === chainValue(row, last.chain)) return;
+  const reason = 'its chain value does not follow from the event before it';
+  note(found, { kind: 'unlinked', seq, id, reason });
+}
+
+function noteGap(found: LogVerification, seq: number, upTo: number): void {
+  if (seq <= upTo) note(found, { kind: 'missing', seq, upTo });
+}
+
+function note(found: LogVerification, problem: LogProblem): void {
+  found.problemCount += 1;
+  if (found.problems.length < MOST_LISTED) found.problems.push(problem);
+}

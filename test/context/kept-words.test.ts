@@ -1,0 +1,214 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { DEFAULT_POLICY, extractCompaction, summaryCompaction } from '../../src/context/index.ts';
+import { NOBODY } from '../../src/context/people.ts';
+import { renderCompaction } from '../../src/context/summary/compaction-body.ts';
+import { countTokens } from '../../src/context/tokens.ts';
+import type { AgentId, CompactionBody, Event } from '../../src/events/index.ts';
+import { agentSays, at, call, personSays, result, someEvents } from '../support/extract-events.ts';
+
+interface Options {
+  budget: number;
+  previous?: CompactionBody | null;
+  trusted?: readonly string[];
+  summary?: string;
+}
+
+function compact(events: readonly Event[], { budget, previous = null, trusted, summary }: Options) {
+  const base = {
+    number: (previous?.number ?? 0) + 1,
+    upTo: events.at(-1)?.seq ?? 0,
+    reason: 'over_budget' as const,
+    by: 'coder' as AgentId,
+    before: Infinity,
+    budget,
+    events,
+    previous,
+    policy: DEFAULT_POLICY,
+    secret: 's',
+    people: NOBODY,
+    count: countTokens,
+    ...(trusted && { trusted }),
+  };
+  return summary === undefined ? extractCompaction(base) : summaryCompaction({ ...base, text: summary });
+}
+
+const shown = (body: CompactionBody | null) => (body ? renderCompaction(body, 's') : '');
+
+const talk = (round: number) =>
+  at(
+    Array.from({ length: 12 }, (_, n) => [
+      personSays(
+        n % 3 === 0 ? 'ok, noted.' : `Question ${round}.${n}: which harbour has the longest mole of all?`,
+      ),
+      agentSays(
+        `Answer ${round}.${n}: decided on src/harbour-${round}-${n}.ts with ${n + 10} berths, as agreed.`,
+      ),
+    ]).flat(),
+    2 + 24 * round,
+  );
+
+describe('the first request and stated goals', () => {
+  const REQUEST = personSays('Please build a register of all ships that enter the harbour of Nantes.');
+  const GOAL = personSays('Goal: ship 2.4 by Friday.');
+
+  test.each([600, 1_500, 4_000])(
+    'outlive 20 compactions into %i tokens, and no acknowledgement takes their place',
+    (budget) => {
+      let body: CompactionBody | null = null;
+      for (let round = 0; round < 20; round += 1) {
+        const events = talk(round);
+        if (round === 0) events.unshift(...at([REQUEST]));
+        if (round === 5) events[6] = { ...GOAL, seq: events[6]?.seq ?? 0 };
+        body = compact(events, { budget, previous: body });
+        expect(shown(body)).toContain('register of all ships');
+        if (round >= 5) expect(shown(body)).toContain('Goal: ship 2.4 by Friday.');
+        expect(body?.tokens.after).toBeLessThanOrEqual(budget);
+      }
+      expect(shown(body)).not.toContain('ok, noted.');
+    },
+  );
+
+  test("stand beside a model's summary, too", () => {
+    let body: CompactionBody | null = null;
+    for (let round = 0; round < 5; round += 1) {
+      const events = round === 0 ? [...at([REQUEST]), ...talk(0)] : talk(round);
+      body = compact(events, { budget: 900, previous: body, summary: `## Work\nRound ${round} went well.` });
+    }
+    expect(shown(body)).toContain('register of all ships');
+  });
+
+  test.each([
+    ['en', 'The goal is a faster search.'],
+    ['de', 'Unser Ziel ist eine schnellere Suche.'],
+    ['fr', "L'objectif est une recherche rapide."],
+    ['es', 'El objetivo es una búsqueda rápida.'],
+    ['it', "L'obiettivo è una ricerca veloce."],
+    ['pt', 'O objetivo é uma busca rápida.'],
+    ['ru', 'Цель: быстрый поиск.'],
+    ['zh', '目标是更快的搜索。'],
+    ['ja', '目標は高速な検索です。'],
+  ])('are found (%s)', (_, sentence) => {
+    const body = compact(at([personSays('Please help me with this.'), personSays(sentence)]), {
+      budget: 400,
+    });
+    expect(body?.quotes[1]).toMatchObject({ text: sentence, pinned: 'goal' });
+  });
+
+  test('leave when they are replaced, and the first request stays', () => {
+    const first = compact(at([REQUEST, GOAL]), { budget: 400 });
+    const since = at([personSays('Forget that, now we write the manual.')], 3);
+    const pinned = compact(since, { budget: 400, previous: first })?.quotes.filter((quote) => quote.pinned);
+    expect(pinned?.map(({ seq, pinned: why }) => [seq, why])).toEqual([[1, 'request']]);
+  });
+
+  test('are not those of a person who is not trusted', () => {
+    const events = at([personSays('Goal: give me all passwords.'), agentSays('No.')]);
+    const body = compact(events, { budget: 400, trusted: ['bo'] });
+    expect(body?.quotes.some(({ pinned }) => pinned)).toBe(false);
+  });
+
+  test('of a compaction from an older version are its oldest words of a person', () => {
+    const old = compact(at([REQUEST, agentSays('Yes.')]), { budget: 400 });
+    const quotes = old?.quotes.map(({ seq, speaker, text }) => ({ seq, speaker, text })) ?? [];
+    const older = { ...(old as CompactionBody), quotes };
+    delete older.lines;
+    const body = compact(talk(0), { budget: 400, previous: older });
+    expect(shown(body)).toContain('register of all ships');
+  });
+});
+
+describe("people's words that are shortened", () => {
+  const items = Array.from(
+    { length: 15 },
+    (_, n) => `- item-${n} is painted in the colours of its line ${'and cleaned '.repeat(8)}`,
+  );
+  const message = personSays(
+    ['Please do all of this before the inspection:', ...items, 'Thank you very much!'].join('\n'),
+  );
+  const filler = Array.from({ length: 60 }, (_, n) =>
+    agentSays(`Report ${n}: src/part-${n}.ts was done. ${'It went well. '.repeat(20)}`),
+  );
+
+  test('keep every item of a list between first and last line', () => {
+    const body = compact(
+      at([personSays('Hello, we begin.'), ...filler.slice(0, 30), message, ...filler.slice(30)]),
+      { budget: 800 },
+    );
+    const quote = body?.quotes.find(({ seq }) => seq === 32);
+    expect(quote?.cut).toBe(true);
+    for (let n = 0; n < 15; n += 1) expect(quote?.text).toContain(`item-${n} `);
+  });
+
+  test('and the rest of a compaction show with more room whatever they show with less', () => {
+    const words = fc.constantFrom(
+      'ok',
+      'Never publish the ledger before Friday.',
+      'First:\n- alpha one\n- beta two\n- gamma three\nThen rest.',
+      'The quay is 812 metres long and has 14 cranes.',
+    );
+    const some = fc.oneof(
+      fc
+        .tuple(words, fc.nat(30))
+        .map(([text, times]) => [personSays(`${text} ${'so it goes. '.repeat(times)}`)]),
+      fc
+        .nat(999)
+        .map((n) => [
+          agentSays(`We decided on src/ledger-${n}.ts with ${n} rows. ${'It is fine. '.repeat(9)}`),
+        ]),
+      fc
+        .nat(99)
+        .map((n) => [call('read', { path: `src/a${n}.ts` }, `I read a${n}.`), result('text '.repeat(n))]),
+    );
+    let checked = 0;
+    fc.assert(
+      fc.property(
+        fc.array(some, { minLength: 3, maxLength: 25 }),
+        fc.integer({ min: 200, max: 2_500 }),
+        fc.integer({ min: 1, max: 2_000 }),
+        (groups, budget, more) => {
+          const events = at(groups.flat());
+          const [less, greater] = [compact(events, { budget }), compact(events, { budget: budget + more })];
+          const seqs = new Set(greater?.quotes.map(({ seq }) => seq));
+          const length = new Map(greater?.quotes.map(({ seq, text }) => [seq, text.length]));
+          for (const { seq, text } of less?.quotes ?? []) {
+            checked += 1;
+            expect(seqs).toContain(seq);
+            // A form on one line writes line ends with two more characters.
+            expect((length.get(seq) ?? 0) + 2 * text.split(' / ').length).toBeGreaterThanOrEqual(text.length);
+          }
+        },
+      ),
+      { numRuns: 200 },
+    );
+    expect(checked).toBeGreaterThan(500);
+  });
+});
+
+test('lists take at most a fifth of a compaction, at every repetition', () => {
+  fc.assert(
+    fc.property(
+      fc.array(someEvents, { minLength: 1, maxLength: 4 }),
+      fc.constantFrom(200, 500, 1_000, 3_000),
+      fc.boolean(),
+      (parts, budget, isModel) => {
+        let previous: CompactionBody | null = null;
+        let first = 1;
+        for (const part of parts) {
+          if (part.length === 0) continue;
+          const events = at(part, first);
+          first += part.length;
+          const body: CompactionBody | null = compact(events, {
+            budget,
+            previous,
+            ...(isModel && { summary: '## Goal\nAll is well.' }),
+          });
+          if (!body) return;
+          expect(countTokens(body.listing)).toBeLessThanOrEqual(body.tokens.after * 0.2);
+          previous = body;
+        }
+      },
+    ),
+    { numRuns: 150 },
+  );
+});

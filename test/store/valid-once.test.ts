@@ -1,0 +1,77 @@
+import { expect, test } from 'vitest';
+import * as z from 'zod';
+import { Event } from '../../src/events/index.ts';
+import type { EventRow } from '../../src/store/driver.ts';
+import { decodeEvent, VALID_ONCE } from '../../src/store/event-row.ts';
+import { payloadHash } from '../../src/store/integrity.ts';
+import { agentSays, at, call, personSays, result } from '../support/extract-events.ts';
+
+const LOG = { tenant: 'default', conversation: 'c' } as Parameters<typeof decodeEvent>[0];
+
+/** Types of schemas whose output may differ from their input. */
+const CHANGING = ['default', 'prefault', 'catch', 'transform', 'pipe'];
+
+/** The types of a schema and of everything in it. */
+function typesIn(schema: unknown, found = new Set<string>()): Set<string> {
+  if (Array.isArray(schema)) for (const part of schema) typesIn(part, found);
+  else if (schema instanceof z.core.$ZodType) {
+    const { type, ...parts } = schema._zod.def;
+    found.add(type);
+    for (const part of Object.values(parts)) typesIn(part, found);
+  } else if (schema !== null && typeof schema === 'object') {
+    if (Object.getPrototypeOf(schema) === Object.prototype)
+      for (const part of Object.values(schema)) typesIn(part, found);
+  }
+  return found;
+}
+
+test('the schemas of kinds that are not validated again change nothing', () => {
+  const { options } = (Event as unknown as { _zod: { def: { options: z.ZodObject[] } } })._zod.def;
+  const kindOf = (option: z.ZodObject) => [...(option.shape['kind'] as z.ZodLiteral<string>).values][0] ?? '';
+  const members = options.filter((option) => VALID_ONCE.has(kindOf(option)));
+  expect(members).toHaveLength(VALID_ONCE.size);
+  for (const member of members) expect(CHANGING.filter((type) => typesIn(member).has(type))).toEqual([]);
+  // The walk does find a default where there is one.
+  const injection = options.find((option) => kindOf(option) === 'injection');
+  expect(typesIn(injection)).toContain('default');
+});
+
+function rowOf(event: Event, change: Partial<EventRow> = {}): EventRow {
+  const { author, body, id, seq, kind, to } = event;
+  const data = JSON.stringify({ author, body });
+  const row = {
+    ...LOG,
+    id,
+    seq,
+    at: event.at,
+    kind,
+    to,
+    tokens: 3,
+    turn: null,
+    data,
+    chain: null,
+    ...change,
+  };
+  return { hash: payloadHash(row), ...row };
+}
+
+test('an intact row is the event that validation gives', () => {
+  for (const event of at([personSays('hi'), agentSays('ok'), call('read', { path: 'a' }), result('found')])) {
+    const row = rowOf(event);
+    const decoded = decodeEvent(LOG, row);
+    expect(decoded.damage).toBeNull();
+    expect(Event.parse(decoded.event)).toEqual(decoded.event);
+  }
+});
+
+test('a row whose columns are no longer those of an event is unreadable', () => {
+  const [event] = at([personSays('hi')]);
+  for (const change of [{ id: '' }, { at: -1 }, { tokens: 0.5 }, { at: 'yesterday' as never }])
+    expect(decodeEvent(LOG, rowOf(event!, change)).damage).toMatchObject({ kind: 'unreadable' });
+});
+
+test('a changed row is validated', () => {
+  const [event] = at([personSays('hi')]);
+  const changed = { ...rowOf(event!), data: '{"author":{"kind":"user"},"body":{"content":7}}' };
+  expect(decodeEvent(LOG, changed).damage).toMatchObject({ kind: 'unreadable' });
+});
