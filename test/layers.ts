@@ -107,8 +107,11 @@ const LAYERS: Record<string, Layer> = {
       'read-inside.ts',
     ],
   },
+  /** Follows conversations of a running troupe, through its public interface. */
+  asking: { may: ['events', 'errors.ts', 'clock.ts', 'machines'], mayTypes: ['troupe.ts'] },
   facade: {
     may: [
+      'asking',
       'events',
       'errors.ts',
       'clock.ts',
@@ -139,6 +142,7 @@ const LAYERS: Record<string, Layer> = {
   routing: { may: ['events', 'errors.ts', 'machines'], packages: ['zod'], mayTypes: ['troupe.ts'] },
   http: {
     may: [
+      'asking',
       'events',
       'errors.ts',
       'clock.ts',
