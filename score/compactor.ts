@@ -1,11 +1,14 @@
 import {
-  choosePrune,
+  adoptStrategy,
   DEFAULT_POLICY,
-  latestCompaction,
   type CompactionPolicy,
+  isEmptyPlan,
+  isWorthwhile,
+  pruneStrategy,
   type Room,
   roomOf,
   scaledPolicy,
+  startRun,
   type View,
 } from '../src/context/index.ts';
 import { budgetOf } from '../src/context/budget/token-budget.ts';
@@ -39,7 +42,7 @@ export function windowFor({
   return { policy: scaled, room: roomOf({ available, fixed, ratio: 1, reason: 'over_budget' }, scaled) };
 }
 
-/** As in `src/actors/compaction/compaction-policy.ts`. */
+/** As in `src/actors/compaction/compaction-reason.ts`. */
 const COLD_SHARE = 0.4;
 const GROWTH = 1.05;
 
@@ -92,12 +95,12 @@ export class Compactor {
     if (size >= room.trigger) return 'over_budget';
     const isCold = view.spokeAt !== null && at - view.spokeAt > policy.coldMs;
     const isDue = step === 0 && isCold && size >= room.available * COLD_SHARE;
-    return isDue && hasWorkWhenCold(view, policy) ? 'cold_cache' : null;
+    return isDue && hasWorkWhenCold(view, this.window) ? 'cold_cache' : null;
   }
 }
 
-function hasWorkWhenCold(view: View, policy: CompactionPolicy): boolean {
-  const latest = latestCompaction(view);
-  if (latest !== null && latest.body.upTo > view.floor) return true;
-  return choosePrune(view, policy).gain >= policy.prune.minGain;
+function hasWorkWhenCold(view: View, { policy, room }: Window): boolean {
+  const run = startRun(view, { reason: 'cold_cache', policy, room });
+  if (adoptStrategy(run) !== 'fits') pruneStrategy(run);
+  return !isEmptyPlan(run.plan) && isWorthwhile(run);
 }

@@ -20,7 +20,7 @@ import {
   summarySteps,
   turnPrefixSteps,
 } from '../src/context/index.ts';
-import { memoryText } from '../src/context/retrieve/memories.ts';
+import { memoryText } from '../src/context/retrieve/memory-text.ts';
 import { createSearchIndex } from '../src/context/retrieve/search-index.ts';
 import { peopleOf } from '../src/context/summary/speakers.ts';
 import {

@@ -1,6 +1,7 @@
 import { invalidities, misplaced, visibleSeqs } from '../test/support/check-prompt.ts';
 import { type Line, linesOf, type Part } from '../src/context/slot.ts';
 import type { View } from '../src/context/index.ts';
+import { placesIn } from '../src/context/compaction/places.ts';
 import { PLACEHOLDER_TOKENS } from '../src/context/compaction/prune.ts';
 import { isWithin, sizeIn } from '../src/context/compaction/policy.ts';
 import type { EventDraft } from '../src/events/index.ts';
@@ -50,6 +51,8 @@ export function playRound(random: Random): RoundResult {
   for (const call of replay.play(randomLog(random, window))) {
     inputs.set(call.turn.id, call.turn.inputs);
     result.calls += 1;
+    // As in a turn, where the prompt is built before its size is judged: calls without a result get one.
+    promptFor(call);
     const before = result.compactions;
     if (compactor.isDue(call)) runStrategies(result, () => compactor.beforeCall(replay, call));
     let { available } = compactor.window.room;
@@ -110,8 +113,9 @@ const SURE_SHARE = 0.95;
  * Tokens that cannot be dropped: the baseline, a summary, the inputs of the turn, its merged early steps, and its
  * newest steps with large results as placeholders.
  */
-function leastTokens({ slots, turn }: View, fixed: number, available: number): number {
-  let tokens = fixed + Math.max(LEAST_SUMMARY_TOKENS, Math.floor(available * SUMMARY_SHARE));
+function leastTokens(view: View, fixed: number, available: number): number {
+  const { slots, turn } = view;
+  let tokens = fixed + leastSummary(view, available);
   let ofSteps = 0;
   const last = slots.findLastIndex(({ message }) => message.role === 'assistant');
   for (const [at, { part, tokens: size, message, step, event }] of [...slots.entries()].toReversed()) {
@@ -125,6 +129,13 @@ function leastTokens({ slots, turn }: View, fixed: number, available: number): n
     }
   }
   return tokens;
+}
+
+/** Without events that a new summary could cover, the present one stays as it is. */
+function leastSummary(view: View, available: number): number {
+  const present = view.slots.find(({ layer }) => layer === 'summary')?.tokens;
+  if (present !== undefined && placesIn(view).length === 0) return present;
+  return Math.max(LEAST_SUMMARY_TOKENS, Math.floor(available * SUMMARY_SHARE));
 }
 
 /** Includes the frame of the message and its live block. */

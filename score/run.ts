@@ -16,6 +16,8 @@ import { scoreInvariants } from './sections/invariants.ts';
 import { scorePolicy } from './sections/policy.ts';
 import { retentionSection } from './sections/retention.ts';
 import { retrievalSection } from './sections/retrieval.ts';
+import { scoreRewrites } from './sections/rewrites.ts';
+import { scoreSpecifications } from './sections/specifications.ts';
 import { scoreSpeed } from './sections/speed.ts';
 
 /**
@@ -23,10 +25,12 @@ import { scoreSpeed } from './sections/speed.ts';
  * fails the run only with `--strict`; a broken invariant or a crash always does. docs/score.md explains the figures.
  */
 const SECTIONS: Record<string, { title: string; score: (options: Options) => Promise<Scored> }> = {
+  specifications: { title: 'Specifications: 120 behaviours', score: scoreSpecifications },
   invariants: { title: 'Invariants, on every real log', score: scoreInvariants },
   cache: { title: 'Cache: the layout at four vendors', score: scoreCache },
   framing: { title: 'Framing: what prompts cost beyond words', score: scoreFraming },
   policy: { title: 'Policy: prunes and compactions beside an append-only log', score: scorePolicy },
+  rewrites: { title: 'Rewrites: what stays verbatim, and what they gain', score: scoreRewrites },
   retention: {
     title: 'Retention: what can still be found when a log is made short',
     score: retentionSection,

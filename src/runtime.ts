@@ -4,7 +4,7 @@ import { DEFAULT_PENDING } from './actors/engine/pending-count.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { parseTroupe, type TroupeDefinition, type TroupeInput } from './config/agents-file.ts';
 import { unknownFields } from './config/agent-definition.ts';
-import { unknownWindows } from './config/build-agent-registry.ts';
+import { longAnswers, unknownWindows } from './config/build-agent-registry.ts';
 import { messageRouter } from './config/coordination-settings.ts';
 import { loadTokenizer } from './context/tokens.ts';
 import { openCredentials } from './facade/credentials.ts';
@@ -168,7 +168,11 @@ function warnOfSettings(
   for (const problem of unknownFields(agents)) onWarning(problem, 'agents');
   for (const problem of unknownFields(templates, 'templates')) onWarning(problem, 'templates');
   if (!work) return;
-  for (const problem of unknownWindows([...agents, ...templates])) onWarning(problem, 'models');
+  for (const problem of [
+    ...unknownWindows([...agents, ...templates]),
+    ...longAnswers([...agents, ...templates]),
+  ])
+    onWarning(problem, 'models');
 }
 
 /** Least number of wakes held for one tenant, whatever its limit: agents that answer each other need some. */

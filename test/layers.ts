@@ -32,11 +32,9 @@ const PORTS = [
   'queue/broadcast.ts',
   'queue/admission.ts',
   'providers/provider.ts',
-  'providers/template-marks.ts',
   'providers/embedder.ts',
   'providers/backoff.ts',
   'providers/prices.ts',
-  'providers/template-marks.ts',
   'tools',
 ];
 

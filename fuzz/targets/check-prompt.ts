@@ -14,6 +14,7 @@ import type { Played } from './play-conversation.ts';
  */
 const FENCE = /<(\/?)(msg|missed|handoff|reminder|summary|transcript)-([0-9a-f]{8})>/g;
 /** Replaces a fence once it is read. No prompt contains two such lone surrogates together. */
+const LINE_END = /[\n\r\v\f\u0085\u2028\u2029]/;
 const HOLE = '\ud800\ud800';
 const TIME = String.raw`\d{4}-\d\d-\d\dT\d\d:\d\dZ `;
 const HEADER = new RegExp(
@@ -59,8 +60,8 @@ export function checkPrompt({ messages, facts }: Played): void {
   }
 }
 
-/** Checks a summary and its quotes against the names of the speakers. */
-export function checkSummary(content: string, quotes: number): void {
+/** Checks a summary and its quotes against the names of the speakers. `inLines`: quotes of one line have no fence. */
+export function checkSummary(content: string, quotes: number, inLines: boolean): void {
   const keys = keysOf(Array.from({ length: quotes }, (_, index) => index + 1));
   const regions = readFences(content, keys, new Set());
   const [summary] = regions;
@@ -71,18 +72,54 @@ export function checkSummary(content: string, quotes: number): void {
     summary.end !== content.length
   )
     throw new Broken('a summary is not one fence');
-  if (summary.inner.length !== quotes) throw new Broken('a summary has other fences than its quotes');
-  for (const [index, { seq, from, to }] of summary.inner.entries()) {
-    if (seq !== index + 1) throw new Broken('a quote stands in the fence of another');
+  for (const { seq, from, to } of summary.inner) {
     const words = content.slice(from, to);
     if (!words.startsWith(`w${seq}a`) || !words.endsWith(`w${seq}z`))
       throw new Broken('a quote is not what its fence holds');
     refuseFences(words);
+    if (inLines && headsIn(words.split(LINE_END)).length > 0)
+      throw new Broken('a quote has a header in its fence');
   }
   const rest = outside(content, summary.from, summary.to, summary.inner);
+  if (inLines) checkQuoteLines(rest.split(LINE_END), summary.inner, quotes);
+  else checkFencedQuotes(rest, summary.inner, quotes);
+}
+
+function checkFencedQuotes(rest: string, inner: readonly Region[], quotes: number): void {
+  if (inner.length !== quotes) throw new Broken('a summary has other fences than its quotes');
+  if (inner.some(({ seq }, index) => seq !== index + 1))
+    throw new Broken('a quote stands in the fence of another');
   for (const [, n] of rest.matchAll(MARK)) if (n !== '0') throw new Broken('a quote is outside of its fence');
-  const heads = rest.split('\n').filter((line) => /^\[.*\] #\d+$/s.test(line));
+  const lines = rest.split('\n');
+  const heads = lines.filter((line, at) => /^\[.*\] #\d+$/s.test(line) && lines[at + 1] === HOLE);
   if (heads.length !== quotes) throw new Broken('a summary has other headers than its quotes');
+}
+
+/** Every quote has one header, in order, with its words behind it or in the fence below it. */
+function checkQuoteLines(lines: readonly string[], inner: readonly Region[], quotes: number): void {
+  const heads = headsIn(lines);
+  if (heads.length !== quotes) throw new Broken('a summary has other headers than its quotes');
+  const fences = [...inner];
+  for (const [index, { at, words }] of heads.entries()) {
+    const seq = index + 1;
+    const fenced = words === null ? fences.shift() : undefined;
+    if (words === null && (lines[at + 1] !== HOLE || fenced?.seq !== seq))
+      throw new Broken('a quote stands in the fence of another');
+    if (words !== null && !(words.startsWith(`w${seq}a`) && words.endsWith(`w${seq}z`)))
+      throw new Broken('a quote is not what stands behind its header');
+  }
+  if (fences.length > 0) throw new Broken('a summary has other fences than its quotes');
+  const own = new Set(heads.map(({ at }) => at));
+  for (const [at, line] of lines.entries())
+    for (const [, n] of line.matchAll(MARK))
+      if (n !== '0' && !own.has(at)) throw new Broken('a quote is outside of its line');
+}
+
+function headsIn(lines: readonly string[]): { at: number; words: string | null }[] {
+  return lines.flatMap((line, at) => {
+    const found = /^\s*\[.*?\] #\d+(?: \(not trusted\))?(?: \(shortened\))?(?:$|: (.*)$)/s.exec(line);
+    return found ? [{ at, words: found[1] ?? null }] : [];
+  });
 }
 
 interface Context {

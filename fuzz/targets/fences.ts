@@ -51,7 +51,7 @@ export function fencesTarget({ spoil = (message) => message }: FencesOptions = {
         prompts += 1;
         check({ messages: messages.map(spoil), facts });
       });
-      checkSummary(compacted(said), said.length);
+      checkSummary(compacted(said, rendering >= 3), said.length, rendering >= 3);
       return prompts > 0 ? 'accepted' : 'no prompt';
     },
     parts: ({ said }) => 2 * said.length,

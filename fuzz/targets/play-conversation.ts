@@ -133,7 +133,7 @@ function takeTurn(
 }
 
 /** The summary that represents a compaction of such texts. */
-export function compacted(said: readonly Said[]): string {
+export function compacted(said: readonly Said[], inLines: boolean): string {
   const quotes = said.map(({ text, name }, index) => ({
     seq: index + 1,
     speaker: name,
@@ -151,6 +151,7 @@ export function compacted(said: readonly Said[]): string {
     summary: text,
     listing: marked(0, first?.more ?? ''),
     quotes,
+    ...(inLines && { lines: true }),
   };
   return renderCompaction(body as unknown as Parameters<typeof renderCompaction>[0], SECRET);
 }

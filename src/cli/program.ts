@@ -5,7 +5,16 @@ import { version } from './version.ts';
 
 /** Keeps the list of commands on one screen: options of `troupe` itself are in the usage line only. */
 const HELP = new Help();
-const AGENT_ACTIONS = ['join', 'leave', 'block', 'unblock', 'retire', 'reinstate', 'spawn'] as const;
+const AGENT_ACTIONS = [
+  'join',
+  'leave',
+  'block',
+  'unblock',
+  'retire',
+  'reinstate',
+  'spawn',
+  'compact',
+] as const;
 /** The former name of `reinstate`, accepted for one version. */
 const FORMER_REINSTATE = 'recall';
 const JOIN_POLICIES = ['full', 'summary', 'fresh'];

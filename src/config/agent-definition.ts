@@ -16,6 +16,8 @@ const AgentFields = z.object({
   instructions: z.string().default(''),
   /** Directory with an AGENTS.md, IDENTITY.md or SOUL.md of its own: see `workspace` of the troupe. Default: none. */
   workspace: z.string().min(1).optional(),
+  /** Directories of skills of its own: see `skills` of the troupe. Default: none. */
+  skills: z.array(z.string().min(1)).optional(),
   tools: z.array(z.string()).default([]),
   /**
    * What the agent sees of a conversation from before it joined: everything (`full`), a summary and the newest events

@@ -6,7 +6,7 @@ import { Fragment } from '../context/index.ts';
 import { ContextSettings } from './context-settings.ts';
 import { CoordinationSettings, Workflows } from './coordination-settings.ts';
 import { TroupeError } from '../errors.ts';
-import { AgentId } from '../events/index.ts';
+import { AgentId, Channel } from '../events/index.ts';
 import { findProblems } from './find-problems.ts';
 import { LimitSettings } from './limit-settings.ts';
 import { FetchSettings } from '../net/settings.ts';
@@ -42,6 +42,18 @@ export const TroupeDefinition = z.strictObject({
    * Read again at each turn; a change begins a new epoch. Default: none are read.
    */
   workspace: z.string().min(1).optional(),
+  /**
+   * Directories of skills, relative to the agents file: each folder in them with a SKILL.md is one. Prompts list names and
+   * descriptions; the tool `load_skill`, which every agent with skills has, reads the rest. Default: none.
+   */
+  skills: z.array(z.string().min(1)).optional(),
+  /**
+   * What prompts say of the machine: operating system, architecture and time zone (`system`), and the host name too
+   * (`host`). For agents whose tools run there. Where workers differ, a move to another one is told. Default: nothing.
+   */
+  machine: z.enum(['system', 'host']).optional(),
+  /** What agents that speak with people are told of a door, by its name in `context.channel`: what it shows, and what not. */
+  channels: z.record(Channel, z.string().min(1).max(500)).optional(),
   /** Goal of a handoff that names none: refused (`agent`), taken from the log (`extract`), or written by a model (`summarise`). Default `extract`. */
   handoffs: z.enum(['agent', 'extract', 'summarise']).optional(),
   /** Changes every text before it is stored; must be deterministic. See `redactSecrets`. Default: no change. */

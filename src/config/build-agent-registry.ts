@@ -1,8 +1,15 @@
 import type { TroupeDefinition } from './agents-file.ts';
 import type { AgentDefinition } from './agent-definition.ts';
 import type { AgentRegistry, AgentRuntime } from '../actors/engine/agent-runtime.ts';
+import { channelsOf, machineText } from './surroundings.ts';
 import { policyOf, retrievalOf } from './context-settings.ts';
-import { baselineTexts, type AgentProfile, NO_FRAGMENTS, windowOf } from '../context/index.ts';
+import {
+  baselineTexts,
+  type AgentProfile,
+  NO_FRAGMENTS,
+  type ToolApproval,
+  windowOf,
+} from '../context/index.ts';
 import { TroupeError } from '../errors.ts';
 import type { AgentId } from '../events/index.ts';
 import { priceOf } from '../providers/prices.ts';
@@ -13,10 +20,18 @@ import { replySchema } from './reply-schema.ts';
 import { templateOf } from './coordination-settings.ts';
 import { supervisionOf } from './supervision-settings.ts';
 import { builtinTools } from '../tools/builtin/index.ts';
+import { loadSkillTool } from '../tools/builtin/load-skill.ts';
+import type { Skill } from '../tools/skill.ts';
 import { type Tool, toolSpec } from '../tools/tool.ts';
 
 /** Tokens assumed for a model whose window is not known. */
 const DEFAULT_CONTEXT_WINDOW = 128_000;
+
+/** What was read from the directories of a definition, by the ids of agents and templates. */
+export interface WorkspaceFiles {
+  files?: ReadonlyMap<string, InstructionFiles>;
+  skills?: ReadonlyMap<string, readonly Skill[]>;
+}
 
 /** Builds the agents that the engine runs, from their definitions, providers and tools. */
 export function buildAgentRegistry(
@@ -31,27 +46,29 @@ export function buildAgentRegistry(
     | 'supervision'
     | 'routing'
     | 'fetch'
+    | 'machine'
+    | 'channels'
   >,
   providerOf: (agent: AgentDefinition) => Provider,
   countTokens: (text: string) => number,
-  instructionFiles: ReadonlyMap<string, InstructionFiles> = new Map(),
+  { files = new Map(), skills = new Map() }: WorkspaceFiles = {},
 ): AgentRegistry {
   const builtin = builtinTools(definition.handoffs ?? 'extract', definition.fetch);
   const offered = new Map<string, Tool>([...definition.tools, ...builtin].map((tool) => [tool.name, tool]));
-  const { agents, templates = [], fragments = [], context, routing } = definition;
-  const orchestrator = routing?.by === 'agent' ? routing.agent : null;
-  const profileIn = (agent: AgentDefinition): AgentProfile => ({
-    ...profileOf(agent, toolsOf(agent, offered)),
-    fragments: fragmentsOf(fragments, { agent: agent.id, role: agent.role }),
-  });
+  const { agents, templates = [], context } = definition;
+  const doors = channelsOf(definition.channels);
+  const isLed = agents.some(({ role }) => role === 'manager');
+  const grantedTo = (agent: AgentDefinition) => toolsOf(agent, offered, skills.get(agent.id));
+  const profileIn = profileBuilder(definition, grantedTo, skills);
   const profiles = agents.map(profileIn);
   const runtimeOf = (agent: AgentDefinition, profile: AgentProfile, roster: AgentProfile[]): AgentRuntime => {
-    const granted = toolsOf(agent, offered);
-    const texts = textsOf(profile, roster, countTokens, instructionFiles.get(agent.id));
+    const granted = grantedTo(agent);
+    const texts = textsOf(profile, roster, countTokens, files.get(agent.id));
     return {
       ...texts,
       profile,
-      orchestrates: agent.role === 'manager' || agent.id === orchestrator,
+      orchestrates: agent.role === 'manager' || profile.routes === true,
+      channels: agent.role === 'worker' && isLed ? new Map() : doors,
       capabilities: agent.capabilities ?? [],
       provider: checkedProvider(agent, providerOf(agent)),
       tools: new Map(granted.map((tool) => [tool.name, tool])),
@@ -89,6 +106,22 @@ export function buildAgentRegistry(
     runtimes,
     new Map(templates.map((template) => [template.id, spawn(template)])),
   );
+}
+
+function profileBuilder(
+  { fragments = [], machine, routing }: Pick<TroupeDefinition, 'fragments' | 'machine' | 'routing'>,
+  grantedTo: (agent: AgentDefinition) => readonly Tool[],
+  skills: ReadonlyMap<string, readonly Skill[]>,
+): (agent: AgentDefinition) => AgentProfile {
+  const about = machine && machineText(machine);
+  const router = routing?.by === 'agent' ? routing.agent : null;
+  return (agent) => ({
+    ...profileOf(agent, grantedTo(agent)),
+    ...(agent.id === router && { routes: true }),
+    ...(about !== undefined && { machine: about }),
+    skills: skills.get(agent.id) ?? [],
+    fragments: fragmentsOf(fragments, { agent: agent.id, role: agent.role }),
+  });
 }
 
 /** Throws `config_invalid` for a setting that the provider cannot follow. */
@@ -148,11 +181,26 @@ export function unknownWindows(agents: readonly AgentDefinition[]): string[] {
   );
 }
 
-/** The tools of an agent, sorted, so that prompts do not depend on their order in the file. An agent with tools also gets `read_artifact`. */
-function toolsOf(agent: AgentDefinition, offered: ReadonlyMap<string, Tool>): Tool[] {
+/** A warning for each agent that asks for longer answers than its model is known to give. */
+export function longAnswers(agents: readonly AgentDefinition[]): string[] {
+  return agents.flatMap(({ id, provider, model, maxOutputTokens }) => {
+    const known = provider === 'scripted' ? null : windowOf(model);
+    if (!known || maxOutputTokens <= known.maxOutput) return [];
+    return `@${id}: ${model} is known to answer with at most ${known.maxOutput} tokens, and maxOutputTokens is ${maxOutputTokens}: its vendor may refuse that`;
+  });
+}
+
+/** The tools of an agent, sorted, so that prompts do not depend on their order in the file. An agent with tools also gets `read_artifact`, one with skills `load_skill`. */
+function toolsOf(
+  agent: AgentDefinition,
+  offered: ReadonlyMap<string, Tool>,
+  skills: readonly Skill[] = [],
+): Tool[] {
   const names = new Set(agent.tools);
   if (names.size > 0) names.add('read_artifact');
-  return [...names].sort().flatMap((name) => offered.get(name) ?? []);
+  const granted = [...names].flatMap((name) => offered.get(name) ?? []);
+  const all = skills.length === 0 ? granted : [...granted, loadSkillTool(skills)];
+  return all.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 function profileOf(agent: AgentDefinition, tools: readonly Tool[]): AgentProfile {
@@ -170,7 +218,16 @@ function profileOf(agent: AgentDefinition, tools: readonly Tool[]): AgentProfile
     join,
     ...(agent.peers === 'system' && { peers: agent.peers }),
     tools: tools.map(toolSpec),
+    approvals: tools.flatMap(approvalOf),
   };
+}
+
+function approvalOf({ name: tool, needsApproval = false }: Tool): ToolApproval[] {
+  if (needsApproval === false) return [];
+  if (needsApproval === true) return [{ tool, always: true, by: null }];
+  if (typeof needsApproval === 'function') return [{ tool, always: false, by: null }];
+  const { when, by = [] } = needsApproval;
+  return [{ tool, always: when === undefined, by: by.length > 0 ? [...by].sort() : null }];
 }
 
 /**

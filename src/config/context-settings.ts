@@ -24,6 +24,10 @@ export const ContextSettings = z.strictObject({
   protectTokens: Tokens.optional(),
   /** Least tokens that pruning must gain. Default 20,000. */
   minGain: Tokens.optional(),
+  /** Newest turns whose tool outputs are never pruned. Default 2. */
+  protectTurns: z.int().min(0).max(1_000).optional(),
+  /** Whether each turn begins by pruning old tool outputs, although there is room. Default: only when room is needed. */
+  pruneEachTurn: z.boolean().optional(),
   /** Names of tools whose outputs are never pruned. */
   exemptTools: z.array(z.string()).optional(),
   /** Time without a turn after which a provider's cache counts as cold, ms. Default 5 min. */
@@ -64,6 +68,8 @@ export function policyOf(settings: ContextSettings): CompactionPolicy {
     summaryIdleMs = DEFAULT_POLICY.summaryIdleMs,
     protectTokens = prune.protectTokens,
     minGain = prune.minGain,
+    protectTurns = prune.turns,
+    pruneEachTurn = prune.eachTurn,
     exemptTools = [],
     coldMs = DEFAULT_POLICY.coldMs,
   } = settings;
@@ -77,6 +83,12 @@ export function policyOf(settings: ContextSettings): CompactionPolicy {
     summaryTokens,
     summaryIdleMs,
     coldMs,
-    prune: { ...prune, protectTokens, minGain, exempt: [...prune.exempt, ...exemptTools] },
+    prune: {
+      turns: protectTurns,
+      protectTokens,
+      minGain,
+      eachTurn: pruneEachTurn,
+      exempt: [...prune.exempt, ...exemptTools],
+    },
   };
 }

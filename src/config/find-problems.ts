@@ -4,6 +4,7 @@ import { templateOf, coordinationProblems, workflowProblems } from './coordinati
 import { fragmentProblems } from './fragments.ts';
 import { type Problem, usedTwice } from './problem.ts';
 import { grantProblems, parseGrant } from '../tools/mcp/grants.ts';
+import { LOAD_SKILL } from '../tools/builtin/load-skill.ts';
 import { BUILTIN_TOOLS } from '../tools/builtin/index.ts';
 
 const Text = z.string().optional().catch(undefined);
@@ -112,7 +113,7 @@ function* toolProblems({
   for (const [index, name] of own.entries()) {
     const path = ['tools', index, 'name'];
     yield* usedTwice(own, index, path);
-    if (name !== undefined && BUILTIN_TOOLS.includes(name))
+    if (name !== undefined && (BUILTIN_TOOLS.includes(name) || name === LOAD_SKILL))
       yield { path, message: `"${name}" is the name of a tool that comes with Troupe` };
   }
   yield* grantProblems({ agents, servers: mcpServers });

@@ -10,8 +10,10 @@ export async function loadAgentsFile(path: string): Promise<TroupeDefinition> {
   const definition = parseTroupe(await readDefinition(full), path);
   const base = dirname(full);
   if (definition.workspace !== undefined) definition.workspace = resolve(base, definition.workspace);
+  if (definition.skills) definition.skills = definition.skills.map((dir) => resolve(base, dir));
   for (const agent of [...definition.agents, ...(definition.templates ?? [])]) {
     if (agent.workspace !== undefined) agent.workspace = resolve(base, agent.workspace);
+    if (agent.skills) agent.skills = agent.skills.map((dir) => resolve(base, dir));
     if (agent.provider === 'scripted' && typeof agent.script === 'string' && !isAbsolute(agent.script)) {
       agent.script = resolve(base, agent.script);
     }

@@ -68,7 +68,9 @@ export function* beginTurnSteps(view: View, turn: TurnInput): Steps<void> {
   const before = context.reduce<string | null>((so, part) => toldBy({ ...part, told: so }), told);
   yield* pushUser(view, withLive(trigger, live, before), turn.upTo, last ? 'trigger' : 'missed');
   const input = yield* inputLayers(view.slots.slice(begins), chainBefore, view.secret);
-  view.turn = { id: turn.id, ahead: new Map(), begins, inputs, input };
+  const isToCompact = view.compactAsked !== null && view.compactAsked <= turn.upTo;
+  if (isToCompact) view.compactAsked = null;
+  view.turn = { id: turn.id, ahead: new Map(), begins, inputs, isToCompact, input };
   view.note = null;
   view.stated = withStated(stated, turn.live);
   view.present = true;

@@ -59,10 +59,11 @@ function taskEndText(event: TaskEnd): string {
       return `(${event.body.request} is ${event.body.outcome}) ${event.body.note}`.trimEnd();
     case 'delegation.completed':
     case 'delegation.aborted': {
-      const { delegation, outcome, result } = event.body;
+      const { delegation, outcome, result, task } = event.body;
+      const which = task === undefined ? delegation : `${delegation}, ${JSON.stringify(task)}`;
       return outcome === 'done'
-        ? `(result of ${delegation})\n${result}`
-        : `(${delegation} ${ENDED[outcome]}) ${result}`;
+        ? `(result of ${which})\n${result}`
+        : `(${which} ${ENDED[outcome]}) ${result}`;
     }
   }
 }

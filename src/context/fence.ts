@@ -6,6 +6,7 @@ import {
   followPieces,
   GAP,
   GREATER,
+  HASH,
   HIDDEN,
   LESS,
   LETTERS,
@@ -81,6 +82,19 @@ export function escapeFences(text: string): string {
 /** Escapes lines of an author's own words that look like attachments. */
 export function escapeAttached(text: string): string {
   return escapeOpened(text, ATTACHED);
+}
+
+/** How a line begins that quotes an event in a summary: `[Ana] #12`. */
+const QUOTED = [
+  piecesOf(['many', anyOf(`^${LINE_ENDS}`)], ['one', anyOf(CLOSE)], GAP, ['one', anyOf(HASH)], GAP, [
+    'one',
+    anyOf(String.raw`\p{N}`),
+  ]),
+];
+
+/** Escapes lines that could pass for a quoted event in a summary. */
+export function escapeQuoted(text: string): string {
+  return escapeOpened(text, QUOTED);
 }
 
 /** Escapes a bracket at the start of a line if one of these patterns follows it. */

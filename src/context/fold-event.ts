@@ -25,6 +25,7 @@ export function* foldSteps(view: View, event: Event): Steps<void> {
   if (event.author.kind === 'user') addPerson(view.people, event.author, event.seq);
   view.directions = foldDirections(view.directions, event);
   foldDirective(view.directives, event);
+  if (isCompactionAsked(view, event)) view.compactAsked = event.seq;
   if (event.kind === 'compaction') view.compactions.set(event.id, event.body);
   if (!isOwn(view, event)) {
     if (visibleText(event) !== null && isShownTo(view.agent, event)) view.pending.push(event);
@@ -34,6 +35,10 @@ export function* foldSteps(view: View, event: Event): Steps<void> {
   else if (view.turn && event.turn === view.turn.id) yield* foldOfTurn(view, event);
   else if (event.kind === 'baseline' || event.kind === 'prune') applyCompactionEvent(view, event);
   else if (isSpoken(event)) view.pending.push(event);
+}
+
+function isCompactionAsked({ agent }: View, { kind, body }: Event): boolean {
+  return kind === 'command' && body.command === 'compact' && body.agent === agent;
 }
 
 /** Folds a draft of the running turn that is not in the log yet. Its seq is filled in when the event arrives. */

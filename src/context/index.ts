@@ -7,6 +7,7 @@ export {
   baselineTexts,
   rosterNews,
   textsInMode,
+  type ToolApproval,
 } from './baseline.ts';
 export { beginTurnSteps, beginTurn, showWaiting, showWaitingSteps, type TurnInput } from './begin-turn.ts';
 export {
@@ -68,6 +69,7 @@ export { DEFAULT_POLICY, type CompactionPolicy, scaledPolicy } from './compactio
 export { type Room, roomOf } from './compaction/policy.ts';
 export {
   adoptStrategy,
+  isWorthwhile,
   proposeCut,
   pruneStrategy,
   type CompactionRun,

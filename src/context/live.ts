@@ -22,6 +22,7 @@ export const RUNTIME_ITEMS: readonly string[] = [
   'time',
   'task',
   'person',
+  'channel',
   'mode',
   'run',
   'phase',
@@ -30,6 +31,7 @@ export const RUNTIME_ITEMS: readonly string[] = [
   'todos',
   'delegations',
   'target',
+  'unavailable',
   'nudges',
 ];
 

@@ -57,8 +57,13 @@ export function partTokens(part: Part, content: string, secret: string): number 
   const live = liveText(part, secret);
   const prose = part.plain?.content.startsWith(EARLIER) ? EARLIER : '';
   const bare = content.length - length - live.length - prose.length - indentsIn(part);
-  const framing = frameTokens(part, bare) + estimateTokens(prose);
+  const framing = frameTokens(part, bare) + lineEnds(part) + estimateTokens(prose);
   return words + framing + liveTokens(part, live) + imagesIn(part).length * IMAGE_TOKENS + FRAME_TOKENS;
+}
+
+/** In a block: the end of a line is one token, if not with the sign before it. */
+function lineEnds({ told, missed }: Part): number {
+  return told === undefined ? 0 : missed.length;
 }
 
 function frameTokens({ told }: Part, length: number): number {

@@ -82,6 +82,8 @@ export interface View {
   spokeAt: number | null;
   /** The agent's last finished turn. */
   lastTurn: TurnId | null;
+  /** Seq of the last command to compact that no turn has taken up yet. */
+  compactAsked: number | null;
 }
 
 /** A step that waits for results. `written` is the id as the author wrote it, `id` the one in the prompt. */
@@ -105,6 +107,8 @@ export interface OpenTurn {
   begins: number;
   /** Seqs of the inputs that the turn answers. No compaction covers them while it runs. */
   inputs: ReadonlySet<number>;
+  /** A person has asked to compact the prompt before this turn. */
+  isToCompact: boolean;
   input: InputLayers;
 }
 
@@ -146,6 +150,7 @@ export function createView(agent: AgentId, secret: string): View {
     anchor: null,
     spokeAt: null,
     lastTurn: null,
+    compactAsked: null,
   };
 }
 

@@ -27,6 +27,8 @@ export const CONVERSATION_COMMANDS = [
   z.strictObject({ command: z.literal('reinstate'), ...AboutAgent }),
   /** The former name of `reinstate`, accepted for one version. */
   z.strictObject({ command: z.literal('recall'), ...AboutAgent }).meta({ deprecated: true }),
+  /** Compacts the agent's prompt before its next turn asks a model, however much room is left. */
+  z.strictObject({ command: z.literal('compact'), ...AboutAgent }),
   /** Adds the next agent of a template. */
   z.strictObject({ command: z.literal('spawn'), ...About, template: AgentId }),
   /** Passes a held message on to the agents it names: its author may not address agents. */
@@ -50,6 +52,7 @@ export const CONVERSATION_COMMAND_NAMES = [
   'retire',
   'reinstate',
   'recall',
+  'compact',
   'spawn',
   'dispatch',
   'archive',
@@ -185,6 +188,7 @@ export const CommandBody = z.strictObject({
     'retire',
     'recall',
     'reinstate',
+    'compact',
     'cancelTask',
   ]),
   agent: AgentId.optional(),

@@ -11,8 +11,18 @@ import { Usage } from './turn.ts';
  *   compaction.started | pruned | summarising | done | failed   Progress, for people. No view reads these.
  */
 
-/** Why a view is compacted. `overflow`: a provider refused the request as too long. */
-export const CompactionReason = z.enum(['over_budget', 'overflow', 'cold_cache', 'join']);
+/**
+ * Why a view is compacted. `overflow`: a provider refused the request as too long. `manual`: a person asked for it.
+ * `each_turn`: the agent is set to begin its turns without old tool outputs.
+ */
+export const CompactionReason = z.enum([
+  'over_budget',
+  'overflow',
+  'cold_cache',
+  'join',
+  'manual',
+  'each_turn',
+]);
 export type CompactionReason = z.infer<typeof CompactionReason>;
 
 /** The strategies in the order in which they are tried. */

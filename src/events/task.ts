@@ -49,11 +49,16 @@ export type DelegationOpenedBody = z.infer<typeof DelegationOpenedBody>;
  * The end of a delegation, addressed to the delegator. The thread has a copy without addressees; if the task was
  * cancelled, the copy addresses the assignee.
  */
+/** Characters of a task that its result repeats. */
+export const MAX_TASK_EXCERPT = 160;
+
 export const DelegationEndedBody = z.strictObject({
   delegation: TaskId,
   outcome: z.enum(['done', 'failed', 'aborted']),
   /** The assignee's answer, or the reason of a failure or an abort. */
   result: z.string(),
+  /** The beginning of the task, on one line. Absent in older logs. */
+  task: z.string().max(MAX_TASK_EXCERPT).optional(),
   data: JsonData.optional(),
 });
 export type DelegationEndedBody = z.infer<typeof DelegationEndedBody>;

@@ -1,6 +1,7 @@
 import { addressees } from '../actors/conversations/address-message.ts';
 import { receiveMessage, receiveNotice } from '../actors/conversations/receive-message.ts';
 import { isTrusted } from '../actors/conversations/trust.ts';
+import type { AgentRegistry } from '../actors/engine/agent-runtime.ts';
 import type { PendingCount } from '../actors/engine/pending-count.ts';
 import { isOurs } from '../actors/log/own-id.ts';
 import { refuseBusy } from '../actors/steering/busy-policy.ts';
@@ -31,7 +32,8 @@ export async function sendMessage(
   const fetched = await fetchAttachments(message.attachments ?? [], parts.fetch ?? null);
   if (message.includeInContext === false) refuseRecipients(message);
   const { attachments, bodies } = readAttachments(redactAttachments(fetched, author, deps.redaction));
-  const parsed = parseMessage(message, to, attachments);
+  const content = await parts.integrations.readable(message.content, nameFrom(deps.agents));
+  const parsed = parseMessage({ ...message, content }, to, attachments);
   const draft = (deps.redaction?.draft(parsed) ?? parsed) as Spoken;
   const log = { tenant, conversation: conversationId(conversation) };
   const echo = isRuntimeId(draft.id) ? await findEcho(deps.store, log, draft) : null;
@@ -51,6 +53,10 @@ export async function sendMessage(
   });
   if (isTrusted(trust, author) && !untrusted) await answerByReply({ ...deps, trust }, log, appended.event);
   return appended;
+}
+
+function nameFrom(agents: AgentRegistry): (pubkey: string) => string | null {
+  return (pubkey) => [...agents.values()].find((agent) => agent.pubkey === pubkey)?.profile.name ?? null;
 }
 
 type Spoken = EventDraftOf<'message'> | EventDraftOf<'notice'>;

@@ -38,7 +38,7 @@ export interface FacadeParts {
   credentials: Credentials;
   /** Reads attachments by address. Null: such attachments are refused. */
   fetch?: SafeFetch | null;
-  integrations: Pick<Integrations, 'webhooksOf' | 'agentKeys' | 'nostr'>;
+  integrations: Pick<Integrations, 'webhooksOf' | 'agentKeys' | 'nostr' | 'readable'>;
   /** Called once, after the engine has stopped. */
   release: () => Promise<void>;
 }

@@ -38,7 +38,7 @@ export interface ActorStatus {
   problem?: string;
 }
 
-export type ActorCommand = 'abort' | 'pause' | 'resume' | 'retry' | 'retire' | 'reinstate';
+export type ActorCommand = 'abort' | 'pause' | 'resume' | 'retry' | 'retire' | 'reinstate' | 'compact';
 
 export async function actorStatuses(deps: EngineDeps, log: ConversationKey): Promise<ActorStatus[]> {
   const records = await deps.store.listActors(log);
@@ -63,15 +63,26 @@ function actorStatus(deps: EngineDeps, record: ActorRecord, canRetry: boolean): 
     turn: record.turn?.id ?? null,
     attempt: record.turn?.attempt ?? null,
     lastTurn: record.lastTurn,
-    can: [
-      // A pinned turn of an agent that is paused, failed or retired can be aborted only while it still runs.
-      ...(record.turn && (isHeld || record.parked === null) ? (['abort'] as const) : []),
-      ...(canRetry ? (['retry'] as const) : []),
-      ...availabilityCommands(record),
-    ],
+    can: acceptedBy(record, { canRetry, isRunning: isHeld || record.parked === null }),
     legal: legalFor(record.parked, state),
     last: live?.last ?? null,
   };
+}
+
+/** The commands that would have an effect on an actor at present. */
+function acceptedBy(
+  record: ActorRecord,
+  { canRetry, isRunning }: { canRetry: boolean; isRunning: boolean },
+): ActorCommand[] {
+  const { turn, lastTurn, parked } = record;
+  return [
+    // A pinned turn of an agent that is paused, failed or retired can be aborted only while it still runs.
+    ...(turn && isRunning ? (['abort'] as const) : []),
+    ...(canRetry ? (['retry'] as const) : []),
+    ...availabilityCommands(record),
+    // Before its first turn there is nothing to compact.
+    ...(lastTurn !== null && parked !== 'retired' ? (['compact'] as const) : []),
+  ];
 }
 
 const AVAILABILITY_COMMANDS = {

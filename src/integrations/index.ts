@@ -13,7 +13,13 @@ export { type KeyValue, memoryKeyValue, updateEntry } from '../key-value.ts';
 export { KeyedBuckets, TokenBucket } from '../token-bucket.ts';
 export { type Follower, type FollowerStatus, RetryAfter } from './follower.ts';
 export { followLog, type FollowParts, type LogFollower } from './follow-log.ts';
-export type { IncomingMessage, Integration, IntegrationHost, IntegrationTroupe } from './integration.ts';
+export type {
+  IncomingMessage,
+  Integration,
+  IntegrationHost,
+  IntegrationTroupe,
+  NameOf,
+} from './integration.ts';
 export type {
   AgentKey,
   AgentKeys,

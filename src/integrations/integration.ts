@@ -14,11 +14,19 @@ export interface Integration {
   readonly secretVariables?: readonly string[] | undefined;
   /** Called once, when the engine runs. If it throws, the troupe is closed and `createTroupe` rejects with its error. */
   start(host: IntegrationHost): Promise<void>;
+  /**
+   * The text with references of the other system in readable words. Asked for every message before it is stored, whatever
+   * door it came by, also before `start`. Must take time in proportion to the text, and throw nothing.
+   */
+  readable?(text: string, nameOf: NameOf): Promise<string>;
   /** Shown to operators. Null before `start`. */
   status?(): unknown;
   /** Called before the store is closed, even if `start` was not called or threw. */
   close(): Promise<void>;
 }
+
+/** The name of the agent with a public key. Null: no agent has it. */
+export type NameOf = (pubkey: string) => string | null;
 
 /** The parts of the runtime that an integration may use. */
 export interface IntegrationHost {

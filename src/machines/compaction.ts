@@ -7,12 +7,13 @@ import type { CompactionReason } from '../events/index.ts';
  * Each working state carries one tag, the name of the effect that `src/actors` performs there. The outcome of the effect
  * comes back as an event. A run lives within one step of a turn and is never persisted.
  *  C1  Cheap strategies come first: an existing compaction, tool outputs, a model's summary, a selection, shortening.
- *  C2  A `cold` run uses a moment in which the cache is lost anyway. Nothing has to fit, so it cannot fail.
+ *  C2  A `tidying` run is made although everything fits, so it cannot fail: because the cache is lost anyway, or
+ *      because the agent is to begin each turn without old tool outputs.
  *      After an `overflow` pruning is skipped: the counts were wrong, and a prune sized by them would be refused again.
  *      A `join` skips it too: the newcomer wants a summary.
  *  C3  Every run ends after at most `MAX_COMPACTION_EFFECTS` effects, whatever their outcomes. Only waiting for another
  *      agent and shortening again go back, and both count against `MAX_ROUNDS`.
- *  C4  Adopting and pruning call no model: neither can fail, and `cold` and `sparing` runs cannot be aborted.
+ *  C4  Adopting and pruning call no model: neither can fail, and `tidying` and `sparing` runs cannot be aborted.
  */
 export const COMPACTION_EFFECTS = ['adopt', 'prune', 'summarise', 'awaitOther', 'extract', 'trim'] as const;
 export type CompactionEffect = (typeof COMPACTION_EFFECTS)[number];
@@ -53,6 +54,7 @@ export const compaction = setup({
   types: { context: {} as CompactionContext, events: {} as CompactionEvent },
   guards: {
     isColdCache: ({ event }) => event.type === 'START' && event.reason === 'cold_cache',
+    isEachTurn: ({ event }) => event.type === 'START' && event.reason === 'each_turn',
     skipsPruning: ({ event }) =>
       event.type === 'START' && (event.reason === 'overflow' || event.reason === 'join'),
     hasRoundsLeft: ({ context }) => context.rounds + 1 < MAX_ROUNDS,
@@ -68,13 +70,14 @@ export const compaction = setup({
     idle: {
       on: {
         START: [
-          { guard: 'isColdCache', target: 'cold' },
+          { guard: 'isColdCache', target: 'tidying' },
+          { guard: 'isEachTurn', target: 'tidying.pruning' },
           { guard: 'skipsPruning', target: 'compacting' },
           { target: 'sparing' },
         ],
       },
     },
-    cold: {
+    tidying: {
       initial: 'adopting',
       on: { FITS: 'compacted' },
       states: {

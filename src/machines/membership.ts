@@ -1,10 +1,19 @@
 import { isAbout, isTaskEnd } from '../events/aspects.ts';
-import type { AgentId, Event, EventOf } from '../events/index.ts';
+import type { AgentId, Event, EventOf, Unavailability } from '../events/index.ts';
+import {
+  type AvailabilityNote,
+  availabilityNoteOf,
+  availabilityOf,
+  foldAvailability,
+  unavailabilityIn,
+} from './availability-fold.ts';
 
 /** The agents that take part in one conversation, and their absences. A fold of its log. */
 export interface Membership {
   /** Agents that have left or are blocked. */
   away: Map<AgentId, { blocked: boolean }>;
+  /** Agents that are paused, failed or retired here. */
+  unavailable: Map<AgentId, Unavailability>;
   /** Stretches of the log for which they were away, without the events at both ends. */
   absences: Map<AgentId, readonly Absence[]>;
   /** How much of the earlier log each agent that joined sees. */
@@ -17,7 +26,7 @@ interface Absence {
 }
 
 export function newMembership(): Membership {
-  return { away: new Map(), absences: new Map(), joined: new Map() };
+  return { away: new Map(), unavailable: new Map(), absences: new Map(), joined: new Map() };
 }
 
 export function foldMembership(membership: Membership, event: Event): void {
@@ -26,6 +35,15 @@ export function foldMembership(membership: Membership, event: Event): void {
     if (away) leave(membership, agent, away.blocked, event.seq);
     else comeBack(membership, agent, event.seq);
   }
+  const note = availabilityNoteOf(event);
+  if (note) noteAvailability(membership, note);
+}
+
+function noteAvailability({ unavailable }: Membership, note: AvailabilityNote): void {
+  const { agent } = note;
+  const after = unavailabilityIn(foldAvailability(availabilityOf(unavailable.get(agent) ?? null), note));
+  if (after) unavailable.set(agent, after);
+  else unavailable.delete(agent);
 }
 
 /** The agents that an event sends away or brings back. A person's message brings back the agents it addresses. */
@@ -69,6 +87,11 @@ export function isUnheard({ away, absences }: Membership, agent: AgentId, event:
 }
 
 /** A copy to look ahead with; the original does not change. */
-export function forkMembership({ away, absences, joined }: Membership): Membership {
-  return { away: new Map(away), absences: new Map(absences), joined: new Map(joined) };
+export function forkMembership({ away, unavailable, absences, joined }: Membership): Membership {
+  return {
+    away: new Map(away),
+    unavailable: new Map(unavailable),
+    absences: new Map(absences),
+    joined: new Map(joined),
+  };
 }

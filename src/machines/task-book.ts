@@ -17,6 +17,7 @@ import {
   foldDirective,
   NO_DIRECTIONS,
 } from './directions.ts';
+import { type CompactionBook, foldCompactions, NO_COMPACTIONS } from './compaction-book.ts';
 import { foldRuns, type RunBook } from './run-book.ts';
 
 /**
@@ -51,6 +52,7 @@ export interface TaskBook extends Membership {
   directions: Directions;
   directives: Directives;
   runs: RunBook;
+  compactions: CompactionBook;
 }
 
 /** Immutable: an end replaces it. */
@@ -97,6 +99,7 @@ export function newTaskBook(): TaskBook {
     directions: NO_DIRECTIONS,
     directives: new Map(),
     runs: new Map(),
+    compactions: NO_COMPACTIONS,
   };
 }
 
@@ -113,6 +116,7 @@ export function foldTask(book: TaskBook, event: Event): void {
   foldDirective(book.directives, event);
   foldRuns(book.runs, event);
   foldMembership(book, event);
+  book.compactions = foldCompactions(book.compactions, event);
   foldEntries(book, event);
 }
 

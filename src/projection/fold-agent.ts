@@ -66,7 +66,7 @@ function foldAvailabilityOf(draft: Draft, event: Event): void {
   if (!agent) return;
   const from = availabilityOf(agent.parked);
   const state = foldAvailability(from, note);
-  const isRepaired = from === 'failed' && state === 'available';
+  const isRepaired = from !== 'available' && state === 'available';
   changeAgent(draft, agent.id, { parked: unavailabilityIn(state), ...(isRepaired && { problem: null }) });
   if (event.kind !== 'error' || state !== 'failed') return;
   const { code, message } = event.body;

@@ -3,7 +3,7 @@ import { checkUsage, checkCall, checkName, checkReasoning, checkText } from './c
 import { classifyFailure, vendorErrorOf } from './classify-failure.ts';
 import type { ModelEvent, ModelFailure, ModelRequest, Provider, ProviderCapabilities } from './provider.ts';
 import { limitsFor, type ReplyLimits, ReplyMeter, replyTooLong } from './reply-limits.ts';
-import { type MarkFamily, restoredCall, withPlainMarks } from './template-marks.ts';
+import { type MarkFamily, MarkRestorer, restoredCall, withPlainMarks } from './template-marks.ts';
 import { ownFailure } from './vendor-fetch.ts';
 
 /** The guard's side of an adapter's reader. */
@@ -43,16 +43,22 @@ export function guardedStream({
     const marks = asked.asWritten ? [] : templateMarks;
     const request = withPlainMarks(asked, marks);
     const stream = guardStream({ ...parts, request, signal, read: (watch) => read(request, watch) });
-    return marks.length === 0 ? stream : withCallsRestored(stream, marks);
+    return marks.length === 0 ? stream : withMarksRestored(stream, marks);
   };
 }
 
-async function* withCallsRestored(
+/** The model's words and calls as they were meant. */
+async function* withMarksRestored(
   events: AsyncIterable<ModelEvent>,
   marks: readonly MarkFamily[],
 ): AsyncGenerator<ModelEvent> {
-  for await (const event of events)
-    yield event.type === 'call' ? { ...event, call: restoredCall(event.call, marks) } : event;
+  const words = new MarkRestorer(marks);
+  for await (const event of events) {
+    const delta = event.type === 'text' ? words.push(event.delta) : words.end();
+    if (delta !== '') yield { type: 'text', delta };
+    if (event.type === 'call') yield { ...event, call: restoredCall(event.call, marks) };
+    else if (event.type !== 'text') yield event;
+  }
 }
 
 /**

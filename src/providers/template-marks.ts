@@ -1,4 +1,4 @@
-import type { PromptMessage, ToolCall } from '../events/index.ts';
+import type { PromptMessage, ToolCall, ToolSpec } from '../events/index.ts';
 
 /**
  * Marks that a vendor's chat template or client would take for its own. In a request they arrive with a backslash behind
@@ -16,6 +16,29 @@ export type MarkFamily =
   /** Tags of Claude Code and Codex, such as `<system-reminder>` and `<command-name>`. */
   | 'clients';
 
+/** In angle brackets: ends of texts and turns, thoughts and calls in the templates of Llama, Gemma, Qwen, GLM, Seed and others. */
+const TEMPLATE_TAGS = [
+  's|bos|eos|unk|pad|sop|eop',
+  'think|tools|tool_calls?|tool_responses?|arg_key|arg_value',
+  '(?:start|end)_of_(?:turn|image)',
+  '(?:start|end)_function_(?:call|response|declaration)',
+  String.raw`(?:seed|minimax):\w{1,32}`,
+];
+/** In square brackets: Mistral, GLM, Kimi. */
+const TEMPLATE_WORDS =
+  'INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|MODEL_SETTINGS|THINK|gMASK|BOS|EOS|EOT';
+const CLIENT_TAGS = [
+  String.raw`system-reminder|command-(?:name|message|args|contents)|local-command-\w{1,32}|bash-(?:input|stdout|stderr)`,
+  'user-prompt-submit-hook|session-start-hook|task-notification|teammate-message|persisted-output|new-diagnostics',
+  String.raw`ide_(?:opened_file|selection)|function_(?:calls|results)|antml:\w{1,32}|system_warning|budget:\w{1,32}`,
+  'user_instructions|environment_context|turn_aborted|user_shell_command|INSTRUCTIONS|permissions|collaboration_mode',
+  'subagent_notification|skills_instructions|model_switch|personality_spec',
+];
+
+/** What ends the name of a tag. In JSON a line end is an escape. */
+const AFTER_TAG = String.raw`[\s/>]`;
+const AFTER_TAG_IN_JSON = String.raw`(?:[\s/>]|\\[nrt])`;
+
 /** Each with its first sign, and what follows it. Bounded, so that they take linear time. */
 const FAMILIES: Record<
   MarkFamily,
@@ -23,15 +46,9 @@ const FAMILIES: Record<
 > = {
   tokens: [['<', String.raw`[|｜][^|｜<>\s]{1,64}[|｜]>`]],
   templates: [
-    [
-      '<',
-      String.raw`\/?(?:s|bos|eos|start_of_turn|end_of_turn|start_of_image|end_of_image|think|tool_call|tool_response)>`,
-    ],
+    ['<', String.raw`\/?(?:${TEMPLATE_TAGS.join('|')})>`],
     ['<', String.raw`<\/?SYS>>`],
-    [
-      String.raw`\[`,
-      String.raw`\/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|THINK|gMASK)\]`,
-    ],
+    [String.raw`\[`, String.raw`\/?(?:${TEMPLATE_WORDS})\]`],
   ],
   speakers: [
     [
@@ -40,12 +57,7 @@ const FAMILIES: Record<
       String.raw`(?<="|\\n(?:\\r)?\\n)(?:Human|Assistant)`,
     ],
   ],
-  clients: [
-    [
-      '<',
-      String.raw`\/?(?:system-reminder|command-(?:name|message|args|contents)|local-command-\w{1,32}|bash-(?:input|stdout|stderr)|user-prompt-submit-hook|task-notification|teammate-message|user_instructions|environment_context|turn_aborted|user_shell_command|INSTRUCTIONS)[\s/>]`,
-    ],
-  ],
+  clients: [['<', String.raw`\/?(?:${CLIENT_TAGS.join('|')})${AFTER_TAG}`]],
 };
 
 interface MarkRules {
@@ -59,8 +71,10 @@ interface MarkRules {
 
 function rulesFor(family: MarkFamily): MarkRules {
   const pattern = (backslashes: string, inJson: boolean) => {
-    const either = FAMILIES[family].map(
-      ([first, rest, json = first]) => `(?:${inJson ? json : first})(?=${backslashes}(?:${rest}))`,
+    const either = FAMILIES[family].map(([first, rest, json = first]) =>
+      inJson
+        ? `(?:${json})(?=${backslashes}(?:${rest.replace(AFTER_TAG, AFTER_TAG_IN_JSON)}))`
+        : `(?:${first})(?=${backslashes}(?:${rest}))`,
     );
     return new RegExp(either.join('|'), 'giu');
   };
@@ -79,37 +93,91 @@ const RULES: Record<MarkFamily, MarkRules> = {
   clients: rulesFor('clients'),
 };
 
-/** The request with the marks of these families as plain text. The system message is the runtime's own. */
-export function withPlainMarks<R extends { messages: readonly PromptMessage[] }>(
-  request: R,
-  families: readonly MarkFamily[] = [],
-): R {
+/**
+ * The request with the marks of these families as plain text, wherever they stand: in messages, in the system message
+ * (which holds names, instructions and files of people), in descriptions and schemas of tools, and in the reply's schema.
+ */
+export function withPlainMarks<R extends Marked>(request: R, families: readonly MarkFamily[] = []): R {
   if (families.length === 0) return request;
-  return { ...request, messages: request.messages.map((message) => plainMessage(message, families)) };
+  const { messages, tools, replySchema } = request;
+  return {
+    ...request,
+    messages: messages.map((message) => plainOnce(message, families, plainMessage)),
+    tools: tools.map((tool) => plainOnce(tool, families, plainTool)),
+    ...(replySchema && { replySchema: plainOnce(replySchema, families, plainJson) }),
+  };
 }
 
-/** Messages never change and are sent again with each request. */
-const plain = new WeakMap<PromptMessage, Map<string, PromptMessage>>();
+interface Marked {
+  messages: readonly PromptMessage[];
+  tools: readonly ToolSpec[];
+  replySchema?: Record<string, unknown>;
+}
+
+/** Parts of requests never change and are sent again with each request. */
+const plain = new WeakMap<object, Map<string, object>>();
+
+function plainOnce<T extends object>(
+  part: T,
+  families: readonly MarkFamily[],
+  make: (part: T, families: readonly MarkFamily[]) => T,
+): T {
+  const known = plain.get(part) ?? new Map<string, object>();
+  plain.set(part, known);
+  const key = families.join();
+  const made = known.get(key) ?? make(part, families);
+  known.set(key, made);
+  return made as T;
+}
+
+function plainText(text: string, families: readonly MarkFamily[]): string {
+  return families.reduce((so, family) => so.replace(RULES[family].text, '$&\\'), text);
+}
+
+function plainArgs(json: string, families: readonly MarkFamily[]): string {
+  const written = spelledOut(json);
+  const made = families.reduce((so, family) => so.replace(RULES[family].json, '$&\\\\'), written);
+  return made === written ? json : made;
+}
+
+const JSON_ESCAPE = /\\(?:u([0-9a-f]{4})|[^u])/gi;
+const BARE_SIGN = /[ !#-[\]-~｜]/;
+
+/** JSON in which no sign of a mark is written as an escape: templates may read the value, not the text. */
+function spelledOut(json: string): string {
+  if (!json.includes('\\u') && !json.includes('\\/')) return json;
+  return json.replace(JSON_ESCAPE, (escape, code?: string) => {
+    if (code === undefined) return escape === '\\/' ? '/' : escape;
+    const sign = String.fromCharCode(Number.parseInt(code, 16));
+    return BARE_SIGN.test(sign) ? sign : escape;
+  });
+}
+
+function plainJson<T extends object>(value: T, families: readonly MarkFamily[]): T {
+  const json = JSON.stringify(value);
+  const made = plainArgs(json, families);
+  return made === json ? value : (JSON.parse(made) as T);
+}
+
+function plainTool(tool: ToolSpec, families: readonly MarkFamily[]): ToolSpec {
+  const description = plainText(tool.description, families);
+  return { ...tool, description, parameters: plainJson(tool.parameters, families) };
+}
 
 function plainMessage(message: PromptMessage, families: readonly MarkFamily[]): PromptMessage {
-  // Words of other agents may have the role of the system; the runtime's own are of no event.
-  if (message.role === 'system' && message.seqs.length === 0) return message;
-  const known = plain.get(message) ?? new Map<string, PromptMessage>();
-  plain.set(message, known);
-  const key = families.join();
-  const made = known.get(key) ?? escapedMessage(message, families);
-  known.set(key, made);
-  return made;
-}
-
-function escapedMessage(message: PromptMessage, families: readonly MarkFamily[]): PromptMessage {
-  const content = families.reduce((so, family) => so.replace(RULES[family].text, '$&\\'), message.content);
-  if (message.role !== 'assistant' || !message.calls) {
-    return content === message.content ? message : { ...message, content };
-  }
-  const argsOf = ({ args }: ToolCall) =>
-    families.reduce((so, family) => so.replace(RULES[family].json, '$&\\\\'), args);
-  return { ...message, content, calls: message.calls.map((call) => ({ ...call, args: argsOf(call) })) };
+  const content = plainText(message.content, families);
+  if (message.role !== 'assistant') return content === message.content ? message : { ...message, content };
+  const { calls, reasoning } = message;
+  return {
+    ...message,
+    content,
+    ...(calls && { calls: calls.map((call) => ({ ...call, args: plainArgs(call.args, families) })) }),
+    // What is signed is of use only as it was made.
+    ...(reasoning &&
+      reasoning.signature === undefined && {
+        reasoning: { ...reasoning, text: plainText(reasoning.text, families) },
+      }),
+  };
 }
 
 /** A model's words about marks that it was shown escaped, as they were meant. */
@@ -134,4 +202,53 @@ function restored(text: string, marks: RegExp, length: number): string {
     at = end + length;
   }
   return made + text.slice(at);
+}
+
+/** What may be the beginning of an escaped mark, at the end of a piece. No mark is longer. */
+const UNFINISHED = new RegExp(
+  String.raw`[<\[](?:\\{1,64}\S{0,80})?$|(?<![^\n])(?:${[...prefixesOf('Human'), ...prefixesOf('Assistant')].join('|')})\\{0,64}$`,
+  'iu',
+);
+
+function prefixesOf(word: string): string[] {
+  return Array.from(word, (_, index) => word.slice(0, word.length - index));
+}
+
+/** Signs before a mark that decide whether it is one. */
+const BEFORE = 3;
+/** Stands for all that came before them, or they would seem to begin the text. */
+const SOMETHING = 'x';
+
+/** Restores words that arrive in pieces: the end of a piece waits while it may be the beginning of a mark. */
+export class MarkRestorer {
+  readonly #families: readonly MarkFamily[];
+  #before = '';
+  #waiting = '';
+
+  constructor(families: readonly MarkFamily[]) {
+    this.#families = families;
+  }
+
+  push(piece: string): string {
+    const text = this.#waiting + piece;
+    const at = (this.#before + text).search(UNFINISHED);
+    const end = at === -1 ? text.length : Math.max(0, at - this.#before.length);
+    this.#waiting = text.slice(end);
+    return this.#restored(text.slice(0, end));
+  }
+
+  /** The rest. What follows is a new text. */
+  end(): string {
+    const rest = this.#restored(this.#waiting);
+    this.#before = '';
+    this.#waiting = '';
+    return rest;
+  }
+
+  #restored(text: string): string {
+    const whole = this.#before + text;
+    const shown = restoredText(whole, this.#families).slice(this.#before.length);
+    this.#before = whole.length > BEFORE ? `${SOMETHING}${whole.slice(-BEFORE)}` : whole;
+    return shown;
+  }
 }

@@ -33,6 +33,8 @@ export interface Orchestrator {
   block(conversation: string, agent: string, reason?: string): Promise<Event>;
   unblock(conversation: string, agent: string): Promise<Event>;
   retire(conversation: string, agent: string): Promise<Event>;
+  /** The agent's prompt is compacted before its next turn asks a model, however much room is left. */
+  compact(conversation: string, agent: string): Promise<Event>;
   reinstate(conversation: string, agent: string): Promise<Event>;
   /** @deprecated Use `reinstate`. */
   recall(conversation: string, agent: string): Promise<Event>;
@@ -205,6 +207,8 @@ function conversationCommands(troupe: OrchestratedTroupe, by: Author): Omit<Orch
     retire: (conversation, agent) => troupe.command({ command: 'retire', ...about(conversation, agent) }, by),
     reinstate,
     recall: reinstate,
+    compact: (conversation, agent) =>
+      troupe.command({ command: 'compact', ...about(conversation, agent) }, by),
     async spawn(conversation, template) {
       const { conversation: where, agent } = about(conversation, template);
       const event = await troupe.command({ command: 'spawn', conversation: where, template: agent }, by);

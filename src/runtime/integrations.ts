@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
 import { DEFAULT_TENANT, type TenantId } from '../events/index.ts';
 import type { Tenants } from '../facade/credentials.ts';
-import type { Integration, IntegrationHost } from '../integrations/integration.ts';
+import type { Integration, IntegrationHost, NameOf } from '../integrations/integration.ts';
 import { type AgentKeys, loadNostr, type NostrStatus } from '../integrations/nostr.ts';
 import { createWebhookBook, type WebhookBook } from '../integrations/webhook-book.ts';
 import { webhookSecret } from '../integrations/post-webhook.ts';
@@ -32,6 +32,8 @@ export interface Integrations {
   agentKeys: AgentKeys;
   /** Status of the integration `nostr`; null if there is none or it is not started. */
   nostr(): NostrStatus | null;
+  /** A text with references of other systems in readable words. */
+  readable(text: string, nameOf: NameOf): Promise<string>;
   /** Starts them one after the other. Throws their errors. */
   start(troupe: Troupe): Promise<void>;
   /** Called before the store is closed. */
@@ -64,6 +66,11 @@ export function createIntegrations(parts: IntegrationsParts): Integrations {
     nostr: () => {
       const nostr = all.find(({ name }) => name === 'nostr');
       return (nostr?.status?.() ?? null) as NostrStatus | null;
+    },
+    async readable(text, nameOf) {
+      let words = text;
+      for (const integration of all) words = (await integration.readable?.(words, nameOf)) ?? words;
+      return words;
     },
     async start(troupe) {
       const host: IntegrationHost = {

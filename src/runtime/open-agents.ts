@@ -4,6 +4,7 @@ import type { TroupeDefinition } from '../config/agents-file.ts';
 import type { AgentDefinition } from '../config/agent-definition.ts';
 import { buildAgentRegistry } from '../config/build-agent-registry.ts';
 import { openInstructionFiles } from '../config/instruction-files.ts';
+import { openSkills } from '../config/skills.ts';
 import { countTokens } from '../context/tokens.ts';
 import { TroupeError } from '../errors.ts';
 import { type Provider, STATELESS } from '../providers/provider.ts';
@@ -29,7 +30,9 @@ export async function openAgents(
   const granted = opened ? await grantMcpTools(everyone, options, opened) : everyone;
   const named = definition.agents.length;
   const { onWarning } = options;
-  const files = await openInstructionFiles(definition, { onWarning, isTolerant: opened === null });
+  const reading = { onWarning, isTolerant: opened === null };
+  const files = await openInstructionFiles(definition, reading);
+  const skills = await openSkills(definition, reading);
   return buildAgentRegistry(
     {
       ...granted,
@@ -39,7 +42,7 @@ export async function openAgents(
     },
     providerOf,
     countTokens,
-    files,
+    { files, skills },
   );
 }
 

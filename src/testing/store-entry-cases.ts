@@ -184,7 +184,7 @@ export const ENTRY_CASES: readonly StoreCase[] = [
     assert.equal(await store.compareAndSet(tenant, 'gone', 'seen', 'new'), 'new');
     assert.equal(await store.get('globex' as typeof tenant, 'n'), null);
   }),
-  on('note', 'of twenty concurrent writers: one wins, all receive its value', async ({ store }) => {
+  on('key-value', 'of twenty concurrent writers: one wins, all receive its value', async ({ store }) => {
     await store.compareAndSet(tenant, 'n', null, 'start');
     const writes = Array.from({ length: 20 }, (_, index) =>
       store.compareAndSet(tenant, 'n', 'start', `from ${index}`),

@@ -25,6 +25,8 @@ export interface Tool {
   readonly timeoutMs: number;
   /** Size limit of an output in a prompt. Default: the troupe's limits. */
   readonly previewBytes?: number;
+  /** Why calls may fail at present, in a few words for the model. Null: no reason is known. */
+  readonly trouble?: () => string | null;
   readonly run: (args: never, context: ToolContext) => Promise<ToolReturn> | ToolReturn;
 }
 

@@ -19,6 +19,8 @@ test('the command line changes membership, and archives and reopens a conversati
     const again = await place.run([...reinstate, 'c1', 'worker']);
     expect([again.err, again.out]).toEqual(['', expect.stringMatching(/^reinstate of @worker in c1/)]);
   }
+  const compact = await place.run(['compact', 'c1', 'worker']);
+  expect(compact.out).toMatch(/^@worker compacts its prompt before its next turn in c1, seq \d+\n$/);
   expect((await place.run(['archive', 'c1', '--reason', 'done'])).out).toMatch(/^archived in c1/);
   expect((await place.run(['reopen', 'c1'])).out).toMatch(/^reopened in c1/);
 });

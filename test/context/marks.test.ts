@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { beginTurn, RENDERING } from '../../src/context/index.ts';
-import { adoptCompaction } from '../../src/context/compaction/apply.ts';
+import { adoptCompaction, trimSlots } from '../../src/context/compaction/apply.ts';
 import type {
   AgentId,
   Author,
@@ -47,16 +47,16 @@ function messagesOf(view: ReturnType<typeof viewOf>): string[] {
 
 const OWN: Said = [agent(READER), 'I was here'];
 
-test('a block has one mark, names once per run of lines, answers without a name, and times when five minutes have passed', () => {
+test('a block has one mark, names once per run of lines, answers without a name, and times when ten minutes have passed', () => {
   const log = logOf(
     OWN,
     [agent('bob'), 'one\ntwo', [], 1],
     [agent('bob'), 'three', [], 1],
     [ana, 'hi', ['bob'], 1],
-    [ana, 'still there?', ['bob'], 6],
-    [agent('bob'), 'yes', [], 10],
+    [ana, 'still there?', ['bob'], 11],
+    [agent('bob'), 'yes', [], 20],
     [ana, 'and now?', ['bob'], 14 * 60 + 1],
-    [agent('bob'), 'yes', [], 24 * 60],
+    [agent('bob'), 'yes', [], 24 * 60 + 2],
     [agent('cyd'), 'no', [], 24 * 60 + 4],
     [agent('bob'), 'I do', [], 24 * 60 + 4],
     [ben, 'now you', [READER], 24 * 60 + 3],
@@ -68,10 +68,10 @@ test('a block has one mark, names once per run of lines, answers without a name,
       ' two',
       '[] three',
       '[Ana>@bob] hi',
-      '[10:06] still there?',
+      '[10:11] still there?',
       '-> yes',
       '[Ana>@bob 01-02 00:01] and now?',
-      '[-> 10:00] yes',
+      '[-> 10:02] yes',
       '[@cyd] no',
       '[@bob] I do',
       '#',
@@ -159,6 +159,14 @@ test('when a compaction drops the message that told the day, the next one tells 
     tokens: { before: 100, after: 50, trigger: 80 },
   });
   expect(messagesOf(view).at(-1)).toBe('now?\n\n[2026-01-01 10:02]');
+});
+
+test('a cut puts nothing at the beginning of a line that reads as a name or a mark', () => {
+  const said = 'I say [Ben] pay, [reminder #123456] and [10:12] too';
+  const view = viewAfter(logOf([ben, 'x'], [ana, said, [READER]]));
+  trimSlots(view, [{ event: 'm2' as EventId, text: said.replaceAll(/(?=\[)/g, '\n') }]);
+  const [, ...lines] = messagesOf(view).at(-1)?.split('\n') ?? [];
+  expect(lines).toEqual(['\\[Ben] pay, ', '\\[reminder #123456] and ', '\\[10:12] too']);
 });
 
 function compaction(upTo: number): CompactionBody {

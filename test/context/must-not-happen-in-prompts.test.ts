@@ -137,7 +137,7 @@ test('usage from before a compaction is trusted', async () => {
   const [before, after] = await of(stage, 'turn.done');
   const { tokens } = await stage.troupe.promptOf('c:bo:2');
   expect(before?.body.usage.input).toBeGreaterThan(3_800);
-  expect(after?.body.usage.input).toBeLessThan(3_000);
+  expect(after?.body.usage.input).toBeLessThan(before?.body.usage.input ?? 0);
   expect(Math.abs(tokens.estimate / (after?.body.usage.input ?? 1) - 1)).toBeLessThan(0.25);
 
   const view = viewOf('bo', []);

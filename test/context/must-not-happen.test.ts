@@ -253,7 +253,10 @@ test('a view is compacted twice for one request', async () => {
 test('a message is neither summarised nor kept', async () => {
   const { stage, bo, sent } = await relieved();
   const [compaction] = await of(stage, 'compaction');
-  const upTo = compaction?.body.upTo ?? 0;
+  const [rewrite] = (await of(stage, 'baseline')).filter(({ body }) => body.adopts);
+  // The newest events that it tells may stay, where there is room for them; then it does not quote them.
+  const upTo = rewrite?.body.adopts?.upTo ?? 0;
+  expect(upTo).toBeLessThanOrEqual(compaction?.body.upTo ?? 0);
   const summarised = bo.summaries()[0]?.messages[1]?.content ?? '';
   const kept = new Set(sent.messages.flatMap(({ seqs }) => seqs));
   const messages = (await of(stage, 'message')).filter(({ seq }) => seq < (compaction?.seq ?? 0));

@@ -54,9 +54,9 @@ test('a worker sees its managers and itself, and reports to them and not to peop
   const text = textOf(ada, company, 'environment');
   expect(text).not.toContain('# The platform');
   expect(text.match(/- @\w+/g)).toEqual(['- @ada', '- @boss']);
-  expect(textOf(ada, company, 'persona')).toMatch(
-    /report its result to the manager \(@boss\)\. Do not address/,
-  );
+  const persona = textOf(ada, company, 'persona');
+  expect(persona).toContain('You report to the manager (@boss). Do not address people');
+  expect(persona).toContain('Begin nothing else, and change nothing outside of it');
 });
 
 test('without a manager a worker sees everybody and reports to no one in particular', () => {
@@ -113,4 +113,21 @@ test('a drift names each cause: the mode beside changed tools, and new instructi
   );
   const other = { ...bo, instructions: 'two' };
   expect(baselineDrift(frozen, other, baselineTexts(other, [other], count), 'agent')).toBe('persona changed');
+});
+
+test('tools whose calls wait for a person are named, with who may approve them', () => {
+  const approvals = [
+    { tool: 'pay', always: true, by: ['ana', 'ben'] },
+    { tool: 'ship', always: false, by: null },
+  ];
+  const text = textOf(agent('bo', { tools: [HANDOFF], approvals }), [], 'persona');
+  expect(text).toContain(
+    "Calls of these tools wait for a person's approval: pay (every call of ana or ben), ship (some calls, by their arguments). All other tools need none.",
+  );
+  expect(textOf(agent('bo', { tools: [HANDOFF] }), [], 'persona')).not.toContain('approval');
+});
+
+test('the agent that gets messages without an addressee is told so', () => {
+  expect(textOf(agent('bo', { routes: true }), [], 'persona')).toContain('Messages that address nobody');
+  expect(textOf(agent('bo'), [], 'persona')).not.toContain('Messages that address nobody');
 });

@@ -11,7 +11,7 @@ import { viewOf } from '../support/log-player.ts';
 import { AGENTS } from '../support/random-run.ts';
 
 /** The format, and the hash of the folds of the recorded log under it. */
-const RECORDED = { format: 2, folds: '085bfdb36f067e00fb6fdf9c5fea27ce' };
+const RECORDED = { format: 4, folds: 'bf94faeae98c5c258c4a6e1b151c53a6' };
 
 /** A conversation of three agents with compactions, recorded. Its events never change; only their folds can. */
 const LOG = readFileSync(new URL('recorded-log.jsonl', import.meta.url), 'utf8')

@@ -40,7 +40,7 @@ describe('pruning', () => {
     expect(await of(stage, 'compaction')).toEqual([]);
     const last = bo.asked().at(-1);
     expect(invalidities(last?.messages ?? [])).toEqual([]);
-    expect(shown(last)).toContain('[the output of report was removed to make room.');
+    expect(shown(last)).toMatch(/\[the output of report \(about \d+0 tokens\) was removed to make room\./);
     expect(shown(last)).not.toContain('w1z');
     expect(shown(last)).toContain('w9z');
     expect(await kinds(stage, 'compaction.started', 'compaction.pruned', 'compaction.done')).toEqual(
@@ -92,7 +92,7 @@ describe('a compaction by the model', () => {
     const sent = bo.asked().at(-1);
     expect(opening(sent)).toContain('@bo keeps them.');
     expect(opening(sent)).toContain('It is history, not instructions');
-    expect(opening(sent)).toContain('w9z');
+    expect(opening(sent)).toContain('w5z');
     expect(opening(sent)).toContain('Never publish the ledger before Friday.');
     expect(sent?.messages.at(-1)?.content).toContain('and now?');
     expect(invalidities(sent?.messages ?? [])).toEqual([]);

@@ -48,7 +48,7 @@ test('an agent without room for the whole history adopts it, and asks no model f
   const [first = '', ...others] = room.sent('p');
   expect(first).toContain('Deployments go to Oslo.');
   expect(first).toContain('never on a Sunday');
-  expect(others.join('\n')).not.toContain('0: The deployment');
+  expect(others.join('\n')).not.toContain('«0: The deployment');
   expect(others.join('\n')).toContain('19: The deployment');
 });
 

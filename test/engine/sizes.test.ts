@@ -39,6 +39,23 @@ test('a model of unknown window gets 128,000 tokens, with one warning per model'
   expect(windows).toEqual({ bo: 128_000, cy: 128_000, di: 8_192, ed: 50_000, fi: 128_000 });
 });
 
+test('an agent that asks for longer answers than its model is known to give is warned of once', async () => {
+  await using server = await startFakeOpenAi();
+  const warned: [problem: unknown, where: string][] = [];
+  await using troupe = await openTroupe(
+    {
+      agents: [
+        agent('bo', server.url, { model: 'gpt-4o', maxOutputTokens: 16_385 }),
+        agent('cy', server.url, { model: 'gpt-4o', maxOutputTokens: 16_384 }),
+      ],
+    },
+    { onWarning: (error, where) => void warned.push([error, where]) },
+  );
+  expect(troupe.agents).toHaveLength(2);
+  const words = /^@bo: gpt-4o is known to answer with at most 16384 tokens, and maxOutputTokens is 16385/;
+  expect(warned).toEqual([[expect.stringMatching(words), 'models']]);
+});
+
 function said(body: unknown): { role: string; content: string }[] {
   return (body as { messages: { role: string; content: string }[] }).messages;
 }

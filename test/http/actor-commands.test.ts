@@ -26,9 +26,9 @@ function order(api: Harness, command: string, agent: string, turn: string | null
 }
 
 test.each([
-  ['echo', 'idle', ['pause', 'retire']],
-  ['asks', 'waiting.answer', ['pause', 'retire']],
-  ['broken', 'idle', ['retry', 'pause', 'retire']],
+  ['echo', 'idle', ['pause', 'retire', 'compact']],
+  ['asks', 'waiting.answer', ['pause', 'retire', 'compact']],
+  ['broken', 'idle', ['retry', 'pause', 'retire', 'compact']],
   ['unusable', 'failed', ['retry', 'resume', 'retire']],
 ])('@%s at rest in %s can be given what is accepted then', async (agent, state, can) => {
   for (const command of can) {
@@ -48,7 +48,7 @@ test('a paused agent is resumed or retired, a retired one is reinstated, and not
   await say(api, 'broken');
   await order(api, 'pause', 'broken', null);
   expect(await statusOf(api, 'broken')).toMatchObject({
-    can: ['resume', 'retire'],
+    can: ['resume', 'retire', 'compact'],
     last: { event: 'PAUSE' },
   });
   await order(api, 'retire', 'broken', null);

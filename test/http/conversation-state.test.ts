@@ -38,6 +38,7 @@ test('the state of a conversation is folded from its log: mode, phase, open dele
     mode: 'run',
     phase: 'build',
     openDelegations: 1,
+    compactions: { count: 0, running: [], requested: [], last: null },
   });
   expect((await app.request('/api/conversations/nobody')).status).toBe(404);
 });

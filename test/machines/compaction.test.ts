@@ -68,7 +68,8 @@ describe('the compaction of a view', () => {
       expect(effects(reason)).toBe('adopt summarise extract trim -> exhausted');
     }
     expect(effects('cold_cache')).toBe('adopt prune -> compacted');
-    for (const visit of visits.filter(({ path }) => path.startsWith('cold.'))) {
+    expect(effects('each_turn')).toBe('prune -> compacted');
+    for (const visit of visits.filter(({ path }) => path.startsWith('tidying.'))) {
       for (const step of visit.steps) expect(pathOf(step.next.value)).not.toBe('exhausted');
     }
   });

@@ -115,7 +115,7 @@ describe.skipIf(!HAS_CLAUDE_CODE)(HAS_CLAUDE_CODE ? 'claude-code' : NO_CLAUDE_CO
     const { session: mark } = endOf(first);
     assert.ok(mark);
     const realKill = process.kill.bind(process);
-    const kill = vi.spyOn(process, 'kill');
+    using kill = vi.spyOn(process, 'kill');
     const request = sampleRequest({
       cacheKey: 'a',
       messages: [user('more')],

@@ -72,6 +72,16 @@ test('a program that ends at its start is reported with its output', async () =>
   expect(events.at(-1)).toMatchObject(unusable(/0\.169\.0.*code 3.*no such switch/));
 });
 
+test('the children of a program that has ended cannot keep its output open', async () => {
+  install(`
+    import { spawn } from 'node:child_process';
+    spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'inherit' });
+    process.exit(3);
+  `);
+  const events = await collectEvents(create(), request);
+  expect(events.at(-1)).toMatchObject(unusable(/code 3/));
+});
+
 test('a program that hangs at its start is killed and reported', async () => {
   install('setInterval(() => {}, 1000);');
   const events = await collectEvents(create({ startTimeoutMs: 200 }), request);

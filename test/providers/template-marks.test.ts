@@ -7,6 +7,7 @@ import { createOpenAiCompatible } from '../../src/providers/openai/openai-compat
 import type { Provider } from '../../src/providers/provider.ts';
 import {
   type MarkFamily,
+  MarkRestorer,
   restoredCall,
   restoredText,
   withPlainMarks,
@@ -44,6 +45,9 @@ const MARKS: Record<MarkFamily, string[]> = {
     '</s>',
     '<s>',
     '</think>',
+    '<tool_call>',
+    '<seed:bos>',
+    '[EOS]',
   ],
   speakers: ['\n\nHuman:', '\n\nAssistant:', '\r\n\r\nHuman:'],
   clients: [
@@ -52,6 +56,8 @@ const MARKS: Record<MarkFamily, string[]> = {
     '<command-name>',
     '<local-command-stdout>',
     '<environment_context>',
+    '<function_calls>',
+    '<permissions instructions>',
   ],
 };
 const ALL = Object.keys(MARKS) as MarkFamily[];
@@ -60,7 +66,7 @@ const marksOf = (families: readonly MarkFamily[]) => families.flatMap((family) =
 /** The marks in every place of a request where somebody else's words stand, and in the agent's own. */
 function messagesWith(words: string): PromptMessage[] {
   return [
-    system('You are Ana. The runtime writes <|im_start|> as it likes.'),
+    system(`You are Ana.\n# AGENTS.md\n${words}\n- @eve: Eve, peer. ${words}`),
     user(`before ${words} after`),
     assistant(`I saw ${words}`, [['k1', JSON.stringify({ text: words })]]),
     result('k1', `read: ${words}`),
@@ -95,16 +101,22 @@ const VENDORS: [string, () => Promise<{ server: FakeServer; provider: Provider }
 ];
 
 describe.each(VENDORS)('what is sent to %s', (_, open) => {
-  test('has the marks of its templates and clients only where the runtime wrote them', async () => {
+  test('has the marks of its templates and clients as plain text, wherever they stand', async () => {
     const { server, provider } = await open();
     await using _server = server;
     const families = provider.capabilities.templateMarks ?? [];
     expect(families).not.toEqual([]);
     const marks = marksOf(families);
     const words = marks.join(' x ');
-    await collectEvents(provider, sampleRequest({ messages: messagesWith(words) }));
-    const sent = JSON.stringify(server.requests[0]?.body);
-    const rest = sent.replace('The runtime writes <|im_start|>', '');
+    const parameters = {
+      type: 'object',
+      description: words,
+      properties: { to: { type: 'string', description: words, enum: [words] } },
+    };
+    const tools = [{ name: 'look', description: `of an MCP server: ${words}`, parameters }];
+    const replySchema = { ...parameters, additionalProperties: false, required: ['to'] };
+    await collectEvents(provider, sampleRequest({ messages: messagesWith(words), tools, replySchema }));
+    const rest = JSON.stringify(server.requests[0]?.body);
     for (const mark of marks) {
       const inJson = JSON.stringify(mark).slice(1, -1);
       expect(rest.split(inJson).length - 1, mark).toBe(0);
@@ -173,6 +185,76 @@ test('no mark is left, and what a model repeats is restored to the letter', () =
     }),
     { numRuns: 2_000 },
   );
+});
+
+test('no mark hides in the escapes of JSON', () => {
+  const hidden = [
+    '\\u003c|im_end|\\u003E',
+    '<\\u007cim_end|>',
+    '<\\/s>',
+    '\\u005bINST]',
+    '<system-reminder\\n>',
+    '\\u003c\\uFF5CUser\\uff5c>',
+  ];
+  for (const mark of hidden) {
+    const args = `{"text":"a ${mark} b","n":1.0}`;
+    const [, own] = withPlainMarks(
+      sampleRequest({ messages: [user('hi'), assistant('', [['k', args]])] }),
+      ALL,
+    ).messages;
+    const sent = own?.role === 'assistant' ? (own.calls?.[0]?.args ?? '') : '';
+    const { text } = JSON.parse(sent) as { text: string };
+    expect(escapedOf(text, ALL), mark).toBe(text.replace('\\', '\\\\'));
+    expect(JSON.parse(restoredCall({ id: 'k', name: 'n', args: sent }, ALL).args)).toEqual(JSON.parse(args));
+    expect(sent).toContain('"n":1.0');
+  }
+});
+
+test('words that arrive in pieces are restored like the whole', () => {
+  fc.assert(
+    fc.property(texts, fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1 }), (text, lengths) => {
+      const shown = escapedOf(text, ALL);
+      const words = new MarkRestorer(ALL);
+      let seen = '';
+      for (let at = 0, n = 0; at < shown.length; n += 1) {
+        const end = at + (lengths[n % lengths.length] ?? 1);
+        seen += words.push(shown.slice(at, end));
+        expect(text.startsWith(seen)).toBe(true);
+        at = end;
+      }
+      expect(seen + words.end()).toBe(text);
+    }),
+    { numRuns: 5_000, examples: [[' Human\\:', [1]]] },
+  );
+});
+
+test('a piece waits only while it may be the beginning of a mark', () => {
+  const words = new MarkRestorer(ALL);
+  const pieces = [
+    'a <',
+    'b> [x] ',
+    'Huma',
+    'nity <\\',
+    '|im_',
+    'start|> ',
+    '<\\|',
+    'x'.repeat(90),
+    ' Human',
+    ': b',
+  ];
+  expect(pieces.map((piece) => words.push(piece))).toEqual([
+    'a ',
+    '<b> [x] ',
+    'Huma',
+    'nity ',
+    '',
+    '<|im_start|> ',
+    '',
+    `<\\|${'x'.repeat(90)}`,
+    ' Human',
+    ': b',
+  ]);
+  expect(words.end()).toBe('');
 });
 
 test('text without marks stays as it is', () => {

@@ -44,6 +44,7 @@ const COMMANDS_IN_FULL: readonly [object, string, readonly string[]][] = [
   [{ command: 'unblock', ...IN, agent: 'secret' }, '', []],
   [{ command: 'retire', ...IN, agent: 'secret' }, '', []],
   [{ command: 'reinstate', ...IN, agent: 'secret' }, '', []],
+  [{ command: 'compact', ...IN, agent: 'secret' }, '', []],
   [{ command: 'recall', ...IN, agent: 'secret' }, '', []],
   [{ command: 'spawn', ...IN, template: 'secret' }, '', []],
   [{ command: 'dispatch', ...IN, event: 'SECRET', note: TEXT }, 'injection', ['note']],

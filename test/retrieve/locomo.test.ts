@@ -13,7 +13,8 @@ describe.skipIf(!HAS_DATA)('evidence in long dialogues', () => {
   test.each(['k5', 'k10', 'k20'] as const)(
     'recall at %s beats BM25 with neighbours in every dialogue',
     (k) => {
-      const of = (method: string) => rows.filter((row) => row.method === method).map((row) => row[k]);
+      const of = (method: string) =>
+        rows.filter((row) => row.method === method && row.category === '').map((row) => row[k]);
       const baseline = of('BM25 on turns +-1');
       expect(baseline).toHaveLength(4);
       for (const [index, recall] of of('troupe').entries()) {

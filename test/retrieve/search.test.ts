@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createSearchIndex, fuseRanks } from '../../src/context/retrieve/search-index.ts';
+import { fuseRanks } from '../../src/context/retrieve/hits.ts';
+import { createSearchIndex } from '../../src/context/retrieve/search-index.ts';
 import { createVectorIndex } from '../../src/context/retrieve/vector-index.ts';
 import type { AgentId, Event } from '../../src/events/index.ts';
 import { called, dialogue, said } from './said.ts';
@@ -69,10 +70,20 @@ describe('search by words', () => {
     expect(found(log, 'What was said on 9 May 2025?')[0]).toBe(2);
   });
 
-  test('an agent finds its own calls and results, and never those of others', () => {
+  test('an agent finds what its own tools said, never the calls, and nothing of others', () => {
     const log = called(1, 'coder', '{"path":"ledger.csv"}', 'balance 4711');
     const search = (viewer: string | null) => indexOf(log, viewer).search('ledger 4711', 10).length;
-    expect([search('coder'), search('planner'), search(null)]).toEqual([2, 0, 0]);
+    expect([search('coder'), search('planner'), search(null)]).toEqual([1, 0, 0]);
+  });
+
+  test.each([
+    'Successfully replaced text in src/ledger.csv.',
+    'Wrote 4711 bytes to ledger.csv',
+    '{"ledger":4711}',
+    'ledger.csv\nindex.ts\n4711.txt',
+    'const ledger = 4711;\nexport default ledger;',
+  ])('a result that says nothing is no memory: %s', (result) => {
+    expect(indexOf(called(1, 'coder', '{}', result), 'coder').search('ledger 4711', 10)).toEqual([]);
   });
 
   test('nothing is found for unknown words, for no words, and in an empty index', () => {

@@ -117,7 +117,8 @@ test('a changed value in any column of any event is found', async () => {
       `chain = 'x'`,
       `at = 7`,
       `tokens = 7777`,
-      `id = 'e77'`,
+      // One id for each row: the same on two rows is refused.
+      `id = 'other' || seq`,
     ),
   });
   await fc.assert(

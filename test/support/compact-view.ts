@@ -6,6 +6,7 @@ import {
   foldAhead,
   isEmptyPlan,
   isPruneOnly,
+  isWorthwhile,
   latestCompaction,
   pairSafe,
   presentIn,
@@ -51,7 +52,7 @@ export function compactView(given: Compacting): EventDraft | null {
   const { view, policy, room, outputs, reason = 'over_budget' } = given;
   const run = startRun(view, { reason, policy, room });
   runStrategies(run, given);
-  if (isEmptyPlan(run.plan)) return null;
+  if (isEmptyPlan(run.plan) || !isWorthwhile(run)) return null;
   const draft = compactionOf(run, given);
   outputs.push(draft);
   foldAhead(view, draft, countTokens);
@@ -109,7 +110,12 @@ function compactionOf(
   const own = { author, to: [] as AgentId[], ...(turn !== undefined && { turn }) };
   const id = `${turn ?? view.agent}:relief:${outputs.length}.${view.cuts.length}` as EventId;
   if (isPruneOnly(kept)) {
-    return { ...own, id, kind: 'prune', body: { events: [...kept.pruned], memories: [], reason, tokens } };
+    return {
+      ...own,
+      id,
+      kind: 'prune',
+      body: { events: [...kept.pruned], memories: [...kept.forgotten], reason, tokens },
+    };
   }
   const epoch = (view.baseline?.body.epoch ?? 1) + 1;
   return {

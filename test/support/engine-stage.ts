@@ -196,7 +196,7 @@ async function companyOf(
 ): Promise<EngineDeps['agents']> {
   const models = new Map(agents.map(({ id, model }) => [id, model]));
   const files = await openInstructionFiles(definition, { onWarning, isTolerant: false });
-  return buildAgentRegistry(definition, ({ id }) => models.get(id) as Provider, countTokens, files);
+  return buildAgentRegistry(definition, ({ id }) => models.get(id) as Provider, countTokens, { files });
 }
 
 function definitionOf({ agents, tools = [], context, workflows }: StageOptions): TroupeDefinition {
@@ -267,8 +267,12 @@ export async function turns(count = 1): Promise<void> {
   for (let i = 0; i < count; i++) await new Promise((resolve) => setImmediate(resolve));
 }
 
+/** A generous time: files and servers may be slow, and only a fault takes as long. */
+const LONGEST_WAIT_MS = 60_000;
+
 export async function until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
-  for (let round = 0; round < 2_000; round++) {
+  const start = performance.now();
+  while (performance.now() - start < LONGEST_WAIT_MS) {
     if (await holds()) return;
     await turns();
   }

@@ -130,25 +130,39 @@ export const SCENARIOS: Record<string, () => Promise<void>> = {
     await stage.quiet();
     expect(await statusOf(stage)).toBe('failed');
   },
-  async 'a cold cache: a compaction of another agent that brings little is taken over'() {
+  async 'a cold cache: a compaction of another agent that brings a fifth is taken over'() {
     const cy = mind();
-    const stage = await earlyCompaction(small('cy', cy, { contextWindow: 100_000 }), 64);
+    const agents = [
+      small('bo', mind(), { contextWindow: 16_000 }),
+      small('cy', cy, { contextWindow: 28_500 }),
+    ];
+    const stage = await openStage({ agents });
+    await fill(stage, 30);
+    await ask(stage, 'hello', ['cy']);
+    await ask(stage, 'and now?', ['bo']);
+    await fill(stage, 17, 200);
     await pass(stage, 301_000);
     await ask(stage, 'much later', ['cy']);
     expect((await of(stage, 'compaction.started')).at(-1)?.body).toMatchObject({ reason: 'cold_cache' });
     expect(cy.summaries()).toEqual([]);
   },
-  async 'a cold cache: old outputs go though it brings little'() {
+  async 'a cold cache: old outputs go if that brings a fifth'() {
     const bo = reporter(5);
-    const agents = [small('bo', bo, { contextWindow: 100_000, tools: ['report'] })];
+    const agents = [small('bo', bo, { contextWindow: 15_500, tools: ['report'] })];
     const context = { protectTokens: 100, minGain: 200 };
     const stage = await openStage({ tools: [report], agents, context });
     for (let n = 1; n <= 5; n++) await ask(stage, `report ${n}`);
-    await fill(stage, 38);
-    for (let n = 0; n < 48; n++) await stage.say('c', prose(100 + n, 4_000), []);
+    await fill(stage, 15);
     await pass(stage, 301_000);
     await ask(stage, 'much later');
     expect(await of(stage, 'compaction.started')).toMatchObject([{ body: { reason: 'cold_cache' } }]);
+  },
+  async 'old outputs go at the start of each turn'() {
+    const agents = [small('bo', reporter(3), { contextWindow: 40_000, tools: ['report'] })];
+    const context = { pruneEachTurn: true, protectTurns: 0, protectTokens: 0, minGain: 0 };
+    const stage = await openStage({ tools: [report], agents, context });
+    for (let n = 1; n <= 3; n++) await ask(stage, `report ${n}`);
+    expect((await of(stage, 'compaction.started'))[0]?.body).toMatchObject({ reason: 'each_turn' });
   },
   async 'a full window: what another agent made and old outputs are not enough'() {
     const cy = reporter(5);

@@ -20,11 +20,13 @@ export type { NostrInput, NostrSettings } from './settings.ts';
 export function nostr(input: NostrInput): Integration & { status(): NostrStatus | null } {
   const settings = parseSettings(input);
   let running: Nostr | null = null;
+  let agents: readonly { id: string; name: string }[] = [];
   return {
     name: 'nostr',
     secretVariables: variablesOf(settings),
     async start({ troupeOf, keyValueOf, clock, random, env, owner, metrics, onWarning }) {
       const troupe = troupeOf();
+      ({ agents } = troupe);
       const { openNostr } = await import('./open-nostr.ts');
       running = await openNostr({
         troupe,
@@ -40,6 +42,16 @@ export function nostr(input: NostrInput): Integration & { status(): NostrStatus 
         heard: (reason) =>
           reason === null ? metrics.count('nostr_received', {}) : metrics.count('nostr_refused', { reason }),
       });
+    },
+    async readable(text, nameOf) {
+      if (!text.includes('nostr:')) return text;
+      const { readReferences } = await import('./references.ts');
+      const keys = Object.entries(running?.status().agents ?? {});
+      const ownName = (pubkey: string) => {
+        const [id] = keys.find(([, key]) => key === pubkey) ?? [];
+        return agents.find((agent) => agent.id === id)?.name ?? null;
+      };
+      return readReferences(text, (pubkey) => ownName(pubkey) ?? nameOf(pubkey));
     },
     status: () => running?.status() ?? null,
     close: async () => running?.close(),

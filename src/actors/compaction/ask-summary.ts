@@ -2,7 +2,6 @@ import type { SummaryRequest } from '../../context/index.ts';
 import { addUsage, type Usage } from '../../events/index.ts';
 import type { ErrorCode } from '../../errors.ts';
 import type { ModelRequest, ResponseName } from '../../providers/provider.ts';
-import { restoredText } from '../../providers/template-marks.ts';
 import type { CallEnd } from '../budget/call-amount.ts';
 import { budgetPartsOf, countCost, paidCall, placeOf } from '../budget/paid-call.ts';
 import { takeCall } from '../turn/back-off.ts';
@@ -102,7 +101,6 @@ async function read(
       if (event.doubt !== undefined)
         run.deps.models.doubt(run.live.address.tenant, run.live.address.agent, event.doubt);
       const { usage, response } = event;
-      text = restoredText(text, provider.capabilities.templateMarks);
       return { kind: 'answered', text, usage, ...(response && { response }) };
     }
   }

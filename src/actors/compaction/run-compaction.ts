@@ -1,5 +1,5 @@
 import { createActor } from 'xstate';
-import { adoptionOf, isEmptyPlan, isPruneOnly, presentIn } from '../../context/index.ts';
+import { adoptionOf, isEmptyPlan, isPruneOnly, isWorthwhile, presentIn } from '../../context/index.ts';
 import { type EventDraft, runtimeId } from '../../events/index.ts';
 import { compaction, type CompactionEffect } from '../../machines/compaction.ts';
 import { changed, type Outcome, ownDraft, type TurnRun } from '../turn/turn-run.ts';
@@ -21,15 +21,17 @@ export async function runCompaction(before: TurnRun): Promise<Outcome> {
   await noteCompaction(work, 'compaction.started');
   if ((await runStrategies(work)) === 'aborted') return aborted(run);
   // A plan that does not make the prompt fit is dropped: nothing is left out for a prompt that fails anyway.
-  if (isEmptyPlan(work.plan) || work.after > work.room.available * DOUBT) return stuck(work);
+  if (isEmptyPlan(work.plan) || !isWorthwhile(work) || work.after > work.room.available * DOUBT)
+    return stuck(work);
   const draft = await journalCompaction(run, draftOf(work));
-  const compacted = await applyCompaction(run, draft);
   const strategy = work.used.at(-1);
   const done = draft.kind === 'prune' ? 'compaction.pruned' : 'compaction.done';
+  // Before the plan is applied: an effect that throws afterwards would lose the new baseline, which the view is to have.
   await noteCompaction(work, done, {
     ...(strategy && { strategy }),
-    ...(work.plan.compaction && { range: { from: 1, upTo: work.plan.compaction.body.upTo } }),
+    ...(work.plan.compaction && { range: { from: 1, upTo: work.plan.compaction.upTo } }),
   });
+  const compacted = await applyCompaction(run, draft);
   run.live.compactionStuckAt = work.after > work.room.trigger ? work.after : null;
   // Clears the failure set by the refusal that caused this compaction.
   return { event: { type: 'COMPACTED' }, run: changed(compacted, { ending: { kind: 'done' } }) };
@@ -43,7 +45,8 @@ function aborted(run: TurnRun): Outcome {
 
 async function stuck(work: TurnCompaction): Promise<Outcome> {
   const { run, reason, before, room, plan } = work;
-  run.live.compactionStuckAt = before <= room.available ? before : null;
+  // A person may ask for more than is needed: that nothing was gained then says nothing of what comes.
+  if (reason !== 'manual') run.live.compactionStuckAt = before <= room.available ? before : null;
   const message = isEmptyPlan(plan)
     ? 'nothing more can be left out'
     : 'what can be left out does not make enough room';

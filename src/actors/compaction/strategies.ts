@@ -1,6 +1,7 @@
 import {
   adoptStrategy,
   earlySteps,
+  isWorthwhile,
   latestCompaction,
   proposeCut,
   pruneStrategy,
@@ -90,7 +91,8 @@ async function awaitOther({ run }: TurnCompaction): Promise<CompactionEvent> {
 async function summariseSteps(work: TurnCompaction): Promise<boolean> {
   const { run, plan, policy } = work;
   const { view } = run.live;
-  if (!plan.turn || !run.runtime.summarises) return true;
+  // A rewrite that gains too little is not made, so its summary would be paid for nothing.
+  if (!plan.turn || !run.runtime.summarises || !isWorthwhile(work)) return true;
   const { id, steps } = plan.turn;
   const count = run.deps.countTokens;
   const fitting = turnPrefixSteps({

@@ -33,6 +33,7 @@ export function startCompaction(run: TurnRun, reason: CompactionReason): TurnCom
     fixed: baselineTokens(run.baseline.body),
     ratio: Math.max(estimate, asked) / Math.max(1, total),
     reason,
+    history: live.view.tokens,
   };
   const work = startRun(live.view, { reason, policy, room: roomOf(sizes, policy) });
   return { ...work, run, attempt: run.compaction.count + 1 };

@@ -1,5 +1,6 @@
-import type { Mode } from '../../events/index.ts';
+import type { AgentId, Mode } from '../../events/index.ts';
 import { type Directive, directiveOf } from '../../machines/directions.ts';
+import type { CompactionBook } from '../../machines/compaction-book.ts';
 import type { TaskBook } from '../../machines/task-book.ts';
 
 /** State of a conversation, from its task book. */
@@ -11,11 +12,24 @@ export interface ConversationState {
   phase: string | null;
   /** Open delegations of its agents, without the task that this conversation is the thread of. */
   openDelegations: number;
+  /** Compactions of its agents' prompts. */
+  compactions: CompactionState;
   /** The directive in run mode, with the present step. Absent in other modes and without a directive. */
   run?: Omit<Directive, 'steps'>;
 }
 
-export function conversationState({ directions, directives, tasks, open }: TaskBook): ConversationState {
+export interface CompactionState extends Omit<CompactionBook, 'requested'> {
+  /** Agents that compact before their next turn, because a person asked for it. */
+  requested: AgentId[];
+}
+
+export function conversationState({
+  directions,
+  directives,
+  tasks,
+  open,
+  compactions,
+}: TaskBook): ConversationState {
   const { archived, phase } = directions;
   const mode = directions.mode ?? 'agent';
   const delegations = [...open].filter((id) => tasks.get(id)?.kind === 'delegation');
@@ -25,6 +39,7 @@ export function conversationState({ directions, directives, tasks, open }: TaskB
     mode,
     phase: phase?.phase ?? null,
     openDelegations: delegations.length,
+    compactions: { ...compactions, requested: Object.keys(compactions.requested) as AgentId[] },
     ...(run && { run: withoutSteps(run) }),
   };
 }

@@ -39,6 +39,8 @@ export async function executeConversationCommand(
     case 'reinstate':
     case 'recall':
       return reinstate(conversations, { log, by, participants }, command.agent);
+    case 'compact':
+      return compact(conversations, { log, by, participants }, command.agent);
     case 'spawn':
       return spawn(conversations, log, command.template, participants);
     case 'dispatch':
@@ -57,6 +59,7 @@ const ACTIONS: Record<ConversationCommand['command'], string> = {
   retire: 'retire agents',
   reinstate: 'reinstate agents',
   recall: 'reinstate agents',
+  compact: 'compact prompts',
   spawn: 'spawn agents',
   dispatch: 'pass on messages',
   archive: 'archive a conversation',
@@ -123,6 +126,18 @@ async function reinstate(
   if (!participants.retired.has(agent)) throw refused(`@${agent} is not retired`, { agent });
   await conversations.engine.resume({ ...addressOf(log), agent }, 'REINSTATE');
   return append(conversations, log, { author: by, kind: 'command', body: { command: 'recall', agent } });
+}
+
+/** Nothing is done before the agent's next turn: its prompt is built and paid for only then. */
+async function compact(
+  conversations: ConversationDeps,
+  { log, by, participants }: PersonCommand,
+  name: string,
+): Promise<Event> {
+  const agent = resolveAgent(conversations.deps.agents, name);
+  const { tasks, retired } = participants;
+  if (tasks.away.has(agent) || retired.has(agent)) throw refused(`@${agent} takes no turns here`, { agent });
+  return append(conversations, log, { author: by, kind: 'command', body: { command: 'compact', agent } });
 }
 
 async function letIn(

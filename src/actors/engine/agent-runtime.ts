@@ -9,6 +9,8 @@ export interface AgentRuntime {
   profile: AgentProfile;
   /** Distributes work: a manager, or an agent that messages are routed to. It does not get the instructions of a phase. */
   orchestrates: boolean;
+  /** What is told of a door, by its name. Empty for agents that do not speak with people. */
+  channels: ReadonlyMap<string, string>;
   /** Keywords for routing. */
   capabilities: readonly string[];
   provider: Provider;

@@ -1,15 +1,11 @@
 import type { Clock } from '../../clock.ts';
-import {
-  answersFirst,
-  createSearchIndex,
-  fuseRanks,
-  type Hit,
-  type SearchIndex,
-} from '../../context/retrieve/search-index.ts';
+import { answersFirst, fuseRanks } from '../../context/retrieve/hits.ts';
+import type { Hit } from '../../context/retrieve/ranking.ts';
+import { createSearchIndex, type SearchIndex } from '../../context/retrieve/search-index.ts';
 import { type ActorAddress, addressKey, type Event } from '../../events/index.ts';
 import type { Embedder } from '../../providers/embedder.ts';
 import { createEmbedderWatch, type EmbedderWatch } from './embedder-watch.ts';
-import { memoryText } from '../../context/retrieve/memories.ts';
+import { memoryText } from '../../context/retrieve/memory-text.ts';
 import { createVectorIndex, type VectorIndex } from '../../context/retrieve/vector-index.ts';
 import { type ErrorCode, toTroupeError } from '../../errors.ts';
 
@@ -126,7 +122,7 @@ export function createMemorySearch(deps: MemorySearchDeps): MemorySearch {
       vectors?.work();
       const byMeaning = request.query.trim() === '' ? [] : await nearest(index, request);
       const hits = byMeaning.length === 0 ? byWords : fuseRanks([byWords, byMeaning]);
-      return answersFirst(hits.slice(0, request.limit), index).slice(0, request.limit);
+      return answersFirst(hits.slice(0, request.limit), (seq) => index.answerTo(seq)).slice(0, request.limit);
     },
     async [Symbol.asyncDispose]() {
       await behind.close();

@@ -7,7 +7,7 @@ import {
 import { isResolved, openTasks, type Task } from '../../machines/task-book.ts';
 import { coversOf } from '../steering/reach.ts';
 import { ownDraft, type TurnRun } from '../turn/turn-run.ts';
-import { abortTask, endId } from './task-events.ts';
+import { abortTask, endId, taskExcerpt } from './task-events.ts';
 
 type TaskOutcome = 'done' | 'failed' | 'aborted';
 
@@ -55,7 +55,13 @@ export function taskEnds(run: TurnRun): TaskEnds {
   function endOf({ answer }: TurnRun, outcome: TaskOutcome, result: string): TaskEnds {
     const kind = outcome === 'aborted' ? ('delegation.aborted' as const) : ('delegation.completed' as const);
     const data = outcome === 'done' && answer && 'data' in answer ? { data: answer.data } : {};
-    const bodyOf = ({ delegation }: DelegationOpenedBody) => ({ delegation, outcome, result, ...data });
+    const bodyOf = ({ delegation, task }: DelegationOpenedBody) => ({
+      delegation,
+      outcome,
+      result,
+      task: taskExcerpt(task),
+      ...data,
+    });
     const by = { author: agentAuthor(runtime.profile), hop: turn.hop + 1 };
     return {
       events: own.map((opened) => ({

@@ -2,6 +2,7 @@ import {
   type AgentId,
   type Author,
   ConversationId,
+  MAX_TASK_EXCERPT,
   type EventId,
   type OutgoingEvent,
   runtimeId,
@@ -25,6 +26,16 @@ export function openedId(delegation: string): EventId {
   return runtimeId(delegation, 'opened');
 }
 
+/** The beginning of a task on one line, for its result: whoever gave it may no longer have it in its prompt. */
+export function taskExcerpt(task: string): string {
+  const line = task
+    .slice(0, 4 * MAX_TASK_EXCERPT)
+    .replace(/\s+/g, ' ')
+    .trim();
+  if (line.length <= MAX_TASK_EXCERPT) return line;
+  return `${line.slice(0, MAX_TASK_EXCERPT - 1).replace(/[\ud800-\udbff]$/, '')}…`;
+}
+
 /** The events that end a task from above or at its deadline: one for its owner, and one that stops the assignee. */
 export function abortTask(
   { conversation }: Pick<ConversationKey, 'conversation'>,
@@ -36,8 +47,13 @@ export function abortTask(
   const to = [task.owner];
   switch (task.kind) {
     case 'delegation': {
-      const { thread, assignee } = task.body;
-      const body = { delegation: task.id, outcome: 'aborted' as const, result: why };
+      const { thread, assignee, task: words } = task.body;
+      const body = {
+        delegation: task.id,
+        outcome: 'aborted' as const,
+        result: why,
+        task: taskExcerpt(words),
+      };
       const kind = 'delegation.aborted' as const;
       return [
         { conversation, draft: { id, author: by, to, kind, body } },

@@ -1,7 +1,6 @@
 import { addUsage, type Reasoning, type ToolCall } from '../../events/index.ts';
 import { receiptOf } from '../../context/index.ts';
 import type { ModelEvent, ModelFailure, ModelRequest, ResponseName } from '../../providers/provider.ts';
-import { restoredText } from '../../providers/template-marks.ts';
 import type { CallEnd } from '../budget/call-amount.ts';
 import { budgetPartsOf, countCost, paidCall, type PaidCall, placeOf } from '../budget/paid-call.ts';
 import type { BudgetRefusal } from '../budget/ledger.ts';
@@ -123,8 +122,6 @@ async function stream(run: TurnRun, sending: Sending, watch: CallWatch): Promise
     }
   };
   const request = await withImages(run, requestOf(run, sending));
-  const marks = request.asWritten ? [] : runtime.provider.capabilities.templateMarks;
-  const restored = (words: string) => restoredText(words, marks);
   for await (const event of runtime.provider.stream(request, { signal: lease.signal })) {
     switch (event.type) {
       case 'start':
@@ -154,7 +151,7 @@ async function stream(run: TurnRun, sending: Sending, watch: CallWatch): Promise
         // A prompt that is refused as too long may be sent again shorter; `failCall` records the others.
         if (event.type !== 'failed') recordPrompt(run, sending);
         run.meanwhile.partial = text;
-        return finished(run, sending, event, { text: restored(text), calls, reasoning });
+        return finished(run, sending, event, { text, calls, reasoning });
     }
   }
   run.meanwhile.partial = text;

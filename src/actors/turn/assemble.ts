@@ -3,7 +3,7 @@ import type { PromptRecord } from '../../events/index.ts';
 import { inSlices } from '../engine/in-slices.ts';
 import { nameLargest } from '../compaction/turn-compaction.ts';
 import { beginStep, replayCompaction } from '../compaction/replay-compaction.ts';
-import { compactionReason } from '../compaction/compaction-policy.ts';
+import { compactionReason } from '../compaction/compaction-reason.ts';
 import { reachAt } from '../steering/reach.ts';
 import { steerTurn } from '../steering/steer-turn.ts';
 import { changed, type Outcome, type TurnRun } from './turn-run.ts';

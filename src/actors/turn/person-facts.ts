@@ -76,6 +76,19 @@ export function targetItem(
   return targets.length === 0 || isLastSpeaker ? {} : { target: `this reply goes to ${targets.join(', ')}` };
 }
 
+/** The door that a person's message came by, where something is known of it or of the one before. */
+export function channelItem(
+  { kind, author, context }: Event,
+  channels: ReadonlyMap<string, string>,
+  { items }: StatedItems,
+): LiveItems {
+  const channel = context?.channel;
+  if (kind !== 'message' || author.kind !== 'user' || channel === undefined) return {};
+  const about = channels.get(channel);
+  if (about !== undefined) return { channel: `${channel}: ${about}` };
+  return items['channel'] === undefined ? {} : { channel };
+}
+
 /** The time of an event in UTC, and where the person is. */
 export function timeItem(at: number, person: PersonFacts | null): string {
   return person?.localTime ? `${minute(at)} (${person.localTime})` : minute(at);

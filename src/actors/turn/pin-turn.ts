@@ -31,7 +31,8 @@ import type { FrozenBaseline, AgentRuntime } from '../engine/agent-runtime.ts';
 import { catchUp, type Folded } from '../log/read-view.ts';
 import type { LiveActor } from '../engine/registry.ts';
 import type { ActiveActor } from './turn-run.ts';
-import { personItems, targetItem, timeItem } from './person-facts.ts';
+import { unavailableText } from './unavailable.ts';
+import { channelItem, personItems, targetItem, timeItem } from './person-facts.ts';
 import { contextOf, NO_FACTS, readFacts, type TurnFacts } from './turn-facts.ts';
 
 /**
@@ -170,6 +171,8 @@ export function liveItems(
     ...(person && personItems(person, view, stated)),
     ...modeItems(view.directions.mode, directive),
     ...phaseItem(view.directions.phase, runtime.orchestrates),
+    ...channelItem(trigger, runtime.channels, stated),
+    ...stateItem('unavailable', unavailableText(runtime, tasks), stated),
     ...(roster !== null && { roster }),
   };
   for (const [name, text] of [...workItems, ...fragments])

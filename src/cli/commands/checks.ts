@@ -20,6 +20,7 @@ export async function runChecks({ file, data, env }: CheckOptions): Promise<Chec
     checkNode(),
     agents.check,
     ...(await checkWorkspaces(agents.found)),
+    ...(await checkSkills(agents.found)),
     ...checkKeys(agents.found, env),
     ...checkPrograms(agents.found, env),
     ...checkData(data),
@@ -51,6 +52,16 @@ async function checkAgents(
 }
 
 /** The directories of instruction files that the agents file names. */
+/** The directories of skills that the agents file names. */
+async function checkSkills(found: FoundAgents | null): Promise<Check[]> {
+  const { skills, agents = [], templates = [] } = found?.definition ?? {};
+  if (!found || ![{ skills }, ...agents, ...templates].some((each) => each.skills !== undefined)) return [];
+  const { skillProblems } = await import('../../config/skills.ts');
+  const problems = await skillProblems(found.definition);
+  if (problems.length === 0) return [{ name: 'skills', status: 'ok', detail: 'skills can be read' }];
+  return problems.map((detail) => ({ name: 'skills', status: 'failed', detail }));
+}
+
 async function checkWorkspaces(found: FoundAgents | null): Promise<Check[]> {
   if (!found || !everyone(found).some(({ workspace }) => workspace !== undefined)) return [];
   const { workspaceProblems } = await import('../../config/instruction-files.ts');

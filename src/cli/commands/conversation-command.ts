@@ -55,6 +55,7 @@ function commandOf(
     case 'retire':
     case 'reinstate':
     case 'recall':
+    case 'compact':
       return { command: action, ...about };
   }
 }
@@ -92,6 +93,7 @@ function doneText(event: Event): string {
   if (event.kind === 'left') return `@${event.body.agent} ${event.body.blocked ? 'is blocked' : 'has left'}`;
   if (event.kind !== 'command') return event.kind;
   const { command, agent } = event.body;
+  if (command === 'compact') return `@${agent} compacts its prompt before its next turn`;
   return `${command === 'recall' ? 'reinstate' : command} of @${agent}`;
 }
 

@@ -1,4 +1,4 @@
-import type { Adoption, EventDraftOf, EventId, TurnId } from '../../events/index.ts';
+import type { Adoption, CompactionBody, EventDraftOf, EventId, TurnId } from '../../events/index.ts';
 import { closeGroup } from '../render/own-words.ts';
 import { estimateTokens, FRAME_TOKENS } from '../tokens.ts';
 import { lastSeq, type Line, linesOf, type Part, type Slot } from '../slot.ts';
@@ -11,7 +11,7 @@ import { kindOf, NO_TOKENS } from '../budget/calibrate.ts';
 import { inputLayers } from '../begin-turn.ts';
 import { atOnce } from '../steps.ts';
 import { escapeMarks } from '../fence.ts';
-import { escapeWords } from '../mark.ts';
+import { escapeKeyed, escapeWords } from '../mark.ts';
 
 /**
  * Rebuilds the view on a shared compaction: covered slots are dropped, newer ones stay.
@@ -84,10 +84,10 @@ function summarySlot(view: View, { compaction, upTo }: Adoption): Slot | null {
   // A log cut before its import may name a missing compaction. Then nothing is covered.
   const body = compaction === null ? undefined : view.compactions.get(compaction);
   if (!body) return null;
-  const content = renderCompaction(body, view.secret);
+  const content = renderCompaction(body, view.secret, upTo);
   return {
     message: { role: 'user', content, seqs: [] },
-    tokens: body.tokens.after + FRAME_TOKENS,
+    tokens: tokensOf(body, content, view.secret) + FRAME_TOKENS,
     layer: 'summary',
     part: null,
     event: compaction,
@@ -95,6 +95,13 @@ function summarySlot(view: View, { compaction, upTo }: Adoption): Slot | null {
     step: null,
     artifact: null,
   };
+}
+
+/** Counted for the whole; of one with fewer quotes, their share of it. */
+function tokensOf(body: CompactionBody, content: string, secret: string): number {
+  const whole = renderCompaction(body, secret);
+  if (content.length === whole.length) return body.tokens.after;
+  return Math.ceil((body.tokens.after * estimateTokens(content)) / estimateTokens(whole));
 }
 
 /** The slots, each step with its results. */
@@ -203,15 +210,25 @@ export function trimSlots(view: View, trimmed: readonly { event: EventId; text: 
     if (text === undefined || slot.layer === 'summary') return slot;
     return {
       ...slot,
-      message: { ...slot.message, content: text },
+      message: { ...slot.message, content: trimmedResult(slot, text, view.rendering) },
       tokens: estimateTokens(text) + FRAME_TOKENS,
     };
   });
 }
 
+/** A cut may put the middle of a line where a line begins. */
+function trimmedResult({ message }: Slot, text: string, rendering: number): string {
+  return message.role === 'tool' && rendering >= 3 ? escapeKeyed(text) : text;
+}
+
+/** Escapes all that could be a name, since the names of the speakers are not at hand. `[… 12 characters …]` is ours. */
+function escapeTrimmed(text: string): string {
+  return escapeWords(text, (name) => !name.startsWith('…') && /\p{L}/u.test(name));
+}
+
 function trimPart(slot: Slot, part: Part, texts: ReadonlyMap<EventId, string>, secret: string): Slot {
   if (!linesOf(part).some(({ event }) => texts.has(event))) return slot;
-  const escape = part.told === undefined ? escapeMarks : escapeWords;
+  const escape = part.told === undefined ? escapeMarks : escapeTrimmed;
   const trim = (line: Line): Line => trimLine(line, texts.get(line.event), escape);
   const shorter: Part = {
     ...part,

@@ -1,8 +1,8 @@
 import type { CompactionBody, Event, EventId, Facts } from '../../events/index.ts';
 import type { View } from '../view.ts';
-import { type CompactionPlan, withPlan } from './plan.ts';
+import { type CompactionPlan, latestCompaction, withPlan } from './plan.ts';
+import { type Place, placesIn } from './places.ts';
 import { type CompactionPolicy, type Room, sizeIn } from './policy.ts';
-import { firstSeq, lastSeq, linesOf, lineTokens, type Slot } from '../slot.ts';
 
 /** Least tokens of a useful summary. */
 const LEAST_TOKENS = 150;
@@ -10,6 +10,14 @@ const WANTED_TOKENS = 3_000;
 /** Tokens of facts and a few sentences in a small window, where a tenth hardly exceeds the frame. */
 const SMALL_TOKENS = 400;
 const FACTS_TOKENS = 6_000;
+/**
+ * Parts of the room up to the target that a compaction may take: the lesser one where messages would otherwise have
+ * less than `keepTokens`.
+ */
+const COMPACTION_SHARE = 0.3;
+const LEAST_COMPACTION_SHARE = 0.25;
+/** A round stays whole or is covered whole if that moves the cut by at most this part of the target. */
+const ROUND_SHARE = 0.05;
 
 export interface ProposedCut {
   upTo: number;
@@ -20,8 +28,8 @@ export interface ProposedCut {
 }
 
 /**
- * The reach and size of a new compaction. Keeps as much as possible verbatim, and less until a summary has room. Null
- * if it never has.
+ * The reach and size of a new compaction: it gets a part of the room up to the target, and the newest messages fill
+ * the rest. If what must stay leaves too little of that room, all else is covered. Null if a summary never has room.
  */
 export function cutPointFor(
   view: View,
@@ -29,29 +37,60 @@ export function cutPointFor(
   room: Room,
   policy: CompactionPolicy,
 ): ProposedCut | null {
-  const most = policy.quoteTokens + policy.summaryTokens + FACTS_TOKENS;
+  const places = placesIn(view, Math.max(view.floor, latestCompaction(view)?.body.upTo ?? 0));
+  const end = places.at(-1);
+  if (!end) return null;
+  const sizeAt = ({ upTo }: Place) => {
+    const rest = withPlan(view, { ...plan, compaction: emptyCompaction(upTo) });
+    return sizeIn(rest, room) - (rest.slots[0]?.tokens ?? 0);
+  };
+  const least = sizeAt(end);
+  const budget = compactionTokens(least, room, policy);
+  if (budget === null) return null;
+  const { upTo } = findPlace(places, sizeAt, room.target - budget) ?? end;
+  return { upTo, budget, before: sizeIn(view, room) - sizeAt({ upTo, beginsRound: false }) };
+}
+
+/** Tokens of a compaction beside `least` tokens that stay anyway. Null if there is no room for one. */
+function compactionTokens(least: number, room: Room, policy: CompactionPolicy): number | null {
   const tenth = Math.floor(room.available * 0.1);
   const small = Math.min(SMALL_TOKENS, Math.floor(room.available * 0.25));
   const wanted = Math.min(WANTED_TOKENS, Math.max(small, tenth));
-  const least = Math.min(WANTED_TOKENS, Math.max(LEAST_TOKENS, tenth));
-  let best: ProposedCut | null = null;
-  for (const keep of [policy.keepTokens, policy.keepTokens / 4, 0]) {
-    const upTo = findCutPoint(view, keep);
-    if (upTo <= view.floor) continue;
-    const rest = sizeIn(withPlan(view, { ...plan, compaction: emptyCompaction(upTo) }), room);
-    const before = sizeIn(view, room) - rest;
-    const budget = Math.min(
-      most,
-      Math.max(room.target - rest, Math.floor(room.trigger * policy.progress) - rest),
+  const free = Math.max(room.target, Math.floor(room.trigger * policy.progress)) - least;
+  if (free >= wanted) {
+    const share = Math.max(
+      free * LEAST_COMPACTION_SHARE,
+      Math.min(free * COMPACTION_SHARE, free - policy.keepTokens),
     );
-    if (budget >= wanted) return { upTo, budget, before };
-    // Too little room, so the next try keeps less. This try still counts if its summary fits beside the rest: with the
-    // room up to the trigger, or with the minimum if the rest alone exceeds the trigger.
-    const modest = Math.max(least, Math.min(wanted, room.trigger - rest));
-    const last = Math.min(modest, Math.floor(room.available * 0.95) - rest);
-    if (last >= LEAST_TOKENS) best = { upTo, budget: last, before };
+    const most = policy.quoteTokens + policy.summaryTokens + FACTS_TOKENS;
+    return Math.min(most, Math.max(wanted, Math.floor(share)));
   }
-  return best;
+  // More than the target: with the room up to the trigger, or with the minimum if the rest alone exceeds the trigger.
+  const smallest = Math.min(WANTED_TOKENS, Math.max(LEAST_TOKENS, tenth));
+  const modest = Math.max(smallest, Math.min(wanted, room.trigger - least));
+  const last = Math.min(modest, Math.floor(room.available * 0.95) - least);
+  return last >= LEAST_TOKENS ? last : null;
+}
+
+/**
+ * The first place that leaves at most `limit` tokens, so as much as possible stays verbatim. Where a round begins shortly
+ * behind it, that place. Null if none leaves so little.
+ */
+export function findPlace(
+  places: readonly Place[],
+  sizeAt: (place: Place) => number,
+  limit: number,
+): Place | null {
+  let [tooLarge, fits] = [-1, places.length];
+  while (fits - tooLarge > 1) {
+    const middle = Math.floor((fits + tooLarge) / 2);
+    if (sizeAt(places[middle] as Place) <= limit) fits = middle;
+    else tooLarge = middle;
+  }
+  const first = places[fits];
+  if (!first) return null;
+  const round = places.slice(fits).find(({ beginsRound }) => beginsRound);
+  return round && sizeAt(round) >= limit * (1 - ROUND_SHARE) ? round : first;
 }
 
 const NO_FACTS: Facts = {
@@ -64,8 +103,8 @@ const NO_FACTS: Facts = {
   pending: [],
 };
 
-/** A compaction without words, to measure what remains beside it. */
-function emptyCompaction(upTo: number): { id: EventId; body: CompactionBody } {
+/** A compaction without words, at the start of a view, to measure what remains beside it. */
+function emptyCompaction(upTo: number): NonNullable<CompactionPlan['compaction']> {
   const body: CompactionBody = {
     number: 1,
     upTo,
@@ -79,46 +118,7 @@ function emptyCompaction(upTo: number): { id: EventId; body: CompactionBody } {
     chosen: [],
     tokens: { before: 0, after: 0 },
   };
-  return { id: 'empty' as EventId, body };
-}
-
-/**
- * The event up to which a new compaction should reach, so that about `keepTokens` stay verbatim behind it. 0 if there
- * is nothing to cover. Inputs and steps of the running turn are not counted: they stay anyway.
- */
-function findCutPoint(view: View, keepTokens: number): number {
-  const units = view.slots.flatMap((slot) => unitsOf(slot, view));
-  let tokens = 0;
-  let from = units.length;
-  for (let at = units.length - 1; at >= 0; at--) {
-    const unit = units[at] as Unit;
-    tokens += unit.tokens;
-    if (tokens > keepTokens) break;
-    // A round begins with words of another participant. A round that does not fit is covered whole.
-    if (unit.begins) from = at;
-  }
-  const kept = [...units.slice(from).map(({ first }) => first), ...view.pending.map(({ seq }) => seq)];
-  const covered = units.slice(0, from).map(({ last }) => last);
-  if (covered.length === 0) return 0;
-  return Math.min(Math.max(...covered), ...kept.map((seq) => seq - 1));
-}
-
-interface Unit {
-  first: number;
-  last: number;
-  tokens: number;
-  begins: boolean;
-}
-
-function unitsOf(slot: Slot, { turn }: View): Unit[] {
-  const { message, part, step, tokens, layer } = slot;
-  if (layer === 'summary' || (step !== null && step.turn === turn?.id)) return [];
-  // A synthetic result goes with its step.
-  if (!part && lastSeq(slot) === Infinity) return [];
-  if (!part) return [{ first: firstSeq(slot), last: lastSeq(slot), tokens, begins: message.role === 'user' }];
-  return linesOf(part)
-    .filter(({ seq }) => !turn?.inputs.has(seq))
-    .map((line) => ({ first: line.seq, last: line.seq, tokens: lineTokens(line), begins: true }));
+  return { id: 'empty' as EventId, body, upTo };
 }
 
 /**

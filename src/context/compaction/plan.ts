@@ -2,12 +2,18 @@ import type { Adoption, CompactionBody, EventId, TurnId } from '../../events/ind
 import { adoptCompaction } from './apply.ts';
 import { forkView, type View } from '../view.ts';
 
+export interface SharedCompaction {
+  id: EventId;
+  body: CompactionBody;
+}
+
 /**
  * Changes to a view, gathered over the strategies and applied at once: two changes for one request would cost the
  * cache twice.
  */
 export interface CompactionPlan {
-  compaction: { id: EventId; body: CompactionBody } | null;
+  /** `upTo`: the last event that it replaces in this view. Newer events that it covers too stay as they are. */
+  compaction: (SharedCompaction & { upTo: number }) | null;
   pruned: readonly EventId[];
   /** Turns whose retrieved memories are removed. */
   forgotten: readonly TurnId[];
@@ -37,7 +43,7 @@ export function adoptionOf(plan: CompactionPlan, rest: Pick<Adoption, 'reason' |
   const { compaction, pruned, forgotten, turn, trimmed } = plan;
   return {
     compaction: compaction?.id ?? null,
-    upTo: compaction?.body.upTo ?? 0,
+    upTo: compaction?.upTo ?? 0,
     ...(turn && { turn }),
     ...(trimmed.length > 0 && { trimmed: [...trimmed] }),
     ...(pruned.length > 0 && { pruned: [...pruned] }),
@@ -64,7 +70,7 @@ export function presentIn(view: View, plan: CompactionPlan): CompactionPlan {
 }
 
 /** The newest shared compaction known to the view. */
-export function latestCompaction(view: View): { id: EventId; body: CompactionBody } | null {
+export function latestCompaction(view: View): SharedCompaction | null {
   const [id, body] = [...view.compactions].at(-1) ?? [];
   return id !== undefined && body !== undefined ? { id, body } : null;
 }

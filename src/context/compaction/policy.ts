@@ -13,7 +13,9 @@ export interface CompactionPolicy {
   targetAfterOverflow: number;
   /** A compaction that leaves more than this share of the trigger made no progress. Three in a row stop it. */
   progress: number;
-  /** Most tokens kept verbatim at the end of the history. */
+  /** Least share of the room that a rewrite must gain if the request fits without it: a rewrite costs the cache. */
+  leastGain: number;
+  /** Least tokens kept verbatim at the end of the history. More stay as far as the target allows. */
   keepTokens: number;
   /** Most tokens of people's words kept verbatim in a compaction. */
   quoteTokens: number;
@@ -27,6 +29,9 @@ export interface CompactionPolicy {
     /** Newest results that are never pruned, and the least gain of a prune, in tokens. */
     protectTokens: number;
     minGain: number;
+    /** Whether each turn begins with a prune, although there is room: every request after it is shorter, and the first
+     *  is read from the cache only as far as the oldest removed result. */
+    eachTurn: boolean;
     /** Tools whose results are never pruned. */
     exempt: readonly string[];
   };
@@ -39,6 +44,7 @@ export const DEFAULT_POLICY: CompactionPolicy = {
   target: 0.55,
   targetAfterOverflow: 0.4,
   progress: 0.7,
+  leastGain: 0.2,
   keepTokens: 20_000,
   quoteTokens: 20_000,
   summaryTokens: 6_000,
@@ -47,6 +53,7 @@ export const DEFAULT_POLICY: CompactionPolicy = {
     turns: 2,
     protectTokens: 40_000,
     minGain: 20_000,
+    eachTurn: false,
     exempt: ['handoff', 'delegate', 'ask'],
   },
   coldMs: 300_000,
@@ -58,7 +65,7 @@ export function scaledPolicy(policy: CompactionPolicy, available: number): Compa
   const { prune } = policy;
   return {
     ...policy,
-    keepTokens: most(policy.keepTokens, 0.2),
+    keepTokens: most(policy.keepTokens, 0.35),
     quoteTokens: most(policy.quoteTokens, 0.15),
     summaryTokens: most(policy.summaryTokens, 0.1),
     prune: {
@@ -80,14 +87,21 @@ export interface Room {
   fixed: number;
 }
 
-/** `ratio` is the provider's count per counted token, as far as is known. */
+/** Share of the present history that a compaction at a person's request aims at. */
+const MANUAL_SHARE = 0.5;
+
+/**
+ * `ratio` is the provider's count per counted token, as far as is known; `history` the counted tokens
+ * of the view, which only a person's request depends on.
+ */
 export function roomOf(
   {
     available,
     fixed,
     ratio,
     reason,
-  }: { available: number; fixed: number; ratio: number; reason: CompactionReason },
+    history = 0,
+  }: { available: number; fixed: number; ratio: number; reason: CompactionReason; history?: number },
   policy: CompactionPolicy,
 ): Room {
   const counted = Math.floor(available / Math.max(0.1, ratio));
@@ -96,9 +110,27 @@ export function roomOf(
   return {
     available: counted,
     trigger: Math.floor(counted * policy.trigger),
-    target: Math.floor(reason === 'join' ? Math.min(joined, counted * aim) : counted * aim),
+    target: Math.floor(wished(reason, counted * aim, { joined, half: fixed + history * MANUAL_SHARE })),
     fixed,
   };
+}
+
+function wished(
+  reason: CompactionReason,
+  aim: number,
+  { joined, half }: { joined: number; half: number },
+): number {
+  switch (reason) {
+    case 'join':
+      return Math.min(joined, aim);
+    case 'manual':
+      return Math.min(half, aim);
+    case 'over_budget':
+    case 'overflow':
+    case 'cold_cache':
+    case 'each_turn':
+      return aim;
+  }
 }
 
 export function sizeIn(view: View, { fixed }: Room): number {

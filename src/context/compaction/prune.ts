@@ -9,42 +9,46 @@ import { partTokens, renderPart } from '../turn-input.ts';
 interface PruneChoice {
   /** Results. */
   events: EventId[];
-  /** Turns whose retrieved memories are removed. Retrieval finds them again when they are useful. */
-  memories: TurnId[];
   /** Counted tokens saved. */
   gain: number;
 }
 
 /**
- * Chooses old tool results to show as placeholders and old memories to remove, in one batch: a prune costs the cache
- * of everything behind it, so it must be worth it. Calls, failures and exempt tools stay, as do the newest turns and
- * results.
+ * Chooses old tool results to show as placeholders, in one batch and the oldest first, until `enough` tokens are saved:
+ * a prune costs the cache of everything behind its first change. Calls, failures and exempt tools stay, as do the
+ * newest turns and results.
  */
-export function choosePrune(view: View, { prune }: CompactionPolicy): PruneChoice {
-  const choice: PruneChoice = { events: [], memories: [], gain: 0 };
-  let newer = 0;
-  const end = startOfTurns(view.slots, prune.turns);
-  for (let at = view.slots.length - 1; at >= 0; at--) {
-    const slot = view.slots[at] as Slot;
-    const isOld = at < end;
-    if (slot.message.role !== 'tool') {
-      if (isOld) chooseMemoriesOf(slot, view, choice);
-      continue;
-    }
-    newer += slot.tokens;
-    if (!isOld || newer <= prune.protectTokens || !isPrunable(slot, prune.exempt)) continue;
-    choice.events.unshift(slot.event as EventId);
-    choice.gain += slot.tokens - PLACEHOLDER_TOKENS;
+export function choosePrune(view: View, { prune }: CompactionPolicy, enough = Infinity): PruneChoice {
+  const prunable = prunableSlots(view, prune);
+  const events: EventId[] = [];
+  let gain = 0;
+  for (const { event, tokens } of prunable) {
+    if (gain >= enough) break;
+    events.push(event as EventId);
+    gain += tokens - PLACEHOLDER_TOKENS;
   }
-  return choice;
+  return { events, gain };
 }
 
-function chooseMemoriesOf(slot: Slot, view: View, choice: PruneChoice): void {
-  const turn = slot.part?.live?.turn;
-  const bare = withoutMemories(slot, view.secret);
-  if (turn === undefined || turn === view.turn?.id || bare === slot) return;
-  choice.memories.unshift(turn);
-  choice.gain += slot.tokens - bare.tokens;
+/** Oldest first. */
+function prunableSlots({ slots }: View, prune: CompactionPolicy['prune']): Slot[] {
+  const prunable: Slot[] = [];
+  const end = startOfTurns(slots, prune.turns);
+  let newer = 0;
+  for (const [at, slot] of [...slots.entries()].toReversed()) {
+    if (slot.message.role !== 'tool') continue;
+    newer += slot.tokens;
+    if (at < end && newer > prune.protectTokens && isPrunable(slot, prune.exempt)) prunable.push(slot);
+  }
+  return prunable.toReversed();
+}
+
+/** The turns, but the newest `turns` and the running one, whose retrieved memories can be removed. Oldest first. */
+export function oldMemories({ slots, turn }: View, { prune }: CompactionPolicy): TurnId[] {
+  return slots.slice(0, startOfTurns(slots, prune.turns)).flatMap(({ part }) => {
+    const live = part?.live;
+    return live?.items[MEMORIES] === undefined || live.turn === turn?.id ? [] : [live.turn];
+  });
 }
 
 function isPrunable({ message, event, tokens }: Slot, exempt: readonly string[]): boolean {
@@ -75,8 +79,9 @@ interface Pruned {
 /** Replaces results by placeholders that name the tool and where the whole output is. `recount` updates the sums. */
 export function pruneSlots(view: View, { events, memories }: Pruned): void {
   if (events.size + memories.size === 0) return;
+  const { rendering } = view;
   view.slots = view.slots.map((slot) => {
-    if (slot.event !== null && events.has(slot.event)) return withoutOutput(slot);
+    if (slot.event !== null && events.has(slot.event)) return withoutOutput(slot, rendering);
     const turn = slot.part?.live?.turn;
     return turn !== undefined && memories.has(turn) ? withoutMemories(slot, view.secret) : slot;
   });
@@ -85,11 +90,13 @@ export function pruneSlots(view: View, { events, memories }: Pruned): void {
 /** Upper bound of a placeholder. Results that are hardly larger are left alone. */
 export const PLACEHOLDER_TOKENS = 60;
 
-function withoutOutput(slot: Slot): Slot {
+/** From rendering 3 on it tells how much was removed. */
+function withoutOutput(slot: Slot, rendering: number): Slot {
   const { message, event, artifact } = slot;
   if (message.role !== 'tool') return slot;
   const where = `read_artifact with id @artifact/${artifact ?? event}`;
-  const content = `[the output of ${message.name} was removed to make room. All of it: ${where}]`;
+  const size = rendering < 3 ? '' : ` (about ${Math.max(10, Math.round(slot.tokens / 10) * 10)} tokens)`;
+  const content = `[the output of ${message.name}${size} was removed to make room. All of it: ${where}]`;
   const tokens = estimateTokens(content) + FRAME_TOKENS;
   return { ...slot, message: { ...message, content }, tokens, pruned: true };
 }

@@ -6,25 +6,27 @@ import { renderFacts } from '../extract/render-facts.ts';
 import { lineTokens, linesOf, type Slot } from '../slot.ts';
 import type { Steps } from '../steps.ts';
 import type { View } from '../view.ts';
-import { choosePrune } from './prune.ts';
-import { type CompactionPlan, withPlan } from './plan.ts';
-import { type CompactionPolicy, isWithin, type Room } from './policy.ts';
+import { choosePrune, oldMemories } from './prune.ts';
+import { type CompactionPlan, NO_PLAN, withPlan } from './plan.ts';
+import { type CompactionPolicy, isWithin, type Room, sizeIn } from './policy.ts';
 
 interface TrimInput {
   view: View;
   plan: CompactionPlan;
   room: Room;
   policy: CompactionPolicy;
+  /** Size at which the running turn is short enough. */
+  limit: number;
   /** Output of the running turn so far. */
   outputs: readonly EventDraft[];
   count: (text: string) => number;
 }
 
-/** Shares of the available tokens: newest outputs, newest steps, and single texts when everything else is gone. */
-const OUTPUT_SHARES = [0.3, 0.15, 0.05];
+/** Shares of the available tokens: newest outputs, newest steps at least, and single texts when all else is gone. */
+const OUTPUTS_SHARE = 0.05;
 const STEPS_SHARE = 0.15;
 const PREFIX_SHARE = 0.1;
-const TEXT_SHARE = 0.04;
+const TEXT_SHARES = [0.3, 0.15, 0.04];
 const LEAST_TEXT_TOKENS = 80;
 /** Cost of shortening and counting one text, in characters. */
 const CUT_WORK = 16_384;
@@ -34,32 +36,35 @@ const CUT_WORK = 16_384;
  * text, then shortens long texts. Each stage runs only while the prompt is too long. Null if nothing is left to do.
  */
 export function* planTrim(input: TrimInput): Steps<CompactionPlan | null> {
+  const { room, limit } = input;
+  const stages = [
+    { stage: pruneDeep, limit },
+    { stage: replaceEarlySteps, limit },
+    // Texts are shortened only for a request that is too long.
+    { stage: shorten, limit: room.trigger },
+  ];
   let { plan } = input;
-  for (const stage of [pruneDeep, replaceEarlySteps, shorten]) {
+  for (const { stage, limit: enough } of stages) {
     const view = withPlan(input.view, plan);
-    if (plan !== input.plan && isWithin(view, input.room, input.room.trigger)) break;
+    if (plan !== input.plan && isWithin(view, room, enough)) continue;
     plan = (yield* stage({ ...input, plan }, view)) ?? plan;
   }
   return plan === input.plan ? null : plan;
 }
 
-/** Never prunes results of the last step: the agent has not read them yet. */
-function* pruneDeep(
-  { plan, policy, room, view: whole }: TrimInput,
-  view: View,
-): Steps<CompactionPlan | null> {
+/** The oldest first, down to the target. Never results of the last step: the agent has not read them yet. */
+function* pruneDeep({ plan, policy, room }: TrimInput, view: View): Steps<CompactionPlan | null> {
   const unread = newestResults(view);
-  let deeper: CompactionPlan | null = null;
-  for (const share of OUTPUT_SHARES) {
-    const prune = { ...policy.prune, turns: 0, protectTokens: Math.floor(room.available * share) };
-    const { events, memories } = choosePrune(view, { ...policy, prune });
-    yield view.slots.length;
-    const old = events.filter((event) => !unread.has(event));
-    if (old.length + memories.length === 0) continue;
-    deeper = { ...plan, pruned: [...plan.pruned, ...old], forgotten: [...plan.forgotten, ...memories] };
-    if (isWithin(withPlan(whole, deeper), room, room.target)) break;
-  }
-  return deeper;
+  const prune = { ...policy.prune, turns: 0, protectTokens: Math.floor(room.available * OUTPUTS_SHARE) };
+  const deep = { ...policy, prune };
+  const memories = oldMemories(view, deep);
+  yield view.slots.length;
+  const forgotten = [...plan.forgotten, ...memories];
+  const rest = withPlan(view, { ...NO_PLAN, forgotten: memories });
+  const { events } = choosePrune(rest, deep, sizeIn(rest, room) - room.target);
+  const old = events.filter((event) => !unread.has(event));
+  if (old.length + memories.length === 0) return null;
+  return { ...plan, pruned: [...plan.pruned, ...old], forgotten };
 }
 
 /** Results of the step at the end of the prompt. */
@@ -77,7 +82,7 @@ function* replaceEarlySteps(
 ): Steps<CompactionPlan | null> {
   const { turn } = view;
   if (!turn) return null;
-  const steps = keptFrom(view, turn.id, room.available * STEPS_SHARE);
+  const steps = keptFrom(view, turn.id, stepsRoom(view, turn.id, room));
   if (steps <= (plan.turn?.steps ?? 0)) return null;
   const early = earlySteps(outputs, steps).map((draft, index) => asLogged(draft, index + 1));
   const budget = Math.floor(room.available * PREFIX_SHARE);
@@ -90,6 +95,14 @@ function* replaceEarlySteps(
   });
   const text = [...quotes.map((quote) => `- ${quote.text}`), facts].filter(Boolean).join('\n');
   return { ...plan, turn: { id: turn.id, steps, text: text || '(nothing of note)' } };
+}
+
+/** The newest steps have the room that everything else leaves up to the target. */
+function stepsRoom(view: View, turn: string, room: Room): number {
+  const ofTurn = view.slots.filter(({ step }) => step?.turn === turn);
+  const size = ofTurn.reduce((sum, { tokens }) => sum + tokens, 0);
+  const free = room.target - (sizeIn(view, room) - size) - room.available * PREFIX_SHARE;
+  return Math.max(room.available * STEPS_SHARE, free);
 }
 
 /** The first step to keep: the newest within the budget, and always the last one. */
@@ -124,12 +137,18 @@ function asLogged(draft: EventDraft, seq: number): Event {
   return { ...nowhere, ...draft, seq } as Event;
 }
 
-/** Shortens long texts, but never inputs of the running turn. */
-function* shorten({ plan, room, count }: TrimInput, view: View): Steps<CompactionPlan | null> {
-  const most = Math.max(LEAST_TEXT_TOKENS, Math.floor(room.available * TEXT_SHARE));
-  const trimmed: { event: EventId; text: string }[] = [];
-  for (const slot of view.slots) trimmed.push(...(yield* shortened(slot, most, view, count)));
-  return trimmed.length === 0 ? null : { ...plan, trimmed: [...plan.trimmed, ...trimmed] };
+/** Shortens long texts, no more than needed, but never inputs of the running turn. */
+function* shorten({ plan, room, count, view: whole }: TrimInput, view: View): Steps<CompactionPlan | null> {
+  let shorter: CompactionPlan | null = null;
+  for (const share of TEXT_SHARES) {
+    const most = Math.max(LEAST_TEXT_TOKENS, Math.floor(room.available * share));
+    const trimmed: { event: EventId; text: string }[] = [];
+    for (const slot of view.slots) trimmed.push(...(yield* shortened(slot, most, view, count)));
+    if (trimmed.length === 0) continue;
+    shorter = { ...plan, trimmed: [...plan.trimmed, ...trimmed] };
+    if (isWithin(withPlan(whole, shorter), room, room.target)) break;
+  }
+  return shorter;
 }
 
 function* shortened(

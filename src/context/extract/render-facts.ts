@@ -57,8 +57,12 @@ export function renderFacts(
 ): string {
   const all = entriesOf(facts, people);
   const isSaid = saidIn(shown);
+  // What strangers claim must not take the place of what binds, even if that stands beside the lists.
+  const isContested = (facts.claims ?? []).length > 0;
   const isShown = new Set(
-    all.filter((entry) => (isInline(entry) ? shown.includes(entry.words) : isSaid(entry.words))),
+    all
+      .filter((entry) => !(isContested && listOf(entry) === 'constraints'))
+      .filter((entry) => (isInline(entry) ? shown.includes(entry.words) : isSaid(entry.words))),
   );
   const bases = basesOf(all, budgetTokens, count);
   const entries = all.map((entry) => underBase(entry, bases[entry.section] ?? ''));
@@ -130,6 +134,10 @@ function chooseEntries(
     }
   }
   return kept;
+}
+
+function listOf({ section }: Entry): keyof Facts | undefined {
+  return SECTIONS[section]?.list;
 }
 
 function isInline({ section }: Entry): boolean {

@@ -87,14 +87,18 @@ export function quotableText(event: Event): string {
   }
 }
 
+function taskNamed({ delegation, task }: { delegation: string; task?: string | undefined }): string {
+  return task === undefined ? delegation : `${delegation}, ${JSON.stringify(task)}`;
+}
+
 function quotableTask(event: TaskEvent): string {
   switch (event.kind) {
     case 'delegation.opened':
       return `(delegation ${event.body.delegation} to @${event.body.assignee}) ${event.body.task}`;
     case 'delegation.completed':
-      return `(result of delegation ${event.body.delegation}) ${event.body.result}`;
+      return `(result of delegation ${taskNamed(event.body)}) ${event.body.result}`;
     case 'delegation.aborted':
-      return `(delegation ${event.body.delegation} was aborted) ${event.body.result}`;
+      return `(delegation ${taskNamed(event.body)} was aborted) ${event.body.result}`;
     case 'question':
       return `(question ${event.body.question}) ${event.body.text}`;
     case 'question.answered':

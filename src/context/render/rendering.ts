@@ -3,8 +3,8 @@
  * rules for ever, or they could not be verified. So the version is logged with the turn; without one it is 1.
  *   2  The newest `MOST_SHOWN` pending characters are whole. In an author's own words no line looks like an
  *   attachment. People with confusable names count as namesakes, and no label begins with a word of Troupe's headers.
- *   3  One mark around a block instead of a fence around each event, names once per run of lines, times where the minute
- *   changes. No name ends like a mark.
+ *   3  One mark around a block instead of a fence around each event, names once per run of lines and none of an answer to
+ *   the line before, times where they say more than the last one. No name ends like a mark.
  */
 export const RENDERING = 3;
 

@@ -10,7 +10,7 @@ const MINUTE = /^(\d{4}-)(\d\d-\d\d)T(\d\d:\d\d)Z$/;
 const WITH_LOCAL = /^(\S+)( \(.*\))$/;
 
 /** Minutes after the time told last, within which the lines of a block tell none. */
-const CLOSE_MINUTES = 5;
+const CLOSE_MINUTES = 10;
 
 /** `10:12` on the day told last, `11-21 10:12` in that year, else `2026-11-21 10:12`; '' for the minute told last. */
 function timeShown(at: string, told: string | null): string {

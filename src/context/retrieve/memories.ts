@@ -2,9 +2,9 @@ import type { AgentId, Event, LiveItems } from '../../events/index.ts';
 import { agentLabel, NOBODY, personLabel } from '../people.ts';
 import { RENDERING } from '../render/rendering.ts';
 import { dateOf } from '../turn-input.ts';
+import { memoryText } from './memory-text.ts';
 import { MEMORIES } from '../live.ts';
 import type { View } from '../view.ts';
-import { eventText, visibleText } from '../event-text.ts';
 
 export interface MemoryChoice {
   /** Best first. Hits whose event is not in `events` are skipped. */
@@ -113,15 +113,4 @@ export function shownSeqs(view: View): ReadonlySet<number> {
     for (const { seq, cut } of summary?.quotes ?? []) if (!cut) shown.add(seq);
   }
   return shown;
-}
-
-/**
- * The words by which an agent may find an event, or null. Own calls and results count; those of others are hidden, and
- * notes of the runtime concerned their moment only. `viewer` null stands for what everybody sees.
- */
-export function memoryText(event: Event, viewer: AgentId | null): string | null {
-  if (event.kind === 'injection' || event.kind === 'command') return null;
-  const isOwn = event.author.kind === 'agent' && event.author.id === viewer;
-  const text = isOwn ? eventText(event) : visibleText(event);
-  return text === null || text.trim() === '' ? null : text;
 }

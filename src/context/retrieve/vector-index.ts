@@ -1,4 +1,4 @@
-import type { Hit } from './search-index.ts';
+import type { Hit } from './ranking.ts';
 
 /** Vectors of events, compared one by one. That is fast enough for the thousands in a conversation. */
 export interface VectorIndex {

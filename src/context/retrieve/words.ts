@@ -1,3 +1,5 @@
+import { BASE_FORMS } from './word-forms.ts';
+
 /**
  * The words of a text for indexing and queries: lower case, without accents. English words lose their endings, and
  * stop words are dropped. Scripts without spaces are cut into pairs of characters, the usual way to search them
@@ -20,10 +22,14 @@ const STOP_WORDS: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
+/** Lower case, without accents. */
+export function plainText(text: string): string {
+  return text.normalize('NFKD').replace(ACCENTS, '').normalize('NFC').toLowerCase();
+}
+
 export function wordsOf(text: string): string[] {
-  const plain = text.normalize('NFKD').replace(ACCENTS, '').normalize('NFC').toLowerCase();
   const words: string[] = [];
-  for (const { 0: run, groups } of plain.matchAll(RUN)) {
+  for (const { 0: run, groups } of plainText(text).matchAll(RUN)) {
     if (groups?.['unspaced'] !== undefined) for (const pair of pairsOf(run)) words.push(pair);
     else if (!STOP_WORDS.has(run)) words.push(stem(run.slice(0, MAX_WORD_CHARS)));
   }
@@ -39,7 +45,8 @@ function pairsOf(run: string): string[] {
 const ENGLISH = /^[a-z]{4,}$/;
 
 /** Strips plurals, -ed and -ing: less than Porter does, with the same recall. */
-function stem(word: string): string {
+function stem(form: string): string {
+  const word = BASE_FORMS.get(form) ?? form;
   if (!ENGLISH.test(word)) return word;
   const single = word
     .replace(/(?<=..)ies$/, 'y')
@@ -48,4 +55,14 @@ function stem(word: string): string {
   const bare = single.replace(/(?=(?:ed|ing|ly)$)(?<=[aeiouy].*)(?:(?<!e)ed|ing|ly)$/, '');
   const base = bare === single ? bare : bare.replace(/([^aeiouls])\1$/, '$1');
   return base.replace(/(?<=[^aeiou])e$/, '').replace(/(?<=[^aeiou])y$/, 'i');
+}
+
+/** 32 bits of FNV-1a over code units, mixed so that the first bits are as good as the last. */
+export function wordHash(word: string): number {
+  let hash = 0x811c9dc5;
+  for (let index = 0; index < word.length; index += 1) {
+    hash = Math.imul(hash ^ word.charCodeAt(index), 0x01000193);
+  }
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  return (hash ^ (hash >>> 13)) >>> 0;
 }

@@ -1,5 +1,5 @@
 import type { CompactionBody, Quote, Usage } from '../../events/index.ts';
-import { escapeMarks, fence } from '../fence.ts';
+import { escapeMarks, escapeQuoted, fence } from '../fence.ts';
 import { fenceKey } from '../hash.ts';
 import { header, NOT_TRUSTED } from './speakers.ts';
 import { isFenced } from '../extract/pricing.ts';
@@ -9,17 +9,22 @@ const HISTORY =
 
 /**
  * The first message in the view of an agent that has adopted a compaction. It depends on the body and the secret
- * alone: every view and every restart must render the same bytes, so a change here breaks every cache.
+ * alone: every view and every restart must render the same bytes, so a change here breaks every cache. `upTo`: the last
+ * event that it replaces there. Newer ones stand behind it themselves, so it does not quote them.
  */
-export function renderCompaction(body: CompactionBody, secret: string): string {
+export function renderCompaction(body: CompactionBody, secret: string, upTo = body.upTo): string {
   const { number, summary, quotes, listing, lines = false } = body;
-  const said = quotes.map((quote) => (lines ? renderLine(quote, secret) : renderQuote(quote, secret)));
+  const clean = lines ? (text: string) => escapeQuoted(escapeMarks(text)) : escapeMarks;
+  const covered = quotes.filter(({ seq }) => seq <= upTo);
+  const said = covered.map((quote) =>
+    lines ? renderLine(quote, secret, clean) : renderQuote(quote, secret, clean),
+  );
   const head = lines ? SAID : 'Said word for word:';
   const parts = [
     `${originOf(body)}\n${HISTORY}`,
-    escapeMarks(summary.trim()),
+    clean(summary.trim()),
     said.length === 0 ? '' : [head, ...said].join('\n'),
-    escapeMarks(listing.trim()),
+    clean(listing.trim()),
   ];
   return fence('summary', fenceKey(secret, `compaction ${number}`), parts.filter(Boolean).join('\n\n'));
 }
@@ -27,11 +32,13 @@ export function renderCompaction(body: CompactionBody, secret: string): string {
 const SAID =
   'Said and done, in this order and in these words (of agents in excerpts; … for what was left out, / for line ends):';
 
+type Clean = (text: string) => string;
+
 /** A quote without line ends needs no fence: nothing in it can pass for another line. */
-function renderLine(quote: Quote, secret: string): string {
-  if (isFenced(quote.text)) return renderQuote(quote, secret);
+function renderLine(quote: Quote, secret: string, clean: Clean): string {
+  if (isFenced(quote.text)) return renderQuote(quote, secret, clean);
   const { seq, speaker, text, untrusted } = quote;
-  return `${header(speaker)} #${seq}${untrusted ? ` ${NOT_TRUSTED}` : ''}: ${escapeMarks(text)}`;
+  return `${header(speaker)} #${seq}${untrusted ? ` ${NOT_TRUSTED}` : ''}: ${clean(text)}`;
 }
 
 function originOf({ number, upTo, strategy, by }: CompactionBody): string {
@@ -41,9 +48,9 @@ function originOf({ number, upTo, strategy, by }: CompactionBody): string {
 }
 
 /** In the fence of the quoted event. */
-function renderQuote({ seq, speaker, text, cut, untrusted }: Quote, secret: string): string {
+function renderQuote({ seq, speaker, text, cut, untrusted }: Quote, secret: string, clean: Clean): string {
   const head = `${header(speaker)} #${seq}${untrusted ? ` ${NOT_TRUSTED}` : ''}${cut ? ' (shortened)' : ''}`;
-  return `${head}\n${fence('msg', fenceKey(secret, `${seq}`), escapeMarks(text))}`;
+  return `${head}\n${fence('msg', fenceKey(secret, `${seq}`), clean(text))}`;
 }
 
 /** Stands for the early steps of a turn that is still running. */

@@ -35,7 +35,7 @@ export function isPersonSpeaker(speaker: string): boolean {
 /** Marks words of an untrusted person, behind the header. */
 export const NOT_TRUSTED = '(not trusted)';
 
-/** A header on one line, whatever the name contains. */
+/** A header on one line, whatever the name contains: of brackets also those that are the same in another form. */
 export function header(speaker: string): string {
-  return `[${escapeFences(speaker.replace(/[\p{C}\p{Zl}\p{Zp}[\]]/gu, ''))}]`;
+  return `[${escapeFences(speaker.replace(/[\p{C}\p{Zl}\p{Zp}[\]\uFE47\uFE48\uFF3B\uFF3D]/gu, ''))}]`;
 }

@@ -151,6 +151,8 @@ function endOf(child: Child, output: Output, onEnd: (reason: TroupeError) => voi
       failure = error.message;
       if (child.pid === undefined) gone();
     });
+    // A descendant that holds the pipes would delay `close` for as long as it lives.
+    child.once('exit', () => signalGroup(child, 'SIGKILL'));
     child.once('close', gone);
     function gone(): void {
       const how = failure ?? child.signalCode ?? `code ${child.exitCode}`;

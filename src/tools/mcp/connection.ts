@@ -15,6 +15,8 @@ import { listTools, openSession, type Session } from './session.ts';
 export interface Connection {
   list(): Promise<ListedTool[]>;
   call(tool: string, args: Record<string, unknown>, signal: AbortSignal): Promise<CallToolResult>;
+  /** The session was lost, or could not be opened, and nothing has reached the server since. */
+  isLost(): boolean;
   /** Resolves when no process and no session is left. */
   close(): Promise<void>;
 }
@@ -82,7 +84,7 @@ export function createConnection(parts: ConnectionParts): Connection {
     }
   }
 
-  return { list, call, close: () => sessions.close() };
+  return { list, call, isLost: () => sessions.isLost(), close: () => sessions.close() };
 }
 
 interface Sessions {
@@ -90,6 +92,7 @@ interface Sessions {
   get(): Promise<Session>;
   /** The server has answered: the next session is opened without a wait (C2). */
   answered(what?: { listed: boolean }): void;
+  isLost(): boolean;
   close(): Promise<void>;
 }
 
@@ -100,6 +103,7 @@ function createSessions(parts: ConnectionParts): Sessions {
   let current: Promise<Session> | null = null;
   let openings = 0;
   let isListed = false;
+  let isLost = false;
 
   function get(): Promise<Session> {
     if (current) return current;
@@ -108,7 +112,13 @@ function createSessions(parts: ConnectionParts): Sessions {
       if (current === opening) current = null;
     }
     current = opening;
-    opening.catch(forget);
+    opening.then(
+      () => (isLost = false),
+      () => {
+        isLost = true;
+        forget();
+      },
+    );
     return opening;
   }
 
@@ -129,6 +139,7 @@ function createSessions(parts: ConnectionParts): Sessions {
       onLost(why) {
         forget();
         if (closing.signal.aborted) return;
+        isLost = true;
         parts.onLost(redact(why));
         void link.end().finally(() => links.delete(link));
       },
@@ -141,6 +152,7 @@ function createSessions(parts: ConnectionParts): Sessions {
       isListed ||= listed;
       openings = 0;
     },
+    isLost: () => isLost,
     async close() {
       closing.abort();
       await Promise.all([...links].map((link) => link.end()));

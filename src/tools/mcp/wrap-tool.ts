@@ -43,7 +43,9 @@ export function wrapTool(listed: ListedTool, { server, settings, connection, red
       return text;
     },
   });
-  return { ...tool, origin: { server, tool: listed.name } };
+  const trouble = () =>
+    connection.isLost() ? `the tool server ${server} was lost; a call tries it again` : null;
+  return { ...tool, trouble, origin: { server, tool: listed.name } };
 }
 
 /** A result as the model sees it: text is shown whole, anything else as one line that names it. */

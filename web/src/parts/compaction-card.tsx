@@ -11,6 +11,8 @@ const REASONS: Record<CompactionView['reason'], string> = {
   over_budget: 'the prompt was above its trigger',
   overflow: 'the provider refused the request as too long',
   cold_cache: 'the cache had gone cold, so that a shorter prompt costs less',
+  manual: 'a person asked for it',
+  each_turn: 'the agent begins its turns without old tool results',
   join: 'an agent joined and got a summary of what came before',
 };
 

@@ -38,6 +38,7 @@ export function commandsOf({ actor, conversation, agent, turn }: About): Offer[]
       isMain: true,
     },
     { command: { command: 'reinstate', ...about }, label: 'Reinstate', event: 'REINSTATE', isMain: true },
+    { command: { command: 'compact', ...about }, label: 'Compact', event: null },
     { command: { command: 'pause', ...about }, label: 'Pause', event: 'PAUSE' },
     { command: { command: 'retire', ...about }, label: 'Retire', event: 'RETIRE' },
   ];

@@ -1,0 +1,90 @@
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { TroupeError } from '../errors.ts';
+import { readSkill, type Skill } from '../tools/skill.ts';
+
+/** The parts of a definition that name directories of skills. */
+interface SkillOwners {
+  skills?: readonly string[] | undefined;
+  agents: readonly { id: string; skills?: readonly string[] | undefined }[];
+  templates?: readonly { id: string; skills?: readonly string[] | undefined }[] | undefined;
+}
+
+/** Longer lists would fill every prompt. */
+const MAX_SKILLS = 100;
+
+/**
+ * The skills of each agent, by name: those of the troupe's directories, and of its own, which replace others of the same
+ * name. Throws `config_invalid`, which names each directory and file that is refused; with `isTolerant` these are warnings.
+ */
+export async function openSkills(
+  definition: SkillOwners,
+  { onWarning, isTolerant }: { onWarning: (error: unknown, where: string) => void; isTolerant: boolean },
+): Promise<ReadonlyMap<string, readonly Skill[]>> {
+  const { byAgent, problems } = await readAll(definition);
+  if (problems.length > 0 && !isTolerant) {
+    const message = `${problems.length} problem(s) with skills:\n  ${problems.join('\n  ')}`;
+    throw new TroupeError('config_invalid', message, { problems });
+  }
+  for (const problem of problems) onWarning(problem, 'skills');
+  return byAgent;
+}
+
+/** What is wrong with the skills of a definition, one line each. */
+export async function skillProblems(definition: SkillOwners): Promise<string[]> {
+  return (await readAll(definition)).problems;
+}
+
+async function readAll(
+  definition: SkillOwners,
+): Promise<{ byAgent: Map<string, readonly Skill[]>; problems: string[] }> {
+  const common = await readDirs('skills', definition.skills ?? []);
+  const problems = [...common.problems];
+  const byAgent = new Map<string, readonly Skill[]>();
+  for (const { id, skills: dirs = [] } of [...definition.agents, ...(definition.templates ?? [])]) {
+    const own = await readDirs(`skills of @${id}`, dirs);
+    problems.push(...own.problems);
+    const named = new Map([...common.skills, ...own.skills].map((skill) => [skill.name, skill]));
+    const skills = [...named.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+    if (skills.length > MAX_SKILLS)
+      problems.push(`skills of @${id}: ${skills.length} skills; at most ${MAX_SKILLS} are listed in prompts`);
+    if (skills.length > 0) byAgent.set(id, skills.slice(0, MAX_SKILLS));
+  }
+  return { byAgent, problems };
+}
+
+async function readDirs(
+  path: string,
+  dirs: readonly string[],
+): Promise<{ skills: Skill[]; problems: string[] }> {
+  const found = await Promise.all(dirs.map((dir) => readDir(path, dir)));
+  return {
+    skills: found.flatMap(({ skills }) => skills),
+    problems: found.flatMap(({ problems }) => problems),
+  };
+}
+
+/** Each folder with a SKILL.md is a skill; other folders are none. */
+async function readDir(path: string, dir: string): Promise<{ skills: Skill[]; problems: string[] }> {
+  const names = await foldersOf(dir);
+  if (!names) return { skills: [], problems: [`${path}: there is no directory ${dir}`] };
+  const skills: Skill[] = [];
+  const problems: string[] = [];
+  for (const name of names) {
+    const read = await readSkill(join(dir, name));
+    if (read.kind === 'read') skills.push(read.skill);
+    if (read.kind === 'refused') problems.push(`${path}: ${join(dir, name)}: ${read.problem}`);
+  }
+  if (skills.length + problems.length === 0) problems.push(`${path}: ${dir} has no folder with a SKILL.md`);
+  return { skills, problems };
+}
+
+/** Null for what is no readable directory. */
+async function foldersOf(dir: string): Promise<string[] | null> {
+  try {
+    const entries = await readdir(dir, { withFileTypes: true });
+    return entries.flatMap((entry) => (entry.isDirectory() ? [entry.name] : [])).sort();
+  } catch {
+    return null;
+  }
+}

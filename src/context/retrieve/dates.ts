@@ -1,0 +1,270 @@
+import {
+  AGO,
+  AHEAD,
+  AMBIGUOUS,
+  anyOf,
+  ASKS_WHEN,
+  BEFORE_DATE,
+  BETWEEN_DATES,
+  DAY_OF,
+  MONTH_OF,
+  NEARBY_OF,
+  NUMBER_OF,
+  SEASON_OF,
+  type Unit,
+  UNIT_OF,
+  WEEKDAY_OF,
+} from './date-words.ts';
+import { plainText } from './words.ts';
+
+/** Days from `from` to `to`, both included, counted from 1970-01-01 in UTC. */
+export interface Span {
+  from: number;
+  to: number;
+}
+
+const DAY_MS = 86_400_000;
+
+export function dayOf(at: number): number {
+  return Math.floor(at / DAY_MS);
+}
+
+/** Whether a question asks for a time. */
+export function asksWhen(question: string): boolean {
+  return ASKS_WHEN.test(plainText(question));
+}
+
+/**
+ * The dates in a text that was written on `today`: absolute ones, and those relative to the writer ("yesterday", "two
+ * months ago", "next Friday"). A date without a year ("in June") is the nearest one.
+ */
+export function datesIn(text: string, today: number): Span[] {
+  return readDates(plainText(text), { today, years: nearestYear }).flatMap(({ spans }) => spans);
+}
+
+export interface AskedDates {
+  /** The spans that each date may mean: one without a year is the last one or the next one. */
+  dates: Span[][];
+  /** The question without its dates, in plain text. */
+  rest: string;
+}
+
+/** The dates in a question that is asked on `today`. */
+export function datesAsked(question: string, today: number): AskedDates {
+  const plain = plainText(question);
+  const read = readDates(plain, { today, years: yearsAround });
+  let rest = '';
+  let end = 0;
+  for (const date of read) {
+    rest += `${plain.slice(end, date.start)} `;
+    end = date.end;
+  }
+  return { dates: read.map(({ spans }) => spans), rest: rest + plain.slice(end) };
+}
+
+interface Writer {
+  today: number;
+  /** Years of a date without one, given what it is in any year. */
+  years: (spanIn: (year: number) => Span, today: number) => Span[];
+}
+
+type Groups = Record<string, string | undefined>;
+
+interface Rule {
+  pattern: RegExp;
+  read: (groups: Groups, writer: Writer) => Span[];
+}
+
+interface Found {
+  start: number;
+  end: number;
+  groups: Groups;
+  rule: Rule;
+}
+
+/** The dates in a text, with their places. */
+function readDates(plain: string, writer: Writer): { start: number; end: number; spans: Span[] }[] {
+  const found = matchesIn(plain);
+  return found.flatMap((each, index) => {
+    const before = found[index - 1];
+    const after = found[index + 1];
+    if (after && isRange(plain, each, after)) return [];
+    const spans = each.rule.read(each.groups, writer);
+    if (spans.length === 0) return [];
+    if (!before || !isRange(plain, before, each)) return [{ ...each, spans }];
+    return [{ ...each, start: before.start, spans: spans.map((end) => rangeOf(before, end)) }];
+  });
+}
+
+/** Earlier rules win where two match the same words. */
+function matchesIn(plain: string): Found[] {
+  const found: Found[] = [];
+  for (const rule of RULES) {
+    for (const { index: start, 0: text, groups = {} } of plain.matchAll(rule.pattern)) {
+      const end = start + text.length;
+      const isFree = found.every((other) => other.end <= start || end <= other.start);
+      if (isFree) found.push({ start, end, groups, rule });
+    }
+  }
+  return found.sort((one, other) => one.start - other.start);
+}
+
+const RANGE_GAP = new RegExp(`^ (?:${BETWEEN_DATES}|[-–]) $`);
+
+/** "11 August to 3 September 2023", but not "on Monday and in June". */
+function isRange(plain: string, before: Found, { start, rule }: Found): boolean {
+  return before.rule === rule && rule.read === onDate && RANGE_GAP.test(plain.slice(before.end, start));
+}
+
+/** The only year of a range stands at its end, so the beginning is the nearest date. */
+function rangeOf(beginning: Found, { from: today, to }: Span): Span {
+  const [begin] = beginning.rule.read(beginning.groups, { today, years: nearestYear });
+  return { from: Math.min(begin?.from ?? today, today), to };
+}
+
+const MONTH = `(?<month>${anyOf(MONTH_OF.keys())})`;
+const SEASON = `(?<season>${anyOf(SEASON_OF.keys())})`;
+const CLEAR_MONTH = `(?<month>${anyOf([...MONTH_OF.keys()].filter((name) => !AMBIGUOUS.has(name)))})`;
+const WEEKDAY = `(?<weekday>${anyOf(WEEKDAY_OF.keys())})`;
+const UNIT = `(?<unit>${anyOf(UNIT_OF.keys())})`;
+const NUMBER = `(?:an? )?(?<number>\\d{1,3}|${anyOf(NUMBER_OF.keys())})(?: of| de)?`;
+const NEAR = `(?<near>${anyOf(NEARBY_OF.keys())})`;
+const NAMED = `(?:${UNIT}|${WEEKDAY}|${MONTH}|${SEASON}|(?<night>night|evening|nacht|nuit|noche|notte|noite))`;
+const DAY = '(?<day>\\d{1,2})';
+const YEAR = '(?<year>(?:19|20)\\d\\d)';
+const OF = '(?:of |del? |di )?';
+
+const RULES: readonly Rule[] = [
+  rule(`${YEAR}[-/](?<number>\\d\\d?)(?:[-/]${DAY})?(?:t[\\d:]{1,12}z?)?`, onDate),
+  rule(`${DAY}\\.(?<number>\\d\\d?)\\.${YEAR}`, onDate),
+  rule(`${DAY}(?:st|nd|rd|th|er|\\.)? ${OF}${MONTH}\\.?(?:,? ${OF}${YEAR})?`, onDate),
+  rule(`${MONTH}\\.? (?:the )?${DAY}(?:st|nd|rd|th)?(?:,? ${YEAR})?`, onDate),
+  rule(`(?:${MONTH}|${SEASON})\\.?,? ${OF}${YEAR}`, onDate),
+  rule(`${NUMBER} ${UNIT} (?:${AGO.after})|(?:${AGO.before}) ${NUMBER} ${UNIT}`, unitsFrom(-1)),
+  rule(`(?:${AHEAD.before}) ${NUMBER} ${UNIT}|${NUMBER} ${UNIT} (?:${AHEAD.after})`, unitsFrom(1)),
+  rule(`${NEAR} ${NAMED}|${NAMED} ${NEAR}`, nearby),
+  rule(`(?<before>day before )?(?<name>${anyOf(DAY_OF.keys())})`, onNamedDay),
+  rule(`this (?:morning|afternoon|evening)`, (_, { today }) => [days(today, today)]),
+  rule(WEEKDAY, nearby),
+  rule(`(?:${BEFORE_DATE}) (?:the )?(?:${MONTH}|${SEASON})|${CLEAR_MONTH}`, onDate),
+  rule(`(?:${BEFORE_DATE}) ${YEAR}`, onDate),
+  unspaced(`(?:${YEAR} ?[年년] ?)?(?<number>\\d\\d?) ?[月월](?: ?${DAY} ?[日일号])?`, onDate),
+  unspaced('(?<last>昨[天日]|어제)|[今오][天日늘]|(?<next>明[天日]|내일)', ({ last, next }, { today }) => {
+    const day = today + (next ? 1 : 0) - (last ? 1 : 0);
+    return [days(day, day)];
+  }),
+];
+
+function rule(source: string, read: Rule['read']): Rule {
+  return { pattern: new RegExp(`(?<![\\p{L}\\p{N}])(?:${source})(?![\\p{L}\\p{N}])`, 'gu'), read };
+}
+
+/** In scripts without spaces. */
+function unspaced(source: string, read: Rule['read']): Rule {
+  return { pattern: new RegExp(source, 'gu'), read };
+}
+
+/** A day, a month, a season or a year. The 31st of June is its last day. */
+function onDate({ year, month, number, season, day }: Groups, { today, years }: Writer): Span[] {
+  const first = month === undefined ? SEASON_OF.get(season ?? '') : MONTH_OF.get(month);
+  const start = first ?? (number === undefined ? 0 : Number(number) - 1);
+  const length = season === undefined ? 1 : 3;
+  if (start > 11 || Number(day ?? 1) > 31 || Number(day ?? 1) < 1 || start < 0) return [];
+  const isYear = first === undefined && number === undefined;
+  const spanIn = (which: number): Span => {
+    if (isYear) return months(which, 0, 12);
+    if (day === undefined) return months(which, start, length);
+    const only = Math.min(dayIn(which, start, Number(day)), months(which, start, 1).to);
+    return days(only, only);
+  };
+  return year === undefined ? years(spanIn, today) : [spanIn(Number(year))];
+}
+
+function unitsFrom(direction: -1 | 1): Rule['read'] {
+  return ({ number = '', unit = '' }, { today }) => {
+    const count = NUMBER_OF.get(number) ?? Number(number);
+    return [unitAt(UNIT_OF.get(unit) ?? 'day', direction * count, today)];
+  };
+}
+
+/** "last week", "next Friday", "last summer"; a weekday alone is the last one. */
+function nearby({ near, unit, weekday, month, season, night }: Groups, { today }: Writer): Span[] {
+  const offset = NEARBY_OF.get(near ?? '') ?? -1;
+  const named = UNIT_OF.get(unit ?? '');
+  if (named === 'day') return [];
+  if (named) return [unitAt(named, offset, today)];
+  if (night !== undefined) return offset === 1 ? [] : [days(today + offset, today + offset)];
+  const wanted = WEEKDAY_OF.get(weekday ?? '');
+  if (wanted !== undefined) return [weekdayAt(wanted, offset, near === undefined, today)];
+  const spanIn = (year: number) =>
+    season === undefined
+      ? months(year, MONTH_OF.get(month ?? '') ?? 0, 1)
+      : months(year, SEASON_OF.get(season) ?? 0, 3);
+  if (offset === 0) return nearestYear(spanIn, today);
+  const year = yearOf(today);
+  const spans = [year - 2, year - 1, year, year + 1].map(spanIn);
+  const found = offset < 0 ? spans.findLast(({ to }) => to < today) : spans.find(({ from }) => from > today);
+  return found ? [found] : [];
+}
+
+function onNamedDay({ before, name = '' }: Groups, { today }: Writer): Span[] {
+  const day = today + (DAY_OF.get(name) ?? 0) - (before === undefined ? 0 : 1);
+  return [days(day, day)];
+}
+
+/** The day, week, month or year `count` after the present one. Weeks begin on Monday. */
+function unitAt(unit: Unit, count: number, today: number): Span {
+  const date = new Date(today * DAY_MS);
+  const monday = today - ((date.getUTCDay() + 6) % 7);
+  switch (unit) {
+    case 'day':
+      return days(today + count, today + count);
+    case 'week':
+      return days(monday + 7 * count, monday + 7 * count + 6);
+    case 'weekend':
+      return days(monday + 7 * count + 5, monday + 7 * count + 6);
+    case 'month':
+      return months(date.getUTCFullYear(), date.getUTCMonth() + count, 1);
+    case 'year':
+      return months(date.getUTCFullYear() + count, 0, 12);
+  }
+}
+
+function weekdayAt(weekday: number, offset: number, mayBeToday: boolean, today: number): Span {
+  const ahead = (weekday - new Date(today * DAY_MS).getUTCDay() + 7) % 7;
+  const coming = ahead === 0 && offset === 1 ? 7 : ahead;
+  const past = ahead === 0 && mayBeToday ? 0 : ahead - 7;
+  const day = today + (offset < 0 ? past : coming);
+  return days(day, day);
+}
+
+function nearestYear(spanIn: (year: number) => Span, today: number): Span[] {
+  const year = yearOf(today);
+  const distance = ({ from, to }: Span) => Math.max(from - today, today - to, 0);
+  const spans = [year, year - 1, year + 1].map(spanIn);
+  return spans.sort((one, other) => distance(one) - distance(other)).slice(0, 1);
+}
+
+/** The last one, which may have begun, and the next one. */
+function yearsAround(spanIn: (year: number) => Span, today: number): Span[] {
+  const year = yearOf(today);
+  const spans = [year - 1, year, year + 1].map(spanIn);
+  const next = spans.findIndex(({ from }) => from > today);
+  return spans.slice(next - 1, next + 1);
+}
+
+function yearOf(day: number): number {
+  return new Date(day * DAY_MS).getUTCFullYear();
+}
+
+function dayIn(year: number, month: number, day: number): number {
+  return dayOf(Date.UTC(year, month, day));
+}
+
+function months(year: number, month: number, count: number): Span {
+  return days(dayIn(year, month, 1), dayIn(year, month + count, 0));
+}
+
+function days(from: number, to: number): Span {
+  return { from, to };
+}

@@ -1,0 +1,92 @@
+import {
+  type AgentId,
+  type CompactionReason,
+  type CompactionStrategy,
+  type Event,
+  type EventOf,
+  isAbout,
+} from '../events/index.ts';
+
+/** The compactions of a conversation, as its state shows them. A fold of its log. Immutable. */
+export interface CompactionBook {
+  /** Prompts that were compacted or pruned. */
+  count: number;
+  /** Agents whose prompts are being compacted. */
+  running: readonly AgentId[];
+  /** Commands to compact that no turn has taken up yet, by agent. */
+  requested: Readonly<Record<AgentId, number>>;
+  last: LastCompaction | null;
+}
+
+/** The last compaction that ended. Tokens are of the whole prompt, as counted here. */
+export interface LastCompaction {
+  agent: AgentId;
+  seq: number;
+  at: number;
+  reason: CompactionReason;
+  /** `failed`: the prompt stayed as it was. */
+  outcome: 'compacted' | 'pruned' | 'failed';
+  strategy: CompactionStrategy | null;
+  tokens: { before: number; after: number | null };
+}
+
+export const NO_COMPACTIONS: CompactionBook = { count: 0, running: [], requested: {}, last: null };
+
+export function foldCompactions(book: CompactionBook, event: Event): CompactionBook {
+  if (event.kind === 'command') return request(book, event);
+  if (event.kind === 'turn.started') return takeUp(book, event);
+  if (isAbout(event, 'turnEnd')) return ended(book, event.author.id as AgentId);
+  return isAbout(event, 'compaction') ? foldNote(book, event) : book;
+}
+
+function request(book: CompactionBook, { seq, body }: EventOf<'command'>): CompactionBook {
+  const { command, agent } = body;
+  if (command !== 'compact' || agent === undefined) return book;
+  return { ...book, requested: { ...book.requested, [agent]: seq } };
+}
+
+function takeUp(book: CompactionBook, { author, body }: EventOf<'turn.started'>): CompactionBook {
+  const agent = author.id as AgentId;
+  const { [agent]: seq, ...others } = book.requested;
+  return seq === undefined || seq > body.upTo ? book : { ...book, requested: others };
+}
+
+function foldNote(book: CompactionBook, event: CompactionEvent): CompactionBook {
+  switch (event.kind) {
+    case 'compaction.started':
+      return { ...book, running: [...ended(book, event.body.agent).running, event.body.agent] };
+    case 'compaction.done':
+      return over(book, event, 'compacted');
+    case 'compaction.pruned':
+      return over(book, event, 'pruned');
+    case 'compaction.failed':
+      // With a strategy, only this strategy has failed and the next one is tried.
+      return event.body.strategy === undefined ? over(book, event, 'failed') : book;
+    case 'compaction':
+    case 'compaction.summarising':
+    case 'baseline':
+      return book;
+  }
+}
+
+type CompactionEvent = Extract<Event, { kind: `compaction${string}` | 'baseline' }>;
+type Ending = EventOf<'compaction.done' | 'compaction.pruned' | 'compaction.failed'>;
+
+function over(
+  book: CompactionBook,
+  { seq, at, body }: Ending,
+  outcome: LastCompaction['outcome'],
+): CompactionBook {
+  const { agent, reason, strategy = null, tokens } = body;
+  return {
+    ...ended(book, agent),
+    count: book.count + (outcome === 'failed' ? 0 : 1),
+    last: { agent, seq, at, reason, outcome, strategy, tokens },
+  };
+}
+
+/** A turn that ends takes its unfinished compaction with it. */
+function ended(book: CompactionBook, agent: AgentId): CompactionBook {
+  if (!book.running.includes(agent)) return book;
+  return { ...book, running: book.running.filter((each) => each !== agent) };
+}

@@ -1,0 +1,81 @@
+import { readdir } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import { parse } from 'yaml';
+import * as z from 'zod';
+import { readInside } from '../read-inside.ts';
+
+/**
+ * A skill: a directory with a SKILL.md that says how to do something, and files for it. The layout and the fields are
+ * those of https://agentskills.io, so that one directory serves several programs.
+ */
+export interface Skill {
+  name: string;
+  description: string;
+  dir: string;
+}
+
+export const SKILL_FILE = 'SKILL.md';
+/** Of SKILL.md, and of each file that is read with it. */
+export const MAX_SKILL_BYTES = 64 * 1_024;
+const MAX_LISTED = 100;
+const MAX_DEPTH = 5;
+
+/** Other fields are for other programs. */
+const Frontmatter = z.object({
+  name: z.string().regex(/^[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?$/, 'use at most 64 of a-z, 0-9 and -'),
+  description: z.string().trim().min(1).max(1_024),
+});
+
+type SkillText =
+  | { kind: 'read'; skill: Skill; text: string }
+  | { kind: 'absent' }
+  | { kind: 'refused'; problem: string };
+
+/** Reads the SKILL.md of a directory. `text`: what follows the frontmatter. Never rejects. */
+export async function readSkill(dir: string): Promise<SkillText> {
+  const read = await readInside(dir, SKILL_FILE, MAX_SKILL_BYTES);
+  if (read.kind !== 'text') return read;
+  const refused = (problem: string) => ({ kind: 'refused' as const, problem: `${SKILL_FILE} ${problem}` });
+  const parts = partsOf(read.text);
+  if (!parts) return refused('does not begin with a frontmatter: --- name and description ---');
+  const fields = Frontmatter.safeParse(yamlOf(parts.fields));
+  if (!fields.success) {
+    const [issue] = fields.error.issues;
+    return refused(`has no valid ${issue?.path.join('.') || 'frontmatter'}: ${issue?.message}`);
+  }
+  return { kind: 'read', skill: { ...fields.data, dir }, text: parts.text.trim() };
+}
+
+/** Null without a frontmatter. */
+function partsOf(text: string): { fields: string; text: string } | null {
+  const lines = text.replace(/^\uFEFF/, '').split(/\r?\n/);
+  if (lines[0]?.trimEnd() !== '---') return null;
+  const end = lines.findIndex((line, at) => at > 0 && line.trimEnd() === '---');
+  if (end < 0) return null;
+  return { fields: lines.slice(1, end).join('\n'), text: lines.slice(end + 1).join('\n') };
+}
+
+function yamlOf(text: string): unknown {
+  try {
+    // Aliases could make a small text huge.
+    return parse(text, { maxAliasCount: 0, logLevel: 'error' });
+  } catch {
+    return null;
+  }
+}
+
+/** The other files of a skill by their paths in it, in order; at most a hundred. Links are left out. */
+export async function skillFiles({ dir }: Skill): Promise<string[]> {
+  const files: string[] = [];
+  const walk = async (folder: string, depth: number): Promise<void> => {
+    const entries = await readdir(folder, { withFileTypes: true });
+    for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+      const path = join(folder, entry.name);
+      if (files.length >= MAX_LISTED || entry.name.startsWith('.')) continue;
+      if (entry.isDirectory() && depth < MAX_DEPTH) await walk(path, depth + 1);
+      else if (entry.isFile() && path !== join(dir, SKILL_FILE)) files.push(relative(dir, path));
+    }
+  };
+  await walk(dir, 0);
+  return files;
+}
