@@ -11,6 +11,8 @@ import type {
   StreamDelta,
   TenantId,
 } from './events/index.ts';
+import type { Answer, AskOptions } from './asking/ask.ts';
+import type { Part, Wait } from './asking/exchange.ts';
 import type { KeyBook, Principal } from './access/index.ts';
 import type { ActorStatus } from './inspect/actor-status.ts';
 import type { BudgetLine } from './actors/budget/report.ts';
@@ -80,6 +82,18 @@ export interface AttachmentByAddress {
   /** Default: the media type that the server states. */
   mediaType?: string | undefined;
   url: string;
+}
+
+/** What `ask` and `stream` take: a message, or its text. Default author: a user named `User`. */
+export type Asked =
+  | string
+  | (Omit<NewMessage, 'author' | 'includeInContext'> & { author?: Author | undefined });
+
+export interface FollowOptions {
+  /** Seq of the last event that is known. Default 0: from the first event. */
+  after?: number | undefined;
+  /** Ends the loop. */
+  signal?: AbortSignal | undefined;
 }
 
 export interface NewAttachment {
@@ -189,6 +203,18 @@ export interface Troupe {
    * `agent_busy`, `tenant_busy`, `event_invalid`, `event_too_large`, `event_conflict`, `conversation_archived`.
    */
   send(conversation: string, message: NewMessage): Promise<Appended>;
+  /**
+   * Sends a message and waits for what comes of it: until every agent that it woke has answered, in threads too, or until
+   * nobody works on it any more because people are asked. With one agent in the troupe, `to` may be left out. Throws as
+   * `send` does, and `aborted`.
+   *
+   *     const { text } = await troupe.ask('plan', 'What is next?');
+   */
+  ask(conversation: string, message: Asked, options?: AskOptions): Promise<Answer>;
+  /** As `ask`, but yields what happens meanwhile; the answer is the return value of the generator. */
+  stream(conversation: string, message: Asked, options?: AskOptions): AsyncGenerator<Part, Answer>;
+  /** The events of a conversation after `after`, then new ones as they come, without end. */
+  follow(conversation: string, options?: FollowOptions): AsyncGenerator<Event, void>;
   /** The newest conversations. `limit`: default 200. */
   conversations(limit?: number): Promise<ConversationInfo[]>;
   /** A page of conversations, newest first. The cost of a page is bounded. Throws `event_invalid`. */
@@ -259,8 +285,11 @@ export interface Troupe {
   budgets(of?: { conversation?: string | undefined; agent?: string | undefined }): Promise<BudgetLine[]>;
   /** Whether the store and the queue can be reached. Never throws. */
   health(): Promise<Health>;
-  /** Resolves when no wake is waiting or running. Throws `queue_unavailable` if the queue has not answered for 10 s. */
-  idle(): Promise<void>;
+  /**
+   * Resolves when no wake is waiting or running. `conversation`: when nobody works in this one and in its threads, whatever
+   * happens elsewhere. Throws `queue_unavailable` if the queue has not answered for 10 s, and `conversation_unknown`.
+   */
+  idle(of?: { conversation?: string | undefined }): Promise<void>;
   /** Stops taking turns, waits for the present ones to stop, and closes the services. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -288,6 +317,10 @@ export interface ImportLimits {
 }
 
 export type {
+  Answer,
+  AskOptions,
+  Part,
+  Wait,
   ActorStatus,
   BudgetLine,
   ConversationState,

@@ -1,4 +1,4 @@
-import { type Event, eventOf, isTaskEnd, runFactOf } from '../events/index.ts';
+import { type ConversationId, type Event, eventOf, isTaskEnd, runFactOf } from '../events/index.ts';
 import { activeRuns } from '../machines/run-book.ts';
 import { foldTask, isDue, newTaskBook } from '../machines/task-book.ts';
 
@@ -15,7 +15,12 @@ export interface Answers {
   /** Missing answers, each with the event that the agent has not answered. */
   readonly unanswered: readonly { agent: string; seq: number }[];
   readonly areComplete: boolean;
+  /** Messages of agents since, oldest first. */
   readonly replies: readonly Event[];
+  /** Ends of the turns that answered something of it. */
+  readonly ends: readonly Event[];
+  /** Threads of the tasks that were opened since. */
+  readonly threads: readonly ConversationId[];
   readonly failures: readonly Failure[];
 }
 
@@ -34,12 +39,14 @@ export function awaitAnswers(sent: Event): Answers {
   const missing = new Map(sent.to.map((agent) => [`${agent} ${sent.seq}`, { agent, seq: sent.seq }]));
   const replies: Event[] = [];
   const failures: Failure[] = [];
+  const ends: Event[] = [];
   /** Tasks opened since the message. */
   const tasks = newTaskBook();
   if (sent.kind === 'run.directive') foldTask(tasks, sent);
 
   function end(event: Event, covers: readonly number[]): boolean {
     const found = covers.filter((seq) => missing.delete(`${event.author.id} ${seq}`));
+    if (found.length > 0) ends.push(event);
     return found.length > 0;
   }
 
@@ -100,6 +107,12 @@ export function awaitAnswers(sent: Event): Answers {
       return unanswered().length === 0 && !isGiven && activeRuns(tasks.runs).length === 0;
     },
     replies,
+    ends,
+    get threads() {
+      return [...tasks.tasks.values()].flatMap((task) =>
+        task.kind === 'delegation' ? [task.body.thread] : [],
+      );
+    },
     failures,
   };
 }

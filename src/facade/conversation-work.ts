@@ -1,29 +1,23 @@
-import { listTasks, type TaskInfo } from '../actors/tasks/read-tasks.ts';
+import { listTasks } from '../actors/tasks/read-tasks.ts';
+import type { Work } from '../asking/exchange.ts';
+import { TroupeError } from '../errors.ts';
 import type { ActorRecord, AgentId, ConversationId } from '../events/index.ts';
 import { isDue, type TaskBook } from '../machines/task-book.ts';
 import type { ConversationKey } from '../store/store.ts';
 import type { TenantContext } from './tenant-context.ts';
 
-/** A task that no agent works on: it waits for people, or for an agent that takes no turns. */
-export interface Wait {
-  /** Conversation of the task: the one asked about, or a thread of it. */
-  conversation: ConversationId;
-  task: TaskInfo;
-}
-
-/** What there is to do in a conversation and in the threads of its open tasks. */
-export interface Work {
-  /** Whether an agent has something to do there now. */
-  isUnderWay: boolean;
-  /** The innermost open tasks on which nobody works. */
-  waits: Wait[];
-}
-
 /** Deepest nesting that is followed: a troupe's own limit may be raised, and a log may contain anything. */
 const MAX_DEPTH = 16;
 
-/** Reads the records of the actors, not their machines, so it holds for turns of every process. */
-export async function workIn(context: TenantContext, root: ConversationKey): Promise<Work> {
+/**
+ * `after`: only tasks that were opened in the conversation since this event count as waits. Reads the records of the actors, not
+ * their machines, so it holds for turns of every process.
+ */
+export async function workIn(
+  context: TenantContext,
+  root: ConversationKey,
+  { after = 0 }: { after?: number } = {},
+): Promise<Work> {
   const { taskFolds } = context;
   const seen = new Set<ConversationId>();
 
@@ -32,6 +26,7 @@ export async function workIn(context: TenantContext, root: ConversationKey): Pro
     const { book } = await taskFolds.of(log);
     const found: Work = { isUnderWay: await isAnyoneAtWork(context, log, book), waits: [] };
     for (const task of (await listTasks(taskFolds, log, { open: true })).tasks) {
+      if (depth === 0 && task.openedAt.seq <= after) continue;
       const { thread } = task;
       const isBelow = thread !== undefined && !seen.has(thread) && depth < MAX_DEPTH;
       const below = isBelow ? await look({ ...log, conversation: thread }, depth + 1) : null;
@@ -70,6 +65,18 @@ async function isAnyoneAtWork(
 }
 
 /** A turn, something to send, or a timer that has ended. */
-function isBegun({ turn, outbox, wakeAt }: ActorRecord, now: number): boolean {
-  return turn !== null || outbox.length > 0 || (wakeAt !== null && wakeAt <= now);
+function isBegun({ turn, outbox, posts, timers }: ActorRecord, now: number): boolean {
+  return turn !== null || outbox.length + posts.length > 0 || timers.some(({ at }) => at <= now);
+}
+
+/** Pause between two looks at a conversation, ms. */
+const PAUSE_MS = 10;
+
+/** Resolves when nobody works in a conversation and its threads. Throws `shutting_down` when the troupe is closed meanwhile. */
+export async function waitUntilRest(context: TenantContext, log: ConversationKey): Promise<void> {
+  const { closed, parts } = context;
+  while ((await workIn(context, log)).isUnderWay) {
+    if (closed.aborted) throw new TroupeError('shutting_down', 'the troupe is being closed');
+    await parts.deps.clock.sleep(PAUSE_MS);
+  }
 }

@@ -1,0 +1,91 @@
+import type { Clock } from '../clock.ts';
+import { type Event, isAbout } from '../events/index.ts';
+import type { StateNote, StreamDelta, TaskInfo, Troupe } from '../troupe.ts';
+import type { ConversationId } from '../events/index.ts';
+import type { Answers } from './answers.ts';
+import { followConversation } from './follow.ts';
+
+/** A task on which no agent works: it waits for a person, or for an agent that takes no turns. */
+export interface Wait {
+  /** Conversation of the task: the one asked in, or a thread of it. */
+  conversation: ConversationId;
+  task: TaskInfo;
+}
+
+/** What there is to do in a conversation and in the threads of its open tasks. */
+export interface Work {
+  /** Whether an agent has something to do there now. */
+  isUnderWay: boolean;
+  /** The innermost open tasks on which nobody works. */
+  waits: Wait[];
+}
+
+export type Part =
+  | { type: 'event'; event: Event }
+  | { type: 'delta'; delta: StreamDelta }
+  | { type: 'state'; state: StateNote };
+
+export interface ExchangeParts {
+  troupe: Troupe;
+  clock: Clock;
+  /** The work in a conversation, and the waits of tasks that were opened since an event. */
+  workIn(conversation: ConversationId, after: number): Promise<Work>;
+  signal: AbortSignal;
+}
+
+/** Work in threads, and of other processes, makes no notice here: it is looked at this often, ms. */
+const LOOK_MS = 250;
+
+/**
+ * What follows from a message, in the order of the log, until it is answered or nobody works on it any more. Returns what it
+ * waits for then. Leaving it early, or the end of `signal`, stops nothing but the reading.
+ */
+export async function* exchange(
+  sent: Event,
+  answers: Answers,
+  { troupe, clock, workIn, signal }: ExchangeParts,
+): AsyncGenerator<Part, Wait[]> {
+  const { conversation } = sent;
+  let last = sent.seq;
+
+  /** Null while there is work, or events that were not read yet. */
+  async function waits(): Promise<Wait[] | null> {
+    const work = await workIn(conversation, sent.seq);
+    // Others may still be at work on something else.
+    if (answers.areComplete) return work.waits;
+    if (work.isUnderWay) return null;
+    const { events } = await troupe.events(conversation, { after: last, limit: 1 });
+    return events.length > 0 ? null : work.waits;
+  }
+
+  const frames = followConversation(conversation, last, {
+    troupe,
+    clock,
+    signal,
+    lookMs: LOOK_MS,
+    heartbeatMs: LOOK_MS,
+  });
+  for await (const frame of frames) {
+    if (frame.type === 'event') {
+      answers.note(frame.event);
+      last = frame.event.seq;
+    }
+    if (frame.type === 'event' || frame.type === 'delta' || frame.type === 'state') yield frame;
+    const left = answers.areComplete || mayBeOver(frame) ? await waits() : null;
+    if (left) return left;
+  }
+  return [];
+}
+
+/** Whether the work may have ended with this: a turn, or a request to people. Else it is looked at when all is quiet. */
+function mayBeOver(frame: Part | { type: 'heartbeat' | 'gap' }): boolean {
+  if (frame.type === 'heartbeat') return true;
+  if (frame.type !== 'event') return false;
+  const { kind } = frame.event;
+  return (
+    isAbout(frame.event, 'turnEnd') ||
+    kind === 'question' ||
+    kind === 'approval.requested' ||
+    kind === 'error'
+  );
+}
