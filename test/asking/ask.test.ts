@@ -71,7 +71,7 @@ test('it ends where an agent waits for a person, and names the wait', async () =
 
 test('a failed turn is an outcome with its reason, not an exception', async () => {
   await using room = await company(['p'], {
-    answers: { p: [{ error: { code: 'auth' } }] },
+    answers: { p: [{ error: { code: 'provider_auth' } }] },
     onWarning: () => undefined,
   });
   const answer = await room.troupe.ask('c', 'hi');
