@@ -9,7 +9,7 @@ const GOALS: Record<ProbeKind, number> = {
   paths: 0.95,
   identifiers: 0.95,
   errors: 0.8,
-  constraints: 0.85,
+  constraints: 1,
   pending: 1,
 };
 const GOAL_BUDGET = 0.2;

@@ -21,7 +21,7 @@ import { templateOf } from './coordination-settings.ts';
 import { supervisionOf } from './supervision-settings.ts';
 import { builtinTools } from '../tools/builtin/index.ts';
 import { loadSkillTool } from '../tools/builtin/load-skill.ts';
-import type { Skill } from '../tools/skill.ts';
+import type { SkillSet } from '../tools/skill.ts';
 import { type Tool, toolSpec } from '../tools/tool.ts';
 
 /** Tokens assumed for a model whose window is not known. */
@@ -30,7 +30,7 @@ const DEFAULT_CONTEXT_WINDOW = 128_000;
 /** What was read from the directories of a definition, by the ids of agents and templates. */
 export interface WorkspaceFiles {
   files?: ReadonlyMap<string, InstructionFiles>;
-  skills?: ReadonlyMap<string, readonly Skill[]>;
+  skills?: ReadonlyMap<string, SkillSet>;
 }
 
 /** Builds the agents that the engine runs, from their definitions, providers and tools. */
@@ -63,7 +63,10 @@ export function buildAgentRegistry(
   const profiles = agents.map(profileIn);
   const runtimeOf = (agent: AgentDefinition, profile: AgentProfile, roster: AgentProfile[]): AgentRuntime => {
     const granted = grantedTo(agent);
-    const texts = textsOf(profile, roster, countTokens, files.get(agent.id));
+    const texts = textsOf(profile, roster, countTokens, {
+      files: files.get(agent.id),
+      skills: skills.get(agent.id),
+    });
     return {
       ...texts,
       profile,
@@ -111,7 +114,7 @@ export function buildAgentRegistry(
 function profileBuilder(
   { fragments = [], machine, routing }: Pick<TroupeDefinition, 'fragments' | 'machine' | 'routing'>,
   grantedTo: (agent: AgentDefinition) => readonly Tool[],
-  skills: ReadonlyMap<string, readonly Skill[]>,
+  skills: ReadonlyMap<string, SkillSet>,
 ): (agent: AgentDefinition) => AgentProfile {
   const about = machine && machineText(machine);
   const router = routing?.by === 'agent' ? routing.agent : null;
@@ -119,7 +122,7 @@ function profileBuilder(
     ...profileOf(agent, grantedTo(agent)),
     ...(agent.id === router && { routes: true }),
     ...(about !== undefined && { machine: about }),
-    skills: skills.get(agent.id) ?? [],
+    skills: skills.get(agent.id)?.now ?? [],
     fragments: fragmentsOf(fragments, { agent: agent.id, role: agent.role }),
   });
 }
@@ -131,27 +134,34 @@ function checkedProvider({ id, peers }: AgentDefinition, provider: Provider): Pr
   throw new TroupeError('config_invalid', message, { agent: id, field: 'peers' });
 }
 
-/** The frozen layers. Those of an agent with instruction files are built again when a file has changed. */
+/** The frozen layers. Those of an agent with instruction files or skills are built again when these have changed. */
 function textsOf(
   profile: AgentProfile,
   roster: readonly AgentProfile[],
   countTokens: (text: string) => number,
-  files: InstructionFiles | undefined,
+  { files, skills }: { files: InstructionFiles | undefined; skills: SkillSet | undefined },
 ): Pick<AgentRuntime, 'baseline' | 'readBaseline'> {
-  if (!files) return { baseline: baselineTexts(profile, roster, countTokens) };
-  const withFiles = (given: InstructionFiles['now']) =>
+  const present = () => ({ files: files?.now ?? [], skills: skills?.now ?? [] });
+  const withPresent = (given: ReturnType<typeof present>) =>
     baselineTexts(
-      { ...profile, fragments: { ...NO_FRAGMENTS, ...profile.fragments, files: given } },
+      {
+        ...profile,
+        skills: given.skills,
+        fragments: { ...NO_FRAGMENTS, ...profile.fragments, files: given.files },
+      },
       roster,
       countTokens,
     );
-  let known = files.now;
-  let baseline = withFiles(known);
+  let known = present();
+  let baseline = withPresent(known);
+  if (!files && !skills) return { baseline };
   return {
     baseline,
     async readBaseline() {
-      const given = await files.read();
-      if (given !== known) [known, baseline] = [given, withFiles(given)];
+      await Promise.all([files?.read(), skills?.read()]);
+      const now = present();
+      if (now.files !== known.files || now.skills !== known.skills)
+        [known, baseline] = [now, withPresent(now)];
       return baseline;
     },
   };
@@ -194,12 +204,12 @@ export function longAnswers(agents: readonly AgentDefinition[]): string[] {
 function toolsOf(
   agent: AgentDefinition,
   offered: ReadonlyMap<string, Tool>,
-  skills: readonly Skill[] = [],
+  skills: SkillSet | undefined,
 ): Tool[] {
   const names = new Set(agent.tools);
   if (names.size > 0) names.add('read_artifact');
   const granted = [...names].flatMap((name) => offered.get(name) ?? []);
-  const all = skills.length === 0 ? granted : [...granted, loadSkillTool(skills)];
+  const all = skills ? [...granted, loadSkillTool(skills)] : granted;
   return all.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 

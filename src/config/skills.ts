@@ -1,7 +1,7 @@
-import { readdir } from 'node:fs/promises';
+import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TroupeError } from '../errors.ts';
-import { readSkill, type Skill } from '../tools/skill.ts';
+import { readSkill, type Skill, SKILL_FILE, type SkillSet } from '../tools/skill.ts';
 
 /** The parts of a definition that name directories of skills. */
 interface SkillOwners {
@@ -20,14 +20,80 @@ const MAX_SKILLS = 100;
 export async function openSkills(
   definition: SkillOwners,
   { onWarning, isTolerant }: { onWarning: (error: unknown, where: string) => void; isTolerant: boolean },
-): Promise<ReadonlyMap<string, readonly Skill[]>> {
+): Promise<ReadonlyMap<string, SkillSet>> {
   const { byAgent, problems } = await readAll(definition);
   if (problems.length > 0 && !isTolerant) {
     const message = `${problems.length} problem(s) with skills:\n  ${problems.join('\n  ')}`;
     throw new TroupeError('config_invalid', message, { problems });
   }
   for (const problem of problems) onWarning(problem, 'skills');
-  return byAgent;
+  const warned = new Set<string>();
+  const warnOnce = (problem: string, stamp: string) => {
+    if (warned.has(`${stamp}\n${problem}`)) return;
+    warned.add(`${stamp}\n${problem}`);
+    onWarning(`${problem}; the list read before it stays`, 'skills');
+  };
+  const sets = new Map<string, SkillSet>();
+  for (const agent of everyone(definition)) {
+    const first = byAgent.get(agent.id);
+    const alone = { skills: definition.skills, agents: [agent] };
+    if (first) sets.set(agent.id, followSkills(first, alone, warnOnce));
+  }
+  return sets;
+}
+
+/** The skills of the one agent of `owner`. */
+function followSkills(
+  first: readonly Skill[],
+  owner: SkillOwners,
+  onProblem: (problem: string, stamp: string) => void,
+): SkillSet {
+  const dirs = [...(owner.skills ?? []), ...owner.agents.flatMap(({ skills = [] }) => skills)];
+  let read = '';
+  const set: SkillSet = {
+    now: first,
+    async read() {
+      const stamp = await stampOf(dirs);
+      if (stamp === read) return set.now;
+      const { byAgent, problems } = await readAll(owner);
+      read = stamp;
+      for (const problem of problems) onProblem(problem, stamp);
+      const found = owner.agents.flatMap(({ id }) => byAgent.get(id) ?? []);
+      if (problems.length === 0 && !isSame(found, set.now)) set.now = found;
+      return set.now;
+    },
+  };
+  return set;
+}
+
+function isSame(a: readonly Skill[], b: readonly Skill[]): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
+}
+
+/** Differs when a skill was added, changed or removed: asking for it is cheaper than reading a hundred files every turn. */
+async function stampOf(dirs: readonly string[]): Promise<string> {
+  const stamps = await Promise.all(
+    dirs.map(async (dir) => {
+      const names = await foldersOf(dir);
+      const files = (names ?? []).map((name) => fileStamp(join(dir, name, SKILL_FILE)));
+      return [dir, names, ...(await Promise.all(files))];
+    }),
+  );
+  return JSON.stringify(stamps);
+}
+
+async function fileStamp(path: string): Promise<string> {
+  try {
+    const { mtimeMs, ctimeMs, size, ino } = await stat(path);
+    return [mtimeMs, ctimeMs, size, ino].join(' ');
+  } catch {
+    // Missing and unreadable files get the same answer; reading them tells the difference.
+    return '';
+  }
+}
+
+function everyone({ agents, templates = [] }: SkillOwners): SkillOwners['agents'] {
+  return [...agents, ...templates];
 }
 
 /** What is wrong with the skills of a definition, one line each. */
@@ -41,7 +107,7 @@ async function readAll(
   const common = await readDirs('skills', definition.skills ?? []);
   const problems = [...common.problems];
   const byAgent = new Map<string, readonly Skill[]>();
-  for (const { id, skills: dirs = [] } of [...definition.agents, ...(definition.templates ?? [])]) {
+  for (const { id, skills: dirs = [] } of everyone(definition)) {
     const own = await readDirs(`skills of @${id}`, dirs);
     problems.push(...own.problems);
     const named = new Map([...common.skills, ...own.skills].map((skill) => [skill.name, skill]));

@@ -159,6 +159,9 @@ type Agents = readonly AgentProfile[];
 /** Longer rosters are cut, so that a thousand agents do not fill every prompt with names. */
 const MAX_ROSTER = 50;
 
+/** Characters of the descriptions of all skills. Beyond it, each gets an equal share. */
+const MAX_SKILLS_LENGTH = 16_000;
+
 const MANAGER = 'You coordinate: you decide who does what and answer the people.';
 const PEER = 'You are a peer among equals.';
 const WORKER =
@@ -240,8 +243,20 @@ function environmentText(agent: AgentProfile, agents: Agents, fragments: readonl
 
 function skillsText({ skills = [] }: AgentProfile): string[] {
   if (skills.length === 0) return [];
-  const lines = skills.map(({ name, description }) => `- ${name}: ${description.replace(/\s+/g, ' ')}`);
+  const described = skills.map(({ description }) => description.replace(/\s+/g, ' '));
+  const length = described.reduce((sum, text) => sum + text.length, 0);
+  const share = length > MAX_SKILLS_LENGTH ? Math.floor(MAX_SKILLS_LENGTH / skills.length) : length;
+  const lines = skills.map(({ name }, at) => `- ${name}: ${shortened(described[at] ?? '', share)}`);
   return [['# Skills', SKILLS, ...lines].join('\n')];
+}
+
+function shortened(text: string, length: number): string {
+  return text.length <= length
+    ? text
+    : `${text
+        .slice(0, length)
+        .replace(/[\uD800-\uDBFF]$/, '')
+        .trimEnd()}…`;
 }
 
 function platformText({ tools }: AgentProfile): string {

@@ -14,6 +14,14 @@ export interface Skill {
   dir: string;
 }
 
+/** The skills of one agent. */
+export interface SkillSet {
+  /** As last read, by name. */
+  now: readonly Skill[];
+  /** Reads the list again if something changed. Returns `now` if the list is as before or cannot be read. */
+  read(): Promise<readonly Skill[]>;
+}
+
 export const SKILL_FILE = 'SKILL.md';
 /** Of SKILL.md, and of each file that is read with it. */
 export const MAX_SKILL_BYTES = 64 * 1_024;

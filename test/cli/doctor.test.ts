@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { siteTest } from './distributed.ts';
@@ -49,6 +49,19 @@ test('doctor names each instruction file that cannot be read', async () => {
   expect(out).toMatch(/^failed +workspace +workspace: AGENTS\.md is not UTF-8$/m);
   writeFileSync(path.join(place.dir, 'AGENTS.md'), 'Be brief.');
   expect((await place.run(['doctor'])).out).toMatch(/^ok +workspace /m);
+});
+
+test('doctor names each skill that cannot be read', async () => {
+  using place = workplace({ agents: { ...AGENTS, skills: ['./skills'] } });
+  expect((await place.run(['doctor'])).out).toMatch(/^failed +skills +skills: there is no directory /m);
+  mkdirSync(path.join(place.dir, 'skills', 'plan'), { recursive: true });
+  const file = path.join(place.dir, 'skills', 'plan', 'SKILL.md');
+  writeFileSync(file, 'Do it.');
+  const { code, out } = await place.run(['doctor']);
+  expect(code).toBe(1);
+  expect(out).toMatch(/^failed +skills +skills: .*plan: SKILL\.md does not begin with a frontmatter/m);
+  writeFileSync(file, '---\nname: plan\ndescription: how to plan\n---\nDo it.');
+  expect((await place.run(['doctor'])).out).toMatch(/^ok +skills /m);
 });
 
 test('doctor names the process that has the data open', async () => {

@@ -3,7 +3,10 @@ import { PROBE_KINDS } from '../../score/probes.ts';
 import { type RetentionRow, scoreRetention } from '../../score/retention.ts';
 import { HAS_DATA } from '../support/real-logs.ts';
 
-/** Goals at a fifth of the tokens. In a dialogue of two people, nearly every demand is a figure of speech. */
+/**
+ * Floors at a fifth of the tokens. The goal for constraints is 1 and is missed (docs/score.md): lists may take a fifth of
+ * a compaction, and in a dialogue of two people nearly every sentence reads like a demand.
+ */
 const GOALS = { paths: 0.95, identifiers: 0.95, errors: 0.8, constraints: 0.85, pending: 1 } as const;
 
 if (!HAS_DATA) test.skip('skipped: no ../shared/data', () => undefined);

@@ -128,6 +128,72 @@ test('a skill is read when it is loaded, so a changed one needs no restart', asy
   expect(await results(room)).toEqual([['done', 'New.']]);
 });
 
+test('the list stays short, however many skills there are and however long they describe themselves', async () => {
+  const many = Object.fromEntries(
+    Array.from({ length: 100 }, (_, n) => {
+      const text = `---\nname: skill-${n}\ndescription: ${`${n} `.repeat(300)}\n---\nDo it.`;
+      return [`skill-${n}`, { 'SKILL.md': text }];
+    }),
+  );
+  await using room = await company(['p'], { definition: { skills: [skills(many)] } });
+  await room.say(UMA, 'p', 'hi');
+  const lines = room.system('p').match(/^- skill-\d+: .*$/gm) ?? [];
+  expect(lines).toHaveLength(100);
+  expect(Math.max(...lines.map((line) => line.length))).toBeLessThan(200);
+  expect(lines).toContain(`- skill-7: ${'7 '.repeat(80).trimEnd()}…`);
+});
+
+test('a changed list is told in the next turn, costs no cache, and holds for what can be loaded', async () => {
+  const dir = skills({ plan: skill('plan'), old: skill('old') });
+  await using room = await company(['p'], {
+    definition: { skills: [dir] },
+    answers: { p: ['1', '2', calls({ name: 'ship' }), calls({ name: 'old' }), 'done', 'last'] },
+  });
+  await room.say(UMA, 'p', 'one');
+  await room.say(UMA, 'p', 'two');
+  const before = room.raw('p');
+  mkdirSync(path.join(dir, 'ship'));
+  writeFileSync(path.join(dir, 'ship', 'SKILL.md'), skill('ship', 'Ship it.')['SKILL.md'] ?? '');
+  rmSync(path.join(dir, 'old'), { recursive: true });
+  await room.say(UMA, 'p', 'three');
+  const after = room.raw('p', 3);
+  expect(after.slice(0, before.length)).toEqual(before);
+  expect(room.system('p', 3)).toBe(room.system('p', 1));
+  expect(after.at(-1)?.content).toMatch(
+    /^roster: .*\n[^]*# Skills\n.*\n *- plan: about plan\n *- ship: about ship$/m,
+  );
+  expect(await results(room)).toEqual([
+    ['done', 'Ship it.'],
+    ['failed', expect.stringContaining('there is no skill "old". Skills: plan, ship')],
+  ]);
+  await room.say(UMA, 'p', 'four');
+  expect(room.raw('p').at(-1)?.content).not.toContain('# Skills');
+  for (const turn of [1, 2, 3, 4])
+    expect(await room.troupe.promptOf(`room:p:${turn}`)).toMatchObject({ verified: true });
+});
+
+test('a list that can no longer be read stays, with one warning each time it breaks', async () => {
+  const dir = skills({ plan: skill('plan') });
+  const warned: string[] = [];
+  await using room = await company(['p', 'q'], {
+    definition: { skills: [dir] },
+    onWarning: (error, where) => void warned.push(`${where}: ${String(error)}`),
+  });
+  mkdirSync(path.join(dir, 'bad'));
+  for (const text of ['no frontmatter', '---\nno end']) {
+    writeFileSync(path.join(dir, 'bad', 'SKILL.md'), text);
+    await room.say(UMA, ['p', 'q'], 'go');
+    await room.say(UMA, ['p', 'q'], 'go on');
+  }
+  expect(room.system('p')).toMatch(/- plan: about plan$/);
+  expect(room.raw('p').some(({ content }) => content?.includes('# Skills'))).toBe(false);
+  expect(warned.filter((line) => line.startsWith('skills'))).toEqual(
+    [1, 2].map(() =>
+      expect.stringMatching(/bad: SKILL\.md does not begin .*; the list read before it stays$/),
+    ),
+  );
+});
+
 test.each([
   ['no frontmatter', 'Do it.', 'SKILL.md does not begin with a frontmatter'],
   ['an open frontmatter', '---\nname: plan', 'SKILL.md does not begin with a frontmatter'],

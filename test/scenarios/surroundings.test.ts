@@ -4,6 +4,7 @@ import * as z from 'zod';
 import type { AgentId, ConversationId } from '../../src/events/index.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { type Company, company, ROOM, UMA } from '../support/company.ts';
+import { untilHolds } from '../support/until-holds.ts';
 import { caller, mcpRoom, stdioStage } from '../tools/mcp-stage.ts';
 
 /** The lines with an item of the reminder, in every user message of the last request. */
@@ -90,6 +91,30 @@ test('a tool server that was lost is named until a call reaches it again', async
   }
   const lost = 'the tool server files was lost; a call tries it again';
   expect(items).toEqual([undefined, undefined, lost, 'nothing any more']);
+});
+
+test('a tool that its server withdraws is named until it is offered again', async () => {
+  const stage = stdioStage();
+  const ana = caller('ana', ['files/add', 'files/wait', 'files/change'], {
+    withdraw: ['files__change', { withdraw: 'wait' }],
+    restore: ['files__change', {}],
+    look: ['files__add', { a: 1, b: 1 }],
+  });
+  await using room = await mcpRoom({ agents: [ana], mcpServers: { files: stage.server() } });
+  /** What was told, each text once: long waits restate it. */
+  const toldNow = async () => {
+    await room.call('ana', 'look');
+    const { events } = await room.troupe.events(ROOM);
+    const items = events.flatMap((event) =>
+      event.kind === 'turn.started' ? (event.body.live['unavailable'] ?? []) : [],
+    );
+    return [...new Set(items)];
+  };
+  await room.call('ana', 'withdraw');
+  const gone = 'files__wait is no longer offered by its server';
+  await untilHolds(async () => expect(await toldNow()).toEqual([gone]));
+  await room.call('ana', 'restore');
+  await untilHolds(async () => expect(await toldNow()).toEqual([gone, 'nothing any more']));
 });
 
 test('tools whose calls wait for a person are named in the system message', async () => {

@@ -48,10 +48,12 @@ export function createMcpServer({ trace, tools = TOOLS, die }: McpToolsOptions):
     { name: 'fake', version: '1' },
     { capabilities: { tools: { listChanged: true } } },
   );
+  const withdrawn = new Set<unknown>();
   server.setRequestHandler(ListToolsRequestSchema, ({ params }) => {
     const start = Number(params?.cursor ?? 0);
     const end = start + PAGE;
-    return { tools: tools.slice(start, end), ...(end < tools.length && { nextCursor: `${end}` }) };
+    const page = tools.slice(start, end).filter(({ name }) => !withdrawn.has(name));
+    return { tools: page, ...(end < tools.length && { nextCursor: `${end}` }) };
   });
   server.setRequestHandler(CallToolRequestSchema, async ({ params }, { signal }): Promise<CallToolResult> => {
     const { name, arguments: args = {} } = params;
@@ -89,6 +91,8 @@ export function createMcpServer({ trace, tools = TOOLS, die }: McpToolsOptions):
       case 'refuse':
         return { isError: true, content: [{ type: 'text', text: `no, not with ${process.env['SECRET']}` }] };
       case 'change':
+        withdrawn.clear();
+        withdrawn.add(args['withdraw']);
         await server.sendToolListChanged();
         return text('changed');
       case 'die':

@@ -121,7 +121,7 @@ export function createMemorySearch(deps: MemorySearchDeps): MemorySearch {
       const byWords = index.search(request.query, Math.max(request.limit, FUSED_DEPTH));
       vectors?.work();
       const byMeaning = request.query.trim() === '' ? [] : await nearest(index, request);
-      const hits = byMeaning.length === 0 ? byWords : fuseRanks([byWords, byMeaning]);
+      const hits = byMeaning.length === 0 ? byWords : fuseRanks(byWords, byMeaning);
       return answersFirst(hits.slice(0, request.limit), (seq) => index.answerTo(seq)).slice(0, request.limit);
     },
     async [Symbol.asyncDispose]() {

@@ -4,6 +4,9 @@ import type { AgentRuntime } from '../engine/agent-runtime.ts';
 /** Tools that reach other agents: without one, their state is of no use to an agent. */
 const REACHING = ['handoff', 'delegate', 'ask', 'follow_up'];
 
+/** A server may withdraw a thousand tools at once. */
+const MAX_SHOWN = 50;
+
 /** Colleagues that cannot work here now, and tools whose calls may fail. Null: none. */
 export function unavailableText(
   { profile, tools }: AgentRuntime,
@@ -18,6 +21,7 @@ export function unavailableText(
   }
   const agents = [...states].map(([agent, state]) => `@${agent} ${state}`);
   const troubles = [...tools.values()].flatMap((tool) => tool.trouble?.() ?? []);
-  const lines = [...agents.sort(), ...[...new Set(troubles)].sort()];
-  return lines.length > 0 ? lines.join('; ') : null;
+  const all = [...agents.sort(), ...[...new Set(troubles)].sort()];
+  const more = all.length > MAX_SHOWN ? [`and ${all.length - MAX_SHOWN} more`] : [];
+  return all.length > 0 ? [...all.slice(0, MAX_SHOWN), ...more].join('; ') : null;
 }

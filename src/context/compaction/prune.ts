@@ -90,12 +90,12 @@ export function pruneSlots(view: View, { events, memories }: Pruned): void {
 /** Upper bound of a placeholder. Results that are hardly larger are left alone. */
 export const PLACEHOLDER_TOKENS = 60;
 
-/** From rendering 3 on it tells how much was removed. */
+/** From rendering 3 on it tells how much was removed: in characters, which are the same for a draft and its event. */
 function withoutOutput(slot: Slot, rendering: number): Slot {
   const { message, event, artifact } = slot;
   if (message.role !== 'tool') return slot;
   const where = `read_artifact with id @artifact/${artifact ?? event}`;
-  const size = rendering < 3 ? '' : ` (about ${Math.max(10, Math.round(slot.tokens / 10) * 10)} tokens)`;
+  const size = rendering < 3 ? '' : ` (${message.content.length} characters)`;
   const content = `[the output of ${message.name}${size} was removed to make room. All of it: ${where}]`;
   const tokens = estimateTokens(content) + FRAME_TOKENS;
   return { ...slot, message: { ...message, content }, tokens, pruned: true };

@@ -36,16 +36,22 @@ export function answersFirst(
 }
 
 /** Constant of reciprocal rank fusion: a larger one gives the top ranks less weight. */
-const RANK_OFFSET = 60;
+const RANK_OFFSET = 10;
+/**
+ * Weight of the ranking by meaning beside that by words. As equals, a small embedding model costs a quarter of the
+ * recall (docs/score.md); so it costs none, and the nearest text that shares no word is still among the first dozen.
+ */
+const MEANING_WEIGHT = 0.5;
 
-/** Fuses several rankings by rank alone, since their scores cannot be compared. Ties by seq. */
-export function fuseRanks(rankings: readonly (readonly { seq: number }[])[], offset = RANK_OFFSET): Hit[] {
+/** Fuses the rankings by words and by meaning by rank alone, since their scores cannot be compared. Ties by seq. */
+export function fuseRanks(byWords: readonly { seq: number }[], byMeaning: readonly { seq: number }[]): Hit[] {
   const scores = new Map<number, number>();
-  for (const ranking of rankings) {
-    for (const [index, { seq }] of ranking.entries()) {
-      scores.set(seq, (scores.get(seq) ?? 0) + 1 / (offset + index + 1));
-    }
-  }
+  const add = (ranking: readonly { seq: number }[], weight: number) => {
+    for (const [index, { seq }] of ranking.entries())
+      scores.set(seq, (scores.get(seq) ?? 0) + weight / (RANK_OFFSET + index + 1));
+  };
+  add(byWords, 1);
+  add(byMeaning, MEANING_WEIGHT);
   return [...scores]
     .map(([seq, score]) => ({ seq, score }))
     .sort((one, other) => other.score - one.score || one.seq - other.seq);

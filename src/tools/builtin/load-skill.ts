@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { readInside } from '../../read-inside.ts';
-import { MAX_SKILL_BYTES, readSkill, type Skill, SKILL_FILE, skillFiles } from '../skill.ts';
+import { MAX_SKILL_BYTES, readSkill, type Skill, SKILL_FILE, skillFiles, type SkillSet } from '../skill.ts';
 import { defineTool, type Tool } from '../tool.ts';
 
 export const LOAD_SKILL = 'load_skill';
@@ -15,8 +15,7 @@ const Arguments = z.object({
 });
 
 /** Reads a skill of an agent, or one of its files. An agent with skills has it. */
-export function loadSkillTool(skills: readonly Skill[]): Tool {
-  const known = new Map(skills.map((skill) => [skill.name, skill]));
+export function loadSkillTool(skills: SkillSet): Tool {
   return defineTool({
     name: LOAD_SKILL,
     description: 'Loads the instructions of a skill, or a file that they name.',
@@ -24,9 +23,12 @@ export function loadSkillTool(skills: readonly Skill[]): Tool {
     idempotent: true,
     bounded: true,
     async run({ name, file = SKILL_FILE }) {
-      const skill = known.get(name);
-      if (!skill)
-        throw new Error(`there is no skill ${JSON.stringify(name)}. Skills: ${[...known.keys()].join(', ')}`);
+      const known = await skills.read();
+      const skill = known.find((each) => each.name === name);
+      if (!skill) {
+        const names = known.map((each) => each.name).join(', ');
+        throw new Error(`there is no skill ${JSON.stringify(name)}. Skills: ${names}`);
+      }
       return file === SKILL_FILE ? instructionsOf(skill) : fileOf(skill, file);
     },
   });

@@ -2,6 +2,7 @@ import type { CallToolResult, Tool as ListedTool } from '@modelcontextprotocol/s
 import type { Clock } from '../../clock.ts';
 import type { Link } from './link.ts';
 import { messageOf } from './messages.ts';
+import { createOfferedTools } from './offered-tools.ts';
 import { listTools, openSession, type Session } from './session.ts';
 
 /**
@@ -17,6 +18,8 @@ export interface Connection {
   call(tool: string, args: Record<string, unknown>, signal: AbortSignal): Promise<CallToolResult>;
   /** The session was lost, or could not be opened, and nothing has reached the server since. */
   isLost(): boolean;
+  /** Whether the server still offers a tool, as far as it has said. */
+  offers(tool: string): boolean;
   /** Resolves when no process and no session is left. */
   close(): Promise<void>;
 }
@@ -42,13 +45,28 @@ const MAX_PARTS = 1_000;
 export function createConnection(parts: ConnectionParts): Connection {
   const { timeoutMs } = parts;
   const thrownAs = redactedThrow(parts.redact);
-  const sessions = createSessions(parts);
+  const closing = new AbortController();
+  const offered = createOfferedTools(listAgain, { clock: parts.clock, signal: closing.signal });
+  const sessions = createSessions({
+    ...parts,
+    onToolsChanged() {
+      offered.changed();
+      parts.onToolsChanged();
+    },
+  });
 
   async function list(): Promise<ListedTool[]> {
     const { client, link } = await sessions.get().catch(thrownAs((error) => messageOf(error)));
     const tools = await listTools(client, timeoutMs).catch(thrownAs((error) => link.explain(error)));
     sessions.answered({ listed: true });
     return tools;
+  }
+
+  /** Opens no session: a server that announces changes and ends would be started for ever. */
+  async function listAgain(): Promise<ListedTool[]> {
+    const session = await sessions.current();
+    if (!session) throw new Error('the session was lost');
+    return listTools(session.client, timeoutMs);
   }
 
   async function call(
@@ -84,12 +102,23 @@ export function createConnection(parts: ConnectionParts): Connection {
     }
   }
 
-  return { list, call, isLost: () => sessions.isLost(), close: () => sessions.close() };
+  return {
+    list,
+    call,
+    isLost: () => sessions.isLost(),
+    offers: (tool) => offered.has(tool),
+    close() {
+      closing.abort();
+      return sessions.close();
+    },
+  };
 }
 
 interface Sessions {
   /** The open session, or the one being opened (C1). */
   get(): Promise<Session>;
+  /** The same, but null if there is none. */
+  current(): Promise<Session> | null;
   /** The server has answered: the next session is opened without a wait (C2). */
   answered(what?: { listed: boolean }): void;
   isLost(): boolean;
@@ -148,6 +177,7 @@ function createSessions(parts: ConnectionParts): Sessions {
 
   return {
     get,
+    current: () => current,
     answered({ listed } = { listed: false }) {
       isListed ||= listed;
       openings = 0;

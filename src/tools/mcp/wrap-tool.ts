@@ -43,8 +43,10 @@ export function wrapTool(listed: ListedTool, { server, settings, connection, red
       return text;
     },
   });
-  const trouble = () =>
-    connection.isLost() ? `the tool server ${server} was lost; a call tries it again` : null;
+  const trouble = () => {
+    if (connection.isLost()) return `the tool server ${server} was lost; a call tries it again`;
+    return connection.offers(listed.name) ? null : `${tool.name} is no longer offered by its server`;
+  };
   return { ...tool, trouble, origin: { server, tool: listed.name } };
 }
 
