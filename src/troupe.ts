@@ -1,3 +1,4 @@
+import type * as z from 'zod';
 import type {
   AgentId,
   Author,
@@ -5,7 +6,6 @@ import type {
   Command,
   ConversationId,
   Event,
-  EventId,
   PromptRecord,
   StateNote,
   StreamDelta,
@@ -33,14 +33,14 @@ import type { Appended, LogProblem, LogVerification } from './store/store.ts';
 /** A new message. Without `to` it is routed, else it goes to the default agent, unless it is a reply. */
 export interface NewMessage {
   /** Idempotency key: a message with the same id and content is stored once. Default: a new ULID. */
-  id?: EventId | undefined;
+  id?: string | undefined;
   author: Author;
   /** Recipients: ids or pubkeys of agents. */
   to?: readonly string[] | undefined;
   content: string;
   /** Images are shown to models that accept them. Texts up to 64 KiB are part of the prompt. Other files are named in it. */
   attachments?: readonly (NewAttachment | AttachmentByAddress)[] | undefined;
-  replyTo?: EventId | undefined;
+  replyTo?: string | undefined;
   /** Treatment of the message while a recipient has a turn under way. Default: `whileBusy` of the agent. `reject` throws `agent_busy`. */
   whileBusy?: BusyPolicy | undefined;
   /**
@@ -83,6 +83,22 @@ export interface AttachmentByAddress {
   mediaType?: string | undefined;
   url: string;
 }
+
+/** A value with plain strings in place of ids: they are checked when it is used. */
+export type Plain<T> = T extends string
+  ? string extends T
+    ? string
+    : T extends { [z.$brand]: unknown }
+      ? string
+      : T
+  : T extends readonly (infer U)[]
+    ? readonly Plain<U>[]
+    : T extends object
+      ? { [K in keyof T]: Plain<T[K]> }
+      : T;
+
+/** A command of a person, with ids as strings. */
+export type CommandInput = Plain<Command>;
 
 /** What `ask` and `stream` take: a message, or its text. Default author: a user named `User`. */
 export type Asked =
@@ -199,10 +215,11 @@ export interface Troupe {
   authenticate(credential: string): Promise<Principal | null>;
   readonly agents: readonly AgentInfo[];
   /**
-   * Stores a message and wakes the agents that it addresses; does not wait for their turns. Throws `agent_unknown`,
+   * Stores a message and wakes the agents that it addresses; does not wait for their turns. A text alone is a message of the
+   * user `User`. Throws `agent_unknown`,
    * `agent_busy`, `tenant_busy`, `event_invalid`, `event_too_large`, `event_conflict`, `conversation_archived`.
    */
-  send(conversation: string, message: NewMessage): Promise<Appended>;
+  send(conversation: string, message: NewMessage | string): Promise<Appended>;
   /**
    * Sends a message and waits for what comes of it: until every agent that it woke has answered, in threads too, or until
    * nobody works on it any more because people are asked. With one agent in the troupe, `to` may be left out. Throws as
@@ -256,7 +273,7 @@ export interface Troupe {
   /** The steps, calls and times of a turn. Throws `turn_unknown`. */
   trace(turn: string): Promise<TurnTrace>;
   /** Executes a command of a person and returns the event that records it. Throws `command_refused`, `task_unknown`. */
-  command(command: Command, by: Author): Promise<Event>;
+  command(command: CommandInput, by: Author): Promise<Event>;
   /** Imports a transcript as it streams in. Wakes no agents. Throws `import_invalid`. */
   import(
     chunks: AsyncIterable<Uint8Array | string>,

@@ -1,6 +1,6 @@
 import { type ConversationId, type Event, eventOf, isTaskEnd, runFactOf } from '../events/index.ts';
 import { activeRuns } from '../machines/run-book.ts';
-import { foldTask, isDue, newTaskBook } from '../machines/task-book.ts';
+import { foldTask, isDue, newTaskBook, type TaskBook } from '../machines/task-book.ts';
 
 /**
  * The missing answers to a message. A message is answered when every addressed agent has ended a turn that covers it, as
@@ -101,18 +101,22 @@ export function awaitAnswers(sent: Event): Answers {
       return unanswered();
     },
     get areComplete() {
-      const isGiven = [...tasks.tasks.values()].some(
-        ({ kind, end: ended }) => kind === 'delegation' && !ended,
-      );
-      return unanswered().length === 0 && !isGiven && activeRuns(tasks.runs).length === 0;
+      return unanswered().length === 0 && !isWorkOpen(tasks);
     },
     replies,
     ends,
     get threads() {
-      return [...tasks.tasks.values()].flatMap((task) =>
-        task.kind === 'delegation' ? [task.body.thread] : [],
-      );
+      return delegationsIn(tasks).map(({ body }) => body.thread);
     },
     failures,
   };
+}
+
+function delegationsIn({ tasks }: TaskBook) {
+  return [...tasks.values()].filter((task) => task.kind === 'delegation');
+}
+
+/** Whether a delegation has not ended, or a workflow runs. */
+function isWorkOpen(tasks: TaskBook): boolean {
+  return delegationsIn(tasks).some(({ end }) => !end) || activeRuns(tasks.runs).length > 0;
 }

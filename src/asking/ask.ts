@@ -94,10 +94,14 @@ async function pageOf(troupe: ExchangeParts['troupe'], thread: string, after: nu
 }
 
 function answerOf(
-  { replies, failures }: Answers,
+  answers: Answers,
   { events, waits, ends, costOf }: { events: Event[]; waits: Wait[]; ends: readonly Event[]; costOf: CostOf },
 ): Answer {
-  const messages = replies.filter((event): event is EventOf<'message'> => event.kind === 'message');
+  // Others may have asked meanwhile, and got replies.
+  const turns = new Set(answers.ends.map(({ turn }) => turn));
+  const messages = answers.replies.filter(
+    (event): event is EventOf<'message'> => event.kind === 'message' && turns.has(event.turn),
+  );
   const last = messages.at(-1)?.body;
   let usage = NO_USAGE;
   let cost: number | null = 0;
@@ -110,11 +114,11 @@ function answerOf(
   return {
     text: last?.content ?? '',
     ...(last && 'data' in last && last.data !== undefined && { data: last.data }),
-    outcome: failures.length > 0 ? 'failed' : waits.length > 0 ? 'waiting' : 'answered',
+    outcome: answers.failures.length > 0 ? 'failed' : waits.length > 0 ? 'waiting' : 'answered',
     replies: messages,
     events,
     waits,
-    failures,
+    failures: answers.failures,
     usage,
     cost,
   };

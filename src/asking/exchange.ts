@@ -29,7 +29,7 @@ export interface ExchangeParts {
   troupe: Troupe;
   clock: Clock;
   /** The work in a conversation, and the waits of tasks that were opened since an event. */
-  workIn(conversation: ConversationId, after: number): Promise<Work>;
+  workIn: (conversation: ConversationId, after: number) => Promise<Work>;
   signal: AbortSignal;
 }
 

@@ -38,8 +38,10 @@ const FOLLOW_BYTES = 1024 * 1024;
 export async function* followConversation(
   conversation: ConversationId,
   after: number,
-  { troupe, clock, signal, lookMs = LOOK_MS, heartbeatMs = HEARTBEAT_MS }: FollowOptions,
+  options: FollowOptions,
 ): AsyncGenerator<Frame, void> {
+  const { troupe, clock, signal } = options;
+  const { lookMs, heartbeatMs } = { lookMs: LOOK_MS, heartbeatMs: HEARTBEAT_MS, ...options };
   const inbox = new Inbox(troupe, conversation);
   try {
     let sent = after;

@@ -19,7 +19,7 @@ import { type ConversationKey, PAGE_BYTES, type Store } from '../store/store.ts'
 import type { ConversationList, ConversationListQuery, Troupe } from '../troupe.ts';
 import { askingMethods } from './asking-methods.ts';
 import { executeCommand } from './execute-command.ts';
-import { conversationId } from './parse-input.ts';
+import { conversationId, readCommand, readMessage } from './parse-input.ts';
 import { waitUntilRest } from './conversation-work.ts';
 import { sendMessage } from './send-message.ts';
 import { findConversation, type TenantContext } from './tenant-context.ts';
@@ -38,7 +38,7 @@ export function tenantFacade(context: TenantContext): Troupe {
     webhooks: integrations.webhooksOf(tenant),
     agentKeys: integrations.agentKeys,
     nostr: () => (tenant === DEFAULT_TENANT ? integrations.nostr() : null),
-    send: (conversation, message) => sendMessage(context, conversation, message),
+    send: (conversation, message) => sendMessage(context, conversation, readMessage(message)),
     watch: (watcher, { conversation = null } = {}) => context.watchers.add(tenant, conversation, watcher),
     ...askingMethods(context, () => troupe),
     ...readingMethods(context),
@@ -104,9 +104,10 @@ function changingMethods(context: TenantContext) {
   const { deps, engine, tenants, workflows = [] } = parts;
   return {
     async command(given, by) {
+      const command = readCommand(given, by);
       await tenants.add(tenant);
       const existing = (conversation: string) => findConversation(context, conversation);
-      return executeCommand({ conversations, engine, tenant, workflows, existing }, given, by);
+      return executeCommand({ conversations, engine, tenant, workflows, existing }, command, by);
     },
     async delete(conversation, { exported }) {
       const root = await findConversation(context, conversation);

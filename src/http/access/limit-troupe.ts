@@ -1,8 +1,8 @@
 import { covers, isGranted, type Principal } from '../../access/index.ts';
 import { TroupeError } from '../../errors.ts';
-import { type Command, parseTurnId } from '../../events/index.ts';
+import { parseTurnId } from '../../events/index.ts';
 import { ASKING_AUTHOR } from '../../asking/ask.ts';
-import type { Asked, NewMessage, Troupe, Watcher } from '../../troupe.ts';
+import type { Asked, CommandInput, NewMessage, Troupe, Watcher } from '../../troupe.ts';
 import { checkAllAuthors, checkAuthor } from './author-rule.ts';
 import { checkScope } from './check-scope.ts';
 
@@ -159,20 +159,20 @@ function limitConversations(
 }
 
 function limitAuthors(troupe: Troupe, principal: Principal): MembersOf<'message'> {
-  function checked<M extends Pick<NewMessage, 'author' | 'whileBusy'>>(message: M): M {
+  function checked(message: NewMessage): NewMessage {
     checkAuthor(principal, message.author);
     // Stopping a turn needs the same scope here as by command.
     if (message.whileBusy === 'interrupt') checkScope(principal, 'operate');
     return message;
   }
-  const checkedAsked = (asked: Asked): Asked => {
+  const checkedAsked = (asked: Asked): NewMessage => {
     const message = typeof asked === 'string' ? { content: asked } : asked;
     const { author = principal.author ?? ASKING_AUTHOR } = message;
     return checked({ ...message, author });
   };
 
   return {
-    send: async (conversation, message) => troupe.send(conversation, checked(message)),
+    send: async (conversation, message) => troupe.send(conversation, checkedAsked(message)),
     ask: async (conversation, asked, options) => troupe.ask(conversation, checkedAsked(asked), options),
     stream: (conversation, asked, options) => troupe.stream(conversation, checkedAsked(asked), options),
     async command(command, by) {
@@ -188,7 +188,7 @@ function limitAuthors(troupe: Troupe, principal: Principal): MembersOf<'message'
 
 /** Conversations that a command names or creates must be granted. */
 function checkCommand(
-  command: Command,
+  command: CommandInput,
   principal: Principal,
   check: (conversation: string) => string,
   checkTurn: (turn: string) => string,
