@@ -34,6 +34,7 @@ function watched(isWatched = true) {
       remote.own(LOG, { seq } as Event);
       told.push(seq);
     },
+    during: (append: () => Promise<void>) => remote.during(LOG, append),
     hear: (after: number, to: number) => {
       head = Math.max(head, to);
       return remote.hear({ type: 'appended', ...LOG, after, head: to });
@@ -51,6 +52,32 @@ test('events of other processes are reported once and in order, among our own', 
   await hear(1, 3);
   await hear(6, 8);
   expect(told).toEqual([1, 2, 3, 4, 6, 5, 7, 8]);
+});
+
+test('what others append before the store has answered here is told after our own event', async () => {
+  const { told, own, hear, during } = watched();
+  const stored = Promise.withResolvers<void>();
+  const appended = during(async () => {
+    await stored.promise;
+    own(1);
+  });
+  await Promise.all([hear(1, 2), hear(2, 4)]);
+  expect(told).toEqual([]);
+  stored.resolve();
+  await appended;
+  await turns(3);
+  expect(told).toEqual([1, 2, 3, 4]);
+  await hear(4, 5);
+  expect(told).toEqual([1, 2, 3, 4, 5]);
+});
+
+test('an append that fails holds nothing back', async () => {
+  const { told, hear, during } = watched();
+  const failed = during(() => Promise.reject(new Error('away')));
+  await hear(0, 1);
+  await expect(failed).rejects.toThrow('away');
+  await turns(3);
+  expect(told).toEqual([1]);
 });
 
 test('notices that come during a read are merged into the next, and a lost one is made up for', async () => {

@@ -110,14 +110,16 @@ export function createConversationLog(deps: LogDeps): ConversationLog {
   return {
     async append(log, drafts, { at = () => clock.now(), wake = true, spares = true } = {}) {
       const entries = await entriesOf(deps, drafts, at);
-      const appended = await appendOwn(log, entries, spares);
-      for (const { kind, event } of appended) {
-        if (kind === 'appended') {
+      const appended = await remote.during(log, async () => {
+        const stored = await appendOwn(log, entries, spares);
+        for (const { kind, event } of stored) {
+          if (kind !== 'appended') continue;
           recent.add(log, event, clock.now());
           remote.own(log, event);
           notify(log, event);
         }
-      }
+        return stored;
+      });
       announce(log, appended);
       // Only after all are published: an append during a wait here would be published before the rest of these.
       for (const { event } of appended) if (wake && event.to.length > 0) await wakeAddressed(log, event);

@@ -12,7 +12,9 @@ const REMEMBERED = 4_096;
  * are read from the log.
  *  V1  Watchers get an event once, whether it was appended here or elsewhere, as far as notices arrive.
  *  V2  One read per conversation at a time: notices that come meanwhile are merged into the next read.
- *  V3  A lost notice loses no events for a reader that follows the log: the next notice covers them.
+ *  V3  While events are appended here, notices of others wait: another process may find and answer an event before the
+ *      store's answer is back here, and watchers get events in order.
+ *  V4  A lost notice loses no events for a reader that follows the log: the next notice covers them.
  */
 export function createRemoteEvents(deps: {
   store: Pick<Store, 'read'>;
@@ -23,8 +25,11 @@ export function createRemoteEvents(deps: {
   /** Least recently used first. */
   const places = new Map<string, Place>();
 
-  function placeOf({ tenant, conversation }: ConversationKey, from: number): Place {
-    const key = `${tenant}/${conversation}`;
+  /** Conversations to which events are being appended here, and what was heard of them meanwhile (V3). */
+  const appending = new Map<string, { count: number; heard: Appended | null }>();
+
+  function placeOf(log: ConversationKey, from: number): Place {
+    const key = keyOf(log);
     const place = places.get(key) ?? { notified: from, ahead: new Set(), wanted: 0, reading: false };
     places.delete(key);
     places.set(key, place);
@@ -51,19 +56,53 @@ export function createRemoteEvents(deps: {
     }
   }
 
+  async function hear(notice: Appended): Promise<void> {
+    const { tenant, conversation, after, head } = notice;
+    const log = { tenant, conversation };
+    const own = appending.get(keyOf(log));
+    if (own) {
+      own.heard = merged(own.heard, notice);
+      return;
+    }
+    const place = placeOf(log, after);
+    if (!deps.isWatched()) return skipTo(place, head);
+    place.wanted = Math.max(place.wanted, head);
+    if (!place.reading) await readUp(log, place);
+  }
+
   return {
+    hear,
+    /** Runs an append and the notification of its events. */
+    async during<T>(log: ConversationKey, append: () => Promise<T>): Promise<T> {
+      const key = keyOf(log);
+      const own = appending.get(key) ?? { count: 0, heard: null };
+      appending.set(key, own);
+      own.count += 1;
+      try {
+        return await append();
+      } finally {
+        own.count -= 1;
+        if (own.count === 0) {
+          appending.delete(key);
+          if (own.heard) void hear(own.heard);
+        }
+      }
+    },
     /** Records an event that was appended here, of which watchers are notified already. */
     own(log: ConversationKey, { seq }: Event): void {
       note(placeOf(log, seq - 1), seq);
     },
-    async hear({ tenant, conversation, after, head }: Appended): Promise<void> {
-      const log = { tenant, conversation };
-      const place = placeOf(log, after);
-      if (!deps.isWatched()) return skipTo(place, head);
-      place.wanted = Math.max(place.wanted, head);
-      if (!place.reading) await readUp(log, place);
-    },
   };
+}
+
+function keyOf({ tenant, conversation }: ConversationKey): string {
+  return `${tenant}/${conversation}`;
+}
+
+function merged(before: Appended | null, notice: Appended): Appended {
+  if (!before) return notice;
+  const { after, head } = before;
+  return { ...notice, after: Math.min(after, notice.after), head: Math.max(head, notice.head) };
 }
 
 interface Place {
