@@ -70,7 +70,6 @@ export interface TroupeOptions {
  */
 export async function createTroupe(input: TroupeInput, options: TroupeOptions = {}): Promise<Troupe> {
   const { work = true, concurrency = 64, env = process.env, clock = systemClock, mongodb, redis } = options;
-  refuseUnknownOptions(options);
   const metrics = watchWaits(options.metrics ?? NO_METRICS, clock);
   const definition = readDefinition(input, options);
   const integrations = await integrationsOf(definition, options);
@@ -188,7 +187,9 @@ function refuseUnknownOptions(options: TroupeOptions): void {
   });
 }
 
-function readDefinition(input: TroupeInput, { allowEmpty = false }: TroupeOptions): TroupeDefinition {
+function readDefinition(input: TroupeInput, options: TroupeOptions): TroupeDefinition {
+  refuseUnknownOptions(options);
+  const { allowEmpty = false } = options;
   return allowEmpty && input.agents.length === 0 ? NO_AGENTS : parseTroupe(input);
 }
 
@@ -227,7 +228,10 @@ function serviceOptions(
 }
 
 function facadeSettings({ defaults, trust, workflows = [] }: TroupeDefinition) {
-  return { fallback: defaults.respondWhenUnaddressed ?? null, trust: trust?.people ?? null, workflows };
+  const { respondWhenUnaddressed = null, afterHandoff } = defaults;
+  // Without an agent for unaddressed messages they are for people, also after a hand-over.
+  const sticks = respondWhenUnaddressed !== null && afterHandoff !== 'default';
+  return { fallback: respondWhenUnaddressed, sticks, trust: trust?.people ?? null, workflows };
 }
 
 /** The integrations of the options, and Nostr if the definition has settings for it. Throws `config_invalid`. */

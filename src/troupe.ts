@@ -11,8 +11,8 @@ import type {
   StreamDelta,
   TenantId,
 } from './events/index.ts';
-import type { Answer, AskOptions } from './asking/ask.ts';
-import type { Part, Wait } from './asking/exchange.ts';
+import type { Wait } from './actors/conversations/conversation-work.ts';
+import type { Answer, AskOptions, Part } from './asking/answer.ts';
 import type { KeyBook, Principal } from './access/index.ts';
 import type { ActorStatus } from './inspect/actor-status.ts';
 import type { BudgetLine } from './actors/budget/report.ts';

@@ -106,7 +106,7 @@ const LAYERS: Record<string, Layer> = {
     ],
   },
   /** Follows conversations of a running troupe, through its public interface. */
-  asking: { may: ['events', 'errors.ts', 'clock.ts', 'machines'], mayTypes: ['troupe.ts'] },
+  asking: { may: ['events', 'errors.ts', 'clock.ts', 'machines'], mayTypes: ['troupe.ts', 'actors'] },
   facade: {
     may: [
       'asking',

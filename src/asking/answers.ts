@@ -1,4 +1,5 @@
 import { type ConversationId, type Event, eventOf, isTaskEnd, runFactOf } from '../events/index.ts';
+import type { Failure } from './answer.ts';
 import { activeRuns } from '../machines/run-book.ts';
 import { foldTask, isDue, newTaskBook, type TaskBook } from '../machines/task-book.ts';
 
@@ -22,13 +23,6 @@ export interface Answers {
   /** Threads of the tasks that were opened since. */
   readonly threads: readonly ConversationId[];
   readonly failures: readonly Failure[];
-}
-
-/** Why an agent gives no answer. */
-export interface Failure {
-  agent: string;
-  code: string;
-  message: string;
 }
 
 /** Event id of the runtime's notice that an agent takes no more turns; captures the agent's id. */

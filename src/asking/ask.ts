@@ -1,38 +1,12 @@
 import { TroupeError } from '../errors.ts';
 import { addUsage, type Author, type Event, type EventOf, NO_USAGE, type Usage } from '../events/index.ts';
-import { type Answers, awaitAnswers, type Failure } from './answers.ts';
-import { exchange, type ExchangeParts, type Part, type Wait } from './exchange.ts';
+import type { Wait } from '../actors/conversations/conversation-work.ts';
+import type { Answer, Part } from './answer.ts';
+import { type Answers, awaitAnswers } from './answers.ts';
+import { exchange, type ExchangeParts } from './exchange.ts';
 
 /** The author of a question without one. */
 export const ASKING_AUTHOR: Author = { kind: 'user', id: 'user', name: 'User' };
-
-/** What came of a message. */
-export interface Answer {
-  /** Words of the last reply of an agent. Empty: nobody replied. */
-  text: string;
-  /** The last reply as data, of an agent with a `reply` schema. */
-  data?: unknown;
-  /** `answered`: by everybody it woke. `waiting`: for what `waits` names. `failed`: an agent gave no answer. */
-  outcome: 'answered' | 'waiting' | 'failed';
-  /** Messages of agents since, oldest first. */
-  replies: EventOf<'message'>[];
-  /** The message and all events of the conversation since, oldest first. */
-  events: Event[];
-  /** The tasks that wait for people, or for agents that take no turns. */
-  waits: Wait[];
-  failures: readonly Failure[];
-  /** Tokens of the turns that answered, in threads too, as their providers reported them. */
-  usage: Usage;
-  /** US dollars at list prices or the prices of the definition. Null: a model has no price. */
-  cost: number | null;
-}
-
-export interface AskOptions {
-  /** Ends the wait, with the error `aborted`. The agents go on. */
-  signal?: AbortSignal | undefined;
-  /** Longest wait, ms. Then `ask` throws `aborted`. The agents go on. Default: none. */
-  timeoutMs?: number | undefined;
-}
 
 /** The cost of one turn of an agent, US dollars. Null: its model has no price. */
 export type CostOf = (agent: string, usage: Usage) => number | null;

@@ -1,29 +1,11 @@
 import type { Clock } from '../clock.ts';
 import { type Event, isAbout } from '../events/index.ts';
-import type { StateNote, StreamDelta, TaskInfo, Troupe } from '../troupe.ts';
+import type { Wait, Work } from '../actors/conversations/conversation-work.ts';
+import type { Troupe } from '../troupe.ts';
+import type { Part } from './answer.ts';
 import type { ConversationId } from '../events/index.ts';
 import type { Answers } from './answers.ts';
 import { followConversation } from './follow.ts';
-
-/** A task on which no agent works: it waits for a person, or for an agent that takes no turns. */
-export interface Wait {
-  /** Conversation of the task: the one asked in, or a thread of it. */
-  conversation: ConversationId;
-  task: TaskInfo;
-}
-
-/** What there is to do in a conversation and in the threads of its open tasks. */
-export interface Work {
-  /** Whether an agent has something to do there now. */
-  isUnderWay: boolean;
-  /** The innermost open tasks on which nobody works. */
-  waits: Wait[];
-}
-
-export type Part =
-  | { type: 'event'; event: Event }
-  | { type: 'delta'; delta: StreamDelta }
-  | { type: 'state'; state: StateNote };
 
 export interface ExchangeParts {
   troupe: Troupe;

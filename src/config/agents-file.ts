@@ -27,7 +27,17 @@ export const TroupeDefinition = z.strictObject({
   tools: z.array(z.custom<Tool>((value) => isTool(value), 'a tool is made with defineTool')).default([]),
   /** MCP servers by name. Agents are granted their tools as `NAME/tool` or `NAME/*`. */
   mcpServers: McpServers.optional(),
-  defaults: z.strictObject({ respondWhenUnaddressed: AgentId.optional() }).default({}),
+  defaults: z
+    .strictObject({
+      /** The agent for messages of people that name no agent and match no route. Default: none; they wake nobody. */
+      respondWhenUnaddressed: AgentId.optional(),
+      /**
+       * Who gets such messages after a hand-over: the agent that the conversation was handed over to last (`receiver`), or
+       * still `respondWhenUnaddressed` (`default`). Default `receiver`.
+       */
+      afterHandoff: z.enum(['receiver', 'default']).optional(),
+    })
+    .default({}),
   limits: LimitSettings,
   /** Caps on the cost of model calls, in tokens and US dollars: per tenant, conversation and agent. Default: no caps. */
   budgets: BudgetSettings.optional(),

@@ -1,11 +1,11 @@
-import { type Answer, ask, ASKING_AUTHOR, type AskOptions, type CostOf } from '../asking/ask.ts';
-import type { Part } from '../asking/exchange.ts';
+import { workIn } from '../actors/conversations/conversation-work.ts';
+import type { Answer, AskOptions, Part } from '../asking/answer.ts';
+import { ask, ASKING_AUTHOR, type CostOf } from '../asking/ask.ts';
 import { followConversation } from '../asking/follow.ts';
 import { TroupeError } from '../errors.ts';
 import type { AgentId, ConversationId, Event } from '../events/index.ts';
 import { costOf } from '../providers/prices.ts';
 import type { Asked, FollowOptions, NewMessage, Troupe } from '../troupe.ts';
-import { workIn } from './conversation-work.ts';
 import { conversationId } from './parse-input.ts';
 import type { TenantContext } from './tenant-context.ts';
 
@@ -30,7 +30,7 @@ export function askingMethods(context: TenantContext, itself: () => Troupe) {
     const ends = [closed, signal, timer].filter((each) => each !== undefined && each !== null);
     const root = { tenant, conversation: event.conversation };
     const work = (id: ConversationId, after: number) =>
-      workIn(context, { ...root, conversation: id }, { after });
+      workIn({ ...context, deps: parts.deps }, { ...root, conversation: id }, { after });
     const how = { troupe: itself(), clock, workIn: work, signal: AbortSignal.any(ends) };
     return yield* ask(event, how, priced);
   }

@@ -20,7 +20,7 @@ import type { ConversationList, ConversationListQuery, Troupe } from '../troupe.
 import { askingMethods } from './asking-methods.ts';
 import { executeCommand } from './execute-command.ts';
 import { conversationId, readCommand, readMessage } from './parse-input.ts';
-import { waitUntilRest } from './conversation-work.ts';
+import { waitUntilRest } from '../actors/conversations/conversation-work.ts';
 import { sendMessage } from './send-message.ts';
 import { findConversation, type TenantContext } from './tenant-context.ts';
 import { waitUntilQuiet } from './wait-until-quiet.ts';
@@ -38,7 +38,7 @@ export function tenantFacade(context: TenantContext): Troupe {
     webhooks: integrations.webhooksOf(tenant),
     agentKeys: integrations.agentKeys,
     nostr: () => (tenant === DEFAULT_TENANT ? integrations.nostr() : null),
-    send: (conversation, message) => sendMessage(context, conversation, readMessage(message)),
+    send: async (conversation, message) => sendMessage(context, conversation, readMessage(message)),
     watch: (watcher, { conversation = null } = {}) => context.watchers.add(tenant, conversation, watcher),
     ...askingMethods(context, () => troupe),
     ...readingMethods(context),
@@ -186,7 +186,7 @@ function operatorMethods(context: TenantContext) {
     idle: async ({ conversation } = {}) =>
       conversation === undefined
         ? waitUntilQuiet(router, { clock, closed })
-        : waitUntilRest(context, await findConversation(context, conversation)),
+        : waitUntilRest({ ...context, deps }, await findConversation(context, conversation), closed),
   } satisfies Partial<Troupe>;
 }
 

@@ -1,10 +1,30 @@
-import { listTasks } from '../actors/tasks/read-tasks.ts';
-import type { Work } from '../asking/exchange.ts';
-import { TroupeError } from '../errors.ts';
-import type { ActorRecord, AgentId, ConversationId } from '../events/index.ts';
-import { isDue, type TaskBook } from '../machines/task-book.ts';
-import type { ConversationKey } from '../store/store.ts';
-import type { TenantContext } from './tenant-context.ts';
+import { TroupeError } from '../../errors.ts';
+import type { ActorRecord, AgentId, ConversationId } from '../../events/index.ts';
+import { isDue, type TaskBook } from '../../machines/task-book.ts';
+import type { ConversationKey } from '../../store/store.ts';
+import type { EngineDeps } from '../engine/engine-deps.ts';
+import type { LogFolds } from '../log/log-folds.ts';
+import { listTasks, type ReadTasks, type TaskInfo } from '../tasks/read-tasks.ts';
+
+/** A task on which no agent works: it waits for a person, or for an agent that takes no turns. */
+export interface Wait {
+  /** Conversation of the task: the one asked about, or a thread of it. */
+  conversation: ConversationId;
+  task: TaskInfo;
+}
+
+/** What there is to do in a conversation and in the threads of its open tasks. */
+export interface Work {
+  /** Whether an agent has something to do there now. */
+  isUnderWay: boolean;
+  /** The innermost open tasks on which nobody works. */
+  waits: Wait[];
+}
+
+export interface WorkParts {
+  deps: Pick<EngineDeps, 'agents' | 'store' | 'clock'>;
+  taskFolds: LogFolds<ReadTasks>;
+}
 
 /** Deepest nesting that is followed: a troupe's own limit may be raised, and a log may contain anything. */
 const MAX_DEPTH = 16;
@@ -14,17 +34,17 @@ const MAX_DEPTH = 16;
  * their machines, so it holds for turns of every process.
  */
 export async function workIn(
-  context: TenantContext,
+  parts: WorkParts,
   root: ConversationKey,
   { after = 0 }: { after?: number } = {},
 ): Promise<Work> {
-  const { taskFolds } = context;
+  const { taskFolds } = parts;
   const seen = new Set<ConversationId>();
 
   async function look(log: ConversationKey, depth: number): Promise<Work> {
     seen.add(log.conversation);
     const { book } = await taskFolds.of(log);
-    const found: Work = { isUnderWay: await isAnyoneAtWork(context, log, book), waits: [] };
+    const found: Work = { isUnderWay: await isAnyoneAtWork(parts, log, book), waits: [] };
     for (const task of (await listTasks(taskFolds, log, { open: true })).tasks) {
       if (depth === 0 && task.openedAt.seq <= after) continue;
       const { thread } = task;
@@ -40,12 +60,8 @@ export async function workIn(
   return look(root, 0);
 }
 
-async function isAnyoneAtWork(
-  { parts }: TenantContext,
-  log: ConversationKey,
-  book: TaskBook,
-): Promise<boolean> {
-  const { agents, store, clock } = parts.deps;
+async function isAnyoneAtWork({ deps }: WorkParts, log: ConversationKey, book: TaskBook): Promise<boolean> {
+  const { agents, store, clock } = deps;
   const records = new Map<AgentId, ActorRecord>();
   const unreadable = new Set<AgentId>();
   for (const each of await store.listActors(log)) {
@@ -73,9 +89,12 @@ function isBegun({ turn, outbox, posts, timers }: ActorRecord, now: number): boo
 const PAUSE_MS = 10;
 
 /** Resolves when nobody works in a conversation and its threads. Throws `shutting_down` when the troupe is closed meanwhile. */
-export async function waitUntilRest(context: TenantContext, log: ConversationKey): Promise<void> {
-  const { closed, parts } = context;
-  while ((await workIn(context, log)).isUnderWay) {
+export async function waitUntilRest(
+  parts: WorkParts,
+  log: ConversationKey,
+  closed: AbortSignal,
+): Promise<void> {
+  while ((await workIn(parts, log)).isUnderWay) {
     if (closed.aborted) throw new TroupeError('shutting_down', 'the troupe is being closed');
     await parts.deps.clock.sleep(PAUSE_MS);
   }
