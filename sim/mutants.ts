@@ -21,7 +21,7 @@ const LOOK_AGAIN =
   'if (lease.record.parked === null && !lease.signal.aborted) await lookAgain(deps, address, lease.record);';
 const WAKE =
   'for (const { event } of appended) if (wake && event.to.length > 0) await wakeAddressed(log, event);';
-const APPEND = 'const appended = await appendOwn(log, entries, spares);';
+const APPEND = 'const stored = await appendOwn(log, entries, spares);';
 
 export const MUTANTS: readonly Mutant[] = [
   {
@@ -52,11 +52,11 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'store/documents/append-queue.ts',
-        find: 'const head = trusted?.seq ?? (await readLast(log));',
-        replace: `await readLast(log);
+        find: 'const head = trusted ?? { ...(await readLast(log)), at: begun };',
+        replace: `const last = trusted ?? { ...(await readLast(log)), at: begun };
           const size = rowsUpToRepeat(rows, outcomes.length, stored).length;
-          const head = globalThis.simCounters.get(nameOf(log)) ?? 0;
-          globalThis.simCounters.set(nameOf(log), head + size);`,
+          const head = { ...last, seq: globalThis.simCounters.get(nameOf(log)) ?? 0 };
+          globalThis.simCounters.set(nameOf(log), head.seq + size);`,
       },
     ],
   },
