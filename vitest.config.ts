@@ -5,7 +5,13 @@ import { countReporterPlugin } from './test/reporter.ts';
 const HAS_SERVICES = Boolean(process.env['MONGODB_URL'] && process.env['REDIS_URL']);
 
 /** What Troupe does, whatever it stands on: run once embedded and once on MongoDB and Redis. See `test/support/mode.ts`. */
-const BEHAVIOUR = ['test/main-job.test.ts', 'test/scenarios/**', 'test/http/**', 'test/engine/**'];
+const BEHAVIOUR = [
+  'test/main-job.test.ts',
+  'test/scenarios/**',
+  'test/http/**',
+  'test/engine/**',
+  'test/asking/**',
+];
 /** Worlds of faults in the embedded store; `sim` and `rig` are theirs in the distributed mode. */
 const EMBEDDED_ONLY = [
   'test/engine/{world,kill,interleavings}.test.ts',

@@ -31,6 +31,11 @@ export { createTroupe, type TroupeOptions } from './runtime.ts';
 export { defineTool, type Tool, type ToolContext } from './tools/tool.ts';
 export type {
   ActorStatus,
+  Answer,
+  Asked,
+  AskOptions,
+  Part,
+  Wait,
   Checkpoint,
   CostReport,
   ImportRequest,

@@ -3,7 +3,8 @@ import { DEFAULT_LIMITS, type EngineDeps } from './actors/engine/engine-deps.ts'
 import { DEFAULT_PENDING } from './actors/engine/pending-count.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { parseTroupe, type TroupeDefinition, type TroupeInput } from './config/agents-file.ts';
-import { unknownFields } from './config/agent-definition.ts';
+import { TroupeError } from './errors.ts';
+import { notAField } from './config/agent-definition.ts';
 import { longAnswers, unknownWindows } from './config/build-agent-registry.ts';
 import { messageRouter } from './config/coordination-settings.ts';
 import { loadTokenizer } from './context/tokens.ts';
@@ -156,7 +157,39 @@ const NO_AGENTS: TroupeDefinition = {
   context: { summaries: 'model' },
 };
 
-function readDefinition(input: TroupeInput, { allowEmpty = false }: TroupeOptions): TroupeDefinition {
+const OPTIONS: Record<keyof TroupeOptions, true> = {
+  data: true,
+  mongodb: true,
+  redis: true,
+  prefix: true,
+  concurrency: true,
+  work: true,
+  allowEmpty: true,
+  onWarning: true,
+  env: true,
+  record: true,
+  replay: true,
+  metrics: true,
+  tracing: true,
+  logger: true,
+  integrations: true,
+  onDeaf: true,
+  clock: true,
+};
+
+function refuseUnknownOptions(options: TroupeOptions): void {
+  const known = Object.keys(OPTIONS);
+  const unknown = Object.keys(options).filter((name) => !known.includes(name));
+  if (unknown.length === 0) return;
+  const problems = unknown.map((name) => `${name}: ${notAField(name, known)}`);
+  throw new TroupeError('config_invalid', `the options of createTroupe: ${problems.join('; ')}`, {
+    problems,
+  });
+}
+
+function readDefinition(input: TroupeInput, options: TroupeOptions): TroupeDefinition {
+  refuseUnknownOptions(options);
+  const { allowEmpty = false } = options;
   return allowEmpty && input.agents.length === 0 ? NO_AGENTS : parseTroupe(input);
 }
 
@@ -165,8 +198,6 @@ function warnOfSettings(
   work: boolean,
   onWarning: EngineDeps['onWarning'],
 ): void {
-  for (const problem of unknownFields(agents)) onWarning(problem, 'agents');
-  for (const problem of unknownFields(templates, 'templates')) onWarning(problem, 'templates');
   if (!work) return;
   for (const problem of [
     ...unknownWindows([...agents, ...templates]),
@@ -197,7 +228,10 @@ function serviceOptions(
 }
 
 function facadeSettings({ defaults, trust, workflows = [] }: TroupeDefinition) {
-  return { fallback: defaults.respondWhenUnaddressed ?? null, trust: trust?.people ?? null, workflows };
+  const { respondWhenUnaddressed = null, afterHandoff } = defaults;
+  // Without an agent for unaddressed messages they are for people, also after a hand-over.
+  const sticks = respondWhenUnaddressed !== null && afterHandoff !== 'default';
+  return { fallback: respondWhenUnaddressed, sticks, trust: trust?.people ?? null, workflows };
 }
 
 /** The integrations of the options, and Nostr if the definition has settings for it. Throws `config_invalid`. */

@@ -1,3 +1,4 @@
+import type * as z from 'zod';
 import type {
   AgentId,
   Author,
@@ -5,12 +6,13 @@ import type {
   Command,
   ConversationId,
   Event,
-  EventId,
   PromptRecord,
   StateNote,
   StreamDelta,
   TenantId,
 } from './events/index.ts';
+import type { Wait } from './actors/conversations/conversation-work.ts';
+import type { Answer, AskOptions, Part } from './asking/answer.ts';
 import type { KeyBook, Principal } from './access/index.ts';
 import type { ActorStatus } from './inspect/actor-status.ts';
 import type { BudgetLine } from './actors/budget/report.ts';
@@ -31,14 +33,14 @@ import type { Appended, LogProblem, LogVerification } from './store/store.ts';
 /** A new message. Without `to` it is routed, else it goes to the default agent, unless it is a reply. */
 export interface NewMessage {
   /** Idempotency key: a message with the same id and content is stored once. Default: a new ULID. */
-  id?: EventId | undefined;
+  id?: string | undefined;
   author: Author;
   /** Recipients: ids or pubkeys of agents. */
   to?: readonly string[] | undefined;
   content: string;
   /** Images are shown to models that accept them. Texts up to 64 KiB are part of the prompt. Other files are named in it. */
   attachments?: readonly (NewAttachment | AttachmentByAddress)[] | undefined;
-  replyTo?: EventId | undefined;
+  replyTo?: string | undefined;
   /** Treatment of the message while a recipient has a turn under way. Default: `whileBusy` of the agent. `reject` throws `agent_busy`. */
   whileBusy?: BusyPolicy | undefined;
   /**
@@ -80,6 +82,34 @@ export interface AttachmentByAddress {
   /** Default: the media type that the server states. */
   mediaType?: string | undefined;
   url: string;
+}
+
+/** A value with plain strings in place of ids: they are checked when it is used. */
+export type Plain<T> = T extends string
+  ? string extends T
+    ? string
+    : T extends { [z.$brand]: unknown }
+      ? string
+      : T
+  : T extends readonly (infer U)[]
+    ? readonly Plain<U>[]
+    : T extends object
+      ? { [K in keyof T]: Plain<T[K]> }
+      : T;
+
+/** A command of a person, with ids as strings. */
+export type CommandInput = Plain<Command>;
+
+/** What `ask` and `stream` take: a message, or its text. Default author: a user named `User`. */
+export type Asked =
+  | string
+  | (Omit<NewMessage, 'author' | 'includeInContext'> & { author?: Author | undefined });
+
+export interface FollowOptions {
+  /** Seq of the last event that is known. Default 0: from the first event. */
+  after?: number | undefined;
+  /** Ends the loop. */
+  signal?: AbortSignal | undefined;
 }
 
 export interface NewAttachment {
@@ -185,10 +215,23 @@ export interface Troupe {
   authenticate(credential: string): Promise<Principal | null>;
   readonly agents: readonly AgentInfo[];
   /**
-   * Stores a message and wakes the agents that it addresses; does not wait for their turns. Throws `agent_unknown`,
+   * Stores a message and wakes the agents that it addresses; does not wait for their turns. A text alone is a message of the
+   * user `User`. Throws `agent_unknown`,
    * `agent_busy`, `tenant_busy`, `event_invalid`, `event_too_large`, `event_conflict`, `conversation_archived`.
    */
-  send(conversation: string, message: NewMessage): Promise<Appended>;
+  send(conversation: string, message: NewMessage | string): Promise<Appended>;
+  /**
+   * Sends a message and waits for what comes of it: until every agent that it woke has answered, in threads too, or until
+   * nobody works on it any more because people are asked. With one agent in the troupe, `to` may be left out. Throws as
+   * `send` does, and `aborted`.
+   *
+   *     const { text } = await troupe.ask('plan', 'What is next?');
+   */
+  ask(conversation: string, message: Asked, options?: AskOptions): Promise<Answer>;
+  /** As `ask`, but yields what happens meanwhile; the answer is the return value of the generator. */
+  stream(conversation: string, message: Asked, options?: AskOptions): AsyncGenerator<Part, Answer>;
+  /** The events of a conversation after `after`, then new ones as they come, without end. */
+  follow(conversation: string, options?: FollowOptions): AsyncGenerator<Event, void>;
   /** The newest conversations. `limit`: default 200. */
   conversations(limit?: number): Promise<ConversationInfo[]>;
   /** A page of conversations, newest first. The cost of a page is bounded. Throws `event_invalid`. */
@@ -230,7 +273,7 @@ export interface Troupe {
   /** The steps, calls and times of a turn. Throws `turn_unknown`. */
   trace(turn: string): Promise<TurnTrace>;
   /** Executes a command of a person and returns the event that records it. Throws `command_refused`, `task_unknown`. */
-  command(command: Command, by: Author): Promise<Event>;
+  command(command: CommandInput, by: Author): Promise<Event>;
   /** Imports a transcript as it streams in. Wakes no agents. Throws `import_invalid`. */
   import(
     chunks: AsyncIterable<Uint8Array | string>,
@@ -259,8 +302,11 @@ export interface Troupe {
   budgets(of?: { conversation?: string | undefined; agent?: string | undefined }): Promise<BudgetLine[]>;
   /** Whether the store and the queue can be reached. Never throws. */
   health(): Promise<Health>;
-  /** Resolves when no wake is waiting or running. Throws `queue_unavailable` if the queue has not answered for 10 s. */
-  idle(): Promise<void>;
+  /**
+   * Resolves when no wake is waiting or running. `conversation`: when nobody works in this one and in its threads, whatever
+   * happens elsewhere. Throws `queue_unavailable` if the queue has not answered for 10 s, and `conversation_unknown`.
+   */
+  idle(of?: { conversation?: string | undefined }): Promise<void>;
   /** Stops taking turns, waits for the present ones to stop, and closes the services. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -288,6 +334,10 @@ export interface ImportLimits {
 }
 
 export type {
+  Answer,
+  AskOptions,
+  Part,
+  Wait,
   ActorStatus,
   BudgetLine,
   ConversationState,

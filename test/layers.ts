@@ -105,8 +105,11 @@ const LAYERS: Record<string, Layer> = {
       'read-inside.ts',
     ],
   },
+  /** Follows conversations of a running troupe, through its public interface. */
+  asking: { may: ['events', 'errors.ts', 'clock.ts', 'machines'], mayTypes: ['troupe.ts', 'actors'] },
   facade: {
     may: [
+      'asking',
       'events',
       'errors.ts',
       'clock.ts',
@@ -137,6 +140,7 @@ const LAYERS: Record<string, Layer> = {
   routing: { may: ['events', 'errors.ts', 'machines'], packages: ['zod'], mayTypes: ['troupe.ts'] },
   http: {
     may: [
+      'asking',
       'events',
       'errors.ts',
       'clock.ts',

@@ -124,6 +124,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     engine,
     deltas: new Set(),
     fallback,
+    sticks: false,
     async release() {
       await broadcast.close();
       await store.close();

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import type { Problem } from './problem.ts';
 import { RetrySettings } from './retry-settings.ts';
 import { replyProblem, type ReplyInput } from './reply-schema.ts';
 import { SupervisionSettings } from './supervision-settings.ts';
@@ -51,7 +52,7 @@ function refineReply(reply: unknown, context: z.RefinementCtx): void {
   if (message !== null) context.addIssue({ code: 'custom', message });
 }
 
-// Loose at run time, so that `unknownFields` can warn; strict as a type, so that editors mark unknown fields.
+// Loose at run time, because fields depend on the provider: `unknownFields` refuses the others. Strict as a type.
 const LooseAgentFields = AgentFields.loose() as unknown as typeof AgentFields;
 export const AgentDefinition = z.preprocess(
   withoutUndefined,
@@ -67,15 +68,27 @@ function withoutUndefined(agent: unknown): unknown {
   return Object.fromEntries(Object.entries(agent).filter(([, value]) => value !== undefined));
 }
 
-/** A warning for each unknown field of an agent, with the nearest known one. */
-export function unknownFields(agents: readonly AgentDefinition[], list = 'agents'): string[] {
-  return agents.flatMap((agent, index) => {
-    const settings = ProviderSettings.options.find(({ shape }) => shape.provider.value === agent.provider);
-    const known = [...Object.keys(AgentFields.shape), ...Object.keys(settings?.shape ?? {})];
-    const unknown = Object.keys(agent).filter((field) => !known.includes(field));
-    return unknown.map((field) => {
-      const nearest = nearestName(field, known);
-      return `${list}[${index}].${field} is not a field and is ignored${nearest ? `; did you mean "${nearest}"?` : ''}`;
-    });
-  });
+/** Providers by name, as an agents file writes them. */
+export const PROVIDER_NAMES: readonly string[] = ProviderSettings.options.map(
+  ({ shape }) => shape.provider.value,
+);
+
+/** The unknown fields of a list of agents, however invalid they are otherwise, each with the nearest known one. */
+export function* unknownFields(agents: unknown, list: 'agents' | 'templates'): Generator<Problem> {
+  for (const [index, agent] of Array.isArray(agents) ? agents.entries() : []) {
+    if (typeof agent !== 'object' || agent === null) continue;
+    const { provider } = agent as { provider?: unknown };
+    const settings = ProviderSettings.options.find(({ shape }) => shape.provider.value === provider);
+    // Without its provider it is not known which fields an agent has.
+    if (!settings) continue;
+    const known = [...Object.keys(AgentFields.shape), ...Object.keys(settings.shape)];
+    for (const field of Object.keys(agent)) {
+      if (!known.includes(field)) yield { path: [list, index, field], message: notAField(field, known) };
+    }
+  }
+}
+
+export function notAField(field: string, known: readonly string[]): string {
+  const nearest = nearestName(field, known);
+  return `is not a field${nearest ? `; did you mean "${nearest}"?` : ''}`;
 }

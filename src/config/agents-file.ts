@@ -1,12 +1,12 @@
 import * as z from 'zod';
 import { AccessSettings } from '../access/index.ts';
-import { AgentDefinition } from './agent-definition.ts';
+import { AgentDefinition, notAField, PROVIDER_NAMES } from './agent-definition.ts';
 import { BudgetSettings } from './budget-settings.ts';
 import { Fragment } from '../context/index.ts';
 import { ContextSettings } from './context-settings.ts';
 import { CoordinationSettings, Workflows } from './coordination-settings.ts';
 import { TroupeError } from '../errors.ts';
-import { AgentId, Channel } from '../events/index.ts';
+import { AgentId, Channel, nearestName } from '../events/index.ts';
 import { findProblems } from './find-problems.ts';
 import { LimitSettings } from './limit-settings.ts';
 import { FetchSettings } from '../net/settings.ts';
@@ -27,7 +27,17 @@ export const TroupeDefinition = z.strictObject({
   tools: z.array(z.custom<Tool>((value) => isTool(value), 'a tool is made with defineTool')).default([]),
   /** MCP servers by name. Agents are granted their tools as `NAME/tool` or `NAME/*`. */
   mcpServers: McpServers.optional(),
-  defaults: z.strictObject({ respondWhenUnaddressed: AgentId.optional() }).default({}),
+  defaults: z
+    .strictObject({
+      /** The agent for messages of people that name no agent and match no route. Default: none; they wake nobody. */
+      respondWhenUnaddressed: AgentId.optional(),
+      /**
+       * Who gets such messages after a hand-over: the agent that the conversation was handed over to last (`receiver`), or
+       * still `respondWhenUnaddressed` (`default`). Default `receiver`.
+       */
+      afterHandoff: z.enum(['receiver', 'default']).optional(),
+    })
+    .default({}),
   limits: LimitSettings,
   /** Caps on the cost of model calls, in tokens and US dollars: per tenant, conversation and agent. Default: no caps. */
   budgets: BudgetSettings.optional(),
@@ -98,10 +108,22 @@ export function parseTroupe(input: unknown, source = 'the definition'): TroupeDe
 function problemsOf(issue: z.core.$ZodIssue): Problem[] {
   const { path } = issue;
   if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => ({ path: [...path, key], message: 'is not a field' }));
+    const known = path.length === 0 ? Object.keys(TroupeDefinition.shape) : [];
+    return issue.keys.map((key) => ({ path: [...path, key], message: notAField(key, known) }));
   }
+  if (path.at(-1) === 'provider' && issue.code === 'invalid_union')
+    return [{ path, message: unknownProvider(issue.input) }];
   const isMissing = issue.input === undefined && path.length > 0 && issue.code !== 'custom';
   return [{ path, message: isMissing ? 'is missing' : issue.message }];
+}
+
+/** `agent`: as it was given. */
+function unknownProvider(agent: unknown): string {
+  const { provider } = (agent ?? {}) as { provider?: unknown };
+  const known = `one of ${PROVIDER_NAMES.join(', ')}`;
+  if (typeof provider !== 'string') return `is missing: ${known}`;
+  const nearest = nearestName(provider, PROVIDER_NAMES);
+  return `there is no provider "${provider}"; ${nearest ? `did you mean "${nearest}"? It is ` : 'it is '}${known}`;
 }
 
 function formatPath(path: readonly PropertyKey[]): string {

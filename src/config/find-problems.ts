@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { unknownFields } from './agent-definition.ts';
 import { budgetProblems, BudgetSketch } from './budget-settings.ts';
 import { templateOf, coordinationProblems, workflowProblems } from './coordination-settings.ts';
 import { fragmentProblems } from './fragments.ts';
@@ -55,6 +56,9 @@ const Sketch = z
 /** Reports problems between parts of a definition. The schema reports missing and mistyped fields. */
 export function* findProblems(definition: unknown): Generator<Problem> {
   const sketch = Sketch.parse(definition);
+  const { agents: given, templates: givenTemplates } = (definition ?? {}) as Record<string, unknown>;
+  yield* unknownFields(given, 'agents');
+  yield* unknownFields(givenTemplates, 'templates');
   const { agents, templates, workflows, defaults } = sketch;
   const { summariser } = sketch.context;
   yield* identityProblems(agents);

@@ -68,7 +68,7 @@ export const EventContext = z.strictObject({
   /** A session that the message names for one of its addressees. */
   session: NamedSession.optional(),
   /** The rule that found the addressees of a message without any. */
-  routed: z.enum(['agent', 'round', 'capability', 'rules']).optional(),
+  routed: z.enum(['agent', 'round', 'capability', 'rules', 'handoff']).optional(),
 });
 export type EventContext = z.infer<typeof EventContext>;
 

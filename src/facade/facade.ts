@@ -34,6 +34,7 @@ export function createTroupeFacade(parts: FacadeParts): Troupe {
     participantsCache: createParticipantsCache(deps.log, deps.checkpoints),
     trust,
     fallback,
+    sticks: parts.sticks,
     router: parts.messageRouter ?? null,
     newId: mintId,
   };

@@ -1,5 +1,15 @@
 import { TroupeError } from '../errors.ts';
-import { ConversationId, EventDraft, type EventId, tryParse } from '../events/index.ts';
+import { ASKING_AUTHOR } from '../asking/ask.ts';
+import {
+  Command,
+  COMMANDS,
+  ConversationId,
+  EventDraft,
+  type EventId,
+  nearestName,
+  tryParse,
+} from '../events/index.ts';
+import type { NewMessage } from '../troupe.ts';
 import { randomFillSync } from 'node:crypto';
 import { monotonicFactory } from 'ulid';
 
@@ -10,6 +20,47 @@ export function parseDraft(input: unknown): EventDraft {
   const [issue] = parsed.error.issues;
   const path = issue?.path.map(String).join('.') ?? '';
   throw new TroupeError('event_invalid', `${path || 'event'}: ${issue?.message}`, { path });
+}
+
+/** What a program without types may give as a message. Throws `event_invalid` with what was expected. */
+export function readMessage(given: unknown): NewMessage {
+  if (typeof given === 'string') return { author: ASKING_AUTHOR, content: given };
+  if (typeof given !== 'object' || given === null)
+    throw invalid('message', 'give a text, or an object such as { author, to, content }');
+  const { author, content } = given as Partial<NewMessage>;
+  if (typeof author !== 'object' || author === null)
+    throw invalid('author', 'is missing: say who speaks, such as { kind: "user", id: "ana", name: "Ana" }');
+  if (typeof content !== 'string') throw invalid('content', 'is missing: the text of the message');
+  return given as NewMessage;
+}
+
+/** The same for a command and the person who gives it. An agent may be written with its `@`. */
+export function readCommand(given: unknown, by: unknown): Command {
+  if (typeof by !== 'object' || by === null)
+    throw invalid(
+      'by',
+      'is missing: say who gives the command, such as { kind: "user", id: "ana", name: "Ana" }',
+    );
+  if (typeof given !== 'object' || given === null)
+    throw invalid('command', 'give an object such as { command: "retry", turn: "c:bo:1" }');
+  const { command, agent } = given as { command?: unknown; agent?: unknown };
+  if (!COMMANDS.some((name) => name === command)) {
+    const nearest = typeof command === 'string' ? nearestName(command, COMMANDS) : null;
+    const hint = nearest ? ` Did you mean "${nearest}"?` : '';
+    throw invalid(
+      'command',
+      `there is no command ${JSON.stringify(command)}.${hint} Known: ${COMMANDS.join(', ')}`,
+    );
+  }
+  const plain = typeof agent === 'string' ? { ...given, agent: agent.replace(/^@/, '') } : given;
+  const parsed = tryParse(Command, plain);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  throw invalid(issue?.path.map(String).join('.') || 'command', issue?.message ?? 'is not valid');
+}
+
+function invalid(path: string, message: string): TroupeError {
+  return new TroupeError('event_invalid', `${path}: ${message}`, { path });
 }
 
 export function conversationId(text: string): ConversationId {

@@ -27,6 +27,8 @@ export interface FacadeParts {
   waits?: () => QueueWaits;
   /** Agent for messages of people that have no recipient. */
   fallback: AgentId | null;
+  /** Whether the agent that a conversation was handed over to comes before `fallback`. */
+  sticks: boolean;
   /** Ids of the people whose messages wake agents. Default: all. */
   trust?: Trust;
   workflows?: readonly Workflow[];

@@ -17,8 +17,10 @@ import { nextPrompt, sentPrompt } from '../inspect/prompts.ts';
 import { traceTurn } from '../inspect/trace.ts';
 import { type ConversationKey, PAGE_BYTES, type Store } from '../store/store.ts';
 import type { ConversationList, ConversationListQuery, Troupe } from '../troupe.ts';
+import { askingMethods } from './asking-methods.ts';
 import { executeCommand } from './execute-command.ts';
-import { conversationId } from './parse-input.ts';
+import { conversationId, readCommand, readMessage } from './parse-input.ts';
+import { waitUntilRest } from '../actors/conversations/conversation-work.ts';
 import { sendMessage } from './send-message.ts';
 import { findConversation, type TenantContext } from './tenant-context.ts';
 import { waitUntilQuiet } from './wait-until-quiet.ts';
@@ -26,7 +28,7 @@ import { waitUntilQuiet } from './wait-until-quiet.ts';
 export function tenantFacade(context: TenantContext): Troupe {
   const { parts, tenant, agents, forTenant, close } = context;
   const { credentials, integrations } = parts;
-  return {
+  const troupe: Troupe = {
     tenant,
     agents,
     forTenant,
@@ -36,8 +38,9 @@ export function tenantFacade(context: TenantContext): Troupe {
     webhooks: integrations.webhooksOf(tenant),
     agentKeys: integrations.agentKeys,
     nostr: () => (tenant === DEFAULT_TENANT ? integrations.nostr() : null),
-    send: (conversation, message) => sendMessage(context, conversation, message),
+    send: async (conversation, message) => sendMessage(context, conversation, readMessage(message)),
     watch: (watcher, { conversation = null } = {}) => context.watchers.add(tenant, conversation, watcher),
+    ...askingMethods(context, () => troupe),
     ...readingMethods(context),
     ...changingMethods(context),
     ...promptMethods(context),
@@ -45,6 +48,7 @@ export function tenantFacade(context: TenantContext): Troupe {
     close,
     [Symbol.asyncDispose]: close,
   };
+  return troupe;
 }
 
 function readingMethods(context: TenantContext) {
@@ -100,9 +104,10 @@ function changingMethods(context: TenantContext) {
   const { deps, engine, tenants, workflows = [] } = parts;
   return {
     async command(given, by) {
+      const command = readCommand(given, by);
       await tenants.add(tenant);
       const existing = (conversation: string) => findConversation(context, conversation);
-      return executeCommand({ conversations, engine, tenant, workflows, existing }, given, by);
+      return executeCommand({ conversations, engine, tenant, workflows, existing }, command, by);
     },
     async delete(conversation, { exported }) {
       const root = await findConversation(context, conversation);
@@ -153,7 +158,8 @@ function promptMethods(context: TenantContext) {
   } satisfies Partial<Troupe>;
 }
 
-function operatorMethods({ parts, tenant, closed }: TenantContext) {
+function operatorMethods(context: TenantContext) {
+  const { parts, tenant, closed } = context;
   const { deps, waits } = parts;
   const { store, router, clock } = deps;
   return {
@@ -177,7 +183,10 @@ function operatorMethods({ parts, tenant, closed }: TenantContext) {
       ]);
       return { store: stored, queue: queued };
     },
-    idle: () => waitUntilQuiet(router, { clock, closed }),
+    idle: async ({ conversation } = {}) =>
+      conversation === undefined
+        ? waitUntilQuiet(router, { clock, closed })
+        : waitUntilRest({ ...context, deps }, await findConversation(context, conversation), closed),
   } satisfies Partial<Troupe>;
 }
 

@@ -1,4 +1,4 @@
-import type { AgentId, Event } from '../events/index.ts';
+import { type AgentId, type Event, hasAuthority } from '../events/index.ts';
 import { availabilityNoteOf, foldAvailability } from './availability-fold.ts';
 import { foldTask, newTaskBook, type TaskBook } from './task-book.ts';
 
@@ -10,16 +10,20 @@ export interface Participants {
   asked: Map<AgentId, number>;
   /** Seq of the last notice that an agent has failed. */
   failedAt: Map<AgentId, number>;
+  /** The agent that the conversation was handed over to last. */
+  handedTo: AgentId | null;
 }
 
 export function newParticipants(): Participants {
-  return { tasks: newTaskBook(), retired: new Set(), asked: new Map(), failedAt: new Map() };
+  return { tasks: newTaskBook(), retired: new Set(), asked: new Map(), failedAt: new Map(), handedTo: null };
 }
 
 /** An event that was folded before changes nothing. */
-export function foldParticipants({ tasks, retired, asked, failedAt }: Participants, event: Event): void {
+export function foldParticipants(participants: Participants, event: Event): void {
+  const { tasks, retired, asked, failedAt } = participants;
   if (event.seq <= tasks.upTo) return;
   foldTask(tasks, event);
+  if (event.kind === 'handoff' && hasAuthority(event)) participants.handedTo = event.to[0] ?? null;
   const [only, ...others] = event.to;
   const isNew = event.kind === 'message' && event.author.kind === 'user' && event.replyTo === undefined;
   if (isNew && only && others.length === 0) asked.set(only, event.seq);

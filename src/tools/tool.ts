@@ -70,6 +70,11 @@ const TOOL_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
  *     });
  */
 export function defineTool<S extends z.ZodType>(definition: ToolDefinition<S>): Tool {
+  if (!('_zod' in Object(definition.schema))) {
+    throw new TypeError(
+      `the schema of tool ${JSON.stringify(definition.name)} is no schema of zod 4: write z.object({ … }), with zod 4; a JSON schema goes into "parameters", beside z.unknown() as its schema`,
+    );
+  }
   const { idempotent = false, bounded = false, timeoutMs = 60_000, ...rest } = definition;
   if (!TOOL_NAME.test(rest.name)) {
     throw new TypeError(

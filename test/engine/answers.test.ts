@@ -32,16 +32,3 @@ test('an answer that the provider refuses is no reply: the turn fails once, with
   });
   expect(events.filter(({ kind, author }) => kind === 'message' && author.kind === 'agent')).toEqual([]);
 });
-
-test('an unknown field is ignored with a warning that names the nearest one', async () => {
-  const warnings: unknown[] = [];
-  const agent = { id: 'p', provider: 'scripted', script: { rules: [{ reply: 'ok' }] }, instruction: 'typo' };
-  await using troupe = await openTroupe(
-    { agents: [agent as never] },
-    { onWarning: (problem) => warnings.push(problem) },
-  );
-  expect(troupe.agents).toHaveLength(1);
-  expect(warnings).toEqual([
-    'agents[0].instruction is not a field and is ignored; did you mean "instructions"?',
-  ]);
-});

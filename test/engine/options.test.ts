@@ -12,7 +12,10 @@ test('a listener for warnings that throws does no harm', async () => {
   const onWarning = () => {
     throw new Error('the log is full');
   };
-  await using troupe = await openTroupe({ agents: [{ ...bo, nmae: 'Bo' } as never] }, { onWarning });
+  // The window of its model is not known.
+  const server = { provider: 'openai-compatible', baseUrl: 'http://127.0.0.1:1/v1' } as const;
+  const agent = { id: 'bo' as never, model: 'home-brew', ...server };
+  await using troupe = await openTroupe({ agents: [agent] }, { onWarning });
   expect(troupe.agents).toHaveLength(1);
   expect(warned).toHaveBeenCalledWith('troupe: onWarning: the log is full');
   warned.mockRestore();

@@ -76,7 +76,9 @@ test('warnings go through the logger, with the ids of their error', () => {
 });
 
 test('a warning is a log line, unless the application handles it', async () => {
-  const agents = [{ id: 'a', provider: 'scripted', script: { rules: [{}] }, nonsense: 1 }] as never;
+  // The window of its model is not known.
+  const server = { provider: 'openai-compatible', baseUrl: 'http://127.0.0.1:1/v1' };
+  const agents = [{ id: 'a', model: 'home-brew', ...server }] as never;
   const { logger, lines } = keepLines();
   const heard: unknown[] = [];
   await using quiet = await startVendor(
@@ -89,7 +91,7 @@ test('a warning is a log line, unless the application handles it', async () => {
     troupe: await createTroupe({ agents }, { logger }),
   }));
   await troupe.close();
-  expect(lines[0]).toMatchObject({ level: 'warn', code: 'warning', where: 'agents' });
+  expect(lines[0]).toMatchObject({ level: 'warn', code: 'warning', where: 'models' });
 });
 
 test('log lines are JSON, from the chosen level up', () => {

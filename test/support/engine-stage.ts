@@ -160,6 +160,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     engine,
     deltas,
     fallback,
+    sticks: false,
     workflows: definition.workflows ?? [],
     release: async () => undefined,
   });

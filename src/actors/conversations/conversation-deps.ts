@@ -26,6 +26,8 @@ export interface ConversationDeps {
   trust: Trust;
   /** Agent for messages that name no agent and match no route. */
   fallback: AgentId | null;
+  /** Whether the agent that a conversation was handed over to comes before the fallback. */
+  sticks: boolean;
   router: MessageRouter | null;
   newId: () => EventId;
 }

@@ -19,7 +19,7 @@ export interface ReceivedMessage {
 /**
  * Stores a message. Its recipients are decided once, here.
  *  M1  A message that names agents addresses them. A new message of a person that names none is routed, else it goes to
- *      the default agent.
+ *      the agent that the conversation was handed over to last, or the default agent.
  *  M2  A message of an untrusted person, or one that a gateway marks `untrusted`, addresses no agent. The recipients it
  *      would have had are noted with it.
  *  M3  A closed conversation accepts messages of trusted people only; they reopen it.
@@ -114,17 +114,17 @@ interface Recipients {
 }
 
 async function recipientsOf(
-  { deps, router, fallback }: ConversationDeps,
+  { deps, router, fallback, sticks }: ConversationDeps,
   log: ConversationKey,
   { id, author, to, replyTo, body }: Message,
   participants: Participants,
 ): Promise<Recipients> {
+  const { handedTo } = participants;
   const isNewRequest = author.kind === 'user' && replyTo === undefined;
   if (to.length > 0 || !isNewRequest) return { to };
+  const known = router || (sticks && handedTo) ? await knownRecipients(deps.store, log, id) : null;
+  if (known) return known;
   if (router) {
-    const known = await deps.store.readById(log, id);
-    if (known?.kind === 'message')
-      return { to: known.context?.held ?? known.to, routed: known.context?.routed };
     const attachments = (body.attachments ?? []).map(({ mediaType }) => mediaType);
     const found = router.find(
       { conversation: log.conversation, author, content: body.content, attachments },
@@ -132,7 +132,20 @@ async function recipientsOf(
     );
     if (found.length > 0) return { to: found, routed: router.by };
   }
-  return { to: fallback && isHere(participants, fallback) ? [fallback] : [] };
+  const isThere = (agent: AgentId | null) => agent !== null && isHere(participants, agent);
+  if (sticks && isThere(handedTo)) return { to: [handedTo as AgentId], routed: 'handoff' };
+  return { to: isThere(fallback) ? [fallback as AgentId] : [] };
+}
+
+/** Those of the message when it was first sent (M4). */
+async function knownRecipients(
+  store: ConversationDeps['deps']['store'],
+  log: ConversationKey,
+  id: Message['id'],
+): Promise<Recipients | null> {
+  const known = await store.readById(log, id);
+  if (known?.kind !== 'message') return null;
+  return { to: known.context?.held ?? known.to, routed: known.context?.routed };
 }
 
 function archived({ conversation }: ConversationKey): TroupeError {

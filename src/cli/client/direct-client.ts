@@ -1,7 +1,7 @@
 import { systemClock } from '../../clock.ts';
 import { TroupeError } from '../../errors.ts';
 import type { ConversationId } from '../../events/index.ts';
-import { followAll, followConversation } from '../../http/follow.ts';
+import { followAll, followConversation } from '../../asking/follow.ts';
 import type { Troupe } from '../../troupe.ts';
 import type { Client, ClientKeys, ClientWebhooks, Frame, WatchFrame } from './client.ts';
 import { headOf } from './head-of.ts';

@@ -1,12 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Event, eventOf, isTaskEnd, runFactOf } from '../../events/index.ts';
+import { type Answers, awaitAnswers } from '../../asking/answers.ts';
+import type { Event } from '../../events/index.ts';
 import type { ActorStatus } from '../../troupe.ts';
 import type { Client, Frame } from '../client/client.ts';
 import { openWaits, type Wait, waitText } from './tasks.ts';
 import { errorText, paint, print, printJson } from '../render/output.ts';
 import { createReplyPrinter, type ReplyPrinter } from '../render/reply-printer.ts';
-import { activeRuns } from '../../machines/run-book.ts';
-import { foldTask, isDue, newTaskBook } from '../../machines/task-book.ts';
 
 /** A server does not report that all agents are idle. After this long without a frame, their state is read. */
 const LOOK_MS = 1_000;
@@ -183,98 +182,4 @@ export function showAccepted(event: Event, asJson: boolean): void {
   const nobody = event.kind === 'notice' ? 'people only' : 'no agent in particular';
   const to = event.to.length > 0 ? event.to.map((agent) => `@${agent}`).join(', ') : nobody;
   print(`accepted as seq ${event.seq} of ${event.conversation}, for ${to}`);
-}
-
-/**
- * The missing answers to a message. A message is answered when every addressed agent has ended a turn that covers it, as
- * has every agent addressed by agents since, no delegation is open, and no workflow runs.
- */
-interface Answers {
-  note(event: Event): void;
-  /** Expects no more answers of this agent. */
-  giveUp(agent: string, code: string, message: string): void;
-  /** Agents with a missing answer. */
-  readonly missing: readonly string[];
-  /** Missing answers, each with the event that the agent has not answered. */
-  readonly unanswered: readonly { agent: string; seq: number }[];
-  readonly areComplete: boolean;
-  readonly replies: readonly Event[];
-  readonly failures: readonly { agent: string; code: string; message: string }[];
-}
-
-/** Event id of the runtime's notice that an agent takes no more turns; captures the agent's id. */
-const STOPPED = /^failed:([^:]+):/;
-
-function awaitAnswers(sent: Event): Answers {
-  const missing = new Map(sent.to.map((agent) => [`${agent} ${sent.seq}`, { agent, seq: sent.seq }]));
-  const replies: Event[] = [];
-  const failures: { agent: string; code: string; message: string }[] = [];
-  /** Tasks opened since the message. */
-  const tasks = newTaskBook();
-  if (sent.kind === 'run.directive') foldTask(tasks, sent);
-
-  function end(event: Event, covers: readonly number[]): boolean {
-    const found = covers.filter((seq) => missing.delete(`${event.author.id} ${seq}`));
-    return found.length > 0;
-  }
-
-  function note(event: Event): void {
-    if (event.seq <= sent.seq) return;
-    foldTask(tasks, event);
-    const isStep = runFactOf(event.id)?.part === 'step';
-    if (event.author.kind === 'agent' || isStep || isTaskEnd(event)) {
-      for (const agent of event.to) missing.set(`${agent} ${event.seq}`, { agent, seq: event.seq });
-      if (event.kind === 'message' && !isStep) replies.push(event);
-    }
-    const done = eventOf(event, 'turn.done');
-    if (done) end(done, done.body.covers);
-    noteFailure(event);
-  }
-
-  function noteFailure(event: Event): void {
-    const failed = eventOf(event, 'turn.failed');
-    if (failed && end(failed, failed.body.covers)) {
-      const { code, message } = failed.body;
-      failures.push({ agent: failed.author.id, code, message });
-    }
-    const aborted = eventOf(event, 'turn.aborted');
-    if (aborted && end(aborted, aborted.body.covers)) {
-      const message = `the turn was stopped by ${aborted.body.by}`;
-      failures.push({ agent: aborted.author.id, code: 'aborted', message });
-    }
-    const error = eventOf(event, 'error');
-    const stopped = error && STOPPED.exec(error.id)?.[1];
-    if (stopped && unanswered().some(({ agent }) => agent === stopped)) {
-      giveUp(stopped, error.body.code, error.body.message);
-    }
-  }
-
-  function giveUp(agent: string, code: string, message: string): void {
-    for (const [key, each] of missing) if (each.agent === agent) missing.delete(key);
-    failures.push({ agent, code, message });
-  }
-
-  /** A task's end wakes its owner only when its whole group has ended. Later ends wake no agent. */
-  function unanswered(): { agent: string; seq: number }[] {
-    return [...missing.values()].filter(({ seq }) => !tasks.ended.has(seq) || isDue(tasks, seq));
-  }
-
-  return {
-    note,
-    giveUp,
-    get missing() {
-      return [...new Set(unanswered().map(({ agent }) => agent))];
-    },
-    get unanswered() {
-      return unanswered();
-    },
-    get areComplete() {
-      const isGiven = [...tasks.tasks.values()].some(
-        ({ kind, end: ended }) => kind === 'delegation' && !ended,
-      );
-      return unanswered().length === 0 && !isGiven && activeRuns(tasks.runs).length === 0;
-    },
-    replies,
-    failures,
-  };
 }

@@ -1,7 +1,8 @@
 import { covers, isGranted, type Principal } from '../../access/index.ts';
 import { TroupeError } from '../../errors.ts';
-import { type Command, parseTurnId } from '../../events/index.ts';
-import type { Troupe, Watcher } from '../../troupe.ts';
+import { parseTurnId } from '../../events/index.ts';
+import { ASKING_AUTHOR } from '../../asking/ask.ts';
+import type { Asked, CommandInput, NewMessage, Troupe, Watcher } from '../../troupe.ts';
 import { checkAllAuthors, checkAuthor } from './author-rule.ts';
 import { checkScope } from './check-scope.ts';
 
@@ -27,7 +28,6 @@ const NARROWING = {
   authenticate: 'shared',
   agents: 'shared',
   health: 'shared',
-  idle: 'shared',
   close: 'shared',
   [Symbol.asyncDispose]: 'shared',
   conversations: 'conversation',
@@ -47,9 +47,13 @@ const NARROWING = {
   export: 'conversation',
   delete: 'conversation',
   watch: 'conversation',
+  follow: 'conversation',
+  idle: 'conversation',
   queues: 'conversation',
   budgets: 'conversation',
   send: 'message',
+  ask: 'message',
+  stream: 'message',
   command: 'message',
   import: 'message',
 } as const satisfies Record<keyof Troupe, 'shared' | 'conversation' | 'message'>;
@@ -105,6 +109,11 @@ function limitConversations(
 
   return {
     send: async (conversation, message) => spoken.send(check(conversation), message),
+    ask: async (conversation, asked, options) => spoken.ask(check(conversation), asked, options),
+    stream: (conversation, asked, options) => spoken.stream(check(conversation), asked, options),
+    follow: (conversation, options) => troupe.follow(check(conversation), options),
+    idle: async ({ conversation } = {}) =>
+      troupe.idle(conversation === undefined ? {} : { conversation: check(conversation) }),
     conversations: async (limit) => (await troupe.listConversations({ limit, among: granted })).conversations,
     listConversations: (query) => troupe.listConversations({ ...query, among: granted }),
     conversation: async (conversation) => troupe.conversation(check(conversation)),
@@ -150,13 +159,22 @@ function limitConversations(
 }
 
 function limitAuthors(troupe: Troupe, principal: Principal): MembersOf<'message'> {
+  function checked(message: NewMessage): NewMessage {
+    checkAuthor(principal, message.author);
+    // Stopping a turn needs the same scope here as by command.
+    if (message.whileBusy === 'interrupt') checkScope(principal, 'operate');
+    return message;
+  }
+  const checkedAsked = (asked: Asked): NewMessage => {
+    const message = typeof asked === 'string' ? { content: asked } : asked;
+    const { author = principal.author ?? ASKING_AUTHOR } = message;
+    return checked({ ...message, author });
+  };
+
   return {
-    async send(conversation, message) {
-      checkAuthor(principal, message.author);
-      // Stopping a turn needs the same scope here as by command.
-      if (message.whileBusy === 'interrupt') checkScope(principal, 'operate');
-      return troupe.send(conversation, message);
-    },
+    send: async (conversation, message) => troupe.send(conversation, checkedAsked(message)),
+    ask: async (conversation, asked, options) => troupe.ask(conversation, checkedAsked(asked), options),
+    stream: (conversation, asked, options) => troupe.stream(conversation, checkedAsked(asked), options),
     async command(command, by) {
       checkAuthor(principal, by);
       return troupe.command(command, by);
@@ -170,7 +188,7 @@ function limitAuthors(troupe: Troupe, principal: Principal): MembersOf<'message'
 
 /** Conversations that a command names or creates must be granted. */
 function checkCommand(
-  command: Command,
+  command: CommandInput,
   principal: Principal,
   check: (conversation: string) => string,
   checkTurn: (turn: string) => string,

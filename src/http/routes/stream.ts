@@ -5,7 +5,7 @@ import type { Clock } from '../../clock.ts';
 import { TroupeError } from '../../errors.ts';
 import { ConversationId, type Event } from '../../events/index.ts';
 import { unknownConversation } from '../access/limit-troupe.ts';
-import { eventJson, followAll, followConversation, type Frame } from '../follow.ts';
+import { eventJson, followAll, followConversation, type Frame } from '../../asking/follow.ts';
 import { rateLimited } from '../refusal.ts';
 import { defineRoute } from '../route.ts';
 import { parseInput, Seq } from '../schemas.ts';

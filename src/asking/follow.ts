@@ -11,6 +11,10 @@ interface FollowOptions {
   troupe: Troupe;
   clock: Clock;
   signal: AbortSignal;
+  /** How often a reader without notifications reads the log, ms. Default 3 s. */
+  lookMs?: number;
+  /** Silence after which a heartbeat comes, ms. Default 15 s. */
+  heartbeatMs?: number;
 }
 
 const HEARTBEAT_MS = 15_000;
@@ -28,14 +32,16 @@ const FOLLOW_BYTES = 1024 * 1024;
  * 1. Watching starts before the first read, so that no event falls between the two.
  * 2. `sent` rises by one with each event. A live event with a seq at or below it was replayed already; one further
  *    ahead means that some were missed, and the log is read again. So no event is lost or doubled.
- * 3. Without notifications for `LOOK_MS` the log is read: other processes write it too, and notifications may be lost.
+ * 3. Without notifications for `lookMs` the log is read: other processes write it too, and notifications may be lost.
  * 4. A conversation that does not exist yet is an empty one.
  */
 export async function* followConversation(
   conversation: ConversationId,
   after: number,
-  { troupe, clock, signal }: FollowOptions,
+  options: FollowOptions,
 ): AsyncGenerator<Frame, void> {
+  const { troupe, clock, signal } = options;
+  const { lookMs, heartbeatMs } = { lookMs: LOOK_MS, heartbeatMs: HEARTBEAT_MS, ...options };
   const inbox = new Inbox(troupe, conversation);
   try {
     let sent = after;
@@ -54,11 +60,11 @@ export async function* followConversation(
         sent += 1;
       } else if (note) isBehind = note.event.seq > sent;
       else if (inbox.takeOverflow()) isBehind = true;
-      else if (await inbox.wait(clock, LOOK_MS, signal)) quietMs = 0;
+      else if (await inbox.wait(clock, lookMs, signal)) quietMs = 0;
       else {
         isBehind = true;
-        quietMs += LOOK_MS;
-        if (quietMs % HEARTBEAT_MS === 0) yield { type: 'heartbeat' };
+        quietMs += lookMs;
+        if (quietMs % heartbeatMs === 0) yield { type: 'heartbeat' };
       }
     }
   } finally {

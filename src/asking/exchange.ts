@@ -1,0 +1,73 @@
+import type { Clock } from '../clock.ts';
+import { type Event, isAbout } from '../events/index.ts';
+import type { Wait, Work } from '../actors/conversations/conversation-work.ts';
+import type { Troupe } from '../troupe.ts';
+import type { Part } from './answer.ts';
+import type { ConversationId } from '../events/index.ts';
+import type { Answers } from './answers.ts';
+import { followConversation } from './follow.ts';
+
+export interface ExchangeParts {
+  troupe: Troupe;
+  clock: Clock;
+  /** The work in a conversation, and the waits of tasks that were opened since an event. */
+  workIn: (conversation: ConversationId, after: number) => Promise<Work>;
+  signal: AbortSignal;
+}
+
+/** Work in threads, and of other processes, makes no notice here: it is looked at this often, ms. */
+const LOOK_MS = 250;
+
+/**
+ * What follows from a message, in the order of the log, until it is answered or nobody works on it any more. Returns what it
+ * waits for then. Leaving it early, or the end of `signal`, stops nothing but the reading.
+ */
+export async function* exchange(
+  sent: Event,
+  answers: Answers,
+  { troupe, clock, workIn, signal }: ExchangeParts,
+): AsyncGenerator<Part, Wait[]> {
+  const { conversation } = sent;
+  let last = sent.seq;
+
+  /** Null while there is work, or events that were not read yet. */
+  async function waits(): Promise<Wait[] | null> {
+    const work = await workIn(conversation, sent.seq);
+    // Others may still be at work on something else.
+    if (answers.areComplete) return work.waits;
+    if (work.isUnderWay) return null;
+    const { events } = await troupe.events(conversation, { after: last, limit: 1 });
+    return events.length > 0 ? null : work.waits;
+  }
+
+  const frames = followConversation(conversation, last, {
+    troupe,
+    clock,
+    signal,
+    lookMs: LOOK_MS,
+    heartbeatMs: LOOK_MS,
+  });
+  for await (const frame of frames) {
+    if (frame.type === 'event') {
+      answers.note(frame.event);
+      last = frame.event.seq;
+    }
+    if (frame.type === 'event' || frame.type === 'delta' || frame.type === 'state') yield frame;
+    const left = answers.areComplete || mayBeOver(frame) ? await waits() : null;
+    if (left) return left;
+  }
+  return [];
+}
+
+/** Whether the work may have ended with this: a turn, or a request to people. Else it is looked at when all is quiet. */
+function mayBeOver(frame: Part | { type: 'heartbeat' | 'gap' }): boolean {
+  if (frame.type === 'heartbeat') return true;
+  if (frame.type !== 'event') return false;
+  const { kind } = frame.event;
+  return (
+    isAbout(frame.event, 'turnEnd') ||
+    kind === 'question' ||
+    kind === 'approval.requested' ||
+    kind === 'error'
+  );
+}

@@ -1,0 +1,79 @@
+import { workIn } from '../actors/conversations/conversation-work.ts';
+import type { Answer, AskOptions, Part } from '../asking/answer.ts';
+import { ask, ASKING_AUTHOR, type CostOf } from '../asking/ask.ts';
+import { followConversation } from '../asking/follow.ts';
+import { TroupeError } from '../errors.ts';
+import type { AgentId, ConversationId, Event } from '../events/index.ts';
+import { costOf } from '../providers/prices.ts';
+import type { Asked, FollowOptions, NewMessage, Troupe } from '../troupe.ts';
+import { conversationId } from './parse-input.ts';
+import type { TenantContext } from './tenant-context.ts';
+
+/** The methods that wait for what follows from a message. `itself`: the troupe that they belong to. */
+export function askingMethods(context: TenantContext, itself: () => Troupe) {
+  const { parts, tenant, closed } = context;
+  const { clock, agents } = parts.deps;
+
+  const priced: CostOf = (agent, usage) => {
+    const price = agents.get(agent as AgentId)?.price ?? null;
+    return price && costOf(usage, price);
+  };
+
+  async function* streamed(
+    conversation: string,
+    asked: Asked,
+    { signal, timeoutMs }: AskOptions,
+  ): AsyncGenerator<Part, Answer> {
+    const { event } = await itself().send(conversation, messageOf(context, asked));
+    if (event.to.length === 0) throw nobody();
+    const timer = timeoutMs === undefined ? null : AbortSignal.timeout(timeoutMs);
+    const ends = [closed, signal, timer].filter((each) => each !== undefined && each !== null);
+    const root = { tenant, conversation: event.conversation };
+    const work = (id: ConversationId, after: number) =>
+      workIn({ ...context, deps: parts.deps }, { ...root, conversation: id }, { after });
+    const how = { troupe: itself(), clock, workIn: work, signal: AbortSignal.any(ends) };
+    return yield* ask(event, how, priced);
+  }
+
+  return {
+    stream: (conversation, asked, options = {}) => streamed(conversation, asked, options),
+    async ask(conversation, asked, options = {}) {
+      const parts = streamed(conversation, asked, options);
+      let next = await parts.next();
+      while (!next.done) next = await parts.next();
+      return next.value;
+    },
+    follow: (conversation, options = {}) => followed(itself(), conversation, { ...options, clock, closed }),
+  } satisfies Partial<Troupe>;
+}
+
+async function* followed(
+  troupe: Troupe,
+  conversation: string,
+  {
+    after = 0,
+    signal,
+    clock,
+    closed,
+  }: FollowOptions & { clock: TenantContext['parts']['deps']['clock']; closed: AbortSignal },
+): AsyncGenerator<Event, void> {
+  const ends = signal ? AbortSignal.any([signal, closed]) : closed;
+  const frames = followConversation(conversationId(conversation), after, { troupe, clock, signal: ends });
+  for await (const frame of frames) if (frame.type === 'event') yield frame.event;
+}
+
+/** A question is for the only agent, if there is only one. */
+function messageOf({ agents }: TenantContext, asked: Asked): NewMessage {
+  const message = typeof asked === 'string' ? { content: asked } : asked;
+  const [only, ...others] = agents;
+  const isClear = message.to === undefined && message.replyTo === undefined && only && others.length === 0;
+  const { author = ASKING_AUTHOR } = message;
+  return { ...message, author, ...(isClear && { to: [only.id] }) };
+}
+
+function nobody(): TroupeError {
+  return new TroupeError(
+    'agent_unknown',
+    'the message is stored, but no agent is to answer it: name one in "to", or set routing or defaults.respondWhenUnaddressed',
+  );
+}
