@@ -23,6 +23,8 @@ export interface PoolOptions {
 /** A schedule that takes longer is in an endless loop within one step, which only another process can notice. */
 const SILENCE_MS = 60_000;
 const MUTANT_SILENCE_MS = 20_000;
+/** A process that was killed in a schedule keeps what it waited for, some 600 kB: its worker is replaced in time. */
+const MOST_TASKS = 20;
 /** Schedules create much garbage that lives for one step. */
 const YOUNG_SPACE = ['--min-semi-space-size=16', '--max-semi-space-size=16'];
 const WORKER = fileURLToPath(new URL('./worker.ts', import.meta.url));
@@ -43,11 +45,14 @@ function serve(options: PoolOptions, tasks: Task[], result: PoolResult): Promise
   const child = fork(WORKER, [mutant], { execArgv: YOUNG_SPACE });
   const { promise, resolve } = Promise.withResolvers<void>();
   let current: Task | undefined;
+  let served = 0;
   let watchdog: NodeJS.Timeout | undefined;
 
   function proceed(): void {
     clearTimeout(watchdog);
     const isOver = result.violation || result.problem !== null || performance.now() > until;
+    if (!isOver && served === MOST_TASKS) return replace();
+    served += 1;
     current = isOver ? undefined : tasks.shift();
     if (!current) return end();
     child.send(current);
@@ -58,6 +63,12 @@ function serve(options: PoolOptions, tasks: Task[], result: PoolResult): Promise
   function fail(problem: string): void {
     result.problem ??= problem;
     end();
+  }
+
+  function replace(): void {
+    current = undefined;
+    stop(child);
+    resolve(serve(options, tasks, result));
   }
 
   function end(): void {
