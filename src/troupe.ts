@@ -215,9 +215,9 @@ export interface Troupe {
   authenticate(credential: string): Promise<Principal | null>;
   readonly agents: readonly AgentInfo[];
   /**
-   * Stores a message and wakes the agents that it addresses; does not wait for their turns. A text alone is a message of the
-   * user `User`. Throws `agent_unknown`,
-   * `agent_busy`, `tenant_busy`, `event_invalid`, `event_too_large`, `event_conflict`, `conversation_archived`.
+   * Stores a message and wakes the agents that it addresses; does not wait for their turns. A text alone is a message of
+   * the user `User`. Throws `agent_unknown`, `agent_busy`, `tenant_busy`, `event_invalid`, `event_too_large`,
+   * `event_conflict`, `conversation_archived`.
    */
   send(conversation: string, message: NewMessage | string): Promise<Appended>;
   /**

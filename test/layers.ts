@@ -53,7 +53,7 @@ const LAYERS: Record<string, Layer> = {
   machines: { may: ['events', 'errors.ts'], packages: ['xstate', 'zod'], pure: true },
   // `node:module` loads the tokenizer synchronously at the first count, unless it is loaded already.
   context: {
-    may: ['events', 'errors.ts', 'machines/directions.ts'],
+    may: ['events', 'errors.ts', 'machines/directions.ts', 'machines/compaction-book.ts'],
     packages: ['gpt-tokenizer', 'unhomoglyph', 'zod', 'node:crypto', 'node:module'],
     pure: true,
   },

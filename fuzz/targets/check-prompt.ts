@@ -13,8 +13,8 @@ import type { Played } from './play-conversation.ts';
  * F4  No author's words look like a fence, and none outside of fences look like a header.
  */
 const FENCE = /<(\/?)(msg|missed|handoff|reminder|summary|transcript)-([0-9a-f]{8})>/g;
-/** Replaces a fence once it is read. No prompt contains two such lone surrogates together. */
 const LINE_END = /[\n\r\v\f\u0085\u2028\u2029]/;
+/** Replaces a fence once it is read. No prompt contains two such lone surrogates together. */
 const HOLE = '\ud800\ud800';
 const TIME = String.raw`\d{4}-\d\d-\d\dT\d\d:\d\dZ `;
 const HEADER = new RegExp(

@@ -1,12 +1,9 @@
-import { TroupeError } from '../errors.ts';
-import { addUsage, type Author, type Event, type EventOf, NO_USAGE, type Usage } from '../events/index.ts';
 import type { Wait } from '../actors/conversations/conversation-work.ts';
+import { TroupeError } from '../errors.ts';
+import { addUsage, type Event, type EventOf, NO_USAGE, type Usage } from '../events/index.ts';
 import type { Answer, Part } from './answer.ts';
 import { type Answers, awaitAnswers } from './answers.ts';
 import { exchange, type ExchangeParts } from './exchange.ts';
-
-/** The author of a question without one. */
-export const ASKING_AUTHOR: Author = { kind: 'user', id: 'user', name: 'User' };
 
 /** The cost of one turn of an agent, US dollars. Null: its model has no price. */
 export type CostOf = (agent: string, usage: Usage) => number | null;

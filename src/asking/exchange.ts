@@ -1,17 +1,16 @@
+import type { Wait, Work } from '../actors/conversations/conversation-work.ts';
 import type { Clock } from '../clock.ts';
 import { type Event, isAbout } from '../events/index.ts';
-import type { Wait, Work } from '../actors/conversations/conversation-work.ts';
 import type { Troupe } from '../troupe.ts';
 import type { Part } from './answer.ts';
-import type { ConversationId } from '../events/index.ts';
 import type { Answers } from './answers.ts';
 import { followConversation } from './follow.ts';
 
 export interface ExchangeParts {
   troupe: Troupe;
   clock: Clock;
-  /** The work in a conversation, and the waits of tasks that were opened since an event. */
-  workIn: (conversation: ConversationId, after: number) => Promise<Work>;
+  /** The work in the conversation, and the waits of tasks that were opened since the message. */
+  work: () => Promise<Work>;
   signal: AbortSignal;
 }
 
@@ -25,19 +24,19 @@ const LOOK_MS = 250;
 export async function* exchange(
   sent: Event,
   answers: Answers,
-  { troupe, clock, workIn, signal }: ExchangeParts,
+  { troupe, clock, work, signal }: ExchangeParts,
 ): AsyncGenerator<Part, Wait[]> {
   const { conversation } = sent;
   let last = sent.seq;
 
   /** Null while there is work, or events that were not read yet. */
   async function waits(): Promise<Wait[] | null> {
-    const work = await workIn(conversation, sent.seq);
+    const found = await work();
     // Others may still be at work on something else.
-    if (answers.areComplete) return work.waits;
-    if (work.isUnderWay) return null;
+    if (answers.areComplete) return found.waits;
+    if (found.isUnderWay) return null;
     const { events } = await troupe.events(conversation, { after: last, limit: 1 });
-    return events.length > 0 ? null : work.waits;
+    return events.length > 0 ? null : found.waits;
   }
 
   const frames = followConversation(conversation, last, {

@@ -107,8 +107,13 @@ async function readAll(
   const common = await readDirs('skills', definition.skills ?? []);
   const problems = [...common.problems];
   const byAgent = new Map<string, readonly Skill[]>();
-  for (const { id, skills: dirs = [] } of everyone(definition)) {
-    const own = await readDirs(`skills of @${id}`, dirs);
+  const read = await Promise.all(
+    everyone(definition).map(async ({ id, skills = [] }) => ({
+      id,
+      own: await readDirs(`skills of @${id}`, skills),
+    })),
+  );
+  for (const { id, own } of read) {
     problems.push(...own.problems);
     const named = new Map([...common.skills, ...own.skills].map((skill) => [skill.name, skill]));
     const skills = [...named.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
@@ -134,13 +139,13 @@ async function readDirs(
 async function readDir(path: string, dir: string): Promise<{ skills: Skill[]; problems: string[] }> {
   const names = await foldersOf(dir);
   if (!names) return { skills: [], problems: [`${path}: there is no directory ${dir}`] };
-  const skills: Skill[] = [];
-  const problems: string[] = [];
-  for (const name of names) {
-    const read = await readSkill(join(dir, name));
-    if (read.kind === 'read') skills.push(read.skill);
-    if (read.kind === 'refused') problems.push(`${path}: ${join(dir, name)}: ${read.problem}`);
-  }
+  const read = await Promise.all(
+    names.map(async (name) => ({ folder: join(dir, name), found: await readSkill(join(dir, name)) })),
+  );
+  const skills = read.flatMap(({ found }) => (found.kind === 'read' ? [found.skill] : []));
+  const problems = read.flatMap(({ folder, found }) =>
+    found.kind === 'refused' ? [`${path}: ${folder}: ${found.problem}`] : [],
+  );
   if (skills.length + problems.length === 0) problems.push(`${path}: ${dir} has no folder with a SKILL.md`);
   return { skills, problems };
 }

@@ -1,4 +1,5 @@
 import type { AgentId, BaselineBody, BaselineLayer, LayerName, Mode, ToolSpec } from '../events/index.ts';
+import { capped } from './extract/cut-text.ts';
 import { type AgentFragments, type FileFragment, NO_FRAGMENTS } from './fragment.ts';
 import { hashText } from './hash.ts';
 
@@ -246,17 +247,8 @@ function skillsText({ skills = [] }: AgentProfile): string[] {
   const described = skills.map(({ description }) => description.replace(/\s+/g, ' '));
   const length = described.reduce((sum, text) => sum + text.length, 0);
   const share = length > MAX_SKILLS_LENGTH ? Math.floor(MAX_SKILLS_LENGTH / skills.length) : length;
-  const lines = skills.map(({ name }, at) => `- ${name}: ${shortened(described[at] ?? '', share)}`);
+  const lines = skills.map(({ name }, at) => `- ${name}: ${capped(described[at] ?? '', share)}`);
   return [['# Skills', SKILLS, ...lines].join('\n')];
-}
-
-function shortened(text: string, length: number): string {
-  return text.length <= length
-    ? text
-    : `${text
-        .slice(0, length)
-        .replace(/[\uD800-\uDBFF]$/, '')
-        .trimEnd()}…`;
 }
 
 function platformText({ tools }: AgentProfile): string {

@@ -1,5 +1,6 @@
 import {
   type CommandBody,
+  type DelegationEndedBody,
   type Event,
   type EventDraft,
   type PhaseChangedBody,
@@ -47,6 +48,11 @@ type TaskEnd = Extract<
 >;
 
 /** The outcome of a task, as its owner reads it. */
+/** A delegation by its id, with the beginning of its task where that is recorded. */
+export function taskNamed({ delegation, task }: Pick<DelegationEndedBody, 'delegation' | 'task'>): string {
+  return task === undefined ? delegation : `${delegation}, ${JSON.stringify(task)}`;
+}
+
 function taskEndText(event: TaskEnd): string {
   switch (event.kind) {
     case 'question.answered': {
@@ -59,8 +65,8 @@ function taskEndText(event: TaskEnd): string {
       return `(${event.body.request} is ${event.body.outcome}) ${event.body.note}`.trimEnd();
     case 'delegation.completed':
     case 'delegation.aborted': {
-      const { delegation, outcome, result, task } = event.body;
-      const which = task === undefined ? delegation : `${delegation}, ${JSON.stringify(task)}`;
+      const { outcome, result } = event.body;
+      const which = taskNamed(event.body);
       return outcome === 'done'
         ? `(result of ${which})\n${result}`
         : `(${which} ${ENDED[outcome]}) ${result}`;

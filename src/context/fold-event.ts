@@ -1,4 +1,5 @@
-import type { Event, EventDraft, TurnDoneBody } from '../events/index.ts';
+import type { Event, EventDraft, EventOf, TurnDoneBody } from '../events/index.ts';
+import { asksToCompact } from '../machines/compaction-book.ts';
 import { foldDirections, foldDirective } from '../machines/directions.ts';
 import { beginTurnSteps, steerTurn } from './begin-turn.ts';
 import { isPlausible, NO_TOKENS, type UsageAnchor } from './budget/calibrate.ts';
@@ -25,7 +26,7 @@ export function* foldSteps(view: View, event: Event): Steps<void> {
   if (event.author.kind === 'user') addPerson(view.people, event.author, event.seq);
   view.directions = foldDirections(view.directions, event);
   foldDirective(view.directives, event);
-  if (isCompactionAsked(view, event)) view.compactAsked = event.seq;
+  if (event.kind === 'command') noteRequest(view, event);
   if (event.kind === 'compaction') view.compactions.set(event.id, event.body);
   if (!isOwn(view, event)) {
     if (visibleText(event) !== null && isShownTo(view.agent, event)) view.pending.push(event);
@@ -37,8 +38,10 @@ export function* foldSteps(view: View, event: Event): Steps<void> {
   else if (isSpoken(event)) view.pending.push(event);
 }
 
-function isCompactionAsked({ agent }: View, { kind, body }: Event): boolean {
-  return kind === 'command' && body.command === 'compact' && body.agent === agent;
+/** A request to compact is for the next turn. What was asked for before a fork stays with the original conversation. */
+function noteRequest(view: View, event: EventOf<'command'>): void {
+  if (event.body.from) view.compactAsked = null;
+  else if (event.body.agent === view.agent && asksToCompact(event)) view.compactAsked = event.seq;
 }
 
 /** Folds a draft of the running turn that is not in the log yet. Its seq is filled in when the event arrives. */

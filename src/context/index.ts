@@ -9,6 +9,7 @@ export {
   textsInMode,
   type ToolApproval,
 } from './baseline.ts';
+export { capped } from './extract/cut-text.ts';
 export { beginTurnSteps, beginTurn, showWaiting, showWaitingSteps, type TurnInput } from './begin-turn.ts';
 export {
   baselineTokens,

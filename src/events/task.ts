@@ -45,13 +45,13 @@ export const DelegationOpenedBody = z.strictObject({
 });
 export type DelegationOpenedBody = z.infer<typeof DelegationOpenedBody>;
 
+/** Characters of a task that its result repeats. */
+export const MAX_TASK_EXCERPT = 160;
+
 /**
  * The end of a delegation, addressed to the delegator. The thread has a copy without addressees; if the task was
  * cancelled, the copy addresses the assignee.
  */
-/** Characters of a task that its result repeats. */
-export const MAX_TASK_EXCERPT = 160;
-
 export const DelegationEndedBody = z.strictObject({
   delegation: TaskId,
   outcome: z.enum(['done', 'failed', 'aborted']),

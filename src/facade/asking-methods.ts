@@ -1,9 +1,10 @@
 import { workIn } from '../actors/conversations/conversation-work.ts';
 import type { Answer, AskOptions, Part } from '../asking/answer.ts';
-import { ask, ASKING_AUTHOR, type CostOf } from '../asking/ask.ts';
+import { ask, type CostOf } from '../asking/ask.ts';
+import { messageFrom } from '../asking/asked.ts';
 import { followConversation } from '../asking/follow.ts';
 import { TroupeError } from '../errors.ts';
-import type { AgentId, ConversationId, Event } from '../events/index.ts';
+import type { AgentId, Event } from '../events/index.ts';
 import { costOf } from '../providers/prices.ts';
 import type { Asked, FollowOptions, NewMessage, Troupe } from '../troupe.ts';
 import { conversationId } from './parse-input.ts';
@@ -26,13 +27,17 @@ export function askingMethods(context: TenantContext, itself: () => Troupe) {
   ): AsyncGenerator<Part, Answer> {
     const { event } = await itself().send(conversation, messageOf(context, asked));
     if (event.to.length === 0) throw nobody();
-    const timer = timeoutMs === undefined ? null : AbortSignal.timeout(timeoutMs);
-    const ends = [closed, signal, timer].filter((each) => each !== undefined && each !== null);
+    const isOver = new AbortController();
+    const late = new AbortController();
+    if (timeoutMs !== undefined) void clock.sleep(timeoutMs, isOver.signal).then(() => late.abort());
+    const ends = AbortSignal.any([closed, late.signal, ...(signal ? [signal] : [])]);
     const root = { tenant, conversation: event.conversation };
-    const work = (id: ConversationId, after: number) =>
-      workIn({ ...context, deps: parts.deps }, { ...root, conversation: id }, { after });
-    const how = { troupe: itself(), clock, workIn: work, signal: AbortSignal.any(ends) };
-    return yield* ask(event, how, priced);
+    const work = () => workIn({ ...context, deps: parts.deps }, root, { after: event.seq });
+    try {
+      return yield* ask(event, { troupe: itself(), clock, work, signal: ends }, priced);
+    } finally {
+      isOver.abort();
+    }
   }
 
   return {
@@ -64,11 +69,10 @@ async function* followed(
 
 /** A question is for the only agent, if there is only one. */
 function messageOf({ agents }: TenantContext, asked: Asked): NewMessage {
-  const message = typeof asked === 'string' ? { content: asked } : asked;
+  const message = messageFrom(asked);
   const [only, ...others] = agents;
   const isClear = message.to === undefined && message.replyTo === undefined && only && others.length === 0;
-  const { author = ASKING_AUTHOR } = message;
-  return { ...message, author, ...(isClear && { to: [only.id] }) };
+  return { ...message, ...(isClear && { to: [only.id] }) };
 }
 
 function nobody(): TroupeError {

@@ -1,5 +1,8 @@
+import { randomFillSync } from 'node:crypto';
+import { monotonicFactory } from 'ulid';
+import type * as z from 'zod';
 import { TroupeError } from '../errors.ts';
-import { ASKING_AUTHOR } from '../asking/ask.ts';
+import { messageFrom } from '../asking/asked.ts';
 import {
   Command,
   COMMANDS,
@@ -10,26 +13,24 @@ import {
   tryParse,
 } from '../events/index.ts';
 import type { NewMessage } from '../troupe.ts';
-import { randomFillSync } from 'node:crypto';
-import { monotonicFactory } from 'ulid';
+
+const AN_AUTHOR = 'such as { kind: "user", id: "ana", name: "Ana" }';
 
 /** Parses an event of a caller. Throws `event_invalid` with the path of the first problem. */
 export function parseDraft(input: unknown): EventDraft {
   const parsed = tryParse(EventDraft, input);
   if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
-  const path = issue?.path.map(String).join('.') ?? '';
-  throw new TroupeError('event_invalid', `${path || 'event'}: ${issue?.message}`, { path });
+  throw firstProblem(parsed.error, 'event');
 }
 
 /** What a program without types may give as a message. Throws `event_invalid` with what was expected. */
 export function readMessage(given: unknown): NewMessage {
-  if (typeof given === 'string') return { author: ASKING_AUTHOR, content: given };
+  if (typeof given === 'string') return messageFrom(given);
   if (typeof given !== 'object' || given === null)
     throw invalid('message', 'give a text, or an object such as { author, to, content }');
   const { author, content } = given as Partial<NewMessage>;
   if (typeof author !== 'object' || author === null)
-    throw invalid('author', 'is missing: say who speaks, such as { kind: "user", id: "ana", name: "Ana" }');
+    throw invalid('author', `is missing: say who speaks, ${AN_AUTHOR}`);
   if (typeof content !== 'string') throw invalid('content', 'is missing: the text of the message');
   return given as NewMessage;
 }
@@ -37,10 +38,7 @@ export function readMessage(given: unknown): NewMessage {
 /** The same for a command and the person who gives it. An agent may be written with its `@`. */
 export function readCommand(given: unknown, by: unknown): Command {
   if (typeof by !== 'object' || by === null)
-    throw invalid(
-      'by',
-      'is missing: say who gives the command, such as { kind: "user", id: "ana", name: "Ana" }',
-    );
+    throw invalid('by', `is missing: say who gives the command, ${AN_AUTHOR}`);
   if (typeof given !== 'object' || given === null)
     throw invalid('command', 'give an object such as { command: "retry", turn: "c:bo:1" }');
   const { command, agent } = given as { command?: unknown; agent?: unknown };
@@ -55,8 +53,12 @@ export function readCommand(given: unknown, by: unknown): Command {
   const plain = typeof agent === 'string' ? { ...given, agent: agent.replace(/^@/, '') } : given;
   const parsed = tryParse(Command, plain);
   if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
-  throw invalid(issue?.path.map(String).join('.') || 'command', issue?.message ?? 'is not valid');
+  throw firstProblem(parsed.error, 'command');
+}
+
+/** `whole`: the name of the value itself. */
+function firstProblem({ issues: [issue] }: z.ZodError, whole: string): TroupeError {
+  return invalid(issue?.path.map(String).join('.') || whole, issue?.message ?? 'is not valid');
 }
 
 function invalid(path: string, message: string): TroupeError {
@@ -66,9 +68,7 @@ function invalid(path: string, message: string): TroupeError {
 export function conversationId(text: string): ConversationId {
   const parsed = ConversationId.safeParse(text);
   if (parsed.success) return parsed.data;
-  throw new TroupeError('event_invalid', `conversation: ${parsed.error.issues[0]?.message}`, {
-    path: 'conversation',
-  });
+  throw firstProblem(parsed.error, 'conversation');
 }
 
 /** Random bytes are fetched in bulk, because a call for them costs more than the rest of an id. */

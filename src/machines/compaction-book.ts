@@ -5,6 +5,7 @@ import {
   type Event,
   type EventOf,
   isAbout,
+  isImported,
 } from '../events/index.ts';
 
 /** The compactions of a conversation, as its state shows them. A fold of its log. Immutable. */
@@ -16,6 +17,11 @@ export interface CompactionBook {
   /** Commands to compact that no turn has taken up yet, by agent. */
   requested: Readonly<Record<AgentId, number>>;
   last: LastCompaction | null;
+}
+
+/** Whether a person asks here for a compaction. A request in a file was for an agent elsewhere. */
+export function asksToCompact(event: EventOf<'command'>): boolean {
+  return event.body.command === 'compact' && !isImported(event);
 }
 
 /** The last compaction that ended. Tokens are of the whole prompt, as counted here. */
@@ -39,9 +45,10 @@ export function foldCompactions(book: CompactionBook, event: Event): CompactionB
   return isAbout(event, 'compaction') ? foldNote(book, event) : book;
 }
 
-function request(book: CompactionBook, { seq, body }: EventOf<'command'>): CompactionBook {
-  const { command, agent } = body;
-  if (command !== 'compact' || agent === undefined) return book;
+function request(book: CompactionBook, event: EventOf<'command'>): CompactionBook {
+  const { seq, body } = event;
+  const { agent } = body;
+  if (!asksToCompact(event) || agent === undefined) return book;
   return { ...book, requested: { ...book.requested, [agent]: seq } };
 }
 

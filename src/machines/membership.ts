@@ -1,4 +1,5 @@
 import { isAbout, isTaskEnd } from '../events/aspects.ts';
+import { isImported } from '../events/import-rule.ts';
 import type { AgentId, Event, EventOf, Unavailability } from '../events/index.ts';
 import {
   type AvailabilityNote,
@@ -36,12 +37,15 @@ export function foldMembership(membership: Membership, event: Event): void {
     else comeBack(membership, agent, event.seq);
   }
   const note = availabilityNoteOf(event);
-  if (note) noteAvailability(membership, note);
+  if (note) noteAvailability(membership, note, isImported(event));
 }
 
-function noteAvailability({ unavailable }: Membership, note: AvailabilityNote): void {
+function noteAvailability({ unavailable }: Membership, note: AvailabilityNote, imported: boolean): void {
   const { agent } = note;
-  const after = unavailabilityIn(foldAvailability(availabilityOf(unavailable.get(agent) ?? null), note));
+  const before = unavailable.get(agent) ?? null;
+  const after = unavailabilityIn(foldAvailability(availabilityOf(before), note));
+  // A file says who has retired. Its pauses and failures were those of agents elsewhere.
+  if (imported && before !== 'retired' && after !== 'retired') return;
   if (after) unavailable.set(agent, after);
   else unavailable.delete(agent);
 }
@@ -84,6 +88,15 @@ function comeBack({ away, absences }: Membership, agent: AgentId, seq: number): 
 export function isUnheard({ away, absences }: Membership, agent: AgentId, event: Event): boolean {
   if (isTaskEnd(event)) return away.has(agent);
   return absences.get(agent)?.some(({ from, to }) => event.seq > from && event.seq < to) ?? false;
+}
+
+/** In a fork agents begin anew, except those that have retired. */
+export function keepRetired({ unavailable }: Membership): void {
+  for (const [agent, state] of unavailable) if (state !== 'retired') unavailable.delete(agent);
+}
+
+export function isRetired({ unavailable }: Pick<Membership, 'unavailable'>, agent: AgentId): boolean {
+  return unavailable.get(agent) === 'retired';
 }
 
 /** A copy to look ahead with; the original does not change. */

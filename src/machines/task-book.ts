@@ -9,7 +9,7 @@ import {
   type TodosBody,
 } from '../events/index.ts';
 import { endOf, openingOf, type TaskEnd, type TaskOpening } from './task-events.ts';
-import { type Membership, foldMembership, forkMembership, newMembership } from './membership.ts';
+import { type Membership, foldMembership, forkMembership, keepRetired, newMembership } from './membership.ts';
 import {
   type Directions,
   type Directives,
@@ -192,10 +192,12 @@ function foldCommand(book: TaskBook, { body }: EventOf<'command'>): void {
   if (body.command === 'cancelTask') book.off = true;
 }
 
-/** A fork is no thread, and no agent waits in it: the waits stay with the original conversation. */
+/** A fork is no thread, and nothing is under way in it: that stays with the original conversation. */
 function forgetWaits(book: TaskBook): void {
   book.thread = null;
   book.waiting.clear();
+  keepRetired(book);
+  book.compactions = { ...book.compactions, running: [], requested: {} };
 }
 
 /** The same event opens a thread in the conversation of the assignee and a task in that of the delegator. */
@@ -274,9 +276,10 @@ export function isTaskOpen({ thread }: TaskBook): boolean {
   return thread !== null && thread.open.length > 0;
 }
 
-/** The open tasks of an agent, oldest first. */
-export function openTasks(book: TaskBook, owner: AgentId): Task[] {
-  return tasksIn(book, book.open).filter((task) => task.owner === owner);
+/** The open tasks of an agent, or of all, oldest first. */
+export function openTasks(book: TaskBook, owner?: AgentId): Task[] {
+  const tasks = tasksIn(book, book.open);
+  return owner === undefined ? tasks : tasks.filter((task) => task.owner === owner);
 }
 
 /** Ended tasks that are held back from their owner because the group is not due. */

@@ -22,7 +22,7 @@ async function open(memory: SessionMemory, fails = 0) {
     memory,
     answer: (request, signal) => answer.stream(request, { signal }),
   });
-  const cwdOf = (key: string) => `/work/${key.split('/').at(-1)}`;
+  const cwdOf = (key: string) => `/srv/${key.split('/').at(-1)}`;
   return openStage({ agents: ['bo', 'cy'].map((id) => ({ id, model: { ...model, cwdOf } })) });
 }
 
@@ -44,7 +44,7 @@ test('a session named by a message is adopted: it gets the whole prompt once, an
   const memory = memoryWith('own-1');
   const stage = await open(memory);
   await ask(stage, 'alpha-1');
-  await ask(stage, 'beta-2', named('own-1', { cwd: '/work/bo' }));
+  await ask(stage, 'beta-2', named('own-1', { cwd: '/srv/bo' }));
   await ask(stage, 'gamma-3');
   expect(memory.seen.map(({ session }) => session)).toEqual([memory.seen[0]?.session, 'own-1', 'own-1']);
   const second = memory.seen[1];

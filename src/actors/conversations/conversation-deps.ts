@@ -14,6 +14,7 @@ import type {
 import type { Appended, ConversationKey } from '../../store/store.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import { readOwn } from '../log/own-id.ts';
+import { isRetired } from '../../machines/membership.ts';
 import type { Participants } from '../../machines/participants.ts';
 import type { ParticipantsCache } from './participants-cache.ts';
 import type { Trust } from './trust.ts';
@@ -60,7 +61,7 @@ export async function appendTrusted(
   if (!isStored) {
     // Before the append: an agent reinstated in the log alone would never be resumed.
     for (const agent of message.to)
-      if (participants.retired.has(agent)) await engine.resume({ ...log, agent }, 'REINSTATE');
+      if (isRetired(participants.tasks, agent)) await engine.resume({ ...log, agent }, 'REINSTATE');
   }
   return appendLast(deps, log, isStored ? [message] : [...changes, message]);
 }
@@ -95,7 +96,7 @@ export async function appendFirst(
 function impliedChanges(
   { deps, newId }: ConversationDeps,
   { author, to }: Message,
-  { tasks, retired }: Participants,
+  { tasks }: Participants,
 ): EventDraft[] {
   const by = () => ({ id: newId(), author, to: [] });
   const reopened: EventDraft[] = tasks.directions.archived
@@ -105,7 +106,7 @@ function impliedChanges(
     ...(tasks.away.has(agent)
       ? [{ ...by(), kind: 'joined' as const, body: { agent, policy: joinPolicyOf(deps, tasks, agent) } }]
       : []),
-    ...(retired.has(agent)
+    ...(isRetired(tasks, agent)
       ? [{ ...by(), kind: 'command' as const, body: { command: 'recall' as const, agent } }]
       : []),
   ]);

@@ -1,10 +1,10 @@
 import { TroupeError } from '../../errors.ts';
 import type { ActorRecord, AgentId, ConversationId } from '../../events/index.ts';
-import { isDue, type TaskBook } from '../../machines/task-book.ts';
+import { isDue } from '../../machines/task-book.ts';
 import type { ConversationKey } from '../../store/store.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import type { LogFolds } from '../log/log-folds.ts';
-import { listTasks, type ReadTasks, type TaskInfo } from '../tasks/read-tasks.ts';
+import { type ReadTasks, type TaskInfo, tasksIn } from '../tasks/read-tasks.ts';
 
 /** A task on which no agent works: it waits for a person, or for an agent that takes no turns. */
 export interface Wait {
@@ -15,7 +15,7 @@ export interface Wait {
 
 /** What there is to do in a conversation and in the threads of its open tasks. */
 export interface Work {
-  /** Whether an agent has something to do there now. */
+  /** Whether an agent has something to do there, or something happened during the look. */
   isUnderWay: boolean;
   /** The innermost open tasks on which nobody works. */
   waits: Wait[];
@@ -30,54 +30,67 @@ export interface WorkParts {
 const MAX_DEPTH = 16;
 
 /**
- * `after`: only tasks that were opened in the conversation since this event count as waits. Reads the records of the actors, not
- * their machines, so it holds for turns of every process.
+ * Reads the records of the actors, not their machines, so it holds for turns of every process. `after`: only tasks that
+ * were opened in the conversation since this event are looked at.
+ *  W1  An actor appends its events before its record forgets them, and threads are read before the conversation that
+ *      gave their tasks. So work that passes from one to another during the look is seen at one of the two, or as a
+ *      longer log.
  */
 export async function workIn(
   parts: WorkParts,
   root: ConversationKey,
   { after = 0 }: { after?: number } = {},
 ): Promise<Work> {
-  const { taskFolds } = parts;
+  const { deps, taskFolds } = parts;
   const seen = new Set<ConversationId>();
 
   async function look(log: ConversationKey, depth: number): Promise<Work> {
     seen.add(log.conversation);
-    const { book } = await taskFolds.of(log);
-    const found: Work = { isUnderWay: await isAnyoneAtWork(parts, log, book), waits: [] };
-    for (const task of (await listTasks(taskFolds, log, { open: true })).tasks) {
-      if (depth === 0 && task.openedAt.seq <= after) continue;
-      const { thread } = task;
-      const isBelow = thread !== undefined && !seen.has(thread) && depth < MAX_DEPTH;
-      const below = isBelow ? await look({ ...log, conversation: thread }, depth + 1) : null;
-      found.isUnderWay ||= below?.isUnderWay === true;
-      if (below && below.waits.length > 0) found.waits.push(...below.waits);
-      else if (below?.isUnderWay !== true) found.waits.push({ conversation: log.conversation, task });
-    }
-    return found;
+    const read = await taskFolds.of(log);
+    const { upTo } = read.book;
+    const open = tasksIn(read, { open: true }).filter((task) => depth > 0 || task.openedAt.seq > after);
+    const below = await Promise.all(open.map((task) => lookBelow(log, task, depth)));
+    const isUnderWay =
+      below.some((work) => work.isUnderWay) ||
+      (await isAnyoneAtWork(deps, log, read)) ||
+      (await deps.store.head(log)) > upTo;
+    return { isUnderWay, waits: below.flatMap(({ waits }) => waits) };
+  }
+
+  async function lookBelow(log: ConversationKey, task: TaskInfo, depth: number): Promise<Work> {
+    const waits = [{ conversation: log.conversation, task }];
+    const { thread } = task;
+    if (thread === undefined || seen.has(thread) || depth >= MAX_DEPTH) return { isUnderWay: false, waits };
+    const below = await look({ ...log, conversation: thread }, depth + 1);
+    return below.isUnderWay || below.waits.length > 0 ? below : { ...below, waits };
   }
 
   return look(root, 0);
 }
 
-async function isAnyoneAtWork({ deps }: WorkParts, log: ConversationKey, book: TaskBook): Promise<boolean> {
-  const { agents, store, clock } = deps;
-  const records = new Map<AgentId, ActorRecord>();
-  const unreadable = new Set<AgentId>();
-  for (const each of await store.listActors(log)) {
-    if ('address' in each) unreadable.add(each.address.agent);
-    else records.set(each.agent, each);
+async function isAnyoneAtWork(
+  { agents, store, clock }: WorkParts['deps'],
+  log: ConversationKey,
+  { book, addressed }: ReadTasks,
+): Promise<boolean> {
+  const processed = new Map<AgentId, number>();
+  for (const record of await store.listActors(log)) {
+    // An agent takes no turns with an unreadable record, and while it is paused, failed or retired.
+    if ('address' in record) processed.set(record.address.agent, Infinity);
+    else if (record.parked !== null) processed.set(record.agent, Infinity);
+    else if (isBegun(record, clock.now()) && agents.has(record.agent)) return true;
+    else processed.set(record.agent, record.processed);
   }
-  const head = await store.head(log);
-  for (const agent of agents.keys()) {
-    const record = records.get(agent);
-    if (unreadable.has(agent) || (record && record.parked !== null)) continue;
-    if (record && isBegun(record, clock.now())) return true;
-    const unread = await store.addressed({ ...log, agent }, { after: record?.processed ?? 0, upTo: head });
-    // The end of a task waits for the others of its group.
-    if (unread.some((seq) => !book.ended.has(seq) || isDue(book, seq))) return true;
-  }
-  return false;
+  const unread = await Promise.all(
+    [...addressed].map(async ([agent, last]) => {
+      const after = processed.get(agent) ?? 0;
+      if (last <= after || !agents.has(agent)) return false;
+      const seqs = await store.addressed({ ...log, agent }, { after, upTo: last });
+      // The end of a task waits for the others of its group.
+      return seqs.some((seq) => !book.ended.has(seq) || isDue(book, seq));
+    }),
+  );
+  return unread.includes(true);
 }
 
 /** A turn, something to send, or a timer that has ended. */
@@ -85,8 +98,9 @@ function isBegun({ turn, outbox, posts, timers }: ActorRecord, now: number): boo
   return turn !== null || outbox.length + posts.length > 0 || timers.some(({ at }) => at <= now);
 }
 
-/** Pause between two looks at a conversation, ms. */
-const PAUSE_MS = 10;
+/** Pauses between two looks at a conversation, ms: the first, and the longest that they grow to. */
+const FIRST_PAUSE_MS = 5;
+const LONGEST_PAUSE_MS = 100;
 
 /** Resolves when nobody works in a conversation and its threads. Throws `shutting_down` when the troupe is closed meanwhile. */
 export async function waitUntilRest(
@@ -94,8 +108,9 @@ export async function waitUntilRest(
   log: ConversationKey,
   closed: AbortSignal,
 ): Promise<void> {
-  while ((await workIn(parts, log)).isUnderWay) {
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 1.5)) {
+    if (!(await workIn(parts, log)).isUnderWay) return;
     if (closed.aborted) throw new TroupeError('shutting_down', 'the troupe is being closed');
-    await parts.deps.clock.sleep(PAUSE_MS);
+    await parts.deps.clock.sleep(pauseMs, closed);
   }
 }

@@ -15,7 +15,8 @@ import { resolveAgent } from './address-message.ts';
 import { changeAvailability } from '../engine/change-availability.ts';
 import { publishAvailability } from '../turn/transition.ts';
 import { appendTrusted, appendLast, type ConversationDeps, joinPolicyOf } from './conversation-deps.ts';
-import type { Participants } from '../../machines/participants.ts';
+import { isRetired } from '../../machines/membership.ts';
+import { isHere, type Participants } from '../../machines/participants.ts';
 import { requirePerson } from './trust.ts';
 
 /** Executes commands about participants and about closing a conversation, which only people give. Throws `command_refused`, `agent_unknown`. */
@@ -105,7 +106,7 @@ async function retire(
 ): Promise<Event> {
   const { deps } = conversations;
   const agent = resolveAgent(deps.agents, name);
-  if (participants.retired.has(agent)) throw refused(`@${agent} is already retired`, { agent });
+  if (isRetired(participants.tasks, agent)) throw refused(`@${agent} is already retired`, { agent });
   const event = await append(conversations, log, {
     author: by,
     kind: 'command',
@@ -123,7 +124,7 @@ async function reinstate(
   name: string,
 ): Promise<Event> {
   const agent = resolveAgent(conversations.deps.agents, name);
-  if (!participants.retired.has(agent)) throw refused(`@${agent} is not retired`, { agent });
+  if (!isRetired(participants.tasks, agent)) throw refused(`@${agent} is not retired`, { agent });
   await conversations.engine.resume({ ...addressOf(log), agent }, 'REINSTATE');
   return append(conversations, log, { author: by, kind: 'command', body: { command: 'recall', agent } });
 }
@@ -135,8 +136,7 @@ async function compact(
   name: string,
 ): Promise<Event> {
   const agent = resolveAgent(conversations.deps.agents, name);
-  const { tasks, retired } = participants;
-  if (tasks.away.has(agent) || retired.has(agent)) throw refused(`@${agent} takes no turns here`, { agent });
+  if (!isHere(participants, agent)) throw refused(`@${agent} takes no turns here`, { agent });
   return append(conversations, log, { author: by, kind: 'command', body: { command: 'compact', agent } });
 }
 

@@ -13,6 +13,7 @@ import {
   turnId,
 } from '../../events/index.ts';
 import { AGENT_MACHINE_VERSION, newAgent, saveAgent } from '../../machines/agent-lifecycle.ts';
+import { isRetired } from '../../machines/membership.ts';
 import type { ConversationKey } from '../../store/store.ts';
 import { changeAvailability } from '../engine/change-availability.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
@@ -198,7 +199,8 @@ async function settlePast(
   for (const [agent, turns] of past.turns) {
     const address = { ...target, agent };
     await settle(deps, address, turns, upTo);
-    if (past.participants.retired.has(agent)) await changeAvailability(deps, address, { type: 'RETIRE' });
+    if (isRetired(past.participants.tasks, agent))
+      await changeAvailability(deps, address, { type: 'RETIRE' });
   }
 }
 

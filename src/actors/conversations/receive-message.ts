@@ -132,9 +132,9 @@ async function recipientsOf(
     );
     if (found.length > 0) return { to: found, routed: router.by };
   }
-  const isThere = (agent: AgentId | null) => agent !== null && isHere(participants, agent);
-  if (sticks && isThere(handedTo)) return { to: [handedTo as AgentId], routed: 'handoff' };
-  return { to: isThere(fallback) ? [fallback as AgentId] : [] };
+  const isThere = (agent: AgentId | null): agent is AgentId => agent !== null && isHere(participants, agent);
+  if (sticks && isThere(handedTo)) return { to: [handedTo], routed: 'handoff' };
+  return { to: isThere(fallback) ? [fallback] : [] };
 }
 
 /** Those of the message when it was first sent (M4). */

@@ -13,6 +13,7 @@ import {
   type TurnId,
   isAbout,
 } from '../../events/index.ts';
+import { isRetired } from '../../machines/membership.ts';
 import type { Participants } from '../../machines/participants.ts';
 import type { ConversationKey } from '../../store/store.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
@@ -26,7 +27,7 @@ export interface RetryFacts {
   ended: 'done' | 'failed' | 'aborted' | null;
   /** Null if it is unreadable: the agent has failed, or will. */
   record: Pick<ActorRecord, 'turn' | 'turnNo' | 'parked'> | null;
-  participants: Pick<Participants, 'tasks' | 'retired'>;
+  participants: Pick<Participants, 'tasks'>;
 }
 
 /** `resume`: the agent failed with this turn unended, or after a turn that needs no retry. */
@@ -55,13 +56,13 @@ function isOlder(turn: TurnId, record: Pick<ActorRecord, 'turn' | 'turnNo'>): bo
 function refuseAbsent(
   { agent, conversation }: ActorAddress,
   record: RetryFacts['record'],
-  { tasks, retired }: RetryFacts['participants'],
+  { tasks }: RetryFacts['participants'],
 ): string | null {
   const away = tasks.away.get(agent);
   if (tasks.directions.archived) return `${conversation} is archived: reopen it first`;
   if (away) return away.blocked ? `@${agent} is blocked: unblock it first` : `@${agent} has left`;
-  const isRetired = retired.has(agent) || record?.parked === 'retired';
-  return isRetired ? `@${agent} is retired: reinstate it first` : null;
+  const isGone = isRetired(tasks, agent) || record?.parked === 'retired';
+  return isGone ? `@${agent} is retired: reinstate it first` : null;
 }
 
 function refused(why: string): MayRetry {

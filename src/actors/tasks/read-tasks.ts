@@ -7,17 +7,26 @@ import {
   type Join,
 } from '../../events/index.ts';
 import { type TaskEnd } from '../../machines/task-events.ts';
-import { foldTask, isTaskOpen, newTaskBook, type Task, type TaskBook } from '../../machines/task-book.ts';
+import {
+  foldTask,
+  isTaskOpen,
+  newTaskBook,
+  openTasks,
+  type Task,
+  type TaskBook,
+} from '../../machines/task-book.ts';
 import type { ConversationKey } from '../../store/store.ts';
 import { type Checkpoints, NO_CHECKPOINTS } from '../checkpoints/checkpoints.ts';
 import { createLogFolds, type LogFolds } from '../log/log-folds.ts';
 import { type PageSource, readPages } from '../log/read-pages.ts';
 
-/** The tasks of a log, and the events that opened them. */
+/** The tasks of a log, the events that opened them, and whom the log addresses. */
 export interface ReadTasks {
   book: TaskBook;
   /** Ids of the opening events, by task. */
   openedBy: Map<string, EventId>;
+  /** Seq of the last event to each agent. */
+  addressed: Map<AgentId, number>;
 }
 
 export async function readTasks(
@@ -38,12 +47,13 @@ async function restored(checkpoints: Checkpoints, log: ConversationKey) {
   return found && { state: found.parts[0] as ReadTasks, seq: found.seq };
 }
 
-function newReadTasks(): ReadTasks {
-  return { book: newTaskBook(), openedBy: new Map() };
+export function newReadTasks(): ReadTasks {
+  return { book: newTaskBook(), openedBy: new Map(), addressed: new Map() };
 }
 
-function foldReadTasks({ book, openedBy }: ReadTasks, event: Event): void {
+export function foldReadTasks({ book, openedBy, addressed }: ReadTasks, event: Event): void {
   foldTask(book, event);
+  for (const agent of event.to) addressed.set(agent, event.seq);
   const task = openingOf(event);
   if (task !== null && book.tasks.get(task)?.seq === event.seq) openedBy.set(task, event.id);
 }
@@ -132,20 +142,14 @@ export interface TaskList {
 export async function listTasks(
   folds: LogFolds<ReadTasks>,
   log: ConversationKey,
-  { open = false }: { open?: boolean | undefined } = {},
+  options: TaskFilter = {},
 ): Promise<TaskList> {
-  const { book, openedBy } = await folds.of(log);
-  const tasks = [...book.tasks.values()].filter(({ end }) => !open || end === null);
+  const read = await folds.of(log);
+  const { book } = read;
   const { thread } = book;
   const own = thread && (thread.open.at(-1) ?? thread.opened);
   return {
-    tasks: tasks.map((task): TaskInfo => {
-      const { id, kind, owner, group, seq, at, end } = task;
-      const { deadline = null } = task.body;
-      const join = book.groups.get(group)?.join ?? 'all';
-      const openedAt = { event: openedBy.get(id)!, seq, at };
-      return { id, kind, owner, ...detailsOf(task), deadline, openedAt, end, group, join };
-    }),
+    tasks: tasksIn(read, options),
     thread: own && {
       task: own.delegation,
       delegator: own.delegator,
@@ -156,6 +160,23 @@ export async function listTasks(
       isOpen: isTaskOpen(book),
     },
   };
+}
+
+interface TaskFilter {
+  /** Leaves out the tasks that have ended. Default: all tasks. */
+  open?: boolean | undefined;
+}
+
+/** Oldest first. */
+export function tasksIn({ book, openedBy }: ReadTasks, { open = false }: TaskFilter = {}): TaskInfo[] {
+  const tasks = open ? openTasks(book) : [...book.tasks.values()];
+  return tasks.map((task): TaskInfo => {
+    const { id, kind, owner, group, seq, at, end } = task;
+    const { deadline = null } = task.body;
+    const join = book.groups.get(group)?.join ?? 'all';
+    const openedAt = { event: openedBy.get(id)!, seq, at };
+    return { id, kind, owner, ...detailsOf(task), deadline, openedAt, end, group, join };
+  });
 }
 
 function detailsOf(task: Task): Partial<TaskInfo> {

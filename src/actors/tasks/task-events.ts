@@ -11,7 +11,7 @@ import {
 } from '../../events/index.ts';
 import type { Task } from '../../machines/task-book.ts';
 import type { ConversationKey } from '../../store/store.ts';
-import { hashText } from '../../context/index.ts';
+import { capped, hashText } from '../../context/index.ts';
 import { TroupeError } from '../../errors.ts';
 import type { Metrics } from '../../metrics.ts';
 import type { ConversationLog } from '../log/conversation-log.ts';
@@ -32,8 +32,7 @@ export function taskExcerpt(task: string): string {
     .slice(0, 4 * MAX_TASK_EXCERPT)
     .replace(/\s+/g, ' ')
     .trim();
-  if (line.length <= MAX_TASK_EXCERPT) return line;
-  return `${line.slice(0, MAX_TASK_EXCERPT - 1).replace(/[\ud800-\udbff]$/, '')}…`;
+  return capped(line, MAX_TASK_EXCERPT);
 }
 
 /** The events that end a task from above or at its deadline: one for its owner, and one that stops the assignee. */

@@ -52,29 +52,28 @@ async function checkAgents(
 }
 
 /** The directories of instruction files that the agents file names. */
-/** The directories of skills that the agents file names. */
-async function checkSkills(found: FoundAgents | null): Promise<Check[]> {
-  const { skills, agents = [], templates = [] } = found?.definition ?? {};
-  if (!found || ![{ skills }, ...agents, ...templates].some((each) => each.skills !== undefined)) return [];
-  const { skillProblems } = await import('../../config/skills.ts');
-  const problems = await skillProblems(found.definition);
-  if (problems.length === 0) return [{ name: 'skills', status: 'ok', detail: 'skills can be read' }];
-  return problems.map((detail) => ({ name: 'skills', status: 'failed', detail }));
-}
-
 async function checkWorkspaces(found: FoundAgents | null): Promise<Check[]> {
-  if (!found || !everyone(found).some(({ workspace }) => workspace !== undefined)) return [];
+  if (!found || !isNamed(found, 'workspace')) return [];
   const { workspaceProblems } = await import('../../config/instruction-files.ts');
   const problems = await workspaceProblems(found.definition);
-  if (problems.length === 0)
-    return [{ name: 'workspace', status: 'ok', detail: 'instruction files can be read' }];
-  return problems.map((detail) => ({ name: 'workspace', status: 'failed', detail }));
+  return directoryChecks('workspace', problems, 'instruction files can be read');
 }
 
-function everyone({
-  definition: { workspace, agents, templates = [] },
-}: FoundAgents): { workspace?: string | undefined }[] {
-  return [{ workspace }, ...agents, ...templates];
+/** The directories of skills that the agents file names. */
+async function checkSkills(found: FoundAgents | null): Promise<Check[]> {
+  if (!found || !isNamed(found, 'skills')) return [];
+  const { skillProblems } = await import('../../config/skills.ts');
+  return directoryChecks('skills', await skillProblems(found.definition), 'skills can be read');
+}
+
+function isNamed({ definition }: FoundAgents, field: 'workspace' | 'skills'): boolean {
+  const { agents, templates = [] } = definition;
+  return [definition, ...agents, ...templates].some((each) => each[field] !== undefined);
+}
+
+function directoryChecks(name: string, problems: readonly string[], ok: string): Check[] {
+  if (problems.length === 0) return [{ name, status: 'ok', detail: ok }];
+  return problems.map((detail) => ({ name, status: 'failed', detail }));
 }
 
 /** Names environment variables and whether they are set, never their values. */

@@ -29,8 +29,10 @@ export interface CompactionPolicy {
     /** Newest results that are never pruned, and the least gain of a prune, in tokens. */
     protectTokens: number;
     minGain: number;
-    /** Whether each turn begins with a prune, although there is room: every request after it is shorter, and the first
-     *  is read from the cache only as far as the oldest removed result. */
+    /**
+     * Whether each turn begins with a prune, although there is room: every request after it is shorter, and the first is
+     * read from the cache only as far as the oldest removed result.
+     */
     eachTurn: boolean;
     /** Tools whose results are never pruned. */
     exempt: readonly string[];

@@ -1,5 +1,5 @@
 import { type Event, handoffText, isAbout, type KindAbout, messageText } from '../../events/index.ts';
-import { phaseSummary } from '../event-text.ts';
+import { phaseSummary, taskNamed } from '../event-text.ts';
 import { whole } from './cut-text.ts';
 
 /** The words said with an event, without calls and results. '' for bookkeeping. */
@@ -85,10 +85,6 @@ export function quotableText(event: Event): string {
     case 'tool.result':
       return text;
   }
-}
-
-function taskNamed({ delegation, task }: { delegation: string; task?: string | undefined }): string {
-  return task === undefined ? delegation : `${delegation}, ${JSON.stringify(task)}`;
 }
 
 function quotableTask(event: TaskEvent): string {

@@ -1,7 +1,7 @@
 import { covers, isGranted, type Principal } from '../../access/index.ts';
 import { TroupeError } from '../../errors.ts';
 import { parseTurnId } from '../../events/index.ts';
-import { ASKING_AUTHOR } from '../../asking/ask.ts';
+import { messageFrom } from '../../asking/asked.ts';
 import type { Asked, CommandInput, NewMessage, Troupe, Watcher } from '../../troupe.ts';
 import { checkAllAuthors, checkAuthor } from './author-rule.ts';
 import { checkScope } from './check-scope.ts';
@@ -159,22 +159,18 @@ function limitConversations(
 }
 
 function limitAuthors(troupe: Troupe, principal: Principal): MembersOf<'message'> {
-  function checked(message: NewMessage): NewMessage {
+  function checked(asked: Asked): NewMessage {
+    const message = messageFrom(asked, principal.author ?? undefined);
     checkAuthor(principal, message.author);
     // Stopping a turn needs the same scope here as by command.
     if (message.whileBusy === 'interrupt') checkScope(principal, 'operate');
     return message;
   }
-  const checkedAsked = (asked: Asked): NewMessage => {
-    const message = typeof asked === 'string' ? { content: asked } : asked;
-    const { author = principal.author ?? ASKING_AUTHOR } = message;
-    return checked({ ...message, author });
-  };
 
   return {
-    send: async (conversation, message) => troupe.send(conversation, checkedAsked(message)),
-    ask: async (conversation, asked, options) => troupe.ask(conversation, checkedAsked(asked), options),
-    stream: (conversation, asked, options) => troupe.stream(conversation, checkedAsked(asked), options),
+    send: async (conversation, message) => troupe.send(conversation, checked(message)),
+    ask: async (conversation, asked, options) => troupe.ask(conversation, checked(asked), options),
+    stream: (conversation, asked, options) => troupe.stream(conversation, checked(asked), options),
     async command(command, by) {
       checkAuthor(principal, by);
       return troupe.command(command, by);
