@@ -1,0 +1,87 @@
+import { TroupeError } from '../errors.ts';
+import { guardedStream } from './guard-stream.ts';
+import {
+  type ModelEvent,
+  type ModelRequest,
+  type Provider,
+  type ProviderCapabilities,
+  STATELESS,
+} from './provider.ts';
+import type { Sampling } from './sampling.ts';
+import { type ReplyLimitSettings, replyLimits } from './reply-limits.ts';
+
+/** A model that a program brings. */
+export interface ProviderDefinition {
+  /** Shown to people and in metrics: letters, digits, `.`, `_` and `-`. */
+  name: string;
+  /** What differs from a plain model that takes tools. Providers with a memory of their own are none of these. */
+  capabilities?: Partial<Omit<ProviderCapabilities, 'sessionResumption' | 'rewind' | 'fork'>> | undefined;
+  /** Removed from the messages of errors: keys, which vendors may repeat. */
+  secrets?: readonly string[] | undefined;
+  /** Limits of the size and duration of an answer. Default: those of the other providers. */
+  replyLimits?: ReplyLimitSettings | undefined;
+  /**
+   * One call of the model. Yields `text` as it comes, `reasoning`, each `call` once its arguments are complete, and at the
+   * end `done` with the usage. What it throws becomes the failure of the call: an HTTP `status` and a `retry-after` header
+   * of the error decide whether it is tried again. Ends when `signal` aborts. Never retries.
+   */
+  read(request: ModelRequest, options: { signal: AbortSignal }): AsyncIterable<ModelEvent>;
+  /** Called when the troupe is closed, maybe more than once. */
+  close?(): Promise<void>;
+}
+
+/** The agent that a provider is made for. */
+export interface CustomAgent extends Sampling {
+  id: string;
+  model: string;
+  maxOutputTokens: number;
+}
+
+/** A provider for all agents that name it, or one made for each of them. */
+export type CustomProvider = Provider | ((agent: CustomAgent) => Provider);
+
+const NAME = /^[A-Za-z][A-Za-z0-9._-]{0,63}$/;
+
+/**
+ * A provider of a program's own. What is not as the port demands is mended or becomes a failure: silence and endless
+ * answers end at the limits, a stream that just ends is `provider_truncated`.
+ *
+ *     const mine = defineProvider({ name: 'mine', async *read({ messages }) {
+ *       yield { type: 'text', delta: await generate(messages) };
+ *       yield { type: 'done', stop: 'end', usage: NO_USAGE };
+ *     } });
+ */
+export function defineProvider(definition: ProviderDefinition): Provider {
+  const { name, secrets = [], read, close } = definition;
+  if (!NAME.test(name))
+    throw new TroupeError(
+      'config_invalid',
+      `the name of a provider must match ${NAME}: got ${JSON.stringify(name)}`,
+    );
+  if (typeof read !== 'function')
+    throw new TroupeError(
+      'config_invalid',
+      `the provider "${name}" needs read: async function* (request, { signal })`,
+    );
+  const capabilities: ProviderCapabilities = { ...STATELESS, caching: 'none', ...definition.capabilities };
+  const { templateMarks = [] } = capabilities;
+  return {
+    name,
+    capabilities,
+    stream: guardedStream({
+      limits: replyLimits(definition.replyLimits),
+      secrets,
+      templateMarks,
+      read: (request, { signal, touch }) => touched(read.call(definition, request, { signal }), touch),
+    }),
+    ...(close && { close: () => close.call(definition) }),
+  };
+}
+
+/** Every event is a sign of life. */
+async function* touched(events: AsyncIterable<ModelEvent>, touch: () => void): AsyncGenerator<ModelEvent> {
+  for await (const event of events) {
+    touch();
+    yield event;
+  }
+}
