@@ -32,6 +32,7 @@ export {
   type CustomAgent,
   type CustomProvider,
   defineProvider,
+  type ModelCall,
   type ProviderDefinition,
 } from './providers/define-provider.ts';
 export {

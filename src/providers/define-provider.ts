@@ -8,7 +8,18 @@ import {
   STATELESS,
 } from './provider.ts';
 import type { Sampling } from './sampling.ts';
-import { type ReplyLimitSettings, replyLimits } from './reply-limits.ts';
+import { type ReplyLimits, type ReplyLimitSettings, replyLimits, ReplyMeter } from './reply-limits.ts';
+import { vendorFetch } from './vendor-fetch.ts';
+
+/** What a provider needs for one call. */
+export interface ModelCall {
+  /** Aborts when the turn is stopped, and at the limits of time and silence. */
+  signal: AbortSignal;
+  /** As the global `fetch`, but refuses redirects to other origins and answers beyond the limits of size. */
+  fetch: typeof fetch;
+  /** Counts what is buffered and not yielded yet, such as arguments of a call that grow. Throws at the limits. */
+  buffered: (kind: 'arguments' | 'reasoning', text: string) => void;
+}
 
 /** A model that a program brings. */
 export interface ProviderDefinition {
@@ -25,7 +36,7 @@ export interface ProviderDefinition {
    * end `done` with the usage. What it throws becomes the failure of the call: an HTTP `status` and a `retry-after` header
    * of the error decide whether it is tried again. Ends when `signal` aborts. Never retries.
    */
-  read(request: ModelRequest, options: { signal: AbortSignal }): AsyncIterable<ModelEvent>;
+  read(request: ModelRequest, call: ModelCall): AsyncIterable<ModelEvent>;
   /** Called when the troupe is closed, maybe more than once. */
   close?(): Promise<void>;
 }
@@ -65,23 +76,43 @@ export function defineProvider(definition: ProviderDefinition): Provider {
     );
   const capabilities: ProviderCapabilities = { ...STATELESS, caching: 'none', ...definition.capabilities };
   const { templateMarks = [] } = capabilities;
+  const limits = replyLimits(definition.replyLimits);
+  const bounded = vendorFetch(limits) as typeof fetch;
   return {
     name,
     capabilities,
     stream: guardedStream({
-      limits: replyLimits(definition.replyLimits),
+      limits,
       secrets,
       templateMarks,
-      read: (request, { signal, touch }) => touched(read.call(definition, request, { signal }), touch),
+      read(request, { signal, touch, meter }) {
+        const buffered: ModelCall['buffered'] = (kind, text) => {
+          touch();
+          meter[kind](text);
+        };
+        return counted(read.call(definition, request, { signal, fetch: bounded, buffered }), {
+          touch,
+          limits,
+        });
+      },
     }),
     ...(close && { close: () => close.call(definition) }),
   };
 }
 
-/** Every event is a sign of life. */
-async function* touched(events: AsyncIterable<ModelEvent>, touch: () => void): AsyncGenerator<ModelEvent> {
+/** Every event is a sign of life. Calls and reasoning are counted again when they are whole. */
+async function* counted(
+  events: AsyncIterable<ModelEvent>,
+  { touch, limits }: { touch: () => void; limits: ReplyLimits },
+): AsyncGenerator<ModelEvent> {
+  const meter = new ReplyMeter(limits);
   for await (const event of events) {
     touch();
+    if (event.type === 'reasoning') meter.reasoning(event.reasoning.text);
+    if (event.type === 'call') {
+      meter.call();
+      meter.arguments(event.call.args);
+    }
     yield event;
   }
 }

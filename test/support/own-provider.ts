@@ -1,5 +1,11 @@
 import { EventSourceParserStream } from 'eventsource-parser/stream';
-import { defineProvider, type ModelEvent, type ModelRequest, type Provider } from '../../src/index.ts';
+import {
+  defineProvider,
+  type ModelCall,
+  type ModelEvent,
+  type ModelRequest,
+  type Provider,
+} from '../../src/index.ts';
 import type { ReplyLimitSettings } from '../../src/providers/reply-limits.ts';
 
 interface Chunk {
@@ -15,7 +21,8 @@ interface Chunk {
 
 interface Delta {
   content?: string | null;
-  refusal?: string | null;
+  reasoning_content?: string | null;
+  reasoning?: string | null;
   tool_calls?: { index: number; id?: string; function?: { name?: string; arguments?: string } }[];
 }
 
@@ -32,7 +39,7 @@ export function ownProvider(baseUrl: string, replyLimits: ReplyLimitSettings = {
     name: 'own',
     replyLimits,
     secrets: ['key-of-test'],
-    async *read(request, { signal }) {
+    async *read(request, { signal, fetch, buffered }) {
       const response = await fetch(`${baseUrl}/chat/completions`, {
         method: 'POST',
         headers: { 'content-type': 'application/json', authorization: 'Bearer key-of-test' },
@@ -40,7 +47,7 @@ export function ownProvider(baseUrl: string, replyLimits: ReplyLimitSettings = {
         signal,
       });
       if (!response.ok || !response.body) throw await failureOf(response);
-      yield* eventsOf(response.body);
+      yield* eventsOf(response.body, request, buffered);
     },
   });
 }
@@ -66,7 +73,12 @@ async function failureOf(response: Response): Promise<Error> {
   });
 }
 
-async function* eventsOf(body: ReadableStream<Uint8Array>): AsyncGenerator<ModelEvent> {
+async function* eventsOf(
+  body: ReadableStream<Uint8Array>,
+  { model }: ModelRequest,
+  buffered: ModelCall['buffered'],
+): AsyncGenerator<ModelEvent> {
+  let thought = '';
   const calls = new Map<number, { id: string; name: string; args: string }>();
   let stop: (typeof STOPS)[string] | null = null;
   let usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, reasoning: 0 };
@@ -77,8 +89,12 @@ async function* eventsOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Model
     if (chunk.error) throw Object.assign(new Error(chunk.error.message), { error: chunk.error });
     const [choice] = chunk.choices ?? [];
     if (choice?.delta?.content) yield { type: 'text', delta: choice.delta.content };
+    const thinking = choice?.delta?.reasoning_content ?? choice?.delta?.reasoning ?? '';
+    buffered('reasoning', thinking);
+    thought += thinking;
     for (const { index, id, function: part } of choice?.delta?.tool_calls ?? []) {
       const call = calls.get(index) ?? { id: id ?? '', name: '', args: '' };
+      buffered('arguments', part?.arguments ?? '');
       calls.set(index, {
         ...call,
         name: call.name + (part?.name ?? ''),
@@ -90,7 +106,9 @@ async function* eventsOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Model
   }
   // Without its end the answer is cut off: the port reports that.
   if (stop === null) return;
-  for (const call of calls.values()) yield { type: 'call', call };
+  if (thought !== '') yield { type: 'reasoning', reasoning: { text: thought, provider: 'own', model } };
+  // A call that was cut off has half of its arguments.
+  if (stop !== 'length') for (const call of calls.values()) yield { type: 'call', call };
   yield { type: 'done', stop, usage };
 }
 
