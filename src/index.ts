@@ -28,14 +28,10 @@ export { openSafeFetch, type SafeFetch, type SafeFetchOptions, type SafeResponse
 export { redactSecrets } from './config/redact-secrets.ts';
 export type { RedactText } from './actors/log/redaction.ts';
 export { createTroupe, type TroupeOptions } from './runtime.ts';
+export { defineProvider, type ModelCall, type ProviderDefinition } from './providers/define-provider.ts';
 export {
   type CustomAgent,
   type CustomProvider,
-  defineProvider,
-  type ModelCall,
-  type ProviderDefinition,
-} from './providers/define-provider.ts';
-export {
   type ModelEvent,
   type ModelFailure,
   type ModelRequest,

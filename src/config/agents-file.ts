@@ -6,7 +6,7 @@ import { Fragment } from '../context/index.ts';
 import { ContextSettings } from './context-settings.ts';
 import { CoordinationSettings, Workflows } from './coordination-settings.ts';
 import { TroupeError } from '../errors.ts';
-import type { CustomProvider } from '../providers/define-provider.ts';
+import type { CustomProvider } from '../providers/provider.ts';
 import { AgentId, Channel, nearestName } from '../events/index.ts';
 import { findProblems } from './find-problems.ts';
 import { LimitSettings } from './limit-settings.ts';

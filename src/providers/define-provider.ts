@@ -7,7 +7,6 @@ import {
   type ProviderCapabilities,
   STATELESS,
 } from './provider.ts';
-import type { Sampling } from './sampling.ts';
 import { type ReplyLimits, type ReplyLimitSettings, replyLimits, ReplyMeter } from './reply-limits.ts';
 import { vendorFetch } from './vendor-fetch.ts';
 
@@ -41,16 +40,6 @@ export interface ProviderDefinition {
   close?(): Promise<void>;
 }
 
-/** The agent that a provider is made for. */
-export interface CustomAgent extends Sampling {
-  id: string;
-  model: string;
-  maxOutputTokens: number;
-}
-
-/** A provider for all agents that name it, or one made for each of them. */
-export type CustomProvider = Provider | ((agent: CustomAgent) => Provider);
-
 const NAME = /^[A-Za-z][A-Za-z0-9._-]{0,63}$/;
 
 /**
@@ -63,13 +52,13 @@ const NAME = /^[A-Za-z][A-Za-z0-9._-]{0,63}$/;
  *     } });
  */
 export function defineProvider(definition: ProviderDefinition): Provider {
-  const { name, secrets = [], read, close } = definition;
+  const { name, secrets = [] } = definition;
   if (!NAME.test(name))
     throw new TroupeError(
       'config_invalid',
       `the name of a provider must match ${NAME}: got ${JSON.stringify(name)}`,
     );
-  if (typeof read !== 'function')
+  if (typeof definition.read !== 'function')
     throw new TroupeError(
       'config_invalid',
       `the provider "${name}" needs read: async function* (request, { signal })`,
@@ -90,13 +79,13 @@ export function defineProvider(definition: ProviderDefinition): Provider {
           touch();
           meter[kind](text);
         };
-        return counted(read.call(definition, request, { signal, fetch: bounded, buffered }), {
+        return counted(definition.read(request, { signal, fetch: bounded, buffered }), {
           touch,
           limits,
         });
       },
     }),
-    ...(close && { close: () => close.call(definition) }),
+    close: async () => definition.close?.(),
   };
 }
 
