@@ -28,6 +28,16 @@ export { openSafeFetch, type SafeFetch, type SafeFetchOptions, type SafeResponse
 export { redactSecrets } from './config/redact-secrets.ts';
 export type { RedactText } from './actors/log/redaction.ts';
 export { createTroupe, type TroupeOptions } from './runtime.ts';
+export { defineProvider, type ModelCall, type ProviderDefinition } from './providers/define-provider.ts';
+export {
+  type CustomAgent,
+  type CustomProvider,
+  type ModelEvent,
+  type ModelFailure,
+  type ModelRequest,
+  type Provider,
+  type ProviderCapabilities,
+} from './providers/provider.ts';
 export { defineTool, type Tool, type ToolContext } from './tools/tool.ts';
 export type {
   ActorStatus,

@@ -17,6 +17,7 @@ const AgentSketches = z
         pubkey: Text,
         tools: z.array(Text).catch([]),
         provider: Text,
+        adapter: Text,
         model: Text,
         price: z.unknown().optional(),
       })
@@ -28,6 +29,7 @@ const Sketch = z
   .object({
     agents: AgentSketches,
     templates: AgentSketches,
+    providers: z.record(z.string(), z.unknown()).catch({}),
     routing: z.unknown().optional(),
     schedules: z.unknown().optional(),
     workflows: z.unknown().optional(),
@@ -45,6 +47,7 @@ const Sketch = z
   .catch({
     agents: [],
     templates: [],
+    providers: {},
     tools: [],
     mcpServers: {},
     defaults: {},
@@ -62,6 +65,7 @@ export function* findProblems(definition: unknown): Generator<Problem> {
   const { agents, templates, workflows, defaults } = sketch;
   const { summariser } = sketch.context;
   yield* identityProblems(agents);
+  yield* adapterProblems(sketch);
   yield* toolProblems(sketch);
   const ids = agents.map(({ id }) => id);
   const templateIds = templates.map(({ id }) => id);
@@ -93,6 +97,21 @@ function* identityProblems(agents: readonly AgentSketch[]): Generator<Problem> {
     yield* usedTwice(ids, index, ['agents', index, 'id']);
     if (pubkey && keys.indexOf(pubkey) !== index) {
       yield { path: ['agents', index, 'pubkey'], message: 'another agent has this pubkey' };
+    }
+  }
+}
+
+function* adapterProblems({
+  agents,
+  templates,
+  providers,
+}: Pick<z.infer<typeof Sketch>, 'agents' | 'templates' | 'providers'>): Generator<Problem> {
+  const known = Object.keys(providers);
+  for (const [list, entries] of Object.entries({ agents, templates })) {
+    for (const [index, { provider, adapter }] of entries.entries()) {
+      if (provider !== 'custom' || adapter === undefined || known.includes(adapter)) continue;
+      const message = `there is no "${adapter}" in "providers"; known: ${known.join(', ') || 'none'}`;
+      yield { path: [list, index, 'adapter'], message };
     }
   }
 }

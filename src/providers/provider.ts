@@ -1,4 +1,5 @@
 import type { ErrorCode } from '../errors.ts';
+import type { Sampling } from './sampling.ts';
 import type { MarkFamily } from './template-marks.ts';
 import type { PromptMessage, Reasoning, ToolCall, ToolSpec, TurnId, Usage } from '../events/index.ts';
 
@@ -174,3 +175,13 @@ export interface Provider {
   /** Ends processes and connections. */
   close?(): Promise<void>;
 }
+
+/** The agent that a provider is made for. */
+export interface CustomAgent extends Sampling {
+  id: string;
+  model: string;
+  maxOutputTokens: number;
+}
+
+/** A provider for all agents that name it, or one made for each of them. */
+export type CustomProvider = Provider | ((agent: CustomAgent) => Provider);

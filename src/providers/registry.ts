@@ -8,7 +8,7 @@ import type { Embedder } from './embedder.ts';
 import { createOpenAi } from './openai/openai.ts';
 import { createOpenAiCompatible } from './openai/openai-compatible.ts';
 import { createOpenAiEmbedder } from './openai/openai-embedder.ts';
-import type { Provider } from './provider.ts';
+import type { CustomAgent, CustomProvider, Provider } from './provider.ts';
 import type { ReplyLimitSettings } from './reply-limits.ts';
 import { createScripted } from './scripted.ts';
 import { type Sampling, samplingOf } from './sampling.ts';
@@ -21,6 +21,8 @@ export interface ProviderContext {
   readScript: (path: string) => unknown;
   /** Directory for the state of providers with a memory. */
   home: string;
+  /** Providers of the definition, by name. */
+  custom?: Readonly<Record<string, CustomProvider>> | undefined;
 }
 
 /** The login for Claude Code without an API key; `claude setup-token` prints it. */
@@ -28,8 +30,8 @@ const CLAUDE_LOGIN_ENV = 'CLAUDE_CODE_OAUTH_TOKEN';
 
 /** The provider for an agent's settings. Vendor SDKs are loaded with the first call, not here. */
 export function createProvider(
-  settings: ProviderSettings,
-  { env, clock, readScript, home }: ProviderContext,
+  settings: ProviderSettings & { id?: string },
+  { env, clock, readScript, home, custom = {} }: ProviderContext,
 ): Provider {
   const limits = settings.replyLimits ? { replyLimits: settings.replyLimits } : {};
   const common = { ...limits, sampling: samplingOf(settings) };
@@ -42,6 +44,8 @@ export function createProvider(
         clock,
       });
     }
+    case 'custom':
+      return customOf(settings, custom);
     case 'openai-compatible': {
       const { baseUrl, quirks } = settings;
       return createOpenAiCompatible({
@@ -82,6 +86,21 @@ export function createProvider(
       });
     }
   }
+}
+
+function customOf(
+  settings: SettingsOf<'custom'> & { id?: string },
+  custom: Readonly<Record<string, CustomProvider>>,
+): Provider {
+  const { adapter, id = '', model, maxOutputTokens } = settings;
+  const given = Object.hasOwn(custom, adapter) ? custom[adapter] : undefined;
+  const agent: CustomAgent = { id, model, maxOutputTokens, ...samplingOf(settings) };
+  if (given) return typeof given === 'function' ? given(agent) : given;
+  const known = Object.keys(custom).join(', ') || 'none';
+  throw new TroupeError(
+    'config_invalid',
+    `agent "${id}": there is no "${adapter}" in "providers"; known: ${known}`,
+  );
 }
 
 type Env = ProviderContext['env'];

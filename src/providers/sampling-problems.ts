@@ -8,7 +8,7 @@ export interface SamplingProblem {
 
 /** The settings of an agent that decide, beside those of sampling. */
 interface SampledSettings extends Sampling {
-  provider: 'scripted' | 'claude-code' | 'codex' | 'anthropic' | 'openai' | 'openai-compatible';
+  provider: 'scripted' | 'custom' | 'claude-code' | 'codex' | 'anthropic' | 'openai' | 'openai-compatible';
   model: string;
   baseUrl?: string | undefined;
   quirks?: ChatQuirks | undefined;
@@ -21,6 +21,7 @@ export function samplingProblems(settings: SampledSettings): SamplingProblem[] {
   if (settings.baseUrl !== undefined && !URL.canParse(settings.baseUrl)) return [];
   switch (settings.provider) {
     case 'scripted':
+    case 'custom':
       return [];
     case 'claude-code':
     case 'codex':

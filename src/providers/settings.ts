@@ -115,6 +115,12 @@ const AnySettings = z.discriminatedUnion('provider', [
     script: z.union([z.string().min(1), Script]),
   }),
   z.object({
+    provider: z.literal('custom'),
+    ...Common,
+    /** Name of the provider in `providers` of the definition. */
+    adapter: z.string().min(1),
+  }),
+  z.object({
     provider: z.literal('openai-compatible'),
     ...Common,
     baseUrl: BaseUrl.default('https://api.openai.com/v1'),

@@ -33,7 +33,7 @@ export interface Models {
 
 /** The models of a definition: those of the vendors, recorded if `record` is set, or a replay. Throws `config_invalid`. */
 export function createModels(definition: ModelSettings, options: ModelOptions): Models {
-  const { agents, context: settings } = definition;
+  const { agents, context: settings, providers: custom } = definition;
   const { replay, env, clock, onWarning } = options;
   const redact = createRedact(secretValues(definition, env));
   if (settings.embedder && (options.record !== undefined || replay !== undefined))
@@ -47,7 +47,7 @@ export function createModels(definition: ModelSettings, options: ModelOptions): 
   }
   const home = sessionHome(agents, options);
   const make = (agent: AgentDefinition) =>
-    createProvider(agent, { ...options, home: join(home.dir, agent.id) });
+    createProvider(agent, { ...options, custom, home: join(home.dir, agent.id) });
   const made = new Map(agents.map((agent) => [agent.id, make(agent)]));
   const embedder = settings.embedder ? createEmbedder(settings.embedder, options) : null;
   if (options.record !== undefined) {
@@ -82,6 +82,7 @@ const KEEPS_SESSIONS: Record<ProviderSettings['provider'], boolean> = {
   anthropic: false,
   openai: false,
   'openai-compatible': false,
+  custom: false,
   scripted: false,
 };
 

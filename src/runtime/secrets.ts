@@ -112,7 +112,10 @@ async function hidden(
   }
 }
 
-export interface ModelSettings extends Pick<TroupeDefinition, 'agents' | 'context' | 'mcpServers'> {
+export interface ModelSettings extends Pick<
+  TroupeDefinition,
+  'agents' | 'context' | 'mcpServers' | 'providers'
+> {
   integrations?: readonly Pick<Integration, 'secretVariables'>[] | undefined;
 }
 

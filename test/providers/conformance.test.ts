@@ -20,6 +20,7 @@ import {
 } from '../../src/testing/fake-vendors.ts';
 import type { FakeHandler, FakeServer } from '../../src/testing/fake-server.ts';
 import { providerConformance, type MakeProvider } from '../../src/testing/provider-conformance.ts';
+import { ownProvider } from '../support/own-provider.ts';
 import { HAS_CLAUDE_CODE, NO_CLAUDE_CODE, openStage } from './claude-code-stage.ts';
 import { NO_CODEX, startCodexStage } from './codex-stage.ts';
 import { ADD_TOOL } from './sent.ts';
@@ -157,6 +158,7 @@ const ADAPTERS: Record<string, MakeProvider> = {
   anthropic: overHttp(startFakeAnthropic, (baseUrl, replyLimits) =>
     createAnthropic({ baseUrl, apiKey: 'key-of-test', replyLimits }),
   ),
+  'of a program': overHttp(startFakeOpenAi, ownProvider),
   replay,
 };
 

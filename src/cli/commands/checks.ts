@@ -80,7 +80,7 @@ function directoryChecks(name: string, problems: readonly string[], ok: string):
 function checkKeys(found: FoundAgents | null, env: CheckOptions['env']): Check[] {
   const users = new Map<string, string[]>();
   for (const agent of found?.definition.agents ?? []) {
-    if (agent.provider === 'scripted' || agent.apiKeyEnv === undefined) continue;
+    if (!('apiKeyEnv' in agent) || agent.apiKeyEnv === undefined) continue;
     users.set(agent.apiKeyEnv, [...(users.get(agent.apiKeyEnv) ?? []), `@${agent.id}`]);
   }
   return [...users].map(([variable, ids]) => {

@@ -1,0 +1,72 @@
+import { expect, test } from 'vitest';
+import type { AgentInput } from '../../src/config/agent-definition.ts';
+import { type CustomAgent, defineProvider, type ModelRequest, parseTroupe } from '../../src/index.ts';
+import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
+import { openTroupe } from '../support/mode.ts';
+import { ownProvider } from '../support/own-provider.ts';
+
+const custom = (id: string, more: Partial<AgentInput> = {}) =>
+  ({ id, provider: 'custom', adapter: 'mine', model: 'm1', contextWindow: 50_000, ...more }) as AgentInput;
+const NO_USAGE = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, reasoning: 0 };
+
+test('an agent speaks through a provider that the program brings', async () => {
+  const requests: ModelRequest[] = [];
+  const mine = defineProvider({
+    name: 'mine',
+    async *read(request) {
+      requests.push(request);
+      yield { type: 'text', delta: 'Hello ' };
+      yield { type: 'text', delta: 'from mine.' };
+      yield { type: 'done', stop: 'end', usage: NO_USAGE };
+    },
+  });
+  await using troupe = await openTroupe({ agents: [custom('bo')], providers: { mine } });
+  expect((await troupe.ask('c', 'hi')).text).toBe('Hello from mine.');
+  expect(requests[0]).toMatchObject({ model: 'm1', maxOutputTokens: 4_096 });
+  expect(requests[0]?.messages.at(-1)?.content).toContain('hi');
+});
+
+test('it can be made for each agent, and gets its sampling settings', async () => {
+  const made: CustomAgent[] = [];
+  const mine = (agent: CustomAgent) => {
+    made.push(agent);
+    return defineProvider({
+      name: 'mine',
+      async *read() {
+        yield { type: 'text', delta: `${agent.id} at ${agent.temperature}` };
+        yield { type: 'done', stop: 'end', usage: NO_USAGE };
+      },
+    });
+  };
+  const agents = [custom('bo', { temperature: 0.2 }), custom('cy', { temperature: 0.9 })];
+  await using troupe = await openTroupe({ agents, providers: { mine } });
+  expect((await troupe.ask('c', { to: ['cy'], content: 'hi' })).text).toBe('cy at 0.9');
+  expect(made.map(({ id }) => id).toSorted()).toEqual(['bo', 'cy']);
+});
+
+test('what it throws is a failure of the turn by its status, without its key', async () => {
+  await using server = await startFakeOpenAi(() => ({
+    error: { code: 'provider_auth', message: 'key-of-test is wrong' },
+  }));
+  const providers = { mine: ownProvider(server.url) };
+  await using troupe = await openTroupe(
+    { agents: [custom('bo')], providers },
+    { onWarning: () => undefined },
+  );
+  const { outcome, failures } = await troupe.ask('c', 'hi');
+  expect([outcome, failures[0]?.code]).toEqual(['failed', 'provider_auth']);
+  expect(failures[0]?.message).not.toContain('key-of-test');
+});
+
+test('an adapter that is not among the providers is refused with the known ones', async () => {
+  const mine = ownProvider('http://127.0.0.1:1');
+  expect(() =>
+    parseTroupe({ agents: [custom('bo', { adapter: 'mime' } as never)], providers: { mine } }),
+  ).toThrow('agents[0].adapter: there is no "mime" in "providers"; known: mine');
+  expect(() => parseTroupe({ agents: [custom('bo')], providers: { mine: 3 } })).toThrow(
+    'providers.mine: a provider is made with defineProvider',
+  );
+  expect(() => defineProvider({ name: 'not a name', read: (() => []) as never })).toThrow(
+    /the name of a provider must match/,
+  );
+});
