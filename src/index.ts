@@ -47,6 +47,7 @@ export type {
   Part,
   Wait,
   Checkpoint,
+  Conversation,
   CostReport,
   ImportRequest,
   InspectedPrompt,

@@ -2,7 +2,6 @@ import type * as z from 'zod';
 import type {
   AgentId,
   Author,
-  BusyPolicy,
   Command,
   ConversationId,
   Event,
@@ -28,61 +27,8 @@ import type { ProfileBook } from './facade/profile-book.ts';
 import type { AgentKeys, NostrStatus } from './integrations/nostr.ts';
 import type { WebhookBook } from './integrations/webhook-book.ts';
 import type { QueueDepth } from './queue/router.ts';
+import type { Asked, AttachmentByAddress, NewAttachment, NewMessage } from './message.ts';
 import type { Appended, LogProblem, LogVerification } from './store/store.ts';
-
-/** A new message. Without `to` it is routed, else it goes to the default agent, unless it is a reply. */
-export interface NewMessage {
-  /** Idempotency key: a message with the same id and content is stored once. Default: a new ULID. */
-  id?: string | undefined;
-  author: Author;
-  /** Recipients: ids or pubkeys of agents. */
-  to?: readonly string[] | undefined;
-  content: string;
-  /** Images are shown to models that accept them. Texts up to 64 KiB are part of the prompt. Other files are named in it. */
-  attachments?: readonly (NewAttachment | AttachmentByAddress)[] | undefined;
-  replyTo?: string | undefined;
-  /** Treatment of the message while a recipient has a turn under way. Default: `whileBusy` of the agent. `reject` throws `agent_busy`. */
-  whileBusy?: BusyPolicy | undefined;
-  /**
-   * The author may not wake agents. The message is stored with its intended recipients; the command `dispatch` passes it on.
-   * For gateways that bring messages of strangers.
-   */
-  untrusted?: true | undefined;
-  /**
-   * False: for people only. Stored as an event of kind `notice`: in no prompt, memory or summary of an agent, and it wakes
-   * nobody. May not name recipients. Default: true.
-   */
-  includeInContext?: boolean | undefined;
-  /** The door it came through, kept in the event's `context`: a short word of `a-z0-9-`. Default: `library`. */
-  channel?: string | undefined;
-  /**
-   * A session of a program that an addressed agent is to go on with: see `docs/providers.md`. Only for operators; the agent's
-   * next turn adopts it if it fits, and logs why not otherwise.
-   */
-  session?:
-    | {
-        agent: string;
-        provider: string;
-        id: string;
-        cwd?: string | undefined;
-        refused?: 'author' | undefined;
-      }
-    | undefined;
-  /** The client's own ids of attachments. They are stored with the event and shown to no agent. */
-  context?: { attachments?: readonly string[] | undefined } | undefined;
-}
-
-/**
- * An attachment that Troupe fetches, once, before it stores the message. Needs `fetch` in the definition. The address itself
- * is not stored.
- */
-export interface AttachmentByAddress {
-  /** Default: the last segment of the path. */
-  name?: string | undefined;
-  /** Default: the media type that the server states. */
-  mediaType?: string | undefined;
-  url: string;
-}
 
 /** A value with plain strings in place of ids: they are checked when it is used. */
 export type Plain<T> = T extends string
@@ -100,23 +46,11 @@ export type Plain<T> = T extends string
 /** A command of a person, with ids as strings. */
 export type CommandInput = Plain<Command>;
 
-/** What `ask` and `stream` take: a message, or its text. Default author: a user named `User`. */
-export type Asked =
-  | string
-  | (Omit<NewMessage, 'author' | 'includeInContext'> & { author?: Author | undefined });
-
 export interface FollowOptions {
   /** Seq of the last event that is known. Default 0: from the first event. */
   after?: number | undefined;
   /** Ends the loop. */
   signal?: AbortSignal | undefined;
-}
-
-export interface NewAttachment {
-  name?: string | undefined;
-  mediaType: string;
-  /** A string is base64. */
-  data: Uint8Array | string;
 }
 
 export interface AgentInfo {
@@ -236,8 +170,16 @@ export interface Troupe {
   conversations(limit?: number): Promise<ConversationInfo[]>;
   /** A page of conversations, newest first. The cost of a page is bounded. Throws `event_invalid`. */
   listConversations(query?: ConversationListQuery): Promise<ConversationList>;
+  /**
+   * The methods for one conversation, without its id. Nothing is stored by it: the conversation may not exist yet. Throws
+   * `event_invalid` if `id` is not a valid id.
+   *
+   *     const support = troupe.state('support-17');
+   *     const { text } = await support.ask('Where is my parcel?');
+   */
+  conversation(id: string): Conversation;
   /** State of a conversation: mode, run, phase and open delegations, from its log. Throws `conversation_unknown`. */
-  conversation(conversation: string): Promise<ConversationState & { id: ConversationId; head: number }>;
+  state(conversation: string): Promise<ConversationState & { id: ConversationId; head: number }>;
   /**
    * A page of events, oldest first: those after the seq `after`, at most `limit` (default 500), and at most about `maxBytes`
    * (default 4 MiB). A short page need not be the last: the end is reached when the last event is at `head`, or the page is
@@ -312,6 +254,37 @@ export interface Troupe {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
+/** Methods of a troupe whose first parameter is the id of a conversation. */
+type OfConversation =
+  | 'send'
+  | 'ask'
+  | 'stream'
+  | 'follow'
+  | 'state'
+  | 'events'
+  | 'verify'
+  | 'actors'
+  | 'tasks'
+  | 'prompt'
+  | 'cost'
+  | 'export'
+  | 'delete';
+
+type WithoutFirst<F> = F extends (first: string, ...rest: infer R) => infer V ? (...rest: R) => V : never;
+
+type WithoutConversation<C> = C extends unknown ? Omit<C, 'conversation'> : never;
+
+/** A conversation of a troupe. Its methods are those of `Troupe`, without the id. */
+export type Conversation = { [M in keyof Pick<Troupe, OfConversation>]: WithoutFirst<Troupe[M]> } & {
+  readonly id: ConversationId;
+  /** Executes a command in this conversation. As `Troupe.command`. */
+  command(command: WithoutConversation<CommandInput>, by: Author): Promise<Event>;
+  /** Calls `watcher` for what happens here. Returns a function that stops it. */
+  watch(watcher: Watcher): () => void;
+  /** Resolves when nobody works here and in the threads. */
+  idle(): Promise<void>;
+};
+
 /** The state of a fold after the event at `seq`. */
 export interface Checkpoint {
   seq: number;
@@ -334,6 +307,10 @@ export interface ImportLimits {
 }
 
 export type {
+  Asked,
+  AttachmentByAddress,
+  NewAttachment,
+  NewMessage,
   Answer,
   AskOptions,
   Part,

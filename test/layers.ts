@@ -63,6 +63,7 @@ const LAYERS: Record<string, Layer> = {
   tools: {
     may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts', 'net', 'process-group.ts', 'read-inside.ts'],
   },
+  'conversation-handle.ts': { may: [], packages: [], mayTypes: ['events', 'troupe.ts'] },
   'key-value.ts': { may: [], packages: [] },
   'private-files.ts': { may: [], packages: ['node:fs'] },
   'process-group.ts': { may: [], packages: ['node:child_process'] },
@@ -110,6 +111,7 @@ const LAYERS: Record<string, Layer> = {
   facade: {
     may: [
       'asking',
+      'conversation-handle.ts',
       'events',
       'errors.ts',
       'clock.ts',
@@ -141,6 +143,7 @@ const LAYERS: Record<string, Layer> = {
   http: {
     may: [
       'asking',
+      'conversation-handle.ts',
       'events',
       'errors.ts',
       'clock.ts',

@@ -18,7 +18,7 @@ export async function heapAfter(
   await session.send('Performance.enable');
   const heaps: number[] = [];
   for (const count of counts) {
-    const { head } = await stage.troupe.conversation(conversation);
+    const { head } = await stage.troupe.state(conversation);
     await fill(stage.troupe, conversation, count - head);
     await shows(page, count);
     heaps.push(await heapOf(session));

@@ -17,6 +17,7 @@ import { nextPrompt, sentPrompt } from '../inspect/prompts.ts';
 import { traceTurn } from '../inspect/trace.ts';
 import { type ConversationKey, PAGE_BYTES, type Store } from '../store/store.ts';
 import type { ConversationList, ConversationListQuery, Troupe } from '../troupe.ts';
+import { conversationHandle } from '../conversation-handle.ts';
 import { askingMethods } from './asking-methods.ts';
 import { executeCommand } from './execute-command.ts';
 import { conversationId, readCommand, readMessage } from './parse-input.ts';
@@ -40,6 +41,7 @@ export function tenantFacade(context: TenantContext): Troupe {
     nostr: () => (tenant === DEFAULT_TENANT ? integrations.nostr() : null),
     send: async (conversation, message) => sendMessage(context, conversation, readMessage(message)),
     watch: (watcher, { conversation = null } = {}) => context.watchers.add(tenant, conversation, watcher),
+    conversation: (id) => conversationHandle(troupe, conversationId(id)),
     ...askingMethods(context, () => troupe),
     ...readingMethods(context),
     ...changingMethods(context),
@@ -63,7 +65,7 @@ function readingMethods(context: TenantContext) {
   return {
     conversations: (limit = 200) => store.conversations(tenant, limit),
     listConversations: (query) => listConversations(store, tenant, query),
-    async conversation(conversation) {
+    async state(conversation) {
       const log = await findConversation(context, conversation);
       const { book } = await taskFolds.of(log);
       return { id: log.conversation, head: log.head, ...conversationState(book) };

@@ -31,7 +31,7 @@ test("a person's message reopens an archived conversation in its former mode", a
   await stage.quiet();
   await stage.troupe.command({ command: 'mode', conversation: C, mode: 'chat' }, ANA);
   await stage.troupe.command({ command: 'archive', conversation: C, reason: 'done' }, ANA);
-  expect((await stage.troupe.conversation('c')).state).toBe('archived');
+  expect((await stage.troupe.state('c')).state).toBe('archived');
   const agent = { kind: 'agent', id: 'di', name: 'di' } as const;
   await expect(stage.troupe.send('c', { author: agent, content: 'psst' })).rejects.toMatchObject({
     code: 'conversation_archived',
@@ -48,10 +48,10 @@ test("a person's message reopens an archived conversation in its former mode", a
   expect(events.find(({ kind }) => kind === 'reopened')?.seq).toBe(
     (events.find(({ id }) => id === 'm9')?.seq ?? 0) - 1,
   );
-  expect((await stage.troupe.conversation('c')).state).toBe('open.chat');
+  expect((await stage.troupe.state('c')).state).toBe('open.chat');
   await stage.troupe.command({ command: 'archive', conversation: C }, ANA);
   expect((await stage.troupe.send('c', said)).kind).toBe('exists');
-  expect((await stage.troupe.conversation('c')).state).toBe('archived');
+  expect((await stage.troupe.state('c')).state).toBe('archived');
   expect(await stage.check('c')).toEqual([]);
 });
 

@@ -178,12 +178,12 @@ test('a resumed turn is not given a checkpoint beyond its pin', async () => {
 test('the state of a conversation is read from its checkpoint, and is the same', async () => {
   const copy = structuredClone(data);
   const { stage } = await open(copy);
-  const before = await stage.troupe.conversation('c');
+  const before = await stage.troupe.state('c');
   const tasks = await stage.troupe.tasks('c');
   await close(stage);
   expect(keysOf(copy, 'tasks')).toHaveLength(1);
   const { stage: next, rows } = await open(copy);
-  expect(await next.troupe.conversation('c')).toEqual(before);
+  expect(await next.troupe.state('c')).toEqual(before);
   expect(await next.troupe.tasks('c')).toEqual(tasks);
   expect(rows()).toBeLessThan(10);
   await close(next);

@@ -96,8 +96,8 @@ test('a fork of an archived conversation is open, and retired or absent agents s
   await stage.troupe.command({ command: 'archive', conversation: C }, ANA);
   const { head } = await stage.troupe.events('c');
   await fork(stage, at(head, 'd'));
-  expect(await stage.troupe.conversation('d')).toMatchObject({ state: 'open.agent' });
-  expect(await stage.troupe.conversation('c')).toMatchObject({ state: 'archived' });
+  expect(await stage.troupe.state('d')).toMatchObject({ state: 'open.agent' });
+  expect(await stage.troupe.state('c')).toMatchObject({ state: 'archived' });
   expect((await stage.troupe.actors('d')).map(({ agent, status }) => `${agent} ${status}`)).toEqual([
     'bo retired',
     'cy idle',

@@ -100,7 +100,7 @@ test('a fork at any event of an eventful log is sound, wakes no agent, and leave
     expect(events.at(-1)).toMatchObject({ author: ANA, body: { from: { conversation: 'c', seq } } });
     expect(await stage.check(as), as).toEqual([]);
     expect((await stage.troupe.tasks(as, { open: true })).tasks).toEqual([]);
-    expect(await stage.troupe.conversation(as)).toMatchObject({ openDelegations: 0 });
+    expect(await stage.troupe.state(as)).toMatchObject({ openDelegations: 0 });
   }
   await stage.clock.advance(stage.deps.limits.sweepMs * 4);
   await stage.quiet();

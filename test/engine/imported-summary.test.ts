@@ -55,9 +55,9 @@ test('an agent without room for the whole history adopts it, and asks no model f
 test('the same file twice adds nothing; in a conversation with other events its summary is left out', async () => {
   await using room = await company(['p']);
   await importInto(room.troupe);
-  const { head } = await room.troupe.conversation(ROOM);
+  const { head } = await room.troupe.state(ROOM);
   await importInto(room.troupe);
-  expect((await room.troupe.conversation(ROOM)).head).toBe(head);
+  expect((await room.troupe.state(ROOM)).head).toBe(head);
 
   await using other = await company(['p']);
   await other.say(UMA, null, 'something else');

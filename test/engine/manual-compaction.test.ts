@@ -12,7 +12,7 @@ function compact(stage: Stage, agent = 'bo') {
 }
 
 async function stateOf(stage: Stage) {
-  return (await stage.troupe.conversation('c')).compactions;
+  return (await stage.troupe.state('c')).compactions;
 }
 
 test('the next turn of the agent compacts first, although there is room', async () => {

@@ -55,7 +55,7 @@ test('a question and its answer are 10 events, an approval and its call 12', asy
   const { troupe } = stage;
   await eventsOf(stage, () => stage.say('c', 'hello', ['bo']));
   const open = async () => (await troupe.tasks('c', { open: true })).tasks[0]?.id ?? '';
-  const conversation = (await troupe.conversation('c')).id;
+  const conversation = (await troupe.state('c')).id;
 
   const asked = await eventsOf(stage, () => stage.say('c', 'which?', ['bo']));
   const question = await open();

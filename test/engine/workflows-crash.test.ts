@@ -85,7 +85,7 @@ test('wherever the process dies, each step is asked and done once, and the run e
     ]);
     expect(only(events, 'turn.done')).toHaveLength(3);
     expect(await stage.check('c')).toEqual([]);
-    expect((await stage.troupe.conversation('c')).mode).toBe('agent');
+    expect((await stage.troupe.state('c')).mode).toBe('agent');
     await stage.driver.close();
     points += 1;
     if (died) continue;

@@ -50,7 +50,7 @@ async function asked(stage: Stage): Promise<string[]> {
 }
 
 async function state(stage: Stage) {
-  return stage.troupe.conversation('c');
+  return stage.troupe.state('c');
 }
 
 test('a run asks one agent after the other, each once, and returns to the earlier mode', async () => {

@@ -5,7 +5,7 @@ test('a conversation is deleted over HTTP once the client states how much of it 
   await using api = await startApi();
   await api.troupe.send('c1', { author: ANA, to: ['echo'], content: 'hello' });
   await api.troupe.idle();
-  const { head } = await api.troupe.conversation('c1');
+  const { head } = await api.troupe.state('c1');
   const remove = (query: string) => api.get(`/api/conversations/c1${query}`, { method: 'DELETE' });
   expect(await remove('')).toMatchObject({ status: 400, body: { error: { data: { path: 'exported' } } } });
   expect(await remove(`?exported=${head - 1}`)).toMatchObject({

@@ -32,9 +32,9 @@ test('rules in code choose the recipients, then a round does; another orchestrat
   await second.unblock('c', '@coder');
   expect(await to(second, 'more code')).toEqual(['coder']);
   await second.archive('c', 'done');
-  expect((await troupe.conversation('c')).state).toBe('archived');
+  expect((await troupe.state('c')).state).toBe('archived');
   await second.reopen('c');
-  expect((await troupe.conversation('c')).state).toBe('open.agent');
+  expect((await troupe.state('c')).state).toBe('open.agent');
   await troupe.idle();
 });
 

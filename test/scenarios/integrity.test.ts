@@ -71,7 +71,7 @@ test('verify names the changed event, and finds nothing else', async () => {
   const { room } = await afterChange();
   await using _ = room;
   await room.say(UMA, 'p', 'four');
-  const { head } = await room.troupe.conversation(ROOM);
+  const { head } = await room.troupe.state(ROOM);
   expect(await room.troupe.verify(ROOM)).toEqual({
     head,
     events: head,

@@ -28,7 +28,7 @@ test('a mode is an event of its requester; the log continues and the banner name
   expect(await room.reminders('a', 3)).not.toContain(banner);
   const { messages } = await room.troupe.promptOf(`${ROOM}:a:3`);
   expect(messages.map(({ content }) => content).join('\n')).toContain('one');
-  expect(await room.troupe.conversation(ROOM)).toMatchObject({ state: 'open.chat' });
+  expect(await room.troupe.state(ROOM)).toMatchObject({ state: 'open.chat' });
 });
 
 test('chat leaves the persona out and agent mode brings it back, each as a baseline with its cause', async () => {
@@ -79,7 +79,7 @@ test('in run mode the prompt has directive and brief while the step is active, t
     ['run', 'r1'],
     ['run', 'r1'],
   ]);
-  expect(await room.troupe.conversation(ROOM)).toMatchObject({
+  expect(await room.troupe.state(ROOM)).toMatchObject({
     state: 'open.run',
     run: { run: 'r1', directive: 'ship it', brief: '', status: 'completed' },
   });

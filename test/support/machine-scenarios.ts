@@ -230,7 +230,7 @@ export const SCENARIOS: Record<string, () => Promise<void>> = {
     await beginRun(stage);
     await stage.quiet();
     await endRun(stage);
-    expect(await stage.troupe.conversation('c')).toMatchObject({ run: { status: 'completed' } });
+    expect(await stage.troupe.state('c')).toMatchObject({ run: { status: 'completed' } });
   },
   async 'a run whose step was never asked for is ended by a person, and failed in a fork of that moment'() {
     const driver = await openDriver();
@@ -247,8 +247,8 @@ export const SCENARIOS: Record<string, () => Promise<void>> = {
     await beginRun(stage).catch(() => undefined);
     const seq = (await stage.events('c')).at(-1)?.seq ?? 0;
     await stage.troupe.command({ command: 'fork', conversation: c, seq, as: 'd' as ConversationId }, ANA);
-    expect(await stage.troupe.conversation('d')).toMatchObject({ run: { status: 'failed' } });
+    expect(await stage.troupe.state('d')).toMatchObject({ run: { status: 'failed' } });
     await endRun(stage);
-    expect((await stage.troupe.conversation('c')).run).toMatchObject({ status: 'completed' });
+    expect((await stage.troupe.state('c')).run).toMatchObject({ status: 'completed' });
   },
 };

@@ -1,4 +1,5 @@
 import { covers, isGranted, type Principal } from '../../access/index.ts';
+import { conversationHandle } from '../../conversation-handle.ts';
 import { TroupeError } from '../../errors.ts';
 import { parseTurnId } from '../../events/index.ts';
 import { messageFrom } from '../../asking/asked.ts';
@@ -16,6 +17,7 @@ type Note = Parameters<Watcher>[0];
  *  - `shared`: passed on as it is; its routes ask for a scope of their own.
  *  - `conversation`: reads or changes conversations, so the caller's grant is checked.
  *  - `message`: stores messages, so the caller's author is checked too.
+ *  - `handle`: made of the narrowed members.
  */
 const NARROWING = {
   tenant: 'shared',
@@ -32,7 +34,7 @@ const NARROWING = {
   [Symbol.asyncDispose]: 'shared',
   conversations: 'conversation',
   listConversations: 'conversation',
-  conversation: 'conversation',
+  state: 'conversation',
   events: 'conversation',
   verify: 'conversation',
   actors: 'conversation',
@@ -56,7 +58,8 @@ const NARROWING = {
   stream: 'message',
   command: 'message',
   import: 'message',
-} as const satisfies Record<keyof Troupe, 'shared' | 'conversation' | 'message'>;
+  conversation: 'handle',
+} as const satisfies Record<keyof Troupe, 'shared' | 'conversation' | 'message' | 'handle'>;
 
 type Narrowing = typeof NARROWING;
 type Kind = Narrowing[keyof Narrowing];
@@ -75,8 +78,12 @@ export function limitTroupe(troupe: Troupe, principal: Principal): Troupe {
   if (granted === null && author === null && scopes.includes('operate')) return troupe;
   const spoken = limitAuthors(troupe, principal);
   const shared = membersOf(troupe, 'shared');
-  if (granted === null) return { ...shared, ...membersOf(troupe, 'conversation'), ...spoken };
-  return { ...shared, ...limitConversations(troupe, spoken, principal, granted) };
+  const narrowed =
+    granted === null
+      ? { ...shared, ...membersOf(troupe, 'conversation'), ...spoken }
+      : { ...shared, ...limitConversations(troupe, spoken, principal, granted) };
+  // The id is checked as it is for the application itself, and the grant by each method of the handle.
+  return { ...narrowed, conversation: (id) => conversationHandle(narrowed, troupe.conversation(id).id) };
 }
 
 /** The members of one kind, with methods bound to the troupe. */
@@ -116,7 +123,7 @@ function limitConversations(
       troupe.idle(conversation === undefined ? {} : { conversation: check(conversation) }),
     conversations: async (limit) => (await troupe.listConversations({ limit, among: granted })).conversations,
     listConversations: (query) => troupe.listConversations({ ...query, among: granted }),
-    conversation: async (conversation) => troupe.conversation(check(conversation)),
+    state: async (conversation) => troupe.state(check(conversation)),
     events: async (conversation, range) => troupe.events(check(conversation), range),
     verify: async (conversation, range) => troupe.verify(check(conversation), range),
     actors: async (conversation) => troupe.actors(check(conversation)),

@@ -131,9 +131,10 @@ export const conversationRoutes = [
     path: '/api/conversations/{c}',
     scopes: ['read'],
     id: 'getConversation',
-    summary: 'State, mode, phase, run with its step, and open delegations of a conversation',
-    answer: typed<Awaited<ReturnType<Troupe['conversation']>>>(),
-    handle: ({ troupe, params }) => troupe.conversation(params.c),
+    summary:
+      'State, mode, phase, run with its step, open delegations, and compactions under way of a conversation',
+    answer: typed<Awaited<ReturnType<Troupe['state']>>>(),
+    handle: ({ troupe, params }) => troupe.state(params.c),
   }),
   sendMessage,
   defineRoute({
