@@ -4,31 +4,30 @@ import { type Company, company, ROOM, UMA } from '../support/company.ts';
 const AGENTS = { boss: { tools: ['delegate'] } };
 
 /** A conversation in which @w is paused and asked to compact. */
-async function room(): Promise<Company> {
+async function openRoom(): Promise<Company> {
   const opened = await company(['boss', 'w'], { agents: AGENTS });
-  const { troupe, say } = opened;
-  await say(UMA, ['boss', 'w'], 'hi');
+  await opened.say(UMA, ['boss', 'w'], 'hi');
   for (const command of ['pause', 'compact'] as const)
-    await troupe.command({ command, conversation: ROOM, agent: 'w' }, UMA);
+    await opened.troupe.command({ command, conversation: ROOM, agent: 'w' }, UMA);
   return opened;
 }
 
-async function toldIn(conversation: string, { troupe, raw }: Company): Promise<string> {
-  await troupe.send(conversation, { author: UMA, to: ['boss'], content: 'who is here?' });
-  await troupe.idle();
-  return JSON.stringify(raw('boss'));
+async function toldIn(conversation: string, room: Company): Promise<string> {
+  await room.troupe.send(conversation, { author: UMA, to: ['boss'], content: 'who is here?' });
+  await room.troupe.idle();
+  return JSON.stringify(room.raw('boss'));
 }
 
 const NOTHING_UNDER_WAY = { running: [], requested: [] };
 
 test('in the original the pause is told, and the request to compact waits', async () => {
-  await using original = await room();
+  await using original = await openRoom();
   expect(await toldIn(ROOM, original)).toContain('unavailable: @w is paused');
   expect((await original.troupe.state(ROOM)).compactions).toMatchObject({ requested: ['w'] });
 });
 
 test('agents begin anew in a fork: nobody is paused there, and nothing is asked of them', async () => {
-  await using original = await room();
+  await using original = await openRoom();
   const { head } = await original.troupe.state(ROOM);
   await original.troupe.command({ command: 'fork', conversation: ROOM, seq: head, as: 'fork' }, UMA);
   expect(await toldIn('fork', original)).not.toContain('@w is paused');
@@ -41,7 +40,7 @@ test('agents begin anew in a fork: nobody is paused there, and nothing is asked 
 });
 
 test('pauses and requests to compact of an imported conversation were for agents elsewhere', async () => {
-  await using original = await room();
+  await using original = await openRoom();
   await using other = await company(['boss', 'w'], { agents: AGENTS });
   await other.troupe.import(original.troupe.export(ROOM), { format: 'troupe', conversation: 'copy' });
   expect(await toldIn('copy', other)).not.toContain('@w is paused');
