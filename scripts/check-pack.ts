@@ -1,23 +1,16 @@
-import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { checkNostr } from './check-nostr.ts';
 import { checkPage } from './check-page.ts';
+import { ENV, installTarball, packTroupe, ROOT, run } from './packed.ts';
 
 /**
  * Packs Troupe as `npm publish` would, installs the tarball into an empty folder, and uses it there: the command, the
  * entry points, the page, and `@troupe/nostr` beside it. Finds what tests in the checkout cannot: a file missing from
  * `files`, or wrong `exports`.
  */
-const ROOT = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const ENTRY_POINTS = ['troupe', 'troupe/integrations', 'troupe/testing'];
-/** The Node of this checkout comes first in the path. */
-const ENV = {
-  ...process.env,
-  PATH: `${path.join(ROOT, 'node_modules/.bin')}${path.delimiter}${process.env['PATH']}`,
-};
 
 const scratch = mkdtempSync(path.join(tmpdir(), 'troupe-pack-'));
 try {
@@ -34,17 +27,9 @@ async function checkPack(folder: string): Promise<void> {
     version: string;
   };
 
-  run(ROOT, 'npm', ['pack', '--pack-destination', folder]);
-  const tarball = readdirSync(folder).find((name) => name.endsWith('.tgz'));
-  if (!tarball) throw new Error('npm pack left no tarball');
-
   const app = path.join(folder, 'app');
   mkdirSync(app);
-  writeFileSync(
-    path.join(app, 'package.json'),
-    JSON.stringify({ name: 'app', private: true, type: 'module' }),
-  );
-  run(app, 'npm', ['install', '--ignore-scripts', '--prefer-offline', path.join(folder, tarball)]);
+  installTarball(app, packTroupe(folder));
 
   const printed = run(app, 'npx', ['--no-install', 'troupe', '--version']).trim();
   if (printed !== version)
@@ -59,12 +44,4 @@ async function checkPack(folder: string): Promise<void> {
   console.log(`check-pack: ${checkNostr(ROOT, app, folder, run)}`);
   console.log(`check-pack: ${await checkPage(app, ENV)}`);
   console.log(`check-pack: troupe ${version} works from its tarball`);
-}
-
-/** Returns stdout; throws with all output on failure. */
-function run(cwd: string, command: string, args: string[]): string {
-  const { status, stdout, stderr, error } = spawnSync(command, args, { cwd, env: ENV, encoding: 'utf8' });
-  if (error) throw error;
-  if (status === 0) return stdout;
-  throw new Error(`${command} ${args.join(' ')} ended with code ${status}\n${stdout}\n${stderr}`);
 }
