@@ -94,9 +94,7 @@ function isProvider(value: unknown): boolean {
 }
 
 function isTool(value: unknown): value is Tool {
-  return (
-    typeof value === 'object' && value !== null && 'name' in value && 'run' in value && 'schema' in value
-  );
+  return typeof value === 'object' && value !== null && 'name' in value && 'run' in value && 'check' in value;
 }
 
 /** Returns its argument: gives an `agents.ts` types and completion. */

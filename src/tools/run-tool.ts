@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import type { Clock } from '../clock.ts';
 import type { ToolCall } from '../events/index.ts';
+import { firstProblems } from './schema.ts';
 import { type Tool, type ToolContext, ToolRequest } from './tool.ts';
 
 interface ToolRun {
@@ -23,12 +24,11 @@ export async function runTool(
   const ending = new AbortController();
   const over = new AbortController();
   try {
-    const args = await parseCall(tool, call);
-    if ('failed' in args) return failed(args.failed);
     const signal = AbortSignal.any([context.signal, ending.signal]);
     if (signal.aborted) return failed(`${tool.name} was aborted before it started`);
     const timeout = clock.sleep(tool.timeoutMs, AbortSignal.any([over.signal, context.signal]));
-    const finished = runParsed(tool, args.value, { ...context, signal });
+    // A check may be asynchronous, so it is under the timeout too.
+    const finished = parseAndRun(tool, call, { ...context, signal });
     const result = await Promise.race([finished, timeout]);
     if (result) return result;
     const reason = context.signal.aborted ? 'was aborted' : `took longer than ${tool.timeoutMs} ms`;
@@ -41,9 +41,12 @@ export async function runTool(
   }
 }
 
-async function runParsed(tool: Tool, args: unknown, context: ToolContext): Promise<ToolRun> {
+async function parseAndRun(tool: Tool, call: ToolCall, context: ToolContext): Promise<ToolRun> {
   try {
-    const returned: unknown = await tool.run(args as never, context);
+    const args = await parseCall(tool, call);
+    if ('failed' in args) return failed(args.failed);
+    context.signal.throwIfAborted();
+    const returned: unknown = await tool.run(args.value as never, context);
     const { text, request } = normalise(returned);
     return request ? { outcome: 'done', text, request } : { outcome: 'done', text };
   } catch (thrown) {
@@ -61,9 +64,10 @@ async function parseCall(tool: Tool, call: ToolCall): Promise<{ value: unknown }
   if (typeof args !== 'object' || args === null || Array.isArray(args)) {
     return { failed: `the arguments of ${tool.name} must be a JSON object, not ${call.args.slice(0, 100)}` };
   }
-  const parsed = await tool.schema.safeParseAsync(args);
-  if (parsed.success) return { value: parsed.data };
-  return { failed: `the arguments of ${tool.name} do not fit its schema:\n${z.prettifyError(parsed.error)}` };
+  const checked = await tool.check(args);
+  if ('value' in checked) return checked;
+  const problems = firstProblems(checked.problems).join('\n');
+  return { failed: `the arguments of ${tool.name} do not fit its schema:\n${problems}` };
 }
 
 /** Tools may be plain JavaScript, so their return values are not trusted. */

@@ -1,5 +1,13 @@
 import * as z from 'zod';
 import { type ActorAddress, AgentId, HandoffDraft, Join, TodosBody, type ToolSpec } from '../events/index.ts';
+import {
+  type Checked,
+  type DataOf,
+  type DataSchema,
+  type JsonSchema,
+  readySchema,
+  type ReadySchema,
+} from './schema.ts';
 
 export interface ToolContext {
   address: ActorAddress;
@@ -14,9 +22,10 @@ export type ToolReturn = string | { text: string; request?: ToolRequest };
 export interface Tool {
   readonly name: string;
   readonly description: string;
-  readonly schema: z.ZodType;
-  /** JSON schema shown to models instead of `schema`, for tools that check their arguments themselves. */
-  readonly parameters?: ToolSpec['parameters'];
+  /** JSON schema of the arguments, as models are shown it. */
+  readonly parameters: ToolSpec['parameters'];
+  /** Checks arguments, and gives them as `run` takes them. */
+  readonly check: (args: unknown) => Promise<Checked>;
   readonly idempotent: boolean;
   readonly bounded: boolean;
   /** Whether a person must approve a call before it runs; a function decides by the arguments. */
@@ -36,13 +45,14 @@ export type Approval<Args = never> =
   | ((args: Args) => boolean)
   | { when?: (args: Args) => boolean; by?: readonly string[]; deadlineMs?: number };
 
-interface ToolDefinition<S extends z.ZodType> {
+export interface ToolDefinition<S extends DataSchema> {
   name: string;
   description: string;
+  /** Schema of the arguments: of zod, valibot, arktype or any library of Standard Schema, or a JSON schema. */
   schema: S;
-  /** JSON schema shown to models instead of `schema`. */
+  /** JSON schema shown to models instead of what follows from `schema`. */
   parameters?: ToolSpec['parameters'];
-  run(args: z.output<S>, context: ToolContext): Promise<ToolReturn> | ToolReturn;
+  run(args: DataOf<S>, context: ToolContext): Promise<ToolReturn> | ToolReturn;
   /**
    * Safe to send twice with the same effect id after a crash. Otherwise such a call counts as `lost`, and the model
    * learns that. Default false.
@@ -51,7 +61,7 @@ interface ToolDefinition<S extends z.ZodType> {
   /** The tool bounds its own output, which is then shown whole and never as a preview. Default false. */
   bounded?: boolean;
   /** Whether a person must approve a call before it runs; a function decides by the arguments. */
-  needsApproval?: Approval<z.output<S>>;
+  needsApproval?: Approval<DataOf<S>>;
   /** Default 60,000 ms. */
   timeoutMs?: number;
   /** Bytes of an output in a prompt; the rest becomes an artifact. Default: `limits.previewBytes`. */
@@ -69,25 +79,31 @@ const TOOL_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
  *       run: ({ a, b }) => String(a + b),
  *     });
  */
-export function defineTool<S extends z.ZodType>(definition: ToolDefinition<S>): Tool {
-  if (!('_zod' in Object(definition.schema))) {
-    throw new TypeError(
-      `the schema of tool ${JSON.stringify(definition.name)} is no schema of zod 4: write z.object({ … }), with zod 4; a JSON schema goes into "parameters", beside z.unknown() as its schema`,
-    );
-  }
-  const { idempotent = false, bounded = false, timeoutMs = 60_000, ...rest } = definition;
+export function defineTool<const S extends DataSchema>(definition: ToolDefinition<S>): Tool {
+  const { idempotent = false, bounded = false, timeoutMs = 60_000, schema, parameters, ...rest } = definition;
   if (!TOOL_NAME.test(rest.name)) {
     throw new TypeError(
       `tool name ${JSON.stringify(rest.name)} must match ${TOOL_NAME}: letters, digits, _ and -`,
     );
   }
-  return { ...rest, idempotent, bounded, timeoutMs };
+  const { json, check } = argumentSchema(rest.name, schema, parameters);
+  return { ...rest, parameters: json, check, idempotent, bounded, timeoutMs };
 }
 
-export function toolSpec(tool: Tool): ToolSpec {
-  const { name, description } = tool;
-  if (tool.parameters) return { name, description, parameters: tool.parameters };
-  const { $schema: _, ...parameters } = z.toJSONSchema(tool.schema, { io: 'input', unrepresentable: 'any' });
+function argumentSchema(tool: string, schema: DataSchema, shown: JsonSchema | undefined): ReadySchema {
+  try {
+    const ready = readySchema(schema, 'input', shown);
+    if (!('~standard' in Object(schema)) && (schema as JsonSchema)['type'] !== 'object')
+      throw new TypeError('a JSON schema of arguments has the type "object"');
+    return ready;
+  } catch (thrown) {
+    const why = thrown instanceof Error ? thrown.message : String(thrown);
+    const mend = shown ? '' : '; or show models a JSON schema of your own: add "parameters" to the tool';
+    throw new TypeError(`the schema of tool ${JSON.stringify(tool)}: ${why}${mend}`, { cause: thrown });
+  }
+}
+
+export function toolSpec({ name, description, parameters }: Tool): ToolSpec {
   return { name, description, parameters };
 }
 

@@ -1,4 +1,3 @@
-import * as z from 'zod';
 import { expect, test } from 'vitest';
 import type { Tool } from '../../src/tools/tool.ts';
 import { ANA, readStream, scripted, startApi, type StreamFrame } from './harness.ts';
@@ -14,7 +13,8 @@ function gate() {
   const tool: Tool = {
     name: 'wait',
     description: 'Waits.',
-    schema: z.object({}),
+    parameters: { type: 'object', properties: {} },
+    check: (value) => Promise.resolve({ value }),
     idempotent: true,
     bounded: true,
     timeoutMs: 60_000,

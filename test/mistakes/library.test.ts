@@ -1,4 +1,8 @@
+import { toStandardJsonSchema } from '@valibot/to-json-schema';
+import * as v from 'valibot';
 import { expect, test } from 'vitest';
+import * as z from 'zod';
+import { z as z3 } from 'zod3';
 import { createTroupe, defineTool, parseTroupe } from '../../src/index.ts';
 
 /** What a person wrote by mistake, and what the answer must name: the place, what was expected, and the mend. */
@@ -56,11 +60,27 @@ test('an unknown option of createTroupe is refused with the nearest one', async 
   });
 });
 
-test('a schema that is none of zod 4 is refused where the tool is defined', () => {
-  const schema = { type: 'object', properties: {} } as never;
-  expect(() => defineTool({ name: 'look', description: '', schema, run: () => '' })).toThrow(
-    /the schema of tool "look" is no schema of zod 4: write z\.object/,
-  );
+test.each<Mistake>([
+  ['of zod 3', z3.object({}), /zod gives no JSON schema for models: use zod 4; or .* add "parameters"/],
+  [
+    'of valibot alone',
+    v.object({}),
+    /valibot gives no JSON schema for models: wrap it in toStandardJsonSchema/,
+  ],
+  [
+    'that valibot cannot express',
+    toStandardJsonSchema(v.object({ a: v.date() })),
+    /valibot cannot express it as a JSON schema: /,
+  ],
+  ['of fields alone', { a: z.string() }, /its field "a" is a schema .* write z\.object\(\{ … \}\) around it/],
+  ['that is nothing', undefined, /give a schema of zod, valibot, arktype/],
+  ['for a list', { type: 'array' }, /a JSON schema of arguments has the type "object"/],
+  ['with an unknown type', { type: 'object', properties: { a: { type: 'txt' } } }, /Unsupported type: txt/],
+  ['with a condition', { type: 'object', if: {} }, /cannot be checked: .*; or .* add "parameters"/],
+])('a schema %s is refused where the tool is defined', (_, schema, words) => {
+  const define = () => defineTool({ name: 'look', description: '', schema: schema as never, run: () => '' });
+  expect(define).toThrow(words);
+  expect(define).toThrow(/^the schema of tool "look": /);
 });
 
 test.each<Mistake>([

@@ -2,6 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test } from 'vitest';
+import { toStandardJsonSchema } from '@valibot/to-json-schema';
+import { type } from 'arktype';
+import * as v from 'valibot';
 import * as z from 'zod';
 import { loadAgentsFile } from '../../src/config/load-agents-file.ts';
 import { createApp } from '../../src/http/index.ts';
@@ -172,13 +175,26 @@ test.each([
   ['a date', z.object({ when: z.date() }), /Date cannot be represented/],
   ['an unknown type', { type: 'nonsense' }, /Unsupported type: nonsense/],
   ['a remote reference', { $ref: 'https://example.com/s' }, /only local refs/],
-  ['a text', 'object', /reply must be a zod schema or a JSON schema/],
+  ['a text', 'object', /give a schema of zod, valibot, arktype .* or a JSON schema/],
 ])('%s is no reply schema: it is refused at the start with its path', async (_, reply, why) => {
   const agent = { id: 'j', provider: 'scripted', script: { rules: [{ reply: 'x' }] }, reply };
   const opening = openTroupe({ agents: [agent as never] });
   await expect(opening).rejects.toMatchObject({ code: 'config_invalid' });
   await expect(opening).rejects.toThrow(/agents\[0\]\.reply: /);
   await expect(opening).rejects.toThrow(why);
+});
+
+test.each<[string, unknown]>([
+  ['valibot', toStandardJsonSchema(v.strictObject({ verdict: v.picklist(['yes', 'no']) }))],
+  ['arktype', type({ verdict: "'yes' | 'no'" })],
+])('a schema of %s is sent as a JSON schema and checks replies', async (_, reply) => {
+  await using room = await judge(['{"verdict":"maybe"}', '{"verdict":"yes"}'], reply as never);
+  await room.say(UMA, 'j', 'Is it good?');
+  expect(room.requests('j')[0]?.body).toMatchObject({
+    response_format: { json_schema: { schema: { type: 'object', required: ['verdict'] } } },
+  });
+  expect(await failures(room)).toEqual([expect.stringMatching(/does not fit .*verdict/)]);
+  expect(await messages(room)).toEqual([{ content: '{"verdict":"yes"}', data: { verdict: 'yes' } }]);
 });
 
 test('an agents file in JSON is loaded with its reply schema, and a wrong schema is reported with the file', async () => {

@@ -1,4 +1,4 @@
-import * as z from 'zod';
+import type { Clock } from '../../clock.ts';
 import { hashText } from '../../context/index.ts';
 import {
   type ApprovalRequestedBody,
@@ -16,27 +16,43 @@ import { openTasks, type TaskBook } from '../../machines/task-book.ts';
 import type { RequestOf } from '../../tools/tool.ts';
 
 /** Whether a call has to wait for a person. An approved call is the first of its turn, with unchanged arguments. */
-export function mustWait({ turn, step }: TurnRun, tool: Tool | undefined, call: ToolCall): boolean {
+export async function mustWait(
+  { turn, step, deps, lease }: TurnRun,
+  tool: Tool | undefined,
+  call: ToolCall,
+): Promise<boolean> {
   if (!tool?.needsApproval) return false;
   const isApproved =
     step === 0 &&
     (turn.approved ?? []).some(
       ({ id, name, args }) => id === call.id && name === call.name && args === call.args,
     );
-  return !isApproved && applies(tool, tool.needsApproval, call);
+  return (
+    !isApproved &&
+    (await applies(tool, tool.needsApproval, call, { clock: deps.clock, signal: lease.signal }))
+  );
 }
 
 /** Whether the approval rule covers the call. The tool itself refuses invalid arguments. */
-function applies(tool: Tool, approval: Approval, call: ToolCall): boolean {
+async function applies(
+  tool: Tool,
+  approval: Approval,
+  call: ToolCall,
+  { clock, signal }: { clock: Clock; signal: AbortSignal },
+): Promise<boolean> {
   const when =
     typeof approval === 'function' ? approval : typeof approval === 'object' ? approval.when : undefined;
   if (!when) return approval !== false;
+  const over = new AbortController();
   try {
-    const parsed = z.safeParse(tool.schema, JSON.parse(call.args.trim() || '{}'));
-    return !parsed.success || when(parsed.data as never);
+    const timeout = clock.sleep(tool.timeoutMs, AbortSignal.any([over.signal, signal]));
+    const checked = await Promise.race([tool.check(JSON.parse(call.args.trim() || '{}')), timeout]);
+    return !checked || !('value' in checked) || when(checked.value as never);
   } catch {
     // Neither unreadable arguments nor a condition that throws may let a call through.
     return true;
+  } finally {
+    over.abort();
   }
 }
 

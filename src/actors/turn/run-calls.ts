@@ -107,7 +107,7 @@ async function settleCall(run: TurnRun, call: ToolCall, index: number): Promise<
   const tenant = live.address.tenant;
   const tool = run.runtime.tools.get(call.name);
   const at = { step: run.step, index };
-  if (tool && mustWait(run, tool, call))
+  if (tool && (await mustWait(run, tool, call)))
     return run.givenUp ? { outcome: 'failed', text: NOT_RUN } : requestApproval(run, tool, call, at);
   const effect = `${turn.id}/${run.step}.${index}`;
   const { mine, record, stored } = await deps.store.startEffect(tenant, effect, {
