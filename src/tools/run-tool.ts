@@ -70,19 +70,54 @@ async function parseCall(tool: Tool, call: ToolCall): Promise<{ value: unknown }
   return { failed: `the arguments of ${tool.name} do not fit its schema:\n${problems}` };
 }
 
+const NOTHING = '[the tool returned nothing]';
+
 /** Tools may be plain JavaScript, so their return values are not trusted. */
 function normalise(returned: unknown): { text: string; request?: ToolRequest } {
-  if (returned === undefined || returned === null) return { text: '' };
+  if (returned === undefined) return { text: NOTHING };
   if (typeof returned === 'string') return { text: returned.toWellFormed() };
-  if (typeof returned === 'object' && 'text' in returned && typeof returned.text === 'string') {
-    const text = returned.text.toWellFormed();
-    if (!('request' in returned) || returned.request === undefined) return { text };
-    const request = ToolRequest.safeParse(returned.request);
-    if (request.success) return { text, request: request.data };
-    throw new Error(`what it asks of the turn is not valid: ${z.prettifyError(request.error)}`);
+  if (!isText(returned)) return { text: jsonOf(returned) };
+  const text = returned.text.toWellFormed();
+  if (returned.request === undefined) return { text };
+  const request = ToolRequest.safeParse(returned.request);
+  if (request.success) return { text, request: request.data };
+  throw new Error(`what it asks of the turn is not valid: ${z.prettifyError(request.error)}`);
+}
+
+/** With any other field it is data. */
+function isText(returned: unknown): returned is { text: string; request?: unknown } {
+  if (typeof returned !== 'object' || returned === null) return false;
+  const { text, request: _, ...more } = returned as Record<string, unknown>;
+  return typeof text === 'string' && Object.keys(more).length === 0;
+}
+
+/** Throws for a value that JSON would lose without a word, such as a Map or a promise nobody awaited. */
+function jsonOf(returned: unknown): string {
+  try {
+    return JSON.stringify(returned, checkedJson).toWellFormed();
+  } catch (thrown) {
+    throw new Error(
+      `its result is not JSON (${messageOf(thrown)}): a tool returns a text, plain data, or { text, request }`,
+      { cause: thrown },
+    );
   }
-  const json: unknown = JSON.stringify(returned);
-  return { text: typeof json === 'string' ? json.toWellFormed() : '' };
+}
+
+function checkedJson(key: string, value: unknown): unknown {
+  const lost = lostIn(value);
+  if (lost === null) return value;
+  throw new Error(key === '' ? `it is ${lost}` : `${JSON.stringify(key)} is ${lost}`);
+}
+
+function lostIn(value: unknown): string | null {
+  if (typeof value === 'bigint' || typeof value === 'function' || typeof value === 'symbol')
+    return `a ${typeof value}`;
+  if (typeof value === 'number') return Number.isFinite(value) ? null : String(value);
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return null;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype === Object.prototype || prototype === null || Object.keys(value).length > 0) return null;
+  const { name } = value.constructor;
+  return name === 'Object' ? null : `an empty ${name || 'object'} for JSON`;
 }
 
 function failed(text: string): ToolRun {

@@ -17,7 +17,16 @@ export interface ToolContext {
   artifacts: { read(id: string): Promise<string | null> };
 }
 
-export type ToolReturn = string | { text: string; request?: ToolRequest };
+/**
+ * What a tool may return: a text, shown to the model as it is; any other JSON value, shown as JSON; or `{ text }` and
+ * `{ text, request }`, which ask something of the turn. An object with further fields is a JSON value.
+ */
+export type ToolReturn = string | ToolText | object | number | boolean | null | undefined | void;
+
+export interface ToolText {
+  text: string;
+  request?: ToolRequest;
+}
 
 export interface Tool {
   readonly name: string;

@@ -41,8 +41,23 @@ test.each([
 });
 
 test.each([
-  ['undefined', undefined, ''],
-  ['null', null, ''],
+  ['undefined', undefined, '[the tool returned nothing]'],
+  ['null', null, 'null'],
+  ['a list', [1, { a: null }], '[1,{"a":null}]'],
+  ['a date', { at: new Date(0) }, '{"at":"1970-01-01T00:00:00.000Z"}'],
+  [
+    'an instance with fields',
+    new (class Point {
+      x = 1;
+    })(),
+    '{"x":1}',
+  ],
+  ['data with a text among it', { text: 'hi', language: 'en' }, '{"text":"hi","language":"en"}'],
+  [
+    'data with a text and a request among it',
+    { text: 'a', request: 'GET', n: 1 },
+    '{"text":"a","request":"GET","n":1}',
+  ],
   ['an object', { n: 1 }, '{"n":1}'],
   ['a number', 5, '5'],
   ['a lone surrogate', 'a\ud83d', 'a\ufffd'],
@@ -50,6 +65,27 @@ test.each([
 ])('returning %s is done', async (_, returned, text) => {
   expect(await run(make(() => returned))).toEqual({ outcome: 'done', text });
 });
+
+test.each<[string, unknown, RegExp]>([
+  ['a bigint', { n: 1n }, /"n" is a bigint/],
+  ['a function', () => 1, /it is a function/],
+  ['a Map', { found: new Map([[1, 2]]) }, /"found" is an empty Map/],
+  ['a promise nobody awaited', { page: Promise.resolve(1) }, /"page" is an empty Promise/],
+  ['an error', new Error('x'), /it is an empty Error/],
+  ['no number', { ratio: 0 / 0 }, /"ratio" is NaN/],
+  ['a cycle', cycle(), /circular/i],
+])('returning %s is a failed result that says what is not JSON', async (_, returned, words) => {
+  const ran = await run(make(() => returned));
+  expect(ran).toMatchObject({ outcome: 'failed' });
+  expect(ran.text).toMatch(/^probe failed: its result is not JSON \(/);
+  expect(ran.text).toMatch(words);
+});
+
+function cycle(): object {
+  const self: { self?: object } = {};
+  self.self = self;
+  return self;
+}
 
 test('a request is passed on as complete as the log requires', async () => {
   const request = { kind: 'handoff', to: 'bob', summary: { goal: 'g' } };
