@@ -17,9 +17,7 @@ const [{ runCli }] = await Promise.all([
   import('../src/http/metrics.ts'),
   import('../src/cli/process/require-token.ts'),
   import('./agents.ts'),
-  ...(role === 'api'
-    ? [import('../src/cli/commands/serve.ts')]
-    : [import('../src/cli/commands/worker.ts'), import('openai')]),
+  ...(role === 'api' ? [import('../src/cli/commands/serve.ts')] : [import('../src/cli/commands/worker.ts')]),
 ]);
 // Usually done at the end of a process, which none of these reaches.
 flushCompileCache();

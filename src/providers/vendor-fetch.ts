@@ -42,15 +42,20 @@ export function ownFailure(thrown: unknown): TroupeError | null {
   return null;
 }
 
+/** The headers in a variable of the environment, a line each: they belong to an account with the vendor. */
+export function customHeaders(variable: string): Record<string, string> {
+  const lines = (process.env[variable] ?? '').split('\n').map((line) => /^([^:]+):(.*)$/.exec(line));
+  const found = lines.flatMap((line) => (line ? [[line[1]?.trim().toLowerCase(), line[2]?.trim()]] : []));
+  return Object.fromEntries(found) as Record<string, string>;
+}
+
 /**
  * Default headers of an SDK's client for a server that is not the vendor's. The SDK adds the headers in `variable` of
- * the environment, which belong to an account with the vendor: these are removed, and `key` is set.
+ * the environment: these are removed, and `key` is set.
  */
 export function foreignHeaders(variable: string, key: Record<string, string>): Record<string, string | null> {
-  const names = (process.env[variable] ?? '')
-    .split('\n')
-    .flatMap((line) => /^([^:]+):/.exec(line)?.[1] ?? []);
-  return { ...Object.fromEntries(names.map((name) => [name.trim(), null])), ...key };
+  const names = Object.keys(customHeaders(variable));
+  return { ...Object.fromEntries(names.map((name) => [name, null])), ...key };
 }
 
 /** The server of a base URL. Throws for an invalid URL, as the client would. */

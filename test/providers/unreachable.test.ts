@@ -26,7 +26,7 @@ beforeAll(async () => {
   const port = Number(line.toString());
   baseUrl = `http://127.0.0.1:${port}/v1`;
   // Loaded beforehand: the loading time of a test runner says nothing about the connection.
-  await Promise.all([import('openai'), import('@anthropic-ai/sdk'), fillQueue(port)]);
+  await Promise.all([import('@anthropic-ai/sdk'), fillQueue(port)]);
 });
 afterAll(() => {
   for (const socket of waiting) socket.destroy();

@@ -1,36 +1,91 @@
-import type OpenAI from 'openai';
-import { fetchOptions, foreignHeaders, type VendorFetch } from '../vendor-fetch.ts';
+import { EventSourceParserStream } from 'eventsource-parser/stream';
+import { customHeaders, fetchOptions, type VendorFetch } from '../vendor-fetch.ts';
 import { isOpenAi } from './quirks.ts';
 
 interface ClientOptions {
   apiKey: string;
   baseUrl: string;
-  timeoutMs: number;
   fetch: VendorFetch;
 }
 
-/** The client of OpenAI's SDK. The first call loads the SDK. */
-export function openAiClient(options: ClientOptions): () => Promise<OpenAI> {
-  let client: Promise<OpenAI> | undefined;
-  return () => (client ??= connect(options));
+/**
+ * OpenAI's HTTP API. Failures are thrown as they came: those of `fetch`, or an error with the `status`, `headers` and
+ * `error` of the answer. Answers are not validated: servers that only resemble OpenAI's may send anything.
+ */
+export interface OpenAiClient {
+  /** Resolves to the JSON of the answer. */
+  request(path: string, body: object, signal: AbortSignal): Promise<unknown>;
+  /** Resolves once the server has accepted the request, to the events of its answer. */
+  stream<E>(path: string, body: object, signal: AbortSignal): Promise<AsyncIterable<E>>;
 }
 
-async function connect({ apiKey, baseUrl, timeoutMs, fetch }: ClientOptions): Promise<OpenAI> {
-  const { OpenAI: Client } = await import('openai');
-  const isVendor = isOpenAi(baseUrl);
-  return new Client({
-    apiKey,
-    baseURL: baseUrl,
-    maxRetries: 0,
-    timeout: timeoutMs,
-    logLevel: 'off',
-    fetch,
-    fetchOptions: await fetchOptions(),
-    // Otherwise the SDK reads them from the environment and sends them to any server.
-    ...(!isVendor && {
-      organization: null,
-      project: null,
-      defaultHeaders: foreignHeaders('OPENAI_CUSTOM_HEADERS', { authorization: `Bearer ${apiKey}` }),
-    }),
-  });
+export function openAiClient({ apiKey, baseUrl, fetch }: ClientOptions): OpenAiClient {
+  const headers = { 'content-type': 'application/json', authorization: `Bearer ${apiKey}` };
+  const account = isOpenAi(baseUrl) ? accountHeaders() : {};
+  const root = baseUrl.replace(/\/$/, '');
+
+  async function post(path: string, body: object, signal: AbortSignal): Promise<Response> {
+    const response = await fetch(`${root}${path}`, {
+      ...(await fetchOptions()),
+      method: 'POST',
+      headers: new Headers({ ...headers, ...account }),
+      body: JSON.stringify(body),
+      signal,
+    });
+    if (response.ok) return response;
+    throw refusal(await response.text(), response);
+  }
+
+  return {
+    async request(path, body, signal) {
+      return await (await post(path, body, signal)).json();
+    },
+    async stream(path, body, signal) {
+      return eventsOf(await post(path, body, signal));
+    },
+  };
+}
+
+/** The account of the environment. Only for OpenAI's own servers: no other may see it. */
+function accountHeaders(): Record<string, string> {
+  const { OPENAI_ORG_ID: organization, OPENAI_PROJECT_ID: project } = process.env;
+  return {
+    ...(organization && { 'openai-organization': organization }),
+    ...(project && { 'openai-project': project }),
+    ...customHeaders('OPENAI_CUSTOM_HEADERS'),
+  };
+}
+
+async function* eventsOf<E>(response: Response): AsyncGenerator<E> {
+  if (!response.body) return;
+  const messages = response.body
+    .pipeThrough(new TextDecoderStream())
+    .pipeThrough(new EventSourceParserStream());
+  for await (const { event, data } of messages) {
+    if (data === '[DONE]') return;
+    const body: unknown = JSON.parse(data);
+    if (event === 'error' || saysError(body)) throw failure(data, body, { headers: response.headers });
+    yield body as Awaited<E>;
+  }
+}
+
+function saysError(body: unknown): boolean {
+  return typeof body === 'object' && body !== null && 'error' in body && Boolean(body.error);
+}
+
+/** The error of a response that is not OK. */
+function refusal(text: string, { status, headers }: Response): Error {
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    // Proxies answer with HTML: the text is the message.
+  }
+  return failure(text, body, { status, headers });
+}
+
+function failure(text: string, body: unknown, facts: { status?: number; headers: Headers }): Error {
+  const inner = typeof body === 'object' && body !== null && 'error' in body ? body.error : body;
+  const message = typeof inner === 'string' && inner !== '' ? inner : text.trim();
+  return Object.assign(new Error(message || 'the answer has no body'), facts, { error: inner });
 }

@@ -35,13 +35,12 @@ export function createOpenAiCompatible(options: OpenAiCompatibleOptions): Provid
   const { name = 'openai-compatible', baseUrl, apiKey } = options;
   const quirks = quirksOf(baseUrl, options.quirks);
   const limits = replyLimits(options.replyLimits);
-  const client = openAiClient({ apiKey, baseUrl, timeoutMs: limits.silenceMs, fetch: vendorFetch(limits) });
+  const client = openAiClient({ apiKey, baseUrl, fetch: vendorFetch(limits) });
 
   async function* read(request: ModelRequest, watch: StreamWatch): AsyncGenerator<ModelEvent> {
-    const { chat } = await client();
     const sampled = chatSampling(options.sampling ?? {}, request, quirks);
     const body = { ...openAiBody(request, quirks, name), ...sampled };
-    const chunks = await chat.completions.create(body, { signal: watch.signal });
+    const chunks = await client.stream<Chunk>('/chat/completions', body, watch.signal);
     watch.touch();
     yield* readChunks(chunks, request, name, watch);
   }

@@ -30,19 +30,16 @@ export function createOpenAiEmbedder(options: OpenAiEmbedderOptions): Embedder {
   const { name = 'openai-embedder', baseUrl, apiKey, model, timeoutMs = 30_000 } = options;
   const limits = replyLimits({ receivedBytes: MAX_INPUTS * MAX_VECTOR_BYTES });
   const fetch = vendorFetch(limits, { streams: false });
-  const client = openAiClient({ apiKey, baseUrl, timeoutMs, fetch });
+  const client = openAiClient({ apiKey, baseUrl, fetch });
   let dimensions: number | null = null;
 
-  /** The SDK's own timeout ends with the headers, so a hanging body would never time out. */
   async function request(input: string[], signal: AbortSignal): Promise<readonly number[][]> {
     const timeout = AbortSignal.timeout(timeoutMs);
     try {
-      const { embeddings } = await client();
-      signal.throwIfAborted();
-      // Plain numbers: not every server supports the base64 that the SDK would ask for.
-      const body = { model, input, encoding_format: 'float' } as const;
-      const answer = await embeddings.create(body, { signal: AbortSignal.any([signal, timeout]) });
-      return vectorsOf(answer, input.length);
+      // Named, because some servers would otherwise answer in base64.
+      const body = { model, input, encoding_format: 'float' };
+      const answer = await client.request('/embeddings', body, AbortSignal.any([signal, timeout]));
+      return vectorsOf(answer as OpenAI.CreateEmbeddingResponse, input.length);
     } catch (thrown) {
       throw failureOf(thrown, signal, timeout);
     }

@@ -2,7 +2,7 @@ import { guardedStream, type StreamWatch } from '../guard-stream.ts';
 import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from '../provider.ts';
 import { type ReplyLimitSettings, replyLimits } from '../reply-limits.ts';
 import { serverOf, vendorFetch } from '../vendor-fetch.ts';
-import { readResponseEvents, responsesBody } from './responses.ts';
+import { readResponseEvents, type ResponseEvent, responsesBody } from './responses.ts';
 import { openAiClient } from './client.ts';
 import { quirksOf } from './quirks.ts';
 import { givenOf, type Sampling } from '../sampling.ts';
@@ -26,12 +26,11 @@ export function createOpenAi(options: OpenAiOptions): Provider {
   const sampled = givenOf({ temperature: sampling.temperature, top_p: sampling.topP });
   const quirks = quirksOf(baseUrl);
   const limits = replyLimits(options.replyLimits);
-  const client = openAiClient({ apiKey, baseUrl, timeoutMs: limits.silenceMs, fetch: vendorFetch(limits) });
+  const client = openAiClient({ apiKey, baseUrl, fetch: vendorFetch(limits) });
 
   async function* read(request: ModelRequest, watch: StreamWatch): AsyncGenerator<ModelEvent> {
-    const { responses } = await client();
     const body = { ...responsesBody(request, NAME, quirks), ...sampled };
-    const events = await responses.create(body, { signal: watch.signal });
+    const events = await client.stream<ResponseEvent>('/responses', body, watch.signal);
     watch.touch();
     yield* readResponseEvents(events, request, NAME, watch);
   }

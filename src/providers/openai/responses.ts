@@ -128,7 +128,7 @@ function signedStep({ signature = '' }: Reasoning): SignedStep | null {
   return Array.isArray(step?.items) ? (step as SignedStep) : null;
 }
 
-type StreamEvent = OpenAI.Responses.ResponseStreamEvent;
+export type ResponseEvent = OpenAI.Responses.ResponseStreamEvent;
 type OutputItem = OpenAI.Responses.ResponseOutputItem;
 type Response = OpenAI.Responses.Response;
 type FunctionCall = Extract<OutputItem, { type: 'function_call' }>;
@@ -138,7 +138,7 @@ type FunctionCall = Extract<OutputItem, { type: 'function_call' }>;
  * incomplete response is an event of the stream, not an exception.
  */
 export async function* readResponseEvents(
-  events: AsyncIterable<StreamEvent>,
+  events: AsyncIterable<ResponseEvent>,
   request: ModelRequest,
   provider: string,
   { touch, meter }: Pick<StreamWatch, 'touch' | 'meter'>,
@@ -202,9 +202,9 @@ const READ = [
   'error',
 ] as const;
 
-type Read = Extract<StreamEvent, { type: (typeof READ)[number] }>;
+type Read = Extract<ResponseEvent, { type: (typeof READ)[number] }>;
 
-function isRead(event: StreamEvent): event is Read {
+function isRead(event: ResponseEvent): event is Read {
   return READ.some((type) => type === event.type);
 }
 
