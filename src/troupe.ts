@@ -6,6 +6,8 @@ import type {
   ConversationId,
   Event,
   PromptRecord,
+  ActivityNote,
+  LiveNote,
   StateNote,
   StreamDelta,
   TenantId,
@@ -108,13 +110,11 @@ export interface Health {
   queue: string;
 }
 
-/** Receives stored events, and the token deltas and machine states of running turns, which are never stored. */
-export type Watcher = (
-  note:
-    | { type: 'event'; event: Event }
-    | { type: 'delta'; delta: StreamDelta }
-    | { type: 'state'; state: StateNote },
-) => void;
+/**
+ * Receives stored events, and what happens in running turns: pieces of replies, tool calls, states of machines. That is
+ * never stored, and provisional until the turn ends.
+ */
+export type Watcher = (note: { type: 'event'; event: Event } | LiveNote) => void;
 
 /**
  * A running troupe, for one tenant. Applications, the CLI and the HTTP API use this interface. Every method may throw a
@@ -325,6 +325,8 @@ export type {
   LogProblem,
   LogVerification,
   PromptDiff,
+  ActivityNote,
+  LiveNote,
   StateNote,
   StreamDelta,
   TaskInfo,

@@ -122,7 +122,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     credentials: openCredentials(memoryKeyValue(), { clock }),
     deps,
     engine,
-    deltas: new Set(),
+    live: new Set(),
     fallback,
     sticks: false,
     async release() {

@@ -75,7 +75,7 @@ export class Stage {
 
   async #show(note: Note): Promise<void> {
     if (note.type === 'delta') return this.#screen.delta(note.delta.address.agent, note.delta.text);
-    if (note.type === 'state') return;
+    if (note.type !== 'event') return;
     const { event } = note;
     this.events.push(event);
     await this.#screen.event(event);

@@ -29,6 +29,7 @@ const CONTEXT = {
   effect: 'c:ana:1/1/0',
   signal: new AbortController().signal,
   artifacts: { read: () => Promise.resolve(null) },
+  progress: () => undefined,
 };
 const TIMEOUT_MS = 2_000;
 const NAME = /^[A-Za-z0-9_-]{1,64}$/;

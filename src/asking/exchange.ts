@@ -51,7 +51,7 @@ export async function* exchange(
       answers.note(frame.event);
       last = frame.event.seq;
     }
-    if (frame.type === 'event' || frame.type === 'delta' || frame.type === 'state') yield frame;
+    if (frame.type !== 'heartbeat' && frame.type !== 'gap') yield frame;
     const left = answers.areComplete || mayBeOver(frame) ? await waits() : null;
     if (left) return left;
   }

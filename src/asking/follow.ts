@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
-import type { ConversationId, Event } from '../events/index.ts';
+import { charsOf, type ConversationId, type Event } from '../events/index.ts';
 import type { Troupe, Watcher } from '../troupe.ts';
 
 type Note = Parameters<Watcher>[0];
@@ -54,7 +54,7 @@ export async function* followConversation(
       }
       isBehind = false;
       const note = inbox.take();
-      if (note?.type === 'delta' || note?.type === 'state') yield note;
+      if (note && note.type !== 'event') yield note;
       else if (note?.event.seq === sent + 1) {
         yield note;
         sent += 1;
@@ -182,7 +182,7 @@ class Inbox {
 /** Approximate number of characters of a note in a stream. */
 function lengthOf(note: Note): number {
   if (note.type === 'event') return eventJson(note.event).length;
-  return SMALL_NOTE + (note.type === 'delta' ? note.delta.text.length : 0);
+  return SMALL_NOTE + (note.type === 'state' ? 0 : charsOf(note));
 }
 
 const texts = new WeakMap<Event, string>();

@@ -1,4 +1,5 @@
 import type { ActorAddress, TurnId } from './ids.ts';
+import type { ToolOutcome } from './turn.ts';
 
 /** A transition of an agent's machine, for live watchers. Never stored. */
 export interface StateNote {
@@ -17,13 +18,72 @@ export interface StateNote {
   waits?: { code: string; since: number; next: number } | undefined;
 }
 
-/** A piece of a reply in progress, for live watchers. Never stored. */
-export interface StreamDelta {
+/** Where in a running turn something happens. It is provisional until the turn ends: then the log says what counts. */
+export interface LivePlace {
   address: ActorAddress;
   turn: TurnId;
+  /** A higher attempt voids all that earlier ones have told. */
   attempt: number;
+  /** Counts the steps of the turn, from 1. */
   step: number;
-  /** Rises within (turn, attempt, step). At 0, watchers drop the text of an earlier attempt. */
+  /** Counts the model calls of the attempt, from 1. A repeated call voids what earlier ones of its step have told. */
+  round: number;
+}
+
+/** A piece of a reply in progress, for live watchers. Never stored. */
+export interface StreamDelta extends LivePlace {
+  /** Position of the piece in the text of its round, in characters. At 0 the text begins anew. */
   index: number;
   text: string;
+}
+
+/** How far a tool call has come. */
+export interface ToolProgress {
+  text?: string | undefined;
+  /** Units done, of `total` if that is known. */
+  done?: number | undefined;
+  total?: number | undefined;
+}
+
+/** What happens in a turn besides its text. */
+export type Activity =
+  /** A piece of the model's reasoning. `index` as in a `StreamDelta`. */
+  | { kind: 'reasoning'; index: number; text: string }
+  /** A piece of the arguments of a call as the model writes them: JSON in the end. `index` counts within the call. */
+  | { kind: 'arguments'; call: string; name: string; index: number; text: string }
+  /** A call begins to run. Long arguments are cut. */
+  | { kind: 'called'; call: string; name: string; args: string }
+  | ({ kind: 'progress'; call: string; name: string } & ToolProgress)
+  /** The result of a call. Long ones are cut. */
+  | { kind: 'result'; call: string; name: string; outcome: ToolOutcome; text: string }
+  /** What this round has told does not count: its model call failed. With `all`, what the whole attempt has told. */
+  | { kind: 'void'; reason: string; all: boolean };
+
+/** Something that happens in a running turn, for live watchers. Never stored. */
+export type ActivityNote = LivePlace & Activity;
+
+/** Of the moment, and never stored. */
+export type LiveNote =
+  | { type: 'delta'; delta: StreamDelta }
+  | { type: 'activity'; activity: ActivityNote }
+  | { type: 'state'; state: StateNote };
+
+/** The agent that a note is about. */
+export function addressOf(note: LiveNote): ActorAddress {
+  switch (note.type) {
+    case 'delta':
+      return note.delta.address;
+    case 'activity':
+      return note.activity.address;
+    case 'state':
+      return note.state.address;
+  }
+}
+
+/** Characters of its long texts. */
+export function charsOf(note: Extract<LiveNote, { type: 'delta' | 'activity' }>): number {
+  if (note.type === 'delta') return note.delta.text.length;
+  const { activity } = note;
+  if (activity.kind === 'called') return activity.args.length;
+  return 'text' in activity && activity.text !== undefined ? activity.text.length : 0;
 }

@@ -1,13 +1,12 @@
 import type { ConversationLog } from '../actors/log/conversation-log.ts';
-import type { StateNote, StreamDelta, TenantId } from '../events/index.ts';
+import { addressOf, type LiveNote, type TenantId } from '../events/index.ts';
 import type { Watcher } from '../troupe.ts';
 
 type Note = Parameters<Watcher>[0];
 
 export interface WatchersParts {
   log: Pick<ConversationLog, 'onAppended'>;
-  deltas: Set<(delta: StreamDelta) => void>;
-  states?: Set<(note: StateNote) => void> | undefined;
+  live: Set<(note: LiveNote) => void>;
   onWarning: (error: unknown, where: string) => void;
 }
 
@@ -43,17 +42,14 @@ export class Watchers {
   }
 
   #listen(): () => void {
-    const { log, deltas, states } = this.#parts;
-    const onDelta = (delta: StreamDelta) => this.#notify(delta.address, { type: 'delta', delta });
-    const onState = (state: StateNote) => this.#notify(state.address, { type: 'state', state });
-    deltas.add(onDelta);
-    states?.add(onState);
+    const { log, live } = this.#parts;
+    const onLive = (note: LiveNote) => this.#notify(addressOf(note), note);
+    live.add(onLive);
     const off = log.onAppended((tenant, event) =>
       this.#notify({ tenant, conversation: event.conversation }, { type: 'event', event }),
     );
     return () => {
-      deltas.delete(onDelta);
-      states?.delete(onState);
+      live.delete(onLive);
       off();
     };
   }

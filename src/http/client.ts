@@ -1,7 +1,14 @@
 import { EventSourceParserStream } from 'eventsource-parser/stream';
 import type * as z from 'zod';
 import { ERROR_CODES, type ErrorCode, TroupeError } from '../errors.ts';
-import type { AgentId, ConversationId, Event, StateNote, StreamDelta } from '../events/index.ts';
+import type {
+  ActivityNote,
+  AgentId,
+  ConversationId,
+  Event,
+  StateNote,
+  StreamDelta,
+} from '../events/index.ts';
 import { fetchWithinOrigin } from '../net/redirects.ts';
 import type { ParamName } from './route.ts';
 import type { Routes } from './routes/index.ts';
@@ -41,9 +48,13 @@ export interface ApiClient {
 export type StreamFrame =
   | { type: 'event'; event: Event }
   | { type: 'stream'; delta: Addressed<StreamDelta> }
+  | { type: 'activity'; activity: Addressed<ActivityNote> }
   | { type: 'state'; state: Addressed<StateNote> }
   | { type: 'gap' };
-type Addressed<N> = Omit<N, 'address'> & { conversation: ConversationId; agent: AgentId };
+/** A note with its conversation and agent in place of the address. */
+export type Addressed<N> = N extends unknown
+  ? Omit<N, 'address'> & { conversation: ConversationId; agent: AgentId }
+  : never;
 
 export type RouteName = keyof Routes;
 type Schema<K extends RouteName, Part extends 'query' | 'body' | 'answer'> = NonNullable<Routes[K][Part]>;
@@ -154,6 +165,7 @@ async function* framesOf(
       const value: unknown = JSON.parse(data);
       if (event === 'event') yield { type: 'event', event: value as Event };
       if (event === 'stream') yield { type: 'stream', delta: value as Addressed<StreamDelta> };
+      if (event === 'activity') yield { type: 'activity', activity: value as Addressed<ActivityNote> };
       if (event === 'state') yield { type: 'state', state: value as Addressed<StateNote> };
       if (event === 'gap') yield { type: 'gap' };
     }

@@ -62,7 +62,11 @@ export interface IntegrationTroupe {
   watch(watcher: (notice: WatchNotice) => void): () => void;
 }
 
-type WatchNotice = { type: 'event'; event: Event } | { type: 'delta' } | { type: 'state' };
+type WatchNotice =
+  | { type: 'event'; event: Event }
+  | { type: 'delta' }
+  | { type: 'activity' }
+  | { type: 'state' };
 
 /** `NewMessage` of the public API, without attachments. */
 export interface IncomingMessage {

@@ -1,4 +1,5 @@
 import type {
+  ActivityNote,
   ActorAddress,
   ConversationId,
   StateNote,
@@ -11,8 +12,9 @@ import type {
  * Notices between the processes of one troupe. They are hints for watchers and lease holders: any may be lost, late or
  * duplicated, and nothing relies on one. The store is the truth. Proved by `testing/broadcast-conformance.ts`:
  *  B1  A published notice reaches every other member that listens at that time, and never its publisher.
- *  B2  Deltas of one (turn, attempt, step) may arrive joined into fewer and longer ones, in order. `index` is that of the
- *      first piece, and a piece with index 0 always begins a new delta. `appended` notices of one conversation may arrive
+ *  B2  Pieces of one text (of one round of an attempt: its reply, its reasoning, the arguments of one call) may arrive
+ *      joined into fewer and longer ones, in order. `index` is that of the first piece, and a piece with index 0 always
+ *      begins a new one. Of progress only the latest may arrive. `appended` notices of one conversation may arrive
  *      joined, and only the latest state of an agent may arrive.
  *  B3  Publishing never waits, never throws and calls no listener synchronously. A listener that throws does not affect
  *      the others.
@@ -22,6 +24,7 @@ export type Notice =
   /** Events after `after` up to `head` are in the log. Merged: lowest `after`, highest `head`. */
   | { type: 'appended'; tenant: TenantId; conversation: ConversationId; after: number; head: number }
   | { type: 'delta'; delta: StreamDelta }
+  | { type: 'activity'; activity: ActivityNote }
   | { type: 'state'; note: StateNote }
   | { type: 'stop'; address: ActorAddress; turn: TurnId }
   /** A task was cancelled with its subtasks; `task` may be a conversation's id, for all tasks that began there. */

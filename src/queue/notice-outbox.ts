@@ -1,9 +1,11 @@
 import {
+  type ActivityNote,
   ActorAddress,
   addressKey,
+  charsOf,
   ConversationId,
-  type StreamDelta,
   TenantId,
+  ToolOutcome,
   tryParse,
   TurnId,
 } from '../events/index.ts';
@@ -17,15 +19,16 @@ import * as z from 'zod';
  *  O3  An `appended` notice comes after the deltas that preceded it, so that watchers see a reply whole after its pieces:
  *      the joined notice moves to the end.
  *  O4  Only the latest state of an agent waits.
- *  O5  At most `maxChars` of delta text wait; beyond that the oldest deltas are dropped. Other notices are never dropped:
- *      at most one waits per conversation, turn, task and agent.
+ *  O5  At most `maxChars` of deltas and activities wait; beyond that the oldest are dropped. Other notices are never
+ *      dropped: at most one waits per conversation, turn, task and agent.
+ *  O6  Only the latest progress of a call waits.
  */
 export interface NoticeOutbox {
   add(notice: Notice): void;
   /** Removes and returns all waiting notices, oldest first. */
   take(): Notice[];
   isEmpty(): boolean;
-  /** Number of dropped deltas, each counted once whatever its number of pieces. */
+  /** Number of dropped deltas and activities, each counted once whatever its number of pieces. */
   dropped(): number;
 }
 
@@ -36,7 +39,7 @@ interface Entry {
 
 export function createNoticeOutbox({ maxChars }: { maxChars: number }): NoticeOutbox {
   const entries = new Set<Entry>();
-  const deltas = new Set<Entry>();
+  const live = new Set<Entry>();
   const open = new Map<string, Entry>();
   let chars = 0;
   let dropped = 0;
@@ -55,29 +58,34 @@ export function createNoticeOutbox({ maxChars }: { maxChars: number }): NoticeOu
     enqueue(key, notice);
   }
 
-  function addDelta(piece: StreamDelta): void {
-    const key = `delta ${addressKey(piece.address)} ${piece.turn} ${piece.attempt} ${piece.step}`;
-    const waiting = open.get(key)?.notice;
-    if (waiting?.type === 'delta' && piece.index > 0) waiting.delta.text += piece.text;
-    else deltas.add(enqueue(key, { type: 'delta', delta: { ...piece } }));
-    chars += piece.text.length;
-    for (const oldest of deltas) {
+  function addLive(notice: Live): void {
+    const key = liveKeyOf(notice);
+    const waiting = open.get(key);
+    const piece = pieceOf(notice);
+    const joined = piece && piece.index > 0 && waiting && pieceOf(waiting.notice);
+    if (piece && joined) joined.text += piece.text;
+    else {
+      if (waiting && isProgress(notice)) remove(waiting);
+      live.add(enqueue(key, structuredClone(notice)));
+    }
+    chars += lengthOf(notice);
+    for (const oldest of live) {
       if (chars <= maxChars) break;
-      drop(oldest);
+      remove(oldest);
+      dropped += 1;
     }
   }
 
-  function drop(entry: Entry): void {
-    if (entry.notice.type === 'delta') chars -= entry.notice.delta.text.length;
-    dropped += 1;
-    deltas.delete(entry);
+  function remove(entry: Entry): void {
+    chars -= lengthOf(entry.notice);
+    live.delete(entry);
     entries.delete(entry);
     if (open.get(entry.key) === entry) open.delete(entry.key);
   }
 
   return {
     add(notice) {
-      if (notice.type === 'delta') return addDelta(notice.delta);
+      if (notice.type === 'delta' || notice.type === 'activity') return addLive(notice);
       const key = keyOf(notice);
       const waiting = open.get(key)?.notice;
       if (!waiting || notice.type === 'state') return replace(key, notice);
@@ -88,7 +96,7 @@ export function createNoticeOutbox({ maxChars }: { maxChars: number }): NoticeOu
     take() {
       const notices = [...entries].map((entry) => entry.notice);
       entries.clear();
-      deltas.clear();
+      live.clear();
       open.clear();
       chars = 0;
       return notices;
@@ -98,8 +106,35 @@ export function createNoticeOutbox({ maxChars }: { maxChars: number }): NoticeOu
   };
 }
 
+type Live = Extract<Notice, { type: 'delta' | 'activity' }>;
+
+/** The text that later pieces may extend; null if the notice is whole. */
+function pieceOf(notice: Notice): { index: number; text: string } | null {
+  if (notice.type === 'delta') return notice.delta;
+  if (notice.type !== 'activity') return null;
+  const { activity } = notice;
+  return activity.kind === 'reasoning' || activity.kind === 'arguments' ? activity : null;
+}
+
+function isProgress(notice: Live): boolean {
+  return notice.type === 'activity' && notice.activity.kind === 'progress';
+}
+
+/** Characters that a waiting notice is charged for. */
+function lengthOf(notice: Notice): number {
+  return notice.type === 'delta' || notice.type === 'activity' ? charsOf(notice) : 0;
+}
+
+/** Pieces with the same key join, and progress replaces progress. */
+function liveKeyOf(notice: Live): string {
+  const at = notice.type === 'delta' ? notice.delta : notice.activity;
+  const call = 'call' in at ? at.call : '';
+  const kind = 'kind' in at ? at.kind : 'text';
+  return `${kind} ${addressKey(at.address)} ${at.turn} ${at.attempt} ${at.step} ${at.round} ${call}`;
+}
+
 /** Notices with the same key join. */
-function keyOf(notice: Exclude<Notice, { type: 'delta' }>): string {
+function keyOf(notice: Exclude<Notice, Live>): string {
   switch (notice.type) {
     case 'appended':
       return `appended ${notice.tenant}/${notice.conversation}`;
@@ -114,6 +149,24 @@ function keyOf(notice: Exclude<Notice, { type: 'delta' }>): string {
 
 const seq = z.int().min(0);
 
+const place = { address: ActorAddress, turn: TurnId, attempt: seq, step: seq, round: seq };
+const ofCall = { ...place, call: z.string(), name: z.string() };
+
+const ActivitySchema: z.ZodType<ActivityNote> = z.discriminatedUnion('kind', [
+  z.object({ ...place, kind: z.literal('reasoning'), index: seq, text: z.string() }),
+  z.object({ ...ofCall, kind: z.literal('arguments'), index: seq, text: z.string() }),
+  z.object({ ...ofCall, kind: z.literal('called'), args: z.string() }),
+  z.object({
+    ...ofCall,
+    kind: z.literal('progress'),
+    text: z.string().optional(),
+    done: z.number().optional(),
+    total: z.number().optional(),
+  }),
+  z.object({ ...ofCall, kind: z.literal('result'), outcome: ToolOutcome, text: z.string() }),
+  z.object({ ...place, kind: z.literal('void'), reason: z.string(), all: z.boolean() }),
+]);
+
 const NoticeSchema: z.ZodType<Notice> = z.discriminatedUnion('type', [
   z.object({
     type: z.literal('appended'),
@@ -124,15 +177,9 @@ const NoticeSchema: z.ZodType<Notice> = z.discriminatedUnion('type', [
   }),
   z.object({
     type: z.literal('delta'),
-    delta: z.object({
-      address: ActorAddress,
-      turn: TurnId,
-      attempt: seq,
-      step: seq,
-      index: seq,
-      text: z.string(),
-    }),
+    delta: z.object({ ...place, index: seq, text: z.string() }),
   }),
+  z.object({ type: z.literal('activity'), activity: ActivitySchema }),
   z.object({
     type: z.literal('state'),
     note: z.object({

@@ -23,13 +23,13 @@ import type { TroupeDefinition } from '../config/agents-file.ts';
 import { schedulesOf } from '../config/coordination-settings.ts';
 import { countTokens } from '../context/tokens.ts';
 import { fenceKey } from '../context/index.ts';
-import { DEFAULT_TENANT, type StateNote, type StreamDelta, type TenantId } from '../events/index.ts';
+import { DEFAULT_TENANT, type LiveNote, type TenantId } from '../events/index.ts';
 import { createTenants, type Tenants } from '../facade/credentials.ts';
 import { createProfileBook, type ProfileBook } from '../facade/profile-book.ts';
 import type { KeyValue } from '../key-value.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Embedder } from '../providers/embedder.ts';
-import type { Broadcast } from '../queue/broadcast.ts';
+import { createLiveNotes } from './live-notes.ts';
 import { releaseOf } from './release.ts';
 import { keyValueOf, type Services } from './services.ts';
 
@@ -50,9 +50,8 @@ export interface EngineOptions {
 export interface OpenedEngine {
   deps: EngineDeps;
   engine: Engine;
-  /** Listeners for token deltas and machine states. */
-  deltas: Set<(delta: StreamDelta) => void>;
-  states: Set<(note: StateNote) => void>;
+  /** Listeners for what happens in running turns. */
+  live: Set<(note: LiveNote) => void>;
   pending: PendingCount;
   tenants: Tenants;
   rootKeyValue: KeyValue;
@@ -82,7 +81,7 @@ export async function openEngine(options: EngineOptions): Promise<OpenedEngine> 
   const pending = createPendingCount({ router, clock, limit: pendingPerTenant });
   const caps = { ...definition.budgets, tree: { tokens: maxTreeTokens } };
   const redaction = definition.redact && createRedaction(definition.redact, onWarning);
-  const { deltas, states, onDelta, onState } = createLiveNotes(broadcast, onWarning);
+  const live = createLiveNotes(broadcast, onWarning);
   const rootKeyValue = keyValueOf(store, DEFAULT_TENANT);
   const tenants = createTenants(rootKeyValue);
   const profilesOf = (tenant: TenantId) =>
@@ -135,11 +134,10 @@ export async function openEngine(options: EngineOptions): Promise<OpenedEngine> 
     profileOf: (tenant, person) => profilesOf(tenant).get(person),
     trust: definition.trust?.people ?? null,
     stopping: stopping.signal,
-    onDelta,
-    onState,
+    ...live.sinks,
   };
   const engine = createEngine(deps, stopping);
-  return { deps, engine, deltas, states, pending, tenants, rootKeyValue, profilesOf, secret };
+  return { deps, engine, live: live.listeners, pending, tenants, rootKeyValue, profilesOf, secret };
 }
 
 /** The defaults, changed by the mode and then by the definition. */
@@ -153,38 +151,4 @@ function limitsOf({ limits }: TroupeDefinition, services: Pick<Services, 'limits
   } = limits;
   const given = Object.entries(own).filter(([, value]) => value !== undefined);
   return { ...DEFAULT_LIMITS, ...services.limits, ...Object.fromEntries(given) };
-}
-
-/** Token deltas and machine states of all processes, for watchers. They are never stored. */
-function createLiveNotes(broadcast: Broadcast, onWarning: EngineDeps['onWarning']) {
-  const deltas = new Set<(delta: StreamDelta) => void>();
-  const states = new Set<(note: StateNote) => void>();
-
-  /** A listener that throws does not affect the others. */
-  function notify<T>(listeners: Set<(note: T) => void>, note: T): void {
-    for (const listener of listeners) {
-      try {
-        listener(note);
-      } catch (error) {
-        onWarning(error, 'stream watcher');
-      }
-    }
-  }
-
-  broadcast.subscribe((notice) => {
-    if (notice.type === 'delta') notify(deltas, notice.delta);
-    if (notice.type === 'state') notify(states, notice.note);
-  });
-  return {
-    deltas,
-    states,
-    onDelta: (delta: StreamDelta) => {
-      notify(deltas, delta);
-      broadcast.publish({ type: 'delta', delta });
-    },
-    onState: (note: StateNote) => {
-      notify(states, note);
-      broadcast.publish({ type: 'state', note });
-    },
-  };
 }

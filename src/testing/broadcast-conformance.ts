@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { ActorAddress, addressKey, turnId } from '../events/index.ts';
-import type { StateNote, StreamDelta, TurnId } from '../events/index.ts';
+import type { Activity, StateNote, StreamDelta, TurnId } from '../events/index.ts';
 import type { Broadcast, Notice } from '../queue/broadcast.ts';
 import type { ConformanceCase } from './conformance.ts';
 
@@ -46,6 +46,12 @@ function delivery(on: AddCase): ConformanceCase[] {
       const notices: Notice[] = [
         appended(4, 7),
         delta(0, 'Grüße \u{1F600}\n'),
+        activity({ kind: 'reasoning', index: 0, text: 'hm' }),
+        activity({ kind: 'arguments', call: 'k1', name: 'search', index: 0, text: '{' }),
+        activity({ kind: 'called', call: 'k1', name: 'search', args: '{}' }),
+        activity({ kind: 'progress', call: 'k1', name: 'search', done: 1, total: 2 }),
+        activity({ kind: 'result', call: 'k1', name: 'search', outcome: 'done', text: 'found' }),
+        activity({ kind: 'void', reason: 'provider_failed', all: false }),
         state('working.acting', { event: 'MODEL_CALLED', doing: ['search'] }),
         state('paused', { address: B, turn: null, event: 'PAUSE' }),
         stop(TURN),
@@ -106,6 +112,7 @@ function order(on: AddCase): ConformanceCase[] {
       const places: Partial<StreamDelta>[] = [
         {},
         { step: 2 },
+        { round: 2 },
         { attempt: 2 },
         { turn: turnId(A, 2) },
         { address: B },
@@ -141,6 +148,48 @@ function joining(on: AddCase): ConformanceCase[] {
       }
       assert.equal(head, 20);
     }),
+    on(
+      'B2',
+      'arguments arrive whole and per call, and the latest progress before the result',
+      async (speaker, hearer) => {
+        const written = new Map([
+          ['k1', '{"from":"a","to":"b"}'],
+          ['k2', '{"from":"c"}'],
+        ]);
+        for (let at = 0; at < 21; at += 1) {
+          for (const [call, args] of written) {
+            const text = args.slice(at, at + 1);
+            if (text)
+              speaker.broadcast.publish(activity({ kind: 'arguments', call, name: 'copy', index: at, text }));
+          }
+        }
+        for (const call of written.keys()) {
+          for (let done = 1; done <= 20; done += 1)
+            speaker.broadcast.publish(activity({ kind: 'progress', call, name: 'copy', done }));
+          speaker.broadcast.publish(
+            activity({ kind: 'result', call, name: 'copy', outcome: 'done', text: 'ok' }),
+          );
+        }
+        speaker.broadcast.publish(stop(TURN));
+        await hearer.heardOf(stop(TURN));
+        for (const [call, args] of written) {
+          const heard = hearer.heard.flatMap((each) =>
+            each.type === 'activity' && 'call' in each.activity && each.activity.call === call
+              ? [each.activity]
+              : [],
+          );
+          const pieces = heard.flatMap((each) => (each.kind === 'arguments' ? [each] : []));
+          assert.equal(pieces.map(({ text }) => text).join(''), args);
+          let index = 0;
+          for (const piece of pieces) {
+            assert.equal(piece.index, index, 'the index differs from that of the first piece');
+            index += piece.text.length;
+          }
+          const [last, end] = heard.slice(-2);
+          assert.deepEqual([last?.kind === 'progress' && last.done, end?.kind], [20, 'result']);
+        }
+      },
+    ),
     on('B2', 'states arrive in order, the latest always', async (speaker, hearer) => {
       const places: Partial<StateNote>[] = [{}, { address: B }, { address: address('a', 'other') }];
       for (let at = 1; at <= 20; at += 1) {
@@ -213,11 +262,16 @@ function address(agent: string, tenant = 'default'): ActorAddress {
 }
 
 function deltaOf(index: number, text: string, place: Partial<StreamDelta> = {}): StreamDelta {
-  return { address: A, turn: TURN, attempt: 1, step: 1, index, text, ...place };
+  return { address: A, turn: TURN, attempt: 1, step: 1, round: 1, index, text, ...place };
 }
 
 function delta(index: number, text: string, place: Partial<StreamDelta> = {}): Notice {
   return { type: 'delta', delta: deltaOf(index, text, place) };
+}
+
+function activity(happened: Activity): Notice {
+  const place = { address: A, turn: TURN, attempt: 1, step: 1, round: 1 };
+  return { type: 'activity', activity: { ...place, ...happened } };
 }
 
 function appended(after: number, head: number): Notice {

@@ -1,5 +1,13 @@
 import * as z from 'zod';
-import { type ActorAddress, AgentId, HandoffDraft, Join, TodosBody, type ToolSpec } from '../events/index.ts';
+import {
+  type ActorAddress,
+  AgentId,
+  HandoffDraft,
+  Join,
+  TodosBody,
+  type ToolProgress,
+  type ToolSpec,
+} from '../events/index.ts';
 import {
   type Checked,
   type DataOf,
@@ -15,6 +23,11 @@ export interface ToolContext {
   effect: string;
   signal: AbortSignal;
   artifacts: { read(id: string): Promise<string | null> };
+  /**
+   * Tells watchers how far the call has come: words, or units done, of `total` if that is known. It is shown and never
+   * stored, and the model does not see it. May be called often: watchers see the last report of a tenth of a second.
+   */
+  progress: (report: string | ToolProgress) => void;
 }
 
 /**

@@ -14,7 +14,7 @@ const TURN = turnId(A, 1);
 const STOP: Notice = { type: 'stop', address: A, turn: TURN };
 
 function delta(index: number, text: string, step = 1): Notice {
-  return { type: 'delta', delta: { address: A, turn: TURN, attempt: 1, step, index, text } };
+  return { type: 'delta', delta: { address: A, turn: TURN, attempt: 1, step, round: 1, index, text } };
 }
 
 function appended(after: number, head: number, conversation = 'c1'): Notice {

@@ -20,7 +20,7 @@ import {
   type ConversationId,
   DEFAULT_TENANT,
   type Event,
-  type StreamDelta,
+  type LiveNote,
 } from '../../src/events/index.ts';
 import { noIntegrations } from './no-integrations.ts';
 import { createTenants, openCredentials } from '../../src/facade/credentials.ts';
@@ -113,7 +113,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const secretOf: EngineDeps['secretOf'] = ({ tenant, conversation }) =>
     fenceKey('test', `${tenant}/${conversation}`);
   const stopping = new AbortController();
-  const deltas = new Set<(delta: StreamDelta) => void>();
+  const live = new Set<(note: LiveNote) => void>();
   const deps: EngineDeps = {
     store,
     router,
@@ -146,7 +146,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     ...(options.schedules && { schedules: options.schedules }),
     ...(options.lifecycle && { lifecycle: options.lifecycle }),
     stopping: stopping.signal,
-    onDelta: (delta) => deltas.forEach((listener) => listener(delta)),
+    onDelta: (delta) => live.forEach((listener) => listener({ type: 'delta', delta })),
     onWarning,
   };
   const engine = createEngine(deps, stopping);
@@ -158,7 +158,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     credentials: openCredentials(memoryKeyValue(), { clock }),
     deps,
     engine,
-    deltas,
+    live,
     fallback,
     sticks: false,
     workflows: definition.workflows ?? [],

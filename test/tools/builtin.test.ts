@@ -18,6 +18,7 @@ function run(tool: Tool, args: object) {
     effect: 'e',
     signal: new AbortController().signal,
     artifacts: { read: (id: string) => Promise.resolve(ARTIFACTS[id] ?? null) },
+    progress: () => undefined,
   };
   return runTool(tool, { id: 'c', name: tool.name, args: JSON.stringify(args) }, context, {
     clock: createFakeClock(),

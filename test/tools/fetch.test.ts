@@ -15,6 +15,7 @@ function run(settings: FetchSettings, args: object) {
     effect: 'e',
     signal: new AbortController().signal,
     artifacts: { read: () => Promise.resolve(null) },
+    progress: () => undefined,
   };
   const call = { id: 'c', name: 'fetch', args: JSON.stringify(args) };
   return runTool(fetchTool(settings), call, context, { clock: systemClock });

@@ -17,6 +17,7 @@ const CONTEXT: ToolContext = {
   effect: 'c:ana:1/1/0',
   signal: new AbortController().signal,
   artifacts: { read: () => Promise.resolve(null) },
+  progress: () => undefined,
 };
 
 test('a refusal of a server is a failed result that the model can act on', async () => {

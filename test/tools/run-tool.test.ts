@@ -11,6 +11,7 @@ const context: ToolContext = {
   effect: 'c:a:1/1/0',
   signal: new AbortController().signal,
   artifacts: { read: () => Promise.resolve(null) },
+  progress: () => undefined,
 };
 const schema = z.object({ a: z.number(), b: z.string().default('x') });
 const make = (run: (args: z.output<typeof schema>, context: ToolContext) => unknown, timeoutMs = 1000) =>

@@ -4,6 +4,7 @@ import type {
   AgentId,
   ConversationId,
   PersonProfile,
+  ActivityNote,
   StateNote,
   StreamDelta,
   TenantId,
@@ -78,6 +79,8 @@ export interface EngineDeps {
   stopping: AbortSignal;
   /** Token deltas for watchers; never stored. */
   onDelta: (delta: StreamDelta) => void;
+  /** What running turns do besides their text, for watchers; never stored. */
+  onActivity?: (note: ActivityNote) => void;
   /** Transitions of the machines for watchers; never stored. */
   onState?: (note: StateNote) => void;
   /** Problems for operators that no event reports. */

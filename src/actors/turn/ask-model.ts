@@ -1,4 +1,5 @@
 import { addUsage, type Reasoning, type ToolCall } from '../../events/index.ts';
+import type { ErrorCode } from '../../errors.ts';
 import { receiptOf } from '../../context/index.ts';
 import type { ModelEvent, ModelFailure, ModelRequest, ResponseName } from '../../providers/provider.ts';
 import type { CallEnd } from '../budget/call-amount.ts';
@@ -9,6 +10,8 @@ import { answerSession, askSession, hearSession, loseSession } from '../sessions
 import type { Sending } from '../sessions/session-run.ts';
 import { cacheKeyOf } from '../sessions/settle-session.ts';
 import { checkReply } from './check-reply.ts';
+import { showActivity } from './show-activity.ts';
+import { showAnswer } from './show-answer.ts';
 import { withImages } from './load-images.ts';
 import { type ModelAnswer, type TurnRun, writeMeanwhile } from './turn-run.ts';
 import type { CallWatch } from './watch-turn.ts';
@@ -73,16 +76,22 @@ async function measured(run: TurnRun, sending: Sending): Promise<{ outcome: Stre
     messages: sending.prompt.messages,
     server: run.runtime.provider.server,
   });
+  run.meanwhile.rounds += 1;
   const heard = await call.within(() => stream(run, sending, call));
   const outcome = heard.kind === 'answered' ? await checkReply(run.runtime.reply, heard) : heard;
+  if (outcome.kind !== 'answered') showActivity(run, { kind: 'void', reason: endName(outcome), all: false });
   // The answer is discarded; its tokens still count as spent.
   if (heard.kind === 'answered' && outcome.kind === 'failed')
     run.meanwhile.usage = addUsage(run.meanwhile.usage, heard.answer.usage);
   metrics.time('model_call', { provider }, clock.monotonic() - began);
-  const ended = outcome.kind === 'failed' ? outcome.failure.code : outcome.kind;
+  const ended = endName(outcome);
   metrics.count('model_calls', { tenant: run.live.address.tenant, provider, outcome: ended });
   call.end(reportOf(outcome));
   return { outcome, end: endOf(run, heard) };
+}
+
+function endName(outcome: StreamOutcome): ErrorCode | 'answered' | 'aborted' {
+  return outcome.kind === 'failed' ? outcome.failure.code : outcome.kind;
 }
 
 function reportOf(outcome: StreamOutcome): CallEnded {
@@ -108,38 +117,31 @@ function endOf({ deps, runtime, meanwhile }: TurnRun, heard: StreamOutcome): Cal
 }
 
 async function stream(run: TurnRun, sending: Sending, watch: CallWatch): Promise<StreamOutcome> {
-  const { deps, live, turn, lease, runtime } = run;
+  const { lease, runtime } = run;
   let text = '';
-  let index = 0;
   let reasoning: Reasoning | undefined;
   const calls: ToolCall[] = [];
-  const publish = (delta: string) => {
-    const at = { turn: turn.id, attempt: turn.attempt, step: run.step + 1, index: index++ };
-    try {
-      deps.onDelta({ address: live.address, ...at, text: delta });
-    } catch (error) {
-      deps.onWarning(error, 'stream watcher');
-    }
-  };
+  const shown = showAnswer(run);
   const request = await withImages(run, requestOf(run, sending));
   for await (const event of runtime.provider.stream(request, { signal: lease.signal })) {
     switch (event.type) {
       case 'start':
-        index = 0;
         break;
       case 'text':
         recordPrompt(run, sending);
         watch.heard();
         text += event.delta;
-        publish(event.delta);
+        shown.text(event.delta);
         break;
       case 'reasoning':
         watch.heard();
         reasoning = event.reasoning;
+        shown.reasoning(event.reasoning);
         break;
       case 'call':
         watch.heard();
         calls.push(event.call);
+        shown.call(event.call);
         break;
       case 'session':
       case 'compacted':

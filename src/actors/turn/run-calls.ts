@@ -4,6 +4,7 @@ import { preview } from '../../tools/preview.ts';
 import { runTool } from '../../tools/run-tool.ts';
 import type { ToolContext } from '../../tools/tool.ts';
 import { redactCall } from './redact-turn.ts';
+import { showCall, showResult } from './show-activity.ts';
 import { afterStep, staleNote, staleStop } from './repeated-calls.ts';
 import { type CallEffects, type CallPlace, stopDraft } from '../tasks/call-effects.ts';
 import { applyToolRequest } from '../tasks/apply-tool-request.ts';
@@ -28,7 +29,7 @@ export async function runCalls(run: TurnRun): Promise<Outcome> {
       ...(answer.reasoning && { reasoning: answer.reasoning }),
     },
   };
-  const settled = await allEnded(answer.calls.map((call, index) => settleCall(run, call, index)));
+  const settled = await allEnded(answer.calls.map((call, index) => settleAndShow(run, call, index)));
   const { tenant } = live.address;
   for (const { outcome } of settled) deps.metrics.count('tool_calls', { tenant, outcome });
   const results = await Promise.all(
@@ -102,6 +103,12 @@ interface Settled {
   effects?: CallEffects | undefined;
 }
 
+async function settleAndShow(run: TurnRun, call: ToolCall, index: number): Promise<Settled> {
+  const end = await settleCall(run, call, index);
+  showResult(run, call, end);
+  return end;
+}
+
 async function settleCall(run: TurnRun, call: ToolCall, index: number): Promise<Settled> {
   const { deps, live, turn } = run;
   const tenant = live.address.tenant;
@@ -151,16 +158,19 @@ async function execute(run: TurnRun, call: ToolCall, effect: string, at: CallPla
     const granted = [...runtime.tools.keys()].join(', ') || 'none';
     return { outcome: 'failed', text: `there is no tool "${call.name}" here. Your tools: ${granted}.` };
   }
+  const shown = showCall(run, call);
   const context: ToolContext = {
     address: live.address,
     effect,
     signal: lease.signal,
     artifacts: { read: (id) => readOutput(run, id) },
+    progress: (report) => shown.progress(report),
   };
   const watch = run.watch.tool(call);
   const { outcome, text, request } = await watch.within(() =>
     runTool(tool, call, context, { clock: deps.clock }),
   );
+  shown.end();
   watch.end(outcome, text);
   return request ? applyToolRequest(run, request, at, text) : { outcome, text };
 }

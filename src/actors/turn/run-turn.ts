@@ -24,6 +24,7 @@ import { adoptSession } from '../sessions/adopt-session.ts';
 import { sessionRun } from '../sessions/session-run.ts';
 import { leaveSession } from '../sessions/settle-session.ts';
 import { reachOf } from '../steering/reach.ts';
+import { showActivity } from './show-activity.ts';
 import { superviseTurn } from '../supervision/supervise-turn.ts';
 import { stopDraft } from '../tasks/call-effects.ts';
 import { CANCELLED, isTurnCancelled } from '../tasks/cancellation.ts';
@@ -52,6 +53,7 @@ const EFFECTS: Record<EffectName, (run: TurnRun) => Promise<Outcome>> = {
 export async function runTurn(start: TurnStart): Promise<void> {
   const { live } = start;
   let run = await startRun(start);
+  let isOver = false;
   advance(run, { type: 'PINNED' });
   try {
     let outcome = await refusalOf(run);
@@ -61,10 +63,14 @@ export async function runTurn(start: TurnStart): Promise<void> {
         advance(run, outcome.event);
       }
       const effect = effectOf(live);
-      if (!effect) return;
+      if (!effect) {
+        isOver = true;
+        return;
+      }
       outcome = await perform(run, effect);
     }
   } finally {
+    if (!isOver) showActivity(run, { kind: 'void', reason: 'the turn was left', all: true });
     leaveSession(run);
     run.watch.end({ ...run, usage: run.meanwhile.usage });
   }
@@ -187,6 +193,7 @@ async function startRun(start: TurnStart): Promise<TurnRun> {
       session: sessionRun(lease.record),
       partial: '',
       usage: NO_USAGE,
+      rounds: 0,
     },
     givenUp: false,
     step: 0,

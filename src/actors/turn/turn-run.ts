@@ -125,6 +125,8 @@ export interface Meanwhile {
   /** Text of a model call that broke off. */
   partial: string;
   usage: Usage;
+  /** Model calls of this attempt that were begun. */
+  rounds: number;
 }
 
 /** What an effect returns. */

@@ -1,6 +1,7 @@
 import type { NostrStatus } from '../../integrations/nostr.ts';
 import type { IssuedKey, KeyInfo, NewKey } from '../../access/index.ts';
-import type { AgentId, Author, Command, ConversationId, Event, StateNote } from '../../events/index.ts';
+import type { Addressed } from '../../http/client.ts';
+import type { ActivityNote, Author, Command, Event, StateNote } from '../../events/index.ts';
 import type { ImportReport } from '../../import/index.ts';
 import type { NewWebhook } from '../../integrations/webhook.ts';
 import type { IssuedWebhook, WebhookInfo, WebhookTest } from '../../integrations/webhook-book.ts';
@@ -32,11 +33,14 @@ interface Delta {
   text: string;
 }
 /** A transition of an agent's machine. */
-export type AgentState = Omit<StateNote, 'address'> & { conversation: ConversationId; agent: AgentId };
+export type AgentState = Addressed<StateNote>;
+/** What happens in a running turn. */
+export type AgentActivity = Addressed<ActivityNote>;
 /** `open`: the server has accepted the stream. `gap`: events of a stream over all conversations were dropped. */
 export type WatchFrame =
   | { type: 'open' }
   | { type: 'event'; event: Event }
+  | { type: 'activity'; activity: AgentActivity }
   | { type: 'state'; state: AgentState }
   | { type: 'gap' };
 export type Frame = { type: 'event'; event: Event } | { type: 'delta'; delta: Delta };

@@ -41,6 +41,10 @@ export function createDirectClient(troupe: Troupe): Client {
           const { address, ...state } = frame.state;
           yield { type: 'state', state: { ...state, ...address } };
         }
+        if (frame.type === 'activity') {
+          const { address, ...activity } = frame.activity;
+          yield { type: 'activity', activity: { ...activity, ...address } };
+        }
       }
     },
     prompt: (conversation, agent) => troupe.prompt(conversation, agent),

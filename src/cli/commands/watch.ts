@@ -3,8 +3,9 @@ import { TroupeError } from '../../errors.ts';
 import { type ConversationId, EVENT_KINDS, type Event, nearestName } from '../../events/index.ts';
 import { matchesRow, type RowFilter } from '../../projection/match-event.ts';
 import { rowOf } from '../../projection/row.ts';
-import type { AgentState, Client, WatchFrame } from '../client/client.ts';
+import type { AgentActivity, AgentState, Client, WatchFrame } from '../client/client.ts';
 import { type ClientOptions, connect } from '../client/connect.ts';
+import { activityInWords } from '../render/activity-words.ts';
 import { describeEvent } from '../render/reply-printer.ts';
 import { onInterrupt } from '../process/interrupt.ts';
 import { clip, paint, print, printable, printJson, screenWidth } from '../render/output.ts';
@@ -121,18 +122,26 @@ function showFrame(frame: WatchFrame, options: Shown): void {
       else print(eventLine(event, summary, options));
       return;
     }
+    case 'activity':
     case 'state':
-      // State frames match no kind and are no problem.
-      if (shown.kinds || shown.level) return;
-      if (shown.agents && !shown.agents.includes(frame.state.agent)) return;
-      if (json) printJson({ type: 'state', ...frame.state });
-      else print(stateLine(frame.state, options));
-      return;
+      return showLive(frame, options);
     case 'open':
       return;
     case 'gap':
       printNotice('some events were dropped: they came faster than they could be read');
   }
+}
+
+/** What is of the moment matches no kind and is no problem. */
+function showLive(frame: Extract<WatchFrame, { type: 'activity' | 'state' }>, options: Shown): void {
+  const { shown, json } = options;
+  const note = frame.type === 'state' ? frame.state : frame.activity;
+  if (shown.kinds || shown.level) return;
+  if (shown.agents && !shown.agents.includes(note.agent)) return;
+  if (json) return printJson({ type: frame.type, ...note });
+  const line =
+    frame.type === 'state' ? stateLine(frame.state, options) : activityLine(frame.activity, options);
+  if (line !== null) print(line);
 }
 
 function eventLine(event: Event, summary: string, { isOne }: Shown): string {
@@ -151,6 +160,14 @@ function stateLine(told: AgentState, { isOne }: Shown): string {
   const tools = doing.length > 0 ? `: ${doing.join(', ')}` : wait;
   const text = `${headOf(null, at)}  @${agent} is ${state} after ${event}${tools}`;
   return placeOf(conversation, isOne) + paint('dim', printable(text));
+}
+
+/** What happens to a call as it happens. Pieces of texts are left to their events. */
+function activityLine(told: AgentActivity, { isOne }: Shown): string | null {
+  const words = activityInWords(told);
+  if (words === null) return null;
+  const text = clip(`@${told.agent} ${words}`, Math.max(30, screenWidth() - 20));
+  return `${placeOf(told.conversation, isOne)}${headOf(null, Date.now())}  ${paint('dim', printable(text))}`;
 }
 
 function placeOf(conversation: ConversationId, isOne: boolean): string {

@@ -1,7 +1,7 @@
 import { covers, isGranted, type Principal } from '../../access/index.ts';
 import { conversationHandle } from '../../conversation-handle.ts';
 import { TroupeError } from '../../errors.ts';
-import { parseTurnId } from '../../events/index.ts';
+import { addressOf, parseTurnId } from '../../events/index.ts';
 import { messageFrom } from '../../asking/asked.ts';
 import type { Asked, CommandInput, NewMessage, Troupe, Watcher } from '../../troupe.ts';
 import { checkAllAuthors, checkAuthor } from './author-rule.ts';
@@ -218,6 +218,5 @@ function noPrompt(turn: string, step: number | undefined): string {
 }
 
 function conversationOf(note: Note): string {
-  if (note.type === 'event') return note.event.conversation;
-  return (note.type === 'delta' ? note.delta : note.state).address.conversation;
+  return note.type === 'event' ? note.event.conversation : addressOf(note).conversation;
 }

@@ -27,8 +27,8 @@ const HEADERS = {
 const StreamQuery = z.object({ conversation: ConversationId.optional(), after: Seq.optional() });
 
 /**
- * Server-sent events: `event` frames, which can be resumed; `stream` frames with a reply as it is written and `state`
- * frames with transitions of the agents' machines, which cannot.
+ * Server-sent events: `event` frames, which can be resumed; `stream` frames with a reply as it is written, `activity`
+ * frames with tool calls and reasoning, and `state` frames with transitions of the agents' machines, which cannot.
  */
 export const streamRoute = defineRoute({
   method: 'GET',
@@ -36,7 +36,7 @@ export const streamRoute = defineRoute({
   scopes: ['read'],
   id: 'streamEvents',
   summary:
-    'Server-sent events of one conversation, resumable by Last-Event-ID, or live events of all. `event`: a stored event; `stream`: part of a reply as it is written; `state`: a transition of an agent; `gap`: events of the stream over all conversations were dropped',
+    'Server-sent events of one conversation, resumable by Last-Event-ID, or live events of all. `event`: a stored event; `stream`: part of a reply as it is written; `activity`: what else happens in a running turn (reasoning, arguments of calls as they are written, the start, progress and result of calls, and what is void again), by `kind`; `state`: a transition of an agent; `gap`: events of the stream over all conversations were dropped',
   query: StreamQuery,
   answerType: 'text/event-stream',
   handle({ context, caller, query }, { clock, signal }) {
@@ -132,6 +132,11 @@ function frameText(frame: Frame, idOf: (event: Event) => string): string {
       const { address, ...delta } = frame.delta;
       const { conversation, agent } = address;
       return `event: stream\ndata: ${JSON.stringify({ conversation, agent, ...delta })}\n\n`;
+    }
+    case 'activity': {
+      const { address, ...activity } = frame.activity;
+      const { conversation, agent } = address;
+      return `event: activity\ndata: ${JSON.stringify({ conversation, agent, ...activity })}\n\n`;
     }
     case 'state': {
       const { address, ...state } = frame.state;

@@ -1,0 +1,101 @@
+import { type Activity, agentAuthor, type ToolCall, type ToolProgress } from '../../events/index.ts';
+import type { TurnRun } from './turn-run.ts';
+
+/** Longest arguments, progress and results that watchers are shown, in characters. The log has them whole. */
+const MAX_ARGS = 4_096;
+const MAX_PROGRESS = 1_000;
+const MAX_RESULT = 4_096;
+/** Pause between two reports of progress of one call, ms. */
+const PROGRESS_MS = 100;
+
+type Shower = Pick<TurnRun, 'deps' | 'live' | 'turn' | 'step' | 'meanwhile'>;
+
+/** Tells watchers what happens in the turn. They are not awaited, and their errors are only logged. */
+export function showActivity(run: Shower, activity: Activity): void {
+  const { deps } = run;
+  try {
+    deps.onActivity?.({ ...placeOfNote(run), ...activity });
+  } catch (error) {
+    deps.onWarning(error, 'stream watcher');
+  }
+}
+
+export function placeOfNote({ live, turn, step, meanwhile }: Shower) {
+  return {
+    address: live.address,
+    turn: turn.id,
+    attempt: turn.attempt,
+    step: step + 1,
+    round: meanwhile.rounds,
+  };
+}
+
+/** What watchers see of one call while it runs. */
+export interface CallShow {
+  progress(report: string | ToolProgress): void;
+  /** Shows the last progress that waits. Later progress is ignored. */
+  end(): void;
+}
+
+/** The first report is shown at once, later ones after a pause, and of those only the last. */
+export function showCall(run: TurnRun, { id, name, args }: ToolCall): CallShow {
+  const { deps } = run;
+  const over = new AbortController();
+  let waiting: ToolProgress | null = null;
+  let isPausing = false;
+  showActivity(run, { kind: 'called', call: id, name, args: cut(args, MAX_ARGS) });
+
+  function flush(): void {
+    if (waiting === null) return;
+    const progress = waiting;
+    waiting = null;
+    isPausing = true;
+    showActivity(run, { kind: 'progress', call: id, name, ...redactedProgress(run, progress) });
+    void deps.clock.sleep(PROGRESS_MS, over.signal).then(() => {
+      isPausing = false;
+      if (!over.signal.aborted) flush();
+    });
+  }
+
+  return {
+    progress(report) {
+      if (over.signal.aborted) return;
+      waiting = progressOf(report);
+      if (!isPausing) flush();
+    },
+    end() {
+      flush();
+      over.abort();
+    },
+  };
+}
+
+/** Tells the result of a call. It is redacted already. */
+export function showResult(
+  run: Shower,
+  { id, name }: ToolCall,
+  { outcome, text }: { outcome: Extract<Activity, { kind: 'result' }>['outcome']; text: string },
+): void {
+  showActivity(run, { kind: 'result', call: id, name, outcome, text: cut(text, MAX_RESULT) });
+}
+
+/** Tools may be plain JavaScript, so what they report is not trusted. */
+function progressOf(report: unknown): ToolProgress {
+  if (typeof report === 'string') return { text: cut(report, MAX_PROGRESS) };
+  const { text, done, total } = Object(report) as Record<string, unknown>;
+  return {
+    ...(typeof text === 'string' && { text: cut(text, MAX_PROGRESS) }),
+    ...(Number.isFinite(done) && { done: done as number }),
+    ...(Number.isFinite(total) && { total: total as number }),
+  };
+}
+
+function redactedProgress({ deps, runtime }: TurnRun, progress: ToolProgress): ToolProgress {
+  if (!deps.redaction || progress.text === undefined) return progress;
+  const where = { kind: 'tool.result' as const, author: agentAuthor(runtime.profile) };
+  return { ...progress, text: deps.redaction.text(progress.text, where) };
+}
+
+function cut(text: string, most: number): string {
+  return text.length <= most ? text : `${text.slice(0, most - 1).toWellFormed()}…`;
+}

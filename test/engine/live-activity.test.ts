@@ -1,0 +1,213 @@
+import { expect, test } from 'vitest';
+import * as z from 'zod';
+import type { ActivityNote } from '../../src/events/index.ts';
+import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { defineTool } from '../../src/tools/tool.ts';
+import type { Troupe } from '../../src/troupe.ts';
+import type { AgentInput } from '../../src/config/agent-definition.ts';
+import { openTroupe } from '../support/mode.ts';
+import { asks, inOrder, says } from '../support/engine-models.ts';
+import { openStage } from '../support/engine-stage.ts';
+import { UMA } from '../support/company.ts';
+
+const scripted = (rules: object[], more: object = {}) =>
+  ({ id: 'bo', provider: 'scripted', script: { rules }, ...more }) as AgentInput;
+
+/** The activities of a troupe, and the kinds of its events, in the order in which a watcher hears of them. */
+function listen(troupe: Troupe) {
+  const heard: ActivityNote[] = [];
+  const order: string[] = [];
+  const checks = new Set<() => void>();
+  troupe.watch((note) => {
+    if (note.type === 'activity') heard.push(note.activity);
+    if (note.type === 'activity') order.push(note.activity.kind);
+    if (note.type === 'event') order.push(note.event.kind);
+    for (const check of checks) check();
+  });
+  return {
+    heard,
+    order,
+    until: (holds: () => boolean) =>
+      new Promise<void>((resolve) => {
+        const check = () => {
+          if (!holds()) return;
+          checks.delete(check);
+          resolve();
+        };
+        checks.add(check);
+        check();
+      }),
+  };
+}
+
+test('a call, its progress and its result are heard before anything of the turn is committed', async () => {
+  const open = Promise.withResolvers<void>();
+  const copy = defineTool({
+    name: 'copy',
+    description: '',
+    schema: z.object({ from: z.string() }),
+    async run(_, { progress }) {
+      progress({ text: 'copying', done: 1, total: 3 });
+      await open.promise;
+      progress('almost done');
+      return 'copied';
+    },
+  });
+  const note = defineTool({ name: 'note', description: '', schema: z.object({}), run: () => 'noted' });
+  await using troupe = await openTroupe({
+    agents: [
+      scripted(
+        [
+          {
+            when: { step: 1 },
+            calls: [
+              { name: 'copy', args: { from: 'a' } },
+              { name: 'note', args: {} },
+            ],
+          },
+          { reply: 'Done.' },
+        ],
+        { tools: ['copy', 'note'] },
+      ),
+    ],
+    tools: [copy, note],
+  });
+  const { heard, order, until } = listen(troupe);
+  await troupe.send('c', { author: UMA, content: 'copy it', to: ['bo'] });
+  // The other call still runs: a result is heard as soon as it is there.
+  await until(() => heard.some(({ kind }) => kind === 'result'));
+  expect(heard.filter(({ kind }) => kind === 'result')).toMatchObject([{ name: 'note', text: 'noted' }]);
+  expect(heard.filter(({ kind }) => kind === 'progress')).toMatchObject([
+    { name: 'copy', text: 'copying', done: 1, total: 3, turn: 'c:bo:1', step: 1, attempt: 1 },
+  ]);
+  expect(order).not.toContain('step');
+  open.resolve();
+  await troupe.idle();
+  await until(() => order.includes('turn.done'));
+  const ofCopy = heard.filter((each) => 'name' in each && each.name === 'copy');
+  expect(ofCopy.map(({ kind }) => kind)).toEqual(['arguments', 'called', 'progress', 'progress', 'result']);
+  expect(ofCopy).toMatchObject([
+    { index: 0, text: '{"from":"a"}' },
+    { args: '{"from":"a"}' },
+    { text: 'copying' },
+    { text: 'almost done' },
+    { outcome: 'done', text: 'copied' },
+  ]);
+  expect(new Set(ofCopy.map((each) => 'call' in each && each.call)).size).toBe(1);
+  expect(order.lastIndexOf('result')).toBeLessThan(order.indexOf('tool.result'));
+});
+
+test('nothing of it is in the log or in the next prompt', async () => {
+  const work = defineTool({
+    name: 'work',
+    description: '',
+    schema: z.object({}),
+    run: (_, { progress }) => {
+      progress('a secret stage');
+      return 'ok';
+    },
+  });
+  await using troupe = await openTroupe({
+    agents: [scripted([{ when: { step: 1 }, calls: [{ name: 'work', args: {} }] }, {}], { tools: ['work'] })],
+    tools: [work],
+  });
+  await troupe.ask('c', 'go');
+  const { events } = await troupe.events('c');
+  const next = await troupe.prompt('c', 'bo');
+  expect(JSON.stringify([events, next])).not.toContain('a secret stage');
+});
+
+test('frequent progress is joined: the first report, and the last of each pause', async () => {
+  const clock = createFakeClock();
+  const open = Promise.withResolvers<void>();
+  const steps = Promise.withResolvers<(report: string) => void>();
+  const busy = defineTool({
+    name: 'busy',
+    description: '',
+    schema: z.object({}),
+    async run(_, { progress }) {
+      for (let at = 1; at <= 1_000; at += 1) progress({ done: at });
+      steps.resolve(progress);
+      await open.promise;
+      return 'ok';
+    },
+  });
+  const heard: ActivityNote[] = [];
+  const model = inOrder(asks(['busy', {}]), says('ok'));
+  const stage = await openStage({ clock, agents: [{ id: 'bo', model, tools: ['busy'] }], tools: [busy] });
+  stage.deps.onActivity = (note) => void (note.kind === 'progress' && heard.push(note));
+  await stage.say('c', 'go', ['bo']);
+  const progress = await steps.promise;
+  expect(heard).toMatchObject([{ done: 1 }]);
+  await clock.advance(100);
+  expect(heard).toMatchObject([{ done: 1 }, { done: 1_000 }]);
+  progress('the last word');
+  open.resolve();
+  await stage.quiet();
+  expect(heard.at(-1)).toMatchObject({ text: 'the last word' });
+  progress('too late');
+  expect(heard).toHaveLength(3);
+});
+
+test('arguments, progress and results are shown in bounds, and redacted like what is stored', async () => {
+  const long = defineTool({
+    name: 'long',
+    description: '',
+    schema: z.object({ words: z.string() }),
+    run: (_, { progress }) => {
+      progress(`key sk_live_abcdefghijklmnop1234 ${'p'.repeat(50_000)}`);
+      return `key sk_live_abcdefghijklmnop1234 ${'r'.repeat(50_000)}`;
+    },
+  });
+  await using troupe = await openTroupe({
+    agents: [
+      scripted(
+        [
+          { when: { step: 1 }, calls: [{ name: 'long', args: { words: 'a'.repeat(90_000) } }] },
+          { reply: 'ok' },
+        ],
+        { tools: ['long'] },
+      ),
+    ],
+    tools: [long],
+    redact: (text) => text.replaceAll('sk_live_abcdefghijklmnop1234', '[key]'),
+  });
+  const { heard } = listen(troupe);
+  await troupe.ask('c', 'go');
+  const sizes = Object.fromEntries(heard.map((note) => [note.kind, JSON.stringify(note).length]));
+  expect(sizes['arguments']).toBeLessThan(67_000);
+  expect(sizes['called']).toBeLessThan(5_000);
+  expect(sizes['progress']).toBeLessThan(1_500);
+  expect(sizes['result']).toBeLessThan(5_000);
+  const shown = heard.filter(({ kind }) => kind === 'progress' || kind === 'result');
+  expect(shown.map((note) => ('text' in note ? note.text?.slice(0, 9) : ''))).toEqual([
+    'key [key]',
+    'key [key]',
+  ]);
+});
+
+test('what a failed model call had said is void, and its repetition begins anew', async () => {
+  await using troupe = await openTroupe({
+    agents: [
+      scripted([
+        {
+          when: { call: 1 },
+          reply: 'half of',
+          fail: { after: 4, code: 'provider_overloaded', message: 'busy' },
+        },
+        { reply: 'all of it' },
+      ]),
+    ],
+  });
+  const told: unknown[] = [];
+  troupe.watch((note) => {
+    if (note.type === 'delta') told.push([note.delta.round, note.delta.index, note.delta.text]);
+    if (note.type === 'activity') told.push([note.activity.round, note.activity.kind]);
+  });
+  await troupe.ask('c', 'go');
+  expect(told).toEqual([
+    [1, 0, 'half'],
+    [1, 'void'],
+    [2, 0, 'all of it'],
+  ]);
+});
