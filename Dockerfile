@@ -13,7 +13,10 @@ FROM node:24-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
 COPY packages/nostr/package.json packages/nostr/
-RUN npm ci --omit=dev
+# The image serves every vendor and mode, so the optional packages become dependencies, in their locked versions.
+RUN node -e "const p = require('./package.json'); Object.assign(p.dependencies, p.peerDependencies); \
+    delete p.devDependencies; delete p.peerDependencies; fs.writeFileSync('package.json', JSON.stringify(p))" \
+  && npm install --omit=dev
 # The built package takes the place of the link to its sources; for it, 'troupe' is this application.
 RUN rm node_modules/@troupe/nostr && ln -s /app node_modules/troupe
 

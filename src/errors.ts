@@ -12,6 +12,7 @@ const POLICY = {
   import_invalid: 'fix_input',
   command_refused: 'fix_input',
   turn_unknown: 'fix_input',
+  package_missing: 'operator',
   data_busy: 'operator',
   data_unwritable: 'operator',
   store_corrupt: 'operator',

@@ -184,6 +184,7 @@ function failureOf(
   { opened, secrets }: { opened: boolean; secrets: readonly string[] },
 ): ModelFailure {
   const own = ownFailure(thrown);
+  if (own?.code === 'package_missing') return { code: 'provider_unusable', message: own.message };
   if (own && isProviderCode(own.code)) return { code: own.code, message: own.message };
   return classifyFailure(vendorErrorOf(thrown), { opened, now: Date.now(), secrets });
 }

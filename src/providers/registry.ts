@@ -2,6 +2,7 @@ import { join, resolve } from 'node:path';
 import type { Clock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
 import { createAnthropic } from './anthropic/anthropic.ts';
+import { requireAnthropicSdk } from './anthropic/sdk.ts';
 import { createClaudeCode } from './claude-code/claude-code.ts';
 import { createCodex } from './codex/codex.ts';
 import type { Embedder } from './embedder.ts';
@@ -86,6 +87,11 @@ export function createProvider(
       });
     }
   }
+}
+
+/** Checks that the packages of these providers are installed. Throws `package_missing`. */
+export async function requirePackages(agents: readonly Pick<ProviderSettings, 'provider'>[]): Promise<void> {
+  if (agents.some(({ provider }) => provider === 'anthropic')) await requireAnthropicSdk();
 }
 
 function customOf(

@@ -58,7 +58,7 @@ export async function openModels(
 ): Promise<Models> {
   if (!work) return { providerOf: idleProvider, embedder: null, close: () => Promise.resolve() };
   const { createModels } = await import('./providers.ts');
-  return createModels(settings, { ...options, readScript });
+  return await createModels(settings, { ...options, readScript });
 }
 
 function idleProvider({ provider }: AgentDefinition): Provider {

@@ -1,4 +1,5 @@
 import { TroupeError } from '../errors.ts';
+import { DISTRIBUTED, loadWith } from '../optional-packages.ts';
 import { createInProcessAdmission } from '../queue/in-process-admission.ts';
 import { createBroadcastHub } from '../queue/in-process-broadcast.ts';
 import { createInProcessRouter } from '../queue/in-process.ts';
@@ -30,7 +31,7 @@ export async function openServices(urls: ServiceUrls, options: ServiceOptions): 
     throw new TroupeError('config_invalid', message);
   }
   // The drivers are loaded only for the distributed mode.
-  const { openDistributed } = await import('./distributed.ts');
+  const { openDistributed } = await loadWith(DISTRIBUTED, () => import('./distributed.ts'));
   return openDistributed({ mongodb, redis, prefix }, options);
 }
 

@@ -5,7 +5,12 @@ import type { Embedder } from '../providers/embedder.ts';
 import type { Provider } from '../providers/provider.ts';
 import { openRecording, readRecording, record } from '../providers/recording.ts';
 import { createRedact } from '../providers/redact.ts';
-import { createEmbedder, createProvider, type ProviderContext } from '../providers/registry.ts';
+import {
+  createEmbedder,
+  createProvider,
+  type ProviderContext,
+  requirePackages,
+} from '../providers/registry.ts';
 import { createReplay } from '../providers/replay.ts';
 import { type ModelSettings, secretValues } from './secrets.ts';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -31,8 +36,8 @@ export interface Models {
   close(): Promise<void>;
 }
 
-/** The models of a definition: those of the vendors, recorded if `record` is set, or a replay. Throws `config_invalid`. */
-export function createModels(definition: ModelSettings, options: ModelOptions): Models {
+/** The models of a definition: those of the vendors, recorded if `record` is set, or a replay. Throws `config_invalid`, `package_missing`. */
+export async function createModels(definition: ModelSettings, options: ModelOptions): Promise<Models> {
   const { agents, context: settings, providers: custom } = definition;
   const { replay, env, clock, onWarning } = options;
   const redact = createRedact(secretValues(definition, env));
@@ -45,6 +50,7 @@ export function createModels(definition: ModelSettings, options: ModelOptions): 
     const providerOf: Models['providerOf'] = ({ id, provider }) => replayed.provider(id, provider);
     return { providerOf, embedder: null, close: () => Promise.resolve() };
   }
+  await requirePackages(agents);
   const home = sessionHome(agents, options);
   const make = (agent: AgentDefinition) =>
     createProvider(agent, { ...options, custom, home: join(home.dir, agent.id) });

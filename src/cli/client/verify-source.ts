@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { TroupeError } from '../../errors.ts';
 import { ConversationId, DEFAULT_TENANT, type TenantId } from '../../events/index.ts';
 import { createTenants } from '../../facade/credentials.ts';
+import { DISTRIBUTED, loadWith } from '../../optional-packages.ts';
 import { keyValueOf } from '../../runtime/services.ts';
 import { createStore } from '../../store/create-store.ts';
 import type { ConversationPlace } from '../../store/driver.ts';
@@ -38,7 +39,8 @@ export async function openVerifySource({
   if (server) return serverSource({ url: server });
   const mongodb = process.env['MONGODB_URL']?.trim();
   if (data === undefined && mongodb) {
-    const { openMongoDriver } = await import('../../store/mongo/connect-mongo.ts');
+    const load = () => import('../../store/mongo/connect-mongo.ts');
+    const { openMongoDriver } = await loadWith(DISTRIBUTED, load);
     const store = createStore(await openMongoDriver({ url: mongodb }));
     return storeSource(store, () => store.close());
   }

@@ -1,6 +1,7 @@
 import { accessSync, constants, existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { toTroupeError, TroupeError } from '../../errors.ts';
+import { DISTRIBUTED, loadWith } from '../../optional-packages.ts';
 import { checkDatabase } from '../../store/sqlite/check-files.ts';
 import { dataPaths, lockDataDir } from '../../store/sqlite/data-lock.ts';
 import { findAgents, type FoundAgents, recallAgents } from '../client/find-agents.ts';
@@ -23,6 +24,7 @@ export async function runChecks({ file, data, env }: CheckOptions): Promise<Chec
     ...(await checkSkills(agents.found)),
     ...checkKeys(agents.found, env),
     ...checkPrograms(agents.found, env),
+    ...(await checkPackages(agents.found)),
     ...checkData(data),
     ...services,
   ];
@@ -105,6 +107,17 @@ function checkPrograms(found: FoundAgents | null, env: CheckOptions['env']): Che
   });
 }
 
+/** Packages of vendors, which do not come with Troupe. */
+async function checkPackages(found: FoundAgents | null): Promise<Check[]> {
+  const { requirePackages } = await import('../../providers/registry.ts');
+  try {
+    await requirePackages(found?.definition.agents ?? []);
+    return [];
+  } catch (error) {
+    return [{ name: 'package', status: 'failed', detail: toTroupeError(error).message }];
+  }
+}
+
 function checkData(data: string): Check[] {
   const dir = resolve(data);
   if (!existsSync(dir)) return [checkParent(dir)];
@@ -171,7 +184,8 @@ async function checkServices(env: Env): Promise<Check[]> {
 async function checkMongodb(url: string): Promise<Check> {
   const name = 'mongodb';
   try {
-    const { checkMongo } = await import('../../store/mongo/check-mongo.ts');
+    const load = () => import('../../store/mongo/check-mongo.ts');
+    const { checkMongo } = await loadWith(DISTRIBUTED, load);
     const { at, version, replicaSet } = await checkMongo(url);
     if (replicaSet !== null)
       return { name, status: 'ok', detail: `${at}: ${version}, replica set ${replicaSet}` };
@@ -187,8 +201,8 @@ async function checkRedisServer(url: string): Promise<Check> {
   const warnings: string[] = [];
   try {
     const [{ checkRedis }, { redisAddress }] = await Promise.all([
-      import('../../queue/redis/check-redis.ts'),
-      import('../../queue/redis/connect-redis.ts'),
+      loadWith(DISTRIBUTED, () => import('../../queue/redis/check-redis.ts')),
+      loadWith(DISTRIBUTED, () => import('../../queue/redis/connect-redis.ts')),
     ]);
     const onWarning = (warning: unknown) => warnings.push(String(warning));
     const { version, policy } = await checkRedis(url, { onWarning });

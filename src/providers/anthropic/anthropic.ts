@@ -1,6 +1,7 @@
 import type Anthropic from '@anthropic-ai/sdk';
 import { readMessageEvents } from './events.ts';
 import { anthropicBody } from './messages.ts';
+import { loadAnthropicSdk } from './sdk.ts';
 import { fetchOptions, foreignHeaders, serverOf, vendorFetch } from '../vendor-fetch.ts';
 import { guardedStream, type StreamWatch } from '../guard-stream.ts';
 import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from '../provider.ts';
@@ -28,7 +29,7 @@ export function createAnthropic(options: AnthropicOptions): Provider {
   let client: Promise<Anthropic> | undefined;
 
   async function connect(): Promise<Anthropic> {
-    const { Anthropic: Client } = await import('@anthropic-ai/sdk');
+    const { Anthropic: Client } = await loadAnthropicSdk();
     return new Client({
       apiKey,
       baseURL: baseUrl.replace(/\/(v1\/?)?$/, ''),
@@ -86,7 +87,7 @@ function anthropicSampling({ temperature, topP, topK, stop }: Sampling, { trace 
 async function replyFormat(
   schema: Record<string, unknown>,
 ): Promise<Anthropic.JSONOutputFormat | { failed: ModelEvent }> {
-  const { transformJSONSchema } = await import('@anthropic-ai/sdk/lib/transform-json-schema');
+  const { transformJSONSchema } = await loadAnthropicSdk();
   try {
     return { type: 'json_schema', schema: transformJSONSchema(schema) };
   } catch (thrown) {

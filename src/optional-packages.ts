@@ -1,0 +1,46 @@
+import { createRequire } from 'node:module';
+import { TroupeError } from './errors.ts';
+
+/** Packages that only one vendor or mode needs. Who uses it installs them beside Troupe: they are optional peers. */
+interface Need {
+  /** What needs them, as the subject of a sentence. */
+  by: string;
+  /** Package names, each with the major version that is supported. */
+  packages: Readonly<Record<string, number>>;
+}
+
+export const ANTHROPIC: Need = { by: 'the anthropic provider', packages: { '@anthropic-ai/sdk': 1 } };
+export const DISTRIBUTED: Need = {
+  by: 'the distributed mode',
+  packages: { mongodb: 7, bullmq: 6, ioredis: 6 },
+};
+
+/** Loads a module that imports these packages. Throws `package_missing`. */
+export async function loadWith<T>(need: Need, load: () => Promise<T>): Promise<T> {
+  try {
+    return await load();
+  } catch (cause) {
+    const names = Object.keys(need.packages);
+    if (!names.some((name) => isMissing(cause, name))) throw cause;
+    const install = names.map((name) => `${name}@${need.packages[name]}`).join(' ');
+    const what = names.length === 1 ? 'a package that is' : 'packages that are';
+    const message = `${need.by} needs ${what} not installed: npm install ${install}`;
+    throw new TroupeError('package_missing', message, { packages: names }, { cause });
+  }
+}
+
+/** Whether a package can be found from here, without loading it. False also where a bundle contains it. */
+export function isFound(name: string): boolean {
+  try {
+    createRequire(import.meta.url).resolve(name);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** False if the package is there but one of its own modules is missing. */
+function isMissing(error: unknown, name: string): boolean {
+  const isNotFound = (error as { code?: unknown }).code === 'ERR_MODULE_NOT_FOUND';
+  return isNotFound && error instanceof Error && error.message.includes(`'${name}'`);
+}

@@ -1,0 +1,118 @@
+import { execFile } from 'node:child_process';
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ANTHROPIC, DISTRIBUTED, isFound, loadWith } from '../../src/optional-packages.ts';
+import { startFakeOpenAi, startFakeOpenAiResponses } from '../../src/testing/fake-vendors.ts';
+
+const PACKAGES = [ANTHROPIC, DISTRIBUTED].flatMap(({ packages }) => Object.entries(packages));
+const ABSENT = new Set([...PACKAGES.map(([name]) => name.split('/')[0]), 'openai']);
+
+/** A copy of the sources whose `node_modules` has all packages but the optional ones. */
+let dir = '';
+
+beforeAll(() => {
+  dir = mkdtempSync(path.join(tmpdir(), 'troupe-lean-'));
+  cpSync('src', path.join(dir, 'src'), { recursive: true });
+  cpSync('package.json', path.join(dir, 'package.json'));
+  mkdirSync(path.join(dir, 'node_modules'));
+  for (const name of readdirSync('node_modules'))
+    if (!ABSENT.has(name) && !name.startsWith('.'))
+      symlinkSync(path.resolve('node_modules', name), path.join(dir, 'node_modules', name));
+});
+afterAll(() => rmSync(dir, { recursive: true, force: true }));
+
+async function run(args: string[], agent: object, env: Record<string, string> = {}) {
+  writeFileSync(
+    path.join(dir, 'agents.json'),
+    JSON.stringify({ agents: [{ id: 'ada', model: 'm', ...agent }] }),
+  );
+  const { PATH = '' } = process.env;
+  const argv = [path.join(dir, 'src/cli.ts'), ...args];
+  return await new Promise<{ code: number | string; out: string; err: string }>((resolve) => {
+    execFile(process.execPath, argv, { cwd: dir, env: { PATH, ...env } }, (error, out, err) =>
+      resolve({ code: error ? (error.code ?? 'killed') : 0, out, err }),
+    );
+  });
+}
+
+test('without its SDK the anthropic provider is refused at the start, with the command that installs it', async () => {
+  const args = ['send', 'c1', 'Hello', '--to', 'ada', '--wait', '--json', '--data', ':memory:'];
+  const { code, err } = await run(args, { provider: 'anthropic' }, { ANTHROPIC_API_KEY: 'k' });
+  expect(code).toBe(1);
+  expect(JSON.parse(err.trim().split('\n').at(-1) ?? '')).toMatchObject({
+    error: {
+      code: 'package_missing',
+      message:
+        'the anthropic provider needs a package that is not installed: npm install @anthropic-ai/sdk@1',
+      data: { packages: ['@anthropic-ai/sdk'] },
+    },
+  });
+});
+
+test('without the drivers the distributed mode is refused at the start, with the command that installs them', async () => {
+  const urls = {
+    MONGODB_URL: 'mongodb://127.0.0.1:1/t',
+    REDIS_URL: 'redis://127.0.0.1:1',
+    TROUPE_TOKEN: 't'.repeat(32),
+  };
+  for (const command of ['serve', 'worker']) {
+    const { code, err } = await run(
+      [command, 'agents.json'],
+      { provider: 'scripted', script: { rules: [{ reply: 'Hi' }] } },
+      urls,
+    );
+    expect(code).toBe(1);
+    expect(err).toContain(
+      'the distributed mode needs packages that are not installed: npm install mongodb@7 bullmq@6 ioredis@6',
+    );
+  }
+});
+
+test('doctor names the packages that the agents file and the services need', async () => {
+  const urls = { MONGODB_URL: 'mongodb://127.0.0.1:1/t', REDIS_URL: 'redis://127.0.0.1:1' };
+  const { code, out } = await run(['doctor', 'agents.json'], { provider: 'anthropic' }, urls);
+  expect(code).toBe(1);
+  expect(out).toMatch(/^failed +package .*npm install @anthropic-ai\/sdk@1$/m);
+  expect(out).toMatch(/^failed +mongodb .*npm install mongodb@7 bullmq@6 ioredis@6$/m);
+  expect(out).toMatch(/^failed +redis .*npm install mongodb@7 bullmq@6 ioredis@6$/m);
+});
+
+test.each([
+  ['openai-compatible', startFakeOpenAi],
+  ['openai', startFakeOpenAiResponses],
+] as const)('an %s model needs no optional package', async (provider, start) => {
+  await using server = await start(() => ({ text: 'Hello from afar' }));
+  const agent = { provider, baseUrl: server.url };
+  const args = ['send', 'c1', 'Hello', '--to', 'ada', '--wait', '--data', ':memory:'];
+  const { code, out } = await run(args, agent, { OPENAI_API_KEY: 'k' });
+  expect(code).toBe(0);
+  expect(out).toContain('Hello from afar');
+  expect(server.requests).toHaveLength(1);
+});
+
+test('the commands name the versions of the peers that the package declares', () => {
+  const { peerDependencies } = JSON.parse(readFileSync('package.json', 'utf8')) as {
+    peerDependencies: Record<string, string>;
+  };
+  for (const [name, major] of PACKAGES) expect(peerDependencies[name]).toMatch(new RegExp(`^\\^${major}\\.`));
+});
+
+test('an installed package that cannot be loaded keeps its own error', async () => {
+  const broken = Object.assign(new Error("Cannot find package 'bson' imported from mongodb"), {
+    code: 'ERR_MODULE_NOT_FOUND',
+  });
+  await expect(loadWith(DISTRIBUTED, () => Promise.reject(broken))).rejects.toBe(broken);
+  expect(isFound('zod')).toBe(true);
+  expect(isFound('no-such-package')).toBe(false);
+});
