@@ -38,6 +38,13 @@ export interface NewMessage {
         refused?: 'author' | undefined;
       }
     | undefined;
+  /**
+   * A value for the tools of the turns that come of the message, as `context.forTools`. It stays in this process: tools
+   * that run in another one, or after a restart, get null. Null or left out: none.
+   */
+  forTools?: unknown;
+  /** Stores `forTools`, which must be JSON then, with the message: for tools in every process. Default false. */
+  storeForTools?: boolean | undefined;
   /** The client's own ids of attachments. They are stored with the event and shown to no agent. */
   context?: { attachments?: readonly string[] | undefined } | undefined;
 }

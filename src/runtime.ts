@@ -60,6 +60,8 @@ export interface TroupeOptions {
   /** Called when this process takes no more wakes and should be restarted. Default: a warning. */
   onDeaf?: () => void;
   clock?: Clock;
+  /** What the application gives its tools in this process, as `context.app`: a database, a client. Never stored. */
+  app?: unknown;
 }
 
 /**
@@ -89,7 +91,6 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
       serviceOptions(definition, { clock, metrics, onWarning, onDeaf: options.onDeaf }),
     );
     opened.defer(() => services.close());
-    const { store } = services;
     const agents = await openAgents(definition, {
       integrations,
       providerOf: models.providerOf,
@@ -107,6 +108,7 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
       operators,
       clock,
       metrics,
+      app: options.app,
       process: owner,
       opened,
     });
@@ -115,7 +117,7 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
     opened.defer(() => fetch?.close());
     const running = createIntegrations({
       integrations,
-      keyValueOf: (tenant) => keyValueOf(store, tenant),
+      keyValueOf: (tenant) => keyValueOf(services.store, tenant),
       webhooks: definition.webhooks,
       random: Math.random,
       tenants,
@@ -137,7 +139,7 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
       ...facadeSettings(definition),
       messageRouter: messageRouter(definition.routing, agents),
       waits: () => metrics.waits(),
-      pending: createPendingGuard({ pending, store }),
+      pending: createPendingGuard({ pending, store: services.store }),
       credentials: openCredentials(rootKeyValue, { clock, access: definition.access }),
       release: () => opened.disposeAsync(),
     });
@@ -175,6 +177,7 @@ const OPTIONS: Record<keyof TroupeOptions, true> = {
   integrations: true,
   onDeaf: true,
   clock: true,
+  app: true,
 };
 
 function refuseUnknownOptions(options: TroupeOptions): void {

@@ -5,6 +5,7 @@ import { systemClock } from '../../src/clock.ts';
 import type { ActorAddress } from '../../src/events/index.ts';
 import { createConnection } from '../../src/tools/mcp/connection.ts';
 import { toolProblem, wrapTool } from '../../src/tools/mcp/wrap-tool.ts';
+import { createToolContext } from '../../src/testing/tool-context.ts';
 import { runTool } from '../../src/tools/run-tool.ts';
 import { toolSpec } from '../../src/tools/tool.ts';
 import { mutate } from '../mutate.ts';
@@ -64,7 +65,7 @@ export function hostileMcpTarget(): Target<McpInput> {
         const spec = JSON.stringify(toolSpec(wrapped));
         if (!NAME.test(wrapped.name) || spec.length > 400_000) throw new Broken(`offered as ${wrapped.name}`);
         const call = { id: 'c1', name: wrapped.name, args: '{}' };
-        const ran = await runTool(wrapped, call, CONTEXT, { clock: systemClock });
+        const ran = await runTool(wrapped, call, createToolContext(CONTEXT), { clock: systemClock });
         if (typeof ran.text !== 'string') throw new Broken('a result without a text');
         return ran.outcome === 'done' ? 'accepted' : 'failed';
       } catch (thrown) {

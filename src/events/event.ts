@@ -4,7 +4,15 @@ import { CommandBody } from './command.ts';
 import { CompactionBody, CompactionNote, PruneBody } from './compaction.ts';
 import * as coordination from './coordination.ts';
 import { AgentId, ConversationId, EventId, Mode, Seq, TenantId, TurnId } from './ids.ts';
-import { HandoffBody, InjectionBody, JoinedBody, LeftBody, MessageBody, NoticeBody } from './message.ts';
+import {
+  HandoffBody,
+  InjectionBody,
+  JoinedBody,
+  JsonData,
+  LeftBody,
+  MessageBody,
+  NoticeBody,
+} from './message.ts';
 import { NamedSession, SessionNote } from './session.ts';
 import * as task from './task.ts';
 import {
@@ -65,6 +73,8 @@ export const EventContext = z.strictObject({
   untrusted: z.literal(true).optional(),
   /** The door through which a message or notice came. Absent in older logs, and on events of the runtime. */
   channel: Channel.optional(),
+  /** What the application gave the tools with the message, if it asked to have it stored. */
+  forTools: JsonData.optional(),
   /** A session that the message names for one of its addressees. */
   session: NamedSession.optional(),
   /** The rule that found the addressees of a message without any. */

@@ -4,6 +4,7 @@ import { isTrusted } from '../actors/conversations/trust.ts';
 import type { AgentRegistry } from '../actors/engine/agent-runtime.ts';
 import type { PendingCount } from '../actors/engine/pending-count.ts';
 import { isOurs } from '../actors/log/own-id.ts';
+import type { Redaction } from '../actors/log/redaction.ts';
 import { refuseBusy } from '../actors/steering/busy-policy.ts';
 import { answerByReply } from '../actors/tasks/execute-task-command.ts';
 import { TroupeError } from '../errors.ts';
@@ -12,6 +13,7 @@ import {
   type Attachment,
   type EventDraft,
   type EventDraftOf,
+  type EventId,
   isRuntimeId,
 } from '../events/index.ts';
 import type { Appended, ConversationKey, Store } from '../store/store.ts';
@@ -33,7 +35,12 @@ export async function sendMessage(
   if (message.includeInContext === false) refuseRecipients(message);
   const { attachments, bodies } = readAttachments(redactAttachments(fetched, author, deps.redaction));
   const content = await parts.integrations.readable(message.content, nameFrom(deps.agents));
-  const parsed = parseMessage({ ...message, content }, to, attachments);
+  const parsed = parseMessage(
+    { ...message, content },
+    to,
+    attachments,
+    storedForTools(message, deps.redaction),
+  );
   const draft = (deps.redaction?.draft(parsed) ?? parsed) as Spoken;
   const log = { tenant, conversation: conversationId(conversation) };
   const echo = isRuntimeId(draft.id) ? await findEcho(deps.store, log, draft) : null;
@@ -46,13 +53,50 @@ export async function sendMessage(
   };
   if (draft.kind === 'notice') return receiveNotice(conversations, log, draft, putBodies);
   const received = { log, message: draft, untrusted };
-  const appended = await receiveMessage(conversations, received, async (addressed) => {
-    await refuseBusy(deps, log, addressed);
-    await parts.pending?.(log, addressed);
-    await putBodies();
-  });
+  const appended = await withForTools(parts, { ...log, id: draft.id }, message, () =>
+    receiveMessage(conversations, received, async (addressed) => {
+      await refuseBusy(deps, log, addressed);
+      await parts.pending?.(log, addressed);
+      await putBodies();
+    }),
+  );
   if (isTrusted(trust, author) && !untrusted) await answerByReply({ ...deps, trust }, log, appended.event);
   return appended;
+}
+
+/** Kept before the message is stored: an agent may begin at once. */
+async function withForTools(
+  { deps }: TenantContext['parts'],
+  place: ConversationKey & { id: EventId },
+  { forTools }: NewMessage,
+  send: () => Promise<Appended>,
+): Promise<Appended> {
+  if (forTools === undefined || forTools === null) return send();
+  const takeBack = deps.forTools?.set(place, forTools);
+  try {
+    return await send();
+  } catch (error) {
+    takeBack?.();
+    throw error;
+  }
+}
+
+/** What is stored with the message for tools. Throws `event_invalid` for what is not JSON. */
+function storedForTools(
+  { forTools, storeForTools, author }: NewMessage,
+  redaction: Redaction | undefined,
+): { forTools?: unknown } {
+  if (storeForTools !== true || forTools === undefined || forTools === null) return {};
+  let data: unknown;
+  try {
+    data = JSON.parse(JSON.stringify(forTools));
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    const message = `forTools: to be stored it must be JSON: ${why}; leave storeForTools out to keep it in this process`;
+    throw new TroupeError('event_invalid', message, { path: 'forTools' }, { cause });
+  }
+  const where = { kind: 'message', author } as const;
+  return { forTools: redaction ? redaction.body({ data }, where).data : data };
 }
 
 function nameFrom(agents: AgentRegistry): (pubkey: string) => string | null {
@@ -74,6 +118,7 @@ function parseMessage(
   message: NewMessage,
   to: readonly AgentId[],
   attachments: readonly Attachment[],
+  stored: { forTools?: unknown },
 ): EventDraft {
   const {
     id = mintId(),
@@ -96,6 +141,7 @@ function parseMessage(
     context: {
       ...(context?.attachments && { attachments: context.attachments }),
       channel,
+      ...stored,
       ...(session && { session: { ...session, agent: addressed(session.agent, to) } }),
     },
   });

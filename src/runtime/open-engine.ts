@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { createBudgetLedger } from '../actors/budget/ledger.ts';
 import type { AgentRegistry } from '../actors/engine/agent-runtime.ts';
+import { createForTools } from '../actors/calls/for-tools.ts';
 import { restoreFolds } from '../actors/checkpoints/actor-checkpoint.ts';
 import { createCheckpoints } from '../actors/checkpoints/checkpoints.ts';
 import { createCalibrationBook } from '../actors/engine/calibration-book.ts';
@@ -41,6 +42,8 @@ export interface EngineOptions {
   operators: Pick<EngineDeps, 'logger' | 'tracer' | 'onWarning'>;
   clock: Clock;
   metrics: Metrics;
+  /** What the application gives its tools. */
+  app: unknown;
   /** Id of this process among lease holders. */
   process: string;
   /** Takes what must be closed before the services. */
@@ -133,6 +136,8 @@ export async function openEngine(options: EngineOptions): Promise<OpenedEngine> 
     tenants: () => tenants.list(),
     profileOf: (tenant, person) => profilesOf(tenant).get(person),
     trust: definition.trust?.people ?? null,
+    app: options.app,
+    forTools: createForTools(),
     stopping: stopping.signal,
     ...live.sinks,
   };

@@ -26,4 +26,5 @@ export * from './provider-conformance.ts';
 export { collectEvents, type CollectOptions, sampleRequest, textOf } from './provider-scene.ts';
 export * from './router-conformance.ts';
 export * from './session-conformance.ts';
+export { createToolContext } from './tool-context.ts';
 export { storeConformance } from './store-conformance.ts';

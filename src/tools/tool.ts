@@ -2,11 +2,15 @@ import * as z from 'zod';
 import {
   type ActorAddress,
   AgentId,
+  type Author,
+  type ConversationId,
   HandoffDraft,
   Join,
+  type TenantId,
   TodosBody,
   type ToolProgress,
   type ToolSpec,
+  type TurnId,
 } from '../events/index.ts';
 import {
   type Checked,
@@ -17,8 +21,25 @@ import {
   type ReadySchema,
 } from './schema.ts';
 
-export interface ToolContext {
+/** `App` and `ForTools`: types of what the application gives; name them where a tool uses them. */
+export interface ToolContext<App = unknown, ForTools = unknown> {
   address: ActorAddress;
+  tenant: TenantId;
+  conversation: ConversationId;
+  /** The agent that calls. */
+  agent: AgentId;
+  turn: TurnId;
+  /**
+   * Who asked: the author of the newest message for which the call is made. A handoff, a task, an answer and a decision
+   * lead back to the message that began them, also from a thread.
+   */
+  author: Author;
+  /** The authors of all such messages, each once, the newest last: a turn may answer several people. */
+  authors: readonly Author[];
+  /** `app` of the options of `createTroupe`, of the process that runs the call. */
+  app: App;
+  /** `forTools` of the message of `author`. Null: it had none, or another process was given it and it was not stored. */
+  forTools: ForTools | null;
   /** Idempotency key of this call: the same after a crash and a retry. */
   effect: string;
   signal: AbortSignal;

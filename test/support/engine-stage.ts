@@ -1,3 +1,4 @@
+import { createForTools } from '../../src/actors/calls/for-tools.ts';
 import { createBudgetLedger } from '../../src/actors/budget/ledger.ts';
 import { createCheckpoints } from '../../src/actors/checkpoints/checkpoints.ts';
 import { createCalibrationBook } from '../../src/actors/engine/calibration-book.ts';
@@ -145,6 +146,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     ...(options.pending && { pending: options.pending }),
     ...(options.schedules && { schedules: options.schedules }),
     ...(options.lifecycle && { lifecycle: options.lifecycle }),
+    forTools: createForTools(),
     stopping: stopping.signal,
     onDelta: (delta) => live.forEach((listener) => listener({ type: 'delta', delta })),
     onWarning,

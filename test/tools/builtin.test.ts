@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import type { ActorAddress } from '../../src/events/index.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { handoffTool } from '../../src/tools/builtin/turn.ts';
 import { readArtifactTool } from '../../src/tools/builtin/read-artifact.ts';
+import { createToolContext } from '../../src/testing/tool-context.ts';
 import { runTool } from '../../src/tools/run-tool.ts';
 import { toolSpec, type Tool } from '../../src/tools/tool.ts';
 
@@ -13,13 +13,9 @@ const ARTIFACTS: Record<string, string> = {
 };
 
 function run(tool: Tool, args: object) {
-  const context = {
-    address: { tenant: 't', conversation: 'c', agent: 'a' } as unknown as ActorAddress,
-    effect: 'e',
-    signal: new AbortController().signal,
+  const context = createToolContext({
     artifacts: { read: (id: string) => Promise.resolve(ARTIFACTS[id] ?? null) },
-    progress: () => undefined,
-  };
+  });
   return runTool(tool, { id: 'c', name: tool.name, args: JSON.stringify(args) }, context, {
     clock: createFakeClock(),
   });

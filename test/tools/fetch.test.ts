@@ -1,22 +1,16 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import type { ActorAddress } from '../../src/events/index.ts';
 import { FetchSettings } from '../../src/net/settings.ts';
 import { fetchTool, htmlText } from '../../src/tools/builtin/fetch.ts';
 import { BUILTIN_TOOLS } from '../../src/tools/builtin/index.ts';
+import { createToolContext } from '../../src/testing/tool-context.ts';
 import { runTool } from '../../src/tools/run-tool.ts';
 import { recordingServer } from '../net/stage.ts';
 import { cpuMsOf } from '../support/cpu-ms.ts';
 
 function run(settings: FetchSettings, args: object) {
-  const context = {
-    address: { tenant: 't', conversation: 'c', agent: 'a' } as unknown as ActorAddress,
-    effect: 'e',
-    signal: new AbortController().signal,
-    artifacts: { read: () => Promise.resolve(null) },
-    progress: () => undefined,
-  };
+  const context = createToolContext();
   const call = { id: 'c', name: 'fetch', args: JSON.stringify(args) };
   return runTool(fetchTool(settings), call, context, { clock: systemClock });
 }

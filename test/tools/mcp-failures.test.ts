@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import type { ActorAddress } from '../../src/events/index.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { openMcpTools } from '../../src/tools/mcp/open-mcp-tools.ts';
 import { McpServers } from '../../src/tools/mcp/settings.ts';
+import { createToolContext } from '../../src/testing/tool-context.ts';
 import { runTool } from '../../src/tools/run-tool.ts';
-import type { Tool, ToolContext } from '../../src/tools/tool.ts';
+import type { Tool } from '../../src/tools/tool.ts';
 import { ROOM, UMA } from '../support/company.ts';
 import { startMcpHttpServer } from '../support/mcp-http-server.ts';
 import { caller, isAlive, mcpRoom, stdioStage } from './mcp-stage.ts';
@@ -12,13 +12,7 @@ import { untilHolds } from '../support/until-holds.ts';
 
 const failed = (words: string) => ({ outcome: 'failed', content: expect.stringContaining(words) as string });
 
-const CONTEXT: ToolContext = {
-  address: { tenant: 't', conversation: 'c', agent: 'ana' } as unknown as ActorAddress,
-  effect: 'c:ana:1/1/0',
-  signal: new AbortController().signal,
-  artifacts: { read: () => Promise.resolve(null) },
-  progress: () => undefined,
-};
+const CONTEXT = createToolContext();
 
 test('a refusal of a server is a failed result that the model can act on', async () => {
   const stage = stdioStage();

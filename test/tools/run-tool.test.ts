@@ -1,18 +1,13 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { type ActorAddress, HandoffSummary } from '../../src/events/index.ts';
+import { HandoffSummary } from '../../src/events/index.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { createToolContext } from '../../src/testing/tool-context.ts';
 import { runTool } from '../../src/tools/run-tool.ts';
 import { defineTool, type ToolContext } from '../../src/tools/tool.ts';
 
 const clock = createFakeClock();
-const context: ToolContext = {
-  address: { tenant: 't', conversation: 'c', agent: 'a' } as unknown as ActorAddress,
-  effect: 'c:a:1/1/0',
-  signal: new AbortController().signal,
-  artifacts: { read: () => Promise.resolve(null) },
-  progress: () => undefined,
-};
+const context = createToolContext({ effect: 'c:a:1/1/0' });
 const schema = z.object({ a: z.number(), b: z.string().default('x') });
 const make = (run: (args: z.output<typeof schema>, context: ToolContext) => unknown, timeoutMs = 1000) =>
   defineTool({ name: 'probe', description: '', schema, timeoutMs, run: run as never });

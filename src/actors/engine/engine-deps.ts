@@ -1,3 +1,4 @@
+import type { ForTools } from '../calls/for-tools.ts';
 import type { Clock } from '../../clock.ts';
 import type {
   ActorAddress,
@@ -75,6 +76,10 @@ export interface EngineDeps {
   profileOf?: (tenant: TenantId, person: string) => Promise<PersonProfile | null>;
   /** Default: everybody. */
   trust?: Trust;
+  /** What the application gives its tools. */
+  app?: unknown;
+  /** What came with messages for tools, in this process. */
+  forTools?: ForTools;
   /** Aborts when the process is to stop: steps under way are finished, and nothing new begins. */
   stopping: AbortSignal;
   /** Token deltas for watchers; never stored. */

@@ -3,6 +3,7 @@ import type { Event, EventDraft, EventDraftOf, ToolCall, ToolOutcome } from '../
 import { preview } from '../../tools/preview.ts';
 import { runTool } from '../../tools/run-tool.ts';
 import type { ToolContext } from '../../tools/tool.ts';
+import { type AboutTools, aboutTools } from '../calls/tool-context.ts';
 import { redactCall } from './redact-turn.ts';
 import { showCall, showResult } from './show-activity.ts';
 import { afterStep, staleNote, staleStop } from './repeated-calls.ts';
@@ -29,7 +30,9 @@ export async function runCalls(run: TurnRun): Promise<Outcome> {
       ...(answer.reasoning && { reasoning: answer.reasoning }),
     },
   };
-  const settled = await allEnded(answer.calls.map((call, index) => settleAndShow(run, call, index)));
+  // Read before a call begins: one that began is not repeated.
+  const about = await aboutTools(run);
+  const settled = await allEnded(answer.calls.map((call, index) => settleAndShow(run, about, call, index)));
   const { tenant } = live.address;
   for (const { outcome } of settled) deps.metrics.count('tool_calls', { tenant, outcome });
   const results = await Promise.all(
@@ -103,13 +106,18 @@ interface Settled {
   effects?: CallEffects | undefined;
 }
 
-async function settleAndShow(run: TurnRun, call: ToolCall, index: number): Promise<Settled> {
-  const end = await settleCall(run, call, index);
+async function settleAndShow(
+  run: TurnRun,
+  about: AboutTools,
+  call: ToolCall,
+  index: number,
+): Promise<Settled> {
+  const end = await settleCall(run, about, call, index);
   showResult(run, call, end);
   return end;
 }
 
-async function settleCall(run: TurnRun, call: ToolCall, index: number): Promise<Settled> {
+async function settleCall(run: TurnRun, about: AboutTools, call: ToolCall, index: number): Promise<Settled> {
   const { deps, live, turn } = run;
   const tenant = live.address.tenant;
   const tool = run.runtime.tools.get(call.name);
@@ -129,7 +137,7 @@ async function settleCall(run: TurnRun, call: ToolCall, index: number): Promise<
       ? { outcome: 'failed', text: NOT_RUN }
       : { outcome: 'lost', text: LOST }
     : mine || tool?.idempotent
-      ? redacted(run, await execute(run, call, effect, at))
+      ? redacted(run, await execute(run, { ...about, effect }, call, at))
       : { outcome: 'lost', text: LOST };
   // An abort leaves the row unsettled: it is unknown how far the call came.
   if (run.lease.signal.aborted && !run.givenUp) return { outcome: 'lost', text: LOST };
@@ -151,8 +159,13 @@ const LOST =
 
 const NOT_RUN = '[not run: the turn was given up before this call.]';
 
-async function execute(run: TurnRun, call: ToolCall, effect: string, at: CallPlace): Promise<Settled> {
-  const { deps, live, lease, runtime } = run;
+async function execute(
+  run: TurnRun,
+  about: AboutTools & { effect: string },
+  call: ToolCall,
+  at: CallPlace,
+): Promise<Settled> {
+  const { deps, lease, runtime } = run;
   const tool = runtime.tools.get(call.name);
   if (!tool) {
     const granted = [...runtime.tools.keys()].join(', ') || 'none';
@@ -160,8 +173,7 @@ async function execute(run: TurnRun, call: ToolCall, effect: string, at: CallPla
   }
   const shown = showCall(run, call);
   const context: ToolContext = {
-    address: live.address,
-    effect,
+    ...about,
     signal: lease.signal,
     artifacts: { read: (id) => readOutput(run, id) },
     progress: (report) => shown.progress(report),
