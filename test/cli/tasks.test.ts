@@ -3,17 +3,14 @@ import { workplace } from './harness.ts';
 
 /** @bo asks people, gives a task to @cy, or asks to send a mail; @cy asks people about its task. */
 const COMPANY = `
-import * as z from '${new URL('../../node_modules/zod/index.js', import.meta.url).href}';
-const mail = {
+import { defineTool } from '${new URL('../../src/tools/tool.ts', import.meta.url).href}';
+const mail = defineTool({
   name: 'mail',
   description: 'Sends a mail.',
-  schema: z.object({ to: z.string() }),
-  idempotent: false,
-  bounded: false,
-  timeoutMs: 60000,
+  schema: { type: 'object', properties: { to: { type: 'string' } }, required: ['to'] },
   needsApproval: true,
   run: ({ to }) => 'sent to ' + to,
-};
+});
 const ask = (name, args) => ({ reply: '', calls: [{ name, args }] });
 const bo = [
   { when: { contains: 'sent to' }, reply: 'the mail is out' },
