@@ -168,6 +168,7 @@ function addTaskCommands(program: Command): void {
     .argument('<conversation>')
     .argument('<request>', 'id, or its beginning')
     .option('--note <text>', 'note for the agent')
+    .option('--args <json>', 'run the call with these arguments instead, as a JSON object')
     .option('--args-hash <hash>', 'only if the arguments match this hash, shown by "tasks --json"')
     .action(async (conversation, request, options) =>
       (await import('./commands/act.ts')).decide(conversation, request, true, options),

@@ -1,3 +1,4 @@
+import { capped } from './extract/cut-text.ts';
 import {
   type CommandBody,
   type DelegationEndedBody,
@@ -47,6 +48,9 @@ type TaskEnd = Extract<
   { kind: 'delegation.completed' | 'delegation.aborted' | 'question.answered' | 'approval.decided' }
 >;
 
+/** Characters of changed arguments in the news of them. The call itself has them whole. */
+const MAX_ARGS = 1_000;
+
 /** The outcome of a task, as its owner reads it. */
 /** A delegation by its id, with the beginning of its task where that is recorded. */
 export function taskNamed({ delegation, task }: Pick<DelegationEndedBody, 'delegation' | 'task'>): string {
@@ -61,8 +65,11 @@ function taskEndText(event: TaskEnd): string {
         ? `(answer to ${question})\n${content}`
         : `(${question} is ${outcome}) ${content}`;
     }
-    case 'approval.decided':
-      return `(${event.body.request} is ${event.body.outcome}) ${event.body.note}`.trimEnd();
+    case 'approval.decided': {
+      const { request, outcome, note, args } = event.body;
+      const how = args === undefined ? '' : `, with other arguments than you gave: ${capped(args, MAX_ARGS)}`;
+      return `(${request} is ${outcome}${how}) ${note}`.trimEnd();
+    }
     case 'delegation.completed':
     case 'delegation.aborted': {
       const { outcome, result } = event.body;

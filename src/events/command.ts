@@ -10,6 +10,7 @@ import {
   TurnId,
   WorkflowRunId,
 } from './ids.ts';
+import { JsonData } from './message.ts';
 
 const Reason = z.string().max(1_000).optional();
 const About = { conversation: ConversationId };
@@ -133,6 +134,8 @@ export const Command = z.discriminatedUnion('command', [
     note: z.string().optional(),
     /** Hash of the arguments that the person saw. A request with other arguments is refused. */
     argsHash: z.string().optional(),
+    /** Approves the call with these arguments in place of those it was asked for with. */
+    args: z.record(z.string(), JsonData).optional(),
   }),
   /** `task: 'all'` cancels everything that the conversation has started, until a person speaks again. */
   z.strictObject({

@@ -100,5 +100,8 @@ export const ApprovalDecidedBody = z.strictObject({
   request: TaskId,
   outcome: z.enum(['approved', 'denied', 'expired', 'withdrawn']),
   note: z.string().default(''),
+  /** The arguments that the call runs with, if the person changed them, and their hash. */
+  args: z.string().optional(),
+  argsHash: z.string().optional(),
 });
 export type ApprovalDecidedBody = z.infer<typeof ApprovalDecidedBody>;

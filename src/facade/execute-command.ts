@@ -132,6 +132,7 @@ const TEXTS: Partial<Record<Command['command'], { kind: EventKind; fields: reado
 export function redactCommand(redaction: Redaction, command: Command, author: Author): Command {
   const { kind, fields } = TEXTS[command.command] ?? { kind: 'command', fields: [] };
   const made = Object.entries(command).map(([name, value]) => {
+    if (name === 'args') return [name, redaction.body({ data: value }, { kind, author }).data];
     const isText = typeof value === 'string' && fields.includes(name);
     return [name, isText ? redaction.text(value, { kind, author }) : value];
   });

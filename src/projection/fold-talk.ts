@@ -40,7 +40,8 @@ const WORDS: ByKind<KindAbout<'prompt'>, string | null> = {
   'delegation.completed': delegationWords,
   'delegation.aborted': delegationWords,
   'question.answered': ({ body }) => (body.outcome === 'answered' ? body.content : body.outcome),
-  'approval.decided': ({ body }) => [body.outcome, body.note].filter((part) => part !== '').join(': '),
+  'approval.decided': ({ body: { outcome, args, note } }) =>
+    [args === undefined ? outcome : `${outcome} with ${args}`, note].filter((part) => part !== '').join(': '),
   command: ({ to, body }) => (to.length === 0 ? null : body.command),
   step: NO_WORDS,
   'tool.result': NO_WORDS,

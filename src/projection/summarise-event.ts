@@ -40,8 +40,8 @@ const TASKS: ByKind<TaskKind, string> = {
     `${question} ${outcome} by ${author.name}: ${content}`,
   'approval.requested': ({ author, body }) =>
     `${body.request}: ${author.name} asks to call ${body.tool} ${body.args}`,
-  'approval.decided': ({ author, body: { request, outcome, note } }) =>
-    `${request} ${outcome} by ${author.name}${after(': ', note)}`,
+  'approval.decided': ({ author, body: { request, outcome, note, args = '' } }) =>
+    `${request} ${outcome} by ${author.name}${after(' with changed arguments ', args)}${after(': ', note)}`,
 };
 
 function delegationEnd({ body }: EventOf<'delegation.completed' | 'delegation.aborted'>): string {

@@ -107,6 +107,23 @@ test('a call is approved or denied on the command line', async () => {
   );
 });
 
+test('an approver changes the arguments on the command line', async () => {
+  using at = place();
+  const first = await at.run(['send', 'c', 'write a mail']);
+  const id = /troupe approve c (a-[0-9a-f]{12}), or: troupe deny c a-/.exec(first.out)?.[1] ?? '';
+  for (const args of ['{"to":', '"dan"', '[]', 'null']) {
+    const wrong = await at.run(['approve', 'c', id, '--args', args]);
+    expect([wrong.code, wrong.err]).toEqual([1, expect.stringContaining('--args: give a JSON object')]);
+  }
+  const unfit = await at.run(['approve', 'c', id, '--args', '{"to":1}']);
+  expect(unfit.err).toMatch(
+    /^event_invalid: args: the changed arguments do not fit the schema of mail: to: /,
+  );
+  const done = await at.run(['approve', 'c', id, '--args', '{"to":"dan"}', '--as', 'Ana']);
+  expect(done).toMatchObject({ code: 0, out: expect.stringContaining('bo: the mail is out') as string });
+  expect((await at.run(['trace', 'c:bo:2'])).out).toContain('dan');
+});
+
 test('send waits for tasks between agents, and shows those that wait for people in a thread', async () => {
   using at = place();
   const counted = await at.run(['send', 'c0', 'count']);

@@ -39,7 +39,10 @@ export function decide(
   troupe: Pick<Troupe, 'command'>,
   request: string,
   approved: boolean,
-  { by = ANA, ...more }: { by?: Author; note?: string; argsHash?: string } = {},
+  {
+    by = ANA,
+    ...more
+  }: { by?: Author; note?: string; argsHash?: string; args?: Record<string, unknown> } = {},
 ): Promise<Event> {
   return troupe.command(
     { command: 'decide', conversation: 'c' as Event['conversation'], request, approved, ...more },

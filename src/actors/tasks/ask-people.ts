@@ -93,7 +93,7 @@ export function requestApproval(
   };
 }
 
-/** The approved calls, exactly as requested. Each decision is an input of one turn only. */
+/** The approved calls, exactly as requested or as the approver changed them. Each decision is an input of one turn only. */
 export function approvedCalls(tasks: TaskBook, inputs: readonly Event[]): ToolCall[] {
   return inputs.flatMap((event) => {
     if (event.kind !== 'approval.decided' || event.body.outcome !== 'approved') return [];
@@ -101,7 +101,8 @@ export function approvedCalls(tasks: TaskBook, inputs: readonly Event[]): ToolCa
     if (task?.kind !== 'approval' || task.end?.seq !== event.seq) return [];
     const { request, tool, args, argsHash } = task.body;
     if (hashText(args) !== argsHash) return [];
-    return [{ id: request, name: tool, args }];
+    const { args: edited = args, argsHash: editedHash = argsHash } = event.body;
+    return hashText(edited) === editedHash ? [{ id: request, name: tool, args: edited }] : [];
   });
 }
 

@@ -4,6 +4,7 @@ import type { ConversationKey } from '../../store/store.ts';
 import { type CancelDeps, cancelTaskBy } from './cancel-task.ts';
 import { endId } from './task-events.ts';
 import { endByPerson, requireOpenTo, type PersonDeps, refusedInLog, taskForPerson } from './person-task.ts';
+import { editedArgs } from './edited-call.ts';
 import { hashText } from '../../context/index.ts';
 
 export function isTaskCommand(command: Command): command is TaskCommand {
@@ -88,15 +89,22 @@ function invalid(message: string): TroupeError {
   return new TroupeError('event_invalid', `content: ${message}`, { path: 'content' });
 }
 
-/** Decides an approval: the first decision of an entitled person counts, and only for the requested call. */
+/**
+ * Decides an approval: the first decision of an entitled person counts, and only for the requested call, with the arguments
+ * as requested or as the person has changed them.
+ */
 export async function decideApproval(
   deps: PersonDeps,
   log: ConversationKey,
-  { request, approved, note, argsHash }: Omit<CommandOf<'decide'>, 'command' | 'conversation'>,
+  { request, approved, note, argsHash, args }: Omit<CommandOf<'decide'>, 'command' | 'conversation'>,
   by: Author,
 ): Promise<Event> {
   const outcome = approved ? 'approved' : 'denied';
-  const said = [outcome, argsHash ?? '', note ?? ''].join(' ');
+  if (args && !approved) {
+    const message = 'args: only an approval can change the arguments; leave args out';
+    throw new TroupeError('event_invalid', message, { path: 'args' });
+  }
+  const said = [outcome, argsHash ?? '', note ?? '', ...(args ? [JSON.stringify(args)] : [])].join(' ');
   const attempt = { log, by, command: 'decide', task: request, said } as const;
   const found = await taskForPerson(deps, ['approval'], attempt);
   const { task } = found;
@@ -106,6 +114,8 @@ export async function decideApproval(
     throw await refusedInLog(deps, known, 'this is an approval for other arguments');
   if (hashText(task.body.args) !== task.body.argsHash)
     throw await refusedInLog(deps, known, 'its arguments are not those that its hash is of');
+  const edited = args && (await editedArgs(deps, task, args));
+  const changed = edited === undefined ? {} : { args: edited, argsHash: hashText(edited) };
   return endByPerson(
     deps,
     known,
@@ -114,11 +124,12 @@ export async function decideApproval(
       author: by,
       to: [task.owner],
       kind: 'approval.decided',
-      body: { request: task.id, outcome, note: note ?? '' },
+      body: { request: task.id, outcome, note: note ?? '', ...changed },
     },
     (end) =>
       end.kind === 'approval.decided' &&
       end.body.outcome === outcome &&
+      end.body.args === edited &&
       (note === undefined || end.body.note === note),
   );
 }

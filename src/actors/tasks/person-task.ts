@@ -20,6 +20,8 @@ import { hashText } from '../../context/index.ts';
 export type PersonDeps = Pick<EngineDeps, 'log' | 'store' | 'clock' | 'checkpoints'> & {
   /** Default: everybody. */
   trust?: Trust;
+  /** Know the tools that changed arguments must fit. Default: they are not checked before the call. */
+  agents?: EngineDeps['agents'];
 };
 export type TaskOf<K extends Task['kind']> = Extract<Task, { kind: K }>;
 
@@ -221,10 +223,11 @@ function howEnded(end: Event): string {
         return `${who} answered ${JSON.stringify(quoted(end.body.content))} at ${when}`;
       return end.body.outcome === 'expired' ? `it expired at ${when}` : `${who} withdrew it at ${when}`;
     case 'approval.decided': {
-      const { outcome, note } = end.body;
+      const { outcome, note, args } = end.body;
       if (outcome === 'expired') return `it expired at ${when}`;
       const did = { approved: 'approved', denied: 'denied', withdrawn: 'withdrew' }[outcome];
-      return `${who} ${did} it at ${when}${note === '' ? '' : ` (${quoted(note)})`}`;
+      const how = args === undefined ? '' : ' with changed arguments';
+      return `${who} ${did} it${how} at ${when}${note === '' ? '' : ` (${quoted(note)})`}`;
     }
     case 'delegation.completed':
     case 'delegation.aborted':

@@ -179,6 +179,7 @@ export async function runWorkflow(
 
 interface TaskOptions extends ActOptions {
   note?: string;
+  args?: string;
   argsHash?: string;
   reason?: string;
 }
@@ -199,10 +200,29 @@ export async function decide(
   approved: boolean,
   options: TaskOptions,
 ): Promise<void> {
-  const { note, argsHash } = options;
-  const more = { ...(note !== undefined && { note }), ...(argsHash !== undefined && { argsHash }) };
+  const { note, args, argsHash } = options;
+  const more = {
+    ...(note !== undefined && { note }),
+    ...(args !== undefined && { args: argumentsIn(args) }),
+    ...(argsHash !== undefined && { argsHash }),
+  };
   const command = { command: 'decide', conversation: conversation as ConversationId } as const;
   await say({ ...command, request, approved, ...more }, options);
+}
+
+/** Throws `event_invalid` unless the text is a JSON object. */
+function argumentsIn(text: string): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    value = null;
+  }
+  if (typeof value === 'object' && value !== null && !Array.isArray(value))
+    return value as Record<string, unknown>;
+  throw new TroupeError('event_invalid', '--args: give a JSON object, such as --args \'{"to":"ben"}\'', {
+    path: 'args',
+  });
 }
 
 export async function cancel(conversation: string, task: string, options: TaskOptions): Promise<void> {

@@ -177,8 +177,11 @@ function taskEntry(event: Of<'taskOpening' | 'taskEnd'>, words: Words): Entry {
       const { request, tool, args } = event.body;
       return words(`asks for approval of ${plain(tool)}, request ${plain(request)}`, args);
     }
-    case 'approval.decided':
-      return words(`request ${plain(event.body.request)} is ${event.body.outcome}`, event.body.note);
+    case 'approval.decided': {
+      const { request, outcome, note, args } = event.body;
+      const how = args === undefined ? '' : ` with the arguments ${plain(args)}`;
+      return words(`request ${plain(request)} is ${outcome}${how}`, note);
+    }
   }
 }
 
