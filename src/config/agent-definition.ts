@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import type { InstructionsFunction } from '../actors/engine/agent-runtime.ts';
 import type { Problem } from './problem.ts';
 import { RetrySettings } from './retry-settings.ts';
 import { replyProblem, type ReplyInput } from './reply-schema.ts';
@@ -14,7 +15,16 @@ const AgentFields = z.object({
   description: z.string().max(300).default(''),
   /** Skills, for routing by capability. */
   capabilities: z.array(z.string().min(1).max(100)).max(100).optional(),
-  instructions: z.string().default(''),
+  /**
+   * What the agent is to do: a text, or a function that writes it for a conversation. The function is asked when the
+   * agent's baseline is made, and its text stays until the next one. Default: none.
+   */
+  instructions: z
+    .union(
+      [z.string(), z.custom<InstructionsFunction>((value) => typeof value === 'function')],
+      'give a text or a function',
+    )
+    .default(''),
   /** Directory with an AGENTS.md, IDENTITY.md or SOUL.md of its own: see `workspace` of the troupe. Default: none. */
   workspace: z.string().min(1).optional(),
   /** Directories of skills of its own: see `skills` of the troupe. Default: none. */

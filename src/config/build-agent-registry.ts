@@ -1,6 +1,6 @@
 import type { TroupeDefinition } from './agents-file.ts';
 import type { AgentDefinition } from './agent-definition.ts';
-import type { AgentRegistry, AgentRuntime } from '../actors/engine/agent-runtime.ts';
+import type { AgentRegistry, AgentRuntime, InstructionsFunction } from '../actors/engine/agent-runtime.ts';
 import { channelsOf, machineText } from './surroundings.ts';
 import { policyOf, retrievalOf } from './context-settings.ts';
 import {
@@ -66,6 +66,7 @@ export function buildAgentRegistry(
     const texts = textsOf(profile, roster, countTokens, {
       files: files.get(agent.id),
       skills: skills.get(agent.id),
+      writer: writerOf(agent, agents),
     });
     return {
       ...texts,
@@ -139,24 +140,38 @@ function textsOf(
   profile: AgentProfile,
   roster: readonly AgentProfile[],
   countTokens: (text: string) => number,
-  { files, skills }: { files: InstructionFiles | undefined; skills: SkillSet | undefined },
-): Pick<AgentRuntime, 'baseline' | 'readBaseline'> {
+  {
+    files,
+    skills,
+    writer,
+  }: { files: InstructionFiles | undefined; skills: SkillSet | undefined; writer: Writer | null },
+): Pick<AgentRuntime, 'baseline' | 'readBaseline' | 'written'> {
   const present = () => ({ files: files?.now ?? [], skills: skills?.now ?? [] });
-  const withPresent = (given: ReturnType<typeof present>) =>
+  const withPresent = (given: ReturnType<typeof present>, written?: string) =>
     baselineTexts(
       {
-        ...profile,
+        ...(written === undefined
+          ? profile
+          : writer?.isOwn
+            ? { ...profile, instructions: written, written }
+            : { ...profile, written }),
         skills: given.skills,
         fragments: { ...NO_FRAGMENTS, ...profile.fragments, files: given.files },
       },
-      roster,
+      written === undefined || !writer || writer.isOwn
+        ? roster
+        : roster.map((each) => (each.id === writer.agent ? { ...each, instructions: written } : each)),
       countTokens,
     );
   let known = present();
   let baseline = withPresent(known);
-  if (!files && !skills) return { baseline };
+  const written = writer && {
+    written: { write: writer.write, baseline: (text: string) => withPresent(known, text) },
+  };
+  if (!files && !skills) return { baseline, ...written };
   return {
     baseline,
+    ...written,
     async readBaseline() {
       await Promise.all([files?.read(), skills?.read()]);
       const now = present();
@@ -165,6 +180,22 @@ function textsOf(
       return baseline;
     },
   };
+}
+
+interface Writer {
+  write: InstructionsFunction;
+  agent: AgentId;
+  isOwn: boolean;
+}
+
+/** The function that writes an agent's instructions. A worker without any inherits those of the manager, see `baseline.ts`. */
+function writerOf(agent: AgentDefinition, agents: readonly AgentDefinition[]): Writer | null {
+  const inherits = agent.instructions === '' && agent.role === 'worker';
+  const source = inherits
+    ? agents.find(({ role, instructions }) => role === 'manager' && instructions !== '')
+    : agent;
+  if (!source || typeof source.instructions !== 'function') return null;
+  return { write: source.instructions, agent: source.id, isOwn: !inherits };
 }
 
 /** Windows of CLI programs, tokens. They choose the model and compact their sessions themselves, before this is full. */
@@ -220,7 +251,7 @@ function profileOf(agent: AgentDefinition, tools: readonly Tool[]): AgentProfile
     name,
     role,
     description,
-    instructions,
+    instructions: typeof instructions === 'string' ? instructions : '',
     provider,
     model,
     contextWindow: agent.contextWindow ?? knownWindow(agent) ?? DEFAULT_CONTEXT_WINDOW,

@@ -24,6 +24,8 @@ export interface AgentProfile {
   routes?: true;
   /** Skills that it can load, by name. Default: none. */
   skills?: readonly { name: string; description: string }[];
+  /** The instructions in its persona, own or inherited, if a function wrote them. */
+  written?: string;
   /** The machine that its tools run on, in a few words. Default: nothing is said. */
   machine?: string;
   /** Prompt fragments that the application adds. */
@@ -42,8 +44,10 @@ interface LayerText {
   hash: string;
   /** Counted lazily: most commands freeze no baseline, and loading the tokenizer takes a third of their time. */
   tokens: () => number;
-  /** Files in the text, by name: the hash of each. */
+  /** Files in the text, and `instructions` that a function wrote, by name: the hash of each. */
   sources?: Readonly<Record<string, string>>;
+  /** Those instructions. They are stored too, so that later turns can compare with them. */
+  given?: { hash: string; text: string };
 }
 
 export interface BaselineText extends LayerText {
@@ -78,7 +82,7 @@ export function baselineTexts(
   const { rules, environment, files = [] } = agent.fragments ?? NO_FRAGMENTS;
   const ofRules = files.filter((file) => file.layer === 'rules');
   const ofPersona = files.filter((file) => file.layer === 'persona');
-  const persona = layer(personaText(agent, roster, 'agent', ofPersona), ofPersona);
+  const persona = withGiven(layer(personaText(agent, roster, 'agent', ofPersona), ofPersona), agent.written);
   const chat = personaText(agent, roster, 'chat');
   return [
     { name: 'rules', ...layer([RULES, ...ofRules.map(fileText), ...rules].join('\n\n'), ofRules) },
@@ -88,11 +92,17 @@ export function baselineTexts(
   ];
 }
 
+function withGiven(persona: LayerText, text: string | undefined): LayerText {
+  if (text === undefined || text === '') return persona;
+  const given = { hash: hashText(text), text };
+  return { ...persona, given, sources: { ...persona.sources, instructions: given.hash } };
+}
+
 /** The texts for a conversation in this mode. */
 export function textsInMode(texts: readonly BaselineText[], mode: Mode | null): BaselineText[] {
   return texts.map(({ inChat, ...text }) => {
     if (mode !== 'chat' || !inChat) return text;
-    const { sources: _, ...rest } = text;
+    const { sources: _, given: _given, ...rest } = text;
     return { ...rest, ...inChat };
   });
 }

@@ -24,7 +24,8 @@ import {
 } from '../events/index.ts';
 import { forkTaskBook, newTaskBook, type TaskBook } from '../machines/task-book.ts';
 import type { EngineDeps } from '../actors/engine/engine-deps.ts';
-import { baselineFor, readBaseline, withPresentFiles } from '../actors/turn/freeze-baseline.ts';
+import { baselineFor, readBaseline } from '../actors/turn/freeze-baseline.ts';
+import { presentRuntime } from '../actors/turn/write-instructions.ts';
 import { inSlices } from '../actors/engine/in-slices.ts';
 import type { AgentRuntime } from '../actors/engine/agent-runtime.ts';
 import { liveItems, triggersIn } from '../actors/turn/pin-turn.ts';
@@ -46,7 +47,6 @@ export async function nextPrompt(
   address: ActorAddress,
   known: AgentRuntime,
 ): Promise<PromptRecord> {
-  const runtime = await withPresentFiles(known);
   const warm = deps.registry.find(address);
   const folded = (warm?.isBeginning ? null : warm) ?? (await deps.coldViews?.of(address, address.agent));
   const view = folded ? forkView(folded.view) : createView(address.agent, deps.secretOf(address));
@@ -54,6 +54,7 @@ export async function nextPrompt(
   const head = await catchUpInSlices(deps, address, { view, tasks });
   const record = await deps.store.readActor(address);
   const { mode } = view.directions;
+  const runtime = await presentRuntime(deps, address, known, { frozen: view.baseline?.body ?? null, mode });
   const { baseline, reason } = await baselineFor({ store: deps.store, address, runtime }, view.baseline, {
     mode,
   });

@@ -1,4 +1,5 @@
 import { createForTools } from '../../src/actors/calls/for-tools.ts';
+import type { InstructionsFunction } from '../../src/actors/engine/agent-runtime.ts';
 import { createBudgetLedger } from '../../src/actors/budget/ledger.ts';
 import { createCheckpoints } from '../../src/actors/checkpoints/checkpoints.ts';
 import { createCalibrationBook } from '../../src/actors/engine/calibration-book.ts';
@@ -69,6 +70,7 @@ export interface StageAgent {
   whileBusy?: BusyPolicy;
   retry?: { patienceMs: number };
   workspace?: string;
+  instructions?: InstructionsFunction;
   /** Context window and maximum output, in tokens; by default large enough for everything. */
   contextWindow?: number;
   maxOutputTokens?: number;
@@ -206,7 +208,7 @@ function definitionOf({ agents, tools = [], context, workflows }: StageOptions):
   const script = { rules: [{}] };
   return parseTroupe({
     agents: agents.map(
-      ({ id, tools: granted = [], join = 'full', whileBusy, retry, workspace, ...agent }) => ({
+      ({ id, tools: granted = [], join = 'full', whileBusy, retry, workspace, instructions, ...agent }) => ({
         id,
         provider: 'scripted',
         script,
@@ -215,6 +217,7 @@ function definitionOf({ agents, tools = [], context, workflows }: StageOptions):
         ...(whileBusy && { whileBusy }),
         ...(retry && { retry }),
         ...(workspace !== undefined && { workspace }),
+        ...(instructions && { instructions }),
         ...sizesOf(agent),
       }),
     ),

@@ -192,6 +192,7 @@ async function lookAgain(deps: EngineDeps, address: ActorAddress, { processed }:
 const AGENT_FAILURES: readonly ErrorCode[] = [
   'actor_corrupt',
   'store_corrupt',
+  'config_invalid',
   'event_conflict',
   'event_invalid',
   'provider_unusable',

@@ -1,5 +1,13 @@
 import type { AgentProfile, BaselineText, CompactionPolicy } from '../../context/index.ts';
-import type { AgentId, BaselineBody, BusyPolicy, EventId, ToolSpec } from '../../events/index.ts';
+import type {
+  AgentId,
+  BaselineBody,
+  BusyPolicy,
+  ConversationId,
+  EventId,
+  TenantId,
+  ToolSpec,
+} from '../../events/index.ts';
 import type { ModelPrice } from '../../providers/prices.ts';
 import type { Provider } from '../../providers/provider.ts';
 import type { Tool } from '../../tools/tool.ts';
@@ -16,6 +24,8 @@ export interface AgentRuntime {
   provider: Provider;
   tools: ReadonlyMap<string, Tool>;
   baseline: readonly BaselineText[];
+  /** Present if a function of the application writes its instructions. `baseline` has none then. */
+  written?: WrittenInstructions;
   /** Reads its files again and returns the frozen layers with them. Absent: no file is part of them. */
   readBaseline?: () => Promise<readonly BaselineText[]>;
   /** Nostr public key that addresses it, 64 hex digits. */
@@ -39,6 +49,25 @@ export interface AgentRuntime {
   supervision: Supervision;
   /** Schema of its replies. Null: text. */
   reply: ReplySchema | null;
+}
+
+/** What a function that writes instructions is told. `app`: of the options of `createTroupe`. */
+export interface AboutInstructions<App = unknown> {
+  tenant: TenantId;
+  conversation: ConversationId;
+  agent: AgentId;
+  app: App;
+}
+
+/** Writes the instructions of an agent for one conversation. A method, so that `app` may have the type it has. */
+export type InstructionsFunction = {
+  write(about: AboutInstructions): string | Promise<string>;
+}['write'];
+
+export interface WrittenInstructions {
+  readonly write: InstructionsFunction;
+  /** The frozen layers with this text. */
+  baseline(text: string): readonly BaselineText[];
 }
 
 /** `SupervisionSettings` explains the numbers. */

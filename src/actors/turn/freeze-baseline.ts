@@ -32,7 +32,8 @@ export async function freezeBaseline(
     baseline: frozen,
     directions: { mode },
   } = live.view;
-  await storeBodies(deps, address, textsInMode(runtime.baseline, mode));
+  const texts = textsInMode(runtime.baseline, mode);
+  await storeBodies(deps, address, [...texts, ...texts.flatMap(({ given }) => given ?? [])]);
   const warm = live.baseline;
   const { baseline, reason } = await baselineFor({ store: deps.store, address, runtime }, frozen, {
     mode,
@@ -105,18 +106,13 @@ async function withTexts(
   return { id, body, texts, tools };
 }
 
-/** The runtime with its files as they are now. */
-export async function withPresentFiles(runtime: AgentRuntime): Promise<AgentRuntime> {
-  return runtime.readBaseline ? { ...runtime, baseline: await runtime.readBaseline() } : runtime;
-}
-
 /** Bodies that this process has stored. An agent's texts are the same in all its conversations. */
 const stored = new WeakMap<Store, Set<string>>();
 
 async function storeBodies(
   deps: EngineDeps,
   { tenant }: ActorAddress,
-  texts: readonly BaselineText[],
+  texts: readonly { hash: string; text: string }[],
 ): Promise<void> {
   const known = stored.get(deps.store) ?? new Set<string>();
   stored.set(deps.store, known);

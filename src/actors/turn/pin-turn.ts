@@ -26,7 +26,8 @@ import { taskOf } from '../tasks/task-items.ts';
 import { sessionNamedIn } from '../sessions/adopt-session.ts';
 import { copyFolds, isWorthStoring, storeFolds } from '../checkpoints/actor-checkpoint.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
-import { freezeBaseline, withPresentFiles } from './freeze-baseline.ts';
+import { freezeBaseline } from './freeze-baseline.ts';
+import { presentRuntime } from './write-instructions.ts';
 import type { FrozenBaseline, AgentRuntime } from '../engine/agent-runtime.ts';
 import { catchUp, type Folded } from '../log/read-view.ts';
 import type { LiveActor } from '../engine/registry.ts';
@@ -86,7 +87,11 @@ async function nextTurn(
   { inputs, last, head }: { inputs: readonly Event[]; last: Event; head: number },
 ): Promise<PinnedTurn> {
   const { address } = live;
-  const runtime = await withPresentFiles(known);
+  const { baseline: frozen, directions } = live.view;
+  const runtime = await presentRuntime(deps, address, known, {
+    frozen: frozen?.body ?? null,
+    mode: directions.mode,
+  });
   const baseline = await freezeBaseline(deps, address, runtime, live);
   const facts = await readFacts(deps, { address, runtime }, live, last);
   const halt = haltOf(
