@@ -37,7 +37,11 @@ export function inputWords(issue: RawIssue): string | undefined {
       return sizeWords(input, issue.inclusive ? 'at least' : 'more than', issue.minimum);
     case 'too_big':
       return sizeWords(input, issue.inclusive ? 'at most' : 'less than', issue.maximum);
-    default:
+    case 'invalid_format':
+    case 'invalid_key':
+    case 'invalid_element':
+    case 'not_multiple_of':
+    case 'custom':
       return undefined;
   }
 }
@@ -78,18 +82,10 @@ function typeWords(expected: string): string {
 function named(value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'a list';
-  switch (typeof value) {
-    case 'string':
-      return 'a text';
-    case 'number':
-    case 'boolean':
-    case 'bigint':
-      return String(value);
-    case 'object':
-      return 'an object';
-    default:
-      return `a ${typeof value}`;
-  }
+  if (typeof value === 'string') return 'a text';
+  if (typeof value === 'object') return 'an object';
+  const isPlain = typeof value === 'number' || typeof value === 'boolean' || typeof value === 'bigint';
+  return isPlain ? String(value) : `a ${typeof value}`;
 }
 
 function notAmong(input: unknown, values: readonly unknown[]): string {
