@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
+import * as z from 'zod';
 import { DEFAULT_LIMITS, type EngineDeps } from './actors/engine/engine-deps.ts';
 import { DEFAULT_PENDING } from './actors/engine/pending-count.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { parseTroupe, type TroupeDefinition, type TroupeInput } from './config/agents-file.ts';
 import { TroupeError } from './errors.ts';
-import { notAField } from './config/agent-definition.ts';
+import { inputProblems, inputWords, tryParse } from './events/index.ts';
 import { longAnswers, unknownWindows } from './config/build-agent-registry.ts';
 import { messageRouter } from './config/coordination-settings.ts';
 import { loadTokenizer } from './context/tokens.ts';
@@ -159,39 +160,44 @@ const NO_AGENTS: TroupeDefinition = {
   context: { summaries: 'model' },
 };
 
-const OPTIONS: Record<keyof TroupeOptions, true> = {
-  data: true,
-  mongodb: true,
-  redis: true,
-  prefix: true,
-  concurrency: true,
-  work: true,
-  allowEmpty: true,
-  onWarning: true,
-  env: true,
-  record: true,
-  replay: true,
-  metrics: true,
-  tracing: true,
-  logger: true,
-  integrations: true,
-  onDeaf: true,
-  clock: true,
-  app: true,
-};
+const Text = z.string().optional();
+const Truth = z.boolean().optional();
+const Given = z.unknown().optional();
+const OPTIONS = {
+  data: Text,
+  mongodb: Text,
+  redis: Text,
+  prefix: Text,
+  concurrency: z.int().positive().optional(),
+  work: Truth,
+  allowEmpty: Truth,
+  onWarning: Given,
+  env: Given,
+  record: Text,
+  replay: Given,
+  metrics: Given,
+  tracing: Given,
+  logger: Given,
+  integrations: z.array(z.unknown()).optional(),
+  onDeaf: Given,
+  clock: Given,
+  app: Given,
+} satisfies Record<keyof TroupeOptions, z.ZodType>;
+const Options = z.strictObject(OPTIONS);
 
-function refuseUnknownOptions(options: TroupeOptions): void {
-  const known = Object.keys(OPTIONS);
-  const unknown = Object.keys(options).filter((name) => !known.includes(name));
-  if (unknown.length === 0) return;
-  const problems = unknown.map((name) => `${name}: ${notAField(name, known)}`);
+function checkOptions(options: TroupeOptions): void {
+  const parsed = tryParse<unknown>(Options, options, { error: inputWords, reportInput: true });
+  if (parsed.success) return;
+  const problems = parsed.error.issues
+    .flatMap(inputProblems)
+    .map(({ path, message }) => `${path.map(String).join('.') || 'they'}: ${message}`);
   throw new TroupeError('config_invalid', `the options of createTroupe: ${problems.join('; ')}`, {
     problems,
   });
 }
 
 function readDefinition(input: TroupeInput, options: TroupeOptions): TroupeDefinition {
-  refuseUnknownOptions(options);
+  checkOptions(options);
   const { allowEmpty = false } = options;
   return allowEmpty && input.agents.length === 0 ? NO_AGENTS : parseTroupe(input);
 }

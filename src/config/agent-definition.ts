@@ -4,7 +4,7 @@ import type { Problem } from './problem.ts';
 import { RetrySettings } from './retry-settings.ts';
 import { replyProblem, type ReplyInput } from './reply-schema.ts';
 import { SupervisionSettings } from './supervision-settings.ts';
-import { AgentId, BusyPolicy, JoinPolicy, nearestName } from '../events/index.ts';
+import { AgentId, BusyPolicy, JoinPolicy, notAField } from '../events/index.ts';
 import { ProviderSettings } from '../providers/settings.ts';
 
 const AgentFields = z.object({
@@ -96,9 +96,4 @@ export function* unknownFields(agents: unknown, list: 'agents' | 'templates'): G
       if (!known.includes(field)) yield { path: [list, index, field], message: notAField(field, known) };
     }
   }
-}
-
-export function notAField(field: string, known: readonly string[]): string {
-  const nearest = nearestName(field, known);
-  return `is not a field${nearest ? `; did you mean "${nearest}"?` : ''}`;
 }

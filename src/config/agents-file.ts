@@ -1,13 +1,13 @@
 import * as z from 'zod';
 import { AccessSettings } from '../access/index.ts';
-import { AgentDefinition, notAField, PROVIDER_NAMES } from './agent-definition.ts';
+import { AgentDefinition, PROVIDER_NAMES } from './agent-definition.ts';
 import { BudgetSettings } from './budget-settings.ts';
 import { Fragment } from '../context/index.ts';
 import { ContextSettings } from './context-settings.ts';
 import { CoordinationSettings, Workflows } from './coordination-settings.ts';
 import { TroupeError } from '../errors.ts';
 import type { CustomProvider } from '../providers/provider.ts';
-import { AgentId, Channel, nearestName } from '../events/index.ts';
+import { AgentId, Channel, inputProblems, inputWords, nearestName } from '../events/index.ts';
 import { findProblems } from './find-problems.ts';
 import { LimitSettings } from './limit-settings.ts';
 import { FetchSettings } from '../net/settings.ts';
@@ -104,10 +104,11 @@ export function defineTroupe(definition: TroupeInput): TroupeInput {
 
 /** Validates a definition. Throws `config_invalid`, which names every problem with its path. */
 export function parseTroupe(input: unknown, source = 'the definition'): TroupeDefinition {
-  const parsed = TroupeDefinition.safeParse(input, { reportInput: true });
+  const parsed = TroupeDefinition.safeParse(input, { error: inputWords, reportInput: true });
   const found = [...(parsed.error?.issues ?? []).flatMap(problemsOf), ...findProblems(input)];
   if (parsed.success && found.length === 0) return parsed.data;
-  const problems = found.map(({ path, message }) => `${formatPath(path)}: ${message}`);
+  // Both halves of an agent's schema may say the same.
+  const problems = [...new Set(found.map(({ path, message }) => `${formatPath(path)}: ${message}`))];
   throw new TroupeError(
     'config_invalid',
     `${source} has ${problems.length} problem(s):\n  ${problems.join('\n  ')}`,
@@ -117,14 +118,9 @@ export function parseTroupe(input: unknown, source = 'the definition'): TroupeDe
 
 function problemsOf(issue: z.core.$ZodIssue): Problem[] {
   const { path } = issue;
-  if (issue.code === 'unrecognized_keys') {
-    const known = path.length === 0 ? Object.keys(TroupeDefinition.shape) : [];
-    return issue.keys.map((key) => ({ path: [...path, key], message: notAField(key, known) }));
-  }
   if (path.at(-1) === 'provider' && issue.code === 'invalid_union')
     return [{ path, message: unknownProvider(issue.input) }];
-  const isMissing = issue.input === undefined && path.length > 0 && issue.code !== 'custom';
-  return [{ path, message: isMissing ? 'is missing' : issue.message }];
+  return inputProblems(issue);
 }
 
 /** `agent`: as it was given. */

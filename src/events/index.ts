@@ -11,6 +11,7 @@ export * from './live-notes.ts';
 export * from './message.ts';
 export * from './message-text.ts';
 export * from './model-table.ts';
+export * from './input-words.ts';
 export * from './parse.ts';
 export * from './person.ts';
 export * from './prompt.ts';

@@ -8,6 +8,7 @@ import type { AgentId, Event } from '../events/index.ts';
 import { costOf } from '../providers/prices.ts';
 import type { Asked, FollowOptions, NewMessage, Troupe } from '../troupe.ts';
 import { conversationId } from './parse-input.ts';
+import { checkOptions } from './read-options.ts';
 import type { TenantContext } from './tenant-context.ts';
 
 /** The methods that wait for what follows from a message. `itself`: the troupe that they belong to. */
@@ -41,14 +42,21 @@ export function askingMethods(context: TenantContext, itself: () => Troupe) {
   }
 
   return {
-    stream: (conversation, asked, options = {}) => streamed(conversation, asked, options),
+    stream(conversation, asked, options = {}) {
+      checkOptions('stream', options);
+      return streamed(conversation, asked, options);
+    },
     async ask(conversation, asked, options = {}) {
+      checkOptions('ask', options);
       const parts = streamed(conversation, asked, options);
       let next = await parts.next();
       while (!next.done) next = await parts.next();
       return next.value;
     },
-    follow: (conversation, options = {}) => followed(itself(), conversation, { ...options, clock, closed }),
+    follow(conversation, options = {}) {
+      checkOptions('follow', options);
+      return followed(itself(), conversation, { ...options, clock, closed });
+    },
   } satisfies Partial<Troupe>;
 }
 

@@ -21,6 +21,7 @@ import { conversationHandle } from '../conversation-handle.ts';
 import { askingMethods } from './asking-methods.ts';
 import { executeCommand } from './execute-command.ts';
 import { conversationId, readCommand, readMessage } from './parse-input.ts';
+import { checkOptions } from './read-options.ts';
 import { waitUntilRest } from '../actors/conversations/conversation-work.ts';
 import { sendMessage } from './send-message.ts';
 import { findConversation, type TenantContext } from './tenant-context.ts';
@@ -40,7 +41,11 @@ export function tenantFacade(context: TenantContext): Troupe {
     agentKeys: integrations.agentKeys,
     nostr: () => (tenant === DEFAULT_TENANT ? integrations.nostr() : null),
     send: async (conversation, message) => sendMessage(context, conversation, readMessage(message)),
-    watch: (watcher, { conversation = null } = {}) => context.watchers.add(tenant, conversation, watcher),
+    watch(watcher, { conversation = null } = {}) {
+      if (typeof watcher !== 'function')
+        throw new TroupeError('event_invalid', 'watcher: give a function that takes what happens');
+      return context.watchers.add(tenant, conversation, watcher);
+    },
     conversation: (id) => conversationHandle(troupe, conversationId(id)),
     ...askingMethods(context, () => troupe),
     ...readingMethods(context),
@@ -70,7 +75,9 @@ function readingMethods(context: TenantContext) {
       const { book } = await taskFolds.of(log);
       return { id: log.conversation, head: log.head, ...conversationState(book) };
     },
-    async events(conversation, { after = 0, limit = 500, maxBytes = PAGE_BYTES } = {}) {
+    async events(conversation, options = {}) {
+      checkOptions('events', options);
+      const { after = 0, limit = 500, maxBytes = PAGE_BYTES } = options;
       const log = await findConversation(context, conversation);
       const range = { after, limit, maxBytes: Math.min(maxBytes, PAGE_BYTES) };
       const events = await store.read(log, range);
@@ -81,8 +88,10 @@ function readingMethods(context: TenantContext) {
     verify: async (conversation, { after = 0 } = {}) =>
       store.verify(await findConversation(context, conversation), { after }),
     actors: async (conversation) => actorStatuses(deps, await findConversation(context, conversation)),
-    tasks: async (conversation, options) =>
-      listTasks(taskFolds, await findConversation(context, conversation), options),
+    async tasks(conversation, options) {
+      checkOptions('tasks', options);
+      return listTasks(taskFolds, await findConversation(context, conversation), options);
+    },
     async checkpoint(conversation, reader) {
       const log = await findConversation(context, conversation);
       const found = await deps.checkpoints?.load(log, `reader:${reader}`);
@@ -111,7 +120,9 @@ function changingMethods(context: TenantContext) {
       const existing = (conversation: string) => findConversation(context, conversation);
       return executeCommand({ conversations, engine, tenant, workflows, existing }, command, by);
     },
-    async delete(conversation, { exported }) {
+    async delete(conversation, options) {
+      checkOptions('delete', options);
+      const { exported } = options;
       const root = await findConversation(context, conversation);
       const deleted = await deleteConversation(deps, root, exported);
       conversations.participantsCache.forget(root);
@@ -185,10 +196,12 @@ function operatorMethods(context: TenantContext) {
       ]);
       return { store: stored, queue: queued };
     },
-    idle: async ({ conversation } = {}) =>
-      conversation === undefined
-        ? waitUntilQuiet(router, { clock, closed })
-        : waitUntilRest({ ...context, deps }, await findConversation(context, conversation), closed),
+    async idle(options = {}) {
+      checkOptions('idle', options);
+      const { conversation } = options;
+      if (conversation === undefined) return waitUntilQuiet(router, { clock, closed });
+      return waitUntilRest({ ...context, deps }, await findConversation(context, conversation), closed);
+    },
   } satisfies Partial<Troupe>;
 }
 

@@ -10,6 +10,8 @@ import {
   COMMANDS,
   ConversationId,
   EventId,
+  inputProblems,
+  inputWords,
   MAX_MESSAGE_ATTACHMENTS,
   MAX_RECIPIENTS,
   NamedSession,
@@ -128,20 +130,13 @@ const MAX_PROBLEMS = 20;
 
 /** Parses what a client sent. Throws `event_invalid`; `data` has the first path and every problem. */
 export function parseInput<T>(schema: z.ZodType<T>, input: unknown, what: string): T {
-  const parsed = tryParse(schema, input, { reportInput: true });
+  const parsed = tryParse(schema, input, { error: inputWords, reportInput: true });
   if (parsed.success) return parsed.data;
-  const problems = parsed.error.issues.slice(0, MAX_PROBLEMS).flatMap(problemsOf);
+  const problems = parsed.error.issues
+    .slice(0, MAX_PROBLEMS)
+    .flatMap(inputProblems)
+    .slice(0, MAX_PROBLEMS)
+    .map(({ path, message }) => ({ path: path.join('.').slice(0, 200), message }));
   const told = problems.map(({ path, message }) => `${path || what}: ${message}`).join('; ');
   throw new TroupeError('event_invalid', told, { path: problems[0]?.path ?? '', problems });
-}
-
-function problemsOf(issue: z.core.$ZodIssue): { path: string; message: string }[] {
-  if (issue.code === 'unrecognized_keys') {
-    return issue.keys.slice(0, MAX_PROBLEMS).map((key) => ({
-      path: [...issue.path, key].join('.').slice(0, 200),
-      message: 'is not a known field',
-    }));
-  }
-  const isMissing = issue.input === undefined && issue.path.length > 0;
-  return [{ path: issue.path.join('.'), message: isMissing ? 'is missing' : issue.message }];
 }

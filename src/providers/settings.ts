@@ -56,7 +56,7 @@ const KeyVariable = z
   .refine((name) => hideKeys(name) === name, 'this is a key: write the name of the variable that holds it');
 const hideKeys = createRedact([]);
 const BaseUrl = z
-  .url()
+  .url({ protocol: /^https?$/, error: 'give an address with http:// or https://' })
   .refine((url) => !/^[a-z+.-]+:\/\/[^/?#]*@/i.test(url), 'a URL is no place for a password: use apiKeyEnv');
 
 /**

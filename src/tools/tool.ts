@@ -12,6 +12,7 @@ import {
   type ToolSpec,
   type TurnId,
 } from '../events/index.ts';
+import { checkDefinition } from './check-definition.ts';
 import {
   type Checked,
   type DataOf,
@@ -111,8 +112,6 @@ export interface ToolDefinition<S extends DataSchema> {
   previewBytes?: number;
 }
 
-const TOOL_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
-
 /**
  * Defines a tool for agents.
  *
@@ -121,14 +120,12 @@ const TOOL_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
  *       schema: z.object({ a: z.number(), b: z.number() }),
  *       run: ({ a, b }) => String(a + b),
  *     });
+ *
+ * Throws a `TypeError` that names every wrong field.
  */
 export function defineTool<const S extends DataSchema>(definition: ToolDefinition<S>): Tool {
+  checkDefinition(definition);
   const { idempotent = false, bounded = false, timeoutMs = 60_000, schema, parameters, ...rest } = definition;
-  if (!TOOL_NAME.test(rest.name)) {
-    throw new TypeError(
-      `tool name ${JSON.stringify(rest.name)} must match ${TOOL_NAME}: letters, digits, _ and -`,
-    );
-  }
   const { json, check } = argumentSchema(rest.name, schema, parameters);
   return { ...rest, parameters: json, check, idempotent, bounded, timeoutMs };
 }
@@ -136,8 +133,13 @@ export function defineTool<const S extends DataSchema>(definition: ToolDefinitio
 function argumentSchema(tool: string, schema: DataSchema, shown: JsonSchema | undefined): ReadySchema {
   try {
     const ready = readySchema(schema, 'input', shown);
-    if (!('~standard' in Object(schema)) && (schema as JsonSchema)['type'] !== 'object')
-      throw new TypeError('a JSON schema of arguments has the type "object"');
+    const { type } = ready.json;
+    // A schema of alternatives has no type of its own.
+    const isObject = type === 'object' || (type === undefined && '~standard' in Object(schema));
+    if (!isObject)
+      throw new TypeError(
+        'arguments are an object: give z.object({ … }), or a JSON schema of the type "object"',
+      );
     return ready;
   } catch (thrown) {
     const why = thrown instanceof Error ? thrown.message : String(thrown);

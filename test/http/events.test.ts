@@ -94,9 +94,9 @@ test('an invalid field is not reported as missing', async () => {
   const told = async (body: unknown) =>
     ((await api.post(PATH, body)).body['error'] as { message: string }).message;
   expect(await told({ author: ANA })).toBe('content: is missing');
-  expect(await told({ author: ANA, content: 5 })).toMatch(/^content: .*expected string, received number/);
-  expect(await told({ author: ANA, content: 'x', to: 'echo' })).toMatch(/^to: .*expected array/);
-  expect(await told(null)).toMatch(/^the body: .*expected object, received null/);
+  expect(await told({ author: ANA, content: 5 })).toBe('content: is 5: give a text');
+  expect(await told({ author: ANA, content: 'x', to: 'echo' })).toBe('to: is a text: give a list: [ … ]');
+  expect(await told(null)).toBe('the body: is null: give an object: { … }');
 });
 
 test('JSON nested 64 levels deep is accepted, and brackets in strings do not count', async () => {

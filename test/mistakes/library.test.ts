@@ -74,7 +74,7 @@ test.each<Mistake>([
   ],
   ['of fields alone', { a: z.string() }, /its field "a" is a schema .* write z\.object\(\{ … \}\) around it/],
   ['that is nothing', undefined, /give a schema of zod, valibot, arktype/],
-  ['for a list', { type: 'array' }, /a JSON schema of arguments has the type "object"/],
+  ['for a list', { type: 'array' }, /arguments are an object: give .* or a JSON schema of the type "object"/],
   ['with an unknown type', { type: 'object', properties: { a: { type: 'txt' } } }, /Unsupported type: txt/],
   ['with a condition', { type: 'object', if: {} }, /cannot be checked: .*; or .* add "parameters"/],
 ])('a schema %s is refused where the tool is defined', (_, schema, words) => {

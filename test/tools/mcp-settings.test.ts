@@ -47,7 +47,12 @@ test.each<[string, string[], unknown, string[]]>([
     [`agents[0].tools[0]: there is no tool "files"; known: ${BUILTIN_TOOLS.join(', ')}, files/*`],
   ],
   ['neither a command nor a URL', [], { files: {} }, ['mcpServers.files.command: is missing']],
-  ['both', [], { files: { url: 'http://a/', command: 'x' } }, ['mcpServers.files.command: is not a field']],
+  [
+    'both',
+    [],
+    { files: { url: 'http://a/', command: 'x' } },
+    ['mcpServers.files.command: is not a field; there are url, headersEnv, tools, timeoutMs, previewBytes'],
+  ],
   [
     'a file as URL',
     [],

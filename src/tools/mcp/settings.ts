@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { inputWords } from '../../events/index.ts';
 
 const VariableName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'this is the name of a variable');
 
@@ -44,7 +45,10 @@ type McpServerInput = z.input<typeof StdioServer> | z.input<typeof HttpServer>;
 // A union would only report that neither form fits; this reports the problems of the form that is meant.
 export const McpServer = z.unknown().transform((written, context) => {
   const isHttp = typeof written === 'object' && written !== null && 'url' in written;
-  const parsed = (isHttp ? HttpServer : StdioServer).safeParse(written, { reportInput: true });
+  const parsed = (isHttp ? HttpServer : StdioServer).safeParse(written, {
+    error: inputWords,
+    reportInput: true,
+  });
   if (parsed.success) return parsed.data;
   context.issues.push(...(parsed.error.issues as z.core.$ZodRawIssue[]));
   return z.NEVER;

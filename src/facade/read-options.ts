@@ -1,0 +1,36 @@
+import * as z from 'zod';
+import { TroupeError } from '../errors.ts';
+import { inputProblems, inputWords, tryParse } from '../events/index.ts';
+
+const Signal = z.instanceof(AbortSignal, { error: 'give the signal of an AbortController' }).optional();
+const Seq = z.int().nonnegative().optional();
+
+/** What the options of each method may be, for programs without types. */
+const OPTIONS = {
+  ask: z.strictObject({ signal: Signal, timeoutMs: z.number().positive().optional() }),
+  stream: z.strictObject({ signal: Signal, timeoutMs: z.number().positive().optional() }),
+  follow: z.strictObject({ after: Seq, signal: Signal }),
+  events: z.strictObject({
+    after: Seq,
+    limit: z.int().positive().optional(),
+    maxBytes: z.number().positive().optional(),
+  }),
+  tasks: z.strictObject({ open: z.boolean().optional() }),
+  delete: z.strictObject({
+    exported: z.union([z.int().nonnegative(), z.literal('none')], {
+      error: 'say how many events you have exported, or "none"',
+    }),
+  }),
+  idle: z.strictObject({ conversation: z.string().optional() }),
+} as const satisfies Record<string, z.ZodType>;
+
+/** Throws `event_invalid`, which names the method, every wrong option and what to give. */
+export function checkOptions(method: keyof typeof OPTIONS, options: unknown): void {
+  const parsed = tryParse<unknown>(OPTIONS[method], options ?? {}, { error: inputWords, reportInput: true });
+  if (parsed.success) return;
+  const problems = parsed.error.issues.flatMap(inputProblems);
+  const told = problems.map(({ path, message }) => `${path.join('.') || 'they'}: ${message}`).join('; ');
+  throw new TroupeError('event_invalid', `the options of ${method}: ${told}`, {
+    path: problems[0]?.path.join('.') ?? '',
+  });
+}
