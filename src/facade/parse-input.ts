@@ -48,6 +48,8 @@ const MESSAGE_FIELDS = {
   includeInContext: z.boolean().optional(),
   channel: z.string().optional(),
   session: z.looseObject({}).optional(),
+  forTools: z.unknown().optional(),
+  storeForTools: z.boolean().optional(),
   context: z.looseObject({}).optional(),
 } satisfies Record<keyof NewMessage, z.ZodType>;
 const MessageShape = z.strictObject(MESSAGE_FIELDS);
