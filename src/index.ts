@@ -31,7 +31,13 @@ export { openSafeFetch, type SafeFetch, type SafeFetchOptions, type SafeResponse
 export { redactSecrets } from './config/redact-secrets.ts';
 export type { RedactText } from './actors/log/redaction.ts';
 export { createTroupe, type TroupeOptions } from './runtime.ts';
-export { defineProvider, type ModelCall, type ProviderDefinition } from './providers/define-provider.ts';
+export {
+  boundedFetch,
+  defineProvider,
+  type ModelCall,
+  type ProviderDefinition,
+} from './providers/define-provider.ts';
+export type { AiSdkModel, AiSdkVendor } from './providers/ai-sdk-model.ts';
 export {
   type CustomAgent,
   type CustomProvider,

@@ -5,7 +5,7 @@ import { RetrySettings } from './retry-settings.ts';
 import { replyProblem, type ReplyInput } from './reply-schema.ts';
 import { SupervisionSettings } from './supervision-settings.ts';
 import { AgentId, BusyPolicy, JoinPolicy, notAField } from '../events/index.ts';
-import { ProviderSettings } from '../providers/settings.ts';
+import { ProviderSettings, withLanguageModel } from '../providers/settings.ts';
 
 const AgentFields = z.object({
   id: AgentId,
@@ -65,17 +65,19 @@ function refineReply(reply: unknown, context: z.RefinementCtx): void {
 // Loose at run time, because fields depend on the provider: `unknownFields` refuses the others. Strict as a type.
 const LooseAgentFields = AgentFields.loose() as unknown as typeof AgentFields;
 export const AgentDefinition = z.preprocess(
-  withoutUndefined,
+  asParsed,
   z.intersection(LooseAgentFields, ProviderSettings),
 ) as unknown as z.ZodIntersection<typeof AgentFields, typeof ProviderSettings>;
 export type AgentDefinition = z.infer<typeof AgentDefinition>;
 /** An agent of a definition. Fields with a default may be left out. */
 export type AgentInput = z.input<typeof AgentDefinition>;
 
-/** Drops fields with the value undefined: the intersection would report them as conflicts. */
-function withoutUndefined(agent: unknown): unknown {
+/** Without fields that are undefined, which the intersection would report as conflicts. */
+function asParsed(agent: unknown): unknown {
   if (typeof agent !== 'object' || agent === null || Array.isArray(agent)) return agent;
-  return Object.fromEntries(Object.entries(agent).filter(([, value]) => value !== undefined));
+  return withLanguageModel(
+    Object.fromEntries(Object.entries(agent).filter(([, value]) => value !== undefined)),
+  );
 }
 
 /** Providers by name, as an agents file writes them. */

@@ -6,7 +6,7 @@ import { Fragment } from '../context/index.ts';
 import { ContextSettings } from './context-settings.ts';
 import { CoordinationSettings, Workflows } from './coordination-settings.ts';
 import { TroupeError } from '../errors.ts';
-import type { CustomProvider } from '../providers/provider.ts';
+import { CustomProviderSetting } from '../providers/settings.ts';
 import { AgentId, Channel, inputProblems, inputWords, nearestName } from '../events/index.ts';
 import { findProblems } from './find-problems.ts';
 import { LimitSettings } from './limit-settings.ts';
@@ -26,13 +26,11 @@ export const TroupeDefinition = z.strictObject({
   /** Sequences of steps that the command `run` takes a conversation through. */
   workflows: Workflows.optional(),
   tools: z.array(z.custom<Tool>((value) => isTool(value), 'a tool is made with defineTool')).default([]),
-  /** Models that the program brings, by name: made with `defineProvider`. Agents use one with `provider: 'custom', adapter: NAME`. */
-  providers: z
-    .record(
-      z.string(),
-      z.custom<CustomProvider>((value) => isProvider(value), 'a provider is made with defineProvider'),
-    )
-    .optional(),
+  /**
+   * Models that the program brings, by name: made with `defineProvider`, or models and vendor packages of the AI SDK. Agents
+   * use one with `provider: 'custom', adapter: NAME`.
+   */
+  providers: z.record(z.string(), CustomProviderSetting).optional(),
   /** MCP servers by name. Agents are granted their tools as `NAME/tool` or `NAME/*`. */
   mcpServers: McpServers.optional(),
   defaults: z
@@ -88,10 +86,6 @@ export const TroupeDefinition = z.strictObject({
 export type TroupeDefinition = z.infer<typeof TroupeDefinition>;
 /** A definition as it is written. Fields with a default may be left out. */
 export type TroupeInput = z.input<typeof TroupeDefinition>;
-
-function isProvider(value: unknown): boolean {
-  return typeof value === 'function' || (typeof value === 'object' && value !== null && 'stream' in value);
-}
 
 function isTool(value: unknown): value is Tool {
   return typeof value === 'object' && value !== null && 'name' in value && 'run' in value && 'check' in value;

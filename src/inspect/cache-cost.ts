@@ -162,6 +162,6 @@ const BY_MODEL: readonly (readonly [RegExp, CacheVendor])[] = [
 /** The vendor whose cache serves an agent. A scripted model counts as Anthropic, the vendor with breakpoints. */
 function vendorOf(provider: string, model: string): CacheVendor {
   if (provider === 'openai' || provider === 'codex') return 'openai';
-  if (provider !== 'openai-compatible') return 'anthropic';
+  if (!['openai-compatible', 'ai-sdk', 'custom'].includes(provider)) return 'anthropic';
   return BY_MODEL.find(([pattern]) => pattern.test(model))?.[1] ?? 'openai';
 }

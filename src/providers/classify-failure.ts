@@ -16,7 +16,7 @@ export interface VendorError {
 const MESSAGE_LIMIT = 2000;
 const OVERFLOW_WORDS = ['context_length_exceeded', 'request_too_large', 'string_above_max_length'];
 const OVERFLOW =
-  /prompt is too long|exceeds? (the )?(model'?s )?(maximum |available )?context|maximum context length|exceed context limit|context (length|window|size).{0,40}(exceed|too)|input is too long|too many (input )?tokens/i;
+  /prompt is too long|exceeds? (the )?(model'?s )?(maximum |available )?context|maximum context length|exceed context limit|context (length|window|size).{0,40}(exceed|too)|input is too long|input token count .{0,40}exceeds|too many (input )?tokens/i;
 const QUOTA_WORDS = [
   'insufficient_quota',
   'billing_error',
@@ -26,7 +26,7 @@ const QUOTA_WORDS = [
 const MODEL_WORDS = ['model_not_found', 'invalid_model', 'model_not_available'];
 /** OpenRouter, DeepSeek and Mistral answer 400 to an unknown model, without a code for it. */
 const NO_SUCH_MODEL =
-  /is not a valid model|model not exist|^(\d{3} )?invalid model\b|model .{0,100}does not exist/i;
+  /is not a valid model|model not exist|^(\d{3} )?invalid model\b|model .{0,100}does not exist|model identifier is invalid/i;
 const REFUSED_WORDS = [
   'content_filter',
   'content_policy_violation',
@@ -38,7 +38,7 @@ const REFUSED_WORDS = [
 ];
 const BUSY_WORDS = ['overloaded_error', 'overloaded', 'server_is_overloaded', 'slow_down'];
 const RATE_WORDS = ['rate_limit_error', 'rate_limit_exceeded'];
-const AUTH_WORDS = ['invalid_api_key', 'authentication_error', 'permission_error'];
+const AUTH_WORDS = ['invalid_api_key', 'api_key_invalid', 'authentication_error', 'permission_error'];
 
 /** Decides the code, and with it what the engine does (see errors.ts). The first rule that holds wins: specific before general. */
 function codeOf(error: VendorError, opened: boolean): ModelFailure['code'] {

@@ -66,7 +66,7 @@ export function defineProvider(definition: ProviderDefinition): Provider {
   const capabilities: ProviderCapabilities = { ...STATELESS, caching: 'none', ...definition.capabilities };
   const { templateMarks = [] } = capabilities;
   const limits = replyLimits(definition.replyLimits);
-  const bounded = vendorFetch(limits) as typeof fetch;
+  const bounded = boundedFetch(definition.replyLimits);
   return {
     name,
     capabilities,
@@ -87,6 +87,14 @@ export function defineProvider(definition: ProviderDefinition): Provider {
     }),
     close: async () => definition.close?.(),
   };
+}
+
+/**
+ * As the global `fetch`, but refuses redirects to other origins and answers beyond the limits of size. For packages that make
+ * their requests themselves: `createAnthropic({ fetch: boundedFetch() })`.
+ */
+export function boundedFetch(settings?: ReplyLimitSettings): typeof fetch {
+  return vendorFetch(replyLimits(settings)) as typeof fetch;
 }
 
 /** Every event is a sign of life. Calls and reasoning are counted again when they are whole. */

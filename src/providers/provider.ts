@@ -1,4 +1,6 @@
+import type { AiSdkModel, AiSdkVendor } from './ai-sdk-model.ts';
 import type { ErrorCode } from '../errors.ts';
+import type { Effort } from './request-settings.ts';
 import type { Sampling } from './sampling.ts';
 import type { MarkFamily } from './template-marks.ts';
 import type { PromptMessage, Reasoning, ToolCall, ToolSpec, TurnId, Usage } from '../events/index.ts';
@@ -181,7 +183,18 @@ export interface CustomAgent extends Sampling {
   id: string;
   model: string;
   maxOutputTokens: number;
+  effort?: Effort | undefined;
+  /** Those of `headers`, and of `headersEnv` with their values. */
+  headers?: Readonly<Record<string, string>> | undefined;
+  providerOptions?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** A provider for all agents that name it, or one made for each of them. */
-export type CustomProvider = Provider | ((agent: CustomAgent) => Provider);
+/**
+ * A provider for all agents that name it, or one made for each of them; or a model of the AI SDK, or a vendor package of it,
+ * whose models the agents name.
+ */
+export type CustomProvider =
+  | Provider
+  | ((agent: CustomAgent) => Provider | AiSdkModel)
+  | AiSdkModel
+  | AiSdkVendor;

@@ -1,6 +1,8 @@
 import { join, resolve } from 'node:path';
 import type { Clock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
+import { createAiSdk } from './ai-sdk/ai-sdk.ts';
+import { type AiSdkModel, isAiSdkModel, isAiSdkVendor, modelOf } from './ai-sdk-model.ts';
 import { createAnthropic } from './anthropic/anthropic.ts';
 import { requireAnthropicSdk } from './anthropic/sdk.ts';
 import { createClaudeCode } from './claude-code/claude-code.ts';
@@ -12,6 +14,7 @@ import { createOpenAiEmbedder } from './openai/openai-embedder.ts';
 import type { CustomAgent, CustomProvider, Provider } from './provider.ts';
 import type { ReplyLimitSettings } from './reply-limits.ts';
 import { createScripted } from './scripted.ts';
+import { type RequestExtras, requestExtras, type RequestSettings } from './request-settings.ts';
 import { type Sampling, samplingOf } from './sampling.ts';
 import type { EmbedderSettings, ProviderSettings, Script } from './settings.ts';
 
@@ -35,7 +38,8 @@ export function createProvider(
   { env, clock, readScript, home, custom = {} }: ProviderContext,
 ): Provider {
   const limits = settings.replyLimits ? { replyLimits: settings.replyLimits } : {};
-  const common = { ...limits, sampling: samplingOf(settings) };
+  const extras = requestExtras(settings as RequestSettings, env);
+  const common = { ...limits, sampling: samplingOf(settings), extras };
   switch (settings.provider) {
     case 'scripted': {
       const { script } = settings;
@@ -46,7 +50,9 @@ export function createProvider(
       });
     }
     case 'custom':
-      return customOf(settings, custom);
+      return customOf(settings, custom, common);
+    case 'ai-sdk':
+      return createAiSdk(settings.languageModel as AiSdkModel, common);
     case 'openai-compatible': {
       const { baseUrl, quirks } = settings;
       return createOpenAiCompatible({
@@ -94,14 +100,28 @@ export async function requirePackages(agents: readonly Pick<ProviderSettings, 'p
   if (agents.some(({ provider }) => provider === 'anthropic')) await requireAnthropicSdk();
 }
 
+interface Common {
+  replyLimits?: ReplyLimitSettings;
+  sampling: Sampling;
+  extras: RequestExtras;
+}
+
 function customOf(
   settings: SettingsOf<'custom'> & { id?: string },
   custom: Readonly<Record<string, CustomProvider>>,
+  common: Common,
 ): Provider {
   const { adapter, id = '', model, maxOutputTokens } = settings;
   const given = Object.hasOwn(custom, adapter) ? custom[adapter] : undefined;
-  const agent: CustomAgent = { id, model, maxOutputTokens, ...samplingOf(settings) };
-  if (given) return typeof given === 'function' ? given(agent) : given;
+  const agent: CustomAgent = {
+    id,
+    model,
+    maxOutputTokens,
+    ...samplingOf(settings),
+    ...extrasOf(settings, common.extras),
+  };
+  const made = given && madeFor(given, agent);
+  if (made) return isAiSdkModel(made) ? createAiSdk(made, common) : made;
   const known = Object.keys(custom).join(', ') || 'none';
   throw new TroupeError(
     'config_invalid',
@@ -109,14 +129,34 @@ function customOf(
   );
 }
 
+/** Those of the agent that are set. */
+function extrasOf(
+  { effort, headers, headersEnv, providerOptions }: RequestSettings,
+  extras: RequestExtras,
+): Pick<CustomAgent, (typeof EXTRAS)[number]> {
+  return {
+    ...(effort && { effort }),
+    ...((headers ?? headersEnv) && { headers: extras.headers }),
+    ...(providerOptions && { providerOptions }),
+  };
+}
+
+const EXTRAS = ['effort', 'headers', 'providerOptions'] as const;
+
+function madeFor(given: CustomProvider, agent: CustomAgent): Provider | AiSdkModel {
+  if (isAiSdkModel(given)) return given;
+  if (isAiSdkVendor(given)) return modelOf(given, agent);
+  if (typeof given === 'function') return given(agent);
+  const ignored = EXTRAS.find((field) => agent[field] !== undefined);
+  if (ignored === undefined) return given;
+  const message = `agent "${agent.id}": the provider "${given.name}" is the same for all agents, so it cannot take "${ignored}" of one: write (agent) => defineProvider({ … }) in "providers"`;
+  throw new TroupeError('config_invalid', message, { agent: agent.id, field: ignored });
+}
+
 type Env = ProviderContext['env'];
 type SettingsOf<P extends ProviderSettings['provider']> = Extract<ProviderSettings, { provider: P }>;
 
-function anthropicOf(
-  settings: SettingsOf<'anthropic'>,
-  env: Env,
-  common: { replyLimits?: ReplyLimitSettings; sampling: Sampling },
-): Provider {
+function anthropicOf(settings: SettingsOf<'anthropic'>, env: Env, common: Common): Provider {
   const { baseUrl, thinking, maxOutputTokens, effort, contextEditing } = settings;
   const apiKey = readKey(env, settings.apiKeyEnv) ?? missingKey(settings);
   if (typeof thinking === 'object' && thinking.budgetTokens >= maxOutputTokens) {

@@ -8,7 +8,15 @@ export interface SamplingProblem {
 
 /** The settings of an agent that decide, beside those of sampling. */
 interface SampledSettings extends Sampling {
-  provider: 'scripted' | 'custom' | 'claude-code' | 'codex' | 'anthropic' | 'openai' | 'openai-compatible';
+  provider:
+    | 'scripted'
+    | 'custom'
+    | 'ai-sdk'
+    | 'claude-code'
+    | 'codex'
+    | 'anthropic'
+    | 'openai'
+    | 'openai-compatible';
   model: string;
   baseUrl?: string | undefined;
   quirks?: ChatQuirks | undefined;
@@ -22,6 +30,7 @@ export function samplingProblems(settings: SampledSettings): SamplingProblem[] {
   switch (settings.provider) {
     case 'scripted':
     case 'custom':
+    case 'ai-sdk':
       return [];
     case 'claude-code':
     case 'codex':

@@ -1,9 +1,11 @@
 import * as z from 'zod';
+import { type AiSdkModel, isAiSdkModel, isAiSdkVendor, versionProblem } from './ai-sdk-model.ts';
 import { ModelPrice } from './prices.ts';
-import { createRedact } from './redact.ts';
 import { ReplyLimitSettings } from './reply-limits.ts';
 import { ChatQuirks } from './openai/quirks.ts';
 import { SamplingFields } from './sampling.ts';
+import type { CustomProvider } from './provider.ts';
+import { EffortField, KeyVariable, RequestFields, requestProblems } from './request-settings.ts';
 import { samplingProblems } from './sampling-problems.ts';
 
 /**
@@ -49,12 +51,6 @@ export type ScriptRule = z.infer<typeof ScriptRule>;
 export const Script = z.strictObject({ rules: z.array(ScriptRule).min(1) });
 export type Script = z.infer<typeof Script>;
 
-/** Name of the variable that holds a key. A value that looks like a key itself is refused, and not repeated. */
-const KeyVariable = z
-  .string()
-  .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'this is the name of an environment variable, never the key itself')
-  .refine((name) => hideKeys(name) === name, 'this is a key: write the name of the variable that holds it');
-const hideKeys = createRedact([]);
 const BaseUrl = z
   .url({ protocol: /^https?$/, error: 'give an address with http:// or https://' })
   .refine((url) => !/^[a-z+.-]+:\/\/[^/?#]*@/i.test(url), 'a URL is no place for a password: use apiKeyEnv');
@@ -107,6 +103,16 @@ const Cli = {
   /** Environment variables that the program gets besides PATH. It gets no others. */
   env: z.array(KeyVariable).default([]),
 };
+/** Written as `model: bedrock('…')`; `withLanguageModel` splits that into the id and the model. */
+const AiSdkFields = {
+  ...Common,
+  /** A model of a package of the AI SDK, such as `bedrock('…')`. */
+  model: z.string() as unknown as z.ZodType<string, AiSdkModel | string>,
+  /** Set by Troupe. */
+  languageModel: z.custom<AiSdkModel>().optional(),
+  ...RequestFields,
+  ...EffortField,
+};
 const AnySettings = z.discriminatedUnion('provider', [
   z.object({
     provider: z.literal('scripted'),
@@ -119,7 +125,10 @@ const AnySettings = z.discriminatedUnion('provider', [
     ...Common,
     /** Name of the provider in `providers` of the definition. */
     adapter: z.string().min(1),
+    ...RequestFields,
+    ...EffortField,
   }),
+  z.object({ provider: z.literal('ai-sdk'), ...AiSdkFields }),
   z.object({
     provider: z.literal('openai-compatible'),
     ...Common,
@@ -127,6 +136,8 @@ const AnySettings = z.discriminatedUnion('provider', [
     apiKeyEnv: KeyVariable.default('OPENAI_API_KEY'),
     /** Differences of the server. Overrides what is known of its host. */
     quirks: ChatQuirks.optional(),
+    ...RequestFields,
+    ...EffortField,
   }),
   z.object({
     provider: z.literal('anthropic'),
@@ -134,12 +145,15 @@ const AnySettings = z.discriminatedUnion('provider', [
     baseUrl: BaseUrl.optional(),
     apiKeyEnv: KeyVariable.default('ANTHROPIC_API_KEY'),
     ...AnthropicFields.shape,
+    ...RequestFields,
   }),
   z.object({
     provider: z.literal('openai'),
     ...Common,
     baseUrl: BaseUrl.default('https://api.openai.com/v1'),
     apiKeyEnv: KeyVariable.default('OPENAI_API_KEY'),
+    ...RequestFields,
+    ...EffortField,
   }),
   z.object({
     provider: z.literal('claude-code'),
@@ -167,8 +181,37 @@ const AnySettings = z.discriminatedUnion('provider', [
 export const ProviderSettings = AnySettings.superRefine((settings, context) => {
   for (const { field, message } of samplingProblems(settings))
     context.addIssue({ code: 'custom', path: [field], message });
+  for (const problem of requestProblems(settings)) context.addIssue({ code: 'custom', ...problem });
+  if (settings.provider !== 'ai-sdk') return;
+  const message = settings.languageModel ? versionProblem(settings.languageModel) : NO_MODEL;
+  if (message !== null) context.addIssue({ code: 'custom', path: ['model'], message });
 });
+const NO_MODEL = 'is a model of a package of the AI SDK, such as bedrock("…") of @ai-sdk/amazon-bedrock';
 export type ProviderSettings = z.infer<typeof AnySettings>;
+
+/** An agent as it is written, with its model of the AI SDK as two fields: its id, as for other providers, and the model. */
+export function withLanguageModel(agent: Record<string, unknown>): Record<string, unknown> {
+  const { provider, model } = agent;
+  if (provider !== 'ai-sdk') return agent;
+  return isAiSdkModel(model)
+    ? { ...agent, model: model.modelId, languageModel: model }
+    : { ...agent, model: String(model) };
+}
+
+/** A model that a program brings, by its name in the definition. */
+export const CustomProviderSetting = z
+  .custom<CustomProvider>(
+    (value) => isAiSdkModel(value) || isAiSdkVendor(value) || isProvider(value),
+    'a provider is made with defineProvider, or is a model or vendor package of the AI SDK',
+  )
+  .superRefine((given, context) => {
+    const message = isAiSdkModel(given) || isAiSdkVendor(given) ? versionProblem(given) : null;
+    if (message !== null) context.addIssue({ code: 'custom', message });
+  });
+
+function isProvider(value: unknown): boolean {
+  return typeof value === 'function' || (typeof value === 'object' && value !== null && 'stream' in value);
+}
 
 /** The model that turns texts into vectors. */
 export const EmbedderSettings = z.strictObject({

@@ -88,6 +88,7 @@ const KEEPS_SESSIONS: Record<ProviderSettings['provider'], boolean> = {
   anthropic: false,
   openai: false,
   'openai-compatible': false,
+  'ai-sdk': false,
   custom: false,
   scripted: false,
 };

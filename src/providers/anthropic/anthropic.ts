@@ -6,6 +6,7 @@ import { fetchOptions, foreignHeaders, serverOf, vendorFetch } from '../vendor-f
 import { guardedStream, type StreamWatch } from '../guard-stream.ts';
 import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from '../provider.ts';
 import { replyLimits, type ReplyLimitSettings } from '../reply-limits.ts';
+import { NO_EXTRAS, type RequestExtras } from '../request-settings.ts';
 import { givenOf, type Sampling } from '../sampling.ts';
 import type { AnthropicFields } from '../settings.ts';
 
@@ -16,6 +17,7 @@ interface AnthropicOptions extends AnthropicFields {
   /** Limits of the size and duration of an answer. */
   replyLimits?: ReplyLimitSettings;
   sampling?: Sampling;
+  extras?: RequestExtras;
 }
 
 const NAME = 'anthropic';
@@ -24,7 +26,7 @@ const MARKS = ['speakers', 'clients'] as const;
 
 /** Anthropic's messages API. */
 export function createAnthropic(options: AnthropicOptions): Provider {
-  const { baseUrl = 'https://api.anthropic.com', apiKey, contextEditing } = options;
+  const { baseUrl = 'https://api.anthropic.com', apiKey, contextEditing, extras = NO_EXTRAS } = options;
   const limits = replyLimits(options.replyLimits);
   let client: Promise<Anthropic> | undefined;
 
@@ -56,8 +58,8 @@ export function createAnthropic(options: AnthropicOptions): Provider {
     }
     // The SDK types beta parameters elsewhere only, and sends them as they are.
     const sampled = anthropicSampling(options.sampling ?? {}, request);
-    const body = Object.assign(anthropicBody(request, NAME), params as object, sampled);
-    const events = await messages.create(body, { signal: watch.signal, headers: betasOf(params) });
+    const body = Object.assign(anthropicBody(request, NAME), params as object, sampled, extras.body);
+    const events = await messages.create(body, { signal: watch.signal, headers: headersOf(params, extras) });
     watch.touch();
     yield* readMessageEvents(events, request, NAME, watch);
   }
@@ -73,7 +75,7 @@ export function createAnthropic(options: AnthropicOptions): Provider {
       reportsUsage: !contextEditing,
     },
     server: serverOf(baseUrl),
-    stream: guardedStream({ limits, secrets: [apiKey], templateMarks: MARKS, read }),
+    stream: guardedStream({ limits, secrets: [apiKey, ...extras.secrets], templateMarks: MARKS, read }),
   };
 }
 
@@ -113,6 +115,14 @@ const BINDS_THINKING =
 const BINDING = { block_binding: { prefix_mismatch_behavior: 'drop_block' } } as const;
 const BINDING_BETA = 'thinking-binding-controls-2026-08-01';
 const EDITING_BETA = 'context-management-2025-06-27';
+
+/** An agent's own beta features are asked for beside those of its parameters. */
+function headersOf(params: AnthropicParams, { headers }: RequestExtras): Record<string, string> {
+  const { 'anthropic-beta': beta } = betasOf(params);
+  const own = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+  const betas = [beta, own['anthropic-beta']].filter((each) => each !== undefined);
+  return { ...own, ...(betas.length > 0 && { 'anthropic-beta': betas.join(',') }) };
+}
 
 /** The header of the beta features that these parameters use. */
 function betasOf({ thinking, context_management }: AnthropicParams): { 'anthropic-beta'?: string } {

@@ -6,6 +6,8 @@ interface ClientOptions {
   apiKey: string;
   baseUrl: string;
   fetch: VendorFetch;
+  /** Headers of the agent's own. They replace others of their name. */
+  headers?: Record<string, string>;
 }
 
 /**
@@ -19,7 +21,7 @@ export interface OpenAiClient {
   stream<E>(path: string, body: object, signal: AbortSignal): Promise<AsyncIterable<E>>;
 }
 
-export function openAiClient({ apiKey, baseUrl, fetch }: ClientOptions): OpenAiClient {
+export function openAiClient({ apiKey, baseUrl, fetch, headers: own }: ClientOptions): OpenAiClient {
   const headers = { 'content-type': 'application/json', authorization: `Bearer ${apiKey}` };
   const account = isOpenAi(baseUrl) ? accountHeaders() : {};
   const root = baseUrl.replace(/\/$/, '');
@@ -28,7 +30,7 @@ export function openAiClient({ apiKey, baseUrl, fetch }: ClientOptions): OpenAiC
     const response = await fetch(`${root}${path}`, {
       ...(await fetchOptions()),
       method: 'POST',
-      headers: new Headers({ ...headers, ...account }),
+      headers: joined(headers, account, own),
       body: JSON.stringify(body),
       signal,
     });
@@ -44,6 +46,13 @@ export function openAiClient({ apiKey, baseUrl, fetch }: ClientOptions): OpenAiC
       return eventsOf(await post(path, body, signal));
     },
   };
+}
+
+/** Later ones replace earlier ones of the same name, in whatever case. */
+function joined(...all: (Record<string, string> | undefined)[]): Headers {
+  const headers = new Headers();
+  for (const each of all) for (const [name, value] of Object.entries(each ?? {})) headers.set(name, value);
+  return headers;
 }
 
 /** The account of the environment. Only for OpenAI's own servers: no other may see it. */

@@ -12,6 +12,7 @@ import {
 } from '../provider.ts';
 import { replyLimits, type ReplyLimitSettings, type ReplyMeter } from '../reply-limits.ts';
 import { type ChatQuirks, quirksOf } from './quirks.ts';
+import { NO_EXTRAS, type RequestExtras } from '../request-settings.ts';
 import { givenOf, type Sampling } from '../sampling.ts';
 import { NO_USAGE, type ToolCall, type Usage } from '../../events/index.ts';
 import { mintCallId, parseArgs } from '../call-text.ts';
@@ -25,6 +26,7 @@ interface OpenAiCompatibleOptions {
   /** Overrides what is known of the host. */
   quirks?: ChatQuirks;
   sampling?: Sampling;
+  extras?: RequestExtras;
 }
 
 /** Servers such as llama.cpp and vLLM apply the model's template to the text of messages, of whichever family it is. */
@@ -32,14 +34,19 @@ const MARKS = ['tokens', 'templates'] as const;
 
 /** Any server with OpenAI's chat completions API: OpenAI, vLLM, Ollama, OpenRouter and others. */
 export function createOpenAiCompatible(options: OpenAiCompatibleOptions): Provider {
-  const { name = 'openai-compatible', baseUrl, apiKey } = options;
+  const { name = 'openai-compatible', baseUrl, apiKey, extras = NO_EXTRAS } = options;
   const quirks = quirksOf(baseUrl, options.quirks);
   const limits = replyLimits(options.replyLimits);
-  const client = openAiClient({ apiKey, baseUrl, fetch: vendorFetch(limits) });
+  const client = openAiClient({ apiKey, baseUrl, fetch: vendorFetch(limits), headers: extras.headers });
 
   async function* read(request: ModelRequest, watch: StreamWatch): AsyncGenerator<ModelEvent> {
     const sampled = chatSampling(options.sampling ?? {}, request, quirks);
-    const body = { ...openAiBody(request, quirks, name), ...sampled };
+    const body = {
+      ...openAiBody(request, quirks, name),
+      ...sampled,
+      ...givenOf({ reasoning_effort: extras.effort }),
+      ...extras.body,
+    };
     const chunks = await client.stream<Chunk>('/chat/completions', body, watch.signal);
     watch.touch();
     yield* readChunks(chunks, request, name, watch);
@@ -54,7 +61,7 @@ export function createOpenAiCompatible(options: OpenAiCompatibleOptions): Provid
       images: quirks.images ?? false,
     },
     server: serverOf(baseUrl),
-    stream: guardedStream({ limits, secrets: [apiKey], templateMarks: MARKS, read }),
+    stream: guardedStream({ limits, secrets: [apiKey, ...extras.secrets], templateMarks: MARKS, read }),
   };
 }
 

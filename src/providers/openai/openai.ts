@@ -5,6 +5,7 @@ import { serverOf, vendorFetch } from '../vendor-fetch.ts';
 import { readResponseEvents, type ResponseEvent, responsesBody } from './responses.ts';
 import { openAiClient } from './client.ts';
 import { quirksOf } from './quirks.ts';
+import { NO_EXTRAS, type RequestExtras } from '../request-settings.ts';
 import { givenOf, type Sampling } from '../sampling.ts';
 
 interface OpenAiOptions {
@@ -14,6 +15,7 @@ interface OpenAiOptions {
   /** Limits of the size and duration of an answer. */
   replyLimits?: ReplyLimitSettings;
   sampling?: Pick<Sampling, 'temperature' | 'topP'>;
+  extras?: RequestExtras;
 }
 
 const NAME = 'openai';
@@ -22,14 +24,18 @@ const MARKS = ['tokens'] as const;
 
 /** OpenAI's Responses API, without its memory: the log is the memory. */
 export function createOpenAi(options: OpenAiOptions): Provider {
-  const { baseUrl = 'https://api.openai.com/v1', apiKey, sampling = {} } = options;
-  const sampled = givenOf({ temperature: sampling.temperature, top_p: sampling.topP });
+  const { baseUrl = 'https://api.openai.com/v1', apiKey, sampling = {}, extras = NO_EXTRAS } = options;
+  const sampled = givenOf({
+    temperature: sampling.temperature,
+    top_p: sampling.topP,
+    reasoning: reasoningOf(extras),
+  });
   const quirks = quirksOf(baseUrl);
   const limits = replyLimits(options.replyLimits);
-  const client = openAiClient({ apiKey, baseUrl, fetch: vendorFetch(limits) });
+  const client = openAiClient({ apiKey, baseUrl, fetch: vendorFetch(limits), headers: extras.headers });
 
   async function* read(request: ModelRequest, watch: StreamWatch): AsyncGenerator<ModelEvent> {
-    const body = { ...responsesBody(request, NAME, quirks), ...sampled };
+    const body = { ...responsesBody(request, NAME, quirks), ...extras.body, ...sampled };
     const events = await client.stream<ResponseEvent>('/responses', body, watch.signal);
     watch.touch();
     yield* readResponseEvents(events, request, NAME, watch);
@@ -39,6 +45,10 @@ export function createOpenAi(options: OpenAiOptions): Provider {
     name: NAME,
     capabilities: { ...STATELESS, interleavedSystem: true, images: true, templateMarks: MARKS },
     server: serverOf(baseUrl),
-    stream: guardedStream({ limits, secrets: [apiKey], templateMarks: MARKS, read }),
+    stream: guardedStream({ limits, secrets: [apiKey, ...extras.secrets], templateMarks: MARKS, read }),
   };
+}
+
+function reasoningOf({ effort, body }: RequestExtras): object | undefined {
+  return effort && { effort, ...(body['reasoning'] as object) };
 }

@@ -1,0 +1,56 @@
+import { TroupeError } from '../errors.ts';
+
+/**
+ * A language model of the AI SDK (`LanguageModelV4` of `@ai-sdk/provider`), such as `bedrock('…')`. Described by its shape,
+ * so that programs without the AI SDK compile.
+ */
+export interface AiSdkModel {
+  readonly specificationVersion: 'v4';
+  readonly provider: string;
+  readonly modelId: string;
+  doStream(options: never): PromiseLike<{ stream: ReadableStream<unknown> }>;
+}
+
+/** All models of a vendor package of the AI SDK, by their ids: `bedrock` itself. */
+export interface AiSdkVendor {
+  readonly specificationVersion: 'v4';
+  languageModel(modelId: string): AiSdkModel;
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  (typeof value === 'object' && value !== null) || typeof value === 'function';
+
+/** A model of any version of the specification. */
+export function isAiSdkModel(value: unknown): value is AiSdkModel {
+  return isObject(value) && 'specificationVersion' in value && typeof value['doStream'] === 'function';
+}
+
+export function isAiSdkVendor(value: unknown): value is AiSdkVendor {
+  return isObject(value) && 'specificationVersion' in value && typeof value['languageModel'] === 'function';
+}
+
+/** Null: the model can be used. */
+export function versionProblem({
+  specificationVersion: version,
+}: {
+  specificationVersion: unknown;
+}): string | null {
+  if (version === 'v4') return null;
+  const given = typeof version === 'string' ? version : typeof version;
+  return `is a model of version ${given} of the AI SDK's specification, and v4 is needed: install a version of its package that depends on @ai-sdk/provider 4`;
+}
+
+/** The model with the id of the agent's. */
+export function modelOf(vendor: AiSdkVendor, { id, model }: { id: string; model: string }): AiSdkModel {
+  try {
+    return vendor.languageModel(model);
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new TroupeError(
+      'config_invalid',
+      `agent "${id}": its model "${model}" cannot be made: ${why}`,
+      {},
+      { cause },
+    );
+  }
+}

@@ -1,0 +1,188 @@
+import type { LanguageModelV4StreamPart, LanguageModelV4Usage } from '@ai-sdk/provider';
+import { NO_USAGE, type Usage } from '../../events/index.ts';
+import { mintCallId, parseArgs } from '../call-text.ts';
+import type { StreamWatch } from '../guard-stream.ts';
+import type { ModelEvent, ModelRequest, ResponseName } from '../provider.ts';
+import { vendorFailure } from './errors.ts';
+import { type PartMetadata, signedReasoning, type Thought } from './signature.ts';
+
+type Part = LanguageModelV4StreamPart;
+type Finish = Extract<Part, { type: 'finish' }>;
+type CallPart = Extract<Part, { type: 'tool-call' }>;
+type TextPart = Extract<Part, { type: `text-${string}` }>;
+type ThoughtPart = Extract<Part, { type: `reasoning-${'start' | 'delta' | 'end'}` }>;
+type Watch = Pick<StreamWatch, 'touch' | 'meter'>;
+
+/** Converts the parts of a stream to events. Reasoning and calls are held back until the answer is finished. */
+export async function* readParts(
+  parts: AsyncIterable<Part>,
+  request: ModelRequest,
+  provider: string,
+  watch: Watch,
+): AsyncGenerator<ModelEvent> {
+  const answer = new Answer(watch.meter);
+  try {
+    for await (const part of parts) {
+      watch.touch();
+      const delta = answer.add(part);
+      if (delta !== '') yield { type: 'text', delta };
+    }
+  } catch (thrown) {
+    // After the finish nothing of the answer is missing.
+    if (answer.finish === null) throw thrown;
+  }
+  yield* answer.end(request, provider);
+}
+
+const isText = (part: Part): part is TextPart => part.type.startsWith('text-');
+const isThought = (part: Part): part is ThoughtPart => /^reasoning-(?:start|delta|end)$/.test(part.type);
+
+/** A block of the answer while it grows. */
+interface Block {
+  text: string;
+  at: number;
+  metadata: PartMetadata;
+}
+
+class Answer {
+  readonly #meter: Watch['meter'];
+  readonly #thoughts = new Map<string, Block>();
+  /** Metadata of the blocks of text. Several blocks are one text in the log. */
+  readonly #texts = new Map<string, PartMetadata>();
+  readonly #calls: CallPart[] = [];
+  /** Calls whose arguments were counted as they came. */
+  readonly #counted = new Set<string>();
+  /** Visible parts so far, as in `Thought.at`. */
+  #visible = 0;
+  #spoke = false;
+  #response: ResponseName = {};
+  finish: Finish | null = null;
+
+  constructor(meter: Watch['meter']) {
+    this.#meter = meter;
+  }
+
+  /** Returns the text of the part. */
+  add(part: Part): string {
+    if (isText(part)) return this.#addText(part);
+    if (isThought(part)) this.#addThought(part);
+    if (part.type === 'tool-input-start') {
+      this.#meter.call();
+      this.#counted.add(part.id);
+    }
+    if (part.type === 'tool-input-delta') this.#meter.arguments(part.delta);
+    if (part.type === 'tool-call') this.#addCall(part);
+    if (part.type === 'response-metadata')
+      this.#response = { model: part.modelId ?? this.#response.model, id: part.id ?? this.#response.id };
+    if (part.type === 'finish') this.finish = part;
+    if (part.type === 'error') throw vendorFailure(part.error);
+    // Files, sources and the vendor's own tools have no place in an answer.
+    return '';
+  }
+
+  #addText(part: TextPart): string {
+    const delta = part.type === 'text-delta' ? part.delta : '';
+    if (delta !== '' && !this.#spoke) {
+      this.#spoke = true;
+      this.#visible += 1;
+    }
+    if (delta !== '' || part.providerMetadata)
+      this.#texts.set(part.id, this.#grown(this.#texts.get(part.id) ?? {}, part));
+    return delta;
+  }
+
+  #addThought(part: ThoughtPart): void {
+    const block = this.#thoughts.get(part.id) ?? { text: '', at: this.#visible, metadata: {} };
+    this.#thoughts.set(part.id, block);
+    block.metadata = this.#grown(block.metadata, part);
+    if (part.type !== 'reasoning-delta') return;
+    this.#meter.reasoning(part.delta);
+    block.text += part.delta;
+  }
+
+  #addCall(part: CallPart): void {
+    // The vendor's own tools have run there.
+    if (part.providerExecuted) return;
+    if (!this.#counted.has(part.toolCallId)) {
+      this.#meter.call();
+      this.#meter.arguments(part.input);
+    }
+    this.#visible += 1;
+    this.#grown({}, part);
+    this.#calls.push(part);
+  }
+
+  /** Signatures may come in any part of a block. */
+  #grown(known: PartMetadata, { providerMetadata }: { providerMetadata?: PartMetadata }): PartMetadata {
+    if (!providerMetadata) return known;
+    this.#meter.reasoning(JSON.stringify(providerMetadata));
+    const grown = { ...known };
+    for (const [vendor, fields] of Object.entries(providerMetadata))
+      grown[vendor] = { ...grown[vendor], ...fields };
+    return grown;
+  }
+
+  *end(request: ModelRequest, provider: string): Generator<ModelEvent> {
+    if (this.finish === null) return;
+    const { finishReason, usage } = this.finish;
+    const { unified } = finishReason;
+    if (unified === 'interrupted') return;
+    if (unified === 'error') {
+      const message = `the vendor ended with an error${finishReason.raw ? ` (${finishReason.raw})` : ''}`;
+      yield { type: 'failed', error: { code: 'provider_failed', message } };
+      return;
+    }
+    const isCut = unified === 'length';
+    // An answer that was cut by its limit may end inside the arguments.
+    const calls = this.#calls.filter(({ input }) => !isCut || parseArgs(input) !== null);
+    const named = calls.map((call, index) => ({
+      ...call,
+      id: call.toolCallId || mintCallId(request.trace, index),
+    }));
+    const reasoning = signedReasoning(this.#signed(named), { provider, model: request.model });
+    if (reasoning) yield { type: 'reasoning', reasoning };
+    for (const { id, toolName: name, input } of named)
+      yield { type: 'call', call: { id, name, args: input } };
+    const stop = stopOf(unified, named.length > 0);
+    yield { type: 'done', stop, usage: usageOf(usage), response: this.#response };
+  }
+
+  #signed(calls: readonly (CallPart & { id: string })[]) {
+    const thoughts = [...this.#thoughts.values()].map(({ text, at, metadata }): Thought => ({
+      text,
+      ...(at > 0 && { at }),
+      ...(Object.keys(metadata).length > 0 && { metadata }),
+    }));
+    const [text] = this.#texts.values();
+    const ofCalls = calls.flatMap(({ id, providerMetadata }) =>
+      providerMetadata ? [[id, providerMetadata]] : [],
+    );
+    return {
+      // Empty blocks without a signature say nothing.
+      thoughts: thoughts.filter((thought) => thought.text !== '' || thought.metadata),
+      ...(this.#texts.size === 1 && text && Object.keys(text).length > 0 && { text }),
+      calls: Object.fromEntries(ofCalls) as Record<string, PartMetadata>,
+    };
+  }
+}
+
+function stopOf(
+  unified: Finish['finishReason']['unified'],
+  called: boolean,
+): Extract<ModelEvent, { type: 'done' }>['stop'] {
+  if (unified === 'length') return 'length';
+  if (unified === 'content-filter') return 'refusal';
+  return called ? 'calls' : 'end';
+}
+
+function usageOf(usage: LanguageModelV4Usage | undefined): Usage {
+  const { inputTokens: input, outputTokens: output } = usage ?? {};
+  return {
+    ...NO_USAGE,
+    input: input?.total ?? 0,
+    cacheRead: input?.cacheRead ?? 0,
+    cacheWrite: input?.cacheWrite ?? 0,
+    output: output?.total ?? 0,
+    reasoning: output?.reasoning ?? 0,
+  };
+}

@@ -1,0 +1,30 @@
+import type { MarkFamily } from '../template-marks.ts';
+import type { AiSdkModel } from '../ai-sdk-model.ts';
+import type { PartMetadata } from './signature.ts';
+
+/** Differences of vendors that the AI SDK leaves to its callers. */
+export interface VendorTraits {
+  /** Options of a message after which the prompt is cached. */
+  cacheMark?: PartMetadata;
+  /** Options of every call, unless the agent sets others. */
+  options: PartMetadata;
+  /** The vendor refuses a schema of the reply beside tools. */
+  replyOrTools: boolean;
+  templateMarks: readonly MarkFamily[];
+}
+
+const EPHEMERAL = { cacheControl: { type: 'ephemeral' } };
+const CACHE_MARK = { anthropic: EPHEMERAL, bedrock: { cachePoint: { type: 'default' } } };
+/** The log is the memory, and schemas of replies may be open. */
+const OPENAI = { store: false, strictJsonSchema: false };
+
+export function traitsOf({ provider, modelId }: Pick<AiSdkModel, 'provider' | 'modelId'>): VendorTraits {
+  const isClaude = /anthropic|claude/.test(`${provider} ${modelId}`);
+  const isOpenAi = /^(?:openai|azure)\b/.test(provider);
+  return {
+    ...((isClaude || /bedrock/.test(provider)) && { cacheMark: CACHE_MARK }),
+    options: isOpenAi ? { openai: OPENAI, azure: OPENAI } : {},
+    replyOrTools: provider.startsWith('google') && /gemini-(?:1|2)/.test(modelId),
+    templateMarks: isClaude ? ['speakers', 'clients'] : isOpenAi ? ['tokens'] : ['tokens', 'templates'],
+  };
+}

@@ -1,0 +1,50 @@
+import { describe, test } from 'vitest';
+import { createAiSdk } from '../../src/providers/ai-sdk/ai-sdk.ts';
+import type { AiSdkModel } from '../../src/providers/ai-sdk-model.ts';
+import type { ReplyLimitSettings } from '../../src/providers/reply-limits.ts';
+import type { FakeHandler, FakeReply, FakeServer } from '../../src/testing/fake-server.ts';
+import {
+  startFakeAnthropic,
+  startFakeOpenAi,
+  startFakeOpenAiResponses,
+} from '../../src/testing/fake-vendors.ts';
+import { type MakeProvider, providerConformance } from '../../src/testing/provider-conformance.ts';
+import {
+  chatModel,
+  claudeModel,
+  geminiModel,
+  isGeminiScene,
+  responsesModel,
+  startFakeGemini,
+} from './ai-sdk-stage.ts';
+
+function over(
+  start: (handler: FakeHandler) => Promise<FakeServer>,
+  model: (url: string, limits: ReplyLimitSettings) => AiSdkModel,
+  applies: (scene: FakeReply) => boolean = () => true,
+): MakeProvider {
+  return async (scene, replyLimits) => {
+    if (scene !== 'unreachable' && !applies(scene)) return null;
+    const server = await start(() => (scene === 'unreachable' ? {} : scene));
+    if (scene === 'unreachable') await server.close();
+    return {
+      provider: createAiSdk(model(server.url, replyLimits), { replyLimits }),
+      requests: () => server.requests.length,
+      arrived: () => server.arrived(),
+      [Symbol.asyncDispose]: () => (scene === 'unreachable' ? Promise.resolve() : server.close()),
+    };
+  };
+}
+
+const VENDORS: Record<string, MakeProvider> = {
+  // OpenAI's own chat completions hold no reasoning.
+  'openai chat': over(startFakeOpenAi, chatModel, ({ reasoning }) => reasoning === undefined),
+  'openai responses': over(startFakeOpenAiResponses, responsesModel),
+  anthropic: over(startFakeAnthropic, claudeModel),
+  google: over(startFakeGemini, geminiModel, isGeminiScene),
+};
+
+describe.each(Object.entries(VENDORS))('the AI SDK with %s', (_, make) => {
+  for (const { group, name, ...rest } of providerConformance(make))
+    test(`${group}: ${name}`, () => rest.run());
+});
