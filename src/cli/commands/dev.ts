@@ -67,6 +67,7 @@ export async function dev(file: string | undefined, options: DevOptions): Promis
       token,
       authenticate: (credential) => troupe.authenticate(credential),
       keyless: isOpen ? 'local' : 'refused',
+      cors: access?.cors,
       limits: access?.limits,
       traffic: access?.limits,
       metrics,
