@@ -43,6 +43,7 @@ export function addProcessCommands(program: Command): void {
     .option(...READ_ONLY)
     .option(...LOG_LEVEL)
     .option('--open', 'open the page in a browser')
+    .option('--no-reload', 'go on with the agents as they were at the start when their files change')
     .option('--no-demo', 'start the demo company without its sample conversation')
     .option('--json', 'print one JSON line when ready')
     .action(async (file, options) => (await import('./commands/dev.ts')).dev(file, options));

@@ -33,8 +33,8 @@ const FRAMEWORKS: Record<string, (troupe: Troupe) => Promise<{ url: string } & A
       const answer = nodeListener(createApp(troupe, { basePath: '/inspector' }));
       scope.removeAllContentTypeParsers();
       scope.addContentTypeParser('*', (_request, _body, done) => done(null));
-      scope.all('/inspector', (request, reply) => void answer(request.raw, reply.hijack().raw));
-      scope.all('/inspector/*', (request, reply) => void answer(request.raw, reply.hijack().raw));
+      scope.all('/inspector', (request, reply) => answer(request.raw, reply.hijack().raw));
+      scope.all('/inspector/*', (request, reply) => answer(request.raw, reply.hijack().raw));
       return Promise.resolve();
     });
     await server.listen({ port: 0, host: '127.0.0.1' });
