@@ -30,7 +30,8 @@ async function checkPack(folder: string): Promise<void> {
 
   const app = path.join(folder, 'app');
   mkdirSync(app);
-  installTarball(app, packTroupe(folder));
+  const tarball = packTroupe(folder);
+  installTarball(app, tarball);
 
   const printed = run(app, 'npx', ['--no-install', 'troupe', '--version']).trim();
   if (printed !== version)
@@ -44,7 +45,19 @@ async function checkPack(folder: string): Promise<void> {
   }
   console.log(`check-pack: ${checkOldNode(app)}`);
   console.log(`check-pack: ${checkNodes(app, folder, [22, 24])}`);
+  console.log(`check-pack: ${checkInit(folder, tarball, app)}`);
   console.log(`check-pack: ${checkNostr(ROOT, app, folder, run)}`);
   console.log(`check-pack: ${await checkPage(app, ENV)}`);
   console.log(`check-pack: troupe ${version} works from its tarball`);
+}
+
+/** A new project, with the tarball in place of the published version. */
+function checkInit(folder: string, tarball: string, app: string): string {
+  const project = path.join(folder, 'first');
+  run(app, 'npx', ['--no-install', 'troupe', 'init', project, '--template', 'team', '--yes']);
+  run(project, 'npm', ['install', '--ignore-scripts', '--prefer-offline', tarball]);
+  run(project, 'npm', ['test']);
+  if (!run(project, 'npm', ['start']).includes('billing: '))
+    throw new Error('the new project gives no answer');
+  return 'a new project passes its test and answers';
 }

@@ -1,6 +1,7 @@
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import * as z from 'zod';
 import { DEFAULT_TENANT, TenantId } from '../events/index.ts';
+import { CorsSettings } from './cors-settings.ts';
 import { Scope } from './principal.ts';
 
 /** Only public-key algorithms: with a shared secret, every verifier could also sign. */
@@ -79,6 +80,8 @@ const Rate = z.number().positive().max(1_000_000);
 export const AccessSettings = z.strictObject({
   /** Tokens that an application issues to its users. */
   jwt: JwtSettings.optional(),
+  /** Pages of other origins that may use the API from a browser. Default: none. */
+  cors: CorsSettings.optional(),
   limits: z
     .strictObject({
       /** Attempts a second per address with credentials that were not recently valid. Default 20. */

@@ -1,6 +1,8 @@
 import { Argument, Command, Help, InvalidArgumentError, Option } from 'commander';
 import { addAccessCommands, addWebhookCommands, list } from './program-access.ts';
+import { repeated, wholeNumber } from './option-values.ts';
 import { addNostrCommands } from './program-nostr.ts';
+import { addInitCommand, addProcessCommands } from './program-process.ts';
 import { version } from './version.ts';
 
 /** Keeps the list of commands on one screen: options of `troupe` itself are in the usage line only. */
@@ -20,18 +22,6 @@ const FORMER_REINSTATE = 'recall';
 const JOIN_POLICIES = ['full', 'summary', 'fresh'];
 const VENDORS = ['anthropic', 'openai', 'gemini', 'deepseek'];
 const BUSY_POLICIES = ['queue', 'steer', 'interrupt', 'reject'];
-/** For commands with an API. */
-const READ_ONLY = ['--read-only', 'refuse all writes through the page and the API'] as const;
-/** For long-running processes. */
-const LOG_LEVEL = ['--log-level <level>', 'log JSON lines to stderr at this level (or TROUPE_LOG)'] as const;
-/** For commands that call models. */
-const RECORD = ['--record <file>', 'write every model call to this file'] as const;
-const REPLAY = [
-  '--replay <file>',
-  'answer from a recording instead of models; may be repeated',
-  repeated,
-] as const;
-
 /** The command line as data. Each handler is loaded when its command runs, so that `--help` and `dev` start fast. */
 export function createProgram(): Command {
   const program = new Command('troupe')
@@ -41,6 +31,7 @@ export function createProgram(): Command {
     .helpCommand(false)
     .configureHelp({ visibleOptions: (command) => (command.parent ? HELP.visibleOptions(command) : []) })
     .exitOverride();
+  addInitCommand(program);
   addProcessCommands(program);
   addMessageCommands(program);
   addPersonCommand(program);
@@ -53,48 +44,6 @@ export function createProgram(): Command {
   addNostrCommands(program, client);
   addDoctorCommand(program);
   return program;
-}
-
-/** Commands that run until they are stopped. */
-function addProcessCommands(program: Command): void {
-  program
-    .command('dev')
-    .description('run the agents and the HTTP API on this machine')
-    .argument('[agents-file]', 'default: ./agents.ts, .js or .json, else a demo company')
-    .option('--port <n>', 'port, or the first free one after it', wholeNumber(0, 65_535), 4600)
-    .option('--host <name>', 'address to listen on', '127.0.0.1')
-    .option('--data <dir>', 'data directory, or :memory:', '.troupe')
-    .option('--concurrency <n>', 'most turns at once', wholeNumber(1, 10_000))
-    .option(...RECORD)
-    .option(...REPLAY)
-    .option(...READ_ONLY)
-    .option(...LOG_LEVEL)
-    .option('--open', 'open the page in a browser')
-    .option('--no-demo', 'start the demo company without its sample conversation')
-    .option('--json', 'print one JSON line when ready')
-    .action(async (file, options) => (await import('./commands/dev.ts')).dev(file, options));
-
-  services(program.command('serve'))
-    .description('run the HTTP API for several machines; takes no turns')
-    .option('--port <n>', 'port', wholeNumber(0, 65_535), 4600)
-    .option('--host <name>', 'address to listen on', '127.0.0.1')
-    .option(...READ_ONLY)
-    .action(async (file, options) => (await import('./commands/serve.ts')).serve(file, options));
-
-  services(program.command('worker'))
-    .description('take turns, alongside any number of other workers')
-    .option('--concurrency <n>', 'most turns at once', wholeNumber(1, 10_000), 64)
-    .option(...RECORD)
-    .option(...REPLAY)
-    .option(
-      '--status-port <n>',
-      'port for health and metrics, or the first free one after it; 0: none',
-      wholeNumber(0, 65_535),
-      4601,
-    )
-    .option('--status-host <name>', 'address of the status port', '127.0.0.1')
-    .option('--max-lag <ms>', 'exit after a stall of this length; 0: never', wholeNumber(0))
-    .action(async (file, options) => (await import('./commands/worker.ts')).worker(file, options));
 }
 
 /** Commands that give agents work. */
@@ -343,17 +292,6 @@ function addDoctorCommand(program: Command): void {
     .action(async (file, options) => (await import('./commands/doctor.ts')).doctor(file, options));
 }
 
-/** Options of processes that use MongoDB and Redis. */
-function services(command: Command): Command {
-  return command
-    .argument('[agents-file]', 'default: ./agents.ts, .js or .json')
-    .option('--mongodb <url>', 'database of the log (or MONGODB_URL)')
-    .option('--redis <url>', 'server of the queue (or REDIS_URL)')
-    .option('--prefix <name>', 'prefix that separates troupes on one Redis', 'troupe')
-    .option(...LOG_LEVEL)
-    .option('--json', 'print one JSON line when ready');
-}
-
 /** Options of the commands that need a troupe, running or on disk. */
 function client(command: Command): Command {
   return command
@@ -378,21 +316,8 @@ function toTask(command: Command): Command {
     .option('--wait', 'with a server: wait for the agents to answer');
 }
 
-function repeated(file: string, files: string[] = []): string[] {
-  return [...files, file];
-}
-
 function agentAction(name: string): string {
   const action = name === FORMER_REINSTATE ? 'reinstate' : name;
   if (AGENT_ACTIONS.some((each) => each === action)) return action;
   throw new InvalidArgumentError(`Allowed choices are ${AGENT_ACTIONS.join(', ')}.`);
-}
-
-function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): (text: string) => number {
-  return function parseWholeNumber(text) {
-    const value = Number(text);
-    if (/^\d+$/.test(text) && value >= least && value <= most) return value;
-    const range = most === Number.MAX_SAFE_INTEGER ? `from ${least}` : `from ${least} to ${most}`;
-    throw new InvalidArgumentError(`It must be a whole number ${range}.`);
-  };
 }

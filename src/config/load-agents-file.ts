@@ -4,10 +4,15 @@ import { pathToFileURL } from 'node:url';
 import { parseTroupe, type TroupeDefinition } from './agents-file.ts';
 import { TroupeError } from '../errors.ts';
 
+/** Imports a module by its URL. */
+export type ImportModule = (url: string) => Promise<Record<string, unknown>>;
+
+const importOnce: ImportModule = (url) => import(url) as Promise<Record<string, unknown>>;
+
 /** Loads `agents.ts`, `.js`, `.mjs` or `.json`. Paths in it are relative to the file. Throws `config_invalid`. */
-export async function loadAgentsFile(path: string): Promise<TroupeDefinition> {
+export async function loadAgentsFile(path: string, importModule = importOnce): Promise<TroupeDefinition> {
   const full = resolve(path);
-  const definition = parseTroupe(await readDefinition(full), path);
+  const definition = parseTroupe(await readDefinition(full, importModule), path);
   const base = dirname(full);
   if (definition.workspace !== undefined) definition.workspace = resolve(base, definition.workspace);
   if (definition.skills) definition.skills = definition.skills.map((dir) => resolve(base, dir));
@@ -24,11 +29,11 @@ export async function loadAgentsFile(path: string): Promise<TroupeDefinition> {
   return definition;
 }
 
-async function readDefinition(path: string): Promise<unknown> {
+async function readDefinition(path: string, importModule: ImportModule): Promise<unknown> {
   try {
     if (!(await stat(path)).isFile()) throw new Error('it is not a file');
     if (extname(path) === '.json') return JSON.parse(await readFile(path, 'utf8')) as unknown;
-    const module = (await import(pathToFileURL(path).href)) as Record<string, unknown>;
+    const module = await importModule(pathToFileURL(path).href);
     const definition = module['default'] ?? module['troupe'];
     if (definition === undefined) throw new Error('it exports neither "troupe" nor a default');
     return definition;
@@ -49,8 +54,18 @@ function whyOf(error: unknown): string {
   return isAbsent ? 'there is no such file' : error.message;
 }
 
-/** `:3` for a syntax error in line 3. Node gives the line only at the start of the stack. */
+/** `:3` for an error in line 3 of the file, or where an error in a file that it imports is. Empty if the stack names no file. */
 function lineOf(error: unknown, path: string): string {
-  const [head = ''] = error instanceof SyntaxError ? (error.stack ?? '').split('\n') : [];
-  return head.startsWith(`${path}:`) ? head.slice(path.length) : '';
+  if (!(error instanceof Error)) return '';
+  for (const line of (error.stack ?? '').split('\n')) {
+    // The first line of a syntax error is `file:line`, the others are frames.
+    const found = /(?:^|\(|\s)(?:file:\/\/)?(\/[^\s()?]+)(?:\?[^\s():]*)?:(\d+)(?::\d+)?\)?$/.exec(line);
+    const [, file = '', row = ''] = found ?? [];
+    if (file === '' || file.includes('/node_modules/') || file.startsWith(OWN_FILES)) continue;
+    return file === path ? `:${row}` : ` (${file}:${row})`;
+  }
+  return '';
 }
+
+/** The folder of Troupe's own code, whose frames say nothing of the agents file. */
+const OWN_FILES = new URL('../', import.meta.url).pathname;

@@ -5,6 +5,7 @@ import { type Clock, systemClock } from '../clock.ts';
 import type { Troupe } from '../troupe.ts';
 import { createGate, isKeyless } from './access/gate.ts';
 import { createProjectionBooks } from './access/projection-books.ts';
+import { allowOrigins, readCors } from './cors.ts';
 import { guard, type GuardOptions, trustedCaller } from './guard.ts';
 import type { ProcessMetrics } from './metrics.ts';
 import { type DocumentOptions, writeDocument } from './openapi.ts';
@@ -16,6 +17,8 @@ import { methodsOf, ROUTE_SCOPES, ROUTES } from './routes/index.ts';
 import { metricsRoute, probeRoutes } from './routes/status.ts';
 
 export interface AppOptions extends GuardOptions, PageOptions {
+  /** Path below which the app answers, for servers that pass the whole path on: `/inspector`. Default: the root. */
+  basePath?: string | undefined;
   clock?: Clock | undefined;
   /** Aborted when the process is about to end: it is no longer ready, and open event streams end. */
   signal?: AbortSignal | undefined;
@@ -30,9 +33,12 @@ export interface AppOptions extends GuardOptions, PageOptions {
  * is admitted, and what they may see and do. Without `token` and `authenticate` everybody may do everything.
  */
 export function createApp(troupe: Troupe, options: AppOptions = {}): Hono {
-  const { clock = systemClock, signal, metrics, onError = reportError, web, version, ...given } = options;
+  const { basePath, clock = systemClock, signal, metrics, onError = reportError, ...rest } = options;
+  const { web, version, cors, ...given } = rest;
   const trust: GuardOptions = { ...given, writeToken: given.writeToken ?? newWriteToken() };
+  if (cors) trust.cors = readCors(cors);
   const app = new Hono();
+  if (trust.cors) app.use('/api/*', allowOrigins(trust.cors));
   addPageRoutes(app, { web, version, trust });
   const routes = ROUTES.filter(({ scopes }) => scopes !== 'public');
   addGuarded(app, troupe, routes, { clock, signal, metrics, trust });
@@ -45,7 +51,7 @@ export function createApp(troupe: Troupe, options: AppOptions = {}): Hono {
     if (code !== null) metrics?.count('requests_refused', { code });
     return errorResponse(context, error, onError);
   });
-  return app;
+  return basePath === undefined ? app : new Hono().route(basePath, app);
 }
 
 interface StatusAppOptions extends GuardOptions {

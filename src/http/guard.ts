@@ -1,6 +1,12 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { Context, HonoRequest, MiddlewareHandler } from 'hono';
-import { LOCAL, type Principal, type Traffic, type TrafficLimits } from '../access/index.ts';
+import {
+  type CorsSettings,
+  LOCAL,
+  type Principal,
+  type Traffic,
+  type TrafficLimits,
+} from '../access/index.ts';
 import type { Troupe } from '../troupe.ts';
 import { setCaller } from './access/caller.ts';
 import { checkRoute, type ScopeTable } from './access/check-scope.ts';
@@ -12,6 +18,8 @@ import { onAccount } from '../work.ts';
 export interface GuardOptions extends GateOptions {
   /** Accepted host names in addition to the loopback ones. Requests with a credential may use any name. */
   allowedHosts?: readonly string[] | undefined;
+  /** Pages of other origins that may read and write as the page of this app does. Default: none. */
+  cors?: CorsSettings | undefined;
   /** Refuses all writes. */
   readOnly?: boolean | undefined;
   /** Limits per caller, author and tenant. Requests without a credential are not counted. */
@@ -51,7 +59,7 @@ export function guard({ troupe, gate, options, traffic, scopes }: GuardParts): M
     const wait = traffic.request(principal);
     if (wait > 0) throw rateLimited(`at most ${limit} requests a second of one caller`, limit, wait);
     if (!READS.has(req.method)) checkWrite(req, principal, options);
-    else if (isLocal(principal)) refuseForeign(req, principal, 'read');
+    else if (isLocal(principal)) refuseForeign(req, principal, options, 'read');
     checkRoute(context, principal, scopes);
     const caller = { principal, isStillGood, traffic, troupe: troupeFor(troupe, principal) };
     if (!READS.has(req.method)) {
@@ -113,13 +121,14 @@ export function checkHost(req: HonoRequest, options: GuardOptions): void {
  * Browsers name a page's origin in `Origin`; programs send none. Our own page sends the write token from its document,
  * which no other page can read.
  */
-function checkWrite(req: HonoRequest, principal: Principal, { readOnly, writeToken }: GuardOptions): void {
+function checkWrite(req: HonoRequest, principal: Principal, options: GuardOptions): void {
+  const { readOnly, writeToken } = options;
   if (readOnly) {
     throw new Refusal(403, 'read_only', 'this server was started with --read-only and accepts no writes');
   }
   const origin = req.header('origin');
-  refuseForeign(req, principal, 'write');
-  if (origin === undefined || !isLocal(principal)) return;
+  refuseForeign(req, principal, options, 'write');
+  if (origin === undefined || !isLocal(principal) || isListed(origin, options)) return;
   const given = req.header(WRITE_TOKEN_HEADER) ?? '';
   if (writeToken !== undefined && isSame(given, writeToken)) return;
   const message = `writes from a page must send its token as ${WRITE_TOKEN_HEADER}; reload the page, the server may have restarted`;
@@ -127,15 +136,26 @@ function checkWrite(req: HonoRequest, principal: Principal, { readOnly, writeTok
 }
 
 /** A foreign page cannot see the answer, but the duration of a search would reveal what the log contains. */
-function refuseForeign(req: HonoRequest, principal: Principal, what: 'read' | 'write'): void {
+function refuseForeign(
+  req: HonoRequest,
+  principal: Principal,
+  options: GuardOptions,
+  what: 'read' | 'write',
+): void {
   const origin = req.header('origin');
+  if (isListed(origin, options)) return;
   const isForeign = origin !== undefined && hostOf(origin) !== nameOf(req);
   const site = req.header('sec-fetch-site');
   // A page of another port of this machine counts as the same site.
   const isElsewhere = site === 'cross-site' || (site === 'same-site' && isLocal(principal));
   if (!isForeign && !isElsewhere) return;
   const from = origin ?? 'elsewhere';
-  throw new Refusal(403, 'origin_refused', `pages of ${from} may not ${what} here`, { origin: from });
+  const message = `pages of ${from} may not ${what} here; list the origin in cors.origins to allow it`;
+  throw new Refusal(403, 'origin_refused', message, { origin: from });
+}
+
+function isListed(origin: string | undefined, { cors }: GuardOptions): boolean {
+  return origin !== undefined && cors?.origins.includes(origin) === true;
 }
 
 /** True if the caller sent no credential. */

@@ -2,5 +2,6 @@
 export { createApp, createStatusApp, openApiDocument } from './app.ts';
 export type { AppOptions } from './app.ts';
 export { isLoopback } from './guard.ts';
+export { nodeListener } from './node-listener.ts';
 export { serveHttp } from './serve-http.ts';
 export type { HttpServer } from './serve-http.ts';

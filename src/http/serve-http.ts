@@ -38,7 +38,7 @@ interface ListenOptions {
 
 /** Listens on `port`, or on the next free one after it; 0 takes any. Throws `config_invalid`. */
 export async function serveHttp(
-  app: Hono,
+  app: Pick<Hono, 'fetch'>,
   { host = '127.0.0.1', port, tries = PORTS_TRIED, slowCallers = {} }: ListenOptions,
 ): Promise<HttpServer> {
   const last = port === 0 ? 0 : Math.min(port + tries - 1, 65_535);
@@ -53,7 +53,7 @@ export async function serveHttp(
 
 /** Null if the port is taken. */
 async function listen(
-  app: Hono,
+  app: Pick<Hono, 'fetch'>,
   { host, port, slowCallers }: Pick<Required<ListenOptions>, 'host' | 'port' | 'slowCallers'>,
 ): Promise<Server | null> {
   const server = createAdaptorServer({

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { TroupeInput } from '../../config/agents-file.ts';
+import type { ImportModule } from '../../config/load-agents-file.ts';
 
 /** A definition and its source; `file` is null for the demo company. */
 export interface FoundAgents {
@@ -11,12 +12,15 @@ export interface FoundAgents {
 const NAMES = ['agents.ts', 'agents.js', 'agents.mjs', 'agents.json'];
 
 /** The named file, else the agents file of this directory, else null. Throws `config_invalid`. */
-export async function findAgents(file: string | undefined): Promise<FoundAgents | null> {
+export async function findAgents(
+  file: string | undefined,
+  importModule?: ImportModule,
+): Promise<FoundAgents | null> {
   const path = file ?? NAMES.find((name) => existsSync(name));
   if (path === undefined) return null;
   // Checking a file loads the whole context module, which most commands do not need.
   const { loadAgentsFile } = await import('../../config/load-agents-file.ts');
-  return { definition: await loadAgentsFile(path), file: resolve(path) };
+  return { definition: await loadAgentsFile(path, importModule), file: resolve(path) };
 }
 
 export async function demoAgents(): Promise<FoundAgents> {

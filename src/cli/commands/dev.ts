@@ -1,25 +1,24 @@
-import { resolve } from 'node:path';
-import { systemClock } from '../../clock.ts';
-import type { HttpServer } from '../../http/index.ts';
-import { demoAgents, findAgents, type FoundAgents, rememberAgents } from '../client/find-agents.ts';
-import { onInterrupt } from '../process/interrupt.ts';
-import { type OperatorFlags, readOperators } from '../process/operator-flags.ts';
-import { count, paint, print, printJson, table } from '../render/output.ts';
-import type { Troupe } from '../../troupe.ts';
-import { version } from '../version.ts';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { relative, resolve } from 'node:path';
+import { toTroupeError } from '../../errors.ts';
+import type { HttpServer } from '../../http/index.ts';
+import type { Troupe } from '../../troupe.ts';
+import { demoAgents, findAgents, type FoundAgents, rememberAgents } from '../client/find-agents.ts';
+import { changesText } from '../process/definition-changes.ts';
+import { readEnvFile } from '../process/env-file.ts';
+import { createFreshImport, type FreshImport } from '../process/fresh-import.ts';
+import { onInterrupt } from '../process/interrupt.ts';
+import { createDevOpener, type OpenDevOptions } from '../process/open-dev.ts';
+import { createReloader, type ReloadReport } from '../process/reloader.ts';
+import { watchFiles } from '../process/watch-files.ts';
+import { count, errorText, paint, print, printJson, table } from '../render/output.ts';
 
-interface DevOptions extends OperatorFlags {
+interface DevOptions extends OpenDevOptions {
   port: number;
-  host: string;
-  data: string;
-  concurrency?: number;
-  record?: string;
-  replay?: string[];
-  readOnly?: boolean;
   open?: boolean;
   demo: boolean;
+  reload: boolean;
   json?: boolean;
 }
 
@@ -27,70 +26,85 @@ const MEMORY = ':memory:';
 
 /** Runs the agents and the API until interrupted. */
 export async function dev(file: string | undefined, options: DevOptions): Promise<void> {
-  const { port, host, data, concurrency, record, replay, readOnly, json } = options;
-  const [
-    { createTroupe },
-    { createApp, isLoopback, serveHttp },
-    { createMetrics },
-    { readToken, requireCredentials },
-    { writeServerInfo },
-  ] = await Promise.all([
-    import('../../runtime.ts'),
-    import('../../http/index.ts'),
-    import('../../http/metrics.ts'),
-    import('../process/require-token.ts'),
-    import('../../store/sqlite/server-info.ts'),
-  ]);
-  const token = readToken(process.env);
-  // Output stays human-readable unless log lines are requested.
-  const { onError, ...operators } = await readOperators(options, process.env, null);
-  const found = (await findAgents(file)) ?? (await demoAgents());
+  const { port, host, data, readOnly, json } = options;
+  const hasEnv = readEnvFile();
+  const fresh = canReload(options) ? createFreshImport() : null;
+  const load = () => findAgents(file, fresh?.importModule);
+  const found = (await load()) ?? (await demoAgents());
+  const [{ serveHttp }, open] = await Promise.all([import('../../http/index.ts'), createDevOpener(options)]);
   const stop = new AbortController();
   const stopped = once(stop.signal, 'abort');
   const dispose = onInterrupt(() => stop.abort());
-  const metrics = createMetrics({ version: version() });
-  const troupe = await createTroupe(found.definition, {
-    data,
-    metrics,
-    ...operators,
-    record,
-    replay,
-    ...(concurrency !== undefined && { concurrency }),
+  const first = await open(found);
+  const failures: unknown[] = [];
+  const reloader = createReloader(first, {
+    load: async () => (await load()) ?? found,
+    open,
+    report: (report) => showReload(found.file, report, json),
+    onEnd(error) {
+      failures.push(error);
+      stop.abort();
+    },
   });
   try {
-    const { access } = found.definition;
-    const isOpen = isLoopback(host);
-    const why = `${host} is reachable from other machines`;
-    if (!isOpen) await requireCredentials(troupe, { token, access, now: systemClock.now(), why });
-    const app = createApp(troupe, {
-      signal: stop.signal,
-      token,
-      authenticate: (credential) => troupe.authenticate(credential),
-      keyless: isOpen ? 'local' : 'refused',
-      limits: access?.limits,
-      traffic: access?.limits,
-      metrics,
-      onError,
-      readOnly,
-      version: version(),
-    });
-    const server = await serveHttp(app, { host, port });
-    if (data !== MEMORY) {
-      writeServerInfo(data, { pid: process.pid, url: server.url });
-      rememberAgents(data, found);
-    }
+    const server = await serveHttp(reloader, { host, port });
+    await rememberServer(data, server, found);
+    using watched = watchFiles(
+      () =>
+        void reloader.reload().then(async (running) => {
+          if (running === null) return;
+          watched.set(filesOf(running, fresh));
+          await rememberServer(data, server, running);
+        }),
+    );
+    watched.set(filesOf(found, fresh));
     const page = `${server.url}/`;
     if (json) printJson({ url: server.url, page, data: data === MEMORY ? data : resolve(data) });
-    else showBanner(server, found, options);
+    else showBanner(server, found, { ...options, hasEnv });
     if (options.open) await openBrowser(page);
-    if (found.file === null && options.demo && !json && !readOnly) void showDemo(troupe, stop.signal);
+    if (found.file === null && options.demo && !json && !readOnly) void showDemo(first.troupe, stop.signal);
     await stopped;
     // Both close at once: turns finish their step while open requests are answered.
-    await Promise.all([server.close(), troupe.close()]);
+    await Promise.all([server.close(), reloader.close()]);
+    if (failures.length > 0) throw failures[0];
   } finally {
-    await troupe.close();
+    await reloader.close();
     dispose();
   }
+}
+
+/** What is only in memory, or in a recording, would not outlive a reload. */
+function canReload({ reload, data, record, replay }: DevOptions): boolean {
+  return reload && data !== MEMORY && record === undefined && replay === undefined;
+}
+
+/** The agents file, what it imports, and the scripts of scripted agents. None without reloads. */
+function filesOf({ file, definition }: FoundAgents, fresh: FreshImport | null): string[] {
+  if (file === null || fresh === null) return [];
+  const scripts = definition.agents.flatMap((agent) =>
+    agent.provider === 'scripted' && typeof agent.script === 'string' ? [agent.script] : [],
+  );
+  return [...new Set([file, ...fresh.files(), ...scripts])];
+}
+
+/** Lets commands of this machine find the server. A reload removes the entry with the lock of the data directory. */
+async function rememberServer(data: string, { url }: HttpServer, found: FoundAgents): Promise<void> {
+  if (data === MEMORY) return;
+  const { writeServerInfo } = await import('../../store/sqlite/server-info.ts');
+  writeServerInfo(data, { pid: process.pid, url });
+  rememberAgents(data, found);
+}
+
+function showReload(file: string | null, report: ReloadReport, asJson = false): void {
+  const name = relative('', file ?? '');
+  if (report.type === 'reloaded') {
+    if (asJson) printJson({ reloaded: name, ...report.changes });
+    else print(`${paint('green', 'reloaded')} ${name}: ${changesText(report.changes)}`);
+    return;
+  }
+  const { code, message, data } = toTroupeError(report.error);
+  if (asJson) printJson({ reloadFailed: name, error: { code, message, data } });
+  else process.stderr.write(`${errorText({ code, message, data }, false)}the agents from before go on\n`);
 }
 
 /** Gives the demo company's page something to show. A failure here does not stop the server. */
@@ -101,14 +115,19 @@ async function showDemo(troupe: Troupe, signal: AbortSignal): Promise<void> {
   });
 }
 
-function showBanner({ url, port }: HttpServer, { definition, file }: FoundAgents, options: DevOptions): void {
+function showBanner(
+  { url, port }: HttpServer,
+  { definition, file }: FoundAgents,
+  options: DevOptions & { hasEnv: boolean },
+): void {
   const agents = definition.agents.map(({ id }) => `@${id}`).join(' ');
   const isBusy = options.port !== 0 && port !== options.port;
   const rows = [
     ['Page', paint('cyan', `${url}/`) + (isBusy ? ` (port ${options.port} is busy)` : '')],
     ['API', `${url}/api/openapi.json`],
     ['Data', options.data === MEMORY ? 'in memory, lost on exit' : resolve(options.data)],
-    ['Agents', `${agents} (${file ?? 'demo company; write agents.ts for your own'})`],
+    ['Agents', `${agents} (${file ?? 'demo company; "troupe init" starts your own'})`],
+    ...(options.hasEnv ? [['Variables', 'also from .env']] : []),
   ];
   print(paint('bold', `troupe: ${count(definition.agents.length, 'agent')} ready`));
   print(table(rows.map(([name = '', value = '']) => [`  ${paint('dim', name)}`, value])));

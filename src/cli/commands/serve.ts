@@ -35,6 +35,7 @@ export async function serve(file: string | undefined, options: ServeOptions): Pr
       token,
       authenticate: (credential) => troupe.authenticate(credential),
       keyless: 'refused',
+      cors: access?.cors,
       limits: access?.limits,
       traffic: access?.limits,
       metrics,

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { Context, Hono } from 'hono';
-import { basePath } from 'hono/route';
 import { isKeyless } from '../access/gate.ts';
 import { checkHost, type GuardOptions, READS } from '../guard.ts';
+import { mountPath, placeInHono } from './mount-path.ts';
 import { BUILT_PAGE, readWebFile } from './web-folder.ts';
 
 export interface PageOptions {
@@ -14,10 +14,6 @@ export interface PageOptions {
 
 /** First path segments that never answer with the page. */
 const NOT_THE_PAGE = new Set(['api', 'metrics', 'healthz', 'readyz']);
-/** Prefix reported by proxies that strip it from the path. */
-const FORWARDED_PREFIX = /^(?:\/[A-Za-z0-9._~-]+)*\/?$/;
-const MAX_PREFIX_CHARS = 1_000;
-
 const HEADERS = {
   'content-security-policy':
     "default-src 'self'; base-uri 'self'; frame-ancestors 'none'; form-action 'none'; object-src 'none'",
@@ -42,15 +38,14 @@ export function addPageRoutes(app: Hono, options: PageOptions & { trust: GuardOp
   app.use(async (context, next) => {
     const { req } = context;
     if (!READS.has(req.method)) return next();
-    const mount = basePath(context).replace(/(?<!\/)\/+$/, '');
-    const path = req.path.slice(mount.length).replace(/^\/+/, '');
+    const path = req.path.slice(placeInHono(context).length).replace(/^\/+/, '');
     const [first = ''] = path.split('/');
     if (NOT_THE_PAGE.has(first)) return next();
     const file = path === 'index.html' ? null : await fileOf(context, web, path);
     if (file) return file;
     if (first === 'assets' || !(req.header('accept') ?? '').includes('text/html')) return next();
     checkHost(req, trust);
-    const base = `${prefixOf(req.header('x-forwarded-prefix'))}${mount}/`;
+    const base = `${mountPath(context)}/`;
     const built = await readWebFile(web, 'index.html');
     const html = built
       ? fillPage(new TextDecoder().decode(built.bytes), { base, version, ...accessOf(trust) })
@@ -84,13 +79,6 @@ function documentOf(context: Context, html: string): Response {
   const headers = { ...HEADERS, 'cache-control': 'no-store', etag, vary: 'accept' };
   if (context.req.header('if-none-match') === etag) return context.body(null, 304, headers);
   return context.body(html, 200, { ...headers, 'content-type': 'text/html; charset=utf-8' });
-}
-
-/** Returns the empty string for a value that does not look like a path. */
-export function prefixOf(header = ''): string {
-  // Matched from the front only: a search for the end would take quadratic time.
-  if (header.length > MAX_PREFIX_CHARS || !FORWARDED_PREFIX.test(header)) return '';
-  return header.endsWith('/') ? header.slice(0, -1) : header;
 }
 
 /** What the page may do with this server. `token`: it asks its user for a credential first. */

@@ -5,7 +5,7 @@ import type { AgentInfo, BudgetLine, Troupe } from '../../troupe.ts';
 import type { Caller } from '../access/caller.ts';
 import { isServerAdmin } from '../access/check-scope.ts';
 import { QueuesAnswer, ReadinessAnswer, typed } from '../answers.ts';
-import { prefixOf } from '../page/page.ts';
+import { prefixBefore } from '../page/mount-path.ts';
 import { Refusal } from '../refusal.ts';
 import { defineRoute } from '../route.ts';
 
@@ -81,8 +81,7 @@ export const statusRoutes = [
     summary: 'This document',
     handle({ context }, { describe }) {
       const mount = context.req.path.slice(0, -'/api/openapi.json'.length);
-      const base = `${prefixOf(context.req.header('x-forwarded-prefix'))}${mount}`;
-      return context.json(describe(base));
+      return context.json(describe(`${prefixBefore(context)}${mount}`));
     },
   }),
 ] as const;

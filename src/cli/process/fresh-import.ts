@@ -1,0 +1,51 @@
+import { registerHooks } from 'node:module';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import type { ImportModule } from '../../config/load-agents-file.ts';
+
+/** Marks the modules of one import, because Node keeps every module under its URL for ever. */
+const MARK = 'troupe-reload';
+/** Troupe itself must not be loaded twice. */
+const OWN_FILES = new URL('../../', import.meta.url).href;
+
+/** Imports modules with all local files that they import as they are now, and knows which files those were. */
+export interface FreshImport {
+  importModule: ImportModule;
+  /** Local files of the last import, also of one that failed. */
+  files: () => string[];
+}
+
+export function createFreshImport(): FreshImport {
+  let round = 0;
+  let files = new Set<string>();
+  registerHooks({
+    resolve(specifier, context, nextResolve) {
+      const resolved = nextResolve(specifier, context);
+      const mark = markOf(context.parentURL);
+      if (mark === null || !isLocal(resolved.url)) return resolved;
+      files.add(fileURLToPath(resolved.url));
+      return { ...resolved, url: marked(resolved.url, mark) };
+    },
+  });
+  return {
+    importModule(url) {
+      round += 1;
+      files = new Set([fileURLToPath(url)]);
+      return import(marked(url, String(round))) as Promise<Record<string, unknown>>;
+    },
+    files: () => [...files],
+  };
+}
+
+function isLocal(url: string): boolean {
+  return url.startsWith('file:') && !url.includes('/node_modules/') && !url.startsWith(OWN_FILES);
+}
+
+function marked(url: string, mark: string): string {
+  const target = new URL(url);
+  target.searchParams.set(MARK, mark);
+  return target.href;
+}
+
+function markOf(url = pathToFileURL('/').href): string | null {
+  return URL.parse(url)?.searchParams.get(MARK) ?? null;
+}

@@ -1,0 +1,32 @@
+import type { MiddlewareHandler } from 'hono';
+import { cors as honoCors } from 'hono/cors';
+import { CorsSettings } from '../access/index.ts';
+import { TroupeError } from '../errors.ts';
+
+/** For one hour browsers ask only once. */
+const MAX_AGE_S = 3_600;
+
+/** Throws `config_invalid`. */
+export function readCors(given: CorsSettings): CorsSettings {
+  const parsed = CorsSettings.safeParse(given);
+  if (parsed.success) return parsed.data;
+  const problems = parsed.error.issues.map(({ path, message }) => `cors.${path.join('.')}: ${message}`);
+  throw new TroupeError('config_invalid', problems.join('; '), { problems });
+}
+
+/** Answers preflight requests, which carry no credential, and lets pages of the listed origins read answers. */
+export function allowOrigins({ origins, credentials = false }: CorsSettings): MiddlewareHandler {
+  const allow = honoCors({
+    origin: (origin) => (origins.includes(origin) ? origin : null),
+    credentials,
+    allowMethods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
+    allowHeaders: ['authorization', 'content-type', 'last-event-id', 'x-troupe-token'],
+    exposeHeaders: ['content-disposition', 'etag', 'retry-after'],
+    maxAge: MAX_AGE_S,
+  });
+  return async function allowListed(context, next) {
+    if (origins.includes(context.req.header('origin') ?? '')) return allow(context, next);
+    await next();
+    context.res.headers.append('vary', 'origin');
+  };
+}

@@ -1,0 +1,77 @@
+import { expect, test } from 'vitest';
+import { type Running, workplace } from './harness.ts';
+
+const ROOT = new URL('../../src/index.ts', import.meta.url).href;
+
+/** An agents file that imports its instructions from `words.ts`. */
+function agentsFile(reply: string, more = ''): string {
+  return `import { defineTroupe } from '${ROOT}';
+import { WORDS } from './words.ts';
+${more}
+const model = { provider: 'scripted' as const, script: { rules: [{ reply: '${reply} {{n}}' }] } };
+export const troupe = defineTroupe({
+  agents: [{ id: 'planner', instructions: WORDS, ...model }],
+  defaults: { respondWhenUnaddressed: 'planner' },
+});
+`;
+}
+
+/** The line of a reload, whatever came before it. */
+async function lineWith(running: Running, field: string, count = 1): Promise<Record<string, unknown>> {
+  for (;;) {
+    const found = (running.lines as Record<string, unknown>[]).filter((line) => field in line);
+    const last = found[count - 1];
+    if (last) return last;
+    await running.nextLine();
+  }
+}
+
+test('dev reloads when the agents file or a file it imports changes, and keeps conversations', async () => {
+  using place = workplace({ agents: null });
+  place.write('words.ts', `export const WORDS = 'Plan.';`);
+  const file = place.write('agents.ts', agentsFile('first'));
+  await using dev = await place.dev([file]);
+  expect((await place.run(['send', 'c', 'one', '--wait'])).out).toContain('first 1');
+  place.write('words.ts', `export const WORDS = 'Plan well.';`);
+  expect(await lineWith(dev, 'reloaded')).toMatchObject({ added: [], removed: [], changed: ['planner'] });
+  place.write('agents.ts', agentsFile('second'));
+  await lineWith(dev, 'reloaded', 2);
+  expect((await place.run(['send', 'c', 'two', '--wait'])).out).toContain('second 2');
+  const prompt = await place.run(['context', 'c', 'planner', '--json']);
+  expect(prompt.out).toContain('Plan well.');
+});
+
+test('dev names file and line of an error, goes on with the agents from before, and takes the mended file', async () => {
+  using place = workplace({ agents: null });
+  place.write('words.ts', `export const WORDS = 'Plan.';`);
+  const file = place.write('agents.ts', agentsFile('first'));
+  await using dev = await place.dev([file]);
+  place.write('agents.ts', agentsFile('second', 'const broken: = 1;'));
+  const message = async (count: number) => {
+    const { error } = await lineWith(dev, 'reloadFailed', count);
+    return (error as { message: string }).message;
+  };
+  expect(await message(1)).toContain('agents.ts:3');
+  place.write('words.ts', `\nthrow new Error('no words');\nexport const WORDS = 'Plan.';`);
+  place.write('agents.ts', agentsFile('third'));
+  await expect.poll(() => JSON.stringify(dev.lines)).toMatch(/no words/);
+  expect(JSON.stringify(dev.lines)).toMatch(/words\.ts:2/);
+  expect((await place.run(['send', 'c', 'one', '--wait'])).out).toContain('first 1');
+  place.write('words.ts', `export const WORDS = 'Plan.';`);
+  await lineWith(dev, 'reloaded');
+  expect((await place.run(['send', 'c', 'two', '--wait'])).out).toContain('third 2');
+});
+
+test('dev reads .env: what is set already wins, and no value is printed', async () => {
+  using place = workplace({ agents: null });
+  place.write('.env', 'TROUPE_TEST_A=canary-of-file\nTROUPE_TEST_B=canary-of-file\n');
+  const words = `export const WORDS = \`\${process.env.TROUPE_TEST_A} \${process.env.TROUPE_TEST_B}\`;`;
+  place.write('words.ts', words);
+  const file = place.write('agents.ts', agentsFile('first'));
+  await using dev = await place.start(['dev', file, '--port', '0'], { TROUPE_TEST_B: 'of the shell' });
+  const { url } = dev.ready as { url: string };
+  await place.run(['send', 'c', 'one', '--wait', '--url', url]);
+  const { out } = await place.run(['context', 'c', 'planner', '--json', '--url', url]);
+  expect(out).toContain('canary-of-file of the shell');
+  expect(JSON.stringify(dev.lines) + dev.err()).not.toContain('canary');
+});

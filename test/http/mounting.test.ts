@@ -1,0 +1,134 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import express from 'express';
+import fastify from 'fastify';
+import { Hono } from 'hono';
+import { describe, expect, test } from 'vitest';
+import { createApp, nodeListener } from '../../src/http/index.ts';
+import type { Troupe } from '../../src/troupe.ts';
+import { ANA, startApi } from './harness.ts';
+
+/** How docs/mounting.md mounts the app at `/inspector`. Each answers requests over real HTTP. */
+const FRAMEWORKS: Record<string, (troupe: Troupe) => Promise<{ url: string } & AsyncDisposable>> = {
+  'Express 5': async (troupe) => {
+    const server = express();
+    server.use('/inspector', nodeListener(createApp(troupe)));
+    server.use(express.json());
+    server.get('/', (_, response) => void response.send('of the other app'));
+    return listen(createServer(server));
+  },
+  'a router of Express': async (troupe) => {
+    const server = express();
+    const router = express.Router();
+    router.use('/inspector', nodeListener(createApp(troupe)));
+    server.use('/', router);
+    server.get('/', (_, response) => void response.send('of the other app'));
+    return listen(createServer(server));
+  },
+  'Fastify 5': async (troupe) => {
+    const server = fastify();
+    server.get('/', () => 'of the other app');
+    await server.register((scope) => {
+      const answer = nodeListener(createApp(troupe, { basePath: '/inspector' }));
+      scope.removeAllContentTypeParsers();
+      scope.addContentTypeParser('*', (_request, _body, done) => done(null));
+      scope.all('/inspector', (request, reply) => answer(request.raw, reply.hijack().raw));
+      scope.all('/inspector/*', (request, reply) => answer(request.raw, reply.hijack().raw));
+      return Promise.resolve();
+    });
+    await server.listen({ port: 0, host: '127.0.0.1' });
+    const { port } = server.server.address() as AddressInfo;
+    return { url: `http://127.0.0.1:${port}`, [Symbol.asyncDispose]: () => server.close() };
+  },
+  Hono: async (troupe) => {
+    const server = new Hono().get('/', (context) => context.text('of the other app'));
+    server.route('/inspector', createApp(troupe));
+    return listen(createServer(nodeListener(server)));
+  },
+  'a route handler from Request to Response, as in Next.js': async (troupe) => {
+    const { fetch } = createApp(troupe, { basePath: '/inspector' });
+    const handler = (request: Request) => fetch(request);
+    const outer = new Hono().get('/', (context) => context.text('of the other app'));
+    outer.all('*', (context) => handler(context.req.raw));
+    return listen(createServer(nodeListener(outer)));
+  },
+};
+
+describe.each(Object.keys(FRAMEWORKS))('mounted in %s', (name) => {
+  test('page, API, writes and streams work below the path', async () => {
+    await using api = await startApi();
+    await using server = await open(name, api.troupe);
+    const page = async (path: string) => {
+      const response = await fetch(`${server.url}${path}`, { headers: { accept: 'text/html' } });
+      return /<base href="([^"]*)"/.exec(await response.text())?.[1];
+    };
+    expect(await page('/inspector')).toBe('/inspector/');
+    expect(await page('/inspector/')).toBe('/inspector/');
+    expect(await page('/inspector/c/plan?tab=prompt')).toBe('/inspector/');
+    expect(await (await fetch(`${server.url}/`)).text()).toBe('of the other app');
+    expect(await jsonOf(`${server.url}/inspector/api/agents`)).toMatchObject({
+      agents: [{ id: 'echo' }, {}],
+    });
+    expect(await jsonOf(`${server.url}/inspector/api/openapi.json`)).toMatchObject({
+      servers: [{ url: '/inspector' }],
+    });
+    const events = `${server.url}/inspector/api/conversations/c/events`;
+    const sent = await fetch(events, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ author: ANA, to: ['echo'], content: 'hello' }),
+    });
+    expect(sent.status).toBe(201);
+    const stop = new AbortController();
+    const stream = await fetch(`${server.url}/inspector/api/events?conversation=c&after=0`, {
+      signal: stop.signal,
+    });
+    expect(await readUntil(stream, 'answer 1')).toContain('answer 1');
+    stop.abort();
+  });
+});
+
+test('a request cannot give the page a base of another host', async () => {
+  await using api = await startApi();
+  const server = express();
+  server.use('/:team', nodeListener(createApp(api.troupe)));
+  await using running = await listen(createServer(server));
+  const response = await fetch(`${running.url}/%22%3E%3Cscript%3E/`, { headers: { accept: 'text/html' } });
+  expect(await response.text()).toContain('<base href="/"');
+});
+
+function open(name: string, troupe: Troupe): Promise<{ url: string } & AsyncDisposable> {
+  const start = FRAMEWORKS[name];
+  if (!start) throw new Error(`no framework ${name}`);
+  return start(troupe);
+}
+
+async function listen(server: Server): Promise<{ url: string } & AsyncDisposable> {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+async function jsonOf(url: string): Promise<unknown> {
+  return (await fetch(url)).json();
+}
+
+/** Reads a stream until it has said `text`. */
+async function readUntil(response: Response, text: string): Promise<string> {
+  let read = '';
+  const decoder = new TextDecoder();
+  for await (const chunk of response.body ?? []) {
+    read += decoder.decode(chunk as Uint8Array, { stream: true });
+    if (read.includes(text)) break;
+  }
+  return read;
+}
