@@ -1,7 +1,19 @@
 /** Troupe's public API. Fakes and conformance suites for adapters are under `troupe/testing`. */
 export { defineTroupe, parseTroupe, type TroupeInput } from './config/agents-file.ts';
-export type { AgentInput } from './config/agent-definition.ts';
 export type { AboutInstructions } from './actors/engine/agent-runtime.ts';
+export type {
+  AgentBase,
+  AgentInput,
+  AnthropicAgent,
+  ClaudeCodeAgent,
+  CodexAgent,
+  CompatibleAgent,
+  CustomProviderAgent,
+  ModelInput,
+  OpenAiAgent,
+  ScriptedAgent,
+} from './config/agent-input.ts';
+export type { LimitInput } from './config/limit-settings.ts';
 export { type Clock, systemClock } from './clock.ts';
 export { type ErrorCode, type ErrorPolicy, TroupeError } from './errors.ts';
 export type {
