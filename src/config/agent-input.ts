@@ -1,12 +1,14 @@
-import type { AnthropicFields } from '../providers/settings.ts';
+import type {
+  AnthropicFields,
+  ChatQuirks,
+  ModelPrice,
+  ReplyLimitSettings,
+  Sampling,
+} from '../providers/settings.ts';
 import type { BusyPolicy, JoinPolicy } from '../events/index.ts';
-import type { ChatQuirks } from '../providers/openai/quirks.ts';
-import type { ModelPrice } from '../providers/prices.ts';
 import type { InstructionsFunction } from '../actors/engine/agent-runtime.ts';
 import type { ReplyInput } from './reply-schema.ts';
-import type { ReplyLimitSettings } from '../providers/reply-limits.ts';
 import type { RetryInput } from './retry-settings.ts';
-import type { Sampling } from '../providers/sampling.ts';
 import type { SupervisionSettings } from './supervision-settings.ts';
 
 /**

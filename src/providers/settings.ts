@@ -3,8 +3,10 @@ import { ModelPrice } from './prices.ts';
 import { createRedact } from './redact.ts';
 import { ReplyLimitSettings } from './reply-limits.ts';
 import { ChatQuirks } from './openai/quirks.ts';
-import { SamplingFields } from './sampling.ts';
+import { type Sampling, SamplingFields } from './sampling.ts';
 import { samplingProblems } from './sampling-problems.ts';
+
+export type { ChatQuirks, ModelPrice, ReplyLimitSettings, Sampling };
 
 export const ScriptRule = z.strictObject({
   when: z
