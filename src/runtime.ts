@@ -26,6 +26,7 @@ import { keyValueOf, type ServiceOptions } from './runtime/services.ts';
 import type { TracingOptions } from './tracing.ts';
 import type { Troupe } from './troupe.ts';
 
+/** Options of `createTroupe`. */
 export interface TroupeOptions {
   /** Embedded mode: the data directory. Default ':memory:', which keeps nothing when the process ends. */
   data?: string;
@@ -59,6 +60,7 @@ export interface TroupeOptions {
   integrations?: readonly Integration[] | undefined;
   /** Called when this process takes no more wakes and should be restarted. Default: a warning. */
   onDeaf?: () => void;
+  /** Source of time. Default: the clock of the system. */
   clock?: Clock;
   /** What the application gives its tools in this process, as `context.app`: a database, a client. Never stored. */
   app?: unknown;

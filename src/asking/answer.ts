@@ -3,8 +3,11 @@ import type { Event, EventOf, LiveNote, Usage } from '../events/index.ts';
 
 /** Why an agent gives no answer. */
 export interface Failure {
+  /** Id of the agent. */
   agent: string;
+  /** Code of the error. */
   code: string;
+  /** What happened, for people. */
   message: string;
 }
 
@@ -25,6 +28,7 @@ export interface Answer {
   events: Event[];
   /** The tasks that wait for people, or for agents that take no turns. */
   waits: Wait[];
+  /** Agents that gave no answer, and why. */
   failures: readonly Failure[];
   /** Tokens of the turns that answered, in threads too, as their providers reported them. */
   usage: Usage;
@@ -32,6 +36,7 @@ export interface Answer {
   cost: number | null;
 }
 
+/** Options of `ask` and `stream`. */
 export interface AskOptions {
   /** Ends the wait, with the error `aborted`. The agents go on. */
   signal?: AbortSignal | undefined;

@@ -46,6 +46,7 @@ export const AgentDefinition = z.preprocess(
   z.intersection(LooseAgentFields, ProviderSettings),
 ) as unknown as z.ZodIntersection<typeof AgentFields, typeof ProviderSettings>;
 export type AgentDefinition = z.infer<typeof AgentDefinition>;
+export type { AgentInput } from './agent-input.ts';
 
 /** Drops fields with the value undefined: the intersection would report them as conflicts. */
 function withoutUndefined(agent: unknown): unknown {

@@ -7,13 +7,18 @@ import { AgentId, type ConversationId, type TenantId } from '../events/index.ts'
  * pinned, recorded with that turn, and restated only when it changes.
  */
 export interface AboutAgent {
+  /** Id of the agent. */
   agent: AgentId;
+  /** Its role among the others. */
   role: 'manager' | 'worker' | 'peer';
 }
 
 export interface AboutTurn {
+  /** Id of the tenant. */
   tenant: TenantId;
+  /** Id of the conversation. */
   conversation: ConversationId;
+  /** Id of the agent. */
   agent: AgentId;
   /** Time of the event that the turn answers, ms. */
   at: number;

@@ -21,8 +21,12 @@ import {
   type ReadySchema,
 } from './schema.ts';
 
-/** `App` and `ForTools`: types of what the application gives; name them where a tool uses them. */
+/**
+ * What a tool is told of its call. `App` and `ForTools`: types of what the application gives; name them where a tool uses
+ * them.
+ */
 export interface ToolContext<App = unknown, ForTools = unknown> {
+  /** The agent that calls, with its conversation and tenant. */
   address: ActorAddress;
   tenant: TenantId;
   conversation: ConversationId;
@@ -42,7 +46,9 @@ export interface ToolContext<App = unknown, ForTools = unknown> {
   forTools: ForTools | null;
   /** Idempotency key of this call: the same after a crash and a retry. */
   effect: string;
+  /** Aborts when the turn is stopped, and at the timeout. */
   signal: AbortSignal;
+  /** Outputs that were cut in prompts. */
   artifacts: { read(id: string): Promise<string | null> };
   /**
    * Tells watchers how far the call has come: words, or units done, of `total` if that is known. It is shown and never
@@ -58,18 +64,25 @@ export interface ToolContext<App = unknown, ForTools = unknown> {
 export type ToolReturn = string | ToolText | object | number | boolean | null | undefined | void;
 
 export interface ToolText {
+  /** What the model reads. */
   text: string;
+  /** What it asks of the turn. */
   request?: ToolRequest;
 }
 
+/** A tool, made with `defineTool`. */
 export interface Tool {
+  /** Name that agents call it by. */
   readonly name: string;
+  /** What models are told of it. */
   readonly description: string;
   /** JSON schema of the arguments, as models are shown it. */
   readonly parameters: ToolSpec['parameters'];
   /** Checks arguments, and gives them as `run` takes them. */
   readonly check: (args: unknown) => Promise<Checked>;
+  /** Safe to send twice with the same effect id. */
   readonly idempotent: boolean;
+  /** It bounds its own output. */
   readonly bounded: boolean;
   /** Whether a person must approve a call before it runs; a function decides by the arguments. */
   readonly needsApproval?: Approval;
@@ -79,6 +92,7 @@ export interface Tool {
   readonly previewBytes?: number;
   /** Why calls may fail at present, in a few words for the model. Null: no reason is known. */
   readonly trouble?: () => string | null;
+  /** Called once the arguments are checked. */
   readonly run: (args: never, context: ToolContext) => Promise<ToolReturn> | ToolReturn;
 }
 
@@ -89,12 +103,15 @@ export type Approval<Args = never> =
   | { when?: (args: Args) => boolean; by?: readonly string[]; deadlineMs?: number };
 
 export interface ToolDefinition<S extends DataSchema> {
+  /** 1 to 64 of `A-Z a-z 0-9 _ -`, beginning with a letter. */
   name: string;
+  /** What models are told: what it does, and when to call it. */
   description: string;
   /** Schema of the arguments: of zod, valibot, arktype or any library of Standard Schema, or a JSON schema. */
   schema: S;
   /** JSON schema shown to models instead of what follows from `schema`. */
   parameters?: ToolSpec['parameters'];
+  /** Called with checked arguments. What it throws is a failed result that the model reads. */
   run(args: DataOf<S>, context: ToolContext): Promise<ToolReturn> | ToolReturn;
   /**
    * Safe to send twice with the same effect id after a crash. Otherwise such a call counts as `lost`, and the model
