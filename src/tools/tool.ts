@@ -28,10 +28,13 @@ import {
 export interface ToolContext<App = unknown, ForTools = unknown> {
   /** The agent that calls, with its conversation and tenant. */
   address: ActorAddress;
+  /** Id of the tenant. */
   tenant: TenantId;
+  /** Id of the conversation. */
   conversation: ConversationId;
   /** The agent that calls. */
   agent: AgentId;
+  /** Id of the turn. */
   turn: TurnId;
   /**
    * Who asked: the author of the newest message for which the call is made. A handoff, a task, an answer and a decision
