@@ -76,6 +76,7 @@ export type {
   Troupe,
   TurnTrace,
 } from './troupe.ts';
+export type { TypedConversation, TypedTroupe } from './typed-troupe.ts';
 export type { LogCode, LogFacts, Logger, LogIds, LogLevel } from './logger.ts';
 export type { Metrics } from './metrics.ts';
 export type { TracingOptions } from './tracing.ts';

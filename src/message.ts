@@ -1,13 +1,13 @@
 import type { Author, BusyPolicy } from './events/index.ts';
 
 /** A new message. Without `to` it is routed, else it goes to the default agent, unless it is a reply. */
-export interface NewMessage {
+export interface NewMessage<Id extends string = string> {
   /** Idempotency key: a message with the same id and content is stored once. Default: a new ULID. */
   id?: string | undefined;
   /** Who speaks. */
   author: Author;
   /** Recipients: ids or pubkeys of agents. */
-  to?: readonly string[] | undefined;
+  to?: readonly Id[] | undefined;
   /** The words. May be empty if something is attached. */
   content: string;
   /** Images are shown to models that accept them. Texts up to 64 KiB are part of the prompt. Other files are named in it. */
@@ -66,9 +66,9 @@ export interface AttachmentByAddress {
 }
 
 /** What `ask` and `stream` take: a message, or its text. Default author: a user named `User`. */
-export type Asked =
+export type Asked<Id extends string = string> =
   | string
-  | (Omit<NewMessage, 'author' | 'includeInContext'> & { author?: Author | undefined });
+  | (Omit<NewMessage<Id>, 'author' | 'includeInContext'> & { author?: Author | undefined });
 
 /** An attachment with its bytes. */
 export interface NewAttachment {

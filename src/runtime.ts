@@ -2,7 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { DEFAULT_LIMITS, type EngineDeps } from './actors/engine/engine-deps.ts';
 import { DEFAULT_PENDING } from './actors/engine/pending-count.ts';
 import { type Clock, systemClock } from './clock.ts';
-import { parseTroupe, type TroupeDefinition, type TroupeInput } from './config/agents-file.ts';
+import { parseTroupe, type TroupeDefinition } from './config/agents-file.ts';
+import type { AgentInput } from './config/agent-input.ts';
+import type { Checked, KnownInput, TroupeInput } from './config/troupe-input.ts';
 import { TroupeError } from './errors.ts';
 import { notAField } from './config/agent-definition.ts';
 import { longAnswers, unknownWindows } from './config/build-agent-registry.ts';
@@ -25,6 +27,7 @@ import { watchWaits } from './runtime/queue-waits.ts';
 import { keyValueOf, type ServiceOptions } from './runtime/services.ts';
 import type { TracingOptions } from './tracing.ts';
 import type { Troupe } from './troupe.ts';
+import type { TroupeOf } from './typed-troupe.ts';
 
 /** Options of `createTroupe`. */
 export interface TroupeOptions {
@@ -72,7 +75,19 @@ export interface TroupeOptions {
  * `config_invalid`, `data_busy`, `data_unwritable`, `store_corrupt`, `store_newer`, `store_unavailable`,
  * `queue_unavailable`, `server_unsuitable`.
  */
-export async function createTroupe(input: TroupeInput, options: TroupeOptions = {}): Promise<Troupe> {
+export async function createTroupe<
+  const Agent extends AgentInput,
+  const Name extends string = never,
+  const Template extends AgentInput = never,
+>(
+  input: KnownInput<Agent & Checked<Agent, NoInfer<Name>>, Name, Template>,
+  options: TroupeOptions = {},
+): Promise<TroupeOf<Agent, Template>> {
+  // What the compiler knows of the agents is true of every troupe of this definition.
+  return (await openTroupe(input, options)) as TroupeOf<Agent, Template>;
+}
+
+async function openTroupe(input: TroupeInput, options: TroupeOptions): Promise<Troupe> {
   const { work = true, concurrency = 64, env = process.env, clock = systemClock, mongodb, redis } = options;
   const metrics = watchWaits(options.metrics ?? NO_METRICS, clock);
   const definition = readDefinition(input, options);

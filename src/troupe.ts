@@ -271,9 +271,6 @@ export interface Troupe {
 
 /** Methods of a troupe whose first parameter is the id of a conversation. */
 type OfConversation =
-  | 'send'
-  | 'ask'
-  | 'stream'
   | 'follow'
   | 'state'
   | 'events'
@@ -292,6 +289,12 @@ type WithoutConversation<C> = C extends unknown ? Omit<C, 'conversation'> : neve
 /** A conversation of a troupe. Its methods are those of `Troupe`, without the id. */
 export type Conversation = { [M in keyof Pick<Troupe, OfConversation>]: WithoutFirst<Troupe[M]> } & {
   readonly id: ConversationId;
+  /** As `Troupe.send`. */
+  send(message: NewMessage | string): Promise<Appended>;
+  /** As `Troupe.ask`. */
+  ask(message: Asked, options?: AskOptions): Promise<Answer>;
+  /** As `Troupe.stream`. */
+  stream(message: Asked, options?: AskOptions): AsyncGenerator<Part, Answer>;
   /** Executes a command in this conversation. As `Troupe.command`. */
   command(command: WithoutConversation<CommandInput>, by: Author): Promise<Event>;
   /** Calls `watcher` for what happens here. Returns a function that stops it. */

@@ -15,11 +15,11 @@ export interface Failure {
 export type Part = { type: 'event'; event: Event } | LiveNote;
 
 /** What came of a message. */
-export interface Answer {
+export interface Answer<Data = unknown> {
   /** Words of the last reply of an agent. Empty: nobody replied. */
   text: string;
   /** The last reply as data, of an agent with a `reply` schema. */
-  data?: unknown;
+  data?: Data;
   /** `answered`: by everybody it woke. `waiting`: for what `waits` names. `failed`: an agent gave no answer. */
   outcome: 'answered' | 'waiting' | 'failed';
   /** Messages of agents since, oldest first. */

@@ -15,7 +15,7 @@ export const WebhookSettings = z.strictObject({
 /** The `webhooks` block of a definition: allowed addresses, and how long deliveries are tried. */
 export interface WebhookSettings {
   /** The only hosts that may be reached: `example.org`, `*.example.org`, `host:port`, an IP address, a range, `*`. Default `['*']`. */
-  allow?: string[] | undefined;
+  allow?: readonly string[] | undefined;
   /** Most webhooks of one tenant. Default 20. */
   maxPerTenant?: number | undefined;
   /** Longest delivery, ms. Default 10,000. */

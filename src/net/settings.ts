@@ -20,7 +20,7 @@ export const FetchSettings = z.strictObject({
 /** Allowed targets and limits of the tool `fetch` and of attachments given by address. */
 export interface FetchSettings {
   /** The only hosts that may be reached: `example.org`, `*.example.org`, `host:port`, an IP address, a range, `*`. Default `['*']`. */
-  allow?: string[] | undefined;
+  allow?: readonly string[] | undefined;
   /** Most bytes of one response, after decoding, 1,024 to 16 MiB. Default 2 MiB for the tool `fetch`, 5 MiB for attachments. */
   maxBytes?: number | undefined;
   /** Longest fetch, redirects included, ms. Default 30,000. */

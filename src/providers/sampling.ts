@@ -25,7 +25,7 @@ export interface Sampling {
   /** Equal requests with one seed get similar answers, as far as the server can. */
   seed?: number | undefined;
   /** The answer ends before the first of these texts, 1 to 4. Summaries are written without them. */
-  stop?: string[] | undefined;
+  stop?: readonly string[] | undefined;
 }
 export type SamplingField = keyof Sampling;
 export const SAMPLING_FIELDS = Object.keys(SamplingFields) as SamplingField[];

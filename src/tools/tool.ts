@@ -74,9 +74,9 @@ export interface ToolText {
 }
 
 /** A tool, made with `defineTool`. */
-export interface Tool {
+export interface Tool<Name extends string = string> {
   /** Name that agents call it by. */
-  readonly name: string;
+  readonly name: Name;
   /** What models are told of it. */
   readonly description: string;
   /** JSON schema of the arguments, as models are shown it. */
@@ -105,9 +105,9 @@ export type Approval<Args = never> =
   | ((args: Args) => boolean)
   | { when?: (args: Args) => boolean; by?: readonly string[]; deadlineMs?: number };
 
-export interface ToolDefinition<S extends DataSchema> {
+export interface ToolDefinition<S extends DataSchema, Name extends string = string> {
   /** 1 to 64 of `A-Z a-z 0-9 _ -`, beginning with a letter. */
-  name: string;
+  name: Name;
   /** What models are told: what it does, and when to call it. */
   description: string;
   /** Schema of the arguments: of zod, valibot, arktype or any library of Standard Schema, or a JSON schema. */
@@ -142,7 +142,9 @@ const TOOL_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
  *       run: ({ a, b }) => String(a + b),
  *     });
  */
-export function defineTool<const S extends DataSchema>(definition: ToolDefinition<S>): Tool {
+export function defineTool<const S extends DataSchema, const Name extends string = string>(
+  definition: ToolDefinition<S, Name>,
+): Tool<Name> {
   const { idempotent = false, bounded = false, timeoutMs = 60_000, schema, parameters, ...rest } = definition;
   if (!TOOL_NAME.test(rest.name)) {
     throw new TypeError(

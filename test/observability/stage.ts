@@ -55,10 +55,12 @@ export async function startVendor(
     apiKeyEnv: 'VENDOR_KEY',
     tools: ['look'],
   } satisfies AgentInput;
-  const troupe = await createTroupe(
-    { agents: [agent], tools: [look], ...input },
-    { env: { VENDOR_KEY: API_KEY }, metrics, onWarning: () => {}, ...options },
-  );
+  const troupe = await createTroupe({ agents: [agent], tools: [look], ...input } as TroupeInput, {
+    env: { VENDOR_KEY: API_KEY },
+    metrics,
+    onWarning: () => {},
+    ...options,
+  });
   return {
     server,
     troupe,
