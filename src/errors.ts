@@ -59,13 +59,16 @@ const POLICY = {
  * `operator`: somebody must act on the machine.
  */
 export type ErrorPolicy = 'retry' | 'stop' | 'fix_input' | 'operator';
+/** What went wrong. The list is closed. */
 export type ErrorCode = keyof typeof POLICY;
 export const ERROR_CODES = Object.keys(POLICY) as ErrorCode[];
 
 /** The only error class. The message says what happened, why, and what to do; `data` has the same facts for programs. */
 export class TroupeError extends Error {
   override readonly name = 'TroupeError';
+  /** One of a closed list. */
   readonly code: ErrorCode;
+  /** Facts for programs. */
   readonly data: Record<string, unknown>;
 
   constructor(code: ErrorCode, message: string, data: Record<string, unknown> = {}, options?: ErrorOptions) {
@@ -74,6 +77,7 @@ export class TroupeError extends Error {
     this.data = data;
   }
 
+  /** Whether trying again can help. */
   get policy(): ErrorPolicy {
     return POLICY[this.code];
   }

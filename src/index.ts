@@ -2,8 +2,20 @@
 import './require-node.ts';
 
 export { defineTroupe, parseTroupe, type TroupeInput } from './config/agents-file.ts';
-export type { AgentInput } from './config/agent-definition.ts';
 export type { AboutInstructions } from './actors/engine/agent-runtime.ts';
+export type {
+  AgentBase,
+  AgentInput,
+  AnthropicAgent,
+  ClaudeCodeAgent,
+  CodexAgent,
+  CompatibleAgent,
+  CustomProviderAgent,
+  ModelInput,
+  OpenAiAgent,
+  ScriptedAgent,
+} from './config/agent-input.ts';
+export type { LimitInput } from './config/limit-settings.ts';
 export { type Clock, systemClock } from './clock.ts';
 export { type ErrorCode, type ErrorPolicy, TroupeError } from './errors.ts';
 export type {
@@ -83,6 +95,7 @@ export type {
   Troupe,
   TurnTrace,
 } from './troupe.ts';
+export type { TypedConversation, TypedTroupe } from './typed-troupe.ts';
 export type { LogCode, LogFacts, Logger, LogIds, LogLevel } from './logger.ts';
 export type { Metrics } from './metrics.ts';
 export type { TracingOptions } from './tracing.ts';

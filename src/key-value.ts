@@ -2,6 +2,7 @@
  * Key-value entries of one tenant, in the store. Keys are slugs; `/` and `:` are allowed.
  */
 export interface KeyValue {
+  /** The value. Null: there is none. */
   get(key: string): Promise<string | null>;
   /**
    * Writes `to` if the stored value is `from`; null: there is no entry. Returns the value stored afterwards: `to`, or the

@@ -1,15 +1,18 @@
 import type { Author, BusyPolicy } from './events/index.ts';
 
 /** A new message. Without `to` it is routed, else it goes to the default agent, unless it is a reply. */
-export interface NewMessage {
+export interface NewMessage<Id extends string = string> {
   /** Idempotency key: a message with the same id and content is stored once. Default: a new ULID. */
   id?: string | undefined;
+  /** Who speaks. */
   author: Author;
   /** Recipients: ids or pubkeys of agents. */
-  to?: readonly string[] | undefined;
+  to?: readonly Id[] | undefined;
+  /** The words. May be empty if something is attached. */
   content: string;
   /** Images are shown to models that accept them. Texts up to 64 KiB are part of the prompt. Other files are named in it. */
   attachments?: readonly (NewAttachment | AttachmentByAddress)[] | undefined;
+  /** Id of the message that it answers. */
   replyTo?: string | undefined;
   /** Treatment of the message while a recipient has a turn under way. Default: `whileBusy` of the agent. `reject` throws `agent_busy`. */
   whileBusy?: BusyPolicy | undefined;
@@ -58,16 +61,20 @@ export interface AttachmentByAddress {
   name?: string | undefined;
   /** Default: the media type that the server states. */
   mediaType?: string | undefined;
+  /** Where it is fetched from, http or https. */
   url: string;
 }
 
 /** What `ask` and `stream` take: a message, or its text. Default author: a user named `User`. */
-export type Asked =
+export type Asked<Id extends string = string> =
   | string
-  | (Omit<NewMessage, 'author' | 'includeInContext'> & { author?: Author | undefined });
+  | (Omit<NewMessage<Id>, 'author' | 'includeInContext'> & { author?: Author | undefined });
 
+/** An attachment with its bytes. */
 export interface NewAttachment {
+  /** Name of the file. Default: none. */
   name?: string | undefined;
+  /** Media type, such as `image/png`. */
   mediaType: string;
   /** A string is base64. */
   data: Uint8Array | string;

@@ -9,7 +9,9 @@ import type { EventKind, Guard, CompactionReason, CompactionStrategy, ToolOutcom
  *  M3  Times are in ms; exporters convert them.
  */
 export interface Metrics {
+  /** Adds to a counter. */
   count<N extends keyof Counters>(name: N, labels: Counters[N], by?: number): void;
+  /** Records a duration, ms. */
   time<N extends keyof Timers>(name: N, labels: Timers[N], ms: number): void;
   /** Raises or lowers a level by one. */
   change(name: keyof Levels, by: 1 | -1): void;

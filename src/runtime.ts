@@ -4,7 +4,9 @@ import * as z from 'zod';
 import { DEFAULT_LIMITS, type EngineDeps } from './actors/engine/engine-deps.ts';
 import { DEFAULT_PENDING } from './actors/engine/pending-count.ts';
 import { type Clock, systemClock } from './clock.ts';
-import { parseTroupe, type TroupeDefinition, type TroupeInput } from './config/agents-file.ts';
+import { parseTroupe, type TroupeDefinition } from './config/agents-file.ts';
+import type { AgentInput } from './config/agent-input.ts';
+import type { Checked, KnownInput, TroupeInput } from './config/troupe-input.ts';
 import { TroupeError } from './errors.ts';
 import { inputProblems, inputWords, tryParse } from './events/index.ts';
 import { longAnswers, unknownWindows } from './config/build-agent-registry.ts';
@@ -27,7 +29,9 @@ import { watchWaits } from './runtime/queue-waits.ts';
 import { keyValueOf, type ServiceOptions } from './runtime/services.ts';
 import type { TracingOptions } from './tracing.ts';
 import type { Troupe } from './troupe.ts';
+import type { TroupeOf } from './typed-troupe.ts';
 
+/** Options of `createTroupe`. */
 export interface TroupeOptions {
   /** Embedded mode: the data directory. Default ':memory:', which keeps nothing when the process ends. */
   data?: string;
@@ -61,6 +65,7 @@ export interface TroupeOptions {
   integrations?: readonly Integration[] | undefined;
   /** Called when this process takes no more wakes and should be restarted. Default: a warning. */
   onDeaf?: () => void;
+  /** Source of time. Default: the clock of the system. */
   clock?: Clock;
   /** What the application gives its tools in this process, as `context.app`: a database, a client. Never stored. */
   app?: unknown;
@@ -72,7 +77,19 @@ export interface TroupeOptions {
  * `config_invalid`, `data_busy`, `data_unwritable`, `store_corrupt`, `store_newer`, `store_unavailable`,
  * `queue_unavailable`, `server_unsuitable`.
  */
-export async function createTroupe(input: TroupeInput, options: TroupeOptions = {}): Promise<Troupe> {
+export async function createTroupe<
+  const Agent extends AgentInput,
+  const Name extends string = never,
+  const Template extends AgentInput = never,
+>(
+  input: KnownInput<Agent & Checked<Agent, NoInfer<Name>>, Name, Template>,
+  options: TroupeOptions = {},
+): Promise<TroupeOf<Agent, Template>> {
+  // What the compiler knows of the agents is true of every troupe of this definition.
+  return (await openTroupe(input, options)) as TroupeOf<Agent, Template>;
+}
+
+async function openTroupe(input: TroupeInput, options: TroupeOptions): Promise<Troupe> {
   const { work = true, concurrency = 64, env = process.env, clock = systemClock, mongodb, redis } = options;
   const metrics = watchWaits(options.metrics ?? NO_METRICS, clock);
   const definition = readDefinition(input, options);

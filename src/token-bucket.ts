@@ -1,9 +1,11 @@
 import type { Clock } from './clock.ts';
 
 export interface BucketOptions {
+  /** Tokens a second. */
   perSecond: number;
   /** Most tokens after a pause. Default: `perSecond`, at least 1. */
   burst?: number | undefined;
+  /** Source of time. Default: the clock of the system. */
   clock: Pick<Clock, 'monotonic'>;
 }
 
@@ -57,10 +59,12 @@ export class KeyedBuckets {
     this.#maxKeys = maxKeys;
   }
 
+  /** Takes tokens. False: there are too few. */
   take(key: string, n = 1): number {
     return this.#bucketOf(key).take(n);
   }
 
+  /** Takes tokens, even if there are too few. */
   spend(key: string, n: number): void {
     this.#bucketOf(key).spend(n);
   }

@@ -28,6 +28,7 @@ export interface Span {
   end(failure?: string): void;
 }
 
+/** Options of traces. */
 export interface TracingOptions {
   /** Whether spans contain prompts, answers, and arguments and results of tools. Default false. */
   content?: boolean;

@@ -57,15 +57,23 @@ export interface FollowOptions {
 }
 
 export interface AgentInfo {
+  /** Its address. */
   id: AgentId;
+  /** Name for people. */
   name: string;
+  /** `manager`, `worker` or `peer`. */
   role: string;
+  /** One line for the other agents. */
   description: string;
   /** Skills, for routing by capability. */
   capabilities: readonly string[];
+  /** Name of the provider. */
   provider: string;
+  /** Name of the model. */
   model: string;
+  /** Names of the tools it may call. */
   tools: string[];
+  /** Its second address, 64 hex digits. Null: none. */
   pubkey: string | null;
 }
 
@@ -76,6 +84,7 @@ export type InspectedPrompt = PromptRecord & Inspection;
 export type SentPrompt = InspectedPrompt & { verified: boolean };
 
 export interface ConversationInfo {
+  /** Its id. */
   id: ConversationId;
   /** Seq of the last event. */
   head: number;
@@ -94,6 +103,7 @@ export interface ConversationListQuery {
 
 /** A page of conversations, newest first. A page may be short or empty before the end; only `next` shows the end. */
 export interface ConversationList {
+  /** Newest first. */
   conversations: ConversationInfo[];
   /** Pass it as `before` to get the next page. Null: this was the last page. */
   next: string | null;
@@ -101,13 +111,17 @@ export interface ConversationList {
 
 /** Wakes of all processes. `wait`, in ms, and `failed` cover only those that this process took in the last minutes. */
 export interface QueueReport extends QueueDepth {
+  /** Failed wakes. */
   failed?: number;
+  /** How long wakes waited. Null: none was taken. */
   wait?: { p50Ms: number; p95Ms: number; count: number } | null;
 }
 
 /** 'ok', or what is wrong. */
 export interface Health {
+  /** 'ok', or what is wrong with the store. */
   store: string;
+  /** 'ok', or what is wrong with the queue. */
   queue: string;
 }
 
@@ -148,6 +162,7 @@ export interface Troupe {
    * `store_unavailable`.
    */
   authenticate(credential: string): Promise<Principal | null>;
+  /** The agents, in the order of the definition. */
   readonly agents: readonly AgentInfo[];
   /**
    * Stores a message and wakes the agents that it addresses; does not wait for their turns. A text alone is a message of
@@ -257,9 +272,6 @@ export interface Troupe {
 
 /** Methods of a troupe whose first parameter is the id of a conversation. */
 type OfConversation =
-  | 'send'
-  | 'ask'
-  | 'stream'
   | 'follow'
   | 'state'
   | 'events'
@@ -278,6 +290,12 @@ type WithoutConversation<C> = C extends unknown ? Omit<C, 'conversation'> : neve
 /** A conversation of a troupe. Its methods are those of `Troupe`, without the id. */
 export type Conversation = { [M in keyof Pick<Troupe, OfConversation>]: WithoutFirst<Troupe[M]> } & {
   readonly id: ConversationId;
+  /** As `Troupe.send`. */
+  send(message: NewMessage | string): Promise<Appended>;
+  /** As `Troupe.ask`. */
+  ask(message: Asked, options?: AskOptions): Promise<Answer>;
+  /** As `Troupe.stream`. */
+  stream(message: Asked, options?: AskOptions): AsyncGenerator<Part, Answer>;
   /** Executes a command in this conversation. As `Troupe.command`. */
   command(command: WithoutConversation<CommandInput>, by: Author): Promise<Event>;
   /** Calls `watcher` for what happens here. Returns a function that stops it. */
@@ -288,10 +306,13 @@ export type Conversation = { [M in keyof Pick<Troupe, OfConversation>]: WithoutF
 
 /** The state of a fold after the event at `seq`. */
 export interface Checkpoint {
+  /** Seq of the last event that it covers. */
   seq: number;
+  /** Plain data of the reader. */
   content: unknown;
 }
 
+/** What is imported, and where to. */
 export interface ImportRequest {
   /** Default: detected. */
   format?: string | undefined;
@@ -299,6 +320,7 @@ export interface ImportRequest {
   agent?: string | undefined;
   /** Id of the conversation, or prefix of the ids if the file holds several. */
   conversation?: string | undefined;
+  /** Name of the file, for messages of errors. */
   fileName?: string | undefined;
 }
 

@@ -44,25 +44,81 @@ export function readPublicKey(key: string | Record<string, unknown>): KeyObject 
 
 const ClaimName = z.string().min(1).max(200);
 
+/** Names of claims. A token that lacks a named claim is refused or has no rights. */
+export interface ClaimNames {
+  /** Claim with the tenant. Default: `tenant` of the settings holds. */
+  tenant?: string | undefined;
+  /** Claim with the scopes: a list, or words separated by spaces. Default: `scopes` of the settings hold. */
+  scopes?: string | undefined;
+  /** Claim with the conversations: a list of ids, or prefixes that end with `*`. Default: all of the tenant. */
+  conversations?: string | undefined;
+  /** Claim with the name that is shown. Default `name`. */
+  name?: string | undefined;
+}
+
+/** Tokens (JWT) that an application issues to its users. Either `jwks` or `publicKey` is given. */
+export interface JwtInput {
+  /** Value that the claim `iss` must have. */
+  issuer: string;
+  /** Values of which the claim `aud` must have one. */
+  audience: string | readonly string[];
+  /** URL of the issuer's public keys; https, or this machine. */
+  jwks?: string | undefined;
+  /** The issuer's single public key, in PEM or as a JWK. */
+  publicKey?: string | Record<string, unknown> | undefined;
+  /** Accepted signatures. Default `['RS256', 'ES256', 'EdDSA']`. */
+  algorithms?: readonly (typeof JWT_ALGORITHMS)[number][] | undefined;
+  /** The most that a user may do. Without `claims.scopes`, every user may do this. Default `['read', 'write']`. */
+  scopes?: readonly Scope[] | undefined;
+  /** Tenant of all users, if no claim names it. Default `default`. */
+  tenant?: string | undefined;
+  /** Names of further claims. */
+  claims?: ClaimNames | undefined;
+}
+
+/** Rates and numbers of requests over HTTP. */
+export interface AccessLimits {
+  /** Attempts a second per address with credentials that were not recently valid. Default 20. */
+  triesPerSecond?: number | undefined;
+  /** Requests a second per caller. Default 100. */
+  requestsPerSecond?: number | undefined;
+  /** Messages a second per author of a tenant. Default 20. */
+  messagesPerSecond?: number | undefined;
+  /** Rows and KiB a second read for one caller; bursts of ten seconds' worth. Default 20,000. */
+  workPerSecond?: number | undefined;
+  /** The same per tenant other than `default`. Default: twice that of a caller. */
+  tenantWorkPerSecond?: number | undefined;
+  /** Concurrent reads of more than 5,000 such units in one process; a caller may have half of them. Default 4. */
+  dearReads?: number | undefined;
+  /** Open streams of one caller. Default 50. */
+  streams?: number | undefined;
+  /** Open streams of one tenant other than `default`. Default: half of `allStreams`. */
+  tenantStreams?: number | undefined;
+  /** Open streams of one process. Default 1,000. */
+  allStreams?: number | undefined;
+}
+
+/** The `access` block of a definition: who may use the HTTP API beside owners of keys, and how fast. */
+export interface AccessInput {
+  /** Tokens that an application issues to its users. Default: only keys are accepted. */
+  jwt?: JwtInput | undefined;
+  /** Rates and numbers of requests. */
+  limits?: AccessLimits | undefined;
+}
+
 export const JwtSettings = z
   .strictObject({
     issuer: z.string().min(1),
     audience: z.union([z.string().min(1), z.array(z.string().min(1)).min(1)]),
-    /** URL of the issuer's public keys, or its single key. */
     jwks: JwksUrl.optional(),
     publicKey: PublicKey.optional(),
     algorithms: z.array(z.enum(JWT_ALGORITHMS)).min(1).default(['RS256', 'ES256', 'EdDSA']),
-    /** The most that a user may do. Without `claims.scopes`, every user may do this. */
     scopes: z.array(Scope).default(['read', 'write']),
-    /** Tenant of all users, if no claim names it. */
     tenant: TenantId.default(DEFAULT_TENANT),
-    /** Names of further claims. A token that lacks a named claim is refused or has no rights. */
     claims: z
       .strictObject({
         tenant: ClaimName.optional(),
-        /** A list, or words separated by spaces. */
         scopes: ClaimName.optional(),
-        /** A list of ids, or prefixes that end with `*`. */
         conversations: ClaimName.optional(),
         name: ClaimName.default('name'),
       })
@@ -76,31 +132,20 @@ export type JwtSettings = z.infer<typeof JwtSettings>;
 
 const Rate = z.number().positive().max(1_000_000);
 
-/** `access` of the agents file. */
 export const AccessSettings = z.strictObject({
-  /** Tokens that an application issues to its users. */
   jwt: JwtSettings.optional(),
   /** Pages of other origins that may use the API from a browser. Default: none. */
   cors: CorsSettings.optional(),
   limits: z
     .strictObject({
-      /** Attempts a second per address with credentials that were not recently valid. Default 20. */
       triesPerSecond: Rate.optional(),
-      /** Requests a second per caller. Default 100. */
       requestsPerSecond: Rate.optional(),
-      /** Messages a second per author of a tenant. Default 20. */
       messagesPerSecond: Rate.optional(),
-      /** Rows and KiB a second read for one caller; bursts of ten seconds' worth. Default 20,000. */
       workPerSecond: Rate.optional(),
-      /** Per tenant other than `default`. Default: twice that of a caller. */
       tenantWorkPerSecond: Rate.optional(),
-      /** Concurrent reads of more than 5,000 such units in one process; a caller may have half of them. Default 4. */
       dearReads: z.int().min(1).optional(),
-      /** Open streams of one caller. Default 50. */
       streams: z.int().min(1).optional(),
-      /** Open streams of one tenant other than `default`. Default: half of `allStreams`. */
       tenantStreams: z.int().min(1).optional(),
-      /** Open streams of one process. Default 1,000. */
       allStreams: z.int().min(1).optional(),
     })
     .optional(),

@@ -45,7 +45,9 @@ export type NewKey = z.input<typeof NewKey>;
 
 /** `secret` is the whole text of the key. It is not stored and cannot be read again. */
 export interface IssuedKey {
+  /** What is stored of it. */
   key: KeyInfo;
+  /** The key itself. Shown once, never stored. */
   secret: string;
 }
 

@@ -17,7 +17,9 @@ export type Scope = z.infer<typeof Scope>;
 export interface Principal {
   /** `key:<id>`, `jwt:<subject>`, `server-token`, `local`. */
   id: string;
+  /** Id of the tenant. */
   tenant: TenantId;
+  /** Its rights. */
   scopes: readonly Scope[];
   /** The only author it may write as; null: each event names its author. */
   author: Author | null;

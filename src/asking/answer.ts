@@ -3,17 +3,20 @@ import type { Event, EventOf, Usage } from '../events/index.ts';
 
 /** Why an agent gives no answer. */
 export interface Failure {
+  /** Id of the agent. */
   agent: string;
+  /** Code of the error. */
   code: string;
+  /** What happened, for people. */
   message: string;
 }
 
 /** What came of a message. */
-export interface Answer {
+export interface Answer<Data = unknown> {
   /** Words of the last reply of an agent. Empty: nobody replied. */
   text: string;
   /** The last reply as data, of an agent with a `reply` schema. */
-  data?: unknown;
+  data?: Data;
   /** `answered`: by everybody it woke. `waiting`: for what `waits` names. `failed`: an agent gave no answer. */
   outcome: 'answered' | 'waiting' | 'failed';
   /** Messages of agents since, oldest first. */
@@ -22,6 +25,7 @@ export interface Answer {
   events: Event[];
   /** The tasks that wait for people, or for agents that take no turns. */
   waits: Wait[];
+  /** Agents that gave no answer, and why. */
   failures: readonly Failure[];
   /** Tokens of the turns that answered, in threads too, as their providers reported them. */
   usage: Usage;
@@ -29,6 +33,7 @@ export interface Answer {
   cost: number | null;
 }
 
+/** Options of `ask` and `stream`. */
 export interface AskOptions {
   /** Ends the wait, with the error `aborted`. The agents go on. */
   signal?: AbortSignal | undefined;

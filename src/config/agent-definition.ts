@@ -11,45 +11,22 @@ const AgentFields = z.object({
   id: AgentId,
   name: z.string().min(1).max(200).optional(),
   role: z.enum(['manager', 'worker', 'peer']).default('peer'),
-  /** One line for the other agents, shown in their rosters. Default: none. */
   description: z.string().max(300).default(''),
-  /** Skills, for routing by capability. */
   capabilities: z.array(z.string().min(1).max(100)).max(100).optional(),
-  /**
-   * What the agent is to do: a text, or a function that writes it for a conversation. The function is asked when the
-   * agent's baseline is made, and its text stays until the next one. Default: none.
-   */
   instructions: z
     .union(
       [z.string(), z.custom<InstructionsFunction>((value) => typeof value === 'function')],
       'give a text or a function',
     )
     .default(''),
-  /** Directory with an AGENTS.md, IDENTITY.md or SOUL.md of its own: see `workspace` of the troupe. Default: none. */
   workspace: z.string().min(1).optional(),
-  /** Directories of skills of its own: see `skills` of the troupe. Default: none. */
   skills: z.array(z.string().min(1)).optional(),
   tools: z.array(z.string()).default([]),
-  /**
-   * What the agent sees of a conversation from before it joined: everything (`full`), a summary and the newest events
-   * (`summary`), or only the message that woke it (`fresh`). Default `full`.
-   */
   join: JoinPolicy.default('full'),
-  /**
-   * Role of other agents' words that a turn does not answer: `user`, or `system` where the provider takes such messages
-   * between others (`capabilities.interleavedSystem`). Models give the words more weight then. Default `user`.
-   */
   peers: z.enum(['user', 'system']).default('user'),
-  /**
-   * Treatment of a message while the agent has a turn under way: it waits for the next turn (`queue`), joins the next step
-   * (`steer`), aborts the turn (`interrupt`), or is refused (`reject`). A message may override it. Default `queue`.
-   */
   whileBusy: BusyPolicy.default('queue'),
-  /** How long a call waits for a model server that is restarting or loading the model. */
   retry: RetrySettings.prefault({}),
-  /** Schema of the replies, as a zod schema or a JSON schema: replies are data then. Default: plain text. */
   reply: z.custom<ReplyInput>().superRefine(refineReply).optional(),
-  /** Overrides fields of the troupe's `supervision`. */
   supervision: SupervisionSettings.optional(),
   pubkey: z
     .string()
@@ -69,8 +46,7 @@ export const AgentDefinition = z.preprocess(
   z.intersection(LooseAgentFields, ProviderSettings),
 ) as unknown as z.ZodIntersection<typeof AgentFields, typeof ProviderSettings>;
 export type AgentDefinition = z.infer<typeof AgentDefinition>;
-/** An agent of a definition. Fields with a default may be left out. */
-export type AgentInput = z.input<typeof AgentDefinition>;
+export type { AgentInput } from './agent-input.ts';
 
 /** Without fields that are undefined, which the intersection would report as conflicts. */
 function asParsed(agent: unknown): unknown {

@@ -1,42 +1,77 @@
 import * as z from 'zod';
 import { DEFAULT_POLICY, type CompactionPolicy } from '../context/index.ts';
 import { AgentId } from '../events/index.ts';
-import { EmbedderSettings } from '../providers/settings.ts';
+import { type EmbedderInput, EmbedderSettings } from '../providers/settings.ts';
 
 const Share = z.number().min(0.1).max(0.95);
 const Tokens = z.int().nonnegative();
 
-/** The `context` block of a definition. Token settings apply to windows of at least 128k; smaller windows scale them down. */
-export const ContextSettings = z.strictObject({
+/** Retrieval of summarised events for a turn. */
+export interface RetrievalInput {
+  /** Whether summarised events are looked up. Default true. */
+  enabled?: boolean | undefined;
+  /** Most tokens of what was found in a prompt. Default 2,000. */
+  tokens?: number | undefined;
+  /** Most events, 1 to 100. Default 12. */
+  limit?: number | undefined;
+}
+
+/**
+ * The `context` block of a definition: sizes of prompts, and their compaction. Token settings apply to windows of at least
+ * 128k; smaller windows scale them down.
+ */
+export interface ContextInput {
   /** Used share of the window at which a compaction runs, 0.1 to 0.95. Default 0.8. */
-  trigger: Share.optional(),
+  trigger?: number | undefined;
   /** Share of the window that a compaction aims at, 0.1 to 0.95. Default 0.55. */
-  target: Share.optional(),
+  target?: number | undefined;
   /** Newest tokens that stay verbatim after a summary. Default 20,000. */
-  keepTokens: Tokens.optional(),
+  keepTokens?: number | undefined;
   /** Tokens of people's messages quoted in a summary. Default 20,000. */
-  quoteTokens: Tokens.optional(),
+  quoteTokens?: number | undefined;
   /** Longest summary, tokens. Default 6,000. */
-  summaryTokens: Tokens.optional(),
-  /** Longest silence of a model that writes a summary, ms; then the summary fails. Its total time is not limited. Default 90 s. */
-  summaryIdleMs: z.int().min(1_000).max(3_600_000).optional(),
+  summaryTokens?: number | undefined;
+  /** Longest silence of a model that writes a summary, ms; then the summary fails. Its total time is not limited. Default 90,000. */
+  summaryIdleMs?: number | undefined;
   /** Tokens of the newest tool outputs, which are never pruned. Default 40,000. */
-  protectTokens: Tokens.optional(),
+  protectTokens?: number | undefined;
   /** Least tokens that pruning must gain. Default 20,000. */
-  minGain: Tokens.optional(),
+  minGain?: number | undefined;
   /** Newest turns whose tool outputs are never pruned. Default 2. */
-  protectTurns: z.int().min(0).max(1_000).optional(),
+  protectTurns?: number | undefined;
   /** Whether each turn begins by pruning old tool outputs, although there is room. Default: only when room is needed. */
-  pruneEachTurn: z.boolean().optional(),
-  /** Names of tools whose outputs are never pruned. */
-  exemptTools: z.array(z.string()).optional(),
-  /** Time without a turn after which a provider's cache counts as cold, ms. Default 5 min. */
-  coldMs: z.int().nonnegative().optional(),
+  pruneEachTurn?: boolean | undefined;
+  /** Names of tools whose outputs are never pruned. Default: none besides handoffs and tasks. */
+  exemptTools?: readonly string[] | undefined;
+  /** Time without a turn after which a provider's cache counts as cold, ms. Default 300,000. */
+  coldMs?: number | undefined;
   /** Whether a model writes summaries, or they are extracted from the log without a model. Default `model`. */
-  summaries: z.enum(['model', 'extract']).default('model'),
+  summaries?: 'model' | 'extract' | undefined;
   /** Id of the agent whose model writes all summaries. Default: each agent's own model. */
+  summariser?: string | undefined;
+  /** Retrieval of summarised events for a turn. Default: on. */
+  retrieval?: RetrievalInput | undefined;
+  /** Whether a session that its provider compacted is continued, or replaced by a new one. Default `keep`. */
+  compactedSessions?: 'keep' | 'rebuild' | undefined;
+  /** Retrieves memories also by meaning. Default: by their words only. */
+  embedder?: EmbedderInput | undefined;
+}
+
+export const ContextSettings = z.strictObject({
+  trigger: Share.optional(),
+  target: Share.optional(),
+  keepTokens: Tokens.optional(),
+  quoteTokens: Tokens.optional(),
+  summaryTokens: Tokens.optional(),
+  summaryIdleMs: z.int().min(1_000).max(3_600_000).optional(),
+  protectTokens: Tokens.optional(),
+  minGain: Tokens.optional(),
+  protectTurns: z.int().min(0).max(1_000).optional(),
+  pruneEachTurn: z.boolean().optional(),
+  exemptTools: z.array(z.string()).optional(),
+  coldMs: z.int().nonnegative().optional(),
+  summaries: z.enum(['model', 'extract']).default('model'),
   summariser: AgentId.optional(),
-  /** Retrieval of summarised events for a turn. Default: on, at most 2,000 tokens and 12 events. */
   retrieval: z
     .strictObject({
       enabled: z.boolean().optional(),
@@ -44,9 +79,7 @@ export const ContextSettings = z.strictObject({
       limit: z.int().min(1).max(100).optional(),
     })
     .optional(),
-  /** Whether a session that its provider compacted is continued, or replaced by a new one. Default `keep`. */
   compactedSessions: z.enum(['keep', 'rebuild']).optional(),
-  /** Retrieves memories also by meaning. Default: by their words only. */
   embedder: EmbedderSettings.optional(),
 });
 export type ContextSettings = z.infer<typeof ContextSettings>;

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { routingProblems, RoutingSettings } from '../routing/routing-settings.ts';
+import { type RoutingInput, routingProblems, RoutingSettings } from '../routing/routing-settings.ts';
 import { Cron } from 'croner';
 import type { Schedule } from '../actors/engine/engine-deps.ts';
 import { AgentId, ConversationId, RunStep } from '../events/index.ts';
@@ -13,12 +13,24 @@ import { routeBy } from '../routing/route.ts';
 const Text = z.string().optional().catch(undefined);
 
 /** A message that is sent to an agent at certain times. */
-const ScheduleSettings = z.strictObject({
-  /** Identifies the schedule: a renamed schedule is a new one. */
-  name: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, 'a name is 1 to 64 of A-Z a-z 0-9 _ -'),
+export interface ScheduleInput {
+  /** Identifies the schedule, 1 to 64 of `A-Z a-z 0-9 _ -`: a renamed schedule is a new one. */
+  name: string;
   /** Five fields: minute, hour, day of the month, month, day of the week; or a nickname such as `@daily`. */
-  cron: z.string().min(1).max(200),
+  cron: string;
   /** IANA time zone, such as `Europe/Berlin`. Default UTC. */
+  timezone?: string | undefined;
+  /** Id of the conversation that the message is sent to. */
+  conversation: string;
+  /** Id of the agent that answers. */
+  to: string;
+  /** Words of the message. */
+  content: string;
+}
+
+const ScheduleSettings = z.strictObject({
+  name: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, 'a name is 1 to 64 of A-Z a-z 0-9 _ -'),
+  cron: z.string().min(1).max(200),
   timezone: z.string().min(1).optional(),
   conversation: ConversationId,
   to: AgentId,
@@ -90,28 +102,44 @@ function cronProblem(cron: string): string | null {
 }
 
 /** The people whose messages wake agents. */
-const TrustSettings = z.strictObject({
+export interface TrustInput {
   /** Ids of people. Default: everybody. Messages of others are stored; the command `dispatch` passes them on. */
+  people?: readonly string[] | undefined;
+}
+
+const TrustSettings = z.strictObject({
   people: z.array(z.string().min(1).max(128)).max(10_000).optional(),
 });
 
 /** Automatic archiving and deletion of conversations. */
-const LifecycleSettings = z.strictObject({
-  /** Archives a conversation with no open tasks after this time without events, ms. Default: never. */
-  archiveAfterMs: z.int().min(1_000).optional(),
+export interface LifecycleInput {
+  /** Archives a conversation with no open tasks after this time without events, ms. At least 1,000. Default: never. */
+  archiveAfterMs?: number | undefined;
   /** Deletes an archived conversation and its threads this long after its last event, ms, without an export. Default: never. */
+  deleteAfterMs?: number | undefined;
+}
+
+const LifecycleSettings = z.strictObject({
+  archiveAfterMs: z.int().min(1_000).optional(),
   deleteAfterMs: z.int().min(1_000).optional(),
 });
 
 /** Fields of a definition for trust, routing, schedules and lifecycle. */
-export const CoordinationSettings = {
+export interface CoordinationInput {
   /** The people whose messages wake agents. Default: everybody. */
-  trust: TrustSettings.optional(),
+  trust?: TrustInput | undefined;
   /** Finds recipients for messages of people that name none; if there are none, `defaults.respondWhenUnaddressed` answers. */
-  routing: RoutingSettings.optional(),
+  routing?: RoutingInput | undefined;
   /** Messages that are sent to agents at certain times. Default: none. */
-  schedules: Schedules.optional(),
+  schedules?: readonly ScheduleInput[] | undefined;
   /** Automatic archiving and deletion of conversations. Default: never. */
+  lifecycle?: LifecycleInput | undefined;
+}
+
+export const CoordinationSettings = {
+  trust: TrustSettings.optional(),
+  routing: RoutingSettings.optional(),
+  schedules: Schedules.optional(),
   lifecycle: LifecycleSettings.optional(),
 };
 
@@ -129,10 +157,35 @@ export function* coordinationProblems(
   yield* scheduleProblems(schedules, isKnown);
 }
 
+/** One step of a workflow. */
+export interface WorkflowStepInput {
+  /** Names the step within its workflow, 1 to 64 of `A-Z a-z 0-9 _ -`. */
+  id: string;
+  /** Id of the agent that does it. */
+  agent: string;
+  /** Instructions for the agent. */
+  brief: string;
+  /** The phase that the step begins. Default: the phase stays. */
+  phase?: string | undefined;
+  /**
+   * Completes with the agent's reply, or its call of `complete_step` (`tool`), but never while the agent waits for a task.
+   * Default `reply`.
+   */
+  completeWhen?: 'reply' | 'tool' | undefined;
+}
+
 /** A sequence of steps that agents take a conversation through. */
+export interface WorkflowInput {
+  /** 1 to 64 of `A-Z a-z 0-9 _ -`; the command `run` names it. */
+  id: string;
+  /** Purpose of a run that names none. Default: none. */
+  directive?: string | undefined;
+  /** In order; 1 to 200. */
+  steps: readonly WorkflowStepInput[];
+}
+
 const WorkflowSettings = z.strictObject({
   id: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, 'a workflow id is 1 to 64 of A-Z a-z 0-9 _ -'),
-  /** Purpose of a run that names none. */
   directive: z.string().min(1).optional(),
   steps: z.array(RunStep).min(1, 'a workflow needs at least one step').max(200),
 });

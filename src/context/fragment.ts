@@ -7,13 +7,18 @@ import { AgentId, type ConversationId, type TenantId } from '../events/index.ts'
  * pinned, recorded with that turn, and restated only when it changes.
  */
 export interface AboutAgent {
+  /** Id of the agent. */
   agent: AgentId;
+  /** Its role among the others. */
   role: 'manager' | 'worker' | 'peer';
 }
 
 export interface AboutTurn {
+  /** Id of the tenant. */
   tenant: TenantId;
+  /** Id of the conversation. */
   conversation: ConversationId;
+  /** Id of the agent. */
   agent: AgentId;
   /** Time of the event that the turn answers, ms. */
   at: number;
@@ -42,16 +47,43 @@ export interface AgentFragments {
 export const NO_FRAGMENTS: AgentFragments = { rules: [], environment: [], live: [] };
 
 const common = {
-  /** Name of the live item of a dynamic fragment. Never a number: that would change the order of the items. */
   name: z
     .string()
     .regex(
       /^[A-Za-z][A-Za-z0-9_-]{0,63}$/,
       'a fragment name is 1 to 64 of A-Z a-z 0-9 _ - and starts with a letter',
     ),
-  /** Agents that receive it. Default: all. */
   agents: z.array(AgentId).min(1).optional(),
 };
+
+/** A text that belongs to a frozen part of prompts, evaluated when the runtime starts. */
+export interface StaticFragment {
+  /** 1 to 64 of `A-Z a-z 0-9 _ -`, beginning with a letter; unique. */
+  name: string;
+  /** Ids of the agents that receive it. Default: all. */
+  agents?: readonly string[] | undefined;
+  /** Evaluated once. */
+  lifecycle: 'static';
+  /** Where it stands: among the rules, or with what is said of the surroundings. */
+  layer: 'rules' | 'environment';
+  /** The text, or a function that gives it; null omits it. */
+  text: string | StaticText;
+}
+
+/** A text that is evaluated for each turn, recorded with it, and restated only when it changes. */
+export interface DynamicFragment {
+  /** 1 to 64 of `A-Z a-z 0-9 _ -`, beginning with a letter; unique. */
+  name: string;
+  /** Ids of the agents that receive it. Default: all. */
+  agents?: readonly string[] | undefined;
+  /** Evaluated for each turn. */
+  lifecycle: 'dynamic';
+  /** Gives the text; null omits it. */
+  text: DynamicText;
+}
+
+/** A text that an application adds to prompts. */
+export type FragmentInput = StaticFragment | DynamicFragment;
 
 export const Fragment = z.discriminatedUnion('lifecycle', [
   z.strictObject({

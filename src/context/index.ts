@@ -32,6 +32,7 @@ export {
   type DynamicText,
   type FileFragment,
   Fragment,
+  type FragmentInput,
   NO_FRAGMENTS,
   type StaticText,
 } from './fragment.ts';

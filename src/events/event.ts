@@ -146,6 +146,7 @@ const BODIES = {
 } as const;
 
 type Bodies = { [K in keyof typeof BODIES]: z.infer<(typeof BODIES)[K]> };
+/** What an event records. */
 export type EventKind = keyof Bodies;
 export const EVENT_KINDS = Object.keys(BODIES) as EventKind[];
 

@@ -9,16 +9,19 @@ const AGENT_SLUG = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
 
 export const TenantId = z.string().regex(SLUG).brand<'TenantId'>();
 export type TenantId = z.infer<typeof TenantId>;
+/** Id of a conversation: 1 to 128 of `A-Z a-z 0-9 . _ @ : -`. */
 export const ConversationId = z
   .string()
   .regex(SLUG, 'a conversation id is 1 to 128 of A-Z a-z 0-9 . _ @ : - and starts with a letter or digit')
   .brand<'ConversationId'>();
 export type ConversationId = z.infer<typeof ConversationId>;
+/** Id of an agent: 1 to 64 of `A-Z a-z 0-9 _ -`. */
 export const AgentId = z
   .string()
   .regex(AGENT_SLUG, 'an agent id is 1 to 64 of A-Z a-z 0-9 _ - and starts with a letter or digit')
   .brand<'AgentId'>();
 export type AgentId = z.infer<typeof AgentId>;
+/** Id of an event, unique in its conversation. */
 export const EventId = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._@:-]{0,255}$/, 'an event id is 1 to 256 of A-Z a-z 0-9 . _ @ : -')

@@ -3,6 +3,7 @@ import type { ToolOutcome } from './turn.ts';
 
 /** A transition of an agent's machine, for live watchers. Never stored. */
 export interface StateNote {
+  /** The agent in its conversation. */
   address: ActorAddress;
   /** The running turn; null between turns. */
   turn: TurnId | null;
@@ -20,7 +21,9 @@ export interface StateNote {
 
 /** Where in a running turn something happens. It is provisional until the turn ends: then the log says what counts. */
 export interface LivePlace {
+  /** The agent in its conversation. */
   address: ActorAddress;
+  /** Id of the turn. */
   turn: TurnId;
   /** A higher attempt voids all that earlier ones have told. */
   attempt: number;
@@ -34,14 +37,17 @@ export interface LivePlace {
 export interface StreamDelta extends LivePlace {
   /** Position of the piece in the text of its round, in characters. At 0 the text begins anew. */
   index: number;
+  /** The words. */
   text: string;
 }
 
 /** How far a tool call has come. */
 export interface ToolProgress {
+  /** The words. */
   text?: string | undefined;
   /** Units done, of `total` if that is known. */
   done?: number | undefined;
+  /** Units in all. */
   total?: number | undefined;
 }
 

@@ -16,9 +16,11 @@ import { addRoutes, type Route, type RouteServer } from './route.ts';
 import { methodsOf, ROUTE_SCOPES, ROUTES } from './routes/index.ts';
 import { metricsRoute, probeRoutes } from './routes/status.ts';
 
+/** Options of `createApp`. */
 export interface AppOptions extends GuardOptions, PageOptions {
   /** Path below which the app answers, for servers that pass the whole path on: `/inspector`. Default: the root. */
   basePath?: string | undefined;
+  /** Source of time. Default: the clock of the system. */
   clock?: Clock | undefined;
   /** Aborted when the process is about to end: it is no longer ready, and open event streams end. */
   signal?: AbortSignal | undefined;

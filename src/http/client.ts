@@ -13,6 +13,7 @@ import { fetchWithinOrigin } from '../net/redirects.ts';
 import type { ParamName } from './route.ts';
 import type { Routes } from './routes/index.ts';
 
+/** Options of `createClient`. */
 export interface ApiClientOptions {
   /** URL that the API is mounted at, as `http://127.0.0.1:4600`. */
   url: string;
@@ -56,8 +57,10 @@ export type Addressed<N> = N extends unknown
   ? Omit<N, 'address'> & { conversation: ConversationId; agent: AgentId }
   : never;
 
+/** Name of a route of the HTTP API. */
 export type RouteName = keyof Routes;
 type Schema<K extends RouteName, Part extends 'query' | 'body' | 'answer'> = NonNullable<Routes[K][Part]>;
+/** What a route answers. */
 export type Answer<K extends RouteName> = z.output<Schema<K, 'answer'>>;
 /** Query parameters, as text or as the values that the server parses. */
 export type Query<K extends RouteName> = Queried<Schema<K, 'query'>>;
@@ -65,6 +68,7 @@ type Queried<Q extends z.ZodType> = {
   [N in keyof z.input<Q>]: z.input<Q>[N] | z.output<Q>[N & keyof z.output<Q>] | Absent<z.input<Q>, N>;
 };
 type Absent<T, N extends keyof T> = Record<never, never> extends Pick<T, N> ? undefined : never;
+/** What a route takes. */
 export type Input<K extends RouteName> = Params<ParamName<Routes[K]['path']>> &
   Optional<'query', Query<K>> &
   Body<z.input<Schema<K, 'body'>>> & {
@@ -87,6 +91,7 @@ interface AnyInput {
   signal?: AbortSignal;
 }
 
+/** A client of the HTTP API. */
 export function createClient({ url, token, unauthorized }: ApiClientOptions): ApiClient {
   const root = url.replace(/(?<!\/)\/+$/, '');
 

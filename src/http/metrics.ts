@@ -7,7 +7,9 @@ import { CompactionReason, CompactionStrategy, DEFAULT_TENANT } from '../events/
 
 /** Metrics of this process, and their text in the Prometheus format. */
 export interface ProcessMetrics extends Metrics {
+  /** Media type of `text`. */
   readonly contentType: string;
+  /** All of it, as Prometheus reads it. */
   text(troupe: Pick<Troupe, 'queues' | 'health'>): Promise<string>;
 }
 

@@ -18,15 +18,23 @@ import type { Transition } from '../actors/engine/registry.ts';
 
 /** One actor as an operator sees it: its live machine if this process runs it, else its record. */
 export interface ActorStatus {
+  /** Id of the agent. */
   agent: AgentId;
+  /** What it does: at rest, at work, waiting for a task, paused, failed or retired. */
   status: 'idle' | 'running' | 'waiting' | 'paused' | 'failed' | 'retired';
   /** State path of the machine, as `working.streaming`. */
   state: string;
+  /** Seq up to which its events are handled. */
   lastProcessedIndex: number;
+  /** Seq up to which its running turn reads. Null: no turn runs. */
   cursor: number | null;
+  /** Its session with a provider that keeps one. Null: none. */
   session: Session | null;
+  /** Id of the running turn. Null: none. */
   turn: TurnId | null;
+  /** Number of the start of the running turn, from 1. Null: none runs. */
   attempt: number | null;
+  /** Id of the last turn that ended. Null: none. */
   lastTurn: TurnId | null;
   /** Commands that would have an effect now. */
   can: ActorCommand[];

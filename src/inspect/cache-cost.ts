@@ -26,7 +26,9 @@ import { chargeWork } from '../work.ts';
 
 /** One model call: the simulated cache of a vendor beside the usage that the provider reported. Costs are in fresh input tokens. */
 export interface CostRow extends Omit<CacheOutcome, 'brokeAt'> {
+  /** Id of the turn. */
   turn: TurnId;
+  /** Number of the call in the turn, from 1. */
   step: number;
   /** Approximate time, ms since the epoch. */
   at: number;
@@ -42,12 +44,17 @@ export interface CostRow extends Omit<CacheOutcome, 'brokeAt'> {
   verified: boolean;
 }
 
+/** Cost of the model calls of an agent under the cache of a vendor. */
 export interface CostReport {
+  /** Id of the conversation. */
   conversation: ConversationId;
+  /** Id of the agent. */
   agent: AgentId;
+  /** Whose rules of caching were applied. */
   vendor: CacheVendor;
   /** The model of the last call: its family determines minimum sizes and prices. */
   model: string;
+  /** One per model call, oldest first. */
   rows: CostRow[];
   /** `uncached`: the cost without any cache. */
   total: CacheReport['total'] & { uncached: number };

@@ -18,7 +18,9 @@ export const NEXT = 'next';
 
 /** Steps to compare. Default: the last of each turn. */
 export interface DiffSteps {
+  /** Step of the first turn, from 1. Default: the last. */
   stepA?: number | undefined;
+  /** Step of the second turn, from 1. Default: the last. */
   stepB?: number | undefined;
 }
 
@@ -58,18 +60,27 @@ function invalid(path: string, message: string): TroupeError {
 }
 
 interface LayerDiff {
+  /** Name of the layer. */
   name: string;
+  /** Whether it differs. */
   change: 'equal' | 'changed' | 'added' | 'removed';
+  /** Hashes of both. Null: it is missing. */
   hash: { a: string | null; b: string | null };
   /** `delta` is b minus a. */
   tokens: TokenDiff;
 }
 
+/** What differs between two prompts. */
 export interface PromptDiff {
+  /** The first prompt. */
   a: PromptSide;
+  /** The second prompt. */
   b: PromptSide;
+  /** Their parts, in order. */
   layers: LayerDiff[];
+  /** Their sizes. `delta` is b minus a. */
   tokens: TokenDiff;
+  /** Their messages. */
   messages: {
     /** Number of equal leading messages. */
     shared: number;
@@ -80,14 +91,18 @@ export interface PromptDiff {
     /** Number of further differences that are left out to bound the answer. */
     omitted: number;
   };
+  /** Whether the tools differ. */
   toolsChanged: boolean;
   /** Why `b` cannot use all that a provider cached of `a`; null if `b` begins with all of `a`. */
   broke: CacheBreak | null;
 }
 
 interface TokenDiff {
+  /** Tokens of the first. */
   a: number;
+  /** Tokens of the second. */
   b: number;
+  /** b minus a. */
   delta: number;
 }
 
@@ -140,10 +155,15 @@ function tokenDiff(a: number, b: number): TokenDiff {
 
 /** As in a unified diff: `-` lines are from a, `+` lines from b. Lines count from 1. */
 interface LineHunk {
+  /** First line in the first text, from 1. */
   aStart: number;
+  /** Number of lines in the first text. */
   aLines: number;
+  /** First line in the second text, from 1. */
   bStart: number;
+  /** Number of lines in the second text. */
   bLines: number;
+  /** The lines, each with ` `, `-` or `+` before it. */
   lines: string[];
 }
 
@@ -151,8 +171,11 @@ interface LineHunk {
 interface MessageChange {
   /** Index in each prompt; null if the prompt lacks the message. */
   a: number | null;
+  /** Index in the second prompt; null if it lacks the message. */
   b: number | null;
+  /** Who speaks to the model in it. */
   role: PromptMessage['role'];
+  /** What differs, line by line. */
   hunks: LineHunk[];
 }
 

@@ -31,6 +31,7 @@ export interface Inspection {
   compaction: { at: number; left: number };
   /** @deprecated The same as `compaction`. It will be removed in the next version. */
   relief: { at: number; left: number };
+  /** The compactions that the prompt shows. */
   cuts: CutDetail[];
 }
 
@@ -38,9 +39,11 @@ export interface Inspection {
 export interface CutDetail extends Cut {
   /** The agent that needed the compaction, and the strategy that made it. */
   by?: AgentId;
+  /** Whether a model wrote the summary. */
   strategy?: 'summary' | 'extraction';
   /** Number of texts that it shortened, and of steps of the turn that it shows as one text. */
   trimmed?: number;
+  /** Number of steps of the turn that it shows as one text. */
   steps?: number;
 }
 

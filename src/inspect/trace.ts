@@ -15,10 +15,15 @@ import { readReceipts } from './prompts.ts';
 import { readPages } from '../actors/log/read-pages.ts';
 import { readStep } from '../actors/steering/step-journal.ts';
 
+/** Steps, calls and times of a turn. */
 export interface TurnTrace {
+  /** Id of the turn. */
   turn: TurnId;
+  /** Id of the conversation. */
   conversation: ConversationId;
+  /** Id of the agent. */
   agent: AgentId;
+  /** How it ended, or that it runs. */
   status: 'running' | 'done' | 'failed' | 'aborted';
   /** The inputs of the turn, then its own events. */
   events: Event[];

@@ -8,19 +8,25 @@ import { leavePeriod, takeLeft } from './period.ts';
 
 export { type Follower, type FollowerStatus, RetryAfter } from './follower.ts';
 
+/** What `followLog` needs. */
 export interface FollowParts {
   /** The conversations of one tenant. */
   troupe: Pick<IntegrationTroupe, 'watch' | 'conversations' | 'events'>;
   /** Entries of the same tenant. */
   keyValue: KeyValue;
+  /** Source of time. Default: the clock of the system. */
   clock: Clock;
+  /** Source of randomness, for the spread of retries. */
   random: () => number;
   /** Id of this process. */
   owner: string;
+  /** Receives what no event records, with the place. */
   onWarning: (error: unknown, where: string) => void;
 }
 
+/** A follower that runs. */
 export interface LogFollower {
+  /** Where it stands. */
   status(): FollowerStatus;
   /** Resolves when this process has nothing left to deliver. Resolves at once if another process delivers, or after `close`. */
   idle(): Promise<void>;

@@ -4,6 +4,7 @@ import type { Event } from '../events/index.ts';
 export interface Follower {
   /** Unique within its tenant, and stable: `webhook/<id>`, `nostr/<hash of the relay's URL>`. Slug characters and `/`. */
   name: string;
+  /** Whether it is to be told of an event. */
   wants(conversation: string): boolean;
   /** Events for which it returns false are skipped at almost no cost. Default: true. */
   cares?(event: Event): boolean;
@@ -19,11 +20,13 @@ export interface Follower {
   onFailed?(status: FollowerStatus): void;
 }
 
+/** Where a follower stands. */
 export interface FollowerStatus {
   /** Conversations with events to deliver, as far as this process knows. */
   behind: number;
   /** Failures in a row. */
   failures: number;
+  /** The last failure. Null: none. */
   lastError: string | null;
   /** Time of the next attempt, ms. Null if nothing has failed. */
   retryAt: number | null;
@@ -32,6 +35,7 @@ export interface FollowerStatus {
 /** Thrown by `deliver`: the next attempt comes after `ms`. */
 export class RetryAfter extends Error {
   override readonly name = 'RetryAfter';
+  /** The pause, ms. */
   readonly ms: number;
 
   constructor(ms: number, message: string, options?: ErrorOptions) {

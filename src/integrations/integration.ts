@@ -36,18 +36,23 @@ export interface IntegrationHost {
   keyValueOf: (tenant?: string) => KeyValue;
   /** All tenants, the root included. */
   tenants: () => Promise<readonly string[]>;
+  /** Source of time. Default: the clock of the system. */
   clock: Clock;
   /** From 0 to 1. */
   random: () => number;
+  /** Environment variables. */
   env: Readonly<Record<string, string | undefined>>;
   /** Id of this process, for claims. */
   owner: string;
+  /** Receives counters and timings. */
   metrics: Pick<Metrics, 'count'>;
+  /** Receives what no event records, with the place. */
   onWarning: (error: unknown, where: string) => void;
 }
 
 /** The part of `Troupe` that integrations use, for one tenant. */
 export interface IntegrationTroupe {
+  /** The agents. */
   readonly agents: readonly { id: AgentId; name: string; pubkey: string | null }[];
   /** Stores a message and wakes its addressees. The same id with the same content is stored once. */
   send(conversation: string, message: IncomingMessage): Promise<unknown>;
@@ -70,11 +75,15 @@ type WatchNotice =
 
 /** `NewMessage` of the public API, without attachments. */
 export interface IncomingMessage {
+  /** Idempotency key: a message with the same id is stored once. */
   id?: EventId | undefined;
+  /** Who speaks. */
   author: Author;
   /** Agent ids or pubkeys. */
   to?: readonly string[] | undefined;
+  /** The words. */
   content: string;
+  /** Id of the message that it answers. */
   replyTo?: EventId | undefined;
   /** The author may not wake agents. */
   untrusted?: true | undefined;

@@ -25,16 +25,21 @@ export type { WebhookInfo } from './webhook.ts';
 
 /** `secret` signs the deliveries. It is shown only here. */
 export interface IssuedWebhook {
+  /** The webhook. */
   webhook: WebhookInfo;
+  /** The secret of its signatures. Shown once. */
   secret: string;
 }
 
 /** The receiver's answer to a `ping`. */
 export interface WebhookTest {
+  /** Whether it was accepted. */
   ok: boolean;
   /** Null if there was no answer. */
   status: number | null;
+  /** Time it took, ms. */
   ms: number;
+  /** What went wrong. Null: nothing. */
   error?: string;
 }
 
@@ -44,7 +49,9 @@ export interface WebhookBook {
   create(webhook: NewWebhook, createdBy?: string): Promise<IssuedWebhook>;
   /** Oldest first. */
   list(): Promise<WebhookInfo[]>;
+  /** One of them. Throws `webhook_unknown`. */
   get(id: string): Promise<WebhookInfo | null>;
+  /** Deletes one for good. */
   remove(id: string): Promise<WebhookInfo | null>;
   /** Creates a new secret. Older ones also sign until 24 hours after their replacement. */
   rotate(id: string): Promise<IssuedWebhook | null>;

@@ -6,14 +6,20 @@ export const DEFAULT_MAX_WEBHOOKS = 20;
 export const DEFAULT_WEBHOOK_TIMEOUT_MS = 10_000;
 export const DEFAULT_DISABLE_AFTER_MS = 3 * DAY_MS;
 
-/** The `webhooks` block of a definition: allowed addresses, and how long deliveries are tried. */
 export const WebhookSettings = z.strictObject({
   allow: AllowList.optional(),
-  /** Webhooks of one tenant. Default 20. */
   maxPerTenant: z.int().min(0).max(1_000).optional(),
-  /** Time for one delivery, ms. Default 10,000. */
   timeoutMs: z.int().min(100).max(60_000).optional(),
-  /** A webhook whose deliveries fail for this long is disabled, ms. Default 3 days. */
   disableAfterMs: z.int().min(60_000).optional(),
 });
-export type WebhookSettings = z.infer<typeof WebhookSettings>;
+/** The `webhooks` block of a definition: allowed addresses, and how long deliveries are tried. */
+export interface WebhookSettings {
+  /** The only hosts that may be reached: `example.org`, `*.example.org`, `host:port`, an IP address, a range, `*`. Default `['*']`. */
+  allow?: readonly string[] | undefined;
+  /** Most webhooks of one tenant. Default 20. */
+  maxPerTenant?: number | undefined;
+  /** Longest delivery, ms. Default 10,000. */
+  timeoutMs?: number | undefined;
+  /** A webhook whose deliveries fail for this long is disabled, ms. Default 3 days. */
+  disableAfterMs?: number | undefined;
+}

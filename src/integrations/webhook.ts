@@ -69,6 +69,7 @@ export type Webhook = z.infer<typeof Webhook>;
 export interface WebhookInfo extends Omit<Webhook, 'generation' | 'rotations' | 'rotatedAt'> {
   /** The previous secret also signs until this time, ms. */
   oldSecretUntil?: number;
+  /** Its deliveries. */
   status: WebhookStatus;
 }
 

@@ -26,13 +26,19 @@ export function asksToCompact(event: EventOf<'command'>): boolean {
 
 /** The last compaction that ended. Tokens are of the whole prompt, as counted here. */
 export interface LastCompaction {
+  /** Id of the agent. */
   agent: AgentId;
+  /** Seq of the event that tells its end. */
   seq: number;
+  /** Time, ms since the epoch. */
   at: number;
+  /** Why it ran. */
   reason: CompactionReason;
   /** `failed`: the prompt stayed as it was. */
   outcome: 'compacted' | 'pruned' | 'failed';
+  /** Whether a model wrote the summary. Null: nothing was summarised. */
   strategy: CompactionStrategy | null;
+  /** Size of the prompt, tokens. */
   tokens: { before: number; after: number | null };
 }
 

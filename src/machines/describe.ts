@@ -6,8 +6,11 @@ export interface MachineDescription {
   states: { path: string; initial: boolean; effect: string | null; events: EventDescription[] }[];
 }
 export interface EventDescription {
+  /** Name of the event of the machine. */
   event: string;
+  /** Name of the condition. Null: none. */
   guard: string | null;
+  /** State that it leads to. */
   target: string;
 }
 

@@ -8,7 +8,9 @@ export type TaskOpening =
   | { kind: 'approval'; body: ApprovalRequestedBody };
 
 export interface TaskEnd {
+  /** Place in the log, from 1. */
   seq: number;
+  /** How it ended. */
   outcome: 'done' | 'failed' | 'aborted' | 'answered' | 'expired' | 'withdrawn' | 'approved' | 'denied';
 }
 

@@ -27,25 +27,35 @@ export interface SafeFetchSettings {
   resolve?: Resolve;
 }
 
+/** Options of one fetch. */
 export interface SafeFetchOptions {
+  /** The HTTP method. Default `GET`. */
   method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE';
+  /** The headers. Default: none. */
   headers?: Readonly<Record<string, string>>;
+  /** The body. Default: none. */
   body?: string | Uint8Array;
   /** Applies to GET and HEAD; a request with a body is never redirected. 0 returns the redirect itself. Default 5. */
   maxRedirects?: number;
+  /** Most bytes of the answer, decoded. Default 5 MiB. */
   maxBytes?: number;
+  /** Longest fetch, ms. Default 30,000. */
   timeoutMs?: number;
+  /** Aborts it. */
   signal?: AbortSignal;
   /** `head`: returns status and headers, and ignores the body. HEAD always does. Default `whole`. */
   answer?: 'whole' | 'head';
 }
 
+/** An answer. */
 export interface SafeResponse {
   /** The final URL, after redirects. */
   url: string;
+  /** The HTTP status. */
   status: number;
   /** By lower-case name, without cookies. */
   headers: Readonly<Record<string, string>>;
+  /** The body. */
   body: Buffer;
   /** The body was longer than the limit; `body` is its beginning. */
   isCut: boolean;
@@ -58,6 +68,7 @@ export interface SafeResponse {
  */
 export interface SafeFetch {
   (url: string, options?: SafeFetchOptions): Promise<SafeResponse>;
+  /** Closes its connections. */
   close(): Promise<void>;
 }
 

@@ -12,15 +12,20 @@ const MAX_TIMEOUT_MS = 600_000;
  */
 export const AllowList = z.array(z.string().superRefine(refineEntry)).max(1_000);
 
-/** Limits of the fetch tool and of attachments given by address. */
 export const FetchSettings = z.strictObject({
   allow: AllowList.optional(),
-  /** Limit of one response, after decoding. */
   maxBytes: z.int().min(1_024).max(MAX_BYTES).optional(),
-  /** Limit of one fetch, redirects included. Default 30,000 ms. */
   timeoutMs: z.int().min(100).max(MAX_TIMEOUT_MS).optional(),
 });
-export type FetchSettings = z.infer<typeof FetchSettings>;
+/** Allowed targets and limits of the tool `fetch` and of attachments given by address. */
+export interface FetchSettings {
+  /** The only hosts that may be reached: `example.org`, `*.example.org`, `host:port`, an IP address, a range, `*`. Default `['*']`. */
+  allow?: readonly string[] | undefined;
+  /** Most bytes of one response, after decoding, 1,024 to 16 MiB. Default 2 MiB for the tool `fetch`, 5 MiB for attachments. */
+  maxBytes?: number | undefined;
+  /** Longest fetch, redirects included, ms. Default 30,000. */
+  timeoutMs?: number | undefined;
+}
 
 function refineEntry(entry: string, context: z.RefinementCtx): void {
   try {

@@ -7,7 +7,10 @@
  * - Adapters never retry: the caller decides that.
  */
 export interface Embedder {
+  /** Shown to people and in metrics. */
   readonly name: string;
+  /** Name of the model. */
   readonly model: string;
+  /** The vectors of texts, in their order. */
   embed(texts: readonly string[], options: { signal: AbortSignal }): Promise<readonly (readonly number[])[]>;
 }

@@ -4,20 +4,40 @@ import { modelTable, type Usage } from '../events/index.ts';
 /** US dollars per million tokens. A dollar per token or more is a typing error. */
 const Price = z.number().nonnegative().max(1_000_000);
 const Prices = {
-  /** Input that is neither read from a cache nor written to one. */
   input: Price,
   cacheRead: Price,
   cacheWrite: Price,
   output: Price,
 };
 
-/** US dollars per million tokens. */
 export const ModelPrice = z.strictObject({
   ...Prices,
-  /** Prices of all tokens of a call whose input is longer than `above` tokens. */
   long: z.strictObject({ above: z.int().positive(), ...Prices }).optional(),
 });
-export type ModelPrice = z.infer<typeof ModelPrice>;
+
+/** US dollars per million tokens. */
+export interface TokenPrices {
+  /** Input that is neither read from a cache nor written to one. */
+  input: number;
+  /** Input that is read from a cache. */
+  cacheRead: number;
+  /** Input that is written to a cache. */
+  cacheWrite: number;
+  /** Output, with reasoning. */
+  output: number;
+}
+
+/** Prices of all tokens of a call with a long input. */
+export interface LongPrices extends TokenPrices {
+  /** Tokens of input above which these prices hold. */
+  above: number;
+}
+
+/** Price of a model, in US dollars per million tokens. */
+export interface ModelPrice extends TokenPrices {
+  /** Prices of all tokens of a call whose input is longer than `long.above` tokens. Default: the same. */
+  long?: LongPrices | undefined;
+}
 
 /** Approximate publication date of the price lists behind the table. */
 export const PRICES_AS_OF = '2026-11-05';

@@ -40,12 +40,17 @@ export type ModelEvent =
 
 /** The vendor's id of an answer, and the model that wrote it, which may differ from the requested one. */
 export interface ResponseName {
+  /** The model that wrote it. */
   model?: string | undefined;
+  /** The vendor's id of the answer. */
   id?: string | undefined;
 }
 
+/** Why a call of a model failed. */
 export interface ModelFailure {
+  /** Code of the failure. */
   code: Extract<ErrorCode, `provider_${string}` | 'context_overflow'>;
+  /** What happened, for people, without keys. */
   message: string;
   /** The delay that the vendor asked for. */
   retryAfterMs?: number;
@@ -61,6 +66,7 @@ export type SessionChange = 'started' | 'warm' | 'resumed' | 'rewound';
 
 /** A place in a provider's own memory of a conversation. Opaque to all but the adapter that made it. */
 export interface SessionMark {
+  /** The provider's id of the session. */
   id: string;
   /** End of the last answer that counts. A resume drops everything after it. '': the end of the session as it is. */
   checkpoint: string;
@@ -82,7 +88,9 @@ export type SessionRequest =
   /** `messages` are the results of the calls that ended the last stream, in their order. */
   | { kind: 'continue' };
 
+/** What a model is asked. */
 export interface ModelRequest {
+  /** Name of the model. */
   model: string;
   /** Leading system messages first; the last message is `user` or `tool`. */
   messages: readonly PromptMessage[];
@@ -91,9 +99,11 @@ export interface ModelRequest {
    * name none and describe in words what is not shown.
    */
   images?: ReadonlyMap<string, string>;
+  /** The tools that it may call. */
   tools: readonly ToolSpec[];
   /** Indexes into `messages` after which an explicit cache breakpoint pays off. */
   breakpoints: readonly number[];
+  /** Most tokens of the answer. */
   maxOutputTokens: number;
   /** Stable per tenant, conversation and agent: for vendors that route by cache key. */
   cacheKey: string;
@@ -117,6 +127,7 @@ export interface ModelRequest {
   };
 }
 
+/** What a provider can do. */
 export interface ProviderCapabilities {
   /** The provider remembers the conversation itself and is sent deltas. */
   sessionResumption: boolean;
@@ -128,9 +139,11 @@ export interface ProviderCapabilities {
   fork: boolean;
   /** System messages may stand between others. */
   interleavedSystem: boolean;
+  /** Whether models call tools. */
   toolCalling: boolean;
   /** Messages may contain images. */
   images: boolean;
+  /** How the vendor caches beginnings of prompts. */
   caching: 'none' | 'automatic' | 'breakpoints';
   /**
    * Marks that the vendor's templates or client would take for their own: they are sent as plain text. Absent: none. A
@@ -162,8 +175,11 @@ export const WITH_SESSIONS: ProviderCapabilities = {
   images: true,
 };
 
+/** A provider of models: the port that all adapters implement. */
 export interface Provider {
+  /** Shown to people and in metrics. */
   readonly name: string;
+  /** What it can do. */
   readonly capabilities: ProviderCapabilities;
   /** Where sessions are stored (machine and directories): a session id is worthless elsewhere. */
   readonly home?: string;
@@ -171,6 +187,7 @@ export interface Provider {
   readonly cwdOf?: (cacheKey: string) => string;
   /** The server that requests go to, if there is one. */
   readonly server?: { address: string; port: number };
+  /** One call of the model, as a stream of events. */
   stream(request: ModelRequest, options: { signal: AbortSignal }): AsyncIterable<ModelEvent>;
   /** Abandons the open turn of this cache key. Its session stays usable by its marks. */
   leave?(cacheKey: string): void;
@@ -180,8 +197,11 @@ export interface Provider {
 
 /** The agent that a provider is made for. */
 export interface CustomAgent extends Sampling {
+  /** Id of the agent. */
   id: string;
+  /** Name of the model. */
   model: string;
+  /** Most tokens of an answer. */
   maxOutputTokens: number;
   effort?: Effort | undefined;
   /** Those of `headers`, and of `headersEnv` with their values. */

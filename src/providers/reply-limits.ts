@@ -10,27 +10,39 @@ const Bytes = z
   .max(1_024 * MEBIBYTE);
 const Ms = z.int().min(1).max(MAX_MS);
 
-/** Limits of one model answer. An answer beyond one of them ends as `provider_reply_too_long`. */
 const AllLimits = z.strictObject({
-  /** One line or event as received. */
   eventBytes: Bytes,
-  /** The whole body, decoded. */
   receivedBytes: Bytes,
-  /** Text; also bounded by what `maxOutputTokens` can amount to. */
   textBytes: Bytes,
   reasoningBytes: Bytes,
-  /** Arguments of all calls together. */
   argumentBytes: Bytes,
   calls: z.int().min(1).max(10_000),
-  /** Longest silence before and within an answer. A longer one may be a lost connection, so the call is retried. */
   silenceMs: Ms,
   totalMs: Ms,
 });
-export type ReplyLimits = z.infer<typeof AllLimits>;
+/** Limits of one model answer. An answer beyond one of them ends as `provider_reply_too_long`. */
+export interface ReplyLimits {
+  /** Bytes of one line or event as received. Default 4 MiB. */
+  eventBytes: number;
+  /** Bytes of the whole body, decoded. Default 256 MiB. */
+  receivedBytes: number;
+  /** Bytes of text; also bounded by what `maxOutputTokens` can amount to. Default 4 MiB. */
+  textBytes: number;
+  /** Bytes of reasoning. Default 4 MiB. */
+  reasoningBytes: number;
+  /** Bytes of the arguments of all calls together. Default 4 MiB. */
+  argumentBytes: number;
+  /** Number of tool calls. Default 256. */
+  calls: number;
+  /** Longest silence before and within an answer, ms. A longer one may be a lost connection, so the call is retried. Default 300,000. */
+  silenceMs: number;
+  /** Longest answer, ms. Default 3,600,000. */
+  totalMs: number;
+}
 
 /** As written in a definition. Omitted fields default to `DEFAULT_REPLY_LIMITS`. */
 export const ReplyLimitSettings = AllLimits.partial();
-export type ReplyLimitSettings = z.infer<typeof ReplyLimitSettings>;
+export type ReplyLimitSettings = { [Limit in keyof ReplyLimits]?: ReplyLimits[Limit] | undefined };
 
 export const DEFAULT_REPLY_LIMITS: ReplyLimits = {
   eventBytes: 4 * MEBIBYTE,

@@ -35,6 +35,19 @@ export const RequestFields = {
   /** Further fields of the body of every request, as the vendor names them; for packages of the AI SDK by vendor. */
   providerOptions: z.record(z.string().min(1), z.json()).optional(),
 };
+/** What a request holds beside what Troupe puts there. Written out for its texts; a test holds it equal to the fields. */
+export interface RequestInput {
+  /** Headers of every request. Secrets go into `headersEnv`. Default: none. */
+  headers?: Readonly<Record<string, string>> | undefined;
+  /** Headers with a secret value: each maps to the name of the variable that holds it. Default: none. */
+  headersEnv?: Readonly<Record<string, string>> | undefined;
+  /**
+   * Further fields of the body of every request, as the vendor names them; for packages of the AI SDK by vendor. Default:
+   * none.
+   */
+  providerOptions?: Readonly<Record<string, unknown>> | undefined;
+}
+
 const RequestSettings = z.object({ ...RequestFields, ...EffortField });
 export type RequestSettings = z.infer<typeof RequestSettings>;
 

@@ -1,22 +1,32 @@
 import * as z from 'zod';
 
-/** How a model chooses its words. A field that is left out is not sent: the vendor's default applies. */
 export const SamplingFields = {
-  /** 0: the likeliest word; higher values vary more. */
   temperature: z.number().min(0).max(2).optional(),
-  /** Only the likeliest words that together have this probability are considered. */
   topP: z.number().gt(0).max(1).optional(),
-  /** Only this many of the likeliest words are considered. */
   topK: z.int().positive().optional(),
   frequencyPenalty: z.number().min(-2).max(2).optional(),
   presencePenalty: z.number().min(-2).max(2).optional(),
-  /** Equal requests with one seed get similar answers, as far as the server can. */
   seed: z.int().nonnegative().optional(),
-  /** The answer ends before the first of these texts. Summaries are written without them. */
   stop: z.array(z.string().min(1).max(200)).min(1).max(4).optional(),
 };
-const Sampling = z.object(SamplingFields);
-export type Sampling = z.infer<typeof Sampling>;
+
+/** How a model chooses its words. A field that is left out is not sent: the vendor's default applies. */
+export interface Sampling {
+  /** 0: the likeliest word; higher values, up to 2, vary more. */
+  temperature?: number | undefined;
+  /** Only the likeliest words that together have this probability are considered, above 0 to 1. */
+  topP?: number | undefined;
+  /** Only this many of the likeliest words are considered. */
+  topK?: number | undefined;
+  /** Makes words less likely the more often they were used; -2 to 2. */
+  frequencyPenalty?: number | undefined;
+  /** Makes words that were used less likely; -2 to 2. */
+  presencePenalty?: number | undefined;
+  /** Equal requests with one seed get similar answers, as far as the server can. */
+  seed?: number | undefined;
+  /** The answer ends before the first of these texts, 1 to 4. Summaries are written without them. */
+  stop?: readonly string[] | undefined;
+}
 export type SamplingField = keyof Sampling;
 export const SAMPLING_FIELDS = Object.keys(SamplingFields) as SamplingField[];
 

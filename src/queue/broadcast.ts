@@ -36,7 +36,10 @@ export type Notice =
   | { type: 'called off'; tenant: TenantId; task: string };
 
 export interface Broadcast {
+  /** Tells all processes. */
   publish(notice: Notice): void;
+  /** Receives what all processes publish. */
   subscribe(listener: (notice: Notice) => void): () => void;
+  /** Closes it. */
   close(): Promise<void>;
 }

@@ -17,13 +17,17 @@ import type { ActorAddress, TenantId } from '../events/index.ts';
  *  R9  `check` rejects with the reason while wakes cannot be served.
  */
 export interface Router {
+  /** Wakes an agent. */
   wake(address: ActorAddress, options?: { delayMs?: number }): Promise<void>;
   /** Starts serving wakes, including earlier ones. `onLost`: wakes were lost; the store knows which actors have work. */
   start(handler: WakeHandler, options: Omit<Service, 'handler'> & { onLost?: () => void }): void;
+  /** Numbers of wakes. */
   depth(): Promise<QueueDepth>;
   /** Number of waiting actors of one tenant, over all processes. */
   backlog(tenant: TenantId): Promise<number>;
+  /** Throws `queue_unavailable` if it cannot be reached. */
   check(): Promise<void>;
+  /** Closes it. */
   close(): Promise<void>;
 }
 
@@ -32,14 +36,20 @@ export type WakeOutcome = { kind: 'done' } | { kind: 'busy'; retryInMs: number; 
 export type WakeHandler = (address: ActorAddress) => Promise<WakeOutcome>;
 
 export interface Service {
+  /** Takes a wake. */
   handler: WakeHandler;
+  /** Wakes at once. */
   concurrency: number;
+  /** Told of what the handler throws. */
   onError: (error: unknown, address: ActorAddress) => void;
 }
 
 export interface QueueDepth {
+  /** Waiting for a process. */
   waiting: number;
+  /** Running. */
   active: number;
+  /** Waiting for their time. */
   delayed: number;
 }
 

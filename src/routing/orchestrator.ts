@@ -10,13 +10,17 @@ const UNKNOWN_TYPE = 'application/octet-stream';
 
 /** A rule in code. The first matching rule with participating agents decides who hears an unaddressed message. */
 export interface Rule {
+  /** Whether the rule fits. */
   when: (message: Unaddressed) => boolean;
+  /** Ids of the agents that get the message. */
   to: readonly string[];
 }
 
+/** Options of `createOrchestrator`. */
 export interface OrchestratorOptions {
   /** The person in whose name it acts: only people change the participants. */
   by: Author;
+  /** In the order in which they are tried. */
   rules?: readonly Rule[] | undefined;
   /** Applies if no rule matches. Default: the routing of the troupe. */
   otherwise?: RoutingSettings | undefined;
@@ -28,19 +32,27 @@ type Sent = Awaited<ReturnType<Troupe['send']>>;
 export interface Orchestrator {
   /** Sends a message. The rules choose the recipients of a person's new unaddressed message. */
   send(conversation: string, message: NewMessage): Promise<Sent>;
+  /** Lets an agent take part. */
   join(conversation: string, agent: string, policy?: JoinPolicy): Promise<Event>;
+  /** Ends the part of an agent. */
   leave(conversation: string, agent: string, reason?: string): Promise<Event>;
+  /** Forbids an agent to take turns in a conversation. */
   block(conversation: string, agent: string, reason?: string): Promise<Event>;
+  /** Allows it again. */
   unblock(conversation: string, agent: string): Promise<Event>;
+  /** Retires an agent. */
   retire(conversation: string, agent: string): Promise<Event>;
   /** The agent's prompt is compacted before its next turn asks a model, however much room is left. */
   compact(conversation: string, agent: string): Promise<Event>;
+  /** Takes a retired agent back. */
   reinstate(conversation: string, agent: string): Promise<Event>;
   /** @deprecated Use `reinstate`. */
   recall(conversation: string, agent: string): Promise<Event>;
   /** Adds the next agent of a template and returns its id. */
   spawn(conversation: string, template: string): Promise<AgentId>;
+  /** Archives the conversation. */
   archive(conversation: string, reason?: string): Promise<Event>;
+  /** Opens an archived conversation again. */
   reopen(conversation: string, reason?: string): Promise<Event>;
 }
 

@@ -3,8 +3,11 @@ import type { RoutingRule, RoutingSettings } from './routing-settings.ts';
 
 /** A message without recipients, as routing sees it. */
 export interface Unaddressed {
+  /** Id of the conversation. */
   conversation: string;
+  /** Who speaks. */
   author: Author;
+  /** The words of the message. */
   content: string;
   /** Media types of its attachments. */
   attachments: readonly string[];

@@ -3,16 +3,60 @@ import { AgentId } from '../events/index.ts';
 
 const Agents = z.array(AgentId).min(1).max(256);
 
-/** One rule: all its conditions must hold. `matches` and `attachment` are case-insensitive regular expressions. */
+/** One rule: all its conditions must hold, and there is at least one. Patterns are case-insensitive regular expressions. */
+export interface RoutingRuleInput {
+  /** Pattern of the text of the message. */
+  matches?: string | undefined;
+  /** Ids of people. */
+  from?: readonly string[] | undefined;
+  /** Pattern of the id of the conversation. */
+  conversation?: string | undefined;
+  /** Pattern of the media type of an attachment. */
+  attachment?: string | undefined;
+  /** Ids of the agents that get the message. */
+  to: readonly string[];
+}
+
+/** Always the same agent, which may hand off or delegate. */
+export interface AgentRouting {
+  /** How recipients are found. */
+  by: 'agent';
+  /** Its id. */
+  agent: string;
+}
+
+/** One agent after the other, in turn. */
+export interface RoundRouting {
+  /** How recipients are found. */
+  by: 'round';
+  /** Their ids. */
+  agents: readonly string[];
+}
+
+/** The agent whose description, role and capabilities share the most words with the message; none if no word is shared. */
+export interface CapabilityRouting {
+  /** How recipients are found. */
+  by: 'capability';
+  /** Ids of the agents that are compared. Default: all. */
+  agents?: readonly string[] | undefined;
+}
+
+/** The first matching rule. */
+export interface RuleRouting {
+  /** How recipients are found. */
+  by: 'rules';
+  /** In the order in which they are tried. */
+  rules: readonly RoutingRuleInput[];
+}
+
+/** Chooses the recipients of a person's unaddressed message. Decided once, when the message is stored. */
+export type RoutingInput = AgentRouting | RoundRouting | CapabilityRouting | RuleRouting;
+
 export const RoutingRule = z
   .strictObject({
-    /** Matched against the text of the message. */
     matches: Pattern().optional(),
-    /** Ids of people. */
     from: z.array(z.string().min(1)).min(1).optional(),
-    /** Matched against the id of the conversation. */
     conversation: Pattern().optional(),
-    /** Matched against the media type of each attachment. */
     attachment: Pattern().optional(),
     to: Agents,
   })
@@ -23,15 +67,10 @@ export const RoutingRule = z
   );
 export type RoutingRule = z.infer<typeof RoutingRule>;
 
-/** Chooses the recipients of a person's unaddressed message. Decided once, when the message is stored. */
 export const RoutingSettings = z.discriminatedUnion('by', [
-  /** One agent, which may hand off or delegate. */
   z.strictObject({ by: z.literal('agent'), agent: AgentId }),
-  /** One agent after the other, in turn. */
   z.strictObject({ by: z.literal('round'), agents: Agents }),
-  /** The agent whose description, role and capabilities share the most words with the message; none if no word is shared. */
   z.strictObject({ by: z.literal('capability'), agents: Agents.optional() }),
-  /** The first matching rule. */
   z.strictObject({ by: z.literal('rules'), rules: z.array(RoutingRule).min(1).max(256) }),
 ]);
 export type RoutingSettings = z.infer<typeof RoutingSettings>;

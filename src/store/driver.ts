@@ -21,18 +21,27 @@
  * `data_unwritable`.
  */
 export interface EventRow {
+  /** Id of the tenant. */
   tenant: string;
+  /** Id of the conversation. */
   conversation: string;
+  /** Place in the log, from 1. */
   seq: number;
+  /** Its id. */
   id: string;
+  /** Time, ms since the epoch. */
   at: number;
+  /** Its kind. */
   kind: string;
+  /** Ids of the agents that it addresses. */
   to: readonly string[];
   /** Hash of the payload; distinguishes a repeated append from a conflicting one, and a changed row from a stored one. */
   hash: string;
   /** Set by the driver, see `integrity.ts`. Null: written by a version without a chain. */
   chain: string | null;
+  /** Words for searches. */
   tokens: number;
+  /** Id of the turn. */
   turn: string | null;
   /** JSON text of the rest of the event. */
   data: string;
@@ -45,19 +54,28 @@ export type AppendOutcome =
   | { kind: 'duplicate'; seq: number; hash: string };
 
 export interface ActorKey {
+  /** Id of the tenant. */
   tenant: string;
+  /** Id of the conversation. */
   conversation: string;
+  /** Id of the agent. */
   agent: string;
 }
 
 export interface ActorRow extends ActorKey {
+  /** Grows with each owner. */
   fence: number;
+  /** Id of the process that has it. Null: none. */
   owner: string;
+  /** End of the lease, ms since the epoch. */
   until: number;
+  /** Seq up to which its events are handled. */
   processed: number;
   /** Id of the pinned turn, or null. Copied from `data`, for filters. */
   turn: string | null;
+  /** The requested cancel. Null: none. */
   cancel: string | null;
+  /** Why it takes no turns. Null: it does. */
   parked: string | null;
   /** Whether events of the actor wait to be sent. Copied from `data`, for filters. */
   outbox: boolean;
@@ -76,8 +94,11 @@ export type ActorChange = Partial<
 
 /** A write happens only if all of these hold. `notCancelled`: the row's `cancel` is not its `turn`. */
 export interface ActorExpectation {
+  /** The fence that the record must have. */
   fence: number;
+  /** The turn that the record must be in. */
   turn?: string | null;
+  /** The record must ask for no cancel. */
   notCancelled?: true;
 }
 
@@ -95,21 +116,30 @@ export type Namespace =
   /** What can be computed again from a log. */
   | 'derived';
 export interface EntryKey {
+  /** Id of the tenant. */
   tenant: string;
+  /** The namespace. */
   namespace: Namespace;
+  /** The key within its namespace. */
   key: string;
 }
 
 /** Keys of one namespace of one tenant: `after` < key < `before`, at most `limit`. */
 export interface KeyRange {
+  /** Id of the tenant. */
   tenant: string;
+  /** The namespace. */
   namespace: Namespace;
+  /** Keys after this one. */
   after: string;
+  /** Keys before this one. */
   before: string;
+  /** Most keys. */
   limit: number;
 }
 
 export interface ConversationRow {
+  /** Its id. */
   id: string;
   /** Last seq. */
   head: number;
@@ -119,18 +149,24 @@ export interface ConversationRow {
 
 /** Ids with `from` <= id < `to`, by code units. */
 export interface IdRange {
+  /** The first id. */
   from: string;
+  /** The last id. */
   to: string;
 }
 
 /** A position in the list of conversations: newest first, then by id, descending. */
 export interface ConversationPlace {
+  /** Time of the last event, ms since the epoch. */
   at: number;
+  /** Its id. */
   id: string;
 }
 
 export interface ConversationsQuery {
+  /** Id of the tenant. */
   tenant: string;
+  /** Most rows. */
   limit: number;
   /** Only conversations that follow this position in the list. */
   before?: ConversationPlace;
@@ -140,6 +176,7 @@ export interface ConversationsQuery {
 
 /** May have fewer rows than `limit`, or none, after a long scan: only `next` marks the end. */
 export interface ConversationPage {
+  /** Newest first. */
   rows: ConversationRow[];
   /** Start of the next page; null at the end. */
   next: ConversationPlace | null;
@@ -162,6 +199,7 @@ export interface StoreDriver {
     limit: number;
     maxBytes?: number;
   }): Promise<EventRow[]>;
+  /** One event. Null: none. */
   readEvent(query: { tenant: string; conversation: string; id: string }): Promise<EventRow | null>;
   /** Last seq; 0 for a conversation that does not exist. */
   head(query: { tenant: string; conversation: string }): Promise<number>;
@@ -181,7 +219,9 @@ export interface StoreDriver {
    * returns false unless the stored value equals it; a missing row counts as null.
    */
   park(key: ActorKey, parked: string | null, expected?: string | null): Promise<boolean>;
+  /** One record. Null: none. */
   readActor(key: ActorKey): Promise<ActorRow | null>;
+  /** The records of a conversation. */
   listActors(query: { tenant: string; conversation: string }): Promise<ActorRow[]>;
   /**
    * Actors that are not parked, have no live lease (`until` < now) and have work: unprocessed events addressed to them
@@ -189,12 +229,15 @@ export interface StoreDriver {
    */
   due(query: { now: number; clock: number; since: number; limit: number }): Promise<ActorKey[]>;
 
+  /** Stores a value unless there is one. */
   putOnce(key: EntryKey, data: string, at: number): Promise<{ inserted: boolean; data: string }>;
+  /** One value. Null: none. */
   readEntry(key: EntryKey): Promise<string | null>;
   /** Null for each missing entry; in the order of the keys. */
   readEntries(keys: readonly EntryKey[]): Promise<(string | null)[]>;
   /** Ascending by code units: `after` < key < `before`, at most `limit`. */
   entryKeys(range: KeyRange): Promise<string[]>;
+  /** Deletes values. */
   removeEntries(keys: readonly EntryKey[]): Promise<void>;
   /** Replaces `from` by `to`; false if the entry has another value. */
   swap(key: EntryKey, from: string, to: string): Promise<boolean>;
@@ -210,6 +253,7 @@ export interface StoreDriver {
   /** Throws the error that keeps the store from working, if one is known. */
   check(): Promise<void>;
 
+  /** Closes it. */
   close(): Promise<void>;
 }
 

@@ -108,6 +108,7 @@ export interface LogVerification {
   begins: number[];
   /** By seq, at most 100; `problemCount` has their number. */
   problems: LogProblem[];
+  /** Number of problems, those not listed included. */
   problemCount: number;
   /** Chain value of the last event read: kept elsewhere, it proves later that nothing up to there was changed. */
   chain: string | null;

@@ -11,9 +11,13 @@ export interface AdmissionStage {
   kill(member: Admission): Promise<void>;
 }
 
+/** How a suite opens what it tests. */
 export interface AdmissionOpening {
+  /** The limits. */
   caps: AdmissionCaps;
+  /** Number of processes. */
   members: number;
+  /** How long a slot is held without a sign of life, ms. */
   slotMs: number;
 }
 
@@ -28,6 +32,7 @@ const TIMER_SLACK_MS = 10;
 type AddCase = (group: string, name: string, caps: AdmissionCaps, play: Play) => ConformanceCase;
 type Play = (members: [Admission, Admission, Admission], stage: AdmissionStage) => Promise<void>;
 
+/** Cases that every admission must pass. */
 export function admissionConformance(
   open: (opening: AdmissionOpening) => Promise<AdmissionStage>,
 ): ConformanceCase[] {

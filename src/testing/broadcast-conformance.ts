@@ -19,6 +19,7 @@ type AddCase = (
   run: (speaker: Member, hearer: Member, third: Member) => Promise<void>,
 ) => ConformanceCase;
 
+/** Cases that every broadcast must pass. */
 export function broadcastConformance(open: (count: number) => Promise<Broadcast[]>): ConformanceCase[] {
   const on: AddCase = (group, name, run) => ({
     group,

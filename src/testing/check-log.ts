@@ -33,12 +33,17 @@ import type { SeenCall } from './fake-sessions.ts';
  */
 export type Invariant = 'I1' | 'I2' | 'I3' | 'I4' | 'I6' | 'I7' | 'I8' | 'R1' | 'D1' | 'D2' | 'D3' | 'D4';
 
+/** A broken rule. */
 export interface Violation {
+  /** Name of the broken rule. */
   invariant: Invariant;
+  /** Id of the conversation. */
   conversation: string;
+  /** What is wrong. */
   problem: string;
 }
 
+/** Options of `checkLog`. */
 export interface CheckOptions {
   /** Turns whose cancel was acknowledged. */
   cancelled?: readonly string[];

@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto';
 
 /** An embedder whose vendor follows the scene; with an empty scene it answers each text with a vector of its words. */
 export interface EmbedderFixture extends AsyncDisposable {
+  /** The embedder under test. */
   embedder: Embedder;
   /** Number of requests the vendor has received. */
   requests: () => number;
@@ -131,6 +132,7 @@ export function fakeVector(text: string): number[] {
   return vector;
 }
 
+/** An embedder without a model. */
 export interface FakeEmbedder extends Embedder {
   /** The texts of every call so far. */
   calls: (readonly string[])[];

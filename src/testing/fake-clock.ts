@@ -18,6 +18,7 @@ interface Sleeper {
 
 const DEFAULT_START_MS = Date.UTC(2026, 0, 1);
 
+/** A clock that stands until it is moved. */
 export function createFakeClock(start: number = DEFAULT_START_MS): FakeClock {
   const sleepers = new Set<Sleeper>();
   let elapsed = 0;

@@ -17,11 +17,13 @@ export interface FakeVendor {
 }
 
 export interface FakeServer extends AsyncDisposable {
+  /** Its address. */
   url: string;
   /** All requests so far, as received. */
   requests: FakeRequest[];
   /** Resolves when request `number` (from 1) has arrived. */
   arrived(number?: number): Promise<FakeRequest>;
+  /** Closes it. */
   close(): Promise<void>;
 }
 
@@ -177,10 +179,13 @@ export type VendorFailure = Exclude<
 
 /** A fake vendor's answer, independent of the vendor: each fake converts it to its wire format. */
 export interface FakeReply {
+  /** The words. */
   text?: string;
   /** The model named in the answer. Default: the requested one. */
   model?: string;
+  /** Reasoning before the words. */
   reasoning?: string;
+  /** Calls of tools. */
   calls?: readonly { id?: string; name: string; args: string }[];
   /** Characters per delta, of text and of call arguments. Default 8. */
   chunk?: number;
@@ -200,17 +205,23 @@ export interface FakeReply {
   hang?: boolean;
 }
 
+/** A request that a fake vendor got. */
 export interface FakeRequest {
   /** From 1. */
   number: number;
+  /** The HTTP method. */
   method: string;
+  /** Path and query of the address. */
   path: string;
+  /** The headers. */
   headers: Record<string, string | undefined>;
+  /** The body. */
   body: unknown;
   /** Resolves when the connection is closed or the answer is complete. */
   gone: Promise<void>;
 }
 
+/** Answers a request to a fake vendor. */
 export type FakeHandler = (request: FakeRequest) => FakeReply | Promise<FakeReply>;
 
 /** The frames of an answer as sent. Breaks count only `content`. */
@@ -225,6 +236,7 @@ export interface FakeFailure {
   body: unknown;
 }
 
+/** Usage that fake vendors report. */
 export const FAKE_USAGE: Usage = { input: 12, output: 7, cacheRead: 0, cacheWrite: 0, reasoning: 0 };
 
 /** Splits text into pieces that never cut a surrogate pair. */

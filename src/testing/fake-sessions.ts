@@ -13,20 +13,26 @@ import type { FakeReply } from './fake-server.ts';
 
 /** The sessions that a program stores on disk. They outlive the process that wrote them. */
 export interface SessionMemory {
+  /** By id. */
   sessions: Map<string, SessionTurn[]>;
   /** Every model call, with the whole session that the model saw. */
   seen: SeenCall[];
 }
 
 interface SessionTurn {
+  /** Its id. */
   id: string;
   /** Inputs and answers, in order. */
   texts: string[];
 }
 
+/** A call that a fake got. */
 export interface SeenCall {
+  /** The session. */
   session: string;
+  /** Which call it was. */
   trace: ModelRequest['trace'];
+  /** What became of the session. */
   change: SessionChange | 'continued';
   /** The texts sent with this request. */
   sent: readonly PromptMessage[];
@@ -34,8 +40,11 @@ export interface SeenCall {
   transcript: readonly string[];
 }
 
+/** Options of `createFakeSessions`. */
 export interface FakeSessionsOptions {
+  /** What the program remembers. */
   memory: SessionMemory;
+  /** The answer to a request. */
   answer: (request: ModelRequest, signal: AbortSignal) => AsyncIterable<ModelEvent>;
   /** Default true. */
   rewind?: boolean;
@@ -47,6 +56,7 @@ export interface FakeSessionsOptions {
   isAlive?: () => boolean;
 }
 
+/** An empty memory for `createFakeSessions`. */
 export function newSessionMemory(): SessionMemory {
   return { sessions: new Map(), seen: [] };
 }
@@ -132,7 +142,9 @@ function textOf(message: PromptMessage): string {
 
 /** A provider with sessions whose vendor answers with `next`, once per model call. */
 export interface SessionFixture extends AsyncDisposable {
+  /** The provider under test. */
   provider: Provider;
+  /** Name of the model. */
   model?: string;
   /** Closes the provider and opens another one with the same home, like a restart of the process. */
   reopen(): Promise<Provider>;

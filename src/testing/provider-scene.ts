@@ -7,7 +7,9 @@ import { gzipSync } from 'node:zlib';
 
 /** A provider whose answers follow the scene. */
 export interface ProviderFixture extends AsyncDisposable {
+  /** The provider under test. */
   provider: Provider;
+  /** Name of the model. */
   model?: string;
   /** Number of requests the vendor has received; absent without a vendor. */
   requests?: () => number;
@@ -71,8 +73,11 @@ export async function collectEvents(
   return events;
 }
 
+/** Options of `collectEvents`. */
 export interface CollectOptions {
+  /** Aborts it. */
   signal?: AbortSignal;
+  /** Called with each event. */
   onEvent?: (event: ModelEvent) => void;
 }
 
@@ -93,6 +98,7 @@ export function failureOf(events: readonly ModelEvent[]): ModelFailure {
   return last.error;
 }
 
+/** The words of a stream of events. */
 export function textOf(events: readonly ModelEvent[]): string {
   return events.map((event) => (event.type === 'text' ? event.delta : '')).join('');
 }

@@ -18,6 +18,7 @@ const C = address('c');
 
 type AddCase = (group: string, name: string, run: (stage: Stage) => Promise<void>) => ConformanceCase;
 
+/** Cases that every router must pass. */
 export function routerConformance(open: () => Promise<Router>): ConformanceCase[] {
   const on: AddCase = (group, name, run) => ({
     group,

@@ -2,6 +2,7 @@ import * as z from 'zod';
 
 /** A schema of a library that follows Standard Schema (https://standardschema.dev): zod, valibot, arktype and others. */
 export interface StandardSchema<Output = unknown> {
+  /** What the library promises. */
   readonly '~standard': {
     readonly version: 1;
     readonly vendor: string;
@@ -15,7 +16,9 @@ type StandardResult<Output> =
   | { readonly issues: readonly StandardIssue[] };
 
 interface StandardIssue {
+  /** What is wrong. */
   readonly message: string;
+  /** Where. */
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 

@@ -22,13 +22,20 @@ import {
   type ReadySchema,
 } from './schema.ts';
 
-/** `App` and `ForTools`: types of what the application gives; name them where a tool uses them. */
+/**
+ * What a tool is told of its call. `App` and `ForTools`: types of what the application gives; name them where a tool uses
+ * them.
+ */
 export interface ToolContext<App = unknown, ForTools = unknown> {
+  /** The agent that calls, with its conversation and tenant. */
   address: ActorAddress;
+  /** Id of the tenant. */
   tenant: TenantId;
+  /** Id of the conversation. */
   conversation: ConversationId;
   /** The agent that calls. */
   agent: AgentId;
+  /** Id of the turn. */
   turn: TurnId;
   /**
    * Who asked: the author of the newest message for which the call is made. A handoff, a task, an answer and a decision
@@ -43,7 +50,9 @@ export interface ToolContext<App = unknown, ForTools = unknown> {
   forTools: ForTools | null;
   /** Idempotency key of this call: the same after a crash and a retry. */
   effect: string;
+  /** Aborts when the turn is stopped, and at the timeout. */
   signal: AbortSignal;
+  /** Outputs that were cut in prompts. */
   artifacts: { read(id: string): Promise<string | null> };
   /**
    * Tells watchers how far the call has come: words, or units done, of `total` if that is known. It is shown and never
@@ -59,18 +68,25 @@ export interface ToolContext<App = unknown, ForTools = unknown> {
 export type ToolReturn = string | ToolText | object | number | boolean | null | undefined | void;
 
 export interface ToolText {
+  /** What the model reads. */
   text: string;
+  /** What it asks of the turn. */
   request?: ToolRequest;
 }
 
-export interface Tool {
-  readonly name: string;
+/** A tool, made with `defineTool`. */
+export interface Tool<Name extends string = string> {
+  /** Name that agents call it by. */
+  readonly name: Name;
+  /** What models are told of it. */
   readonly description: string;
   /** JSON schema of the arguments, as models are shown it. */
   readonly parameters: ToolSpec['parameters'];
   /** Checks arguments, and gives them as `run` takes them. */
   readonly check: (args: unknown) => Promise<Checked>;
+  /** Safe to send twice with the same effect id. */
   readonly idempotent: boolean;
+  /** It bounds its own output. */
   readonly bounded: boolean;
   /** Whether a person must approve a call before it runs; a function decides by the arguments. */
   readonly needsApproval?: Approval;
@@ -80,6 +96,7 @@ export interface Tool {
   readonly previewBytes?: number;
   /** Why calls may fail at present, in a few words for the model. Null: no reason is known. */
   readonly trouble?: () => string | null;
+  /** Called once the arguments are checked. */
   readonly run: (args: never, context: ToolContext) => Promise<ToolReturn> | ToolReturn;
 }
 
@@ -89,13 +106,16 @@ export type Approval<Args = never> =
   | ((args: Args) => boolean)
   | { when?: (args: Args) => boolean; by?: readonly string[]; deadlineMs?: number };
 
-export interface ToolDefinition<S extends DataSchema> {
-  name: string;
+export interface ToolDefinition<S extends DataSchema, Name extends string = string> {
+  /** 1 to 64 of `A-Z a-z 0-9 _ -`, beginning with a letter. */
+  name: Name;
+  /** What models are told: what it does, and when to call it. */
   description: string;
   /** Schema of the arguments: of zod, valibot, arktype or any library of Standard Schema, or a JSON schema. */
   schema: S;
   /** JSON schema shown to models instead of what follows from `schema`. */
   parameters?: ToolSpec['parameters'];
+  /** Called with checked arguments. What it throws is a failed result that the model reads. */
   run(args: DataOf<S>, context: ToolContext): Promise<ToolReturn> | ToolReturn;
   /**
    * Safe to send twice with the same effect id after a crash. Otherwise such a call counts as `lost`, and the model
@@ -123,7 +143,9 @@ export interface ToolDefinition<S extends DataSchema> {
  *
  * Throws a `TypeError` that names every wrong field.
  */
-export function defineTool<const S extends DataSchema>(definition: ToolDefinition<S>): Tool {
+export function defineTool<const S extends DataSchema, const Name extends string = string>(
+  definition: ToolDefinition<S, Name>,
+): Tool<Name> {
   checkDefinition(definition);
   const { idempotent = false, bounded = false, timeoutMs = 60_000, schema, parameters, ...rest } = definition;
   const { json, check } = argumentSchema(rest.name, schema, parameters);

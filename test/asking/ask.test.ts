@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import type { AgentInput } from '../../src/config/agent-definition.ts';
+import type { AgentInput } from '../../src/config/agent-input.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { company, UMA } from '../support/company.ts';
 import { openTroupe } from '../support/mode.ts';

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { type NewKey, SCOPES } from '../../src/access/index.ts';
 import type { TroupeInput } from '../../src/config/agents-file.ts';
-import type { AgentInput } from '../../src/config/agent-definition.ts';
+import type { AgentInput } from '../../src/config/agent-input.ts';
 import type { Author, Event, EventOf } from '../../src/events/index.ts';
 import { type AppOptions, createApp, serveHttp } from '../../src/http/index.ts';
 import type { TroupeOptions } from '../../src/runtime.ts';

@@ -22,7 +22,7 @@ test("with peers: 'system', other agents' words that a turn does not answer have
     },
     { data: ':memory:' },
   );
-  const say = async (to: string, content: string) => {
+  const say = async (to: 'bo' | 'cy', content: string) => {
     await troupe.send('c', { author: UMA, to: [to], content });
     await troupe.idle();
   };

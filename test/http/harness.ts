@@ -1,6 +1,6 @@
 import type { Hono } from 'hono';
 import type { TroupeInput } from '../../src/config/agents-file.ts';
-import type { AgentInput } from '../../src/config/agent-definition.ts';
+import type { AgentInput } from '../../src/config/agent-input.ts';
 import { createApp, type AppOptions } from '../../src/http/index.ts';
 import type { TroupeOptions } from '../../src/runtime.ts';
 import type { Troupe } from '../../src/troupe.ts';

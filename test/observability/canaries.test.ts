@@ -8,7 +8,7 @@ import {
 import { afterEach, expect, test, vi } from 'vitest';
 import * as z from 'zod';
 import type { TroupeInput } from '../../src/config/agents-file.ts';
-import type { AgentInput } from '../../src/config/agent-definition.ts';
+import type { AgentInput } from '../../src/config/agent-input.ts';
 import { createApp } from '../../src/http/index.ts';
 import { openApiDocument } from '../../src/http/index.ts';
 import { createMetrics } from '../../src/http/metrics.ts';

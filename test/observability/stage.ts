@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import type { TroupeInput } from '../../src/config/agents-file.ts';
-import type { AgentInput } from '../../src/config/agent-definition.ts';
+import type { AgentInput } from '../../src/config/agent-input.ts';
 import { createMetrics } from '../../src/http/metrics.ts';
 import type { LogCode, LogFacts, Logger, LogIds, LogLevel } from '../../src/logger.ts';
 import { createTroupe, type TroupeOptions } from '../../src/runtime.ts';
@@ -55,10 +55,12 @@ export async function startVendor(
     apiKeyEnv: 'VENDOR_KEY',
     tools: ['look'],
   } satisfies AgentInput;
-  const troupe = await createTroupe(
-    { agents: [agent], tools: [look], ...input },
-    { env: { VENDOR_KEY: API_KEY }, metrics, onWarning: () => {}, ...options },
-  );
+  const troupe = await createTroupe({ agents: [agent], tools: [look], ...input } as TroupeInput, {
+    env: { VENDOR_KEY: API_KEY },
+    metrics,
+    onWarning: () => {},
+    ...options,
+  });
   return {
     server,
     troupe,

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import type { AgentInput } from '../../src/config/agent-definition.ts';
+import type { AgentInput } from '../../src/config/agent-input.ts';
 import type { EventId } from '../../src/events/index.ts';
 import {
   startFakeAnthropic,

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import * as z from 'zod';
 import type { TroupeInput } from '../../src/config/agents-file.ts';
-import type { AgentInput } from '../../src/config/agent-definition.ts';
+import type { AgentInput } from '../../src/config/agent-input.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import type { Troupe } from '../../src/troupe.ts';

@@ -1,4 +1,4 @@
-import type { AgentInput } from '../../src/config/agent-definition.ts';
+import type { AgentInput } from '../../src/config/agent-input.ts';
 import type { TroupeInput } from '../../src/config/agents-file.ts';
 import type { Author, EventId } from '../../src/events/index.ts';
 import type { TroupeOptions } from '../../src/runtime.ts';

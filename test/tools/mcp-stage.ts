@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { TroupeInput } from '../../src/config/agents-file.ts';
-import type { AgentInput } from '../../src/config/agent-definition.ts';
+import type { AgentInput } from '../../src/config/agent-input.ts';
 import type { TroupeOptions } from '../../src/runtime.ts';
 import { createTroupe } from '../../src/runtime.ts';
 import type { Troupe } from '../../src/troupe.ts';

@@ -7,7 +7,7 @@ import { RelayLink, type RelayLinkOptions } from '../src/relay-link.ts';
 import { type NostrInput, NostrSettings } from '../src/settings.ts';
 import { memoryKeyValue, type KeyValue } from '../../../src/key-value.ts';
 import type { Troupe } from '../../../src/troupe.ts';
-import type { AgentInput } from '../../../src/config/agent-definition.ts';
+import type { AgentInput } from '../../../src/config/agent-input.ts';
 import { createTroupe } from '../../../src/runtime.ts';
 import { type Person, person } from './sign.ts';
 

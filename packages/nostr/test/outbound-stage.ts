@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from '../../../src/clock.ts';
-import type { AgentInput } from '../../../src/config/agent-definition.ts';
+import type { AgentInput } from '../../../src/config/agent-input.ts';
 import type { Event, EventId } from '../../../src/events/index.ts';
 import { type AgentSigners, type KeySource, signersFor } from '../src/agent-signers.ts';
 import { createAgentKeys } from '../src/agent-keys.ts';

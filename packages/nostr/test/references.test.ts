@@ -1,7 +1,7 @@
 import { getPublicKey } from 'nostr-tools/pure';
 import { noteEncode, npubEncode, nprofileEncode } from 'nostr-tools/nip19';
 import { expect, onTestFinished, test } from 'vitest';
-import type { AgentInput } from '../../../src/config/agent-definition.ts';
+import type { AgentInput } from '../../../src/config/agent-input.ts';
 import { createApp } from '../../../src/http/index.ts';
 import { createTroupe } from '../../../src/runtime.ts';
 import { nostr } from '../src/index.ts';

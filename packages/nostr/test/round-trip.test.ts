@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { AgentInput } from '../../../src/config/agent-definition.ts';
+import type { AgentInput } from '../../../src/config/agent-input.ts';
 import { systemClock } from '../../../src/clock.ts';
 import type { Event } from '../../../src/events/index.ts';
 import type { SignedEvent } from '../src/nostr-event.ts';

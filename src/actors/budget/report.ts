@@ -4,20 +4,25 @@ import type { BudgetLedger } from './ledger.ts';
 import { cappedScopes, type CappedScope, ceilingOf, type Period, periodEnd } from './scope.ts';
 
 export interface BudgetAmount {
+  /** Tokens of prompts and answers together. */
   tokens: number;
+  /** US dollars. */
   usd: number;
 }
 
 /** One budget in its present period. */
 export interface BudgetLine {
+  /** What the cap is for. */
   scope: 'tenant' | 'conversation' | 'tree' | 'agent';
   /** Id of the conversation or the agent. */
   id: string | null;
+  /** Period of the cap. */
   per: Period;
   /** End of the period, ms since the epoch. Null: never. */
   until: number | null;
   /** Null: no cap on this unit. */
   cap: Record<keyof BudgetAmount, number | null>;
+  /** Spent in this period. */
   spent: BudgetAmount;
   /** Reserved for calls under way. */
   held: BudgetAmount;

@@ -9,6 +9,7 @@ export interface ConversationState {
   state: 'archived' | `open.${Mode}`;
   /** Also given while archived: the mode after reopening. */
   mode: Mode;
+  /** The phase that a workflow or a person has set. Null: none. */
   phase: string | null;
   /** Open delegations of its agents, without the task that this conversation is the thread of. */
   openDelegations: number;

@@ -10,6 +10,7 @@ import { type ReadTasks, type TaskInfo, tasksIn } from '../tasks/read-tasks.ts';
 export interface Wait {
   /** Conversation of the task: the one asked about, or a thread of it. */
   conversation: ConversationId;
+  /** The question, approval or delegation. */
   task: TaskInfo;
 }
 

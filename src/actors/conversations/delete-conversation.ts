@@ -6,8 +6,11 @@ import { type PageSource, readPages } from '../log/read-pages.ts';
 import { openedId } from '../tasks/task-events.ts';
 
 export interface Deleted {
+  /** Number of conversations, threads included. */
   conversations: number;
+  /** Number of events. */
   events: number;
+  /** Number of actor records. */
   actors: number;
 }
 

@@ -53,9 +53,13 @@ export interface AgentRuntime {
 
 /** What a function that writes instructions is told. `app`: of the options of `createTroupe`. */
 export interface AboutInstructions<App = unknown> {
+  /** Id of the tenant. */
   tenant: TenantId;
+  /** Id of the conversation. */
   conversation: ConversationId;
+  /** Id of the agent. */
   agent: AgentId;
+  /** What the application gives with `createTroupe`: `app` of its options. */
   app: App;
 }
 

@@ -36,7 +36,9 @@ export interface LiveActor {
 }
 
 export interface Transition {
+  /** Name of the event of the machine. */
   event: string;
+  /** Time, ms since the epoch. */
   at: number;
 }
 

@@ -3,7 +3,9 @@ import type { ActorPatch } from '../../store/store.ts';
 
 /** Place of a text: the kind of its event, and the author. */
 export interface TextPlace {
+  /** Kind of the event. */
   kind: EventKind;
+  /** Who speaks. */
   author: Author;
 }
 

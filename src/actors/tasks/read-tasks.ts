@@ -96,46 +96,63 @@ function openingOf(event: Event): string | null {
 
 /** A task as shown to people. The optional fields depend on its kind. */
 export interface TaskInfo {
+  /** Its id. */
   id: string;
+  /** Delegation, question or approval. */
   kind: Task['kind'];
   /** The waiting agent. */
   owner: AgentId;
   /** Delegations only: the assignee and its conversation. */
   assignee?: AgentId;
+  /** Delegations only: the conversation of the assignee. */
   thread?: ConversationId;
   /** Text of a delegation or a question. */
   text?: string;
   /** Approvals only: the call as the model wrote it. */
   tool?: string;
+  /** Approvals only: the arguments as the model wrote them. */
   args?: string;
+  /** Approvals only: the hash that an approval must name. */
   argsHash?: string;
   /** Ids of the people who may answer. Empty: everybody. */
   by?: string[];
+  /** Questions only: answers to choose from. */
   choices?: string[];
   /** Ms since the epoch. */
   deadline: number | null;
+  /** The event that opened it. */
   openedAt: { event: EventId; seq: number; at: number };
+  /** How it ended. Null: it is open. */
   end: TaskEnd | null;
   /** Tasks of a group wake their owner together, as `join` says. */
   group: string;
+  /** When the waiting agent is woken. */
   join: Join;
 }
 
 /** The last task that a conversation is the thread of. */
 export interface ThreadInfo {
+  /** Id of the task. */
   task: string;
+  /** Id of the agent that gave it. */
   delegator: AgentId;
+  /** Id of the agent that does it. */
   assignee: AgentId;
   /** The conversation in which the delegator waits. */
   home: ConversationId;
+  /** What is to be done. */
   text: string;
+  /** When it expires, ms since the epoch. Null: never. */
   deadline: number | null;
+  /** Whether it has not ended. */
   isOpen: boolean;
 }
 
+/** Tasks of a conversation. */
 export interface TaskList {
   /** Oldest first. */
   tasks: TaskInfo[];
+  /** The task that this conversation is the thread of. Null: none. */
   thread: ThreadInfo | null;
 }
 

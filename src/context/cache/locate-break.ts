@@ -12,11 +12,13 @@ type CutPrompt = Pick<PromptRecord, 'mode' | 'provider' | 'model' | 'layers' | '
 };
 
 export interface CacheBreak {
+  /** The part of the prompt that differs. */
   layer: LayerName;
   /** Index of the first message that differs; null if the break is elsewhere. */
   message: number | null;
   /** The event that caused it; null if there is none, or none in the log yet. */
   event: string | null;
+  /** Why it differs, for people. */
   cause: string;
 }
 

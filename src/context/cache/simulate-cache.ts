@@ -23,9 +23,11 @@ export interface CacheBlock {
 export interface CacheOutcome {
   /** `read` + `written` + `fresh`. */
   readonly input: number;
+  /** Tokens read from the cache. */
   readonly read: number;
   /** Tokens paid at the write price; 0 for vendors that write for free. */
   readonly written: number;
+  /** Tokens that were neither read nor written. */
   readonly fresh: number;
   /** In fresh input tokens, output included. */
   readonly cost: number;

@@ -15,6 +15,7 @@ export interface GateOptions {
    * `token`. `refused`: for servers that other machines can reach.
    */
   keyless?: 'local' | 'refused' | undefined;
+  /** Rates and numbers of requests. */
   limits?: { triesPerSecond?: number | undefined } | undefined;
 }
 

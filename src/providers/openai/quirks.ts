@@ -1,42 +1,58 @@
 import * as z from 'zod';
 
+export const ChatQuirks = z
+  .strictObject({
+    mergeConsecutive: z.boolean(),
+    interleavedSystem: z.boolean(),
+    images: z.boolean(),
+    assistantAfterTool: z.boolean(),
+    maxTokensField: z.enum(['max_tokens', 'max_completion_tokens']),
+    streamUsage: z.boolean(),
+    cacheKeyField: z.enum(['prompt_cache_key', 'session_id']).nullable(),
+    callIds: z.enum(['any', 'nine']),
+    replyFormat: z.enum(['json_schema', 'json_object', 'prompt']),
+    schemas: z.enum(['plain', 'whole']),
+    reasoningField: z.enum(['reasoning', 'reasoning_content']).nullable(),
+    reasoningRequired: z.boolean(),
+    seedField: z.enum(['seed', 'random_seed']).nullable(),
+    topK: z.boolean(),
+  })
+  .partial();
 /**
  * Differences of servers with a chat completions API. Omitted fields mean what most accept: one leading system
  * message, `max_tokens`, usage at the end of the stream, any call id, a plain JSON schema for the reply. The role
  * `developer` is never sent: most servers do not know it, and OpenAI accepts `system` instead.
  */
-export const ChatQuirks = z
-  .strictObject({
-    /** Joins consecutive messages of one role, for chat templates that require strict alternation. */
-    mergeConsecutive: z.boolean(),
-    /** System messages may stand between others. */
-    interleavedSystem: z.boolean(),
-    /** Images are sent, as data URLs. */
-    images: z.boolean(),
-    /** Puts a short assistant message between a tool result and a user message. */
-    assistantAfterTool: z.boolean(),
-    maxTokensField: z.enum(['max_tokens', 'max_completion_tokens']),
-    /** Asks for usage at the end of the stream. */
-    streamUsage: z.boolean(),
-    /** Field of the cache key, which groups requests with a common prefix. */
-    cacheKeyField: z.enum(['prompt_cache_key', 'session_id']).nullable(),
-    /** `nine`: exactly nine letters and digits. */
-    callIds: z.enum(['any', 'nine']),
-    /** How the reply schema is sent: as a schema, as JSON mode with words in the prompt, or in words alone. */
-    replyFormat: z.enum(['json_schema', 'json_object', 'prompt']),
-    /** `plain`: schemas of tools and replies are reduced to what grammars of servers support; see `plainSchema`. */
-    schemas: z.enum(['plain', 'whole']),
-    /** Field in which reasoning is sent back to the model that made it; null sends none. */
-    reasoningField: z.enum(['reasoning', 'reasoning_content']).nullable(),
-    /** Sends that field even if it is empty. */
-    reasoningRequired: z.boolean(),
-    /** Name of the seed; null: the server has none. */
-    seedField: z.enum(['seed', 'random_seed']).nullable(),
-    /** Whether the server takes `top_k`, which OpenAI does not have. */
-    topK: z.boolean(),
-  })
-  .partial();
-export type ChatQuirks = z.infer<typeof ChatQuirks>;
+export interface ChatQuirks {
+  /** Joins consecutive messages of one role, for chat templates that require strict alternation. Default false. */
+  mergeConsecutive?: boolean | undefined;
+  /** System messages may stand between others. Default false. */
+  interleavedSystem?: boolean | undefined;
+  /** Images are sent, as data URLs. Default false. */
+  images?: boolean | undefined;
+  /** Puts a short assistant message between a tool result and a user message. Default false. */
+  assistantAfterTool?: boolean | undefined;
+  /** Field of the limit of output tokens. Default `max_tokens`. */
+  maxTokensField?: 'max_tokens' | 'max_completion_tokens' | undefined;
+  /** Asks for usage at the end of the stream. Default true. */
+  streamUsage?: boolean | undefined;
+  /** Field of the cache key, which groups requests with a common prefix. Default: none is sent. */
+  cacheKeyField?: 'prompt_cache_key' | 'session_id' | null | undefined;
+  /** Ids of calls. `nine`: exactly nine letters and digits. Default `any`. */
+  callIds?: 'any' | 'nine' | undefined;
+  /** How the reply schema is sent: as a schema, as JSON mode with words in the prompt, or in words alone. Default `json_schema`. */
+  replyFormat?: 'json_schema' | 'json_object' | 'prompt' | undefined;
+  /** `plain`: schemas of tools and replies are reduced to what grammars of servers support. Default `plain`. */
+  schemas?: 'plain' | 'whole' | undefined;
+  /** Field in which reasoning is sent back to the model that made it; null sends none. Default null. */
+  reasoningField?: 'reasoning' | 'reasoning_content' | null | undefined;
+  /** Sends that field even if it is empty. Default false. */
+  reasoningRequired?: boolean | undefined;
+  /** Name of the seed; null: the server has none. Default `seed`. */
+  seedField?: 'seed' | 'random_seed' | null | undefined;
+  /** Whether the server takes `top_k`, which OpenAI does not have. Default true. */
+  topK?: boolean | undefined;
+}
 
 /**
  * By host, as of November 2026. Ollama, LM Studio, vLLM, Together and all others use the defaults. LM Studio refuses

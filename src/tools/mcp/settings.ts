@@ -6,41 +6,65 @@ const VariableName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'this is the n
 /** Timers overflow above this. */
 const MAX_TIMEOUT_MS = 86_400_000;
 
+/** Settings of every MCP server. */
+interface ServerInput {
+  /** The only tools that agents can be granted, by the server's names. Default: all. */
+  tools?: readonly string[] | undefined;
+  /** Longest start, and longest call, ms. Default 60,000. */
+  timeoutMs?: number | undefined;
+  /** Bytes of an output in a prompt; the rest becomes an artifact. Default: `limits.previewBytes`. */
+  previewBytes?: number | undefined;
+}
+
+/** A local process, started with Troupe and spoken to over its standard input and output. */
+export interface StdioServerInput extends ServerInput {
+  /** Program to start. */
+  command: string;
+  /** Its arguments. Default: none. */
+  args?: readonly string[] | undefined;
+  /** Names of variables that the process gets besides PATH and HOME. Default: no others. */
+  env?: readonly string[] | undefined;
+  /** Working directory, in an agents file relative to it. Default: the folder of the agents file. */
+  cwd?: string | undefined;
+}
+
+/** A remote server, spoken to over streamable HTTP. */
+export interface HttpServerInput extends ServerInput {
+  /** Its http or https address, without a password. */
+  url: string;
+  /** Request headers: each maps to the name of the variable that holds its value. Default: none. */
+  headersEnv?: Record<string, string> | undefined;
+}
+
+export type McpServerInput = StdioServerInput | HttpServerInput;
+
 const Shared = {
-  /** The tools that agents may use, by the server's names. Default: all. */
   tools: z.array(z.string().min(1)).min(1, 'leave it out to allow all tools').optional(),
-  /** Timeout of the start and of each call. */
   timeoutMs: z.int().min(1).max(MAX_TIMEOUT_MS).default(60_000),
-  /** Size limit of an output in a prompt, instead of `limits.previewBytes`. */
   previewBytes: z.int().min(256).optional(),
 };
 
-/** A local process, started with Troupe and spoken to over its standard input and output. */
 const StdioServer = z.strictObject({
   command: z.string().min(1),
   args: z.array(z.string()).default([]),
-  /** Variables that the process gets besides PATH and HOME. */
   env: z.array(VariableName).default([]),
   cwd: z.string().min(1).optional(),
   ...Shared,
 });
 export type StdioServer = z.infer<typeof StdioServer>;
 
-/** A remote server, spoken to over streamable HTTP. */
 const HttpServer = z.strictObject({
   url: z
     .url({ protocol: /^https?$/, error: 'this is an http or https URL' })
     .refine((url) => !URL.canParse(url) || new URL(url).username + new URL(url).password === '', {
       message: 'a URL is no place for a password: use headersEnv',
     }),
-  /** Request headers: each maps to the name of the variable that holds its value. */
   headersEnv: z.record(z.string().min(1), VariableName).default({}),
   ...Shared,
 });
 export type HttpServer = z.infer<typeof HttpServer>;
 
 export type McpServer = StdioServer | HttpServer;
-type McpServerInput = z.input<typeof StdioServer> | z.input<typeof HttpServer>;
 
 // A union would only report that neither form fits; this reports the problems of the form that is meant.
 export const McpServer = z.unknown().transform((written, context) => {
@@ -52,7 +76,7 @@ export const McpServer = z.unknown().transform((written, context) => {
   if (parsed.success) return parsed.data;
   context.issues.push(...(parsed.error.issues as z.core.$ZodRawIssue[]));
   return z.NEVER;
-}) as unknown as z.ZodType<McpServer, McpServerInput>;
+}) as unknown as z.ZodType<McpServer, z.input<typeof StdioServer> | z.input<typeof HttpServer>>;
 
 /** Servers by the name that grants use. */
 export const McpServers = z.record(z.string(), McpServer);
