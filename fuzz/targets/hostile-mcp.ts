@@ -1,10 +1,10 @@
-import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
-import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
+import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client';
 import { below, pick, type Random } from '../../sim/random.ts';
 import { systemClock } from '../../src/clock.ts';
 import type { ActorAddress } from '../../src/events/index.ts';
 import { createConnection } from '../../src/tools/mcp/connection.ts';
-import { toolProblem, wrapTool } from '../../src/tools/mcp/wrap-tool.ts';
+import { toolProblem } from '../../src/tools/mcp/tool-problem.ts';
+import { wrapTool } from '../../src/tools/mcp/wrap-tool.ts';
 import { createToolContext } from '../../src/testing/tool-context.ts';
 import { runTool } from '../../src/tools/run-tool.ts';
 import { toolSpec } from '../../src/tools/tool.ts';

@@ -14,7 +14,7 @@ const hostile = (manner: string, timeoutMs = 30_000) => ({
 
 /** Refusals at the start, with their messages. */
 const LISTS: Readonly<Record<string, string>> = {
-  deep: 'mcpServers.evil: its tool "abyss" has a schema of more than 64 levels',
+  deep: 'mcpServers.evil cannot be started: its tool "abyss" has a schema of more than 64 levels',
   many: 'mcpServers.evil cannot be started: its list has more than 1000 tools',
   'long name': 'characters; the limit is 256',
   'long description': 'mcpServers.evil: its tool "novel" has a description of 1000000 characters',

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
+import { getRequestListener } from '@hono/node-server';
 import type { AddressInfo } from 'node:net';
-import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
-import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server';
 import { createMcpServer } from './mcp-tools.ts';
 
 export interface McpHttpServer extends AsyncDisposable {
@@ -18,10 +18,10 @@ export interface McpHttpServer extends AsyncDisposable {
 export async function startMcpHttpServer(at = 0): Promise<McpHttpServer> {
   const trace: string[] = [];
   const headers: IncomingHttpHeaders[] = [];
-  const sessions = new Map<string, StreamableHTTPServerTransport>();
+  const sessions = new Map<string, WebStandardStreamableHTTPServerTransport>();
 
-  async function begin(): Promise<StreamableHTTPServerTransport> {
-    const transport = new StreamableHTTPServerTransport({
+  async function begin(): Promise<WebStandardStreamableHTTPServerTransport> {
+    const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: randomUUID,
       onsessioninitialized: (id) => {
         sessions.set(id, transport);
@@ -32,7 +32,7 @@ export async function startMcpHttpServer(at = 0): Promise<McpHttpServer> {
         trace.push('session ends');
       },
     });
-    await createMcpServer({ trace: (line) => trace.push(line) }).connect(transport as Transport);
+    await createMcpServer({ trace: (line) => trace.push(line) }).connect(transport);
     return transport;
   }
 
@@ -41,9 +41,7 @@ export async function startMcpHttpServer(at = 0): Promise<McpHttpServer> {
     const id = request.headers['mcp-session-id'];
     const known = typeof id === 'string' ? sessions.get(id) : undefined;
     if (id !== undefined && !known) return void response.writeHead(404).end('no such session');
-    Promise.resolve(known ?? begin())
-      .then((transport) => transport.handleRequest(request, response))
-      .catch((error: unknown) => response.destroy(error as Error));
+    void getRequestListener(async (web) => (known ?? (await begin())).handleRequest(web))(request, response);
   });
   await new Promise<void>((resolve) => server.listen(at, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;

@@ -1,6 +1,6 @@
 /** An MCP server over stdio, in a separate process. Arguments: the trace file, and the kind of misbehaviour. */
 import { appendFileSync } from 'node:fs';
-import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
+import { StdioServerTransport } from '@modelcontextprotocol/server/stdio';
 import { createMcpServer, TOOLS } from './mcp-tools.ts';
 
 const [file = '', manner = ''] = process.argv.slice(2);

@@ -1,10 +1,4 @@
-import { Server } from '@modelcontextprotocol/sdk/server/index.js';
-import {
-  type CallToolResult,
-  CallToolRequestSchema,
-  ListToolsRequestSchema,
-  type Tool,
-} from '@modelcontextprotocol/sdk/types.js';
+import { type CallToolResult, Server, type Tool } from '@modelcontextprotocol/server';
 
 const ANY = { type: 'object' } as const;
 
@@ -49,59 +43,65 @@ export function createMcpServer({ trace, tools = TOOLS, die }: McpToolsOptions):
     { capabilities: { tools: { listChanged: true } } },
   );
   const withdrawn = new Set<unknown>();
-  server.setRequestHandler(ListToolsRequestSchema, ({ params }) => {
+  server.setRequestHandler('tools/list', ({ params }) => {
     const start = Number(params?.cursor ?? 0);
     const end = start + PAGE;
     const page = tools.slice(start, end).filter(({ name }) => !withdrawn.has(name));
     return { tools: page, ...(end < tools.length && { nextCursor: `${end}` }) };
   });
-  server.setRequestHandler(CallToolRequestSchema, async ({ params }, { signal }): Promise<CallToolResult> => {
-    const { name, arguments: args = {} } = params;
-    trace(`call ${name} ${JSON.stringify(args)}`);
-    switch (name) {
-      case 'add':
-        if (typeof args['a'] !== 'number' || typeof args['b'] !== 'number') {
-          return { isError: true, content: [{ type: 'text', text: 'a and b must be numbers' }] };
-        }
-        return text(`${args['a'] + args['b']}`);
-      case 'environment':
-        return text(JSON.stringify(process.env));
-      case 'process':
-        return text(`${process.pid}`);
-      case 'wait':
-        await new Promise((resolve) => signal.addEventListener('abort', resolve));
-        trace('cancelled');
-        return text('never seen');
-      case 'big':
-        return text('a line of a long output\n'.repeat(4_000));
-      case 'endless':
-        return text('x'.repeat(11 * 1024 * 1024));
-      case 'media':
-        return {
-          content: [
-            { type: 'text', text: 'two pictures' },
-            { type: 'image', mimeType: 'image/png', data: Buffer.alloc(1_000).toString('base64') },
-            { type: 'resource_link', uri: 'file:///a.txt', name: 'a', mimeType: 'text/plain', size: 12 },
-            { type: 'resource', resource: { uri: 'file:///b.txt', text: 'what b holds' } },
-            { type: 'resource', resource: { uri: 'file:///c.bin', blob: 'AAAA' } },
-          ],
-        };
-      case 'facts':
-        return { content: [], structuredContent: { warm: true, degrees: 21 } };
-      case 'refuse':
-        return { isError: true, content: [{ type: 'text', text: `no, not with ${process.env['SECRET']}` }] };
-      case 'change':
-        withdrawn.clear();
-        withdrawn.add(args['withdraw']);
-        await server.sendToolListChanged();
-        return text('changed');
-      case 'die':
-        die?.();
-        return new Promise(() => undefined);
-      default:
-        return text(`${name} answers`);
-    }
-  });
+  server.setRequestHandler(
+    'tools/call',
+    async ({ params }, { mcpReq: { signal } }): Promise<CallToolResult> => {
+      const { name, arguments: args = {} } = params;
+      trace(`call ${name} ${JSON.stringify(args)}`);
+      switch (name) {
+        case 'add':
+          if (typeof args['a'] !== 'number' || typeof args['b'] !== 'number') {
+            return { isError: true, content: [{ type: 'text', text: 'a and b must be numbers' }] };
+          }
+          return text(`${args['a'] + args['b']}`);
+        case 'environment':
+          return text(JSON.stringify(process.env));
+        case 'process':
+          return text(`${process.pid}`);
+        case 'wait':
+          await new Promise((resolve) => signal.addEventListener('abort', resolve));
+          trace('cancelled');
+          return text('never seen');
+        case 'big':
+          return text('a line of a long output\n'.repeat(4_000));
+        case 'endless':
+          return text('x'.repeat(11 * 1024 * 1024));
+        case 'media':
+          return {
+            content: [
+              { type: 'text', text: 'two pictures' },
+              { type: 'image', mimeType: 'image/png', data: Buffer.alloc(1_000).toString('base64') },
+              { type: 'resource_link', uri: 'file:///a.txt', name: 'a', mimeType: 'text/plain', size: 12 },
+              { type: 'resource', resource: { uri: 'file:///b.txt', text: 'what b holds' } },
+              { type: 'resource', resource: { uri: 'file:///c.bin', blob: 'AAAA' } },
+            ],
+          };
+        case 'facts':
+          return { content: [], structuredContent: { warm: true, degrees: 21 } };
+        case 'refuse':
+          return {
+            isError: true,
+            content: [{ type: 'text', text: `no, not with ${process.env['SECRET']}` }],
+          };
+        case 'change':
+          withdrawn.clear();
+          withdrawn.add(args['withdraw']);
+          await server.sendToolListChanged();
+          return text('changed');
+        case 'die':
+          die?.();
+          return new Promise(() => undefined);
+        default:
+          return text(`${name} answers`);
+      }
+    },
+  );
   return server;
 }
 

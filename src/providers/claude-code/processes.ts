@@ -31,7 +31,7 @@ export function createProcesses(parts: ProcessesOptions): Processes {
     },
     async start(launch, session, cacheKey) {
       const sdk = await loadSdk();
-      const tools = await createToolServer(launch.tools);
+      const tools = createToolServer(launch.tools);
       if (closed) throw new TroupeError('provider_unusable', 'the claude-code provider is closed');
       try {
         const options = launchOptions(settings, { launch, session, cacheKey });

@@ -1,8 +1,9 @@
-import type { CallToolResult, Tool as ListedTool } from '@modelcontextprotocol/sdk/types.js';
+import type { CallToolResult, Tool as ListedTool } from '@modelcontextprotocol/client';
 import type { Clock } from '../../clock.ts';
 import type { Link } from './link.ts';
 import { messageOf } from './messages.ts';
 import { createOfferedTools } from './offered-tools.ts';
+import { AnyResult, parseResult } from './results.ts';
 import { listTools, openSession, type Session } from './session.ts';
 
 /**
@@ -74,7 +75,6 @@ export function createConnection(parts: ConnectionParts): Connection {
     args: Record<string, unknown>,
     signal: AbortSignal,
   ): Promise<CallToolResult> {
-    const { CallToolResultSchema, ResultSchema } = await import('@modelcontextprotocol/sdk/types.js');
     const request = { method: 'tools/call' as const, params: { name: tool, arguments: args } };
     for (let again = true; ; again = false) {
       const { client, link, lostFor, lose } = await sessions
@@ -82,11 +82,9 @@ export function createConnection(parts: ConnectionParts): Connection {
         .catch(thrownAs((error) => `its server cannot be reached: ${messageOf(error)}`));
       signal.throwIfAborted();
       try {
-        const result = await withSignal(signal, (own) =>
-          client.request(request, ResultSchema, { signal: own, timeout: timeoutMs + SPARE_MS }),
-        );
+        const result = await client.request(request, AnyResult, { signal, timeout: timeoutMs + SPARE_MS });
         sessions.answered();
-        return CallToolResultSchema.parse(firstParts(result));
+        return await parseResult('CallToolResult', firstParts(result));
       } catch (error) {
         if (again && link.isForgotten(error)) {
           lose(error);
@@ -205,16 +203,4 @@ function firstParts(result: Record<string, unknown>): Record<string, unknown> {
   if (!Array.isArray(content) || content.length <= MAX_PARTS) return result;
   const left = { type: 'text', text: `[${content.length - MAX_PARTS} more parts: not shown]` };
   return { ...result, content: [...(content.slice(0, MAX_PARTS) as unknown[]), left] };
-}
-
-/** The SDK never removes its abort listener. On a signal that lives on, it would cancel calls that ended long ago. */
-async function withSignal<T>(signal: AbortSignal, run: (own: AbortSignal) => Promise<T>): Promise<T> {
-  const own = new AbortController();
-  const abort = () => own.abort(signal.reason);
-  signal.addEventListener('abort', abort, { once: true });
-  try {
-    return await run(own.signal);
-  } finally {
-    signal.removeEventListener('abort', abort);
-  }
 }

@@ -1,4 +1,4 @@
-import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import type { Transport } from '@modelcontextprotocol/client';
 import type { Clock } from '../../clock.ts';
 import { messageOf } from './messages.ts';
 import type { HttpServer, McpServer, StdioServer } from './settings.ts';
@@ -38,10 +38,13 @@ async function stdioLink(
   { command, args, cwd }: StdioServer,
   { variables, clock }: LinkParts,
 ): Promise<Link> {
-  const { ReadBuffer } = await import('@modelcontextprotocol/sdk/shared/stdio.js');
+  const { deserializeMessage } = await import('@modelcontextprotocol/client');
   const { PATH, HOME } = process.env;
   const env = { ...(PATH !== undefined && { PATH }), ...(HOME !== undefined && { HOME }), ...variables };
-  const transport = createStdioTransport({ command, args, cwd, env }, { clock, buffer: new ReadBuffer() });
+  const transport = createStdioTransport(
+    { command, args, cwd, env },
+    { clock, deserialize: deserializeMessage },
+  );
   return {
     transport,
     breaksSilently: false,
@@ -60,33 +63,31 @@ async function stdioLink(
  */
 const REOPEN_MS = 1_000;
 
-function boundedFetch(clock: Clock): typeof fetch {
-  let openedAt = -Infinity;
-  return async (input, init) => {
-    if (init?.method === 'GET') {
-      const wait = openedAt + REOPEN_MS - clock.monotonic();
-      if (wait > 0) await clock.sleep(wait, init.signal ?? undefined);
-      openedAt = clock.monotonic();
-    }
-    const response = await fetch(input, init);
-    const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') ?? false;
-    return boundedResponse(response, {
-      maxBytes: isStream ? Infinity : MAX_MESSAGE_BYTES,
-      ...(isStream && { maxEventBytes: MAX_MESSAGE_BYTES }),
-      tooLong: () => new Error(`a message is over the maximum size of ${MAX_MESSAGE_BYTES} bytes`),
-    });
-  };
+async function boundedFetch(input: string | URL, init?: RequestInit): Promise<Response> {
+  const response = await fetch(input, init);
+  const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') ?? false;
+  return boundedResponse(response, {
+    maxBytes: isStream ? Infinity : MAX_MESSAGE_BYTES,
+    ...(isStream && { maxEventBytes: MAX_MESSAGE_BYTES }),
+    tooLong: () => new Error(`a message is over the maximum size of ${MAX_MESSAGE_BYTES} bytes`),
+  });
 }
 
 async function httpLink({ url, headersEnv }: HttpServer, { variables, clock }: LinkParts): Promise<Link> {
-  const { StreamableHTTPClientTransport, StreamableHTTPError } =
-    await import('@modelcontextprotocol/sdk/client/streamableHttp.js');
+  const { SdkHttpError, StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
   const headers = Object.fromEntries(
     Object.entries(headersEnv).map(([header, variable]) => [header, variables[variable] ?? '']),
   );
   const transport = new StreamableHTTPClientTransport(new URL(url), {
     requestInit: { headers },
-    fetch: boundedFetch(clock),
+    fetch: boundedFetch,
+    reconnectionScheduler: (reconnect, delay) => {
+      const cancelling = new AbortController();
+      void clock.sleep(Math.max(delay, REOPEN_MS), cancelling.signal).then(() => {
+        if (!cancelling.signal.aborted) reconnect();
+      });
+      return () => cancelling.abort();
+    },
   });
   let ending: Promise<void> | null = null;
 
@@ -97,14 +98,13 @@ async function httpLink({ url, headersEnv }: HttpServer, { variables, clock }: L
   }
 
   return {
-    // The transport differs only in its optional fields, which are declared without `undefined`.
-    transport: transport as Transport,
+    transport,
     breaksSilently: true,
     // The specification says 404; many servers answer 400.
     isForgotten: (error) =>
-      error instanceof StreamableHTTPError &&
+      error instanceof SdkHttpError &&
       transport.sessionId !== undefined &&
-      (error.code === 404 || error.code === 400),
+      (error.status === 404 || error.status === 400),
     explain: (error) => messageOf(error).slice(0, EXPLAIN_CHARACTERS),
     end: () => (ending ??= end()),
   };

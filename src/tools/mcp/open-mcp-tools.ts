@@ -1,4 +1,4 @@
-import type { Tool as ListedTool } from '@modelcontextprotocol/sdk/types.js';
+import type { Tool as ListedTool } from '@modelcontextprotocol/client';
 import type { Clock } from '../../clock.ts';
 import { TroupeError } from '../../errors.ts';
 import { type Connection, createConnection } from './connection.ts';
@@ -6,7 +6,8 @@ import { unknownName } from './grants.ts';
 import { createLink } from './link.ts';
 import { createRedactor, messageOf } from './messages.ts';
 import type { McpServer, McpServers } from './settings.ts';
-import { type McpTool, toolProblem, wrapTool } from './wrap-tool.ts';
+import { toolProblem } from './tool-problem.ts';
+import { type McpTool, wrapTool } from './wrap-tool.ts';
 
 /** Minimum time between two warnings of one kind. */
 const QUIET_MS = 60_000;

@@ -1,8 +1,8 @@
-import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
-import type { Tool as ListedTool } from '@modelcontextprotocol/sdk/types.js';
+import type { Client, Tool as ListedTool, Transport } from '@modelcontextprotocol/client';
 import type { Clock } from '../../clock.ts';
 import type { Link } from './link.ts';
-import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import { AnyResult, isTooDeep, parseResult } from './results.ts';
+import { assertFlatSchemas } from './tool-problem.ts';
 
 /** An open connection. It is not used again once it is lost. */
 export interface Session {
@@ -30,16 +30,13 @@ export async function openSession(
   link: Link,
   { timeoutMs, clock, onToolsChanged, onLost }: SessionParts,
 ): Promise<Session> {
-  const [{ Client }, { ToolListChangedNotificationSchema }] = await Promise.all([
-    import('@modelcontextprotocol/sdk/client/index.js'),
-    import('@modelcontextprotocol/sdk/types.js'),
-  ]);
+  const { Client } = await import('@modelcontextprotocol/client');
   let isOpen = false;
   let ending: string | null = null;
   let flooded: Error | null = null;
   // The version is a constant: no server should behave differently for one.
   const client = new Client({ name: 'troupe', version: '1' });
-  client.setNotificationHandler(ToolListChangedNotificationSchema, onToolsChanged);
+  client.setNotificationHandler('notifications/tools/list_changed', onToolsChanged);
   const transport = boundMessages(link.transport, clock, (why) => {
     flooded = why;
     if (isOpen) lose(why);
@@ -82,16 +79,16 @@ function createWatch(client: Client, onGone: (why: unknown) => void): () => void
  * then refuses results that do not fit it. Tools are counted before they are validated.
  */
 export async function listTools(client: Client, timeoutMs: number): Promise<ListedTool[]> {
-  const { ListToolsResultSchema, ResultSchema } = await import('@modelcontextprotocol/sdk/types.js');
   const tools: ListedTool[] = [];
   const signal = AbortSignal.timeout(timeoutMs);
   let cursor: string | undefined;
   for (let page = 0; page < MAX_PAGES; page += 1) {
     const request = { method: 'tools/list' as const, params: cursor === undefined ? {} : { cursor } };
-    const given = await client.request(request, ResultSchema, { timeout: timeoutMs, signal });
+    const given = await client.request(request, AnyResult, { timeout: timeoutMs, signal });
     if (Array.isArray(given['tools']) && tools.length + given['tools'].length > MAX_TOOLS)
       throw new Error(`its list has more than ${MAX_TOOLS} tools`);
-    const listed = ListToolsResultSchema.parse(given);
+    assertFlatSchemas(given['tools']);
+    const listed = await parseResult('ListToolsResult', given);
     tools.push(...listed.tools);
     cursor = listed.nextCursor;
     if (cursor === undefined) return tools;
@@ -126,7 +123,10 @@ function boundMessages(inner: Transport, clock: Clock, onFlood: (why: Error) => 
   const outer: Transport = {
     start() {
       inner.onmessage = (message, extra) => {
-        if (isCounted()) outer.onmessage?.(message, extra);
+        if (!isCounted()) return;
+        const { params } = (message ?? {}) as { params?: unknown };
+        if (isTooDeep(params)) outer.onerror?.(new Error('a message has too many levels'));
+        else outer.onmessage?.(message, extra);
       };
       inner.onerror = (error) => {
         if (isCounted()) outer.onerror?.(error);

@@ -1,8 +1,6 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
-import type { ReadBuffer } from '@modelcontextprotocol/sdk/shared/stdio.js';
-import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
-import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
+import type { deserializeMessage, JSONRPCMessage, Transport } from '@modelcontextprotocol/client';
 import type { Clock } from '../../clock.ts';
 import { Cutter } from '../../net/cutter.ts';
 import { signalGroup } from '../../process-group.ts';
@@ -42,7 +40,7 @@ interface StdioTransport extends Transport {
  */
 export function createStdioTransport(
   { command, args, cwd, env }: StdioProcess,
-  { clock, buffer }: { clock: Clock; buffer: ReadBuffer },
+  { clock, deserialize }: { clock: Clock; deserialize: typeof deserializeMessage },
 ): StdioTransport {
   const gone = new AbortController();
   const lines = new Cutter({
@@ -100,12 +98,13 @@ export function createStdioTransport(
     if (closing) return;
     try {
       const whole = lines.take(chunk);
-      if (whole) buffer.append(Buffer.from(whole));
+      if (!whole) return;
+      for (const line of Buffer.from(whole).toString().split('\n'))
+        if (!closing) receiveLine(line, deserialize, transport);
     } catch (error) {
       // An endless message: what follows it cannot be read either.
       return giveUp(error);
     }
-    for (let more = !closing; more && !closing;) more = receiveOne(buffer, transport);
   }
 
   function giveUp(why: unknown): void {
@@ -117,15 +116,15 @@ export function createStdioTransport(
 }
 
 /** A line that is not a message is skipped: some servers print to stdout. */
-function receiveOne(buffer: ReadBuffer, transport: StdioTransport): boolean {
+function receiveLine(line: string, deserialize: typeof deserializeMessage, transport: Transport): void {
+  if (line.trim() === '') return;
+  let message: JSONRPCMessage;
   try {
-    const message = buffer.readMessage();
-    if (message) transport.onmessage?.(message);
-    return message !== null;
+    message = deserialize(line);
   } catch (error) {
-    transport.onerror?.(error as Error);
-    return true;
+    return transport.onerror?.(error as Error);
   }
+  transport.onmessage?.(message);
 }
 
 async function stop(child: Child | null, clock: Clock, gone: AbortSignal): Promise<void> {

@@ -1,4 +1,4 @@
-import type { CallToolResult, ContentBlock, Tool as ListedTool } from '@modelcontextprotocol/sdk/types.js';
+import type { CallToolResult, ContentBlock, Tool as ListedTool } from '@modelcontextprotocol/client';
 import * as z from 'zod';
 import { defineTool, type Tool } from '../tool.ts';
 import type { Connection } from './connection.ts';
@@ -86,37 +86,4 @@ function notShown(what: readonly (string | undefined)[], bytes: number | undefin
 
 function decodedBytes(base64: string): number {
   return Buffer.byteLength(base64, 'base64');
-}
-
-const MAX_NAME_LENGTH = 256;
-const MAX_DESCRIPTION_LENGTH = 32_768;
-/** The depth that all JSON readers of Troupe accept. */
-const MAX_DEPTH = 64;
-const MAX_SCHEMA_LENGTH = 262_144;
-const NAME_SHOWN = 80;
-
-/** Why a tool cannot be offered to models; null if it can. */
-export function toolProblem({ name, title, description, inputSchema }: ListedTool): string | null {
-  const tool = `its tool ${JSON.stringify(name.slice(0, NAME_SHOWN))}`;
-  if (name === '') return 'it has a tool without a name';
-  if (name.length > MAX_NAME_LENGTH)
-    return `${tool} has a name of ${name.length} characters; the limit is ${MAX_NAME_LENGTH}`;
-  const said = (description ?? title ?? '').length;
-  if (said > MAX_DESCRIPTION_LENGTH)
-    return `${tool} has a description of ${said} characters; the limit is ${MAX_DESCRIPTION_LENGTH}`;
-  if (isDeeper(inputSchema, MAX_DEPTH)) return `${tool} has a schema of more than ${MAX_DEPTH} levels`;
-  const length = JSON.stringify(inputSchema).length;
-  if (length > MAX_SCHEMA_LENGTH)
-    return `${tool} has a schema of ${length} characters; the limit is ${MAX_SCHEMA_LENGTH}`;
-  return null;
-}
-
-/** Goes level by level: recursion into a deep value would overflow the stack. */
-function isDeeper(value: unknown, levels: number): boolean {
-  let level: unknown[] = [value];
-  for (let depth = 0; depth <= levels; depth += 1) {
-    level = level.flatMap((each) => (typeof each === 'object' && each !== null ? Object.values(each) : []));
-    if (level.length === 0) return false;
-  }
-  return true;
 }
