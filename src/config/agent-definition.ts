@@ -31,6 +31,11 @@ const AgentFields = z.object({
   skills: z.array(z.string().min(1)).optional(),
   tools: z.array(z.string()).default([]),
   /**
+   * Tools of its `tools` each call of which waits for a person's approval: names, `SERVER/tool` or `SERVER/*`. A tool that
+   * needs approval by its own definition keeps its deciders and its deadline. Default: none.
+   */
+  needsApproval: z.array(z.string()).optional(),
+  /**
    * What the agent sees of a conversation from before it joined: everything (`full`), a summary and the newest events
    * (`summary`), or only the message that woke it (`fresh`). Default `full`.
    */
