@@ -49,6 +49,7 @@ export function hostileMcpTarget(): Target<McpInput> {
             breaksSilently: false,
             isForgotten: () => false,
             explain: (error) => String(error).slice(0, 300),
+            hint: () => '',
             end: () => Promise.resolve(),
           }),
         redact: (text) => text,

@@ -104,6 +104,8 @@ export interface AccessInput {
   jwt?: JwtInput | undefined;
   /** Rates and numbers of requests. */
   limits?: AccessLimits | undefined;
+  /** Pages of other origins that may use the API. Default: none. */
+  cors?: CorsSettings | undefined;
 }
 
 export const JwtSettings = z

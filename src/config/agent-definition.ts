@@ -22,6 +22,7 @@ const AgentFields = z.object({
   workspace: z.string().min(1).optional(),
   skills: z.array(z.string().min(1)).optional(),
   tools: z.array(z.string()).default([]),
+  needsApproval: z.array(z.string()).optional(),
   join: JoinPolicy.default('full'),
   peers: z.enum(['user', 'system']).default('user'),
   whileBusy: BusyPolicy.default('queue'),

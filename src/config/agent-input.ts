@@ -43,6 +43,11 @@ export interface AgentBase {
    */
   tools?: readonly string[] | undefined;
   /**
+   * Tools of its `tools` each call of which waits for a person's approval: names, `SERVER/tool` or `SERVER/*`. A tool that
+   * needs approval by its own definition keeps its deciders and its deadline. Default: none.
+   */
+  needsApproval?: readonly string[] | undefined;
+  /**
    * What the agent sees of a conversation from before it joined: everything (`full`), a summary and the newest events
    * (`summary`), or only the message that woke it (`fresh`). Default `full`.
    */

@@ -239,9 +239,18 @@ function toolsOf(
 ): Tool[] {
   const names = new Set(agent.tools);
   if (names.size > 0) names.add('read_artifact');
-  const granted = [...names].flatMap((name) => offered.get(name) ?? []);
+  const granted = [...names]
+    .flatMap((name) => offered.get(name) ?? [])
+    .map((tool) => (agent.needsApproval?.includes(tool.name) ? withApproval(tool) : tool));
   const all = skills ? [...granted, loadSkillTool(skills)] : granted;
   return all.sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** Every call needs approval, whatever the tool's own condition; its deciders and its deadline stay. */
+function withApproval(tool: Tool): Tool {
+  if (typeof tool.needsApproval !== 'object') return { ...tool, needsApproval: true };
+  const { when: _, ...rest } = tool.needsApproval;
+  return { ...tool, needsApproval: rest };
 }
 
 function profileOf(agent: AgentDefinition, tools: readonly Tool[]): AgentProfile {

@@ -4,7 +4,7 @@ import { budgetProblems, BudgetSketch } from './budget-settings.ts';
 import { templateOf, coordinationProblems, workflowProblems } from './coordination-settings.ts';
 import { fragmentProblems } from './fragments.ts';
 import { type Problem, usedTwice } from './problem.ts';
-import { grantProblems, parseGrant } from '../tools/mcp/grants.ts';
+import { grantProblems, parseGrant, unknownName } from '../tools/mcp/grants.ts';
 import { LOAD_SKILL } from '../tools/builtin/load-skill.ts';
 import { BUILTIN_TOOLS } from '../tools/builtin/index.ts';
 
@@ -16,6 +16,7 @@ const AgentSketches = z
         id: Text,
         pubkey: Text,
         tools: z.array(Text).catch([]),
+        needsApproval: z.array(Text).optional().catch(undefined),
         provider: Text,
         adapter: Text,
         model: Text,
@@ -67,6 +68,7 @@ export function* findProblems(definition: unknown): Generator<Problem> {
   yield* identityProblems(agents);
   yield* adapterProblems(sketch);
   yield* toolProblems(sketch);
+  yield* approvalProblems(sketch);
   const ids = agents.map(({ id }) => id);
   const templateIds = templates.map(({ id }) => id);
   yield* coordinationProblems(sketch, ids, templateIds);
@@ -143,6 +145,30 @@ function* toolProblems({
   for (const { path, message } of grantProblems({ agents: templates, servers: mcpServers })) {
     if (path[0] === 'agents') yield { path: ['templates', ...path.slice(1)], message };
   }
+}
+
+/** A pattern without a tool would be read as protection where there is none. */
+function* approvalProblems({
+  agents,
+  templates,
+}: Pick<z.infer<typeof Sketch>, 'agents' | 'templates'>): Generator<Problem> {
+  for (const [list, entries] of Object.entries({ agents, templates })) {
+    for (const [index, { tools, needsApproval = [] }] of entries.entries()) {
+      const names = tools.filter((name) => name !== undefined);
+      for (const [at, pattern] of needsApproval.entries()) {
+        if (pattern === undefined || isGranted(pattern, names)) continue;
+        const message = unknownName(`"${pattern}" is not among the tools of this agent`, pattern, names);
+        yield { path: [list, index, 'needsApproval', at], message };
+      }
+    }
+  }
+}
+
+function isGranted(pattern: string, names: readonly string[]): boolean {
+  const grant = parseGrant(pattern);
+  if (names.includes(pattern)) return true;
+  if (grant?.tool === null) return names.some((name) => parseGrant(name)?.server === grant.server);
+  return grant !== null && names.includes(`${grant.server}/*`);
 }
 
 function* toolsIn(agents: z.infer<typeof AgentSketches>): Generator<[PropertyKey[], string | undefined]> {

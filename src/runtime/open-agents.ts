@@ -110,9 +110,8 @@ function replaceGrants<D extends Definition>(
   { tools: offered, leftOut }: Pick<McpTools, 'tools' | 'leftOut'>,
 ): D {
   const problems: string[] = [];
-  const agents = definition.agents.map((agent, index) => ({
-    ...agent,
-    tools: agent.tools.flatMap((name, at) => {
+  const toolsOf = (names: readonly string[], field: string, index: number): string[] =>
+    names.flatMap((name, at) => {
       const grant = parseGrant(name);
       if (!grant) return [name];
       const ofServer = offered.filter(({ origin }) => origin.server === grant.server);
@@ -120,12 +119,16 @@ function replaceGrants<D extends Definition>(
       // Granting a tool that was left out is no mistake: a warning has reported it.
       const isLeftOut = leftOut.some(({ server, tool }) => server === grant.server && tool === grant.tool);
       if (given.length === 0 && grant.tool !== null && !isLeftOut) {
-        const what = `agents[${index}].tools[${at}]: the MCP server "${grant.server}" has no tool "${grant.tool}"`;
+        const what = `agents[${index}].${field}[${at}]: the MCP server "${grant.server}" has no tool "${grant.tool}"`;
         const known = ofServer.map(({ origin }) => origin.tool);
         problems.push(unknownName(what, grant.tool, known));
       }
       return given.map((tool) => tool.name);
-    }),
+    });
+  const agents = definition.agents.map((agent, index) => ({
+    ...agent,
+    tools: toolsOf(agent.tools, 'tools', index),
+    ...(agent.needsApproval && { needsApproval: toolsOf(agent.needsApproval, 'needsApproval', index) }),
   }));
   for (const { name, origin } of offered) {
     if (!definition.tools.some((own) => own.name === name)) continue;

@@ -120,7 +120,7 @@ test('all servers that cannot start are reported with the reason, and the others
   const message = await refusal({ mcpServers }, tools, { SECRET: 'hush-hush' });
   expect(message.split('\n')).toEqual([
     '5 problem(s) with MCP servers:',
-    '  mcpServers.broken cannot be started: it ended with code 3: dying with [SECRET]',
+    '  mcpServers.broken cannot be started: it ended with code 3: dying with [SECRET]. Of the environment it gets only PATH, HOME, SECRET: list what else it needs in its field "env"',
     '  mcpServers.absent cannot be started: spawn no-such-command-anywhere ENOENT',
     expect.stringMatching(
       /^ {2}mcpServers\.away cannot be reached: fetch failed: connect ECONNREFUSED/,

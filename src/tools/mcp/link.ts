@@ -14,6 +14,8 @@ export interface Link {
   isForgotten(error: unknown): boolean;
   /** Why the connection failed or ended. May contain secrets. */
   explain(error: unknown): string;
+  /** What may have kept the server from starting; '' if that is not known. */
+  hint(): string;
   /** Resolves when nothing of the link is left. May be called again. */
   end(): Promise<void>;
 }
@@ -35,7 +37,7 @@ export function createLink(settings: McpServer, parts: LinkParts): Promise<Link>
 }
 
 async function stdioLink(
-  { command, args, cwd }: StdioServer,
+  { command, args, cwd, env: passed }: StdioServer,
   { variables, clock }: LinkParts,
 ): Promise<Link> {
   const { deserializeMessage } = await import('@modelcontextprotocol/client');
@@ -53,8 +55,15 @@ async function stdioLink(
       [transport.ending() ?? messageOf(error), transport.lastLine().slice(-EXPLAIN_CHARACTERS)]
         .filter(Boolean)
         .join(': '),
+    hint: () => (transport.hasExited() ? environmentHint(passed) : ''),
     end: () => transport.close(),
   };
+}
+
+/** A missing key is the most frequent reason of a server that ends at its start. */
+function environmentHint(passed: readonly string[]): string {
+  const names = ['PATH', 'HOME', ...passed].join(', ');
+  return `. Of the environment it gets only ${names}: list what else it needs in its field "env"`;
 }
 
 /**
@@ -106,6 +115,7 @@ async function httpLink({ url, headersEnv }: HttpServer, { variables, clock }: L
       transport.sessionId !== undefined &&
       (error.status === 404 || error.status === 400),
     explain: (error) => messageOf(error).slice(0, EXPLAIN_CHARACTERS),
+    hint: () => '',
     end: () => (ending ??= end()),
   };
 }

@@ -46,7 +46,7 @@ export async function openSession(
     await client.connect(transport, { timeout: timeoutMs });
   } catch (error) {
     // Asked before the link is ended: afterwards that would be the explanation.
-    const why = link.explain(flooded ?? error);
+    const why = link.explain(flooded ?? error) + link.hint();
     await link.end();
     throw new Error(why);
   }

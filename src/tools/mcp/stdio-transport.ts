@@ -29,6 +29,8 @@ type Child = ChildProcessByStdio<Writable, Readable, Readable>;
 interface StdioTransport extends Transport {
   /** How the process ended; null while it runs. */
   ending(): string | null;
+  /** It ended by itself, with an exit code. */
+  hasExited(): boolean;
   /** The last line of stderr, or ''. */
   lastLine(): string;
 }
@@ -85,6 +87,7 @@ export function createStdioTransport(
     },
     close: () => (closing ??= stop(child, clock, gone.signal)),
     ending: () => ending,
+    hasExited: () => closing === null && (child?.exitCode ?? -1) >= 0,
     lastLine: () => stderr.trimEnd().split('\n').at(-1)?.trim() ?? '',
   };
 
