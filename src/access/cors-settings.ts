@@ -8,10 +8,14 @@ const Origin = z
     'write an origin as browsers send it, such as "https://app.example" or "http://localhost:5173": no path, no slash at the end, no "*"',
   );
 
-/** Which pages of other origins may read and write through the API. They count as its own page. */
 export const CorsSettings = z.strictObject({
   origins: z.array(Origin).min(1).max(100),
-  /** Lets browsers send cookies too, for a proxy in front that reads them. The API itself reads none. Default false. */
   credentials: z.boolean().optional(),
 });
-export type CorsSettings = z.infer<typeof CorsSettings>;
+/** Which pages of other origins may read and write through the API. They count as its own page. */
+export interface CorsSettings {
+  /** Origins as browsers send them, such as `https://app.example`; 1 to 100. */
+  origins: readonly string[];
+  /** Lets browsers send cookies too, for a proxy in front that reads them. The API itself reads none. Default false. */
+  credentials?: boolean | undefined;
+}
