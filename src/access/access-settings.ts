@@ -102,6 +102,8 @@ export interface AccessLimits {
 export interface AccessInput {
   /** Tokens that an application issues to its users. Default: only keys are accepted. */
   jwt?: JwtInput | undefined;
+  /** Pages of other origins that may use the API from a browser. Default: none. */
+  cors?: CorsSettings | undefined;
   /** Rates and numbers of requests. */
   limits?: AccessLimits | undefined;
   /** Pages of other origins that may use the API. Default: none. */
@@ -136,7 +138,6 @@ const Rate = z.number().positive().max(1_000_000);
 
 export const AccessSettings = z.strictObject({
   jwt: JwtSettings.optional(),
-  /** Pages of other origins that may use the API from a browser. Default: none. */
   cors: CorsSettings.optional(),
   limits: z
     .strictObject({

@@ -14,8 +14,8 @@ export const CorsSettings = z.strictObject({
 });
 /** Which pages of other origins may read and write through the API. They count as its own page. */
 export interface CorsSettings {
-  /** As browsers send them: `https://app.example`. At least one. */
-  origins: string[];
+  /** Origins as browsers send them, such as `https://app.example`; 1 to 100. */
+  origins: readonly string[];
   /** Lets browsers send cookies too, for a proxy in front that reads them. The API itself reads none. Default false. */
   credentials?: boolean | undefined;
 }

@@ -67,7 +67,7 @@ await createTroupe({ agents: [{ id: 'coder', ...model, price: 3 }] });
 
 // A definition apart from its troupe, and lists that are built at run time.
 const apart = await createTroupe(defineTroupe({ agents: [{ id: 'coder', ...model }] }));
-expectTypeOf(apart.send)
+expectTypeOf<typeof apart.send>()
   .parameter(1)
   .extract<object>()
   .toHaveProperty('to')
