@@ -13,7 +13,8 @@ import type {
   TenantId,
 } from './events/index.ts';
 import type { Wait } from './actors/conversations/conversation-work.ts';
-import type { Answer, AskOptions, Part } from './asking/answer.ts';
+import type { Answer, AskOptions } from './asking/answer.ts';
+import type { Part } from './asking/part.ts';
 import type { KeyBook, Principal } from './access/index.ts';
 import type { ActorStatus } from './inspect/actor-status.ts';
 import type { BudgetLine } from './actors/budget/report.ts';
@@ -306,6 +307,19 @@ export interface ImportLimits {
   mayLeadTo?: ((conversation: string) => boolean) | undefined;
 }
 
+export type {
+  ApprovalPart,
+  CallPart,
+  EventPart,
+  HandoffPart,
+  ProgressPart,
+  QuestionPart,
+  ReasoningPart,
+  ResultPart,
+  StatePart,
+  TextPart,
+  VoidPart,
+} from './asking/part.ts';
 export type {
   Asked,
   AttachmentByAddress,

@@ -19,6 +19,7 @@ import { noIntegrations } from '../../test/support/no-integrations.ts';
 import { createTenants, openCredentials } from '../../src/facade/credentials.ts';
 import { createProfileBook } from '../../src/facade/profile-book.ts';
 import { memoryKeyValue } from '../../src/key-value.ts';
+import { createLiveFeed } from '../../src/facade/live-feed.ts';
 import { createTroupeFacade } from '../../src/facade/facade.ts';
 import { NO_METRICS } from '../../src/metrics.ts';
 import { createProvider } from '../../src/providers/registry.ts';
@@ -84,6 +85,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     fenceKey('bench', `${tenant}/${conversation}`);
   const stopping = new AbortController();
   const shared = { store, router, broadcast, clock, countTokens, metrics: NO_METRICS, onWarning: stop };
+  const live = createLiveFeed(broadcast, stop);
   const deps: EngineDeps = {
     ...shared,
     models: createCalibrationBook({ store, clock, onWarning: stop }),
@@ -111,7 +113,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     secretOf,
     limits: { ...DEFAULT_LIMITS, ...limits },
     stopping: stopping.signal,
-    onDelta: (delta) => broadcast.publish({ type: 'delta', delta }),
+    ...live.sinks,
   };
   const engine = createEngine(deps, stopping);
   const fallback = (definition.defaults.respondWhenUnaddressed ?? null) as ActorAddress['agent'] | null;
@@ -122,7 +124,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     credentials: openCredentials(memoryKeyValue(), { clock }),
     deps,
     engine,
-    live: new Set(),
+    live: live.feed,
     fallback,
     sticks: false,
     async release() {

@@ -1,5 +1,5 @@
 import type { Wait } from '../actors/conversations/conversation-work.ts';
-import type { Event, EventOf, LiveNote, Usage } from '../events/index.ts';
+import type { Event, EventOf, Usage } from '../events/index.ts';
 
 /** Why an agent gives no answer. */
 export interface Failure {
@@ -7,9 +7,6 @@ export interface Failure {
   code: string;
   message: string;
 }
-
-/** What happens while a message is being answered. `delta` and `state` are of the moment; `event` is in the log. */
-export type Part = { type: 'event'; event: Event } | LiveNote;
 
 /** What came of a message. */
 export interface Answer {

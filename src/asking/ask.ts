@@ -1,9 +1,10 @@
 import type { Wait } from '../actors/conversations/conversation-work.ts';
 import { TroupeError } from '../errors.ts';
 import { addUsage, type Event, type EventOf, NO_USAGE, type Usage } from '../events/index.ts';
-import type { Answer, Part } from './answer.ts';
+import type { Answer } from './answer.ts';
 import { type Answers, awaitAnswers } from './answers.ts';
 import { exchange, type ExchangeParts } from './exchange.ts';
+import type { Note } from './follow.ts';
 
 /** The cost of one turn of an agent, US dollars. Null: its model has no price. */
 export type CostOf = (agent: string, usage: Usage) => number | null;
@@ -11,14 +12,15 @@ export type CostOf = (agent: string, usage: Usage) => number | null;
 /**
  * Follows a message to its end. Yields what happens, and returns the answer. Throws `aborted` if `signal` ends first.
  */
-export async function* ask(sent: Event, parts: ExchangeParts, costOf: CostOf): AsyncGenerator<Part, Answer> {
+export async function* ask(sent: Event, parts: ExchangeParts, costOf: CostOf): AsyncGenerator<Note, Answer> {
   const { troupe, signal } = parts;
   const answers = awaitAnswers(sent);
   const events = [sent];
   const going = exchange(sent, answers, parts);
   let next = await going.next();
   for (; !next.done; next = await going.next()) {
-    if (next.value.type === 'event') events.push(next.value.event);
+    if (next.value.type === 'event' && next.value.event.conversation === sent.conversation)
+      events.push(next.value.event);
     yield next.value;
   }
   if (signal.aborted)

@@ -2,9 +2,8 @@ import type { Wait, Work } from '../actors/conversations/conversation-work.ts';
 import type { Clock } from '../clock.ts';
 import { type Event, isAbout } from '../events/index.ts';
 import type { Troupe } from '../troupe.ts';
-import type { Part } from './answer.ts';
 import type { Answers } from './answers.ts';
-import { followConversation } from './follow.ts';
+import { followConversation, type Frame, type Note } from './follow.ts';
 
 export interface ExchangeParts {
   troupe: Troupe;
@@ -18,14 +17,14 @@ export interface ExchangeParts {
 const LOOK_MS = 250;
 
 /**
- * What follows from a message, in the order of the log, until it is answered or nobody works on it any more. Returns what it
+ * What follows from a message, in the order of the logs of the conversation and of the threads of its tasks, until it is answered or nobody works on it any more. Returns what it
  * waits for then. Leaving it early, or the end of `signal`, stops nothing but the reading.
  */
 export async function* exchange(
   sent: Event,
   answers: Answers,
   { troupe, clock, work, signal }: ExchangeParts,
-): AsyncGenerator<Part, Wait[]> {
+): AsyncGenerator<Note, Wait[]> {
   const { conversation } = sent;
   let last = sent.seq;
 
@@ -45,9 +44,10 @@ export async function* exchange(
     signal,
     lookMs: LOOK_MS,
     heartbeatMs: LOOK_MS,
+    threads: true,
   });
   for await (const frame of frames) {
-    if (frame.type === 'event') {
+    if (frame.type === 'event' && frame.event.conversation === conversation) {
       answers.note(frame.event);
       last = frame.event.seq;
     }
@@ -59,7 +59,7 @@ export async function* exchange(
 }
 
 /** Whether the work may have ended with this: a turn, or a request to people. Else it is looked at when all is quiet. */
-function mayBeOver(frame: Part | { type: 'heartbeat' | 'gap' }): boolean {
+function mayBeOver(frame: Frame): boolean {
   if (frame.type === 'heartbeat') return true;
   if (frame.type !== 'event') return false;
   const { kind } = frame.event;

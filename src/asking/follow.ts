@@ -1,9 +1,16 @@
 import type { Clock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
-import { charsOf, type ConversationId, type Event } from '../events/index.ts';
+import {
+  charsOf,
+  type ConversationId,
+  type Event,
+  type EventOf,
+  isAbout,
+  type LiveNote,
+} from '../events/index.ts';
 import type { Troupe, Watcher } from '../troupe.ts';
 
-type Note = Parameters<Watcher>[0];
+export type Note = Parameters<Watcher>[0];
 /** `gap`: a stream over all conversations dropped events, because the reader is too slow. */
 export type Frame = Note | { type: 'heartbeat' } | { type: 'gap' };
 
@@ -15,6 +22,16 @@ interface FollowOptions {
   lookMs?: number;
   /** Silence after which a heartbeat comes, ms. Default 15 s. */
   heartbeatMs?: number;
+  /** Also follows the threads of tasks that are opened after `after`. */
+  threads?: boolean;
+}
+
+/** How far one conversation was followed. */
+interface Followed {
+  conversation: ConversationId;
+  /** Seq of the last event. */
+  sent: number;
+  isBehind: boolean;
 }
 
 const HEARTBEAT_MS = 15_000;
@@ -34,47 +51,119 @@ const FOLLOW_BYTES = 1024 * 1024;
  *    ahead means that some were missed, and the log is read again. So no event is lost or doubled.
  * 3. Without notifications for `lookMs` the log is read: other processes write it too, and notifications may be lost.
  * 4. A conversation that does not exist yet is an empty one.
+ * 5. With `threads`, all of this holds for each thread, and a thread is read to its end before the end of its task comes.
  */
 export async function* followConversation(
   conversation: ConversationId,
   after: number,
   options: FollowOptions,
 ): AsyncGenerator<Frame, void> {
-  const { troupe, clock, signal } = options;
+  const { clock, signal } = options;
   const { lookMs, heartbeatMs } = { lookMs: LOOK_MS, heartbeatMs: HEARTBEAT_MS, ...options };
-  const inbox = new Inbox(troupe, conversation);
+  const reader = new Reader(conversation, after, options);
   try {
-    let sent = after;
-    let isBehind = true;
     let quietMs = 0;
     while (!signal.aborted) {
-      for await (const event of isBehind ? storedEvents(troupe, conversation, sent, signal) : []) {
-        yield { type: 'event', event };
-        sent = event.seq;
-      }
-      isBehind = false;
+      yield* reader.readBehind();
+      const { inbox } = reader;
       const note = inbox.take();
-      if (note && note.type !== 'event') yield note;
-      else if (note?.event.seq === sent + 1) {
-        yield note;
-        sent += 1;
-      } else if (note) isBehind = note.event.seq > sent;
-      else if (inbox.takeOverflow()) isBehind = true;
+      if (note) yield* reader.take(note);
+      else if (inbox.takeOverflow()) reader.fallBehind();
       else if (await inbox.wait(clock, lookMs, signal)) quietMs = 0;
       else {
-        isBehind = true;
+        reader.fallBehind();
         quietMs += lookMs;
         if (quietMs % heartbeatMs === 0) yield { type: 'heartbeat' };
       }
     }
   } finally {
-    inbox.close();
+    reader.inbox.close();
+  }
+}
+
+/** The conversations of one follower: the one that it names, and threads. */
+class Reader {
+  readonly inbox: Inbox;
+  readonly #options: FollowOptions;
+  readonly #all = new Map<string, Followed>();
+  /** The last turn that has ended, by conversation and agent. */
+  readonly #ended = new Map<string, string>();
+  /** By task. */
+  readonly #threads = new Map<string, Followed>();
+
+  constructor(conversation: ConversationId, after: number, options: FollowOptions) {
+    this.#options = options;
+    this.inbox = new Inbox(options.troupe);
+    this.#add(conversation, after);
+  }
+
+  #add(conversation: ConversationId, sent: number): Followed {
+    const known = this.#all.get(conversation);
+    if (known) return known;
+    this.inbox.watch(conversation);
+    const added = { conversation, sent, isBehind: true };
+    this.#all.set(conversation, added);
+    return added;
+  }
+
+  fallBehind(): void {
+    for (const each of this.#all.values()) each.isBehind = true;
+  }
+
+  /** The stored events of conversations that are behind. */
+  async *readBehind(): AsyncGenerator<Frame, void> {
+    for (const each of this.#all.values()) if (each.isBehind) yield* this.#read(each);
+  }
+
+  async *take(note: Note): AsyncGenerator<Frame, void> {
+    if (note.type !== 'event') {
+      if (!this.#isOver(note)) yield note;
+      return;
+    }
+    const of = this.#all.get(note.event.conversation);
+    if (!of) return;
+    if (note.event.seq === of.sent + 1) yield* this.#next(of, note.event);
+    else of.isBehind ||= note.event.seq > of.sent;
+  }
+
+  async *#read(of: Followed): AsyncGenerator<Frame, void> {
+    const { troupe, signal } = this.#options;
+    of.isBehind = false;
+    for await (const event of storedEvents(troupe, of.conversation, of.sent, signal))
+      yield* this.#next(of, event);
+  }
+
+  async *#next(of: Followed, event: Event): AsyncGenerator<Frame, void> {
+    if (this.#options.threads && event.kind === 'delegation.opened')
+      this.#threads.set(event.body.delegation, this.#add(event.body.thread, 0));
+    if (event.kind === 'delegation.completed' || event.kind === 'delegation.aborted')
+      yield* this.#endThread(event);
+    yield { type: 'event', event };
+    of.sent = event.seq;
+    if (event.turn && isAbout(event, 'turnEnd'))
+      this.#ended.set(`${of.conversation} ${event.author.id}`, event.turn);
+  }
+
+  /** What a turn has told may come after its end, from another process. */
+  #isOver(note: LiveNote): boolean {
+    if (note.type === 'state') return false;
+    const { address, turn } = note.type === 'delta' ? note.delta : note.activity;
+    return this.#ended.get(`${address.conversation} ${address.agent}`) === turn;
+  }
+
+  async *#endThread({
+    conversation,
+    body,
+  }: EventOf<'delegation.completed' | 'delegation.aborted'>): AsyncGenerator<Frame, void> {
+    const thread = this.#threads.get(body.delegation);
+    if (thread && thread.conversation !== conversation) yield* this.#read(thread);
   }
 }
 
 /** Follows all conversations from now on. */
 export async function* followAll({ troupe, clock, signal }: FollowOptions): AsyncGenerator<Frame, void> {
-  const inbox = new Inbox(troupe, null);
+  const inbox = new Inbox(troupe);
+  inbox.watch(null);
   try {
     while (!signal.aborted) {
       const note = inbox.take();
@@ -135,10 +224,17 @@ class Inbox {
   #length = 0;
   #overflowed = false;
   #wake: () => void = () => {};
-  readonly #unwatch: () => void;
+  readonly #troupe: Troupe;
+  readonly #unwatch: (() => void)[] = [];
 
-  constructor(troupe: Troupe, conversation: string | null) {
-    this.#unwatch = troupe.watch((note) => this.#add(note), conversation === null ? {} : { conversation });
+  constructor(troupe: Troupe) {
+    this.#troupe = troupe;
+  }
+
+  /** Null: all conversations. */
+  watch(conversation: string | null): void {
+    const of = conversation === null ? {} : { conversation };
+    this.#unwatch.push(this.#troupe.watch((note) => this.#add(note), of));
   }
 
   take(): Note | undefined {
@@ -166,7 +262,7 @@ class Inbox {
   }
 
   close(): void {
-    this.#unwatch();
+    for (const unwatch of this.#unwatch) unwatch();
   }
 
   #add(note: Note): void {

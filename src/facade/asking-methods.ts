@@ -1,8 +1,10 @@
 import { workIn } from '../actors/conversations/conversation-work.ts';
-import type { Answer, AskOptions, Part } from '../asking/answer.ts';
+import type { Answer, AskOptions } from '../asking/answer.ts';
 import { ask, type CostOf } from '../asking/ask.ts';
 import { messageFrom } from '../asking/asked.ts';
-import { followConversation } from '../asking/follow.ts';
+import { followConversation, type Note } from '../asking/follow.ts';
+import type { Part } from '../asking/part.ts';
+import { showParts } from '../asking/show-parts.ts';
 import { TroupeError } from '../errors.ts';
 import type { AgentId, Event } from '../events/index.ts';
 import { costOf } from '../providers/prices.ts';
@@ -20,11 +22,11 @@ export function askingMethods(context: TenantContext, itself: () => Troupe) {
     return price && costOf(usage, price);
   };
 
-  async function* streamed(
+  async function* answering(
     conversation: string,
     asked: Asked,
     { signal, timeoutMs }: AskOptions,
-  ): AsyncGenerator<Part, Answer> {
+  ): AsyncGenerator<Note, Answer> {
     const { event } = await itself().send(conversation, messageOf(context, asked));
     if (event.to.length === 0) throw nobody();
     const isOver = new AbortController();
@@ -40,12 +42,26 @@ export function askingMethods(context: TenantContext, itself: () => Troupe) {
     }
   }
 
+  async function* streamed(...asked: Parameters<typeof answering>): AsyncGenerator<Part, Answer> {
+    const going = answering(...asked);
+    const partOf = showParts();
+    try {
+      for (;;) {
+        const next = await going.next();
+        if (next.done) return next.value;
+        yield partOf(next.value);
+      }
+    } finally {
+      await going.return(undefined as never);
+    }
+  }
+
   return {
     stream: (conversation, asked, options = {}) => streamed(conversation, asked, options),
     async ask(conversation, asked, options = {}) {
-      const parts = streamed(conversation, asked, options);
-      let next = await parts.next();
-      while (!next.done) next = await parts.next();
+      const going = answering(conversation, asked, options);
+      let next = await going.next();
+      while (!next.done) next = await going.next();
       return next.value;
     },
     follow: (conversation, options = {}) => followed(itself(), conversation, { ...options, clock, closed }),

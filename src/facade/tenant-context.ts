@@ -6,7 +6,8 @@ import type { LogFolds } from '../actors/log/log-folds.ts';
 import type { ReadTasks } from '../actors/tasks/read-tasks.ts';
 import type { Workflow } from '../actors/workflows/start-run.ts';
 import { TroupeError } from '../errors.ts';
-import type { AgentId, EventDraft, LiveNote, TenantId } from '../events/index.ts';
+import type { LiveFeed } from './live-feed.ts';
+import type { AgentId, EventDraft, TenantId } from '../events/index.ts';
 import type { SafeFetch } from '../net/safe-fetch.ts';
 import type { Integrations } from '../runtime/integrations.ts';
 import type { QueueWaits } from '../runtime/queue-waits.ts';
@@ -21,7 +22,7 @@ import type { Watchers } from './watchers.ts';
 export interface FacadeParts {
   deps: EngineDeps;
   engine: Engine;
-  live: Set<(note: LiveNote) => void>;
+  live: LiveFeed;
   /** Waiting times of the wakes that this process took lately. */
   waits?: () => QueueWaits;
   /** Agent for messages of people that have no recipient. */

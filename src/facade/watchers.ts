@@ -1,13 +1,21 @@
 import type { ConversationLog } from '../actors/log/conversation-log.ts';
-import { addressOf, type LiveNote, type TenantId } from '../events/index.ts';
+import { addressOf, type ConversationId, type LiveNote, type TenantId } from '../events/index.ts';
 import type { Watcher } from '../troupe.ts';
+import type { LiveFeed } from './live-feed.ts';
+import { LiveGate } from './live-gate.ts';
 
 type Note = Parameters<Watcher>[0];
 
 export interface WatchersParts {
   log: Pick<ConversationLog, 'onAppended'>;
-  live: Set<(note: LiveNote) => void>;
+  live: LiveFeed;
   onWarning: (error: unknown, where: string) => void;
+}
+
+interface Watching {
+  tell(note: Note): void;
+  /** Running turns are told from their beginning. */
+  tellAgain(notes: readonly LiveNote[]): void;
 }
 
 /**
@@ -15,10 +23,12 @@ export interface WatchersParts {
  *  W1  A watcher is notified of its own tenant only, and if it named a conversation, of that one only.
  *  W2  A watcher that throws does not affect the others.
  *  W3  Without watchers there are no listeners, so that events of other processes are not even read.
+ *  W4  A watcher of one conversation is told first what its running turns have said so far, and then each text once and in
+ *      order. A watcher of all conversations is told what comes, as it comes.
  */
 export class Watchers {
   readonly #parts: WatchersParts;
-  readonly #byConversation = new Map<string, Set<Watcher>>();
+  readonly #byConversation = new Map<string, Set<Watching>>();
   #stopListening: (() => void) | null = null;
 
   constructor(parts: WatchersParts) {
@@ -28,10 +38,15 @@ export class Watchers {
   add(tenant: TenantId, conversation: string | null, watcher: Watcher): () => void {
     const key = keyOf(tenant, conversation);
     const watchers = this.#byConversation.get(key) ?? new Set();
-    // Wrapped, because the same function may watch twice.
-    const own: Watcher = (note) => watcher(note);
+    const own =
+      conversation === null ? plain(watcher) : this.#gated(tenant, conversation as ConversationId, watcher);
     this.#byConversation.set(key, watchers.add(own));
     this.#stopListening ??= this.#listen();
+    if (conversation !== null) {
+      queueMicrotask(() => {
+        if (watchers.has(own)) this.#recall(tenant, conversation as ConversationId, own);
+      });
+    }
     return () => {
       if (!watchers.delete(own) || watchers.size > 0 || this.#byConversation.get(key) !== watchers) return;
       this.#byConversation.delete(key);
@@ -41,30 +56,53 @@ export class Watchers {
     };
   }
 
+  #gated(tenant: TenantId, conversation: ConversationId, watcher: Watcher): Watching {
+    const gate = new LiveGate(watcher, () => this.#recall(tenant, conversation, own));
+    const own: Watching = {
+      tell: (note) => (note.type === 'event' ? watcher(note) : gate.take(note)),
+      tellAgain: (notes) => gate.takeAgain(notes),
+    };
+    return own;
+  }
+
+  #recall(tenant: TenantId, conversation: ConversationId, to: Watching): void {
+    const notes = this.#parts.live.recall(tenant, conversation);
+    if (notes.length > 0) this.#try(() => to.tellAgain(notes));
+  }
+
   #listen(): () => void {
     const { log, live } = this.#parts;
-    const onLive = (note: LiveNote) => this.#notify(addressOf(note), note);
-    live.add(onLive);
-    const off = log.onAppended((tenant, event) =>
+    const stopLive = live.listen((note) => {
+      if (note.type !== 'again') return this.#notify(addressOf(note), note);
+      for (const watching of this.#byConversation.get(keyOf(note.tenant, note.conversation)) ?? [])
+        this.#try(() => watching.tellAgain(note.notes));
+    });
+    const stopLog = log.onAppended((tenant, event) =>
       this.#notify({ tenant, conversation: event.conversation }, { type: 'event', event }),
     );
     return () => {
-      live.delete(onLive);
-      off();
+      stopLive();
+      stopLog();
     };
   }
 
   #notify({ tenant, conversation }: { tenant: TenantId; conversation: string }, note: Note): void {
     for (const key of [keyOf(tenant, conversation), keyOf(tenant, null)]) {
-      for (const watcher of this.#byConversation.get(key) ?? []) {
-        try {
-          watcher(note);
-        } catch (error) {
-          this.#parts.onWarning(error, 'watcher');
-        }
-      }
+      for (const watching of this.#byConversation.get(key) ?? []) this.#try(() => watching.tell(note));
     }
   }
+
+  #try(tell: () => void): void {
+    try {
+      tell();
+    } catch (error) {
+      this.#parts.onWarning(error, 'watcher');
+    }
+  }
+}
+
+function plain(watcher: Watcher): Watching {
+  return { tell: (note) => watcher(note), tellAgain: () => {} };
 }
 
 function keyOf(tenant: TenantId, conversation: string | null): string {

@@ -2,6 +2,7 @@ import type {
   ActivityNote,
   ActorAddress,
   ConversationId,
+  LiveNote,
   StateNote,
   StreamDelta,
   TenantId,
@@ -26,6 +27,10 @@ export type Notice =
   | { type: 'delta'; delta: StreamDelta }
   | { type: 'activity'; activity: ActivityNote }
   | { type: 'state'; note: StateNote }
+  /** Asks for what the running turns of a conversation have told so far. */
+  | { type: 'recall'; tenant: TenantId; conversation: ConversationId }
+  /** Answers it. Pieces that follow continue what it tells. Of several answers the latest may arrive alone. */
+  | { type: 'recalled'; tenant: TenantId; conversation: ConversationId; notes: LiveNote[] }
   | { type: 'stop'; address: ActorAddress; turn: TurnId }
   /** A task was cancelled with its subtasks; `task` may be a conversation's id, for all tasks that began there. */
   | { type: 'called off'; tenant: TenantId; task: string };

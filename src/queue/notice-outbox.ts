@@ -4,6 +4,7 @@ import {
   addressKey,
   charsOf,
   ConversationId,
+  type StateNote,
   TenantId,
   ToolOutcome,
   tryParse,
@@ -22,6 +23,7 @@ import * as z from 'zod';
  *  O5  At most `maxChars` of deltas and activities wait; beyond that the oldest are dropped. Other notices are never
  *      dropped: at most one waits per conversation, turn, task and agent.
  *  O6  Only the latest progress of a call waits.
+ *  O7  Pieces do not join those that wait from before a `recalled` of their conversation: they continue what it tells.
  */
 export interface NoticeOutbox {
   add(notice: Notice): void;
@@ -76,6 +78,14 @@ export function createNoticeOutbox({ maxChars }: { maxChars: number }): NoticeOu
     }
   }
 
+  function closePieces({ tenant, conversation }: Notice & { type: 'recalled' }): void {
+    for (const { key, notice } of live) {
+      if (notice.type !== 'delta' && notice.type !== 'activity') continue;
+      const { address } = notice.type === 'delta' ? notice.delta : notice.activity;
+      if (address.tenant === tenant && address.conversation === conversation) open.delete(key);
+    }
+  }
+
   function remove(entry: Entry): void {
     chars -= lengthOf(entry.notice);
     live.delete(entry);
@@ -88,7 +98,8 @@ export function createNoticeOutbox({ maxChars }: { maxChars: number }): NoticeOu
       if (notice.type === 'delta' || notice.type === 'activity') return addLive(notice);
       const key = keyOf(notice);
       const waiting = open.get(key)?.notice;
-      if (!waiting || notice.type === 'state') return replace(key, notice);
+      if (notice.type === 'recalled') closePieces(notice);
+      if (!waiting || notice.type === 'state' || notice.type === 'recalled') return replace(key, notice);
       if (notice.type !== 'appended' || waiting.type !== 'appended') return;
       const after = Math.min(waiting.after, notice.after);
       replace(key, { ...notice, after, head: Math.max(waiting.head, notice.head) });
@@ -138,6 +149,9 @@ function keyOf(notice: Exclude<Notice, Live>): string {
   switch (notice.type) {
     case 'appended':
       return `appended ${notice.tenant}/${notice.conversation}`;
+    case 'recall':
+    case 'recalled':
+      return `${notice.type} ${notice.tenant}/${notice.conversation}`;
     case 'state':
       return `state ${addressKey(notice.note.address)}`;
     case 'stop':
@@ -167,30 +181,39 @@ const ActivitySchema: z.ZodType<ActivityNote> = z.discriminatedUnion('kind', [
   z.object({ ...place, kind: z.literal('void'), reason: z.string(), all: z.boolean() }),
 ]);
 
+const StateSchema: z.ZodType<StateNote> = z.object({
+  address: ActorAddress,
+  turn: TurnId.nullable(),
+  state: z.string(),
+  event: z.string(),
+  at: z.number(),
+  doing: z.array(z.string()),
+  waits: z.object({ code: z.string(), since: z.number(), next: z.number() }).optional(),
+});
+
+const DeltaNotice = z.object({
+  type: z.literal('delta'),
+  delta: z.object({ ...place, index: seq, text: z.string() }),
+});
+const ActivityNotice = z.object({ type: z.literal('activity'), activity: ActivitySchema });
+const ofConversation = { tenant: TenantId, conversation: ConversationId };
+
 const NoticeSchema: z.ZodType<Notice> = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('appended'), ...ofConversation, after: seq, head: seq }),
+  DeltaNotice,
+  ActivityNotice,
+  z.object({ type: z.literal('state'), note: StateSchema }),
+  z.object({ type: z.literal('recall'), ...ofConversation }),
   z.object({
-    type: z.literal('appended'),
-    tenant: TenantId,
-    conversation: ConversationId,
-    after: seq,
-    head: seq,
-  }),
-  z.object({
-    type: z.literal('delta'),
-    delta: z.object({ ...place, index: seq, text: z.string() }),
-  }),
-  z.object({ type: z.literal('activity'), activity: ActivitySchema }),
-  z.object({
-    type: z.literal('state'),
-    note: z.object({
-      address: ActorAddress,
-      turn: TurnId.nullable(),
-      state: z.string(),
-      event: z.string(),
-      at: z.number(),
-      doing: z.array(z.string()),
-      waits: z.object({ code: z.string(), since: z.number(), next: z.number() }).optional(),
-    }),
+    type: z.literal('recalled'),
+    ...ofConversation,
+    notes: z.array(
+      z.discriminatedUnion('type', [
+        DeltaNotice,
+        ActivityNotice,
+        z.object({ type: z.literal('state'), state: StateSchema }),
+      ]),
+    ),
   }),
   z.object({ type: z.literal('stop'), address: ActorAddress, turn: TurnId }),
   z.object({ type: z.literal('called off'), tenant: TenantId, task: z.string().max(128) }),

@@ -24,13 +24,13 @@ import type { TroupeDefinition } from '../config/agents-file.ts';
 import { schedulesOf } from '../config/coordination-settings.ts';
 import { countTokens } from '../context/tokens.ts';
 import { fenceKey } from '../context/index.ts';
-import { DEFAULT_TENANT, type LiveNote, type TenantId } from '../events/index.ts';
+import { DEFAULT_TENANT, type TenantId } from '../events/index.ts';
 import { createTenants, type Tenants } from '../facade/credentials.ts';
+import { createLiveFeed, type LiveFeed } from '../facade/live-feed.ts';
 import { createProfileBook, type ProfileBook } from '../facade/profile-book.ts';
 import type { KeyValue } from '../key-value.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Embedder } from '../providers/embedder.ts';
-import { createLiveNotes } from './live-notes.ts';
 import { releaseOf } from './release.ts';
 import { keyValueOf, type Services } from './services.ts';
 
@@ -53,8 +53,8 @@ export interface EngineOptions {
 export interface OpenedEngine {
   deps: EngineDeps;
   engine: Engine;
-  /** Listeners for what happens in running turns. */
-  live: Set<(note: LiveNote) => void>;
+  /** What happens in running turns. */
+  live: LiveFeed;
   pending: PendingCount;
   tenants: Tenants;
   rootKeyValue: KeyValue;
@@ -84,7 +84,7 @@ export async function openEngine(options: EngineOptions): Promise<OpenedEngine> 
   const pending = createPendingCount({ router, clock, limit: pendingPerTenant });
   const caps = { ...definition.budgets, tree: { tokens: maxTreeTokens } };
   const redaction = definition.redact && createRedaction(definition.redact, onWarning);
-  const live = createLiveNotes(broadcast, onWarning);
+  const live = createLiveFeed(broadcast, onWarning);
   const rootKeyValue = keyValueOf(store, DEFAULT_TENANT);
   const tenants = createTenants(rootKeyValue);
   const profilesOf = (tenant: TenantId) =>
@@ -142,7 +142,7 @@ export async function openEngine(options: EngineOptions): Promise<OpenedEngine> 
     ...live.sinks,
   };
   const engine = createEngine(deps, stopping);
-  return { deps, engine, live: live.listeners, pending, tenants, rootKeyValue, profilesOf, secret };
+  return { deps, engine, live: live.feed, pending, tenants, rootKeyValue, profilesOf, secret };
 }
 
 /** The defaults, changed by the mode and then by the definition. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { ActorAddress, addressKey, turnId } from '../events/index.ts';
-import type { Activity, StateNote, StreamDelta, TurnId } from '../events/index.ts';
+import type { Activity, LiveNote, StateNote, StreamDelta, TurnId } from '../events/index.ts';
 import type { Broadcast, Notice } from '../queue/broadcast.ts';
 import type { ConformanceCase } from './conformance.ts';
 
@@ -52,6 +52,8 @@ function delivery(on: AddCase): ConformanceCase[] {
         activity({ kind: 'progress', call: 'k1', name: 'search', done: 1, total: 2 }),
         activity({ kind: 'result', call: 'k1', name: 'search', outcome: 'done', text: 'found' }),
         activity({ kind: 'void', reason: 'provider_failed', all: false }),
+        { type: 'recall', tenant: A.tenant, conversation: A.conversation },
+        { type: 'recalled', tenant: A.tenant, conversation: A.conversation, notes: toldAgain() },
         state('working.acting', { event: 'MODEL_CALLED', doing: ['search'] }),
         state('paused', { address: B, turn: null, event: 'PAUSE' }),
         stop(TURN),
@@ -272,6 +274,20 @@ function delta(index: number, text: string, place: Partial<StreamDelta> = {}): N
 function activity(happened: Activity): Notice {
   const place = { address: A, turn: TURN, attempt: 1, step: 1, round: 1 };
   return { type: 'activity', activity: { ...place, ...happened } };
+}
+
+/** Some of every type that a `recalled` may have. */
+function toldAgain(): LiveNote[] {
+  const { address, turn } = deltaOf(0, '');
+  const place = { address, turn, attempt: 1, step: 1, round: 1 };
+  return [
+    {
+      type: 'state',
+      state: { address, turn, state: 'working.acting', event: 'MODEL_CALLED', at: 1, doing: [] },
+    },
+    { type: 'delta', delta: { ...place, index: 0, text: 'so far' } },
+    { type: 'activity', activity: { ...place, kind: 'called', call: 'k1', name: 'search', args: '{}' } },
+  ];
 }
 
 function appended(after: number, head: number): Notice {

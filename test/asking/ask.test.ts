@@ -151,11 +151,11 @@ test('a stream yields what happens as it happens, and returns the answer', async
   let text = '';
   for (; !next.done; next = await going.next()) {
     parts.push(next.value.type === 'event' ? next.value.event.kind : next.value.type);
-    if (next.value.type === 'delta') text += next.value.delta.text;
+    if (next.value.type === 'text') text += next.value.text;
   }
   expect(next.value.text).toBe('Blue and green.');
   expect(text).toBe('Blue and green.');
-  expect(parts.indexOf('delta')).toBeLessThan(parts.indexOf('message'));
+  expect(parts.indexOf('text')).toBeLessThan(parts.indexOf('message'));
 });
 
 test('a conversation is followed from any event on, and what comes is told', async () => {

@@ -14,7 +14,11 @@ function stage() {
       return () => listeners.delete(listener);
     },
   };
-  const watchers = new Watchers({ log, live: new Set(), onWarning: (error) => warnings.push(error) });
+  const watchers = new Watchers({
+    log,
+    live: { listen: () => () => {}, recall: () => [] },
+    onWarning: (error) => warnings.push(error),
+  });
   const say = (tenant: TenantId, conversation: string) => {
     for (const listener of listeners) listener(tenant, { conversation } as Event);
   };

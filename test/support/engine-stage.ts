@@ -22,11 +22,11 @@ import {
   type ConversationId,
   DEFAULT_TENANT,
   type Event,
-  type LiveNote,
 } from '../../src/events/index.ts';
 import { noIntegrations } from './no-integrations.ts';
 import { createTenants, openCredentials } from '../../src/facade/credentials.ts';
 import { memoryKeyValue } from '../../src/key-value.ts';
+import { createLiveFeed } from '../../src/facade/live-feed.ts';
 import { createProfileBook } from '../../src/facade/profile-book.ts';
 import { createTroupeFacade } from '../../src/facade/facade.ts';
 import type { Provider } from '../../src/providers/provider.ts';
@@ -116,7 +116,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const secretOf: EngineDeps['secretOf'] = ({ tenant, conversation }) =>
     fenceKey('test', `${tenant}/${conversation}`);
   const stopping = new AbortController();
-  const live = new Set<(note: LiveNote) => void>();
+  const live = createLiveFeed(broadcast, onWarning);
   const deps: EngineDeps = {
     store,
     router,
@@ -150,7 +150,8 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     ...(options.lifecycle && { lifecycle: options.lifecycle }),
     forTools: createForTools(),
     stopping: stopping.signal,
-    onDelta: (delta) => live.forEach((listener) => listener({ type: 'delta', delta })),
+    onDelta: live.sinks.onDelta,
+    onActivity: live.sinks.onActivity,
     onWarning,
   };
   const engine = createEngine(deps, stopping);
@@ -162,7 +163,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     credentials: openCredentials(memoryKeyValue(), { clock }),
     deps,
     engine,
-    live,
+    live: live.feed,
     fallback,
     sticks: false,
     workflows: definition.workflows ?? [],

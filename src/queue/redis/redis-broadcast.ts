@@ -32,6 +32,8 @@ export interface RedisBroadcast extends Broadcast {
 
 const CLOSE_WAIT_MS = 500;
 const PING_MS = 10_000;
+/** Notices that may come often, or be large. */
+const WAITING: ReadonlySet<Notice['type']> = new Set(['delta', 'activity', 'state', 'recalled']);
 
 /**
  * Notices over Redis pub/sub, on one channel per troupe. Nothing is stored, here or there.
@@ -128,7 +130,7 @@ function createSender(options: SenderOptions) {
     if (signal.aborted) return;
     if (isStalled) return void (counts.dropped += 1);
     outbox.add(notice);
-    if (notice.type === 'delta' || notice.type === 'activity' || notice.type === 'state') {
+    if (WAITING.has(notice.type)) {
       timer ??= setTimeout(sendWaiting, coalesceMs);
     } else if (!sendsSoon) {
       sendsSoon = true;

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import type { CompactionView, TurnView } from '../../../src/projection/model.ts';
 import { plural } from '../shared/format.ts';
-import { shown, streams } from '../state/live.ts';
+import { calls, shown, streams } from '../state/live.ts';
 import { isFiltered, matchesTurn } from '../state/filter.ts';
 import { isPast } from '../state/past.ts';
 import { go, route } from '../state/route.ts';
@@ -38,6 +38,7 @@ export function TurnList() {
               turn={entry.turn}
               isChosen={entry.turn.id === filter.turn}
               text={isPast.value ? null : (streams.value.get(entry.turn.id) ?? null)}
+              calls={isPast.value ? null : (calls.value.get(entry.turn.id) ?? null)}
             />
           ) : (
             <li key={`c${entry.seq}`}>

@@ -7,6 +7,8 @@ import { memo } from '../shared/memo.ts';
 import { api } from '../state/api.ts';
 import { conversation } from '../state/route.ts';
 import { EventRow } from './event-row.tsx';
+import type { RunningCall } from '../state/running-calls.ts';
+import { RunningCalls } from './running-calls.tsx';
 import { ErrorBanner } from './error-banner.tsx';
 
 interface TurnRowProps {
@@ -14,12 +16,14 @@ interface TurnRowProps {
   isChosen: boolean;
   /** Text streamed so far. */
   text: string | null;
+  /** Tool calls of the running turn. */
+  calls: readonly RunningCall[] | null;
 }
 
 const WORDS = { running: 'running', done: 'done', failed: 'failed', aborted: 'aborted' } as const;
 
 /** One turn in two lines; expanded, its events. */
-export const TurnRow = memo(function TurnRow({ turn, isChosen, text }: TurnRowProps) {
+export const TurnRow = memo(function TurnRow({ turn, isChosen, text, calls }: TurnRowProps) {
   const [isOpen, setOpen] = useState(false);
   const { id, number, agent, status, startedAt, endedAt, tokens, missed, trigger, retries, error } = turn;
   const used = tokens.input + tokens.output;
@@ -52,6 +56,7 @@ export const TurnRow = memo(function TurnRow({ turn, isChosen, text }: TurnRowPr
           </span>
         </Go>
       </div>
+      {calls !== null && calls.length > 0 && <RunningCalls calls={calls} />}
       {text !== null && text !== '' && <p class="turn-text">{text.slice(-600)}</p>}
       {error !== null && status === 'failed' && <ErrorBanner turn={turn} />}
       {isOpen && (

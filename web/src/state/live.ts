@@ -1,9 +1,10 @@
 import { batch, computed, signal } from '@preact/signals';
-import type { AgentId, Event, TurnId } from '../../../src/events/index.ts';
+import type { Activity, AgentId, Event, TurnId } from '../../../src/events/index.ts';
 import type { Projection } from '../../../src/projection/model.ts';
 import { foldEvents } from '../../../src/projection/projection.ts';
 import type { ActorStatus } from '../../../src/troupe.ts';
 import { api, ApiError, headersFor } from './api.ts';
+import { type RunningCall, withActivity } from './running-calls.ts';
 import { readFrames, type ServerFrame } from './read-frames.ts';
 import { route } from './route.ts';
 import { base } from './settings.ts';
@@ -49,6 +50,8 @@ export const shown = computed(() => (route.value.at === null ? live.value : past
 export const actors = signal<ActorStatus[]>([]);
 export const states = signal<ReadonlyMap<string, LiveState>>(new Map());
 export const streams = signal<ReadonlyMap<string, string>>(new Map());
+/** The tool calls of running turns, by turn. */
+export const calls = signal<ReadonlyMap<string, readonly RunningCall[]>>(new Map());
 
 type EventListener = (events: readonly Event[]) => void;
 const listeners = new Set<EventListener>();
@@ -72,6 +75,7 @@ export function openConversation(id: string | null): void {
     actors.value = [];
     states.value = new Map();
     streams.value = new Map();
+    calls.value = new Map();
   });
   if (id === null) return;
   current = new AbortController();
@@ -121,9 +125,10 @@ async function stream(id: string, signal: AbortSignal): Promise<void> {
     throw new ApiError(response.status, 'stream_refused', `the server answered ${response.status}`);
   batch(() => {
     connection.value = { state: 'live' };
-    // Live states that were missed are not sent again.
+    // Running turns are told again, from their beginning.
     states.value = new Map();
     streams.value = new Map();
+    calls.value = new Map();
   });
   const due = frameBuffer((frames) => batch(() => take(frames)));
   for await (const frame of readFrames(response)) due(frame);
@@ -150,8 +155,10 @@ class Incoming {
   readonly events: Event[] = [];
   readonly texts = new Map(streams.value);
   readonly states = new Map(states.value);
+  readonly calls = new Map(calls.value);
   areTextsNew = false;
   areStatesNew = false;
+  areCallsNew = false;
   isActorChanged = false;
   #seq = live.value?.seq ?? Number.POSITIVE_INFINITY;
 
@@ -160,14 +167,21 @@ class Incoming {
     this.#seq = event.seq;
     this.events.push(event);
     this.isActorChanged ||= CHANGES_ACTORS.test(event.kind);
-    if (event.turn && ENDS_TURN.test(event.kind))
-      this.areTextsNew = this.texts.delete(event.turn) || this.areTextsNew;
+    if (!event.turn || !ENDS_TURN.test(event.kind)) return;
+    this.areTextsNew = this.texts.delete(event.turn) || this.areTextsNew;
+    this.areCallsNew = this.calls.delete(event.turn) || this.areCallsNew;
   }
 
   stream({ turn, index, text }: { turn: string; index: number; text: string }): void {
     const before = index === 0 ? '' : (this.texts.get(turn) ?? '');
     this.texts.set(turn, `${before}${text}`.slice(-MAX_STREAM_CHARS));
     this.areTextsNew = true;
+  }
+
+  activity({ turn, ...activity }: { turn: string } & Activity): void {
+    this.calls.set(turn, withActivity(this.calls.get(turn) ?? [], activity as Activity));
+    this.areCallsNew = true;
+    if (activity.kind === 'void') this.areTextsNew = this.texts.delete(turn) || this.areTextsNew;
   }
 
   state({ agent, ...state }: { agent: AgentId } & LiveState): void {
@@ -182,12 +196,14 @@ function take(frames: readonly ServerFrame[]): void {
   for (const { event: type, data } of frames) {
     if (type === 'event') incoming.event(JSON.parse(data) as Event);
     else if (type === 'stream') incoming.stream(JSON.parse(data) as Parameters<Incoming['stream']>[0]);
+    else if (type === 'activity') incoming.activity(JSON.parse(data) as Parameters<Incoming['activity']>[0]);
     else if (type === 'state') incoming.state(JSON.parse(data) as Parameters<Incoming['state']>[0]);
   }
   const { events } = incoming;
   if (live.value && events.length > 0) live.value = foldEvents(live.value, events);
   if (incoming.areTextsNew) streams.value = incoming.texts;
   if (incoming.areStatesNew) states.value = incoming.states;
+  if (incoming.areCallsNew) calls.value = incoming.calls;
   if (events.length > 0) for (const listener of listeners) listener(events);
   if (incoming.isActorChanged) refreshActors();
 }

@@ -1,0 +1,138 @@
+import type {
+  AgentId,
+  ConversationId,
+  Event,
+  EventOf,
+  StateNote,
+  ToolOutcome,
+  TurnId,
+} from '../events/index.ts';
+
+/** Of whom and where a part is. With tasks for other agents, `conversation` may be a thread. */
+interface PartPlace {
+  conversation: ConversationId;
+  agent: AgentId;
+  turn: TurnId;
+}
+
+/**
+ * Where in a running turn something happens. It is provisional: when the turn ends, its events say what counts. A higher
+ * `attempt` voids what earlier ones have told, a higher `round` what the same step has said before.
+ */
+interface LivePart extends PartPlace {
+  provisional: true;
+  attempt: number;
+  /** Steps of the turn, from 1. Each is one answer of the model; the last one is the reply. */
+  step: number;
+  /** Model calls of the attempt, from 1. */
+  round: number;
+}
+
+/** Something that is in the log, and stays. */
+interface Committed<E extends Event> {
+  conversation: ConversationId;
+  /** Null: a person or the runtime has written it. */
+  agent: AgentId | null;
+  turn: TurnId | null;
+  event: E;
+}
+
+/** Words of an answer as the model writes them. The text parts of the last step, joined, are the reply. */
+export interface TextPart extends LivePart {
+  type: 'text';
+  /** Position in the text of the step, in characters. At 0 the text begins anew. */
+  index: number;
+  text: string;
+}
+
+/** A piece of the model's reasoning. */
+export interface ReasoningPart extends LivePart {
+  type: 'reasoning';
+  index: number;
+  text: string;
+}
+
+/** A tool call: `writing` while its arguments grow, `running` once it runs. */
+export interface CallPart extends LivePart {
+  type: 'call';
+  status: 'writing' | 'running';
+  /** Id of the call; its progress and its result have the same one. */
+  call: string;
+  name: string;
+  /** The arguments so far: JSON once it runs. Long ones are cut. */
+  args: string;
+}
+
+/** How far a running call has come, as the tool tells it with `context.progress`. */
+export interface ProgressPart extends LivePart {
+  type: 'progress';
+  call: string;
+  name: string;
+  text?: string | undefined;
+  /** Units done, of `total` if that is known. */
+  done?: number | undefined;
+  total?: number | undefined;
+}
+
+/** What a call gave. Long results are cut; the event `tool.result` follows with the step. */
+export interface ResultPart extends LivePart {
+  type: 'result';
+  call: string;
+  name: string;
+  outcome: ToolOutcome;
+  text: string;
+}
+
+/** What the round has told so far does not count, because its model call failed; with `all`, nothing of the attempt does. */
+export interface VoidPart extends LivePart {
+  type: 'void';
+  reason: string;
+  all: boolean;
+}
+
+/** A transition of an agent's machine. */
+export interface StatePart {
+  type: 'state';
+  conversation: ConversationId;
+  agent: AgentId;
+  /** Null between turns. */
+  turn: TurnId | null;
+  state: StateNote;
+}
+
+/** An agent hands the conversation over, to those that `event.to` names. */
+export interface HandoffPart extends Committed<EventOf<'handoff'>> {
+  type: 'handoff';
+}
+
+/** An agent asks people something. Answer it with the command `answer`. */
+export interface QuestionPart extends Committed<EventOf<'question'>> {
+  type: 'question';
+}
+
+/** A tool call waits for the approval of people. Decide it with the command `decide`. */
+export interface ApprovalPart extends Committed<EventOf<'approval.requested'>> {
+  type: 'approval';
+}
+
+/** Any other event. */
+export interface EventPart extends Committed<Event> {
+  type: 'event';
+}
+
+/**
+ * What happens while a message is being answered, in the conversation and in the threads of tasks. Parts with
+ * `provisional` are of the moment; parts with `event` are in the log.
+ */
+export type Part =
+  | TextPart
+  | ReasoningPart
+  | CallPart
+  | ProgressPart
+  | ResultPart
+  | VoidPart
+  | StatePart
+  | HandoffPart
+  | QuestionPart
+  | ApprovalPart
+  | EventPart;

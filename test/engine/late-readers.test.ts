@@ -1,0 +1,208 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import * as z from 'zod';
+import type { AgentInput } from '../../src/config/agent-definition.ts';
+import { ActorAddress, type LiveNote, turnId } from '../../src/events/index.ts';
+import { createLiveBook } from '../../src/facade/live-book.ts';
+import { LiveGate } from '../../src/facade/live-gate.ts';
+import { createNoticeOutbox } from '../../src/queue/notice-outbox.ts';
+import { defineTool } from '../../src/tools/tool.ts';
+import type { Troupe, Watcher } from '../../src/troupe.ts';
+import { UMA } from '../support/company.ts';
+import { openTroupe } from '../support/mode.ts';
+
+const A = ActorAddress.parse({ tenant: 'default', conversation: 'c', agent: 'bo' });
+const AT = { address: A, turn: turnId(A, 1), attempt: 1, step: 1, round: 1 };
+
+/** One thing that happens between a worker and a reader in another process. */
+type Move =
+  | { kind: 'say' | 'write'; text: string }
+  | { kind: 'send' }
+  | { kind: 'lose' }
+  | { kind: 'arrive' };
+
+/** A worker and a reader, with a broadcast between them that joins what waits, and loses what it is told to lose. */
+function stage() {
+  const book = createLiveBook();
+  const toReader = createNoticeOutbox({ maxChars: 1_000_000 });
+  let recalls = 0;
+  const heard: LiveNote[] = [];
+  let gate: LiveGate | null = null;
+  const written = { text: '', args: '' };
+
+  function tell(note: LiveNote): void {
+    book.note(note);
+    if (note.type !== 'state') toReader.add(note);
+  }
+
+  return {
+    written,
+    heard,
+    arrive(): void {
+      gate ??= new LiveGate(
+        (note) => heard.push(note),
+        () => (recalls += 1),
+      );
+      recalls += 1;
+    },
+    say(text: string): void {
+      tell({ type: 'delta', delta: { ...AT, index: written.text.length, text } });
+      written.text += text;
+    },
+    write(text: string): void {
+      const index = written.args.length;
+      tell({
+        type: 'activity',
+        activity: { ...AT, kind: 'arguments', call: 'k', name: 'copy', index, text },
+      });
+      written.args += text;
+    },
+    /** Sends what waits, and what it was asked to tell again. */
+    send(isLost: boolean): void {
+      for (; recalls > 0; recalls -= 1) {
+        const { tenant, conversation } = A;
+        const notes = book.of(A);
+        if (notes.length > 0) toReader.add({ type: 'recalled', tenant, conversation, notes });
+      }
+      for (const notice of toReader.take()) {
+        if (isLost && notice.type !== 'recalled') continue;
+        if (notice.type === 'recalled') gate?.takeAgain(notice.notes);
+        else if (notice.type === 'delta' || notice.type === 'activity') gate?.take(notice);
+      }
+    },
+  };
+}
+
+test('whenever a reader comes, and whatever is joined or lost, it gets each character once and in order', () => {
+  const text = fc.string({ minLength: 1, maxLength: 5 });
+  const move: fc.Arbitrary<Move> = fc.oneof(
+    { weight: 4, arbitrary: fc.record({ kind: fc.constantFrom('say' as const, 'write' as const), text }) },
+    { weight: 2, arbitrary: fc.constant<Move>({ kind: 'send' }) },
+    { weight: 1, arbitrary: fc.constant<Move>({ kind: 'lose' }) },
+    { weight: 1, arbitrary: fc.constant<Move>({ kind: 'arrive' }) },
+  );
+  fc.assert(
+    fc.property(fc.array(move, { maxLength: 60 }), (moves) => {
+      const made = stage();
+      for (const each of moves) {
+        if (each.kind === 'say') made.say(each.text);
+        if (each.kind === 'write') made.write(each.text);
+        if (each.kind === 'arrive') made.arrive();
+        if (each.kind === 'send' || each.kind === 'lose') made.send(each.kind === 'lose');
+      }
+      made.arrive();
+      // A last piece of each shows what is missing; the answer to it comes with the next sending.
+      made.say('.');
+      made.write('.');
+      made.send(false);
+      made.send(false);
+      const read = { text: '', args: '' };
+      for (const note of made.heard) {
+        if (note.type === 'state') throw new Error('no state was told');
+        const piece = note.type === 'delta' ? note.delta : note.activity;
+        if (!('index' in piece)) throw new Error('only pieces were told');
+        const key = note.type === 'delta' ? 'text' : 'args';
+        expect(piece.index, 'a gap or an overlap').toBe(read[key].length);
+        read[key] += piece.text;
+      }
+      expect(read).toEqual(made.written);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test('a reader of a long text gets its end, and then what follows', () => {
+  const book = createLiveBook();
+  const chunk = 'x'.repeat(1_000);
+  for (let at = 0; at < 1_000; at += 1)
+    book.note({ type: 'delta', delta: { ...AT, index: at * 1_000, text: chunk } });
+  const heard: { index: number; text: string }[] = [];
+  const gate = new LiveGate(
+    (note) => note.type === 'delta' && heard.push(note.delta),
+    () => gate.takeAgain(book.of(A)),
+  );
+  gate.takeAgain(book.of(A));
+  gate.take({ type: 'delta', delta: { ...AT, index: 1_000_000, text: 'end' } });
+  expect(heard.map(({ index, text }) => [index, text.length])).toEqual([
+    [1_000_000 - 262_144, 262_144],
+    [1_000_000, 3],
+  ]);
+});
+
+const slow = (open: Promise<void>) =>
+  defineTool({
+    name: 'slow',
+    description: '',
+    schema: z.object({ on: z.string() }),
+    async run(_, { progress }) {
+      progress({ text: 'half', done: 1, total: 2 });
+      await open;
+      return 'all of it';
+    },
+  });
+
+const BO: AgentInput = {
+  id: 'bo',
+  provider: 'scripted',
+  script: {
+    rules: [
+      { when: { step: 1 }, reply: 'Let me look.', chunk: 3, calls: [{ name: 'slow', args: { on: 'it' } }] },
+      { reply: 'Done.', chunk: 2 },
+    ],
+  },
+  tools: ['slow'],
+};
+
+/** What a watcher has put together. */
+function reader(troupe: Troupe, conversation: string) {
+  const told = { texts: [''], calls: [] as string[] };
+  const checks = new Set<() => void>();
+  const watcher: Watcher = (note) => {
+    if (note.type === 'delta') {
+      const { step, index, text } = note.delta;
+      told.texts[step - 1] = index === 0 ? text : `${told.texts[step - 1]}${text}`;
+    }
+    if (note.type === 'activity') told.calls.push(note.activity.kind);
+    for (const check of checks) check();
+  };
+  const stop = troupe.watch(watcher, { conversation });
+  return {
+    told,
+    stop,
+    until: (holds: () => boolean) =>
+      new Promise<void>((resolve) => {
+        const check = () => {
+          if (!holds()) return;
+          checks.delete(check);
+          resolve();
+        };
+        checks.add(check);
+        check();
+      }),
+  };
+}
+
+test('a reader that comes while a tool runs is told what was said and called so far, and then the rest', async () => {
+  const open = Promise.withResolvers<void>();
+  await using troupe = await openTroupe({ agents: [BO], tools: [slow(open.promise)] });
+  const first = reader(troupe, 'c');
+  await troupe.send('c', { author: UMA, to: ['bo'], content: 'go' });
+  await first.until(() => first.told.calls.includes('progress'));
+  const late = reader(troupe, 'c');
+  await late.until(() => late.told.calls.includes('progress'));
+  expect(late.told).toEqual({ texts: ['Let me look.'], calls: ['arguments', 'called', 'progress'] });
+  // Nobody is told twice because another reader came.
+  expect(first.told.calls).toEqual(['arguments', 'called', 'progress']);
+  open.resolve();
+  await troupe.idle();
+  for (const each of [first, late]) {
+    await each.until(() => each.told.texts[1] === 'Done.');
+    expect(each.told).toEqual({
+      texts: ['Let me look.', 'Done.'],
+      calls: ['arguments', 'called', 'progress', 'result'],
+    });
+  }
+  const after = reader(troupe, 'c');
+  await Promise.resolve();
+  expect(after.told).toEqual({ texts: [''], calls: [] });
+});

@@ -1,0 +1,72 @@
+import { expect } from 'vitest';
+import * as z from 'zod';
+import { defineTool } from '../../src/tools/tool.ts';
+import { pageTest, useBrowser } from './browser.ts';
+import { openStage, type Play } from './stage.ts';
+
+const browsing = useBrowser();
+
+function play(open: Promise<void>): Play {
+  const copy = defineTool({
+    name: 'copy',
+    description: '',
+    schema: z.object({ from: z.string() }),
+    async run(_, { progress }) {
+      progress({ text: 'copying', done: 1, total: 3 });
+      await open;
+      return 'copied';
+    },
+  });
+  const look = defineTool({ name: 'look', description: '', schema: z.object({}), run: () => 'a drawer' });
+  return {
+    company: (url) => ({
+      agents: [
+        {
+          id: 'bo',
+          provider: 'openai-compatible',
+          baseUrl: url,
+          apiKeyEnv: 'KEY',
+          model: 'bo',
+          tools: ['copy', 'look'],
+        },
+      ],
+      tools: [copy, look],
+    }),
+    lines: [
+      {
+        agent: 'bo',
+        hears: 'go',
+        says: {
+          calls: [
+            { name: 'copy', args: '{"from":"attic"}' },
+            { name: 'look', args: '{}' },
+          ],
+        },
+      },
+      { agent: 'bo', hears: /./, says: { text: 'All done.' } },
+    ],
+  };
+}
+
+pageTest(
+  'a running call is shown with arguments, progress and result, until its events replace it',
+  async () => {
+    const open = Promise.withResolvers<void>();
+    await using stage = await openStage(play(open.promise));
+    await stage.say('c', ['bo'], 'go');
+    // The page comes while the call runs, and comes again.
+    for (const page of [await browsing.open(`${stage.url}c/c`), await browsing.open(`${stage.url}c/c`)]) {
+      const running = page.getByRole('list', { name: 'Tool calls so far' });
+      await running.getByText('{"from":"attic"}').waitFor();
+      await running.getByText('running: 1 of 3, copying').waitFor();
+      await running.getByText('a drawer').waitFor();
+      expect(await running.getByRole('progressbar').getAttribute('max')).toBe('3');
+    }
+    const page = await browsing.open(`${stage.url}c/c`);
+    const running = page.getByRole('list', { name: 'Tool calls so far' });
+    await running.waitFor();
+    open.resolve();
+    await running.waitFor({ state: 'detached' });
+    await page.getByText('All done.').first().waitFor();
+  },
+);
