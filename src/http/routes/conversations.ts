@@ -45,7 +45,7 @@ const ANSWERS: ReadonlySet<Command['command']> = new Set(['answer', 'decide', 'c
 /** The type that clients send. The author defaults to that of the caller's key. */
 const MessageBody = NewEventBody as unknown as z.ZodType<
   z.output<typeof NewEventBody>,
-  Omit<NewMessage, 'author'> & { author?: Author }
+  Omit<NewMessage, 'author' | 'forTools' | 'storeForTools'> & { author?: Author }
 >;
 
 const sendMessage = defineRoute({
