@@ -1,4 +1,5 @@
 import { createRedact, type Redact } from '../providers/redact.ts';
+import { readResult } from '../tools/run-tool.ts';
 import type { Tool, ToolReturn } from '../tools/tool.ts';
 import type { TroupeDefinition } from '../config/agents-file.ts';
 import type { Integration } from '../integrations/integration.ts';
@@ -98,12 +99,7 @@ async function hidden(
   run: () => ReturnType<Tool['run']>,
 ): Promise<ToolReturn> {
   try {
-    const returned = await run();
-    if (typeof returned === 'string') return hide(returned);
-    // Tools written in JavaScript may return anything. `runTool` converts or refuses it.
-    if (typeof returned !== 'object' || returned === null) return returned;
-    if (typeof returned.text === 'string') return { ...returned, text: hide(returned.text) };
-    return hide(JSON.stringify(returned) ?? '');
+    return readResult(await run(), hide);
   } catch (thrown) {
     const message = thrown instanceof Error ? thrown.message || thrown.name : String(thrown);
     const shown = hide(message);

@@ -47,7 +47,7 @@ async function parseAndRun(tool: Tool, call: ToolCall, context: ToolContext): Pr
     if ('failed' in args) return failed(args.failed);
     context.signal.throwIfAborted();
     const returned: unknown = await tool.run(args.value as never, context);
-    const { text, request } = normalise(returned);
+    const { text, request } = readResult(returned);
     return request ? { outcome: 'done', text, request } : { outcome: 'done', text };
   } catch (thrown) {
     return failed(`${tool.name} failed: ${messageOf(thrown)}`);
@@ -72,12 +72,18 @@ async function parseCall(tool: Tool, call: ToolCall): Promise<{ value: unknown }
 
 const NOTHING = '[the tool returned nothing]';
 
-/** Tools may be plain JavaScript, so their return values are not trusted. */
-function normalise(returned: unknown): { text: string; request?: ToolRequest } {
+/**
+ * What a tool has returned, as the model reads it. Tools may be plain JavaScript, so their return values are not trusted:
+ * throws for what is neither a text nor JSON. `change` is applied to every text, before JSON escapes it and afterwards.
+ */
+export function readResult(
+  returned: unknown,
+  change: (text: string) => string = (text) => text,
+): { text: string; request?: ToolRequest } {
   if (returned === undefined) return { text: NOTHING };
-  if (typeof returned === 'string') return { text: returned.toWellFormed() };
-  if (!isText(returned)) return { text: jsonOf(returned) };
-  const text = returned.text.toWellFormed();
+  if (typeof returned === 'string') return { text: change(returned).toWellFormed() };
+  if (!isText(returned)) return { text: jsonOf(returned, change) };
+  const text = change(returned.text).toWellFormed();
   if (returned.request === undefined) return { text };
   const request = ToolRequest.safeParse(returned.request);
   if (request.success) return { text, request: request.data };
@@ -92,9 +98,12 @@ function isText(returned: unknown): returned is { text: string; request?: unknow
 }
 
 /** Throws for a value that JSON would lose without a word, such as a Map or a promise nobody awaited. */
-function jsonOf(returned: unknown): string {
+function jsonOf(returned: unknown, change: (text: string) => string): string {
   try {
-    return JSON.stringify(returned, checkedJson).toWellFormed();
+    const json = JSON.stringify(returned, (key, value: unknown) =>
+      typeof value === 'string' ? change(value) : checkedJson(key, value),
+    );
+    return change(json).toWellFormed();
   } catch (thrown) {
     throw new Error(
       `its result is not JSON (${messageOf(thrown)}): a tool returns a text, plain data, or { text, request }`,

@@ -3,6 +3,7 @@ import * as z from 'zod';
 import { HandoffSummary } from '../../src/events/index.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { createToolContext } from '../../src/testing/tool-context.ts';
+import { hideInTools } from '../../src/runtime/secrets.ts';
 import { runTool } from '../../src/tools/run-tool.ts';
 import { defineTool, type ToolContext } from '../../src/tools/tool.ts';
 
@@ -171,4 +172,25 @@ test('an abort of the turn settles the call at once', async () => {
 test('no timer is left after a tool has finished', async () => {
   await run(make(() => 'ok'));
   expect(clock.sleeping()).toBe(0);
+});
+
+test('secrets of the process are hidden in every text of a result, and what is not JSON is still refused', async () => {
+  const password = 'a"quoted\\secret-value';
+  const env = { DB_PASSWORD: password };
+  const wrapped = (returned: unknown) =>
+    hideInTools({ agents: [], context: {} as never }, env, [])(make(() => returned));
+  for (const returned of [
+    password,
+    { text: password },
+    { text: password, more: [password, { [password]: JSON.stringify({ password }) }] },
+  ]) {
+    const { outcome, text } = await run(wrapped(returned));
+    expect(outcome).toBe('done');
+    expect(text).toContain('[DB_PASSWORD]');
+    expect(text).not.toContain('secret-value');
+  }
+  expect(await run(wrapped(new Map([[password, 1]])))).toMatchObject({
+    outcome: 'failed',
+    text: expect.stringContaining('its result is not JSON'),
+  });
 });
