@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { checkNostr } from './check-nostr.ts';
+import { checkNodes, checkOldNode } from './check-nodes.ts';
 import { checkPage } from './check-page.ts';
 import { ENV, installTarball, packTroupe, ROOT, run } from './packed.ts';
 
@@ -43,6 +44,8 @@ async function checkPack(folder: string): Promise<void> {
     console.log(`check-pack: '${entry}' has ${exported} exports`);
   }
   console.log(`check-pack: ${checkInit(folder, tarball, app)}`);
+  console.log(`check-pack: ${checkOldNode(app)}`);
+  console.log(`check-pack: ${checkNodes(app, folder, [22, 24])}`);
   console.log(`check-pack: ${checkNostr(ROOT, app, folder, run)}`);
   console.log(`check-pack: ${await checkPage(app, ENV)}`);
   console.log(`check-pack: troupe ${version} works from its tarball`);

@@ -1,8 +1,10 @@
 #!/usr/bin/env node
-import { enableCompileCache } from 'node:module';
+import { nodeProblem } from './node-version.ts';
 
-// Must come before all other imports: a short command spends half of its time compiling.
-enableCompileCache();
-const { runCli } = await import('./cli/run-cli.ts');
-
-process.exitCode = await runCli(process.argv.slice(2));
+// The rest is imported afterwards: a Node that is too old could not even parse it.
+const problem = nodeProblem(process.versions.node);
+if (problem === null) await import('./cli/start.ts');
+else {
+  process.stderr.write(`${problem}\n`);
+  process.exitCode = 1;
+}

@@ -1,4 +1,6 @@
 /** Troupe's public API. Fakes and conformance suites for adapters are under `troupe/testing`. */
+import './require-node.ts';
+
 export { defineTroupe, parseTroupe, type TroupeInput } from './config/agents-file.ts';
 export type { AgentInput } from './config/agent-definition.ts';
 export type { AboutInstructions } from './actors/engine/agent-runtime.ts';

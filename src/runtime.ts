@@ -1,3 +1,4 @@
+import { ResourceStack } from './resource-stack.ts';
 import { randomUUID } from 'node:crypto';
 import { DEFAULT_LIMITS, type EngineDeps } from './actors/engine/engine-deps.ts';
 import { DEFAULT_PENDING } from './actors/engine/pending-count.ts';
@@ -82,7 +83,7 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
   warnOfSettings(definition, work, onWarning);
   // A process that serves must answer at once. Commands that only inspect data count no tokens.
   if (work || mongodb !== undefined) await loadTokenizer();
-  const opened = new AsyncDisposableStack();
+  const opened = new ResourceStack();
   try {
     const models = await openModels(everyone, { ...options, work, env, clock, onWarning });
     opened.defer(() => models.close());
@@ -141,12 +142,12 @@ export async function createTroupe(input: TroupeInput, options: TroupeOptions = 
       waits: () => metrics.waits(),
       pending: createPendingGuard({ pending, store: services.store }),
       credentials: openCredentials(rootKeyValue, { clock, access: definition.access }),
-      release: () => opened.disposeAsync(),
+      release: () => opened.close(),
     });
     if (work) await startIntegrations(running, troupe);
     return troupe;
   } catch (error) {
-    await opened.disposeAsync();
+    await opened.close();
     throw error;
   }
 }

@@ -1,6 +1,5 @@
 import { type Command, CommanderError } from 'commander';
 import { toTroupeError } from '../errors.ts';
-import { requireNode } from './process/node-version.ts';
 import { errorText } from './render/output.ts';
 import { createProgram } from './program.ts';
 
@@ -14,7 +13,7 @@ export async function runCli(args: string[]): Promise<number> {
     if (error.code === 'EPIPE') process.exit(0);
     throw error;
   });
-  const program = createProgram().hook('preAction', () => requireNode(process.versions.node));
+  const program = createProgram();
   // All errors are written below, in the same way.
   program.configureOutput({ outputError: () => {} });
   inherit(program);

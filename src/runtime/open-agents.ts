@@ -1,3 +1,4 @@
+import type { ResourceStack } from '../resource-stack.ts';
 import { readFileSync } from 'node:fs';
 import type { AgentRegistry } from '../actors/engine/agent-runtime.ts';
 import type { TroupeDefinition } from '../config/agents-file.ts';
@@ -18,7 +19,7 @@ export interface AgentOptions extends McpOptions, Pick<ModelSettings, 'integrati
   /** URLs of the services; tools must not show their passwords. */
   urls: readonly (string | undefined)[];
   /** MCP servers are opened on it. Null: this process takes no turns and opens none. */
-  opened: AsyncDisposableStack | null;
+  opened: ResourceStack | null;
 }
 
 /** The agents and templates of a definition with their models and tools. Throws `config_invalid`. */
@@ -86,7 +87,7 @@ type Definition = Pick<TroupeDefinition, 'agents' | 'tools' | 'mcpServers'>;
 async function grantMcpTools<D extends Definition>(
   definition: D,
   options: McpOptions,
-  opened: AsyncDisposableStack,
+  opened: ResourceStack,
 ): Promise<D> {
   const { mcpServers = {} } = definition;
   const granted = new Set(

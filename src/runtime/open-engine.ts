@@ -1,3 +1,4 @@
+import type { ResourceStack } from '../resource-stack.ts';
 import { randomBytes } from 'node:crypto';
 import { createBudgetLedger } from '../actors/budget/ledger.ts';
 import type { AgentRegistry } from '../actors/engine/agent-runtime.ts';
@@ -47,7 +48,7 @@ export interface EngineOptions {
   /** Id of this process among lease holders. */
   process: string;
   /** Takes what must be closed before the services. */
-  opened: AsyncDisposableStack;
+  opened: ResourceStack;
 }
 
 export interface OpenedEngine {

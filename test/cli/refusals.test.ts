@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { requireNode } from '../../src/cli/process/node-version.ts';
+import { nodeProblem } from '../../src/node-version.ts';
 import { AGENTS, workplace } from './harness.ts';
 
 test.each<[string, string[], string, RegExp]>([
@@ -111,8 +111,11 @@ test.each([
 });
 
 test('an older Node is refused with its version', () => {
-  expect(() => requireNode('20.20.2')).toThrow('Troupe needs Node 24 or newer; this is 20.20.2');
-  expect(() => requireNode('24.0.0')).not.toThrow();
+  expect(nodeProblem('20.20.2')).toMatch(
+    /^Troupe needs Node 22\.18 or newer, and this is Node 20\.20\.2: install /,
+  );
+  expect(nodeProblem('22.9.0')).toContain('Node 22.9.0');
+  expect(['22.18.0', '23.0.0', '24.0.0'].map(nodeProblem)).toEqual([null, null, null]);
 });
 
 test('a step without a turn is refused', async () => {

@@ -6,7 +6,7 @@ import { checkDatabase } from '../../store/sqlite/check-files.ts';
 import { dataPaths, lockDataDir } from '../../store/sqlite/data-lock.ts';
 import { findAgents, type FoundAgents, recallAgents } from '../client/find-agents.ts';
 import { findPeer, PROGRAMS } from '../../providers/cli/find-peer.ts';
-import { nodeProblem } from '../process/node-version.ts';
+import { nodeProblem } from '../../node-version.ts';
 
 interface CheckOptions {
   file: string | undefined;

@@ -100,7 +100,8 @@ function readDates(plain: string, writer: Writer): { start: number; end: number;
 function matchesIn(plain: string): Found[] {
   const found: Found[] = [];
   for (const rule of RULES) {
-    for (const { index: start, 0: text, groups = {} } of plain.matchAll(rule.pattern)) {
+    for (const { index: start, 0: text, groups: numbered = {} } of plain.matchAll(rule.pattern)) {
+      const groups = byName(numbered);
       const end = start + text.length;
       const isFree = found.every((other) => other.end <= start || end <= other.start);
       if (isFree) found.push({ start, end, groups, rule });
@@ -155,8 +156,21 @@ const RULES: readonly Rule[] = [
   }),
 ];
 
-function rule(source: string, read: Rule['read']): Rule {
+function rule(written: string, read: Rule['read']): Rule {
+  const source = numberGroups(written);
   return { pattern: new RegExp(`(?<![\\p{L}\\p{N}])(?:${source})(?![\\p{L}\\p{N}])`, 'gu'), read };
+}
+
+/** Node 22 refuses two groups of one name, even in two alternatives: each name gets a number, as in `day_2`. */
+function numberGroups(source: string): string {
+  let count = 0;
+  return source.replaceAll(/\(\?<([a-z]+)>/g, (_, name: string) => `(?<${name}_${(count += 1)}>`);
+}
+
+/** The groups that matched, without their numbers. */
+function byName(groups: Groups): Groups {
+  const matched = Object.entries(groups).filter(([, text]) => text !== undefined);
+  return Object.fromEntries(matched.map(([name, text]) => [name.replace(/_\d+$/, ''), text]));
 }
 
 /** In scripts without spaces. */

@@ -1,4 +1,4 @@
-import { DatabaseSync, type StatementSync } from 'node:sqlite';
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { makePrivateFile } from '../../private-files.ts';
 import { sqliteError } from './sqlite-error.ts';
 
@@ -9,6 +9,9 @@ export type Statement = StatementSync;
 /** Types that bind safely: a plain object or a Date as first argument would silently bind NULL. */
 export type Binding = string | number | null | Uint8Array;
 
+/** Not imported: a Node without it could not load the check of its version. See `require-node.ts`. */
+const sqlite = process.getBuiltinModule('node:sqlite');
+
 /** How long SQLite may block this process while another one has the lock. */
 const BUSY_TIMEOUT_MS = 250;
 
@@ -17,7 +20,7 @@ export function openDatabase(
   { timeout = BUSY_TIMEOUT_MS, readOnly = false }: { timeout?: number; readOnly?: boolean } = {},
 ): Database {
   try {
-    return new DatabaseSync(path, { timeout, readOnly });
+    return new sqlite.DatabaseSync(path, { timeout, readOnly });
   } catch (error) {
     throw sqliteError(error, path);
   }
