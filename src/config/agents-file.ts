@@ -19,6 +19,8 @@ import { McpServers } from '../tools/mcp/settings.ts';
 import type { Tool } from '../tools/tool.ts';
 
 export const TroupeDefinition = z.strictObject({
+  /** JSON schema for editors, in a JSON file. Ignored. */
+  $schema: z.string().optional(),
   agents: z.array(AgentDefinition).min(1, 'a troupe needs at least one agent'),
   /** Templates of agents that the command `spawn` creates: `coder` becomes `coder-1`, `coder-2` and so on. */
   templates: z.array(AgentDefinition).optional(),
