@@ -9,6 +9,7 @@ import { TroupeError } from '../errors.ts';
 import type { CustomProvider } from '../providers/provider.ts';
 import { AgentId, Channel, nearestName } from '../events/index.ts';
 import { findProblems } from './find-problems.ts';
+import type { DataFile } from './read-data-file.ts';
 import { LimitSettings } from './limit-settings.ts';
 import { FetchSettings } from '../net/settings.ts';
 import { WebhookSettings } from '../integrations/webhook-settings.ts';
@@ -104,15 +105,23 @@ export function defineTroupe(definition: TroupeInput): TroupeInput {
   return definition;
 }
 
-/** Validates a definition. Throws `config_invalid`, which names every problem with its path. */
-export function parseTroupe(input: unknown, source = 'the definition'): TroupeDefinition {
+/** Validates a definition. Throws `config_invalid`, which names every problem with its path, and its line where `lineOf` knows it. */
+export function parseTroupe(
+  input: unknown,
+  source = 'the definition',
+  lineOf: DataFile['lineOf'] = () => null,
+): TroupeDefinition {
   const parsed = TroupeDefinition.safeParse(input, { reportInput: true });
   const found = [...(parsed.error?.issues ?? []).flatMap(problemsOf), ...findProblems(input)];
   if (parsed.success && found.length === 0) return parsed.data;
   const problems = found.map(({ path, message }) => `${formatPath(path)}: ${message}`);
+  const placed = found.map(({ path }, index) => {
+    const line = lineOf(path);
+    return `${line === null ? '' : `${source}:${line} `}${problems[index]}`;
+  });
   throw new TroupeError(
     'config_invalid',
-    `${source} has ${problems.length} problem(s):\n  ${problems.join('\n  ')}`,
+    `${source} has ${problems.length} problem(s):\n  ${placed.join('\n  ')}`,
     { problems },
   );
 }
