@@ -28,6 +28,15 @@ export function addInitCommand(program: Command): void {
     .action(async (dir, options) => (await import('./commands/init.ts')).init(dir, options));
 }
 
+/** What editors need. */
+export function addSchemaCommand(program: Command): void {
+  program
+    .command('schema', { hidden: true })
+    .description('print the JSON schema of the agents file')
+    .option('--json', 'on one line')
+    .action(async (options) => (await import('./commands/schema.ts')).schema(options));
+}
+
 /** Commands that run until they are stopped. */
 export function addProcessCommands(program: Command): void {
   program

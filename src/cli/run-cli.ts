@@ -4,6 +4,8 @@ import { errorText } from './render/output.ts';
 import { createProgram } from './program.ts';
 
 const USAGE = 2;
+/** Commander writes the nearest name on a line of its own. */
+const NEAREST = /\n\((Did you mean )(.*)\?\)$/;
 
 /** Runs one command line and returns the exit code: 0, 1 for an error, 2 for a wrong command line. */
 export async function runCli(args: string[]): Promise<number> {
@@ -40,7 +42,10 @@ function helpFor([name, ...rest]: string[], { commands }: Command, path = 'troup
 function usageError({ code, message }: CommanderError, help: string, asJson: boolean): number {
   // Without a command, commander prints the help itself and calls that an error.
   if (code !== 'commander.help') {
-    const text = `${message.replace(/^error: /, '').replace(/\.$/, '')}; see ${help}`;
+    const problem = message.replace(/^error: /, '').replace(/\.$/, '');
+    const text = NEAREST.test(problem)
+      ? `${problem.replace(NEAREST, '. $1"$2"?')} (see ${help})`
+      : `${problem}; see ${help}`;
     process.stderr.write(errorText({ code: 'usage', message: text, data: {} }, asJson));
   }
   return USAGE;

@@ -11,6 +11,7 @@ import { TroupeError } from '../errors.ts';
 import { CustomProviderSetting } from '../providers/settings.ts';
 import { AgentId, Channel, inputProblems, inputWords, nearestName } from '../events/index.ts';
 import { findProblems } from './find-problems.ts';
+import type { DataFile } from './read-data-file.ts';
 import { LimitSettings } from './limit-settings.ts';
 import { FetchSettings } from '../net/settings.ts';
 import { WebhookSettings } from '../integrations/webhook-settings.ts';
@@ -21,6 +22,8 @@ import { McpServers } from '../tools/mcp/settings.ts';
 import type { Tool } from '../tools/tool.ts';
 
 export const TroupeDefinition = z.strictObject({
+  /** JSON schema for editors, in a JSON file. Ignored. */
+  $schema: z.string().optional(),
   agents: z.array(AgentDefinition).min(1, 'a troupe needs at least one agent'),
   templates: z.array(AgentDefinition).optional(),
   ...CoordinationSettings,
@@ -69,16 +72,24 @@ export function defineTroupe<
   return definition as unknown as KnownInput<Agent, Name, Template>;
 }
 
-/** Validates a definition. Throws `config_invalid`, which names every problem with its path. */
-export function parseTroupe(input: unknown, source = 'the definition'): TroupeDefinition {
+/** Validates a definition. Throws `config_invalid`, which names every problem with its path, and its line where `lineOf` knows it. */
+export function parseTroupe(
+  input: unknown,
+  source = 'the definition',
+  lineOf: DataFile['lineOf'] = () => null,
+): TroupeDefinition {
   const parsed = TroupeDefinition.safeParse(input, { error: inputWords, reportInput: true });
   const found = [...(parsed.error?.issues ?? []).flatMap(problemsOf), ...findProblems(input)];
   if (parsed.success && found.length === 0) return parsed.data;
   // Both halves of an agent's schema may say the same.
-  const problems = [...new Set(found.map(({ path, message }) => `${formatPath(path)}: ${message}`))];
+  const lines = new Map(found.map(({ path, message }) => [`${formatPath(path)}: ${message}`, lineOf(path)]));
+  const problems = [...lines.keys()];
+  const placed = [...lines].map(([problem, line]) =>
+    line === null ? problem : `${source}:${line} ${problem}`,
+  );
   throw new TroupeError(
     'config_invalid',
-    `${source} has ${problems.length} problem(s):\n  ${problems.join('\n  ')}`,
+    `${source} has ${problems.length} problem(s):\n  ${placed.join('\n  ')}`,
     { problems },
   );
 }

@@ -3,16 +3,18 @@ import { dirname, extname, isAbsolute, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseTroupe, type TroupeDefinition } from './agents-file.ts';
 import { TroupeError } from '../errors.ts';
+import { type DataFile, DataSyntaxError, readDataFile } from './read-data-file.ts';
 
 /** Imports a module by its URL. */
 export type ImportModule = (url: string) => Promise<Record<string, unknown>>;
 
 const importOnce: ImportModule = (url) => import(url) as Promise<Record<string, unknown>>;
 
-/** Loads `agents.ts`, `.js`, `.mjs` or `.json`. Paths in it are relative to the file. Throws `config_invalid`. */
+/** Loads `agents.ts`, `.js`, `.mjs`, `.json` or `.yaml`. Paths in it are relative to the file. Throws `config_invalid`. */
 export async function loadAgentsFile(path: string, importModule = importOnce): Promise<TroupeDefinition> {
   const full = resolve(path);
-  const definition = parseTroupe(await readDefinition(full, importModule), path);
+  const { value, lineOf } = await readDefinition(full, importModule);
+  const definition = parseTroupe(value, path, lineOf);
   const base = dirname(full);
   if (definition.workspace !== undefined) definition.workspace = resolve(base, definition.workspace);
   if (definition.skills) definition.skills = definition.skills.map((dir) => resolve(base, dir));
@@ -29,14 +31,20 @@ export async function loadAgentsFile(path: string, importModule = importOnce): P
   return definition;
 }
 
-async function readDefinition(path: string, importModule: ImportModule): Promise<unknown> {
+/** The file as a whole is wrong: no line of it. */
+class NotAgents extends Error {}
+
+const FORMATS: Record<string, 'json' | 'yaml'> = { '.json': 'json', '.yaml': 'yaml', '.yml': 'yaml' };
+
+async function readDefinition(path: string, importModule: ImportModule): Promise<DataFile> {
   try {
-    if (!(await stat(path)).isFile()) throw new Error('it is not a file');
-    if (extname(path) === '.json') return JSON.parse(await readFile(path, 'utf8')) as unknown;
+    if (!(await stat(path)).isFile()) throw new NotAgents('it is not a file');
+    const format = FORMATS[extname(path)];
+    if (format) return readDataFile(await readFile(path, 'utf8'), format);
     const module = await importModule(pathToFileURL(path).href);
     const definition = module['default'] ?? module['troupe'];
-    if (definition === undefined) throw new Error('it exports neither "troupe" nor a default');
-    return definition;
+    if (definition === undefined) throw new NotAgents('it exports neither "troupe" nor a default');
+    return { value: definition, lineOf: () => null };
   } catch (error) {
     const where = `${path}${lineOf(error, path)}`;
     throw new TroupeError(
@@ -56,10 +64,11 @@ function whyOf(error: unknown): string {
 
 /** `:3` for an error in line 3 of the file, or where an error in a file that it imports is. Empty if the stack names no file. */
 function lineOf(error: unknown, path: string): string {
-  if (!(error instanceof Error)) return '';
+  if (error instanceof DataSyntaxError && error.line !== null) return `:${error.line}`;
+  if (!(error instanceof Error) || error instanceof NotAgents || 'syscall' in error) return '';
   for (const line of (error.stack ?? '').split('\n')) {
     // The first line of a syntax error is `file:line`, the others are frames.
-    const found = /(?:^|\(|\s)(?:file:\/\/)?(\/[^\s()?]+)(?:\?[^\s():]*)?:(\d+)(?::\d+)?\)?$/.exec(line);
+    const found = /(?:^|\(|\s)(?:file:\/\/)?(\/[^\s()?:]+)(?:\?[^\s():]*)?:(\d+)(?::\d+)?\)?$/.exec(line);
     const [, file = '', row = ''] = found ?? [];
     if (file === '' || file.includes('/node_modules/') || file.startsWith(OWN_FILES)) continue;
     return file === path ? `:${row}` : ` (${file}:${row})`;

@@ -31,6 +31,8 @@ export interface DefaultsInput {
  * each problem.
  */
 export interface TroupeInput extends CoordinationInput {
+  /** JSON schema for editors, in a JSON file. Ignored. */
+  $schema?: string | undefined;
   /** The agents, at least one. */
   agents: readonly AgentInput[];
   /** Templates of agents that the command `spawn` creates: `coder` becomes `coder-1`, `coder-2` and so on. Default: none. */

@@ -97,7 +97,7 @@ test('missing and unknown fields of an agents file are named with their path', a
 });
 
 test.each([
-  ['half.json', '{"agents":', /half\.json: Unexpected end/],
+  ['half.json', '{"agents":', /half\.json:1: Unexpected end/],
   ['other.ts', 'export const company = 1;', /other\.ts: it exports neither "troupe" nor a default/],
   ['torn.ts', 'const a = 1;\nexport const troupe = {\n agents: [', /torn\.ts:3: /],
   ['absent.ts', null, /absent\.ts: there is no such file$/],

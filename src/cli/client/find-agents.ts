@@ -9,7 +9,7 @@ export interface FoundAgents {
   file: string | null;
 }
 
-const NAMES = ['agents.ts', 'agents.js', 'agents.mjs', 'agents.json'];
+const NAMES = ['agents.ts', 'agents.js', 'agents.mjs', 'agents.json', 'agents.yaml'];
 
 /** The named file, else the agents file of this directory, else null. Throws `config_invalid`. */
 export async function findAgents(

@@ -45,6 +45,8 @@ export interface PackageParts {
   devDependencies?: Record<string, string>;
 }
 
+const SCHEMA = './node_modules/troupe/dist/agents.schema.json';
+
 const TSCONFIG = {
   compilerOptions: {
     target: 'es2024',
@@ -97,7 +99,7 @@ function literal(value: unknown): string {
 function agentsJson(template: TemplateName): string {
   const { agents, ...rest } = TEMPLATE[template].company;
   const model = { provider: 'scripted', script: 'script.json' };
-  return json({ agents: agents.map((agent) => ({ ...agent, ...model })), ...rest });
+  return json({ $schema: SCHEMA, agents: agents.map((agent) => ({ ...agent, ...model })), ...rest });
 }
 
 function startFile({ template, lang }: Choice): string {

@@ -1,0 +1,30 @@
+import * as z from 'zod';
+import { TroupeDefinition } from './agents-file.ts';
+
+type JsonSchema = Record<string, unknown>;
+
+/** Fields that only code can fill. */
+const CODE_ONLY = ['tools', 'providers'];
+
+/** The JSON schema of `agents.json`, for completion and checks in editors. Made from what the file is parsed with. */
+export function agentsFileSchema(): JsonSchema {
+  const shape = Object.fromEntries(
+    Object.entries(TroupeDefinition.shape).filter(([name]) => !CODE_ONLY.includes(name)),
+  );
+  const schema = z.toJSONSchema(z.strictObject(shape), {
+    io: 'input',
+    unrepresentable: 'any',
+    reused: 'ref',
+  }) as JsonSchema;
+  const properties = schema['properties'] as Record<string, { items?: JsonSchema }>;
+  for (const list of ['agents', 'templates']) refuseUnknown(properties[list]?.items, schema);
+  return { title: 'Agents file of Troupe', ...schema };
+}
+
+/** The fields of an agent depend on its provider, so only both parts together tell an unknown one. */
+function refuseUnknown(agent: JsonSchema = {}, { $defs }: JsonSchema): void {
+  const name = (agent['$ref'] as string | undefined)?.replace('#/$defs/', '') ?? '';
+  const { allOf } = (($defs ?? {}) as Record<string, JsonSchema>)[name] ?? agent;
+  for (const part of (allOf ?? []) as JsonSchema[]) delete part['additionalProperties'];
+  agent['unevaluatedProperties'] = false;
+}

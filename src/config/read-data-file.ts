@@ -1,0 +1,64 @@
+import { LineCounter, parseDocument } from 'yaml';
+
+/** The value of a JSON or YAML file, and where its parts are. */
+export interface DataFile {
+  value: unknown;
+  /** Line of a field, or of the innermost part around it that is written down. */
+  lineOf: (path: readonly PropertyKey[]) => number | null;
+}
+
+/** A file that is not JSON or YAML. `line` is null if the parser names none. */
+export class DataSyntaxError extends Error {
+  readonly line: number | null;
+
+  constructor(message: string, line: number | null) {
+    super(message);
+    this.line = line;
+  }
+}
+
+/** Throws `DataSyntaxError`. */
+export function readDataFile(text: string, format: 'json' | 'yaml'): DataFile {
+  // YAML reads JSON as well, and knows where everything is.
+  const lines = new LineCounter();
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: false });
+  const value = format === 'json' ? parseJson(text, lines) : null;
+  const [problem] = document.errors;
+  if (format === 'yaml' && problem)
+    throw new DataSyntaxError(problem.message, lines.linePos(problem.pos[0]).line);
+  return {
+    value: format === 'json' ? value : (document.toJS() as unknown),
+    lineOf(path) {
+      for (let length = path.length; length > 0; length--) {
+        const node = document.getIn(path.slice(0, length), true) as
+          | { range?: [number, number, number] }
+          | undefined;
+        if (node?.range) return lines.linePos(node.range[0]).line;
+      }
+      return null;
+    },
+  };
+}
+
+function parseJson(text: string, lines: LineCounter): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (error) {
+    const { message } = error as Error;
+    const at = positionIn(message, text);
+    throw new DataSyntaxError(message, at === null ? null : lines.linePos(at).line);
+  }
+}
+
+/** Characters that the parser's message quotes before the place. */
+const QUOTED_BEFORE = 10;
+
+/** The parser tells the position, or quotes the text around it, or neither. */
+function positionIn(message: string, text: string): number | null {
+  const position = / at position (\d+)/.exec(message)?.[1];
+  if (position !== undefined) return Number(position);
+  if (message.includes('end of JSON input')) return text.trimEnd().length;
+  const quoted = /, \.\.\."([\s\S]+)"(?:\.\.\.)? is not valid JSON$/.exec(message)?.[1];
+  const start = quoted === undefined ? -1 : text.indexOf(quoted.replace(/"\.\.\.$/, ''));
+  return start < 0 ? null : start + QUOTED_BEFORE;
+}
