@@ -102,8 +102,6 @@ export interface AccessLimits {
 export interface AccessInput {
   /** Tokens that an application issues to its users. Default: only keys are accepted. */
   jwt?: JwtInput | undefined;
-  /** Pages of other origins that may use the API from a browser. Default: none. */
-  cors?: CorsSettings | undefined;
   /** Rates and numbers of requests. */
   limits?: AccessLimits | undefined;
   /** Pages of other origins that may use the API. Default: none. */

@@ -45,7 +45,7 @@ export interface RequestInput {
    * Further fields of the body of every request, as the vendor names them; for packages of the AI SDK by vendor. Default:
    * none.
    */
-  providerOptions?: Readonly<Record<string, unknown>> | undefined;
+  providerOptions?: Readonly<Record<string, z.core.util.JSONType>> | undefined;
 }
 
 const RequestSettings = z.object({ ...RequestFields, ...EffortField });
