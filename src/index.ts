@@ -49,7 +49,9 @@ export {
   type ModelCall,
   type ProviderDefinition,
 } from './providers/define-provider.ts';
-export type { AiSdkModel, AiSdkVendor } from './providers/ai-sdk-model.ts';
+export { defineEmbedder, type EmbedderDefinition } from './providers/define-embedder.ts';
+export type { Embedder } from './providers/embedder.ts';
+export type { AiSdkEmbeddingModel, AiSdkModel, AiSdkVendor } from './providers/ai-sdk-model.ts';
 export {
   type CustomAgent,
   type CustomProvider,

@@ -96,7 +96,7 @@ export function parseTroupe(
 
 function problemsOf(issue: z.core.$ZodIssue): Problem[] {
   const { path } = issue;
-  if (path.at(-1) === 'provider' && issue.code === 'invalid_union')
+  if (path.at(-1) === 'provider' && path.at(-2) !== 'embedder' && issue.code === 'invalid_union')
     return [{ path, message: unknownProvider(issue.input) }];
   return inputProblems(issue);
 }

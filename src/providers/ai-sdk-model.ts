@@ -17,12 +17,24 @@ export interface AiSdkVendor {
   languageModel(modelId: string): AiSdkModel;
 }
 
+/** An embedding model of the AI SDK (`EmbeddingModelV4`), such as `bedrock.embeddingModel('…')`. */
+export interface AiSdkEmbeddingModel {
+  readonly specificationVersion: 'v4';
+  readonly provider: string;
+  readonly modelId: string;
+  doEmbed(options: never): PromiseLike<{ embeddings: number[][] }>;
+}
+
 const isObject = (value: unknown): value is Record<string, unknown> =>
   (typeof value === 'object' && value !== null) || typeof value === 'function';
 
 /** A model of any version of the specification. */
 export function isAiSdkModel(value: unknown): value is AiSdkModel {
   return isObject(value) && 'specificationVersion' in value && typeof value['doStream'] === 'function';
+}
+
+export function isAiSdkEmbeddingModel(value: unknown): value is AiSdkEmbeddingModel {
+  return isObject(value) && 'specificationVersion' in value && typeof value['doEmbed'] === 'function';
 }
 
 export function isAiSdkVendor(value: unknown): value is AiSdkVendor {

@@ -3,6 +3,7 @@ import type { Clock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
 import { createAiSdk } from './ai-sdk/ai-sdk.ts';
 import { type AiSdkModel, isAiSdkModel, isAiSdkVendor, modelOf } from './ai-sdk-model.ts';
+import { createAiSdkEmbedder } from './ai-sdk/ai-sdk-embedder.ts';
 import { createAnthropic } from './anthropic/anthropic.ts';
 import { requireAnthropicSdk } from './anthropic/sdk.ts';
 import { createClaudeCode } from './claude-code/claude-code.ts';
@@ -195,10 +196,14 @@ export function createEmbedder(settings: EmbedderSettings, { env }: Pick<Provide
       const { baseUrl, model } = settings;
       return createOpenAiEmbedder({ baseUrl, model, apiKey: keyOf(settings, env) });
     }
+    case 'ai-sdk':
+      return createAiSdkEmbedder(settings.model);
+    case 'custom':
+      return settings.embedder;
   }
 }
 
-type OpenAiSettings = Pick<EmbedderSettings, 'provider' | 'baseUrl' | 'apiKeyEnv'>;
+type OpenAiSettings = Pick<SettingsOf<'openai-compatible'>, 'provider' | 'baseUrl' | 'apiKeyEnv'>;
 
 function keyOf(settings: OpenAiSettings, env: Env): string {
   const { baseUrl, apiKeyEnv } = settings;

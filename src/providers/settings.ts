@@ -1,9 +1,17 @@
 import * as z from 'zod';
-import { type AiSdkModel, isAiSdkModel, isAiSdkVendor, versionProblem } from './ai-sdk-model.ts';
+import {
+  type AiSdkEmbeddingModel,
+  type AiSdkModel,
+  isAiSdkEmbeddingModel,
+  isAiSdkModel,
+  isAiSdkVendor,
+  versionProblem,
+} from './ai-sdk-model.ts';
 import { ModelPrice } from './prices.ts';
 import { ReplyLimitSettings } from './reply-limits.ts';
 import { ChatQuirks } from './openai/quirks.ts';
 import { type Sampling, SamplingFields } from './sampling.ts';
+import type { Embedder } from './embedder.ts';
 import type { CustomProvider } from './provider.ts';
 import {
   EffortField,
@@ -123,6 +131,8 @@ const AiSdkFields = {
   ...RequestFields,
   ...EffortField,
 };
+const NO_EMBEDDING_MODEL =
+  'is an embedding model of a package of the AI SDK, such as bedrock.embeddingModel("…")';
 const AnySettings = z.discriminatedUnion('provider', [
   z.object({
     provider: z.literal('scripted'),
@@ -215,8 +225,16 @@ function isProvider(value: unknown): boolean {
   return typeof value === 'function' || (typeof value === 'object' && value !== null && 'stream' in value);
 }
 
-/** The model that turns texts into vectors. */
-export interface EmbedderInput {
+/** How long turns wait for the vector of their question. */
+export interface EmbedderDeadlines {
+  /** How long a turn waits for the vector of its question, ms. Default 300. */
+  deadlineMs?: number | undefined;
+  /** The same before the first vector, ms: the server may have to load its model first. Default 10,000. */
+  firstDeadlineMs?: number | undefined;
+}
+
+/** An embedding model of a server with OpenAI's API. */
+export interface CompatibleEmbedder extends EmbedderDeadlines {
   /** Who runs the model. */
   provider: 'openai-compatible';
   /** The server's name of the model. */
@@ -225,18 +243,62 @@ export interface EmbedderInput {
   baseUrl?: string | undefined;
   /** Name of the variable that holds the key. Default `OPENAI_API_KEY`. */
   apiKeyEnv?: string | undefined;
-  /** How long a turn waits for the vector of its question, ms. Default 300. */
-  deadlineMs?: number | undefined;
-  /** The same before the first vector, ms: the server may have to load its model first. Default 10,000. */
-  firstDeadlineMs?: number | undefined;
 }
 
-export const EmbedderSettings = z.strictObject({
-  provider: z.literal('openai-compatible'),
-  model: z.string().min(1),
-  baseUrl: BaseUrl.default('https://api.openai.com/v1'),
-  apiKeyEnv: KeyVariable.default('OPENAI_API_KEY'),
+/** An embedding model of a package of the AI SDK. */
+export interface AiSdkEmbedder extends EmbedderDeadlines {
+  /** Who runs the model. */
+  provider: 'ai-sdk';
+  /** The model, such as `bedrock.embeddingModel('…')`. */
+  model: AiSdkEmbeddingModel;
+}
+
+/** An embedder that the program brings. */
+export interface CustomEmbedder extends EmbedderDeadlines {
+  /** Who runs the model. */
+  provider: 'custom';
+  /** Made with `defineEmbedder`. */
+  embedder: Embedder;
+}
+
+/** The model that turns texts into vectors. */
+export type EmbedderInput = CompatibleEmbedder | AiSdkEmbedder | CustomEmbedder;
+
+const Deadlines = {
   deadlineMs: z.int().min(1).max(60_000).default(300),
   firstDeadlineMs: z.int().min(1).max(60_000).default(10_000),
-});
+};
+
+export const EmbedderSettings = z.discriminatedUnion(
+  'provider',
+  [
+    z.strictObject({
+      provider: z.literal('openai-compatible'),
+      model: z.string().min(1),
+      baseUrl: BaseUrl.default('https://api.openai.com/v1'),
+      apiKeyEnv: KeyVariable.default('OPENAI_API_KEY'),
+      ...Deadlines,
+    }),
+    z.strictObject({
+      provider: z.literal('ai-sdk'),
+      model: z
+        .custom<AiSdkEmbeddingModel>(isAiSdkEmbeddingModel, NO_EMBEDDING_MODEL)
+        .superRefine((model, context) => {
+          const message = isAiSdkEmbeddingModel(model) ? versionProblem(model) : null;
+          if (message !== null) context.addIssue({ code: 'custom', message });
+        }),
+      ...Deadlines,
+    }),
+    z.strictObject({
+      provider: z.literal('custom'),
+      embedder: z.custom<Embedder>(isEmbedder, 'an embedder is made with defineEmbedder'),
+      ...Deadlines,
+    }),
+  ],
+  'is one of openai-compatible, ai-sdk, custom',
+);
 export type EmbedderSettings = z.infer<typeof EmbedderSettings>;
+
+function isEmbedder(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && 'embed' in value && typeof value.embed === 'function';
+}

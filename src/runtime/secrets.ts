@@ -127,7 +127,8 @@ function keyNames({ agents, context, mcpServers, integrations = [] }: ModelSetti
     'url' in server ? Object.values(server.headersEnv ?? {}) : [],
   );
   const ofIntegrations = integrations.flatMap(({ secretVariables = [] }) => secretVariables);
-  const ofEmbedder = context.embedder ? [context.embedder.apiKeyEnv] : [];
+  const { embedder } = context;
+  const ofEmbedder = embedder && 'apiKeyEnv' in embedder ? [embedder.apiKeyEnv] : [];
   return [...ofModels, ...ofServers, ...ofIntegrations, ...ofEmbedder];
 }
 

@@ -14,7 +14,17 @@ export {
 } from './embedder-conformance.ts';
 export { createFakeClock, type FakeClock } from './fake-clock.ts';
 export { startFakeAnthropic, startFakeOpenAi, startFakeOpenAiResponses } from './fake-vendors.ts';
-export { FAKE_USAGE, type FakeHandler, type FakeReply, type FakeRequest } from './fake-server.ts';
+export {
+  FAKE_USAGE,
+  type FakeFailure,
+  type FakeFrames,
+  type FakeHandler,
+  type FakeReply,
+  type FakeRequest,
+  type FakeServer,
+  type FakeVendor,
+  startFakeServer,
+} from './fake-server.ts';
 export {
   type SessionMemory,
   type SeenCall,

@@ -74,7 +74,9 @@ async function room({
         summaries: 'extract',
         quoteTokens: 0,
         ...context,
-        ...(context.embedder && { embedder: { ...context.embedder, baseUrl: vendor.url } }),
+        ...(context.embedder?.provider === 'openai-compatible' && {
+          embedder: { ...context.embedder, baseUrl: vendor.url },
+        }),
       },
     },
     {

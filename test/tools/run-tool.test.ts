@@ -13,7 +13,7 @@ const schema = z.object({ a: z.number(), b: z.string().default('x') });
 const make = (run: (args: z.output<typeof schema>, context: ToolContext) => unknown, timeoutMs = 1000) =>
   defineTool({ name: 'probe', description: '', schema, timeoutMs, run: run as never });
 const call = (args: string) => ({ id: 'c1', name: 'probe', args });
-const run = (tool: ReturnType<typeof make>, args = '{"a":1}', over = {}) =>
+const run = (tool: Tool, args = '{"a":1}', over = {}) =>
   runTool(tool, call(args), { ...context, ...over }, { clock });
 
 test('a tool gets parsed arguments and its context', async () => {
