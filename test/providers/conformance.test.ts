@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
+import { createAiSdk } from '../../src/providers/ai-sdk/ai-sdk.ts';
 import { createAnthropic } from '../../src/providers/anthropic/anthropic.ts';
 import { createOpenAi } from '../../src/providers/openai/openai.ts';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
@@ -21,6 +22,7 @@ import {
 import type { FakeHandler, FakeServer } from '../../src/testing/fake-server.ts';
 import { providerConformance, type MakeProvider } from '../../src/testing/provider-conformance.ts';
 import { ownProvider } from '../support/own-provider.ts';
+import { claudeModel } from './ai-sdk-stage.ts';
 import { HAS_CLAUDE_CODE, NO_CLAUDE_CODE, openStage } from './claude-code-stage.ts';
 import { NO_CODEX, startCodexStage } from './codex-stage.ts';
 import { ADD_TOOL } from './sent.ts';
@@ -157,6 +159,10 @@ const ADAPTERS: Record<string, MakeProvider> = {
   ),
   anthropic: overHttp(startFakeAnthropic, (baseUrl, replyLimits) =>
     createAnthropic({ baseUrl, apiKey: 'key-of-test', replyLimits }),
+  ),
+  // More vendors: ai-sdk-conformance.test.ts.
+  'ai-sdk': overHttp(startFakeAnthropic, (url, replyLimits) =>
+    createAiSdk(claudeModel(url, replyLimits), { replyLimits }),
   ),
   'of a program': overHttp(startFakeOpenAi, ownProvider),
   replay,
