@@ -5,7 +5,7 @@ import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { createToolContext } from '../../src/testing/tool-context.ts';
 import { hideInTools } from '../../src/runtime/secrets.ts';
 import { runTool } from '../../src/tools/run-tool.ts';
-import { defineTool, type ToolContext } from '../../src/tools/tool.ts';
+import { defineTool, type Tool, type ToolContext } from '../../src/tools/tool.ts';
 
 const clock = createFakeClock();
 const context = createToolContext({ effect: 'c:a:1/1/0' });

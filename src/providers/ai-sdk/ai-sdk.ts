@@ -62,7 +62,10 @@ function samplingOptions(
   { stop, ...sampling }: Sampling,
   { trace }: ModelRequest,
 ): Partial<LanguageModelV4CallOptions> {
-  return givenOf({ ...sampling, stopSequences: trace.purpose === 'compaction' || !stop ? undefined : [...stop] });
+  return givenOf({
+    ...sampling,
+    stopSequences: trace.purpose === 'compaction' || !stop ? undefined : [...stop],
+  });
 }
 
 function withOptions(known: PartMetadata, own: PartMetadata): PartMetadata {
