@@ -8,8 +8,8 @@ import type { Expression } from './find-expressions.ts';
  * load only once.
  */
 const SRC = path.join(import.meta.dirname, '../../src');
-/** Loading this file runs the command line. */
-const ENTRY_POINT = 'cli.ts';
+/** Loading one of these files runs the command line. */
+const ENTRY_POINTS = ['cli.ts', 'cli/start.ts'];
 
 const found = new Map<string, Expression>();
 const Plain = globalThis.RegExp;
@@ -20,7 +20,7 @@ globalThis.RegExp = new Proxy(Plain, {
 });
 
 for (const name of readdirSync(SRC, { recursive: true, encoding: 'utf8' }).sort()) {
-  if (name.endsWith('.ts') && name !== ENTRY_POINT) await import(path.join(SRC, name));
+  if (name.endsWith('.ts') && !ENTRY_POINTS.includes(name)) await import(path.join(SRC, name));
 }
 await composeLater();
 process.stdout.write(JSON.stringify([...found.values()]), () => process.exit());

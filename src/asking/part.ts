@@ -10,8 +10,11 @@ import type {
 
 /** Of whom and where a part is. With tasks for other agents, `conversation` may be a thread. */
 interface PartPlace {
+  /** The conversation that was asked about, or a thread of it. */
   conversation: ConversationId;
+  /** Id of the agent. */
   agent: AgentId;
+  /** Id of its turn. */
   turn: TurnId;
 }
 
@@ -21,6 +24,7 @@ interface PartPlace {
  */
 interface LivePart extends PartPlace {
   provisional: true;
+  /** Attempts of the turn, from 1. */
   attempt: number;
   /** Steps of the turn, from 1. Each is one answer of the model; the last one is the reply. */
   step: number;
@@ -30,10 +34,13 @@ interface LivePart extends PartPlace {
 
 /** Something that is in the log, and stays. */
 interface Committed<E extends Event> {
+  /** The conversation that was asked about, or a thread of it. */
   conversation: ConversationId;
   /** Null: a person or the runtime has written it. */
   agent: AgentId | null;
+  /** Null: it belongs to no turn. */
   turn: TurnId | null;
+  /** The event as it is in the log. */
   event: E;
 }
 
@@ -42,22 +49,27 @@ export interface TextPart extends LivePart {
   type: 'text';
   /** Position in the text of the step, in characters. At 0 the text begins anew. */
   index: number;
+  /** The words. */
   text: string;
 }
 
 /** A piece of the model's reasoning. */
 export interface ReasoningPart extends LivePart {
   type: 'reasoning';
+  /** Position in the reasoning of the step, in characters. At 0 it begins anew. */
   index: number;
+  /** The words. */
   text: string;
 }
 
 /** A tool call: `writing` while its arguments grow, `running` once it runs. */
 export interface CallPart extends LivePart {
   type: 'call';
+  /** `writing`: the model still writes the arguments. */
   status: 'writing' | 'running';
   /** Id of the call; its progress and its result have the same one. */
   call: string;
+  /** Name of the tool. */
   name: string;
   /** The arguments so far: JSON once it runs. Long ones are cut. */
   args: string;
@@ -66,37 +78,50 @@ export interface CallPart extends LivePart {
 /** How far a running call has come, as the tool tells it with `context.progress`. */
 export interface ProgressPart extends LivePart {
   type: 'progress';
+  /** Id of the call. */
   call: string;
+  /** Name of the tool. */
   name: string;
+  /** What the tool says of it, cut at 1,000 characters. */
   text?: string | undefined;
   /** Units done, of `total` if that is known. */
   done?: number | undefined;
+  /** Units there are. */
   total?: number | undefined;
 }
 
 /** What a call gave. Long results are cut; the event `tool.result` follows with the step. */
 export interface ResultPart extends LivePart {
   type: 'result';
+  /** Id of the call. */
   call: string;
+  /** Name of the tool. */
   name: string;
+  /** Whether it has succeeded. */
   outcome: ToolOutcome;
+  /** The result as the model reads it, or its beginning. */
   text: string;
 }
 
 /** What the round has told so far does not count, because its model call failed; with `all`, nothing of the attempt does. */
 export interface VoidPart extends LivePart {
   type: 'void';
+  /** Why, for people. */
   reason: string;
+  /** Whether it voids the whole attempt. */
   all: boolean;
 }
 
 /** A transition of an agent's machine. */
 export interface StatePart {
   type: 'state';
+  /** The conversation that was asked about, or a thread of it. */
   conversation: ConversationId;
+  /** Id of the agent. */
   agent: AgentId;
   /** Null between turns. */
   turn: TurnId | null;
+  /** The states of its machines. */
   state: StateNote;
 }
 

@@ -58,7 +58,17 @@ function positionIn(message: string, text: string): number | null {
   const position = / at position (\d+)/.exec(message)?.[1];
   if (position !== undefined) return Number(position);
   if (message.includes('end of JSON input')) return text.trimEnd().length;
-  const quoted = /, \.\.\."([\s\S]+)"(?:\.\.\.)? is not valid JSON$/.exec(message)?.[1];
-  const start = quoted === undefined ? -1 : text.indexOf(quoted.replace(/"\.\.\.$/, ''));
+  const quoted = quotedIn(message);
+  const start = quoted === null ? -1 : text.indexOf(quoted);
   return start < 0 ? null : start + QUOTED_BEFORE;
+}
+
+const BEFORE = ', ..."';
+const AFTER = ['" is not valid JSON', '"... is not valid JSON'];
+
+/** The text around the place that a message quotes. */
+function quotedIn(message: string): string | null {
+  const begin = message.indexOf(BEFORE);
+  const end = Math.max(...AFTER.map((words) => message.lastIndexOf(words)));
+  return begin < 0 || end <= begin + BEFORE.length ? null : message.slice(begin + BEFORE.length, end);
 }

@@ -6,22 +6,29 @@ import { TroupeError } from '../errors.ts';
  */
 export interface AiSdkModel {
   readonly specificationVersion: 'v4';
+  /** Name of the vendor. */
   readonly provider: string;
+  /** Name of the model. */
   readonly modelId: string;
+  /** Answers a prompt. */
   doStream(options: never): PromiseLike<{ stream: ReadableStream<unknown> }>;
 }
 
 /** All models of a vendor package of the AI SDK, by their ids: `bedrock` itself. */
 export interface AiSdkVendor {
   readonly specificationVersion: 'v4';
+  /** The model with this id. */
   languageModel(modelId: string): AiSdkModel;
 }
 
 /** An embedding model of the AI SDK (`EmbeddingModelV4`), such as `bedrock.embeddingModel('…')`. */
 export interface AiSdkEmbeddingModel {
   readonly specificationVersion: 'v4';
+  /** Name of the vendor. */
   readonly provider: string;
+  /** Name of the model. */
   readonly modelId: string;
+  /** Turns texts into vectors. */
   doEmbed(options: never): PromiseLike<{ embeddings: number[][] }>;
 }
 

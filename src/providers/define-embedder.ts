@@ -7,6 +7,7 @@ import { guardedEmbedder } from './guard-embedder.ts';
 export interface EmbedderDefinition {
   /** Shown to people and in errors. */
   name: string;
+  /** Name of the model. */
   model: string;
   /** Removed from the messages of errors: keys, which vendors may repeat. */
   secrets?: readonly string[] | undefined;

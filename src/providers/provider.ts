@@ -203,9 +203,11 @@ export interface CustomAgent extends Sampling {
   model: string;
   /** Most tokens of an answer. */
   maxOutputTokens: number;
+  /** How much it reasons. Default: the vendor's. */
   effort?: Effort | undefined;
   /** Those of `headers`, and of `headersEnv` with their values. */
   headers?: Readonly<Record<string, string>> | undefined;
+  /** Further fields of the body of every request. Default: none. */
   providerOptions?: Readonly<Record<string, unknown>> | undefined;
 }
 

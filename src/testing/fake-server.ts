@@ -7,8 +7,11 @@ import type { ModelFailure } from '../providers/provider.ts';
 
 /** A vendor's wire format. */
 export interface FakeVendor {
+  /** The path that is answered. */
   path: string;
+  /** The events of an answer. */
   frames(reply: FakeReply, request: FakeRequest): FakeFrames;
+  /** The HTTP answer of a failure. */
   failure(error: NonNullable<FakeReply['error']>): FakeFailure;
   /** The failure as an event inside a stream. */
   failureFrame(failure: FakeFailure): string;
@@ -16,6 +19,7 @@ export interface FakeVendor {
   json?: Readonly<Record<string, (request: FakeRequest) => unknown>>;
 }
 
+/** A running fake of a vendor. */
 export interface FakeServer extends AsyncDisposable {
   /** Its address. */
   url: string;
@@ -226,13 +230,19 @@ export type FakeHandler = (request: FakeRequest) => FakeReply | Promise<FakeRepl
 
 /** The frames of an answer as sent. Breaks count only `content`. */
 export interface FakeFrames {
+  /** Before the content. */
   head: string[];
+  /** The content, piece by piece. */
   content: string[];
+  /** After the content. */
   tail: string[];
 }
 
+/** An HTTP answer that tells of a failure. */
 export interface FakeFailure {
+  /** Status of the answer. */
   status: number;
+  /** Its JSON. */
   body: unknown;
 }
 

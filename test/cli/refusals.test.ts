@@ -91,7 +91,12 @@ test('missing and unknown fields of an agents file are named with their path', a
   const { json } = await place.run(['dev', '--json']);
   expect(json).toMatchObject({
     error: {
-      data: { problems: ['agents[0].script: is missing', 'limits.maxStep: is not a field'] },
+      data: {
+        problems: [
+          'agents[0].script: is missing',
+          'limits.maxStep: is not a field; did you mean "maxSteps"?',
+        ],
+      },
     },
   });
 });

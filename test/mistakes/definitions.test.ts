@@ -67,7 +67,7 @@ test.each<Mistake>([
   [
     'instructions in a list',
     scripted({ instructions: ['a'] }),
-    'agents[0].instructions: is a list: give a text',
+    'agents[0].instructions: give a text or a function',
   ],
   [
     'a reply that is no schema',

@@ -62,7 +62,7 @@ test.each<[what: string, printed: string, stored: string]>([
   ['no placeholder', ENV.PLACEHOLDER_KEY, 'not-needed'],
   ['no other variable', ENV.PLAIN, ENV.PLAIN],
 ])('what a tool prints or fails with is hidden: %s', async (_, printed, stored) => {
-  expect(await answering(() => printed)).toBe(stored);
+  expect(await answering(() => printed)).toEqual({ text: stored });
   const failing = answering(() => {
     throw new Error(printed);
   });

@@ -206,7 +206,7 @@ test('an agents file in JSON is loaded with its reply schema, and a wrong schema
   expect((await loadAgentsFile(file)).agents[0]?.reply).toEqual({ type: 'object' });
   writeFileSync(file, agents({ if: {} }));
   await expect(loadAgentsFile(file)).rejects.toThrow(
-    /agents\.json has 1 problem\(s\):\s+agents\[0\]\.reply: /,
+    /agents\.json has 1 problem\(s\):\s+\S*agents\.json:1 agents\[0\]\.reply: /,
   );
   rmSync(folder, { recursive: true });
 });
