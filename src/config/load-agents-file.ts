@@ -1,4 +1,5 @@
 import { readFile, stat } from 'node:fs/promises';
+import { registerHooks } from 'node:module';
 import { dirname, extname, isAbsolute, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseTroupe, type TroupeDefinition } from './agents-file.ts';
@@ -8,10 +9,29 @@ import { type DataFile, DataSyntaxError, readDataFile } from './read-data-file.t
 /** Imports a module by its URL. */
 export type ImportModule = (url: string) => Promise<Record<string, unknown>>;
 
-const importOnce: ImportModule = (url) => import(url) as Promise<Record<string, unknown>>;
+/**
+ * Imports a module and what it imports. TypeScript outside `node_modules` is an ES module here whatever `type` its package
+ * has: `npm init` writes `commonjs`, under which `import` would be a syntax error.
+ */
+export const importAsModule: ImportModule = async (url) => {
+  const hooks = registerHooks({
+    load: (at, context, next) =>
+      next(at, isOwnTypeScript(at) ? { ...context, format: 'module-typescript' } : context),
+  });
+  try {
+    return (await import(url)) as Record<string, unknown>;
+  } finally {
+    hooks.deregister();
+  }
+};
+
+function isOwnTypeScript(url: string): boolean {
+  const { protocol, pathname } = new URL(url);
+  return protocol === 'file:' && pathname.endsWith('.ts') && !pathname.includes('/node_modules/');
+}
 
 /** Loads `agents.ts`, `.js`, `.mjs`, `.json` or `.yaml`. Paths in it are relative to the file. Throws `config_invalid`. */
-export async function loadAgentsFile(path: string, importModule = importOnce): Promise<TroupeDefinition> {
+export async function loadAgentsFile(path: string, importModule = importAsModule): Promise<TroupeDefinition> {
   const full = resolve(path);
   const { value, lineOf } = await readDefinition(full, importModule);
   const definition = parseTroupe(value, path, lineOf);

@@ -1,6 +1,6 @@
 import { registerHooks } from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import type { ImportModule } from '../../config/load-agents-file.ts';
+import { importAsModule, type ImportModule } from '../../config/load-agents-file.ts';
 
 /** Marks the modules of one import, because Node keeps every module under its URL for ever. */
 const MARK = 'troupe-reload';
@@ -30,7 +30,7 @@ export function createFreshImport(): FreshImport {
     importModule(url) {
       round += 1;
       files = new Set([fileURLToPath(url)]);
-      return import(marked(url, String(round))) as Promise<Record<string, unknown>>;
+      return importAsModule(marked(url, String(round)));
     },
     files: () => [...files],
   };
