@@ -13,7 +13,7 @@ test('agents.ts is a module in a package that npm init wrote as commonjs, and so
   place.write('rules.ts', `export const rules: { reply: string }[] = [{ reply: 'ok' }];`);
   const file = place.write('agents.ts', AGENTS);
   for (const flags of [[], ['--no-reload']]) {
-    await using dev = await place.dev([file, ...flags]);
+    await using _dev = await place.dev([file, ...flags]);
     expect((await place.run(['send', 'c', 'hi', '--wait'])).out).toContain('ok');
   }
 });

@@ -24,6 +24,7 @@ export const TOOLS: Tool[] = [
   { name: 'refuse', inputSchema: ANY },
   { name: 'change', inputSchema: ANY },
   { name: 'die', inputSchema: ANY },
+  { name: 'steps', inputSchema: ANY },
   { name: 'files.read/all', inputSchema: ANY },
 ];
 
@@ -51,7 +52,7 @@ export function createMcpServer({ trace, tools = TOOLS, die }: McpToolsOptions):
   });
   server.setRequestHandler(
     'tools/call',
-    async ({ params }, { mcpReq: { signal } }): Promise<CallToolResult> => {
+    async ({ params }, { mcpReq: { signal, notify } }): Promise<CallToolResult> => {
       const { name, arguments: args = {} } = params;
       trace(`call ${name} ${JSON.stringify(args)}`);
       switch (name) {
@@ -94,6 +95,14 @@ export function createMcpServer({ trace, tools = TOOLS, die }: McpToolsOptions):
           withdrawn.add(args['withdraw']);
           await server.sendToolListChanged();
           return text('changed');
+        case 'steps': {
+          const { progressToken = 'none' } = params._meta ?? {};
+          const report = { progressToken, progress: 1, total: 3, message: 'first step' };
+          await notify({ method: 'notifications/progress', params: report });
+          // The client has read the report when it answers.
+          await server.ping();
+          return text('all steps');
+        }
         case 'die':
           die?.();
           return new Promise(() => undefined);

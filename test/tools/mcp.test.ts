@@ -59,6 +59,7 @@ test('a model gets the schemas as the server wrote them, under names that vendor
     'files__media',
     'files__process',
     'files__refuse',
+    'files__steps',
     'files__wait',
     'read_artifact',
   ]);

@@ -1,5 +1,6 @@
 import type { CallToolResult, Tool as ListedTool } from '@modelcontextprotocol/client';
 import type { Clock } from '../../clock.ts';
+import type { ToolContext } from '../tool.ts';
 import type { Link } from './link.ts';
 import { messageOf } from './messages.ts';
 import { createOfferedTools } from './offered-tools.ts';
@@ -16,7 +17,7 @@ import { listTools, openSession, type Session } from './session.ts';
  */
 export interface Connection {
   list(): Promise<ListedTool[]>;
-  call(tool: string, args: Record<string, unknown>, signal: AbortSignal): Promise<CallToolResult>;
+  call(tool: string, args: Record<string, unknown>, context: CallContext): Promise<CallToolResult>;
   /** The session was lost, or could not be opened, and nothing has reached the server since. */
   isLost(): boolean;
   /** Whether the server still offers a tool, as far as it has said. */
@@ -24,6 +25,9 @@ export interface Connection {
   /** Resolves when no process and no session is left. */
   close(): Promise<void>;
 }
+
+/** What a call needs of the context of its tool. */
+type CallContext = Pick<ToolContext, 'signal' | 'progress'>;
 
 interface ConnectionParts {
   timeoutMs: number;
@@ -73,7 +77,7 @@ export function createConnection(parts: ConnectionParts): Connection {
   async function call(
     tool: string,
     args: Record<string, unknown>,
-    signal: AbortSignal,
+    { signal, progress }: CallContext,
   ): Promise<CallToolResult> {
     const request = { method: 'tools/call' as const, params: { name: tool, arguments: args } };
     for (let again = true; ; again = false) {
@@ -82,7 +86,11 @@ export function createConnection(parts: ConnectionParts): Connection {
         .catch(thrownAs((error) => `its server cannot be reached: ${messageOf(error)}`));
       signal.throwIfAborted();
       try {
-        const result = await client.request(request, AnyResult, { signal, timeout: timeoutMs + SPARE_MS });
+        const result = await client.request(request, AnyResult, {
+          signal,
+          timeout: timeoutMs + SPARE_MS,
+          onprogress: ({ progress: done, total, message: text }) => progress({ done, total, text }),
+        });
         sessions.answered();
         return await parseResult('CallToolResult', firstParts(result));
       } catch (error) {

@@ -36,8 +36,8 @@ export function wrapTool(listed: ListedTool, { server, settings, connection, red
     idempotent: annotations?.idempotentHint === true || annotations?.readOnlyHint === true,
     timeoutMs: settings.timeoutMs,
     ...(settings.previewBytes !== undefined && { previewBytes: settings.previewBytes }),
-    async run(args, { signal }) {
-      const result = await connection.call(listed.name, args, signal);
+    async run(args, context) {
+      const result = await connection.call(listed.name, args, context);
       const text = resultText(result);
       if (result.isError) throw new Error(redact(text));
       return text;
