@@ -55,12 +55,14 @@ pageTest(
     await using stage = await openStage(play(open.promise));
     await stage.say('c', ['bo'], 'go');
     // The page comes while the call runs, and comes again.
-    for (const page of [await browsing.open(`${stage.url}c/c`), await browsing.open(`${stage.url}c/c`)]) {
+    for (const path of ['c/c', 'c/c']) {
+      const page = await browsing.open(stage.url + path);
       const running = page.getByRole('list', { name: 'Tool calls so far' });
       await running.getByText('{"from":"attic"}').waitFor();
       await running.getByText('running: 1 of 3, copying').waitFor();
       await running.getByText('a drawer').waitFor();
       expect(await running.getByRole('progressbar').getAttribute('max')).toBe('3');
+      await page.close();
     }
     const page = await browsing.open(`${stage.url}c/c`);
     const running = page.getByRole('list', { name: 'Tool calls so far' });
@@ -68,5 +70,7 @@ pageTest(
     open.resolve();
     await running.waitFor({ state: 'detached' });
     await page.getByText('All done.').first().waitFor();
+    // It still reads the agents' states, and the server is about to close.
+    await page.close();
   },
 );
