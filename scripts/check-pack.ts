@@ -46,8 +46,6 @@ async function checkPack(folder: string): Promise<void> {
   console.log(`check-pack: ${checkOldNode(app)}`);
   console.log(`check-pack: ${checkNodes(app, folder, [22, 24])}`);
   console.log(`check-pack: ${checkInit(folder, tarball, app)}`);
-  console.log(`check-pack: ${checkOldNode(app)}`);
-  console.log(`check-pack: ${checkNodes(app, folder, [22, 24])}`);
   console.log(`check-pack: ${checkNostr(ROOT, app, folder, run)}`);
   console.log(`check-pack: ${await checkPage(app, ENV)}`);
   console.log(`check-pack: troupe ${version} works from its tarball`);
