@@ -8,7 +8,7 @@ import { weighInstall, type Weight } from './weigh-install.ts';
  * Packs Troupe, installs the tarball into an empty folder, and prints what that puts on the disk: in total, and for
  * each direct dependency what would be gone without it. Fails over the limit.
  */
-const LIMIT: Weight = { bytes: 80e6, packages: 130 };
+const LIMIT: Weight = { bytes: 80e6, packages: 90 };
 
 const scratch = mkdtempSync(path.join(tmpdir(), 'troupe-weigh-'));
 try {
