@@ -1,5 +1,6 @@
 import { readFile, stat } from 'node:fs/promises';
-import { registerHooks } from 'node:module';
+// By its object: a Node that is too old, and is refused in words, does not have this export.
+import nodeModule from 'node:module';
 import { dirname, extname, isAbsolute, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseTroupe, type TroupeDefinition } from './agents-file.ts';
@@ -14,7 +15,7 @@ export type ImportModule = (url: string) => Promise<Record<string, unknown>>;
  * has: `npm init` writes `commonjs`, under which `import` would be a syntax error.
  */
 export const importAsModule: ImportModule = async (url) => {
-  const hooks = registerHooks({
+  const hooks = nodeModule.registerHooks({
     load: (at, context, next) =>
       next(at, isOwnTypeScript(at) ? { ...context, format: 'module-typescript' } : context),
   });
