@@ -15,18 +15,11 @@ export type CostOf = (agent: string, usage: Usage) => number | null;
 export async function* ask(sent: Event, parts: ExchangeParts, costOf: CostOf): AsyncGenerator<Note, Answer> {
   const { troupe, signal } = parts;
   const answers = awaitAnswers(sent);
-  const events = [sent];
-  const going = exchange(sent, answers, parts);
-  let next = await going.next();
-  for (; !next.done; next = await going.next()) {
-    if (next.value.type === 'event' && next.value.event.conversation === sent.conversation)
-      events.push(next.value.event);
-    yield next.value;
-  }
+  const { events, waits } = yield* exchange(sent, answers, parts);
   if (signal.aborted)
     throw new TroupeError('aborted', `the wait for an answer was ended; ${atWork(answers)}`);
   const ends = [...answers.ends, ...(await endsBelow(troupe, answers.threads))];
-  return answerOf(answers, { events, waits: next.value, ends, costOf });
+  return answerOf(answers, { events, waits, ends, costOf });
 }
 
 function atWork({ missing }: Answers): string {

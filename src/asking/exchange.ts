@@ -13,19 +13,28 @@ export interface ExchangeParts {
   signal: AbortSignal;
 }
 
+/** What has come of a message. */
+interface Exchanged {
+  /** The message and all events of its conversation since, oldest first. */
+  events: Event[];
+  /** What it waits for. */
+  waits: Wait[];
+}
+
 /** Work in threads, and of other processes, makes no notice here: it is looked at this often, ms. */
 const LOOK_MS = 250;
 
 /**
- * What follows from a message, in the order of the logs of the conversation and of the threads of its tasks, until it is answered or nobody works on it any more. Returns what it
- * waits for then. Leaving it early, or the end of `signal`, stops nothing but the reading.
+ * What follows from a message, in the order of the logs of the conversation and of the threads of its tasks, until it is
+ * answered or nobody works on it any more. Leaving it early, or the end of `signal`, stops nothing but the reading.
  */
 export async function* exchange(
   sent: Event,
   answers: Answers,
   { troupe, clock, work, signal }: ExchangeParts,
-): AsyncGenerator<Note, Wait[]> {
+): AsyncGenerator<Note, Exchanged> {
   const { conversation } = sent;
+  const events = [sent];
   let last = sent.seq;
 
   /** Null while there is work, or events that were not read yet. */
@@ -34,8 +43,8 @@ export async function* exchange(
     // Others may still be at work on something else.
     if (answers.areComplete) return found.waits;
     if (found.isUnderWay) return null;
-    const { events } = await troupe.events(conversation, { after: last, limit: 1 });
-    return events.length > 0 ? null : found.waits;
+    const unread = await troupe.events(conversation, { after: last, limit: 1 });
+    return unread.events.length > 0 ? null : found.waits;
   }
 
   const frames = followConversation(conversation, last, {
@@ -49,13 +58,14 @@ export async function* exchange(
   for await (const frame of frames) {
     if (frame.type === 'event' && frame.event.conversation === conversation) {
       answers.note(frame.event);
+      events.push(frame.event);
       last = frame.event.seq;
     }
     if (frame.type !== 'heartbeat' && frame.type !== 'gap') yield frame;
     const left = answers.areComplete || mayBeOver(frame) ? await waits() : null;
-    if (left) return left;
+    if (left) return { events, waits: left };
   }
-  return [];
+  return { events, waits: [] };
 }
 
 /** Whether the work may have ended with this: a turn, or a request to people. Else it is looked at when all is quiet. */

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import * as z from 'zod';
 import type { AgentInput } from '../../src/config/agent-definition.ts';
 import { defineTool } from '../../src/tools/tool.ts';
@@ -156,4 +156,23 @@ test('threads are part of the stream, each whole before the end of its task', as
   expect(lastOfThread).toBeLessThan(end);
   // The answer has the events of the conversation alone.
   expect(new Set(answer.events.map(({ conversation }) => conversation))).toEqual(new Set(['c']));
+});
+
+test('whoever leaves a stream early watches nothing any more', async () => {
+  await using troupe = await openTroupe({ agents: [scripted('bo', [{ reply: 'one two three', chunk: 2 }])] });
+  const watch = troupe.watch.bind(troupe);
+  let began = 0;
+  let open = 0;
+  vi.spyOn(troupe, 'watch').mockImplementation((...args) => {
+    began += 1;
+    open += 1;
+    const end = watch(...args);
+    return () => {
+      open -= 1;
+      end();
+    };
+  });
+  for await (const part of troupe.stream('c', 'go')) if (part.type === 'text') break;
+  expect([began, open]).toEqual([1, 0]);
+  await troupe.idle();
 });
