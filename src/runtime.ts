@@ -1,4 +1,3 @@
-import { ResourceStack } from './resource-stack.ts';
 import { randomUUID } from 'node:crypto';
 import * as z from 'zod';
 import { DEFAULT_LIMITS, type EngineDeps } from './actors/engine/engine-deps.ts';
@@ -7,8 +6,7 @@ import { type Clock, systemClock } from './clock.ts';
 import { parseTroupe, type TroupeDefinition } from './config/agents-file.ts';
 import type { AgentInput } from './config/agent-input.ts';
 import type { Checked, KnownInput, TroupeInput } from './config/troupe-input.ts';
-import { TroupeError } from './errors.ts';
-import { inputProblems, inputWords, tryParse } from './events/index.ts';
+import { checkOptions } from './events/index.ts';
 import { longAnswers, unknownWindows } from './config/build-agent-registry.ts';
 import { messageRouter } from './config/coordination-settings.ts';
 import { loadTokenizer } from './context/tokens.ts';
@@ -20,6 +18,7 @@ import { createPendingGuard } from './facade/send-message.ts';
 import type { Logger } from './logger.ts';
 import { type Metrics, NO_METRICS } from './metrics.ts';
 import { openSafeFetch } from './net/safe-fetch.ts';
+import { ResourceStack } from './resource-stack.ts';
 import { openAgents, openModels, withTemplates } from './runtime/open-agents.ts';
 import { openEngine } from './runtime/open-engine.ts';
 import { openServices } from './runtime/open-services.ts';
@@ -85,6 +84,7 @@ export async function createTroupe<
   input: KnownInput<Agent & Checked<Agent, NoInfer<Name>>, Name, Template>,
   options: TroupeOptions = {},
 ): Promise<TroupeOf<Agent, Template>> {
+  checkOptions(Options, options, 'createTroupe', 'config_invalid');
   // What the compiler knows of the agents is true of every troupe of this definition.
   return (await openTroupe(input, options)) as TroupeOf<Agent, Template>;
 }
@@ -181,7 +181,7 @@ const NO_AGENTS: TroupeDefinition = {
 const Text = z.string().optional();
 const Truth = z.boolean().optional();
 const Given = z.unknown().optional();
-const OPTIONS = {
+const Options = z.strictObject({
   data: Text,
   mongodb: Text,
   redis: Text,
@@ -200,24 +200,11 @@ const OPTIONS = {
   onDeaf: Given,
   clock: Given,
   app: Given,
-} satisfies Record<keyof TroupeOptions, z.ZodType>;
-const Options = z.strictObject(OPTIONS);
+} satisfies Record<keyof TroupeOptions, z.ZodType>);
 
-function checkOptions(options: TroupeOptions): void {
-  const parsed = tryParse<unknown>(Options, options, { error: inputWords, reportInput: true });
-  if (parsed.success) return;
-  const problems = parsed.error.issues
-    .flatMap(inputProblems)
-    .map(({ path, message }) => `${path.map(String).join('.') || 'they'}: ${message}`);
-  throw new TroupeError('config_invalid', `the options of createTroupe: ${problems.join('; ')}`, {
-    problems,
-  });
-}
-
-function readDefinition(input: TroupeInput, options: TroupeOptions): TroupeDefinition {
-  checkOptions(options);
-  const { allowEmpty = false } = options;
-  return allowEmpty && input.agents.length === 0 ? NO_AGENTS : parseTroupe(input);
+function readDefinition(input: TroupeInput, { allowEmpty = false }: TroupeOptions): TroupeDefinition {
+  const isEmpty = Array.isArray(input?.agents) && input.agents.length === 0;
+  return allowEmpty && isEmpty ? NO_AGENTS : parseTroupe(input);
 }
 
 function warnOfSettings(

@@ -9,7 +9,7 @@ import { ContextSettings } from './context-settings.ts';
 import { CoordinationSettings, Workflows } from './coordination-settings.ts';
 import { TroupeError } from '../errors.ts';
 import { CustomProviderSetting } from '../providers/settings.ts';
-import { AgentId, Channel, inputProblems, inputWords, nearestName } from '../events/index.ts';
+import { AgentId, Channel, inputProblems, nearestName, tryParse } from '../events/index.ts';
 import { findProblems } from './find-problems.ts';
 import type { DataFile } from './read-data-file.ts';
 import { LimitSettings } from './limit-settings.ts';
@@ -78,7 +78,7 @@ export function parseTroupe(
   source = 'the definition',
   lineOf: DataFile['lineOf'] = () => null,
 ): TroupeDefinition {
-  const parsed = TroupeDefinition.safeParse(input, { error: inputWords, reportInput: true });
+  const parsed = tryParse(TroupeDefinition, input);
   const found = [...(parsed.error?.issues ?? []).flatMap(problemsOf), ...findProblems(input)];
   if (parsed.success && found.length === 0) return parsed.data;
   // Both halves of an agent's schema may say the same.

@@ -1,5 +1,5 @@
 import type * as z from 'zod';
-import { nearestName } from './parse.ts';
+import { nearestName } from './nearest-name.ts';
 
 type RawIssue = z.core.$ZodRawIssue;
 
@@ -19,8 +19,8 @@ const TAKES: Readonly<Record<string, string>> = {
 const QUOTED = 60;
 
 /**
- * Says what a value from outside is, and what to give instead. For `safeParse(value, { error: inputWords, reportInput: true })`;
- * messages of a schema's own go before these. Undefined: zod's words stay.
+ * Says what a value from outside is, and what to give instead. For `tryParse`; messages of a schema's own go before these.
+ * Undefined: zod's words stay.
  */
 export function inputWords(issue: RawIssue): string | undefined {
   const { input } = issue;

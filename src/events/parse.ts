@@ -1,56 +1,68 @@
 import * as z from 'zod';
-import { TroupeError } from '../errors.ts';
+import { type ErrorCode, TroupeError } from '../errors.ts';
+import { inputProblems, inputWords } from './input-words.ts';
 
-/** Parses an input that errors call `name`, such as "the key". Throws `config_invalid` with every problem and its path. */
-export function parseGiven<T>(schema: z.ZodType<T>, input: unknown, name: string): T {
+/**
+ * Parses an input that errors call `name`, such as "the key". Throws an error of this code that names every problem; its
+ * `data` has them too, and the first path.
+ */
+export function parseGiven<S extends z.ZodType>(
+  schema: S,
+  input: unknown,
+  name: string,
+  code: ErrorCode = 'config_invalid',
+): z.output<S> {
   const parsed = tryParse(schema, input);
   if (parsed.success) return parsed.data;
-  const problems = parsed.error.issues.map(({ path, message }) => ({ path: path.join('.'), message }));
-  const message = problems.map(({ path, message }) => `${path || name}: ${message}`).join('; ');
-  throw new TroupeError('config_invalid', message, { problems });
+  const problems = problemsIn(parsed.error);
+  throw new TroupeError(code, problemText(problems, name), { path: problems[0]?.path ?? '', problems });
+}
+
+/** The same for the options of a method, which every error names. */
+export function checkOptions(schema: z.ZodType, options: unknown, method: string, code: ErrorCode): void {
+  const parsed = tryParse(schema, options);
+  if (parsed.success) return;
+  const problems = problemsIn(parsed.error);
+  const message = `the options of ${method}: ${problemText(problems, 'they')}`;
+  throw new TroupeError(code, message, { path: problems[0]?.path ?? '', problems });
+}
+
+/** Most problems that an error names, and the most characters of a path. */
+const MAX_PROBLEMS = 20;
+const MAX_PATH = 200;
+
+export interface PlacedProblem {
+  /** Names and numbers with dots between them. '': the input itself. */
+  path: string;
+  message: string;
+}
+
+export function problemsIn({ issues }: z.ZodError): PlacedProblem[] {
+  return issues
+    .slice(0, MAX_PROBLEMS)
+    .flatMap(inputProblems)
+    .slice(0, MAX_PROBLEMS)
+    .map(({ path, message }) => ({ path: path.map(String).join('.').slice(0, MAX_PATH), message }));
+}
+
+/** `whole`: the name of the input itself. */
+export function problemText(problems: readonly PlacedProblem[], whole: string): string {
+  return problems.map(({ path, message }) => `${path || whole}: ${message}`).join('; ');
 }
 
 /**
- * `safeParse` for input from outside. Zod compares every `length` with a number, even of an object in place of a text or
- * a list. `{"length":{"toString":1}}` cannot become a number, and the comparison throws a `TypeError`.
+ * `safeParse` for input from outside, with problems in words. Zod compares every `length` with a number, even of an object
+ * in place of a text or a list. `{"length":{"toString":1}}` cannot become a number, and the comparison throws a `TypeError`.
  */
-export function tryParse<T>(
-  schema: z.ZodType<T>,
-  input: unknown,
-  options?: z.core.ParseContext<z.core.$ZodIssue>,
-): z.ZodSafeParseResult<T> {
+export function tryParse<S extends z.ZodType>(schema: S, input: unknown): z.ZodSafeParseResult<z.output<S>> {
   try {
-    return schema.safeParse(input, options);
+    return schema.safeParse(input, { error: inputWords, reportInput: true });
   } catch (thrown) {
     if (!(thrown instanceof TypeError && NO_NUMBER.test(thrown.message))) throw thrown;
     const message = 'has an object with a "length" in place of a text or a list';
     const error = new z.ZodError([{ code: 'custom', path: [], message, input: null }]);
-    return { success: false, error: error as z.ZodError<T> };
+    return { success: false, error: error as z.ZodError<z.output<S>> };
   }
 }
 
 const NO_NUMBER = /^Cannot convert object to primitive value/;
-
-/** The known id closest to a mistyped one, or null if more than a third of the characters would have to change. */
-export function nearestName(typed: string, known: Iterable<string>): string | null {
-  let best: string | null = null;
-  let least = Math.max(2, Math.ceil(typed.length / 3)) + 1;
-  for (const candidate of known) {
-    const distance = editDistance(typed.toLowerCase(), candidate.toLowerCase());
-    if (distance < least) [best, least] = [candidate, distance];
-  }
-  return best;
-}
-
-function editDistance(a: string, b: string): number {
-  let previous = Array.from({ length: b.length + 1 }, (_, column) => column);
-  for (let row = 1; row <= a.length; row++) {
-    const current = [row];
-    for (let column = 1; column <= b.length; column++) {
-      const replace = (previous[column - 1] ?? 0) + (a[row - 1] === b[column - 1] ? 0 : 1);
-      current[column] = Math.min(replace, (previous[column] ?? 0) + 1, (current[column - 1] ?? 0) + 1);
-    }
-    previous = current;
-  }
-  return previous[b.length] ?? 0;
-}

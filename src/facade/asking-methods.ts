@@ -10,7 +10,7 @@ import type { AgentId, Event } from '../events/index.ts';
 import { costOf } from '../providers/prices.ts';
 import type { Asked, FollowOptions, NewMessage, Troupe } from '../troupe.ts';
 import { conversationId } from './parse-input.ts';
-import { checkOptions } from './read-options.ts';
+import { checkOptionsOf } from './read-options.ts';
 import type { TenantContext } from './tenant-context.ts';
 
 /** The methods that wait for what follows from a message. `itself`: the troupe that they belong to. */
@@ -59,18 +59,18 @@ export function askingMethods(context: TenantContext, itself: () => Troupe) {
 
   return {
     stream(conversation, asked, options = {}) {
-      checkOptions('stream', options);
+      checkOptionsOf('stream', options);
       return streamed(conversation, asked, options);
     },
     async ask(conversation, asked, options = {}) {
-      checkOptions('ask', options);
+      checkOptionsOf('ask', options);
       const going = answering(conversation, asked, options);
       let next = await going.next();
       while (!next.done) next = await going.next();
       return next.value;
     },
     follow(conversation, options = {}) {
-      checkOptions('follow', options);
+      checkOptionsOf('follow', options);
       return followed(itself(), conversation, { ...options, clock, closed });
     },
   } satisfies Partial<Troupe>;

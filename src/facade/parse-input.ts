@@ -7,25 +7,18 @@ import {
   Author,
   BusyPolicy,
   Command,
-  COMMANDS,
   ConversationId,
   EventDraft,
   type EventId,
-  inputProblems,
-  inputWords,
-  nearestName,
-  tryParse,
+  parseGiven,
 } from '../events/index.ts';
 import type { NewMessage } from '../troupe.ts';
 
-const IN_WORDS = { error: inputWords, reportInput: true } as const;
 const AN_AUTHOR = 'such as { kind: "user", id: "ana", name: "Ana" }';
 
-/** Parses an event of a caller. Throws `event_invalid` with the path of the first problem. */
+/** Parses an event of a caller. Throws `event_invalid`. */
 export function parseDraft(input: unknown): EventDraft {
-  const parsed = tryParse(EventDraft, input, IN_WORDS);
-  if (parsed.success) return parsed.data;
-  throw firstProblem(parsed.error, 'event');
+  return parseGiven(EventDraft, input, 'event', 'event_invalid');
 }
 
 /** Bodies are read later, when the message may be stored. */
@@ -62,8 +55,7 @@ export function readMessage(given: unknown): NewMessage {
   const { author } = given as Partial<NewMessage>;
   if (typeof author !== 'object' || author === null)
     throw invalid('author', `is missing: say who speaks, ${AN_AUTHOR}`);
-  const parsed = tryParse(MessageShape, given, IN_WORDS);
-  if (!parsed.success) throw firstProblem(parsed.error, 'message');
+  parseGiven(MessageShape, given, 'message', 'event_invalid');
   return given as NewMessage;
 }
 
@@ -73,35 +65,18 @@ export function readCommand(given: unknown, by: unknown): Command {
     throw invalid('by', `is missing: say who gives the command, ${AN_AUTHOR}`);
   if (typeof given !== 'object' || given === null)
     throw invalid('command', 'give an object such as { command: "retry", turn: "c:bo:1" }');
-  const { command, agent } = given as { command?: unknown; agent?: unknown };
-  if (!COMMANDS.some((name) => name === command)) {
-    const nearest = typeof command === 'string' ? nearestName(command, COMMANDS) : null;
-    const hint = nearest ? ` Did you mean "${nearest}"?` : '';
-    throw invalid(
-      'command',
-      `there is no command ${JSON.stringify(command)}.${hint} Known: ${COMMANDS.join(', ')}`,
-    );
-  }
+  const { agent } = given as { agent?: unknown };
   const plain = typeof agent === 'string' ? { ...given, agent: agent.replace(/^@/, '') } : given;
-  const parsed = tryParse(Command, plain, IN_WORDS);
-  if (parsed.success) return parsed.data;
-  throw firstProblem(parsed.error, 'command');
-}
-
-/** `whole`: the name of the value itself. */
-function firstProblem({ issues }: z.ZodError, whole: string): TroupeError {
-  const [problem] = issues.flatMap(inputProblems);
-  return invalid(problem?.path.map(String).join('.') || whole, problem?.message ?? 'is not valid');
+  return parseGiven(Command, plain, 'command', 'event_invalid');
 }
 
 function invalid(path: string, message: string): TroupeError {
   return new TroupeError('event_invalid', `${path}: ${message}`, { path });
 }
 
+/** Throws `event_invalid`. */
 export function conversationId(text: string): ConversationId {
-  const parsed = ConversationId.safeParse(text, IN_WORDS);
-  if (parsed.success) return parsed.data;
-  throw firstProblem(parsed.error, 'conversation');
+  return parseGiven(ConversationId, text, 'conversation', 'event_invalid');
 }
 
 /** Random bytes are fetched in bulk, because a call for them costs more than the rest of an id. */

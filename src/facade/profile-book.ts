@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import { TroupeError } from '../errors.ts';
-import { type Author, PersonId, PersonProfile, tryParse } from '../events/index.ts';
+import { type Author, PersonId, PersonProfile, parseGiven } from '../events/index.ts';
 import { type KeyValue, updateEntry } from '../key-value.ts';
 
 /** The profiles of the people of one tenant, by the id of the author. They hold in all its conversations. */
@@ -45,20 +44,12 @@ export function createProfileBook(
 
 /** Ids come from any client; keys of entries are slugs. */
 function keyOf(person: string): string {
-  const id = PersonId.safeParse(person);
-  if (!id.success) throw invalid('person', id.error.issues[0]?.message);
-  return `person/${createHash('sha256').update(id.data).digest('hex')}`;
+  const id = parseGiven(PersonId, person, 'person', 'event_invalid');
+  return `person/${createHash('sha256').update(id).digest('hex')}`;
 }
 
 function parse(input: unknown): PersonProfile {
-  const parsed = tryParse(PersonProfile, input);
-  if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
-  throw invalid(issue?.path.join('.') || 'profile', issue?.message);
-}
-
-function invalid(path: string, message: string | undefined): TroupeError {
-  return new TroupeError('event_invalid', `${path}: ${message}`, { path });
+  return parseGiven(PersonProfile, input, 'profile', 'event_invalid');
 }
 
 /** A damaged entry counts as none: a profile is no reason to fail a turn. */

@@ -1,6 +1,5 @@
 import * as z from 'zod';
-import { TroupeError } from '../errors.ts';
-import { inputProblems, inputWords, tryParse } from '../events/index.ts';
+import { checkOptions } from '../events/index.ts';
 
 const Signal = z.instanceof(AbortSignal, { error: 'give the signal of an AbortController' }).optional();
 const Seq = z.int().nonnegative().optional();
@@ -25,12 +24,6 @@ const OPTIONS = {
 } as const satisfies Record<string, z.ZodType>;
 
 /** Throws `event_invalid`, which names the method, every wrong option and what to give. */
-export function checkOptions(method: keyof typeof OPTIONS, options: unknown): void {
-  const parsed = tryParse<unknown>(OPTIONS[method], options ?? {}, { error: inputWords, reportInput: true });
-  if (parsed.success) return;
-  const problems = parsed.error.issues.flatMap(inputProblems);
-  const told = problems.map(({ path, message }) => `${path.join('.') || 'they'}: ${message}`).join('; ');
-  throw new TroupeError('event_invalid', `the options of ${method}: ${told}`, {
-    path: problems[0]?.path.join('.') ?? '',
-  });
+export function checkOptionsOf(method: keyof typeof OPTIONS, options: unknown = {}): void {
+  checkOptions(OPTIONS[method], options, method, 'event_invalid');
 }

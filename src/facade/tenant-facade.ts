@@ -21,7 +21,7 @@ import { conversationHandle } from '../conversation-handle.ts';
 import { askingMethods } from './asking-methods.ts';
 import { executeCommand } from './execute-command.ts';
 import { conversationId, readCommand, readMessage } from './parse-input.ts';
-import { checkOptions } from './read-options.ts';
+import { checkOptionsOf } from './read-options.ts';
 import { waitUntilRest } from '../actors/conversations/conversation-work.ts';
 import { sendMessage } from './send-message.ts';
 import { findConversation, type TenantContext } from './tenant-context.ts';
@@ -76,7 +76,7 @@ function readingMethods(context: TenantContext) {
       return { id: log.conversation, head: log.head, ...conversationState(book) };
     },
     async events(conversation, options = {}) {
-      checkOptions('events', options);
+      checkOptionsOf('events', options);
       const { after = 0, limit = 500, maxBytes = PAGE_BYTES } = options;
       const log = await findConversation(context, conversation);
       const range = { after, limit, maxBytes: Math.min(maxBytes, PAGE_BYTES) };
@@ -89,7 +89,7 @@ function readingMethods(context: TenantContext) {
       store.verify(await findConversation(context, conversation), { after }),
     actors: async (conversation) => actorStatuses(deps, await findConversation(context, conversation)),
     async tasks(conversation, options) {
-      checkOptions('tasks', options);
+      checkOptionsOf('tasks', options);
       return listTasks(taskFolds, await findConversation(context, conversation), options);
     },
     async checkpoint(conversation, reader) {
@@ -121,7 +121,7 @@ function changingMethods(context: TenantContext) {
       return executeCommand({ conversations, engine, tenant, workflows, existing }, command, by);
     },
     async delete(conversation, options) {
-      checkOptions('delete', options);
+      checkOptionsOf('delete', options);
       const { exported } = options;
       const root = await findConversation(context, conversation);
       const deleted = await deleteConversation(deps, root, exported);
@@ -197,7 +197,7 @@ function operatorMethods(context: TenantContext) {
       return { store: stored, queue: queued };
     },
     async idle(options = {}) {
-      checkOptions('idle', options);
+      checkOptionsOf('idle', options);
       const { conversation } = options;
       if (conversation === undefined) return waitUntilQuiet(router, { clock, closed });
       return waitUntilRest({ ...context, deps }, await findConversation(context, conversation), closed);

@@ -1,17 +1,15 @@
 import type { MiddlewareHandler } from 'hono';
 import { cors as honoCors } from 'hono/cors';
+import * as z from 'zod';
 import { CorsSettings } from '../access/index.ts';
-import { TroupeError } from '../errors.ts';
+import { parseGiven } from '../events/index.ts';
 
 /** For one hour browsers ask only once. */
 const MAX_AGE_S = 3_600;
 
 /** Throws `config_invalid`. */
 export function readCors(given: CorsSettings): CorsSettings {
-  const parsed = CorsSettings.safeParse(given);
-  if (parsed.success) return parsed.data;
-  const problems = parsed.error.issues.map(({ path, message }) => `cors.${path.join('.')}: ${message}`);
-  throw new TroupeError('config_invalid', problems.join('; '), { problems });
+  return parseGiven(z.object({ cors: CorsSettings }), { cors: given }, 'cors').cors;
 }
 
 /** Answers preflight requests, which carry no credential, and lets pages of the listed origins read answers. */

@@ -1,5 +1,4 @@
 import * as z from 'zod';
-import { TroupeError } from '../errors.ts';
 import {
   AgentId,
   AttachmentName,
@@ -10,12 +9,10 @@ import {
   COMMANDS,
   ConversationId,
   EventId,
-  inputProblems,
-  inputWords,
   MAX_MESSAGE_ATTACHMENTS,
   MAX_RECIPIENTS,
   NamedSession,
-  tryParse,
+  parseGiven,
   TenantId,
 } from '../events/index.ts';
 import type { AttachmentByAddress, NewAttachment } from '../troupe.ts';
@@ -126,17 +123,7 @@ export type PathNoun = keyof typeof PATH_PARAMETERS;
 /** Server administrators may name another tenant than their own. */
 export const TenantQuery = z.object({ tenant: TenantId.optional() });
 
-const MAX_PROBLEMS = 20;
-
-/** Parses what a client sent. Throws `event_invalid`; `data` has the first path and every problem. */
+/** Parses what a client sent. Throws `event_invalid`; `data` has the first path and the problems. */
 export function parseInput<T>(schema: z.ZodType<T>, input: unknown, what: string): T {
-  const parsed = tryParse(schema, input, { error: inputWords, reportInput: true });
-  if (parsed.success) return parsed.data;
-  const problems = parsed.error.issues
-    .slice(0, MAX_PROBLEMS)
-    .flatMap(inputProblems)
-    .slice(0, MAX_PROBLEMS)
-    .map(({ path, message }) => ({ path: path.join('.').slice(0, 200), message }));
-  const told = problems.map(({ path, message }) => `${path || what}: ${message}`).join('; ');
-  throw new TroupeError('event_invalid', told, { path: problems[0]?.path ?? '', problems });
+  return parseGiven(schema, input, what, 'event_invalid');
 }

@@ -1,5 +1,5 @@
 import { TroupeError } from '../errors.ts';
-import { AgentId } from '../events/index.ts';
+import { AgentId, parseGiven } from '../events/index.ts';
 import type { ImportOptions } from './import-transcript.ts';
 import { type Format, FORMATS } from './report.ts';
 
@@ -17,11 +17,9 @@ export function readImportRequest({
   conversation,
   fileName,
 }: ImportRequest): ImportOptions {
-  const agent = AgentId.safeParse(author);
-  if (!agent.success) throw new TroupeError('import_invalid', `agent: ${agent.error.issues[0]?.message}`);
   return {
     format: formatOf(format),
-    agent: agent.data,
+    agent: parseGiven(AgentId, author, 'agent', 'import_invalid'),
     ...(conversation !== undefined && { conversation }),
     ...(fileName !== undefined && { fileName }),
   };

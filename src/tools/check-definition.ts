@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { inputProblems, inputWords, tryParse } from '../events/index.ts';
+import { problemsIn, problemText, tryParse } from '../events/index.ts';
 
 const TOOL_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
 const AFunction = z.custom<() => unknown>((value) => typeof value === 'function', 'give a function');
@@ -29,12 +29,9 @@ const Definition = z.strictObject({
 
 /** Throws a `TypeError` that names the tool, every wrong field and what to give. */
 export function checkDefinition(definition: unknown): void {
-  const parsed = tryParse<unknown>(Definition, definition, { error: inputWords, reportInput: true });
+  const parsed = tryParse(Definition, definition);
   if (parsed.success) return;
   const { name } = Object(definition) as { name?: unknown };
   const which = typeof name === 'string' ? `the tool ${JSON.stringify(name)}` : 'a tool';
-  const told = parsed.error.issues
-    .flatMap(inputProblems)
-    .map(({ path, message }) => `${path.map(String).join('.') || 'it'}: ${message}`);
-  throw new TypeError(`${which}: ${told.join('; ')}`);
+  throw new TypeError(`${which}: ${problemText(problemsIn(parsed.error), 'it')}`);
 }

@@ -196,7 +196,7 @@ test.each([
   [{ conversations: Array.from({ length: 65 }, () => 'a') }, 'conversations'],
   [{ conversations: ['a*b'] }, 'conversations.0'],
   [{ conversations: [{ $gt: '' }] }, 'conversations.0'],
-  [{ tenant: 'other' }, ''],
+  [{ tenant: 'other' }, 'tenant'],
 ])('%o is refused, and nothing is stored', async (wrong, path) => {
   const { book, writes } = stage();
   await expect(book.create({ name: 'x', scopes: ['read'], ...wrong } as never)).rejects.toMatchObject({

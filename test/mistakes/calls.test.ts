@@ -89,6 +89,12 @@ test.each<Mistake>([
     (t) => t.delete('c', { exported: 99 }),
     'but 99 were exported: export them again',
   ],
+  ['null for options', (t) => t.ask('c', 'hi', null as never), 'the options of ask: they: is null'],
+  [
+    'two mistakes at once',
+    (t) => t.send('c', message({ to: 'bo', reply: 'x' })),
+    'to: is a text: give a list: [ … ]; reply: is not a field',
+  ],
   ['no watcher', (t) => t.watch(undefined as never), 'watcher: give a function'],
   ['an unknown conversation', (t) => t.events('zz'), 'there is no conversation "zz"'],
   ['an unknown agent', (t) => t.prompt('c', 'b'), 'there is no agent "b". Did you mean "bo"?'],
@@ -108,6 +114,16 @@ test.each<Mistake>([
     'a number for a folder',
     () => createTroupe({ agents: [bo] }, { data: 3 } as never),
     'the options of createTroupe: data: is 3: give a text',
+  ],
+  [
+    'null for the options of the troupe',
+    () => createTroupe({ agents: [bo] }, null as never),
+    'the options of createTroupe: they: is null: give an object',
+  ],
+  [
+    'no definition, where it may be empty',
+    () => createTroupe(undefined as never, { allowEmpty: true }),
+    'the definition has 1 problem(s)',
   ],
   [
     'another name of a store',

@@ -109,7 +109,7 @@ test.each<Mistake>([
   [
     'a mistyped name',
     { command: 'forc', conversation: 'c' },
-    /^command: there is no command "forc"\. Did you mean "fork"\? Known: abort, pause/,
+    /^command: is "forc": give one of "abort", .*; did you mean "fork"\?/,
   ],
   ['a field too few', { command: 'pause', conversation: 'c' }, /^agent: /],
   [

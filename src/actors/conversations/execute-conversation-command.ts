@@ -7,6 +7,7 @@ import {
   type Event,
   EventDraft,
   isImported,
+  parseGiven,
   runtimeId,
   SYSTEM_AUTHOR,
 } from '../../events/index.ts';
@@ -220,13 +221,8 @@ async function append(
   log: ConversationKey,
   event: Pick<EventDraft, 'author' | 'kind' | 'body'>,
 ): Promise<Event> {
-  const parsed = EventDraft.safeParse({ id: newId(), to: [], ...event });
-  if (!parsed.success) {
-    const [issue] = parsed.error.issues;
-    const path = issue?.path.map(String).join('.') ?? '';
-    throw new TroupeError('event_invalid', `${path || 'command'}: ${issue?.message}`, { path });
-  }
-  return (await appendLast(deps, log, [parsed.data])).event;
+  const draft = parseGiven(EventDraft, { id: newId(), to: [], ...event }, 'command', 'event_invalid');
+  return (await appendLast(deps, log, [draft])).event;
 }
 
 function addressOf({ tenant, conversation }: ConversationKey): Omit<ActorAddress, 'agent'> {
