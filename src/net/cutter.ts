@@ -3,7 +3,10 @@ const CR = 0x0d;
 const FIRST_BYTES = 4_096;
 
 export interface CutterOptions {
-  /** Unit of output: lines of JSON, or events of `text/event-stream`, which end with an empty line. */
+  /**
+   * Unit of output: lines of JSON, or events of `text/event-stream`, which end with an empty line. Line ends of events
+   * become line feeds.
+   */
   of: 'lines' | 'events';
   /** Limit of one line or event. */
   maxBytes: number;
@@ -12,8 +15,8 @@ export interface CutterOptions {
 
 /**
  * Cuts chunks of any size into whole lines or events, and buffers at most one of them. Parsers join and rescan their
- * buffer with every chunk, so many small chunks of a long line take quadratic time. Given whole lines, they look at
- * each byte once.
+ * buffer with every chunk, so many small chunks of a long line take quadratic time; so do, in parsers of events, many
+ * lines beside a carriage return. Given whole lines that end with line feeds, they look at each byte once.
  */
 export class Cutter {
   readonly #options: CutterOptions;
@@ -22,17 +25,18 @@ export class Cutter {
   /** Bytes of the unfinished line or event. */
   #open = 0;
   #isLineEmpty = true;
+  /** The last byte was a carriage return; a line feed may still belong to it. */
   #afterReturn = false;
-  /** An event ended with a carriage return; a line feed may still belong to it. */
-  #endsHere = false;
 
   constructor(options: CutterOptions) {
     this.#options = options;
   }
 
   /** All lines or events that are complete by now, as one chunk; null if there are none. Throws `tooLong`. */
-  take(piece: Uint8Array): Uint8Array | null {
-    const end = this.#options.of === 'lines' ? this.#endOfLines(piece) : this.#endOfEvents(piece);
+  take(received: Uint8Array): Uint8Array | null {
+    const isLines = this.#options.of === 'lines';
+    const piece = isLines ? received : this.#withLineFeeds(received);
+    const end = isLines ? this.#endOfLines(piece) : this.#endOfEvents(piece);
     if (end === null) {
       this.#hold(piece);
       return null;
@@ -64,34 +68,31 @@ export class Cutter {
 
   #endOfEvents(piece: Uint8Array): number | null {
     let end: number | null = null;
-    for (let at = 0; at < piece.length; at += 1) {
-      const byte = piece[at];
-      if (this.#endsHere) {
-        const next = byte === LF ? at + 1 : at;
-        this.#grow(next - (end ?? 0));
-        this.#open = 0;
-        this.#endsHere = false;
-        end = next;
-      }
-      if (byte === LF && this.#afterReturn) {
-        this.#afterReturn = false;
-        continue;
-      }
-      this.#afterReturn = byte === CR;
-      if (byte !== LF && byte !== CR) {
-        this.#isLineEmpty = false;
-      } else if (!this.#isLineEmpty) {
-        this.#isLineEmpty = true;
-      } else if (byte === CR) {
-        this.#endsHere = true;
-      } else {
+    let start = 0;
+    for (let at = piece.indexOf(LF); at !== -1; at = piece.indexOf(LF, start)) {
+      if (at > start || !this.#isLineEmpty) this.#isLineEmpty = true;
+      else {
         this.#grow(at + 1 - (end ?? 0));
         this.#open = 0;
         end = at + 1;
       }
+      start = at + 1;
     }
+    if (start < piece.length) this.#isLineEmpty = false;
     this.#grow(piece.length - (end ?? 0));
     return end;
+  }
+
+  /** The piece with a line feed for each CR LF and each CR. */
+  #withLineFeeds(piece: Uint8Array): Uint8Array {
+    if (!this.#afterReturn && !piece.includes(CR)) return piece;
+    const fed = new Uint8Array(piece.length);
+    let size = 0;
+    for (const byte of piece) {
+      if (byte !== LF || !this.#afterReturn) fed[size++] = byte === CR ? LF : byte;
+      this.#afterReturn = byte === CR;
+    }
+    return fed.subarray(0, size);
   }
 
   #grow(bytes: number): void {
