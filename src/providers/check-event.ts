@@ -1,7 +1,8 @@
 import { NO_USAGE, type Reasoning, type ToolCall, type Usage } from '../events/index.ts';
-import type { ModelRequest, ResponseName } from './provider.ts';
-import { TroupeError } from '../errors.ts';
+import type { ModelEvent, ModelFailure, ModelRequest, ResponseName } from './provider.ts';
+import { ERROR_CODES, type ErrorCode, TroupeError } from '../errors.ts';
 import { mintCallId } from './call-text.ts';
+import { shownMessage } from './classify-failure.ts';
 
 /** Facts about a call that do not come from its vendor. */
 interface CallFacts {
@@ -32,8 +33,10 @@ export function checkUsage(reported: Usage, facts: CallFacts): { usage: Usage; d
 }
 
 function doubtOf(reported: Usage, facts: CallFacts): string | null {
-  for (const [name, value] of Object.entries(reported))
-    if (!Number.isSafeInteger(value) || value < 0) return `${name} is ${shown(value)}`;
+  for (const name of Object.keys(NO_USAGE) as (keyof Usage)[]) {
+    const value: unknown = (Object(reported) as Usage)[name];
+    if (!Number.isSafeInteger(value) || (value as number) < 0) return `${name} is ${shown(value)}`;
+  }
   const { input, output, cacheRead, cacheWrite, reasoning } = reported;
   if (cacheRead + cacheWrite > input)
     return `${cacheRead + cacheWrite} cached tokens in an input of ${input}`;
@@ -82,9 +85,11 @@ const MAX_NAME_LENGTH = 256;
 
 /** Checks the types: servers are not trusted. Throws `provider_invalid_reply`. */
 export function checkReasoning(reasoning: Reasoning): Reasoning {
-  const { text, signature } = reasoning;
+  const { text, signature, provider, model } = Object(reasoning) as Reasoning;
   if (typeof text !== 'string') throw unsound('reasoning', text);
   if (signature !== undefined && typeof signature !== 'string') throw unsound('a signature', signature);
+  if (typeof provider !== 'string') throw unsound('the provider of reasoning', provider);
+  if (typeof model !== 'string') throw unsound('the model of reasoning', model);
   return reasoning;
 }
 
@@ -99,11 +104,44 @@ export function checkCall({ id, name, args }: ToolCall, { trace }: ModelRequest,
   return { id: nameOf(id) || mintCallId(trace, index), name: nameOf(name) || 'unknown', args };
 }
 
+const STOPS: readonly unknown[] = ['end', 'calls', 'length', 'refusal'] satisfies Stop[];
+type Stop = Extract<ModelEvent, { type: 'done' }>['stop'];
+
+export function checkStop(stop: Stop): Stop {
+  if (STOPS.includes(stop)) return stop;
+  throw invalid(`the answer stops with ${shown(stop)}, and not with one of ${STOPS.join(', ')}`);
+}
+
+/** The failure with a code of the port. Its message may be the vendor's. */
+export function checkFailure(failure: ModelFailure, secrets: readonly string[]): ModelFailure {
+  const { code, message, retryAfterMs, isAway } = Object(failure) as ModelFailure;
+  const said = typeof message === 'string' && message !== '' ? message : 'the provider gives no reason';
+  return {
+    code: isFailureCode(code) ? code : 'provider_failed',
+    message: shownMessage(said, secrets),
+    ...(Number.isFinite(retryAfterMs) && { retryAfterMs }),
+    ...(isAway === true && { isAway }),
+  };
+}
+
+export function isFailureCode(code: ErrorCode): code is ModelFailure['code'] {
+  return ERROR_CODES.includes(code) && (code.startsWith('provider_') || code === 'context_overflow');
+}
+
+/** For an event that no reader may give. */
+export function unexpected(event: { type: unknown }): TroupeError {
+  return invalid(`an event of the type ${shown(event.type)} has no place in the answer`);
+}
+
 function nameOf(value: unknown): string {
   return typeof value === 'string' ? value.slice(0, MAX_NAME_LENGTH) : '';
 }
 
 function unsound(what: string, value: unknown): TroupeError {
   const kind = value === null ? 'null' : Array.isArray(value) ? 'a list' : typeof value;
-  return new TroupeError('provider_invalid_reply', `${what} in the answer is ${kind}, and no text`);
+  return invalid(`${what} in the answer is ${kind}, and no text`);
+}
+
+function invalid(message: string): TroupeError {
+  return new TroupeError('provider_invalid_reply', message);
 }

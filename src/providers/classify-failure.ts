@@ -1,4 +1,5 @@
 import type { ModelFailure } from './provider.ts';
+import { createRedact } from './redact.ts';
 
 /** A failed call as its vendor or SDK described it, without any vendor's types. */
 export interface VendorError {
@@ -116,8 +117,7 @@ export function classifyFailure(
   { opened, now, secrets = [] }: ClassifyOptions,
 ): ModelFailure {
   const code = codeOf(error, opened);
-  let message = error.message.slice(0, MESSAGE_LIMIT).toWellFormed();
-  for (const secret of secrets) if (secret.length > 4) message = message.replaceAll(secret, '[key]');
+  let message = shownMessage(error.message, secrets);
   if (error.status !== undefined && !message.startsWith(String(error.status)))
     message = `${error.status} ${message}`;
   if (code === 'provider_invalid_request' && isNotFound(error)) message += ' (is the base URL right?)';
@@ -130,6 +130,12 @@ export function classifyFailure(
     ...(retryAfterMs !== undefined && { retryAfterMs }),
     ...(isAway(error, opened) && { isAway: true }),
   };
+}
+
+/** A message as people may see it: without keys, which some servers repeat, and of bounded length. */
+export function shownMessage(message: string, secrets: readonly string[]): string {
+  // Cut last: half of a key is not recognised.
+  return createRedact(secrets)(message).slice(0, MESSAGE_LIMIT).toWellFormed();
 }
 
 /** Reads `retry-after-ms`, or `retry-after` in seconds or as a date. */

@@ -79,10 +79,8 @@ export function defineProvider(definition: ProviderDefinition): Provider {
           touch();
           meter[kind](text);
         };
-        return counted(definition.read(request, { signal, fetch: bounded, buffered }), {
-          touch,
-          limits,
-        });
+        const events = () => eventsOf(name, definition.read(request, { signal, fetch: bounded, buffered }));
+        return counted(events, { touch, limits });
       },
     }),
     close: async () => definition.close?.(),
@@ -97,15 +95,24 @@ export function boundedFetch(settings?: ReplyLimitSettings): typeof fetch {
   return vendorFetch(replyLimits(settings)) as typeof fetch;
 }
 
+function eventsOf(name: string, events: AsyncIterable<ModelEvent>): AsyncIterable<ModelEvent> {
+  if (Symbol.asyncIterator in Object(events)) return events;
+  const message = `read of the provider "${name}" gives no stream of events: write it as async *read(…)`;
+  throw new TroupeError('provider_invalid_reply', message);
+}
+
 /** Every event is a sign of life. Calls and reasoning are counted again when they are whole. */
 async function* counted(
-  events: AsyncIterable<ModelEvent>,
+  events: () => AsyncIterable<ModelEvent>,
   { touch, limits }: { touch: () => void; limits: ReplyLimits },
 ): AsyncGenerator<ModelEvent> {
   const meter = new ReplyMeter(limits);
-  for await (const event of events) {
+  for await (const event of events()) {
     touch();
-    if (event.type === 'reasoning') meter.reasoning(event.reasoning.text);
+    if (event.type === 'reasoning') {
+      meter.reasoning(event.reasoning.text);
+      meter.reasoning(event.reasoning.signature);
+    }
     if (event.type === 'call') {
       meter.call();
       meter.arguments(event.call.args);

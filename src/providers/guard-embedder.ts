@@ -1,5 +1,5 @@
 import { TroupeError } from '../errors.ts';
-import { classifyFailure, vendorErrorOf } from './classify-failure.ts';
+import { classifyFailure, shownMessage, vendorErrorOf } from './classify-failure.ts';
 import type { Embedder } from './embedder.ts';
 import { ownFailure } from './vendor-fetch.ts';
 
@@ -49,7 +49,7 @@ export function guardedEmbedder(reader: EmbedderReader): Embedder {
   function failureOf(thrown: unknown, signal: AbortSignal, timeout: AbortSignal): TroupeError {
     if (signal.aborted) return new TroupeError('aborted', 'the embedding was aborted', facts);
     const own = ownFailure(thrown);
-    if (own) return new TroupeError(own.code, own.message, { ...own.data, ...facts });
+    if (own) return new TroupeError(own.code, shownMessage(own.message, secrets), { ...own.data, ...facts });
     if (timeout.aborted)
       return new TroupeError('provider_unreachable', `no answer was received for ${timeoutMs} ms`, facts);
     const vendor = vendorErrorOf(thrown);

@@ -1,6 +1,15 @@
-import type { TroupeError } from '../errors.ts';
-import { checkUsage, checkCall, checkName, checkReasoning, checkText } from './check-event.ts';
-import { classifyFailure, vendorErrorOf } from './classify-failure.ts';
+import {
+  checkCall,
+  checkFailure,
+  checkName,
+  checkReasoning,
+  checkStop,
+  checkText,
+  checkUsage,
+  isFailureCode,
+  unexpected,
+} from './check-event.ts';
+import { classifyFailure, shownMessage, vendorErrorOf } from './classify-failure.ts';
 import type { ModelEvent, ModelFailure, ModelRequest, Provider, ProviderCapabilities } from './provider.ts';
 import { limitsFor, type ReplyLimits, ReplyMeter, replyTooLong } from './reply-limits.ts';
 import { type MarkFamily, MarkRestorer, restoredCall, withPlainMarks } from './template-marks.ts';
@@ -137,7 +146,7 @@ function silence(silenceMs: number, opened: boolean): ModelFailure {
   return { code, message: `nothing was received for ${silenceMs} ms` };
 }
 
-/** Validates the events of an adapter: types of texts, lengths of names, a plausible usage. */
+/** Validates the events of an adapter: their order, types of texts, lengths of names, a plausible usage. */
 function createCheck(
   { request, remembers = false, secrets }: GuardOptions,
   meter: ReplyMeter,
@@ -158,12 +167,17 @@ function createCheck(
           { ...checkUsage(event.usage, { request, saidBytes: meter.said, remembers }) },
           secrets,
         );
-      case 'start':
+      case 'failed':
+        return { type: 'failed', error: checkFailure(event.error, secrets) };
       case 'session':
       case 'compacted':
-      case 'failed':
-      case 'aborted':
+        if (!remembers) throw unexpected(event);
         return event;
+      case 'start':
+      case 'aborted':
+        throw unexpected(event);
+      default:
+        throw unexpected(event satisfies never);
     }
   };
 }
@@ -171,12 +185,18 @@ function createCheck(
 type Done = Extract<ModelEvent, { type: 'done' }>;
 
 function sound(
-  { response, ...event }: Done,
+  { response, stop, session }: Done,
   usage: Pick<Done, 'usage' | 'doubt'>,
   secrets: readonly string[],
 ): Done {
   const name = response && checkName(response, secrets);
-  return { ...event, ...usage, ...(name && { response: name }) };
+  return {
+    type: 'done',
+    stop: checkStop(stop),
+    ...usage,
+    ...(session && { session }),
+    ...(name && { response: name }),
+  };
 }
 
 function failureOf(
@@ -185,12 +205,8 @@ function failureOf(
 ): ModelFailure {
   const own = ownFailure(thrown);
   if (own?.code === 'package_missing') return { code: 'provider_unusable', message: own.message };
-  if (own && isProviderCode(own.code)) return { code: own.code, message: own.message };
+  if (own && isFailureCode(own.code)) return { code: own.code, message: shownMessage(own.message, secrets) };
   return classifyFailure(vendorErrorOf(thrown), { opened, now: Date.now(), secrets });
-}
-
-function isProviderCode(code: TroupeError['code']): code is ModelFailure['code'] {
-  return code.startsWith('provider_');
 }
 
 /** The end of the stream was already reported; a later outcome of the SDK changes nothing. */

@@ -7,6 +7,7 @@ import { createAiSdk } from '../../src/providers/ai-sdk/ai-sdk.ts';
 import type { AiSdkModel } from '../../src/providers/ai-sdk-model.ts';
 import type { FakeHandler, FakeReply, FakeServer } from '../../src/testing/fake-server.ts';
 import { startFakeAnthropic, startFakeOpenAiResponses } from '../../src/testing/fake-vendors.ts';
+import { collectEvents, failureOf } from '../../src/testing/provider-scene.ts';
 import { openTroupe } from '../support/mode.ts';
 import { PICTURES } from '../support/pictures.ts';
 import { claudeModel, geminiModel, responsesModel, startFakeGemini, vendorOfGemini } from './ai-sdk-stage.ts';
@@ -264,4 +265,16 @@ test('a key that is missing is said with the name of its variable', async () => 
   const { outcome, failures } = await troupe.ask('c', 'hi');
   expect([outcome, failures[0]?.code]).toEqual(['failed', 'provider_auth']);
   expect(failures[0]?.message).toContain('ANTHROPIC_API_KEY');
+});
+
+test('an answer that is not JSON is a failure of bounded length, without a key', async () => {
+  const secret = 'gateway-secret-4711';
+  const body = `data: {"text":"${'x'.repeat(1_800)}${secret.repeat(1_000)}\n\n`;
+  const headers = { 'content-type': 'text/event-stream' };
+  await using server = await OPENAI.start(() => ({ raw: { status: 200, headers, body } }));
+  const extras = { headers: {}, body: {}, secrets: [secret] };
+  const failure = failureOf(await collectEvents(createAiSdk(OPENAI.model(server.url), { extras })));
+  expect(failure.code).toBe('provider_invalid_reply');
+  expect(failure.message.length).toBeLessThanOrEqual(2_000);
+  expect(failure.message).not.toContain('secret');
 });

@@ -1,3 +1,5 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
@@ -186,6 +188,20 @@ describe('what servers do', () => {
     reply = { error: { code: 'provider_auth', message: 'bad key sk-secret-9' } };
     const [, last] = await collectEvents(provider());
     expect(last).toMatchObject({ error: { message: '401 bad key [key]' } });
+  });
+
+  test('a refusal counts, even if the connection is lost before its words are here', async () => {
+    const cutting = createServer((_, outgoing) => {
+      outgoing.writeHead(401, { 'content-length': '100' });
+      outgoing.write('{"error"', () => setImmediate(() => outgoing.destroy()));
+    });
+    await new Promise<void>((resolve) => cutting.listen(0, '127.0.0.1', resolve));
+    const baseUrl = `http://127.0.0.1:${(cutting.address() as AddressInfo).port}/v1`;
+    expect((await collectEvents(createOpenAiCompatible({ baseUrl, apiKey: 'k' }))).at(-1)).toEqual({
+      type: 'failed',
+      error: { code: 'provider_auth', message: '401 the answer has no body' },
+    });
+    cutting.close();
   });
 
   test('a silent server times out', async () => {

@@ -59,13 +59,9 @@ function bodyOf({ responseBody }: Fields): unknown {
 function messageOf(error: Fields): string {
   const { message, responseBody } = error;
   if (typeof responseBody === 'string' && responseBody !== '' && bodyOf(error) === undefined)
-    return responseBody.slice(0, MOST_CHARACTERS);
-  return typeof message === 'string' && message !== ''
-    ? message
-    : JSON.stringify(error).slice(0, MOST_CHARACTERS);
+    return responseBody;
+  return typeof message === 'string' && message !== '' ? message : JSON.stringify(error);
 }
-
-const MOST_CHARACTERS = 2_000;
 
 /** Google names the kind of an error in its `status` and `details`. */
 function withWords(body: unknown): unknown {

@@ -35,7 +35,8 @@ export function openAiClient({ apiKey, baseUrl, fetch, headers: own }: ClientOpt
       signal,
     });
     if (response.ok) return response;
-    throw refusal(await response.text(), response);
+    // The status counts, even if the connection is lost before the words are here.
+    throw refusal(await response.text().catch(() => ''), response);
   }
 
   return {
