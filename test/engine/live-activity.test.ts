@@ -9,6 +9,7 @@ import { openTroupe } from '../support/mode.ts';
 import { asks, inOrder, says } from '../support/engine-models.ts';
 import { openStage } from '../support/engine-stage.ts';
 import { UMA } from '../support/company.ts';
+import { createWaits } from '../support/waits.ts';
 
 const scripted = (rules: object[], more: object = {}) =>
   ({ id: 'bo', provider: 'scripted', script: { rules }, ...more }) as AgentInput;
@@ -17,27 +18,14 @@ const scripted = (rules: object[], more: object = {}) =>
 function listen(troupe: Troupe) {
   const heard: ActivityNote[] = [];
   const order: string[] = [];
-  const checks = new Set<() => void>();
+  const { look, until } = createWaits();
   troupe.watch((note) => {
     if (note.type === 'activity') heard.push(note.activity);
     if (note.type === 'activity') order.push(note.activity.kind);
     if (note.type === 'event') order.push(note.event.kind);
-    for (const check of checks) check();
+    look();
   });
-  return {
-    heard,
-    order,
-    until: (holds: () => boolean) =>
-      new Promise<void>((resolve) => {
-        const check = () => {
-          if (!holds()) return;
-          checks.delete(check);
-          resolve();
-        };
-        checks.add(check);
-        check();
-      }),
-  };
+  return { heard, order, until };
 }
 
 test('a call, its progress and its result are heard before anything of the turn is committed', async () => {
@@ -155,7 +143,9 @@ test('arguments, progress and results are shown in bounds, and redacted like wha
     description: '',
     schema: z.object({ words: z.string() }),
     run: (_, { progress }) => {
-      progress(`key sk_live_abcdefghijklmnop1234 ${'p'.repeat(50_000)}`);
+      // The second one begins just before the place where progress is cut.
+      const key = 'sk_live_abcdefghijklmnop1234';
+      progress(`key ${key} ${'p'.repeat(957)} ${key} ${'p'.repeat(50_000)}`);
       return `key sk_live_abcdefghijklmnop1234 ${'r'.repeat(50_000)}`;
     },
   });
@@ -180,6 +170,7 @@ test('arguments, progress and results are shown in bounds, and redacted like wha
   expect(sizes['progress']).toBeLessThan(1_500);
   expect(sizes['result']).toBeLessThan(5_000);
   const shown = heard.filter(({ kind }) => kind === 'progress' || kind === 'result');
+  expect(JSON.stringify(shown)).not.toContain('sk_l');
   expect(shown.map((note) => ('text' in note ? note.text?.slice(0, 9) : ''))).toEqual([
     'key [key]',
     'key [key]',

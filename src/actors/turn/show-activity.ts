@@ -50,7 +50,7 @@ export function showCall(run: TurnRun, { id, name, args }: ToolCall): CallShow {
     const progress = waiting;
     waiting = null;
     isPausing = true;
-    showActivity(run, { kind: 'progress', call: id, name, ...redactedProgress(run, progress) });
+    showActivity(run, { kind: 'progress', call: id, name, ...shownProgress(run, progress) });
     void deps.clock.sleep(PROGRESS_MS, over.signal).then(() => {
       isPausing = false;
       if (!over.signal.aborted) flush();
@@ -81,19 +81,21 @@ export function showResult(
 
 /** Tools may be plain JavaScript, so what they report is not trusted. */
 function progressOf(report: unknown): ToolProgress {
-  if (typeof report === 'string') return { text: cut(report, MAX_PROGRESS) };
+  if (typeof report === 'string') return { text: report };
   const { text, done, total } = Object(report) as Record<string, unknown>;
   return {
-    ...(typeof text === 'string' && { text: cut(text, MAX_PROGRESS) }),
+    ...(typeof text === 'string' && { text }),
     ...(Number.isFinite(done) && { done: done as number }),
     ...(Number.isFinite(total) && { total: total as number }),
   };
 }
 
-function redactedProgress({ deps, runtime }: TurnRun, progress: ToolProgress): ToolProgress {
-  if (!deps.redaction || progress.text === undefined) return progress;
+/** Redacted before it is cut: of a secret at the cut a part would stay. */
+function shownProgress({ deps, runtime }: TurnRun, progress: ToolProgress): ToolProgress {
+  if (progress.text === undefined) return progress;
   const where = { kind: 'tool.result' as const, author: agentAuthor(runtime.profile) };
-  return { ...progress, text: deps.redaction.text(progress.text, where) };
+  const text = deps.redaction?.text(progress.text, where) ?? progress.text;
+  return { ...progress, text: cut(text, MAX_PROGRESS) };
 }
 
 function cut(text: string, most: number): string {
