@@ -6,10 +6,13 @@ import {
   type LivePlace,
   type StateNote,
   type StreamDelta,
+  type TurnId,
 } from '../events/index.ts';
 
-/** Longest text of a round that is kept, in characters: its end. */
+/** Longest text of a round that is told again, in characters: its end. */
 const MAX_TEXT = 262_144;
+/** A text is cut when it is this long, and not with each piece: cutting copies it. */
+const CUT_AT = 2 * MAX_TEXT;
 /** Most calls of a turn that are kept: the newest. */
 const MAX_CALLS = 32;
 
@@ -27,10 +30,14 @@ export interface LiveBook {
 }
 
 interface Turn {
-  place: LivePlace;
+  address: ActorAddress;
+  id: TurnId;
+  /** Where it last told something. Null: so far only its states are known. */
+  place: LivePlace | null;
   state: StateNote | null;
   text: StreamDelta | null;
   reasoning: (ActivityNote & { kind: 'reasoning' }) | null;
+  /** By step and id: some servers count their ids anew in each answer. */
   calls: Map<string, Call>;
 }
 
@@ -45,47 +52,58 @@ interface Call {
 export function createLiveBook(): LiveBook {
   const turns = new Map<string, Turn>();
 
-  function turnAt(place: LivePlace): Turn {
-    const key = addressKey(place.address);
+  function turnOf(address: ActorAddress, id: TurnId): Turn {
+    const key = addressKey(address);
     const known = turns.get(key);
-    const isSame = known?.place.turn === place.turn && known.place.attempt === place.attempt;
-    const turn = isSame ? known : newTurn(place);
-    if (turn.place.round !== place.round || turn.place.step !== place.step) forgetRound(turn);
-    turn.place = place;
+    if (known?.id === id) return known;
+    const turn: Turn = {
+      address,
+      id,
+      place: null,
+      state: null,
+      text: null,
+      reasoning: null,
+      calls: new Map(),
+    };
     turns.set(key, turn);
     return turn;
   }
 
+  /** Null: a later attempt is known. */
+  function turnAt(place: LivePlace): Turn | null {
+    const turn = turnOf(place.address, place.turn);
+    const before = turn.place ?? place;
+    if (before.attempt > place.attempt) return null;
+    if (before.attempt < place.attempt) turn.calls.clear();
+    if (before.attempt < place.attempt || before.step !== place.step || before.round !== place.round)
+      forgetRound(turn);
+    turn.place = place;
+    return turn;
+  }
+
+  /** A running turn goes on when its agent is paused or retired: that note names no turn. */
   function state(note: StateNote): void {
-    const turn = turns.get(addressKey(note.address));
-    if (!turn) return;
-    if (note.event === 'COMMITTED' || note.turn !== turn.place.turn) turns.delete(addressKey(note.address));
-    else turn.state = note;
+    if (note.turn === null) return;
+    if (note.event === 'COMMITTED') turns.delete(addressKey(note.address));
+    else turnOf(note.address, note.turn).state = note;
   }
 
   return {
     note(note) {
       if (note.type === 'state') return state(note.state);
-      if (note.type === 'delta') {
-        const turn = turnAt(note.delta);
-        turn.text = longer(turn.text, note.delta);
-        return;
-      }
-      const { activity } = note;
-      if (activity.kind === 'void' && activity.all) return void turns.delete(addressKey(activity.address));
-      record(turnAt(activity), activity);
+      const turn = turnAt(note.type === 'delta' ? note.delta : note.activity);
+      if (!turn) return;
+      if (note.type === 'delta') turn.text = longer(turn.text, note.delta);
+      else if (note.activity.kind === 'void' && note.activity.all) turns.delete(addressKey(turn.address));
+      else record(turn, note.activity);
     },
     of({ tenant, conversation }) {
-      const found = [...turns.values()].filter(({ place: { address } }) => {
-        return address.tenant === tenant && address.conversation === conversation;
-      });
+      const found = [...turns.values()].filter(
+        ({ address }) => address.tenant === tenant && address.conversation === conversation,
+      );
       return found.flatMap(toldAgain);
     },
   };
-}
-
-function newTurn(place: LivePlace): Turn {
-  return { place, state: null, text: null, reasoning: null, calls: new Map() };
 }
 
 function forgetRound(turn: Turn): void {
@@ -100,8 +118,8 @@ function record(turn: Turn, activity: ActivityNote): void {
       return;
     case 'void':
       forgetRound(turn);
-      for (const [id, { round, told }] of turn.calls)
-        if (round === activity.round && told.size === 0) turn.calls.delete(id);
+      for (const [key, { round, told }] of turn.calls)
+        if (round === activity.round && told.size === 0) turn.calls.delete(key);
       return;
     case 'arguments': {
       const call = callOf(turn, activity);
@@ -116,34 +134,41 @@ function record(turn: Turn, activity: ActivityNote): void {
 }
 
 function callOf({ calls }: Turn, { call, step, round }: ActivityNote & { call: string }): Call {
-  const known = calls.get(call);
+  const key = `${step} ${call}`;
+  const known = calls.get(key);
   if (known) return known;
   const added: Call = { step, round, written: null, told: new Map() };
-  calls.set(call, added);
+  calls.set(key, added);
   const [oldest] = calls.keys();
   if (calls.size > MAX_CALLS && oldest !== undefined) calls.delete(oldest);
   return added;
 }
 
+type Text = { index: number; text: string };
+
 /** The text with its next piece. Of one that is too long its beginning is dropped. */
-function longer<P extends { index: number; text: string }>(known: P | null, piece: P): P {
+function longer<P extends Text>(known: P | null, piece: P): P {
   if (known === null || piece.index === 0) return piece;
-  const text = known.text + piece.text;
-  const dropped = Math.max(0, text.length - MAX_TEXT);
-  return { ...piece, index: known.index + dropped, text: text.slice(dropped) };
+  const whole = { ...piece, index: known.index, text: known.text + piece.text };
+  return whole.text.length < CUT_AT ? whole : endOf(whole);
+}
+
+function endOf<P extends Text>(piece: P): P {
+  const dropped = Math.max(0, piece.text.length - MAX_TEXT);
+  return { ...piece, index: piece.index + dropped, text: piece.text.slice(dropped) };
 }
 
 function toldAgain({ state, text, reasoning, calls, place }: Turn): LiveNote[] {
   const callsOf = (isNow: boolean) =>
     [...calls.values()]
-      .filter(({ step }) => step >= place.step === isNow)
+      .filter(({ step }) => step >= (place?.step ?? 0) === isNow)
       .flatMap(({ written, told }) => [...(written ? [written] : []), ...told.values()])
       .map(asNote);
   return [
     ...(state ? [{ type: 'state' as const, state }] : []),
     ...callsOf(false),
     ...(reasoning ? [asNote(reasoning)] : []),
-    ...(text ? [{ type: 'delta' as const, delta: text }] : []),
+    ...(text ? [{ type: 'delta' as const, delta: endOf(text) }] : []),
     ...callsOf(true),
   ];
 }

@@ -1,15 +1,22 @@
-import type { ActivityNote, LiveNote, LivePlace } from '../events/index.ts';
+import { type ActivityNote, addressOf, type LiveNote, type LivePlace } from '../events/index.ts';
+
+/** Keys of the texts of a round, beside the arguments of its calls. */
+const TEXT = 'text';
+const REASONING = 'reasoning';
 
 /** What a reader was told of the running turn of one agent. */
 interface Heard {
   place: LivePlace;
   /** The next position of each text of the round. */
   next: Map<string, number>;
-  /** Kinds of notes that came, by call. */
+  /** Kinds of notes that came, by step and call: some servers count the ids of calls anew in each answer. */
   calls: Map<string, Set<ActivityNote['kind']>>;
-  /** Whether what is missing was asked for. */
-  hasAsked: boolean;
+  /** Notes that wait for what is told again. 0: nothing is missing. */
+  held: number;
 }
+
+/** What is missing is asked for again after so many further notes: the request or its answer may have been lost. */
+const ASK_AFTER = 50;
 
 type Piece = LivePlace & { index: number; text: string };
 
@@ -38,7 +45,10 @@ export class LiveGate {
   /** Takes notes that tell the running turns from their beginning. */
   takeAgain(notes: readonly LiveNote[]): void {
     for (const note of notes) this.#take(note, true);
-    for (const heard of this.#byAgent.values()) heard.hasAsked = false;
+    for (const { agent } of notes.map(addressOf)) {
+      const heard = this.#byAgent.get(agent);
+      if (heard) heard.held = 0;
+    }
   }
 
   /** Null: a later attempt is known. */
@@ -46,7 +56,7 @@ export class LiveGate {
     const { agent } = place.address;
     const known = this.#byAgent.get(agent);
     if (known?.place.turn !== place.turn || known.place.attempt < place.attempt) {
-      const heard = { place, next: new Map(), calls: new Map(), hasAsked: false };
+      const heard = { place, next: new Map(), calls: new Map(), held: 0 };
       this.#byAgent.set(agent, heard);
       return heard;
     }
@@ -59,13 +69,13 @@ export class LiveGate {
     if (heard.place.round === place.round && heard.place.step === place.step) return;
     heard.place = place;
     heard.next.clear();
-    heard.hasAsked = false;
+    heard.held = 0;
   }
 
-  #ask(heard: Heard): void {
-    if (heard.hasAsked) return;
-    heard.hasAsked = true;
-    this.#recall();
+  /** Holds a note back, which is told again. */
+  #hold(heard: Heard): void {
+    heard.held += 1;
+    if (heard.held % ASK_AFTER === 1) this.#recall();
   }
 
   #restOf(heard: Heard, key: string, piece: Piece, isAgain: boolean): { index: number; text: string } | null {
@@ -73,7 +83,7 @@ export class LiveGate {
     const from = next ?? (isAgain ? piece.index : 0);
     const end = piece.index + piece.text.length;
     if (piece.index > from && !isAgain) {
-      this.#ask(heard);
+      this.#hold(heard);
       return null;
     }
     const index = Math.max(from, piece.index);
@@ -88,7 +98,7 @@ export class LiveGate {
     if (!heard) return null;
     const isEarly = isEarlier(heard.place, piece);
     // Of earlier steps only calls are told again, to readers that do not know them.
-    if (isEarly && (!isAgain || !key.startsWith('call ') || heard.calls.has(key.slice(5)))) return null;
+    if (isEarly && (!isAgain || key === TEXT || key === REASONING || heard.calls.has(key))) return null;
     if (!isEarly) this.#enterRound(heard, piece);
     const rest = this.#restOf(heard, key, piece, isAgain);
     return rest && { ...piece, ...rest };
@@ -104,10 +114,10 @@ export class LiveGate {
     const heard = this.#heardAt(activity);
     if (!heard) return;
     // The middle of a turn: what is told again has this too.
-    if (heard !== known && !isAgain) return this.#ask(heard);
-    if (heard.hasAsked && !isAgain) return;
-    const kinds = heard.calls.get(activity.call) ?? new Set();
-    heard.calls.set(activity.call, kinds);
+    if ((heard !== known || heard.held > 0) && !isAgain) return this.#hold(heard);
+    const key = callKey(activity);
+    const kinds = heard.calls.get(key) ?? new Set();
+    heard.calls.set(key, kinds);
     const isRepeated = kinds.has(activity.kind) && (isAgain || activity.kind !== 'progress');
     const isKnown = kinds.has('result') || isRepeated;
     kinds.add(activity.kind);
@@ -125,9 +135,9 @@ export class LiveGate {
   #passActivity(activity: ActivityNote, isAgain: boolean): void {
     switch (activity.kind) {
       case 'reasoning':
-        return this.#passPiece(activity, 'reasoning', isAgain);
+        return this.#passPiece(activity, REASONING, isAgain);
       case 'arguments':
-        return this.#passPiece(activity, `call ${activity.call}`, isAgain);
+        return this.#passPiece(activity, callKey(activity), isAgain);
       case 'called':
       case 'progress':
       case 'result':
@@ -140,10 +150,14 @@ export class LiveGate {
   #take(note: LiveNote, isAgain: boolean): void {
     if (note.type === 'activity') return this.#passActivity(note.activity, isAgain);
     if (note.type === 'delta') {
-      const delta = this.#continued(note.delta, 'text', isAgain);
+      const delta = this.#continued(note.delta, TEXT, isAgain);
       if (delta) this.#pass({ type: 'delta', delta });
     } else if (!isAgain || !this.#byAgent.has(note.state.address.agent)) this.#pass(note);
   }
+}
+
+function callKey({ step, call }: ActivityNote & { call: string }): string {
+  return `${step} ${call}`;
 }
 
 function isEarlier(known: LivePlace, place: LivePlace): boolean {

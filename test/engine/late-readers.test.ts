@@ -2,14 +2,24 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
 import type { AgentInput } from '../../src/config/agent-definition.ts';
-import { ActorAddress, type LiveNote, turnId } from '../../src/events/index.ts';
+import {
+  type ActivityNote,
+  ActorAddress,
+  type AgentId,
+  type LiveNote,
+  type StreamDelta,
+  turnId,
+  type TurnId,
+} from '../../src/events/index.ts';
 import { createLiveBook } from '../../src/facade/live-book.ts';
 import { LiveGate } from '../../src/facade/live-gate.ts';
 import { createNoticeOutbox } from '../../src/queue/notice-outbox.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import type { Troupe, Watcher } from '../../src/troupe.ts';
 import { UMA } from '../support/company.ts';
+import { cpuMsOf } from '../support/cpu-ms.ts';
 import { openTroupe } from '../support/mode.ts';
+import { createWaits } from '../support/waits.ts';
 
 const A = ActorAddress.parse({ tenant: 'default', conversation: 'c', agent: 'bo' });
 const AT = { address: A, turn: turnId(A, 1), attempt: 1, step: 1, round: 1 };
@@ -129,6 +139,83 @@ test('a reader of a long text gets its end, and then what follows', () => {
   ]);
 });
 
+test('a long text costs what its pieces cost, and not a copy of it with each', async () => {
+  const book = createLiveBook();
+  const cpuMs = await cpuMsOf(() => {
+    for (let index = 0; index < 1_048_576; index += 4)
+      book.note({ type: 'delta', delta: { ...AT, index, text: 'word' } });
+  });
+  // A copy with each takes 30 s.
+  expect(cpuMs).toBeLessThan(5_000);
+});
+
+const called = (call: string, more: Partial<ActivityNote> = {}): LiveNote => ({
+  type: 'activity',
+  activity: { ...AT, kind: 'called', call, name: 'copy', args: '{}', ...more } as ActivityNote,
+});
+const piece = (index: number, text: string, more: Partial<StreamDelta> = {}): LiveNote => ({
+  type: 'delta',
+  delta: { ...AT, index, text, ...more },
+});
+const state = (turn: TurnId | null, name: string, event: string): LiveNote => ({
+  type: 'state',
+  state: { address: A, turn, state: name, event, at: 1, doing: [] },
+});
+
+test('a turn is told again with its state, also before its first word and while its agent is paused', () => {
+  const book = createLiveBook();
+  book.note(state(AT.turn, 'working.streaming', 'PROMPT_READY'));
+  expect(book.of(A)).toMatchObject([{ state: { state: 'working.streaming' } }]);
+  book.note(piece(0, 'one '));
+  book.note(state(null, 'paused', 'PAUSE'));
+  book.note(piece(4, 'two'));
+  expect(book.of(A)).toMatchObject([
+    { state: { state: 'working.streaming' } },
+    { delta: { index: 0, text: 'one two' } },
+  ]);
+  book.note(state(AT.turn, 'paused', 'COMMITTED'));
+  expect(book.of(A)).toEqual([]);
+});
+
+test('what a hanging earlier attempt still tells changes nothing of a later one', () => {
+  const book = createLiveBook();
+  book.note(piece(0, 'old'));
+  book.note(piece(0, 'new', { attempt: 2 }));
+  book.note(piece(3, ' and older'));
+  book.note({ type: 'activity', activity: { ...AT, kind: 'void', reason: 'the turn was left', all: true } });
+  expect(book.of(A)).toMatchObject([{ delta: { attempt: 2, text: 'new' } }]);
+});
+
+test('calls of two steps with the same id are two calls', () => {
+  const book = createLiveBook();
+  const notes = [called('call_0'), called('call_0', { step: 2 })];
+  for (const note of notes) book.note(note);
+  const heard: LiveNote[] = [];
+  const gate = new LiveGate(
+    (note) => heard.push(note),
+    () => gate.takeAgain(book.of(A)),
+  );
+  gate.takeAgain(book.of(A));
+  for (const note of notes) gate.take(note);
+  expect(heard).toEqual(notes);
+});
+
+test('what is missing is asked for again if no answer comes, and the answer about another agent is none', () => {
+  let asked = 0;
+  const heard: LiveNote[] = [];
+  const gate = new LiveGate(
+    (note) => heard.push(note),
+    () => (asked += 1),
+  );
+  gate.take(called('k'));
+  const other = { ...A, agent: 'cy' as AgentId };
+  gate.takeAgain([piece(0, 'other', { address: other, turn: turnId(other, 1) })]);
+  for (let index = 3; index <= 52; index += 1) gate.take(piece(index, '.'));
+  expect([asked, heard.length]).toEqual([2, 1]);
+  gate.takeAgain([piece(0, 'so far'), called('k')]);
+  expect(heard.slice(1)).toEqual([piece(0, 'so far'), called('k')]);
+});
+
 const slow = (open: Promise<void>) =>
   defineTool({
     name: 'slow',
@@ -156,30 +243,17 @@ const BO: AgentInput = {
 /** What a watcher has put together. */
 function reader(troupe: Troupe, conversation: string) {
   const told = { texts: [''], calls: [] as string[] };
-  const checks = new Set<() => void>();
+  const { look, until } = createWaits();
   const watcher: Watcher = (note) => {
     if (note.type === 'delta') {
       const { step, index, text } = note.delta;
       told.texts[step - 1] = index === 0 ? text : `${told.texts[step - 1]}${text}`;
     }
     if (note.type === 'activity') told.calls.push(note.activity.kind);
-    for (const check of checks) check();
+    look();
   };
-  const stop = troupe.watch(watcher, { conversation });
-  return {
-    told,
-    stop,
-    until: (holds: () => boolean) =>
-      new Promise<void>((resolve) => {
-        const check = () => {
-          if (!holds()) return;
-          checks.delete(check);
-          resolve();
-        };
-        checks.add(check);
-        check();
-      }),
-  };
+  troupe.watch(watcher, { conversation });
+  return { told, until };
 }
 
 test('a reader that comes while a tool runs is told what was said and called so far, and then the rest', async () => {
