@@ -7,6 +7,7 @@ import {
   SYSTEM_AUTHOR,
   type ToolCall,
 } from '../../events/index.ts';
+import { checkInTime } from '../../tools/check-in-time.ts';
 import type { Approval, Tool } from '../../tools/tool.ts';
 import { ownDraft, type TurnRun } from '../turn/turn-run.ts';
 import { type CallEffects, type CallPlace, type AppliedRequest, effectsOf, refused } from './call-effects.ts';
@@ -38,21 +39,17 @@ async function applies(
   tool: Tool,
   approval: Approval,
   call: ToolCall,
-  { clock, signal }: { clock: Clock; signal: AbortSignal },
+  within: { clock: Clock; signal: AbortSignal },
 ): Promise<boolean> {
   const when =
     typeof approval === 'function' ? approval : typeof approval === 'object' ? approval.when : undefined;
   if (!when) return approval !== false;
-  const over = new AbortController();
   try {
-    const timeout = clock.sleep(tool.timeoutMs, AbortSignal.any([over.signal, signal]));
-    const checked = await Promise.race([tool.check(JSON.parse(call.args.trim() || '{}')), timeout]);
+    const checked = await checkInTime(tool, JSON.parse(call.args.trim() || '{}'), within);
     return !checked || !('value' in checked) || when(checked.value as never);
   } catch {
     // Neither unreadable arguments nor a condition that throws may let a call through.
     return true;
-  } finally {
-    over.abort();
   }
 }
 

@@ -1,5 +1,6 @@
 import { TroupeError } from '../../errors.ts';
 import type { ApprovalRequestedBody, AgentId } from '../../events/index.ts';
+import { checkInTime } from '../../tools/check-in-time.ts';
 import { firstProblems } from '../../tools/schema.ts';
 import type { Tool } from '../../tools/tool.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
@@ -27,21 +28,17 @@ export async function editedArgs(
   return text;
 }
 
-/** A check may ask other services; it has the time of a call. */
 async function problemsOf(
   tool: Tool,
   args: Readonly<Record<string, unknown>>,
   clock: EngineDeps['clock'],
 ): Promise<string[]> {
-  const over = new AbortController();
   try {
-    const checked = await Promise.race([tool.check(args), clock.sleep(tool.timeoutMs, over.signal)]);
+    const checked = await checkInTime(tool, args, { clock });
     if (!checked) return [`the check took longer than ${tool.timeoutMs} ms`];
     return 'value' in checked ? [] : checked.problems;
   } catch (thrown) {
     return [thrown instanceof Error ? thrown.message : String(thrown)];
-  } finally {
-    over.abort();
   }
 }
 
