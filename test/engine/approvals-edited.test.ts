@@ -1,10 +1,19 @@
 import { expect, test } from 'vitest';
 import { createApp } from '../../src/http/index.ts';
-import { BEN, decide, mailer, only, requestIn, wellFormed } from '../support/approvals.ts';
+import {
+  askedAndStopped,
+  BEN,
+  decide,
+  mailer,
+  only,
+  requestIn,
+  scriptedMailer,
+  wellFormed,
+} from '../support/approvals.ts';
 import { mortal } from '../support/engine-driver.ts';
 import { asks, inOrder, says, shown } from '../support/engine-models.ts';
 import { ANA, openStage } from '../support/engine-stage.ts';
-import { openDriver, openTroupe } from '../support/mode.ts';
+import { openTroupe } from '../support/mode.ts';
 
 /** A conversation in which @bo has asked to send a mail to Eve. */
 async function asked() {
@@ -82,21 +91,12 @@ test('a hash of the arguments that were looked at is of the requested ones', asy
 });
 
 test('a crash between decision and run keeps the changed arguments', async () => {
-  const { sent, mail } = mailer();
-  const bo = inOrder(asks(['mail', { to: 'eve' }]), says('sent'));
-  const driver = await openDriver();
-  const open = (own: typeof driver) =>
-    openStage({ driver: own, tools: [mail], agents: [{ id: 'bo', model: bo, tools: ['mail'] }] });
-  const first = await open(driver);
-  await first.say('c', 'write to eve', ['bo']);
-  await first.quiet();
-  await first.engine.stop();
-  const request = await requestIn(first.troupe);
+  const { sent, driver, open, request } = await askedAndStopped();
   const second = mortal(driver);
   const dying = await open(second.driver);
   await decide(dying.troupe, request, true, { args: { to: 'dan' } });
   second.kill();
-  const third = await open(driver);
+  const third = await open();
   await third.clock.advance(60_000);
   await third.quiet();
   expect(sent).toEqual(['dan']);
@@ -104,14 +104,9 @@ test('a crash between decision and run keeps the changed arguments', async () =>
 });
 
 test('changed arguments are redacted like those of a model, and the call runs with what is stored', async () => {
-  const { sent, mail } = mailer();
-  const rules = [
-    { when: { contains: 'sent to' }, reply: 'done' },
-    { reply: '', calls: [{ name: 'mail', args: { to: 'eve' } }] },
-  ];
+  const { sent, definition } = scriptedMailer();
   await using troupe = await openTroupe({
-    agents: [{ id: 'bo', provider: 'scripted', script: { rules }, tools: ['mail'] }],
-    tools: [mail],
+    ...definition,
     redact: (text) => text.replaceAll('secret', '***'),
   });
   await troupe.ask('c', 'write');
@@ -122,15 +117,8 @@ test('changed arguments are redacted like those of a model, and the call runs wi
 });
 
 test('over HTTP a decision carries changed arguments, and wrong ones are a 400', async () => {
-  const { sent, mail } = mailer();
-  const rules = [
-    { when: { contains: 'sent to' }, reply: 'done' },
-    { reply: '', calls: [{ name: 'mail', args: { to: 'eve' } }] },
-  ];
-  await using troupe = await openTroupe({
-    agents: [{ id: 'bo', provider: 'scripted', script: { rules }, tools: ['mail'] }],
-    tools: [mail],
-  });
+  const { sent, definition } = scriptedMailer();
+  await using troupe = await openTroupe(definition);
   const app = createApp(troupe);
   await troupe.send('c', { author: ANA, to: ['bo'], content: 'write' });
   await troupe.idle();

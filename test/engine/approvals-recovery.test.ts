@@ -4,7 +4,7 @@ import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import * as z from 'zod';
 import { defineTool } from '../../src/tools/tool.ts';
-import { BEN, decide, mailer, only, requestIn, wellFormed } from '../support/approvals.ts';
+import { askedAndStopped, BEN, decide, mailer, only, requestIn, wellFormed } from '../support/approvals.ts';
 import { mortal, tapDriver } from '../support/engine-driver.ts';
 import { asks, inOrder, modelOf, says } from '../support/engine-models.ts';
 import { randomOf } from '../support/engine-random.ts';
@@ -53,24 +53,15 @@ test('when two people decide at once one wins, in any interleaving, and the call
 });
 
 test('a request survives a restart, and after a crash behind the decision the call runs once', async () => {
-  const { sent, mail } = mailer();
-  const bo = inOrder(asks(['mail', { to: 'eve' }]), says('sent'));
-  const driver = await openDriver();
-  const open = (own: typeof driver) =>
-    openStage({ driver: own, tools: [mail], agents: [{ id: 'bo', model: bo, tools: ['mail'] }] });
-  const first = await open(driver);
-  await first.say('c', 'write to eve', ['bo']);
-  await first.quiet();
-  await first.engine.stop();
-
+  const { sent, driver, open, request } = await askedAndStopped();
   const second = mortal(driver);
   const dying = await open(second.driver);
-  const request = await requestIn(dying.troupe);
+  expect(await requestIn(dying.troupe)).toBe(request);
   await decide(dying.troupe, request, true);
   second.kill();
   expect(sent.length).toBeLessThanOrEqual(1);
 
-  const third = await open(driver);
+  const third = await open();
   await third.clock.advance(60_000);
   await third.quiet();
   expect(sent).toEqual(['eve']);
