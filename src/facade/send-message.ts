@@ -64,14 +64,17 @@ export async function sendMessage(
   return appended;
 }
 
-/** Kept before the message is stored: an agent may begin at once. */
+/**
+ * Kept before the message is stored: an agent may begin at once. What is stored is not kept: tools read the same value in
+ * every process.
+ */
 async function withForTools(
   { deps }: TenantContext['parts'],
   place: ConversationKey & { id: EventId },
-  { forTools }: NewMessage,
+  { forTools, storeForTools = false }: NewMessage,
   send: () => Promise<Appended>,
 ): Promise<Appended> {
-  if (forTools === undefined || forTools === null) return send();
+  if (forTools === undefined || forTools === null || storeForTools) return send();
   const takeBack = deps.forTools?.set(place, forTools);
   try {
     return await send();
@@ -106,8 +109,13 @@ function nameFrom(agents: AgentRegistry): (pubkey: string) => string | null {
 type Spoken = EventDraftOf<'message'> | EventDraftOf<'notice'>;
 
 /** Throws `event_invalid` for a notice with fields about agents that should answer. */
-function refuseRecipients({ to = [], whileBusy, session }: NewMessage): void {
-  const given = { to: to.length > 0, whileBusy: whileBusy !== undefined, session: session !== undefined };
+function refuseRecipients({ to = [], whileBusy, session, forTools = null }: NewMessage): void {
+  const given = {
+    to: to.length > 0,
+    whileBusy: whileBusy !== undefined,
+    session: session !== undefined,
+    forTools: forTools !== null,
+  };
   const field = Object.entries(given).find(([, isGiven]) => isGiven)?.[0];
   if (field === undefined) return;
   const message = `${field}: a message with includeInContext: false reaches no agent; leave ${field} out`;

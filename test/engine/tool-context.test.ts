@@ -148,6 +148,9 @@ test('what is stored with a message reaches tools wherever they run, and must be
   await troupe.idle();
   expect(event.context).toMatchObject({ forTools: { locale: 'de' } });
   expect(told[0]?.forTools).toEqual({ locale: 'de' });
+  const since = new Date(0);
+  await troupe.ask('d', { content: 'look', forTools: { since }, storeForTools: true });
+  expect(told[1]?.forTools).toEqual({ since: since.toJSON() });
   const cyclic: { self?: object } = {};
   cyclic.self = cyclic;
   await expect(
@@ -156,6 +159,13 @@ test('what is stored with a message reaches tools wherever they run, and must be
     code: 'event_invalid',
     message: expect.stringMatching(/^forTools: to be stored it must be JSON/),
   });
+});
+
+test('a message for people only takes nothing for tools', async () => {
+  const { troupe: definition } = company();
+  await using troupe = await openTroupe(definition);
+  const notice = { author: ANA, content: 'x', includeInContext: false, forTools: { locale: 'de' } };
+  await expect(troupe.send('c', notice)).rejects.toThrow(/^forTools: a message with includeInContext: false/);
 });
 
 test('a tool in another process, or after a restart, gets null unless the value was stored', async () => {
