@@ -21,13 +21,18 @@ export function conversationHandle(troupe: Methods, id: ConversationId): Convers
     cost: (agent, options) => troupe.cost(id, agent, options),
     export: (options) => troupe.export(id, options),
     delete: (options) => troupe.delete(id, options),
-    // A turn's id contains its conversation.
-    command: (command, by) =>
-      troupe.command(
-        'turn' in command ? (command as CommandInput) : ({ ...command, conversation: id } as CommandInput),
-        by,
-      ),
+    command: (command, by) => troupe.command(commandIn(id, command), by),
     watch: (watcher) => troupe.watch(watcher, { conversation: id }),
     idle: () => troupe.idle({ conversation: id }),
   };
+}
+
+/** A turn's id contains its conversation. What is no command is left for the troupe to refuse. */
+function commandIn(
+  conversation: ConversationId,
+  command: Parameters<Conversation['command']>[0],
+): CommandInput {
+  const { turn } = Object(command) as { turn?: unknown };
+  const isWhole = typeof command !== 'object' || command === null || turn !== undefined;
+  return (isWhole ? command : { ...command, conversation }) as CommandInput;
 }

@@ -33,6 +33,10 @@ test('a command of a handle is about its conversation, and one about a turn abou
   await expect(room.command({ command: 'retry', turn: 'room:bo:9' }, ANA)).rejects.toMatchObject({
     code: 'turn_unknown',
   });
+  const fork = await room.command({ command: 'fork', turn: undefined, seq: 1, as: 'hall' }, ANA);
+  expect(fork).toMatchObject({ body: { fork: { conversation: 'hall', seq: 1 } } });
+  for (const wrong of [null, undefined, 'retry'])
+    await expect(async () => room.command(wrong as never, ANA)).rejects.toThrow(/^command: give an object/);
 });
 
 test('a handle of a narrowed troupe is as narrow', async () => {
