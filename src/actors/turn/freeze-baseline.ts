@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { baselineBody, baselineDrift, type BaselineText, textsInMode } from '../../context/index.ts';
 import { TroupeError } from '../../errors.ts';
 import {
@@ -106,21 +107,23 @@ async function withTexts(
   return { id, body, texts, tools };
 }
 
-/** Bodies that this process has stored. An agent's texts are the same in all its conversations. */
-const stored = new WeakMap<Store, Set<string>>();
+/** Most texts that are known to be stored. Those of an agent are the same in all its conversations, unless a function writes them. */
+const KNOWN_STORED = 10_000;
+
+const stored = new WeakMap<Store, LRUCache<string, true>>();
 
 async function storeBodies(
   deps: EngineDeps,
   { tenant }: ActorAddress,
   texts: readonly { hash: string; text: string }[],
 ): Promise<void> {
-  const known = stored.get(deps.store) ?? new Set<string>();
+  const known = stored.get(deps.store) ?? new LRUCache<string, true>({ max: KNOWN_STORED });
   stored.set(deps.store, known);
-  const missing = texts.filter(({ hash }) => !known.has(`${tenant}/${hash}`));
+  const missing = texts.filter(({ hash }) => !known.get(`${tenant}/${hash}`));
   if (missing.length === 0) return;
   const now = deps.clock.now();
   await Promise.all(missing.map(({ hash, text }) => deps.store.putBody(tenant, hash, text, now)));
-  for (const { hash } of missing) known.add(`${tenant}/${hash}`);
+  for (const { hash } of missing) known.set(`${tenant}/${hash}`, true);
 }
 
 function joined(address: ActorAddress, runtime: AgentRuntime): EventDraft {
