@@ -42,6 +42,20 @@ export { createOrchestrator, type Orchestrator, type OrchestratorOptions } from 
 export { openSafeFetch, type SafeFetch, type SafeFetchOptions, type SafeResponse } from './net/safe-fetch.ts';
 export { redactSecrets } from './config/redact-secrets.ts';
 export type { RedactText } from './actors/log/redaction.ts';
+export type {
+  ApprovalPart,
+  CallPart,
+  EventPart,
+  HandoffPart,
+  Part,
+  ProgressPart,
+  QuestionPart,
+  ReasoningPart,
+  ResultPart,
+  StatePart,
+  TextPart,
+  VoidPart,
+} from './asking/part.ts';
 export { createTroupe, type TroupeOptions } from './runtime.ts';
 export {
   boundedFetch,
@@ -67,18 +81,6 @@ export type {
   Answer,
   Asked,
   AskOptions,
-  Part,
-  ApprovalPart,
-  CallPart,
-  EventPart,
-  HandoffPart,
-  ProgressPart,
-  QuestionPart,
-  ReasoningPart,
-  ResultPart,
-  StatePart,
-  TextPart,
-  VoidPart,
   Wait,
   Checkpoint,
   Conversation,

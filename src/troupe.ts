@@ -330,19 +330,6 @@ export interface ImportLimits {
 }
 
 export type {
-  ApprovalPart,
-  CallPart,
-  EventPart,
-  HandoffPart,
-  ProgressPart,
-  QuestionPart,
-  ReasoningPart,
-  ResultPart,
-  StatePart,
-  TextPart,
-  VoidPart,
-} from './asking/part.ts';
-export type {
   Asked,
   AttachmentByAddress,
   NewAttachment,

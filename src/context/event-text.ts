@@ -51,12 +51,12 @@ type TaskEnd = Extract<
 /** Characters of changed arguments in the news of them. The call itself has them whole. */
 const MAX_ARGS = 1_000;
 
-/** The outcome of a task, as its owner reads it. */
 /** A delegation by its id, with the beginning of its task where that is recorded. */
 export function taskNamed({ delegation, task }: Pick<DelegationEndedBody, 'delegation' | 'task'>): string {
   return task === undefined ? delegation : `${delegation}, ${JSON.stringify(task)}`;
 }
 
+/** The outcome of a task, as its owner reads it. */
 function taskEndText(event: TaskEnd): string {
   switch (event.kind) {
     case 'question.answered': {
