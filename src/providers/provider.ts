@@ -195,6 +195,12 @@ export interface Provider {
   close?(): Promise<void>;
 }
 
+/** By its shape: a program may bring any value. */
+export function isProvider(value: unknown): value is Provider {
+  const { capabilities, stream } = Object(value) as { [field in keyof Provider]?: unknown };
+  return typeof stream === 'function' && typeof capabilities === 'object' && capabilities !== null;
+}
+
 /** The agent that a provider is made for. */
 export interface CustomAgent extends Sampling {
   /** Id of the agent. */

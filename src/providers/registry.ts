@@ -2,7 +2,7 @@ import { join, resolve } from 'node:path';
 import type { Clock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
 import { createAiSdk } from './ai-sdk/ai-sdk.ts';
-import { type AiSdkModel, isAiSdkModel, isAiSdkVendor, modelOf } from './ai-sdk-model.ts';
+import { type AiSdkModel, isAiSdkModel, isAiSdkVendor, modelOf, versionProblem } from './ai-sdk-model.ts';
 import { createAiSdkEmbedder } from './ai-sdk/ai-sdk-embedder.ts';
 import { createAnthropic } from './anthropic/anthropic.ts';
 import { requireAnthropicSdk } from './anthropic/sdk.ts';
@@ -12,7 +12,7 @@ import type { Embedder } from './embedder.ts';
 import { createOpenAi } from './openai/openai.ts';
 import { createOpenAiCompatible } from './openai/openai-compatible.ts';
 import { createOpenAiEmbedder } from './openai/openai-embedder.ts';
-import type { CustomAgent, CustomProvider, Provider } from './provider.ts';
+import { type CustomAgent, type CustomProvider, isProvider, type Provider } from './provider.ts';
 import type { ReplyLimitSettings } from './reply-limits.ts';
 import { createScripted } from './scripted.ts';
 import { type RequestExtras, requestExtras, type RequestSettings } from './request-settings.ts';
@@ -121,8 +121,10 @@ function customOf(
     ...samplingOf(settings),
     ...extrasOf(settings, common.extras),
   };
-  const made = given && madeFor(given, agent);
-  if (made) return isAiSdkModel(made) ? createAiSdk(made, common) : made;
+  if (given) {
+    const made = madeFor(given, adapter, agent);
+    return isAiSdkModel(made) ? createAiSdk(made, common) : made;
+  }
   const known = Object.keys(custom).join(', ') || 'none';
   throw new TroupeError(
     'config_invalid',
@@ -144,15 +146,26 @@ function extrasOf(
 
 const EXTRAS = ['effort', 'headers', 'providerOptions'] as const;
 
-function madeFor(given: CustomProvider, agent: CustomAgent): Provider | AiSdkModel {
+function madeFor(given: CustomProvider, adapter: string, agent: CustomAgent): Provider | AiSdkModel {
   if (isAiSdkModel(given)) return given;
   if (isAiSdkVendor(given)) return modelOf(given, agent);
-  if (typeof given === 'function') return given(agent);
+  if (typeof given === 'function') return checkMade(given(agent), adapter, agent);
   const ignored = EXTRAS.find((field) => agent[field] !== undefined);
   if (ignored === undefined) return given;
   const message = `agent "${agent.id}": the provider "${given.name}" is the same for all agents, so it cannot take "${ignored}" of one: write (agent) => defineProvider({ … }) in "providers"`;
   throw new TroupeError('config_invalid', message, { agent: agent.id, field: ignored });
 }
+
+function checkMade(made: unknown, adapter: string, { id }: CustomAgent): Provider | AiSdkModel {
+  if (isProvider(made)) return made;
+  const problem = isAiSdkModel(made) ? versionProblem(made) : NO_PROVIDER;
+  if (problem === null) return made as AiSdkModel;
+  const message = `agent "${id}": what the function "${adapter}" in "providers" returns ${problem}`;
+  throw new TroupeError('config_invalid', message, { agent: id });
+}
+
+const NO_PROVIDER =
+  'is no provider: return defineProvider({ … }) or a model of the AI SDK, and not a promise of it';
 
 type Env = ProviderContext['env'];
 type SettingsOf<P extends ProviderSettings['provider']> = Extract<ProviderSettings, { provider: P }>;

@@ -12,7 +12,7 @@ import { ReplyLimitSettings } from './reply-limits.ts';
 import { ChatQuirks } from './openai/quirks.ts';
 import { type Sampling, SamplingFields } from './sampling.ts';
 import type { Embedder } from './embedder.ts';
-import type { CustomProvider } from './provider.ts';
+import { type CustomProvider, isProvider } from './provider.ts';
 import {
   EffortField,
   KeyVariable,
@@ -213,17 +213,14 @@ export function withLanguageModel(agent: Record<string, unknown>): Record<string
 /** A model that a program brings, by its name in the definition. */
 export const CustomProviderSetting = z
   .custom<CustomProvider>(
-    (value) => isAiSdkModel(value) || isAiSdkVendor(value) || isProvider(value),
+    (value) =>
+      isAiSdkModel(value) || isAiSdkVendor(value) || isProvider(value) || typeof value === 'function',
     'a provider is made with defineProvider, or is a model or vendor package of the AI SDK',
   )
   .superRefine((given, context) => {
     const message = isAiSdkModel(given) || isAiSdkVendor(given) ? versionProblem(given) : null;
     if (message !== null) context.addIssue({ code: 'custom', message });
   });
-
-function isProvider(value: unknown): boolean {
-  return typeof value === 'function' || (typeof value === 'object' && value !== null && 'stream' in value);
-}
 
 /** How long turns wait for the vector of their question. */
 export interface EmbedderDeadlines {

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { AgentInput } from '../../src/config/agent-definition.ts';
-import { type CustomAgent, defineProvider, parseTroupe } from '../../src/index.ts';
-import { NO_USAGE } from '../../src/events/index.ts';
+import { parseTroupe } from '../../src/index.ts';
 import type { FakeHandler, FakeRequest, FakeServer } from '../../src/testing/fake-server.ts';
 import {
   startFakeAnthropic,
@@ -86,29 +85,6 @@ describe('headers, options and effort of an agent', () => {
         ({ provider: 'ai-sdk', model: claudeModel(url, {}, 'claude-sonnet-4-5'), providerOptions }) as never,
     );
     expect(claude.body).toMatchObject({ thinking: { type: 'enabled', budget_tokens: 1_024 } });
-  });
-
-  test('reach a provider that is made for each agent', async () => {
-    const made: CustomAgent[] = [];
-    const mine = (agent: CustomAgent) => {
-      made.push(agent);
-      return defineProvider({
-        name: 'mine',
-        async *read() {
-          yield { type: 'done', stop: 'end', usage: NO_USAGE };
-        },
-      });
-    };
-    const options = { effort: 'high', providerOptions: { a: 1 }, ...EXTRAS };
-    const agents = [{ id: 'bo', provider: 'custom', adapter: 'mine', model: 'm', ...options } as AgentInput];
-    await using _ = await openTroupe({ agents, providers: { mine } }, { env: ENV });
-    expect(made).toMatchObject([
-      { effort: 'high', providerOptions: { a: 1 }, headers: { 'X-Team': 'red', 'X-Gateway': SECRET } },
-    ]);
-    const one = { ...mine({} as CustomAgent), name: 'one' };
-    await expect(openTroupe({ agents, providers: { mine: one } }, { env: ENV })).rejects.toThrow(
-      /agent "bo": the provider "one" is the same for all agents, so it cannot take "effort" of one: write \(agent\)/,
-    );
   });
 });
 
