@@ -29,6 +29,11 @@ export function createRedact(secrets: readonly (string | undefined)[]): Redact {
   };
 }
 
+/** What follows the scheme of an authorization header: servers repeat it without the scheme. */
+export function credentialOf(header: string): string | undefined {
+  return /^(?:basic|bearer|token)\s+(\S+)$/i.exec(header)?.[1];
+}
+
 /** A copy of plain data with every text redacted. */
 export function redactAll<T>(value: T, redact: Redact): T {
   return JSON.parse(

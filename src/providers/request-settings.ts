@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { TroupeError } from '../errors.ts';
 import { NOT_REASONING } from './openai/quirks.ts';
-import { createRedact } from './redact.ts';
+import { createRedact, credentialOf } from './redact.ts';
 
 const hideKeys = createRedact([]);
 /** Name of the variable that holds a key. A value that looks like a key itself is refused, and not repeated. */
@@ -77,7 +77,7 @@ export function requestExtras(
     headers: { ...headers, ...Object.fromEntries(kept) },
     body: providerOptions,
     effort,
-    secrets: kept.map(([, value]) => value),
+    secrets: kept.flatMap(([, value]) => [value, credentialOf(value) ?? value]),
   };
 }
 
@@ -99,7 +99,12 @@ const CONNECTION = [
 const SECRET_HEADERS = /^(?:(?:proxy-)?authorization|cookie|(?:x-)?api-key|x-goog-api-key)$/i;
 /** Fields of a body that the conversation decides. */
 const OWN_FIELDS =
-  /^(?:model|messages|input|instructions|system|tools|stream|stream_options|n|max_(?:completion_|output_)?tokens|response_format|text|output_config|store|previous_response_id|conversation|thinking|context_management)$/;
+  /^(?:model|messages|input|instructions|system|tools|stream|stream_options|n|max_(?:completion_|output_)?tokens|response_format|text|output_config|store|previous_response_id|conversation)$/;
+/** The same of one vendor only; others have options of these names. */
+const VENDOR_FIELDS: Readonly<Record<string, readonly string[]>> = {
+  anthropic: ['thinking', 'context_management'],
+  openai: ['include'],
+};
 
 type Written = { provider: string; model?: string } & { [K in keyof RequestSettings]?: unknown };
 
@@ -128,7 +133,10 @@ function headerProblem(name: string, isPlain: boolean): string | null {
 
 function optionProblem(provider: string, name: string, value: unknown): string | null {
   if (provider === 'custom') return null;
-  if (provider !== 'ai-sdk') return OWN_FIELDS.test(name) ? 'Troupe sets it itself: leave it out' : null;
+  if (provider !== 'ai-sdk') {
+    const isOwn = OWN_FIELDS.test(name) || VENDOR_FIELDS[provider]?.includes(name);
+    return isOwn ? 'Troupe sets it itself: leave it out' : null;
+  }
   const isOptions = typeof value === 'object' && value !== null && !Array.isArray(value);
   return isOptions ? null : 'are the options of one vendor: { anthropic: { … } }';
 }

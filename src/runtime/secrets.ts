@@ -1,4 +1,4 @@
-import { createRedact, type Redact } from '../providers/redact.ts';
+import { createRedact, credentialOf, type Redact } from '../providers/redact.ts';
 import { readResult } from '../tools/run-tool.ts';
 import type { Tool, ToolReturn } from '../tools/tool.ts';
 import type { TroupeDefinition } from '../config/agents-file.ts';
@@ -34,6 +34,11 @@ export function hideSecrets(
 function credentialsIn(url: string): string[] {
   const inQuery = [...url.matchAll(IN_QUERIES)].map(([, , value = '']) => value);
   return [...beforeHost(url), ...inQuery.flatMap((value) => [value, decoded(value)])];
+}
+
+/** A secret, and the parts of it that may stand alone. */
+function partsOf(secret: string): string[] {
+  return [secret, credentialOf(secret) ?? secret, ...credentialsIn(secret)];
 }
 
 /** Parsed by hand: `URL` refuses lists of hosts, which MongoDB allows. */
@@ -72,7 +77,7 @@ export function hideInTools(
   const named = new Set(keyNames(definition));
   const secrets = Object.entries(env).flatMap(([name, value = '']) => {
     const isSecret = named.has(name) || (SECRET.test(name) && !PLACE.test(name));
-    const found = isSecret ? [value.trim(), ...credentialsIn(value)] : credentialsIn(value);
+    const found = isSecret ? partsOf(value.trim()) : credentialsIn(value);
     return found.map((secret) => [name, secret] as const);
   });
   const ofServices = urls.flatMap((url = '') =>
@@ -143,8 +148,5 @@ export function secretValues(definition: ModelSettings, env: Variables): string[
       'url' in server ? [] : (server.env ?? []),
     ),
   ];
-  return [...keyNames(definition), ...given].flatMap((name) => {
-    const value = env[name] ?? '';
-    return [value, ...credentialsIn(value)];
-  });
+  return [...keyNames(definition), ...given].flatMap((name) => partsOf((env[name] ?? '').trim()));
 }

@@ -55,7 +55,7 @@ export function readySchema(schema: DataSchema, side: 'input' | 'output', json?:
 }
 
 /** Some libraries make schemas that are functions. */
-function isStandard(schema: unknown): schema is StandardSchema {
+export function isStandard(schema: unknown): schema is StandardSchema {
   return '~standard' in Object(schema);
 }
 
@@ -74,7 +74,10 @@ function parserOf(schema: JsonSchema): StandardSchema {
     // A registry of its own: the global one refuses a second schema with the same id.
     return z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0], { registry: z.registry() });
   } catch (thrown) {
-    throw new TypeError(`as a JSON schema it cannot be checked: ${messageOf(thrown)}`, { cause: thrown });
+    const mend = 'leave that out; "parameters" of a tool can still show it to models';
+    throw new TypeError(`as a JSON schema it cannot be checked: ${messageOf(thrown)}: ${mend}`, {
+      cause: thrown,
+    });
   }
 }
 
@@ -113,8 +116,8 @@ async function validate(schema: StandardSchema, value: unknown): Promise<Checked
 
 function problemOf({ path = [], message }: StandardIssue): string {
   const place = path.map((part) => String(typeof part === 'object' ? part.key : part)).join('.');
-  // Some libraries begin the message with the place.
-  return place === '' || message.startsWith(place) ? message : `${place}: ${message}`;
+  // ArkType begins its message with the place.
+  return place === '' || message.startsWith(`${place} must `) ? message : `${place}: ${message}`;
 }
 
 const MOST_SHOWN = 10;

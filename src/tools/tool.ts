@@ -17,6 +17,7 @@ import {
   type Checked,
   type DataOf,
   type DataSchema,
+  isStandard,
   type JsonSchema,
   readySchema,
   type ReadySchema,
@@ -153,22 +154,22 @@ export function defineTool<const S extends DataSchema, const Name extends string
 }
 
 function argumentSchema(tool: string, schema: DataSchema, shown: JsonSchema | undefined): ReadySchema {
+  const refused = (why: string, cause?: unknown) =>
+    new TypeError(`the schema of tool ${JSON.stringify(tool)}: ${why}`, { cause });
+  let ready: ReadySchema;
   try {
-    const ready = readySchema(schema, 'input', shown);
-    const { type } = ready.json;
-    // A schema of alternatives has no type of its own.
-    const isObject = type === 'object' || (type === undefined && '~standard' in Object(schema));
-    if (!isObject)
-      throw new TypeError(
-        'arguments are an object: give z.object({ … }), or a JSON schema of the type "object"',
-      );
-    return ready;
+    ready = readySchema(schema, 'input', shown);
   } catch (thrown) {
     const why = thrown instanceof Error ? thrown.message : String(thrown);
-    const mend = shown ? '' : '; or show models a JSON schema of your own: add "parameters" to the tool';
-    throw new TypeError(`the schema of tool ${JSON.stringify(tool)}: ${why}${mend}`, { cause: thrown });
+    throw refused(isStandard(schema) && !shown ? `${why}; ${OWN_PARAMETERS}` : why, thrown);
   }
+  const { type } = ready.json;
+  // A schema of alternatives has no type of its own.
+  if (type === 'object' || (type === undefined && isStandard(schema))) return ready;
+  throw refused('arguments are an object: give z.object({ … }), or a JSON schema of the type "object"');
 }
+
+const OWN_PARAMETERS = 'or show models a JSON schema of your own: add "parameters" to the tool';
 
 export function toolSpec({ name, description, parameters }: Tool): ToolSpec {
   return { name, description, parameters };

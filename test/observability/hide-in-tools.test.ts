@@ -10,7 +10,7 @@ import { defineTool } from '../../src/tools/tool.ts';
 const ENV = {
   ADA_MODEL: 'canary-of-the-vendor',
   MEMORY: 'canary-of-the-embedder',
-  TICKETS: 'canary-of-the-tool-server',
+  TICKETS: 'Bearer canary-of-the-tool-server',
   ADA_NOSTR: `nsec1${'q'.repeat(58)}`,
   BO_BUNKER_URL: `bunker://${'a'.repeat(64)}?relay=wss://r.example&secret=canary%2Fof-the-bunker`,
   SIGNING_KEY: 'canary "quoted"\nin two lines',
@@ -49,6 +49,7 @@ test.each<[what: string, printed: string, stored: string]>([
   ['the key of a vendor', ENV.ADA_MODEL, '[ADA_MODEL]'],
   ['the key of the embedder', ENV.MEMORY, '[MEMORY]'],
   ['a header of a tool server', ENV.TICKETS, '[TICKETS]'],
+  ['that header without its scheme', 'wrong: canary-of-the-tool-server', 'wrong: [TICKETS]'],
   ["an agent's key on Nostr", ENV.ADA_NOSTR, '[ADA_NOSTR]'],
   ['the URL of a remote signer', ENV.BO_BUNKER_URL, '[BO_BUNKER_URL]'],
   ['the secret of that URL', 'it is canary/of-the-bunker', 'it is [BO_BUNKER_URL]'],
@@ -73,6 +74,7 @@ test('secrets hidden from tools are hidden in log lines and recordings, too', ()
   const hide = hideSecrets(secretValues(SETTINGS, ENV), SERVICES);
   for (const name of ['ADA_MODEL', 'MEMORY', 'TICKETS', 'ADA_NOSTR', 'BO_BUNKER_URL'] as const)
     expect(hide(`at ${ENV[name]}.`)).toBe('at [key].');
+  expect(hide('wrong: canary-of-the-tool-server')).toBe('wrong: [key]');
   expect(hide('secret canary/of-the-bunker of canary:of-mongodb')).toBe('secret [key] of [key]');
 });
 

@@ -32,7 +32,7 @@ const TEAM = { 'x-team': 'red', 'x-gateway': SECRET };
 
 describe('headers, options and effort of an agent', () => {
   test('reach a server of chat completions', async () => {
-    const providerOptions = { service_tier: 'flex', metadata: { a: 'b' } };
+    const providerOptions = { service_tier: 'flex', thinking: { type: 'disabled' } };
     const agent = { provider: 'openai-compatible', effort: 'low', providerOptions, ...EXTRAS } as const;
     const { headers, body } = await sent(startFakeOpenAi, agent);
     expect(headers).toMatchObject({ ...TEAM, authorization: 'Bearer key-of-test' });
@@ -88,7 +88,10 @@ describe('headers, options and effort of an agent', () => {
   });
 });
 
-test('a secret header is in no failure of a call', async () => {
+test.each([
+  ['whole', SECRET],
+  ['without its scheme', `Bearer ${SECRET}`],
+])('a secret header is in no failure of a call, %s', async (_, header) => {
   await using server = await startFakeOpenAi(() => ({
     error: { code: 'provider_auth', message: `${SECRET} is wrong` },
   }));
@@ -103,7 +106,7 @@ test('a secret header is in no failure of a call', async () => {
   };
   await using troupe = await openTroupe(
     { agents: [agent as AgentInput] },
-    { env: ENV, onWarning: () => undefined },
+    { env: { ...ENV, GATEWAY: header }, onWarning: () => undefined },
   );
   const { failures } = await troupe.ask('c', 'hi');
   expect(failures[0]?.message).toContain('[key] is wrong');
@@ -133,6 +136,11 @@ describe('a definition', () => {
       'a field that the conversation decides',
       { providerOptions: { messages: [] } },
       /providerOptions\.messages: Troupe sets it itself/,
+    ],
+    [
+      'what would lose the encrypted reasoning',
+      { providerOptions: { include: [] } },
+      /providerOptions\.include: Troupe sets it itself/,
     ],
     [
       'effort of a model that does not reason',

@@ -121,6 +121,12 @@ test('types of the arguments follow from the schema', () => {
   });
 });
 
+test('every problem has its place, even if its words begin with the letter of it', async () => {
+  const schema = z.object({ a: z.string().refine(() => false, 'at least one word is needed') });
+  const { text } = await call(defineTool({ ...about, schema, run: () => '' }), '{"a":""}');
+  expect(text).toMatch(/\na: at least one word is needed$/);
+});
+
 test('a check may be asynchronous, and is under the timeout of the tool', async () => {
   const known = z.object({ id: z.string().refine((id) => Promise.resolve(id === 'a'), 'nobody knows it') });
   const tool = defineTool({ ...about, schema: known, run: ({ id }) => id });
