@@ -5,6 +5,7 @@ import { createConversationLog } from '../src/actors/log/conversation-log.ts';
 import { createEngine, type Engine } from '../src/actors/engine/engine.ts';
 import { DEFAULT_LIMITS, type EngineDeps } from '../src/actors/engine/engine-deps.ts';
 import { createMemorySearch } from '../src/actors/memory/memory-search.ts';
+import { createTaskFolds } from '../src/actors/tasks/read-tasks.ts';
 import { createTaskTrees } from '../src/actors/tasks/task-trees.ts';
 import { createRegistry } from '../src/actors/engine/registry.ts';
 import type { Clock } from '../src/clock.ts';
@@ -172,6 +173,7 @@ export function bootMember(world: World, slot: number, incarnation: number, skew
         return loaded;
       },
     },
+    taskFolds: createTaskFolds(store, checkpoints),
     clock,
     random,
     process: name,

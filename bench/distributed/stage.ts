@@ -8,6 +8,7 @@ import { createEngine } from '../../src/actors/engine/engine.ts';
 import { DEFAULT_LIMITS, type EngineDeps, type EngineLimits } from '../../src/actors/engine/engine-deps.ts';
 import { createMemorySearch } from '../../src/actors/memory/memory-search.ts';
 import { createRegistry } from '../../src/actors/engine/registry.ts';
+import { createTaskFolds } from '../../src/actors/tasks/read-tasks.ts';
 import { createTaskTrees } from '../../src/actors/tasks/task-trees.ts';
 import { parseTroupe, type TroupeInput } from '../../src/config/agents-file.ts';
 import { buildAgentRegistry } from '../../src/config/build-agent-registry.ts';
@@ -97,6 +98,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
       onWarning: stop,
       caps: {},
     }),
+    taskFolds: createTaskFolds(store),
     trees: createTaskTrees({
       store,
       clock,

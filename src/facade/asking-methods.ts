@@ -35,7 +35,7 @@ export function askingMethods(context: TenantContext, itself: () => Troupe) {
     if (timeoutMs !== undefined) void clock.sleep(timeoutMs, isOver.signal).then(() => late.abort());
     const ends = AbortSignal.any([closed, late.signal, ...(signal ? [signal] : [])]);
     const root = { tenant, conversation: event.conversation };
-    const work = () => workIn({ ...context, deps: parts.deps }, root, { after: event.seq });
+    const work = () => workIn(parts.deps, root, { after: event.seq });
     try {
       return yield* ask(event, { troupe: itself(), clock, work, signal: ends }, priced);
     } finally {

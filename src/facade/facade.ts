@@ -2,7 +2,6 @@ import { LRUCache } from 'lru-cache';
 import type { ConversationDeps } from '../actors/conversations/conversation-deps.ts';
 import { createParticipantsCache } from '../actors/conversations/participants-cache.ts';
 import type { AgentRuntime } from '../actors/engine/agent-runtime.ts';
-import { createTaskFolds } from '../actors/tasks/read-tasks.ts';
 import { TroupeError } from '../errors.ts';
 import { DEFAULT_TENANT, TenantId } from '../events/index.ts';
 import type { AgentInfo, Troupe } from '../troupe.ts';
@@ -41,7 +40,6 @@ export function createTroupeFacade(parts: FacadeParts): Troupe {
   const shared = {
     parts,
     conversations,
-    taskFolds: createTaskFolds(deps.store, deps.checkpoints),
     watchers: new Watchers({ ...parts, log: deps.log, onWarning: deps.onWarning }),
     agents: [...deps.agents.values()].map(agentInfo),
     closed: closed.signal,

@@ -2,8 +2,6 @@ import type { ConversationDeps, MessageRouter } from '../actors/conversations/co
 import type { Trust } from '../actors/conversations/trust.ts';
 import type { Engine } from '../actors/engine/engine.ts';
 import type { EngineDeps } from '../actors/engine/engine-deps.ts';
-import type { LogFolds } from '../actors/log/log-folds.ts';
-import type { ReadTasks } from '../actors/tasks/read-tasks.ts';
 import type { Workflow } from '../actors/workflows/start-run.ts';
 import { TroupeError } from '../errors.ts';
 import type { LiveFeed } from './live-feed.ts';
@@ -52,7 +50,6 @@ export type PendingGuard = (log: ConversationKey, draft: EventDraft) => Promise<
 export interface TenantContext {
   parts: FacadeParts;
   conversations: ConversationDeps;
-  taskFolds: LogFolds<ReadTasks>;
   watchers: Watchers;
   agents: readonly AgentInfo[];
   /** Aborted when the troupe is being closed. */

@@ -59,9 +59,9 @@ export function tenantFacade(context: TenantContext): Troupe {
 }
 
 function readingMethods(context: TenantContext) {
-  const { parts, tenant, taskFolds } = context;
+  const { parts, tenant } = context;
   const { deps } = parts;
-  const { store } = deps;
+  const { store, taskFolds } = deps;
 
   async function* eventsOf(log: ConversationKey): AsyncGenerator<Event> {
     for await (const events of readPages(store, log, { after: 0 })) yield* events;
@@ -200,7 +200,7 @@ function operatorMethods(context: TenantContext) {
       checkOptionsOf('idle', options);
       const { conversation } = options;
       if (conversation === undefined) return waitUntilQuiet(router, { clock, closed });
-      return waitUntilRest({ ...context, deps }, await findConversation(context, conversation), closed);
+      return waitUntilRest(deps, await findConversation(context, conversation), closed);
     },
   } satisfies Partial<Troupe>;
 }

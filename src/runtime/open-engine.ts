@@ -1,10 +1,9 @@
-import type { ResourceStack } from '../resource-stack.ts';
 import { randomBytes } from 'node:crypto';
 import { createBudgetLedger } from '../actors/budget/ledger.ts';
 import type { AgentRegistry } from '../actors/engine/agent-runtime.ts';
 import { createForTools } from '../actors/calls/for-tools.ts';
 import { restoreFolds } from '../actors/checkpoints/actor-checkpoint.ts';
-import { createCheckpoints } from '../actors/checkpoints/checkpoints.ts';
+import { type Checkpoints, createCheckpoints } from '../actors/checkpoints/checkpoints.ts';
 import { createCalibrationBook } from '../actors/engine/calibration-book.ts';
 import {
   DEFAULT_LIMITS,
@@ -19,13 +18,14 @@ import { createColdViews } from '../actors/log/read-view.ts';
 import { createConversationLog } from '../actors/log/conversation-log.ts';
 import { createRedaction } from '../actors/log/redaction.ts';
 import { createMemorySearch } from '../actors/memory/memory-search.ts';
+import { createTaskFolds } from '../actors/tasks/read-tasks.ts';
 import { createTaskTrees } from '../actors/tasks/task-trees.ts';
 import type { Clock } from '../clock.ts';
 import type { TroupeDefinition } from '../config/agents-file.ts';
 import { schedulesOf } from '../config/coordination-settings.ts';
 import { countTokens } from '../context/tokens.ts';
 import { fenceKey } from '../context/index.ts';
-import { DEFAULT_TENANT, type TenantId } from '../events/index.ts';
+import { type ActorAddress, DEFAULT_TENANT, type TenantId } from '../events/index.ts';
 import { createTenants, type Tenants } from '../facade/credentials.ts';
 import { createLiveFeed, type LiveFeed } from '../facade/live-feed.ts';
 import { createProfileBook, type ProfileBook } from '../facade/profile-book.ts';
@@ -33,6 +33,7 @@ import type { KeyValue } from '../key-value.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Embedder } from '../providers/embedder.ts';
 import { releaseOf } from './release.ts';
+import type { ResourceStack } from '../resource-stack.ts';
 import { keyValueOf, type Services } from './services.ts';
 
 export interface EngineOptions {
@@ -119,11 +120,8 @@ export async function openEngine(options: EngineOptions): Promise<OpenedEngine> 
     budgets: createBudgetLedger({ store, clock, random, metrics, onWarning, caps }),
     trees: createTaskTrees({ store, clock, random, limits }),
     checkpoints,
-    coldViews: createColdViews(log, secretOf, clock, (address) =>
-      restoreFolds(checkpoints, address, { secret: secretOf(address) }).then(
-        (found) => found?.folded ?? null,
-      ),
-    ),
+    taskFolds: createTaskFolds(store, checkpoints),
+    coldViews: createColdViews(log, secretOf, clock, storedFolds(checkpoints, secretOf)),
     redaction,
     metrics,
     limits,
@@ -144,6 +142,12 @@ export async function openEngine(options: EngineOptions): Promise<OpenedEngine> 
   };
   const engine = createEngine(deps, stopping);
   return { deps, engine, live: live.feed, pending, tenants, rootKeyValue, profilesOf, secret };
+}
+
+/** Reads what is stored of an actor's folds. */
+function storedFolds(checkpoints: Checkpoints, secretOf: EngineDeps['secretOf']) {
+  return async (address: ActorAddress) =>
+    (await restoreFolds(checkpoints, address, { secret: secretOf(address) }))?.folded ?? null;
 }
 
 /** The defaults, changed by the mode and then by the definition. */

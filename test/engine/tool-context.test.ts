@@ -7,9 +7,10 @@ import type { Author } from '../../src/events/index.ts';
 import { createApp } from '../../src/http/index.ts';
 import { defineTool, type ToolContext } from '../../src/tools/tool.ts';
 import { BEN, decide, requestIn } from '../support/approvals.ts';
+import { tapDriver } from '../support/engine-driver.ts';
 import { asks, gated, inOrder, says } from '../support/engine-models.ts';
 import { ANA, openStage, until } from '../support/engine-stage.ts';
-import { openTroupe } from '../support/mode.ts';
+import { openDriver, openTroupe } from '../support/mode.ts';
 
 interface App {
   rates: Map<string, number>;
@@ -101,6 +102,33 @@ test('in a thread, after a handoff and after the end of a task a tool still know
     ['di', BEN, { locale: 'fr' }],
   ]);
   expect(told[0]?.conversation).toMatch(/^c\.d-/);
+});
+
+test('who began it is found without reading a long log again', async () => {
+  const { told, look } = looker();
+  const readFrom: number[] = [];
+  const driver = tapDriver(await openDriver(), (op, phase, [query]) => {
+    const { conversation, after } = Object(query) as { conversation?: string; after: number };
+    if (op === 'readEvents' && phase === 'before' && conversation === 'c') readFrom.push(after);
+  });
+  const round = () => [asks(['delegate', { to: 'cy', task: 'look' }]), asks(['look', {}]), says('done')];
+  const bo = inOrder(...round(), ...round());
+  const stage = await openStage({
+    driver,
+    tools: [look],
+    agents: [
+      { id: 'bo', model: bo, tools: ['delegate', 'look'] },
+      { id: 'cy', model: inOrder(says('seen'), says('seen again')) },
+    ],
+  });
+  for (let time = 0; time < 100; time++) await stage.say('c', 'for people', []);
+  await stage.say('c', 'go', ['bo']);
+  await stage.quiet();
+  readFrom.length = 0;
+  await stage.say('c', 'go again', ['bo']);
+  await stage.quiet();
+  expect(told.map(({ author }) => author)).toEqual([ANA, ANA]);
+  expect(Math.min(...readFrom)).toBeGreaterThan(100);
 });
 
 const RULES = [

@@ -7,6 +7,7 @@ import { createConversationLog } from '../../src/actors/log/conversation-log.ts'
 import { createEngine, type Engine } from '../../src/actors/engine/engine.ts';
 import { DEFAULT_LIMITS, type EngineDeps, type EngineLimits } from '../../src/actors/engine/engine-deps.ts';
 import { createMemorySearch } from '../../src/actors/memory/memory-search.ts';
+import { createTaskFolds } from '../../src/actors/tasks/read-tasks.ts';
 import { createTaskTrees } from '../../src/actors/tasks/task-trees.ts';
 import { createRegistry } from '../../src/actors/engine/registry.ts';
 import { parseTroupe, type TroupeDefinition, type TroupeInput } from '../../src/config/agents-file.ts';
@@ -115,6 +116,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const broadcast = createBroadcastHub().join(onWarning);
   const secretOf: EngineDeps['secretOf'] = ({ tenant, conversation }) =>
     fenceKey('test', `${tenant}/${conversation}`);
+  const checkpoints = createCheckpoints({ store, clock, onWarning, release: 'test', ...options.checkpoints });
   const stopping = new AbortController();
   const live = createLiveFeed(broadcast, onWarning);
   const deps: EngineDeps = {
@@ -139,7 +141,8 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     process: `engine-${(engines += 1)}`,
     secretOf,
     countTokens,
-    checkpoints: createCheckpoints({ store, clock, onWarning, release: 'test', ...options.checkpoints }),
+    checkpoints,
+    taskFolds: createTaskFolds(store, checkpoints),
     models: createCalibrationBook({ store, clock, onWarning }),
     budgets: createBudgetLedger({ store, clock, random, metrics: NO_METRICS, onWarning, caps: {} }),
     trees: createTaskTrees({ store, clock, random, limits: { ...DEFAULT_LIMITS, ...limits } }),

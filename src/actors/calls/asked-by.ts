@@ -9,9 +9,8 @@ import {
 import { endOf } from '../../machines/task-events.ts';
 import type { ConversationKey } from '../../store/store.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
-import { readTasks } from '../tasks/read-tasks.ts';
 
-type Reader = Pick<EngineDeps, 'store' | 'checkpoints'>;
+type Reader = Pick<EngineDeps, 'store' | 'taskFolds'>;
 
 /** Most steps back. Beyond it, what was found counts as the origin. */
 const MOST_STEPS = 64;
@@ -50,7 +49,7 @@ async function causesOf(deps: Reader, log: ConversationKey, event: Event): Promi
   if (author.kind !== 'agent') return [];
   if (turn !== undefined) return inputsOf(deps, log, turn);
   // A message to the assignee of an open task has no turn in this log.
-  const { thread } = (await readTasks(deps.store, log, deps.checkpoints)).book;
+  const { thread } = (await deps.taskFolds.of(log)).book;
   return thread && thread.opened.delegator === author.id ? openingOf(deps, log.tenant, thread.opened) : [];
 }
 
@@ -64,7 +63,7 @@ function openingOf(
 }
 
 async function ownOpening(deps: Reader, log: ConversationKey, id: string | undefined): Promise<Event[]> {
-  const { book } = await readTasks(deps.store, log, deps.checkpoints);
+  const { book } = await deps.taskFolds.of(log);
   const task = id === undefined ? undefined : book.tasks.get(id);
   return task ? eventsAt(deps, log, [task.seq]) : [];
 }

@@ -3,7 +3,6 @@ import type { ActorRecord, AgentId, ConversationId } from '../../events/index.ts
 import { isDue } from '../../machines/task-book.ts';
 import type { ConversationKey } from '../../store/store.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
-import type { LogFolds } from '../log/log-folds.ts';
 import { type ReadTasks, type TaskInfo, tasksIn } from '../tasks/read-tasks.ts';
 
 /** A task on which no agent works: it waits for a person, or for an agent that takes no turns. */
@@ -22,10 +21,7 @@ export interface Work {
   waits: Wait[];
 }
 
-export interface WorkParts {
-  deps: Pick<EngineDeps, 'agents' | 'store' | 'clock'>;
-  taskFolds: LogFolds<ReadTasks>;
-}
+type WorkDeps = Pick<EngineDeps, 'agents' | 'store' | 'clock' | 'taskFolds'>;
 
 /** Deepest nesting that is followed: a troupe's own limit may be raised, and a log may contain anything. */
 const MAX_DEPTH = 16;
@@ -38,16 +34,15 @@ const MAX_DEPTH = 16;
  *      longer log.
  */
 export async function workIn(
-  parts: WorkParts,
+  deps: WorkDeps,
   root: ConversationKey,
   { after = 0 }: { after?: number } = {},
 ): Promise<Work> {
-  const { deps, taskFolds } = parts;
   const seen = new Set<ConversationId>();
 
   async function look(log: ConversationKey, depth: number): Promise<Work> {
     seen.add(log.conversation);
-    const read = await taskFolds.of(log);
+    const read = await deps.taskFolds.of(log);
     const { upTo } = read.book;
     const open = tasksIn(read, { open: true }).filter((task) => depth > 0 || task.openedAt.seq > after);
     const below = await Promise.all(open.map((task) => lookBelow(log, task, depth)));
@@ -70,7 +65,7 @@ export async function workIn(
 }
 
 async function isAnyoneAtWork(
-  { agents, store, clock }: WorkParts['deps'],
+  { agents, store, clock }: WorkDeps,
   log: ConversationKey,
   { book, addressed }: ReadTasks,
 ): Promise<boolean> {
@@ -105,13 +100,13 @@ const LONGEST_PAUSE_MS = 100;
 
 /** Resolves when nobody works in a conversation and its threads. Throws `shutting_down` when the troupe is closed meanwhile. */
 export async function waitUntilRest(
-  parts: WorkParts,
+  deps: WorkDeps,
   log: ConversationKey,
   closed: AbortSignal,
 ): Promise<void> {
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 1.5)) {
-    if (!(await workIn(parts, log)).isUnderWay) return;
+    if (!(await workIn(deps, log)).isUnderWay) return;
     if (closed.aborted) throw new TroupeError('shutting_down', 'the troupe is being closed');
-    await parts.deps.clock.sleep(pauseMs, closed);
+    await deps.clock.sleep(pauseMs, closed);
   }
 }

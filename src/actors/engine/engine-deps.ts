@@ -29,6 +29,7 @@ import type { Redaction } from '../log/redaction.ts';
 import type { LogFolds } from '../log/log-folds.ts';
 import type { Folded } from '../log/read-view.ts';
 import type { Registry } from './registry.ts';
+import type { ReadTasks } from '../tasks/read-tasks.ts';
 import type { TaskTrees } from '../tasks/task-trees.ts';
 
 /** Everything the engine depends on. Injected, so that a simulation can control every await. */
@@ -47,6 +48,8 @@ export interface EngineDeps {
   registry: Registry;
   /** Stored folds of long logs, which only save reading. Absent: none. */
   checkpoints?: Checkpoints;
+  /** The tasks of conversations, kept for the next read. */
+  taskFolds: LogFolds<ReadTasks>;
   /** Views of agents that are not at work, for the inspector. */
   coldViews?: LogFolds<Folded>;
   clock: Clock;
