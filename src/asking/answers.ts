@@ -1,4 +1,4 @@
-import { type ConversationId, type Event, eventOf, isTaskEnd, runFactOf } from '../events/index.ts';
+import { type DelegationOpenedBody, type Event, eventOf, isTaskEnd, runFactOf } from '../events/index.ts';
 import type { Failure } from './answer.ts';
 import { activeRuns } from '../machines/run-book.ts';
 import { foldTask, isDue, newTaskBook, type TaskBook } from '../machines/task-book.ts';
@@ -20,8 +20,8 @@ export interface Answers {
   readonly replies: readonly Event[];
   /** Ends of the turns that answered something of it. */
   readonly ends: readonly Event[];
-  /** Threads of the tasks that were opened since. */
-  readonly threads: readonly ConversationId[];
+  /** The tasks for other agents that were opened since. */
+  readonly delegations: readonly DelegationOpenedBody[];
   readonly failures: readonly Failure[];
 }
 
@@ -99,8 +99,8 @@ export function awaitAnswers(sent: Event): Answers {
     },
     replies,
     ends,
-    get threads() {
-      return delegationsIn(tasks).map(({ body }) => body.thread);
+    get delegations() {
+      return delegationsIn(tasks).map(({ body }) => body);
     },
     failures,
   };

@@ -1,10 +1,17 @@
 import type { Wait } from '../actors/conversations/conversation-work.ts';
 import { TroupeError } from '../errors.ts';
-import { addUsage, type Event, type EventOf, NO_USAGE, type Usage } from '../events/index.ts';
+import {
+  addUsage,
+  type DelegationOpenedBody,
+  type Event,
+  type EventOf,
+  NO_USAGE,
+  type Usage,
+} from '../events/index.ts';
 import type { Answer } from './answer.ts';
 import { type Answers, awaitAnswers } from './answers.ts';
 import { exchange, type ExchangeParts } from './exchange.ts';
-import type { Note } from './follow.ts';
+import { type Note, storedEvents } from './follow.ts';
 
 /** The cost of one turn of an agent, US dollars. Null: its model has no price. */
 export type CostOf = (agent: string, usage: Usage) => number | null;
@@ -18,7 +25,7 @@ export async function* ask(sent: Event, parts: ExchangeParts, costOf: CostOf): A
   const { events, waits } = yield* exchange(sent, answers, parts);
   if (signal.aborted)
     throw new TroupeError('aborted', `the wait for an answer was ended; ${atWork(answers)}`);
-  const ends = [...answers.ends, ...(await endsBelow(troupe, answers.threads))];
+  const ends = [...answers.ends, ...(await endsBelow(troupe, answers.delegations))];
   return answerOf(answers, { events, waits, ends, costOf });
 }
 
@@ -28,35 +35,28 @@ function atWork({ missing }: Answers): string {
     : `at work: ${missing.map((agent) => `@${agent}`).join(', ')}`;
 }
 
-/** The ends of all turns in threads, and in threads of theirs. */
-async function endsBelow(troupe: ExchangeParts['troupe'], threads: readonly string[]): Promise<Event[]> {
+/** The ends of the turns of tasks, and of tasks below them. Their threads may have had other tasks before. */
+async function endsBelow(
+  troupe: ExchangeParts['troupe'],
+  given: readonly DelegationOpenedBody[],
+): Promise<Event[]> {
   const found: Event[] = [];
-  const seen = new Set<string>();
-  const open = [...threads];
-  for (let thread = open.pop(); thread !== undefined; thread = open.pop()) {
-    if (seen.has(thread)) continue;
-    seen.add(thread);
-    for (let after = 0; ;) {
-      const { events, head } = await pageOf(troupe, thread, after);
-      for (const event of events) {
-        if (event.kind === 'turn.done') found.push(event);
-        if (event.kind === 'delegation.opened') open.push(event.body.thread);
+  const own = new Set(given.map(({ delegation }) => delegation));
+  const threads = new Set(given.map(({ thread }) => thread));
+  // The loop comes to those that it adds.
+  for (const thread of threads) {
+    let isOwn = false;
+    for await (const event of storedEvents(troupe, thread, 0)) {
+      if (event.kind === 'delegation.opened' && event.body.thread === thread)
+        isOwn ||= own.has(event.body.delegation);
+      else if (event.kind === 'delegation.opened' && isOwn) {
+        own.add(event.body.delegation);
+        threads.add(event.body.thread);
       }
-      after = events.at(-1)?.seq ?? head;
-      if (after >= head) break;
+      if (event.kind === 'turn.done' && isOwn) found.push(event);
     }
   }
   return found;
-}
-
-/** A thread whose task was called off before it began has no events. */
-async function pageOf(troupe: ExchangeParts['troupe'], thread: string, after: number) {
-  try {
-    return await troupe.events(thread, { after });
-  } catch (error) {
-    if (error instanceof TroupeError && error.code === 'conversation_unknown') return { events: [], head: 0 };
-    throw error;
-  }
 }
 
 function answerOf(

@@ -3,6 +3,7 @@ import { TroupeError } from '../errors.ts';
 import {
   charsOf,
   type ConversationId,
+  type DelegationOpenedBody,
   type Event,
   type EventOf,
   isAbout,
@@ -32,6 +33,8 @@ interface Followed {
   /** Seq of the last event. */
   sent: number;
   isBehind: boolean;
+  /** The task whose opening is looked for: what the thread has before is of other tasks. Null: its events are told. */
+  from: string | null;
 }
 
 const HEARTBEAT_MS = 15_000;
@@ -51,7 +54,8 @@ const FOLLOW_BYTES = 1024 * 1024;
  *    ahead means that some were missed, and the log is read again. So no event is lost or doubled.
  * 3. Without notifications for `lookMs` the log is read: other processes write it too, and notifications may be lost.
  * 4. A conversation that does not exist yet is an empty one.
- * 5. With `threads`, all of this holds for each thread, and a thread is read to its end before the end of its task comes.
+ * 5. With `threads`, all of this holds for the thread of each open task, from the opening of the task on, and a thread is
+ *    read to its end before the end of its task comes.
  */
 export async function* followConversation(
   conversation: ConversationId,
@@ -88,26 +92,32 @@ class Reader {
   readonly #all = new Map<string, Followed>();
   /** The last turn that has ended, by conversation and agent. */
   readonly #ended = new Map<string, string>();
-  /** By task. */
+  /** By open task. */
   readonly #threads = new Map<string, Followed>();
+  readonly #root: Followed;
 
   constructor(conversation: ConversationId, after: number, options: FollowOptions) {
     this.#options = options;
     this.inbox = new Inbox(options.troupe);
-    this.#add(conversation, after);
+    this.#root = this.#add({ conversation, sent: after, isBehind: true, from: null });
   }
 
-  #add(conversation: ConversationId, sent: number): Followed {
+  #add(followed: Followed): Followed {
+    const { conversation } = followed;
     const known = this.#all.get(conversation);
     if (known) return known;
     this.inbox.watch(conversation);
-    const added = { conversation, sent, isBehind: true };
-    this.#all.set(conversation, added);
-    return added;
+    this.#all.set(conversation, followed);
+    return followed;
+  }
+
+  #addThread({ thread, delegation, how }: DelegationOpenedBody): void {
+    const from = how === 'followUp' ? delegation : null;
+    this.#threads.set(delegation, this.#add({ conversation: thread, sent: 0, isBehind: true, from }));
   }
 
   fallBehind(): void {
-    for (const each of this.#all.values()) each.isBehind = true;
+    for (const each of [this.#root, ...this.#threads.values()]) each.isBehind = true;
   }
 
   /** The stored events of conversations that are behind. */
@@ -134,8 +144,11 @@ class Reader {
   }
 
   async *#next(of: Followed, event: Event): AsyncGenerator<Frame, void> {
-    if (this.#options.threads && event.kind === 'delegation.opened')
-      this.#threads.set(event.body.delegation, this.#add(event.body.thread, 0));
+    const isTold =
+      of.from === null || (event.kind === 'delegation.opened' && event.body.delegation === of.from);
+    if (!isTold) return void (of.sent = event.seq);
+    of.from = null;
+    if (this.#options.threads && event.kind === 'delegation.opened') this.#addThread(event.body);
     if (event.kind === 'delegation.completed' || event.kind === 'delegation.aborted')
       yield* this.#endThread(event);
     yield { type: 'event', event };
@@ -156,7 +169,9 @@ class Reader {
     body,
   }: EventOf<'delegation.completed' | 'delegation.aborted'>): AsyncGenerator<Frame, void> {
     const thread = this.#threads.get(body.delegation);
-    if (thread && thread.conversation !== conversation) yield* this.#read(thread);
+    if (!thread || thread.conversation === conversation) return;
+    yield* this.#read(thread);
+    this.#threads.delete(body.delegation);
   }
 }
 
@@ -177,11 +192,11 @@ export async function* followAll({ troupe, clock, signal }: FollowOptions): Asyn
 }
 
 /** The events after a seq, page by page, up to the head. Stops when the reader has left. */
-async function* storedEvents(
+export async function* storedEvents(
   troupe: Troupe,
   conversation: ConversationId,
   after: number,
-  signal: AbortSignal,
+  signal?: AbortSignal,
 ): AsyncGenerator<Event, void> {
   for (let last = after; ;) {
     const { events, head } = await readPage(troupe, conversation, last);
@@ -191,7 +206,7 @@ async function* storedEvents(
       yield event;
       last = event.seq;
     }
-    if (isEmpty || last >= head || signal.aborted) return;
+    if (isEmpty || last >= head || signal?.aborted) return;
   }
 }
 

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import * as z from 'zod';
 import type { AgentInput } from '../../src/config/agent-input.ts';
 import { defineTool } from '../../src/tools/tool.ts';
+import type { Part } from '../../src/troupe.ts';
 import { company, UMA } from '../support/company.ts';
 import { openTroupe } from '../support/mode.ts';
 
@@ -60,6 +61,38 @@ test('a task in a thread is awaited, and its tokens count', async () => {
   expect(turns.length).toBeGreaterThanOrEqual(3);
   const own = answer.events.flatMap((event) => (event.kind === 'turn.done' ? [event.body.usage.output] : []));
   expect(answer.usage.output).toBeGreaterThan(own.reduce((sum, tokens) => sum + tokens, 0));
+});
+
+test('of a thread that had another task before, what belongs to the new task is told and counted', async () => {
+  const call = (name: string, args: object) => ({ calls: [{ name, args: JSON.stringify(args) }] });
+  const usage = { input: 1_000, cacheRead: 0, cacheWrite: 0, output: 10, reasoning: 0 };
+  await using room = await company(['boss', 'hand'], {
+    agents: { boss: { tools: ['delegate', 'follow_up'] } },
+    answers: {
+      boss: [
+        { ...call('delegate', { to: 'hand', task: 'draft a title' }), usage },
+        { text: 'Done.', usage },
+        { ...call('follow_up', { task: 'd-', text: 'shorter' }), usage },
+        { text: 'Shorter now.', usage },
+      ],
+      hand: [
+        { text: 'A very long title', usage },
+        { text: 'Title', usage },
+      ],
+    },
+  });
+  const first = await room.troupe.ask('c', { to: ['boss'], content: 'A title?' });
+  const parts: Part[] = [];
+  const second = room.troupe.stream('c', { to: ['boss'], content: 'Shorter!' });
+  let next = await second.next();
+  for (; !next.done; next = await second.next()) parts.push(next.value);
+  expect([first.usage.input, next.value.usage.input]).toEqual([3_000, 3_000]);
+  const said = parts.flatMap((part) =>
+    'event' in part && part.event.kind === 'message' && part.agent === 'hand'
+      ? [part.event.body.content]
+      : [],
+  );
+  expect(said).toEqual(['Title']);
 });
 
 test('it ends where an agent waits for a person, and names the wait', async () => {
