@@ -231,8 +231,8 @@ const SMALL_NOTE = 300;
 const WOKEN = Symbol('woken');
 
 /**
- * A bounded queue of notes. Owns the subscription and the unread notes. It drops notes that do not fit, and
- * `takeOverflow` reports this: the log has the events, and delivery of deltas is not guaranteed.
+ * A bounded queue of notes. Owns the subscriptions and the unread notes. It drops notes that do not fit, and
+ * `takeOverflow` reports this: the log has the events, and what running turns have told is told again.
  */
 class Inbox {
   #notes: Note[] = [];
@@ -240,7 +240,7 @@ class Inbox {
   #overflowed = false;
   #wake: () => void = () => {};
   readonly #troupe: Troupe;
-  readonly #unwatch: (() => void)[] = [];
+  readonly #watched = new Map<string | null, () => void>();
 
   constructor(troupe: Troupe) {
     this.#troupe = troupe;
@@ -249,7 +249,12 @@ class Inbox {
   /** Null: all conversations. */
   watch(conversation: string | null): void {
     const of = conversation === null ? {} : { conversation };
-    this.#unwatch.push(this.#troupe.watch((note) => this.#add(note), of));
+    const unwatch = this.#watched.get(conversation);
+    this.#watched.set(
+      conversation,
+      this.#troupe.watch((note) => this.#add(note), of),
+    );
+    unwatch?.();
   }
 
   take(): Note | undefined {
@@ -258,10 +263,11 @@ class Inbox {
     return note;
   }
 
-  /** Returns whether notes were dropped since the last call. */
+  /** Returns whether notes were dropped since the last call. Then all is watched anew: a new watcher is told running turns. */
   takeOverflow(): boolean {
     const overflowed = this.#overflowed;
     this.#overflowed = false;
+    if (overflowed) for (const conversation of this.#watched.keys()) this.watch(conversation);
     return overflowed;
   }
 
@@ -277,7 +283,7 @@ class Inbox {
   }
 
   close(): void {
-    for (const unwatch of this.#unwatch) unwatch();
+    for (const unwatch of this.#watched.values()) unwatch();
   }
 
   #add(note: Note): void {

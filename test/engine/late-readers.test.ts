@@ -280,3 +280,25 @@ test('a reader that comes while a tool runs is told what was said and called so 
   await Promise.resolve();
   expect(after.told).toEqual({ texts: [''], calls: [] });
 });
+
+test('a reader that was too slow for what was said is told it again, and then the rest', async () => {
+  const open = Promise.withResolvers<void>();
+  const reply = Array.from({ length: 1_500 }, (_, at) => at % 10).join('');
+  const calls = [{ name: 'slow', args: { on: 'it' } }];
+  const rules = [{ when: { step: 1 }, reply, chunk: 1, calls }, { reply: 'Done.' }];
+  await using troupe = await openTroupe({
+    agents: [{ ...BO, script: { rules } } as AgentInput],
+    tools: [slow(open.promise)],
+  });
+  const quick = reader(troupe, 'c');
+  const parts = troupe.stream('c', { author: UMA, to: ['bo'], content: 'go' });
+  let text = '';
+  for await (const part of parts) {
+    if (part.type === 'text' && part.step === 1) {
+      text = part.index === 0 ? part.text : text + part.text;
+      if (part.index === 0) await quick.until(() => quick.told.calls.includes('progress'));
+    }
+    if (part.type === 'progress') open.resolve();
+  }
+  expect(text).toBe(reply);
+});
