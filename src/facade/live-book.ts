@@ -44,6 +44,7 @@ interface Turn {
 interface Call {
   step: number;
   round: number;
+  /** Its arguments so far, until it runs: its start has them. */
   written: Arguments | null;
   /** Its start, its latest progress and its result, by kind. */
   told: Map<ActivityNote['kind'], ActivityNote>;
@@ -128,8 +129,11 @@ function record(turn: Turn, activity: ActivityNote): void {
     }
     case 'called':
     case 'progress':
-    case 'result':
-      callOf(turn, activity).told.set(activity.kind, activity);
+    case 'result': {
+      const call = callOf(turn, activity);
+      call.told.set(activity.kind, activity);
+      if (activity.kind === 'called') call.written = null;
+    }
   }
 }
 

@@ -66,7 +66,7 @@ describe.runIf(HAS_SERVICES)('readers at another process', () => {
       );
       const text = pieces(frames, 1).map((data) => data['text']);
       expect([pieces(frames, 1)[0]?.['index'], text.join('')]).toEqual([0, 'Let me look.']);
-      expect(kinds(frames)).toEqual(['arguments', 'called', 'progress']);
+      expect(kinds(frames)).toEqual(['called', 'progress']);
     }
     const last = readStream(await app.request('/api/events?conversation=c'), (seen) =>
       seen.some(({ data }) => data['kind'] === 'turn.done'),
