@@ -32,7 +32,9 @@ export function inputWords(issue: RawIssue): string | undefined {
     case 'invalid_union':
       return unionWords(issue);
     case 'unrecognized_keys':
-      return issue.keys.map((key) => notAField(key, fieldsOf(issue))).join('\n');
+      return unknownKeys(issue)
+        .map((key) => notAField(key, fieldsOf(issue)))
+        .join('\n');
     case 'too_small':
       return sizeWords(input, issue.inclusive ? 'at least' : 'more than', issue.minimum);
     case 'too_big':
@@ -55,7 +57,14 @@ export interface InputProblem {
 export function inputProblems({ path, message, ...issue }: z.core.$ZodIssue): InputProblem[] {
   if (issue.code !== 'unrecognized_keys') return [{ path, message }];
   const words = message.split('\n');
-  return issue.keys.map((key, n) => ({ path: [...path, key], message: words[n] ?? message }));
+  return unknownKeys(issue).map((key, n) => ({ path: [...path, key], message: words[n] ?? message }));
+}
+
+/** Most unknown fields of an object that are named. A request may have as many as fit into it. */
+const MOST_UNKNOWN = 20;
+
+function unknownKeys({ keys }: { readonly keys: readonly string[] }): readonly string[] {
+  return keys.slice(0, MOST_UNKNOWN);
 }
 
 /** Most fields that are listed where none is near. */

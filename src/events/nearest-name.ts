@@ -1,9 +1,13 @@
 /** The known id closest to a mistyped one, or null if more than a third of the characters would have to change. */
 export function nearestName(typed: string, known: Iterable<string>): string | null {
+  const wanted = typed.toLowerCase();
   let best: string | null = null;
   let least = Math.max(2, Math.ceil(typed.length / 3)) + 1;
   for (const candidate of known) {
-    const distance = editDistance(typed.toLowerCase(), candidate.toLowerCase());
+    const name = candidate.toLowerCase();
+    // Names differ by their lengths at least. Without this, a long text would be compared with every name.
+    if (Math.abs(wanted.length - name.length) >= least) continue;
+    const distance = editDistance(wanted, name);
     if (distance < least) [best, least] = [candidate, distance];
   }
   return best;

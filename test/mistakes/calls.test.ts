@@ -136,3 +136,10 @@ test.each<Mistake>([
     message: expect.stringContaining(words),
   });
 });
+
+test('of very many unknown fields only some are named', async () => {
+  const unknown = Object.fromEntries(Array.from({ length: 5_000 }, (_, n) => [`field${n}`, n]));
+  const refused = await troupe.send('c', message(unknown)).catch((error: unknown) => error);
+  expect(refused).toMatchObject({ code: 'event_invalid' });
+  expect(String(refused).split('is not a field')).toHaveLength(21);
+});
