@@ -1,3 +1,4 @@
+import type { ToolProgress } from '../events/index.ts';
 import { MAX_SUMMARY } from './model.ts';
 
 /** The beginning of a text as one line. */
@@ -20,4 +21,10 @@ export function ranges(seqs: readonly number[]): string {
     else parts.push({ from: seq, to: seq });
   }
   return parts.map(({ from, to }) => (from === to ? `${from}` : `${from}–${to}`)).join(', ');
+}
+
+/** Such as `3 of 8, copying`. */
+export function progressInWords({ text, done, total }: ToolProgress): string {
+  const count = done === undefined ? '' : total === undefined ? `${done}` : `${done} of ${total}`;
+  return [count, text ?? ''].filter((part) => part !== '').join(', ');
 }

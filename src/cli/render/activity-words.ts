@@ -1,4 +1,5 @@
-import type { Activity, ToolProgress } from '../../events/index.ts';
+import type { Activity } from '../../events/index.ts';
+import { progressInWords } from '../../projection/words.ts';
 
 /** An activity in a few words, without its agent; null for pieces of longer texts. */
 export function activityInWords(activity: Activity): string | null {
@@ -15,10 +16,4 @@ export function activityInWords(activity: Activity): string | null {
     case 'arguments':
       return null;
   }
-}
-
-/** Such as `3 of 8, copying`. */
-export function progressInWords({ text, done, total }: ToolProgress): string {
-  const count = done === undefined ? '' : total === undefined ? `${done}` : `${done} of ${total}`;
-  return [count, text ?? ''].filter((part) => part !== '').join(', ');
 }

@@ -1,3 +1,4 @@
+import { progressInWords } from '../../../src/projection/words.ts';
 import type { RunningCall } from '../state/running-calls.ts';
 
 const WORDS = {
@@ -14,12 +15,12 @@ const SHOWN_CHARS = 300;
 export function RunningCalls({ calls }: { calls: readonly RunningCall[] }) {
   return (
     <ul class="running-calls" aria-label="Tool calls so far">
-      {calls.map(({ call, name, args, status, progress, text }) => (
-        <li key={call} class={`running-call running-call-${status}`} data-call={call}>
+      {calls.map(({ step, call, name, args, status, progress, text }) => (
+        <li key={`${step} ${call}`} class={`running-call running-call-${status}`} data-call={call}>
           <b>{name}</b> <code>{args.slice(0, SHOWN_CHARS)}</code>{' '}
           <span class="quiet">
             {WORDS[status]}
-            {progress && status === 'running' && `: ${progressWords(progress)}`}
+            {progress && status === 'running' && `: ${progressInWords(progress)}`}
           </span>
           {progress?.total !== undefined && progress.total > 0 && status === 'running' && (
             <progress aria-label={`Progress of ${name}`} value={progress.done ?? 0} max={progress.total} />
@@ -29,9 +30,4 @@ export function RunningCalls({ calls }: { calls: readonly RunningCall[] }) {
       ))}
     </ul>
   );
-}
-
-function progressWords({ text, done, total }: NonNullable<RunningCall['progress']>): string {
-  const count = done === undefined ? '' : total === undefined ? `${done}` : `${done} of ${total}`;
-  return [count, text ?? ''].filter((part) => part !== '').join(', ');
 }

@@ -1,10 +1,10 @@
 import { batch, computed, signal } from '@preact/signals';
-import type { Activity, AgentId, Event, TurnId } from '../../../src/events/index.ts';
+import type { AgentId, Event, TurnId } from '../../../src/events/index.ts';
 import type { Projection } from '../../../src/projection/model.ts';
 import { foldEvents } from '../../../src/projection/projection.ts';
 import type { ActorStatus } from '../../../src/troupe.ts';
 import { api, ApiError, headersFor } from './api.ts';
-import { type RunningCall, withActivity } from './running-calls.ts';
+import { type RunningCall, type TurnActivity, withActivity } from './running-calls.ts';
 import { readFrames, type ServerFrame } from './read-frames.ts';
 import { route } from './route.ts';
 import { base } from './settings.ts';
@@ -178,8 +178,8 @@ class Incoming {
     this.areTextsNew = true;
   }
 
-  activity({ turn, ...activity }: { turn: string } & Activity): void {
-    this.calls.set(turn, withActivity(this.calls.get(turn) ?? [], activity as Activity));
+  activity({ turn, ...activity }: { turn: string } & TurnActivity): void {
+    this.calls.set(turn, withActivity(this.calls.get(turn) ?? [], activity as TurnActivity));
     this.areCallsNew = true;
     if (activity.kind === 'void') this.areTextsNew = this.texts.delete(turn) || this.areTextsNew;
   }

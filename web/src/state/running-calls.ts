@@ -1,7 +1,9 @@
-import type { Activity, ToolOutcome, ToolProgress } from '../../../src/events/index.ts';
+import type { Activity, ActivityNote, ToolOutcome, ToolProgress } from '../../../src/events/index.ts';
 
 /** A tool call of a running turn. Provisional: its events replace it when the turn ends. */
 export interface RunningCall {
+  attempt: number;
+  step: number;
   call: string;
   name: string;
   /** The arguments so far. */
@@ -16,8 +18,12 @@ export interface RunningCall {
 const MAX_CALLS = 20;
 const MAX_ARGS = 4_096;
 
-/** The calls of a turn after an activity. */
-export function withActivity(calls: readonly RunningCall[], activity: Activity): readonly RunningCall[] {
+/** What happens in a turn. */
+export type TurnActivity = Pick<ActivityNote, 'attempt' | 'step'> & Activity;
+
+/** The calls of a turn after an activity. Another process that goes on with the turn begins a new attempt. */
+export function withActivity(known: readonly RunningCall[], activity: TurnActivity): readonly RunningCall[] {
+  const calls = known.every(({ attempt }) => attempt === activity.attempt) ? known : [];
   switch (activity.kind) {
     case 'void':
       return activity.all ? [] : calls.filter(({ status }) => status !== 'writing');
@@ -42,11 +48,12 @@ export function withActivity(calls: readonly RunningCall[], activity: Activity):
 
 function changed(
   calls: readonly RunningCall[],
-  { call, name }: { call: string; name: string },
+  { attempt, step, call, name }: Pick<RunningCall, 'attempt' | 'step' | 'call' | 'name'>,
   change: (call: RunningCall) => Partial<RunningCall>,
 ): readonly RunningCall[] {
-  const known = calls.find((each) => each.call === call);
-  const before = known ?? { call, name, args: '', status: 'writing' as const, progress: null, text: '' };
+  const known = calls.find((each) => each.step === step && each.call === call);
+  const status = 'writing' as const;
+  const before = known ?? { attempt, step, call, name, args: '', status, progress: null, text: '' };
   const after = { ...before, ...change(before) };
   if (!known) return [...calls, after].slice(-MAX_CALLS);
   return calls.map((each) => (each === known ? after : each));
