@@ -47,6 +47,7 @@ const CALLS: Readonly<Record<string, { outcome: string; says: string; most?: num
   progress: { outcome: 'failed', says: 'more than 2000 messages in a second' },
   requests: { outcome: 'failed', says: 'more than 2000 messages in a second' },
   garbage: { outcome: 'failed', says: 'more than 2000 messages in a second' },
+  'empty lines': { outcome: 'failed', says: 'more than 2000 messages in a second' },
   answers: { outcome: 'failed', says: 'more than 2000 messages in a second' },
   line: { outcome: 'failed', says: 'maximum size of 10485760 bytes' },
   'some garbage': { outcome: 'done', says: 'still here' },
@@ -81,6 +82,6 @@ attack(38, 'an MCP server that answers with too much, nothing or nonsense', asyn
       expect(changes).toHaveLength(manner === 'changes' ? 1 : 0);
       refused(`tool.result ${result.outcome}`);
     }),
-    { numRuns: 12, examples: Object.keys(CALLS).map((manner): [string] => [manner]), endOnFailure: true },
+    { numRuns: 13, examples: Object.keys(CALLS).map((manner): [string] => [manner]), endOnFailure: true },
   );
 });

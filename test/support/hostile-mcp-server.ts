@@ -61,6 +61,8 @@ async function call(id: unknown): Promise<void> {
       );
     case 'garbage':
       return flood('not a message at all\n', 1e6);
+    case 'empty lines':
+      return flood('\n'.repeat(100), 1e6);
     case 'answers':
       return flood(`${JSON.stringify({ jsonrpc: '2.0', id: 999_999, result: {} })}\n`, 1e6);
     case 'line':

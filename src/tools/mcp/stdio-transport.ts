@@ -102,7 +102,8 @@ export function createStdioTransport(
     try {
       const whole = lines.take(chunk);
       if (!whole) return;
-      for (const line of Buffer.from(whole).toString().split('\n'))
+      // Empty lines count like others. The last line ends with a line feed, too.
+      for (const line of Buffer.from(whole).toString().slice(0, -1).split('\n'))
         if (!closing) receiveLine(line, deserialize, transport);
     } catch (error) {
       // An endless message: what follows it cannot be read either.
@@ -120,7 +121,6 @@ export function createStdioTransport(
 
 /** A line that is not a message is skipped: some servers print to stdout. */
 function receiveLine(line: string, deserialize: typeof deserializeMessage, transport: Transport): void {
-  if (line.trim() === '') return;
   let message: JSONRPCMessage;
   try {
     message = deserialize(line);
