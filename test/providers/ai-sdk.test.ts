@@ -130,6 +130,22 @@ test('reasoning of another model is left out', async () => {
   expect(JSON.stringify(body)).not.toContain('Secret');
 });
 
+test('a signature that is not whole is left out', async () => {
+  await using server = await startFakeOpenAiResponses();
+  const reasoning = {
+    text: 'So.',
+    signature: 'ai-sdk:{"thou',
+    provider: 'ai-sdk.openai.responses',
+    model: 'm',
+  };
+  const said = { ...assistant('Hi.'), reasoning };
+  const body = await sentBody(server, createAiSdk(responsesModel(server.url)), {
+    model: 'm',
+    messages: [user('a'), said, user('b')],
+  });
+  expect(body['input']).toMatchObject([{}, { role: 'assistant' }, {}]);
+});
+
 test('results of one answer arrive together, and odd ids and arguments are mended', async () => {
   await using server = await startFakeAnthropic();
   const calls: [string, string][] = [

@@ -1,5 +1,6 @@
 import type { Reasoning } from '../../events/index.ts';
 import type { JSONObject } from '@ai-sdk/provider';
+import { parseArgs } from '../call-text.ts';
 
 /** What a vendor wants back with a part of its answer: signatures, encrypted reasoning, ids. By vendor. */
 export type PartMetadata = Record<string, JSONObject>;
@@ -39,7 +40,10 @@ function hasMore(metadata: PartMetadata): boolean {
   return Object.values(metadata).some((fields) => Object.keys(fields).some((field) => field !== 'itemId'));
 }
 
-export function signedParts({ text, signature }: Reasoning): SignedParts {
-  if (!signature?.startsWith(PREFIX)) return { thoughts: text === '' ? [] : [{ text }], calls: {} };
-  return JSON.parse(signature.slice(PREFIX.length)) as SignedParts;
+/** Reasoning without signatures if its own is not ours: a log may come from elsewhere. */
+export function signedParts({ text, signature = '' }: Reasoning): SignedParts {
+  const written = signature.startsWith(PREFIX) ? signature.slice(PREFIX.length) : '';
+  const { thoughts, calls, ...more } = (parseArgs(written) ?? {}) as Partial<SignedParts>;
+  if (Array.isArray(thoughts) && calls) return { thoughts: thoughts as Thought[], calls, ...more };
+  return { thoughts: text === '' ? [] : [{ text }], calls: {} };
 }
