@@ -50,7 +50,7 @@ export function readySchema(schema: DataSchema, side: 'input' | 'output', json?:
   }
   const problem = shapeProblem(schema);
   if (problem !== null) throw new TypeError(problem);
-  const parser = parserOf(schema);
+  const parser = parserOf(schema, side);
   return { json: withoutName(json ?? schema), check: (value) => validate(parser, value) };
 }
 
@@ -69,15 +69,18 @@ function shapeProblem(schema: unknown): string | null {
   return null;
 }
 
-function parserOf(schema: JsonSchema): StandardSchema {
+function parserOf(schema: JsonSchema, side: 'input' | 'output'): StandardSchema {
   try {
     // A registry of its own: the global one refuses a second schema with the same id.
     return z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0], { registry: z.registry() });
   } catch (thrown) {
-    const mend = 'leave that out; "parameters" of a tool can still show it to models';
-    throw new TypeError(`as a JSON schema it cannot be checked: ${messageOf(thrown)}: ${mend}`, {
-      cause: thrown,
-    });
+    const shown = side === 'input' ? '; "parameters" of a tool can still show it to models' : '';
+    throw new TypeError(
+      `as a JSON schema it cannot be checked: ${messageOf(thrown)}: leave that out${shown}`,
+      {
+        cause: thrown,
+      },
+    );
   }
 }
 
