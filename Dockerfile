@@ -3,9 +3,12 @@ FROM node:24-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
 COPY packages/nostr/package.json packages/nostr/
-RUN npm ci
+# Scripts of the install would build the page, whose sources are not there yet.
+RUN npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.build.json LICENSE ./
+COPY scripts ./scripts
 COPY src ./src
+COPY web ./web
 COPY packages ./packages
 RUN npm run -s build && npm run -s build -w @troupe/nostr
 
@@ -16,7 +19,7 @@ COPY packages/nostr/package.json packages/nostr/
 # The image serves every vendor and mode, so the optional packages become dependencies, in their locked versions.
 RUN node -e "const p = require('./package.json'); Object.assign(p.dependencies, p.peerDependencies); \
     delete p.devDependencies; delete p.peerDependencies; fs.writeFileSync('package.json', JSON.stringify(p))" \
-  && npm install --omit=dev
+  && npm install --omit=dev --ignore-scripts
 # The built package takes the place of the link to its sources; for it, 'troupe' is this application.
 RUN rm node_modules/@troupe/nostr && ln -s /app node_modules/troupe
 
