@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { AgentId } from '../events/index.ts';
-import type { Problem } from './problem.ts';
+import { type Problem, unknownAgent } from './problem.ts';
 import { ModelPrice, priceOf } from '../providers/prices.ts';
 
 /** A cap: at least one of `tokens` and `usd`. */
@@ -84,9 +84,7 @@ function isPriced(price: unknown, model: string): boolean {
 function* unknownAgents(capped: readonly string[], agents: readonly PricedAgent[]) {
   const ids = agents.map(({ id }) => id);
   for (const id of capped) {
-    if (ids.includes(id)) continue;
-    const known = [...new Set(ids)].filter(Boolean).join(', ') || 'none';
-    yield { path: ['budgets', 'agents', id], message: `there is no agent "${id}"; known: ${known}` };
+    if (!ids.includes(id)) yield unknownAgent(id, ids, ['budgets', 'agents', id]);
   }
 }
 

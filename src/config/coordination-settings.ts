@@ -1,12 +1,12 @@
 import * as z from 'zod';
-import { type RoutingInput, routingProblems, RoutingSettings } from '../routing/routing-settings.ts';
+import { agentsInRouting, type RoutingInput, RoutingSettings } from '../routing/routing-settings.ts';
 import { Cron } from 'croner';
 import type { Schedule } from '../actors/engine/engine-deps.ts';
 import { AgentId, ConversationId, RunStep } from '../events/index.ts';
 import { COMPLETE_STEP } from '../machines/run-book.ts';
 import type { MessageRouter } from '../actors/conversations/conversation-deps.ts';
 import type { AgentRegistry } from '../actors/engine/agent-runtime.ts';
-import { type Problem, usedTwice } from './problem.ts';
+import { type Problem, unknownAgent, usedTwice } from './problem.ts';
 import { routeBy } from '../routing/route.ts';
 
 /** For sketches: the readable parts of settings that may be invalid. */
@@ -62,7 +62,10 @@ function lastBy(times: Cron, now: number): number | null {
 }
 
 /** Reports duplicate names, unknown agents and time zones, and invalid times or times that never come. */
-function* scheduleProblems(settings: unknown, isKnown: (agent: string) => boolean): Generator<Problem> {
+function* scheduleProblems(
+  settings: unknown,
+  checkAgent: (agent: string, path: PropertyKey[]) => Generator<Problem>,
+): Generator<Problem> {
   const schedules = z
     .array(z.object({ name: Text, cron: Text, timezone: Text, to: Text }).catch({}))
     .catch([])
@@ -71,8 +74,7 @@ function* scheduleProblems(settings: unknown, isKnown: (agent: string) => boolea
   for (const [index, { cron, timezone, to }] of schedules.entries()) {
     const path = ['schedules', index];
     yield* usedTwice(names, index, [...path, 'name']);
-    if (to !== undefined && !isKnown(to))
-      yield { path: [...path, 'to'], message: `there is no agent "${to}"` };
+    if (to !== undefined) yield* checkAgent(to, [...path, 'to']);
     const isZone = timezone === undefined || isTimezone(timezone);
     if (!isZone) yield { path: [...path, 'timezone'], message: `"${timezone}" is not a time zone` };
     const problem = cron === undefined ? null : cronProblem(cron);
@@ -151,10 +153,13 @@ export function* coordinationProblems(
   agents: Ids,
   templates: Ids,
 ): Generator<Problem> {
-  const isKnown = (agent: string) => agents.includes(agent) || templates.includes(templateOf(agent) ?? '');
+  function* checkAgent(agent: string, path: PropertyKey[]): Generator<Problem> {
+    const isKnown = agents.includes(agent) || templates.includes(templateOf(agent) ?? '');
+    if (!isKnown) yield unknownAgent(agent, agents, path);
+  }
   yield* templateProblems(templates, agents);
-  yield* routingProblems(routing, isKnown);
-  yield* scheduleProblems(schedules, isKnown);
+  for (const [path, agent] of agentsInRouting(routing)) yield* checkAgent(agent, ['routing', ...path]);
+  yield* scheduleProblems(schedules, checkAgent);
 }
 
 /** One step of a workflow. */
@@ -205,6 +210,7 @@ const Sketch = z
 /** Reports duplicate ids, unknown agents, and steps that their agent cannot complete. */
 export function* workflowProblems(
   settings: unknown,
+  agents: Ids,
   toolsOf: (agent: string) => readonly (string | undefined)[] | null,
 ): Generator<Problem> {
   const workflows = Sketch.parse(settings);
@@ -218,7 +224,7 @@ export function* workflowProblems(
       yield* usedTwice(stepIds, at, [...where, 'id']);
       if (!AgentId.safeParse(step.agent).success) continue;
       const tools = toolsOf(step.agent ?? '');
-      if (!tools) yield { path: [...where, 'agent'], message: `there is no agent "${step.agent}"` };
+      if (!tools) yield unknownAgent(step.agent ?? '', agents, [...where, 'agent']);
       else if (step.completeWhen === 'tool' && !tools.includes(COMPLETE_STEP)) {
         const message = `@${step.agent} could not say that it is complete: give it the tool ${COMPLETE_STEP}`;
         yield { path: [...where, 'completeWhen'], message };

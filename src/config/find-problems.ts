@@ -3,8 +3,9 @@ import { unknownFields } from './agent-definition.ts';
 import { budgetProblems, BudgetSketch } from './budget-settings.ts';
 import { templateOf, coordinationProblems, workflowProblems } from './coordination-settings.ts';
 import { fragmentProblems } from './fragments.ts';
-import { type Problem, usedTwice } from './problem.ts';
-import { grantProblems, parseGrant, unknownName } from '../tools/mcp/grants.ts';
+import { type Problem, unknownAgent, usedTwice } from './problem.ts';
+import { unknownName } from '../events/index.ts';
+import { grantProblems, parseGrant } from '../tools/mcp/grants.ts';
 import { LOAD_SKILL } from '../tools/builtin/load-skill.ts';
 import { BUILTIN_TOOLS } from '../tools/builtin/index.ts';
 
@@ -72,21 +73,18 @@ export function* findProblems(definition: unknown): Generator<Problem> {
   const ids = agents.map(({ id }) => id);
   const templateIds = templates.map(({ id }) => id);
   yield* coordinationProblems(sketch, ids, templateIds);
-  yield* workflowProblems(workflows, (agent) => {
+  yield* workflowProblems(workflows, ids, (agent) => {
     const found = agents.find(({ id }) => id === agent);
     return (found ?? templates.find(({ id }) => id === templateOf(agent)))?.tools ?? null;
   });
   yield* fragmentProblems(sketch.fragments, ids);
   yield* budgetProblems(sketch.budgets, agents, summariser);
   if (summariser !== undefined && !ids.includes(summariser)) {
-    yield { path: ['context', 'summariser'], message: `there is no agent "${summariser}"` };
+    yield unknownAgent(summariser, ids, ['context', 'summariser']);
   }
   const fallback = defaults.respondWhenUnaddressed;
   if (fallback !== undefined && !ids.includes(fallback)) {
-    yield {
-      path: ['defaults', 'respondWhenUnaddressed'],
-      message: `there is no agent "${fallback}"; known: ${[...new Set(ids)].filter(Boolean).join(', ') || 'none'}`,
-    };
+    yield unknownAgent(fallback, ids, ['defaults', 'respondWhenUnaddressed']);
   }
 }
 
@@ -112,7 +110,7 @@ function* adapterProblems({
   for (const [list, entries] of Object.entries({ agents, templates })) {
     for (const [index, { provider, adapter }] of entries.entries()) {
       if (provider !== 'custom' || adapter === undefined || known.includes(adapter)) continue;
-      const message = `there is no "${adapter}" in "providers"; known: ${known.join(', ') || 'none'}`;
+      const message = unknownName(`there is no "${adapter}" in "providers"`, adapter, known);
       yield { path: [list, index, 'adapter'], message };
     }
   }
@@ -131,7 +129,7 @@ function* toolProblems({
   for (const [list, entries] of Object.entries({ agents, templates })) {
     for (const [path, name] of toolsIn(entries)) {
       if (name === undefined || known.has(name) || parseGrant(name)) continue;
-      const message = `there is no tool "${name}"; known: ${[...known].join(', ')}`;
+      const message = unknownName(`there is no tool "${name}"`, name, [...known]);
       yield { path: [list, ...path], message };
     }
   }

@@ -1,6 +1,6 @@
 import { type AboutAgent, type AgentFragments, type Fragment, RUNTIME_ITEMS } from '../context/index.ts';
 import { TroupeError } from '../errors.ts';
-import { type Problem, usedTwice } from './problem.ts';
+import { type Problem, unknownAgent, usedTwice } from './problem.ts';
 
 /** The readable parts of an invalid fragment. */
 interface Sketch {
@@ -25,7 +25,7 @@ export function* fragmentProblems(
     }
     for (const [at, agent] of only.entries()) {
       if (agent === undefined || agents.includes(agent)) continue;
-      yield { path: ['fragments', index, 'agents', at], message: `there is no agent "${agent}"` };
+      yield unknownAgent(agent, agents, ['fragments', index, 'agents', at]);
     }
   }
 }

@@ -2,7 +2,7 @@ import { readFile, stat } from 'node:fs/promises';
 // By its object: a Node that is too old, and is refused in words, does not have this export.
 import nodeModule from 'node:module';
 import { dirname, extname, isAbsolute, resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { parseTroupe, type TroupeDefinition } from './agents-file.ts';
 import { TroupeError } from '../errors.ts';
 import { type DataFile, DataSyntaxError, readDataFile } from './read-data-file.ts';
@@ -88,14 +88,21 @@ function lineOf(error: unknown, path: string): string {
   if (error instanceof DataSyntaxError && error.line !== null) return `:${error.line}`;
   if (!(error instanceof Error) || error instanceof NotAgents || 'syscall' in error) return '';
   for (const line of (error.stack ?? '').split('\n')) {
-    // The first line of a syntax error is `file:line`, the others are frames.
-    const found = /(?:^|\(|\s)(?:file:\/\/)?(\/[^\s()?:]+)(?:\?[^\s():]*)?:(\d+)(?::\d+)?\)?$/.exec(line);
-    const [, file = '', row = ''] = found ?? [];
-    if (file === '' || file.includes('/node_modules/') || file.startsWith(OWN_FILES)) continue;
+    const { file, row } = placeIn(line);
+    if (!isAbsolute(file) || file.includes('/node_modules/') || file.startsWith(OWN_FILES)) continue;
     return file === path ? `:${row}` : ` (${file}:${row})`;
   }
   return '';
 }
 
+/** The file and its row in a frame, or in the first line of a syntax error. Files are paths or URLs there. */
+function placeIn(line: string): { file: string; row: string } {
+  const frame = line.replace(/^ {4}at (?:async )?/, '');
+  const place = frame.endsWith(')') ? frame.slice(frame.indexOf(' (') + 2, -1) : frame;
+  const [, where = '', row = ''] = /^((?:file:\/\/\/)?(?:[A-Za-z]:)?[^:]+):(\d+)(?::\d+)?$/.exec(place) ?? [];
+  const [url = ''] = where.split('?', 1);
+  return { file: url.startsWith('file:///') ? fileURLToPath(url) : where, row };
+}
+
 /** The folder of Troupe's own code, whose frames say nothing of the agents file. */
-const OWN_FILES = new URL('../', import.meta.url).pathname;
+const OWN_FILES = fileURLToPath(new URL('../', import.meta.url));

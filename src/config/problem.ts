@@ -1,3 +1,5 @@
+import { unknownName } from '../events/index.ts';
+
 /** Something wrong in a definition, with its path. */
 export interface Problem {
   path: PropertyKey[];
@@ -13,4 +15,14 @@ export function usedTwice(
   const name = names[index];
   const isRepeated = name !== undefined && names.indexOf(name) !== index;
   return isRepeated ? [{ path, message: `"${name}" is used twice` }] : [];
+}
+
+/** The problem of an id that no agent has. */
+export function unknownAgent(
+  id: string,
+  known: readonly (string | undefined)[],
+  path: PropertyKey[],
+): Problem {
+  const ids = [...new Set(known)].filter((each) => each !== undefined);
+  return { path, message: unknownName(`there is no agent "${id}"`, id, ids) };
 }

@@ -21,7 +21,7 @@ export class DataSyntaxError extends Error {
 export function readDataFile(text: string, format: 'json' | 'yaml'): DataFile {
   // YAML reads JSON as well, and knows where everything is.
   const lines = new LineCounter();
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: false });
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
   const value = format === 'json' ? parseJson(text, lines) : null;
   const [problem] = document.errors;
   if (format === 'yaml' && problem)

@@ -78,6 +78,17 @@ export function notAField(field: string, known: readonly string[]): string {
   return `is not a field${isShort ? `; there are ${known.join(', ')}` : ''}`;
 }
 
+/** Maximum number of names in one message. */
+const KNOWN_SHOWN = 50;
+
+/** The words for a name that nothing has, with the nearest one and those there are. */
+export function unknownName(what: string, typed: string, known: readonly string[]): string {
+  const nearest = nearestName(typed, known);
+  const more = known.length > KNOWN_SHOWN ? `, and ${known.length - KNOWN_SHOWN} more` : '';
+  const list = known.length > 0 ? `${known.slice(0, KNOWN_SHOWN).join(', ')}${more}` : 'none';
+  return `${what};${nearest === null ? '' : ` did you mean "${nearest}"?`} known: ${list}`;
+}
+
 function fieldsOf({ inst }: RawIssue): string[] {
   const shape = (inst as { _zod?: { def?: { shape?: object } } } | undefined)?._zod?.def?.shape;
   return Object.keys(shape ?? {});

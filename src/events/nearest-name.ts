@@ -1,4 +1,4 @@
-/** The known id closest to a mistyped one, or null if more than a third of the characters would have to change. */
+/** The known id closest to a mistyped one, or null if more than a third of the characters, or more than half of a short id, would have to change. */
 export function nearestName(typed: string, known: Iterable<string>): string | null {
   const wanted = typed.toLowerCase();
   let best: string | null = null;
@@ -8,7 +8,8 @@ export function nearestName(typed: string, known: Iterable<string>): string | nu
     // Names differ by their lengths at least. Without this, a long text would be compared with every name.
     if (Math.abs(wanted.length - name.length) >= least) continue;
     const distance = editDistance(wanted, name);
-    if (distance < least) [best, least] = [candidate, distance];
+    const isNear = distance * 2 <= Math.max(wanted.length, name.length);
+    if (distance < least && isNear) [best, least] = [candidate, distance];
   }
   return best;
 }

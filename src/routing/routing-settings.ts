@@ -89,19 +89,10 @@ function Pattern() {
     });
 }
 
-/** Reports unknown agents. */
-export function* routingProblems(
-  settings: unknown,
-  isKnown: (agent: string) => boolean,
-): Generator<{ path: PropertyKey[]; message: string }> {
-  const parsed = RoutingSettings.safeParse(settings);
-  if (!parsed.success) return;
-  for (const [path, agent] of namedIn(parsed.data)) {
-    if (!isKnown(agent)) yield { path: ['routing', ...path], message: `there is no agent "${agent}"` };
-  }
-}
-
-function* namedIn(settings: RoutingSettings): Generator<[PropertyKey[], AgentId]> {
+/** The agents that settings name, with their places. None for invalid settings. */
+export function* agentsInRouting(given: unknown): Generator<[PropertyKey[], AgentId]> {
+  const { success, data: settings } = RoutingSettings.safeParse(given);
+  if (!success) return;
   if (settings.by === 'agent') yield [['agent'], settings.agent];
   else if (settings.by === 'rules') {
     for (const [at, { to }] of settings.rules.entries()) {

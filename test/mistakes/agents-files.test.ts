@@ -5,7 +5,8 @@ import { afterAll, expect, test } from 'vitest';
 import { loadAgentsFile } from '../../src/config/load-agents-file.ts';
 import { workplace } from '../cli/harness.ts';
 
-const dir = mkdtempSync(path.join(tmpdir(), 'troupe-agents-files-'));
+/** With a name that is written differently in a URL. */
+const dir = mkdtempSync(path.join(tmpdir(), 'troupe (agents files)-'));
 afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
 /** What loading a file with this text says, with the folder left out. */
@@ -47,6 +48,7 @@ test.each([
     /e\.json:3 agents\[0\]\.provider: is missing/,
   ],
   ['wrong YAML', 'f.yaml', 'agents:\n  - id: a\n   provider: scripted\n', /^cannot load f\.yaml:3: /],
+  ['a block twice in YAML', 'h.yaml', 'agents:\n  - id: a\nagents:\n  - id: b\n', /^cannot load h\.yaml:3: /],
   [
     'an unknown provider in YAML',
     'g.yaml',

@@ -92,7 +92,7 @@ test.each<Mistake>([
   [
     'an unknown default',
     troupe({ defaults: { respondWhenUnaddressed: 'b' } }),
-    'defaults.respondWhenUnaddressed: there is no agent "b"; known: bo',
+    'defaults.respondWhenUnaddressed: there is no agent "b"; did you mean "bo"? known: bo',
   ],
   [
     'a mistyped default',

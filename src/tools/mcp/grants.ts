@@ -1,4 +1,4 @@
-import { nearestName } from '../../events/index.ts';
+import { unknownName } from '../../events/index.ts';
 
 /** A grant, `NAME/tool` or `NAME/*`, in an agent's `tools`. */
 interface Grant {
@@ -49,14 +49,4 @@ function grantProblem({ server, tool }: Grant, servers: Sketch['servers']): stri
   const allowed = servers[server]?.tools?.filter((name) => name !== undefined);
   if (tool === null || !allowed || allowed.includes(tool)) return null;
   return unknownName(`mcpServers.${server}.tools does not allow "${tool}"`, tool, allowed);
-}
-
-/** Maximum number of names in one message. */
-const KNOWN_SHOWN = 50;
-
-export function unknownName(what: string, typed: string, known: readonly string[]): string {
-  const nearest = nearestName(typed, known);
-  const more = known.length > KNOWN_SHOWN ? `, and ${known.length - KNOWN_SHOWN} more` : '';
-  const list = known.length > 0 ? `${known.slice(0, KNOWN_SHOWN).join(', ')}${more}` : 'none';
-  return `${what};${nearest === null ? '' : ` did you mean "${nearest}"?`} known: ${list}`;
 }

@@ -2,7 +2,7 @@ import type { Tool as ListedTool } from '@modelcontextprotocol/client';
 import type { Clock } from '../../clock.ts';
 import { TroupeError } from '../../errors.ts';
 import { type Connection, createConnection } from './connection.ts';
-import { unknownName } from './grants.ts';
+import { unknownName } from '../../events/index.ts';
 import { createLink } from './link.ts';
 import { createRedactor, messageOf } from './messages.ts';
 import type { McpServer, McpServers } from './settings.ts';
