@@ -62,6 +62,22 @@ test('dev names file and line of an error, goes on with the agents from before, 
   expect((await place.run(['send', 'c', 'two', '--wait'])).out).toContain('third 2');
 });
 
+test('dev reloads agents whose schemas have cycles, and names the one that changed', async () => {
+  using place = workplace({ agents: null });
+  const zod = new URL('../../node_modules/zod/index.js', import.meta.url).href;
+  const agents = (words: string) => `import { z } from '${zod}';
+const Node = z.object({ name: z.string(), get children() { return z.array(Node); } });
+const model = { provider: 'scripted', script: { rules: [{ reply: 'hi' }] } };
+export const troupe = {
+  agents: [{ id: 'tree', reply: Node, ...model }, { id: 'writer', instructions: () => '${words}', ...model }],
+};`;
+  const file = place.write('agents.ts', agents('Plan.'));
+  await using dev = await place.dev([file]);
+  place.write('agents.ts', agents('Plan well.'));
+  expect(await lineWith(dev, 'reloaded')).toMatchObject({ added: [], removed: [], changed: ['writer'] });
+  expect((await place.run(['send', 'c', 'one', '--to', 'writer', '--wait'])).out).toContain('hi');
+});
+
 test('dev reads .env: what is set already wins, and no value is printed', async () => {
   using place = workplace({ agents: null });
   place.write('.env', 'TROUPE_TEST_A=canary-of-file\nTROUPE_TEST_B=canary-of-file\n');

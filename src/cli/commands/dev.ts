@@ -7,7 +7,7 @@ import type { Troupe } from '../../troupe.ts';
 import { demoAgents, findAgents, type FoundAgents, rememberAgents } from '../client/find-agents.ts';
 import { changesText } from '../process/definition-changes.ts';
 import { readEnvFile } from '../process/env-file.ts';
-import { createFreshImport, type FreshImport } from '../process/fresh-import.ts';
+import { createFreshImport } from '../process/fresh-import.ts';
 import { onInterrupt } from '../process/interrupt.ts';
 import { createDevOpener, type OpenDevOptions } from '../process/open-dev.ts';
 import { createReloader, type ReloadReport } from '../process/reloader.ts';
@@ -28,8 +28,14 @@ const MEMORY = ':memory:';
 export async function dev(file: string | undefined, options: DevOptions): Promise<void> {
   const { port, host, data, readOnly, json } = options;
   const hasEnv = readEnvFile();
-  const fresh = canReload(options) ? createFreshImport() : null;
-  const load = () => findAgents(file, fresh?.importModule);
+  const reloads = canReload(options);
+  using watched = watchFiles();
+  const importModule = reloads ? createFreshImport(watched.add) : undefined;
+  async function load(): Promise<FoundAgents | null> {
+    const agents = await findAgents(file, importModule);
+    for (const path of agents ? filesOf(agents) : []) watched.add(path);
+    return agents;
+  }
   const found = (await load()) ?? (await demoAgents());
   const [{ serveHttp }, open] = await Promise.all([import('../../http/index.ts'), createDevOpener(options)]);
   const stop = new AbortController();
@@ -37,27 +43,24 @@ export async function dev(file: string | undefined, options: DevOptions): Promis
   const dispose = onInterrupt(() => stop.abort());
   const first = await open(found);
   const failures: unknown[] = [];
+  function fail(error: unknown): void {
+    failures.push(error);
+    stop.abort();
+  }
   const reloader = createReloader(first, {
     load: async () => (await load()) ?? found,
     open,
     report: (report) => showReload(found.file, report, json),
-    onEnd(error) {
-      failures.push(error);
-      stop.abort();
-    },
+    onEnd: fail,
   });
   try {
     const server = await serveHttp(reloader, { host, port });
     await rememberServer(data, server, found);
-    using watched = watchFiles(
-      () =>
-        void reloader.reload().then(async (running) => {
-          if (running === null) return;
-          watched.set(filesOf(running, fresh));
-          await rememberServer(data, server, running);
-        }),
-    );
-    watched.set(filesOf(found, fresh));
+    const reload = async () => {
+      const running = await reloader.reload();
+      if (running !== null && !stop.signal.aborted) await rememberServer(data, server, running);
+    };
+    if (reloads) watched.start(() => void reload().catch(fail));
     const page = `${server.url}/`;
     if (json) printJson({ url: server.url, page, data: data === MEMORY ? data : resolve(data) });
     else showBanner(server, found, { ...options, hasEnv });
@@ -78,13 +81,12 @@ function canReload({ reload, data, record, replay }: DevOptions): boolean {
   return reload && data !== MEMORY && record === undefined && replay === undefined;
 }
 
-/** The agents file, what it imports, and the scripts of scripted agents. None without reloads. */
-function filesOf({ file, definition }: FoundAgents, fresh: FreshImport | null): string[] {
-  if (file === null || fresh === null) return [];
-  const scripts = definition.agents.flatMap((agent) =>
+/** The agents file and the scripts of scripted agents. What the file imports is known only while it is imported. */
+function filesOf({ file, definition: { agents, templates = [] } }: FoundAgents): string[] {
+  const scripts = [...agents, ...templates].flatMap((agent) =>
     agent.provider === 'scripted' && typeof agent.script === 'string' ? [agent.script] : [],
   );
-  return [...new Set([file, ...fresh.files(), ...scripts])];
+  return file === null ? [] : [file, ...scripts];
 }
 
 /** Lets commands of this machine find the server. A reload removes the entry with the lock of the data directory. */

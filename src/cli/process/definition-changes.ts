@@ -1,3 +1,5 @@
+import { inspect } from 'node:util';
+import type { AgentInput } from '../../config/agent-definition.ts';
 import type { TroupeInput } from '../../config/agents-file.ts';
 
 /** What a new definition does to the agents of the one before, by id. */
@@ -25,5 +27,11 @@ export function changesText({ added, removed, changed }: DefinitionChanges): str
 }
 
 function textsOf({ agents }: TroupeInput): Map<string, string> {
-  return new Map(agents.map((agent) => [agent.id, JSON.stringify(agent)]));
+  return new Map(agents.map((agent) => [agent.id, textOf(agent)]));
+}
+
+/** Not JSON, because models and schemas of other libraries may have cycles. */
+function textOf({ instructions, ...agent }: AgentInput): string {
+  const text = inspect(agent, { depth: 8, maxArrayLength: null, maxStringLength: null });
+  return `${String(instructions)}\n${text}`;
 }

@@ -7,32 +7,22 @@ const MARK = 'troupe-reload';
 /** Troupe itself must not be loaded twice. */
 const OWN_FILES = new URL('../../', import.meta.url).href;
 
-/** Imports modules with all local files that they import as they are now, and knows which files those were. */
-export interface FreshImport {
-  importModule: ImportModule;
-  /** Local files of the last import, also of one that failed. */
-  files: () => string[];
-}
-
-export function createFreshImport(): FreshImport {
+/** Imports modules with all local files that they import as they are now. `onFile` is told each before it is read. */
+export function createFreshImport(onFile: (file: string) => void): ImportModule {
   let round = 0;
-  let files = new Set<string>();
   registerHooks({
     resolve(specifier, context, nextResolve) {
       const resolved = nextResolve(specifier, context);
       const mark = markOf(context.parentURL);
       if (mark === null || !isLocal(resolved.url)) return resolved;
-      files.add(fileURLToPath(resolved.url));
+      onFile(fileURLToPath(resolved.url));
       return { ...resolved, url: marked(resolved.url, mark) };
     },
   });
-  return {
-    importModule(url) {
-      round += 1;
-      files = new Set([fileURLToPath(url)]);
-      return importAsModule(marked(url, String(round)));
-    },
-    files: () => [...files],
+  return async function importFresh(url) {
+    round += 1;
+    onFile(fileURLToPath(url));
+    return importAsModule(marked(url, String(round)));
   };
 }
 

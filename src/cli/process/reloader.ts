@@ -38,14 +38,15 @@ export function createReloader(first: OpenTroupe, { load, open, report, onEnd }:
   async function replace(before: OpenTroupe, next: FoundAgents): Promise<OpenTroupe> {
     // Two troupes cannot have one data directory.
     await before.close();
+    let opened: OpenTroupe;
     try {
-      const opened = await open(next);
-      report({ type: 'reloaded', changes: changesBetween(before.found.definition, next.definition) });
-      return opened;
+      opened = await open(next);
     } catch (error) {
       report({ type: 'failed', error });
       return open(before.found);
     }
+    report({ type: 'reloaded', changes: changesBetween(before.found.definition, next.definition) });
+    return opened;
   }
 
   async function reloadNow(): Promise<void> {

@@ -1,32 +1,36 @@
-import { unwatchFile, watchFile } from 'node:fs';
+import { statSync } from 'node:fs';
 
 /** Polled, because saving replaces files in many editors, and because mounted folders send no notices. */
 const POLL_MS = 250;
 
 export interface WatchedFiles extends Disposable {
-  /** Watches these files from now on, instead of those before. */
-  set(files: readonly string[]): void;
+  /** A file that is about to be read: changes from now on are noticed. */
+  add: (file: string) => void;
+  /** Calls `onChange` when a file was changed, made or removed after it was added. */
+  start(onChange: () => void): void;
 }
 
-/** Calls `onChange` with the path of a file that was changed, made or removed. */
-export function watchFiles(onChange: (file: string) => void): WatchedFiles {
-  const watched = new Map<string, () => void>();
-  function stop(file: string): void {
-    unwatchFile(file, watched.get(file));
-    watched.delete(file);
+export function watchFiles(): WatchedFiles {
+  const stamps = new Map<string, string>();
+  let timer: NodeJS.Timeout | undefined;
+  function check(onChange: () => void): void {
+    const changed = [...stamps].filter(([file, stamp]) => stampOf(file) !== stamp);
+    for (const [file] of changed) stamps.set(file, stampOf(file));
+    if (changed.length > 0) onChange();
   }
   return {
-    set(files) {
-      for (const file of watched.keys()) if (!files.includes(file)) stop(file);
-      for (const file of files) {
-        if (watched.has(file)) continue;
-        const notice = () => onChange(file);
-        watched.set(file, notice);
-        watchFile(file, { interval: POLL_MS, persistent: false }, notice);
-      }
+    add(file) {
+      if (!stamps.has(file)) stamps.set(file, stampOf(file));
     },
-    [Symbol.dispose]() {
-      for (const file of watched.keys()) stop(file);
+    start(onChange) {
+      timer = setInterval(() => check(onChange), POLL_MS).unref();
     },
+    [Symbol.dispose]: () => clearInterval(timer),
   };
+}
+
+/** Differs when the file was written or replaced. Empty if there is none. */
+function stampOf(file: string): string {
+  const stat = statSync(file, { throwIfNoEntry: false });
+  return stat ? [stat.mtimeMs, stat.ctimeMs, stat.size, stat.ino].join(' ') : '';
 }
