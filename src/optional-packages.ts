@@ -15,6 +15,12 @@ export const DISTRIBUTED: Need = {
   packages: { mongodb: 7, bullmq: 6, ioredis: 6 },
 };
 
+export function installCommand({ packages }: Need): string {
+  return `npm install ${Object.entries(packages)
+    .map(([name, major]) => `${name}@${major}`)
+    .join(' ')}`;
+}
+
 /** Loads a module that imports these packages. Throws `package_missing`. */
 export async function loadWith<T>(need: Need, load: () => Promise<T>): Promise<T> {
   try {
@@ -22,9 +28,8 @@ export async function loadWith<T>(need: Need, load: () => Promise<T>): Promise<T
   } catch (cause) {
     const names = Object.keys(need.packages);
     if (!names.some((name) => isMissing(cause, name))) throw cause;
-    const install = names.map((name) => `${name}@${need.packages[name]}`).join(' ');
     const what = names.length === 1 ? 'a package that is' : 'packages that are';
-    const message = `${need.by} needs ${what} not installed: npm install ${install}`;
+    const message = `${need.by} needs ${what} not installed: ${installCommand(need)}`;
     throw new TroupeError('package_missing', message, { packages: names }, { cause });
   }
 }

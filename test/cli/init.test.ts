@@ -73,12 +73,23 @@ test('init adds to a package.json, and asks for --force before it replaces the m
     scripts: { start: 'mine', test: 'node --test', dev: 'troupe dev agents.ts' },
     dependencies: { troupe: 'file:t' },
   });
-  using other = workplace({ agents: null });
-  other.write('package.json', { type: 'commonjs' });
-  const refused = await other.call(['init']);
-  expect(refused.err).toContain('package.json ("type": "commonjs" must become "module")');
-  expect((await other.call(['init', '--force', '--json'])).code).toBe(0);
-  expect(manifestOf(other.dir)).toMatchObject({ type: 'module' });
+  using fresh = workplace({ agents: null });
+  fresh.write('package.json', { main: 'index.js', scripts: { test }, type: 'commonjs' });
+  expect((await fresh.call(['init', '--json'])).code).toBe(0);
+  expect(manifestOf(fresh.dir)).toMatchObject({ type: 'module' });
+  for (const used of [
+    { type: 'commonjs' },
+    { scripts: { test: 'mocha' } },
+    { main: 'script.cjs', scripts: { test } },
+  ]) {
+    using other = workplace({ agents: null });
+    other.write('package.json', used);
+    other.write('script.cjs', 'require("node:fs");');
+    const refused = await other.call(['init']);
+    expect(refused.err).toContain('package.json (its "type" must become "module")');
+    expect((await other.call(['init', '--force', '--json'])).code).toBe(0);
+    expect(manifestOf(other.dir)).toMatchObject({ type: 'module' });
+  }
 });
 
 test('init names a package.json that it cannot read, and an unknown template', async () => {

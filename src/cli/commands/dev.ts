@@ -128,13 +128,13 @@ function showBanner(
     ['Page', paint('cyan', `${url}/`) + (isBusy ? ` (port ${options.port} is busy)` : '')],
     ['API', `${url}/api/openapi.json`],
     ['Data', options.data === MEMORY ? 'in memory, lost on exit' : resolve(options.data)],
-    ['Agents', `${agents} (${file ?? 'demo company; "troupe init" starts your own'})`],
+    ['Agents', `${agents} (${file ?? 'demo company; "npx troupe init" starts your own'})`],
     ...(options.hasEnv ? [['Variables', 'also from .env']] : []),
   ];
   print(paint('bold', `troupe: ${count(definition.agents.length, 'agent')} ready`));
   print(table(rows.map(([name = '', value = '']) => [`  ${paint('dim', name)}`, value])));
   const target = `${options.data === '.troupe' ? '' : ` --url ${url}`}`;
-  print(`Try: troupe send hello "Plan a small release"${target} --wait`);
+  print(`Try: npx troupe send hello "Plan a small release"${target} --wait`);
   print(paint('dim', 'Ctrl-C finishes the current steps and stops; press it twice to stop at once.'));
 }
 

@@ -17,6 +17,8 @@ interface InitOptions {
   json?: boolean;
 }
 
+/** As shells report a program that Ctrl-C ended. */
+const INTERRUPTED = 130;
 const PACKAGE = 'package.json';
 const LABEL: Record<Language, string> = { ts: 'TypeScript', json: 'JSON' };
 
@@ -25,6 +27,11 @@ export async function init(dir: string, options: InitOptions): Promise<void> {
   const { force = false, json } = options;
   const root = resolve(dir);
   const choice = await chooseProject(options);
+  if (choice === null) {
+    process.stderr.write('\nnothing was written\n');
+    process.exitCode = INTERRUPTED;
+    return;
+  }
   const manifest = await mergePackage(join(root, PACKAGE), root, packageParts(choice.lang, version()));
   const files = projectFiles(choice);
   const taken = Object.keys(files).filter((name) => existsSync(join(root, name)));
@@ -41,7 +48,8 @@ export async function init(dir: string, options: InitOptions): Promise<void> {
   else showWritten(root, Object.keys(written), next);
 }
 
-async function chooseProject({ template, lang, yes, json }: InitOptions): Promise<Choice> {
+/** Null if the answer is Ctrl-C or Ctrl-D. */
+async function chooseProject({ template, lang, yes, json }: InitOptions): Promise<Choice | null> {
   const asks = process.stdin.isTTY && process.stdout.isTTY && !yes && !json;
   if (!asks) return { template: template ?? 'agent', lang: lang ?? 'ts' };
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
@@ -52,6 +60,9 @@ async function chooseProject({ template, lang, yes, json }: InitOptions): Promis
       template: template ?? TEMPLATES[await pick(terminal, 'What to start from?', labels)] ?? 'agent',
       lang: lang ?? LANGUAGES[await pick(terminal, 'Agents written in?', languages)] ?? 'ts',
     };
+  } catch (error) {
+    if (error instanceof Error && error.name === 'AbortError') return null;
+    throw error;
   } finally {
     terminal.close();
   }

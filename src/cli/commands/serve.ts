@@ -19,7 +19,7 @@ const DRAIN_MS = 2_000;
 /** The API of the distributed mode. It takes no turns. */
 export async function serve(file: string | undefined, options: ServeOptions): Promise<void> {
   const { host, port, readOnly, json } = options;
-  const [{ createApp, serveHttp }, { readToken, requireCredentials }] = await Promise.all([
+  const [{ createApp, serveHttp }, { callerOptions, readToken, requireCredentials }] = await Promise.all([
     import('../../http/index.ts'),
     import('../process/require-token.ts'),
   ]);
@@ -32,12 +32,8 @@ export async function serve(file: string | undefined, options: ServeOptions): Pr
     await requireCredentials(troupe, { token, access, now: systemClock.now(), why });
     const app = createApp(troupe, {
       signal,
-      token,
-      authenticate: (credential) => troupe.authenticate(credential),
+      ...callerOptions(troupe, token, access),
       keyless: 'refused',
-      cors: access?.cors,
-      limits: access?.limits,
-      traffic: access?.limits,
       metrics,
       onError,
       readOnly,

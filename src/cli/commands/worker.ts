@@ -45,15 +45,15 @@ async function serveStatus(
   { statusHost, statusPort }: WorkerOptions,
   token: string | undefined,
 ): Promise<HttpServer> {
-  const { createStatusApp, serveHttp } = await import('../../http/index.ts');
+  const [{ createStatusApp, serveHttp }, { callerOptions }] = await Promise.all([
+    import('../../http/index.ts'),
+    import('../process/require-token.ts'),
+  ]);
   const { limits } = found.definition.access ?? {};
   const app = createStatusApp(troupe, {
     metrics,
     signal,
-    token,
-    authenticate: (credential) => troupe.authenticate(credential),
-    limits,
-    traffic: limits,
+    ...callerOptions(troupe, token, { limits }),
     onError,
   });
   return await serveHttp(app, { host: statusHost, port: statusPort });

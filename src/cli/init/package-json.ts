@@ -1,5 +1,6 @@
+import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { basename } from 'node:path';
+import { basename, join } from 'node:path';
 import { TroupeError } from '../../errors.ts';
 import type { PackageParts } from './project-files.ts';
 
@@ -19,15 +20,17 @@ export async function mergePackage(path: string, dir: string, parts: PackagePart
   const merged: Manifest = { ...start, type };
   for (const [section, entries] of Object.entries(sections))
     merged[section] = { ...entries, ...(merged[section] as object | undefined) };
-  if (isPlaceholderTest(given)) (merged['scripts'] as Manifest)['test'] = parts.scripts['test'];
-  const isOther = given?.['type'] !== undefined && given['type'] !== type;
-  const conflict = isOther ? `package.json ("type": "${String(given['type'])}" must become "${type}")` : null;
+  const isNew = given === null || isPlaceholderTest(given);
+  if (isNew) (merged['scripts'] as Manifest)['test'] = parts.scripts['test'];
+  const isFree = isNew && !existsSync(join(dir, String(given?.['main'] ?? 'index.js')));
+  const isOther = !isFree && given?.['type'] !== type;
+  const conflict = isOther ? `package.json (its "type" must become "${type}")` : null;
   return { text: `${JSON.stringify(merged, null, 2)}\n`, conflict };
 }
 
-/** `npm init` writes a test that fails. */
-function isPlaceholderTest(given: Manifest | null): boolean {
-  const scripts = given?.['scripts'] as Manifest | undefined;
+/** `npm init` writes a test that fails. Until that is replaced, the type of the package is nobody's choice. */
+function isPlaceholderTest(given: Manifest): boolean {
+  const scripts = given['scripts'] as Manifest | undefined;
   const test = scripts?.['test'];
   return typeof test === 'string' && test.includes('no test specified');
 }

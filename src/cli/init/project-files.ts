@@ -1,3 +1,4 @@
+import { ANTHROPIC, installCommand } from '../../optional-packages.ts';
 import { TEMPLATE, type TemplateName } from './templates.ts';
 
 export const LANGUAGES = ['ts', 'json'] as const;
@@ -62,6 +63,7 @@ const TSCONFIG = {
 };
 
 const ENV_EXAMPLE = `# Copy this file to .env, which git ignores. \`troupe dev\` and \`npm start\` read it.
+# For models of Anthropic also: ${installCommand(ANTHROPIC)}
 ANTHROPIC_API_KEY=
 `;
 
@@ -70,7 +72,7 @@ function agentsModule(template: TemplateName): string {
   const entries = agents.map((agent) => `    {\n${fieldsOf(agent, 6)}      ...model,\n    },\n`);
   return `import { defineTroupe } from 'troupe';
 
-// Without a key, agents answer from script.json, so everything runs without an account.
+// Without a key, agents answer from script.json, so everything runs without an account. With one: ${installCommand(ANTHROPIC)}
 const model = process.env['ANTHROPIC_API_KEY']
   ? { provider: 'anthropic' as const, model: 'claude-sonnet-5' }
   : { provider: 'scripted' as const, script: 'script.json' };

@@ -25,13 +25,17 @@ export async function createDevOpener(
   options: OpenDevOptions,
 ): Promise<(found: FoundAgents) => Promise<DevTroupe>> {
   const { host, data, concurrency, record, replay, readOnly } = options;
-  const [{ createTroupe }, { createApp, isLoopback }, { createMetrics }, { readToken, requireCredentials }] =
-    await Promise.all([
-      import('../../runtime.ts'),
-      import('../../http/index.ts'),
-      import('../../http/metrics.ts'),
-      import('./require-token.ts'),
-    ]);
+  const [
+    { createTroupe },
+    { createApp, isLoopback },
+    { createMetrics },
+    { callerOptions, readToken, requireCredentials },
+  ] = await Promise.all([
+    import('../../runtime.ts'),
+    import('../../http/index.ts'),
+    import('../../http/metrics.ts'),
+    import('./require-token.ts'),
+  ]);
   const token = readToken(process.env);
   // Output stays human-readable unless log lines are requested.
   const { onError, ...operators } = await readOperators(options, process.env, null);
@@ -59,12 +63,8 @@ export async function createDevOpener(
       if (!isOpen) await requireCredentials(troupe, { token, access, now: systemClock.now(), why });
       const app = createApp(troupe, {
         signal: ending.signal,
-        token,
-        authenticate: (credential) => troupe.authenticate(credential),
+        ...callerOptions(troupe, token, access),
         keyless: isOpen ? 'local' : 'refused',
-        cors: access?.cors,
-        limits: access?.limits,
-        traffic: access?.limits,
         metrics,
         onError,
         readOnly,

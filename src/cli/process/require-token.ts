@@ -1,3 +1,4 @@
+import type { AccessInput } from '../../access/index.ts';
 import { TroupeError } from '../../errors.ts';
 import { isLoopback } from '../../http/index.ts';
 import type { Troupe } from '../../troupe.ts';
@@ -16,6 +17,21 @@ export function requireToken(host: string, env: Env): string | undefined {
   if (token !== undefined || isLoopback(host)) return token;
   const message = `other machines can reach ${host}: set TROUPE_TOKEN, which every request must then send, or use 127.0.0.1`;
   throw new TroupeError('config_invalid', message, { host });
+}
+
+/** Options of an app: the callers that this server's token, the keys and the agents file's `access` admit, and their rates. */
+export function callerOptions(
+  troupe: Pick<Troupe, 'authenticate'>,
+  token: string | undefined,
+  { cors, limits }: Pick<AccessInput, 'cors' | 'limits'> = {},
+) {
+  return {
+    token,
+    authenticate: (credential: string) => troupe.authenticate(credential),
+    cors,
+    limits,
+    traffic: limits,
+  };
 }
 
 /** Throws `config_invalid` if no caller could be admitted: there is no token, no valid key and no token issuer. */
