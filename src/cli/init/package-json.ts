@@ -22,7 +22,8 @@ export async function mergePackage(path: string, dir: string, parts: PackagePart
     merged[section] = { ...entries, ...(merged[section] as object | undefined) };
   const isNew = given === null || isPlaceholderTest(given);
   if (isNew) (merged['scripts'] as Manifest)['test'] = parts.scripts['test'];
-  const isFree = isNew && !existsSync(join(dir, String(given?.['main'] ?? 'index.js')));
+  const main = given?.['main'];
+  const isFree = isNew && !existsSync(join(dir, typeof main === 'string' ? main : 'index.js'));
   const isOther = !isFree && given?.['type'] !== type;
   const conflict = isOther ? `package.json (its "type" must become "${type}")` : null;
   return { text: `${JSON.stringify(merged, null, 2)}\n`, conflict };
