@@ -98,6 +98,11 @@ export function spareId(id: EventId, number: number): EventId {
   return runtimeId(id, `@${number}`);
 }
 
+/** Id of the message that passes on a held one. */
+export function dispatchId({ seq }: { seq: number }): EventId {
+  return runtimeId('dispatch', seq);
+}
+
 /** The turn that a runtime id of this conversation belongs to; null for any other id. */
 export function turnOfRuntimeId(id: string, conversation: ConversationId): TurnId | null {
   if (!id.startsWith(`${conversation}:`)) return null;

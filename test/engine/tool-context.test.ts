@@ -104,6 +104,18 @@ test('in a thread, after a handoff and after the end of a task a tool still know
   expect(told[0]?.conversation).toMatch(/^c\.d-/);
 });
 
+test('a held message that a person passes on runs for its author, with what came with it', async () => {
+  const { told, look } = looker();
+  const model = inOrder(asks(['look', {}]), says('done'));
+  const stage = await openStage({ tools: [look], agents: [{ id: 'bo', model, tools: ['look'] }] });
+  const eve: Author = { kind: 'user', id: 'eve', name: 'Eve' };
+  const message = { author: eve, to: ['bo'], content: 'look', untrusted: true as const };
+  const { event } = await stage.troupe.send('c', { ...message, forTools: { locale: 'it' } });
+  await stage.troupe.command({ command: 'dispatch', conversation: 'c', event: event.id }, ANA);
+  await stage.quiet();
+  expect(told).toMatchObject([{ author: eve, authors: [eve], forTools: { locale: 'it' } }]);
+});
+
 test('who began it is found without reading a long log again', async () => {
   const { told, look } = looker();
   const readFrom: number[] = [];

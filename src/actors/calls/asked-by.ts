@@ -1,7 +1,10 @@
 import {
   type ConversationId,
+  dispatchId,
   type Event,
+  type EventOf,
   hasAuthority,
+  isRuntimeId,
   isTaskEnd,
   runtimeId,
   type TenantId,
@@ -21,7 +24,8 @@ const MOST_STEPS = 64;
  *  A2  What an agent says in a turn is due to what that turn answers: a handoff, a delegated task.
  *  A3  The end of a task is due to what its owner answered when it opened the task, not to whoever ended it.
  *  A4  A repeated turn is due to the inputs of the turn that it repeats.
- *  A5  An event that none of these lead on from is its own origin, so that there is always one.
+ *  A5  A held message that a person has passed on was asked by its author.
+ *  A6  An event that none of these lead on from is its own origin, so that there is always one.
  */
 export async function originsOf(deps: Reader, inputs: readonly Event[]): Promise<Event[]> {
   const open = [...inputs];
@@ -46,11 +50,24 @@ async function causesOf(deps: Reader, log: ConversationKey, event: Event): Promi
     return openingOf(deps, log.tenant, event.body);
   if (isTaskEnd(event)) return ownOpening(deps, log, endOf(event)?.id);
   if (event.kind === 'command') return eventsAt(deps, log, event.body.inputs ?? []);
+  if (event.kind === 'message' && author.kind === 'user') return heldBefore(deps, log, event);
   if (author.kind !== 'agent') return [];
   if (turn !== undefined) return inputsOf(deps, log, turn);
   // A message to the assignee of an open task has no turn in this log.
   const { thread } = (await deps.taskFolds.of(log)).book;
   return thread && thread.opened.delegator === author.id ? openingOf(deps, log.tenant, thread.opened) : [];
+}
+
+/** The message that this one passes on. */
+async function heldBefore(
+  { store }: Reader,
+  log: ConversationKey,
+  { id, replyTo }: EventOf<'message'>,
+): Promise<Event[]> {
+  if (replyTo === undefined || !isRuntimeId(id)) return [];
+  const held = await store.readById(log, replyTo);
+  // Its id may be a spare one.
+  return held && `${id}:`.startsWith(`${dispatchId(held)}:`) ? [held] : [];
 }
 
 /** The event in the delegator's log that opened a task. */

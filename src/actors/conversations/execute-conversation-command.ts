@@ -4,6 +4,7 @@ import {
   type AgentId,
   type Author,
   type ConversationCommand,
+  dispatchId,
   type Event,
   EventDraft,
   isImported,
@@ -203,7 +204,7 @@ async function dispatch(
   if (!held || to.length === 0) throw refused(`event ${id} is not held back`, { event: id });
   const content = note ?? `Please answer what ${held.author.name} said.`;
   const draft = {
-    id: runtimeId('dispatch', held.seq),
+    id: dispatchId(held),
     author: by,
     to,
     replyTo: held.id,
