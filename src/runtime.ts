@@ -162,10 +162,10 @@ async function openTroupe(input: TroupeInput, options: TroupeOptions): Promise<T
       credentials: openCredentials(rootKeyValue, { clock, access: definition.access }),
       release: () => opened.close(),
     });
-    if (work) await startIntegrations(running, troupe);
+    if (work) await startIntegrations(running, troupe, onWarning);
     return troupe;
   } catch (error) {
-    await opened.close();
+    await opened.close().catch((failure: unknown) => onWarning(failure, 'close'));
     throw error;
   }
 }
@@ -256,11 +256,15 @@ async function integrationsOf(
   return nostr === undefined ? integrations : [...integrations, (await loadNostr()).nostr(nostr)];
 }
 
-async function startIntegrations(integrations: Integrations, troupe: Troupe): Promise<void> {
+async function startIntegrations(
+  integrations: Integrations,
+  troupe: Troupe,
+  onWarning: EngineDeps['onWarning'],
+): Promise<void> {
   try {
     await integrations.start(troupe);
   } catch (error) {
-    await troupe.close();
+    await troupe.close().catch((failure: unknown) => onWarning(failure, 'close'));
     throw error;
   }
 }
