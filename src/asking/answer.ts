@@ -37,6 +37,6 @@ export interface Answer<Data = unknown> {
 export interface AskOptions {
   /** Ends the wait, with the error `aborted`. The agents go on. */
   signal?: AbortSignal | undefined;
-  /** Longest wait, ms. Then `ask` throws `aborted`. The agents go on. Default: none. */
+  /** Longest wait, ms, at most 24.8 days. Then `ask` throws `aborted`. The agents go on. Default: none. */
   timeoutMs?: number | undefined;
 }

@@ -28,7 +28,7 @@ interface LivePart extends PartPlace {
   attempt: number;
   /** Steps of the turn, from 1. Each is one answer of the model; the last one is the reply. */
   step: number;
-  /** Model calls of the attempt, from 1. */
+  /** Model calls of the attempt; 0 for tool calls that run before the first, such as approved ones. */
   round: number;
 }
 

@@ -29,7 +29,7 @@ export interface LivePlace {
   attempt: number;
   /** Counts the steps of the turn, from 1. */
   step: number;
-  /** Counts the model calls of the attempt, from 1. A repeated call voids what earlier ones of its step have told. */
+  /** Counts the model calls of the attempt; 0 for tool calls that run before the first. A repeated one voids what earlier ones of its step have told. */
   round: number;
 }
 

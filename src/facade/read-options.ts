@@ -2,12 +2,15 @@ import * as z from 'zod';
 import { checkOptions } from '../events/index.ts';
 
 const Signal = z.instanceof(AbortSignal, { error: 'give the signal of an AbortController' }).optional();
+/** Timers overflow above this, and end at once. */
+const MAX_MS = 2 ** 31 - 1;
+const Wait = z.strictObject({ signal: Signal, timeoutMs: z.number().positive().max(MAX_MS).optional() });
 const Seq = z.int().nonnegative().optional();
 
 /** What the options of each method may be, for programs without types. */
 const OPTIONS = {
-  ask: z.strictObject({ signal: Signal, timeoutMs: z.number().positive().optional() }),
-  stream: z.strictObject({ signal: Signal, timeoutMs: z.number().positive().optional() }),
+  ask: Wait,
+  stream: Wait,
   follow: z.strictObject({ after: Seq, signal: Signal }),
   events: z.strictObject({
     after: Seq,
@@ -21,6 +24,7 @@ const OPTIONS = {
     }),
   }),
   idle: z.strictObject({ conversation: z.string().optional() }),
+  watch: z.strictObject({ conversation: z.string().optional() }),
 } as const satisfies Record<string, z.ZodType>;
 
 /** Throws `event_invalid`, which names the method, every wrong option and what to give. */

@@ -41,10 +41,11 @@ export function tenantFacade(context: TenantContext): Troupe {
     agentKeys: integrations.agentKeys,
     nostr: () => (tenant === DEFAULT_TENANT ? integrations.nostr() : null),
     send: async (conversation, message) => sendMessage(context, conversation, readMessage(message)),
-    watch(watcher, { conversation = null } = {}) {
+    watch(watcher, of = {}) {
       if (typeof watcher !== 'function')
         throw new TroupeError('event_invalid', 'watcher: give a function that takes what happens');
-      return context.watchers.add(tenant, conversation, watcher);
+      checkOptionsOf('watch', of);
+      return context.watchers.add(tenant, of.conversation ?? null, watcher);
     },
     conversation: (id) => conversationHandle(troupe, conversationId(id)),
     ...askingMethods(context, () => troupe),

@@ -95,6 +95,16 @@ test.each<Mistake>([
     (t) => t.send('c', message({ to: 'bo', reply: 'x' })),
     'to: is a text: give a list: [ … ]; reply: is not a field',
   ],
+  [
+    'a time that no timer can wait',
+    (t) => t.ask('c', 'hi', { timeoutMs: 30 * 86_400_000 }),
+    'the options of ask: timeoutMs: is 2592000000: give at most 2147483647',
+  ],
+  [
+    'a mistyped conversation to watch',
+    (t) => t.watch(() => {}, { conversaton: 'c' } as never),
+    'the options of watch: conversaton: is not a field; did you mean "conversation"?',
+  ],
   ['no watcher', (t) => t.watch(undefined as never), 'watcher: give a function'],
   ['an unknown conversation', (t) => t.events('zz'), 'there is no conversation "zz"'],
   ['an unknown agent', (t) => t.prompt('c', 'b'), 'there is no agent "b". Did you mean "bo"?'],
