@@ -106,7 +106,8 @@ export async function waitUntilRest(
 ): Promise<void> {
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 1.5)) {
     if (!(await workIn(deps, log)).isUnderWay) return;
-    if (closed.aborted) throw new TroupeError('shutting_down', 'the troupe is being closed');
     await deps.clock.sleep(pauseMs, closed);
+    // Not looked again: the store may be closed by now.
+    if (closed.aborted) throw new TroupeError('shutting_down', 'the troupe is being closed');
   }
 }
