@@ -127,6 +127,7 @@ function changingMethods(context: TenantContext) {
       const root = await findConversation(context, conversation);
       const deleted = await deleteConversation(deps, root, exported);
       conversations.participantsCache.forget(root);
+      deps.forTools?.forget(root);
       return deleted;
     },
     async import(chunks, request) {

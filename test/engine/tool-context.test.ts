@@ -201,6 +201,18 @@ test('what is stored with a message reaches tools wherever they run, and must be
   });
 });
 
+test('what came with a message goes with its conversation', async () => {
+  const { told, troupe: definition } = company();
+  await using troupe = await openTroupe(definition);
+  const message = { id: 'm1', author: ANA, to: ['bo'], content: 'look' };
+  await troupe.ask('c', { ...message, forTools: { locale: 'de' } });
+  const { head } = await troupe.state('c');
+  await troupe.command({ command: 'archive', conversation: 'c' }, ANA);
+  await troupe.delete('c', { exported: head + 1 });
+  await troupe.ask('c', message);
+  expect(told.map(({ forTools }) => forTools)).toEqual([{ locale: 'de' }, null]);
+});
+
 test('a message for people only takes nothing for tools', async () => {
   const { troupe: definition } = company();
   await using troupe = await openTroupe(definition);

@@ -11,6 +11,8 @@ export interface ForTools {
   get(place: Place): unknown;
   /** The function takes the value back. */
   set(place: Place, value: unknown): () => void;
+  /** Drops those of a deleted conversation: another may get its id, and messages theirs. */
+  forget(conversation: ConversationKey): void;
 }
 
 /** Most messages whose values are kept; the oldest go first. */
@@ -26,9 +28,18 @@ export function createForTools(): ForTools {
       values.set(key, { value });
       return () => void (before ? values.set(key, before) : values.delete(key));
     },
+    forget(conversation) {
+      const prefix = prefixOf(conversation);
+      const own = [...values.keys()].filter((key) => key.startsWith(prefix));
+      for (const key of own) values.delete(key);
+    },
   };
 }
 
-function keyOf({ tenant, conversation, id }: Place): string {
-  return `${tenant}/${conversation}/${id}`;
+function keyOf(place: Place): string {
+  return `${prefixOf(place)}${place.id}`;
+}
+
+function prefixOf({ tenant, conversation }: ConversationKey): string {
+  return `${tenant}/${conversation}/`;
 }
