@@ -3,20 +3,10 @@ import { createAiSdk } from '../../src/providers/ai-sdk/ai-sdk.ts';
 import type { AiSdkModel } from '../../src/providers/ai-sdk-model.ts';
 import type { ReplyLimitSettings } from '../../src/providers/reply-limits.ts';
 import type { FakeHandler, FakeReply, FakeServer } from '../../src/testing/fake-server.ts';
-import {
-  startFakeAnthropic,
-  startFakeOpenAi,
-  startFakeOpenAiResponses,
-} from '../../src/testing/fake-vendors.ts';
+import { startFakeOpenAi, startFakeOpenAiResponses } from '../../src/testing/fake-vendors.ts';
 import { type MakeProvider, providerConformance } from '../../src/testing/provider-conformance.ts';
-import {
-  chatModel,
-  claudeModel,
-  geminiModel,
-  isGeminiScene,
-  responsesModel,
-  startFakeGemini,
-} from './ai-sdk-stage.ts';
+import { sceneServer } from '../support/scene-server.ts';
+import { chatModel, geminiModel, isGeminiScene, responsesModel, startFakeGemini } from './ai-sdk-stage.ts';
 
 function over(
   start: (handler: FakeHandler) => Promise<FakeServer>,
@@ -25,22 +15,16 @@ function over(
 ): MakeProvider {
   return async (scene, replyLimits) => {
     if (scene !== 'unreachable' && !applies(scene)) return null;
-    const server = await start(() => (scene === 'unreachable' ? {} : scene));
-    if (scene === 'unreachable') await server.close();
-    return {
-      provider: createAiSdk(model(server.url, replyLimits), { replyLimits }),
-      requests: () => server.requests.length,
-      arrived: () => server.arrived(),
-      [Symbol.asyncDispose]: () => (scene === 'unreachable' ? Promise.resolve() : server.close()),
-    };
+    const { url, ...fixture } = await sceneServer(scene, start);
+    return { ...fixture, provider: createAiSdk(model(url, replyLimits), { replyLimits }) };
   };
 }
 
+/** Anthropic's package is among the adapters of conformance.test.ts. */
 const VENDORS: Record<string, MakeProvider> = {
   // OpenAI's own chat completions hold no reasoning.
   'openai chat': over(startFakeOpenAi, chatModel, ({ reasoning }) => reasoning === undefined),
   'openai responses': over(startFakeOpenAiResponses, responsesModel),
-  anthropic: over(startFakeAnthropic, claudeModel),
   google: over(startFakeGemini, geminiModel, isGeminiScene),
 };
 

@@ -22,6 +22,7 @@ import {
 import type { FakeHandler, FakeServer } from '../../src/testing/fake-server.ts';
 import { providerConformance, type MakeProvider } from '../../src/testing/provider-conformance.ts';
 import { ownProvider } from '../support/own-provider.ts';
+import { sceneServer } from '../support/scene-server.ts';
 import { claudeModel } from './ai-sdk-stage.ts';
 import { HAS_CLAUDE_CODE, NO_CLAUDE_CODE, openStage } from './claude-code-stage.ts';
 import { NO_CODEX, startCodexStage } from './codex-stage.ts';
@@ -32,14 +33,8 @@ function overHttp(
   create: (url: string, replyLimits: ReplyLimitSettings) => Provider,
 ): MakeProvider {
   return async (scene, replyLimits) => {
-    const server = await start(() => (scene === 'unreachable' ? {} : scene));
-    if (scene === 'unreachable') await server.close();
-    return {
-      provider: create(server.url, replyLimits),
-      requests: () => server.requests.length,
-      arrived: () => server.arrived(),
-      [Symbol.asyncDispose]: () => (scene === 'unreachable' ? Promise.resolve() : server.close()),
-    };
+    const { url, ...fixture } = await sceneServer(scene, start);
+    return { ...fixture, provider: create(url, replyLimits) };
   };
 }
 

@@ -6,19 +6,13 @@ import { createAiSdkEmbedder } from '../../src/providers/ai-sdk/ai-sdk-embedder.
 import type { AiSdkEmbeddingModel } from '../../src/providers/ai-sdk-model.ts';
 import type { Embedder } from '../../src/providers/embedder.ts';
 import { embedderConformance, type MakeEmbedder } from '../../src/testing/embedder-conformance.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
+import { sceneServer } from '../support/scene-server.ts';
 
 const overHttp =
   (create: (url: string) => Embedder): MakeEmbedder =>
   async (scene) => {
-    const server = await startFakeOpenAi(() => (scene === 'unreachable' ? {} : scene));
-    if (scene === 'unreachable') await server.close();
-    return {
-      embedder: create(server.url),
-      requests: () => server.requests.length,
-      arrived: () => server.arrived(),
-      [Symbol.asyncDispose]: () => (scene === 'unreachable' ? Promise.resolve() : server.close()),
-    };
+    const { url, ...fixture } = await sceneServer(scene);
+    return { ...fixture, embedder: create(url) };
   };
 
 const model = (url: string) =>

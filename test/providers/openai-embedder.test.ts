@@ -8,15 +8,13 @@ import {
 } from '../../src/testing/embedder-conformance.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import type { FakeReply, FakeServer } from '../../src/testing/fake-server.ts';
+import { sceneServer } from '../support/scene-server.ts';
 
 const overHttp: MakeEmbedder = async (scene) => {
-  const server = await startFakeOpenAi(() => (scene === 'unreachable' ? {} : scene));
-  if (scene === 'unreachable') await server.close();
+  const { url, ...fixture } = await sceneServer(scene);
   return {
-    embedder: createOpenAiEmbedder({ baseUrl: server.url, apiKey: 'key-of-test', model: 'm' }),
-    requests: () => server.requests.length,
-    arrived: () => server.arrived(),
-    [Symbol.asyncDispose]: () => (scene === 'unreachable' ? Promise.resolve() : server.close()),
+    ...fixture,
+    embedder: createOpenAiEmbedder({ baseUrl: url, apiKey: 'key-of-test', model: 'm' }),
   };
 };
 
