@@ -12,17 +12,24 @@ export type VendorFetch = (input: string | URL | Request, init?: RequestInit) =>
  */
 export function vendorFetch(limits: ReplyLimits, { streams = true } = {}): VendorFetch {
   return async (input, init) => {
-    const response = await fetchWithinOrigin(input instanceof Request ? input.url : input, init).catch(
-      (thrown: unknown) => {
-        throw thrown instanceof TroupeError ? redirected(thrown) : thrown;
-      },
-    );
+    const [url, parts] = input instanceof Request ? await partsOf(input, init) : [input, init];
+    const response = await fetchWithinOrigin(url, parts).catch((thrown: unknown) => {
+      throw thrown instanceof TroupeError ? redirected(thrown) : thrown;
+    });
     return boundedResponse(response, {
       maxBytes: limits.receivedBytes,
       ...(streams && { maxEventBytes: limits.eventBytes }),
       tooLong: (what) => (what === 'pieces' ? crumbled() : replyTooLong(LIMITS[what], limits)),
     });
   };
+}
+
+/** The body as bytes, which a redirect sends again. */
+async function partsOf(input: Request, init: RequestInit = {}): Promise<[url: string, init: RequestInit]> {
+  const request = new Request(input, init);
+  const { url, method, headers, signal } = request;
+  const body = request.body === null ? null : await request.arrayBuffer();
+  return [url, { ...init, method, headers, signal, body }];
 }
 
 const LIMITS = { answer: 'receivedBytes', event: 'eventBytes' } as const;

@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
+import { boundedFetch } from '../../src/index.ts';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
 import { collectEvents, textOf } from '../../src/testing/provider-scene.ts';
 
@@ -41,6 +42,13 @@ test.each([307, 308])(
     expect(server.asked).toEqual(['POST /v1/chat/completions true', 'POST /v2/chat/completions true']);
   },
 );
+
+test('a whole request of a package is sent as it is, over a redirect too', async () => {
+  await using server = await startMoved(307);
+  const request = new Request(`${server.url}/v1/chat`, { method: 'POST', body: '{}' });
+  expect(await (await boundedFetch()(request)).text()).toBe(ANSWER);
+  expect(server.asked).toEqual(['POST /v1/chat true', 'POST /v2/chat true']);
+});
 
 test.each([301, 302, 303])('a redirect that would drop the request is refused: %i', async (status) => {
   await using server = await startMoved(status);
