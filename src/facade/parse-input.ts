@@ -21,9 +21,10 @@ export function parseDraft(input: unknown): EventDraft {
   return parseGiven(EventDraft, input, 'event', 'event_invalid');
 }
 
+const Bytes = z.union([z.string(), z.instanceof(Uint8Array)], { error: 'give bytes, or a text in base64' });
 /** Bodies are read later, when the message may be stored. */
 const AttachmentShape = z
-  .looseObject({ mediaType: z.string().optional(), url: z.string().optional() })
+  .looseObject({ mediaType: z.string().optional(), data: Bytes.optional(), url: z.string().optional() })
   .refine(({ data, url }) => (data === undefined) !== (url === undefined), 'give data, or a url')
   .refine(({ data, mediaType }) => data === undefined || mediaType !== undefined, {
     path: ['mediaType'],
@@ -40,7 +41,7 @@ const MESSAGE_FIELDS = {
   untrusted: z.literal(true).optional(),
   includeInContext: z.boolean().optional(),
   channel: z.string().optional(),
-  session: z.looseObject({}).optional(),
+  session: z.looseObject({ agent: z.string() }).optional(),
   forTools: z.unknown().optional(),
   storeForTools: z.boolean().optional(),
   context: z.looseObject({}).optional(),
@@ -59,15 +60,18 @@ export function readMessage(given: unknown): NewMessage {
   return given as NewMessage;
 }
 
+const Giver = z.object({ by: Author });
+
 /** The same for a command and the person who gives it. An agent may be written with its `@`. */
-export function readCommand(given: unknown, by: unknown): Command {
+export function readCommand(given: unknown, by: unknown): { command: Command; by: Author } {
   if (typeof by !== 'object' || by === null)
     throw invalid('by', `is missing: say who gives the command, ${AN_AUTHOR}`);
   if (typeof given !== 'object' || given === null)
     throw invalid('command', 'give an object such as { command: "retry", turn: "c:bo:1" }');
   const { agent } = given as { agent?: unknown };
   const plain = typeof agent === 'string' ? { ...given, agent: agent.replace(/^@/, '') } : given;
-  return parseGiven(Command, plain, 'command', 'event_invalid');
+  const command = parseGiven(Command, plain, 'command', 'event_invalid');
+  return { command, ...parseGiven(Giver, { by }, 'by', 'event_invalid') };
 }
 
 function invalid(path: string, message: string): TroupeError {

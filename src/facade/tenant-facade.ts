@@ -115,8 +115,8 @@ function changingMethods(context: TenantContext) {
   const { parts, conversations, tenant } = context;
   const { deps, engine, tenants, workflows = [] } = parts;
   return {
-    async command(given, by) {
-      const command = readCommand(given, by);
+    async command(given, author) {
+      const { command, by } = readCommand(given, author);
       await tenants.add(tenant);
       const existing = (conversation: string) => findConversation(context, conversation);
       return executeCommand({ conversations, engine, tenant, workflows, existing }, command, by);

@@ -105,6 +105,22 @@ test.each<Mistake>([
     (t) => t.watch(() => {}, { conversaton: 'c' } as never),
     'the options of watch: conversaton: is not a field; did you mean "conversation"?',
   ],
+  [
+    'data as numbers',
+    (t) => t.send('c', message({ attachments: [{ data: 5, mediaType: 'text/plain' }] })),
+    'attachments.0.data: give bytes, or a text in base64',
+  ],
+  ['a session of nobody', (t) => t.send('c', message({ session: {} })), 'session.agent: is missing'],
+  [
+    'a command of somebody without a kind',
+    (t) => t.command({ command: 'pause', conversation: 'c', agent: 'bo' }, { id: 'ana' } as never),
+    'by.kind: is missing: give one of "user", "agent", "system"; by.name: is missing',
+  ],
+  [
+    'an answer of somebody without a name',
+    (t) => t.command({ command: 'cancelTask', conversation: 'c', task: 'd' }, { ...ANA, name: 1 } as never),
+    'by.name: is 1: give a text',
+  ],
   ['no watcher', (t) => t.watch(undefined as never), 'watcher: give a function'],
   ['an unknown conversation', (t) => t.events('zz'), 'there is no conversation "zz"'],
   ['an unknown agent', (t) => t.prompt('c', 'b'), 'there is no agent "b". Did you mean "bo"?'],

@@ -1,5 +1,5 @@
 import { TroupeError } from '../../errors.ts';
-import { Author, type Command, type CommandOf, type Event, type TaskCommand } from '../../events/index.ts';
+import type { Author, Command, CommandOf, Event, TaskCommand } from '../../events/index.ts';
 import type { ConversationKey } from '../../store/store.ts';
 import { type CancelDeps, cancelTaskBy } from './cancel-task.ts';
 import { endId } from './task-events.ts';
@@ -17,17 +17,15 @@ export async function executeTaskCommand(
   deps: CancelDeps,
   log: ConversationKey,
   command: TaskCommand,
-  author: Author,
+  by: Author,
 ): Promise<Event> {
-  const by = Author.safeParse(author);
-  if (!by.success) throw new TroupeError('event_invalid', 'author: is not valid', { path: 'author' });
   switch (command.command) {
     case 'answer':
-      return answerQuestion(deps, log, command, by.data);
+      return answerQuestion(deps, log, command, by);
     case 'decide':
-      return decideApproval(deps, log, command, by.data);
+      return decideApproval(deps, log, command, by);
     case 'cancelTask':
-      return cancelTaskBy(deps, log, command, by.data);
+      return cancelTaskBy(deps, log, command, by);
   }
 }
 
