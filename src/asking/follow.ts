@@ -299,7 +299,7 @@ class Inbox {
 /** Approximate number of characters of a note in a stream. */
 function lengthOf(note: Note): number {
   if (note.type === 'event') return eventJson(note.event).length;
-  return SMALL_NOTE + (note.type === 'state' ? 0 : charsOf(note));
+  return SMALL_NOTE + charsOf(note);
 }
 
 const texts = new WeakMap<Event, string>();

@@ -87,7 +87,8 @@ export function addressOf(note: LiveNote): ActorAddress {
 }
 
 /** Characters of its long texts. */
-export function charsOf(note: Extract<LiveNote, { type: 'delta' | 'activity' }>): number {
+export function charsOf(note: LiveNote): number {
+  if (note.type === 'state') return 0;
   if (note.type === 'delta') return note.delta.text.length;
   const { activity } = note;
   if (activity.kind === 'called') return activity.args.length;

@@ -20,8 +20,9 @@ import * as z from 'zod';
  *  O3  An `appended` notice comes after the deltas that preceded it, so that watchers see a reply whole after its pieces:
  *      the joined notice moves to the end.
  *  O4  Only the latest state of an agent waits.
- *  O5  At most `maxChars` of deltas and activities wait; beyond that the oldest are dropped. Other notices are never
- *      dropped: at most one waits per conversation, turn, task and agent.
+ *  O5  At most `maxChars` of deltas, activities and answers to recalls wait, or one answer that is longer; beyond that the
+ *      oldest are dropped: Redis cuts off readers of too long messages. Other notices are never dropped: at most one waits
+ *      per conversation, turn, task and agent.
  *  O6  Only the latest progress of a call waits.
  *  O7  Pieces do not join those that wait from before a `recalled` of their conversation: they continue what it tells.
  */
@@ -30,7 +31,7 @@ export interface NoticeOutbox {
   /** Removes and returns all waiting notices, oldest first. */
   take(): Notice[];
   isEmpty(): boolean;
-  /** Number of dropped deltas and activities, each counted once whatever its number of pieces. */
+  /** Number of dropped deltas, activities and answers, each counted once whatever its number of pieces. */
   dropped(): number;
 }
 
@@ -60,30 +61,27 @@ export function createNoticeOutbox({ maxChars }: { maxChars: number }): NoticeOu
     enqueue(key, notice);
   }
 
-  function addLive(notice: Live): void {
-    const key = liveKeyOf(notice);
+  function addLive(notice: Live | Recalled): void {
+    const key = notice.type === 'recalled' ? keyOf(notice) : liveKeyOf(notice);
     const waiting = open.get(key);
     const piece = pieceOf(notice);
     const joined = piece && piece.index > 0 && waiting && pieceOf(waiting.notice);
     if (piece && joined) joined.text += piece.text;
     else {
-      if (waiting && isProgress(notice)) remove(waiting);
+      if (waiting && isOnlyLatest(notice)) remove(waiting);
+      if (notice.type === 'recalled') closePieces(notice);
       live.add(enqueue(key, structuredClone(notice)));
     }
     chars += lengthOf(notice);
     for (const oldest of live) {
-      if (chars <= maxChars) break;
+      if (chars <= maxChars || (live.size === 1 && notice.type === 'recalled')) break;
       remove(oldest);
       dropped += 1;
     }
   }
 
-  function closePieces({ tenant, conversation }: Notice & { type: 'recalled' }): void {
-    for (const { key, notice } of live) {
-      if (notice.type !== 'delta' && notice.type !== 'activity') continue;
-      const { address } = notice.type === 'delta' ? notice.delta : notice.activity;
-      if (address.tenant === tenant && address.conversation === conversation) open.delete(key);
-    }
+  function closePieces(of: Recalled): void {
+    for (const { key, notice } of live) if (isLiveIn(notice, of)) open.delete(key);
   }
 
   function remove(entry: Entry): void {
@@ -95,14 +93,13 @@ export function createNoticeOutbox({ maxChars }: { maxChars: number }): NoticeOu
 
   return {
     add(notice) {
-      if (notice.type === 'delta' || notice.type === 'activity') return addLive(notice);
+      if (notice.type === 'delta' || notice.type === 'activity' || notice.type === 'recalled')
+        return addLive(notice);
       const key = keyOf(notice);
       const waiting = open.get(key)?.notice;
-      if (notice.type === 'recalled') closePieces(notice);
-      if (!waiting || notice.type === 'state' || notice.type === 'recalled') return replace(key, notice);
+      if (!waiting || notice.type === 'state') return replace(key, notice);
       if (notice.type !== 'appended' || waiting.type !== 'appended') return;
-      const after = Math.min(waiting.after, notice.after);
-      replace(key, { ...notice, after, head: Math.max(waiting.head, notice.head) });
+      replace(key, joinedAppends(waiting, notice));
     },
     take() {
       const notices = [...entries].map((entry) => entry.notice);
@@ -117,7 +114,14 @@ export function createNoticeOutbox({ maxChars }: { maxChars: number }): NoticeOu
   };
 }
 
+type Appended = Notice & { type: 'appended' };
+
+function joinedAppends(first: Appended, next: Appended): Appended {
+  return { ...next, after: Math.min(first.after, next.after), head: Math.max(first.head, next.head) };
+}
+
 type Live = Extract<Notice, { type: 'delta' | 'activity' }>;
+type Recalled = Extract<Notice, { type: 'recalled' }>;
 
 /** The text that later pieces may extend; null if the notice is whole. */
 function pieceOf(notice: Notice): { index: number; text: string } | null {
@@ -127,12 +131,20 @@ function pieceOf(notice: Notice): { index: number; text: string } | null {
   return activity.kind === 'reasoning' || activity.kind === 'arguments' ? activity : null;
 }
 
-function isProgress(notice: Live): boolean {
-  return notice.type === 'activity' && notice.activity.kind === 'progress';
+function isLiveIn(notice: Notice, { tenant, conversation }: Recalled): boolean {
+  if (notice.type !== 'delta' && notice.type !== 'activity') return false;
+  const { address } = notice.type === 'delta' ? notice.delta : notice.activity;
+  return address.tenant === tenant && address.conversation === conversation;
+}
+
+/** Whether a later one replaces it. */
+function isOnlyLatest(notice: Live | Recalled): boolean {
+  return notice.type === 'recalled' || (notice.type === 'activity' && notice.activity.kind === 'progress');
 }
 
 /** Characters that a waiting notice is charged for. */
 function lengthOf(notice: Notice): number {
+  if (notice.type === 'recalled') return notice.notes.reduce((sum, note) => sum + charsOf(note), 0);
   return notice.type === 'delta' || notice.type === 'activity' ? charsOf(notice) : 0;
 }
 

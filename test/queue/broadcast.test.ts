@@ -22,6 +22,13 @@ function appended(after: number, head: number, conversation = 'c1'): Notice {
   return { type: 'appended', tenant: A.tenant, conversation: id, after, head };
 }
 
+function told(conversation: string, text: string): Notice {
+  const address = ActorAddress.parse({ ...A, conversation });
+  const at = { address, turn: turnId(address, 1), attempt: 1, step: 1, round: 1 };
+  const notes = [{ type: 'delta' as const, delta: { ...at, index: 0, text } }];
+  return { type: 'recalled', tenant: A.tenant, conversation: address.conversation, notes };
+}
+
 function hearing(broadcast: Broadcast): Notice[] {
   const heard: Notice[] = [];
   broadcast.subscribe((notice) => heard.push(notice));
@@ -83,6 +90,27 @@ describe('waiting notices', () => {
     outbox.add(STOP);
     outbox.add(appended(2, 3));
     expect(outbox.take()).toEqual([STOP, delta(0, 'hello'), appended(0, 1, 'c2'), appended(2, 6)]);
+  });
+
+  test('pieces after an answer to a recall do not join those before it', () => {
+    const outbox = createNoticeOutbox({ maxChars: 1_000 });
+    outbox.add(delta(0, 'one '));
+    outbox.add(told('c1', 'one '));
+    outbox.add(delta(4, 'two '));
+    outbox.add(delta(8, 'three'));
+    expect(outbox.take()).toEqual([delta(0, 'one '), told('c1', 'one '), delta(4, 'two three')]);
+  });
+
+  test('answers to recalls: the latest of each conversation, within the same bound, but one in any case', () => {
+    const outbox = createNoticeOutbox({ maxChars: 10 });
+    outbox.add(told('c1', 'aa'));
+    outbox.add(told('c1', 'aaaaaa'));
+    outbox.add(told('c2', 'bbbb'));
+    expect(outbox.take()).toEqual([told('c1', 'aaaaaa'), told('c2', 'bbbb')]);
+    outbox.add(told('c1', 'aaaaaa'));
+    outbox.add(told('c2', 'b'.repeat(20)));
+    expect(outbox.take()).toEqual([told('c2', 'b'.repeat(20))]);
+    expect(outbox.dropped()).toBe(1);
   });
 
   test('stay small under a flood', () => {

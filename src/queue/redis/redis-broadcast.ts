@@ -15,11 +15,11 @@ export interface RedisBroadcastOptions {
   /** Identifies this member. */
   process: string;
   onWarning: (error: unknown, where: string) => void;
-  /** How long deltas, activities and states wait to be joined. */
+  /** How long deltas, activities, states and answers to recalls wait to be joined. */
   coalesceMs?: number;
   /** Redis counts as unavailable when a message takes longer. */
   stallMs?: number;
-  /** Maximum length of waiting delta text. */
+  /** Most characters of waiting deltas, activities and answers to recalls. */
   maxPendingChars?: number;
 }
 
@@ -38,7 +38,7 @@ const WAITING: ReadonlySet<Notice['type']> = new Set(['delta', 'activity', 'stat
 /**
  * Notices over Redis pub/sub, on one channel per troupe. Nothing is stored, here or there.
  *  P1  At most one message is under way. Notices that come meanwhile wait in the outbox and are joined there.
- *  P2  Deltas, activities and states wait `coalesceMs`. Everything else is sent at once, together with what came before it.
+ *  P2  Deltas, activities, states and answers to recalls wait `coalesceMs`. Everything else is sent at once, together with what came before it.
  *  P3  While Redis is unavailable (no connection, or a message under way longer than `stallMs`) notices are dropped.
  *  P4  It subscribes whenever its connection becomes ready. It also pings: a connection that only listens would not notice
  *      that the other end is gone, but its socket timeout notices a ping without an answer.
