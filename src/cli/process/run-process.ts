@@ -84,7 +84,7 @@ export function agentNames({ agents }: TroupeInput): string {
 async function requireAgents(file: string | undefined): Promise<FoundAgents> {
   const found = await findAgents(file);
   if (found) return found;
-  const message = 'no agents file found: write agents.ts, .js or .json, or name one';
+  const message = 'no agents file found: write agents.ts, .js, .mjs, .json or .yaml, or name one';
   throw new TroupeError('config_invalid', message);
 }
 
