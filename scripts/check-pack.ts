@@ -3,12 +3,13 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { checkNostr } from './check-nostr.ts';
 import { checkNodes, checkOldNode } from './check-nodes.ts';
+import { checkReadme } from './check-readme.ts';
 import { checkPage } from './check-page.ts';
 import { ENV, installTarball, packTroupe, ROOT, run } from './packed.ts';
 
 /**
  * Packs Troupe as `npm publish` would, installs the tarball into an empty folder, and uses it there: the command, the
- * entry points, the page, and `@troupe/nostr` beside it. Finds what tests in the checkout cannot: a file missing from
+ * entry points, the blocks of README, the page, and `@troupe/nostr` beside it. Finds what tests in the checkout cannot: a file missing from
  * `files`, or wrong `exports`.
  */
 const ENTRY_POINTS = ['troupe', 'troupe/integrations', 'troupe/testing'];
@@ -46,6 +47,7 @@ async function checkPack(folder: string): Promise<void> {
   console.log(`check-pack: ${checkOldNode(app)}`);
   console.log(`check-pack: ${checkNodes(app, folder, [22, 24])}`);
   console.log(`check-pack: ${checkInit(folder, tarball, app)}`);
+  console.log(`check-pack: ${await checkReadme(folder, tarball)}`);
   console.log(`check-pack: ${checkNostr(ROOT, app, folder, run)}`);
   console.log(`check-pack: ${await checkPage(app, ENV)}`);
   console.log(`check-pack: troupe ${version} works from its tarball`);

@@ -31,7 +31,7 @@ export function addInitCommand(program: Command): void {
 /** What editors need. */
 export function addSchemaCommand(program: Command): void {
   program
-    .command('schema')
+    .command('schema', { hidden: true })
     .description('print the JSON schema of the agents file')
     .option('--json', 'on one line')
     .action(async (options) => (await import('./commands/schema.ts')).schema(options));
