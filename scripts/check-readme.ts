@@ -105,14 +105,19 @@ interface Server {
 async function startServer(app: string, command: string): Promise<Server> {
   const child = spawn('bash', ['-c', command], { cwd: app, env: ENV, detached: true, stdio: 'pipe' });
   const stop = () => void (child.pid !== undefined && process.kill(-child.pid, 'SIGTERM'));
+  // Read to the end: a closed pipe would end the server.
   let printed = '';
-  child.stderr.on('data', (text: Buffer) => (printed += text.toString()));
-  for await (const text of child.stdout) {
-    printed += String(text);
-    const port = /http:\/\/127\.0\.0\.1:(\d+)\//.exec(printed)?.[1];
-    if (port !== undefined) return { port, stop };
-  }
-  throw new Error(`${command} ended:\n${printed}`);
+  const port = await new Promise<string>((resolve, reject) => {
+    function read(text: Buffer): void {
+      printed += text.toString();
+      const found = /http:\/\/127\.0\.0\.1:(\d+)\//.exec(printed)?.[1];
+      if (found !== undefined) resolve(found);
+    }
+    child.stdout.on('data', read);
+    child.stderr.on('data', read);
+    child.once('close', () => reject(new Error(`${command} ended:\n${printed}`)));
+  });
+  return { port, stop };
 }
 
 function checkTypes(app: string, files: readonly string[]): void {

@@ -53,6 +53,6 @@ function stored(command: Command): Command {
     .option('--data <dir>', 'data directory (default: .troupe)')
     .option('--mongodb <url>', 'with several machines: database of the log')
     .option('--redis <url>', 'with several machines: server of the queue')
-    .option('--agents <file>', 'agents file (default: ./agents.ts, .js, .mjs, .json or .yaml)')
+    .option('--agents <file>', 'agents file (default: ./agents.ts, .js, .json, .yaml)')
     .option('--json', 'machine-readable output');
 }

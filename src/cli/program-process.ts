@@ -42,7 +42,7 @@ export function addProcessCommands(program: Command): void {
   program
     .command('dev')
     .description('run the agents and the HTTP API on this machine')
-    .argument('[agents-file]', 'default: ./agents.ts, .js, .mjs, .json or .yaml, else a demo company')
+    .argument('[agents-file]', 'default: ./agents.ts, .js, .json, .yaml, else a demo company')
     .option('--port <n>', 'port, or the first free one after it', wholeNumber(0, 65_535), 4600)
     .option('--host <name>', 'address to listen on', '127.0.0.1')
     .option('--data <dir>', 'data directory, or :memory:', '.troupe')
@@ -83,7 +83,7 @@ export function addProcessCommands(program: Command): void {
 /** Options of processes that use MongoDB and Redis. */
 function services(command: Command): Command {
   return command
-    .argument('[agents-file]', 'default: ./agents.ts, .js, .mjs, .json or .yaml')
+    .argument('[agents-file]', 'default: ./agents.ts, .js, .json, .yaml')
     .option('--mongodb <url>', 'database of the log (or MONGODB_URL)')
     .option('--redis <url>', 'server of the queue (or REDIS_URL)')
     .option('--prefix <name>', 'prefix that separates troupes on one Redis', 'troupe')

@@ -298,7 +298,7 @@ function client(command: Command): Command {
   return command
     .option('--url <url>', 'a running server (or TROUPE_URL)')
     .option('--data <dir>', 'data directory, if no server is named (default: .troupe)')
-    .option('--agents <file>', 'agents file (default: ./agents.ts, .js, .mjs, .json or .yaml)')
+    .option('--agents <file>', 'agents file (default: ./agents.ts, .js, .json, .yaml)')
     .option('--json', 'machine-readable output');
 }
 
