@@ -88,8 +88,8 @@ export function defineProvider(definition: ProviderDefinition): Provider {
 }
 
 /**
- * As the global `fetch`, but refuses redirects to other origins and answers beyond the limits of size. For packages that make
- * their requests themselves: `createAnthropic({ fetch: boundedFetch() })`.
+ * As the global `fetch`, but refuses redirects to other origins and answers beyond the limits of size, and waits 3.5 s for a
+ * connection. For packages that make their requests themselves: `createAnthropic({ fetch: boundedFetch() })`.
  */
 export function boundedFetch(settings?: ReplyLimitSettings): typeof fetch {
   return vendorFetch(replyLimits(settings)) as typeof fetch;

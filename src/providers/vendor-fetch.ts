@@ -7,13 +7,14 @@ import type { Provider } from './provider.ts';
 export type VendorFetch = (input: string | URL | Request, init?: RequestInit) => Promise<Response>;
 
 /**
- * `fetch` for SDKs: bounds the response, and keeps redirects from taking prompt and key to another origin. SDKs
- * themselves read lines of any length and follow any redirect.
+ * `fetch` for SDKs: bounds the response, gives up a server that takes no connection, and keeps redirects from taking
+ * prompt and key to another origin. SDKs themselves read lines of any length and follow any redirect.
  */
 export function vendorFetch(limits: ReplyLimits, { streams = true } = {}): VendorFetch {
   return async (input, init) => {
     const [url, parts] = input instanceof Request ? await partsOf(input, init) : [input, init];
-    const response = await fetchWithinOrigin(url, parts).catch((thrown: unknown) => {
+    const all = { ...(await fetchOptions()), ...parts };
+    const response = await fetchWithinOrigin(url, all).catch((thrown: unknown) => {
       throw thrown instanceof TroupeError ? redirected(thrown) : thrown;
     });
     return boundedResponse(response, {
@@ -85,7 +86,7 @@ let options: { dispatcher?: unknown } | undefined;
  * Node's own dispatcher, which appears with the first fetch, so that undici need not be a dependency and a proxy set
  * for Node (NODE_USE_ENV_PROXY) stays in force. If Node has none, fetch keeps its defaults.
  */
-export async function fetchOptions(): Promise<Record<string, unknown>> {
+async function fetchOptions(): Promise<Record<string, unknown>> {
   if (options) return options;
   await fetch('data:,');
   const current = (globalThis as Record<symbol, unknown>)[Symbol.for('undici.globalDispatcher.1')];

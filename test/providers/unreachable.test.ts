@@ -2,10 +2,12 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createConnection, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createAiSdk } from '../../src/providers/ai-sdk/ai-sdk.ts';
 import { createAnthropic } from '../../src/providers/anthropic/anthropic.ts';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
 import { createOpenAi } from '../../src/providers/openai/openai.ts';
 import { collectEvents } from '../../src/testing/provider-scene.ts';
+import { chatModel } from './ai-sdk-stage.ts';
 
 /** Listens and stops: the kernel accepts connections until the queue is full, and no more. */
 const STOPPED = `
@@ -52,6 +54,7 @@ test.concurrent.each([
   ['anthropic', createAnthropic],
   ['openai', createOpenAi],
   ['openai-compatible', createOpenAiCompatible],
+  ['a package of the AI SDK', ({ baseUrl: url }: { baseUrl: string }) => createAiSdk(chatModel(url))],
 ])('%s gives up a server that takes no connection within five seconds', async (_, create) => {
   const provider = create({ baseUrl, apiKey: 'k' });
   using clock = ownTime();

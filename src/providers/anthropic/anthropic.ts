@@ -2,7 +2,7 @@ import type Anthropic from '@anthropic-ai/sdk';
 import { readMessageEvents } from './events.ts';
 import { anthropicBody } from './messages.ts';
 import { loadAnthropicSdk } from './sdk.ts';
-import { fetchOptions, foreignHeaders, serverOf, vendorFetch } from '../vendor-fetch.ts';
+import { foreignHeaders, serverOf, vendorFetch } from '../vendor-fetch.ts';
 import { guardedStream, type StreamWatch } from '../guard-stream.ts';
 import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from '../provider.ts';
 import { replyLimits, type ReplyLimitSettings } from '../reply-limits.ts';
@@ -39,7 +39,6 @@ export function createAnthropic(options: AnthropicOptions): Provider {
       timeout: limits.silenceMs,
       logLevel: 'off',
       fetch: vendorFetch(limits),
-      fetchOptions: await fetchOptions(),
       // Otherwise the SDK sends the headers of the environment to any server.
       ...(serverOf(baseUrl).address !== 'api.anthropic.com' && {
         defaultHeaders: foreignHeaders('ANTHROPIC_CUSTOM_HEADERS', { 'x-api-key': apiKey }),

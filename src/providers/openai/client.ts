@@ -1,5 +1,5 @@
 import { EventSourceParserStream } from 'eventsource-parser/stream';
-import { customHeaders, fetchOptions, type VendorFetch } from '../vendor-fetch.ts';
+import { customHeaders, type VendorFetch } from '../vendor-fetch.ts';
 import { isOpenAi } from './quirks.ts';
 
 interface ClientOptions {
@@ -28,7 +28,6 @@ export function openAiClient({ apiKey, baseUrl, fetch, headers: own }: ClientOpt
 
   async function post(path: string, body: object, signal: AbortSignal): Promise<Response> {
     const response = await fetch(`${root}${path}`, {
-      ...(await fetchOptions()),
       method: 'POST',
       headers: joined(headers, account, own),
       body: JSON.stringify(body),
