@@ -83,7 +83,7 @@ test('an adapter that is not among the providers is refused with the known ones'
   const mine = ownProvider('http://127.0.0.1:1');
   expect(() =>
     parseTroupe({ agents: [custom('bo', { adapter: 'mime' } as never)], providers: { mine } }),
-  ).toThrow('agents[0].adapter: there is no "mime" in "providers"; known: mine');
+  ).toThrow('agents[0].adapter: there is no "mime" in "providers"; did you mean "mine"? known: mine');
   expect(() => parseTroupe({ agents: [custom('bo')], providers: { mine: 3 } })).toThrow(
     'providers.mine: a provider is made with defineProvider',
   );
