@@ -20,9 +20,9 @@ import * as z from 'zod';
  *  O3  An `appended` notice comes after the deltas that preceded it, so that watchers see a reply whole after its pieces:
  *      the joined notice moves to the end.
  *  O4  Only the latest state of an agent waits.
- *  O5  At most `maxChars` of deltas, activities and answers to recalls wait, or one answer that is longer; beyond that the
- *      oldest are dropped: Redis cuts off readers of too long messages. Other notices are never dropped: at most one waits
- *      per conversation, turn, task and agent.
+ *  O5  At most `maxChars` of deltas, activities and answers to recalls wait; beyond that the oldest are dropped, because
+ *      Redis cuts off readers of very long messages. Other notices are never dropped: at most one waits per conversation,
+ *      turn, task and agent.
  *  O6  Only the latest progress of a call waits.
  *  O7  Pieces do not join those that wait from before a `recalled` of their conversation: they continue what it tells.
  */
@@ -72,9 +72,9 @@ export function createNoticeOutbox({ maxChars }: { maxChars: number }): NoticeOu
       if (notice.type === 'recalled') closePieces(notice);
       live.add(enqueue(key, structuredClone(notice)));
     }
-    chars += lengthOf(notice);
+    chars += lengthOf(notice, maxChars);
     for (const oldest of live) {
-      if (chars <= maxChars || (live.size === 1 && notice.type === 'recalled')) break;
+      if (chars <= maxChars) break;
       remove(oldest);
       dropped += 1;
     }
@@ -85,7 +85,7 @@ export function createNoticeOutbox({ maxChars }: { maxChars: number }): NoticeOu
   }
 
   function remove(entry: Entry): void {
-    chars -= lengthOf(entry.notice);
+    chars -= lengthOf(entry.notice, maxChars);
     live.delete(entry);
     entries.delete(entry);
     if (open.get(entry.key) === entry) open.delete(entry.key);
@@ -142,9 +142,12 @@ function isOnlyLatest(notice: Live | Recalled): boolean {
   return notice.type === 'recalled' || (notice.type === 'activity' && notice.activity.kind === 'progress');
 }
 
-/** Characters that a waiting notice is charged for. */
-function lengthOf(notice: Notice): number {
-  if (notice.type === 'recalled') return notice.notes.reduce((sum, note) => sum + charsOf(note), 0);
+/** Characters that a waiting notice is charged for: for an answer at most half of the bound, or a long one could never wait. */
+function lengthOf(notice: Notice, maxChars: number): number {
+  if (notice.type === 'recalled') {
+    const all = notice.notes.reduce((sum, note) => sum + charsOf(note), 0);
+    return Math.min(all, maxChars / 2);
+  }
   return notice.type === 'delta' || notice.type === 'activity' ? charsOf(notice) : 0;
 }
 

@@ -101,15 +101,18 @@ describe('waiting notices', () => {
     expect(outbox.take()).toEqual([delta(0, 'one '), told('c1', 'one '), delta(4, 'two three')]);
   });
 
-  test('answers to recalls: the latest of each conversation, within the same bound, but one in any case', () => {
+  test('answers to recalls: the latest of each conversation, within the same bound, and long ones too', () => {
     const outbox = createNoticeOutbox({ maxChars: 10 });
     outbox.add(told('c1', 'aa'));
-    outbox.add(told('c1', 'aaaaaa'));
+    outbox.add(told('c1', 'aaaa'));
     outbox.add(told('c2', 'bbbb'));
-    expect(outbox.take()).toEqual([told('c1', 'aaaaaa'), told('c2', 'bbbb')]);
-    outbox.add(told('c1', 'aaaaaa'));
-    outbox.add(told('c2', 'b'.repeat(20)));
-    expect(outbox.take()).toEqual([told('c2', 'b'.repeat(20))]);
+    expect(outbox.take()).toEqual([told('c1', 'aaaa'), told('c2', 'bbbb')]);
+    const long = 'b'.repeat(20);
+    for (const name of ['c1', 'c2', 'c3']) outbox.add(told(name, long));
+    expect(outbox.take()).toEqual([told('c2', long), told('c3', long)]);
+    outbox.add(told('c1', long));
+    outbox.add(delta(0, 'more'));
+    expect(outbox.take()).toEqual([told('c1', long), delta(0, 'more')]);
     expect(outbox.dropped()).toBe(1);
   });
 
