@@ -109,10 +109,15 @@ export async function* readLocomo(
   }
 }
 
+/** Characters. */
+const MOST_NAME = 100;
+
 function speakerOf(turn: JsonObject): Author | null {
-  const name = textOf(turn['speaker'])?.slice(0, 100);
+  const name = textOf(turn['speaker'])?.slice(0, MOST_NAME);
   if (name === undefined) return null;
-  return { kind: 'user', id: name.toLowerCase().replaceAll(/\s+/g, '-'), name };
+  // Lower case may be longer: "İ" becomes two characters.
+  const id = name.toLowerCase().replaceAll(/\s+/g, '-').slice(0, MOST_NAME);
+  return { kind: 'user', id, name };
 }
 
 function turnText(turn: JsonObject, line: number, report: ImportReport): string {

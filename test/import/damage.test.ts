@@ -129,6 +129,13 @@ test.each([
   await expect(collect(text, { format: 'pi' })).rejects.toMatchObject({ code: 'import_invalid' });
 });
 
+test('a speaker whose name is longer in lower case is imported with an id that fits', async () => {
+  const turn = { speaker: 'İ'.repeat(90), dia_id: 'D1:1', text: 'Hello' };
+  const { drafts } = await collect(JSON.stringify({ session_1: [turn] }), { format: 'locomo' });
+  expect(drafts).toMatchObject([{ author: { id: 'i̇'.repeat(50), name: turn.speaker } }]);
+  expect(EventDraft.safeParse(drafts[0]).error).toBeUndefined();
+});
+
 test('a line of more than 16 MiB is refused, with any beginning', async () => {
   const piece = 'x'.repeat(1024 * 1024);
   for (const start of ['{"a":"', '["', 'x']) {
