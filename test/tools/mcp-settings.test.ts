@@ -44,7 +44,9 @@ test.each<[string, string[], unknown, string[]]>([
     'a server without its tools',
     ['files'],
     { files },
-    [`agents[0].tools[0]: there is no tool "files"; known: ${BUILTIN_TOOLS.join(', ')}, files/*`],
+    [
+      `agents[0].tools[0]: there is no tool "files"; did you mean "files/*"? known: ${BUILTIN_TOOLS.join(', ')}, files/*`,
+    ],
   ],
   ['neither a command nor a URL', [], { files: {} }, ['mcpServers.files.command: is missing']],
   [
