@@ -1,6 +1,7 @@
 /** The vocabulary of conversations as zod schemas. Imports only `errors.ts` from the rest of Troupe. */
 export * from './actor-record.ts';
 export * from './aspects.ts';
+export * from './canonical-json.ts';
 export * from './command.ts';
 export * from './compaction.ts';
 export * from './coordination.ts';

@@ -1,4 +1,5 @@
 import {
+  canonicalJson,
   Event,
   type EventDraft,
   EventId,
@@ -148,17 +149,4 @@ function canonicalPayload({ kind, to, turn, data }: NewEventRow): string {
   const { channel: _channel, mode: _mode, run: _run, ...context } = rest.context ?? {};
   const compared = Object.keys(context).length > 0 ? context : undefined;
   return canonicalJson([kind, to, turn, { ...rest, context: compared }]);
-}
-
-/** JSON with sorted keys. Built as text, so that `__proto__` is an ordinary key. */
-export function canonicalJson(value: unknown): string {
-  if (value === null || typeof value !== 'object') return JSON.stringify(value) ?? 'null';
-  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
-  const record = value as Record<string, unknown>;
-  let text = '';
-  for (const key of Object.keys(record).sort()) {
-    if (record[key] === undefined) continue;
-    text += `${text === '' ? '' : ','}${JSON.stringify(key)}:${canonicalJson(record[key])}`;
-  }
-  return `{${text}}`;
 }

@@ -6,12 +6,27 @@ import type { Event, EventOf } from '../../src/events/index.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { asks, modelOf, says, type TestModel } from '../support/engine-models.ts';
 import { openStage, type Stage } from '../support/engine-stage.ts';
+import { type Play, playKilledAt } from '../support/killed-play.ts';
 
 const adds = defineTool({
   name: 'adds',
   description: 'a',
   schema: z.object({ a: z.number(), b: z.number() }),
+  idempotent: true,
   run: ({ a, b }) => String(a + b),
+});
+
+/** Finds nothing, and says what. */
+const finds = defineTool({
+  name: 'finds',
+  description: 'f',
+  schema: z.object({
+    number: z.number().optional(),
+    names: z.array(z.object({ name: z.string() })).optional(),
+  }),
+  idempotent: true,
+  run: ({ number, names = [] }) =>
+    Promise.reject(new Error(`there is no ${number ?? names.map(({ name }) => name).join()}`)),
 });
 
 /** Returns something different each time. */
@@ -74,6 +89,96 @@ test('invented ids, one after the other, count as one repeated failure', async (
   );
   expect(of(await stage.events('c'), 'guard.stopped')[0]?.body.guard).toBe('repeats');
   expect(id).toBe(5);
+});
+
+test.each<[string, (step: number) => [name: string, args: unknown]]>([
+  ['in another order and spacing', (n) => ['adds', n % 2 ? '{"a":1,"b":2}' : '{ "b": 2, "a": 1 }']],
+  ['for a number that is not there', (n) => ['finds', { number: n }]],
+  ['for a name deep in the arguments', (n) => ['finds', { names: [{ name: `mole-${n}` }] }]],
+  ['of tools that do not exist', (n) => [`find_${n}`, {}]],
+])('a call repeated %s is a repetition', async (_, callAt) => {
+  let step = 0;
+  const stage = await openStage({
+    tools: [adds, finds],
+    limits: { maxRepeats: 4 },
+    agents: [
+      {
+        id: 'bo',
+        model: modelOf(async function* () {
+          yield* asks(callAt((step += 1)));
+        }),
+        tools: ['adds', 'finds'],
+      },
+    ],
+  });
+  await stage.say('c', 'go', ['bo']);
+  await stage.quiet();
+  expect(of(await stage.events('c'), 'guard.stopped')[0]?.body.guard).toBe('repeats');
+  expect(step).toBe(5);
+});
+
+test('outputs that differ only where their previews are cut are no repetition', async () => {
+  let polls = 0;
+  const poll = defineTool({
+    name: 'poll',
+    description: 'p',
+    schema: z.object({}),
+    run: () => `${'build output\n'.repeat(1_000)}${(polls += 1)}\n${'build output\n'.repeat(1_000)}`,
+  });
+  const stage = await openStage({
+    tools: [poll],
+    limits: { maxRepeats: 2, previewBytes: 512 },
+    agents: [
+      {
+        id: 'bo',
+        model: modelOf(async function* () {
+          yield* polls < 6 ? asks(['poll', {}]) : says('it is built');
+        }),
+        tools: ['poll'],
+      },
+    ],
+  });
+  await stage.say('c', 'go', ['bo']);
+  await stage.quiet();
+  const texts = (await resultsOf(stage)).map((text) => text.replace(/@artifact\/\S+/g, ''));
+  expect(new Set(texts).size).toBe(1);
+  expect(of(await stage.events('c'), 'guard.stopped')).toEqual([]);
+});
+
+test('a process that dies at any point changes neither the notes nor the end of the turn', async () => {
+  const play: Play = {
+    options: {
+      tools: [adds, finds],
+      limits: { maxRepeats: 3 },
+      agents: [
+        {
+          id: 'bo',
+          model: modelOf(async function* ({ trace }) {
+            yield* asks(trace.step === 1 ? ['adds', { a: 1, b: 1 }] : ['finds', { number: trace.step }]);
+          }),
+          tools: ['adds', 'finds'],
+        },
+      ],
+    },
+    async act(stage) {
+      if ((await stage.events('c')).length === 0) await stage.say('c', 'go', ['bo'], 'begin');
+    },
+  };
+  const told = async (stage: Stage) =>
+    (await stage.events('c'))
+      .filter(({ kind }) => kind === 'tool.result' || kind === 'guard.stopped' || kind === 'turn.failed')
+      .map(({ id, body }) => JSON.stringify([id, body]).replaceAll(/call-\d+/g, ''));
+  const calm = await playKilledAt(0, play);
+  const expected = await told(calm.stage);
+  expect(expected.flatMap((line, index) => (line.includes('[Troupe: ') ? [index] : []))).toEqual([3]);
+  expect(expected[5]).toContain('"guard":"repeats"');
+  for (let at = 1; at <= calm.points.length; at++) {
+    const { stage, died, driver } = await playKilledAt(at, play);
+    const where = `killed at ${at} of ${calm.points.length}: ${JSON.stringify(calm.points[at - 1])}`;
+    expect(died, where).toBe(true);
+    expect(await told(stage), where).toEqual(expected);
+    await driver.close();
+  }
 });
 
 test('failures with different messages are no repetition, even if the differences stand in quotes', async () => {
@@ -142,11 +247,33 @@ test('two alternating calls are as stale as one, and one new result restarts the
   expect(of(await stage.events('c'), 'guard.stopped')).toEqual([]);
 });
 
+test('a failure that has a value of the arguments more often is another failure', () => {
+  const failure = (text: string) => [
+    { name: 'build', args: '{"part":"1"}', outcome: 'failed', text } as const,
+  ];
+  const first = afterStep(NO_CALLS, failure('line 1'));
+  expect(afterStep(first, failure('line 1')).stale).toBe(1);
+  expect(afterStep(first, failure('line 11')).stale).toBe(0);
+});
+
+test('deep and long arguments are compared without an error', () => {
+  const deep = `${'['.repeat(200_000)}${']'.repeat(200_000)}`;
+  const long = JSON.stringify({ ids: Array.from({ length: 200_000 }, (_, index) => `a${index}`) });
+  for (const args of [deep, long])
+    for (const outcome of ['done', 'failed'] as const) {
+      const call = [{ name: 'a', args, outcome, text: 'x' }];
+      expect(afterStep(afterStep(NO_CALLS, call), call).stale).toBe(1);
+    }
+});
+
 test('a step is stale exactly if each of its results was seen before, for any series of calls', () => {
+  const args = fc.record({ x: fc.constantFrom(1, 2), y: fc.constantFrom('a', 'b') }, { requiredKeys: [] });
   const call = fc.record({
     name: fc.constantFrom('a', 'b'),
-    args: fc.constantFrom('{}', '{"x":1}'),
-    content: fc.constantFrom('0', '1'),
+    args,
+    isReversed: fc.boolean(),
+    indent: fc.constantFrom(0, 2),
+    text: fc.constantFrom('0', '1'),
   });
   fc.assert(
     fc.property(fc.array(fc.array(call, { minLength: 1, maxLength: 3 }), { maxLength: 20 }), (steps) => {
@@ -154,13 +281,16 @@ test('a step is stale exactly if each of its results was seen before, for any se
       let stale = 0;
       let now = NO_CALLS;
       for (const step of steps) {
-        const keys = step.map(({ name, args, content }) => `${name} ${args} ${content}`);
+        const keys = step.map((each) => `${each.name} ${each.args.x} ${each.args.y} ${each.text}`);
         stale = keys.every((key) => seen.has(key)) ? stale + 1 : 0;
         for (const key of keys) seen.add(key);
         now = afterStep(
           now,
-          step.map(({ name, args }, index) => ({ id: `${index}`, name, args })),
-          step.map(({ content }) => ({ outcome: 'done', content })),
+          step.map(({ name, text, isReversed, indent, ...each }) => {
+            const fields = Object.entries(each.args);
+            const written = Object.fromEntries(isReversed ? fields.toReversed() : fields);
+            return { name, args: JSON.stringify(written, null, indent), outcome: 'done', text };
+          }),
         );
         expect(now.stale).toBe(stale);
       }

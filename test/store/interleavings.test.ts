@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { canonicalJson } from '../../src/events/canonical-json.ts';
 import { createStore } from '../../src/store/create-store.ts';
-import { canonicalJson } from '../../src/store/event-row.ts';
 import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
 import { entryOf, logOf } from '../../src/testing/store-stage.ts';
 

@@ -1,5 +1,5 @@
 import { hashText } from '../../context/index.ts';
-import type { EventOf, GuardStoppedBody, ToolCall } from '../../events/index.ts';
+import { canonicalJson, type GuardStoppedBody, type ToolOutcome } from '../../events/index.ts';
 
 /**
  * The results of a turn so far, and the number of steps without a new one. A model that is stuck repeats a call or invents
@@ -15,20 +15,26 @@ export interface RepeatedCalls {
 
 export const NO_CALLS: RepeatedCalls = { seen: new Set(), stale: 0 };
 
+/** A call and its whole output: two outputs may differ only where a preview is cut. */
+export interface EndedCall {
+  /** Null: the agent has no tool of that name. */
+  name: string | null;
+  args: string;
+  outcome: ToolOutcome;
+  text: string;
+}
+
 /** Steps in a row without a new result from which the model gets a note. */
 const NOTE_FROM = 2;
-/** Arguments with more strings than this are compared unchanged. */
+/** Arguments with more values than this are compared unchanged. */
 const MAX_BLANKED = 32;
-
-type Result = Pick<EventOf<'tool.result'>['body'], 'outcome' | 'content' | 'artifact'>;
+/** Characters of a failure in which arguments are looked for. */
+const MAX_SEARCHED = 16_384;
+const BLANK = '\0';
 
 /** The state after one more step. Results that are waiting or lost do not count. */
-export function afterStep(
-  before: RepeatedCalls,
-  calls: readonly ToolCall[],
-  results: readonly Result[],
-): RepeatedCalls {
-  const keys = results.flatMap((result, index) => keyOf(calls[index] as ToolCall, result) ?? []);
+export function afterStep(before: RepeatedCalls, calls: readonly EndedCall[]): RepeatedCalls {
+  const keys = calls.flatMap((call) => keyOf(call) ?? []);
   if (keys.length === 0) return before;
   const isStale = keys.every((key) => before.seen.has(key));
   return { seen: new Set([...before.seen, ...keys]), stale: isStale ? before.stale + 1 : 0 };
@@ -50,36 +56,57 @@ export function staleStop({ stale }: RepeatedCalls, agent: string, limit: number
 }
 
 /**
- * The same call with the same result has the same key. For a failed call the strings of its arguments are ignored: "there
- * is no artifact a1" and "there is no artifact a2" are the same result.
+ * The same call with the same result has the same key, however its arguments are written. For a failed call the values of
+ * its arguments are ignored: "there is no artifact a1" and "there is no artifact a2" are the same result. So are all
+ * invented tools.
  */
-function keyOf({ name, args }: ToolCall, { outcome, content, artifact }: Result): string | null {
+function keyOf({ name, args, outcome, text }: EndedCall): string | null {
   if (outcome === 'waiting' || outcome === 'lost') return null;
-  const text = artifact === undefined ? content : content.replaceAll(artifact, '');
-  const what = outcome === 'done' ? [args, text] : [blanked(text, textsOf(args))];
+  if (name === null) return 'no such tool';
+  const parsed = parse(args);
+  const what = outcome === 'done' ? [canonical(parsed, args), text] : [blanked(text, valuesOf(parsed))];
   return hashText(JSON.stringify([name, outcome, ...what]));
 }
 
+/** Null if it is not JSON. */
+function parse(args: string): unknown {
+  try {
+    return JSON.parse(args);
+  } catch {
+    return null;
+  }
+}
+
+function canonical(parsed: unknown, args: string): string {
+  try {
+    return parsed === null ? args : canonicalJson(parsed);
+  } catch {
+    // Nested too deeply for a recursion.
+    return args;
+  }
+}
+
+/** Each value leaves a mark: without one, failures of `1` at "line 1" and at "line 11" would read the same. */
 function blanked(text: string, words: readonly string[]): string {
-  return words.reduce((rest, word) => rest.replaceAll(word, ''), text);
+  const searched = words.reduce((rest, word) => rest.replaceAll(word, BLANK), text.slice(0, MAX_SEARCHED));
+  return searched + text.slice(MAX_SEARCHED);
 }
 
 /**
- * The top-level strings of the arguments, and the last segment of each path, because tools name what they looked for:
+ * The strings and numbers of the arguments, and the last segment of each path, because tools name what they looked for:
  * `a1` for `@artifact/a1`. Longest first, since one may contain another.
  */
-function textsOf(args: string): string[] {
-  const texts = valuesOf(args).filter((value) => typeof value === 'string');
-  if (texts.length > MAX_BLANKED) return [];
-  const words = texts.flatMap((text) => [text, text.slice(text.lastIndexOf('/') + 1)]);
-  return words.filter((word) => word !== '').sort((one, other) => other.length - one.length);
-}
-
-function valuesOf(args: string): unknown[] {
-  try {
-    const parsed: unknown = JSON.parse(args);
-    return typeof parsed === 'object' && parsed !== null ? Object.values(parsed) : [];
-  } catch {
-    return [];
+function valuesOf(parsed: unknown): string[] {
+  const words = new Set<string>();
+  // A list that grows, because deep arguments would exhaust a recursion.
+  const values = [parsed];
+  for (const value of values) {
+    if (typeof value === 'string') words.add(value).add(value.slice(value.lastIndexOf('/') + 1));
+    else if (typeof value === 'number') words.add(String(value));
+    else if (typeof value === 'object' && value !== null)
+      for (const inner of Object.values(value)) values.push(inner);
+    if (words.size > 2 * MAX_BLANKED) return [];
   }
+  words.delete('');
+  return [...words].sort((one, other) => other.length - one.length);
 }

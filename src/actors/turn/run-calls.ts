@@ -40,8 +40,10 @@ export async function runCalls(run: TurnRun): Promise<Outcome> {
   );
   const repeated = afterStep(
     run.repeated,
-    answer.calls,
-    results.map(({ body }) => body),
+    settled.map(({ outcome, text }, index) => {
+      const { name, args } = answer.calls[index] as ToolCall;
+      return { name: run.runtime.tools.has(name) ? name : null, args, outcome, text };
+    }),
   );
   const last = results.at(-1);
   if (last) last.body.content += staleNote(repeated, deps.limits.maxRepeats);
