@@ -48,6 +48,7 @@ export function hostileMcpTarget(): Target<McpInput> {
             transport: transportOf(input),
             breaksSilently: false,
             isForgotten: () => false,
+            refusal: () => null,
             explain: (error) => String(error).slice(0, 300),
             hint: () => '',
             end: () => Promise.resolve(),

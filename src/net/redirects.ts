@@ -5,14 +5,18 @@ const MAX_REDIRECTS = 5;
 
 /**
  * `fetch` for requests that carry a prompt or a key: it follows redirects within the origin only, and only those that
- * keep method and body. Throws `address_refused`, with both origins, for all others.
+ * keep method and body. Throws `address_refused`, with both origins, for all others. `send` sends one request.
  */
-export async function fetchWithinOrigin(input: string | URL, init: RequestInit = {}): Promise<Response> {
+export async function fetchWithinOrigin(
+  input: string | URL,
+  init: RequestInit = {},
+  send: (url: URL, init: RequestInit) => Promise<Response> = fetch,
+): Promise<Response> {
   const first = new URL(input);
   const keeps = (status: number) => status === 307 || status === 308 || (init.method ?? 'GET') === 'GET';
   let url = first;
   for (let followed = 0; ; followed += 1) {
-    const response = await fetch(url, { ...init, redirect: 'manual' });
+    const response = await send(url, { ...init, redirect: 'manual' });
     const location = REDIRECTS.includes(response.status) ? response.headers.get('location') : null;
     if (location === null) return response;
     // Frees the connection: an unread body would hold it until its end.

@@ -132,7 +132,8 @@ export function openSafeFetch(settings: SafeFetchSettings = {}): SafeFetch {
   return Object.assign(fetch, { close });
 }
 
-function assertReachable(url: URL, reach: ReachRule): void {
+/** Throws `address_refused`. A name is not looked up: that is the connection's part. */
+export function assertReachable(url: URL, reach: ReachRule): void {
   const host = hostOf(url);
   if (url.protocol !== 'http:' && url.protocol !== 'https:')
     throw addressRefused(host, 'only http and https addresses are fetched');
@@ -217,12 +218,15 @@ const resolveBySystem: Resolve = (host) => lookup(host, { all: true });
  */
 export async function openGuardedAgent(parts: {
   reach: ReachRule;
-  resolve: Resolve;
+  resolve?: Resolve;
   connectTimeoutMs: number;
+  /** Default: at most 4 connections to one origin. */
+  options?: Pick<Agent.Options, 'connections' | 'headersTimeout' | 'bodyTimeout'>;
 }): Promise<Agent> {
+  const { resolve = resolveBySystem, options = { connections: 4 } } = parts;
   const { Agent: AgentClass, buildConnector: build } = await import('undici');
-  const connect: buildConnector.connector = (options, callback) => {
-    const { hostname, protocol, port } = options;
+  const connect: buildConnector.connector = (wanted, callback) => {
+    const { hostname, protocol, port } = wanted;
     const host = hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
     const target = { host, port: Number(port) || (protocol === 'https:' ? 443 : 80) };
     const verdict = parts.reach(target);
@@ -230,10 +234,10 @@ export async function openGuardedAgent(parts: {
     // Sockets do not look up a literal address.
     const reason = refused ?? ('addresses' in verdict && isIP(host) !== 0 ? verdict.addresses(host) : null);
     if (reason !== null || 'refused' in verdict) return callback(addressRefused(host, reason ?? ''), null);
-    const lookupChecked = checkedLookup(host, verdict.addresses, parts.resolve);
-    build({ timeout: parts.connectTimeoutMs, allowH2: false, lookup: lookupChecked })(options, callback);
+    const lookupChecked = checkedLookup(host, verdict.addresses, resolve);
+    build({ timeout: parts.connectTimeoutMs, allowH2: false, lookup: lookupChecked })(wanted, callback);
   };
-  return new AgentClass({ connect, connections: 4, allowH2: false });
+  return new AgentClass({ ...options, connect, allowH2: false });
 }
 
 function addressRefused(host: string, reason: string): TroupeError {

@@ -14,8 +14,17 @@ export interface McpHttpServer extends AsyncDisposable {
   forget(): void;
 }
 
+/** Guards a server with OAuth. */
+export interface McpGate {
+  accepts(authorization: string | undefined): boolean;
+  /** The issuer that its metadata name. */
+  issuer: string;
+  /** Where it says that its metadata are. Default: its own address. */
+  metadataUrl?: string;
+}
+
 /** An MCP server over streamable HTTP on 127.0.0.1. */
-export async function startMcpHttpServer(at = 0): Promise<McpHttpServer> {
+export async function startMcpHttpServer(at = 0, gate?: McpGate): Promise<McpHttpServer> {
   const trace: string[] = [];
   const headers: IncomingHttpHeaders[] = [];
   const sessions = new Map<string, WebStandardStreamableHTTPServerTransport>();
@@ -38,15 +47,25 @@ export async function startMcpHttpServer(at = 0): Promise<McpHttpServer> {
 
   const server = createServer((request, response) => {
     headers.push(request.headers);
+    if (gate && request.url?.startsWith('/.well-known/oauth-protected-resource')) {
+      const metadata = { resource: `${origin()}/mcp`, authorization_servers: [gate.issuer] };
+      return void response
+        .writeHead(200, { 'content-type': 'application/json' })
+        .end(JSON.stringify(metadata));
+    }
+    if (gate && !gate.accepts(request.headers.authorization)) {
+      const at = gate.metadataUrl ?? `${origin()}/.well-known/oauth-protected-resource/mcp`;
+      return void response.writeHead(401, { 'www-authenticate': `Bearer resource_metadata="${at}"` }).end();
+    }
     const id = request.headers['mcp-session-id'];
     const known = typeof id === 'string' ? sessions.get(id) : undefined;
     if (id !== undefined && !known) return void response.writeHead(404).end('no such session');
     void getRequestListener(async (web) => (known ?? (await begin())).handleRequest(web))(request, response);
   });
+  const origin = () => `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   await new Promise<void>((resolve) => server.listen(at, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
   return {
-    url: `http://127.0.0.1:${port}/mcp`,
+    url: `${origin()}/mcp`,
     trace,
     headers,
     forget: () => sessions.clear(),

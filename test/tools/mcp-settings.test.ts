@@ -53,7 +53,9 @@ test.each<[string, string[], unknown, string[]]>([
     'both',
     [],
     { files: { url: 'http://a/', command: 'x' } },
-    ['mcpServers.files.command: is not a field; there are url, headersEnv, tools, timeoutMs, previewBytes'],
+    [
+      'mcpServers.files.command: is not a field; there are url, headersEnv, oauth, tools, timeoutMs, previewBytes',
+    ],
   ],
   [
     'a file as URL',
@@ -66,6 +68,35 @@ test.each<[string, string[], unknown, string[]]>([
     [],
     { a: { url: 'https://u:p@example.org/' } },
     ['mcpServers.a.url: a URL is no place for a password: use headersEnv'],
+  ],
+  [
+    'a sign-in without credentials',
+    [],
+    { a: { url: 'https://a/', oauth: { issuer: 'https://b/', clientId: 'c' } } },
+    ['mcpServers.a.oauth: give clientSecretEnv or privateKeyEnv, and not both'],
+  ],
+  [
+    'an algorithm without a key',
+    [],
+    {
+      a: {
+        url: 'https://a/',
+        oauth: { issuer: 'https://b/', clientId: 'c', clientSecretEnv: 'S', algorithm: 'ES256' },
+      },
+    },
+    ['mcpServers.a.oauth.algorithm: an algorithm belongs to privateKeyEnv'],
+  ],
+  [
+    'two ways to sign in',
+    [],
+    {
+      a: {
+        url: 'https://a/',
+        headersEnv: { authorization: 'A' },
+        oauth: { issuer: 'https://b/', clientId: 'c', clientSecretEnv: 'S' },
+      },
+    },
+    ['mcpServers.a.headersEnv: the header Authorization is that of oauth: leave one of the two out'],
   ],
   [
     'a value as variable',

@@ -101,7 +101,7 @@ export function createConnection(parts: ConnectionParts): Connection {
         const ending = lostFor();
         return thrownAs(() =>
           ending === null
-            ? messageOf(error)
+            ? (link.refusal(error) ?? messageOf(error))
             : `its server ended during the call (${ending}); whether it had an effect is not known`,
         )(error);
       }

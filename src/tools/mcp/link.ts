@@ -1,9 +1,10 @@
-import type { Transport } from '@modelcontextprotocol/client';
+import type { OAuthClientProvider, Transport } from '@modelcontextprotocol/client';
 import type { Clock } from '../../clock.ts';
 import { messageOf } from './messages.ts';
 import type { HttpServer, McpServer, StdioServer } from './settings.ts';
-import { boundedResponse } from '../../net/bounded-response.ts';
-import { createStdioTransport, MAX_MESSAGE_BYTES } from './stdio-transport.ts';
+import { openServerFetch } from './server-fetch.ts';
+import { createSignIn, signInProblem } from './sign-in.ts';
+import { createStdioTransport } from './stdio-transport.ts';
 
 /** One transport to a server. It serves a single connection and then ends. */
 export interface Link {
@@ -14,6 +15,8 @@ export interface Link {
   isForgotten(error: unknown): boolean;
   /** Why the connection failed or ended. May contain secrets. */
   explain(error: unknown): string;
+  /** What is wrong with the sign-in, or with an address that was not reached; null for any other error. */
+  refusal(error: unknown): string | null;
   /** What may have kept the server from starting; '' if that is not known. */
   hint(): string;
   /** Resolves when nothing of the link is left. May be called again. */
@@ -31,9 +34,13 @@ interface LinkParts {
   clock: Clock;
 }
 
-/** Opens nothing yet: `transport.start` does. */
-export function createLink(settings: McpServer, parts: LinkParts): Promise<Link> {
-  return 'url' in settings ? httpLink(settings, parts) : stdioLink(settings, parts);
+/** Makes links to one server. One opens nothing yet: `transport.start` does. All share one sign-in. */
+export function linksTo(settings: McpServer, parts: LinkParts): () => Promise<Link> {
+  if (!('url' in settings)) return () => stdioLink(settings, parts);
+  const { oauth } = settings;
+  let signingIn: Promise<OAuthClientProvider> | null = null;
+  return async () =>
+    httpLink(settings, parts, oauth && (await (signingIn ??= createSignIn(oauth, parts.variables))));
 }
 
 async function stdioLink(
@@ -51,6 +58,7 @@ async function stdioLink(
     transport,
     breaksSilently: false,
     isForgotten: () => false,
+    refusal: () => null,
     explain: (error) =>
       [transport.ending() ?? messageOf(error), transport.lastLine().slice(-EXPLAIN_CHARACTERS)]
         .filter(Boolean)
@@ -72,24 +80,21 @@ function environmentHint(passed: readonly string[]): string {
  */
 const REOPEN_MS = 1_000;
 
-async function boundedFetch(input: string | URL, init?: RequestInit): Promise<Response> {
-  const response = await fetch(input, init);
-  const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') ?? false;
-  return boundedResponse(response, {
-    maxBytes: isStream ? Infinity : MAX_MESSAGE_BYTES,
-    ...(isStream && { maxEventBytes: MAX_MESSAGE_BYTES }),
-    tooLong: () => new Error(`a message is over the maximum size of ${MAX_MESSAGE_BYTES} bytes`),
-  });
-}
-
-async function httpLink({ url, headersEnv }: HttpServer, { variables, clock }: LinkParts): Promise<Link> {
+async function httpLink(
+  settings: HttpServer,
+  { variables, clock }: LinkParts,
+  authProvider: OAuthClientProvider | undefined,
+): Promise<Link> {
   const { SdkHttpError, StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
+  const { url, headersEnv } = settings;
   const headers = Object.fromEntries(
     Object.entries(headersEnv).map(([header, variable]) => [header, variables[variable] ?? '']),
   );
+  const guarded = openServerFetch(settings, headers);
+  const refusal = await signInProblem(settings);
   const transport = new StreamableHTTPClientTransport(new URL(url), {
-    requestInit: { headers },
-    fetch: boundedFetch,
+    fetch: guarded.fetch,
+    ...(authProvider && { authProvider }),
     reconnectionScheduler: (reconnect, delay) => {
       const cancelling = new AbortController();
       void clock.sleep(Math.max(delay, REOPEN_MS), cancelling.signal).then(() => {
@@ -104,6 +109,7 @@ async function httpLink({ url, headersEnv }: HttpServer, { variables, clock }: L
     const farewell = transport.terminateSession().catch(() => undefined);
     await Promise.race([farewell, clock.sleep(FAREWELL_MS)]);
     await transport.close();
+    await guarded.close();
   }
 
   return {
@@ -114,7 +120,8 @@ async function httpLink({ url, headersEnv }: HttpServer, { variables, clock }: L
       error instanceof SdkHttpError &&
       transport.sessionId !== undefined &&
       (error.status === 404 || error.status === 400),
-    explain: (error) => messageOf(error).slice(0, EXPLAIN_CHARACTERS),
+    refusal,
+    explain: (error) => refusal(error) ?? messageOf(error).slice(0, EXPLAIN_CHARACTERS),
     hint: () => '',
     end: () => (ending ??= end()),
   };

@@ -3,7 +3,7 @@ import type { Clock } from '../../clock.ts';
 import { TroupeError } from '../../errors.ts';
 import { type Connection, createConnection } from './connection.ts';
 import { unknownName } from '../../events/index.ts';
-import { createLink } from './link.ts';
+import { linksTo } from './link.ts';
 import { createRedactor, messageOf } from './messages.ts';
 import type { McpServer, McpServers } from './settings.ts';
 import { toolProblem } from './tool-problem.ts';
@@ -72,7 +72,7 @@ async function openServer(
   const redact = createRedactor(variables);
   const connection = createConnection({
     timeoutMs: settings.timeoutMs,
-    createLink: () => createLink(settings, { variables, clock }),
+    createLink: linksTo(settings, { variables, clock }),
     redact,
     clock,
     onLost: (why) => onWarning(`the connection was lost and is reopened on demand: ${why}`, where),
@@ -138,15 +138,23 @@ function reportSparsely(clock: Clock, report: (times: number) => void): () => vo
 }
 
 function variablesOf(where: string, settings: McpServer, env: McpOptions['env']): Record<string, string> {
-  const [field, names] =
-    'url' in settings ? ['headersEnv', Object.values(settings.headersEnv)] : ['env', settings.env];
   return Object.fromEntries(
-    names.map((name) => {
+    variableNames(settings).map(([field, name]) => {
       const value = env[name];
       if (value === undefined) throw new Error(`${where}.${field}: the variable ${name} is not set`);
       return [name, value];
     }),
   );
+}
+
+function variableNames(settings: McpServer): (readonly [field: string, name: string])[] {
+  if (!('url' in settings)) return settings.env.map((name) => ['env', name] as const);
+  const { clientSecretEnv, privateKeyEnv } = settings.oauth ?? {};
+  return [
+    ...Object.values(settings.headersEnv).map((name) => ['headersEnv', name] as const),
+    ...(clientSecretEnv === undefined ? [] : [['oauth.clientSecretEnv', clientSecretEnv] as const]),
+    ...(privateKeyEnv === undefined ? [] : [['oauth.privateKeyEnv', privateKeyEnv] as const]),
+  ];
 }
 
 function collisions(tools: readonly McpTool[]): string[] {

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { inputWords } from '../../events/index.ts';
+import { AllowList } from '../../net/settings.ts';
 
 const VariableName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'this is the name of a variable');
 
@@ -34,6 +35,26 @@ export interface HttpServerInput extends ServerInput {
   url: string;
   /** Request headers: each maps to the name of the variable that holds its value. Default: none. */
   headersEnv?: Record<string, string> | undefined;
+  /** How Troupe signs in. Default: not at all. */
+  oauth?: McpSignInInput | undefined;
+}
+
+/** How Troupe signs in at a server: OAuth client credentials, without a person. */
+interface McpSignInInput {
+  /** Issuer of the authorization server, as it writes it itself. The credentials go nowhere else. */
+  issuer: string;
+  /** Id of the client that is registered there. */
+  clientId: string;
+  /** Name of the variable that holds the client's secret. This or `privateKeyEnv`. */
+  clientSecretEnv?: string | undefined;
+  /** Name of the variable that holds the client's private key, as PEM (PKCS 8), which signs a JWT. */
+  privateKeyEnv?: string | undefined;
+  /** Algorithm of the private key. Default `RS256`. */
+  algorithm?: 'RS256' | 'PS256' | 'ES256' | 'EdDSA' | undefined;
+  /** Scopes to ask for, with spaces between them. Default: what the server asks for. */
+  scope?: string | undefined;
+  /** Further hosts that the sign-in may reach, such as that of the token address, written as in `fetch.allow`. */
+  allow?: readonly string[] | undefined;
 }
 
 export type McpServerInput = StdioServerInput | HttpServerInput;
@@ -53,15 +74,45 @@ const StdioServer = z.strictObject({
 });
 export type StdioServer = z.infer<typeof StdioServer>;
 
-const HttpServer = z.strictObject({
-  url: z
+function webAddress(passwordField: string) {
+  return z
     .url({ protocol: /^https?$/, error: 'this is an http or https URL' })
     .refine((url) => !URL.canParse(url) || new URL(url).username + new URL(url).password === '', {
-      message: 'a URL is no place for a password: use headersEnv',
-    }),
-  headersEnv: z.record(z.string().min(1), VariableName).default({}),
-  ...Shared,
-});
+      message: `a URL is no place for a password: use ${passwordField}`,
+    });
+}
+
+const SignIn = z
+  .strictObject({
+    issuer: webAddress('clientSecretEnv'),
+    clientId: z.string().min(1),
+    clientSecretEnv: VariableName.optional(),
+    privateKeyEnv: VariableName.optional(),
+    // HMAC is left out: its key is the secret, which need not be a second field.
+    algorithm: z.enum(['RS256', 'PS256', 'ES256', 'EdDSA']).optional(),
+    scope: z.string().min(1).optional(),
+    allow: AllowList.optional(),
+  })
+  .refine((it) => (it.clientSecretEnv === undefined) !== (it.privateKeyEnv === undefined), {
+    message: 'give clientSecretEnv or privateKeyEnv, and not both',
+  })
+  .refine((it) => it.algorithm === undefined || it.privateKeyEnv !== undefined, {
+    message: 'an algorithm belongs to privateKeyEnv',
+    path: ['algorithm'],
+  });
+export type SignIn = z.infer<typeof SignIn>;
+
+const HttpServer = z
+  .strictObject({
+    url: webAddress('headersEnv'),
+    headersEnv: z.record(z.string().min(1), VariableName).default({}),
+    oauth: SignIn.optional(),
+    ...Shared,
+  })
+  .refine((it) => !it.oauth || !Object.keys(it.headersEnv).some((name) => /^authorization$/i.test(name)), {
+    message: 'the header Authorization is that of oauth: leave one of the two out',
+    path: ['headersEnv'],
+  });
 export type HttpServer = z.infer<typeof HttpServer>;
 
 export type McpServer = StdioServer | HttpServer;
