@@ -5,7 +5,7 @@ import { templateOf, coordinationProblems, workflowProblems } from './coordinati
 import { fragmentProblems } from './fragments.ts';
 import { type Problem, unknownAgent, usedTwice } from './problem.ts';
 import { unknownName } from '../events/index.ts';
-import { grantProblems, parseGrant } from '../tools/mcp/grants.ts';
+import { grantProblems, isExtra, parseGrant } from '../tools/mcp/grants.ts';
 import { LOAD_SKILL } from '../tools/builtin/load-skill.ts';
 import { BUILTIN_TOOLS } from '../tools/builtin/index.ts';
 
@@ -166,7 +166,7 @@ function isGranted(pattern: string, names: readonly string[]): boolean {
   const grant = parseGrant(pattern);
   if (names.includes(pattern)) return true;
   if (grant?.tool === null) return names.some((name) => parseGrant(name)?.server === grant.server);
-  return grant !== null && names.includes(`${grant.server}/*`);
+  return grant !== null && !isExtra(grant.tool) && names.includes(`${grant.server}/*`);
 }
 
 function* toolsIn(agents: z.infer<typeof AgentSketches>): Generator<[PropertyKey[], string | undefined]> {

@@ -10,7 +10,7 @@ import { countTokens } from '../context/tokens.ts';
 import { TroupeError } from '../errors.ts';
 import { unknownName } from '../events/index.ts';
 import { type Provider, STATELESS } from '../providers/provider.ts';
-import { parseGrant } from '../tools/mcp/grants.ts';
+import { isExtra, parseGrant } from '../tools/mcp/grants.ts';
 import type { McpOptions, McpTools } from '../tools/mcp/open-mcp-tools.ts';
 import type { ModelOptions, Models } from './providers.ts';
 import { hideInTools, type ModelSettings } from './secrets.ts';
@@ -101,9 +101,15 @@ async function grantMcpTools<D extends Definition>(
   const wanted = Object.entries(mcpServers).filter(([name]) => granted.has(name));
   if (wanted.length === 0) return definition;
   const { openMcpTools } = await import('../tools/mcp/open-mcp-tools.ts');
-  const mcp = await openMcpTools(Object.fromEntries(wanted), options);
+  const names = definition.agents.flatMap(({ tools }) => tools);
+  const extras = new Set(names.filter((name) => isExtra(parseGrant(name)?.tool ?? '')));
+  const mcp = await openMcpTools(Object.fromEntries(wanted), { ...options, extras });
   opened.defer(() => mcp.close());
   return replaceGrants(definition, mcp);
+}
+
+function offersNone(what: string, extra: string): string {
+  return `${what}: it offers no ${extra.slice(1)}`;
 }
 
 function replaceGrants<D extends Definition>(
@@ -116,13 +122,18 @@ function replaceGrants<D extends Definition>(
       const grant = parseGrant(name);
       if (!grant) return [name];
       const ofServer = offered.filter(({ origin }) => origin.server === grant.server);
-      const given = ofServer.filter(({ origin }) => grant.tool === null || origin.tool === grant.tool);
+      // `*` grants no resources and prompts, but an approval for all covers them.
+      const given = ofServer.filter(({ origin }) =>
+        grant.tool === null ? field === 'needsApproval' || !isExtra(origin.tool) : origin.tool === grant.tool,
+      );
       // Granting a tool that was left out is no mistake: a warning has reported it.
       const isLeftOut = leftOut.some(({ server, tool }) => server === grant.server && tool === grant.tool);
       if (given.length === 0 && grant.tool !== null && !isLeftOut) {
         const what = `agents[${index}].${field}[${at}]: the MCP server "${grant.server}" has no tool "${grant.tool}"`;
         const known = ofServer.map(({ origin }) => origin.tool);
-        problems.push(unknownName(what, grant.tool, known));
+        problems.push(
+          isExtra(grant.tool) ? offersNone(what, grant.tool) : unknownName(what, grant.tool, known),
+        );
       }
       return given.map((tool) => tool.name);
     });

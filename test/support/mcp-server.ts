@@ -33,4 +33,7 @@ const tools =
           ...TOOLS.map((tool) => ({ ...tool, execution: { taskSupport: 'optional' as const } })),
         ]
       : TOOLS;
-if (manner !== 'mute') await createMcpServer({ trace, die, tools }).connect(new StdioServerTransport());
+if (manner !== 'mute')
+  await createMcpServer({ trace, die, tools, hasLibrary: manner === 'library' }).connect(
+    new StdioServerTransport(),
+  );

@@ -35,14 +35,22 @@ export interface McpToolsOptions {
   trace: (line: string) => void;
   tools?: readonly Tool[];
   die?: () => void;
+  /** With resources and prompts. */
+  hasLibrary?: boolean;
 }
 
 /** A server whose tools behave well and badly. */
-export function createMcpServer({ trace, tools = TOOLS, die }: McpToolsOptions): Server {
+export function createMcpServer({ trace, tools = TOOLS, die, hasLibrary }: McpToolsOptions): Server {
   const server = new Server(
     { name: 'fake', version: '1' },
-    { capabilities: { tools: { listChanged: true } } },
+    {
+      capabilities: {
+        tools: { listChanged: true },
+        ...(hasLibrary && { resources: {}, prompts: {} }),
+      },
+    },
   );
+  if (hasLibrary) addLibrary(server, trace);
   const withdrawn = new Set<unknown>();
   server.setRequestHandler('tools/list', ({ params }) => {
     const start = Number(params?.cursor ?? 0);
@@ -112,6 +120,44 @@ export function createMcpServer({ trace, tools = TOOLS, die }: McpToolsOptions):
     },
   );
   return server;
+}
+
+function addLibrary(server: Server, trace: (line: string) => void): void {
+  server.setRequestHandler('resources/list', ({ params }) =>
+    params?.cursor === 'two'
+      ? { resources: [{ uri: 'note:b', name: 'b' }] }
+      : {
+          resources: [
+            { uri: 'note:a', name: 'a', mimeType: 'text/plain', size: 6, description: 'First\nnote.' },
+          ],
+          nextCursor: 'two',
+        },
+  );
+  server.setRequestHandler('resources/templates/list', () => ({
+    resourceTemplates: [{ uriTemplate: 'note:{name}', name: 'notes' }],
+  }));
+  server.setRequestHandler('resources/read', ({ params: { uri } }) => {
+    trace(`read ${uri}`);
+    if (uri === 'note:big') return { contents: [{ uri, text: 'a long line\n'.repeat(4_000) }] };
+    if (uri !== 'note:a') throw new Error(`no ${uri} here`);
+    return {
+      contents: [
+        { uri, mimeType: 'text/plain', text: 'note a' },
+        { uri: 'note:bin', blob: 'AAAA' },
+      ],
+    };
+  });
+  server.setRequestHandler('prompts/list', () => ({
+    prompts: [{ name: 'greet', description: 'Greets.', arguments: [{ name: 'who', required: true }] }],
+  }));
+  server.setRequestHandler('prompts/get', ({ params: { name, arguments: args } }) => {
+    trace(`prompt ${name} ${JSON.stringify(args)}`);
+    return {
+      messages: [
+        { role: 'user' as const, content: { type: 'text' as const, text: `Greet ${args?.['who']}.` } },
+      ],
+    };
+  });
 }
 
 function text(said: string): CallToolResult {

@@ -1,4 +1,9 @@
-import type { CallToolResult, Tool as ListedTool } from '@modelcontextprotocol/client';
+import type {
+  ServerCapabilities,
+  SpecTypeName,
+  SpecTypes,
+  Tool as ListedTool,
+} from '@modelcontextprotocol/client';
 import type { Clock } from '../../clock.ts';
 import type { ToolContext } from '../tool.ts';
 import type { Link } from './link.ts';
@@ -17,7 +22,14 @@ import { listTools, openSession, type Session } from './session.ts';
  */
 export interface Connection {
   list(): Promise<ListedTool[]>;
-  call(tool: string, args: Record<string, unknown>, context: CallContext): Promise<CallToolResult>;
+  /** What the server says that it has. */
+  capabilities(): Promise<ServerCapabilities>;
+  /** Sends a request, and reads its result as one of the given type. */
+  request<K extends SpecTypeName>(
+    type: K,
+    request: ServerRequest,
+    context: CallContext,
+  ): Promise<SpecTypes[K]>;
   /** The session was lost, or could not be opened, and nothing has reached the server since. */
   isLost(): boolean;
   /** Whether the server still offers a tool, as far as it has said. */
@@ -26,8 +38,19 @@ export interface Connection {
   close(): Promise<void>;
 }
 
+export interface ServerRequest {
+  method:
+    | 'tools/call'
+    | 'resources/list'
+    | 'resources/templates/list'
+    | 'resources/read'
+    | 'prompts/list'
+    | 'prompts/get';
+  params: Record<string, unknown>;
+}
+
 /** What a call needs of the context of its tool. */
-type CallContext = Pick<ToolContext, 'signal' | 'progress'>;
+export type CallContext = Pick<ToolContext, 'signal' | 'progress'>;
 
 interface ConnectionParts {
   timeoutMs: number;
@@ -74,25 +97,29 @@ export function createConnection(parts: ConnectionParts): Connection {
     return listTools(session.client, timeoutMs);
   }
 
-  async function call(
-    tool: string,
-    args: Record<string, unknown>,
+  async function capabilities(): Promise<ServerCapabilities> {
+    const { client } = await sessions.get().catch(thrownAs((error) => messageOf(error)));
+    return client.getServerCapabilities() ?? {};
+  }
+
+  async function request<K extends SpecTypeName>(
+    type: K,
+    { method, params }: ServerRequest,
     { signal, progress }: CallContext,
-  ): Promise<CallToolResult> {
-    const request = { method: 'tools/call' as const, params: { name: tool, arguments: args } };
+  ): Promise<SpecTypes[K]> {
     for (let again = true; ; again = false) {
       const { client, link, lostFor, lose } = await sessions
         .get()
         .catch(thrownAs((error) => `its server cannot be reached: ${messageOf(error)}`));
       signal.throwIfAborted();
       try {
-        const result = await client.request(request, AnyResult, {
+        const result = await client.request({ method, params }, AnyResult, {
           signal,
           timeout: timeoutMs + SPARE_MS,
           onprogress: ({ progress: done, total, message: text }) => progress({ done, total, text }),
         });
         sessions.answered();
-        return await parseResult('CallToolResult', firstParts(result));
+        return await parseResult(type, firstParts(result));
       } catch (error) {
         if (again && link.isForgotten(error)) {
           lose(error);
@@ -110,7 +137,8 @@ export function createConnection(parts: ConnectionParts): Connection {
 
   return {
     list,
-    call,
+    capabilities,
+    request,
     isLost: () => sessions.isLost(),
     offers: (tool) => offered.has(tool),
     close() {
@@ -207,8 +235,13 @@ function redactedThrow(
 
 /** Validating a part costs thousands of times its bytes, so surplus parts are dropped first. */
 function firstParts(result: Record<string, unknown>): Record<string, unknown> {
+  const kept = Object.entries(result).map(([field, value]) => [
+    field,
+    Array.isArray(value) && value.length > MAX_PARTS ? value.slice(0, MAX_PARTS) : (value as unknown),
+  ]);
   const { content } = result;
-  if (!Array.isArray(content) || content.length <= MAX_PARTS) return result;
+  if (!Array.isArray(content) || content.length <= MAX_PARTS)
+    return Object.fromEntries(kept) as typeof result;
   const left = { type: 'text', text: `[${content.length - MAX_PARTS} more parts: not shown]` };
-  return { ...result, content: [...(content.slice(0, MAX_PARTS) as unknown[]), left] };
+  return { ...Object.fromEntries(kept), content: [...(content.slice(0, MAX_PARTS) as unknown[]), left] };
 }

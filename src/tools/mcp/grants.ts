@@ -1,5 +1,16 @@
 import { unknownName } from '../../events/index.ts';
 
+/**
+ * Grants of a server's resources and prompts. `NAME/*` does not include them: whoever granted all tools has not granted all
+ * that the server can read.
+ */
+export const RESOURCES = '@resources';
+export const PROMPTS = '@prompts';
+
+export function isExtra(tool: string): boolean {
+  return tool === RESOURCES || tool === PROMPTS;
+}
+
 /** A grant, `NAME/tool` or `NAME/*`, in an agent's `tools`. */
 interface Grant {
   server: string;

@@ -4,6 +4,8 @@ import { TroupeError } from '../../errors.ts';
 import { type Connection, createConnection } from './connection.ts';
 import { unknownName } from '../../events/index.ts';
 import { linksTo } from './link.ts';
+import { extraTools } from './extra-tools.ts';
+import { isExtra, PROMPTS, RESOURCES } from './grants.ts';
 import { createRedactor, messageOf } from './messages.ts';
 import type { McpServer, McpServers } from './settings.ts';
 import { toolProblem } from './tool-problem.ts';
@@ -28,12 +30,17 @@ export interface McpOptions {
   onWarning: (error: unknown, where: string) => void;
 }
 
+/** Grants of resources and prompts, as `NAME/@resources`. They are offered only where they are granted. */
+interface Wanted {
+  extras?: ReadonlySet<string>;
+}
+
 /**
  * Starts or reaches every server and wraps its tools. If one server fails, none is kept: tools open every prompt, so
  * agents that begin without some of them would lack them for the rest of their conversation. Throws `config_invalid`,
  * with every server that failed.
  */
-export async function openMcpTools(servers: McpServers, options: McpOptions): Promise<McpTools> {
+export async function openMcpTools(servers: McpServers, options: McpOptions & Wanted): Promise<McpTools> {
   const connections: Connection[] = [];
   const close = async () => void (await Promise.all(connections.map((connection) => connection.close())));
   const leftOut: McpTool['origin'][] = [];
@@ -64,7 +71,7 @@ interface Opened {
 async function openServer(
   name: string,
   settings: McpServer,
-  { env, clock, onWarning }: McpOptions,
+  { env, clock, onWarning, extras }: McpOptions & Wanted,
   { onConnection, onLeftOut }: Opened,
 ): Promise<McpTool[]> {
   const where = `mcpServers.${name}`;
@@ -87,7 +94,7 @@ async function openServer(
     throw new Error(`${where} cannot be ${isRemote ? 'reached' : 'started'}: ${messageOf(error)}`);
   });
   const names = listed.map((tool) => tool.name);
-  const missing = settings.tools?.filter((tool) => !names.includes(tool)) ?? [];
+  const missing = settings.tools?.filter((tool) => !names.includes(tool) && !isExtra(tool)) ?? [];
   if (missing.length > 0) {
     throw new Error(
       missing
@@ -107,7 +114,10 @@ async function openServer(
     if (more > 0) shown.push(`${where}: ${more} more of its tools have problems`);
     throw new Error(shown.join('\n  '));
   }
-  return offered.map((tool) => wrapTool(tool, { server: name, settings, connection, redact }));
+  const origin = { server: name, settings, connection, redact };
+  const wanted = [RESOURCES, PROMPTS].filter((extra) => extras?.has(`${name}/${extra}`));
+  const more = wanted.length === 0 ? [] : extraTools(wanted, await connection.capabilities(), origin);
+  return [...offered.map((tool) => wrapTool(tool, origin)), ...more];
 }
 
 /** A tool that answers MCP tasks only, which Troupe does not create: every call would fail. */

@@ -1,5 +1,6 @@
-import type { CallToolResult, ContentBlock, Tool as ListedTool } from '@modelcontextprotocol/client';
+import type { CallToolResult, Tool as ListedTool } from '@modelcontextprotocol/client';
 import * as z from 'zod';
+import { blockText } from './block-text.ts';
 import { defineTool, type Tool } from '../tool.ts';
 import type { Connection } from './connection.ts';
 import type { McpServer } from './settings.ts';
@@ -16,7 +17,7 @@ export function toolName(server: string, tool: string): string {
   return `${server}__${tool.replace(/[^A-Za-z0-9_-]/g, '_')}`.slice(0, MAX_TOOL_NAME);
 }
 
-interface Origin {
+export interface Origin {
   server: string;
   settings: McpServer;
   connection: Connection;
@@ -37,7 +38,8 @@ export function wrapTool(listed: ListedTool, { server, settings, connection, red
     timeoutMs: settings.timeoutMs,
     ...(settings.previewBytes !== undefined && { previewBytes: settings.previewBytes }),
     async run(args, context) {
-      const result = await connection.call(listed.name, args, context);
+      const params = { name: listed.name, arguments: args };
+      const result = await connection.request('CallToolResult', { method: 'tools/call', params }, context);
       const text = resultText(result);
       if (result.isError) throw new Error(redact(text));
       return text;
@@ -57,33 +59,4 @@ function resultText({ content, structuredContent }: CallToolResult): string {
   // Servers repeat structured content as text. If one does not, it is the whole result.
   if (!hasText && structuredContent) lines.unshift(JSON.stringify(structuredContent));
   return lines.filter((line) => line !== '').join('\n');
-}
-
-function blockText(block: ContentBlock): string {
-  switch (block.type) {
-    case 'text':
-      return block.text;
-    case 'image':
-    case 'audio':
-      return notShown([block.type, block.mimeType], decodedBytes(block.data));
-    case 'resource_link':
-      return notShown(['resource', block.uri, block.mimeType], block.size);
-    case 'resource': {
-      const { uri, mimeType } = block.resource;
-      if ('blob' in block.resource)
-        return notShown(['resource', uri, mimeType], decodedBytes(block.resource.blob));
-      return `[${['resource', uri, mimeType].filter(Boolean).join(' ')}]\n${block.resource.text}`;
-    }
-    default:
-      return block satisfies never;
-  }
-}
-
-function notShown(what: readonly (string | undefined)[], bytes: number | undefined): string {
-  const size = bytes === undefined ? '' : `, ${bytes} bytes`;
-  return `[${what.filter(Boolean).join(' ')}${size}: not shown]`;
-}
-
-function decodedBytes(base64: string): number {
-  return Buffer.byteLength(base64, 'base64');
 }
