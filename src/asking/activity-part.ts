@@ -19,6 +19,10 @@ export function activityPart(
       const { call, name } = activity;
       return { type: 'call', ...at, status: 'writing', call, name, args: argsOf(activity) };
     }
+    case 'dropped': {
+      const { call, name } = activity;
+      return { type: 'call', ...at, status: 'dropped', call, name, args: '' };
+    }
     case 'called': {
       const { call, name, args } = activity;
       return { type: 'call', ...at, status: 'running', call, name, args };

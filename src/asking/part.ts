@@ -62,16 +62,16 @@ export interface ReasoningPart extends LivePart {
   text: string;
 }
 
-/** A tool call: `writing` while its arguments grow, `running` once it runs. */
+/** A tool call: `writing` while its arguments grow, `running` once it runs, `dropped` if the model did not finish it. */
 export interface CallPart extends LivePart {
   type: 'call';
-  /** `writing`: the model still writes the arguments. */
-  status: 'writing' | 'running';
+  /** `writing`: the model still writes the arguments. `dropped`: it ended within them, and the call does not run. */
+  status: 'writing' | 'running' | 'dropped';
   /** Id of the call; its progress and its result have the same one. */
   call: string;
   /** Name of the tool. */
   name: string;
-  /** The arguments so far: JSON once it runs. Long ones are cut. */
+  /** The arguments so far: JSON once it runs, empty if it was dropped. Long ones are cut. */
   args: string;
 }
 

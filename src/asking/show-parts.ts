@@ -13,7 +13,9 @@ export function showParts(): (note: Note) => Part {
   function argsOf({ turn, call, index, text }: ActivityNote & { kind: 'arguments' }): string {
     const calls = written.get(turn) ?? new Map<string, string>();
     written.set(turn, calls);
-    const args = `${(calls.get(call) ?? '').slice(0, index)}${text}`;
+    const before = calls.get(call) ?? '';
+    // Cutting copies, so what only grows is not cut.
+    const args = (index === before.length ? before : before.slice(0, index)) + text;
     calls.set(call, args);
     return args;
   }

@@ -57,6 +57,8 @@ export type Activity =
   | { kind: 'reasoning'; index: number; text: string }
   /** A piece of the arguments of a call as the model writes them: JSON in the end. `index` counts within the call. */
   | { kind: 'arguments'; call: string; name: string; index: number; text: string }
+  /** The model has ended its answer within a call. It does not run. */
+  | { kind: 'dropped'; call: string; name: string }
   /** A call begins to run. Long arguments are cut. */
   | { kind: 'called'; call: string; name: string; args: string }
   | ({ kind: 'progress'; call: string; name: string } & ToolProgress)

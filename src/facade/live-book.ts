@@ -127,6 +127,9 @@ function record(turn: Turn, activity: ActivityNote): void {
       call.written = longer(call.written, activity);
       return;
     }
+    case 'dropped':
+      turn.calls.delete(callKey(activity));
+      return;
     case 'called':
     case 'progress':
     case 'result': {
@@ -137,8 +140,13 @@ function record(turn: Turn, activity: ActivityNote): void {
   }
 }
 
-function callOf({ calls }: Turn, { call, step, round }: ActivityNote & { call: string }): Call {
-  const key = `${step} ${call}`;
+function callKey({ step, call }: ActivityNote & { call: string }): string {
+  return `${step} ${call}`;
+}
+
+function callOf({ calls }: Turn, activity: ActivityNote & { call: string }): Call {
+  const { step, round } = activity;
+  const key = callKey(activity);
   const known = calls.get(key);
   if (known) return known;
   const added: Call = { step, round, written: null, told: new Map() };

@@ -124,6 +124,12 @@ export class LiveGate {
     if (!isKnown) this.#pass({ type: 'activity', activity });
   }
 
+  /** Of a call of which the reader was told. */
+  #passDropped(activity: ActivityNote & { call: string }): void {
+    const isHeard = this.#heardAt(activity)?.next.delete(callKey(activity)) ?? false;
+    if (isHeard) this.#pass({ type: 'activity', activity });
+  }
+
   #passVoid(activity: ActivityNote & { kind: 'void' }): void {
     const heard = this.#heardAt(activity);
     if (!heard) return;
@@ -138,6 +144,8 @@ export class LiveGate {
         return this.#passPiece(activity, REASONING, isAgain);
       case 'arguments':
         return this.#passPiece(activity, callKey(activity), isAgain);
+      case 'dropped':
+        return this.#passDropped(activity);
       case 'called':
       case 'progress':
       case 'result':

@@ -3,6 +3,7 @@ import type { ModelEvent, ModelFailure, ModelRequest, ResponseName } from './pro
 import { ERROR_CODES, type ErrorCode, TroupeError } from '../errors.ts';
 import { mintCallId } from './call-text.ts';
 import { shownMessage } from './classify-failure.ts';
+import type { ReplyMeter } from './reply-limits.ts';
 
 /** Facts about a call that do not come from its vendor. */
 interface CallFacts {
@@ -93,8 +94,8 @@ export function checkReasoning(reasoning: Reasoning): Reasoning {
   return reasoning;
 }
 
-export function checkText(delta: unknown): string {
-  if (typeof delta !== 'string') throw unsound('text', delta);
+export function checkText(delta: unknown, what = 'text'): string {
+  if (typeof delta !== 'string') throw unsound(what, delta);
   return delta;
 }
 
@@ -102,6 +103,33 @@ export function checkText(delta: unknown): string {
 export function checkCall({ id, name, args }: ToolCall, { trace }: ModelRequest, index: number): ToolCall {
   if (typeof args !== 'string') throw unsound('the arguments of a call', args);
   return { id: nameOf(id) || mintCallId(trace, index), name: nameOf(name) || 'unknown', args };
+}
+
+type Calling = Extract<ModelEvent, { type: 'calling' }>;
+
+/**
+ * Pieces of calls as they may be shown: with the ids and names that their calls will have. Null for a piece of no call: it
+ * has no id, or its call is whole.
+ */
+export function createPieceCheck(meter: ReplyMeter) {
+  /** Names of the calls that have begun. Null: it is whole. */
+  const begun = new Map<string, string | null>();
+  return {
+    calling({ id: givenId, name: givenName, delta }: Calling): Calling | null {
+      checkText(delta, 'a piece of the arguments of a call');
+      const id = nameOf(givenId);
+      const known = begun.get(id);
+      if (id === '' || known === null) return null;
+      if (known === undefined) meter.call();
+      meter.arguments(delta);
+      const name = known ?? (nameOf(givenName) || 'unknown');
+      begun.set(id, name);
+      return { type: 'calling', id, name, delta };
+    },
+    whole({ id }: ToolCall): void {
+      begun.set(id, null);
+    },
+  };
 }
 
 const STOPS: readonly unknown[] = ['end', 'calls', 'length', 'refusal'] satisfies Stop[];

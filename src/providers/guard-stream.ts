@@ -6,6 +6,7 @@ import {
   checkStop,
   checkText,
   checkUsage,
+  createPieceCheck,
   isFailureCode,
   unexpected,
 } from './check-event.ts';
@@ -56,17 +57,31 @@ export function guardedStream({
   };
 }
 
-/** The model's words and calls as they were meant. */
+/** The model's words and calls as they were meant. Pieces of calls come between words without ending them. */
 async function* withMarksRestored(
   events: AsyncIterable<ModelEvent>,
   marks: readonly MarkFamily[],
 ): AsyncGenerator<ModelEvent> {
   const words = new MarkRestorer(marks);
+  const written = new Map<string, MarkRestorer>();
   for await (const event of events) {
-    const delta = event.type === 'text' ? words.push(event.delta) : words.end();
-    if (delta !== '') yield { type: 'text', delta };
-    if (event.type === 'call') yield { ...event, call: restoredCall(event.call, marks) };
-    else if (event.type !== 'text') yield event;
+    if (event.type === 'thinking') yield event;
+    else if (event.type === 'calling') {
+      const args = written.get(event.id) ?? new MarkRestorer(marks, 'json');
+      const isNew = !written.has(event.id);
+      written.set(event.id, args);
+      const delta = args.push(event.delta);
+      if (delta !== '' || isNew) yield { ...event, delta };
+    } else {
+      const delta = event.type === 'text' ? words.push(event.delta) : words.end();
+      if (delta !== '') yield { type: 'text', delta };
+      if (event.type === 'call') {
+        const { id, name } = event.call;
+        const rest = written.get(id)?.end() ?? '';
+        if (rest !== '') yield { type: 'calling', id, name, delta: rest };
+        yield { ...event, call: restoredCall(event.call, marks) };
+      } else if (event.type !== 'text') yield event;
+    }
   }
 }
 
@@ -124,6 +139,7 @@ async function* guardStream(options: GuardOptions): AsyncGenerator<ModelEvent> {
         return;
       }
       const event = check(step.value);
+      if (!event) continue;
       yield event;
       if (event.type === 'done' || event.type === 'failed') return;
     }
@@ -146,21 +162,34 @@ function silence(silenceMs: number, opened: boolean): ModelFailure {
   return { code, message: `nothing was received for ${silenceMs} ms` };
 }
 
-/** Validates the events of an adapter: their order, types of texts, lengths of names, a plausible usage. */
+/**
+ * Validates the events of an adapter: their order, types of texts, lengths of names, a plausible usage. Null: nothing is to
+ * be passed on. Pieces have a meter of their own, or what they say would count twice.
+ */
 function createCheck(
   { request, remembers = false, secrets }: GuardOptions,
   meter: ReplyMeter,
-): (event: ModelEvent) => ModelEvent {
+): (event: ModelEvent) => ModelEvent | null {
   let calls = 0;
+  const shown = new ReplyMeter(meter.limits);
+  const pieces = createPieceCheck(shown);
   return (event) => {
     switch (event.type) {
       case 'text':
         meter.text(checkText(event.delta));
         return event;
+      case 'thinking':
+        shown.reasoning(checkText(event.delta, 'a piece of reasoning'));
+        return event;
       case 'reasoning':
         return { type: 'reasoning', reasoning: checkReasoning(event.reasoning) };
-      case 'call':
-        return { type: 'call', call: checkCall(event.call, request, calls++) };
+      case 'calling':
+        return pieces.calling(event);
+      case 'call': {
+        const call = checkCall(event.call, request, calls++);
+        pieces.whole(call);
+        return { type: 'call', call };
+      }
       case 'done':
         return sound(
           event,

@@ -8,10 +8,13 @@ import type { PromptMessage, Reasoning, ToolCall, ToolSpec, TurnId, Usage } from
 /**
  * The provider port: one model call, as a stream of events in this legal order:
  *
- *   start  session?  (text | reasoning | call | compacted)*  ( done | failed | aborted )
+ *   start  session?  (text | thinking | reasoning | calling | call | compacted)*  ( done | failed | aborted )
  *
  * - The stream never throws and always ends with exactly one of the last three.
  * - `call` is emitted once per tool call, when its arguments are complete.
+ * - `thinking` and `calling` are pieces of what `reasoning` and `call` give whole later. Watchers see them; nothing else is
+ *   made of them, and a provider may leave them out. The first `calling` of an id begins the call, perhaps with no words yet;
+ *   the words of an id, joined, are the arguments of its `call`. A call that never becomes whole does not count.
  * - `done` only when the vendor said that the answer is finished: a stream that just ends is `failed` with
  *   `provider_truncated` (the SDKs end quietly on a cut connection).
  * - When `signal` aborts, the stream ends with `aborted`, whatever the SDK does.
@@ -22,7 +25,11 @@ export type ModelEvent =
   | { type: 'start' }
   | { type: 'session'; change: SessionChange; id: string }
   | { type: 'text'; delta: string }
+  /** A piece of the reasoning, as the model writes it. */
+  | { type: 'thinking'; delta: string }
   | { type: 'reasoning'; reasoning: Reasoning }
+  /** A piece of the arguments of a call, as the model writes them. `delta` may be empty: the call begins. */
+  | { type: 'calling'; id: string; name: string; delta: string }
   | { type: 'call'; call: ToolCall }
   /** The provider compacted its memory by itself. */
   | { type: 'compacted' }

@@ -63,7 +63,8 @@ async function* recorded(
   }
   try {
     for await (const event of source) {
-      events.push(event);
+      // What pieces say is in the whole. A key may be split over several of them.
+      if (event.type !== 'thinking' && event.type !== 'calling') events.push(event);
       if (event.type === 'done' || event.type === 'failed' || event.type === 'aborted') end();
       yield event;
     }

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts';
-import type { Usage } from '../events/index.ts';
+import type { ToolCall, Usage } from '../events/index.ts';
 import { mintCallId } from './call-text.ts';
 import {
   type ModelEvent,
@@ -42,13 +42,12 @@ async function* answer(
   const { fail } = rule;
   if (rule.delayMs > 0) await clock.sleep(rule.delayMs, signal);
   const said = fail ? reply.slice(0, boundary(reply, fail.after)) : reply;
-  let at = 0;
-  while (at < said.length && !signal.aborted) {
-    const end = rule.chunk > 0 ? boundary(said, at + rule.chunk) : said.length;
-    yield { type: 'text', delta: said.slice(at, end) };
-    at = end;
-    if (rule.chunkDelayMs > 0 && (at < said.length || fail)) await clock.sleep(rule.chunkDelayMs, signal);
-  }
+  const calls = rule.calls.map(({ name, args }, i) => ({
+    id: mintCallId(request.trace, i),
+    name,
+    args: args(asked),
+  }));
+  yield* written(rule, said, fail ? [] : calls, { clock, signal });
   if (signal.aborted) {
     yield { type: 'aborted' };
     return;
@@ -57,13 +56,40 @@ async function* answer(
     yield { type: 'failed', error: { ...fail.error } };
     return;
   }
-  let written = reply.length;
-  for (const [i, { name, args }] of rule.calls.entries()) {
-    const call = { id: mintCallId(request.trace, i), name, args: args(asked) };
-    written += call.args.length;
-    yield { type: 'call', call };
+  for (const call of calls) yield { type: 'call', call };
+  const length = calls.reduce((sum, { args }) => sum + args.length, reply.length);
+  yield { type: 'done', stop: calls.length > 0 ? 'calls' : 'end', usage: usageOf(request, length) };
+}
+
+/** What the model writes, piece by piece. Without a length of pieces, calls are only given whole. */
+async function* written(
+  { chunk, chunkDelayMs, fail }: CompiledRule,
+  said: string,
+  calls: readonly ToolCall[],
+  { clock, signal }: { clock: Clock; signal: AbortSignal },
+): AsyncGenerator<ModelEvent> {
+  const texts: ModelEvent[] = [...chunksOf(said, chunk)].map((delta) => ({ type: 'text', delta }));
+  const pieces =
+    chunk > 0 ? calls.flatMap(({ id, name, args }) => piecesOf(id, name, [...chunksOf(args, chunk)])) : [];
+  const all = [...texts, ...pieces];
+  for (const [at, event] of all.entries()) {
+    if (signal.aborted) return;
+    yield event;
+    if (chunkDelayMs > 0 && (at < all.length - 1 || fail)) await clock.sleep(chunkDelayMs, signal);
   }
-  yield { type: 'done', stop: rule.calls.length > 0 ? 'calls' : 'end', usage: usageOf(request, written) };
+}
+
+function piecesOf(id: string, name: string, deltas: readonly string[]): ModelEvent[] {
+  return ['', ...deltas].map((delta) => ({ type: 'calling', id, name, delta }));
+}
+
+/** With the size 0 all is one chunk. */
+function* chunksOf(text: string, size: number): Generator<string> {
+  for (let at = 0; at < text.length;) {
+    const end = size > 0 ? boundary(text, at + size) : text.length;
+    yield text.slice(at, end);
+    at = end;
+  }
 }
 
 /** The index, or the next one if it would split a surrogate pair. */

@@ -187,9 +187,13 @@ export function restoredText(text: string, families: readonly MarkFamily[] = [])
 }
 
 export function restoredCall(call: ToolCall, families: readonly MarkFamily[] = []): ToolCall {
-  if (!call.args.includes('\\\\')) return call;
-  const args = families.reduce((so, family) => restored(so, RULES[family].escapedJson, 2), call.args);
+  const args = restoredArgs(call.args, families);
   return args === call.args ? call : { ...call, args };
+}
+
+function restoredArgs(args: string, families: readonly MarkFamily[]): string {
+  if (!args.includes('\\\\')) return args;
+  return families.reduce((so, family) => restored(so, RULES[family].escapedJson, 2), args);
 }
 
 /** Takes `length` signs away behind the first sign of every mark. */
@@ -204,34 +208,41 @@ function restored(text: string, marks: RegExp, length: number): string {
   return made + text.slice(at);
 }
 
+const SPEAKERS = [...prefixesOf('Human'), ...prefixesOf('Assistant')].join('|');
+
 /** What may be the beginning of an escaped mark, at the end of a piece. No mark is longer. */
-const UNFINISHED = new RegExp(
-  String.raw`[<\[](?:\\{1,64}\S{0,80})?$|(?<![^\n])(?:${[...prefixesOf('Human'), ...prefixesOf('Assistant')].join('|')})\\{0,64}$`,
-  'iu',
-);
+const UNFINISHED = {
+  text: new RegExp(String.raw`[<\[](?:\\{1,64}\S{0,80})?$|(?<![^\n])(?:${SPEAKERS})\\{0,64}$`, 'iu'),
+  json: new RegExp(
+    String.raw`[<\[](?:\\{1,64}\S{0,80})?$|(?<="|\\n(?:\\r)?\\n)(?:${SPEAKERS})\\{0,64}$`,
+    'iu',
+  ),
+};
 
 function prefixesOf(word: string): string[] {
   return Array.from(word, (_, index) => word.slice(0, word.length - index));
 }
 
-/** Signs before a mark that decide whether it is one. */
-const BEFORE = 3;
+/** Signs before a mark that decide whether it is one. In JSON line ends are escapes. */
+const BEFORE = { text: 3, json: 6 };
 /** Stands for all that came before them, or they would seem to begin the text. */
 const SOMETHING = 'x';
 
-/** Restores words that arrive in pieces: the end of a piece waits while it may be the beginning of a mark. */
+/** Restores words or JSON that arrive in pieces: the end of a piece waits while it may be the beginning of a mark. */
 export class MarkRestorer {
   readonly #families: readonly MarkFamily[];
+  readonly #form: 'text' | 'json';
   #before = '';
   #waiting = '';
 
-  constructor(families: readonly MarkFamily[]) {
+  constructor(families: readonly MarkFamily[], form: 'text' | 'json' = 'text') {
     this.#families = families;
+    this.#form = form;
   }
 
   push(piece: string): string {
     const text = this.#waiting + piece;
-    const at = (this.#before + text).search(UNFINISHED);
+    const at = (this.#before + text).search(UNFINISHED[this.#form]);
     const end = at === -1 ? text.length : Math.max(0, at - this.#before.length);
     this.#waiting = text.slice(end);
     return this.#restored(text.slice(0, end));
@@ -247,8 +258,12 @@ export class MarkRestorer {
 
   #restored(text: string): string {
     const whole = this.#before + text;
-    const shown = restoredText(whole, this.#families).slice(this.#before.length);
-    this.#before = whole.length > BEFORE ? `${SOMETHING}${whole.slice(-BEFORE)}` : whole;
+    const restore = this.#form === 'text' ? restoredText : restoredArgs;
+    const shown = restore(whole, this.#families).slice(this.#before.length);
+    const before = BEFORE[this.#form];
+    // A mark that begins here was restored or waits: none may be found again.
+    const passed = whole.slice(-before).replace(/[<[]/g, SOMETHING);
+    this.#before = whole.length > before ? `${SOMETHING}${passed}` : passed;
     return shown;
   }
 }

@@ -184,6 +184,7 @@ const ofCall = { ...place, call: z.string(), name: z.string() };
 const ActivitySchema: z.ZodType<ActivityNote> = z.discriminatedUnion('kind', [
   z.object({ ...place, kind: z.literal('reasoning'), index: seq, text: z.string() }),
   z.object({ ...ofCall, kind: z.literal('arguments'), index: seq, text: z.string() }),
+  z.object({ ...ofCall, kind: z.literal('dropped') }),
   z.object({ ...ofCall, kind: z.literal('called'), args: z.string() }),
   z.object({
     ...ofCall,

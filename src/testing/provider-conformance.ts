@@ -10,6 +10,7 @@ import {
   type MakeProvider,
   sampleRequest,
   textOf,
+  wholeTypesOf,
 } from './provider-scene.ts';
 import type { ConformanceCase } from './conformance.ts';
 import type { FakeReply } from './fake-server.ts';
@@ -82,16 +83,15 @@ function addAnswers(add: AddCase): void {
     },
   );
 
+  addPieces(add);
+
   add(
     'answers',
     'an answer may have calls only',
     { calls: CALLS.slice(0, 1) },
     async ({ provider }, request) => {
       const events = await collectEvents(provider, request);
-      assert.deepEqual(
-        events.map(({ type }) => type),
-        ['start', 'call', 'done'],
-      );
+      assert.deepEqual(wholeTypesOf(events), ['start', 'call', 'done']);
     },
   );
 
@@ -109,6 +109,35 @@ function addAnswers(add: AddCase): void {
       const events = await collectEvents(provider, request);
       assert.ok(events.every(({ type }) => type !== 'call'));
       assert.equal(endOf(events).stop, 'length');
+    },
+  );
+}
+
+/** A provider that gives no pieces passes: watchers then see what it gives whole. */
+function addPieces(add: AddCase): void {
+  const growing: FakeReply = { reasoning: 'Let me think.', calls: CALLS, chunk: 2 };
+  add('answers', 'pieces say what is given whole', growing, async ({ provider }, request) => {
+    const events = await collectEvents(provider, request);
+    const thought = events.map((event) => (event.type === 'thinking' ? event.delta : '')).join('');
+    const thoughts = events.flatMap((event) => (event.type === 'reasoning' ? [event.reasoning.text] : []));
+    if (thought !== '') assert.deepEqual(thoughts, [thought]);
+    for (const [at, event] of events.entries()) {
+      if (event.type !== 'calling') continue;
+      const whole = events.findIndex((each) => each.type === 'call' && each.call.id === event.id);
+      assert.ok(whole > at, `the call ${event.id} has begun and is not given whole afterwards`);
+    }
+  });
+
+  const cut: FakeReply = { calls: [{ name: 'add', args: '{"a":' }], stop: 'length', chunk: 2 };
+  add(
+    'answers',
+    'pieces of a call that is never finished make no call',
+    cut,
+    async ({ provider }, request) => {
+      const events = await collectEvents(provider, request);
+      const said = events.map((event) => (event.type === 'calling' ? event.delta : '')).join('');
+      assert.ok('{"a":'.startsWith(said), said);
+      assert.deepEqual(wholeTypesOf(events), ['start', 'done']);
     },
   );
 }
@@ -229,10 +258,7 @@ function addFailures(add: AddCase): void {
   };
   add('failures', 'a stream that ends in a call emits no call', broken, async ({ provider }, request) => {
     const events = await collectEvents(provider, request);
-    assert.deepEqual(
-      events.map(({ type }) => type),
-      ['start', 'failed'],
-    );
+    assert.deepEqual(wholeTypesOf(events), ['start', 'failed']);
     assert.equal(failureOf(events).code, 'provider_truncated');
   });
 

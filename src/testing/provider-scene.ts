@@ -83,7 +83,31 @@ export interface CollectOptions {
 
 function assertLegal(events: readonly ModelEvent[]): void {
   const order = events.map(({ type }) => type).join(' ');
-  assert.match(order, /^start( session)?( (text|reasoning|call|compacted))* (done|failed|aborted)$/);
+  const inner = '(text|thinking|reasoning|calling|call|compacted)';
+  assert.match(order, new RegExp(`^start( session)?( ${inner})* (done|failed|aborted)$`));
+  assertPieces(events);
+}
+
+/** What was said in pieces is what is given whole. */
+function assertPieces(events: readonly ModelEvent[]): void {
+  const written = new Map<string, { name: string; args: string }>();
+  for (const event of events) {
+    if (event.type === 'calling') {
+      const { id, name, delta } = event;
+      written.set(id, { name, args: (written.get(id)?.args ?? '') + delta });
+    }
+    if (event.type !== 'call' || !written.has(event.call.id)) continue;
+    const { id, name, args } = event.call;
+    const told = written.get(id);
+    assert.equal(told?.name, name, `the pieces of the call ${id} name another tool`);
+    // Some vendors send no arguments at all for none.
+    assert.equal(told?.args || '{}', args || '{}', `the pieces of the call ${id} are not its arguments`);
+  }
+}
+
+/** The types of the events without pieces, which a provider may leave out. */
+export function wholeTypesOf(events: readonly ModelEvent[]): string[] {
+  return events.map(({ type }) => type).filter((type) => type !== 'thinking' && type !== 'calling');
 }
 
 export function endOf(events: readonly ModelEvent[]): Extract<ModelEvent, { type: 'done' }> {

@@ -347,6 +347,8 @@ test.each(['pause_turn', 'model_context_window_exceeded'])(
     reply = { raw: { status: 200, headers: { 'content-type': 'text/event-stream' }, body } };
     expect((await collectEvents(provider())).slice(1)).toMatchObject([
       { type: 'text', delta: 'so' },
+      { type: 'calling', id: 't1', name: 'add', delta: '' },
+      { type: 'calling', id: 't1', name: 'add', delta: '{"a":' },
       { type: 'done', stop: 'length' },
     ]);
   },

@@ -26,6 +26,16 @@ describe('a provider of a program', () => {
     ['a session, which it cannot have', { type: 'session', change: 'started', id: 's' }, /"session" has no/],
     ['an event that is none', { type: 'word' }, /"word" has no place/],
     ['an end of another kind', done({ stop: 'stop' }), /stops with "stop", and not with one of end, calls/],
+    [
+      'a piece of a call that is no text',
+      { type: 'calling', id: 'k', name: 'n', delta: 1 },
+      /is number, and no/,
+    ],
+    [
+      'a piece of reasoning that is no text',
+      { type: 'thinking' },
+      /a piece of reasoning in the answer is undef/,
+    ],
     ['reasoning of nobody', { type: 'reasoning', reasoning: { text: 'so' } }, /the provider of reasoning/],
   ])('fails with %s', async (_, event, message) => {
     const events = await said(TEXT, event, done());
@@ -62,6 +72,33 @@ describe('a provider of a program', () => {
     ],
   ])('may end with a failure %s', async (_, error, expected) => {
     expect(failureOf(await said({ type: 'failed', error }))).toEqual(expected);
+  });
+
+  test.each([
+    ['argumentBytes', { type: 'calling', id: 'k', name: 'n', delta: 'x'.repeat(100) }],
+    ['reasoningBytes', { type: 'thinking', delta: 'x'.repeat(100) }],
+  ])('is broken off at %s if its pieces do not end', async (limit, event) => {
+    const endless = defineProvider({
+      name: 'mine',
+      replyLimits: { [limit]: 2_048 },
+      async *read() {
+        for (;;) yield event as ModelEvent;
+      },
+    });
+    const { code, message } = failureOf(await collectEvents(endless));
+    expect(code).toBe('provider_reply_too_long');
+    expect(message).toContain(limit);
+  });
+
+  test('is broken off at the limit of calls if it begins ever more', async () => {
+    const endless = defineProvider({
+      name: 'mine',
+      replyLimits: { calls: 10 },
+      async *read() {
+        for (let at = 0; ; at += 1) yield { type: 'calling', id: `k${at}`, name: 'n', delta: '' };
+      },
+    });
+    expect(failureOf(await collectEvents(endless)).message).toContain('calls');
   });
 
   test('has failures of bounded length, without half of a key', async () => {

@@ -143,6 +143,8 @@ describe('what servers do', () => {
     );
     const events = await collectEvents(provider());
     expect(events.slice(1)).toMatchObject([
+      { type: 'calling', id: 'x', name: 'add', delta: '{"a":"x"}' },
+      { type: 'calling', id: 'y', name: 'add', delta: '{"a":"y"}' },
       { type: 'call', call: { id: 'x', args: '{"a":"x"}' } },
       { type: 'call', call: { id: 'y', args: '{"a":"y"}' } },
       { type: 'done', stop: 'calls' },

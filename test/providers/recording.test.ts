@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import { turnId, type ConversationId } from '../../src/events/index.ts';
+import { NO_USAGE, turnId, type ConversationId } from '../../src/events/index.ts';
 import type { ModelEvent, ModelRequest } from '../../src/providers/provider.ts';
 import { openRecording, readRecording, record } from '../../src/providers/recording.ts';
 import { createRedact } from '../../src/providers/redact.ts';
@@ -62,6 +62,29 @@ test('no key reaches the file, be it in a request, in an answer, or split over t
   expect(written).toContain('Bearer [key]');
   expect(textOf(await collectEvents(replaying(), request))).toBe('use [key] now');
   expect(statSync(file).mode & 0o077).toBe(0);
+});
+
+test('pieces of calls and reasoning are passed on, and only the whole is recorded', async () => {
+  const pieces: ModelEvent[] = [
+    { type: 'thinking', delta: 'sk-ant-REDACT' },
+    { type: 'thinking', delta: 'ME0123456789abcdef' },
+    { type: 'calling', id: 'k', name: 'add', delta: '{"a":"sk-ant-REDACT' },
+    { type: 'calling', id: 'k', name: 'add', delta: 'ME0123456789abcdef"}' },
+  ];
+  const call = { id: 'k', name: 'add', args: '{"a":"sk-ant-REDACTME0123456789abcdef"}' };
+  const whole: ModelEvent[] = [
+    { type: 'call', call },
+    { type: 'done', stop: 'calls', usage: NO_USAGE },
+  ];
+  const events = await collectEvents(recording(inOrder([{ type: 'start' }, ...pieces, ...whole])), ask('go'));
+  expect(events.slice(1)).toEqual([...pieces, ...whole]);
+  expect(readFileSync(file, 'utf8')).not.toContain('REDACT');
+  const again = await collectEvents(replaying(), ask('go'));
+  expect(again).toEqual([
+    { type: 'start' },
+    { type: 'call', call: { ...call, args: '{"a":"[key]"}' } },
+    whole[1],
+  ]);
 });
 
 test('text that only resembles a key is kept', () => {

@@ -15,6 +15,19 @@ const asked = (over: Partial<ModelRequest['trace']>) =>
 const say = async (provider: ReturnType<typeof scripted>, request?: ModelRequest) =>
   textOf(await collectEvents(provider, request));
 
+test('with a length of pieces, arguments of calls come in pieces before the whole calls', async () => {
+  const provider = scripted({ reply: 'ok', chunk: 4, calls: [{ name: 'add', args: { a: 1 } }] });
+  const events = await collectEvents(provider);
+  const id = 'call_conf_ana_1_1_0';
+  expect(events.slice(1, -1)).toEqual([
+    { type: 'text', delta: 'ok' },
+    { type: 'calling', id, name: 'add', delta: '' },
+    { type: 'calling', id, name: 'add', delta: '{"a"' },
+    { type: 'calling', id, name: 'add', delta: ':1}' },
+    { type: 'call', call: { id, name: 'add', args: '{"a":1}' } },
+  ]);
+});
+
 describe('which rule answers', () => {
   test('the first one that matches', async () => {
     const provider = scripted(

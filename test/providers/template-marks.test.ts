@@ -269,3 +269,38 @@ test('text without marks stays as it is', () => {
   ])
     expect(escapedOf(`x ${text}`, ALL)).toBe(`x ${text}`);
 });
+
+test('arguments that come in pieces are restored as those that come whole', () => {
+  const words = fc.constantFrom(
+    ...marksOf(ALL),
+    '<',
+    '[',
+    '\\',
+    '"',
+    '\n',
+    '\r',
+    'Human',
+    'Assistant',
+    ':',
+    'x',
+    ' ',
+  );
+  const texts = fc.array(words, { maxLength: 12 }).map((each) => each.join(''));
+  fc.assert(
+    fc.property(fc.array(texts, { minLength: 1, maxLength: 3 }), fc.array(fc.nat(9)), (values, lengths) => {
+      const message = assistant('', [['k1', JSON.stringify(values)]]);
+      const [shown] = withPlainMarks({ messages: [message], tools: [] }, ALL).messages;
+      const call = shown?.role === 'assistant' ? shown.calls?.[0] : undefined;
+      if (!call) throw new Error('the message has a call');
+      const restorer = new MarkRestorer(ALL, 'json');
+      let seen = '';
+      for (let at = 0, n = 0; at < call.args.length; n += 1) {
+        const end = at + (lengths[n % lengths.length] ?? 1) + 1;
+        seen += restorer.push(call.args.slice(at, end));
+        at = end;
+      }
+      expect(seen + restorer.end()).toBe(restoredCall(call, ALL).args);
+    }),
+    { numRuns: 5_000, examples: [[['</s>x</s>'], [0]]] },
+  );
+});

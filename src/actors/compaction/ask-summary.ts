@@ -90,7 +90,7 @@ async function read(
   let text = '';
   for await (const event of provider.stream(request, { signal })) {
     if (event.type === 'start') text = '';
-    if (event.type === 'text' || event.type === 'reasoning') heard();
+    if (event.type === 'text' || event.type === 'thinking' || event.type === 'reasoning') heard();
     if (event.type === 'text') text += event.delta;
     if (event.type === 'aborted') return { kind: 'aborted' };
     if (event.type === 'failed') {

@@ -133,6 +133,14 @@ async function stream(run: TurnRun, sending: Sending, watch: CallWatch): Promise
         text += event.delta;
         shown.text(event.delta);
         break;
+      case 'thinking':
+        watch.heard();
+        shown.think(event.delta);
+        break;
+      case 'calling':
+        watch.heard();
+        shown.write(event.id, event.name, event.delta);
+        break;
       case 'reasoning':
         watch.heard();
         reasoning = event.reasoning;
@@ -152,6 +160,7 @@ async function stream(run: TurnRun, sending: Sending, watch: CallWatch): Promise
       case 'aborted':
         // A prompt that is refused as too long may be sent again shorter; `failCall` records the others.
         if (event.type !== 'failed') recordPrompt(run, sending);
+        if (event.type === 'done') shown.end();
         run.meanwhile.partial = text;
         return finished(run, sending, event, { text, calls, reasoning });
     }

@@ -1,16 +1,23 @@
-import type { Reasoning, ToolCall } from '../../events/index.ts';
+import { agentAuthor, type Reasoning, type ToolCall } from '../../events/index.ts';
 import { placeOfNote, showActivity } from './show-activity.ts';
+import { showCalls } from './show-calls.ts';
 import type { TurnRun } from './turn-run.ts';
 
-/** Longest reasoning and arguments that are shown as they grow, in characters. */
+/** Longest reasoning that is shown as it grows, in characters. */
 const MAX_GROWING = 65_536;
 
-/** Shows an answer to watchers as the model writes it. Positions count from the beginning of the round. */
+/**
+ * Shows an answer to watchers as the model writes it. Positions count from the beginning of the round. With a redaction,
+ * reasoning is shown when it is whole, as it is stored.
+ */
 export function showAnswer(run: TurnRun) {
-  const { deps } = run;
+  const { deps, runtime } = run;
+  const { redaction } = deps;
+  const calls = showCalls(run);
   let said = 0;
   let thought = 0;
-  const written = new Map<string, number>();
+  /** Reasoning that waits until it is known whether it is of a step or of a message. */
+  let unsaid: string | null = null;
 
   function think(text: string): void {
     const piece = text.slice(0, MAX_GROWING - thought);
@@ -19,12 +26,10 @@ export function showAnswer(run: TurnRun) {
     thought += piece.length;
   }
 
-  function write(call: string, name: string, text: string): void {
-    const index = written.get(call) ?? 0;
-    const piece = text.slice(0, MAX_GROWING - index);
-    if (piece === '' && index > 0) return;
-    showActivity(run, { kind: 'arguments', call, name, index, text: piece });
-    written.set(call, index + piece.length);
+  function showUnsaid(kind: 'step' | 'message'): void {
+    const where = { kind, author: agentAuthor(runtime.profile) };
+    if (unsaid !== null) think(redaction?.text(unsaid, where) ?? unsaid);
+    unsaid = null;
   }
 
   return {
@@ -37,15 +42,23 @@ export function showAnswer(run: TurnRun) {
         deps.onWarning(error, 'stream watcher');
       }
     },
-    think,
+    think(text: string): void {
+      if (!redaction) think(text);
+    },
     /** The whole reasoning. Nothing if it was shown piece by piece. */
     reasoning({ text }: Reasoning): void {
-      if (thought === 0) think(text);
+      if (thought > 0) return;
+      if (redaction) unsaid = text;
+      else think(text);
     },
-    write,
-    /** A whole call. Nothing if its arguments were shown piece by piece. */
-    call({ id, name, args }: ToolCall): void {
-      if (!written.has(id)) write(id, name, args);
+    write: (id: string, name: string, text: string): void => calls.write(id, name, text),
+    call(call: ToolCall): void {
+      showUnsaid('step');
+      calls.call(call);
+    },
+    end(): void {
+      showUnsaid('message');
+      calls.end();
     },
   };
 }

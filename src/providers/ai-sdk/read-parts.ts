@@ -10,10 +10,11 @@ type Part = LanguageModelV4StreamPart;
 type Finish = Extract<Part, { type: 'finish' }>;
 type CallPart = Extract<Part, { type: 'tool-call' }>;
 type TextPart = Extract<Part, { type: `text-${string}` }>;
+type InputPart = Extract<Part, { type: 'tool-input-start' | 'tool-input-delta' }>;
 type ThoughtPart = Extract<Part, { type: `reasoning-${'start' | 'delta' | 'end'}` }>;
 type Watch = Pick<StreamWatch, 'touch' | 'meter'>;
 
-/** Converts the parts of a stream to events. Reasoning and calls are held back until the answer is finished. */
+/** Converts the parts of a stream to events. Whole reasoning and calls are held back until the answer is finished. */
 export async function* readParts(
   parts: AsyncIterable<Part>,
   request: ModelRequest,
@@ -24,8 +25,7 @@ export async function* readParts(
   try {
     for await (const part of parts) {
       watch.touch();
-      const delta = answer.add(part);
-      if (delta !== '') yield { type: 'text', delta };
+      yield* answer.add(part);
     }
   } catch (thrown) {
     // After the finish nothing of the answer is missing.
@@ -50,8 +50,10 @@ class Answer {
   /** Metadata of the blocks of text. Several blocks are one text in the log. */
   readonly #texts = new Map<string, PartMetadata>();
   readonly #calls: CallPart[] = [];
-  /** Calls whose arguments were counted as they came. */
-  readonly #counted = new Set<string>();
+  /** Calls whose arguments were counted as they came, with the names of their tools. */
+  readonly #counted = new Map<string, string>();
+  /** The block of reasoning that was told last. */
+  #thought: string | null = null;
   /** Visible parts so far, as in `Thought.at`. */
   #visible = 0;
   #spoke = false;
@@ -62,22 +64,34 @@ class Answer {
     this.#meter = meter;
   }
 
-  /** Returns the text of the part. */
-  add(part: Part): string {
-    if (isText(part)) return this.#addText(part);
-    if (isThought(part)) this.#addThought(part);
-    if (part.type === 'tool-input-start') {
-      this.#meter.call();
-      this.#counted.add(part.id);
+  /** Yields the text of the part, or the piece that it is. */
+  *add(part: Part): Generator<ModelEvent> {
+    if (isText(part)) {
+      const delta = this.#addText(part);
+      if (delta !== '') yield { type: 'text', delta };
     }
-    if (part.type === 'tool-input-delta') this.#meter.arguments(part.delta);
+    if (isThought(part)) yield* this.#addThought(part);
+    if (part.type === 'tool-input-start' || part.type === 'tool-input-delta') yield* this.#addInput(part);
     if (part.type === 'tool-call') this.#addCall(part);
     if (part.type === 'response-metadata')
       this.#response = { model: part.modelId ?? this.#response.model, id: part.id ?? this.#response.id };
     if (part.type === 'finish') this.finish = part;
     if (part.type === 'error') throw vendorFailure(part.error);
     // Files, sources and the vendor's own tools have no place in an answer.
-    return '';
+  }
+
+  *#addInput(part: InputPart): Generator<ModelEvent> {
+    if (part.type === 'tool-input-delta') {
+      this.#meter.arguments(part.delta);
+      const name = this.#counted.get(part.id);
+      if (name && part.delta) yield { type: 'calling', id: part.id, name, delta: part.delta };
+      return;
+    }
+    this.#meter.call();
+    // The input of the vendor's own tools is counted and not told.
+    const name = part.providerExecuted ? '' : part.toolName;
+    this.#counted.set(part.id, name);
+    if (name) yield { type: 'calling', id: part.id, name, delta: '' };
   }
 
   #addText(part: TextPart): string {
@@ -91,13 +105,17 @@ class Answer {
     return delta;
   }
 
-  #addThought(part: ThoughtPart): void {
+  *#addThought(part: ThoughtPart): Generator<ModelEvent> {
     const block = this.#thoughts.get(part.id) ?? { text: '', at: this.#visible, metadata: {} };
     this.#thoughts.set(part.id, block);
     block.metadata = this.#grown(block.metadata, part);
     if (part.type !== 'reasoning-delta') return;
     this.#meter.reasoning(part.delta);
     block.text += part.delta;
+    if (!part.delta) return;
+    const isFurther = this.#thought !== null && this.#thought !== part.id;
+    this.#thought = part.id;
+    yield { type: 'thinking', delta: isFurther ? `\n\n${part.delta}` : part.delta };
   }
 
   #addCall(part: CallPart): void {

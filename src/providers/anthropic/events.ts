@@ -15,7 +15,7 @@ type Open =
 /** The answer is usable but incomplete. `pause_turn` comes from the vendor's own tools, which are not used here. */
 const CUT = ['max_tokens', 'model_context_window_exceeded', 'pause_turn'];
 
-/** Converts stream events to model events. Reasoning and calls are yielded when the stop reason is known. */
+/** Converts stream events to model events. Reasoning and calls are yielded whole when the stop reason is known. */
 export async function* readMessageEvents(
   events: AsyncIterable<Anthropic.RawMessageStreamEvent>,
   request: ModelRequest,
@@ -26,6 +26,7 @@ export async function* readMessageEvents(
   let usage = NO_USAGE;
   let response: ResponseName = {};
   let stop: string | null = null;
+  let hasThought = false;
   try {
     for await (const event of events) {
       touch();
@@ -37,16 +38,18 @@ export async function* readMessageEvents(
       if (event.type === 'content_block_start') {
         const block = openBlock(event.content_block);
         meterBlock(block, meter);
-        if (block) blocks.set(event.index, block);
+        if (block) {
+          yield* begun(block, hasThought);
+          hasThought ||= isThought(block);
+          blocks.set(event.index, block);
+        }
         if (event.content_block.type === 'text' && event.content_block.text)
           yield { type: 'text', delta: event.content_block.text };
       }
       if (event.type === 'content_block_delta') {
-        if (event.delta.type === 'text_delta') {
-          if (event.delta.text) yield { type: 'text', delta: event.delta.text };
-        } else {
-          extendBlock(blocks.get(event.index), event.delta, meter);
-        }
+        const block = blocks.get(event.index);
+        if (event.delta.type !== 'text_delta') extendBlock(block, event.delta, meter);
+        yield* piecesOf(block, event.delta);
       }
       if (event.type === 'message_delta') {
         stop = event.delta.stop_reason ?? stop;
@@ -62,6 +65,21 @@ export async function* readMessageEvents(
   yield { type: 'done', stop: stopOf(stop, blocks), usage, response };
 }
 
+function* begun(block: Open, hasThought: boolean): Generator<ModelEvent> {
+  if (block.type === 'tool_use') yield { type: 'calling', id: block.id, name: block.name, delta: '' };
+  if (!isThought(block)) return;
+  if (hasThought) yield { type: 'thinking', delta: BETWEEN_THOUGHTS };
+  if (block.type === 'thinking' && block.thinking !== '') yield { type: 'thinking', delta: block.thinking };
+}
+
+function* piecesOf(block: Open | undefined, delta: Anthropic.RawContentBlockDelta): Generator<ModelEvent> {
+  if (delta.type === 'text_delta' && delta.text) yield { type: 'text', delta: delta.text };
+  if (delta.type === 'thinking_delta' && block?.type === 'thinking' && delta.thinking)
+    yield { type: 'thinking', delta: delta.thinking };
+  if (delta.type === 'input_json_delta' && block?.type === 'tool_use' && delta.partial_json)
+    yield { type: 'calling', id: block.id, name: block.name, delta: delta.partial_json };
+}
+
 function* finish(
   blocks: readonly Open[],
   stop: string,
@@ -73,7 +91,7 @@ function* finish(
   if (only) {
     const text = thoughts
       .map((thought) => (thought.type === 'thinking' ? thought.thinking : ''))
-      .join('\n\n');
+      .join(BETWEEN_THOUGHTS);
     const isSingle = thoughts.length === 1 && only.type === 'thinking' && only.at === undefined;
     const signature = isSingle ? only.signature : `${BLOCKS_PREFIX}${JSON.stringify(thoughts)}`;
     yield { type: 'reasoning', reasoning: { text, signature, provider, model: request.model } };
@@ -85,6 +103,12 @@ function* finish(
     const id = block.id || mintCallId(request.trace, i);
     yield { type: 'call', call: { id, name: block.name, args: block.args || '{}' } };
   }
+}
+
+const BETWEEN_THOUGHTS = '\n\n';
+
+function isThought({ type }: Open): boolean {
+  return type === 'thinking' || type === 'redacted_thinking';
 }
 
 /** Thinking blocks with their positions among the visible blocks. Several texts are one text in the log. */

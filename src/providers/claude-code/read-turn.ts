@@ -105,6 +105,11 @@ class SdkTurnReader {
         if (name !== undefined) calls.push({ type: 'call', call: { ...event.call, name } });
         continue;
       }
+      if (event.type === 'calling') {
+        const name = this.#ownName(event.name);
+        if (name !== undefined) yield { ...event, name };
+        continue;
+      }
       if (event.type === 'text') {
         // Text after a tool of the CLI's own starts a new paragraph.
         if (isFirstText && this.#said) yield { type: 'text', delta: '\n\n' };

@@ -52,6 +52,11 @@ const ofTurn = <Method extends string, Shape extends z.ZodRawShape>(method: Meth
 /** A notification about a turn. */
 export const TurnNote = z.discriminatedUnion('method', [
   ofTurn('item/agentMessage/delta', { itemId: z.string(), delta: z.string() }),
+  ofTurn('item/reasoning/summaryTextDelta', {
+    itemId: z.string(),
+    delta: z.string(),
+    summaryIndex: z.number().optional(),
+  }),
   ofTurn('item/completed', { item: Item }),
   ofTurn('rawResponseItem/completed', { item: RawItem }),
   ofTurn('rawResponse/completed', { usage: TokenCounts.nullable() }),

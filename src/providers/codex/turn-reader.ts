@@ -42,6 +42,8 @@ export class TurnReader {
   readonly #asked = new Set<string>();
   #responding = false;
   #speaker: string | null = null;
+  /** The part of the reasoning that was told last. */
+  #thought: string | null = null;
   #calls: ToolCall[] = [];
   #usage = NO_USAGE;
   #total: { seen: Usage; counted: Usage } | null = null;
@@ -70,11 +72,12 @@ export class TurnReader {
       case 'item/agentMessage/delta':
         this.#responding = true;
         return this.#said(note.params.itemId, note.params.delta);
+      case 'item/reasoning/summaryTextDelta':
+        return this.#thinks(note.params);
       case 'item/completed':
         return this.#completed(note.params.item);
       case 'rawResponseItem/completed':
-        this.#rawItem(note.params.item);
-        return [];
+        return this.#rawItem(note.params.item);
       case 'rawResponse/completed':
         this.#responding = false;
         if (note.params.usage) this.#usage = addUsage(this.#usage, usageOf(note.params.usage));
@@ -111,6 +114,7 @@ export class TurnReader {
     this.#meter = new ReplyMeter(this.#meter.limits);
     this.#calls = [];
     this.#speaker = null;
+    this.#thought = null;
     // A call that was not requested by now may never be: no later step must wait for it.
     for (const id of order) if (!this.#asked.has(id)) this.#made.delete(id);
     return { calls, usage };
@@ -122,13 +126,23 @@ export class TurnReader {
     name,
     call_id: id,
     arguments: args,
-  }: NoteParams<'rawResponseItem/completed'>['item']): void {
+  }: NoteParams<'rawResponseItem/completed'>['item']): ModelEvent[] {
     if (type === 'function_call' || type === 'reasoning' || role === 'assistant') this.#responding = true;
     // Codex itself answers calls of tools that are not ours, without a request to us.
-    if (type === 'function_call' && id && this.#tools.has(name ?? '') && isJson(args)) {
-      this.#meter.arguments(args);
-      this.#made.set(id, args ?? '');
-    }
+    if (type !== 'function_call' || !id || name === undefined || !this.#tools.has(name) || !isJson(args))
+      return [];
+    this.#meter.arguments(args);
+    this.#made.set(id, args ?? '');
+    // Codex tells no pieces of arguments. Watchers see the call before the step has ended.
+    return [{ type: 'calling', id, name, delta: args ?? '' }];
+  }
+
+  #thinks({ itemId, summaryIndex, delta }: NoteParams<'item/reasoning/summaryTextDelta'>): ModelEvent[] {
+    if (delta === '') return [];
+    const part = `${itemId} ${summaryIndex ?? 0}`;
+    const apart = this.#thought !== null && this.#thought !== part;
+    this.#thought = part;
+    return [{ type: 'thinking', delta: apart ? `\n\n${delta}` : delta }];
   }
 
   #turnCompleted({ status, error: reported }: NoteParams<'turn/completed'>): void {

@@ -14,8 +14,8 @@ import { replyLimits, type ReplyLimitSettings, type ReplyMeter } from '../reply-
 import { type ChatQuirks, quirksOf } from './quirks.ts';
 import { NO_EXTRAS, type RequestExtras } from '../request-settings.ts';
 import { givenOf, type Sampling } from '../sampling.ts';
-import { NO_USAGE, type ToolCall, type Usage } from '../../events/index.ts';
-import { mintCallId, parseArgs } from '../call-text.ts';
+import { NO_USAGE, type Usage } from '../../events/index.ts';
+import { CallAssembly } from './call-assembly.ts';
 
 interface OpenAiCompatibleOptions {
   name?: string;
@@ -85,31 +85,31 @@ type Delta = Omit<Chunk['choices'][number]['delta'], 'content'> & {
 };
 /** Mistral's reasoning models answer in parts. */
 type Part = { type: 'text'; text: string } | { type: 'thinking'; thinking?: Part[] };
-type CallDelta = NonNullable<Delta['tool_calls']>[number];
 
-/** Converts chunks to events. Calls are held back until the vendor says that the answer is finished. */
+/** Converts chunks to events. Whole calls are held back until the vendor says that the answer is finished. */
 async function* readChunks(
   chunks: AsyncIterable<Chunk>,
   request: ModelRequest,
   provider: string,
   { touch, meter }: Pick<StreamWatch, 'touch' | 'meter'>,
 ): AsyncGenerator<ModelEvent> {
-  const answer = new Answer(meter);
+  const answer = new Answer(meter, request);
   try {
     for await (const chunk of chunks) {
       touch();
-      for (const delta of answer.add(chunk)) yield { type: 'text', delta };
+      yield* answer.add(chunk);
     }
   } catch (thrown) {
     // After the finish reason the answer is complete; only the usage chunk was lost.
     if (answer.finish === null) throw thrown;
   }
-  yield* answer.end(request, provider);
+  yield* answer.end(provider);
 }
 
 /** The parts of an answer that are kept until its end. */
 class Answer {
   readonly #meter: ReplyMeter;
+  readonly #request: ModelRequest;
   readonly #calls: CallAssembly;
   finish: string | null = null;
   #reasoning = '';
@@ -117,13 +117,14 @@ class Answer {
   #response: ResponseName = {};
   #refused = false;
 
-  constructor(meter: ReplyMeter) {
+  constructor(meter: ReplyMeter, request: ModelRequest) {
     this.#meter = meter;
-    this.#calls = new CallAssembly(meter);
+    this.#request = request;
+    this.#calls = new CallAssembly(meter, request.trace);
   }
 
-  /** Yields the texts of the chunk. */
-  *add(chunk: Chunk): Generator<string> {
+  /** Yields the texts of the chunk, and its pieces of reasoning and calls. */
+  *add(chunk: Chunk): Generator<ModelEvent> {
     this.#response = { model: chunk.model || this.#response.model, id: chunk.id || this.#response.id };
     if (chunk.usage) this.#usage = usageOf(chunk.usage);
     const choice = chunk.choices?.[0];
@@ -131,19 +132,24 @@ class Answer {
     const delta: Delta = choice.delta ?? {};
     const parts = typeof delta.content === 'string' ? [] : (delta.content ?? []);
     const thought = thoughtOf(delta, parts);
-    this.#meter.reasoning(thought);
-    this.#reasoning += thought;
+    yield* this.#think(thought);
     const text = typeof delta.content === 'string' ? delta.content : textOf(parts);
-    if (text) yield text;
+    if (text) yield { type: 'text', delta: text };
     if (delta.refusal) {
       this.#refused = true;
-      yield delta.refusal;
+      yield { type: 'text', delta: delta.refusal };
     }
-    for (const call of delta.tool_calls ?? []) this.#calls.add(call);
+    for (const call of delta.tool_calls ?? []) yield* this.#calls.add(call);
     if (choice.finish_reason) this.finish = choice.finish_reason;
   }
 
-  *end(request: ModelRequest, provider: string): Generator<ModelEvent> {
+  *#think(delta: string): Generator<ModelEvent> {
+    this.#meter.reasoning(delta);
+    this.#reasoning += delta;
+    if (delta) yield { type: 'thinking', delta };
+  }
+
+  *end(provider: string): Generator<ModelEvent> {
     const { finish } = this;
     if (finish === null) return;
     if (finish === 'error') {
@@ -154,10 +160,11 @@ class Answer {
       return;
     }
     if (this.#reasoning !== '') {
-      yield { type: 'reasoning', reasoning: { text: this.#reasoning, provider, model: request.model } };
+      const { model } = this.#request;
+      yield { type: 'reasoning', reasoning: { text: this.#reasoning, provider, model } };
     }
     let called = false;
-    for (const call of this.#calls.finished(request, finish === 'length')) {
+    for (const call of this.#calls.finished(finish === 'length')) {
       called = true;
       yield { type: 'call', call };
     }
@@ -175,39 +182,6 @@ function thoughtOf({ reasoning_content, reasoning }: Delta, parts: readonly Part
 
 function textOf(parts: readonly Part[]): string {
   return parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
-}
-
-/** Call fragments are keyed by index. Servers that number every call 0 are recognised by the id. */
-class CallAssembly {
-  readonly #calls: { index: number; id: string; name: string; args: string }[] = [];
-  readonly #meter: ReplyMeter;
-
-  constructor(meter: ReplyMeter) {
-    this.#meter = meter;
-  }
-
-  add(delta: CallDelta): void {
-    const index = delta.index ?? this.#calls.at(-1)?.index ?? 0;
-    let call = this.#calls.findLast((known) => known.index === index);
-    if (!call || (delta.id && call.id && delta.id !== call.id)) {
-      this.#meter.call();
-      call = { index, id: '', name: '', args: '' };
-      this.#calls.push(call);
-    }
-    call.id ||= delta.id ?? '';
-    call.name ||= delta.function?.name ?? '';
-    const args = delta.function?.arguments ?? '';
-    this.#meter.arguments(args);
-    call.args += args;
-  }
-
-  *finished(request: ModelRequest, cut: boolean): Generator<ToolCall> {
-    for (const [i, { id, name, args }] of this.#calls.entries()) {
-      // An answer cut by its token limit may end inside the arguments; an incomplete call is dropped.
-      if (cut && parseArgs(args) === null) continue;
-      yield { id: id || mintCallId(request.trace, i), name, args };
-    }
-  }
 }
 
 function stopOf(

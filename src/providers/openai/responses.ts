@@ -12,6 +12,7 @@ import {
 import { plainSchema } from '../plain-schema.ts';
 import type { ModelEvent, ModelRequest } from '../provider.ts';
 import { type ChatQuirks, NOT_REASONING } from './quirks.ts';
+import { ResponsePieces } from './response-pieces.ts';
 import { classifyFailure } from '../classify-failure.ts';
 import type { StreamWatch } from '../guard-stream.ts';
 import type { ReplyMeter } from '../reply-limits.ts';
@@ -134,7 +135,7 @@ type Response = OpenAI.Responses.Response;
 type FunctionCall = Extract<OutputItem, { type: 'function_call' }>;
 
 /**
- * Converts stream events to model events. Reasoning and calls are yielded when the response is complete. A failed or
+ * Converts stream events to model events. Whole reasoning and calls are yielded when the response is complete. A failed or
  * incomplete response is an event of the stream, not an exception.
  */
 export async function* readResponseEvents(
@@ -144,9 +145,11 @@ export async function* readResponseEvents(
   { touch, meter }: Pick<StreamWatch, 'touch' | 'meter'>,
 ): AsyncGenerator<ModelEvent> {
   const items: OutputItem[] = [];
+  const pieces = new ResponsePieces();
   let refused = false;
   for await (const event of events) {
     touch();
+    yield* pieces.read(event);
     if (!isRead(event)) continue;
     switch (event.type) {
       case 'response.output_text.delta':

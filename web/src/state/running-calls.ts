@@ -35,6 +35,8 @@ export function withActivity(known: readonly RunningCall[], activity: TurnActivi
         args: `${index === 0 ? '' : args}${text}`.slice(0, MAX_ARGS),
       }));
     }
+    case 'dropped':
+      return calls.filter(({ step, call }) => step !== activity.step || call !== activity.call);
     case 'called':
       return changed(calls, activity, () => ({ status: 'running', args: activity.args }));
     case 'progress': {
