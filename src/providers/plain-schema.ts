@@ -1,4 +1,5 @@
 import type { PromptMessage } from '../events/index.ts';
+import { loopsIn } from './schema-loops.ts';
 
 type Schema = Readonly<Record<string, unknown>>;
 
@@ -11,6 +12,10 @@ const KEPT = new Set(['const', 'required', 'title', 'description', 'default', 'e
 const SCHEMA = new Set(['items', 'additionalProperties']);
 const SCHEMA_LISTS = new Set(['anyOf', 'oneOf', 'allOf']);
 const SCHEMA_MAPS = new Set(['properties', '$defs', 'definitions']);
+/** The reference to the schema itself. */
+const WHOLE = '#';
+/** llama.cpp takes every `$ref` for a reference, also as the name of a property and within values. */
+const REF = '$ref';
 /** Keywords that constrain nothing. */
 const SILENT = new Set(['$schema', '$id', '$anchor', '$comment']);
 const SAFE_BOUNDS = { minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER };
@@ -19,12 +24,21 @@ const TYPES = new Set(['string', 'number', 'integer', 'boolean', 'object', 'arra
 
 /**
  * A JSON schema for servers that compile it to a grammar and refuse the whole request for unsupported keywords.
- * llama.cpp refuses `$ref: "#"`, dangling references, unknown types, empty lists of types and boolean schemas; older
- * versions also refuse `\d` in a pattern. Only the structure is kept. Other keywords move into the description, and
- * the answer is checked against them afterwards. Equal schemas give equal bytes, as prompt caches need.
+ * llama.cpp refuses `$ref: "#"`, dangling references, definitions that consist of themselves, unknown types, empty lists of
+ * types and boolean schemas; older versions also refuse `\d` in a pattern. Only the structure is kept. Other keywords
+ * move into the description, and the answer is checked against them afterwards. Equal schemas give equal bytes, as
+ * prompt caches need.
  */
 export function plainSchema(schema: Schema): Record<string, unknown> {
   return new PlainSchema(schema).whole();
+}
+
+/** `whole`: unchanged. `plain`: for servers whose grammars are not known, see `plainSchema`. */
+export type SchemaForm = 'plain' | 'whole';
+
+/** The schema as it is sent. */
+export function shownSchema(schema: Schema, form: SchemaForm = 'plain'): Record<string, unknown> {
+  return form === 'whole' ? schema : plainSchema(schema);
 }
 
 class PlainSchema {
@@ -33,34 +47,44 @@ class PlainSchema {
   readonly #targets: ReadonlySet<string>;
   /** Path of the schema itself, if it refers to itself. */
   readonly #self: string;
+  /** Definitions that consist of themselves. */
+  readonly #loops: ReadonlySet<string>;
   #isRecursive = false;
 
   constructor(schema: Schema) {
     this.#schema = schema;
-    this.#targets = new Set(['$defs', 'definitions'].flatMap((map) => namesIn(map, schema[map])));
+    const definitions = new Map(['$defs', 'definitions'].flatMap((map) => definitionsIn(map, schema[map])));
+    this.#targets = new Set(definitions.keys());
+    this.#loops = loopsIn(definitions.set(WHOLE, schema), MAX_DEPTH);
     let self = 'whole';
     while (this.#targets.has(`#/$defs/${self}`)) self += '_';
     this.#self = self;
   }
 
   whole(): Record<string, unknown> {
-    const plain = this.#plain(this.#schema, 0);
+    const plain = this.#plain(this.#schema, 0, WHOLE);
     if (!this.#isRecursive) return plain;
     const { $defs, ...itself } = plain;
     return { ...itself, $defs: { ...($defs as Schema | undefined), [this.#self]: itself } };
   }
 
-  #plain(schema: unknown, depth: number): Record<string, unknown> {
+  /** `of`: the definition whose values are those of the schema; undefined in the parts of a value. */
+  #plain(schema: unknown, depth: number, of?: string): Record<string, unknown> {
     if (!isSchema(schema) || depth > MAX_DEPTH) return {};
     const kept: [string, unknown][] = [];
     const dropped: string[] = [];
     for (const [key, value] of Object.entries(schema)) {
-      const next = this.#value(key, value, depth);
+      const next = this.#value(key, value, depth, of);
       if (next !== undefined) kept.push([key, next]);
       else if (isDescribed(key, value)) dropped.push(`${key}: ${described(key, value)}`);
     }
     const result = Object.fromEntries(kept);
     if (Array.isArray(schema['prefixItems'])) result['items'] = this.#items(schema, depth);
+    if (isSchema(schema['properties']) && REF in schema['properties']) {
+      // The field stays possible.
+      result['additionalProperties'] = true;
+      dropped.push(`properties: also ${REF}`);
+    }
     if (dropped.length === 0) return result;
     const { description } = schema;
     const words = `{${dropped.join(', ')}}`;
@@ -68,30 +92,38 @@ class PlainSchema {
   }
 
   /** Undefined if the keyword is omitted. */
-  #value(key: string, value: unknown, depth: number): unknown {
-    if (key === 'type') return isType(value) ? value : undefined;
-    if (key === 'enum') return isFilled(value) ? value : undefined;
-    if (KEPT.has(key)) return value;
-    if (key === '$ref') return this.#reference(value);
+  #value(key: string, value: unknown, depth: number, of?: string): unknown {
+    if (key === REF) return this.#reference(value, of);
+    if (KEPT.has(key) || key === 'type' || key === 'enum') return isSendable(key, value) ? value : undefined;
     if (SCHEMA.has(key)) {
       if (key === 'additionalProperties' && typeof value === 'boolean') return value;
       return Array.isArray(value) ? undefined : this.#plain(value, depth + 1);
     }
     if (SCHEMA_LISTS.has(key))
-      return isFilled(value) ? value.map((each) => this.#plain(each, depth + 1)) : undefined;
-    if (SCHEMA_MAPS.has(key) && isSchema(value))
-      return Object.fromEntries(
-        Object.entries(value).map(([name, each]) => [name, this.#plain(each, depth + 1)]),
-      );
+      return isFilled(value) ? value.map((each) => this.#plain(each, depth + 1, of)) : undefined;
+    if (SCHEMA_MAPS.has(key) && isSchema(value)) return this.#map(key, value, depth);
     return undefined;
   }
 
-  #reference(ref: unknown): string | undefined {
-    if (ref === '#') {
+  #map(key: string, schemas: Schema, depth: number): Record<string, unknown> {
+    const named = Object.entries(schemas).filter(([name]) => name !== REF);
+    return Object.fromEntries(
+      named.map(([name, each]) => {
+        const path = pathOf(key, name);
+        const of = depth === 0 && this.#targets.has(path) ? path : undefined;
+        return [name, this.#plain(each, depth + 1, of)];
+      }),
+    );
+  }
+
+  #reference(ref: unknown, of?: string): string | undefined {
+    if (typeof ref !== 'string') return undefined;
+    if (of !== undefined && this.#loops.has(of) && this.#loops.has(ref)) return undefined;
+    if (ref === WHOLE) {
       this.#isRecursive = true;
       return `#/$defs/${this.#self}`;
     }
-    return typeof ref === 'string' && this.#targets.has(ref) ? ref : undefined;
+    return this.#targets.has(ref) ? ref : undefined;
   }
 
   /** A tuple becomes a list whose items may each match any of its schemas. */
@@ -101,8 +133,21 @@ class PlainSchema {
   }
 }
 
-function namesIn(map: string, definitions: unknown): string[] {
-  return isSchema(definitions) ? Object.keys(definitions).map((name) => `#/${map}/${name}`) : [];
+function pathOf(map: string, name: string): string {
+  return `#/${map}/${name}`;
+}
+
+/** The definitions that a reference can name: signs of a path in a name would have to be escaped. */
+function definitionsIn(map: string, definitions: unknown): [string, unknown][] {
+  if (!isSchema(definitions)) return [];
+  const named = Object.entries(definitions).filter(([name]) => name !== REF && !/[/~%]/.test(name));
+  return named.map(([name, schema]) => [pathOf(map, name), schema]);
+}
+
+function isSendable(key: string, value: unknown): boolean {
+  if (key === 'type') return isType(value);
+  if (key === 'enum' && !isFilled(value)) return false;
+  return typeof value !== 'object' || !JSON.stringify(value).includes(`"${REF}"`);
 }
 
 function isType(type: unknown): boolean {

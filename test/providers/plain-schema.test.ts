@@ -108,6 +108,37 @@ test('a tuple becomes a list whose items may have any of its types', () => {
   });
 });
 
+test('a field named $ref is left out and stays possible', () => {
+  const properties = { $ref: { type: 'string' }, a: { type: 'string' } };
+  expect(plainSchema({ type: 'object', properties, additionalProperties: false })).toEqual({
+    type: 'object',
+    properties: { a: { type: 'string' } },
+    additionalProperties: true,
+    description: '{properties: also $ref}',
+  });
+});
+
+test('of definitions that are each other only the references in a circle are left out', () => {
+  const list = { type: 'array', items: { $ref: '#/$defs/B' } };
+  const $defs = { A: { anyOf: [{ $ref: '#/$defs/B' }, list] }, B: { $ref: '#/$defs/A' }, C: list };
+  expect(plainSchema({ $ref: '#/$defs/C', $defs })).toEqual({
+    $ref: '#/$defs/C',
+    $defs: {
+      A: { anyOf: [{ description: '{$ref: "#/$defs/B"}' }, list] },
+      B: { description: '{$ref: "#/$defs/A"}' },
+      C: list,
+    },
+  });
+});
+
+test('a circle of any length is found', () => {
+  const names = Array.from({ length: 20_000 }, (_, index) => `d${index}`);
+  const $defs = Object.fromEntries(
+    names.map((name, index) => [name, { $ref: `#/$defs/${names[index + 1] ?? 'd0'}` }]),
+  );
+  expect(JSON.stringify(plainSchema({ $defs }))).not.toContain('"$ref":');
+});
+
 test('a schema of any depth is cut', () => {
   let deep: Record<string, unknown> = { type: 'string' };
   for (let level = 0; level < 20_000; level += 1) deep = { type: 'array', items: deep };

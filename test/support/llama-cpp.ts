@@ -47,8 +47,41 @@ export const REFUSED_SCHEMAS: Record<string, [schema: unknown, why: string]> = {
   ],
 };
 
-const PREFIX =
-  'Unable to generate parser for this template. Automatic parser generation failed: JSON schema error ';
+const LOOP = 'Failed to initialize samplers: failed to parse grammar';
+const NO_NAME = '[json.exception.type_error.302] type must be string, but is object';
+
+/** The same of whole schemas; recorded of build 7e4c0a9. */
+export const REFUSED_WHOLES: Record<string, [schema: Schema, why: string]> = {
+  'a definition that is itself': [
+    { ...withX({ $ref: '#/$defs/A' }), $defs: { A: { $ref: '#/$defs/A' } } },
+    LOOP,
+  ],
+  'definitions that are each other': [
+    {
+      ...withX({ $ref: '#/$defs/A' }),
+      $defs: { A: { anyOf: [{ $ref: '#/$defs/B' }, { type: 'string' }] }, B: { $ref: '#/$defs/A' } },
+    },
+    LOOP,
+  ],
+  'a field named as a reference': [
+    withX({ type: 'object', properties: { $ref: { type: 'string' } } }),
+    NO_NAME,
+  ],
+  'a default that holds a reference': [
+    withX({ default: { $ref: '#/x' } }),
+    'JSON schema conversion failed:\nError resolving ref #/x: x not in {"type":"object","properties":{"x":{"default":{"$ref":"#/x"}}},"required":["x"]}',
+  ],
+  'a fixed value that holds a reference': [
+    withX({ const: { $ref: '#/x' } }),
+    'JSON schema conversion failed:\nError resolving ref #/x: x not in {"type":"object","properties":{"x":{"const":{"$ref":"#/x"}}},"required":["x"]}',
+  ],
+};
+
+function withX(x: unknown): Schema {
+  return { type: 'object', properties: { x }, required: ['x'] };
+}
+
+const PREFIX = 'Unable to generate parser for this template. Automatic parser generation failed: ';
 
 function refusal(message: string) {
   return answer(400, { code: 400, message, type: 'invalid_request_error' });
@@ -63,19 +96,23 @@ type Schema = Record<string, unknown>;
 export const likeLlamaCpp: FakeHandler = ({ body }) => {
   const { input, tools, response_format, text } = body as {
     input?: { type?: string }[];
-    tools?: { function?: { parameters: Schema }; parameters?: Schema }[];
+    tools?: { function?: { parameters: Schema }; parameters?: Schema; input_schema?: Schema }[];
     response_format?: { json_schema?: { schema: Schema } };
     text?: { format?: { schema?: Schema } };
   };
   if (input?.some(({ type }) => type === undefined)) return { raw: LLAMA_CPP.itemType };
   const schemas = [
-    ...(tools ?? []).map((tool) => tool.function?.parameters ?? tool.parameters),
+    ...(tools ?? []).map((tool) => tool.function?.parameters ?? tool.parameters ?? tool.input_schema),
     response_format?.json_schema?.schema,
     text?.format?.schema,
   ];
   for (const schema of schemas) {
-    const why = schema && whyNot(schema, schema, '#');
-    if (why) return { raw: refusal(PREFIX + why) };
+    if (!schema) continue;
+    const why = whyNot(schema, schema, '#');
+    if (why) return { raw: refusal(`${PREFIX}JSON schema error ${why}`) };
+    const reference = whyNoReferences(schema, schema);
+    if (reference) return { raw: refusal(PREFIX + reference) };
+    if (isLooped(schema)) return { raw: refusal(LOOP) };
   }
   return { text: 'ok' };
 };
@@ -113,6 +150,37 @@ function whyNoReference(ref: string, root: Schema, at: string): string | null {
     target = target[part];
   }
   return null;
+}
+
+/** Every `$ref` counts, also in values. */
+function whyNoReferences(part: unknown, root: Schema): string | null {
+  if (typeof part !== 'object' || part === null) return null;
+  for (const [key, value] of Object.entries(part)) {
+    if (key === '$ref' && typeof value !== 'string') return NO_NAME;
+    const why = key === '$ref' ? whyUnresolved(value as string, root) : whyNoReferences(value, root);
+    if (why) return why;
+  }
+  return null;
+}
+
+function whyUnresolved(ref: string, root: Schema): string | null {
+  const [first = '', ...rest] = ref.replace('#/', '').split('/');
+  if (!(first in root)) {
+    return `JSON schema conversion failed:\nError resolving ref ${ref}: ${first} not in ${JSON.stringify(root)}`;
+  }
+  return rest.length === 1 ? null : `unexpected reference ${ref}`;
+}
+
+/** Whether a definition stands for itself. Grammars are made of those that are referred to. */
+function isLooped({ $defs = {} }: { $defs?: Record<string, Schema> }): boolean {
+  const leads = (name: string, seen: readonly string[]): boolean => {
+    if (seen.includes(name)) return true;
+    const { $ref, anyOf = [] } = ($defs[name] ?? {}) as { $ref?: string; anyOf?: { $ref?: string }[] };
+    return [{ $ref }, ...anyOf].some(
+      (each) => each.$ref !== undefined && leads(each.$ref.replace('#/$defs/', ''), [...seen, name]),
+    );
+  };
+  return Object.keys($defs).some((name) => leads(name, []));
 }
 
 function isObject(value: unknown): value is Schema {

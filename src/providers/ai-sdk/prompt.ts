@@ -7,7 +7,7 @@ import type {
 } from '@ai-sdk/provider';
 import type { PromptMessage } from '../../events/index.ts';
 import { fitCallId, fitToolName, parseArgs, shownImages } from '../call-text.ts';
-import { appendSchema } from '../plain-schema.ts';
+import { appendSchema, shownSchema } from '../plain-schema.ts';
 import type { ModelRequest } from '../provider.ts';
 import { type SignedParts, signedParts } from './signature.ts';
 import type { VendorTraits } from './vendors.ts';
@@ -32,11 +32,18 @@ export function callOptions(
         type: 'function' as const,
         name,
         description,
-        inputSchema: { type: 'object', ...parameters } as Schema['inputSchema'],
+        inputSchema: { type: 'object', ...shownSchema(parameters, traits.schemas) } as Schema['inputSchema'],
       })),
       toolChoice: { type: 'auto' as const },
     }),
-    ...(schema && !inWords && { responseFormat: { type: 'json' as const, name: 'reply', schema } }),
+    ...(schema &&
+      !inWords && {
+        responseFormat: {
+          type: 'json' as const,
+          name: 'reply',
+          schema: shownSchema(schema, traits.schemas),
+        },
+      }),
   };
 }
 

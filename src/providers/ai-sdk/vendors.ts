@@ -1,5 +1,6 @@
 import type { MarkFamily } from '../template-marks.ts';
 import type { AiSdkModel } from '../ai-sdk-model.ts';
+import type { SchemaForm } from '../plain-schema.ts';
 import type { PartMetadata } from './signature.ts';
 
 /** Differences of vendors that the AI SDK leaves to its callers. */
@@ -10,11 +11,15 @@ export interface VendorTraits {
   options: PartMetadata;
   /** The vendor refuses a schema of the reply beside tools. */
   replyOrTools: boolean;
+  /** Form of the schemas of tools and replies. */
+  schemas: SchemaForm;
   templateMarks: readonly MarkFamily[];
 }
 
 const EPHEMERAL = { cacheControl: { type: 'ephemeral' } };
 const CACHE_MARK = { anthropic: EPHEMERAL, bedrock: { cachePoint: { type: 'default' } } };
+/** Vendors whose packages or servers take any schema. Others may be servers of one's own, such as llama.cpp. */
+const WHOLE_SCHEMAS = /^(?:openai|azure|anthropic|google|vertex|amazon-bedrock|bedrock|gateway)\b/;
 /** The log is the memory, and schemas of replies may be open. */
 const OPENAI = { store: false, strictJsonSchema: false };
 
@@ -24,6 +29,7 @@ export function traitsOf({ provider, modelId }: Pick<AiSdkModel, 'provider' | 'm
   return {
     ...((isClaude || /bedrock/.test(provider)) && { cacheMark: CACHE_MARK }),
     options: isOpenAi ? { openai: OPENAI, azure: OPENAI } : {},
+    schemas: WHOLE_SCHEMAS.test(provider) ? 'whole' : 'plain',
     replyOrTools: provider.startsWith('google') && /gemini-(?:1|2)/.test(modelId),
     templateMarks: isClaude ? ['speakers', 'clients'] : isOpenAi ? ['tokens'] : ['tokens', 'templates'],
   };

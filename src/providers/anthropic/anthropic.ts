@@ -3,6 +3,7 @@ import { readMessageEvents } from './events.ts';
 import { anthropicBody } from './messages.ts';
 import { loadAnthropicSdk } from './sdk.ts';
 import { foreignHeaders, serverOf, vendorFetch } from '../vendor-fetch.ts';
+import { type SchemaForm, shownSchema } from '../plain-schema.ts';
 import { guardedStream, type StreamWatch } from '../guard-stream.ts';
 import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from '../provider.ts';
 import { replyLimits, type ReplyLimitSettings } from '../reply-limits.ts';
@@ -28,6 +29,9 @@ const MARKS = ['speakers', 'clients'] as const;
 export function createAnthropic(options: AnthropicOptions): Provider {
   const { baseUrl = 'https://api.anthropic.com', apiKey, contextEditing, extras = NO_EXTRAS } = options;
   const limits = replyLimits(options.replyLimits);
+  const isForeign = serverOf(baseUrl).address !== 'api.anthropic.com';
+  // Servers in Anthropic's place, such as llama.cpp, turn the schemas of tools into grammars.
+  const schemas = isForeign ? 'plain' : 'whole';
   let client: Promise<Anthropic> | undefined;
 
   async function connect(): Promise<Anthropic> {
@@ -40,7 +44,7 @@ export function createAnthropic(options: AnthropicOptions): Provider {
       logLevel: 'off',
       fetch: vendorFetch(limits),
       // Otherwise the SDK sends the headers of the environment to any server.
-      ...(serverOf(baseUrl).address !== 'api.anthropic.com' && {
+      ...(isForeign && {
         defaultHeaders: foreignHeaders('ANTHROPIC_CUSTOM_HEADERS', { 'x-api-key': apiKey }),
       }),
     });
@@ -51,13 +55,13 @@ export function createAnthropic(options: AnthropicOptions): Provider {
     const { messages } = await client;
     const params = anthropicParams(request, options);
     if (request.replySchema) {
-      const format = await replyFormat(request.replySchema);
+      const format = await replyFormat(request.replySchema, schemas);
       if ('failed' in format) return yield format.failed;
       params.output_config = { ...params.output_config, format };
     }
     // The SDK types beta parameters elsewhere only, and sends them as they are.
     const sampled = anthropicSampling(options.sampling ?? {}, request);
-    const body = Object.assign(anthropicBody(request, NAME), params as object, sampled, extras.body);
+    const body = Object.assign(anthropicBody(request, NAME, schemas), params as object, sampled, extras.body);
     const events = await messages.create(body, { signal: watch.signal, headers: headersOf(params, extras) });
     watch.touch();
     yield* readMessageEvents(events, request, NAME, watch);
@@ -87,10 +91,11 @@ function anthropicSampling({ temperature, topP, topK, stop }: Sampling, { trace 
 /** The schema in Anthropic's dialect: no open objects; unsupported keywords move into the description. */
 async function replyFormat(
   schema: Record<string, unknown>,
+  form: SchemaForm,
 ): Promise<Anthropic.JSONOutputFormat | { failed: ModelEvent }> {
   const { transformJSONSchema } = await loadAnthropicSdk();
   try {
-    return { type: 'json_schema', schema: transformJSONSchema(schema) };
+    return { type: 'json_schema', schema: transformJSONSchema(shownSchema(schema, form)) };
   } catch (thrown) {
     const message = `the schema of the reply does not suit Anthropic: ${String(thrown)}`;
     return { failed: { type: 'failed', error: { code: 'provider_invalid_request', message } } };

@@ -1,6 +1,7 @@
 import type Anthropic from '@anthropic-ai/sdk';
 import { fitCallId, fitToolName, parseArgs, shownImages } from '../call-text.ts';
 import type { PromptMessage, Reasoning, ToolCall } from '../../events/index.ts';
+import { type SchemaForm, shownSchema } from '../plain-schema.ts';
 import type { ModelRequest } from '../provider.ts';
 
 type Body = Anthropic.MessageCreateParamsStreaming;
@@ -20,7 +21,7 @@ const CACHE = { type: 'ephemeral' } as const;
 export const BLOCKS_PREFIX = 'blocks:';
 
 /** The request body. Anthropic requires alternating roles, tool results before text, and no empty text block. */
-export function anthropicBody(request: ModelRequest, provider: string): Body {
+export function anthropicBody(request: ModelRequest, provider: string, schemas: SchemaForm): Body {
   const system: Anthropic.TextBlockParam[] = [];
   const turns: Turn[] = [];
   /** The last block of each message; undefined if the message yields none. */
@@ -40,7 +41,7 @@ export function anthropicBody(request: ModelRequest, provider: string): Body {
   const tools = request.tools.map((tool): Anthropic.Tool => ({
     name: tool.name,
     description: tool.description,
-    input_schema: { type: 'object', ...tool.parameters },
+    input_schema: { type: 'object', ...shownSchema(tool.parameters, schemas) },
   }));
   markBreakpoints(request.breakpoints, ends, system.at(-1) ?? tools.at(-1));
   const body: Body = {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type OpenAI from 'openai';
 import type { PromptMessage } from '../../events/index.ts';
 import { fitArgs, fitCacheKey, fitCallId, fitToolName, shownImages } from '../call-text.ts';
-import { plainSchema, appendSchema } from '../plain-schema.ts';
+import { appendSchema, shownSchema } from '../plain-schema.ts';
 import type { ModelRequest } from '../provider.ts';
 import type { ChatQuirks } from './quirks.ts';
 
@@ -19,7 +19,7 @@ const BRIDGE = 'I have the results.';
 
 export function openAiBody(request: ModelRequest, quirks: ChatQuirks, provider: string): Body {
   const { replySchema, replyFormat = 'json_schema' } = { ...request, ...quirks };
-  const shown = quirks.schemas === 'whole' ? (schema: Schema) => schema : plainSchema;
+  const shown = (schema: Schema) => shownSchema(schema, quirks.schemas);
   const spoken =
     replySchema && replyFormat !== 'json_schema'
       ? appendSchema(request.messages, replySchema)

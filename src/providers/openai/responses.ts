@@ -9,7 +9,7 @@ import {
   parseArgs,
   shownImages,
 } from '../call-text.ts';
-import { plainSchema } from '../plain-schema.ts';
+import { shownSchema } from '../plain-schema.ts';
 import type { ModelEvent, ModelRequest } from '../provider.ts';
 import { type ChatQuirks, NOT_REASONING } from './quirks.ts';
 import { ResponsePieces } from './response-pieces.ts';
@@ -37,7 +37,7 @@ export function responsesBody(
   provider: string,
   { schemas }: Pick<ChatQuirks, 'schemas'>,
 ): Body {
-  const shown = schemas === 'whole' ? (schema: Record<string, unknown>) => schema : plainSchema;
+  const shown = (schema: Record<string, unknown>) => shownSchema(schema, schemas);
   const { model, messages, replySchema } = request;
   const begin = messages.findIndex(({ role }) => role !== 'system');
   const leading = messages.slice(0, begin < 0 ? messages.length : begin);
