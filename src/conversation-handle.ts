@@ -11,6 +11,7 @@ export function conversationHandle(troupe: Methods, id: ConversationId): Convers
     send: (message) => troupe.send(id, message),
     ask: (message, options) => troupe.ask(id, message, options),
     stream: (message, options) => troupe.stream(id, message, options),
+    rejoin: (seq, options) => troupe.rejoin(id, seq, options),
     follow: (options) => troupe.follow(id, options),
     state: () => troupe.state(id),
     events: (range) => troupe.events(id, range),

@@ -56,6 +56,8 @@ export type {
   TextPart,
   VoidPart,
 } from './asking/part.ts';
+export type { ChatBlock, ChatCall, ChatChange } from './asking/chat-change.ts';
+export { chatChanges } from './asking/chat-changes.ts';
 export { createTroupe, type TroupeOptions } from './runtime.ts';
 export {
   boundedFetch,

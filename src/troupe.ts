@@ -180,6 +180,12 @@ export interface Troupe {
   ask(conversation: string, message: Asked, options?: AskOptions): Promise<Answer>;
   /** As `ask`, but yields what happens meanwhile; the answer is the return value of the generator. */
   stream(conversation: string, message: Asked, options?: AskOptions): AsyncGenerator<Part, Answer>;
+  /**
+   * As `stream`, for what is in the log already: a message, or the event that a command has recorded. Begins with what came
+   * of it so far. For readers that come back. Throws `event_invalid` if there is no such event or it wakes nobody, and
+   * `aborted`.
+   */
+  rejoin(conversation: string, seq: number, options?: AskOptions): AsyncGenerator<Part, Answer>;
   /** The events of a conversation after `after`, then new ones as they come, without end. */
   follow(conversation: string, options?: FollowOptions): AsyncGenerator<Event, void>;
   /** The newest conversations. `limit`: default 200. */
@@ -273,6 +279,7 @@ export interface Troupe {
 /** Methods of a troupe whose first parameter is the id of a conversation. */
 type OfConversation =
   | 'follow'
+  | 'rejoin'
   | 'state'
   | 'events'
   | 'verify'

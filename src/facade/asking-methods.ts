@@ -26,10 +26,14 @@ export function askingMethods(context: TenantContext, itself: () => Troupe) {
   async function* answering(
     conversation: string,
     asked: Asked,
-    { signal, timeoutMs }: AskOptions,
+    options: AskOptions,
   ): AsyncGenerator<Note, Answer> {
     const { event } = await itself().send(conversation, messageOf(context, asked));
     if (event.to.length === 0) throw nobody();
+    return yield* answersTo(event, options);
+  }
+
+  async function* answersTo(event: Event, { signal, timeoutMs }: AskOptions): AsyncGenerator<Note, Answer> {
     const isOver = new AbortController();
     const late = new AbortController();
     if (timeoutMs !== undefined) void clock.sleep(timeoutMs, isOver.signal).then(() => late.abort());
@@ -43,8 +47,18 @@ export function askingMethods(context: TenantContext, itself: () => Troupe) {
     }
   }
 
-  async function* streamed(...asked: Parameters<typeof answering>): AsyncGenerator<Part, Answer> {
-    const going = answering(...asked);
+  async function* rejoined(
+    conversation: string,
+    seq: number,
+    options: AskOptions,
+  ): AsyncGenerator<Note, Answer> {
+    const { events } = await itself().events(conversation, { after: seq - 1, limit: 1 });
+    const [event] = events;
+    if (!event || event.seq !== seq || event.to.length === 0) throw notRejoinable(conversation, seq);
+    return yield* answersTo(event, options);
+  }
+
+  async function* asParts(going: AsyncGenerator<Note, Answer>): AsyncGenerator<Part, Answer> {
     const partOf = showParts();
     try {
       for (;;) {
@@ -60,7 +74,11 @@ export function askingMethods(context: TenantContext, itself: () => Troupe) {
   return {
     stream(conversation, asked, options = {}) {
       checkOptionsOf('stream', options);
-      return streamed(conversation, asked, options);
+      return asParts(answering(conversation, asked, options));
+    },
+    rejoin(conversation, seq, options = {}) {
+      checkOptionsOf('rejoin', options);
+      return asParts(rejoined(conversation, seq, options));
     },
     async ask(conversation, asked, options = {}) {
       checkOptionsOf('ask', options);
@@ -97,6 +115,14 @@ function messageOf({ agents }: TenantContext, asked: Asked): NewMessage {
   const [only, ...others] = agents;
   const isClear = message.to === undefined && message.replyTo === undefined && only && others.length === 0;
   return { ...message, ...(isClear && { to: [only.id] }) };
+}
+
+function notRejoinable(conversation: string, seq: number): TroupeError {
+  return new TroupeError(
+    'event_invalid',
+    `seq: "${conversation}" has no event ${seq} that agents are to answer; give the seq of a message, or of what a command has recorded`,
+    { path: 'seq' },
+  );
 }
 
 function nobody(): TroupeError {

@@ -11,6 +11,7 @@ const Seq = z.int().nonnegative().optional();
 const OPTIONS = {
   ask: Wait,
   stream: Wait,
+  rejoin: Wait,
   follow: z.strictObject({ after: Seq, signal: Signal }),
   events: z.strictObject({
     after: Seq,

@@ -50,6 +50,7 @@ const NARROWING = {
   delete: 'conversation',
   watch: 'conversation',
   follow: 'conversation',
+  rejoin: 'conversation',
   idle: 'conversation',
   queues: 'conversation',
   budgets: 'conversation',
@@ -119,6 +120,7 @@ function limitConversations(
     ask: async (conversation, asked, options) => spoken.ask(check(conversation), asked, options),
     stream: (conversation, asked, options) => spoken.stream(check(conversation), asked, options),
     follow: (conversation, options) => troupe.follow(check(conversation), options),
+    rejoin: (conversation, seq, options) => troupe.rejoin(check(conversation), seq, options),
     idle: async ({ conversation } = {}) =>
       troupe.idle(conversation === undefined ? {} : { conversation: check(conversation) }),
     conversations: async (limit) => (await troupe.listConversations({ limit, among: granted })).conversations,

@@ -1,0 +1,265 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { ChatChange } from '../../src/asking/chat-change.ts';
+import { chatChanges } from '../../src/asking/chat-changes.ts';
+import { TroupeError } from '../../src/errors.ts';
+import type { Part, Troupe } from '../../src/troupe.ts';
+import { company, UMA } from '../support/company.ts';
+
+/** One step of a turn: what its model says in each of several rounds, of which only the last succeeds. */
+interface Step {
+  rounds: { text: string; call: boolean }[];
+  pieces: number;
+}
+interface Plan {
+  /** Attempts of the turn before the one that counts. */
+  attempts: number;
+  steps: Step[];
+  reply: string;
+  /** The share of live parts that the reader gets: others are lost. */
+  lost: number[];
+  /** Where the reader is told again what was said so far. */
+  again: number[];
+}
+
+const words = fc.string({ minLength: 0, maxLength: 12, unit: 'grapheme' });
+const plan: fc.Arbitrary<Plan> = fc.record({
+  attempts: fc.integer({ min: 0, max: 2 }),
+  steps: fc.array(
+    fc.record({
+      rounds: fc.array(fc.record({ text: words, call: fc.boolean() }), { minLength: 1, maxLength: 3 }),
+      pieces: fc.integer({ min: 1, max: 4 }),
+    }),
+    { maxLength: 3 },
+  ),
+  reply: words.map((text) => text || 'yes'),
+  lost: fc.array(fc.nat(200), { maxLength: 30 }),
+  again: fc.array(fc.nat(200), { maxLength: 6 }),
+});
+
+const at = { conversation: 'c', agent: 'bo', turn: 'c:bo:1', provisional: true } as const;
+
+/** Live parts of one round. */
+function roundParts(place: object, text: string, pieces: number, call: string | null): Part[] {
+  const size = Math.max(1, Math.ceil(text.length / pieces));
+  const parts: object[] = [];
+  for (let index = 0; index < text.length; index += size)
+    parts.push({ type: 'text', ...at, ...place, index, text: text.slice(index, index + size) });
+  if (call !== null)
+    for (const args of ['{"n', '{"n":1}'])
+      parts.push({ type: 'call', status: 'writing', ...at, ...place, call, name: 'look', args });
+  return parts as Part[];
+}
+
+function committed(kind: string, id: string, body: object): Part {
+  const event = {
+    kind,
+    id: `c:bo:1:${id}`,
+    turn: 'c:bo:1',
+    author: { kind: 'agent', id: 'bo', name: 'Bo' },
+    body,
+  };
+  return { type: 'event', conversation: 'c', agent: 'bo', turn: 'c:bo:1', event } as unknown as Part;
+}
+
+/** All that happens: live parts of every attempt, then the events. */
+function scene({ attempts, steps, reply }: Plan): { live: Part[]; stored: Part[] } {
+  const live: Part[] = [];
+  const stored: Part[] = [];
+  for (let attempt = 1; attempt <= attempts + 1; attempt++) {
+    let round = 0;
+    for (const [number, { rounds, pieces }] of steps.entries()) {
+      for (const [index, { text, call }] of rounds.entries()) {
+        round += 1;
+        const place = { attempt, step: number + 1, round };
+        const isLast = index === rounds.length - 1;
+        const id = isLast || call ? 'call_1' : null;
+        live.push(...roundParts(place, text, pieces, id));
+        if (!isLast) live.push({ type: 'void', ...at, ...place, reason: 'overloaded', all: false } as never);
+        else {
+          const of = { ...at, ...place, call: 'call_1', name: 'look' };
+          live.push({ type: 'call', status: 'running', ...of, args: '{"n":1}' } as never);
+          live.push({ type: 'result', ...of, outcome: 'done', text: 'seen' } as never);
+        }
+      }
+    }
+    const place = { attempt, step: steps.length + 1, round: round + 1 };
+    live.push(...roundParts(place, reply, 3, null));
+    if (attempt <= attempts)
+      live.push({ type: 'void', ...at, ...place, reason: 'killed', all: true } as never);
+  }
+  for (const [index, { rounds }] of steps.entries()) {
+    const calls = [{ id: 'call_1', name: 'look', args: '{"n":1}' }];
+    stored.push(committed('step', `step:${index}`, { index, content: rounds.at(-1)?.text ?? '', calls }));
+    const result = { call: 'call_1', name: 'look', outcome: 'done', content: 'seen' };
+    stored.push(committed('tool.result', `result:${index}.0`, result));
+  }
+  stored.push(committed('message', 'reply', { content: reply }));
+  stored.push(committed('turn.done', 'end', {}));
+  return { live, stored };
+}
+
+/** A reader that checks each change. */
+function reader() {
+  const blocks = new Map<string, { text: string; isOpen: boolean; isVoid: boolean; kind: string }>();
+  const calls = new Map<string, { args: string; ready: string | null; results: string[]; isVoid: boolean }>();
+  const events: string[] = [];
+  function see(change: ChatChange): void {
+    switch (change.type) {
+      case 'block.start':
+        expect(blocks.has(change.block.id)).toBe(false);
+        blocks.set(change.block.id, { text: '', isOpen: true, isVoid: false, kind: change.block.kind });
+        return;
+      case 'block.delta': {
+        const block = blocks.get(change.id);
+        expect(block).toMatchObject({ isOpen: true, isVoid: false });
+        if (block) block.text += change.text;
+        return;
+      }
+      case 'block.end': {
+        const block = blocks.get(change.id);
+        expect(block).toMatchObject({ isOpen: true, isVoid: false });
+        if (block) block.isOpen = false;
+        return;
+      }
+      case 'call.start':
+        expect(calls.has(change.call.id)).toBe(false);
+        calls.set(change.call.id, { args: '', ready: null, results: [], isVoid: false });
+        return;
+      case 'call.delta': {
+        const call = calls.get(change.id);
+        expect(call).toMatchObject({ ready: null, isVoid: false });
+        if (call) call.args += change.text;
+        return;
+      }
+      case 'call.ready': {
+        const call = calls.get(change.id);
+        expect(call).toMatchObject({ ready: null, isVoid: false });
+        if (call) call.ready = change.args;
+        return;
+      }
+      case 'call.progress':
+        return;
+      case 'call.result': {
+        const call = calls.get(change.id);
+        expect(call?.ready).not.toBeNull();
+        call?.results.push(change.text);
+        return;
+      }
+      case 'void':
+        for (const id of change.ids) {
+          const known = blocks.get(id) ?? calls.get(id);
+          expect(known).toMatchObject({ isVoid: false });
+          if (known) known.isVoid = true;
+        }
+        return;
+      case 'event':
+        events.push(change.event.kind);
+    }
+  }
+  return { see, blocks, calls, events };
+}
+
+test('whatever was lost, doubled or void, the words and calls of a turn are shown once, as the log has them', () => {
+  fc.assert(
+    fc.property(plan, (given) => {
+      const { live, stored } = scene(given);
+      const changesOf = chatChanges();
+      const { see, blocks, calls, events } = reader();
+      const lost = new Set(given.lost);
+      const again = new Set(given.again);
+      for (const [index, part] of live.entries()) {
+        if (!lost.has(index)) for (const change of changesOf(part)) see(change);
+        // Doubled, as it is for a reader whose watch was renewed.
+        if (again.has(index))
+          for (const change of live.slice(Math.max(0, index - 3), index + 1).flatMap(changesOf)) see(change);
+      }
+      for (const part of stored) for (const change of changesOf(part)) see(change);
+      const texts = [...blocks.values()].filter(({ isVoid }) => !isVoid);
+      expect(texts.filter(({ isOpen }) => isOpen)).toEqual([]);
+      expect(texts.map(({ text }) => text).join('')).toBe(
+        [...given.steps.map(({ rounds }) => rounds.at(-1)?.text ?? ''), given.reply].join(''),
+      );
+      const made = [...calls.values()].filter(({ isVoid }) => !isVoid);
+      expect(made).toEqual(
+        given.steps.map(() => ({ args: '{"n":1}', ready: '{"n":1}', results: ['seen'], isVoid: false })),
+      );
+      expect(events).toEqual(stored.map((part) => (part as { event: { kind: string } }).event.kind));
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+async function shown(parts: AsyncIterable<Part>): Promise<ChatChange[]> {
+  const changesOf = chatChanges();
+  const changes: ChatChange[] = [];
+  for await (const part of parts) changes.push(...changesOf(part));
+  return changes;
+}
+
+function texts(changes: readonly ChatChange[]): string {
+  return changes.flatMap((change) => (change.type === 'block.delta' ? [change.text] : [])).join('');
+}
+
+test('a stopped turn keeps the words that the log keeps', () => {
+  const changesOf = chatChanges();
+  const place = { attempt: 1, step: 1, round: 1 };
+  const changes = [
+    ...roundParts(place, 'Once upon', 1, null),
+    committed('turn.aborted', 'end', { partial: 'Once upon a', by: 'Uma', covers: [] }),
+  ].flatMap(changesOf);
+  expect(changes.map(({ type }) => type)).toEqual([
+    'block.start',
+    'block.delta',
+    'block.delta',
+    'block.end',
+    'event',
+  ]);
+  expect(texts(changes)).toBe('Once upon a');
+});
+
+async function headOf(troupe: Troupe): Promise<number> {
+  return (await troupe.state('c')).head;
+}
+
+test('who rejoins a message gets all that came of it, and who rejoins a decision what came of that', async () => {
+  const { defineTool } = await import('../../src/tools/tool.ts');
+  const z = await import('zod');
+  const pay = defineTool({
+    name: 'pay',
+    description: '',
+    schema: z.object({}),
+    needsApproval: true,
+    run: () => 'paid',
+  });
+  await using room = await company(['bo'], {
+    tools: [pay],
+    agents: { bo: { tools: ['pay'] } },
+    answers: { bo: [{ text: 'A moment.', calls: [{ name: 'pay', args: '{}' }] }, 'It is paid.'] },
+  });
+  const { troupe } = room;
+  const answer = await troupe.ask('c', 'Pay.');
+  const asked = answer.events[0]?.seq ?? 0;
+  const first = await shown(troupe.rejoin('c', asked));
+  expect(texts(first)).toBe('A moment.');
+  const [wait] = answer.waits;
+  const decided = await troupe.command(
+    { command: 'decide', conversation: 'c', request: wait?.task.id ?? '', approved: true },
+    UMA,
+  );
+  const second = await shown(troupe.rejoin('c', decided.seq));
+  expect(texts(second)).toBe('It is paid.');
+  expect(second.find(({ type }) => type === 'call.result')).toMatchObject({ outcome: 'done', text: 'paid' });
+  const going = troupe.rejoin('c', asked);
+  let next = await going.next();
+  while (!next.done) next = await going.next();
+  expect(next.value).toMatchObject({ text: answer.text, outcome: 'answered' });
+  expect(await headOf(troupe)).toBeGreaterThan(decided.seq);
+});
+
+test('an event that is not there cannot be rejoined', async () => {
+  await using room = await company(['bo']);
+  await room.say(UMA, 'bo', 'Hello');
+  const going = room.troupe.rejoin('c', 99);
+  await expect(going.next()).rejects.toThrow(TroupeError);
+});
