@@ -1,6 +1,7 @@
 import { decode, nsecEncode } from 'nostr-tools/nip19';
 import { generateSecretKey, getPublicKey } from 'nostr-tools/pure';
 import { expect, test } from 'vitest';
+import { renderReport } from '../../../src/cli/commands/nostr.ts';
 import { workplace } from '../../../test/cli/harness.ts';
 import { startHostileRelay, startRelay } from './relay-process.ts';
 
@@ -118,3 +119,12 @@ test.each([['nostr'], ['nostr', 'keys'], ['nostr', 'keys', 'import'], ['nostr', 
     expect(Math.max(...out.split('\n').map((line) => line.length))).toBeLessThanOrEqual(110);
   },
 );
+
+test('a relay that says nothing of the test event is not shown as one that refuses', () => {
+  const silent = { ok: false, isSilent: true, ms: 10_000, reason: 'no answer within 10000 ms' };
+  const well = { ok: true, ms: 3, reason: '' };
+  const report = { url: 'ws://relay', connectMs: 1, information: null, auth: 'none' } as const;
+  const shown = renderReport({ ...report, read: well, write: silent });
+  expect(shown).toMatch(/write +neither acknowledged nor refused: no answer within 10000 ms/);
+  expect(renderReport({ ...report, read: silent, write: well })).toMatch(/read +not answered: no answer/);
+});

@@ -191,13 +191,14 @@ const AUTH = {
   required: 'required (NIP-42); agents log in automatically',
 } as const;
 
-function renderReport({ url, connectMs, information, read, write, auth }: RelayReport): string {
+export function renderReport({ url, connectMs, information, read, write, auth }: RelayReport): string {
   const about = [information?.name, information?.software, information?.version].filter(Boolean).join(', ');
   const nips = information?.supported_nips?.join(' ') ?? '';
   const rows = [
     ['connect', `${Math.round(connectMs)} ms`],
-    ['read', renderAnswer(read)],
-    ['write', renderAnswer(write)],
+    ['read', renderAnswer(read, paint('red', 'not answered'))],
+    // Some relays acknowledge only what they store, and the test event is not stored.
+    ['write', renderAnswer(write, paint('yellow', 'neither acknowledged nor refused'))],
     ['login', AUTH[auth]],
     ['about', about === '' ? 'no information given' : clip(about, 90)],
     ...(nips === '' ? [] : [['nips', clip(nips, 90)]]),
@@ -208,8 +209,9 @@ function renderReport({ url, connectMs, information, read, write, auth }: RelayR
   ].join('\n');
 }
 
-function renderAnswer({ ok, ms, reason, isSilent }: RelayAnswer): string {
+/** `silence`: what it means that the relay said nothing. */
+function renderAnswer({ ok, ms, reason, isSilent }: RelayAnswer, silence: string): string {
   if (ok) return `${Math.round(ms)} ms`;
-  if (isSilent) return paint('yellow', `neither acknowledged nor refused: ${clip(reason, 90)}`);
+  if (isSilent) return `${silence}: ${clip(reason, 90)}`;
   return paint('red', `refused: ${clip(reason === '' ? 'no reason given' : reason, 90)}`);
 }
