@@ -117,6 +117,21 @@ test.each<[string, (step: number) => [name: string, args: unknown]]>([
   expect(step).toBe(5);
 });
 
+test('reading further and further beyond the end of an output is a repetition', async () => {
+  let step = 0;
+  const stage = await playWith(
+    modelOf(async function* () {
+      step += 1;
+      yield* step === 1
+        ? asks(['adds', { a: 1, b: 1 }])
+        : asks(['read_artifact', { id: 'c:bo:1:result:0.0', offset: step * 100 }]);
+    }),
+  );
+  expect((await resultsOf(stage))[1]).toContain('nothing at line 200: the artifact has 1 lines');
+  expect(of(await stage.events('c'), 'guard.stopped')[0]?.body.guard).toBe('repeats');
+  expect(step).toBe(6);
+});
+
 test('outputs that differ only where their previews are cut are no repetition', async () => {
   let polls = 0;
   const poll = defineTool({

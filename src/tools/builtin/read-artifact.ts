@@ -33,7 +33,7 @@ export const readArtifactTool = defineTool({
 function readLines(text: string, offset: number, limit: number): string {
   const lines = text.split('\n');
   if (lines.at(-1) === '') lines.pop();
-  if (offset >= lines.length) return `[nothing at line ${offset}: the artifact has ${lines.length} lines]`;
+  if (offset >= lines.length) return beyond('line', offset, lines.length);
   const taken: string[] = [];
   let bytes = 0;
   for (const line of lines.slice(offset, offset + limit)) {
@@ -53,10 +53,17 @@ function readLines(text: string, offset: number, limit: number): string {
 }
 
 function readBytes(bytes: Buffer, offset: number, limit: number): string {
-  if (offset >= bytes.length) return `[nothing at byte ${offset}: the artifact has ${bytes.length} bytes]`;
+  if (offset >= bytes.length) return beyond('byte', offset, bytes.length);
   const { part, start, end } = sliceBytes(bytes, offset, Math.min(limit, MAX_BYTES));
   const note = `bytes ${start} to ${end - 1} of ${bytes.length}`;
   return `${part}\n[${note}${end < bytes.length ? `; continue with offset ${end}` : ''}]`;
+}
+
+/** A failure, so that reading further and further beyond the end is recognised as a repetition. */
+function beyond(unit: string, offset: number, size: number): string {
+  const message = `nothing at ${unit} ${offset}: the artifact has ${size} ${unit}s`;
+  if (offset > 0) throw new Error(message);
+  return `[${message}]`;
 }
 
 /** Moves both ends to character boundaries, so that consecutive reads join without loss. */
