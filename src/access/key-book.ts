@@ -28,7 +28,7 @@ const BATCH = 50;
 
 export const NewKey = z.strictObject({
   /** Name for people. */
-  name: z.string().trim().min(1).max(100),
+  name: z.string().trim().min(1).max(100).meta({ pattern: '\\S' }),
   scopes: z
     .array(Scope)
     .min(1)

@@ -9,6 +9,7 @@ import { allowOrigins, readCors } from './cors.ts';
 import { guard, type GuardOptions, trustedCaller } from './guard.ts';
 import type { ProcessMetrics } from './metrics.ts';
 import { type DocumentOptions, writeDocument } from './openapi.ts';
+import { placeInHono } from './page/mount-path.ts';
 import { addPageRoutes, type PageOptions } from './page/page.ts';
 import { createReadiness } from './readiness.ts';
 import { countedRefusal, errorResponse, Refusal } from './refusal.ts';
@@ -53,7 +54,7 @@ export function createApp(troupe: Troupe, options: AppOptions = {}): Hono {
     if (code !== null) metrics?.count('requests_refused', { code });
     return errorResponse(context, error, onError);
   });
-  return basePath === undefined ? app : new Hono().route(basePath, app);
+  return basePath === undefined ? app : new Hono().route(basePath, app).notFound(notFound);
 }
 
 interface StatusAppOptions extends GuardOptions {
@@ -110,7 +111,7 @@ function addGuarded(
 
 function unknownRoute(context: Context): Refusal {
   const { method, path } = context.req;
-  const methods = methodsOf(path);
+  const methods = methodsOf(path.slice(placeInHono(context).length));
   // Paths such as `//api/agents` look like one of ours and are not.
   if (methods.length === 0 || methods.includes(method)) {
     const message = `there is no ${method} ${path}; see /api/openapi.json`;

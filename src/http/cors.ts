@@ -17,9 +17,9 @@ export function allowOrigins({ origins, credentials = false }: CorsSettings): Mi
   const allow = honoCors({
     origin: (origin) => (origins.includes(origin) ? origin : null),
     credentials,
-    allowMethods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
-    allowHeaders: ['authorization', 'content-type', 'last-event-id', 'x-troupe-token'],
-    exposeHeaders: ['content-disposition', 'etag', 'retry-after'],
+    allowMethods: ['GET', 'HEAD', 'POST', 'DELETE'],
+    allowHeaders: ['authorization', 'content-type', 'if-none-match', 'last-event-id', 'x-troupe-token'],
+    exposeHeaders: ['allow', 'content-disposition', 'etag', 'retry-after'],
     maxAge: MAX_AGE_S,
   });
   return async function allowListed(context, next) {

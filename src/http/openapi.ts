@@ -31,6 +31,7 @@ export function writeDocument(
 
 const JSON_TYPE = 'application/json';
 const ERROR_CONTENT = { [JSON_TYPE]: { schema: { $ref: '#/components/schemas/Error' } } };
+const RETRY_AFTER = { 'retry-after': { schema: { type: 'string', pattern: '^[1-9][0-9]*$' } } };
 
 /** Shape of every error. */
 const ERROR = {
@@ -55,8 +56,12 @@ const ERROR_MEANINGS: Record<ErrorStatus, string> = {
   415: 'The content type of the body is not accepted',
   429: 'Too many requests by one caller, author or tenant; `retry-after` says when to try again',
   500: 'An internal error; the server has reported it to its operator',
+  502: 'An address that the request names cannot be reached',
   503: 'A service cannot be reached, or the process is ending; try again',
 };
+
+/** Errors that say when to try again. */
+const MAY_PASS: ReadonlySet<string> = new Set(['429', '503']);
 
 function describeApi(routes: readonly Route[], keyless: boolean): object {
   const described = routes.filter(({ id }) => id !== null);
@@ -67,7 +72,7 @@ function describeApi(routes: readonly Route[], keyless: boolean): object {
   }
   const responses = Object.entries(ERROR_MEANINGS).map(([status, description]) => [
     `Error${status}`,
-    { description, content: ERROR_CONTENT },
+    { description, content: ERROR_CONTENT, ...(MAY_PASS.has(status) && { headers: RETRY_AFTER }) },
   ]);
   return {
     openapi: '3.1.0',
@@ -90,15 +95,16 @@ function describeApi(routes: readonly Route[], keyless: boolean): object {
 
 /** `all`: routes that the answers may link to. */
 function describeRoute(route: Route, all: readonly Route[], keyless: boolean): object {
-  const { id, summary, query, body, bodyType } = route;
+  const { id, summary, query, body, bodyType, example } = route;
   const params = paramsOf(route.path);
-  const content = bodyType ? { [bodyType]: {} } : body && { [JSON_TYPE]: { schema: schemaOf(body) } };
+  const shown = { ...(body && { schema: schemaOf(body) }), ...(example !== undefined && { example }) };
+  const content = (bodyType ?? body) && { [bodyType ?? JSON_TYPE]: shown };
   return {
     operationId: id,
     summary,
     ...securityOf(route, keyless),
     parameters: [...params.map(pathParameter), ...queryParameters(query)],
-    ...(content && { requestBody: { required: true, content } }),
+    ...(content !== undefined && { requestBody: { required: true, content } }),
     responses: {
       ...errorsOf(route, params.length > 0),
       ...answersOf(route, linksOf(route, params, all)),
@@ -113,7 +119,7 @@ function errorsOf(route: Route, hasParams: boolean): Record<string, object> {
   const statuses: ErrorStatus[] = [401, 403, 429, 500, 503, ...(route.errors ?? [])];
   const hasBody = route.body !== undefined || route.bodyType !== undefined;
   if (route.query || hasBody || hasParams) statuses.push(400);
-  if (hasParams) statuses.push(404);
+  if (hasParams || route.query?.shape['conversation']) statuses.push(404);
   if (hasBody) statuses.push(404, 413, 415);
   if (route.method !== 'GET') statuses.push(409);
   const refs = statuses.map((status) => [status, { $ref: `#/components/responses/Error${status}` }]);
@@ -121,19 +127,22 @@ function errorsOf(route: Route, hasParams: boolean): Record<string, object> {
 }
 
 function answersOf(route: Route, links: object): Record<string, object> {
-  const { status = 200, answer, answerType = JSON_TYPE, also = {} } = route;
+  const { status = 200, answer, answerType = JSON_TYPE, also = {}, headers: named } = route;
+  const headers = named && {
+    headers: Object.fromEntries(named.map((name) => [name, { schema: { type: 'string' } }])),
+  };
   const answers: Record<string, object> = {};
   for (const [other, { type, schema }] of Object.entries(also)) {
     const content = type || schema ? contentOf(type, schema) : undefined;
     const description = Number(other) < 400 ? 'Success' : 'Not ready';
-    answers[other] = { description, ...(content && { content }), ...links };
+    answers[other] = { description, ...(content && { content }), ...headers, ...links };
   }
   const other = also[status];
   const content = {
     ...contentOf(answerType, answer),
     ...(other && contentOf(other.type, other.schema)),
   };
-  return { ...answers, [status]: { description: 'Success', content, ...links } };
+  return { ...answers, [status]: { description: 'Success', content, ...headers, ...links } };
 }
 
 function contentOf(type: string = JSON_TYPE, schema?: z.ZodType): Record<string, object> {
@@ -141,15 +150,22 @@ function contentOf(type: string = JSON_TYPE, schema?: z.ZodType): Record<string,
   return { [type]: { schema: schema ? schemaOf(schema) : plain } };
 }
 
-/** Links to each operation whose path parameters are all in this route's path or answer. */
-function linksOf({ gives }: Route, own: readonly PathParam[], all: readonly Route[]): object {
+/**
+ * Links to each operation whose path parameters are all in this route's path or answer. An id of another tenant than the
+ * caller's is only found there.
+ */
+function linksOf({ gives, query }: Route, own: readonly PathParam[], all: readonly Route[]): object {
   if (!gives) return {};
-  const links = all.flatMap(({ id, path }) => {
+  const links = all.flatMap(({ id, path, query: asked }) => {
     const params = paramsOf(path);
     const values = params.map((param) => valueOf(param, gives, own));
     if (!params.some(({ noun }) => gives[noun]) || values.includes(null)) return [];
-    const parameters = Object.fromEntries(params.map(({ name }, index) => [name, values[index]]));
-    return [[id, { operationId: id, parameters }]];
+    const named = params.map(({ name }, index) => [name, values[index]]);
+    const tenant = gives.tenant
+      ? `$response.body#${gives.tenant}`
+      : query?.shape['tenant'] && '$request.query.tenant';
+    if (tenant && asked?.shape['tenant']) named.push(['query.tenant', tenant]);
+    return [[id, { operationId: id, parameters: Object.fromEntries(named) as object }]];
   });
   return { links: Object.fromEntries(links) as object };
 }

@@ -11,7 +11,7 @@ import type { Readiness } from './readiness.ts';
 import { parseInput, type PathNoun } from './schemas.ts';
 
 type Method = 'GET' | 'POST' | 'DELETE';
-export type ErrorStatus = 400 | 401 | 403 | 404 | 409 | 413 | 415 | 429 | 500 | 503;
+export type ErrorStatus = 400 | 401 | 403 | 404 | 409 | 413 | 415 | 429 | 500 | 502 | 503;
 
 /** The part of the process that handlers use. */
 export interface RouteServer {
@@ -64,6 +64,8 @@ export interface RouteSpec<M extends Method, P extends string, Q, B, A> {
   body?: z.ZodType<B>;
   /** Media type of a body that is a file; its handler reads it. */
   bodyType?: string;
+  /** A body that is accepted where `main` is a conversation and `writer` an agent, as in the examples of the path. */
+  example?: unknown;
   /** Status of success. Default: 200. */
   status?: 200 | 201 | 202;
   /** The JSON answer. */
@@ -73,8 +75,10 @@ export interface RouteSpec<M extends Method, P extends string, Q, B, A> {
   also?: Readonly<Record<number, OtherAnswer>>;
   /** Errors in addition to those that follow from the input. */
   errors?: readonly ErrorStatus[];
-  /** JSON pointers to ids in the answer, by the path noun that they fit. */
-  gives?: Partial<Record<PathNoun, string>>;
+  /** Names of headers that an answer of success may have. */
+  headers?: readonly string[];
+  /** JSON pointers to ids in the answer, by the path noun that they fit, and to the tenant that they belong to. */
+  gives?: Partial<Record<PathNoun | 'tenant', string>>;
   /** A parameter may be empty, so that the handler can say which one is missing. */
   allowsEmptyParams?: true;
   /** Returns the JSON answer, or a `Response` if status, headers or media type differ. */

@@ -30,7 +30,7 @@ const Address = z
 export const NewWebhook = z.strictObject({
   url: Address,
   /** A label for people. */
-  name: z.string().trim().min(1).max(100).optional(),
+  name: z.string().trim().min(1).max(100).meta({ pattern: '\\S' }).optional(),
   /** Kinds of events; `*`: all. */
   on: z
     .array(WebhookKind)

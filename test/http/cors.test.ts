@@ -30,6 +30,22 @@ test('a listed origin passes the preflight without a credential, and only it', a
   }
 });
 
+test('a page may send and read every header that the API uses, and only methods that it has', async () => {
+  await using api = await startApi({ cors });
+  const { headers } = await api.app.request('/api/charts', preflight(SHOP));
+  expect(headers.get('access-control-allow-methods')).toBe('GET,HEAD,POST,DELETE');
+  // A tag can be read, so it can be sent back.
+  expect(headers.get('access-control-allow-headers')).toContain('if-none-match');
+  const charts = await api.get('/api/charts', { headers: { origin: SHOP } });
+  expect(charts.headers.get('access-control-expose-headers')).toContain('etag');
+  const again = { origin: SHOP, 'if-none-match': charts.headers.get('etag') ?? '' };
+  const unchanged = await api.app.request('/api/charts', { headers: again });
+  expect([unchanged.status, unchanged.headers.get('access-control-allow-origin')]).toEqual([304, SHOP]);
+  const refused = await api.get('/api/charts', { method: 'PATCH', headers: { origin: SHOP } });
+  expect([refused.status, refused.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
+  expect(refused.headers.get('access-control-expose-headers')).toContain('allow');
+});
+
 test('without the setting no origin is allowed', async () => {
   await using api = await startApi();
   const answer = await api.app.request('/api/agents', { headers: { origin: SHOP } });

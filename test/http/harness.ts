@@ -4,6 +4,7 @@ import type { AgentInput } from '../../src/config/agent-input.ts';
 import { createApp, type AppOptions } from '../../src/http/index.ts';
 import type { TroupeOptions } from '../../src/runtime.ts';
 import type { Troupe } from '../../src/troupe.ts';
+import { checkAnswers } from '../support/check-answers.ts';
 import { openTroupe } from '../support/mode.ts';
 
 export const ANA = { kind: 'user', id: 'u1', name: 'Ana' } as const;
@@ -47,6 +48,7 @@ export async function startApi(
   const troupe = await openTroupe(company, { onWarning: () => {}, ...troupeOptions });
   const errors: unknown[] = [];
   const app = createApp(wrap(troupe), { onError: (error) => errors.push(error), ...appOptions });
+  checkAnswers(app);
   async function ask(path: string, init?: RequestInit): Promise<Answer> {
     const response = await app.request(path, init);
     const text = await response.text();

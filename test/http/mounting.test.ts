@@ -89,6 +89,57 @@ describe.each(Object.keys(FRAMEWORKS))('mounted in %s', (name) => {
   });
 });
 
+test.each(['basePath', 'a mount in Hono'])(
+  'with %s paths and methods are those below the mount',
+  async (how) => {
+    await using api = await startApi();
+    const app =
+      how === 'basePath'
+        ? createApp(api.troupe, { basePath: '/inspector' })
+        : new Hono().route('/inspector', createApp(api.troupe));
+    const ask = async (method: string, path: string) => {
+      const answer = await app.request(path, { method });
+      const text = await answer.text();
+      const { error } = (text.startsWith('{') ? JSON.parse(text) : {}) as { error?: { code: string } };
+      return [answer.status, answer.headers.get('allow'), error?.code];
+    };
+    expect(await ask('GET', '/inspector/api/agents')).toEqual([200, null, undefined]);
+    expect(await ask('POST', '/inspector/api/agents')).toEqual([405, 'GET, HEAD', 'method_refused']);
+    expect(await ask('POST', '/inspector/x/api/agents')).toEqual([
+      404,
+      null,
+      how === 'basePath' ? 'route_unknown' : undefined,
+    ]);
+    expect(await ask('GET', '/inspector/api/nope')).toEqual([404, null, 'route_unknown']);
+    if (how === 'basePath')
+      expect(await ask('PATCH', '/inspector/healthz')).toEqual([405, 'GET, HEAD', 'method_refused']);
+  },
+);
+
+test('a path that ends like one of the API is unknown for every method', async () => {
+  await using api = await startApi();
+  for (const method of ['GET', 'POST']) {
+    const { status, body } = await api.get('/x/api/agents', { method });
+    expect([method, status]).toEqual([method, 404]);
+    expect(body).toMatchObject({ error: { code: 'route_unknown' } });
+  }
+});
+
+test('a body that another framework has read before is refused, and not waited for', async () => {
+  await using api = await startApi();
+  const server = express();
+  server.use(express.json());
+  server.use('/inspector', nodeListener(createApp(api.troupe)));
+  await using running = await listen(createServer(server));
+  const answer = await fetch(`${running.url}/inspector/api/conversations/c/events`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ author: ANA, content: 'hello' }),
+  });
+  expect(answer.status).toBe(400);
+  expect(await answer.json()).toMatchObject({ error: { code: 'event_invalid' } });
+});
+
 test('a request cannot give the page a base of another host', async () => {
   await using api = await startApi();
   const server = express();

@@ -4,7 +4,7 @@ import * as z from 'zod';
 import { openApiDocument } from '../../src/http/index.ts';
 import { createMetrics } from '../../src/http/metrics.ts';
 import { startGuarded } from './access.ts';
-import { ANA, type Harness, startApi } from './harness.ts';
+import { ANA, type Harness, scripted, startApi } from './harness.ts';
 
 const Parameter = z.object({
   name: z.string(),
@@ -24,7 +24,9 @@ const Described = z.object({
   operationId: z.string(),
   security: z.array(z.looseObject({})),
   parameters: z.array(Parameter),
-  requestBody: z.object({ content: z.record(z.string(), z.unknown()) }).optional(),
+  requestBody: z
+    .object({ content: z.record(z.string(), z.object({ example: z.unknown().optional() })) })
+    .optional(),
   responses: z.record(z.string(), Response),
 });
 const Document = z.object({
@@ -46,7 +48,7 @@ const PROBES = ['/healthz', '/readyz'];
 /** Ids that exist once `begin` has run. */
 const IDS: Record<string, string> = { c: 'c1', a: 'echo', t: 'c1:echo:1', b: 'c1:echo:2', id: 'nobody' };
 
-function address({ path }: Operation, ids: Record<string, string> = IDS): string {
+function address({ path }: Pick<Operation, 'path'>, ids: Record<string, string> = IDS): string {
   return path
     .replace('{a}/diff', encodeURIComponent('c1:echo:1') + '/diff')
     .replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(ids[name] ?? ''));
@@ -199,6 +201,78 @@ test('links lead from a message to every view of its conversation, and from its 
   });
   expect(Object.keys(linked('createWebhook', 201))).toContain('getWebhook');
   expect(Object.keys(linked('createKey', 201))).toContain('revokeKey');
+});
+
+test('links to ids of another tenant name it', () => {
+  const linked = (name: string) =>
+    operations().find(({ operationId }) => operationId === name)?.responses[201]?.links ?? {};
+  expect(linked('createKey')['revokeKey']?.parameters).toEqual({
+    id: '$response.body#/key/id',
+    'query.tenant': '$response.body#/key/tenant',
+  });
+  expect(linked('createWebhook')['getWebhook']?.parameters).toEqual({
+    id: '$response.body#/webhook/id',
+    'query.tenant': '$request.query.tenant',
+  });
+  expect(linked('sendMessage')['listEvents']?.parameters).not.toHaveProperty(['query.tenant']);
+});
+
+test('the examples of paths and bodies are accepted together', async () => {
+  await using api = await startApi({ agents: [scripted('writer', [{ reply: 'Good day.' }])] });
+  await api.troupe.send('main', { author: ANA, to: ['writer'], content: 'Hello' });
+  await api.troupe.idle();
+  const accepted: string[] = [];
+  for (const { operationId, method, path, parameters, requestBody } of operations()) {
+    const [[type, { example }] = ['', { example: undefined }]] = Object.entries(requestBody?.content ?? {});
+    if (example === undefined) continue;
+    const names = parameters.map(({ name, example: id = '' }) => [name, id]);
+    const answer = await api.app.request(
+      address({ path }, Object.fromEntries(names) as Record<string, string>),
+      {
+        method,
+        headers: { 'content-type': type },
+        body: typeof example === 'string' ? example : JSON.stringify(example),
+      },
+    );
+    expect([operationId, answer.status, await answer.text()]).toEqual([
+      operationId,
+      expect.toBeOneOf([200, 201, 202]),
+      expect.any(String),
+    ]);
+    accepted.push(operationId);
+  }
+  // The body of `rotateKey` has nothing to show, and its key would have to exist.
+  const written = operations().filter(({ requestBody }) => requestBody !== undefined);
+  expect(written.map(({ operationId }) => operationId).filter((id) => !accepted.includes(id))).toEqual([
+    'rotateKey',
+  ]);
+});
+
+test('every pattern is an expression without flags, which other languages know too', () => {
+  const patterns = [...JSON.stringify(openApiDocument()).matchAll(/"pattern":("(?:[^"\\]|\\.)*")/g)].map(
+    ([, text]) => JSON.parse(text ?? '""') as string,
+  );
+  expect(patterns.length).toBeGreaterThan(20);
+  expect(patterns.filter((pattern) => /\\p\{|\(\?</.test(pattern) || !isExpression(pattern))).toEqual([]);
+});
+
+function isExpression(pattern: string): boolean {
+  try {
+    return new RegExp(pattern) instanceof RegExp;
+  } catch {
+    return false;
+  }
+}
+
+test('a message for people only is described as one that reaches no agent', () => {
+  const { paths } = z
+    .object({ paths: z.record(z.string(), z.record(z.string(), z.looseObject({}))) })
+    .parse(openApiDocument());
+  expect(paths['/api/conversations/{c}/events']?.['post']).toMatchObject({
+    requestBody: {
+      content: { 'application/json': { schema: { then: { properties: { whileBusy: false } } } } },
+    },
+  });
 });
 
 test('a server that admits callers without a key says so in its description', async () => {

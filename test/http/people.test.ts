@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest';
+import * as z from 'zod';
+import { PersonProfile } from '../../src/events/person.ts';
 import { startGuarded, withKey } from './access.ts';
 
 test('the profile of a person is set, read and removed, and a wrong field is named', async () => {
@@ -34,4 +36,24 @@ test('a caller with an author has its own profile only, and one with certain con
   expect((await reader.get('/api/people/u1')).body).toEqual({ profile: { name: 'A' } });
   const other = await withKey(api, {}, 'acme');
   expect((await other.get('/api/people/u1')).body).toEqual({ profile: null });
+});
+
+test('the pattern of a name in the document admits what is accepted, and no control characters', () => {
+  const { properties } = z.toJSONSchema(PersonProfile, { io: 'input', unrepresentable: 'any' });
+  const { pattern = '' } = Object(properties?.['name']) as { pattern?: string };
+  const described = new RegExp(pattern);
+  for (const name of ['Ana', 'Ana Lee', ' Ana\n', '\u00c5sa', '\u{1f600}', 'a', 'a b'])
+    expect([name, described.test(name), PersonProfile.safeParse({ name }).success]).toEqual([
+      name,
+      true,
+      true,
+    ]);
+  for (const name of ['a\u0000', '\u0085a', 'a\u001bb'])
+    expect([name, described.test(name), PersonProfile.safeParse({ name }).success]).toEqual([
+      name,
+      false,
+      false,
+    ]);
+  for (const name of ['', '  ', 'a\nb', 'a\u2028b', 'a\u200eb'])
+    expect([name, PersonProfile.safeParse({ name }).success]).toEqual([name, false]);
 });

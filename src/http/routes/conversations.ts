@@ -56,9 +56,11 @@ const sendMessage = defineRoute({
   summary:
     'Append a message, with attachments as base64. A repeated id with the same payload answers 200, with another payload 409. A busy agent that rejects messages answers 409, too',
   body: MessageBody,
+  example: { author: { kind: 'user', id: 'ana', name: 'Ana' }, to: ['writer'], content: 'Hello' },
   status: 201,
   answer: z.object({ event: EventAnswer }),
   also: { 200: { schema: z.object({ event: EventAnswer }) } },
+  errors: [502],
   gives: { conversations: '/event/conversation' },
   allowsEmptyParams: true,
   async handle({ context, params, caller: { principal, troupe, traffic } }) {
@@ -87,6 +89,7 @@ const sendCommand = defineRoute({
   summary:
     'Pause or resume an agent, abort a turn, change the mode or the phase, direct a run, run a workflow, answer a question, decide an approval, cancel a task, change participants, spawn agents, release a held message, archive or reopen a conversation',
   body: AnyCommand,
+  example: { command: 'compact', conversation: 'main', agent: 'writer' },
   status: 202,
   answer: z.object({ event: EventAnswer, seq: z.int().nonnegative() }),
   async handle({ context, caller: { principal, troupe } }) {

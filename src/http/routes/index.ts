@@ -48,10 +48,10 @@ for (const { method, path } of ROUTES) {
 }
 const PATHS = [...METHODS].map(
   ([path, methods]) =>
-    [new RegExp(`${path.replaceAll('.', '\\.').replace(/\{\w+\}/g, '[^/]+')}$`), methods] as const,
+    [new RegExp(`^${path.replaceAll('.', '\\.').replace(/\{\w+\}/g, '[^/]+')}$`), methods] as const,
 );
 
-/** The methods that a path answers to, wherever the API is mounted; none for an unknown path. */
+/** The methods that a path below the mount answers to; none for an unknown path. */
 export function methodsOf(path: string): readonly string[] {
   return PATHS.find(([pattern]) => pattern.test(path))?.[1] ?? [];
 }

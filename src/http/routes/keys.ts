@@ -42,9 +42,10 @@ export const keyRoutes = [
     id: 'createKey',
     summary: 'Create a key; its secret is only in this answer',
     body: NewKey.extend({ tenant: TenantId.optional() }),
+    example: { name: 'dashboard', scopes: ['read'] },
     status: 201,
     answer: IssuedKeyAnswer,
-    gives: { keys: '/key/id' },
+    gives: { keys: '/key/id', tenant: '/key/tenant' },
     async handle({ context, caller: { principal }, body }, { root }) {
       const { tenant, ...given } = await body();
       const key = { ...given, author: given.author ?? principal.author ?? undefined };

@@ -28,6 +28,7 @@ export const peopleRoutes = [
     id: 'setPerson',
     summary: 'Replace the profile of a person: name, time zone, preferences',
     body: PersonProfile,
+    example: { name: 'Ana', timeZone: 'Europe/Berlin', preferences: 'Answer in one paragraph.' },
     answer: ProfileAnswer,
     async handle({ caller: { principal }, params: { id }, troupe, body }) {
       checkOwn(principal, id);

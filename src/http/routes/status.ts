@@ -42,6 +42,7 @@ export const statusRoutes = [
     summary: 'State machines of agents, conversations and compactions with their layouts; with an etag',
     answer: z.object({ charts: typed<typeof CHARTS>() }),
     also: { 304: {} },
+    headers: ['etag'],
     handle({ context }) {
       const headers = { etag: CHARTS_TAG, 'cache-control': 'no-cache' };
       if (context.req.header('if-none-match') === CHARTS_TAG) return context.body(null, 304, headers);

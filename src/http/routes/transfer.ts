@@ -36,6 +36,7 @@ export const transferRoutes = [
     }),
     answerType: 'application/x-ndjson',
     also: { 200: { type: 'text/html' } },
+    headers: ['content-disposition'],
     async handle({ context, params, caller, query: { format, ...options } }, { bookOf }) {
       const conversation = params.c;
       const { troupe, reading } = caller;
@@ -71,6 +72,7 @@ export const transferRoutes = [
       file: z.string().min(1).max(255).optional(),
     }),
     bodyType: 'application/octet-stream',
+    example: '[{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Good day."}]',
     status: 201,
     answer: typed<ImportReport & { conversation: string | null }>(),
     async handle({ context, troupe, query: { file, ...query } }) {

@@ -41,6 +41,7 @@ export const webhookRoutes = [
     summary: 'Create a webhook; its secret is only in this answer',
     query: TenantQuery,
     body: NewWebhook,
+    example: { url: 'https://hooks.example/troupe', on: ['message'] },
     status: 201,
     answer: typed<IssuedWebhook>(),
     gives: { webhooks: '/webhook/id' },
