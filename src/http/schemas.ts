@@ -69,8 +69,10 @@ export const NewEventBody = z
   })
   .meta({
     // For the document: a message for people only reaches no agent.
-    if: { properties: { includeInContext: { const: false } }, required: ['includeInContext'] },
-    then: { properties: { to: { maxItems: 0 }, whileBusy: false, session: false } },
+    anyOf: [
+      { properties: { includeInContext: { const: true } } },
+      { properties: { to: { maxItems: 0 }, whileBusy: false, session: false } },
+    ],
   });
 
 /** Author of commands that name none. */

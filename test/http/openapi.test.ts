@@ -270,7 +270,11 @@ test('a message for people only is described as one that reaches no agent', () =
     .parse(openApiDocument());
   expect(paths['/api/conversations/{c}/events']?.['post']).toMatchObject({
     requestBody: {
-      content: { 'application/json': { schema: { then: { properties: { whileBusy: false } } } } },
+      content: {
+        'application/json': {
+          schema: { anyOf: [{}, { properties: { to: { maxItems: 0 }, whileBusy: false, session: false } }] },
+        },
+      },
     },
   });
 });
