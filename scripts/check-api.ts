@@ -83,6 +83,7 @@ function configOf(token: string): string {
     (id) => `
 [[operations]]
 include-operation-id = "${id}"
+warnings = false
 [operations.checks]
 positive_data_acceptance.expected-statuses = ${JSON.stringify(ACCEPTED)}
 `,
