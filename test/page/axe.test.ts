@@ -60,6 +60,19 @@ for (const colorScheme of THEMES) {
   });
 }
 
+pageTest('axe finds no violation in the editor of arguments', async () => {
+  const page = await browsing.open(`${stage().url}c/headline`, { viewport: NARROW });
+  const waiting = page.getByRole('region', { name: 'Waiting for you' });
+  await waiting.getByRole('button', { name: 'Change the arguments' }).click();
+  await waiting.getByRole('textbox', { name: 'title' }).waitFor();
+  expect(await violations(page)).toEqual([]);
+  await waiting.getByRole('button', { name: 'Edit as JSON' }).click();
+  await waiting.getByRole('textbox', { name: 'JSON' }).fill('{');
+  await waiting.getByText('Not JSON').waitFor();
+  expect(await violations(page)).toEqual([]);
+  expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(NARROW.width);
+});
+
 pageTest('nothing is wider than a narrow screen, and axe finds no violation there', async () => {
   const page = await browsing.open(stage().url, { viewport: NARROW });
   for (const { name, path } of VIEWS.slice(0, 4)) {

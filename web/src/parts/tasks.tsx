@@ -5,9 +5,13 @@ import type { ConversationId } from '../../../src/events/index.ts';
 import { CommandButton } from '../shared/command-button.tsx';
 import { memo } from '../shared/memo.ts';
 import { Go } from '../shared/go.tsx';
+import { later } from '../shared/later.tsx';
+import { approvalDraft, decidedArgs, openArgs } from '../state/approval-draft.ts';
 import { shown } from '../state/live.ts';
 import { isPast } from '../state/past.ts';
 import { mode } from '../state/settings.ts';
+
+const ArgsEditor = later(async () => (await import('./args-editor.tsx')).ArgsEditor);
 
 const open = computed(() =>
   (shown.value?.tasks ?? []).filter(({ kind, outcome }) => outcome === null && kind !== 'delegation'),
@@ -78,28 +82,50 @@ function Answer({ task: { id, choices }, conversation }: Omit<TaskProps, 'isPast
   );
 }
 
-function Decision({ task: { id, argsHash }, conversation }: Omit<TaskProps, 'isPast'>) {
-  const [note, setNote] = useState('');
-  const decide = (approved: boolean) => ({
+function Decision({ task: { id, seq, argsHash, text }, conversation }: Omit<TaskProps, 'isPast'>) {
+  const draft = approvalDraft(conversation, id);
+  const [note, args] = [draft.note.value, draft.args.value];
+  const decided = decidedArgs(args);
+  const isOpen = args.state !== 'closed';
+  const decide = {
     command: 'decide' as const,
     conversation,
     request: id,
-    approved,
     ...(note.trim() !== '' && { note }),
     ...(argsHash !== null && { argsHash }),
-  });
+  };
+  const toggle = () => {
+    if (isOpen) draft.args.value = { state: 'closed' };
+    else void openArgs(draft, { conversation, request: id, seq });
+  };
   return (
-    <div class="task-acts">
-      <CommandButton command={decide(true)} label="Approve" />
-      <CommandButton command={decide(false)} label="Deny" />
-      <input
-        type="text"
-        aria-label="Note to the agent"
-        placeholder="Note to the agent"
-        value={note}
-        disabled={mode === 'read-only'}
-        onInput={(event) => setNote(event.currentTarget.value)}
-      />
-    </div>
+    <>
+      {isOpen && <ArgsEditor draft={draft} tool={text.split(' ', 1)[0] ?? ''} />}
+      <div class="task-acts">
+        <CommandButton
+          command={{ ...decide, approved: true, ...(decided.state === 'changed' && { args: decided.args }) }}
+          label={decided.state === 'changed' ? 'Approve with changes' : 'Approve'}
+          isOff={decided.state === 'unclear'}
+        />
+        <CommandButton command={{ ...decide, approved: false }} label="Deny" />
+        <button
+          type="button"
+          class="button"
+          aria-expanded={isOpen}
+          disabled={mode === 'read-only'}
+          onClick={toggle}
+        >
+          {isOpen ? 'Keep the arguments' : 'Change the arguments'}
+        </button>
+        <input
+          type="text"
+          aria-label="Note to the agent"
+          placeholder="Note to the agent"
+          value={note}
+          disabled={mode === 'read-only'}
+          onInput={(event) => (draft.note.value = event.currentTarget.value)}
+        />
+      </div>
+    </>
   );
 }

@@ -17,12 +17,14 @@ interface CommandButtonProps {
   command: Command;
   label: string;
   class?: string;
+  /** The command is not complete. */
+  isOff?: boolean;
   /** Uses the server's answer, for example the address of a fork. */
   onAccepted?: (answer: { event: Event; seq: number }) => void;
 }
 
 /** Sends a command and shows the answer. The page itself changes only when the event arrives. */
-export function CommandButton({ command, label, class: name = '', onAccepted }: CommandButtonProps) {
+export function CommandButton({ command, label, class: name = '', isOff, onAccepted }: CommandButtonProps) {
   const [asked, setAsked] = useState<Asked>({ state: 'ready' });
   const isUnderway =
     asked.state === 'sent' || (asked.state === 'accepted' && asked.seq > (live.value?.seq ?? 0));
@@ -57,7 +59,7 @@ export function CommandButton({ command, label, class: name = '', onAccepted }: 
       <button
         type="button"
         class={`button ${name}`}
-        disabled={isUnderway || mode === 'read-only'}
+        disabled={isUnderway || isOff || mode === 'read-only'}
         title={mode === 'read-only' ? 'This server was started with --read-only' : undefined}
         onClick={() => void ask()}
       >
