@@ -11,7 +11,7 @@ export class ResourceStack {
     return resource;
   }
 
-  /** Closes everything once, also after a failure. Throws the first one. */
+  /** Closes everything once, also after a failure. Throws the failure, or an `AggregateError` of several. */
   async close(): Promise<void> {
     const failures: unknown[] = [];
     for (let close = this.#closers.pop(); close; close = this.#closers.pop()) {
@@ -21,6 +21,10 @@ export class ResourceStack {
         failures.push(failure);
       }
     }
-    if (failures.length > 0) throw failures[0];
+    if (failures.length > 1) {
+      const texts = failures.map((failure) => (failure instanceof Error ? failure.message : String(failure)));
+      throw new AggregateError(failures, `${failures.length} parts could not be closed: ${texts.join('; ')}`);
+    }
+    if (failures.length === 1) throw failures[0];
   }
 }

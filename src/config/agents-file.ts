@@ -15,6 +15,7 @@ import type { DataFile } from './read-data-file.ts';
 import { LimitSettings } from './limit-settings.ts';
 import { FetchSettings } from '../net/settings.ts';
 import { WebhookSettings } from '../integrations/webhook-settings.ts';
+import { endlessOptions } from './endless-options.ts';
 import type { Problem } from './problem.ts';
 import { RedactSetting } from './redact-secrets.ts';
 import { SupervisionSettings } from './supervision-settings.ts';
@@ -78,9 +79,12 @@ export function parseTroupe(
   source = 'the definition',
   lineOf: DataFile['lineOf'] = () => null,
 ): TroupeDefinition {
-  const parsed = tryParse(TroupeDefinition, input);
-  const found = [...(parsed.error?.issues ?? []).flatMap(problemsOf), ...findProblems(input)];
-  if (parsed.success && found.length === 0) return parsed.data;
+  const endless = [...endlessOptions(input)];
+  const parsed = endless.length > 0 ? null : tryParse(TroupeDefinition, input);
+  const found = parsed
+    ? [...(parsed.error?.issues ?? []).flatMap(problemsOf), ...findProblems(input)]
+    : endless;
+  if (parsed?.success && found.length === 0) return parsed.data;
   // Both halves of an agent's schema may say the same.
   const lines = new Map(found.map(({ path, message }) => [`${formatPath(path)}: ${message}`, lineOf(path)]));
   const problems = [...lines.keys()];

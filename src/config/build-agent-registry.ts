@@ -147,22 +147,11 @@ function textsOf(
   }: { files: InstructionFiles | undefined; skills: SkillSet | undefined; writer: Writer | null },
 ): Pick<AgentRuntime, 'baseline' | 'readBaseline' | 'written'> {
   const present = () => ({ files: files?.now ?? [], skills: skills?.now ?? [] });
-  const withPresent = (given: ReturnType<typeof present>, written?: string) =>
-    baselineTexts(
-      {
-        ...(written === undefined
-          ? profile
-          : writer?.isOwn
-            ? { ...profile, instructions: written, written }
-            : { ...profile, written }),
-        skills: given.skills,
-        fragments: { ...NO_FRAGMENTS, ...profile.fragments, files: given.files },
-      },
-      written === undefined || !writer || writer.isOwn
-        ? roster
-        : roster.map((each) => (each.id === writer.agent ? { ...each, instructions: written } : each)),
-      countTokens,
-    );
+  const withPresent = (given: ReturnType<typeof present>, written?: string) => {
+    const told = withWritten({ profile, roster, writer, written });
+    const fragments = { ...NO_FRAGMENTS, ...profile.fragments, files: given.files };
+    return baselineTexts({ ...told.profile, skills: given.skills, fragments }, told.roster, countTokens);
+  };
   let known = present();
   let baseline = withPresent(known);
   const written = writer && {
@@ -180,6 +169,25 @@ function textsOf(
       return baseline;
     },
   };
+}
+
+/** Profile and roster with instructions that a function has written: the agent's own, or its manager's. */
+function withWritten({
+  profile,
+  roster,
+  writer,
+  written,
+}: {
+  profile: AgentProfile;
+  roster: readonly AgentProfile[];
+  writer: Writer | null;
+  written: string | undefined;
+}): { profile: AgentProfile; roster: readonly AgentProfile[] } {
+  if (written === undefined || !writer) return { profile, roster };
+  if (writer.isOwn) return { profile: { ...profile, instructions: written, written }, roster };
+  const { agent } = writer;
+  const told = roster.map((each) => (each.id === agent ? { ...each, instructions: written } : each));
+  return { profile: { ...profile, written }, roster: told };
 }
 
 interface Writer {

@@ -41,6 +41,17 @@ function partsOf(secret: string): string[] {
   return [secret, credentialOf(secret) ?? secret, ...credentialsIn(secret)];
 }
 
+/** Variables of vendors' SDKs with a header a line. What its value is for, only its server knows. */
+const CUSTOM_HEADERS = ['OPENAI_CUSTOM_HEADERS', 'ANTHROPIC_CUSTOM_HEADERS'];
+
+/** The values of `name: value` lines. */
+function headerValues(lines: string): string[] {
+  return lines.split('\n').flatMap((line) => {
+    const colon = line.indexOf(':');
+    return colon === -1 ? [] : partsOf(line.slice(colon + 1).trim());
+  });
+}
+
 /** Parsed by hand: `URL` refuses lists of hosts, which MongoDB allows. */
 function beforeHost(url: string): string[] {
   const start = url.indexOf('://') + 3;
@@ -77,7 +88,8 @@ export function hideInTools(
   const named = new Set(keyNames(definition));
   const secrets = Object.entries(env).flatMap(([name, value = '']) => {
     const isSecret = named.has(name) || (SECRET.test(name) && !PLACE.test(name));
-    const found = isSecret ? partsOf(value.trim()) : credentialsIn(value);
+    const ofHeaders = CUSTOM_HEADERS.includes(name) ? headerValues(value) : [];
+    const found = isSecret ? partsOf(value.trim()) : [...ofHeaders, ...credentialsIn(value)];
     return found.map((secret) => [name, secret] as const);
   });
   const ofServices = urls.flatMap((url = '') =>
@@ -148,5 +160,8 @@ export function secretValues(definition: ModelSettings, env: Variables): string[
       'url' in server ? [] : (server.env ?? []),
     ),
   ];
-  return [...keyNames(definition), ...given].flatMap((name) => partsOf((env[name] ?? '').trim()));
+  const ofHeaders = CUSTOM_HEADERS.flatMap((name) => headerValues(env[name] ?? ''));
+  const values = [...keyNames(definition), ...given].flatMap((name) => partsOf((env[name] ?? '').trim()));
+  // In a log line a short value, such as an API version, is no secret but may be anywhere.
+  return [...values, ...ofHeaders.filter((value) => value.length >= LEAST_SECRET)];
 }

@@ -91,3 +91,20 @@ test('dev reads .env: what is set already wins, and no value is printed', async 
   expect(out).toContain('canary-of-file of the shell');
   expect(JSON.stringify(dev.lines) + dev.err()).not.toContain('canary');
 });
+
+test('dev says which settings a reload has changed beside the agents', async () => {
+  using place = workplace({ agents: null });
+  place.write('words.ts', `export const WORDS = 'Plan.';`);
+  const withTool = (result: string, more = '') =>
+    agentsFile('first')
+      .replace('import { defineTroupe }', 'import { defineTool, defineTroupe }')
+      .replace(
+        'defaults:',
+        `tools: [defineTool({ name: 'look', description: 'Looks.', schema: { type: 'object' }, run: () => '${result}' })],
+  ${more}defaults:`,
+      );
+  const file = place.write('agents.ts', withTool('a'));
+  await using dev = await place.dev([file]);
+  place.write('agents.ts', withTool('b', 'limits: { previewBytes: 9_000 }, '));
+  expect(await lineWith(dev, 'reloaded')).toMatchObject({ changed: [], settings: ['limits', 'tools'] });
+});

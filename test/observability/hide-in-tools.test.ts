@@ -17,6 +17,8 @@ const ENV = {
   SHORT_TOKEN: 'canary-of-a-part',
   LONG_TOKEN: 'canary-of-a-part-and-more',
   PLACEHOLDER_KEY: 'not-needed',
+  OPENAI_CUSTOM_HEADERS:
+    'x-gateway: canary-of-the-gateway\nx-proxy: Bearer canary-of-the-proxy\nx-version: 2',
   PLAIN: 'harmless-and-long',
 };
 const SERVICES = ['mongodb://ana:canary%3Aof-mongodb@db/x', 'redis://:canary-of-redis-1@db'];
@@ -60,6 +62,8 @@ test.each<[what: string, printed: string, stored: string]>([
   ['the password of MongoDB', SERVICES[0] ?? '', 'mongodb://[password]@db/x'],
   ['that password as it is meant', 'for canary:of-mongodb', 'for [password]'],
   ['the password of Redis', 'AUTH canary-of-redis-1', 'AUTH [password]'],
+  ['a header of all requests', 'it was canary-of-the-gateway', 'it was [OPENAI_CUSTOM_HEADERS]'],
+  ['another one without its scheme', 'canary-of-the-proxy', '[OPENAI_CUSTOM_HEADERS]'],
   ['no placeholder', ENV.PLACEHOLDER_KEY, 'not-needed'],
   ['no other variable', ENV.PLAIN, ENV.PLAIN],
 ])('what a tool prints or fails with is hidden: %s', async (_, printed, stored) => {
@@ -75,6 +79,7 @@ test('secrets hidden from tools are hidden in log lines and recordings, too', ()
   for (const name of ['ADA_MODEL', 'MEMORY', 'TICKETS', 'ADA_NOSTR', 'BO_BUNKER_URL'] as const)
     expect(hide(`at ${ENV[name]}.`)).toBe('at [key].');
   expect(hide('wrong: canary-of-the-tool-server')).toBe('wrong: [key]');
+  expect(hide('2 and canary-of-the-gateway of canary-of-the-proxy')).toBe('2 and [key] of [key]');
   expect(hide('secret canary/of-the-bunker of canary:of-mongodb')).toBe('secret [key] of [key]');
 });
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { TroupeInput } from '../../src/config/agents-file.ts';
 import type { AgentInput } from '../../src/config/agent-definition.ts';
 import { parseTroupe } from '../../src/index.ts';
 import type { FakeHandler, FakeRequest, FakeServer } from '../../src/testing/fake-server.ts';
@@ -151,6 +152,17 @@ describe('a definition', () => {
   test.each(refused)('refuses %s', (_, settings, message) => {
     const agent = { id: 'bo', provider: 'openai', model: 'm', ...settings };
     expect(() => parseTroupe({ agents: [agent] })).toThrow(message);
+  });
+
+  test.each(['agents', 'templates'] as const)('names options of %s that contain themselves', async (list) => {
+    const metadata: Record<string, unknown> = {};
+    metadata['self'] = { inside: [metadata] };
+    const bo = { id: 'bo', provider: 'openai', model: 'm', apiKeyEnv: 'KEY', providerOptions: { metadata } };
+    const company = { agents: [], [list]: [bo] } as unknown as TroupeInput;
+    await expect(openTroupe(company, { env: ENV })).rejects.toMatchObject({
+      code: 'config_invalid',
+      message: expect.stringContaining(`${list}[0].providerOptions: contains itself`),
+    });
   });
 
   test('refuses options of the AI SDK that are not by vendor', () => {
