@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { checkHover } from './check-hover.ts';
 import { checkNostr } from './check-nostr.ts';
 import { checkNodes, checkOldNode } from './check-nodes.ts';
 import { checkReadme } from './check-readme.ts';
@@ -12,7 +13,7 @@ import { ENV, installTarball, packTroupe, ROOT, run } from './packed.ts';
  * entry points, the blocks of README, the page, and `@troupe/nostr` beside it. Finds what tests in the checkout cannot: a file missing from
  * `files`, or wrong `exports`.
  */
-const ENTRY_POINTS = ['troupe', 'troupe/integrations', 'troupe/testing'];
+const ENTRY_POINTS = ['troupe', 'troupe/client', 'troupe/integrations', 'troupe/testing'];
 
 const scratch = mkdtempSync(path.join(tmpdir(), 'troupe-pack-'));
 try {
@@ -44,6 +45,7 @@ async function checkPack(folder: string): Promise<void> {
     if (!(exported > 0)) throw new Error(`'${entry}' exports nothing`);
     console.log(`check-pack: '${entry}' has ${exported} exports`);
   }
+  console.log(`check-pack: ${checkHover(app, ENTRY_POINTS)}`);
   console.log(`check-pack: ${checkOldNode(app)}`);
   console.log(`check-pack: ${checkNodes(app, folder, [22, 24])}`);
   console.log(`check-pack: ${checkInit(folder, tarball, app)}`);

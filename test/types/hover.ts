@@ -1,3 +1,4 @@
+import path from 'node:path';
 import {
   API,
   type Checker,
@@ -10,15 +11,16 @@ import type { Project } from 'typescript/unstable/sync';
 
 /**
  * What a reader is not told on hover, by the language service of TypeScript: `name` for an export of one of `files`,
- * `Type.field` for a field that can be reached from one. `config`: a tsconfig.json that includes the files.
+ * `Type.field` for a field that can be reached from one. `config`: a tsconfig.json that includes the files. `own`: the
+ * folder whose types count. Default: that of `config`.
  */
-export function withoutText(config: string, files: readonly string[]): string[] {
+export function withoutText(config: string, files: readonly string[], own = path.dirname(config)): string[] {
   const api = new API();
   try {
     const project = api.updateSnapshot({ openProjects: [config] }).getProjects()[0];
     if (!project) throw new Error(`there is no project at ${config}`);
-    const folder = config.slice(0, config.lastIndexOf('/') + 1).toLowerCase();
-    const walk = new Walk(project, (path) => path.toLowerCase().startsWith(folder));
+    const folder = `${own}/`.toLowerCase();
+    const walk = new Walk(project, (file) => file.toLowerCase().startsWith(folder));
     for (const file of files) walk.module(file);
     return [...walk.missing].sort();
   } finally {
@@ -43,7 +45,10 @@ class Walk {
     const source = this.#project.program.getSourceFile(file);
     const symbol = source && this.#checker.getSymbolAtLocation(source);
     if (!symbol) throw new Error(`${file} is not a module of the project`);
-    for (const exported of this.#checker.getExportsOfModule(symbol)) this.#export(exported);
+    const exports = this.#checker.getExportsOfModule(symbol);
+    // As of a package whose `exports` lead to no types.
+    if (exports.length === 0) throw new Error(`${file} exports nothing`);
+    for (const exported of exports) this.#export(exported);
   }
 
   #export(exported: Symbol): void {
