@@ -43,7 +43,10 @@ export type WatchFrame =
   | { type: 'activity'; activity: AgentActivity }
   | { type: 'state'; state: AgentState }
   | { type: 'gap' };
-export type Frame = { type: 'event'; event: Event } | { type: 'delta'; delta: Delta };
+export type Frame =
+  | { type: 'event'; event: Event }
+  | { type: 'delta'; delta: Delta }
+  | { type: 'activity'; activity: AgentActivity };
 
 /** API keys of the named tenant; by default, of the caller's. */
 export interface ClientKeys {

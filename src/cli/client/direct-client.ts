@@ -27,6 +27,10 @@ export function createDirectClient(troupe: Troupe): Client {
         if (frame.type === 'delta') {
           yield { type: 'delta', delta: { ...frame.delta, agent: frame.delta.address.agent } };
         }
+        if (frame.type === 'activity') {
+          const { address, ...activity } = frame.activity;
+          yield { type: 'activity', activity: { ...activity, ...address } };
+        }
       }
     },
     async *watch(conversation, after, signal): AsyncGenerator<WatchFrame, void> {

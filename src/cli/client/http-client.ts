@@ -51,6 +51,7 @@ export function createHttpClient(url: string, token: string | undefined): Client
       for await (const frame of await api.events({ conversation, after }, signal)) {
         if (frame.type === 'event') yield frame;
         if (frame.type === 'stream') yield { type: 'delta', delta: frame.delta };
+        if (frame.type === 'activity') yield frame;
       }
     },
     async *watch(conversation, after, signal): AsyncGenerator<WatchFrame, void> {

@@ -5,7 +5,7 @@ import { matchesRow, type RowFilter } from '../../projection/match-event.ts';
 import { rowOf } from '../../projection/row.ts';
 import type { AgentActivity, AgentState, Client, WatchFrame } from '../client/client.ts';
 import { type ClientOptions, connect } from '../client/connect.ts';
-import { activityInWords } from '../render/activity-words.ts';
+import { createActivityWords } from '../render/activity-words.ts';
 import { describeEvent } from '../render/reply-printer.ts';
 import { onInterrupt } from '../process/interrupt.ts';
 import { clip, paint, print, printable, printJson, screenWidth } from '../render/output.ts';
@@ -33,7 +33,9 @@ export async function watch(conversation: string | undefined, options: WatchOpti
     // A first request reports a missing server at once, also when watching all conversations.
     const head = where === null ? (await client.conversations()).length : await client.head(where);
     const after = options.after ?? Math.max(0, head - TAIL);
-    const show = (frame: WatchFrame) => showFrame(frame, { shown, isOne: where !== null, ...options });
+    const inWords = createActivityWords();
+    const show = (frame: WatchFrame) =>
+      showFrame(frame, { shown, inWords, isOne: where !== null, ...options });
     if (client.isDirect) await showStored(client, where, { after, head, show });
     else await follow(client, where, { after, show, signal: stop.signal });
   } finally {
@@ -106,6 +108,7 @@ function printNotice(text: string): void {
 
 interface Shown {
   shown: RowFilter;
+  inWords: ReturnType<typeof createActivityWords>;
   /** True if one conversation is watched, so that lines omit its name. */
   isOne: boolean;
   json?: boolean;
@@ -163,8 +166,8 @@ function stateLine(told: AgentState, { isOne }: Shown): string {
 }
 
 /** What happens to a call as it happens. Pieces of texts are left to their events. */
-function activityLine(told: AgentActivity, { isOne }: Shown): string | null {
-  const words = activityInWords(told);
+function activityLine(told: AgentActivity, { isOne, inWords }: Shown): string | null {
+  const words = inWords(told);
   if (words === null) return null;
   const text = clip(`@${told.agent} ${words}`, Math.max(30, screenWidth() - 20));
   return `${placeOf(told.conversation, isOne)}${headOf(null, Date.now())}  ${paint('dim', printable(text))}`;

@@ -14,6 +14,22 @@ export function createReplyPrinter(): ReplyPrinter {
   /** The turn whose reply is on the open line. Other replies wait for their event, so that lines do not mix. */
   let open: { turn: string; text: string } | null = null;
 
+  /** Calls of running steps that were shown when they began: their ids, by turn. */
+  const begun = new Map<string, Set<string>>();
+
+  /** A call is shown when it begins, unless another reply is on the open line: then with its step. */
+  function showActivity(activity: Extract<Frame, { type: 'activity' }>['activity']): void {
+    const { turn, agent } = activity;
+    if (activity.kind === 'void') begun.delete(turn);
+    if (activity.kind !== 'arguments' || (open && open.turn !== turn)) return;
+    const calls = begun.get(turn) ?? new Set<string>();
+    begun.set(turn, calls);
+    if (calls.has(activity.call)) return;
+    calls.add(activity.call);
+    closeLine();
+    print(paint('dim', `${agent} calls ${printable(activity.name)}`));
+  }
+
   function closeLine(): void {
     if (open) print();
     open = null;
@@ -45,14 +61,21 @@ export function createReplyPrinter(): ReplyPrinter {
     if (!wasStreamed) print(heading(author.name) + printable(body.content));
   }
 
+  /** The calls of a step that were not shown when they began. */
+  function showCalls({ turn, author, body }: EventOf<'step'>): void {
+    const shown = turn === undefined ? undefined : begun.get(turn);
+    if (turn !== undefined) begun.delete(turn);
+    for (const { id, name } of body.calls)
+      if (!shown?.has(id)) print(paint('dim', `${author.name} calls ${printable(name)}`));
+  }
+
   function showTurnEvent(event: EventOf<KindAbout<'turn'>>): void {
     switch (event.kind) {
       case 'message':
         return showMessage(event);
       case 'step':
         closeLine();
-        for (const { name } of event.body.calls)
-          print(paint('dim', `${event.author.name} calls ${printable(name)}`));
+        showCalls(event);
         return;
       case 'error':
         // Without `retryUntil` the call is retried at once, or the end of the turn reports the failure.
@@ -67,13 +90,15 @@ export function createReplyPrinter(): ReplyPrinter {
             printable(event.body.summary.goal),
         );
         return;
+      case 'turn.done':
+      case 'turn.failed':
+      case 'turn.aborted':
+        if (event.turn !== undefined) begun.delete(event.turn);
+        return;
       case 'tool.result':
       case 'command':
       case 'turn.started':
       case 'turn.steered':
-      case 'turn.done':
-      case 'turn.failed':
-      case 'turn.aborted':
         return;
     }
   }
@@ -82,7 +107,8 @@ export function createReplyPrinter(): ReplyPrinter {
     show(frame, after) {
       if (frame.type === 'event') {
         if (frame.event.seq > after) showEvent(frame.event);
-      } else if (isLive) showDelta(frame.delta);
+      } else if (isLive && frame.type === 'delta') showDelta(frame.delta);
+      else if (isLive && frame.type === 'activity') showActivity(frame.activity);
     },
   };
 }
