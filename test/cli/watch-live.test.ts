@@ -67,9 +67,10 @@ test('on a terminal a reply shows its calls when they begin, and with their step
   const before = process.stdout.isTTY;
   process.stdout.isTTY = true;
   try {
-    const { show } = createReplyPrinter();
-    const activity = (each: AgentActivity) => show({ type: 'activity', activity: each } as Frame, 0);
-    show({ type: 'delta', delta: { agent: 'bo', turn: at.turn, index: 0, text: 'I look.' } }, 0);
+    const printer = createReplyPrinter();
+    const show = (frame: Frame) => printer.show(frame, 0);
+    const activity = (each: AgentActivity) => show({ type: 'activity', activity: each } as Frame);
+    show({ type: 'delta', delta: { agent: 'bo', turn: at.turn, index: 0, text: 'I look.' } });
     activity(piece(0, ''));
     activity(piece(0, '{}'));
     expect(out.match(/calls save/g)).toHaveLength(1);
@@ -84,7 +85,7 @@ test('on a terminal a reply shows its calls when they begin, and with their step
       author: { kind: 'agent', id: 'bo', name: 'Bo' },
       body: { calls },
     };
-    show({ type: 'event', event: step as unknown as Event }, 0);
+    show({ type: 'event', event: step as unknown as Event });
     expect(out.match(/calls \w+/g)).toEqual(['calls save', 'calls list']);
   } finally {
     process.stdout.isTTY = before;

@@ -14,18 +14,14 @@ export function createReplyPrinter(): ReplyPrinter {
   /** The turn whose reply is on the open line. Other replies wait for their event, so that lines do not mix. */
   let open: { turn: string; text: string } | null = null;
 
-  /** Calls of running steps that were shown when they began: their ids, by turn. */
-  const begun = new Map<string, Set<string>>();
+  const begun = createBegunCalls();
 
   /** A call is shown when it begins, unless another reply is on the open line: then with its step. */
   function showActivity(activity: Extract<Frame, { type: 'activity' }>['activity']): void {
     const { turn, agent } = activity;
-    if (activity.kind === 'void') begun.delete(turn);
+    if (activity.kind === 'void') begun.forget(turn);
     if (activity.kind !== 'arguments' || (open && open.turn !== turn)) return;
-    const calls = begun.get(turn) ?? new Set<string>();
-    begun.set(turn, calls);
-    if (calls.has(activity.call)) return;
-    calls.add(activity.call);
+    if (!begun.add(turn, activity.call)) return;
     closeLine();
     print(paint('dim', `${agent} calls ${printable(activity.name)}`));
   }
@@ -61,21 +57,14 @@ export function createReplyPrinter(): ReplyPrinter {
     if (!wasStreamed) print(heading(author.name) + printable(body.content));
   }
 
-  /** The calls of a step that were not shown when they began. */
-  function showCalls({ turn, author, body }: EventOf<'step'>): void {
-    const shown = turn === undefined ? undefined : begun.get(turn);
-    if (turn !== undefined) begun.delete(turn);
-    for (const { id, name } of body.calls)
-      if (!shown?.has(id)) print(paint('dim', `${author.name} calls ${printable(name)}`));
-  }
-
   function showTurnEvent(event: EventOf<KindAbout<'turn'>>): void {
     switch (event.kind) {
       case 'message':
         return showMessage(event);
       case 'step':
         closeLine();
-        showCalls(event);
+        for (const { name } of begun.rest(event))
+          print(paint('dim', `${event.author.name} calls ${printable(name)}`));
         return;
       case 'error':
         // Without `retryUntil` the call is retried at once, or the end of the turn reports the failure.
@@ -85,15 +74,12 @@ export function createReplyPrinter(): ReplyPrinter {
         return;
       case 'handoff':
         closeLine();
-        print(
-          paint('dim', `${event.author.name} hands over to ${event.to.join(', ')}: `) +
-            printable(event.body.summary.goal),
-        );
+        printHandoff(event);
         return;
       case 'turn.done':
       case 'turn.failed':
       case 'turn.aborted':
-        if (event.turn !== undefined) begun.delete(event.turn);
+        begun.forget(event.turn);
         return;
       case 'tool.result':
       case 'command':
@@ -109,6 +95,35 @@ export function createReplyPrinter(): ReplyPrinter {
         if (frame.event.seq > after) showEvent(frame.event);
       } else if (isLive && frame.type === 'delta') showDelta(frame.delta);
       else if (isLive && frame.type === 'activity') showActivity(frame.activity);
+    },
+  };
+}
+
+function printHandoff({ author, to, body }: EventOf<'handoff'>): void {
+  const goal = printable(body.summary.goal);
+  print(paint('dim', `${author.name} hands over to ${to.join(', ')}: `) + goal);
+}
+
+/** Calls of running steps that were shown when they began, by turn. */
+function createBegunCalls() {
+  const byTurn = new Map<string | undefined, Set<string>>();
+  return {
+    /** Whether it is new. */
+    add(turn: string, call: string): boolean {
+      const calls = byTurn.get(turn) ?? new Set<string>();
+      byTurn.set(turn, calls);
+      const isNew = !calls.has(call);
+      calls.add(call);
+      return isNew;
+    },
+    /** The calls of a step that were not shown. The next step begins. */
+    rest({ turn, body }: EventOf<'step'>) {
+      const shown = byTurn.get(turn);
+      byTurn.delete(turn);
+      return body.calls.filter(({ id }) => !shown?.has(id));
+    },
+    forget(turn: string | undefined): void {
+      byTurn.delete(turn);
     },
   };
 }
