@@ -11,40 +11,24 @@ export interface ReplyPrinter {
 
 export function createReplyPrinter(): ReplyPrinter {
   const isLive = process.stdout.isTTY === true;
-  /** The turn whose reply is on the open line. Other replies wait for their event, so that lines do not mix. */
-  let open: { turn: string; text: string } | null = null;
-
+  const line = createOpenLine();
   const begun = createBegunCalls();
 
   /** A call is shown when it begins, unless another reply is on the open line: then with its step. */
   function showActivity(activity: Extract<Frame, { type: 'activity' }>['activity']): void {
     const { turn, agent } = activity;
     if (activity.kind === 'void') begun.forget(turn);
-    if (activity.kind !== 'arguments' || (open && open.turn !== turn)) return;
+    if (activity.kind !== 'arguments' || !line.isFreeFor(turn)) return;
     if (!begun.add(turn, activity.call)) return;
-    closeLine();
+    line.close();
     print(paint('dim', `${agent} calls ${printable(activity.name)}`));
-  }
-
-  function closeLine(): void {
-    if (open) print();
-    open = null;
-  }
-
-  function showDelta({ agent, turn, index, text }: Extract<Frame, { type: 'delta' }>['delta']): void {
-    if (open && open.turn === turn && index === 0) closeLine();
-    if (!open && index !== 0) return;
-    if (open && open.turn !== turn) return;
-    if (!open) process.stdout.write(heading(agent));
-    open = { turn, text: (open?.text ?? '') + text };
-    process.stdout.write(printable(text));
   }
 
   function showEvent(event: Event): void {
     if (event.author.kind !== 'agent' && event.kind !== 'guard.stopped' && event.kind !== 'run.directive')
       return;
     if (isAbout(event, 'announced')) {
-      closeLine();
+      line.close();
       print(paint('dim', printable(describeEvent(event))));
       return;
     }
@@ -52,8 +36,8 @@ export function createReplyPrinter(): ReplyPrinter {
   }
 
   function showMessage({ turn, author, body }: EventOf<'message'>): void {
-    const wasStreamed = open?.turn === turn && open?.text === body.content;
-    closeLine();
+    const wasStreamed = line.has(turn, body.content);
+    line.close();
     if (!wasStreamed) print(heading(author.name) + printable(body.content));
   }
 
@@ -62,18 +46,18 @@ export function createReplyPrinter(): ReplyPrinter {
       case 'message':
         return showMessage(event);
       case 'step':
-        closeLine();
+        line.close();
         for (const { name } of begun.rest(event))
           print(paint('dim', `${event.author.name} calls ${printable(name)}`));
         return;
       case 'error':
         // Without `retryUntil` the call is retried at once, or the end of the turn reports the failure.
         if (event.body.retryUntil === undefined) return;
-        closeLine();
+        line.close();
         print(paint('dim', printable(`${event.author.name} waits for its model: ${describeEvent(event)}`)));
         return;
       case 'handoff':
-        closeLine();
+        line.close();
         printHandoff(event);
         return;
       case 'turn.done':
@@ -93,7 +77,7 @@ export function createReplyPrinter(): ReplyPrinter {
     show(frame, after) {
       if (frame.type === 'event') {
         if (frame.event.seq > after) showEvent(frame.event);
-      } else if (isLive && frame.type === 'delta') showDelta(frame.delta);
+      } else if (isLive && frame.type === 'delta') line.show(frame.delta);
       else if (isLive && frame.type === 'activity') showActivity(frame.activity);
     },
   };
@@ -102,6 +86,30 @@ export function createReplyPrinter(): ReplyPrinter {
 function printHandoff({ author, to, body }: EventOf<'handoff'>): void {
   const goal = printable(body.summary.goal);
   print(paint('dim', `${author.name} hands over to ${to.join(', ')}: `) + goal);
+}
+
+/** The line of the reply that is being written. Other replies wait for their event, so that lines do not mix. */
+function createOpenLine() {
+  let open: { turn: string; text: string } | null = null;
+
+  function close(): void {
+    if (open) print();
+    open = null;
+  }
+
+  return {
+    close,
+    isFreeFor: (turn: string) => open === null || open.turn === turn,
+    has: (turn: string | undefined, text: string) => open?.turn === turn && open?.text === text,
+    show({ agent, turn, index, text }: Extract<Frame, { type: 'delta' }>['delta']): void {
+      if (open && open.turn === turn && index === 0) close();
+      if (!open && index !== 0) return;
+      if (open && open.turn !== turn) return;
+      if (!open) process.stdout.write(heading(agent));
+      open = { turn, text: (open?.text ?? '') + text };
+      process.stdout.write(printable(text));
+    },
+  };
 }
 
 /** Calls of running steps that were shown when they began, by turn. */
