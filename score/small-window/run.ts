@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
 import { startRecorder } from './recorder.ts';
-import { playSmallWindow, type SmallWindowFigures } from './scene.ts';
+import type { SmallWindowFigures } from './figures.ts';
+import { playSmallWindow } from './scene.ts';
 
 /**
  * `npm run score:small-window -- --url http://127.0.0.1:8081/v1 --model NAME`: three agents with a real model server,

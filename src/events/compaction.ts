@@ -104,7 +104,9 @@ export const CompactionBody = z.strictObject({
   /** Quotes without line ends are shown on one line each, without a fence. Older bodies fence every quote. */
   lines: z.literal(true).optional(),
   facts: Facts,
-  /** The facts as a prompt shows them, as far as they fit. */
+  /** The demands of trusted people as a prompt shows them. Older bodies have them in `listing`. */
+  demands: z.string().optional(),
+  /** The other facts as a prompt shows them, as far as they fit. */
   listing: z.string(),
   chosen: z.array(Choice),
   tokens: z.strictObject({ before: Tokens, after: Tokens }),

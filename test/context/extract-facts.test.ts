@@ -35,6 +35,20 @@ describe('facts', () => {
     ['en, a request', "please don't touch the tests."],
     ['en, a refusal', 'No, I will not pay for that.'],
     ['en, a preference', 'I prefer the aisle seat.'],
+    ['en, an inability', 'We can’t use PHP.'],
+    ['en, a limit', 'Keep the whole budget below 4,000 francs.'],
+    ['en, a ban', 'Nothing may be deleted before ten years have passed.'],
+    ['en, a title', 'Only Mr. Keller approves refunds.'],
+    ['en, a rule', 'From now on, all texts are in French.'],
+    ['en, a labelled rule', 'Rule: each page has a title.'],
+    ['en, a date', 'The launch is on 1 October and no later.'],
+    ['en, a request for a form', 'Please answer in German.'],
+    ['en, an allergy', 'I’m allergic to peanuts.'],
+    ['de, a date', 'Der Bericht kommt spätestens am 3. Mai.'],
+    ['fr, a rule', 'Désormais, les textes sont en français.'],
+    ['es, a ban', 'En ningún caso borres la base.'],
+    ['ru, a date', 'Сайт открывается не позднее мая.'],
+    ['zh, a limit', '图片不超过两百千字节。'],
     ['de', 'Bitte nicht die Datenbank löschen.'],
     ['fr', 'Il ne faut jamais appeler le client.'],
     ['es', 'Por favor, no borres nada.'],
@@ -46,6 +60,15 @@ describe('facts', () => {
   ])('carry what people demand (%s)', (_, sentence) => {
     const { constraints } = collect(personSays(`Here is the weather. ${sentence} Thanks.`));
     expect(constraints).toEqual([{ text: sentence, by: { kind: 'user', id: 'ana', name: 'Ana' } }]);
+  });
+
+  test.each([
+    "I can't wait for the weekend.",
+    "I can't believe it.",
+    'The weather may change.',
+    'I want to go home.',
+  ])('do not take "%s" for a demand', (sentence) => {
+    expect(collect(personSays(sentence)).constraints).toEqual([]);
   });
 
   test("list a demand that an agent quotes as a claim of that agent, and not the agent's notes and questions to itself", () => {

@@ -185,6 +185,46 @@ describe("people's words that are shortened", () => {
   });
 });
 
+describe('demands of people', () => {
+  const DEMANDS = [
+    'The shop must never store credit card numbers.',
+    'We can’t use PHP.',
+    'Only Mr. Keller approves refunds.',
+    'Photos should be at most 200 kB.',
+    'From now on, all texts are in French.',
+    'Keep the budget below 4,000 francs.',
+    'Nothing may be deleted before ten years have passed.',
+    'No customer data leaves Switzerland.',
+  ];
+  const events = at(DEMANDS.map((demand, n) => [personSays(demand), ...talk(n)]).flat());
+  const LONG = Array.from({ length: 80 }, (_, n) => `In step ${n} @coder chose berth ${n * 37}.`).join(' ');
+
+  test.each([400, 800, 3_000])('have their room before a long summary, in %i tokens', (budget) => {
+    const body = compact(events, { budget, summary: LONG });
+    expect(body?.strategy).toBe('summary');
+    expect(body?.tokens.after).toBeLessThanOrEqual(budget);
+    for (const demand of DEMANDS) expect(shown(body)).toContain(`- [Ana] ${demand}`);
+  });
+
+  test.each([400, 800, 3_000])('have their room without a model too, in %i tokens', (budget) => {
+    const body = compact(events, { budget });
+    for (const demand of DEMANDS) expect(shown(body)).toContain(`- [Ana] ${demand}`);
+  });
+
+  test('leave at least half of a compaction to the rest, and the newest stay', () => {
+    const many = at(
+      Array.from({ length: 200 }, (_, n) => [
+        personSays(`Berth ${n} must never be left empty.`),
+        ...talk(n),
+      ]).flat(),
+    );
+    const body = compact(many, { budget: 1_000, summary: LONG });
+    expect(shown(body)).toContain('Berth 199 must never');
+    expect(countTokens(body?.demands ?? '')).toBeLessThanOrEqual(500);
+    expect(countTokens(body?.summary ?? '')).toBeGreaterThan(200);
+  });
+});
+
 test('lists take at most a fifth of a compaction, at every repetition', () => {
   fc.assert(
     fc.property(

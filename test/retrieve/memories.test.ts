@@ -41,6 +41,22 @@ describe('memories', () => {
     expect(chosen(log, [], {})).toEqual({ seqs: [], text: '' });
   });
 
+  test('an old question that asks the same is none; one that tells something else is', () => {
+    const log = [
+      said(1, 'Where does the staging database run, and since when?'),
+      said(2, 'The staging database runs on db-7 since March.'),
+      said(
+        3,
+        'Yesterday the disk of the staging database broke and Bob has replaced it. Shall we tell the others?',
+      ),
+      said(4, '预演数据库在哪里？'),
+    ];
+    const asked = 'Remind me: where does the staging database run?';
+    expect(chosen(log, [1, 3, 2], { asked }).seqs).toEqual([2, 3]);
+    expect(chosen(log, [4, 2], { asked: '请问预演数据库在哪里？' }).seqs).toEqual([2]);
+    expect(chosen(log, [1, 2]).seqs).toEqual([1, 2]);
+  });
+
   test('a long one is shortened, so that others have room', () => {
     const log = [said(1, 'word '.repeat(5_000)), said(2, 'The code is 4711.')];
     const { seqs, text } = chosen(log, [1, 2], { budget: 300 });

@@ -51,6 +51,7 @@ export async function retrieveMemories(
     viewer: address.agent,
     isInWindow: (seq) => !isCovered(seq),
     countTokens: deps.countTokens,
+    asked: query,
     budget: Math.min(tokens, Math.floor(availableIn(runtime, model) * WINDOW_SHARE)),
     limit,
   });

@@ -5,7 +5,7 @@ import { type Candidate, candidateSteps } from '../extract/candidates.ts';
 import { type Pin, pinsOf } from '../extract/goals.ts';
 import { chooserSteps } from '../extract/key-messages.ts';
 import { createPricing } from '../extract/pricing.ts';
-import { renderFacts } from '../extract/render-facts.ts';
+import { type ListingPart, renderFacts } from '../extract/render-facts.ts';
 import { isUntrusted, type People, type Trusted } from '../people.ts';
 import { atOnce, type Steps } from '../steps.ts';
 import { composeCompaction } from '../summary/compaction-body.ts';
@@ -42,6 +42,13 @@ const JOINT_TOKENS = 3;
 /** Most that lists may take of a compaction, and the same as a share of everything beside them. */
 const LISTS_SHARE = 0.2;
 const LISTS_BESIDE = LISTS_SHARE / (1 - LISTS_SHARE);
+/**
+ * Most that people's demands may take of the room before anything else: half of a small compaction, a quarter of a large
+ * one. They are literal, short, and stand nowhere else once their messages have left.
+ */
+const DEMANDS_SHARE = 0.25;
+const MOST_DEMANDS_SHARE = 0.5;
+const DEMANDS_TOKENS = 600;
 /** Share that people's words may take of what a model's summary and the lists leave. */
 const PEOPLE_SHARE = 0.6;
 /** Share that an earlier prose summary may take of an extraction. */
@@ -62,12 +69,12 @@ export function* extractionSteps(base: CompactionBase): Steps<Composed> {
   const prose = (room: number) => headTail(previous?.summary ?? '', Math.floor(room * PROSE_SHARE), count);
   const most = Math.max(0, base.budget - FRAME_TOKENS);
   const choose = yield* chooserSteps(candidates, createPricing(count), { most, shown: prose(most) });
-  const listsNeed = listsOf(facts, base);
-  return yield* firstFitting(base, function* (room) {
+  const listsNeed = tokensOf(facts, 'rest', base);
+  return yield* firstFitting(base, facts, function* (room) {
     const summary = prose(room);
     const left = room - count(summary);
     const { quotes, chosen } = yield* choose(left - Math.min(listsNeed, Math.floor(left * LISTS_SHARE)));
-    return { strategy: 'extraction', summary, quotes, chosen, facts };
+    return { strategy: 'extraction', summary, quotes, chosen };
   });
 }
 
@@ -83,7 +90,7 @@ export function* summarySteps(base: SummaryBase): Steps<Composed> {
   const facts = yield* factsOf(base);
   const candidates = yield* candidatesOf(base);
   const whole = hasUntrustedWords(base) ? withoutConstraints(base.text) : base.text;
-  const listsNeed = listsOf(facts, base);
+  const listsNeed = tokensOf(facts, 'rest', base);
   const choose = yield* chooserSteps(candidates, createPricing(count), {
     most: count(whole),
     shown: whole,
@@ -91,13 +98,13 @@ export function* summarySteps(base: SummaryBase): Steps<Composed> {
     mostForPeople: policy.quoteTokens,
     mostForOthers: count(whole),
   });
-  return yield* firstFitting(base, function* (room) {
-    // Facts come first: they are literal, and words missing from the summary are found nowhere else.
+  return yield* firstFitting(base, facts, function* (room) {
+    // Lists come before the model's words: they are literal, and what a summary leaves out is found nowhere else.
     const forLists = Math.min(listsNeed, Math.floor(room * LISTS_SHARE));
     const text = shortened(whole, room - forLists, count);
     const words = count(text);
     const { quotes, chosen } = yield* choose(Math.max(0, room - forLists - words));
-    return { strategy: 'summary', summary: text, quotes, chosen, facts, ...(usage && { usage }) };
+    return { strategy: 'summary', summary: text, quotes, chosen, ...(usage && { usage }) };
   });
 }
 
@@ -142,27 +149,57 @@ function demoted(facts: Facts, trusted: readonly string[]): Facts {
   return { ...facts, constraints, claims };
 }
 
-type Composition = Pick<CompactionBody, 'strategy' | 'summary' | 'quotes' | 'chosen' | 'facts' | 'usage'>;
+type Composition = Pick<CompactionBody, 'strategy' | 'summary' | 'quotes' | 'chosen' | 'usage'>;
 
-/** With the lists in what the words leave, and never more than their share of the whole. */
-function* firstFitting(base: CompactionBase, wordsIn: (room: number) => Steps<Composition>): Steps<Composed> {
+/** Demands have their room first. The lists have what the words leave, and never more than their share of the whole. */
+function* firstFitting(
+  base: CompactionBase,
+  facts: Facts,
+  wordsIn: (room: number) => Steps<Composition>,
+): Steps<Composed> {
   const { number, upTo, reason, by, before, budget, secret, count, people } = base;
+  const demandsNeed = tokensOf(facts, 'demands', base);
   for (const share of SHARES) {
-    const { usage, ...words } = yield* wordsIn(Math.max(0, Math.floor((budget - FRAME_TOKENS) * share)));
-    const parts = { number, upTo, reason, by, before, secret, count, ...words, ...(usage && { usage }) };
-    const beside = composeCompaction({ ...parts, listing: '' }).tokens.after;
-    const most = Math.min(budget - beside - JOINT_TOKENS, Math.floor(beside * LISTS_BESIDE));
+    const room = Math.max(0, Math.floor((budget - FRAME_TOKENS) * share));
+    const forDemands = Math.min(demandsNeed, mostForDemands(room));
+    const { usage, ...words } = yield* wordsIn(room - forDemands);
+    const parts = {
+      number,
+      upTo,
+      reason,
+      by,
+      before,
+      secret,
+      count,
+      facts,
+      ...words,
+      ...(usage && { usage }),
+    };
     const shown = [words.summary, ...words.quotes.map(({ text }) => text)].join('\n');
-    const listing = most > 0 ? renderFacts(words.facts, most, count, { shown, people }) : '';
-    const body = composeCompaction({ ...parts, listing });
+    const left = budget - composeCompaction({ ...parts, listing: '' }).tokens.after - JOINT_TOKENS;
+    // The frame took more than was set aside: the words give way, not the demands.
+    if (left < forDemands && share !== SHARES.at(-1)) continue;
+    const demands = renderFacts(facts, Math.min(left, forDemands), count, {
+      part: 'demands',
+      shown,
+      people,
+    });
+    const beside = composeCompaction({ ...parts, demands, listing: '' }).tokens.after;
+    const most = Math.min(budget - beside - JOINT_TOKENS, Math.floor(beside * LISTS_BESIDE));
+    const listing = most > 0 ? renderFacts(facts, most, count, { part: 'rest', shown, people }) : '';
+    const body = composeCompaction({ ...parts, demands, listing });
     if (body.tokens.after <= budget && body.tokens.after < before) return body;
   }
   return null;
 }
 
-/** Tokens of the lists if all of them were shown. */
-function listsOf(facts: Facts, { count, people, budget }: CompactionBase): number {
-  return count(renderFacts(facts, budget, count, { people }));
+/** Tokens of a part of the lists if all of it were shown. */
+function tokensOf(facts: Facts, part: ListingPart, { count, people, budget }: CompactionBase): number {
+  return count(renderFacts(facts, budget, count, { part, people }));
+}
+
+function mostForDemands(room: number): number {
+  return Math.floor(Math.max(room * DEMANDS_SHARE, Math.min(DEMANDS_TOKENS, room * MOST_DEMANDS_SHARE)));
 }
 
 const HEADING = /^#{1,6} /;

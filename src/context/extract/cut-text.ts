@@ -58,6 +58,22 @@ export function conclusionOf(text: string): string {
 const END = /[\n\r]|[。！？｡]+|[.!?…]["'”’»)\]*_.!?…]*/g;
 const SPACED = /^[.!?…]/;
 
+/** Words whose full stop ends no sentence: a name or a number follows. */
+const ABBREVIATION =
+  /(?:^|[^\p{L}\p{N}.])(?:M(?:r|rs|s|me|lle)|Dr|Prof|St|Hr|Fr|Nr|Sr|Sra|e\.g|i\.e|z\.\s?B|d\.\s?h|bzw|ca|vs|approx)$/u;
+/** `3. Mai`. */
+const ORDINAL = /(?:^|[^\p{L}\p{N}.,])\d{1,2}$/u;
+const MONTH = /^\.\s?(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)/;
+const LOOKED_BACK = 8;
+const LOOKED_AHEAD = 6;
+
+/** Whether the full stop at `index` stands inside a sentence. */
+function isInside(text: string, index: number): boolean {
+  const before = text.slice(Math.max(0, index - LOOKED_BACK), index);
+  if (ABBREVIATION.test(before)) return true;
+  return MONTH.test(text.slice(index, index + LOOKED_AHEAD)) && ORDINAL.test(before);
+}
+
 /** The sentences of a text, each as written. One pass for any text. */
 export function sentencesOf(text: string): string[] {
   const sentences: string[] = [];
@@ -65,6 +81,7 @@ export function sentencesOf(text: string): string[] {
   for (const { 0: sign, index } of text.matchAll(END)) {
     const at = index + sign.length;
     if (SPACED.test(sign) && at < text.length && !/\s/.test(text.charAt(at))) continue;
+    if (sign === '.' && isInside(text, index)) continue;
     push(sentences, text.slice(start, at));
     start = at;
   }

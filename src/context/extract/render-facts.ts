@@ -35,8 +35,12 @@ interface Entry {
   newer: number;
 }
 
+/** The demands of trusted people alone, the lists without them, or both. */
+export type ListingPart = 'all' | 'demands' | 'rest';
+
 /** Context of a listing. */
 interface ListingContext {
+  part?: ListingPart;
   /** The text that stands beside the listing. */
   shown?: string;
   /** Everybody in the conversation, to tell namesakes apart. */
@@ -53,9 +57,9 @@ export function renderFacts(
   facts: Facts,
   budgetTokens: number,
   count: Count,
-  { shown = '', people = NOBODY }: ListingContext = {},
+  { part = 'all', shown = '', people = NOBODY }: ListingContext = {},
 ): string {
-  const all = entriesOf(facts, people);
+  const all = entriesOf(facts, people).filter((entry) => isIn(part, entry));
   const isSaid = saidIn(shown);
   // What strangers claim must not take the place of what binds, even if that stands beside the lists.
   const isContested = (facts.claims ?? []).length > 0;
@@ -66,6 +70,9 @@ export function renderFacts(
   );
   const bases = basesOf(all, budgetTokens, count);
   const entries = all.map((entry) => underBase(entry, bases[entry.section] ?? ''));
+  // The bounds below are for choosing. Demands whose exact size was set aside are all shown.
+  const whole = part === 'demands' ? renderEntries(entries, new Set(entries), bases) : '';
+  if (whole !== '' && count(whole) <= budgetTokens) return whole;
   const fresh = entries.filter((_, at) => !isShown.has(all[at] as Entry));
   const known = entries.filter((_, at) => isShown.has(all[at] as Entry));
   const costs = new Map(
@@ -138,6 +145,10 @@ function chooseEntries(
 
 function listOf({ section }: Entry): keyof Facts | undefined {
   return SECTIONS[section]?.list;
+}
+
+function isIn(part: ListingPart, entry: Entry): boolean {
+  return part === 'all' || (part === 'demands') === (listOf(entry) === 'constraints');
 }
 
 function isInline({ section }: Entry): boolean {

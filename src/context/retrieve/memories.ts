@@ -3,6 +3,8 @@ import { agentLabel, NOBODY, personLabel } from '../people.ts';
 import { RENDERING } from '../render/rendering.ts';
 import { dateOf } from '../turn-input.ts';
 import { memoryText } from './memory-text.ts';
+import { endsInQuestion } from './search-doc.ts';
+import { wordsOf } from './words.ts';
 import { MEMORIES } from '../live.ts';
 import type { View } from '../view.ts';
 
@@ -15,6 +17,8 @@ export interface MemoryChoice {
   /** Whether the prompt shows the event anyway. */
   isInWindow: (seq: number) => boolean;
   countTokens: (text: string) => number;
+  /** The words that are to be answered. Old questions that ask mostly the same are left out: they answer nothing. */
+  asked?: string;
   /** Tokens of the whole text. */
   budget?: number;
   /** Most memories. */
@@ -42,6 +46,7 @@ const BREAK_TOKENS = 1;
 /** The best hits that fit, whole if short and cut if long. */
 export function chooseMemories(choice: MemoryChoice): Memories {
   const { hits, events, viewer, isInWindow, countTokens, budget = BUDGET_TOKENS, limit = LIMIT } = choice;
+  const asksTheSame = sameQuestion(choice.asked ?? '');
   const lines = new Map<number, string>();
   let left = budget;
   for (const { seq } of hits) {
@@ -49,7 +54,7 @@ export function chooseMemories(choice: MemoryChoice): Memories {
     const event = events.get(seq);
     if (!event || lines.has(seq) || isInWindow(seq)) continue;
     const text = memoryText(event, viewer);
-    if (text === null) continue;
+    if (text === null || asksTheSame(text)) continue;
     const room = Math.min(left, Math.max(SHORTEST_TOKENS, Math.floor(budget * LARGEST_SHARE))) - BREAK_TOKENS;
     const head = headOf(event);
     const line = fit(`${head} ${text.replaceAll(/\s+/g, ' ').trim()}`, room, countTokens);
@@ -59,6 +64,20 @@ export function chooseMemories(choice: MemoryChoice): Memories {
   }
   const seqs = [...lines.keys()].sort((one, other) => one - other);
   return { seqs, text: seqs.map((seq) => lines.get(seq)).join('\n') };
+}
+
+/** Share of the words of a question that another has too if both ask the same. */
+const SAME_SHARE = 0.5;
+const MAX_COMPARED_CHARS = 2_048;
+
+function sameQuestion(asked: string): (text: string) => boolean {
+  const known = new Set(wordsOf(asked.slice(0, MAX_COMPARED_CHARS)));
+  return (text) => {
+    // What is long says more than it asks.
+    if (text.length > MAX_COMPARED_CHARS || !endsInQuestion(text)) return false;
+    const words = new Set(wordsOf(text));
+    return [...words].filter((word) => known.has(word)).length >= Math.max(1, words.size * SAME_SHARE);
+  };
 }
 
 /** Names come from outside, so they must not be able to begin a line. */

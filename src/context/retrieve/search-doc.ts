@@ -56,7 +56,11 @@ export function searchDoc(event: Event): SearchDoc | null {
 
 function saysOf({ kind }: Event, text: string): Says {
   if (kind !== 'message') return 'other';
-  return QUESTION_MARKS.has(text.trimEnd().at(-1) ?? '') ? 'question' : 'message';
+  return endsInQuestion(text) ? 'question' : 'message';
+}
+
+export function endsInQuestion(text: string): boolean {
+  return QUESTION_MARKS.has(text.trimEnd().at(-1) ?? '');
 }
 
 /** Of any script, including the full-width and the Arabic one. */

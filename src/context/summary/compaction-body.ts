@@ -13,7 +13,7 @@ const HISTORY =
  * event that it replaces there. Newer ones stand behind it themselves, so it does not quote them.
  */
 export function renderCompaction(body: CompactionBody, secret: string, upTo = body.upTo): string {
-  const { number, summary, quotes, listing, lines = false } = body;
+  const { number, summary, quotes, demands = '', listing, lines = false } = body;
   const clean = lines ? (text: string) => escapeQuoted(escapeMarks(text)) : escapeMarks;
   const covered = quotes.filter(({ seq }) => seq <= upTo);
   const said = covered.map((quote) =>
@@ -24,6 +24,7 @@ export function renderCompaction(body: CompactionBody, secret: string, upTo = bo
     `${originOf(body)}\n${HISTORY}`,
     clean(summary.trim()),
     said.length === 0 ? '' : [head, ...said].join('\n'),
+    clean(demands.trim()),
     clean(listing.trim()),
   ];
   return fence('summary', fenceKey(secret, `compaction ${number}`), parts.filter(Boolean).join('\n\n'));

@@ -13,7 +13,7 @@ export function eventWords(event: Event): string {
 }
 
 function wordsOf(event: Event): string {
-  if (event.kind === 'compaction') return event.body.summary || event.body.listing;
+  if (event.kind === 'compaction') return event.body.summary || event.body.demands || event.body.listing;
   if (event.kind === 'turn.failed' || event.kind === 'error')
     return [`${event.body.code}: ${event.body.message}`, event.body.partial ?? ''].join('\n').trim();
   if (event.kind === 'message' || event.kind === 'notice') return messageText(event.body);
