@@ -6,6 +6,7 @@ import { type Pin, pinsOf } from '../extract/goals.ts';
 import { chooserSteps } from '../extract/key-messages.ts';
 import { createPricing } from '../extract/pricing.ts';
 import { type ListingPart, renderFacts } from '../extract/render-facts.ts';
+import { wordsOf } from '../extract/sayings.ts';
 import { isUntrusted, type People, type Trusted } from '../people.ts';
 import { atOnce, type Steps } from '../steps.ts';
 import { composeCompaction } from '../summary/compaction-body.ts';
@@ -43,12 +44,12 @@ const JOINT_TOKENS = 3;
 const LISTS_SHARE = 0.2;
 const LISTS_BESIDE = LISTS_SHARE / (1 - LISTS_SHARE);
 /**
- * Most that people's demands may take of the room before anything else: half of a small compaction, a quarter of a large
- * one. They are literal, short, and stand nowhere else once their messages have left.
+ * Most that people's demands may take of the room before anything else: half of the smallest compaction, a fifth of most.
+ * They are literal, short, and stand nowhere else once their messages have left.
  */
-const DEMANDS_SHARE = 0.25;
+const DEMANDS_SHARE = 0.2;
 const MOST_DEMANDS_SHARE = 0.5;
-const DEMANDS_TOKENS = 600;
+const DEMANDS_TOKENS = 200;
 /** Share that people's words may take of what a model's summary and the lists leave. */
 const PEOPLE_SHARE = 0.6;
 /** Share that an earlier prose summary may take of an extraction. */
@@ -157,40 +158,39 @@ function* firstFitting(
   facts: Facts,
   wordsIn: (room: number) => Steps<Composition>,
 ): Steps<Composed> {
-  const { number, upTo, reason, by, before, budget, secret, count, people } = base;
-  const demandsNeed = tokensOf(facts, 'demands', base);
+  const { number, upTo, reason, by, before, budget, secret, count } = base;
   for (const share of SHARES) {
     const room = Math.max(0, Math.floor((budget - FRAME_TOKENS) * share));
-    const forDemands = Math.min(demandsNeed, mostForDemands(room));
+    const most = mostForDemands(room);
+    const few = yield* wordsIn(room - Math.min(most, tokensOf(facts, 'demands', base)));
+    // What the words say anyway is not listed, and the words have its room: more room never shows less.
+    const forDemands = Math.min(most, tokensOf(unsaid(facts, few), 'demands', base));
     const { usage, ...words } = yield* wordsIn(room - forDemands);
-    const parts = {
-      number,
-      upTo,
-      reason,
-      by,
-      before,
-      secret,
-      count,
-      facts,
-      ...words,
-      ...(usage && { usage }),
-    };
-    const shown = [words.summary, ...words.quotes.map(({ text }) => text)].join('\n');
-    const left = budget - composeCompaction({ ...parts, listing: '' }).tokens.after - JOINT_TOKENS;
+    const parts = { number, upTo, reason, by, before, secret, count, ...words, ...(usage && { usage }) };
+    const left = budget - composeCompaction({ ...parts, facts, listing: '' }).tokens.after - JOINT_TOKENS;
     // The frame took more than was set aside: the words give way, not the demands.
     if (left < forDemands && share !== SHARES.at(-1)) continue;
-    const demands = renderFacts(facts, Math.min(left, forDemands), count, {
-      part: 'demands',
-      shown,
-      people,
-    });
-    const beside = composeCompaction({ ...parts, demands, listing: '' }).tokens.after;
-    const most = Math.min(budget - beside - JOINT_TOKENS, Math.floor(beside * LISTS_BESIDE));
-    const listing = most > 0 ? renderFacts(facts, most, count, { part: 'rest', shown, people }) : '';
-    const body = composeCompaction({ ...parts, demands, listing });
+    const whole = { ...parts, facts, ...listsBeside({ ...parts, facts }, Math.min(left, most), base) };
+    const body = composeCompaction(whole);
     if (body.tokens.after <= budget && body.tokens.after < before) return body;
   }
   return null;
+}
+
+type Unlisted = Omit<Parameters<typeof composeCompaction>[0], 'demands' | 'listing'>;
+
+function listsBeside(
+  words: Unlisted,
+  mostForThem: number,
+  { budget, count, people }: CompactionBase,
+): { demands: string; listing: string } {
+  const { facts } = words;
+  const demands = renderFacts(unsaid(facts, words), mostForThem, count, { part: 'demands', people });
+  const beside = composeCompaction({ ...words, demands, listing: '' }).tokens.after;
+  const most = Math.min(budget - beside - JOINT_TOKENS, Math.floor(beside * LISTS_BESIDE));
+  if (most <= 0) return { demands, listing: '' };
+  const shown = saidBy(words);
+  return { demands, listing: renderFacts(facts, most, count, { part: 'rest', shown, people }) };
 }
 
 /** Tokens of a part of the lists if all of it were shown. */
@@ -200,6 +200,17 @@ function tokensOf(facts: Facts, part: ListingPart, { count, people, budget }: Co
 
 function mostForDemands(room: number): number {
   return Math.floor(Math.max(room * DEMANDS_SHARE, Math.min(DEMANDS_TOKENS, room * MOST_DEMANDS_SHARE)));
+}
+
+function saidBy({ summary, quotes }: Pick<Composition, 'summary' | 'quotes'>): string {
+  return [summary, ...quotes.map(({ text }) => text)].join('\n');
+}
+
+/** Without the demands that the words contain to the letter. Where others have claims, what binds is always listed. */
+function unsaid(facts: Facts, words: Pick<Composition, 'summary' | 'quotes'>): Facts {
+  if ((facts.claims ?? []).length > 0) return facts;
+  const said = saidBy(words);
+  return { ...facts, constraints: facts.constraints.filter((entry) => !said.includes(wordsOf(entry))) };
 }
 
 const HEADING = /^#{1,6} /;
