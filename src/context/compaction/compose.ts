@@ -50,6 +50,8 @@ const LISTS_BESIDE = LISTS_SHARE / (1 - LISTS_SHARE);
 const DEMANDS_SHARE = 0.2;
 const MOST_DEMANDS_SHARE = 0.5;
 const DEMANDS_TOKENS = 200;
+/** Words have at least this much: the first request, shortened. */
+const LEAST_WORDS_TOKENS = 80;
 /** Share that people's words may take of what a model's summary and the lists leave. */
 const PEOPLE_SHARE = 0.6;
 /** Share that an earlier prose summary may take of an extraction. */
@@ -199,7 +201,8 @@ function tokensOf(facts: Facts, part: ListingPart, { count, people, budget }: Co
 }
 
 function mostForDemands(room: number): number {
-  return Math.floor(Math.max(room * DEMANDS_SHARE, Math.min(DEMANDS_TOKENS, room * MOST_DEMANDS_SHARE)));
+  const most = Math.max(room * DEMANDS_SHARE, Math.min(DEMANDS_TOKENS, room * MOST_DEMANDS_SHARE));
+  return Math.floor(Math.max(0, Math.min(most, room - LEAST_WORDS_TOKENS)));
 }
 
 function saidBy({ summary, quotes }: Pick<Composition, 'summary' | 'quotes'>): string {

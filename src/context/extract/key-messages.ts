@@ -25,6 +25,8 @@ interface Extraction {
 /** Share of people's words. What they leave goes to the digest of the others'. */
 const PEOPLE_SHARE = 0.6;
 const MAX_PEOPLE_TOKENS = 20_000;
+/** In the smallest budgets their share would have no room for the first request. */
+const LEAST_PEOPLE_TOKENS = 60;
 
 /** The words worth keeping, chosen without a model. Deterministic, never over the budget, never less with more room. */
 export function extractKeyMessages({ events, previous, budget, count }: ExtractionInput): Extraction {
@@ -64,7 +66,8 @@ export function* chooserSteps(
     const whole = mostForOthers === Infinity ? yield* allAt(candidates, WHOLE_LEVEL, budget, pricing) : null;
     if (whole) return extractionOf(whole);
     // Either part of the budget grows with it.
-    const usual = Math.min(MAX_PEOPLE_TOKENS, Math.floor(budget * peopleShare));
+    const part = Math.max(Math.floor(budget * peopleShare), Math.min(budget, LEAST_PEOPLE_TOKENS));
+    const usual = Math.min(MAX_PEOPLE_TOKENS, part);
     const share = Math.min(needed, mostForPeople, Math.max(usual, budget - othersNeed));
     const kept = yield* keepWords(people, share, pricing);
     return extractionOf([
