@@ -1,54 +1,78 @@
+import { homedir } from 'node:os';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { startRecorder } from './recorder.ts';
-import type { SmallWindowFigures } from './figures.ts';
+import { describeFigures, missedGoals } from './goals.ts';
+import { REAL_MODELS, type RealModel, startRealServer } from './real-server.ts';
+import { type ChatRecorder, startRecorder } from './recorder.ts';
 import { playSmallWindow } from './scene.ts';
+import { startScriptedModel, SUMMARY_STYLES } from './scripted-model.ts';
 
 /**
- * `npm run score:small-window -- --url http://127.0.0.1:8081/v1 --model NAME`: three agents with a real model server,
- * in windows of 2k and 8k. Prints figures as JSON on stdout and progress on stderr; fails if a goal is missed.
+ * Three agents in windows of 2k and 8k: figures on stdout, progress on stderr, and an exit code of 1 if a goal is missed.
+ * `npm run score:small-window` plays it with scripted models that write summaries of several kinds, `npm run real-model`
+ * with a real one.
  */
+const USAGE =
+  'npm run score:small-window | real-model -- [--window 2048,8192] [--turns 60] [--model smollm2|qwen] [--cache DIR] [--json]';
 const { values } = parseArgs({
   options: {
-    url: { type: 'string' },
-    model: { type: 'string', default: 'local' },
+    real: { type: 'boolean', default: false },
+    model: { type: 'string', default: 'smollm2' },
     window: { type: 'string', default: '2048,8192' },
     turns: { type: 'string', default: '60' },
+    cache: { type: 'string', default: join(homedir(), '.cache', 'troupe', 'llama') },
+    json: { type: 'boolean', default: false },
   },
 });
-if (!values.url) {
-  console.error(
-    'npm run score:small-window -- --url BASE_URL [--model NAME] [--window 2048,8192] [--turns 60]',
-  );
+const windows = values.window.split(',').map(Number);
+const turns = Number(values.turns);
+const model = REAL_MODELS.find((name) => name === values.model);
+if (!model || ![turns, ...windows].every((n) => Number.isInteger(n) && n > 0)) {
+  console.error(USAGE);
   process.exit(2);
 }
+/** Beyond the window, so that the server refuses nothing that Troupe allows. */
+const SLOT_MARGIN = 256;
 
-const MAX_SUMMARY_SHARE = 0.25;
-
-function missed(figures: SmallWindowFigures): string[] {
-  const { failed, prompts, keeping, compactions, adopted, summaryShare } = figures;
-  return [
-    failed > 0 ? `${failed} turns failed` : '',
-    keeping < prompts ? `${prompts - keeping} prompts lacked a constraint` : '',
-    compactions > 1 && adopted < compactions / 2 ? `${adopted} of ${compactions} compactions adopted` : '',
-    summaryShare > MAX_SUMMARY_SHARE
-      ? `summaries are ${Math.round(summaryShare * 100)} % of all prompts`
-      : '',
-  ].filter((text) => text !== '');
+async function play(name: string, window: number, recorder: ChatRecorder): Promise<void> {
+  const onTurn = (turn: number) => process.stderr.write(`\r${name}, window ${window}: turn ${turn + 1} `);
+  const figures = await playSmallWindow({ recorder, model: name, window, turns, onTurn });
+  const goals = missedGoals(figures);
+  process.stderr.write('\n');
+  console.log(values.json ? JSON.stringify({ name, ...figures }) : describeFigures(name, figures));
+  for (const goal of goals) console.log(`  MISSED ${goal}`);
+  if (goals.length > 0) process.exitCode = 1;
 }
 
-let isMissed = false;
-for (const window of values.window.split(',').map(Number)) {
-  await using recorder = await startRecorder(values.url);
-  const figures = await playSmallWindow({
-    recorder,
-    model: values.model,
-    window,
-    turns: Number(values.turns),
-    onTurn: (turn) => process.stderr.write(`\rwindow ${window}: turn ${turn + 1}`),
-  });
-  const goals = missed(figures);
-  isMissed ||= goals.length > 0;
-  console.error(goals.length > 0 ? `\nmissed: ${goals.join('; ')}` : '\nevery goal met');
-  console.log(JSON.stringify(figures));
+async function playScripted(): Promise<void> {
+  for (const window of windows)
+    for (const style of SUMMARY_STYLES) {
+      await using recorder = await startScriptedModel(style);
+      await play(`${style} summaries`, window, recorder);
+    }
 }
-process.exitCode = isMissed ? 1 : 0;
+
+async function playReal(name: RealModel): Promise<void> {
+  await using server = await realServer(name);
+  if (!server) return;
+  for (const window of windows) {
+    await using recorder = await startRecorder(server.url);
+    await play(name, window, recorder);
+  }
+}
+
+/** The server of `LLAMA_SERVER_URL`, or one of our own. Null if it cannot be had: that is no failure of Troupe. */
+async function realServer(name: RealModel): Promise<(AsyncDisposable & { url: string }) | null> {
+  const given = process.env['LLAMA_SERVER_URL'];
+  if (given) return { url: given, [Symbol.asyncDispose]: () => Promise.resolve() };
+  const size = { contextTokens: Math.max(...windows) + SLOT_MARGIN, slots: 3 };
+  try {
+    return await startRealServer(values.cache, name, size);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    console.log(`skipped: no real model (${why.trim()}). Set LLAMA_SERVER_URL, or let pip reach PyPI.`);
+    return null;
+  }
+}
+
+await (values.real ? playReal(model) : playScripted());

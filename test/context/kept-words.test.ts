@@ -212,7 +212,10 @@ describe('demands of people', () => {
   });
 
   test('are not listed where they are quoted, and their room is used', () => {
-    const body = compact(at(DEMANDS.map((demand) => personSays(demand))), { budget: 3_000, summary: 'All is well.' });
+    const body = compact(at(DEMANDS.map((demand) => personSays(demand))), {
+      budget: 3_000,
+      summary: 'All is well.',
+    });
     for (const demand of DEMANDS) expect(shown(body).split(demand)).toHaveLength(2);
   });
 
