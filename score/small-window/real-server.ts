@@ -37,11 +37,19 @@ export async function startRealServer(
   if (!existsSync(join(folder, 'llama'))) await fetchServer(folder);
   if (model === 'qwen' && !existsSync(join(folder, FILES.qwen))) await fetchQwen(folder);
   const port = await freePort();
+  const size = ['-c', `${contextTokens * slots}`, '-np', `${slots}`];
   const args = [
-    ...['-m', join(folder, FILES[model]), '--host', '127.0.0.1', '--port', `${port}`],
-    ...['-c', `${contextTokens * slots}`, '-np', `${slots}`, '-ngl', '0', '--jinja'],
+    '-m',
+    join(folder, FILES[model]),
+    '--host',
+    '127.0.0.1',
+    '--port',
+    `${port}`,
+    '-ngl',
+    '0',
+    '--jinja',
   ];
-  const child = spawn(join(folder, 'llama', 'llama-server'), args, { stdio: 'ignore' });
+  const child = spawn(join(folder, 'llama', 'llama-server'), [...args, ...size], { stdio: 'ignore' });
   const gone = new Promise<string>((resolve) => {
     child.on('error', ({ message }) => resolve(message));
     child.on('exit', (code) => resolve(`it ended with ${code ?? 'a signal'}`));
