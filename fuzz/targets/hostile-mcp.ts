@@ -46,6 +46,7 @@ export function hostileMcpTarget(): Target<McpInput> {
         createLink: () =>
           Promise.resolve({
             transport: transportOf(input),
+            negotiates: false,
             breaksSilently: false,
             isForgotten: () => false,
             refusal: () => null,

@@ -19,6 +19,7 @@ export function createToolContext<App = unknown, ForTools = unknown>(
     authors: [author],
     app: undefined as App,
     forTools: null,
+    answers: [],
     effect: 'c:bo:1/0.0',
     signal: new AbortController().signal,
     artifacts: { read: () => Promise.resolve(null) },

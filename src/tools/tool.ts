@@ -49,6 +49,8 @@ export interface ToolContext<App = unknown, ForTools = unknown> {
   app: App;
   /** `forTools` of the message of `author`. Null: it had none, or another process was given it and it was not stored. */
   forTools: ForTools | null;
+  /** The answers of people that this turn goes on after, to questions of this agent. */
+  answers: readonly ToolAnswer[];
   /** Idempotency key of this call: the same after a crash and a retry. */
   effect: string;
   /** Aborts when the turn is stopped, and at the timeout. */
@@ -60,6 +62,18 @@ export interface ToolContext<App = unknown, ForTools = unknown> {
    * stored, and the model does not see it. May be called often: watchers see the last report of a tenth of a second.
    */
   progress: (report: string | ToolProgress) => void;
+}
+
+/** The end of a question to people. */
+export interface ToolAnswer {
+  /** The question, in the words in which it was asked. */
+  question: string;
+  /** How it ended. */
+  outcome: 'answered' | 'expired' | 'withdrawn';
+  /** What was answered. */
+  content: string;
+  /** Who ended it. */
+  author: Author;
 }
 
 /**

@@ -3,7 +3,7 @@ import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
 import type { AddressInfo } from 'node:net';
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server';
-import { createMcpServer } from './mcp-tools.ts';
+import { createMcpServer, TOOLS } from './mcp-tools.ts';
 
 export interface McpHttpServer extends AsyncDisposable {
   url: string;
@@ -24,7 +24,11 @@ export interface McpGate {
 }
 
 /** An MCP server over streamable HTTP on 127.0.0.1. */
-export async function startMcpHttpServer(at = 0, gate?: McpGate): Promise<McpHttpServer> {
+export async function startMcpHttpServer(
+  at = 0,
+  gate?: McpGate,
+  more: readonly string[] = [],
+): Promise<McpHttpServer> {
   const trace: string[] = [];
   const headers: IncomingHttpHeaders[] = [];
   const sessions = new Map<string, WebStandardStreamableHTTPServerTransport>();
@@ -41,7 +45,10 @@ export async function startMcpHttpServer(at = 0, gate?: McpGate): Promise<McpHtt
         trace.push('session ends');
       },
     });
-    await createMcpServer({ trace: (line) => trace.push(line) }).connect(transport);
+    await createMcpServer({
+      trace: (line) => trace.push(line),
+      tools: [...TOOLS, ...more.map((name) => ({ name, inputSchema: { type: 'object' as const } }))],
+    }).connect(transport);
     return transport;
   }
 

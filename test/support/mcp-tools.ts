@@ -111,6 +111,11 @@ export function createMcpServer({ trace, tools = TOOLS, die, hasLibrary }: McpTo
           await server.ping();
           return text('all steps');
         }
+        case 'consent': {
+          const form = { message: 'May I?', requestedSchema: { type: 'object' as const, properties: {} } };
+          const { action } = await server.elicitInput(form);
+          return text(`consent: ${action}`);
+        }
         case 'die':
           die?.();
           return new Promise(() => undefined);

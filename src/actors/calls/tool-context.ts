@@ -1,5 +1,6 @@
 import { type Author, type Event, hasAuthority, type PinnedTurn } from '../../events/index.ts';
-import type { ToolContext } from '../../tools/tool.ts';
+import type { TaskBook } from '../../machines/task-book.ts';
+import type { ToolAnswer, ToolContext } from '../../tools/tool.ts';
 import type { TurnRun } from '../turn/turn-run.ts';
 import { eventsAt, originsOf } from './asked-by.ts';
 
@@ -20,7 +21,8 @@ export function aboutTools(run: TurnRun): Promise<AboutTools> {
 async function readAbout({ deps, live, turn, runtime }: TurnRun): Promise<AboutTools> {
   const { address } = live;
   const seqs = [...turn.inputs, ...(turn.steered ?? []).flatMap(({ inputs }) => inputs)];
-  const origins = await originsOf(deps, await eventsAt(deps, address, seqs));
+  const inputs = await eventsAt(deps, address, seqs);
+  const origins = await originsOf(deps, inputs);
   const { id, name } = runtime.profile;
   const itself: Author = { kind: 'agent', id, name };
   return {
@@ -32,8 +34,18 @@ async function readAbout({ deps, live, turn, runtime }: TurnRun): Promise<AboutT
     author: origins.at(-1)?.author ?? itself,
     authors: distinct(origins.map(({ author }) => author)),
     app: deps.app,
+    answers: inputs.flatMap((event) => answerIn(live.tasks, event, address.agent)),
     forTools: valueOf(deps.forTools, origins.at(-1)),
   };
+}
+
+/** Only the end that counts: an answer may come after a question has expired. */
+function answerIn(tasks: TaskBook, event: Event, agent: string): ToolAnswer[] {
+  if (event.kind !== 'question.answered') return [];
+  const task = tasks.tasks.get(event.body.question);
+  if (task?.kind !== 'question' || task.owner !== agent || task.end?.seq !== event.seq) return [];
+  const { outcome, content } = event.body;
+  return [{ question: task.body.text, outcome, content, author: event.author }];
 }
 
 /** The value that came with a message: what this process was given, else what was stored with it. */

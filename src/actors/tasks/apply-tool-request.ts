@@ -23,7 +23,7 @@ export async function applyToolRequest(
     case 'followUp':
       return followUp(run, request, at);
     case 'question':
-      return askPeople(run, request, at);
+      return askPeople(run, request, at, text);
     case 'cancelTask':
       return cancelTask(run, request);
     case 'remind':

@@ -103,8 +103,13 @@ export function approvedCalls(tasks: TaskBook, inputs: readonly Event[]): ToolCa
   });
 }
 
-/** Asks people a question in the log of the conversation. The first answer of an entitled person ends it. */
-export function askPeople(run: TurnRun, request: RequestOf<'question'>, at: CallPlace): AppliedRequest {
+/** Asks people a question in the log of the conversation. The first answer of an entitled person ends it. `said`: more for the model. */
+export function askPeople(
+  run: TurnRun,
+  request: RequestOf<'question'>,
+  at: CallPlace,
+  said = '',
+): AppliedRequest {
   const { live, deps, turn } = run;
   const { agent, conversation } = live.address;
   const twin = openTasks(live.tasks, agent).find(
@@ -126,7 +131,12 @@ export function askPeople(run: TurnRun, request: RequestOf<'question'>, at: Call
   const task = opening({ kind: 'question', body, id: question }, agent);
   return {
     outcome: 'done',
-    text: `${question} is asked. ${wait ? 'You are woken with the answer.' : 'The answer comes when somebody gives one.'}`,
+    text: [
+      `${question} is asked. ${wait ? 'You are woken with the answer.' : 'The answer comes when somebody gives one.'}`,
+      said,
+    ]
+      .filter(Boolean)
+      .join(' '),
     effects: effectsOf({
       events: [{ ...ownDraft(run, `asked:${at.step}.${at.index}`), kind: 'question', body }],
       timers: [

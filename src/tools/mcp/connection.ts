@@ -1,4 +1,5 @@
 import type {
+  CallToolResult,
   ServerCapabilities,
   SpecTypeName,
   SpecTypes,
@@ -8,8 +9,9 @@ import type { Clock } from '../../clock.ts';
 import type { ToolContext } from '../tool.ts';
 import type { Link } from './link.ts';
 import { messageOf } from './messages.ts';
+import { InputRequired } from './input-required.ts';
 import { createOfferedTools } from './offered-tools.ts';
-import { AnyResult, parseResult } from './results.ts';
+import { AnyResult, isTooDeep, parseResult } from './results.ts';
 import { listTools, openSession, type Session } from './session.ts';
 
 /**
@@ -24,6 +26,8 @@ export interface Connection {
   list(): Promise<ListedTool[]>;
   /** What the server says that it has. */
   capabilities(): Promise<ServerCapabilities>;
+  /** Calls a tool. A call that needs answers of people first has had no effect. */
+  call(params: Record<string, unknown>, context: CallContext): Promise<CallToolResult | InputRequired>;
   /** Sends a request, and reads its result as one of the given type. */
   request<K extends SpecTypeName>(
     type: K,
@@ -83,6 +87,8 @@ export function createConnection(parts: ConnectionParts): Connection {
     },
   });
 
+  const send = createSend(sessions, { timeoutMs, thrownAs });
+
   async function list(): Promise<ListedTool[]> {
     const { client, link } = await sessions.get().catch(thrownAs((error) => messageOf(error)));
     const tools = await listTools(client, timeoutMs).catch(thrownAs((error) => link.explain(error)));
@@ -102,24 +108,77 @@ export function createConnection(parts: ConnectionParts): Connection {
     return client.getServerCapabilities() ?? {};
   }
 
-  async function request<K extends SpecTypeName>(
+  function request<K extends SpecTypeName>(
     type: K,
+    sent: ServerRequest,
+    context: CallContext,
+  ): Promise<SpecTypes[K]> {
+    return send(sent, context, (result) => {
+      if (isInputRequired(result))
+        throw new Error('its server asks for more first, which is passed on for tools only');
+      return parseResult(type, firstParts(result));
+    });
+  }
+
+  function call(
+    params: Record<string, unknown>,
+    context: CallContext,
+  ): Promise<CallToolResult | InputRequired> {
+    return send<CallToolResult | InputRequired>(
+      { method: 'tools/call', params },
+      context,
+      (result, declined) =>
+        isInputRequired(result)
+          ? parseInputRequired(result)
+          : parseResult('CallToolResult', withDeclined(firstParts(result), declined)),
+    );
+  }
+
+  return {
+    list,
+    capabilities,
+    call,
+    request,
+    isLost: () => sessions.isLost(),
+    offers: (tool) => offered.has(tool),
+    close() {
+      closing.abort();
+      return sessions.close();
+    },
+  };
+}
+
+type Send = <T>(
+  request: ServerRequest,
+  context: CallContext,
+  read: (result: Record<string, unknown>, declined: readonly string[]) => Promise<T>,
+) => Promise<T>;
+
+/** Sends a request in the open session, and once more in a new one if the server has forgotten the first (C3). */
+function createSend(
+  sessions: Sessions,
+  { timeoutMs, thrownAs }: { timeoutMs: number; thrownAs: ReturnType<typeof redactedThrow> },
+): Send {
+  return async function send<T>(
     { method, params }: ServerRequest,
     { signal, progress }: CallContext,
-  ): Promise<SpecTypes[K]> {
+    read: (result: Record<string, unknown>, declined: readonly string[]) => Promise<T>,
+  ): Promise<T> {
     for (let again = true; ; again = false) {
-      const { client, link, lostFor, lose } = await sessions
+      const { client, link, declined, lostFor, lose } = await sessions
         .get()
         .catch(thrownAs((error) => `its server cannot be reached: ${messageOf(error)}`));
       signal.throwIfAborted();
+      const before = declined.length;
       try {
         const result = await client.request({ method, params }, AnyResult, {
           signal,
           timeout: timeoutMs + SPARE_MS,
+          allowInputRequired: true,
           onprogress: ({ progress: done, total, message: text }) => progress({ done, total, text }),
         });
         sessions.answered();
-        return await parseResult(type, firstParts(result));
+        return await read(result, declined.slice(before));
       } catch (error) {
         if (again && link.isForgotten(error)) {
           lose(error);
@@ -133,18 +192,6 @@ export function createConnection(parts: ConnectionParts): Connection {
         )(error);
       }
     }
-  }
-
-  return {
-    list,
-    capabilities,
-    request,
-    isLost: () => sessions.isLost(),
-    offers: (tool) => offered.has(tool),
-    close() {
-      closing.abort();
-      return sessions.close();
-    },
   };
 }
 
@@ -244,4 +291,24 @@ function firstParts(result: Record<string, unknown>): Record<string, unknown> {
     return Object.fromEntries(kept) as typeof result;
   const left = { type: 'text', text: `[${content.length - MAX_PARTS} more parts: not shown]` };
   return { ...Object.fromEntries(kept), content: [...(content.slice(0, MAX_PARTS) as unknown[]), left] };
+}
+
+/** Tells the model why its call may have ended early. With parallel calls, each is told. */
+function withDeclined(result: Record<string, unknown>, declined: readonly string[]): Record<string, unknown> {
+  const { content } = result;
+  if (declined.length === 0 || !Array.isArray(content)) return result;
+  const [first = ''] = declined;
+  const text = `[during the call its server asked a person ${JSON.stringify(first)}. Over its revision of the protocol this cannot be passed on, so it was declined]`;
+  return { ...result, content: [...(content as unknown[]), { type: 'text', text }] };
+}
+
+function isInputRequired(result: Record<string, unknown>): boolean {
+  return result['resultType'] === 'input_required';
+}
+
+function parseInputRequired(result: Record<string, unknown>): Promise<InputRequired> {
+  if (isTooDeep(result)) throw new Error('its question has too many levels');
+  const parsed = InputRequired.safeParse(result);
+  if (parsed.success) return Promise.resolve(parsed.data);
+  throw new Error(`its question is not valid: ${parsed.error.issues[0]?.message}`);
 }

@@ -9,6 +9,8 @@ import { createStdioTransport } from './stdio-transport.ts';
 /** One transport to a server. It serves a single connection and then ends. */
 export interface Link {
   transport: Transport;
+  /** The newest revision of the protocol is tried first. Over stdio that could end an old server. */
+  negotiates: boolean;
   /** A broken stream is reported as an error only: pending requests would wait forever. */
   breaksSilently: boolean;
   /** The server refused a request because it no longer knows the session; the request had no effect. */
@@ -56,6 +58,7 @@ async function stdioLink(
   );
   return {
     transport,
+    negotiates: false,
     breaksSilently: false,
     isForgotten: () => false,
     refusal: () => null,
@@ -79,6 +82,12 @@ function environmentHint(passed: readonly string[]): string {
  * two.
  */
 const REOPEN_MS = 1_000;
+
+/** The first request only tries the revision of the protocol: what failed is the connection. */
+function withoutProbe(error: unknown): unknown {
+  const isOfProbe = error instanceof Error && error.message.startsWith('Version negotiation');
+  return isOfProbe && error.cause instanceof Error ? error.cause : error;
+}
 
 async function httpLink(
   settings: HttpServer,
@@ -114,6 +123,7 @@ async function httpLink(
 
   return {
     transport,
+    negotiates: true,
     breaksSilently: true,
     // The specification says 404; many servers answer 400.
     isForgotten: (error) =>
@@ -121,7 +131,7 @@ async function httpLink(
       transport.sessionId !== undefined &&
       (error.status === 404 || error.status === 400),
     refusal,
-    explain: (error) => refusal(error) ?? messageOf(error).slice(0, EXPLAIN_CHARACTERS),
+    explain: (error) => refusal(error) ?? messageOf(withoutProbe(error)).slice(0, EXPLAIN_CHARACTERS),
     hint: () => '',
     end: () => (ending ??= end()),
   };

@@ -1,4 +1,4 @@
-import type { Client, Tool as ListedTool, Transport } from '@modelcontextprotocol/client';
+import type { Client, ClientOptions, Tool as ListedTool, Transport } from '@modelcontextprotocol/client';
 import type { Clock } from '../../clock.ts';
 import type { Link } from './link.ts';
 import { AnyResult, isTooDeep, parseResult } from './results.ts';
@@ -8,6 +8,8 @@ import { assertFlatSchemas } from './tool-problem.ts';
 export interface Session {
   client: Client;
   link: Link;
+  /** Questions to people that were declined, the newest last. */
+  declined: readonly string[];
   /** Why the session is lost; null while it is not. */
   lostFor: () => string | null;
   /** Marks the session as lost: the server has ended, or no longer knows the session. */
@@ -22,6 +24,13 @@ interface SessionParts {
 }
 
 const PING_MS = 5_000;
+const MESSAGE_CHARACTERS = 300;
+/** Questions of servers are handed to the caller, who asks people between two turns. */
+const NEGOTIATING: ClientOptions = {
+  capabilities: { elicitation: { form: {} } },
+  versionNegotiation: { mode: 'auto' },
+  inputRequired: { autoFulfill: false },
+};
 const MAX_PAGES = 100;
 const MAX_TOOLS = 1_000;
 
@@ -35,7 +44,14 @@ export async function openSession(
   let ending: string | null = null;
   let flooded: Error | null = null;
   // The version is a constant: no server should behave differently for one.
-  const client = new Client({ name: 'troupe', version: '1' });
+  const client = new Client({ name: 'troupe', version: '1' }, link.negotiates ? NEGOTIATING : {});
+  // Over an older revision the question comes during the call, and nothing says of which call it is part.
+  const declined: string[] = [];
+  if (link.negotiates)
+    client.setRequestHandler('elicitation/create', ({ params }) => {
+      declined.push(params.message.slice(0, MESSAGE_CHARACTERS).toWellFormed());
+      return { action: 'decline' as const };
+    });
   client.setNotificationHandler('notifications/tools/list_changed', onToolsChanged);
   const transport = boundMessages(link.transport, clock, (why) => {
     flooded = why;
@@ -58,15 +74,17 @@ export async function openSession(
   }
   client.onclose = () => lose(new Error('it was closed'));
   if (link.breaksSilently) client.onerror = createWatch(client, lose);
-  return { client, link, lostFor: () => ending, lose };
+  return { client, link, declined, lostFor: () => ending, lose };
 }
 
 /** Checks after each error whether the server still answers, one check at a time. */
 function createWatch(client: Client, onGone: (why: unknown) => void): () => void {
   let looking: Promise<void> | null = null;
   return () => {
-    looking ??= client
-      .ping({ timeout: PING_MS })
+    // The newest revision has no ping.
+    looking ??= (
+      client.getDiscoverResult() ? client.discover({ timeout: PING_MS }) : client.ping({ timeout: PING_MS })
+    )
       .then(() => undefined, onGone)
       .finally(() => {
         looking = null;
@@ -136,6 +154,7 @@ function boundMessages(inner: Transport, clock: Clock, onFlood: (why: Error) => 
     },
     send: (message, options) => inner.send(message, options),
     close: () => inner.close(),
+    ...(inner.hasPerRequestStream === true && { hasPerRequestStream: true }),
     setProtocolVersion: (version) => inner.setProtocolVersion?.(version),
   };
   return outer;

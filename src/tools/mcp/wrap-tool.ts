@@ -1,7 +1,8 @@
 import type { CallToolResult, Tool as ListedTool } from '@modelcontextprotocol/client';
 import * as z from 'zod';
 import { blockText } from './block-text.ts';
-import { defineTool, type Tool } from '../tool.ts';
+import { defineTool, type Tool, type ToolText } from '../tool.ts';
+import { createAsking } from './input-required.ts';
 import type { Connection } from './connection.ts';
 import type { McpServer } from './settings.ts';
 
@@ -27,6 +28,7 @@ export interface Origin {
 export function wrapTool(listed: ListedTool, { server, settings, connection, redact }: Origin): McpTool {
   const { annotations, inputSchema } = listed;
   const { $schema: _, ...parameters } = inputSchema;
+  const askAndCall = createAsking(`${server}/${listed.name}`);
   const tool = defineTool({
     name: toolName(server, listed.name),
     description: (listed.description ?? listed.title ?? '').toWellFormed(),
@@ -39,7 +41,10 @@ export function wrapTool(listed: ListedTool, { server, settings, connection, red
     ...(settings.previewBytes !== undefined && { previewBytes: settings.previewBytes }),
     async run(args, context) {
       const params = { name: listed.name, arguments: args };
-      const result = await connection.request('CallToolResult', { method: 'tools/call', params }, context);
+      const result = await askAndCall(args, context, (input) =>
+        connection.call({ ...params, ...input }, context),
+      );
+      if (isQuestion(result)) return result;
       const text = resultText(result);
       if (result.isError) throw new Error(redact(text));
       return text;
@@ -50,6 +55,10 @@ export function wrapTool(listed: ListedTool, { server, settings, connection, red
     return connection.offers(listed.name) ? null : `${tool.name} is no longer offered by its server`;
   };
   return { ...tool, trouble, origin: { server, tool: listed.name } };
+}
+
+function isQuestion(result: CallToolResult | ToolText): result is ToolText {
+  return 'request' in result;
 }
 
 /** A result as the model sees it: text is shown whole, anything else as one line that names it. */
