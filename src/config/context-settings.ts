@@ -31,7 +31,10 @@ export interface ContextInput {
   quoteTokens?: number | undefined;
   /** Longest summary, tokens. Default 6,000. */
   summaryTokens?: number | undefined;
-  /** Longest silence of a model that writes a summary, ms; then the summary fails. Its total time is not limited. Default 90,000. */
+  /**
+   * Longest silence of a model that writes a summary, ms; then the summary fails. Growing reasoning is no silence, and the total
+   * time has only the limits of `replyLimits`. Default 90,000.
+   */
   summaryIdleMs?: number | undefined;
   /** Tokens of the newest tool outputs, which are never pruned. Default 40,000. */
   protectTokens?: number | undefined;

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { StateNote, TurnId } from '../../src/events/index.ts';
 import { MAX_TRIES } from '../../src/machines/agent-lifecycle.ts';
+import { createInProcessAdmission } from '../../src/queue/in-process-admission.ts';
 import { createAnthropic } from '../../src/providers/anthropic/anthropic.ts';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
 import { createOpenAi } from '../../src/providers/openai/openai.ts';
@@ -142,6 +143,63 @@ test('a turn that waits for a server ends at once when it is stopped', async () 
   await stage.quiet();
   expect((await stage.events('c')).at(-1)).toMatchObject({ kind: 'turn.aborted' });
   expect(server.requests).toHaveLength(asked);
+});
+
+test('turns that wait for a server leave their slots to others, and call it only with one', async () => {
+  let isLoaded = false;
+  let held = 0;
+  const heldAtCalls: number[] = [];
+  await using away = await startFakeOpenAi(() => {
+    heldAtCalls.push(held);
+    return isLoaded ? { text: 'back' } : { raw: LOADING };
+  });
+  await using good = await startFakeOpenAi(() => {
+    heldAtCalls.push(held);
+    return { text: 'here' };
+  });
+  const model = (baseUrl: string) => createOpenAiCompatible({ baseUrl, apiKey: 'k' });
+  const agents = [
+    { id: 'bo', model: model(away.url) },
+    { id: 'cy', model: model(good.url) },
+  ];
+  const stage = await openStage({ random: () => 0.5, agents });
+  const caps = { turnsPerTenant: 1 };
+  const admission = createInProcessAdmission({ caps, clock: stage.clock });
+  stage.deps.admission = {
+    ...admission,
+    async enter(address, provider) {
+      const entry = await admission.enter(address, provider);
+      if (entry.kind === 'full') return entry;
+      held += 1;
+      let isLeft = false;
+      return {
+        kind: 'admitted',
+        leave: async () => {
+          if (!isLeft) held -= 1;
+          isLeft = true;
+          await entry.leave();
+        },
+      };
+    },
+  };
+  const notes = watchStates(stage);
+  const dones = async () => (await stage.events('c')).filter(({ kind }) => kind === 'turn.done').length;
+  await stage.say('c', 'go', ['bo']);
+  await untilHolds(() => expect(notes.at(-1)?.state).toBe('backoff'));
+  await stage.say('c', 'and you?', ['cy']);
+  await untilHolds(async () => expect(await dones()).toBe(1));
+  expect(good.requests).toHaveLength(1);
+  // Stopped without a slot, the agent takes one for its next turn.
+  await stage.say('c', 'then this', ['bo']);
+  await stage.troupe.command({ command: 'abort', turn: TURN }, ANA);
+  isLoaded = true;
+  await stage.quiet();
+  expect((await stage.events('c')).filter(({ kind }) => kind === 'turn.aborted')).toHaveLength(1);
+  expect(await dones()).toBe(2);
+  expect(heldAtCalls.length).toBeGreaterThanOrEqual(3);
+  expect(new Set(heldAtCalls)).toEqual(new Set([1]));
+  expect(held).toBe(0);
+  expect(await stage.check('c')).toEqual([]);
 });
 
 test('a process that stops while a server is away releases the turn, and the next one asks once', async () => {

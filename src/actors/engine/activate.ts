@@ -7,6 +7,7 @@ import type { EngineDeps } from './engine-deps.ts';
 import { holdLease, type Lease } from './lease.ts';
 import type { AgentRuntime } from './agent-runtime.ts';
 import { restoreFolds } from '../checkpoints/actor-checkpoint.ts';
+import { createTurnSlot, type TurnSlot } from './turn-slot.ts';
 import { pinTurn } from '../turn/pin-turn.ts';
 import { catchUp } from '../log/read-view.ts';
 import type { LiveActor } from './registry.ts';
@@ -25,19 +26,26 @@ const LOST_PAUSE_MS = 1_000;
 export async function activate(deps: EngineDeps, address: ActorAddress): Promise<WakeOutcome> {
   const runtime = deps.agents.get(address.agent);
   if (!runtime) return { kind: 'done' };
-  const entry = await deps.admission.enter(address, runtime.profile.provider);
+  const { provider } = runtime.profile;
+  const entry = await deps.admission.enter(address, provider);
   if (entry.kind === 'full') return { kind: 'busy', retryInMs: entry.retryInMs };
+  const slot = createTurnSlot(deps, { address, provider }, entry);
   try {
-    return await activateMember(deps, address, runtime);
+    return await activateMember(deps, address, { runtime, slot });
   } finally {
-    await entry.leave();
+    await slot.leave();
   }
+}
+
+interface Admitted {
+  runtime: AgentRuntime;
+  slot: TurnSlot;
 }
 
 async function activateMember(
   deps: EngineDeps,
   address: ActorAddress,
-  runtime: AgentRuntime,
+  admitted: Admitted,
 ): Promise<WakeOutcome> {
   const { clock } = deps;
   // Anyone who can reach the queue can forge wakes, so a wake for an unknown actor creates no record.
@@ -54,7 +62,7 @@ async function activateMember(
     // A paused actor still publishes what it has committed; a failed one cannot be trusted to.
     if (acquired.record.parked === 'failed') await release(lease);
     else if (isLost && (await isPoison(deps, lease))) await giveUp(deps, lease, address);
-    else await work(deps, lease, runtime);
+    else await work(deps, lease, admitted);
   } catch (error) {
     await settleFailure(deps, lease, address, error);
   } finally {
@@ -71,7 +79,7 @@ async function activateMember(
   return { kind: 'done' };
 }
 
-async function work(deps: EngineDeps, lease: Lease, runtime: AgentRuntime): Promise<void> {
+async function work(deps: EngineDeps, lease: Lease, { runtime, slot }: Admitted): Promise<void> {
   const live = deps.registry.enter(lease.record, deps.clock.now());
   live.lease = lease;
   try {
@@ -87,7 +95,9 @@ async function work(deps: EngineDeps, lease: Lease, runtime: AgentRuntime): Prom
         ? await resumeTurn(deps, lease, live)
         : await pinTurn({ deps, lease, runtime, live }, published);
       if (!turn) return;
-      await runTurn({ deps, lease, runtime, live, turn, resumed });
+      await runTurn({ deps, lease, runtime, live, slot, turn, resumed });
+      // A turn that was stopped while it waited for its server has none.
+      await slot.regain(deps.stopping);
     }
   } finally {
     deps.registry.leave(live, lease.record.lastTurn, deps.clock.now());

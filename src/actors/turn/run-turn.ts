@@ -16,6 +16,7 @@ import { type EngineDeps, KEPT_MS } from '../engine/engine-deps.ts';
 import { readBaseline } from './freeze-baseline.ts';
 import type { AgentRuntime } from '../engine/agent-runtime.ts';
 import type { LiveActor } from '../engine/registry.ts';
+import type { TurnSlot } from '../engine/turn-slot.ts';
 import { policyFor } from '../compaction/compaction-policy.ts';
 import { runCompaction } from '../compaction/run-compaction.ts';
 import { runCalls } from './run-calls.ts';
@@ -160,13 +161,14 @@ function forgotten(): TroupeError {
 }
 
 interface TurnStart extends ActiveActor {
+  readonly slot: TurnSlot;
   readonly turn: PinnedTurn;
   /** True if the turn was begun before. */
   readonly resumed: boolean;
 }
 
 async function startRun(start: TurnStart): Promise<TurnRun> {
-  const { deps, lease, runtime, live, turn, resumed } = start;
+  const { deps, lease, runtime, live, slot, turn, resumed } = start;
   // The pinned baseline: after a change of configuration, a later attempt still sends the same prompt.
   if (live.baseline?.id !== turn.baseline) {
     live.baseline = await readBaseline(deps.store, live.address, runtime, turn.baseline);
@@ -177,6 +179,7 @@ async function startRun(start: TurnStart): Promise<TurnRun> {
     lease,
     runtime,
     live,
+    slot,
     turn,
     baseline: live.baseline,
     model,

@@ -17,6 +17,7 @@ import type { AgentEvent } from '../../machines/agent-lifecycle.ts';
 import type { ModelFailure } from '../../providers/provider.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import type { Lease } from '../engine/lease.ts';
+import type { TurnSlot } from '../engine/turn-slot.ts';
 import type { FrozenBaseline, AgentRuntime } from '../engine/agent-runtime.ts';
 import type { LiveActor } from '../engine/registry.ts';
 import type { RepeatedCalls } from './repeated-calls.ts';
@@ -64,6 +65,8 @@ export interface ActiveActor {
 /** Fixed when the attempt begins. */
 export interface TurnInputs extends ActiveActor {
   readonly watch: TurnWatch;
+  /** Left while the turn waits for a server that is away. */
+  readonly slot: TurnSlot;
   /** True if the turn was begun before. Only then can it have a journal. */
   readonly resumed: boolean;
   readonly meanwhile: Meanwhile;
