@@ -1,3 +1,4 @@
+import * as z from 'zod';
 import type { FakeHandler } from '../../src/testing/fake-server.ts';
 
 const answer = (status: number, error: object) => ({
@@ -47,21 +48,30 @@ export const REFUSED_SCHEMAS: Record<string, [schema: unknown, why: string]> = {
   ],
 };
 
-const LOOP = 'Failed to initialize samplers: failed to parse grammar';
+const NO_GRAMMAR = 'Failed to initialize samplers: failed to parse grammar';
 const NO_NAME = '[json.exception.type_error.302] type must be string, but is object';
 
 /** The same of whole schemas; recorded of build 7e4c0a9. */
 export const REFUSED_WHOLES: Record<string, [schema: Schema, why: string]> = {
   'a definition that is itself': [
     { ...withX({ $ref: '#/$defs/A' }), $defs: { A: { $ref: '#/$defs/A' } } },
-    LOOP,
+    NO_GRAMMAR,
   ],
   'definitions that are each other': [
     {
       ...withX({ $ref: '#/$defs/A' }),
       $defs: { A: { anyOf: [{ $ref: '#/$defs/B' }, { type: 'string' }] }, B: { $ref: '#/$defs/A' } },
     },
-    LOOP,
+    NO_GRAMMAR,
+  ],
+  'a date': [withX(schemaOf(z.iso.date())), NO_GRAMMAR],
+  'a date and time': [withX(schemaOf(z.iso.datetime())), NO_GRAMMAR],
+  'an email': [withX(schemaOf(z.email())), NO_GRAMMAR],
+  'a text of digits': [withX({ type: 'string', pattern: String.raw`^\d+$` }), NO_GRAMMAR],
+  'a text of at most 2000 characters': [withX({ type: 'string', maxLength: 2000 }), NO_GRAMMAR],
+  'a text that begins like this': [
+    withX(schemaOf(z.string().startsWith('a/'))),
+    "JSON schema conversion failed:\nPattern must start with '^' and end with '$'",
   ],
   'a field named as a reference': [
     withX({ type: 'object', properties: { $ref: { type: 'string' } } }),
@@ -76,6 +86,12 @@ export const REFUSED_WHOLES: Record<string, [schema: Schema, why: string]> = {
     'JSON schema conversion failed:\nError resolving ref #/x: x not in {"type":"object","properties":{"x":{"const":{"$ref":"#/x"}}},"required":["x"]}',
   ],
 };
+
+/** A part of a schema, as zod writes it. */
+function schemaOf(type: z.ZodType): Schema {
+  const { $schema: _, ...schema } = z.toJSONSchema(type, { io: 'input' });
+  return schema;
+}
 
 function withX(x: unknown): Schema {
   return { type: 'object', properties: { x }, required: ['x'] };
@@ -112,7 +128,12 @@ export const likeLlamaCpp: FakeHandler = ({ body }) => {
     if (why) return { raw: refusal(`${PREFIX}JSON schema error ${why}`) };
     const reference = whyNoReferences(schema, schema);
     if (reference) return { raw: refusal(PREFIX + reference) };
-    if (isLooped(schema)) return { raw: refusal(LOOP) };
+    const pattern = patternsIn(schema).find((each) => !/^\^[^]*\$$/.test(each));
+    if (pattern !== undefined)
+      return {
+        raw: refusal(`${PREFIX}JSON schema conversion failed:\nPattern must start with '^' and end with '$'`),
+      };
+    if (isLooped(schema) || isTooMuch(schema)) return { raw: refusal(NO_GRAMMAR) };
   }
   return { text: 'ok' };
 };
@@ -169,6 +190,19 @@ function whyUnresolved(ref: string, root: Schema): string | null {
     return `JSON schema conversion failed:\nError resolving ref ${ref}: ${first} not in ${JSON.stringify(root)}`;
   }
   return rest.length === 1 ? null : `unexpected reference ${ref}`;
+}
+
+function patternsIn(part: unknown): string[] {
+  if (typeof part !== 'object' || part === null) return [];
+  return Object.entries(part).flatMap(([key, value]) =>
+    key === 'pattern' && typeof value === 'string' ? [value] : patternsIn(value),
+  );
+}
+
+/** Escapes that its grammars do not have, and long repetitions. */
+function isTooMuch(schema: Schema): boolean {
+  if (patternsIn(schema).some((pattern) => /\\[dw-]/.test(pattern))) return true;
+  return /"m(?:in|ax)Length":\d{4}/.test(JSON.stringify(schema));
 }
 
 /** Whether a definition stands for itself. Grammars are made of those that are referred to. */
