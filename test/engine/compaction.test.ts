@@ -273,26 +273,6 @@ describe('an unusable summary', () => {
   });
 });
 
-test('a summariser that thinks for minutes is not silent', async () => {
-  const bo = mind({
-    async *summary() {
-      for (let minutes = 0; minutes < 5; minutes += 1) {
-        await stage.clock.sleep(60_000);
-        yield { type: 'thinking', delta: 'hm' };
-      }
-      yield* says(SUMMARY);
-    },
-  });
-  const stage = await openStage({ agents: [small('bo', bo)] });
-  await fill(stage, 14);
-  await stage.say('c', 'and now?', ['bo']);
-  await until('the summary is asked for', () => bo.summaries().length === 1);
-  await stage.quiet();
-  expect(await of(stage, 'compaction.failed')).toEqual([]);
-  expect(await of(stage, 'compaction')).toMatchObject([{ body: { strategy: 'summary' } }]);
-  expect(await stage.check('c')).toEqual([]);
-});
-
 test('messages that arrive while a summary is written are stored and answered by the next turn', async () => {
   const written = Promise.withResolvers<void>();
   const bo = mind({

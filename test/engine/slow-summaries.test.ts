@@ -30,3 +30,23 @@ test('a model may take long for a summary as long as words arrive', async () => 
   expect(await of(stage, 'compaction')).toMatchObject([{ body: { strategy: 'summary' } }]);
   expect(await stage.check('c')).toEqual([]);
 });
+
+test('a summariser that thinks for minutes is not silent', async () => {
+  const bo = mind({
+    async *summary() {
+      for (let minutes = 0; minutes < 5; minutes += 1) {
+        await stage.clock.sleep(60_000);
+        yield { type: 'thinking', delta: 'hm' };
+      }
+      yield* says(SUMMARY);
+    },
+  });
+  const stage = await openStage({ agents: [small('bo', bo)] });
+  await fill(stage, 14);
+  await stage.say('c', 'and now?', ['bo']);
+  await until('the summary is asked for', () => bo.summaries().length === 1);
+  await stage.quiet();
+  expect(await of(stage, 'compaction.failed')).toEqual([]);
+  expect(await of(stage, 'compaction')).toMatchObject([{ body: { strategy: 'summary' } }]);
+  expect(await stage.check('c')).toEqual([]);
+});
