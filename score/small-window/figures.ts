@@ -24,7 +24,7 @@ export interface SmallWindowFigures {
   summaryShare: number;
   /** Share of the tokens of turns that were the compaction in front. */
   frontShare: number;
-  /** Memories shown, and how many of them were words of the person that nothing else in the prompt answers. */
+  /** Memories shown, and how many of them were old words of the person. */
   memories: number;
   questions: number;
 }
