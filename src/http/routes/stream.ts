@@ -1,28 +1,14 @@
-import type { Context } from 'hono';
 import * as z from 'zod';
 import { isGranted } from '../../access/index.ts';
-import type { Clock } from '../../clock.ts';
 import { TroupeError } from '../../errors.ts';
 import { ConversationId, type Event } from '../../events/index.ts';
 import { unknownConversation } from '../access/limit-troupe.ts';
 import { eventJson, followAll, followConversation, type Frame } from '../../asking/follow.ts';
-import { rateLimited } from '../refusal.ts';
+import { openStream } from '../open-stream.ts';
 import { defineRoute } from '../route.ts';
 import { parseInput, Seq } from '../schemas.ts';
-import { textStream } from '../text-stream.ts';
 
 const RECONNECT_MS = 1_000;
-const STREAM_RETRY_MS = 5_000;
-/** How often an open stream checks its caller. With the cache of keys, a revoked key's stream ends within 5 s. */
-const CHECK_CALLER_MS = 2_500;
-const OWNERS = { caller: 'one caller', tenant: 'one tenant', process: 'this process' };
-const HEADERS = {
-  'content-type': 'text/event-stream; charset=utf-8',
-  'cache-control': 'no-store',
-  'x-accel-buffering': 'no',
-  // Ends with its stream, so that a closing server need not wait for the connection to time out.
-  connection: 'close',
-};
 
 const StreamQuery = z.object({ conversation: ConversationId.optional(), after: Seq.optional() });
 
@@ -44,76 +30,28 @@ export const streamRoute = defineRoute({
     const { conversation } = query;
     const { after } = lastId ? parseInput(StreamQuery, { after: lastId }, 'the query') : query;
     if (conversation === undefined && after !== undefined) throw notResumable();
-    const { principal, troupe, traffic, isStillGood, reading } = caller;
+    const { principal, troupe, reading } = caller;
     // A conversation that does not exist yet may be followed, one that was not granted may not.
     if (conversation !== undefined && !isGranted(principal, conversation))
       throw unknownConversation(conversation);
-    // The body of a HEAD request is never read, so its stream would never end.
-    if (context.req.method === 'HEAD') return context.body(null, 200, HEADERS);
-    const place = traffic.openStream(principal);
-    if ('full' in place) {
-      const message = `at most ${place.limit} open streams of ${OWNERS[place.full]}`;
-      throw rateLimited(message, place.limit, STREAM_RETRY_MS);
+
+    function write(ends: AbortSignal): AsyncGenerator<string, void> {
+      const options = { troupe, clock, signal: ends };
+      const live =
+        conversation === undefined
+          ? followAll(options)
+          : followConversation(conversation, after ?? 0, options);
+      const frames = reading ? reading.paced(live, ends) : live;
+      return asText(frames, (event) => (conversation === undefined ? '' : `id: ${event.seq}\n`));
     }
-    const gone = new AbortController();
-    if (isStillGood) void abortWhenUnknown(isStillGood, clock, gone);
-    const close = () => {
-      gone.abort();
-      place.end();
-    };
-    const ends = signal ? AbortSignal.any([signal, gone.signal]) : gone.signal;
-    // A client that does not read would otherwise occupy its slot forever.
-    ends.addEventListener('abort', close, { once: true });
-    const options = { troupe, clock, signal: ends };
-    const live =
-      conversation === undefined ? followAll(options) : followConversation(conversation, after ?? 0, options);
-    const frames = reading ? reading.paced(live, ends) : live;
-    const text = asText(frames, (event) => (conversation === undefined ? '' : `id: ${event.seq}\n`));
-    const body = textStream(finallyDo(text, close), {
-      onCancel: close,
-      ends,
-      onUnread: () => destroyConnection(context),
-    });
-    return context.body(body, 200, HEADERS);
+
+    return openStream(context, write, { caller, clock, signal });
   },
 });
 
 function notResumable(): TroupeError {
   const message = 'only the stream of one conversation can be resumed: name it with ?conversation=';
   return new TroupeError('event_invalid', message, { path: 'conversation' });
-}
-
-/** Aborts `open` when the caller's credential is no longer valid or its rights changed. Ends when `open` is aborted. */
-async function abortWhenUnknown(
-  isStillGood: () => Promise<boolean>,
-  clock: Pick<Clock, 'sleep'>,
-  open: AbortController,
-): Promise<void> {
-  const { signal } = open;
-  for (;;) {
-    await clock.sleep(CHECK_CALLER_MS, signal);
-    if (signal.aborted) return;
-    // After a failed lookup the next round tries again.
-    if (!(await isStillGood().catch(() => true))) return open.abort();
-  }
-}
-
-/** Without this the connection stays open until its client has read everything. */
-function destroyConnection({ env }: Context): void {
-  const { outgoing } = Object(env) as { outgoing?: { destroy?: () => void } };
-  outgoing?.destroy?.();
-}
-
-/** Runs `close` at the end of the source. `onCancel` handles a reader that leaves before the source starts. */
-async function* finallyDo(
-  source: AsyncGenerator<string, void>,
-  close: () => void,
-): AsyncGenerator<string, void> {
-  try {
-    yield* source;
-  } finally {
-    close();
-  }
 }
 
 async function* asText(

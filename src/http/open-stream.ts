@@ -1,0 +1,94 @@
+import type { Context } from 'hono';
+import type { Clock } from '../clock.ts';
+import type { Caller } from './access/caller.ts';
+import { rateLimited } from './refusal.ts';
+import { textStream } from './text-stream.ts';
+
+const STREAM_RETRY_MS = 5_000;
+/** How often an open stream checks its caller. With the cache of keys, a revoked key's stream ends within 5 s. */
+const CHECK_CALLER_MS = 2_500;
+const OWNERS = { caller: 'one caller', tenant: 'one tenant', process: 'this process' };
+const HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-store',
+  'x-accel-buffering': 'no',
+  // Ends with its stream, so that a closing server need not wait for the connection to time out.
+  connection: 'close',
+};
+
+interface StreamOptions {
+  caller: Caller;
+  clock: Clock;
+  /** Aborted when the process is about to end. */
+  signal?: AbortSignal | undefined;
+  /** Added to those of a stream of server-sent events. */
+  headers?: Readonly<Record<string, string>>;
+}
+
+/**
+ * Answers with a stream of server-sent events, for as long as its caller is known. Counts as one of the caller's streams:
+ * throws `rate_limited` if there are too many. `write` yields the text; it ends when its signal does, which is also when the
+ * reader has left.
+ */
+export function openStream(
+  context: Context,
+  write: (ends: AbortSignal) => AsyncGenerator<string, void>,
+  { caller, clock, signal, headers = {} }: StreamOptions,
+): Response {
+  const { principal, traffic, isStillGood } = caller;
+  // The body of a HEAD request is never read, so its stream would never end.
+  if (context.req.method === 'HEAD') return context.body(null, 200, { ...HEADERS, ...headers });
+  const place = traffic.openStream(principal);
+  if ('full' in place) {
+    const message = `at most ${place.limit} open streams of ${OWNERS[place.full]}`;
+    throw rateLimited(message, place.limit, STREAM_RETRY_MS);
+  }
+  const gone = new AbortController();
+  if (isStillGood) void abortWhenUnknown(isStillGood, clock, gone);
+  const close = () => {
+    gone.abort();
+    place.end();
+  };
+  const ends = signal ? AbortSignal.any([signal, gone.signal]) : gone.signal;
+  // A client that does not read would otherwise occupy its slot forever.
+  ends.addEventListener('abort', close, { once: true });
+  const body = textStream(finallyDo(write(ends), close), {
+    onCancel: close,
+    ends,
+    onUnread: () => destroyConnection(context),
+  });
+  return context.body(body, 200, { ...HEADERS, ...headers });
+}
+
+/** Aborts `open` when the caller's credential is no longer valid or its rights changed. Ends when `open` is aborted. */
+async function abortWhenUnknown(
+  isStillGood: () => Promise<boolean>,
+  clock: Pick<Clock, 'sleep'>,
+  open: AbortController,
+): Promise<void> {
+  const { signal } = open;
+  for (;;) {
+    await clock.sleep(CHECK_CALLER_MS, signal);
+    if (signal.aborted) return;
+    // After a failed lookup the next round tries again.
+    if (!(await isStillGood().catch(() => true))) return open.abort();
+  }
+}
+
+/** Without this the connection stays open until its client has read everything. */
+function destroyConnection({ env }: Context): void {
+  const { outgoing } = Object(env) as { outgoing?: { destroy?: () => void } };
+  outgoing?.destroy?.();
+}
+
+/** Runs `close` at the end of the source. `onCancel` handles a reader that leaves before the source starts. */
+async function* finallyDo(
+  source: AsyncGenerator<string, void>,
+  close: () => void,
+): AsyncGenerator<string, void> {
+  try {
+    yield* source;
+  } finally {
+    close();
+  }
+}
