@@ -110,6 +110,13 @@ const LAYERS: Record<string, Layer> = {
       'read-inside.ts',
     ],
   },
+  /** Conversations in the words of other protocols. */
+  doors: {
+    may: ['asking', 'events', 'errors.ts'],
+    packages: ['zod'],
+    mayTypes: ['message.ts', 'troupe.ts'],
+    pure: true,
+  },
   /** Follows conversations of a running troupe, through its public interface. */
   asking: { may: ['events', 'errors.ts', 'clock.ts', 'machines'], mayTypes: ['troupe.ts', 'actors'] },
   facade: {
@@ -147,6 +154,7 @@ const LAYERS: Record<string, Layer> = {
   http: {
     may: [
       'asking',
+      'doors',
       'conversation-handle.ts',
       'events',
       'errors.ts',

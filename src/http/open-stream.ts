@@ -25,6 +25,53 @@ interface StreamOptions {
   headers?: Readonly<Record<string, string>>;
 }
 
+/** Silence after which a comment keeps the connection alive, ms. */
+const HEARTBEAT_MS = 15_000;
+
+/** Counts an answer that takes long as one of the caller's streams, until `end`. Throws `rate_limited` if there are too many. */
+export function takePlace({ principal, traffic }: Pick<Caller, 'principal' | 'traffic'>): { end(): void } {
+  const place = traffic.openStream(principal);
+  if (!('full' in place)) return place;
+  const message = `at most ${place.limit} open streams of ${OWNERS[place.full]}`;
+  throw rateLimited(message, place.limit, STREAM_RETRY_MS);
+}
+
+/** The source, with a comment after each silence. */
+export async function* withHeartbeats(
+  source: AsyncGenerator<string, void>,
+  { clock, ends }: { clock: Pick<Clock, 'sleep'>; ends: AbortSignal },
+): AsyncGenerator<string, void> {
+  try {
+    let next = source.next();
+    for (;;) {
+      const came = ends.aborted ? await next : await orSilence(next, { clock, ends });
+      if (came === null) {
+        if (!ends.aborted) yield ': still here\n\n';
+        continue;
+      }
+      if (came.done) return;
+      yield came.value;
+      next = source.next();
+    }
+  } finally {
+    await source.return();
+  }
+}
+
+/** Null: nothing came for a while. */
+async function orSilence<T>(
+  next: Promise<T>,
+  { clock, ends }: { clock: Pick<Clock, 'sleep'>; ends: AbortSignal },
+): Promise<T | null> {
+  const heard = new AbortController();
+  const silence = clock.sleep(HEARTBEAT_MS, AbortSignal.any([ends, heard.signal])).then(() => null);
+  try {
+    return await Promise.race([next, silence]);
+  } finally {
+    heard.abort();
+  }
+}
+
 /**
  * Answers with a stream of server-sent events, for as long as its caller is known. Counts as one of the caller's streams:
  * throws `rate_limited` if there are too many. `write` yields the text; it ends when its signal does, which is also when the
@@ -35,14 +82,10 @@ export function openStream(
   write: (ends: AbortSignal) => AsyncGenerator<string, void>,
   { caller, clock, signal, headers = {} }: StreamOptions,
 ): Response {
-  const { principal, traffic, isStillGood } = caller;
+  const { isStillGood } = caller;
   // The body of a HEAD request is never read, so its stream would never end.
   if (context.req.method === 'HEAD') return context.body(null, 200, { ...HEADERS, ...headers });
-  const place = traffic.openStream(principal);
-  if ('full' in place) {
-    const message = `at most ${place.limit} open streams of ${OWNERS[place.full]}`;
-    throw rateLimited(message, place.limit, STREAM_RETRY_MS);
-  }
+  const place = takePlace(caller);
   const gone = new AbortController();
   if (isStillGood) void abortWhenUnknown(isStillGood, clock, gone);
   const close = () => {

@@ -2,13 +2,12 @@ import * as z from 'zod';
 import { isGranted } from '../../access/index.ts';
 import { Author, Command } from '../../events/index.ts';
 import type { ActorStatus, ConversationList, CostReport, NewMessage, Troupe } from '../../troupe.ts';
-import { checkAuthor, withAuthor } from '../access/author-rule.ts';
+import { admitMessage } from '../access/admit-message.ts';
+import { withAuthor } from '../access/author-rule.ts';
 import { checkScope } from '../access/check-scope.ts';
-import { unknownConversation } from '../access/limit-troupe.ts';
 import { answerPage } from '../answer-page.ts';
 import { EventAnswer, NextPromptAnswer, partOf, TasksAnswer, typed, VerificationAnswer } from '../answers.ts';
 import { readJson, readMessage } from '../read-json.ts';
-import { rateLimited } from '../refusal.ts';
 import { defineRoute } from '../route.ts';
 import {
   CommandRequest,
@@ -63,18 +62,15 @@ const sendMessage = defineRoute({
   errors: [502],
   gives: { conversations: '/event/conversation' },
   allowsEmptyParams: true,
-  async handle({ context, params, caller: { principal, troupe, traffic } }) {
+  async handle({ context, params, caller }) {
+    const { principal, troupe } = caller;
     const { conversation } = parseInput(ConversationPath, { conversation: params.c }, 'the path');
     const body = withAuthor(principal, await readMessage(context));
     const message = parseInput(NewEventBody, body, 'the body');
-    // A refused message must not use up the rate of the author it names.
-    if (!isGranted(principal, conversation)) throw unknownConversation(conversation);
-    checkAuthor(principal, message.author);
     const { channel = 'http' } = message;
-    if (channel !== 'http' || message.session) checkScope(principal, 'operate');
-    const wait = traffic.message(principal, principal.tenant, message.author);
-    const { messagesPerSecond: limit } = traffic.limits;
-    if (wait > 0) throw rateLimited(`at most ${limit} messages a second of one author`, limit, wait);
+    if (isGranted(principal, conversation) && (channel !== 'http' || message.session))
+      checkScope(principal, 'operate');
+    admitMessage(caller, conversation, message);
     const { kind, event } = await troupe.send(conversation, { ...message, channel });
     return context.json({ event }, kind === 'appended' ? 201 : 200);
   },

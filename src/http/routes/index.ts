@@ -3,6 +3,7 @@ import { type Route, routeName } from '../route.ts';
 import { conversationRoutes } from './conversations.ts';
 import { inspectorRoutes } from './inspector.ts';
 import { keyRoutes } from './keys.ts';
+import { openAiRoutes } from './openai.ts';
 import { peopleRoutes } from './people.ts';
 import { metricsRoute, probeRoutes, statusRoutes } from './status.ts';
 import { streamRoute } from './stream.ts';
@@ -17,6 +18,7 @@ const DECLARED = [
   ...transferRoutes,
   ...turnRoutes,
   streamRoute,
+  ...openAiRoutes,
   ...statusRoutes,
   ...peopleRoutes,
   ...keyRoutes,

@@ -1,0 +1,22 @@
+import { isGranted } from '../../access/index.ts';
+import type { NewMessage } from '../../troupe.ts';
+import { rateLimited } from '../refusal.ts';
+import { checkAuthor } from './author-rule.ts';
+import type { Caller } from './caller.ts';
+import { unknownConversation } from './limit-troupe.ts';
+
+/**
+ * Checks that a caller may send a message now: the conversation, the author, and the author's rate, in this order. A refused
+ * message must not use up the rate of the author it names. Throws `conversation_unknown` and `Refusal`.
+ */
+export function admitMessage(
+  { principal, traffic }: Pick<Caller, 'principal' | 'traffic'>,
+  conversation: string,
+  { author }: Pick<NewMessage, 'author'>,
+): void {
+  if (!isGranted(principal, conversation)) throw unknownConversation(conversation);
+  checkAuthor(principal, author);
+  const wait = traffic.message(principal, principal.tenant, author);
+  const { messagesPerSecond: limit } = traffic.limits;
+  if (wait > 0) throw rateLimited(`at most ${limit} messages a second of one author`, limit, wait);
+}

@@ -1,0 +1,82 @@
+import type { Context } from 'hono';
+import type { Answer } from '../asking/answer.ts';
+import type { ChatChange } from '../asking/chat-change.ts';
+import { chatChanges } from '../asking/chat-changes.ts';
+import type { NewMessage, Troupe } from '../troupe.ts';
+import { admitMessage } from './access/admit-message.ts';
+import { withAuthor } from './access/author-rule.ts';
+import type { Caller } from './access/caller.ts';
+import { takePlace } from './open-stream.ts';
+
+/** What a client of another protocol says, and where. */
+export interface Spoken extends Pick<NewMessage, 'id' | 'to' | 'content' | 'attachments'> {
+  conversation: string;
+  /** The door: `openai`, `ag-ui`, … */
+  channel: string;
+}
+
+/** A message that was stored, and the changes that follow from it. */
+export interface Exchange {
+  /** Seq of the message. */
+  seq: number;
+  /** Ms since the epoch. */
+  at: number;
+  changes(signal: AbortSignal): AsyncGenerator<ChatChange, Answer>;
+}
+
+/**
+ * Sends what a client says, as its caller, and gives what comes of it. Throws as `admitMessage` and `send` do, and
+ * `event_invalid` if nobody is to answer.
+ */
+export async function beginExchange(caller: Caller, { conversation, ...said }: Spoken): Promise<Exchange> {
+  const { troupe, principal } = caller;
+  const { author } = Object(withAuthor(principal, {})) as Partial<Pick<NewMessage, 'author'>>;
+  const message = { ...said, author: author ?? CLIENT };
+  admitMessage(caller, conversation, message);
+  const { event } = await troupe.send(conversation, message);
+  const { seq, at } = event;
+  return { seq, at, changes: (signal) => changesSince(troupe, { conversation, seq }, signal) };
+}
+
+/** The author of callers without one of their own. */
+const CLIENT = { kind: 'user', id: 'user', name: 'User' } as const;
+
+/** What has come and comes of an event, as changes of a chat. */
+export async function* changesSince(
+  troupe: Troupe,
+  { conversation, seq }: { conversation: string; seq: number },
+  signal: AbortSignal,
+): AsyncGenerator<ChatChange, Answer> {
+  const changesOf = chatChanges();
+  const going = troupe.rejoin(conversation, seq, { signal });
+  try {
+    for (;;) {
+      const next = await going.next();
+      if (next.done) return next.value;
+      yield* changesOf(next.value);
+    }
+  } finally {
+    await going.return(undefined as never);
+  }
+}
+
+/** Waits for the whole answer, as long as its reader does. Counts as one of the caller's streams. */
+export async function wholeAnswer(
+  { req }: Context,
+  { changes }: Exchange,
+  {
+    caller,
+    signal,
+    see,
+  }: { caller: Caller; signal?: AbortSignal | undefined; see(change: ChatChange): void },
+): Promise<Answer> {
+  const place = takePlace(caller);
+  try {
+    const going = changes(signal ? AbortSignal.any([signal, req.raw.signal]) : req.raw.signal);
+    let next = await going.next();
+    for (; !next.done; next = await going.next()) see(next.value);
+    return next.value;
+  } finally {
+    place.end();
+  }
+}
