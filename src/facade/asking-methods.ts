@@ -1,14 +1,14 @@
 import { workIn } from '../actors/conversations/conversation-work.ts';
 import type { Answer, AskOptions } from '../asking/answer.ts';
 import { ask, type CostOf } from '../asking/ask.ts';
-import { messageFrom } from '../asking/asked.ts';
+import { addressed, messageFrom, nobodyAnswers } from '../asking/asked.ts';
 import { followConversation, type Note } from '../asking/follow.ts';
 import type { Part } from '../asking/part.ts';
 import { showParts } from '../asking/show-parts.ts';
 import { TroupeError } from '../errors.ts';
 import type { AgentId, Event } from '../events/index.ts';
 import { costOf } from '../providers/prices.ts';
-import type { Asked, FollowOptions, NewMessage, Troupe } from '../troupe.ts';
+import type { Asked, FollowOptions, Troupe } from '../troupe.ts';
 import { conversationId } from './parse-input.ts';
 import { checkOptionsOf } from './read-options.ts';
 import type { TenantContext } from './tenant-context.ts';
@@ -28,8 +28,8 @@ export function askingMethods(context: TenantContext, itself: () => Troupe) {
     asked: Asked,
     options: AskOptions,
   ): AsyncGenerator<Note, Answer> {
-    const { event } = await itself().send(conversation, messageOf(context, asked));
-    if (event.to.length === 0) throw nobody();
+    const { event } = await itself().send(conversation, addressed(messageFrom(asked), context.agents));
+    if (event.to.length === 0) throw nobodyAnswers();
     return yield* answersTo(event, options);
   }
 
@@ -109,25 +109,10 @@ async function* followed(
   for await (const frame of frames) if (frame.type === 'event') yield frame.event;
 }
 
-/** A question is for the only agent, if there is only one. */
-function messageOf({ agents }: TenantContext, asked: Asked): NewMessage {
-  const message = messageFrom(asked);
-  const [only, ...others] = agents;
-  const isClear = message.to === undefined && message.replyTo === undefined && only && others.length === 0;
-  return { ...message, ...(isClear && { to: [only.id] }) };
-}
-
 function notRejoinable(conversation: string, seq: number): TroupeError {
   return new TroupeError(
     'event_invalid',
     `seq: "${conversation}" has no event ${seq} that agents are to answer; give the seq of a message, or of what a command has recorded`,
     { path: 'seq' },
-  );
-}
-
-function nobody(): TroupeError {
-  return new TroupeError(
-    'agent_unknown',
-    'the message is stored, but no agent is to answer it: name one in "to", or set routing or defaults.respondWhenUnaddressed',
   );
 }

@@ -1,5 +1,6 @@
 import type { Context } from 'hono';
 import type { Answer } from '../asking/answer.ts';
+import { addressed, nobodyAnswers } from '../asking/asked.ts';
 import type { ChatChange } from '../asking/chat-change.ts';
 import { chatChanges } from '../asking/chat-changes.ts';
 import type { NewMessage, Troupe } from '../troupe.ts';
@@ -26,14 +27,15 @@ export interface Exchange {
 
 /**
  * Sends what a client says, as its caller, and gives what comes of it. Throws as `admitMessage` and `send` do, and
- * `event_invalid` if nobody is to answer.
+ * `agent_unknown` if nobody is to answer.
  */
 export async function beginExchange(caller: Caller, { conversation, ...said }: Spoken): Promise<Exchange> {
   const { troupe, principal } = caller;
   const { author } = Object(withAuthor(principal, {})) as Partial<Pick<NewMessage, 'author'>>;
-  const message = { ...said, author: author ?? CLIENT };
+  const message = addressed({ ...said, author: author ?? CLIENT }, troupe.agents);
   admitMessage(caller, conversation, message);
   const { event } = await troupe.send(conversation, message);
+  if (event.to.length === 0) throw nobodyAnswers();
   const { seq, at } = event;
   return { seq, at, changes: (signal) => changesSince(troupe, { conversation, seq }, signal) };
 }

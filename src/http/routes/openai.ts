@@ -61,7 +61,9 @@ async function complete(
     let text = '';
     const see = (change: Parameters<typeof textOf>[0]) => void (text += textOf(change));
     const answer = await wholeAnswer(context, exchange, { caller, signal, see });
-    return context.json(completion(head, text, answer), failureOf(answer) ? 502 : 200, headers);
+    const failure = failureOf(answer);
+    if (failure) return context.json({ error: failure }, 502, headers);
+    return context.json(completion(head, text, answer), 200, headers);
   }
   const withUsage = body.stream_options?.include_usage === true;
   const write = (ends: AbortSignal) =>
@@ -123,7 +125,7 @@ const completing = {
   scopes: ['write'],
   body: ChatRequest,
   answer: Completion,
-  also: { 502: { schema: z.looseObject({ error: z.unknown() }) } },
+  also: { 200: { type: 'text/event-stream' }, 502: { schema: z.looseObject({ error: z.unknown() }) } },
   errors: [403, 404, 409, 413, 429],
 } as const;
 
