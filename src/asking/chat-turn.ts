@@ -67,6 +67,7 @@ export class ChatTurn {
   call(part: CallPart): ChatChange[] {
     const { step, changes } = this.#enter(part);
     if (!step) return changes;
+    if (part.status === 'dropped') return [...changes, ...dropCall(step, part.call)];
     changes.push(...close(step.reasoning), ...(part.status === 'running' ? close(step.text) : []));
     const shown = this.#begin(step, part.step, part, changes);
     if (shown.isReady) return changes;
@@ -253,6 +254,11 @@ function close(shown: Shown | null): ChatChange[] {
   if (!shown?.isOpen || id === undefined) return [];
   shown.isOpen = false;
   return [{ type: 'block.end', id }];
+}
+
+function dropCall({ calls }: Step, id: string): ChatChange[] {
+  const known = calls.get(id);
+  return known && calls.delete(id) ? [voided([known.id], 'the model did not finish the call')] : [];
 }
 
 function addArgs(call: ShownCall, args: string): ChatChange[] {

@@ -201,6 +201,19 @@ function texts(changes: readonly ChatChange[]): string {
   return changes.flatMap((change) => (change.type === 'block.delta' ? [change.text] : [])).join('');
 }
 
+test('a call that the model did not finish is void', () => {
+  const changesOf = chatChanges();
+  const place = { ...at, attempt: 1, step: 1, round: 1, call: 'call_1', name: 'look' };
+  const parts = ['writing', 'dropped'].map(
+    (status) => ({ type: 'call', status, ...place, args: '{"n' }) as Part,
+  );
+  expect(parts.flatMap(changesOf)).toMatchObject([
+    { type: 'call.start', call: { id: 'c:bo:1/1/call_1' } },
+    { type: 'call.delta', text: '{"n' },
+    { type: 'void', ids: ['c:bo:1/1/call_1'] },
+  ]);
+});
+
 test('a stopped turn keeps the words that the log keeps', () => {
   const changesOf = chatChanges();
   const place = { attempt: 1, step: 1, round: 1 };
