@@ -22,7 +22,7 @@ export interface Exchange {
   seq: number;
   /** Ms since the epoch. */
   at: number;
-  changes(signal: AbortSignal): AsyncGenerator<ChatChange, Answer>;
+  changes: (signal: AbortSignal) => AsyncGenerator<ChatChange, Answer>;
 }
 
 /**
@@ -70,7 +70,7 @@ export async function wholeAnswer(
     caller,
     signal,
     see,
-  }: { caller: Caller; signal?: AbortSignal | undefined; see(change: ChatChange): void },
+  }: { caller: Caller; signal?: AbortSignal | undefined; see: (change: ChatChange) => void },
 ): Promise<Answer> {
   const place = takePlace(caller);
   try {
