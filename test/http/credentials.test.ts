@@ -21,6 +21,15 @@ test.each(['Basic abc', 'Bearer', 'Bearer ', 'Bearer a, Bearer b', 'trp_x'])(
   },
 );
 
+test('the credential "none" stands for none: the user of this machine, or nobody', async () => {
+  const headers = { authorization: 'Bearer none' };
+  await using local = await startGuarded({ keyless: 'local' });
+  expect((await local.get('/api/whoami', { headers })).body).toMatchObject({ id: 'local' });
+  await using closed = await startGuarded();
+  const { status, body } = await closed.get('/api/whoami', { headers });
+  expect([status, body]).toMatchObject(REFUSED);
+});
+
 test('a wrong credential costs a try each time it is sent', async () => {
   await using api = await startGuarded({ clock: createFakeClock() });
   const wrong = asker(api, `trp_${'a'.repeat(12)}_${'b'.repeat(43)}`);

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { TroupeError } from '../../errors.ts';
-import type { AttachmentByAddress, NewAttachment } from '../../message.ts';
+import { imageAt, type Said } from './said.ts';
 
 const Part = z.looseObject({
   type: z.string(),
@@ -24,12 +24,6 @@ export const ChatRequest = z.looseObject({
   tools: z.array(z.unknown()).max(0, 'agents have tools of their own: leave them out').nullish(),
 });
 export type ChatRequest = z.infer<typeof ChatRequest>;
-
-/** What a client says in this request. */
-export interface Said {
-  content: string;
-  attachments: (NewAttachment | AttachmentByAddress)[];
-}
 
 /**
  * The messages of the user since the last answer. Before the first answer the texts of the system come first: later they are
@@ -74,10 +68,4 @@ function imagesOf({ content }: Message): Said['attachments'] {
       path: 'messages',
     });
   });
-}
-
-/** An image at an address, or within it. */
-export function imageAt(url: string): NewAttachment | AttachmentByAddress {
-  const [, mediaType, data] = /^data:([a-z]+\/[a-z0-9.+-]+);base64,([^]*)$/i.exec(url) ?? [];
-  return mediaType !== undefined && data !== undefined ? { mediaType, data } : { url };
 }

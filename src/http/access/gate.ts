@@ -34,13 +34,16 @@ const TRIES_PER_SECOND = 20;
 /** Number of credentials that are cached as valid. */
 const MAX_GOOD = 10_000;
 const BEARER = /^Bearer +(\S+) *$/i;
+/** Stands for no credential: SDKs of other APIs always send one. */
+const PLACEHOLDER = 'none';
 
 export function isKeyless({ token, keyless = 'local' }: GateOptions): boolean {
   return token === undefined && keyless === 'local';
 }
 
 /**
- * Identifies the caller of a request. With `authenticate`, an invalid header is refused even where a missing one is allowed.
+ * Identifies the caller of a request. With `authenticate`, an invalid header is refused even where a missing one is allowed;
+ * the credential `none` counts as missing.
  * Owns the attempts of each address and the recently valid credentials.
  *  1. The answer is the same whatever is wrong with a credential.
  *  2. Nothing is looked up for an address without attempts left. A credential that was valid the last time costs no
@@ -55,10 +58,10 @@ export function createGate(options: GateOptions, clock: Pick<Clock, 'monotonic'>
 
   async function identify(context: Context): Promise<Identified> {
     const header = context.req.header('authorization');
-    if (isKeyless(options) && (header === undefined || !authenticate))
-      return { principal: LOCAL, isStillGood: null };
     const [, credential] = BEARER.exec(header ?? '') ?? [];
-    if (credential === undefined) throw unknownCaller();
+    const isMissing = header === undefined || credential === PLACEHOLDER;
+    if (isKeyless(options) && (isMissing || !authenticate)) return { principal: LOCAL, isStillGood: null };
+    if (isMissing || credential === undefined) throw unknownCaller();
     const given = digest(credential);
     if (tokenDigest !== null && timingSafeEqual(given, tokenDigest))
       return { principal: SERVER_TOKEN, isStillGood: null };
