@@ -86,6 +86,8 @@ const answering = {
   errors: [403, 404, 409, 413, 429],
 } as const;
 
+const CHAT_EXAMPLE = { model: 'writer', messages: [{ role: 'user', content: 'Hello' }] };
+
 function idIn({ c }: { c: string }): string {
   return parseInput(ConversationPath, { conversation: c }, 'the path').conversation;
 }
@@ -96,6 +98,7 @@ export const openAiRoutes = [
     path: '/api/v1/chat/completions',
     id: 'completeInNewConversation',
     body: ChatRequest,
+    example: CHAT_EXAMPLE,
     summary:
       'As the Chat Completions API of OpenAI, in a new conversation: `model` is the id of an agent, or `troupe`. The header x-troupe-conversation of the answer has the id of the conversation. With an idempotency-key a repeated request is the same message',
     handle: async ({ context, caller, body }, server) =>
@@ -106,6 +109,7 @@ export const openAiRoutes = [
     path: '/api/conversations/{c}/v1/chat/completions',
     id: 'completeInConversation',
     body: ChatRequest,
+    example: CHAT_EXAMPLE,
     summary:
       'As the Chat Completions API of OpenAI, in this conversation. Of the messages those of the user since the last answer are read: the rest is in the log',
     handle: async ({ context, params, caller, body }, server) =>
@@ -116,6 +120,7 @@ export const openAiRoutes = [
     path: '/api/v1/responses',
     id: 'respond',
     body: ResponseRequest,
+    example: { model: 'writer', input: 'Hello' },
     summary:
       'As the Responses API of OpenAI, in the conversation that `conversation` or `previous_response_id` names, or in a new one',
     handle: async ({ context, caller, body }, server) =>
@@ -126,6 +131,7 @@ export const openAiRoutes = [
     path: '/api/conversations/{c}/v1/responses',
     id: 'respondInConversation',
     body: ResponseRequest,
+    example: { model: 'writer', input: 'Hello' },
     summary: 'As the Responses API of OpenAI, in this conversation',
     handle: async ({ context, params, caller, body }, server) =>
       respond({ context, caller, body: await body(), conversation: idIn(params) }, server),
@@ -146,6 +152,9 @@ export const openAiRoutes = [
     id: 'listModelsOfConversation',
     summary: 'The same as /api/v1/models, below the base URL of a conversation',
     answer: Models,
-    handle: ({ caller }) => modelsOf(caller.troupe),
+    handle({ caller, params }) {
+      idIn(params);
+      return modelsOf(caller.troupe);
+    },
   }),
 ] as const;
