@@ -7,6 +7,7 @@ import type { NewMessage, Troupe } from '../troupe.ts';
 import { admitMessage } from './access/admit-message.ts';
 import { withAuthor } from './access/author-rule.ts';
 import type { Caller } from './access/caller.ts';
+import { checkScope } from './access/check-scope.ts';
 import { takePlace } from './open-stream.ts';
 
 /** What a client of another protocol says, and where. */
@@ -26,11 +27,12 @@ export interface Exchange {
 }
 
 /**
- * Sends what a client says, as its caller, and gives what comes of it. Throws as `admitMessage` and `send` do, and
- * `agent_unknown` if nobody is to answer.
+ * Sends what a client says, as its caller, and gives what comes of it. Besides the scope `write`, of the route, it needs
+ * `read`. Throws as `admitMessage` and `send` do, and `agent_unknown` if nobody is to answer.
  */
 export async function beginExchange(caller: Caller, { conversation, ...said }: Spoken): Promise<Exchange> {
   const { troupe, principal } = caller;
+  checkScope(principal, 'read');
   const { author } = Object(withAuthor(principal, {})) as Partial<Pick<NewMessage, 'author'>>;
   const message = addressed({ ...said, author: author ?? CLIENT }, troupe.agents);
   admitMessage(caller, conversation, message);

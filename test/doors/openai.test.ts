@@ -224,5 +224,10 @@ test('the door is behind the keys: none is 401, a conversation that was not gran
     });
   await expect(ask('mine-1', 'wrong')).rejects.toMatchObject({ status: 401 });
   await expect(ask('yours-1', secret)).rejects.toMatchObject({ status: 404 });
+  const mute = await troupe.keys.create({ name: 'sensor', scopes: ['write'] });
+  await expect(ask('mine-1', mute.secret)).rejects.toMatchObject({
+    status: 403,
+    error: { code: 'scope_missing' },
+  });
   expect((await ask('mine-1', secret)).choices[0]?.message.content).toBe('bo answers 1');
 });

@@ -36,6 +36,7 @@ const MAX_GOOD = 10_000;
 const BEARER = /^Bearer +(\S+) *$/i;
 /** Stands for no credential: SDKs of other APIs always send one. */
 const PLACEHOLDER = 'none';
+const PLACEHOLDER_HEADER = `Bearer ${PLACEHOLDER}`;
 
 export function isKeyless({ token, keyless = 'local' }: GateOptions): boolean {
   return token === undefined && keyless === 'local';
@@ -57,9 +58,9 @@ export function createGate(options: GateOptions, clock: Pick<Clock, 'monotonic'>
   const good = new Set<string>();
 
   async function identify(context: Context): Promise<Identified> {
-    const header = context.req.header('authorization');
-    const [, credential] = BEARER.exec(header ?? '') ?? [];
-    const isMissing = header === undefined || credential === PLACEHOLDER;
+    const header = context.req.header('authorization') ?? PLACEHOLDER_HEADER;
+    const [, credential] = BEARER.exec(header) ?? [];
+    const isMissing = credential === PLACEHOLDER;
     if (isKeyless(options) && (isMissing || !authenticate)) return { principal: LOCAL, isStillGood: null };
     if (isMissing || credential === undefined) throw unknownCaller();
     const given = digest(credential);
