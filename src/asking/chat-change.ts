@@ -53,4 +53,9 @@ export type ChatChange =
   /** These blocks and calls do not count: the model call failed, or the turn ended without them. */
   | { type: 'void'; ids: string[]; reason: string }
   /** An event of the log, after the changes that show its words whole. */
-  | { type: 'event'; event: Event };
+  | {
+      type: 'event';
+      event: Event;
+      /** Of `approval.requested`: id of the call that waits, if it was shown. */
+      call?: string | undefined;
+    };

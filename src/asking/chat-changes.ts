@@ -41,8 +41,15 @@ export function chatChanges(): (part: Part) => ChatChange[] {
     if (event.kind === 'step') return shown.commitStep(event.body);
     if (event.kind === 'tool.result') return shown.commitResult(event.body);
     if (event.kind === 'message') return shown.commitReply(event.body.content);
-    if (event.kind === 'approval.requested') shown.noteRequest(event.id, event.body.request);
     return [];
+  }
+
+  function shownEvent(event: Event): ChatChange {
+    const call =
+      event.kind === 'approval.requested' && event.turn !== undefined
+        ? turns.get(event.turn)?.noteRequest(event.id, event.body.request)
+        : undefined;
+    return { type: 'event', event, ...(call !== undefined && { call }) };
   }
 
   return (part) => {
@@ -64,7 +71,7 @@ export function chatChanges(): (part: Part) => ChatChange[] {
       case 'handoff':
       case 'question':
       case 'approval':
-        return [...ofEvent(part.event), { type: 'event', event: part.event }];
+        return [...ofEvent(part.event), shownEvent(part.event)];
     }
   };
 }

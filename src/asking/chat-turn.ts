@@ -137,12 +137,13 @@ export class ChatTurn {
     return [...close(step.reasoning), ...this.#complete(step, number, content)];
   }
 
-  /** Remembers which call a request is about: its event is named after the place of the call. */
-  noteRequest(event: string, request: string): void {
+  /** Remembers which call a request is about, and gives its id: the event is named after the place of the call. */
+  noteRequest(event: string, request: string): string | undefined {
     const [, step, index] = /:asked:(\d+)\.(\d+)$/.exec(event) ?? [];
     const found = this.#steps.get(Number(step) + 1);
     const call = found?.calls.get(found.order[Number(index)] ?? '');
     if (call) this.#asked.set(request, call.id);
+    return call?.id;
   }
 
   /** `partial`: what the agent had said when its turn was stopped. */

@@ -3,9 +3,9 @@ import type { Answer } from '../asking/answer.ts';
 import { addressed, nobodyAnswers } from '../asking/asked.ts';
 import type { ChatChange } from '../asking/chat-change.ts';
 import { chatChanges } from '../asking/chat-changes.ts';
+import type { Author } from '../events/index.ts';
 import type { NewMessage, Troupe } from '../troupe.ts';
 import { admitMessage } from './access/admit-message.ts';
-import { withAuthor } from './access/author-rule.ts';
 import type { Caller } from './access/caller.ts';
 import { checkScope } from './access/check-scope.ts';
 import { takePlace } from './open-stream.ts';
@@ -33,8 +33,7 @@ export interface Exchange {
 export async function beginExchange(caller: Caller, { conversation, ...said }: Spoken): Promise<Exchange> {
   const { troupe, principal } = caller;
   checkScope(principal, 'read');
-  const { author } = Object(withAuthor(principal, {})) as Partial<Pick<NewMessage, 'author'>>;
-  const message = addressed({ ...said, author: author ?? CLIENT }, troupe.agents);
+  const message = addressed({ ...said, author: authorOf(caller) }, troupe.agents);
   admitMessage(caller, conversation, message);
   const { event } = await troupe.send(conversation, message);
   if (event.to.length === 0) throw nobodyAnswers();
@@ -44,6 +43,11 @@ export async function beginExchange(caller: Caller, { conversation, ...said }: S
 
 /** The author of callers without one of their own. */
 const CLIENT = { kind: 'user', id: 'user', name: 'User' } as const;
+
+/** As whom a client of another protocol writes. */
+export function authorOf({ principal }: Pick<Caller, 'principal'>): Author {
+  return principal.author ?? CLIENT;
+}
 
 /** What has come and comes of an event, as changes of a chat. */
 export async function* changesSince(

@@ -27,6 +27,11 @@ export async function readMessage(context: Context): Promise<unknown> {
   return value;
 }
 
+/** Parses the messages of a chat, which clients send whole though only the newest is read. */
+export async function readMessages(context: Context): Promise<unknown> {
+  return (await readValue(context, MAX_MESSAGE_BYTES)).value;
+}
+
 /** Base64 has one byte per character; text with more is invalid and is refused later. */
 function attachedBytes(body: unknown): number {
   const { attachments } = Object(body) as { attachments?: unknown };

@@ -46,7 +46,14 @@ function operations(): Operation[] {
 
 const PROBES = ['/healthz', '/readyz'];
 /** Ids that exist once `begin` has run. */
-const IDS: Record<string, string> = { c: 'c1', a: 'echo', t: 'c1:echo:1', b: 'c1:echo:2', id: 'nobody' };
+const IDS: Record<string, string> = {
+  c: 'c1',
+  a: 'echo',
+  t: 'c1:echo:1',
+  b: 'c1:echo:2',
+  d: 'c1',
+  id: 'nobody',
+};
 
 function address({ path }: Pick<Operation, 'path'>, ids: Record<string, string> = IDS): string {
   return path
@@ -167,7 +174,10 @@ test('the content type of every answer is declared', async () => {
   if (html) asked.push({ ...html, at: `${html.at}&format=html` });
   for (const { operation, at } of asked) {
     const { status, headers } = await api.app.request(at);
-    if (operation.path !== '/api/webhooks/{id}') expect([at, status]).toEqual([at, 200]);
+    // No answer of a chat is under way.
+    const isResumed = operation.path.endsWith('/stream');
+    if (operation.path !== '/api/webhooks/{id}') expect([at, status]).toEqual([at, isResumed ? 204 : 200]);
+    if (isResumed) continue;
     const type = (headers.get('content-type') ?? '').split(';')[0] ?? '';
     const { content = { 'application/json': {} } } = operation.responses[status] ?? {};
     expect([at, Object.keys(content)]).toEqual([at, expect.arrayContaining([type])]);

@@ -1,5 +1,6 @@
 import type { Scope } from '../../access/index.ts';
 import { type Route, routeName } from '../route.ts';
+import { chatRoutes } from './chat.ts';
 import { conversationRoutes } from './conversations.ts';
 import { inspectorRoutes } from './inspector.ts';
 import { keyRoutes } from './keys.ts';
@@ -18,6 +19,7 @@ const DECLARED = [
   ...transferRoutes,
   ...turnRoutes,
   streamRoute,
+  ...chatRoutes,
   ...openAiRoutes,
   ...statusRoutes,
   ...peopleRoutes,

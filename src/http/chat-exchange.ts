@@ -1,0 +1,125 @@
+import { type Answers, awaitAnswers } from '../asking/answers.ts';
+import type { ChatChange } from '../asking/chat-change.ts';
+import { chatChanges } from '../asking/chat-changes.ts';
+import { storedEvents } from '../asking/follow.ts';
+import type { Part } from '../asking/part.ts';
+import { showParts } from '../asking/show-parts.ts';
+import { createExchangeBook, type ExchangeBook, isForAgents } from '../doors/ui-stream/exchange-book.ts';
+import { type ConversationId, type Event } from '../events/index.ts';
+import type { Troupe } from '../troupe.ts';
+
+/** Something that agents are to answer and have not answered yet. */
+interface Pending {
+  /** Seq of what began its exchange. */
+  root: number;
+  seq: number;
+  answers: Answers;
+}
+
+/** Most of them that are looked at; older ones are taken for answered. */
+const MOST_PENDING = 64;
+
+/** What a log says of its exchanges. Owns what is not answered. */
+export class ExchangeLog {
+  readonly book: ExchangeBook;
+  #pending: Pending[] = [];
+  /** Seq of the last event. */
+  last: number;
+
+  constructor(after: number) {
+    this.last = after;
+    this.book = createExchangeBook();
+  }
+
+  /** Returns the exchange that the event belongs to, or null if it was noted before. */
+  note(event: Event): number | null {
+    if (event.seq <= this.last) return null;
+    this.last = event.seq;
+    const root = this.book.note(event);
+    for (const { answers } of this.#pending) answers.note(event);
+    this.#pending = this.#pending.filter(({ answers }) => !answers.areComplete);
+    if (isForAgents(event)) this.#pending.push({ root, seq: event.seq, answers: awaitAnswers(event) });
+    if (this.#pending.length > MOST_PENDING) this.#pending.shift();
+    return root;
+  }
+
+  /** What is not answered, oldest first. */
+  get pending(): readonly Omit<Pending, 'answers'>[] {
+    return this.#pending;
+  }
+}
+
+/** Events that are read to find what began an exchange; if that does not suffice, eight times as many. */
+const LOOK_BACK = 1_000;
+const WIDER = 8;
+
+/** The newest part of a log, in which `isEnough` holds, or all of it. Throws `conversation_unknown`. */
+export async function lookBack(
+  troupe: Troupe,
+  conversation: ConversationId,
+  isEnough: (log: ExchangeLog) => boolean,
+): Promise<ExchangeLog> {
+  const { head } = await troupe.events(conversation, { after: 0, limit: 1 });
+  for (let most = LOOK_BACK; ; most *= WIDER) {
+    const after = Math.max(0, head - most);
+    const log = new ExchangeLog(after);
+    for await (const event of storedEvents(troupe, conversation, after)) log.note(event);
+    if (after === 0 || isEnough(log)) return log;
+  }
+}
+
+/** A change, and whether it comes after what the reader has. */
+interface Told {
+  change: ChatChange;
+  isNew: boolean;
+}
+
+interface Telling {
+  troupe: Troupe;
+  conversation: ConversationId;
+  /** Seq of the event that began the exchange. */
+  root: number;
+  /** Changes of earlier events are told as not new. */
+  from: number;
+  signal: AbortSignal;
+}
+
+/**
+ * All that has come and comes of an exchange, until its agents rest. Each event is told once, by whatever it was read; what
+ * belongs to other exchanges is left out.
+ */
+export async function* tellExchange({
+  troupe,
+  conversation,
+  root,
+  from,
+  signal,
+}: Telling): AsyncGenerator<Told, void> {
+  const log = new ExchangeLog(root - 1);
+  const changesOf = chatChanges();
+  const partOf = showParts();
+
+  function* tell(part: Part): Generator<Told, void> {
+    if (!('event' in part)) {
+      const { turn } = part;
+      const isTurnHere = turn !== null && part.conversation === conversation;
+      if (isTurnHere && (log.book.ofTurn(turn) ?? root) !== root) return;
+      for (const change of changesOf(part)) yield { change, isNew: log.last >= from };
+      return;
+    }
+    const { event } = part;
+    const isHere = event.conversation === conversation;
+    if (isHere && log.note(event) !== root) return;
+    if (event.seq === root && isHere) return;
+    for (const change of changesOf(part)) yield { change, isNew: !isHere || event.seq >= from };
+  }
+
+  for (let before = -1; before < log.last;) {
+    for await (const event of storedEvents(troupe, conversation, log.last, signal))
+      yield* tell(partOf({ type: 'event', event }));
+    before = log.last;
+    const next = log.pending.find((each) => each.root === root);
+    if (!next || signal.aborted) return;
+    for await (const part of troupe.rejoin(conversation, next.seq, { signal })) yield* tell(part);
+  }
+}

@@ -1,0 +1,236 @@
+import type { Context } from 'hono';
+import * as z from 'zod';
+import { isGranted } from '../../access/index.ts';
+import { readAskedKey } from '../../doors/ui-stream/asked-key.ts';
+import { askedIn, UiChatRequest, type UiDecision } from '../../doors/ui-stream/chat-request.ts';
+import type { UiChunk } from '../../doors/ui-stream/chunk.ts';
+import { startOf, type UiMessage } from '../../doors/ui-stream/ui-message.ts';
+import { UiWriter } from '../../doors/ui-stream/ui-writer.ts';
+import { toTroupeError, TroupeError } from '../../errors.ts';
+import type { ConversationId, Event } from '../../events/index.ts';
+import type { Troupe } from '../../troupe.ts';
+import type { Caller } from '../access/caller.ts';
+import { checkScope } from '../access/check-scope.ts';
+import { unknownConversation } from '../access/limit-troupe.ts';
+import { lookBack, tellExchange } from '../chat-exchange.ts';
+import { filesIn } from '../chat-files.ts';
+import { readHistory } from '../chat-history.ts';
+import { authorOf, beginExchange } from '../exchange.ts';
+import { openStream, withHeartbeats } from '../open-stream.ts';
+import { readMessages } from '../read-json.ts';
+import { defineRoute, type RouteServer } from '../route.ts';
+import { ConversationPath, parseInput, PATH_PARAMETERS, Seq } from '../schemas.ts';
+
+const ChatPath = z.object({ chat: PATH_PARAMETERS.chat.schema });
+const VERSION_HEADER = 'x-vercel-ai-ui-message-stream';
+const STREAM = 'text/event-stream';
+
+/** What is told of an exchange: all of it, or what comes from a seq on. */
+interface Tale {
+  root: number;
+  from: number;
+}
+
+interface Asking {
+  caller: Caller;
+  conversation: ConversationId;
+}
+
+async function answer(context: Context, asking: Asking, server: RouteServer): Promise<Response> {
+  // Who hears the answers reads the conversation.
+  checkScope(asking.caller.principal, 'read');
+  const body = parseInput(UiChatRequest, await readMessages(context), 'the body');
+  const asked = askedIn(body);
+  switch (asked.ask) {
+    case 'say': {
+      const { id, content, attachments, to } = asked;
+      const said = { id, content, attachments, ...(to && { to }), channel: 'ai-sdk' };
+      const { seq } = await beginExchange(asking.caller, { conversation: asking.conversation, ...said });
+      return stream(context, asking, { root: seq, from: seq }, server);
+    }
+    case 'answer':
+      return stream(context, asking, await answerQuestion(asking, asked), server);
+    case 'decide':
+      return stream(context, asking, await decide(asking, asked.decisions), server);
+  }
+}
+
+async function answerQuestion(
+  { caller, conversation: here }: Asking,
+  { question, content }: { question: string; content: string },
+): Promise<Tale> {
+  const { conversation, task } = readAskedKey(question, here);
+  const command = { command: 'answer', conversation, question: task, content } as const;
+  const event = await caller.troupe.command(command, authorOf(caller));
+  if (event.conversation === here) return { root: event.seq, from: event.seq };
+  // The question of a thread goes on in the exchange that has opened the thread.
+  const root = await exchangeAtWork(caller.troupe, here);
+  return { root, from: root };
+}
+
+/** Decides, and goes on with the exchange of the first request. What somebody else has decided meanwhile counts. */
+async function decide(
+  { caller, conversation: here }: Asking,
+  decisions: readonly UiDecision[],
+): Promise<Tale> {
+  const { troupe } = caller;
+  const { head } = await troupe.events(here, { after: 0, limit: 1 });
+  const decided: Event[] = [];
+  for (const { approval, approved, note } of decisions) {
+    const { conversation, task } = readAskedKey(approval, here);
+    const command = { command: 'decide', conversation, request: task, approved } as const;
+    const said = { ...command, ...(note !== '' && { note }) };
+    try {
+      decided.push(await troupe.command(said, authorOf(caller)));
+    } catch (error) {
+      const earlier = await decisionOf(troupe, conversation, task);
+      if (!(error instanceof TroupeError) || error.code !== 'command_refused' || !earlier) throw error;
+      decided.push(earlier);
+    }
+  }
+  const own = decided.filter(({ conversation }) => conversation === here).map(({ seq }) => seq);
+  if (own.length === 0) return { root: await exchangeAtWork(troupe, here), from: head + 1 };
+  const from = Math.min(...own);
+  const log = await lookBack(troupe, here, ({ book }) => (book.ofSeq(from) ?? 0) > 0);
+  return { root: log.book.ofSeq(from) || from, from };
+}
+
+async function decisionOf(troupe: Troupe, conversation: string, request: string): Promise<Event | null> {
+  const { tasks } = await troupe.tasks(conversation);
+  const found = tasks.find((task) => task.kind === 'approval' && task.id === request);
+  if (!found?.end) return null;
+  const { events } = await troupe.events(conversation, { after: found.end.seq - 1, limit: 1 });
+  return events[0] ?? null;
+}
+
+/** The newest exchange that is not answered, else the newest. */
+async function exchangeAtWork(troupe: Troupe, conversation: ConversationId): Promise<number> {
+  const { pending, book } = await lookBack(troupe, conversation, (log) => log.book.latest > 0);
+  return pending.at(-1)?.root || book.latest || 1;
+}
+
+function stream(
+  context: Context,
+  { caller, conversation }: Asking,
+  tale: Tale,
+  { clock, signal }: RouteServer,
+): Response {
+  const write = (ends: AbortSignal) => {
+    const telling = { ...tale, troupe: caller.troupe, conversation, signal: ends };
+    return withHeartbeats(chunks(telling), { clock, ends });
+  };
+  return openStream(context, write, { caller, clock, signal, headers: { [VERSION_HEADER]: 'v1' } });
+}
+
+async function* chunks(telling: Parameters<typeof tellExchange>[0]): AsyncGenerator<string, void> {
+  const { troupe, conversation, root, signal } = telling;
+  const writer = new UiWriter({ conversation, nameOf: namesIn(troupe) });
+  yield frame(startOf(conversation, root));
+  try {
+    for await (const { change, isNew } of tellExchange(telling)) {
+      const made = writer.write(change);
+      if (isNew && made.length > 0) yield made.map(frame).join('');
+    }
+    if (signal.aborted) return;
+    yield writer.end().map(frame).join('');
+  } catch (error) {
+    if (signal.aborted) return;
+    const { code, message } = toTroupeError(error);
+    yield frame({ type: 'error', errorText: `${code}: ${message}` });
+  }
+  yield 'data: [DONE]\n\n';
+}
+
+function frame(chunk: UiChunk): string {
+  return `data: ${JSON.stringify(chunk)}\n\n`;
+}
+
+function namesIn({ agents }: Troupe): (agent: string) => string {
+  return (agent) => agents.find(({ id }) => id === agent)?.name ?? agent;
+}
+
+/** The conversation of the path, which may not exist yet. */
+function askingOf(caller: Caller, c: string): Asking {
+  const { conversation } = parseInput(ConversationPath, { conversation: c }, 'the path');
+  if (!isGranted(caller.principal, conversation)) throw unknownConversation(conversation);
+  return { caller, conversation };
+}
+
+/** Null: the conversation does not exist. */
+async function ifThere<T>(read: () => Promise<T>): Promise<T | null> {
+  try {
+    return await read();
+  } catch (error) {
+    if (error instanceof TroupeError && error.code === 'conversation_unknown') return null;
+    throw error;
+  }
+}
+
+async function resume(context: Context, asking: Asking, server: RouteServer): Promise<Response> {
+  const { troupe } = asking.caller;
+  const log = await ifThere(() => lookBack(troupe, asking.conversation, ({ book }) => book.latest > 0));
+  const root = log?.pending.at(-1)?.root;
+  if (!root) return context.body(null, 204);
+  return stream(context, asking, { root, from: root }, server);
+}
+
+const resuming = {
+  method: 'GET',
+  scopes: ['read'],
+  answerType: STREAM,
+  also: { 204: {} },
+} as const;
+const Message = z.looseObject({ id: z.string() }) as unknown as z.ZodType<UiMessage>;
+
+export const chatRoutes = [
+  defineRoute({
+    method: 'POST',
+    path: '/api/conversations/{c}/chat',
+    scopes: ['write'],
+    id: 'chat',
+    summary:
+      'What a client of the AI SDK says: its newest message, or its decisions of approvals. Answers with a UI message stream: one message with the words of all agents, `data-author` before those of each. A repeated message is the same one, and is answered from the beginning',
+    body: UiChatRequest,
+    example: {
+      messages: [{ id: 'm1', role: 'user', parts: [{ type: 'text', text: 'Hello' }] }],
+      to: ['writer'],
+    },
+    answerType: STREAM,
+    headers: [VERSION_HEADER],
+    errors: [502],
+    handle: ({ context, params, caller }, server) => answer(context, askingOf(caller, params.c), server),
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/api/conversations/{c}/chat',
+    scopes: ['read'],
+    id: 'listChatMessages',
+    summary:
+      'The conversation as messages of the AI SDK, with the ids that streams give them: the newest exchanges; pass `next` as `before` for earlier ones until it is null',
+    query: z.object({ before: Seq.optional() }),
+    answer: z.object({ messages: z.array(Message), next: z.int().nullable() }),
+    async handle({ params, caller, query: { before } }) {
+      const { troupe, conversation } = { ...askingOf(caller, params.c), troupe: caller.troupe };
+      const filesOf = filesIn(troupe);
+      const options = { conversation, before, nameOf: namesIn(troupe), filesOf };
+      return (await ifThere(() => readHistory(troupe, options))) ?? { messages: [], next: null };
+    },
+  }),
+  defineRoute({
+    ...resuming,
+    path: '/api/conversations/{c}/chat/stream',
+    id: 'resumeChat',
+    summary: 'The answer that is under way, from its beginning, as the POST gives it. 204: none is',
+    handle: ({ context, params, caller }, server) => resume(context, askingOf(caller, params.c), server),
+  }),
+  defineRoute({
+    ...resuming,
+    path: '/api/conversations/{c}/chat/{d}/stream',
+    id: 'resumeChatById',
+    summary: 'The same where `DefaultChatTransport` looks for it; the id of the chat is not used',
+    handle({ context, params, caller }, server) {
+      parseInput(ChatPath, { chat: params.d }, 'the path');
+      return resume(context, askingOf(caller, params.c), server);
+    },
+  }),
+] as const;

@@ -1,0 +1,105 @@
+import {
+  AbstractChat,
+  type ChatInit,
+  type ChatState,
+  type ChatStatus,
+  DefaultChatTransport,
+  lastAssistantMessageIsCompleteWithApprovalResponses,
+  type UIMessage,
+  type UIMessageChunk,
+} from 'ai';
+import { vi } from 'vitest';
+
+/** What `useChat` keeps, without React. */
+class PlainState implements ChatState<UIMessage> {
+  status: ChatStatus = 'ready';
+  error: Error | undefined = undefined;
+  messages: UIMessage[];
+  snapshot = <T>(thing: T): T => structuredClone(thing);
+
+  constructor(messages: UIMessage[]) {
+    this.messages = messages;
+  }
+
+  pushMessage = (message: UIMessage) => {
+    this.messages = [...this.messages, structuredClone(message)];
+  };
+
+  popMessage = () => {
+    this.messages = this.messages.slice(0, -1);
+  };
+
+  replaceMessage = (index: number, message: UIMessage) => {
+    this.messages = this.messages.with(index, structuredClone(message));
+  };
+}
+
+class Chat extends AbstractChat<UIMessage> {
+  constructor({ messages = [], ...init }: ChatInit<UIMessage>) {
+    super({ ...init, state: new PlainState(messages) });
+  }
+}
+
+/** The chat of `useChat` at a conversation. */
+export function openChat(
+  url: string,
+  { conversation = 'c1', ...init }: ChatInit<UIMessage> & { conversation?: string } = {},
+  headers: Record<string, string> = {},
+): Chat {
+  return new Chat({
+    id: conversation,
+    transport: new DefaultChatTransport({ api: `${url}/api/conversations/${conversation}/chat`, headers }),
+    sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
+    ...init,
+  });
+}
+
+/** The messages as lines, with the author of each text. */
+export function lines(messages: readonly UIMessage[]): string[] {
+  return messages.flatMap(({ role, parts }) => {
+    let author: string = role;
+    return parts.flatMap((part) => {
+      if (part.type === 'data-author') author = (part.data as { name: string }).name;
+      if (part.type === 'text') return [`${author}: ${part.text}`];
+      if (part.type === 'reasoning') return [`${author} thinks: ${part.text}`];
+      if (part.type === 'dynamic-tool') return [`${author} calls ${part.toolName}: ${part.state}`];
+      return [];
+    });
+  });
+}
+
+export interface Page {
+  messages: UIMessage[];
+  next: number | null;
+}
+
+export async function historyOf(url: string, query = '', conversation = 'c1'): Promise<Page> {
+  const response = await fetch(`${url}/api/conversations/${conversation}/chat${query}`);
+  if (!response.ok) throw new Error(`${response.status} ${await response.text()}`);
+  return (await response.json()) as Page;
+}
+
+/** A message without what only a client or only a stream knows, to compare them. */
+export function plain(messages: readonly UIMessage[]): unknown {
+  return JSON.parse(
+    JSON.stringify(messages, (key, value: unknown) =>
+      key === 'rawInput' || key === 'metadata' || value === null ? undefined : value,
+    ),
+  ) as unknown;
+}
+
+/** The chunks of a stream. */
+export async function chunksIn(response: Response): Promise<UIMessageChunk[]> {
+  const text = await response.text();
+  return text
+    .split('\n\n')
+    .flatMap((each) => (each.startsWith('data: {') ? [JSON.parse(each.slice(6)) as UIMessageChunk] : []));
+}
+
+export const atRest = (chat: Chat) =>
+  vi.waitFor(
+    () => {
+      if (chat.status !== 'ready') throw new Error(`the chat is ${chat.status}: ${chat.error?.message}`);
+    },
+    { timeout: 10_000 },
+  );
