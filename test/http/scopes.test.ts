@@ -34,6 +34,8 @@ const SCOPES: Readonly<Record<string, readonly Scope[]>> = {
   'GET /api/conversations/{c}/chat': ['read'],
   'GET /api/conversations/{c}/chat/stream': ['read'],
   'GET /api/conversations/{c}/chat/{d}/stream': ['read'],
+  'POST /api/ag-ui': ['write'],
+  'POST /api/conversations/{c}/ag-ui': ['write'],
   'POST /api/v1/chat/completions': ['write'],
   'POST /api/conversations/{c}/v1/chat/completions': ['write'],
   'POST /api/v1/responses': ['write'],

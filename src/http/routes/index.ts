@@ -1,5 +1,6 @@
 import type { Scope } from '../../access/index.ts';
 import { type Route, routeName } from '../route.ts';
+import { agUiRoutes } from './ag-ui.ts';
 import { chatRoutes } from './chat.ts';
 import { conversationRoutes } from './conversations.ts';
 import { inspectorRoutes } from './inspector.ts';
@@ -21,6 +22,7 @@ const DECLARED = [
   streamRoute,
   ...chatRoutes,
   ...openAiRoutes,
+  ...agUiRoutes,
   ...statusRoutes,
   ...peopleRoutes,
   ...keyRoutes,

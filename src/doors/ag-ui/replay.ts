@@ -1,0 +1,14 @@
+import { chatChanges } from '../../asking/chat-changes.ts';
+import type { Event } from '../../events/index.ts';
+import type { AgUiEvent } from './protocol.ts';
+import type { RoomView } from './room-view.ts';
+
+/** Shows what the log has, and gives the events that tell it. */
+export function replay(view: RoomView, events: readonly Event[]): AgUiEvent[] {
+  const changesOf = chatChanges();
+  return events.flatMap((event) => {
+    const { conversation } = event;
+    const changes = changesOf({ type: 'event', conversation, agent: null, turn: null, event });
+    return changes.flatMap((change) => view.take(change));
+  });
+}

@@ -1,0 +1,121 @@
+import * as z from 'zod';
+import { TroupeError } from '../../errors.ts';
+import type { AttachmentByAddress, NewAttachment } from '../../message.ts';
+
+const Source = z.looseObject({
+  type: z.string(),
+  value: z.string().max(32 * 1_024 * 1_024),
+  mimeType: z.string().max(255).nullish(),
+});
+const Part = z.looseObject({
+  type: z.string(),
+  text: z.string().nullish(),
+  source: Source.nullish(),
+  /** Of the type `binary`, which clients before 1.0 send. */
+  mimeType: z.string().max(255).nullish(),
+  data: z.string().nullish(),
+  url: z.string().nullish(),
+  filename: z.string().max(255).nullish(),
+});
+type Part = z.infer<typeof Part>;
+
+const Call = z.looseObject({
+  id: z.string(),
+  function: z.looseObject({ name: z.string(), arguments: z.string() }),
+});
+
+/** A message as a client has it. */
+const ClientMessage = z.looseObject({
+  id: z.string().max(1_000),
+  role: z.enum(['developer', 'system', 'assistant', 'user', 'tool', 'activity', 'reasoning']),
+  content: z.unknown().optional(),
+  toolCalls: z.array(Call).nullish(),
+  toolCallId: z.string().nullish(),
+  subagentRunId: z.string().nullish(),
+});
+export type ClientMessage = z.infer<typeof ClientMessage>;
+
+const Resumption = z.looseObject({
+  interruptId: z.string().min(1).max(256),
+  status: z.enum(['resolved', 'cancelled']),
+  payload: z.unknown().optional(),
+});
+export type Resumption = z.infer<typeof Resumption>;
+
+/** The body of a run: `RunAgentInput`. `state`, `tools`, `context` and `forwardedProps` are not used. */
+export const RunInput = z.looseObject({
+  threadId: z.string().min(1).max(1_000),
+  runId: z.string().min(1).max(1_000),
+  parentRunId: z.string().max(1_000).nullish(),
+  messages: z.array(ClientMessage).max(10_000),
+  tools: z.array(z.unknown()).max(1_000).nullish(),
+  resume: z.array(Resumption).max(256).nullish(),
+});
+export type RunInput = z.infer<typeof RunInput>;
+
+/** What the person says who sent the input. */
+export interface Said {
+  /** Idempotency key of the message. */
+  id: string;
+  content: string;
+  attachments: (NewAttachment | AttachmentByAddress)[];
+}
+
+/** The id in the log of a message of a client. */
+export function eventIdOf(id: string): string {
+  const isEventId = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,255}$/.test(id);
+  return isEventId ? id : `ag-ui-${id.replaceAll(/[^A-Za-z0-9._@-]/g, '-')}`.slice(0, 256);
+}
+
+/**
+ * The last words of the user: the messages since the last one that the log has or somebody else wrote, as one message. Null:
+ * there are none, or the log has them.
+ */
+export function saidIn(messages: readonly ClientMessage[], isKnown: (id: string) => boolean): Said | null {
+  const fresh: ClientMessage[] = [];
+  for (const message of messages.toReversed()) {
+    if (message.role === 'user') {
+      if (isKnown(eventIdOf(message.id))) break;
+      fresh.unshift(message);
+    } else if (fresh.length > 0 && (message.role === 'assistant' || message.role === 'tool')) break;
+  }
+  const last = fresh.at(-1);
+  if (!last) return null;
+  const content = fresh
+    .map((message) => textOf(message.content))
+    .filter((text) => text !== '')
+    .join('\n\n');
+  return { id: eventIdOf(last.id), content, attachments: fresh.flatMap(attachmentsOf) };
+}
+
+/** The text of a content of AG-UI: a string, or parts. */
+export function textOf(content: unknown): string {
+  if (typeof content === 'string') return content;
+  const parts = z.array(Part).safeParse(content ?? []);
+  if (!parts.success) throw invalid('content is a text or a list of parts');
+  return parts.data.flatMap(({ type, text }) => (type === 'text' && text ? [text] : [])).join('\n');
+}
+
+function attachmentsOf({ content }: ClientMessage): Said['attachments'] {
+  return Array.isArray(content) ? (content as Part[]).flatMap(attachmentOf) : [];
+}
+
+function attachmentOf({ type, source, data, url, mimeType, filename }: Part): Said['attachments'] {
+  if (type === 'text') return [];
+  const name = filename ? { name: filename } : {};
+  const from =
+    source ??
+    (data
+      ? { type: 'data', value: data, mimeType }
+      : url
+        ? { type: 'url', value: url, mimeType }
+        : { type: 'none', value: '' });
+  const mediaType = from.mimeType ? { mediaType: from.mimeType } : {};
+  if (from.type === 'url') return [{ url: from.value, ...mediaType, ...name }];
+  if (from.type === 'data' && from.mimeType) return [{ data: from.value, mediaType: from.mimeType, ...name }];
+  throw invalid(`a part of the type "${type}" needs a source with data and mimeType, or a url`);
+}
+
+function invalid(message: string): TroupeError {
+  return new TroupeError('event_invalid', `messages: ${message}`, { path: 'messages' });
+}
