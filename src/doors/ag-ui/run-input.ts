@@ -69,7 +69,7 @@ export function eventIdOf(id: string): string {
 
 /**
  * The last words of the user: the messages since the last one that the log has or somebody else wrote, as one message. Null:
- * there are none, or the log has them.
+ * there are none, or the log has them. Throws `event_invalid` for a message without words and attachments.
  */
 export function saidIn(messages: readonly ClientMessage[], isKnown: (id: string) => boolean): Said | null {
   const fresh: ClientMessage[] = [];
@@ -85,7 +85,9 @@ export function saidIn(messages: readonly ClientMessage[], isKnown: (id: string)
     .map((message) => textOf(message.content))
     .filter((text) => text !== '')
     .join('\n\n');
-  return { id: eventIdOf(last.id), content, attachments: fresh.flatMap(attachmentsOf) };
+  const attachments = fresh.flatMap(attachmentsOf);
+  if (content === '' && attachments.length === 0) throw invalid('the message of the user is empty');
+  return { id: eventIdOf(last.id), content, attachments };
 }
 
 /** The text of a content of AG-UI: a string, or parts. */
