@@ -117,6 +117,12 @@ const LAYERS: Record<string, Layer> = {
     mayTypes: ['message.ts', 'troupe.ts'],
     pure: true,
   },
+  /** Loaded only where a client of that protocol is served: it needs an optional package. */
+  'mcp-server': {
+    may: ['asking', 'doors', 'events', 'errors.ts', 'clock.ts'],
+    packages: ['@modelcontextprotocol/client', '@modelcontextprotocol/server', 'zod'],
+    mayTypes: ['access', 'troupe.ts'],
+  },
   /** Follows conversations of a running troupe, through its public interface. */
   asking: { may: ['events', 'errors.ts', 'clock.ts', 'machines'], mayTypes: ['troupe.ts', 'actors'] },
   facade: {
@@ -155,6 +161,8 @@ const LAYERS: Record<string, Layer> = {
     may: [
       'asking',
       'doors',
+      'mcp-server',
+      'optional-packages.ts',
       'conversation-handle.ts',
       'events',
       'errors.ts',

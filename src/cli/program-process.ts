@@ -80,6 +80,18 @@ export function addProcessCommands(program: Command): void {
     .action(async (file, options) => (await import('./commands/worker.ts')).worker(file, options));
 }
 
+/** Servers for clients of other protocols, at stdin and stdout. */
+export function addDoorCommands(program: Command): void {
+  program
+    .command('mcp')
+    .description('serve the agents as tools to an MCP client, at stdin and stdout')
+    .argument('[agents-file]', 'default: ./agents.ts, .js, .json, .yaml')
+    .option('--url <url>', 'a running server (or TROUPE_URL)')
+    .option('--data <dir>', 'data directory, if no server is named (default: .troupe)')
+    .option('--as <name>', 'your name')
+    .action(async (agents, options) => (await import('./commands/mcp.ts')).mcp({ agents, ...options }));
+}
+
 /** Options of processes that use MongoDB and Redis. */
 function services(command: Command): Command {
   return command

@@ -2,7 +2,7 @@ import { Argument, Command, Help, InvalidArgumentError, Option } from 'commander
 import { addAccessCommands, addWebhookCommands, list } from './program-access.ts';
 import { repeated, wholeNumber } from './option-values.ts';
 import { addNostrCommands } from './program-nostr.ts';
-import { addInitCommand, addProcessCommands, addSchemaCommand } from './program-process.ts';
+import { addDoorCommands, addInitCommand, addProcessCommands, addSchemaCommand } from './program-process.ts';
 import { version } from './version.ts';
 
 /** Keeps the list of commands on one screen: options of `troupe` itself are in the usage line only. */
@@ -33,6 +33,7 @@ export function createProgram(): Command {
     .exitOverride();
   addInitCommand(program);
   addProcessCommands(program);
+  addDoorCommands(program);
   addMessageCommands(program);
   addPersonCommand(program);
   addTaskCommands(program);

@@ -44,7 +44,7 @@ export function createApp(troupe: Troupe, options: AppOptions = {}): Hono {
   if (trust.cors) app.use('/api/*', allowOrigins(trust.cors));
   addPageRoutes(app, { web, version, trust });
   const routes = ROUTES.filter(({ scopes }) => scopes !== 'public');
-  addGuarded(app, troupe, routes, { clock, signal, metrics, trust });
+  addGuarded(app, troupe, routes, { clock, signal, metrics, trust, onError, version: version ?? '0' });
   const notFound = (context: Context) => errorResponse(context, unknownRoute(context), onError);
   // An app that this one is mounted in answers unknown paths itself, except those below /api.
   app.all('/api/*', notFound);
@@ -68,7 +68,7 @@ interface StatusAppOptions extends GuardOptions {
 export function createStatusApp(troupe: Troupe, options: StatusAppOptions): Hono {
   const { metrics, signal, clock = systemClock, onError, ...trust } = options;
   const app = new Hono();
-  addGuarded(app, troupe, [metricsRoute], { clock, signal, metrics, trust });
+  addGuarded(app, troupe, [metricsRoute], { clock, signal, metrics, trust, onError, version: '0' });
   app.notFound((context) => {
     const text =
       'this is a worker: it serves only /healthz, /readyz and /metrics; start "troupe serve" for the API';
@@ -83,7 +83,7 @@ export function openApiDocument(options?: DocumentOptions): object {
   return writeDocument(ROUTES, options);
 }
 
-interface ServerParts extends Pick<RouteServer, 'clock' | 'signal' | 'metrics'> {
+interface ServerParts extends Pick<RouteServer, 'clock' | 'signal' | 'metrics' | 'version' | 'onError'> {
   trust: GuardOptions;
 }
 

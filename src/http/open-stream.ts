@@ -72,6 +72,23 @@ async function orSilence<T>(
   }
 }
 
+interface HoldOptions extends Pick<StreamOptions, 'clock' | 'signal'> {
+  caller: Pick<Caller, 'principal' | 'traffic' | 'isStillGood'>;
+}
+
+/** As `takePlace`. `ends` aborts with the place, with the caller's rights, and when the process is about to end. */
+export function holdPlace({ caller, clock, signal }: HoldOptions): { ends: AbortSignal; end: () => void } {
+  const { isStillGood } = caller;
+  const place = takePlace(caller);
+  const gone = new AbortController();
+  if (isStillGood) void abortWhenUnknown(isStillGood, clock, gone);
+  const end = () => {
+    gone.abort();
+    place.end();
+  };
+  return { ends: signal ? AbortSignal.any([signal, gone.signal]) : gone.signal, end };
+}
+
 /**
  * Answers with a stream of server-sent events, for as long as its caller is known. Counts as one of the caller's streams:
  * throws `rate_limited` if there are too many. `write` yields the text; it ends when its signal does, which is also when the
@@ -82,17 +99,9 @@ export function openStream(
   write: (ends: AbortSignal) => AsyncGenerator<string, void>,
   { caller, clock, signal, headers = {} }: StreamOptions,
 ): Response {
-  const { isStillGood } = caller;
   // The body of a HEAD request is never read, so its stream would never end.
   if (context.req.method === 'HEAD') return context.body(null, 200, { ...HEADERS, ...headers });
-  const place = takePlace(caller);
-  const gone = new AbortController();
-  if (isStillGood) void abortWhenUnknown(isStillGood, clock, gone);
-  const close = () => {
-    gone.abort();
-    place.end();
-  };
-  const ends = signal ? AbortSignal.any([signal, gone.signal]) : gone.signal;
+  const { ends, end: close } = holdPlace({ caller, clock, signal });
   // A client that does not read would otherwise occupy its slot forever.
   ends.addEventListener('abort', close, { once: true });
   const body = textStream(finallyDo(write(ends), close), {

@@ -25,6 +25,10 @@ export interface RouteServer {
   readiness: () => Promise<Readiness>;
   /** The caller of a public route; null if the guard would refuse it. */
   trustedCaller: (context: Context) => Promise<Principal | null>;
+  /** Version of Troupe, for clients. */
+  version: string;
+  /** Receives errors that clients are not told. */
+  onError: (error: unknown) => void;
   /** The OpenAPI document for clients that reach the app at `base`. */
   describe: (base: string) => object;
 }

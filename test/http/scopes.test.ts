@@ -36,6 +36,7 @@ const SCOPES: Readonly<Record<string, readonly Scope[]>> = {
   'GET /api/conversations/{c}/chat/{d}/stream': ['read'],
   'POST /api/ag-ui': ['write'],
   'POST /api/conversations/{c}/ag-ui': ['write'],
+  'POST /api/mcp': ['read', 'write'],
   'POST /api/v1/chat/completions': ['write'],
   'POST /api/conversations/{c}/v1/chat/completions': ['write'],
   'POST /api/v1/responses': ['write'],

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { TroupeError } from '../../errors.ts';
 import { lockDataDir } from '../../store/sqlite/data-lock.ts';
+import type { Troupe } from '../../troupe.ts';
 import type { Client } from './client.ts';
 import { findAgents, recallAgents } from './find-agents.ts';
 import { readWord } from '../process/read-word.ts';
@@ -26,15 +27,29 @@ const DEFAULT_DATA = '.troupe';
 
 /** Opens the troupe of a command: at `--url`, else in the data directory, or at the process that has the directory open. */
 export async function connect(options: ClientOptions, needs: Needs): Promise<Client> {
+  const place = placeOf(options, needs);
+  if ('url' in place) return await connectTo(place.url);
+  const [troupe, { createDirectClient }] = await Promise.all([
+    openTroupe(place.dir, options, needs),
+    import('./direct-client.ts'),
+  ]);
+  return createDirectClient(troupe);
+}
+
+/** Where the troupe of a command is: behind a URL, or in a data directory that no process has open. */
+export function placeOf(
+  options: ClientOptions,
+  { mayCreate }: Pick<Needs, 'mayCreate'>,
+): { url: string } | { dir: string } {
   const url = options.url ?? (options.data === undefined ? process.env['TROUPE_URL'] : undefined);
-  if (url) return await connectTo(url);
+  if (url) return { url };
   const dir = options.data ?? DEFAULT_DATA;
-  if (!needs.mayCreate && !existsSync(dir)) {
+  if (!mayCreate && !existsSync(dir)) {
     const message = `there is no data directory ${dir}; start "troupe dev" here, or name it with --data or --url`;
     throw new TroupeError('config_invalid', message, { data: dir });
   }
   const owner = serverOf(dir);
-  return owner === null ? await openDirectly(dir, options, needs) : await connectTo(owner);
+  return owner === null ? { dir } : { url: owner };
 }
 
 /** URL of the process that has the directory open; null if there is none. Throws `data_busy` if that process has no URL. */
@@ -56,24 +71,25 @@ async function connectTo(url: string): Promise<Client> {
 }
 
 /** A key identifies the caller more precisely than the server's token, so it comes first. */
-function credentialOf(env: NodeJS.ProcessEnv): string | undefined {
+export function credentialOf(env: NodeJS.ProcessEnv): string | undefined {
   return readWord(env, env['TROUPE_KEY'] ? 'TROUPE_KEY' : 'TROUPE_TOKEN');
 }
 
-async function openDirectly(dir: string, { agents }: ClientOptions, { needs }: Needs): Promise<Client> {
+/** The troupe of a data directory, in this process. */
+export async function openTroupe(
+  dir: string,
+  { agents }: Pick<ClientOptions, 'agents'>,
+  { needs }: Pick<Needs, 'needs'>,
+): Promise<Troupe> {
   const found = needs === 'data' ? null : ((await findAgents(agents)) ?? (await recallAgents(dir)));
   const mayBeEmpty = needs === 'data' || needs === 'names';
   if (!found && !mayBeEmpty) throw noAgents();
-  const [{ createTroupe }, { createDirectClient }] = await Promise.all([
-    import('../../runtime.ts'),
-    import('./direct-client.ts'),
-  ]);
-  const troupe = await createTroupe(found?.definition ?? { agents: [] }, {
+  const { createTroupe } = await import('../../runtime.ts');
+  return createTroupe(found?.definition ?? { agents: [] }, {
     data: dir,
     work: needs === 'work',
     allowEmpty: mayBeEmpty,
   });
-  return createDirectClient(troupe);
 }
 
 function noAgents(): TroupeError {

@@ -5,6 +5,7 @@ import { chatRoutes } from './chat.ts';
 import { conversationRoutes } from './conversations.ts';
 import { inspectorRoutes } from './inspector.ts';
 import { keyRoutes } from './keys.ts';
+import { mcpRoute } from './mcp.ts';
 import { openAiRoutes } from './openai.ts';
 import { peopleRoutes } from './people.ts';
 import { metricsRoute, probeRoutes, statusRoutes } from './status.ts';
@@ -23,6 +24,7 @@ const DECLARED = [
   ...chatRoutes,
   ...openAiRoutes,
   ...agUiRoutes,
+  mcpRoute,
   ...statusRoutes,
   ...peopleRoutes,
   ...keyRoutes,

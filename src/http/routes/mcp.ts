@@ -1,0 +1,113 @@
+import { ulid } from 'ulid';
+import * as z from 'zod';
+import type { Principal } from '../../access/index.ts';
+import { TroupeError } from '../../errors.ts';
+import { ConversationId } from '../../events/index.ts';
+import type { McpHost } from '../../mcp-server/host.ts';
+import { loadWith, MCP_SERVER } from '../../optional-packages.ts';
+import { onAccount } from '../../work.ts';
+import type { Caller } from '../access/caller.ts';
+import { checkScope } from '../access/check-scope.ts';
+import { authorOf, beginExchange, changesSince } from '../exchange.ts';
+import { holdPlace } from '../open-stream.ts';
+import { rateLimited } from '../refusal.ts';
+import { defineRoute, type RouteServer } from '../route.ts';
+
+const CHANNEL = 'mcp';
+const MESSAGE = z.looseObject({ jsonrpc: z.literal('2.0') });
+const Messages = z.union([MESSAGE, z.array(MESSAGE).min(1).max(20)]);
+const JsonRpc = z.unknown();
+
+/** An id of a conversation that the caller may write to. */
+function newConversation({ conversations }: Principal, name: string): string {
+  const patterns = conversations ?? ['*'];
+  const prefix = patterns.find((pattern) => pattern.endsWith('*'))?.slice(0, -1);
+  if (prefix !== undefined) return ConversationId.parse(`${prefix}mcp-${name}`.slice(0, 128));
+  const [only, ...others] = patterns;
+  if (only !== undefined && others.length === 0) return only;
+  throw new TroupeError('event_invalid', 'name the conversation: this caller may not begin a new one', {
+    path: 'conversation',
+  });
+}
+
+function hostFor(
+  caller: Caller,
+  key: string | undefined,
+  { clock, signal, version, onError }: RouteServer,
+): McpHost {
+  const { principal, troupe, traffic } = caller;
+  return {
+    troupe,
+    scopes: principal.scopes,
+    clock,
+    version,
+    ends: signal,
+    onError,
+    newConversation: (name) => newConversation(principal, name ?? ulid(clock.now()).toLowerCase()),
+    // Requests are numbered by each client for itself, so their ids alone tell nothing.
+    keyOf: (request) => (key === undefined ? null : `${key}-${request}`.replaceAll(/[^A-Za-z0-9._-]/g, '-')),
+    async send({ conversation, content, agent, id }) {
+      checkScope(principal, 'write');
+      const said = { conversation, channel: CHANNEL, content, id };
+      const { seq } = await beginExchange(caller, { ...said, ...(agent !== undefined && { to: [agent] }) });
+      return { conversation: ConversationId.parse(conversation), seq };
+    },
+    async command(command) {
+      checkScope(principal, 'write');
+      return troupe.command(command, authorOf(caller));
+    },
+    async *changes(id, ends) {
+      const place = holdPlace({ caller, clock });
+      try {
+        return yield* changesSince(troupe, id, AbortSignal.any([ends, place.ends]));
+      } finally {
+        place.end();
+      }
+    },
+    async read(work) {
+      const reading = await traffic.reads.begin(principal);
+      if ('retryAfterMs' in reading) {
+        const { workPerSecond: most } = traffic.reads.limits;
+        throw rateLimited(
+          `one caller may read at most ${most} rows and KiB a second`,
+          most,
+          reading.retryAfterMs,
+        );
+      }
+      try {
+        return await onAccount(reading, work);
+      } finally {
+        reading.end();
+      }
+    },
+  };
+}
+
+/** The request without its body, which was read. Clients that accept anything need not list what the protocol asks for. */
+function plainRequest({ url, headers: given, signal }: Request): Request {
+  const headers = new Headers(given);
+  if ((headers.get('accept') ?? '*/*') === '*/*')
+    headers.set('accept', 'application/json, text/event-stream');
+  return new Request(url, { method: 'POST', headers, signal });
+}
+
+/** There are no sessions, so nothing is lost when another process answers the next request. */
+export const mcpRoute = defineRoute({
+  method: 'POST',
+  path: '/api/mcp',
+  scopes: ['read', 'write'],
+  id: 'callMcp',
+  summary:
+    'The streamable HTTP transport of the Model Context Protocol: agents as tools, conversations and prompts as resources. With an idempotency-key a repeated call sends no second message',
+  body: Messages,
+  example: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+  answer: JsonRpc,
+  also: { 200: { type: 'text/event-stream' }, 202: {}, 406: { schema: JsonRpc } },
+  errors: [403, 404, 413, 429],
+  async handle({ context, caller, body }, server) {
+    const message = await body();
+    const { answerMcp } = await loadWith(MCP_SERVER, () => import('../../mcp-server/index.ts'));
+    const host = hostFor(caller, context.req.header('idempotency-key'), server);
+    return answerMcp(host, plainRequest(context.req.raw), message);
+  },
+});

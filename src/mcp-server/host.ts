@@ -1,0 +1,43 @@
+import type { Scope } from '../access/index.ts';
+import type { Answer } from '../asking/answer.ts';
+import type { ChatChange } from '../asking/chat-change.ts';
+import type { Clock } from '../clock.ts';
+import type { ExchangeId } from '../doors/mcp/exchange-id.ts';
+import type { Event } from '../events/index.ts';
+import type { CommandInput, Troupe } from '../troupe.ts';
+
+/** What a client says. */
+export interface Said {
+  conversation: string;
+  content: string;
+  /** Id of the agent. Default: as the conversation's routing says. */
+  agent?: string | undefined;
+  /** The same id again is the same message. */
+  id?: string | undefined;
+}
+
+/** One caller at a troupe, as the MCP server needs it. Methods throw as those of `Troupe`. */
+export interface McpHost {
+  /** The troupe, narrowed to what the caller may see and do. */
+  troupe: Pick<Troupe, 'agents' | 'events' | 'listConversations' | 'promptOf' | 'tasks'>;
+  scopes: readonly Scope[];
+  clock: Clock;
+  /** Version of Troupe. */
+  version: string;
+  /** Aborted when the caller's rights or the process end. */
+  ends?: AbortSignal | undefined;
+  /** Id of a new conversation that the caller may write to. `key`: the same for the same one. */
+  newConversation(key: string | null): string;
+  /** What identifies a request among all of the caller's, also when it is repeated. Null: nothing does. */
+  keyOf(request: string | number): string | null;
+  /** Sends a message as the caller. */
+  send(said: Said): Promise<ExchangeId>;
+  /** Executes a command as the caller. */
+  command(command: CommandInput): Promise<Event>;
+  /** What has come and comes of a message or a command. */
+  changes(id: ExchangeId, signal: AbortSignal): AsyncGenerator<ChatChange, Answer>;
+  /** Does something that only reads, on the caller's account. */
+  read<T>(work: () => Promise<T>): Promise<T>;
+  /** Receives errors that the client is not told. */
+  onError(error: unknown): void;
+}

@@ -1,0 +1,36 @@
+import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
+import { serveStdio } from '@modelcontextprotocol/server/stdio';
+import { addResources } from './add-resources.ts';
+import { addTools } from './add-tools.ts';
+import type { McpHost } from './host.ts';
+
+export type { McpHost, Said } from './host.ts';
+export { createRelay } from './relay.ts';
+
+const INSTRUCTIONS =
+  'A company of agents. "ask" asks whoever is responsible, "ask_AGENT" one agent. An answer names its conversation: name it again to go on there.';
+
+/** Agents as tools, conversations as resources, for one caller. */
+export function createServer(host: McpHost): McpServer {
+  const server = new McpServer(
+    { name: 'troupe', title: 'Troupe', version: host.version },
+    { instructions: INSTRUCTIONS, capabilities: { tools: { listChanged: false } } },
+  );
+  addTools(server, host);
+  addResources(server, host);
+  return server;
+}
+
+/** Answers one request of the streamable HTTP transport, without sessions. `body`: its JSON. */
+export async function answerMcp(host: McpHost, request: Request, body: unknown): Promise<Response> {
+  const { fetch } = createMcpHandler(() => createServer(host), { onerror: (error) => host.onError(error) });
+  return fetch(request, { parsedBody: body });
+}
+
+/** Serves the client at the other end of stdin and stdout. */
+export function serveMcp(
+  create: () => McpServer,
+  onError: (error: unknown) => void,
+): { close(): Promise<void> } {
+  return serveStdio(create, { onerror: onError });
+}
