@@ -93,7 +93,6 @@ export type {
   LogVerification,
   AttachmentByAddress,
   NewAttachment,
-  ReadAttachment,
   NewMessage,
   PromptDiff,
   SentPrompt,

@@ -157,6 +157,8 @@ const LAYERS: Record<string, Layer> = {
     pure: true,
   },
   routing: { may: ['events', 'errors.ts', 'machines'], packages: ['zod'], mayTypes: ['troupe.ts'] },
+  /** Serves editors at stdin and stdout. */
+  acp: { may: ['asking', 'doors', 'events', 'errors.ts', 'clock.ts'], mayTypes: ['troupe.ts'] },
   http: {
     may: [
       'asking',

@@ -90,6 +90,13 @@ export function addDoorCommands(program: Command): void {
     .option('--data <dir>', 'data directory, if no server is named (default: .troupe)')
     .option('--as <name>', 'your name')
     .action(async (agents, options) => (await import('./commands/mcp.ts')).mcp({ agents, ...options }));
+  program
+    .command('acp')
+    .description('serve an editor by the Agent Client Protocol, at stdin and stdout')
+    .argument('[agents-file]', 'default: ./agents.ts, .js, .json, .yaml')
+    .option('--data <dir>', 'data directory (default: .troupe)')
+    .option('--as <name>', 'your name')
+    .action(async (agents, options) => (await import('./commands/acp.ts')).acp({ agents, ...options }));
 }
 
 /** Options of processes that use MongoDB and Redis. */

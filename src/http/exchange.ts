@@ -2,7 +2,7 @@ import type { Context } from 'hono';
 import type { Answer } from '../asking/answer.ts';
 import { addressed, nobodyAnswers } from '../asking/asked.ts';
 import type { ChatChange } from '../asking/chat-change.ts';
-import { chatChanges } from '../asking/chat-changes.ts';
+import { openChat } from '../asking/chat.ts';
 import type { Author } from '../events/index.ts';
 import type { NewMessage, Troupe } from '../troupe.ts';
 import { admitMessage } from './access/admit-message.ts';
@@ -50,22 +50,12 @@ export function authorOf({ principal }: Pick<Caller, 'principal'>): Author {
 }
 
 /** What has come and comes of an event, as changes of a chat. */
-export async function* changesSince(
+export function changesSince(
   troupe: Troupe,
   { conversation, seq }: { conversation: string; seq: number },
   signal: AbortSignal,
 ): AsyncGenerator<ChatChange, Answer> {
-  const changesOf = chatChanges();
-  const going = troupe.rejoin(conversation, seq, { signal });
-  try {
-    for (;;) {
-      const next = await going.next();
-      if (next.done) return next.value;
-      yield* changesOf(next.value);
-    }
-  } finally {
-    await going.return(undefined as never);
-  }
+  return openChat(troupe, conversation).follow(seq, signal);
 }
 
 /** Waits for the whole answer, as long as its reader does. Counts as one of the caller's streams. */

@@ -1,0 +1,13 @@
+import type { Clock } from '../clock.ts';
+import type { Author } from '../events/index.ts';
+import type { Troupe } from '../troupe.ts';
+
+export interface AcpParts {
+  troupe: Troupe;
+  clock: Pick<Clock, 'now'>;
+  /** Who sits at the editor. */
+  author: Author;
+  version: string;
+  /** Ends the connection. */
+  signal: AbortSignal;
+}

@@ -1,0 +1,38 @@
+import { Readable, Writable } from 'node:stream';
+import { systemClock } from '../../clock.ts';
+import { TroupeError } from '../../errors.ts';
+import { ACP, loadWith } from '../../optional-packages.ts';
+import { authorNamed } from '../client/author-named.ts';
+import { type ClientOptions, openTroupe, placeOf } from '../client/connect.ts';
+import { onInterrupt } from '../process/interrupt.ts';
+import { version } from '../version.ts';
+
+interface AcpOptions extends ClientOptions {
+  as?: string;
+}
+
+/** Serves an editor at stdin and stdout by the Agent Client Protocol, until it goes. The troupe is in this process. */
+export async function acp(options: AcpOptions): Promise<void> {
+  // Stdout belongs to the protocol, whatever an agents file prints.
+  console.log = console.error;
+  const [{ serveAcp }, { ndJsonStream }] = await loadWith(ACP, () =>
+    Promise.all([import('../../acp/serve-acp.ts'), import('@agentclientprotocol/sdk')]),
+  );
+  const place = placeOf(options, { mayCreate: true });
+  if ('url' in place) throw elsewhere(place.url);
+  const ending = new AbortController();
+  const dispose = onInterrupt(() => ending.abort());
+  try {
+    await using troupe = await openTroupe(place.dir, options, { needs: 'work' });
+    const author = authorNamed(options.as);
+    const parts = { troupe, clock: systemClock, author, version: version(), signal: ending.signal };
+    await serveAcp(parts, ndJsonStream(Writable.toWeb(process.stdout), Readable.toWeb(process.stdin)));
+  } finally {
+    dispose();
+  }
+}
+
+function elsewhere(url: string): TroupeError {
+  const message = `the data directory is open at ${url}: stop that process, or give another --data; an editor talks to a company in its own process`;
+  return new TroupeError('config_invalid', message, { url });
+}
