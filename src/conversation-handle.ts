@@ -15,6 +15,7 @@ export function conversationHandle(troupe: Methods, id: ConversationId): Convers
     follow: (options) => troupe.follow(id, options),
     state: () => troupe.state(id),
     events: (range) => troupe.events(id, range),
+    attachment: (seq, index) => troupe.attachment(id, seq, index),
     verify: (range) => troupe.verify(id, range),
     actors: () => troupe.actors(id),
     tasks: (options) => troupe.tasks(id, options),

@@ -93,6 +93,7 @@ export type {
   LogVerification,
   AttachmentByAddress,
   NewAttachment,
+  ReadAttachment,
   NewMessage,
   PromptDiff,
   SentPrompt,

@@ -79,3 +79,13 @@ export interface NewAttachment {
   /** A string is base64. */
   data: Uint8Array | string;
 }
+
+/** An attachment of a stored message, with its bytes. */
+export interface ReadAttachment {
+  /** Name of the file, if it has one. */
+  name?: string | undefined;
+  /** Media type, such as `image/png`. */
+  mediaType: string;
+  /** The bytes. */
+  data: Uint8Array;
+}

@@ -30,7 +30,7 @@ import type { ProfileBook } from './facade/profile-book.ts';
 import type { AgentKeys, NostrStatus } from './integrations/nostr.ts';
 import type { WebhookBook } from './integrations/webhook-book.ts';
 import type { QueueDepth } from './queue/router.ts';
-import type { Asked, AttachmentByAddress, NewAttachment, NewMessage } from './message.ts';
+import type { Asked, AttachmentByAddress, NewAttachment, NewMessage, ReadAttachment } from './message.ts';
 import type { Appended, LogProblem, LogVerification } from './store/store.ts';
 
 /** A value with plain strings in place of ids: they are checked when it is used. */
@@ -212,6 +212,11 @@ export interface Troupe {
     range?: { after?: number; limit?: number; maxBytes?: number },
   ): Promise<{ events: Event[]; head: number }>;
   /**
+   * The bytes of an attachment: the one at `index`, from 0, of the message at `seq`. Throws `event_invalid` if there is none,
+   * and `conversation_unknown`.
+   */
+  attachment(conversation: string, seq: number, index: number): Promise<ReadAttachment>;
+  /**
    * Verifies a part of a conversation as it is stored, from the event after `after` (default 0): seqs without a gap, each
    * content against its hash, the chain. Continue with `next` as `after` until it is null. Throws `conversation_unknown`.
    */
@@ -282,6 +287,7 @@ type OfConversation =
   | 'rejoin'
   | 'state'
   | 'events'
+  | 'attachment'
   | 'verify'
   | 'actors'
   | 'tasks'
@@ -340,6 +346,7 @@ export type {
   Asked,
   AttachmentByAddress,
   NewAttachment,
+  ReadAttachment,
   NewMessage,
   Answer,
   AskOptions,

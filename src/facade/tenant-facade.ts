@@ -21,6 +21,7 @@ import { conversationHandle } from '../conversation-handle.ts';
 import { askingMethods } from './asking-methods.ts';
 import { executeCommand } from './execute-command.ts';
 import { conversationId, readCommand, readMessage } from './parse-input.ts';
+import { readAttachment } from './read-attachment.ts';
 import { checkOptionsOf } from './read-options.ts';
 import { waitUntilRest } from '../actors/conversations/conversation-work.ts';
 import { sendMessage } from './send-message.ts';
@@ -85,6 +86,14 @@ function readingMethods(context: TenantContext) {
       // An embedded store answers at once, so a caller that pages through a long log must yield to others.
       if ((events.at(-1)?.seq ?? log.head) < log.head) await setImmediate();
       return { events, head: log.head };
+    },
+    async attachment(conversation, seq, index) {
+      const log = await findConversation(context, conversation);
+      const [event] = await store.read(log, { after: seq - 1, limit: 1 });
+      const found = event?.seq === seq ? await readAttachment(store, event, index) : null;
+      if (found) return found;
+      const message = `event ${seq} has no attachment ${index}`;
+      throw new TroupeError('event_invalid', message, { path: 'index' });
     },
     verify: async (conversation, { after = 0 } = {}) =>
       store.verify(await findConversation(context, conversation), { after }),

@@ -81,6 +81,8 @@ interface Telling {
   root: number;
   /** Changes of earlier events are told as not new. */
   from: number;
+  /** Threads of its tasks that are told too, each from a seq on. */
+  threads?: ReadonlyMap<ConversationId, number> | undefined;
   signal: AbortSignal;
 }
 
@@ -88,35 +90,44 @@ interface Telling {
  * All that has come and comes of an exchange, until its agents rest. Each event is told once, by whatever it was read; what
  * belongs to other exchanges is left out.
  */
-export async function* tellExchange({
-  troupe,
-  conversation,
-  root,
-  from,
-  signal,
-}: Telling): AsyncGenerator<Told, void> {
+export async function* tellExchange(telling: Telling): AsyncGenerator<Told, void> {
+  const { troupe, conversation, root, from, signal, threads = new Map<ConversationId, number>() } = telling;
   const log = new ExchangeLog(root - 1);
   const changesOf = chatChanges();
   const partOf = showParts();
+  /** Seq of the last event that was told, by thread. */
+  const told = new Map<ConversationId, number>();
+
+  function isNext(event: Event): boolean {
+    if (event.conversation === conversation) return log.note(event) === root && event.seq !== root;
+    const isNew = event.seq > (told.get(event.conversation) ?? 0);
+    if (isNew) told.set(event.conversation, event.seq);
+    return isNew;
+  }
+
+  function isOther({ turn, conversation: at }: Part): boolean {
+    return turn !== null && at === conversation && (log.book.ofTurn(turn) ?? root) !== root;
+  }
 
   function* tell(part: Part): Generator<Told, void> {
-    if (!('event' in part)) {
-      const { turn } = part;
-      const isTurnHere = turn !== null && part.conversation === conversation;
-      if (isTurnHere && (log.book.ofTurn(turn) ?? root) !== root) return;
-      for (const change of changesOf(part)) yield { change, isNew: log.last >= from };
-      return;
-    }
-    const { event } = part;
-    const isHere = event.conversation === conversation;
-    if (isHere && log.note(event) !== root) return;
-    if (event.seq === root && isHere) return;
-    for (const change of changesOf(part)) yield { change, isNew: !isHere || event.seq >= from };
+    const isEvent = 'event' in part;
+    if (isEvent ? !isNext(part.event) : isOther(part)) return;
+    const at = isEvent ? part.event.seq : Infinity;
+    const isHere = part.conversation === conversation;
+    const isNew = at >= (isHere ? from : (threads.get(part.conversation) ?? 0));
+    for (const change of changesOf(part)) yield { change, isNew };
+  }
+
+  async function* stored(): AsyncGenerator<Told, void> {
+    for (const each of threads.keys())
+      for await (const event of storedEvents(troupe, each, told.get(each) ?? 0, signal))
+        yield* tell(partOf({ type: 'event', event }));
+    for await (const event of storedEvents(troupe, conversation, log.last, signal))
+      yield* tell(partOf({ type: 'event', event }));
   }
 
   for (let before = -1; before < log.last;) {
-    for await (const event of storedEvents(troupe, conversation, log.last, signal))
-      yield* tell(partOf({ type: 'event', event }));
+    yield* stored();
     before = log.last;
     const next = log.pending.find((each) => each.root === root);
     if (!next || signal.aborted) return;

@@ -4,7 +4,7 @@ import type { ChatChange } from '../asking/chat-change.ts';
 import { createExchangeBook, isOpening } from '../doors/ui-stream/exchange-book.ts';
 import { saidIn, type UiMessage, UiMessageBuilder, type UiPart } from '../doors/ui-stream/ui-message.ts';
 import { UiWriter } from '../doors/ui-stream/ui-writer.ts';
-import type { ConversationId, Event } from '../events/index.ts';
+import { type ConversationId, type Event, TurnId } from '../events/index.ts';
 import type { Troupe } from '../troupe.ts';
 
 /** Events that are read at once. */
@@ -76,6 +76,7 @@ async function messagesOf(
   const book = createExchangeBook(events[0]?.seq);
   const changesOf = chatChanges();
   const partOf = showParts();
+  const withTurn = turnsOfImports();
   const messages: UiMessage[] = [];
   const answers = new Map<number, (change: ChatChange) => void>();
 
@@ -98,7 +99,19 @@ async function messagesOf(
     if (said) messages.push(said);
     if (isOpening(event)) continue;
     const add = answerOf(root);
-    for (const change of changesOf(partOf({ type: 'event', event }))) add(change);
+    for (const change of changesOf(partOf({ type: 'event', event: withTurn(event) }))) add(change);
   }
   return messages.filter(({ parts }) => parts.length > 0);
+}
+
+/** Imported events have no turn. Gives them one that ends with each message. */
+function turnsOfImports(): (event: Event) => Event {
+  let number = 0;
+  return (event) => {
+    const { turn, author, kind, conversation } = event;
+    if (turn !== undefined || author.kind !== 'agent') return event;
+    const made = TurnId.parse(`${conversation.slice(0, 64)}:${author.id}:import-${number}`);
+    if (kind === 'message') number += 1;
+    return { ...event, turn: made };
+  };
 }

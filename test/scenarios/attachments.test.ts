@@ -258,3 +258,21 @@ test('a repeated message is stored once, and refused with another image under it
   const other = { ...message, attachments: [{ ...CHART, data: pngNumber(1) }] };
   await expect(room.troupe.send(ROOM, other)).rejects.toMatchObject({ code: 'event_conflict' });
 });
+
+test('the bytes of attachments can be read', async () => {
+  await using room = await company(['a'], SEES);
+  const notes = { name: 'notes.md', mediaType: 'text/markdown', data: Buffer.from('# Süd') };
+  const blob = { mediaType: 'application/octet-stream', data: Buffer.from([0, 255, 7]) };
+  await show(room.troupe, [CHART, notes, blob]);
+  const read = (index: number, seq = 1) => room.troupe.conversation(ROOM).attachment(seq, index);
+  const found = await Promise.all([read(0), read(1), read(2)]);
+  expect(found.map(({ data }) => Buffer.from(data))).toEqual([PNG, notes.data, blob.data]);
+  expect(found).toMatchObject([
+    { name: 'chart.png', mediaType: 'image/png' },
+    { name: 'notes.md', mediaType: 'text/markdown' },
+    { mediaType: 'application/octet-stream' },
+  ]);
+  for (const wrong of [read(3), read(-1), read(0, 2), read(0, 0), read(0, 999)])
+    await expect(wrong).rejects.toMatchObject({ code: 'event_invalid' });
+  await expect(room.troupe.attachment('other', 1, 0)).rejects.toMatchObject({ code: 'conversation_unknown' });
+});

@@ -14,6 +14,7 @@ export function createExchangeBook(first = 0) {
   const bySeq = new Map<number, number>();
   const byTurn = new Map<string, number>();
   const byTask = new Map<string, number>();
+  const byThread = new Map<string, number>();
 
   function rootOf(event: Event): number {
     if (isOpening(event)) return event.seq;
@@ -33,10 +34,14 @@ export function createExchangeBook(first = 0) {
       if (event.turn !== undefined && !byTurn.has(event.turn)) byTurn.set(event.turn, root);
       const task = taskOf(event);
       if (task !== null && !byTask.has(task)) byTask.set(task, root);
+      const opened = eventOf(event, 'delegation.opened');
+      if (opened) byThread.set(opened.body.thread, root);
       return root;
     },
     /** The same for a running turn. Undefined: it is not known. */
     ofTurn: (turn: string): number | undefined => byTurn.get(turn),
+    /** The same for the thread of a task: of the last one, if it had several. */
+    ofThread: (thread: string): number | undefined => byThread.get(thread),
     /** The same for an event that was noted. */
     ofSeq: (seq: number): number | undefined => bySeq.get(seq),
     /** The exchange that has begun last; 0: none. */

@@ -29,6 +29,7 @@ const STREAM = 'text/event-stream';
 interface Tale {
   root: number;
   from: number;
+  threads?: ReadonlyMap<ConversationId, number>;
 }
 
 interface Asking {
@@ -63,9 +64,8 @@ async function answerQuestion(
   const command = { command: 'answer', conversation, question: task, content } as const;
   const event = await caller.troupe.command(command, authorOf(caller));
   if (event.conversation === here) return { root: event.seq, from: event.seq };
-  // The question of a thread goes on in the exchange that has opened the thread.
-  const root = await exchangeAtWork(caller.troupe, here);
-  return { root, from: root };
+  const root = await exchangeOfThread(caller.troupe, here, event.conversation);
+  return { root, from: root, threads: new Map([[event.conversation, 1]]) };
 }
 
 /** Decides, and goes on with the exchange of the first request. What somebody else has decided meanwhile counts. */
@@ -88,11 +88,17 @@ async function decide(
       decided.push(earlier);
     }
   }
-  const own = decided.filter(({ conversation }) => conversation === here).map(({ seq }) => seq);
-  if (own.length === 0) return { root: await exchangeAtWork(troupe, here), from: head + 1 };
-  const from = Math.min(...own);
+  const threads = new Map<ConversationId, number>();
+  for (const { conversation, seq } of decided)
+    threads.set(conversation, Math.min(seq, threads.get(conversation) ?? seq));
+  const from = threads.get(here);
+  threads.delete(here);
+  if (from === undefined) {
+    const [thread = here] = threads.keys();
+    return { root: await exchangeOfThread(troupe, here, thread), from: head + 1, threads };
+  }
   const log = await lookBack(troupe, here, ({ book }) => (book.ofSeq(from) ?? 0) > 0);
-  return { root: log.book.ofSeq(from) || from, from };
+  return { root: log.book.ofSeq(from) || from, from, threads };
 }
 
 async function decisionOf(troupe: Troupe, conversation: string, request: string): Promise<Event | null> {
@@ -103,10 +109,10 @@ async function decisionOf(troupe: Troupe, conversation: string, request: string)
   return events[0] ?? null;
 }
 
-/** The newest exchange that is not answered, else the newest. */
-async function exchangeAtWork(troupe: Troupe, conversation: ConversationId): Promise<number> {
-  const { pending, book } = await lookBack(troupe, conversation, (log) => log.book.latest > 0);
-  return pending.at(-1)?.root || book.latest || 1;
+/** The exchange that has opened a thread; of a thread within a thread, the newest that is not answered. */
+async function exchangeOfThread(troupe: Troupe, here: ConversationId, thread: string): Promise<number> {
+  const { book, pending } = await lookBack(troupe, here, (log) => (log.book.ofThread(thread) ?? 0) > 0);
+  return book.ofThread(thread) || pending.at(-1)?.root || book.latest || 1;
 }
 
 function stream(
