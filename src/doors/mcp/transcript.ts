@@ -24,6 +24,7 @@ export function transcriptOf(conversation: string, events: readonly Event[], mos
 /** Null: nothing that people read. */
 function wordsOf(event: Event): string | null {
   if (event.kind === 'message' || event.kind === 'notice') return messageText(event.body);
+  if (event.kind === 'step') return event.body.content || null;
   if (event.kind === 'question') return `asks: ${event.body.text}`;
   if (event.kind !== 'approval.requested') return null;
   return `waits for approval to call ${event.body.tool} ${event.body.args}`;
