@@ -1,4 +1,5 @@
 import type { McpServer, ServerContext } from '@modelcontextprotocol/server';
+import { agentLine, agentLines } from '../doors/mcp/agent-lines.ts';
 import { parseExchangeId } from '../doors/mcp/exchange-id.ts';
 import {
   AnswerInput,
@@ -10,7 +11,6 @@ import {
 } from '../doors/mcp/inputs.ts';
 import { Outcome } from '../doors/mcp/outcome.ts';
 import { toolNames } from '../doors/mcp/tool-names.ts';
-import type { AgentInfo } from '../troupe.ts';
 import { type Call, callAndWait, callForText } from './call-tool.ts';
 import { canAsk } from './can-ask.ts';
 import type { McpHost } from './host.ts';
@@ -54,7 +54,7 @@ function addAsking(server: McpServer, host: McpHost, call: CallOf): void {
     'ask',
     {
       title: 'Ask the company',
-      description: `Asks agents of this company to answer or do something. ${WAITS} Agents: ${roster(agents)}`,
+      description: `Asks agents of this company to answer or do something. ${WAITS} Agents: ${agentLines(agents)}`,
       inputSchema: AskInput,
       outputSchema: Outcome,
       annotations: ACTS,
@@ -69,7 +69,7 @@ function addAsking(server: McpServer, host: McpHost, call: CallOf): void {
       name,
       {
         title: `Ask ${agent.name}`,
-        description: `Asks the agent ${lineOf(agent)} to answer or do something. ${WAITS}`,
+        description: `Asks the agent ${agentLine(agent)} to answer or do something. ${WAITS}`,
         inputSchema: AskAgentInput,
         outputSchema: Outcome,
         annotations: ACTS,
@@ -144,14 +144,4 @@ function addCancel(server: McpServer, host: McpHost): void {
         return `Cancelled in ${conversation}: ${task}`;
       }),
   );
-}
-
-/** What others are told of an agent, so that they choose well. */
-function lineOf({ id, name, description, capabilities }: AgentInfo): string {
-  const skills = capabilities.length > 0 ? ` (${capabilities.join(', ')})` : '';
-  return `${id}${name === id ? '' : `, ${name}`}${description === '' ? '' : `: ${description}`}${skills}`;
-}
-
-function roster(agents: readonly AgentInfo[]): string {
-  return agents.map((agent) => `\n- ${lineOf(agent)}`).join('');
 }

@@ -2,19 +2,17 @@ import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { addResources } from './add-resources.ts';
 import { addTools } from './add-tools.ts';
+import { instructionsFor } from '../doors/mcp/agent-lines.ts';
 import type { McpHost } from './host.ts';
 
 export type { McpHost, Said } from './host.ts';
 export { createRelay } from './relay.ts';
 
-const INSTRUCTIONS =
-  'A company of agents. "ask" asks whoever is responsible, "ask_AGENT" one agent. An answer names its conversation: name it again to go on there.';
-
 /** Agents as tools, conversations as resources, for one caller. */
 export function createServer(host: McpHost): McpServer {
   const server = new McpServer(
     { name: 'troupe', title: 'Troupe', version: host.version },
-    { instructions: INSTRUCTIONS, capabilities: { tools: { listChanged: false } } },
+    { instructions: instructionsFor(host.troupe.agents), capabilities: { tools: { listChanged: false } } },
   );
   addTools(server, host);
   addResources(server, host);
