@@ -12,11 +12,11 @@ import {
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { ANTHROPIC, DISTRIBUTED, isFound, loadWith } from '../../src/optional-packages.ts';
+import { ANTHROPIC, DISTRIBUTED, isFound, loadWith, MCP_SERVER } from '../../src/optional-packages.ts';
 import { startFakeOpenAi, startFakeOpenAiResponses } from '../../src/testing/fake-vendors.ts';
 
-const PACKAGES = [ANTHROPIC, DISTRIBUTED].flatMap(({ packages }) => Object.entries(packages));
-const ABSENT = new Set([...PACKAGES.map(([name]) => name.split('/')[0]), 'openai']);
+const PACKAGES = [ANTHROPIC, DISTRIBUTED, MCP_SERVER].flatMap(({ packages }) => Object.entries(packages));
+const ABSENT = new Set([...PACKAGES.map(([name]) => name), 'openai']);
 
 /** A copy of the sources whose `node_modules` has all packages but the optional ones. */
 let dir = '';
@@ -26,11 +26,20 @@ beforeAll(() => {
   cpSync('src', path.join(dir, 'src'), { recursive: true });
   cpSync('package.json', path.join(dir, 'package.json'));
   mkdirSync(path.join(dir, 'node_modules'));
-  for (const name of readdirSync('node_modules'))
-    if (!ABSENT.has(name) && !name.startsWith('.'))
-      symlinkSync(path.resolve('node_modules', name), path.join(dir, 'node_modules', name));
+  for (const name of installed()) {
+    const link = path.join(dir, 'node_modules', name);
+    mkdirSync(path.dirname(link), { recursive: true });
+    if (!ABSENT.has(name)) symlinkSync(path.resolve('node_modules', name), link);
+  }
 });
 afterAll(() => rmSync(dir, { recursive: true, force: true }));
+
+function installed(): string[] {
+  const names = readdirSync('node_modules').filter((name) => !name.startsWith('.'));
+  return names.flatMap((name) =>
+    name.startsWith('@') ? readdirSync(`node_modules/${name}`).map((each) => `${name}/${each}`) : [name],
+  );
+}
 
 async function run(args: string[], agent: object, env: Record<string, string> = {}) {
   writeFileSync(
@@ -77,6 +86,15 @@ test('without the drivers the distributed mode is refused at the start, with the
       'the distributed mode needs packages that are not installed: npm install mongodb@7 bullmq@6 ioredis@6',
     );
   }
+});
+
+test('without its package troupe mcp is refused at the start, with the command that installs it', async () => {
+  const agent = { provider: 'scripted', script: { rules: [{ reply: 'Hi' }] } };
+  const { code, err } = await run(['mcp', '--data', ':memory:'], agent);
+  expect(code).toBe(1);
+  expect(err).toContain(
+    'the MCP server needs a package that is not installed: npm install @modelcontextprotocol/server@2',
+  );
 });
 
 test('doctor names the packages that the agents file and the services need', async () => {

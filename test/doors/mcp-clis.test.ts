@@ -56,7 +56,7 @@ test.skipIf(!HAS_CLAUDE_CODE)(
     using place = workplace({ agents: AGENTS });
     const sdk = path.join(CLIS, 'node_modules/@anthropic-ai/claude-agent-sdk/sdk.mjs');
     const { query } = (await import(pathToFileURL(sdk).href)) as {
-      query(options: object): AsyncIterable<{ type: string; result?: string }>;
+      query: (options: object) => AsyncIterable<{ type: string; result?: string }>;
     };
     const home = path.join(place.dir, 'home');
     mkdirSync(home);
