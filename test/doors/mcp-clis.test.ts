@@ -137,6 +137,8 @@ test.skipIf(NO_CODEX !== '')(`Codex delegates to an agent through troupe mcp${NO
     `command = ${JSON.stringify(command)}`,
     `args = ${JSON.stringify(args)}`,
     'default_tools_approval_mode = "approve"',
+    // The first request waits for the server.
+    'required = true',
   ];
   appendFileSync(path.join(home, 'config.toml'), `${config.join('\n')}\n`);
   const codex = findCodex();
