@@ -5,13 +5,13 @@ import { storedEvents } from '../asking/follow.ts';
 import type { Part } from '../asking/part.ts';
 import { showParts } from '../asking/show-parts.ts';
 import { createExchangeBook, type ExchangeBook, isForAgents } from '../doors/ui-stream/exchange-book.ts';
-import { type ConversationId, type Event } from '../events/index.ts';
+import { type ConversationId, type Event, eventOf, isAbout } from '../events/index.ts';
 import type { Troupe } from '../troupe.ts';
 
 /** Something that agents are to answer and have not answered yet. */
 interface Pending {
-  /** Seq of what began its exchange. */
-  root: number;
+  /** Its exchanges. */
+  roots: readonly number[];
   seq: number;
   answers: Answers;
 }
@@ -31,16 +31,16 @@ export class ExchangeLog {
     this.book = createExchangeBook();
   }
 
-  /** Returns the exchange that the event belongs to, or null if it was noted before. */
-  note(event: Event): number | null {
-    if (event.seq <= this.last) return null;
+  /** Returns the exchanges that the event belongs to; none if it was noted before. */
+  note(event: Event): readonly number[] {
+    if (event.seq <= this.last) return [];
     this.last = event.seq;
-    const root = this.book.note(event);
+    const roots = this.book.note(event);
     for (const { answers } of this.#pending) answers.note(event);
     this.#pending = this.#pending.filter(({ answers }) => !answers.areComplete);
-    if (isForAgents(event)) this.#pending.push({ root, seq: event.seq, answers: awaitAnswers(event) });
+    if (isForAgents(event)) this.#pending.push({ roots, seq: event.seq, answers: awaitAnswers(event) });
     if (this.#pending.length > MOST_PENDING) this.#pending.shift();
-    return root;
+    return roots;
   }
 
   /** What is not answered, oldest first. */
@@ -65,6 +65,38 @@ export async function lookBack(
     const log = new ExchangeLog(after);
     for await (const event of storedEvents(troupe, conversation, after)) log.note(event);
     if (after === 0 || isEnough(log)) return log;
+  }
+}
+
+type HeldPart = Exclude<Part, { event: Event } | { type: 'state' }>;
+
+/** Most parts that are held of one turn. What is dropped comes with the event that has it. */
+const MOST_HELD = 256;
+
+/** Live parts that came before the event that says what their turn answers. */
+class HeldParts {
+  readonly #byTurn = new Map<string, HeldPart[]>();
+
+  add(part: HeldPart): void {
+    const parts = this.#byTurn.get(part.turn) ?? [];
+    if (parts.length < MOST_HELD) parts.push(part);
+    this.#byTurn.set(part.turn, parts);
+  }
+
+  /** Those that an event makes known, if it is such a one. */
+  take(event: Event): HeldPart[] {
+    const began = eventOf(event, 'turn.started') ?? eventOf(event, 'turn.steered');
+    const turn = event.turn ?? '';
+    if (!began) return [];
+    const parts = this.#byTurn.get(turn) ?? [];
+    this.#byTurn.delete(turn);
+    const before = began.kind === 'turn.steered' ? began.body.step : 0;
+    return parts.filter(({ step }) => step > before);
+  }
+
+  /** Forgets a turn that has ended. */
+  drop(event: Event): void {
+    if (isAbout(event, 'turnEnd')) this.#byTurn.delete(event.turn ?? '');
   }
 }
 
@@ -99,23 +131,28 @@ export async function* tellExchange(telling: Telling): AsyncGenerator<Told, void
   const told = new Map<ConversationId, number>();
 
   function isNext(event: Event): boolean {
-    if (event.conversation === conversation) return log.note(event) === root && event.seq !== root;
+    if (event.conversation === conversation) return log.note(event).includes(root) && event.seq !== root;
     const isNew = event.seq > (told.get(event.conversation) ?? 0);
     if (isNew) told.set(event.conversation, event.seq);
     return isNew;
   }
 
-  function isOther({ turn, conversation: at }: Part): boolean {
-    return turn !== null && at === conversation && (log.book.ofTurn(turn) ?? root) !== root;
-  }
+  /** What a turn says before its beginning is told, or of another exchange. */
+  const held = new HeldParts();
 
   function* tell(part: Part): Generator<Told, void> {
-    const isEvent = 'event' in part;
-    if (isEvent ? !isNext(part.event) : isOther(part)) return;
-    const at = isEvent ? part.event.seq : Infinity;
+    if (part.type === 'state') return;
     const isHere = part.conversation === conversation;
-    const isNew = at >= (isHere ? from : (threads.get(part.conversation) ?? 0));
+    if (!('event' in part)) {
+      if (isHere && !log.book.ofTurn(part.turn).includes(root)) return held.add(part);
+      for (const change of changesOf(part)) yield { change, isNew: true };
+      return;
+    }
+    const { event } = part;
+    if (!isNext(event)) return held.drop(event);
+    const isNew = event.seq >= (isHere ? from : (threads.get(event.conversation) ?? 0));
     for (const change of changesOf(part)) yield { change, isNew };
+    if (isHere) for (const each of held.take(event)) yield* tell(each);
   }
 
   async function* stored(): AsyncGenerator<Told, void> {
@@ -129,7 +166,7 @@ export async function* tellExchange(telling: Telling): AsyncGenerator<Told, void
   for (let before = -1; before < log.last;) {
     yield* stored();
     before = log.last;
-    const next = log.pending.find((each) => each.root === root);
+    const next = log.pending.find(({ roots }) => roots.includes(root));
     if (!next || signal.aborted) return;
     for await (const part of troupe.rejoin(conversation, next.seq, { signal })) yield* tell(part);
   }

@@ -1,4 +1,5 @@
 import { chatChanges } from '../asking/chat-changes.ts';
+import { eventJson } from '../asking/follow.ts';
 import { showParts } from '../asking/show-parts.ts';
 import type { ChatChange } from '../asking/chat-change.ts';
 import { createExchangeBook, isOpening } from '../doors/ui-stream/exchange-book.ts';
@@ -12,7 +13,7 @@ const BLOCK = 200;
 /** A page ends with the block that has this many events or characters. */
 const ENOUGH = { events: 400, chars: 1_024 * 1_024 };
 /** Then it ends even within an exchange. */
-const MOST = { events: 5_000, chars: 8 * 1_024 * 1_024 };
+const MOST = { events: 5_000, chars: 4 * 1_024 * 1_024 };
 
 interface HistoryPage {
   /** Oldest first. */
@@ -41,7 +42,7 @@ export async function readHistory(troupe: Troupe, options: HistoryOptions): Prom
     const after = Math.max(0, first - 1 - BLOCK);
     const block = await readBlock(troupe, conversation, after, first - 1);
     events = [...block, ...events];
-    chars += block.reduce((sum, event) => sum + JSON.stringify(event).length, 0);
+    chars += block.reduce((sum, event) => sum + eventJson(event).length, 0);
     first = after + 1;
     const isEnough = events.length >= ENOUGH.events || chars >= ENOUGH.chars;
     if (isEnough && events.some(isOpening)) break;
@@ -73,7 +74,8 @@ async function messagesOf(
   events: readonly Event[],
   { conversation, nameOf, filesOf }: HistoryOptions,
 ): Promise<UiMessage[]> {
-  const book = createExchangeBook(events[0]?.seq);
+  const book = createExchangeBook();
+  const first = events[0]?.seq ?? 1;
   const changesOf = chatChanges();
   const partOf = showParts();
   const withTurn = turnsOfImports();
@@ -94,7 +96,7 @@ async function messagesOf(
   }
 
   for (const event of events) {
-    const root = book.note(event);
+    const root = book.note(event).at(-1) ?? (book.latest || first);
     const said = saidIn(event, await filesOf(event));
     if (said) messages.push(said);
     if (isOpening(event)) continue;

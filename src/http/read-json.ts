@@ -32,6 +32,11 @@ export async function readMessages(context: Context): Promise<unknown> {
   return (await readValue(context, MAX_MESSAGE_BYTES)).value;
 }
 
+/** Checks the words of one message. Throws `event_too_large`. */
+export function checkWords(text: string): void {
+  if (Buffer.byteLength(text) > MAX_BODY_BYTES) throw tooLarge(MAX_BODY_BYTES);
+}
+
 /** Base64 has one byte per character; text with more is invalid and is refused later. */
 function attachedBytes(body: unknown): number {
   const { attachments } = Object(body) as { attachments?: unknown };

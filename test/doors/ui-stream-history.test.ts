@@ -126,10 +126,11 @@ test('of two exchanges at once each stream tells its own', async () => {
   await expect.poll(() => gates.has('bo')).toBe(true);
   const second = two.sendMessage({ text: 'Cy?', metadata: { to: ['cy'] } });
   await expect.poll(() => gates.has('cy')).toBe(true);
-  gates.get('cy')?.();
-  await second;
+  // Bo speaks while the other chat listens.
   gates.get('bo')?.();
   await first;
+  gates.get('cy')?.();
+  await second;
   expect(lines(one.messages)).toEqual(['user: Bo?', 'bo: I am bo.']);
   expect(lines(two.messages)).toEqual(['user: Cy?', 'cy: I am cy.']);
   const { messages } = await historyOf(stage.url);
@@ -137,6 +138,71 @@ test('of two exchanges at once each stream tells its own', async () => {
   expect(messages.map(({ id }) => id)).toEqual(
     expect.arrayContaining([one.messages[1]?.id, two.messages[1]?.id]),
   );
+});
+
+test('two messages that one turn answers are both answered', async () => {
+  const gates: (() => void)[] = [];
+  await using stage = await openStage(['bo'], {
+    answers: {
+      bo: async () => {
+        await new Promise<void>((go) => gates.push(go));
+        return { text: `Answer ${gates.length}.` };
+      },
+    },
+  });
+  const chats = [openChat(stage.url), openChat(stage.url), openChat(stage.url)];
+  const sending: Promise<void>[] = [];
+  for (const [index, chat] of chats.entries()) {
+    sending.push(chat.sendMessage({ text: `Question ${index}` }));
+    await expect.poll(async () => (await questions()).length).toBe(index + 1);
+    if (index === 0) await expect.poll(() => gates.length).toBe(1);
+  }
+  gates[0]?.();
+  await expect.poll(() => gates.length).toBe(2);
+  gates[1]?.();
+  await Promise.all(sending);
+  expect(chats.map(({ messages }) => lines(messages).at(-1))).toEqual([
+    'bo: Answer 1.',
+    'bo: Answer 2.',
+    'bo: Answer 2.',
+  ]);
+  const { messages } = await historyOf(stage.url);
+  expect(lines(messages).filter((line) => line.startsWith('bo'))).toEqual(['bo: Answer 1.', 'bo: Answer 2.']);
+
+  async function questions() {
+    const { events } = await stage.troupe.events('c1').catch(() => ({ events: [] }));
+    return events.filter(({ author }) => author.kind === 'user');
+  }
+});
+
+test('a message that an agent gets while it works is answered by the rest of its turn', async () => {
+  let go = () => {};
+  const wait = new Promise<void>((resolve) => (go = resolve));
+  const look = defineTool({ name: 'look', description: '', schema: z.object({}), run: () => 'a cat' });
+  await using stage = await openStage(['bo'], {
+    tools: [look],
+    agents: { bo: { tools: ['look'], whileBusy: 'steer' } },
+    answers: {
+      bo: async (request) => {
+        if (JSON.stringify(request.body).includes('a cat')) return { text: 'A black cat.' };
+        await wait;
+        return { text: 'I look.', calls: [{ name: 'look', args: '{}' }] };
+      },
+    },
+  });
+  const [one, two] = [openChat(stage.url), openChat(stage.url)];
+  const first = one.sendMessage({ text: 'What is it?' });
+  await expect.poll(() => stage.requests('bo').length).toBe(1);
+  const second = two.sendMessage({ text: 'And which colour?' });
+  await expect
+    .poll(
+      async () => (await stage.troupe.events('c1')).events.filter(({ kind }) => kind === 'message').length,
+    )
+    .toBe(2);
+  go();
+  await Promise.all([first, second]);
+  expect(lines(one.messages).at(-1)).toBe('bo: A black cat.');
+  expect(lines(two.messages).at(-1)).toBe('bo: A black cat.');
 });
 
 test('an approval in the thread of a task is asked for and given in the chat', async () => {

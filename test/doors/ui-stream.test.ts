@@ -189,6 +189,21 @@ test('a message is sent once, and a repeated request tells the same answer', asy
   ]);
 });
 
+test('words come as the model writes them', async () => {
+  await using stage = await openStage(['bo'], {
+    answers: { bo: [{ text: 'One two three four.', chunk: 4 }] },
+  });
+  const response = await fetch(`${stage.url}/api/conversations/c1/chat`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(say([{ type: 'text', text: 'Go.' }])),
+  });
+  const deltas = (await chunksIn(response)).flatMap((chunk) =>
+    chunk.type === 'text-delta' ? [chunk.delta] : [],
+  );
+  expect(deltas).toEqual(['One ', 'two ', 'thre', 'e fo', 'ur.']);
+});
+
 test('an agent that fails is an error of the chat', async () => {
   await using stage = await openStage(['bo'], {
     answers: { bo: () => ({ text: '', error: { code: 'provider_invalid_request' } }) },
@@ -274,6 +289,50 @@ test('an id of the runtime is refused, and an id with other words conflicts', as
     return response.status;
   };
   expect([await post('c1:bo:1', 'x'), await post('m1', 'x'), await post('m1', 'y')]).toEqual([409, 200, 409]);
+});
+
+test('words over 1 MiB are refused, and old messages may be longer', async () => {
+  await using stage = await openStage(['bo']);
+  const post = async (...texts: string[]) => {
+    const messages = texts.map((text, index) => ({
+      id: `m${index}`,
+      role: 'user',
+      parts: [{ type: 'text', text }],
+    }));
+    const response = await fetch(`${stage.url}/api/conversations/c1/chat`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ messages }),
+    });
+    await response.text();
+    return response.status;
+  };
+  const long = 'x'.repeat(1_100_000);
+  expect([await post(long), await post(long, 'short')]).toEqual([413, 200]);
+});
+
+test.each([
+  ['nothing/a-1', 404],
+  ['a-1', 404],
+  ['..%2f/a-1', 404],
+  ['/', 404],
+  ['c1/', 400],
+  ['yours-1/a-1', 404],
+])('a decision of %s is refused', async (id, status) => {
+  await using stage = await openStage(['bo'], { isKeyed: true });
+  const conversations = ['c1'];
+  const { secret } = await stage.troupe.keys.create({ name: 'p', scopes: ['read', 'write'], conversations });
+  const vik = { kind: 'user', id: 'vik', name: 'Vik' } as const;
+  for (const conversation of ['c1', 'yours-1'])
+    await stage.troupe.send(conversation, { author: vik, to: ['bo'], content: 'x' });
+  await stage.troupe.idle();
+  const part = { type: 'dynamic-tool', state: 'approval-responded', approval: { id, approved: true } };
+  const response = await fetch(`${stage.url}/api/conversations/c1/chat`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${secret}` },
+    body: JSON.stringify({ messages: [{ id: 'answer-1', role: 'assistant', parts: [part] }] }),
+  });
+  expect([response.status, await response.text()]).toEqual([status, expect.any(String)]);
 });
 
 test('the door is behind the keys: none is 401, a conversation that was not granted 404', async () => {

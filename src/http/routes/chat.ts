@@ -17,7 +17,7 @@ import { filesIn } from '../chat-files.ts';
 import { readHistory } from '../chat-history.ts';
 import { authorOf, beginExchange } from '../exchange.ts';
 import { openStream, withHeartbeats } from '../open-stream.ts';
-import { readMessages } from '../read-json.ts';
+import { checkWords, readMessages } from '../read-json.ts';
 import { defineRoute, type RouteServer } from '../route.ts';
 import { ConversationPath, parseInput, PATH_PARAMETERS, Seq } from '../schemas.ts';
 
@@ -42,6 +42,7 @@ async function answer(context: Context, asking: Asking, server: RouteServer): Pr
   checkScope(asking.caller.principal, 'read');
   const body = parseInput(UiChatRequest, await readMessages(context), 'the body');
   const asked = askedIn(body);
+  if (asked.ask !== 'decide') checkWords(asked.content);
   switch (asked.ask) {
     case 'say': {
       const { id, content, attachments, to } = asked;
@@ -97,8 +98,8 @@ async function decide(
     const [thread = here] = threads.keys();
     return { root: await exchangeOfThread(troupe, here, thread), from: head + 1, threads };
   }
-  const log = await lookBack(troupe, here, ({ book }) => (book.ofSeq(from) ?? 0) > 0);
-  return { root: log.book.ofSeq(from) || from, from, threads };
+  const { book } = await lookBack(troupe, here, (log) => log.book.ofSeq(from).length > 0);
+  return { root: book.ofSeq(from).at(-1) ?? from, from, threads };
 }
 
 async function decisionOf(troupe: Troupe, conversation: string, request: string): Promise<Event | null> {
@@ -111,8 +112,8 @@ async function decisionOf(troupe: Troupe, conversation: string, request: string)
 
 /** The exchange that has opened a thread; of a thread within a thread, the newest that is not answered. */
 async function exchangeOfThread(troupe: Troupe, here: ConversationId, thread: string): Promise<number> {
-  const { book, pending } = await lookBack(troupe, here, (log) => (log.book.ofThread(thread) ?? 0) > 0);
-  return book.ofThread(thread) || pending.at(-1)?.root || book.latest || 1;
+  const { book, pending } = await lookBack(troupe, here, (log) => log.book.ofThread(thread).length > 0);
+  return book.ofThread(thread).at(-1) ?? pending.at(-1)?.roots.at(-1) ?? (book.latest || 1);
 }
 
 function stream(
@@ -122,8 +123,9 @@ function stream(
   { clock, signal }: RouteServer,
 ): Response {
   const write = (ends: AbortSignal) => {
-    const telling = { ...tale, troupe: caller.troupe, conversation, signal: ends };
-    return withHeartbeats(chunks(telling), { clock, ends });
+    const { troupe, reading } = caller;
+    const told = chunks({ ...tale, troupe, conversation, signal: ends });
+    return withHeartbeats(reading ? reading.paced(told, ends) : told, { clock, ends });
   };
   return openStream(context, write, { caller, clock, signal, headers: { [VERSION_HEADER]: 'v1' } });
 }
@@ -175,8 +177,8 @@ async function ifThere<T>(read: () => Promise<T>): Promise<T | null> {
 async function resume(context: Context, asking: Asking, server: RouteServer): Promise<Response> {
   const { troupe } = asking.caller;
   const log = await ifThere(() => lookBack(troupe, asking.conversation, ({ book }) => book.latest > 0));
-  const root = log?.pending.at(-1)?.root;
-  if (!root) return context.body(null, 204);
+  const root = log?.pending.findLast(({ roots }) => roots.length > 0)?.roots.at(-1);
+  if (root === undefined) return context.body(null, 204);
   return stream(context, asking, { root, from: root }, server);
 }
 
