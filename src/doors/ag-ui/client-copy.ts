@@ -1,5 +1,5 @@
 import type { AgUiMessage, AgUiWords } from './protocol.ts';
-import { type ClientMessage, eventIdOf, textOf } from './run-input.ts';
+import { type ClientMessage, eventIdOf, givenBack, textOf } from './run-input.ts';
 
 /**
  * What a client has of what a run tells, from earlier runs that it has lost or that waited for it. It is not told again.
@@ -51,7 +51,11 @@ export function compareWith(
   log: readonly AgUiMessage[],
   { target, isWhole }: { target: string | null; isWhole: boolean },
 ): Comparison {
-  const shared = client.filter(({ role, subagentRunId }) => isShared(role) && !subagentRunId);
+  const isInLog = idsOf(log);
+  const own = client.filter((message) => isOfSystem(message) && !isInLog(message));
+  const shared = client.filter(
+    (message) => (isOfSystem(message) ? isInLog(message) : isShared(message)) && !message.subagentRunId,
+  );
   const at = target === null ? -1 : client.findLastIndex((message) => isThe(message, target));
   const end = at < 0 ? shared.length : shared.findLastIndex((message) => isThe(message, target)) + 1;
   const first = log[0]?.id;
@@ -61,10 +65,9 @@ export function compareWith(
         0,
         shared.findIndex(({ id }) => id === first),
       );
-  const own = client.filter(({ role }) => role === 'system' || role === 'developer').filter(notIn(log));
   const mine = new Map(client.map((message) => [message.id, message]));
   const base = [
-    ...([...own, ...shared.slice(0, begin)] as unknown as AgUiMessage[]),
+    ...[...own, ...shared.slice(0, begin)].map((message) => givenBack(message) as AgUiMessage),
     ...log.map((message) => theirs(mine.get(message.id), message)),
   ];
   const had = hadNothing();
@@ -77,23 +80,27 @@ export function compareWith(
   return { base, snapshots: [], had };
 }
 
-function isShared(role: ClientMessage['role']): boolean {
+function isOfSystem({ role }: ClientMessage): boolean {
+  return role === 'system' || role === 'developer';
+}
+
+function isShared({ role }: ClientMessage): boolean {
   return role === 'user' || role === 'assistant' || role === 'tool';
 }
 
 function isThe({ id, role }: ClientMessage, target: string | null): boolean {
-  return role === 'user' && eventIdOf(id) === target;
+  return role === 'user' && target !== null && (id === target || eventIdOf(id) === target);
 }
 
-function notIn(log: readonly AgUiMessage[]): (message: ClientMessage) => boolean {
+function idsOf(log: readonly AgUiMessage[]): (message: ClientMessage) => boolean {
   const ids = new Set(log.map(({ id }) => id));
-  return ({ id }) => !ids.has(id);
+  return ({ id }) => ids.has(id);
 }
 
 /** The client's own message may have more than the log, such as pictures. */
 function theirs(mine: ClientMessage | undefined, message: AgUiMessage): AgUiMessage {
   if (mine?.role !== 'user' || message.role !== 'user' || !isEqual(mine, message)) return message;
-  return mine as unknown as AgUiMessage;
+  return givenBack(mine) as AgUiMessage;
 }
 
 function isEqual(mine: ClientMessage, message: AgUiMessage): boolean {

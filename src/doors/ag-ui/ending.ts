@@ -12,7 +12,7 @@ export function endOf(
   answer: Answer,
   { interrupts, isNew }: { interrupts: AgUiInterrupt[]; isNew: boolean },
 ): (AgUiEvent | AgUiLifecycle)[] {
-  const { failures, replies, text, data, usage } = answer;
+  const { failures, replies, text, data, usage, waits } = answer;
   const [failure] = failures;
   const isStopped = failures.length > 0 && failures.every(({ code }) => code === 'aborted');
   const isFruitless = replies.length === 0 && interrupts.length === 0;
@@ -22,7 +22,13 @@ export function endOf(
     interrupts.length > 0
       ? { type: 'interrupt', interrupts }
       : { type: isStopped && isFruitless ? 'cancelled' : 'success' };
+  const idle = waits.filter(({ task }) => task.kind === 'delegation');
   return [
+    ...idle.map(({ task: { id: task, assignee } }): AgUiEvent => ({
+      type: 'CUSTOM',
+      name: 'troupe.waiting',
+      value: { task, assignee },
+    })),
     ...failures.map((value): AgUiEvent => ({ type: 'CUSTOM', name: 'troupe.failure', value })),
     {
       type: 'RUN_FINISHED',

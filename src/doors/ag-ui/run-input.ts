@@ -2,12 +2,13 @@ import * as z from 'zod';
 import { TroupeError } from '../../errors.ts';
 import type { AttachmentByAddress, NewAttachment } from '../../message.ts';
 
-const Source = z.looseObject({
+const Source = z.object({
   type: z.string(),
   value: z.string().max(32 * 1_024 * 1_024),
   mimeType: z.string().max(255).nullish(),
 });
-const Part = z.looseObject({
+const Part = z.object({
+  id: z.string().optional(),
   type: z.string(),
   text: z.string().nullish(),
   source: Source.nullish(),
@@ -19,15 +20,17 @@ const Part = z.looseObject({
 });
 type Part = z.infer<typeof Part>;
 
-const Call = z.looseObject({
+const Call = z.object({
   id: z.string(),
-  function: z.looseObject({ name: z.string(), arguments: z.string() }),
+  type: z.literal('function').default('function'),
+  function: z.object({ name: z.string(), arguments: z.string() }),
 });
 
-/** A message as a client has it. */
-const ClientMessage = z.looseObject({
+/** A message as a client has it. Its other fields are not read. */
+const ClientMessage = z.object({
   id: z.string().max(1_000),
   role: z.enum(['developer', 'system', 'assistant', 'user', 'tool', 'activity', 'reasoning']),
+  name: z.string().nullish(),
   content: z.unknown().optional(),
   toolCalls: z.array(Call).nullish(),
   toolCallId: z.string().nullish(),
@@ -61,7 +64,12 @@ export interface Said {
   attachments: (NewAttachment | AttachmentByAddress)[];
 }
 
-/** The id in the log of a message of a client. */
+/** The id of a client's message among those of a log: its own, or the one under which it was sent. */
+export function idIn(known: { has: (id: string) => boolean }, id: string): string | undefined {
+  return [id, eventIdOf(id)].find((each) => known.has(each));
+}
+
+/** The id under which a message of a client is sent. */
 export function eventIdOf(id: string): string {
   const isEventId = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,255}$/.test(id);
   return isEventId ? id : `ag-ui-${id.replaceAll(/[^A-Za-z0-9._@-]/g, '-')}`.slice(0, 256);
@@ -71,11 +79,14 @@ export function eventIdOf(id: string): string {
  * The last words of the user: the messages since the last one that the log has or somebody else wrote, as one message. Null:
  * there are none, or the log has them. Throws `event_invalid` for a message without words and attachments.
  */
-export function saidIn(messages: readonly ClientMessage[], isKnown: (id: string) => boolean): Said | null {
+export function saidIn(
+  messages: readonly ClientMessage[],
+  known: { has: (id: string) => boolean },
+): Said | null {
   const fresh: ClientMessage[] = [];
   for (const message of messages.toReversed()) {
     if (message.role === 'user') {
-      if (isKnown(eventIdOf(message.id))) break;
+      if (idIn(known, message.id) !== undefined) break;
       fresh.unshift(message);
     } else if (fresh.length > 0 && (message.role === 'assistant' || message.role === 'tool')) break;
   }
@@ -96,6 +107,15 @@ export function textOf(content: unknown): string {
   const parts = z.array(Part).safeParse(content ?? []);
   if (!parts.success) throw invalid('content is a text or a list of parts');
   return parts.data.flatMap(({ type, text }) => (type === 'text' && text ? [text] : [])).join('\n');
+}
+
+/** A message of the client as snapshots give it back. */
+export function givenBack({ content, ...message }: ClientMessage): object {
+  const known = Object.entries(message).filter(([, value]) => value !== null && value !== undefined);
+  return {
+    ...Object.fromEntries(known),
+    content: typeof content === 'string' ? content : z.array(Part).parse(content ?? []),
+  };
 }
 
 function attachmentsOf({ content }: ClientMessage): Said['attachments'] {

@@ -16,7 +16,7 @@ import {
 import { replay } from '../../doors/ag-ui/replay.ts';
 import { RoomState } from '../../doors/ag-ui/room-state.ts';
 import { RoomView } from '../../doors/ag-ui/room-view.ts';
-import { eventIdOf, RunInput, saidIn } from '../../doors/ag-ui/run-input.ts';
+import { idIn, RunInput, type Said, saidIn } from '../../doors/ag-ui/run-input.ts';
 import { TroupeError, toTroupeError } from '../../errors.ts';
 import { AgentId, ConversationId, type Event } from '../../events/index.ts';
 import type { Troupe } from '../../troupe.ts';
@@ -72,41 +72,36 @@ async function answer(asked: Asked, { clock, signal }: RouteServer): Promise<Res
   return openStream(context, write, { caller, clock, signal });
 }
 
-async function begin({ caller, input, conversation, to }: Asked): Promise<Run> {
+async function begin(asked: Asked): Promise<Run> {
+  const { caller, input, conversation } = asked;
   const { troupe } = caller;
   const opening = await decide(caller, input, conversation);
   const tail = await readTail(troupe, conversation);
-  const seqs = new Map(tail.events.filter(isOfPeople).map((event) => [event.id as string, event.seq]));
-  const said = saidIn(input.messages, (id) => seqs.has(id));
-  let target: { id: string; seq: number } | null;
-  if (said) {
-    const exchange = await beginExchange(caller, {
-      conversation,
-      channel: 'ag-ui',
-      ...said,
-      ...(to !== undefined && { to: [to] }),
-    });
-    target = { id: said.id, seq: exchange.seq };
-    await readOn(troupe, conversation, tail);
-  } else target = answeredIn(input, tail, seqs);
+  const said = saidIn(input.messages, new Set(tail.events.map(({ id }) => id as string)));
+  const target = said ? await say(asked, said, tail) : answeredIn(input, tail);
+  const { seq, id } = target ?? { seq: null, id: null };
   const view = new RoomView({ conversation, nameOf: namesIn(troupe) });
   replay(
     view,
-    tail.events.filter(({ seq }) => seq <= (target?.seq ?? Infinity)),
+    tail.events.filter((event) => event.seq <= (seq ?? Infinity)),
   );
   const { isWhole } = tail;
-  const { base, snapshots, had } = compareWith(input.messages, view.messages, {
-    target: target?.id ?? null,
-    isWhole,
-  });
+  const { base, snapshots, had } = compareWith(input.messages, view.messages, { target: id, isWhole });
   const state = await stateOf(troupe, conversation, tail.events.length === 0);
   opening.push(...snapshots.map((messages): AgUiEvent => ({ type: 'MESSAGES_SNAPSHOT', messages })));
   opening.push({ type: 'STATE_SNAPSHOT', snapshot: state.snapshot });
   view.begin({ base, had, state });
-  const isAnswered =
-    said !== null || tail.events.some(({ seq, to: { length } }) => seq === target?.seq && length > 0);
-  const seq = isAnswered ? (target?.seq ?? null) : null;
   return { input, view, opening, seq, isNew: said !== null, troupe, conversation };
+}
+
+/** A message that agents answer. */
+type Target = { id: string; seq: number };
+
+async function say({ caller, conversation, to }: Asked, said: Said, tail: Tail): Promise<Target> {
+  const addressee = to === undefined ? {} : { to: [to] };
+  const { seq } = await beginExchange(caller, { conversation, channel: 'ag-ui', ...said, ...addressee });
+  await readOn(caller.troupe, conversation, tail);
+  return { id: said.id, seq };
 }
 
 /** Executes what the client has decided. What is no longer open is told, and nothing else. */
@@ -132,20 +127,20 @@ async function decide(
   return told;
 }
 
-/** The newest message of a person that the client has; if it has none, the newest of the log that is to be answered. */
-function answeredIn(
-  { messages }: RunInput,
-  { events }: Tail,
-  seqs: ReadonlyMap<string, number>,
-): { id: string; seq: number } | null {
-  const own = messages.findLast(({ id, role }) => role === 'user' && seqs.has(eventIdOf(id)));
-  if (own) return { id: eventIdOf(own.id), seq: seqs.get(eventIdOf(own.id))! };
-  const last = events.findLast((event) => isOfPeople(event) && event.to.length > 0);
-  return last ? { id: last.id, seq: last.seq } : null;
+/**
+ * The newest message of a person that the client has; if it has none, the newest of the log that is to be answered. Null:
+ * nobody is to answer.
+ */
+function answeredIn({ messages }: RunInput, { events }: Tail): Target | null {
+  const byPeople = new Map(events.filter(isOfPeople).map((event) => [event.id as string, event]));
+  const own = messages.findLast(({ id, role }) => role === 'user' && idIn(byPeople, id) !== undefined);
+  if (!own) return events.findLast((event) => isOfPeople(event) && event.to.length > 0) ?? null;
+  const event = byPeople.get(idIn(byPeople, own.id)!)!;
+  return event.to.length > 0 ? event : null;
 }
 
 function isOfPeople({ kind, author }: Event): boolean {
-  return (kind === 'message' || kind === 'notice') && author.kind === 'user';
+  return (kind === 'message' || kind === 'notice' || kind === 'question.answered') && author.kind === 'user';
 }
 
 async function readTail(troupe: Troupe, conversation: string): Promise<Tail> {
