@@ -157,6 +157,31 @@ test('words of a model call that failed are named void', async () => {
   expect(counts.map((part) => (part as { text: string }).text)).toEqual(['Whole words.']);
 });
 
+test('a call that its model did not finish has an end, and is named void', async () => {
+  const look = defineTool({ name: 'look', description: '', schema: z.object({}), run: () => 'a cat' });
+  const args = JSON.stringify({ where: 'in the box behind the door' });
+  await using stage = await openStage(['bo'], {
+    tools: [look],
+    agents: { bo: { tools: ['look'] } },
+    answers: {
+      bo: [{ calls: [{ name: 'look', args }], chunk: 4, breaks: { after: 3, how: 'cut' } }, 'Whole.'],
+    },
+  });
+  const chat = openChat(stage.url);
+  await chat.sendMessage({ text: 'Go.' });
+  const parts = chat.messages[1]?.parts ?? [];
+  const call = parts.find((part) => part.type === 'dynamic-tool');
+  expect(call).toMatchObject({ toolName: 'look', state: 'output-error' });
+  expect(call?.errorText).toMatch(/^void: /);
+  expect(parts).toContainEqual(
+    expect.objectContaining({
+      type: 'data-void',
+      data: expect.objectContaining({ ids: [call?.toolCallId] }),
+    }),
+  );
+  expect([chat.status, lines(chat.messages).at(-1)]).toEqual(['ready', 'bo: Whole.']);
+});
+
 test('a message is sent once, and a repeated request tells the same answer', async () => {
   await using stage = await openStage(['bo'], { answers: { bo: ['Once.', 'Twice.'] } });
   const post = () =>

@@ -272,7 +272,7 @@ test('the bytes of attachments can be read', async () => {
     { name: 'notes.md', mediaType: 'text/markdown' },
     { mediaType: 'application/octet-stream' },
   ]);
-  for (const wrong of [read(3), read(-1), read(0, 2), read(0, 0), read(0, 999)])
-    await expect(wrong).rejects.toMatchObject({ code: 'event_invalid' });
+  for (const [index, seq] of [[3], [-1], [0, 2], [0, 0], [0, 999]] as const)
+    await expect(read(index, seq)).rejects.toMatchObject({ code: 'event_invalid' });
   await expect(room.troupe.attachment('other', 1, 0)).rejects.toMatchObject({ code: 'conversation_unknown' });
 });
