@@ -26,6 +26,30 @@ interface Operation {
 const OPERATIONS = operations();
 const MESSAGES = shapesOf(NewEventBody);
 const COMMANDS = shapesOf(Command);
+/** What chats of the AI SDK post. */
+const TEXT = { type: 'text', text: 'Hello' };
+const FILE = { type: 'file', mediaType: 'text/plain', filename: 'a.txt', url: 'data:text/plain;base64,YQ==' };
+const CALL = { type: 'dynamic-tool', toolName: 'x', toolCallId: 'c1', state: 'approval-responded' };
+const ANSWER = { type: 'data-answer', data: { question: 'q-1', content: 'yes' } };
+const CHATS = [
+  {
+    id: 'c1',
+    trigger: 'submit-message',
+    messages: [{ id: 'm1', role: 'user', parts: [TEXT, FILE] }],
+    to: ['echo'],
+  },
+  { messages: [{ id: 'm2', role: 'user', parts: [TEXT, ANSWER] }] },
+  {
+    messageId: 'answer-1',
+    messages: [
+      {
+        id: 'answer-1',
+        role: 'assistant',
+        parts: [{ ...CALL, approval: { id: 'c1/a-1', approved: true, reason: 'fine' } }],
+      },
+    ],
+  },
+];
 const METHODS = ['GET', 'POST', 'DELETE', 'PUT', 'PATCH', 'HEAD', 'OPTIONS', 'PROPFIND', 'get', '\0'];
 const NAMES = [
   'c1',
@@ -158,7 +182,9 @@ function bodyOf(random: Random, path: string): string {
     return lines.join('\n').slice(0, LONGEST_BODY);
   }
   const shapes = path.endsWith('/commands') ? COMMANDS : MESSAGES;
-  const sample = aimed(random, sampleOf(random, pick(random, shapes)));
+  const sample = path.endsWith('/chat')
+    ? pick(random, CHATS)
+    : aimed(random, sampleOf(random, pick(random, shapes)));
   const text = JSON.stringify(random() < 0.35 ? sample : mutate(random, sample)) ?? '';
   if (random() < 0.9) return text.slice(0, LONGEST_BODY);
   const roll = random();
