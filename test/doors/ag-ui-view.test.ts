@@ -1,8 +1,11 @@
 import type { Message } from '@ag-ui/client';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import type { Answer } from '../../src/asking/answer.ts';
+import type { ChatChange } from '../../src/asking/chat-change.ts';
 import { chatChanges } from '../../src/asking/chat-changes.ts';
 import { compareWith } from '../../src/doors/ag-ui/client-copy.ts';
+import { endOf } from '../../src/doors/ag-ui/ending.ts';
 import type { AgUiEvent } from '../../src/doors/ag-ui/protocol.ts';
 import { replay } from '../../src/doors/ag-ui/replay.ts';
 import { RoomState } from '../../src/doors/ag-ui/room-state.ts';
@@ -96,3 +99,34 @@ test('wherever a client is cut off, after the next run it has the log, each word
     { numRuns: 400 },
   );
 }, 60_000);
+
+test('arguments that were changed before the call are told with a snapshot', () => {
+  const view = new RoomView({ conversation: 'c', nameOf: () => 'Bo' });
+  const call = { id: 'c:bo:1/1/a', name: 'look', conversation: 'c', agent: 'bo', turn: 'c:bo:1', step: 1 };
+  const changes = [
+    { type: 'call.start', call },
+    { type: 'call.delta', id: call.id, text: '{"n":1}' },
+    { type: 'call.ready', id: call.id, args: '{"n":2}' },
+  ] as ChatChange[];
+  const told = changes.flatMap((change) => view.take(change));
+  expect(told.map(({ type }) => type)).toEqual([
+    'STEP_STARTED',
+    'TEXT_MESSAGE_START',
+    'TEXT_MESSAGE_END',
+    'TOOL_CALL_START',
+    'TOOL_CALL_ARGS',
+    'TOOL_CALL_END',
+    'MESSAGES_SNAPSHOT',
+  ]);
+  expect(told.at(-1)).toMatchObject({ messages: [{ toolCalls: [{ function: { arguments: '{"n":2}' } }] }] });
+});
+
+test('a task of an agent that takes no turns is no interrupt, and is told', () => {
+  const task = { id: 'd-1', kind: 'delegation', owner: 'bo', assignee: 'cy' };
+  const answer = { failures: [], replies: [], waits: [{ conversation: 'c', task }], text: '' };
+  const run = { threadId: 't', runId: 'r' };
+  expect(endOf(run, answer as unknown as Answer, { interrupts: [], isNew: false })).toEqual([
+    { type: 'CUSTOM', name: 'troupe.waiting', value: { task: 'd-1', assignee: 'cy' } },
+    { type: 'RUN_FINISHED', ...run, result: '', outcome: { type: 'success' } },
+  ]);
+});

@@ -328,3 +328,27 @@ test('words of the runtime, and messages for people only, are told and compared'
   expect(client.told()).not.toContain('MESSAGES_SNAPSHOT');
   expect(lines(client.agent.messages).slice(2)).toEqual(['user Go.', 'assistant bo: bo answers 1']);
 });
+
+test('how far a tool is, is told', async () => {
+  const dig = defineTool({
+    name: 'dig',
+    description: '',
+    schema: z.object({}),
+    run(_, { progress }) {
+      progress?.({ text: 'half', done: 1, total: 2 });
+      return 'dug';
+    },
+  });
+  await using stage = await openStage(['bo'], {
+    tools: [dig],
+    agents: { bo: { tools: ['dig'] } },
+    answers: { bo: [{ calls: [{ name: 'dig', args: '{}' }] }, 'Done.'] },
+  });
+  const client = clientOf(`${stage.url}/api/conversations/c1/ag-ui`);
+  await client.say('u1', 'Dig.');
+  const toolCallId = client.agent.messages.find(({ role }) => role === 'tool')?.['toolCallId' as never];
+  expect(client.events.find(({ type }) => type === 'CUSTOM')).toMatchObject({
+    name: 'troupe.progress',
+    value: { toolCallId, text: 'half', done: 1, total: 2 },
+  });
+});
