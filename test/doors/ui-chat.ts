@@ -103,3 +103,8 @@ export const atRest = (chat: Chat) =>
     },
     { timeout: 10_000 },
   );
+
+/** The body of a request with one message of a user. */
+export const say = (parts: unknown, more: object = {}) => ({
+  messages: [{ id: 'm1', role: 'user', parts, ...more }],
+});
