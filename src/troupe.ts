@@ -77,6 +77,23 @@ export interface AgentInfo {
   pubkey: string | null;
 }
 
+/** A workflow of the definition. The command `run` begins a run of it. */
+export interface WorkflowInfo {
+  /** Its id. */
+  id: string;
+  /** Purpose of a run that names none. Null: each run has to name one. */
+  directive: string | null;
+  /** Its steps in their order, each with the agent that does it. */
+  steps: readonly WorkflowStepInfo[];
+}
+
+export interface WorkflowStepInfo {
+  /** Its id. */
+  id: string;
+  /** Id of the agent. */
+  agent: AgentId;
+}
+
 /** A prompt with its cached parts, its compactions and their reasons, and the size at which the next one happens. */
 export type InspectedPrompt = PromptRecord & Inspection;
 
@@ -164,6 +181,8 @@ export interface Troupe {
   authenticate(credential: string): Promise<Principal | null>;
   /** The agents, in the order of the definition. */
   readonly agents: readonly AgentInfo[];
+  /** The workflows, in the order of the definition. */
+  readonly workflows: readonly WorkflowInfo[];
   /**
    * Stores a message and wakes the agents that it addresses; does not wait for their turns. A text alone is a message of
    * the user `User`. Throws `agent_unknown`, `agent_busy`, `tenant_busy`, `event_invalid`, `event_too_large`,

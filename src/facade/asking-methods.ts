@@ -54,7 +54,7 @@ export function askingMethods(context: TenantContext, itself: () => Troupe) {
   ): AsyncGenerator<Note, Answer> {
     const { events } = await itself().events(conversation, { after: seq - 1, limit: 1 });
     const [event] = events;
-    if (!event || event.seq !== seq || event.to.length === 0) throw notRejoinable(conversation, seq);
+    if (!event || event.seq !== seq || !wakesAgents(event)) throw notRejoinable(conversation, seq);
     return yield* answersTo(event, options);
   }
 
@@ -115,4 +115,9 @@ function notRejoinable(conversation: string, seq: number): TroupeError {
     `seq: "${conversation}" has no event ${seq} that agents are to answer; give the seq of a message, or of what a command has recorded`,
     { path: 'seq' },
   );
+}
+
+/** What begins a run addresses nobody: its steps do. */
+function wakesAgents({ to, kind }: Event): boolean {
+  return to.length > 0 || kind === 'run.directive';
 }

@@ -7,6 +7,7 @@ import { deleteConversation, readTree } from '../actors/conversations/delete-con
 import type { AgentRuntime } from '../actors/engine/agent-runtime.ts';
 import { readPages } from '../actors/log/read-pages.ts';
 import { listTasks } from '../actors/tasks/read-tasks.ts';
+import type { Workflow } from '../actors/workflows/start-run.ts';
 import { TroupeError } from '../errors.ts';
 import { type ActorAddress, DEFAULT_TENANT, type Event, type TenantId } from '../events/index.ts';
 import { exportConversation } from '../import/troupe-format.ts';
@@ -16,7 +17,7 @@ import { inspectPrompt } from '../inspect/inspect-prompt.ts';
 import { nextPrompt, sentPrompt } from '../inspect/prompts.ts';
 import { traceTurn } from '../inspect/trace.ts';
 import { type ConversationKey, PAGE_BYTES, type Store } from '../store/store.ts';
-import type { ConversationList, ConversationListQuery, Troupe } from '../troupe.ts';
+import type { ConversationList, ConversationListQuery, Troupe, WorkflowInfo } from '../troupe.ts';
 import { conversationHandle } from '../conversation-handle.ts';
 import { askingMethods } from './asking-methods.ts';
 import { executeCommand } from './execute-command.ts';
@@ -34,6 +35,7 @@ export function tenantFacade(context: TenantContext): Troupe {
   const troupe: Troupe = {
     tenant,
     agents,
+    workflows: (parts.workflows ?? []).map(workflowInfo),
     forTenant,
     keys: credentials.keysOf(tenant),
     authenticate: (credential) => credentials.authenticate(credential),
@@ -118,6 +120,14 @@ function readingMethods(context: TenantContext) {
       for (const { log } of branches) yield* exportConversation(eventsOf(log), log.conversation);
     },
   } satisfies Partial<Troupe>;
+}
+
+function workflowInfo({ id, directive, steps }: Workflow): WorkflowInfo {
+  return {
+    id,
+    directive: directive ?? null,
+    steps: steps.map(({ id: step, agent }) => ({ id: step, agent })),
+  };
 }
 
 function changingMethods(context: TenantContext) {

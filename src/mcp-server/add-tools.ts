@@ -7,6 +7,7 @@ import {
   AskInput,
   CancelInput,
   DecideInput,
+  RunInput,
   StatusInput,
 } from '../doors/mcp/inputs.ts';
 import { Outcome } from '../doors/mcp/outcome.ts';
@@ -29,6 +30,7 @@ export function addTools(server: McpServer, host: McpHost): void {
       addAsking(server, host, call);
       addDeciding(server, host, call);
     }
+    if (canWrite && host.scopes.includes('operate')) addWorkflows(server, host, call);
     addStatus(server, call);
   }
   if (canWrite) addCancel(server, host);
@@ -112,6 +114,35 @@ function addDeciding(server: McpServer, host: McpHost, call: CallOf): void {
         wait,
       ),
   );
+}
+
+function addWorkflows(server: McpServer, host: McpHost, call: CallOf): void {
+  const byId = new Map(host.troupe.workflows.map((workflow) => [workflow.id, workflow]));
+  for (const { name, id: workflow } of toolNames('run', [...byId.keys()])) {
+    const { directive = null, steps = [] } = byId.get(workflow) ?? {};
+    const purpose = directive === null ? '' : `: ${directive}`;
+    server.registerTool(
+      name,
+      {
+        title: `Run ${workflow}`,
+        description: `Runs the workflow ${workflow}${purpose}. Steps: ${steps.map(({ id, agent }) => `${id} (${agent})`).join(', ')}. ${WAITS}`,
+        inputSchema: RunInput,
+        outputSchema: Outcome,
+        annotations: ACTS,
+      },
+      (input, context) =>
+        callAndWait(
+          call(context),
+          (key) => {
+            const conversation = input.conversation ?? host.newConversation(key);
+            // The same id again is the same run.
+            const run = key === null ? undefined : `mcp-${key}`.replaceAll('.', '-').slice(0, 128);
+            return host.command({ command: 'run', conversation, workflow, run, directive: input.directive });
+          },
+          input.wait,
+        ),
+    );
+  }
 }
 
 function addStatus(server: McpServer, call: CallOf): void {

@@ -19,7 +19,7 @@ export interface Said {
 /** One caller at a troupe, as the MCP server needs it. Methods throw as those of `Troupe`. */
 export interface McpHost {
   /** The troupe, narrowed to what the caller may see and do. */
-  troupe: Pick<Troupe, 'agents' | 'events' | 'listConversations' | 'promptOf' | 'tasks'>;
+  troupe: Pick<Troupe, 'agents' | 'workflows' | 'events' | 'listConversations' | 'promptOf' | 'tasks'>;
   scopes: readonly Scope[];
   clock: Clock;
   /** Version of Troupe. */

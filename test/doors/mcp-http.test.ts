@@ -154,3 +154,71 @@ test('a client that cannot ask is told how to decide and answer with the tools',
   expect(again.isError).toBe(true);
   expect(textOf(again)).toMatch(/command_refused|task_unknown/);
 });
+
+const SHIP = {
+  id: 'ship',
+  directive: 'ship it',
+  steps: [
+    { id: 'plan', agent: 'ana', brief: 'write the plan' },
+    { id: 'draft', agent: 'bo', brief: 'write the draft' },
+  ],
+};
+
+test('workflows are tools that run to their end', async () => {
+  await using stage = await openStage(['ana', 'bo'], {
+    isKeyed: true,
+    definition: { workflows: [SHIP] },
+    answers: { ana: ['The plan.'], bo: ['The draft.'] },
+  });
+  const { troupe } = stage;
+  expect(troupe.workflows).toEqual([
+    {
+      id: 'ship',
+      directive: 'ship it',
+      steps: [
+        { id: 'plan', agent: 'ana' },
+        { id: 'draft', agent: 'bo' },
+      ],
+    },
+  ]);
+  const operator = await troupe.keys.create({ name: 'o', scopes: ['read', 'write', 'operate'] });
+  const client = await overHttp(stage.url, { headers: { authorization: `Bearer ${operator.secret}` } });
+  const { tools } = await client.listTools();
+  expect(tools.find(({ name }) => name === 'run_ship')?.description).toContain(
+    'ship: ship it. Steps: plan (ana), draft (bo).',
+  );
+  const { structuredContent } = await client.callTool({
+    name: 'run_ship',
+    arguments: { directive: 'ship 2.0' },
+  });
+  expect(structuredContent).toMatchObject({
+    status: 'answered',
+    text: '**ana:** The plan.\n\n**bo:** The draft.',
+  });
+  expect(JSON.stringify(stage.requests('ana')[0]?.body)).toContain('ship 2.0');
+  const { secret } = await troupe.keys.create({ name: 'w', scopes: ['read', 'write'] });
+  const writer = await overHttp(stage.url, { headers: { authorization: `Bearer ${secret}` } });
+  expect((await writer.listTools()).tools.map(({ name }) => name)).not.toContain('run_ship');
+});
+
+test('words of a model call that failed are in no answer', async () => {
+  await using stage = await openStage(['bo'], {
+    answers: {
+      bo: [{ text: 'Half an ans', breaks: { after: 1, how: 'cut' } }, 'The whole answer.'],
+    },
+  });
+  const client = await overHttp(stage.url);
+  const { structuredContent } = await client.callTool({ name: 'ask_bo', arguments: { message: 'Go.' } });
+  expect(structuredContent).toMatchObject({ status: 'answered', text: 'The whole answer.' });
+  expect(stage.requests('bo')).toHaveLength(2);
+});
+
+test('an agent that fails is an error of the tool, in words', async () => {
+  await using stage = await openStage(['bo'], {
+    answers: { bo: () => ({ text: '', error: { code: 'provider_invalid_request' } }) },
+  });
+  const client = await overHttp(stage.url);
+  const result = await client.callTool({ name: 'ask_bo', arguments: { message: 'Go.' } });
+  expect(result).toMatchObject({ isError: true, structuredContent: { status: 'failed' } });
+  expect(textOf(result)).toContain('[@bo gave no answer (provider_invalid_request)');
+});

@@ -10,7 +10,11 @@ export interface NamedTool {
 const MOST_CHARS = 48;
 
 /** One tool for each id: `PREFIX_ID`. Ids whose names would be the same or too long have none. */
-export function toolNames(prefix: string, ids: readonly string[], taken: readonly string[]): NamedTool[] {
+export function toolNames(
+  prefix: string,
+  ids: readonly string[],
+  taken: readonly string[] = [],
+): NamedTool[] {
   const seen = new Set(taken);
   return ids.flatMap((id) => {
     const name = `${prefix}_${id.replaceAll(/[^A-Za-z0-9_-]/g, '_')}`;

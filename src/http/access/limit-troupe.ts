@@ -29,6 +29,7 @@ const NARROWING = {
   keys: 'shared',
   authenticate: 'shared',
   agents: 'shared',
+  workflows: 'shared',
   health: 'shared',
   close: 'shared',
   [Symbol.asyncDispose]: 'shared',

@@ -53,7 +53,7 @@ function hostFor(
       return { conversation: ConversationId.parse(conversation), seq };
     },
     async command(command) {
-      checkScope(principal, 'write');
+      checkScope(principal, command.command === 'run' ? 'operate' : 'write');
       return troupe.command(command, authorOf(caller));
     },
     async *changes(id, ends) {
