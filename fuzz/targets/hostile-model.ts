@@ -38,7 +38,7 @@ const LIMITS = {
   calls: 8,
 } as const;
 const LONGEST = 48_000;
-const ORDER = /^start( (text|reasoning|call))* (done|failed)$/;
+const ORDER = /^start( (text|thinking|reasoning|calling|call))* (done|failed)$/;
 const REPLY = {
   schema: {},
   check: (value: unknown) => Promise.resolve({ data: value }),
@@ -104,13 +104,23 @@ async function checkEvents(events: readonly ModelEvent[]): Promise<string> {
   const order = events.map(({ type }) => type).join(' ');
   if (!ORDER.test(order)) throw new Broken(`events in no legal order: ${order.slice(0, 200)}`);
   let text = '';
+  let thought = '';
+  let written = '';
   const calls: ToolCall[] = [];
   for (const event of events) {
+    if (event.type === 'thinking') thought += checkText(event.delta);
+    if (event.type === 'calling') written += checkText(event.delta);
     if (event.type === 'text') text += checkText(event.delta);
     if (event.type === 'reasoning') Reasoning.parse(event.reasoning);
     if (event.type === 'call') calls.push(ToolCall.parse(event.call));
   }
-  if (Buffer.byteLength(text) > LIMITS.textBytes + LIMITS.eventBytes || calls.length > LIMITS.calls)
+  const isTooMuch = (said: string, most: number) => Buffer.byteLength(said) > most + LIMITS.eventBytes;
+  if (
+    isTooMuch(text, LIMITS.textBytes) ||
+    isTooMuch(thought, LIMITS.reasoningBytes) ||
+    isTooMuch(written, LIMITS.argumentBytes) ||
+    calls.length > LIMITS.calls
+  )
     throw new Broken('more was given than there may be');
   const last = events.at(-1);
   if (last?.type === 'failed') {

@@ -84,14 +84,14 @@ export function addProcessCommands(program: Command): void {
 export function addDoorCommands(program: Command): void {
   program
     .command('mcp')
-    .description('serve the agents as tools to an MCP client, at stdin and stdout')
+    .description('serve the agents to an MCP client at stdin and stdout; acp serves an editor')
     .argument('[agents-file]', 'default: ./agents.ts, .js, .json, .yaml')
     .option('--url <url>', 'a running server (or TROUPE_URL)')
     .option('--data <dir>', 'data directory, if no server is named (default: .troupe)')
     .option('--as <name>', 'your name')
     .action(async (agents, options) => (await import('./commands/mcp.ts')).mcp({ agents, ...options }));
   program
-    .command('acp')
+    .command('acp', { hidden: true })
     .description('serve an editor by the Agent Client Protocol, at stdin and stdout')
     .argument('[agents-file]', 'default: ./agents.ts, .js, .json, .yaml')
     .option('--data <dir>', 'data directory (default: .troupe)')

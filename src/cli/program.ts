@@ -147,13 +147,13 @@ function addTaskCommands(program: Command): void {
 /** Commands that change conversations and who takes part. */
 function addConversationCommands(program: Command): void {
   client(program.command('retry'))
-    .description('retry a turn that failed or was stopped')
+    .description('retry a turn; fork continues elsewhere from an earlier point')
     .argument('<turn>')
     .option('--as <name>', 'your name')
     .option('--wait', 'with a server: wait for the answer')
     .action(async (turn, options) => (await import('./commands/act.ts')).retry(turn, options));
 
-  client(program.command('fork'))
+  client(program.command('fork', { hidden: true }))
     .description('continue from an earlier point in a new conversation')
     .argument('<conversation>')
     .option('--at <seq>', 'up to this event (default: the last one)', wholeNumber(0))
