@@ -84,7 +84,7 @@ export function addProcessCommands(program: Command): void {
 export function addDoorCommands(program: Command): void {
   program
     .command('mcp')
-    .description('serve the agents to an MCP client at stdin and stdout; acp serves an editor')
+    .description('serve an MCP client at stdin and stdout; acp an editor')
     .argument('[agents-file]', 'default: ./agents.ts, .js, .json, .yaml')
     .option('--url <url>', 'a running server (or TROUPE_URL)')
     .option('--data <dir>', 'data directory, if no server is named (default: .troupe)')

@@ -147,7 +147,7 @@ function addTaskCommands(program: Command): void {
 /** Commands that change conversations and who takes part. */
 function addConversationCommands(program: Command): void {
   client(program.command('retry'))
-    .description('retry a turn; fork continues elsewhere from an earlier point')
+    .description('retry a turn; fork continues from an earlier point')
     .argument('<turn>')
     .option('--as <name>', 'your name')
     .option('--wait', 'with a server: wait for the answer')
