@@ -81,10 +81,12 @@ export interface CollectOptions {
   onEvent?: (event: ModelEvent) => void;
 }
 
+const LEGAL_ORDER =
+  /^start( session)?( (text|thinking|reasoning|calling|call|compacted))* (done|failed|aborted)$/;
+
 function assertLegal(events: readonly ModelEvent[]): void {
   const order = events.map(({ type }) => type).join(' ');
-  const inner = '(text|thinking|reasoning|calling|call|compacted)';
-  assert.match(order, new RegExp(`^start( session)?( ${inner})* (done|failed|aborted)$`));
+  assert.match(order, LEGAL_ORDER);
   assertPieces(events);
 }
 

@@ -37,7 +37,7 @@ test('budgets are in tokens for any model, and in dollars for models with a pric
 
 test('a budget of an unknown agent is refused with the known ones', () => {
   expect(problemsOf(withBudgets({ agents: { wirter: { tokens: 1 } } }))).toEqual([
-    'budgets.agents.wirter: there is no agent "wirter"; known: writer, host, fake',
+    'budgets.agents.wirter: there is no agent "wirter"; did you mean "writer"? known: writer, host, fake',
   ]);
 });
 

@@ -55,7 +55,7 @@ export async function mcp(options: McpOptions): Promise<void> {
 
 function mcpAddress(url: string): URL {
   if (!URL.canParse(url)) throw new TroupeError('config_invalid', `"${url}" is not a URL`, { url });
-  return new URL(`${url.replace(/\/+$/, '')}/api/mcp`);
+  return new URL(`${url.replace(/(?<!\/)\/+$/, '')}/api/mcp`);
 }
 
 function newId(): string {
