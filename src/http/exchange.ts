@@ -8,7 +8,6 @@ import type { NewMessage, Troupe } from '../troupe.ts';
 import { admitMessage } from './access/admit-message.ts';
 import type { Caller } from './access/caller.ts';
 import { checkScope } from './access/check-scope.ts';
-import { takePlace } from './open-stream.ts';
 
 /** What a client of another protocol says, and where. */
 export interface Spoken extends Pick<NewMessage, 'id' | 'to' | 'content' | 'attachments'> {
@@ -58,23 +57,14 @@ export function changesSince(
   return openChat(troupe, conversation).follow(seq, signal);
 }
 
-/** Waits for the whole answer, as long as its reader does. Counts as one of the caller's streams. */
+/** Waits for the whole answer, as long as its reader does, and no longer than `ends`. */
 export async function wholeAnswer(
   { req }: Context,
   { changes }: Exchange,
-  {
-    caller,
-    signal,
-    see,
-  }: { caller: Caller; signal?: AbortSignal | undefined; see: (change: ChatChange) => void },
+  { ends, see }: { ends: AbortSignal; see: (change: ChatChange) => void },
 ): Promise<Answer> {
-  const place = takePlace(caller);
-  try {
-    const going = changes(signal ? AbortSignal.any([signal, req.raw.signal]) : req.raw.signal);
-    let next = await going.next();
-    for (; !next.done; next = await going.next()) see(next.value);
-    return next.value;
-  } finally {
-    place.end();
-  }
+  const going = changes(AbortSignal.any([ends, req.raw.signal]));
+  let next = await going.next();
+  for (; !next.done; next = await going.next()) see(next.value);
+  return next.value;
 }

@@ -23,6 +23,13 @@ interface StreamOptions {
   signal?: AbortSignal | undefined;
   /** Added to those of a stream of server-sent events. */
   headers?: Readonly<Record<string, string>>;
+  /** A place that is held already; it ends with the stream. Default: a new one. */
+  place?: HeldPlace;
+}
+
+export interface HeldPlace {
+  ends: AbortSignal;
+  end: () => void;
 }
 
 /** Silence after which a comment keeps the connection alive, ms. */
@@ -77,7 +84,7 @@ interface HoldOptions extends Pick<StreamOptions, 'clock' | 'signal'> {
 }
 
 /** As `takePlace`. `ends` aborts with the place, with the caller's rights, and when the process is about to end. */
-export function holdPlace({ caller, clock, signal }: HoldOptions): { ends: AbortSignal; end: () => void } {
+export function holdPlace({ caller, clock, signal }: HoldOptions): HeldPlace {
   const { isStillGood } = caller;
   const place = takePlace(caller);
   const gone = new AbortController();
@@ -97,11 +104,11 @@ export function holdPlace({ caller, clock, signal }: HoldOptions): { ends: Abort
 export function openStream(
   context: Context,
   write: (ends: AbortSignal) => AsyncGenerator<string, void>,
-  { caller, clock, signal, headers = {} }: StreamOptions,
+  { caller, clock, signal, headers = {}, place }: StreamOptions,
 ): Response {
   // The body of a HEAD request is never read, so its stream would never end.
   if (context.req.method === 'HEAD') return context.body(null, 200, { ...HEADERS, ...headers });
-  const { ends, end: close } = holdPlace({ caller, clock, signal });
+  const { ends, end: close } = place ?? holdPlace({ caller, clock, signal });
   // A client that does not read would otherwise occupy its slot forever.
   ends.addEventListener('abort', close, { once: true });
   const body = textStream(finallyDo(write(ends), close), {

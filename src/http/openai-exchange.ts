@@ -1,14 +1,15 @@
+import { createHash } from 'node:crypto';
 import type { Context } from 'hono';
 import { ulid } from 'ulid';
 import type { Answer } from '../asking/answer.ts';
 import type { ChatChange } from '../asking/chat-change.ts';
 import type { Said } from '../doors/openai/said.ts';
 import { createSpeech } from '../doors/speech.ts';
+import type { Clock } from '../clock.ts';
 import { toTroupeError } from '../errors.ts';
-import { ConversationId } from '../events/index.ts';
 import type { Caller } from './access/caller.ts';
 import { beginExchange, wholeAnswer } from './exchange.ts';
-import { openStream, withHeartbeats } from './open-stream.ts';
+import { type HeldPlace, holdPlace, openStream, withHeartbeats } from './open-stream.ts';
 import type { RouteServer } from './route.ts';
 
 /** The model that stands for whoever the conversation's routing names. */
@@ -57,18 +58,32 @@ export interface ApiError {
 export async function answerAs(
   request: Request,
   writerOf: (place: AnswerPlace) => AnswerWriter,
-  { clock, signal }: RouteServer,
+  server: RouteServer,
+): Promise<Response> {
+  // Before the message is stored: SDKs repeat a request that is refused because there are too many streams.
+  const { clock, signal } = server;
+  const held = holdPlace({ caller: request.caller, clock, signal });
+  try {
+    return await answerHeld(request, writerOf, { clock, held });
+  } catch (error) {
+    held.end();
+    throw error;
+  }
+}
+
+async function answerHeld(
+  request: Request,
+  writerOf: (place: AnswerPlace) => AnswerWriter,
+  { clock, held }: { clock: Clock; held: HeldPlace },
 ): Promise<Response> {
   const { context, caller, model, said } = request;
-  // A repeated request, such as the retry of an SDK, is the same message in the same conversation.
-  const key = context.req.header('idempotency-key')?.replaceAll(/[^A-Za-z0-9._-]/g, '-');
-  const fresh = () => `openai-${key ?? ulid(clock.now()).toLowerCase()}`.slice(0, 100);
-  const conversation = request.conversation ?? ConversationId.parse(fresh());
+  const key = keyOf(context);
+  const conversation = request.conversation ?? `openai-${key ?? ulid(clock.now()).toLowerCase()}`;
   const exchange = await beginExchange(caller, {
     conversation,
     channel: 'openai',
     ...said,
-    ...(key !== undefined && { id: `openai-${key}`.slice(0, 256) }),
+    ...(key !== null && { id: `openai-${key}` }),
     ...(model !== ROUTED && { to: [model] }),
   });
   const { seq, at } = exchange;
@@ -79,7 +94,8 @@ export async function answerAs(
   if (!request.isStreamed) {
     let text = '';
     const see = (change: ChatChange) => void (text += textOf(change));
-    const answer = await wholeAnswer(context, exchange, { caller, signal, see });
+    const answer = await wholeAnswer(context, exchange, { ends: held.ends, see });
+    held.end();
     const error = failureOf(answer);
     return error
       ? context.json({ error }, 502, headers)
@@ -87,7 +103,13 @@ export async function answerAs(
   }
   const write = (ends: AbortSignal) =>
     withHeartbeats(frames(exchange.changes(ends), { writer, textOf, ends }), { clock, ends });
-  return openStream(context, write, { caller, clock, signal, headers });
+  return openStream(context, write, { caller, clock, headers, place: held });
+}
+
+/** A repeated request, such as the retry of an SDK, is the same message in the same conversation. Null: it has no key. */
+function keyOf({ req }: Context): string | null {
+  const given = req.header('idempotency-key');
+  return given ? createHash('sha256').update(given).digest('hex').slice(0, 32) : null;
 }
 
 async function* frames(

@@ -231,3 +231,32 @@ test('the door is behind the keys: none is 401, a conversation that was not gran
   });
   expect((await ask('mine-1', secret)).choices[0]?.message.content).toBe('bo answers 1');
 });
+
+test('a request that is refused because too many are answered is not stored', async () => {
+  const open = Promise.withResolvers<void>();
+  const asked = Promise.withResolvers<void>();
+  await using stage = await openStage(['bo'], {
+    isKeyed: true,
+    app: { traffic: { streams: 1 } },
+    answers: {
+      async bo() {
+        asked.resolve();
+        await open.promise;
+        return { text: 'At last.' };
+      },
+    },
+  });
+  const { secret } = await stage.troupe.keys.create({ name: 'phone', scopes: ['read', 'write'] });
+  const client = clientOf(`${stage.url}/api/conversations/c1/v1`, { apiKey: secret });
+  const ask = (content: string) =>
+    client.chat.completions.create({ model: 'bo', messages: [{ role: 'user', content }] });
+  const first = ask('One.');
+  await asked.promise;
+  await expect(ask('Two.')).rejects.toMatchObject({ status: 429 });
+  open.resolve();
+  expect((await first).choices[0]?.message.content).toBe('At last.');
+  const { events } = await stage.troupe.events('c1');
+  expect(events.filter(({ author }) => author.kind === 'user')).toHaveLength(1);
+  // The place is free again.
+  expect((await ask('Three.')).choices[0]?.message.content).toBe('At last.');
+});
