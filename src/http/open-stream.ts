@@ -97,6 +97,21 @@ export function holdPlace({ caller, clock, signal }: HoldOptions): HeldPlace {
 }
 
 /**
+ * Does what a caller asks for with a place that is held from the beginning: a client repeats a request that is refused
+ * because there are too many streams, so nothing of it may be stored by then. A failure ends the place; what answers ends it
+ * otherwise.
+ */
+export async function withPlace<T>(options: HoldOptions, work: (place: HeldPlace) => Promise<T>): Promise<T> {
+  const place = holdPlace(options);
+  try {
+    return await work(place);
+  } catch (error) {
+    place.end();
+    throw error;
+  }
+}
+
+/**
  * Answers with a stream of server-sent events, for as long as its caller is known. Counts as one of the caller's streams:
  * throws `rate_limited` if there are too many. `write` yields the text; it ends when its signal does, which is also when the
  * reader has left.

@@ -9,7 +9,7 @@ import type { Clock } from '../clock.ts';
 import { toTroupeError } from '../errors.ts';
 import type { Caller } from './access/caller.ts';
 import { beginExchange, wholeAnswer } from './exchange.ts';
-import { type HeldPlace, holdPlace, openStream, withHeartbeats } from './open-stream.ts';
+import { type HeldPlace, openStream, withHeartbeats, withPlace } from './open-stream.ts';
 import type { RouteServer } from './route.ts';
 
 /** The model that stands for whoever the conversation's routing names. */
@@ -55,20 +55,15 @@ export interface ApiError {
 }
 
 /** Says what the client says, and answers in the words of its API. */
-export async function answerAs(
+export function answerAs(
   request: Request,
   writerOf: (place: AnswerPlace) => AnswerWriter,
   server: RouteServer,
 ): Promise<Response> {
-  // Before the message is stored: SDKs repeat a request that is refused because there are too many streams.
   const { clock, signal } = server;
-  const held = holdPlace({ caller: request.caller, clock, signal });
-  try {
-    return await answerHeld(request, writerOf, { clock, held });
-  } catch (error) {
-    held.end();
-    throw error;
-  }
+  return withPlace({ caller: request.caller, clock, signal }, (held) =>
+    answerHeld(request, writerOf, { clock, held }),
+  );
 }
 
 async function answerHeld(

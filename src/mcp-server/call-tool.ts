@@ -31,18 +31,23 @@ export async function callAndWait(
   seconds: number,
 ): Promise<Result> {
   const { id: request, inputResponses, requestState, signal } = context.mcpReq;
-  return orProblem(host, async () => {
+  async function follow(ends: AbortSignal): Promise<Result> {
     const state = callState(requestState<string>());
     const notes = state ? await say(host, commandsOf(state, inputResponses)) : [];
     const id = state ? parseExchangeId(state.id) : await begin(host.keyOf(request));
     const { report, told } = progressOf(context);
-    const outcome = await followExchange(host, id, { waitMs: seconds * 1_000, signal, report });
+    const outcome = await followExchange(host, id, {
+      waitMs: seconds * 1_000,
+      signal: AbortSignal.any([signal, ends]),
+      report,
+    });
     await told();
     const round = (state?.round ?? 0) + 1;
     const isDeclined =
       state !== undefined && Object.keys(inputResponses ?? {}).length > 0 && isSame(state.asked, outcome);
     return (canAsk && !isDeclined ? askPeople(outcome, round) : null) ?? resultOf(outcome, notes);
-  });
+  }
+  return orProblem(host, () => host.call(follow));
 }
 
 /** What was asked is still open: it was declined, and asking again would only annoy. */

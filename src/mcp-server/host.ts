@@ -34,6 +34,11 @@ export interface McpHost {
   send(said: Said): Promise<ExchangeId>;
   /** Executes a command as the caller. */
   command(command: CommandInput): Promise<Event>;
+  /**
+   * Does what a call asks for, and waits for what comes of it, as one of the caller's streams. `ends` aborts with the
+   * caller's rights.
+   */
+  call<T>(work: (ends: AbortSignal) => Promise<T>): Promise<T>;
   /** What has come and comes of a message or a command. */
   changes(id: ExchangeId, signal: AbortSignal): AsyncGenerator<ChatChange, Answer>;
   /** Does something that only reads, on the caller's account. */

@@ -86,6 +86,7 @@ function hostFor(troupe: Troupe, author: Author, ends: AbortSignal): McpHost {
       return { conversation: ConversationId.parse(conversation), seq: event.seq };
     },
     command: (command) => troupe.command(command, author),
+    call: (work) => work(ends),
     changes: (id, signal) => changesSince(troupe, id, signal),
     read: (work) => work(),
   };

@@ -24,7 +24,7 @@ import type { Caller } from '../access/caller.ts';
 import { checkScope } from '../access/check-scope.ts';
 import { unknownConversation } from '../access/limit-troupe.ts';
 import { authorOf, beginExchange, changesSince } from '../exchange.ts';
-import { openStream, withHeartbeats } from '../open-stream.ts';
+import { openStream, withHeartbeats, withPlace } from '../open-stream.ts';
 import { readMessages } from '../read-json.ts';
 import { defineRoute, type RouteServer } from '../route.ts';
 import { ConversationPath, parseInput } from '../schemas.ts';
@@ -62,14 +62,16 @@ interface Run {
   conversation: string;
 }
 
-async function answer(asked: Asked, { clock, signal }: RouteServer): Promise<Response> {
+function answer(asked: Asked, { clock, signal }: RouteServer): Promise<Response> {
   const { context, caller, conversation } = asked;
   if (!isGranted(caller.principal, conversation)) throw unknownConversation(conversation);
   // A run also tells what was said before.
   checkScope(caller.principal, 'read');
-  const run = await begin(asked);
-  const write = (ends: AbortSignal) => withHeartbeats(frames(run, ends), { clock, ends });
-  return openStream(context, write, { caller, clock, signal });
+  return withPlace({ caller, clock, signal }, async (place) => {
+    const run = await begin(asked);
+    const write = (ends: AbortSignal) => withHeartbeats(frames(run, ends), { clock, ends });
+    return openStream(context, write, { caller, clock, place });
+  });
 }
 
 async function begin(asked: Asked): Promise<Run> {

@@ -2,7 +2,7 @@ import type { Context } from 'hono';
 import * as z from 'zod';
 import { isGranted } from '../../access/index.ts';
 import { readAskedKey } from '../../doors/ui-stream/asked-key.ts';
-import { askedIn, UiChatRequest, type UiDecision } from '../../doors/ui-stream/chat-request.ts';
+import { askedIn, type UiAsked, UiChatRequest, type UiDecision } from '../../doors/ui-stream/chat-request.ts';
 import type { UiChunk } from '../../doors/ui-stream/chunk.ts';
 import { startOf, type UiMessage } from '../../doors/ui-stream/ui-message.ts';
 import { UiWriter } from '../../doors/ui-stream/ui-writer.ts';
@@ -16,7 +16,7 @@ import { lookBack, tellExchange } from '../chat-exchange.ts';
 import { filesIn } from '../chat-files.ts';
 import { readHistory } from '../chat-history.ts';
 import { authorOf, beginExchange } from '../exchange.ts';
-import { openStream, withHeartbeats } from '../open-stream.ts';
+import { type HeldPlace, openStream, withHeartbeats, withPlace } from '../open-stream.ts';
 import { checkWords, readMessages } from '../read-json.ts';
 import { defineRoute, type RouteServer } from '../route.ts';
 import { ConversationPath, parseInput, PATH_PARAMETERS, Seq } from '../schemas.ts';
@@ -43,17 +43,24 @@ async function answer(context: Context, asking: Asking, server: RouteServer): Pr
   const body = parseInput(UiChatRequest, await readMessages(context), 'the body');
   const asked = askedIn(body);
   if (asked.ask !== 'decide') checkWords(asked.content);
+  const { clock, signal } = server;
+  return withPlace({ caller: asking.caller, clock, signal }, async (place) =>
+    stream(context, asking, await begin(asking, asked), { ...server, place }),
+  );
+}
+
+async function begin(asking: Asking, asked: UiAsked): Promise<Tale> {
   switch (asked.ask) {
     case 'say': {
       const { id, content, attachments, to } = asked;
       const said = { id, content, attachments, ...(to && { to }), channel: 'ai-sdk' };
       const { seq } = await beginExchange(asking.caller, { conversation: asking.conversation, ...said });
-      return stream(context, asking, { root: seq, from: seq }, server);
+      return { root: seq, from: seq };
     }
     case 'answer':
-      return stream(context, asking, await answerQuestion(asking, asked), server);
+      return answerQuestion(asking, asked);
     case 'decide':
-      return stream(context, asking, await decide(asking, asked.decisions), server);
+      return decide(asking, asked.decisions);
   }
 }
 
@@ -120,14 +127,20 @@ function stream(
   context: Context,
   { caller, conversation }: Asking,
   tale: Tale,
-  { clock, signal }: RouteServer,
+  { clock, signal, place }: RouteServer & { place?: HeldPlace },
 ): Response {
   const write = (ends: AbortSignal) => {
     const { troupe, reading } = caller;
     const told = chunks({ ...tale, troupe, conversation, signal: ends });
     return withHeartbeats(reading ? reading.paced(told, ends) : told, { clock, ends });
   };
-  return openStream(context, write, { caller, clock, signal, headers: { [VERSION_HEADER]: 'v1' } });
+  return openStream(context, write, {
+    caller,
+    clock,
+    signal,
+    headers: { [VERSION_HEADER]: 'v1' },
+    ...(place && { place }),
+  });
 }
 
 async function* chunks(telling: Parameters<typeof tellExchange>[0]): AsyncGenerator<string, void> {

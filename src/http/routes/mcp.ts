@@ -56,10 +56,11 @@ function hostFor(
       checkScope(principal, command.command === 'run' ? 'operate' : 'write');
       return troupe.command(command, authorOf(caller));
     },
-    async *changes(id, ends) {
+    changes: (id, ends) => changesSince(troupe, id, ends),
+    async call(work) {
       const place = holdPlace({ caller, clock });
       try {
-        return yield* changesSince(troupe, id, AbortSignal.any([ends, place.ends]));
+        return await work(place.ends);
       } finally {
         place.end();
       }
