@@ -8,8 +8,8 @@ import { fileURLToPath } from 'node:url';
 export interface LoadServer {
   url: string;
   keys: { load: string; other: string; operator: string };
-  /** Bytes after a garbage collection. */
-  memory(): Promise<{ rss: number; heapUsed: number; external: number }>;
+  /** Bytes after a garbage collection, and what the process has used of the CPU. */
+  memory(): Promise<{ rss: number; heapUsed: number; external: number; cpuMs: number }>;
   stop(): Promise<void>;
 }
 

@@ -5,7 +5,7 @@ import { stop } from '../support.ts';
 
 /**
  * The server under load, in a separate process: embedded, durable, with keys for two tenants. Sends its address and
- * keys to its parent, and its memory use on request. Arguments: data directory, JSON of more settings.
+ * keys to its parent, and its memory and CPU use on request. Arguments: data directory, JSON of more settings.
  */
 const [data = ':memory:', more = '{}'] = process.argv.slice(2);
 const settings = JSON.parse(more) as object;
@@ -36,6 +36,7 @@ process.send?.({
 process.on('message', () => {
   globalThis.gc?.();
   const { rss, heapUsed, external } = process.memoryUsage();
-  process.send?.({ rss, heapUsed, external });
+  const { user, system } = process.cpuUsage();
+  process.send?.({ rss, heapUsed, external, cpuMs: (user + system) / 1_000 });
 });
 process.on('disconnect', () => process.exit(0));
