@@ -26,12 +26,21 @@ const { values } = parseArgs({
 const EXPLAINED: Readonly<Record<string, string>> = {
   sendMessage: 'the agents in `to` must exist',
   sendCommand: 'the agent must exist',
+  chat: 'the agents in `to` must exist, and the newest message is one that may be answered',
+  runThread: 'the agent in `to` must exist, and the payload is one that its interrupt asks for',
+  runConversation: 'as for runThread',
+  completeInNewConversation: 'the agent must exist, and the last message is one of the user',
+  completeInConversation: 'as for completeInNewConversation',
+  respond: 'the agent must exist, and so must the answer that `previous_response_id` names',
+  respondInConversation: 'as for respond',
   comparePrompts: 'both turns must be of one agent in one conversation',
   importTranscript: 'the file must have a known format',
   createKey: '`expiresAt` must be in the future',
   createWebhook: 'only a URL parser knows all rules of hosts',
   setPerson: 'the names of time zones, and classes of Unicode',
 };
+/** Operations for which a conversation that was deleted is one that has not begun. */
+const NOT_BEGUN = ['listChatMessages', 'resumeChat', 'resumeChatById'];
 /** An event stream does not end. */
 const ENDLESS = 'streamEvents';
 const ACCEPTED = ['2xx', '3xx', '400', '401', '403', '404', '409', '429', '5xx'];
@@ -88,6 +97,13 @@ warnings = false
 positive_data_acceptance.expected-statuses = ${JSON.stringify(ACCEPTED)}
 `,
   );
+  const unbegun = NOT_BEGUN.map(
+    (id) => `
+[[operations]]
+include-operation-id = "${id}"
+checks.use_after_free.enabled = false
+`,
+  );
   return `continue-on-failure = true
 request-timeout = 30
 [auth.openapi]
@@ -95,7 +111,7 @@ bearer = { bearer = "${token}" }
 [[operations]]
 include-operation-id = "${ENDLESS}"
 enabled = false
-${operations.join('')}`;
+${operations.join('')}${unbegun.join('')}`;
 }
 
 async function openVenv(folder: string): Promise<string> {

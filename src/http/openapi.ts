@@ -30,6 +30,7 @@ export function writeDocument(
 }
 
 const JSON_TYPE = 'application/json';
+const STREAM_TYPE = 'text/event-stream';
 const ERROR_CONTENT = { [JSON_TYPE]: { schema: { $ref: '#/components/schemas/Error' } } };
 const RETRY_AFTER = { 'retry-after': { schema: { type: 'string', pattern: '^[1-9][0-9]*$' } } };
 
@@ -134,7 +135,8 @@ function answersOf(route: Route, links: object): Record<string, object> {
   const answers: Record<string, object> = {};
   for (const [other, { type, schema }] of Object.entries(also)) {
     const content = type || schema ? contentOf(type, schema) : undefined;
-    const description = Number(other) < 400 ? 'Success' : 'Not ready';
+    const meanings: Readonly<Record<string, string>> = ERROR_MEANINGS;
+    const description = Number(other) < 400 ? 'Success' : (meanings[other] ?? 'An error');
     answers[other] = { description, ...(content && { content }), ...headers, ...links };
   }
   const other = also[status];
@@ -146,6 +148,8 @@ function answersOf(route: Route, links: object): Record<string, object> {
 }
 
 function contentOf(type: string = JSON_TYPE, schema?: z.ZodType): Record<string, object> {
+  // Some readers of the document take the schema for that of the body, some for that of an event.
+  if (type === STREAM_TYPE) return { [type]: {} };
   const plain = { type: type === JSON_TYPE ? 'object' : 'string' };
   return { [type]: { schema: schema ? schemaOf(schema) : plain } };
 }

@@ -8,6 +8,8 @@ import type { McpHost } from './host.ts';
 export type { McpHost, Said } from './host.ts';
 export { createRelay } from './relay.ts';
 
+const REJECTED = 'Rejected inbound request';
+
 /** Agents as tools, conversations as resources, for one caller. */
 export function createServer(host: McpHost): McpServer {
   const server = new McpServer(
@@ -21,7 +23,10 @@ export function createServer(host: McpHost): McpServer {
 
 /** Answers one request of the streamable HTTP transport, without sessions. `body`: its JSON. */
 export async function answerMcp(host: McpHost, request: Request, body: unknown): Promise<Response> {
-  const { fetch } = createMcpHandler(() => createServer(host), { onerror: (error) => host.onError(error) });
+  const { fetch } = createMcpHandler(() => createServer(host), {
+    // The client is told what is wrong with its request.
+    onerror: (error) => void (error.message.startsWith(REJECTED) || host.onError(error)),
+  });
   return fetch(request, { parsedBody: body });
 }
 

@@ -11,6 +11,11 @@ test.each([
   ['a thread that is no conversation', { ...said, threadId: 'a/b' }, '', '/api/ag-ui'],
   ['a role that is none', { ...said, messages: [{ id: 'u1', role: 'boss', content: 'x' }] }],
   ['no words', { ...said, messages: [{ id: 'u1', role: 'user', content: '' }] }],
+  [
+    'a number of an agent',
+    { ...said, messages: [{ id: 'a1', role: 'assistant', content: 5 }, ...said.messages] },
+  ],
+  ['an object of a developer', { ...said, messages: [{ id: 'd1', role: 'developer', content: {} }] }],
   ['no content', { ...said, messages: [{ id: 'u1', role: 'user' }] }],
   ['a number', { ...said, messages: [{ id: 'u1', role: 'user', content: 5 }] }],
   ['deep rubbish', { ...said, messages: [{ id: 'u1', role: 'user', content: deep }] }],

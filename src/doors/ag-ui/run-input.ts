@@ -26,16 +26,20 @@ const Call = z.object({
   function: z.object({ name: z.string(), arguments: z.string() }),
 });
 
-/** A message as a client has it. Its other fields are not read. */
-const ClientMessage = z.object({
+const Words = z.object({
   id: z.string().max(1_000),
-  role: z.enum(['developer', 'system', 'assistant', 'user', 'tool', 'activity', 'reasoning']),
+  role: z.enum(['developer', 'system', 'assistant', 'user', 'tool', 'reasoning']),
   name: z.string().nullish(),
-  content: z.unknown().optional(),
+  content: z.union([z.string(), z.array(Part)]).nullish(),
   toolCalls: z.array(Call).nullish(),
   toolCallId: z.string().nullish(),
   subagentRunId: z.string().nullish(),
 });
+/** A message as a client has it. Its other fields, and what an activity has, are not read. */
+const ClientMessage = z.union([
+  Words,
+  Words.extend({ role: z.literal('activity'), content: z.unknown().optional() }),
+]);
 export type ClientMessage = z.infer<typeof ClientMessage>;
 
 const Resumption = z.looseObject({
@@ -104,9 +108,13 @@ export function saidIn(
 /** The text of a content of AG-UI: a string, or parts. */
 export function textOf(content: unknown): string {
   if (typeof content === 'string') return content;
-  const parts = z.array(Part).safeParse(content ?? []);
-  if (!parts.success) throw invalid('content is a text or a list of parts');
-  return parts.data.flatMap(({ type, text }) => (type === 'text' && text ? [text] : [])).join('\n');
+  return partsOf(content)
+    .flatMap(({ type, text }) => (type === 'text' && text ? [text] : []))
+    .join('\n');
+}
+
+function partsOf(content: unknown): Part[] {
+  return Array.isArray(content) ? (content as Part[]) : [];
 }
 
 /** A message of the client as snapshots give it back. */
@@ -114,12 +122,12 @@ export function givenBack({ content, ...message }: ClientMessage): object {
   const known = Object.entries(message).filter(([, value]) => value !== null && value !== undefined);
   return {
     ...Object.fromEntries(known),
-    content: typeof content === 'string' ? content : z.array(Part).parse(content ?? []),
+    content: typeof content === 'string' ? content : partsOf(content),
   };
 }
 
 function attachmentsOf({ content }: ClientMessage): Said['attachments'] {
-  return Array.isArray(content) ? (content as Part[]).flatMap(attachmentOf) : [];
+  return partsOf(content).flatMap(attachmentOf);
 }
 
 function attachmentOf({ type, source, data, url, mimeType, filename }: Part): Said['attachments'] {

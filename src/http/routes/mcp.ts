@@ -14,8 +14,19 @@ import { rateLimited } from '../refusal.ts';
 import { defineRoute, type RouteServer } from '../route.ts';
 
 const CHANNEL = 'mcp';
-const MESSAGE = z.looseObject({ jsonrpc: z.literal('2.0') });
-const Messages = z.union([MESSAGE, z.array(MESSAGE).min(1).max(20)]);
+const jsonrpc = z.literal('2.0');
+const Id = z.union([z.string(), z.int()]);
+const Fields = z.looseObject({});
+const Message = z.union([
+  z.strictObject({ jsonrpc, method: z.string(), id: Id.optional(), params: Fields.optional() }),
+  z.strictObject({ jsonrpc, id: Id, result: Fields }),
+  z.strictObject({
+    jsonrpc,
+    id: Id.optional(),
+    error: z.looseObject({ code: z.int(), message: z.string() }),
+  }),
+]);
+const Messages = z.union([Message, z.array(Message).min(1).max(20)]);
 const JsonRpc = z.unknown();
 
 /** An id of a conversation that the caller may write to. */
@@ -103,8 +114,14 @@ export const mcpRoute = defineRoute({
   body: Messages,
   example: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
   answer: JsonRpc,
-  also: { 200: { type: 'text/event-stream' }, 202: {}, 406: { schema: JsonRpc } },
-  errors: [403, 404, 413, 429],
+  also: {
+    200: { type: 'text/event-stream' },
+    202: {},
+    400: { schema: JsonRpc },
+    404: { schema: JsonRpc },
+    406: { schema: JsonRpc },
+  },
+  errors: [403, 413, 429],
   async handle({ context, caller, body }, server) {
     const message = await body();
     const { answerMcp } = await loadWith(MCP_SERVER, () => import('../../mcp-server/index.ts'));
