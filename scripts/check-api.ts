@@ -40,7 +40,7 @@ const EXPLAINED: Readonly<Record<string, string>> = {
   setPerson: 'the names of time zones, and classes of Unicode',
 };
 /** Operations for which a conversation that was deleted is one that has not begun. */
-const NOT_BEGUN = ['listChatMessages', 'resumeChat', 'resumeChatById'];
+const NOT_BEGUN = ['listChatMessages', 'resumeChat', 'resumeChatById', 'listModelsOfConversation'];
 /** An event stream does not end. */
 const ENDLESS = 'streamEvents';
 const ACCEPTED = ['2xx', '3xx', '400', '401', '403', '404', '409', '429', '5xx'];

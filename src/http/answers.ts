@@ -247,7 +247,7 @@ const ProjectionAnswer: z.ZodType<Projection> = z.strictObject({
   talk: z.array(
     z.strictObject({
       seq: Count,
-      agent: AgentId.nullable(),
+      agent: z.string().nullable(),
       name: z.string(),
       text: z.string(),
       shared: z.boolean(),

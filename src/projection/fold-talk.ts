@@ -14,7 +14,7 @@ export function foldTalk(draft: Draft, event: Event): void {
   const talk = own(draft, 'talk');
   talk.push({
     seq,
-    agent: author.kind === 'agent' ? (author.id as AgentId) : null,
+    agent: author.kind === 'agent' ? author.id : null,
     name: author.name,
     text: to.length === 0 ? '' : oneLine(text, MAX_TRIGGER),
     shared: kind === 'message' || kind === 'handoff',

@@ -146,7 +146,8 @@ export interface Arrow {
 
 export interface Talk {
   seq: number;
-  agent: AgentId | null;
+  /** Id of an author who is an agent, if only elsewhere. */
+  agent: string | null;
   name: string;
   /** Beginning of the text; '' without addressees. */
   text: string;

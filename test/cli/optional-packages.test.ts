@@ -11,6 +11,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ANTHROPIC, DISTRIBUTED, isFound, loadWith, MCP_SERVER } from '../../src/optional-packages.ts';
 import { startFakeOpenAi, startFakeOpenAiResponses } from '../../src/testing/fake-vendors.ts';
@@ -33,6 +34,23 @@ beforeAll(() => {
   }
 });
 afterAll(() => rmSync(dir, { recursive: true, force: true }));
+
+/** Prints what `/api/mcp` and another route answer. */
+const ASK_MCP = `
+import { createApp } from './src/http/index.ts';
+import { createTroupe } from './src/runtime.ts';
+const agents = [{ id: 'ada', provider: 'scripted', model: 'm', script: { rules: [{ reply: 'Hi' }] } }];
+await using troupe = await createTroupe({ agents }, { data: ':memory:', onWarning: () => {} });
+const app = createApp(troupe, { onError: () => {} });
+const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' });
+const headers = { 'content-type': 'application/json' };
+const post = { method: 'POST', headers, body };
+const ask = async (path, init) => {
+  const response = await app.request('http://127.0.0.1' + path, init);
+  return [response.status, await response.json()];
+};
+console.log(JSON.stringify([await ask('/api/mcp', post), await ask('/api/conversations')]));
+`;
 
 function installed(): string[] {
   const names = readdirSync('node_modules').filter((name) => !name.startsWith('.'));
@@ -95,6 +113,26 @@ test('without its package troupe mcp is refused at the start, with the command t
   expect(err).toContain(
     'the MCP server needs a package that is not installed: npm install @modelcontextprotocol/server@2',
   );
+});
+
+test('without its package /api/mcp is refused with the command that installs it, and the rest of the API answers', async () => {
+  const program = path.join(dir, 'ask.ts');
+  writeFileSync(program, ASK_MCP);
+  const { stdout } = await promisify(execFile)(process.execPath, [program], { cwd: dir });
+  expect(JSON.parse(stdout)).toEqual([
+    [
+      500,
+      {
+        error: {
+          code: 'package_missing',
+          message:
+            'the MCP server needs a package that is not installed: npm install @modelcontextprotocol/server@2',
+          data: { packages: ['@modelcontextprotocol/server'] },
+        },
+      },
+    ],
+    [200, { conversations: [], next: null }],
+  ]);
 });
 
 test('doctor names the packages that the agents file and the services need', async () => {
