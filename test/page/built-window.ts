@@ -1,0 +1,40 @@
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { build, preview } from 'vite';
+import { createApp, nodeListener } from '../../src/http/index.ts';
+import type { Troupe } from '../../src/troupe.ts';
+
+export interface BuiltWindow extends AsyncDisposable {
+  url: string;
+}
+
+/** An example of a window as it is built, with a troupe behind its proxy. Closes the troupe, too. */
+export async function openBuiltWindow(example: string, troupe: Troupe): Promise<BuiltWindow> {
+  const root = path.join(import.meta.dirname, '../../examples', example);
+  const outDir = mkdtempSync(path.join(tmpdir(), `${example}-`));
+  let listener: RequestListener = (_, response) => response.end();
+  const api = createServer((request, response) => listener(request, response));
+  api.listen(0, '127.0.0.1');
+  await once(api, 'listening');
+  const { port } = api.address() as AddressInfo;
+  const common = { root, logLevel: 'silent', build: { outDir, emptyOutDir: true } } as const;
+  await build(common);
+  const proxy = { '/api': `http://127.0.0.1:${port}` };
+  const served = await preview({ ...common, preview: { host: '127.0.0.1', port: 0, proxy } });
+  const url = new URL(served.resolvedUrls?.local[0] ?? '').origin;
+  listener = nodeListener(createApp(troupe, { cors: { origins: [url] } }));
+  return {
+    url,
+    async [Symbol.asyncDispose]() {
+      await served.close();
+      api.closeAllConnections();
+      api.close();
+      await troupe.close();
+      rmSync(outDir, { recursive: true });
+    },
+  };
+}
