@@ -274,7 +274,7 @@ const RowAnswer: z.ZodType<Row> = z.strictObject({
   level: z.enum(['talk', 'work', 'noise', 'problem']),
   author: z.string(),
   isAgent: z.boolean(),
-  agent: AgentId.nullable(),
+  agent: z.string().nullable(),
   to: z.array(AgentId),
   turn: TurnId.nullable(),
   summary: z.string(),

@@ -203,8 +203,8 @@ export interface Row {
   level: 'talk' | 'work' | 'noise' | 'problem';
   author: string;
   isAgent: boolean;
-  /** The agent that wrote the event or that it is about. */
-  agent: AgentId | null;
+  /** The agent that wrote the event, if only elsewhere, or that it is about. */
+  agent: string | null;
   to: AgentId[];
   turn: TurnId | null;
   /** One line of at most `MAX_SUMMARY` characters. */

@@ -94,9 +94,9 @@ function levelOf(event: Event): Level {
 const ABOUT = /^(?:failed|joined|baseline):([^:]+)/;
 
 /** The agent that wrote the event or that it is about. */
-function agentOf(event: Event): AgentId | null {
+function agentOf(event: Event): string | null {
   const { author, turn } = event;
-  if (author.kind === 'agent') return author.id as AgentId;
+  if (author.kind === 'agent') return author.id;
   if (event.kind === 'joined' || event.kind === 'left') return event.body.agent;
   if (event.kind === 'command') return event.body.agent ?? turnAgent(event.body.turn) ?? event.to[0] ?? null;
   return turnAgent(turn) ?? (ABOUT.exec(event.id)?.[1] as AgentId | undefined) ?? null;

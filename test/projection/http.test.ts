@@ -214,6 +214,16 @@ describe('rows', () => {
     expect(await found('q=needle&agent=worker')).toEqual([]);
   });
 
+  test('may be of an agent from elsewhere, whose id is of another form', async () => {
+    await using api = await stage();
+    const author = { kind: 'agent', id: 'https://else.where/ada', name: 'Ada' } as const;
+    await api.troupe.send('c', { author, to: [], content: 'Hello' });
+    const { body } = await api.get('/api/conversations/c/rows');
+    expect(RowsAnswer.parse(body).rows).toMatchObject([{ agent: author.id, author: 'Ada' }]);
+    const { projection } = SnapshotAnswer.parse((await api.get('/api/conversations/c/snapshot')).body);
+    expect(projection.talk).toMatchObject([{ agent: author.id, name: 'Ada' }]);
+  });
+
   test('that are rare are searched for in 20,000 events at a time', async () => {
     const total = 45_000;
     const line = (seq: number) => ({
