@@ -119,6 +119,7 @@ const RecordId = z.string().regex(/^[A-Za-z0-9_-]{1,128}$/);
 export const PATH_PARAMETERS = {
   conversations: { schema: ConversationId, example: 'main' },
   agents: { schema: AgentId, example: 'writer' },
+  a2a: { schema: AgentId, example: 'writer' },
   turns: { schema: TurnName, example: 'main:writer:1' },
   diff: { schema: z.union([TurnName, z.literal('next')]), example: 'next' },
   chat: { schema: z.string().regex(/^[A-Za-z0-9._@:~-]{1,256}$/), example: 'main' },

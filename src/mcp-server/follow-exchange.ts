@@ -1,9 +1,9 @@
+import { wholeExchange } from '../asking/whole-exchange.ts';
 import { createProgress } from '../doors/mcp/progress.ts';
 import type { ExchangeId } from '../doors/mcp/exchange-id.ts';
 import { type Outcome, outcomeOf, workingOn } from '../doors/mcp/outcome.ts';
 import { createSpeech } from '../doors/speech.ts';
 import type { McpHost } from './host.ts';
-import { wholeExchange } from './whole-exchange.ts';
 
 interface Follow {
   waitMs: number;

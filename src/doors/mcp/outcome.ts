@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import type { Answer } from '../../asking/answer.ts';
+import type { Concluded } from '../../asking/whole-exchange.ts';
 import { type ExchangeId, exchangeId } from './exchange-id.ts';
 
 /** Something that people have to do first. */
@@ -33,9 +34,6 @@ export type Outcome = z.infer<typeof Outcome>;
 /** Longest text of an outcome, and longest arguments of a call in it, in characters. */
 const MOST_CHARS = 100_000;
 const MOST_ARGS = 10_000;
-
-/** What came of a message in the end. */
-export type Concluded = Pick<Answer, 'outcome' | 'replies' | 'waits' | 'failures'>;
 
 export function outcomeOf(id: ExchangeId, answer: Concluded, nameOf: (agent: string) => string): Outcome {
   const replies = answer.replies.filter(({ conversation }) => conversation === id.conversation);

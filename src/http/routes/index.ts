@@ -1,5 +1,6 @@
 import type { Scope } from '../../access/index.ts';
 import { type Route, routeName } from '../route.ts';
+import { a2aRoutes } from './a2a.ts';
 import { agUiRoutes } from './ag-ui.ts';
 import { chatRoutes } from './chat.ts';
 import { conversationRoutes } from './conversations.ts';
@@ -25,6 +26,7 @@ const DECLARED = [
   ...openAiRoutes,
   ...agUiRoutes,
   mcpRoute,
+  ...a2aRoutes,
   ...statusRoutes,
   ...peopleRoutes,
   ...keyRoutes,

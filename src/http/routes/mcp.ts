@@ -1,7 +1,5 @@
 import { ulid } from 'ulid';
 import * as z from 'zod';
-import type { Principal } from '../../access/index.ts';
-import { TroupeError } from '../../errors.ts';
 import { ConversationId } from '../../events/index.ts';
 import type { McpHost } from '../../mcp-server/host.ts';
 import { loadWith, MCP_SERVER } from '../../optional-packages.ts';
@@ -9,6 +7,7 @@ import { onAccount } from '../../work.ts';
 import type { Caller } from '../access/caller.ts';
 import { checkScope } from '../access/check-scope.ts';
 import { authorOf, beginExchange, changesSince } from '../exchange.ts';
+import { newConversation } from '../new-conversation.ts';
 import { holdPlace } from '../open-stream.ts';
 import { rateLimited } from '../refusal.ts';
 import { defineRoute, type RouteServer } from '../route.ts';
@@ -29,18 +28,6 @@ const Message = z.union([
 const Messages = z.union([Message, z.array(Message).min(1).max(20)]);
 const JsonRpc = z.unknown();
 
-/** An id of a conversation that the caller may write to. */
-function newConversation({ conversations }: Principal, name: string): string {
-  const patterns = conversations ?? ['*'];
-  const prefix = patterns.find((pattern) => pattern.endsWith('*'))?.slice(0, -1);
-  if (prefix !== undefined) return ConversationId.parse(`${prefix}mcp-${name}`.slice(0, 128));
-  const [only, ...others] = patterns;
-  if (only !== undefined && others.length === 0) return only;
-  throw new TroupeError('event_invalid', 'name the conversation: this caller may not begin a new one', {
-    path: 'conversation',
-  });
-}
-
 function hostFor(
   caller: Caller,
   key: string | undefined,
@@ -54,7 +41,7 @@ function hostFor(
     version,
     ends: signal,
     onError,
-    newConversation: (name) => newConversation(principal, name ?? ulid(clock.now()).toLowerCase()),
+    newConversation: (name) => newConversation(principal, `mcp-${name ?? ulid(clock.now()).toLowerCase()}`),
     // Requests are numbered by each client for itself, so their ids alone tell nothing.
     keyOf: (request) => (key === undefined ? null : `${key}-${request}`.replaceAll(/[^A-Za-z0-9._-]/g, '-')),
     async send({ conversation, content, agent, id }) {

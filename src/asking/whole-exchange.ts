@@ -1,9 +1,22 @@
-import type { Answer } from '../asking/answer.ts';
-import type { ChatChange } from '../asking/chat-change.ts';
-import type { ExchangeId } from '../doors/mcp/exchange-id.ts';
-import type { Concluded } from '../doors/mcp/outcome.ts';
-import type { Event } from '../events/index.ts';
-import type { McpHost } from './host.ts';
+import type { ConversationId, Event } from '../events/index.ts';
+import type { Troupe } from '../troupe.ts';
+import type { Answer } from './answer.ts';
+import type { ChatChange } from './chat-change.ts';
+
+/** A message or a command in the log. */
+interface Place {
+  conversation: ConversationId;
+  seq: number;
+}
+
+interface ExchangeHost {
+  troupe: Pick<Troupe, 'tasks'>;
+  /** What has come and comes of a message or a command. */
+  changes: (place: Place, signal: AbortSignal) => AsyncGenerator<ChatChange, Answer>;
+}
+
+/** What came of a message in the end. */
+export type Concluded = Pick<Answer, 'outcome' | 'replies' | 'waits' | 'failures'>;
 
 /**
  * What comes of a message, and of what people have said since to questions and requests that came of it, whoever has said
@@ -11,8 +24,8 @@ import type { McpHost } from './host.ts';
  *  W1  Each event of the conversation is followed once: an end of a task that lies before the last event was seen already.
  */
 export async function* wholeExchange(
-  { troupe, changes }: Pick<McpHost, 'troupe' | 'changes'>,
-  { conversation, seq }: ExchangeId,
+  { troupe, changes }: ExchangeHost,
+  { conversation, seq }: Place,
   signal: AbortSignal,
 ): AsyncGenerator<ChatChange, Concluded> {
   const answers: Answer[] = [];

@@ -1,0 +1,172 @@
+import type { ChatBlock, ChatChange } from '../../asking/chat-change.ts';
+import type { Event } from '../../events/index.ts';
+import type { A2aMessage, Artifact, ArtifactUpdate, TaskStatus, TaskUpdate } from './protocol.ts';
+import { taskId } from './task-id.ts';
+import { isTerminal, TaskProgress } from './task-progress.ts';
+
+type NameOf = (agent: string) => string;
+
+interface ShownBlock {
+  block: ChatBlock;
+  text: string;
+  isTold: boolean;
+}
+
+/**
+ * The task that a message began, as the protocol shows it. Owns what its client was told.
+ *  V1  The texts of an artifact's updates, joined since the last one that does not append, are the text of the artifact.
+ *  V2  What is said in threads, and what models think, is left out; what people are asked there is not.
+ */
+export class TaskView {
+  readonly progress: TaskProgress;
+  readonly #sent: Event;
+  readonly #nameOf: NameOf;
+  readonly #blocks = new Map<string, ShownBlock>();
+  readonly #data: Artifact[] = [];
+  /** What people have said to it. */
+  readonly said: Event[];
+
+  constructor(sent: Event, nameOf: NameOf) {
+    this.#sent = sent;
+    this.#nameOf = nameOf;
+    this.progress = new TaskProgress(sent);
+    this.said = [sent];
+  }
+
+  get id(): string {
+    return taskId(this.#sent);
+  }
+
+  get isOver(): boolean {
+    return isTerminal(this.progress.state);
+  }
+
+  get artifacts(): Artifact[] {
+    const told = [...this.#blocks.values()].filter(({ isTold }) => isTold);
+    return [...told.map(({ block, text }) => this.#artifact(block, text)), ...this.#data];
+  }
+
+  get status(): TaskStatus {
+    const { state, at } = this.progress;
+    const message = this.#statusMessage();
+    return { state, timestamp: new Date(at).toISOString(), ...(message && { message }) };
+  }
+
+  take(change: ChatChange): TaskUpdate[] {
+    if (this.isOver) return [];
+    switch (change.type) {
+      case 'block.start':
+        if (change.block.kind === 'text' && change.block.conversation === this.#sent.conversation)
+          this.#blocks.set(change.block.id, { block: change.block, text: '', isTold: false });
+        return [];
+      case 'block.delta':
+        return this.#grow(change);
+      case 'block.end':
+        return this.#end(change.id);
+      case 'void':
+        return change.ids.flatMap((id) => this.#void(id, change.reason));
+      case 'event':
+        return this.#event(change.event);
+      default:
+        return [];
+    }
+  }
+
+  #grow({ id, text }: { id: string; text: string }): TaskUpdate[] {
+    const shown = this.#blocks.get(id);
+    if (!shown || text === '') return [];
+    shown.text += text;
+    const append = shown.isTold;
+    shown.isTold = true;
+    return [this.#update({ artifact: this.#artifact(shown.block, text), append, lastChunk: false })];
+  }
+
+  #end(id: string): TaskUpdate[] {
+    const shown = this.#blocks.get(id);
+    if (!shown?.isTold) return [];
+    return [this.#update({ artifact: this.#artifact(shown.block, ''), append: true, lastChunk: true })];
+  }
+
+  /** The protocol takes nothing back, but what does not append replaces. */
+  #void(id: string, reason: string): TaskUpdate[] {
+    const shown = this.#blocks.get(id);
+    if (!this.#blocks.delete(id) || !shown?.isTold) return [];
+    const artifact = this.#artifact(shown.block, '', { void: reason });
+    return [this.#update({ artifact, append: false, lastChunk: true })];
+  }
+
+  #event(event: Event): TaskUpdate[] {
+    const isHere = event.conversation === this.#sent.conversation;
+    const updates = isHere ? this.#dataIn(event) : [];
+    const isAnswer = event.kind === 'question.answered' || event.kind === 'approval.decided';
+    if (isAnswer && event.author.kind === 'user') this.said.push(event);
+    if (this.progress.note(event)) {
+      const statusUpdate = { ...this.#about(), status: this.status };
+      updates.push({ statusUpdate });
+    }
+    return updates;
+  }
+
+  /** The reply of an agent that answers in JSON. */
+  #dataIn({ kind, body, author, turn, id }: Event): TaskUpdate[] {
+    if (kind !== 'message' || author.kind !== 'agent' || body.data === undefined) return [];
+    const metadata = { author: { id: author.id, name: author.name }, turn };
+    const artifact = { artifactId: `${id}/data`, name: author.name, parts: [{ data: body.data }], metadata };
+    this.#data.push(artifact);
+    return [this.#update({ artifact, append: false, lastChunk: true })];
+  }
+
+  #artifact({ id, agent, turn }: ChatBlock, text: string, more: object = {}): Artifact {
+    const name = this.#nameOf(agent);
+    return {
+      artifactId: id,
+      name,
+      parts: [{ text }],
+      metadata: { author: { id: agent, name }, turn, ...more },
+    };
+  }
+
+  #update(update: Omit<ArtifactUpdate, 'taskId' | 'contextId'>): TaskUpdate {
+    return { artifactUpdate: { ...this.#about(), ...update } };
+  }
+
+  #about(): { taskId: string; contextId: string } {
+    return { taskId: this.id, contextId: this.#sent.conversation };
+  }
+
+  #statusMessage(): A2aMessage | null {
+    const { state, failure } = this.progress;
+    const base = { ...this.#about(), role: 'ROLE_AGENT' } as const;
+    if (state === 'TASK_STATE_FAILED' && failure) {
+      const { agent, code, message } = failure;
+      const metadata = { code, author: { id: agent, name: this.#nameOf(agent) } };
+      return {
+        ...base,
+        messageId: `${this.id}~failure`,
+        parts: [{ text: `@${agent}: ${message}` }],
+        metadata,
+      };
+    }
+    const [asked] = this.progress.asked;
+    if (state !== 'TASK_STATE_INPUT_REQUIRED' || !asked) return null;
+    const { id, author } = asked;
+    const parts = this.progress.asked.flatMap((each) => this.#askedParts(each));
+    return {
+      ...base,
+      messageId: id,
+      parts,
+      metadata: { author: { id: author.id, name: author.name } },
+    };
+  }
+
+  #askedParts(asked: TaskProgress['asked'][number]): A2aMessage['parts'] {
+    const agent = asked.author.id;
+    if (asked.kind === 'question') {
+      const { question, text, choices, by } = asked.body;
+      return [{ text }, { data: { question, agent, by, ...(choices && { choices }) } }];
+    }
+    const { request, tool, args, by } = asked.body;
+    const text = `${this.#nameOf(agent)} waits for approval to call ${tool} ${args}`;
+    return [{ text }, { data: { request, agent, tool, args, by } }];
+  }
+}

@@ -1,0 +1,35 @@
+import type { Context } from 'hono';
+import { LOCAL } from '../../access/index.ts';
+import { agentCard } from '../../doors/a2a/agent-card.ts';
+import { TroupeError } from '../../errors.ts';
+import type { AgentInfo, Troupe } from '../../troupe.ts';
+import type { Caller } from '../access/caller.ts';
+import { mountPath } from '../page/mount-path.ts';
+
+/** Throws `agent_unknown`. */
+export function agentIn({ agents }: Troupe, id: string): AgentInfo {
+  const agent = agents.find((each) => each.id === id);
+  if (!agent) throw new TroupeError('agent_unknown', `there is no agent "${id}"`, { agent: id });
+  return agent;
+}
+
+interface CardRequest {
+  context: Context;
+  caller: Caller;
+  agent: string;
+  version: string;
+}
+
+/** The card of an agent, with addresses as the client has reached this one. */
+export function cardOf({ context, caller, agent, version }: CardRequest, options = { isExtended: false }) {
+  const info = agentIn(caller.troupe, agent);
+  const url = `${originOf(context)}${mountPath(context)}/api/a2a/${info.id}`;
+  return agentCard(info, { url, version, isKeyed: caller.principal.id !== LOCAL.id }, options);
+}
+
+/** What a proxy that ends TLS says of the scheme. */
+function originOf({ req }: Context): string {
+  const { origin, protocol, host } = new URL(req.url);
+  const given = req.header('x-forwarded-proto');
+  return given === 'https' && protocol === 'http:' ? `https://${host}` : origin;
+}

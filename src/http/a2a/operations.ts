@@ -1,0 +1,183 @@
+import type { Context } from 'hono';
+import type * as z from 'zod';
+import { a2aError } from '../../doors/a2a/problem.ts';
+import type { A2aTask, StreamResponse } from '../../doors/a2a/protocol.ts';
+import { ListRequest, SendRequest, TaskRequest } from '../../doors/a2a/requests.ts';
+import type { Event } from '../../events/index.ts';
+import { onAccount } from '../../work.ts';
+import type { Caller } from '../access/caller.ts';
+import { checkScope } from '../access/check-scope.ts';
+import { authorOf } from '../exchange.ts';
+import { type HeldPlace, withPlace } from '../open-stream.ts';
+import { rateLimited } from '../refusal.ts';
+import type { RouteServer } from '../route.ts';
+import { parseInput } from '../schemas.ts';
+import { beginTask } from './begin-task.ts';
+import { cardOf } from './card.ts';
+import { followTask } from './follow-task.ts';
+import { listTasks } from './list-tasks.ts';
+import { findTask, readTask } from './read-task.ts';
+import { showTask } from './show-task.ts';
+
+/** One request of a client, in either binding. */
+export interface Call {
+  context: Context;
+  caller: Caller;
+  /** Id of the agent. */
+  agent: string;
+  params: unknown;
+  server: RouteServer;
+}
+
+/** What an operation gives. `stream` owns its place, until its end. */
+export type Reply =
+  | { type: 'value'; value: object }
+  | { type: 'stream'; place: HeldPlace; tell: (ends: AbortSignal) => AsyncGenerator<StreamResponse, void> };
+
+type Operation = (call: Call) => Promise<Reply>;
+
+/** The operations of the protocol, by their names in JSON-RPC. */
+export const OPERATIONS: Readonly<Record<string, Operation>> = {
+  SendMessage: send,
+  SendStreamingMessage: sendStreaming,
+  GetTask: get,
+  ListTasks: list,
+  CancelTask: cancel,
+  SubscribeToTask: subscribe,
+  GetExtendedAgentCard: extendedCard,
+  CreateTaskPushNotificationConfig: noPush,
+  GetTaskPushNotificationConfig: noPush,
+  ListTaskPushNotificationConfigs: noPush,
+  DeleteTaskPushNotificationConfig: noPush,
+};
+
+/** Throws the errors of the protocol, and of every route. */
+export async function operate(name: string, call: Call): Promise<Reply> {
+  const operation = Object.hasOwn(OPERATIONS, name) ? OPERATIONS[name] : undefined;
+  if (!operation)
+    throw a2aError('METHOD_NOT_FOUND', `there is no method "${name.slice(0, 100).toWellFormed()}"`);
+  return operation(call);
+}
+
+function input<T>(schema: z.ZodType<T>, { params }: Call): T {
+  return parseInput(schema, params, 'params');
+}
+
+async function send(call: Call): Promise<Reply> {
+  const { context, caller, agent, server } = call;
+  checkScope(caller.principal, 'write');
+  const { message, configuration } = input(SendRequest, call);
+  const { clock, signal } = server;
+  return withPlace({ caller, clock, signal }, async (place) => {
+    const sent = await beginTask(caller, agent, message);
+    const ends = AbortSignal.any([place.ends, context.req.raw.signal]);
+    if (!configuration?.returnImmediately) await untilOver(caller, sent, ends);
+    place.end();
+    const { historyLength } = configuration ?? {};
+    return { type: 'value', value: { task: await shown(caller, sent, historyLength) } };
+  });
+}
+
+async function untilOver({ troupe }: Caller, sent: Event, ends: AbortSignal): Promise<void> {
+  try {
+    // The log has all of it then.
+    for await (const _ of followTask({ troupe }, sent, ends));
+  } catch (error) {
+    if (!ends.aborted) throw error;
+  }
+}
+
+async function shown({ troupe }: Caller, sent: Event, historyLength?: number): Promise<A2aTask> {
+  return showTask(troupe, await readTask({ troupe }, sent), { historyLength });
+}
+
+async function sendStreaming(call: Call): Promise<Reply> {
+  const { caller, agent, server } = call;
+  checkScope(caller.principal, 'write');
+  checkScope(caller.principal, 'read');
+  const { message, configuration } = input(SendRequest, call);
+  const { clock, signal } = server;
+  return withPlace({ caller, clock, signal }, async (place) => {
+    const sent = await beginTask(caller, agent, message);
+    return streamOf(caller, sent, place, configuration?.historyLength);
+  });
+}
+
+function streamOf({ troupe }: Caller, sent: Event, place: HeldPlace, historyLength?: number): Reply {
+  async function* tell(ends: AbortSignal): AsyncGenerator<StreamResponse, void> {
+    for await (const each of followTask({ troupe }, sent, ends))
+      if (each.type === 'update') yield each.update;
+      else yield { task: await showTask(troupe, each.view, { historyLength }) };
+  }
+  return { type: 'stream', place, tell };
+}
+
+async function subscribe(call: Call): Promise<Reply> {
+  const { caller, agent, server } = call;
+  const { troupe } = caller;
+  checkScope(caller.principal, 'read');
+  const { id } = input(TaskRequest, call);
+  const { clock, signal } = server;
+  return withPlace({ caller, clock, signal }, async (place) => {
+    const sent = await findTask({ troupe, agent }, id);
+    if ((await readTask({ troupe }, sent)).isOver)
+      throw a2aError('UNSUPPORTED_OPERATION', 'the task has ended: get it instead');
+    return streamOf(caller, sent, place);
+  });
+}
+
+async function get(call: Call): Promise<Reply> {
+  const { caller, agent } = call;
+  const { id, historyLength } = input(TaskRequest, call);
+  return reading(caller, async () => {
+    const sent = await findTask({ troupe: caller.troupe, agent }, id);
+    return shown(caller, sent, historyLength);
+  });
+}
+
+async function list(call: Call): Promise<Reply> {
+  const { caller, agent } = call;
+  const request = input(ListRequest, call);
+  return reading(caller, () => listTasks({ troupe: caller.troupe, agent }, request));
+}
+
+/** Everything that goes on in the context of the task ends. */
+async function cancel(call: Call): Promise<Reply> {
+  const { caller, agent } = call;
+  const { troupe } = caller;
+  checkScope(caller.principal, 'write');
+  checkScope(caller.principal, 'read');
+  const { id } = input(TaskRequest, call);
+  const sent = await findTask({ troupe, agent }, id);
+  const { isOver } = await readTask({ troupe }, sent);
+  if (isOver) throw a2aError('TASK_NOT_CANCELABLE', 'the task has ended');
+  const { conversation } = sent;
+  await troupe.command({ command: 'cancelTask', conversation, task: 'all' }, authorOf(caller));
+  return { type: 'value', value: await shown(caller, sent) };
+}
+
+async function extendedCard({ context, caller, agent, server }: Call): Promise<Reply> {
+  checkScope(caller.principal, 'read');
+  const { version } = server;
+  return { type: 'value', value: cardOf({ context, caller, agent, version }, { isExtended: true }) };
+}
+
+async function noPush(): Promise<Reply> {
+  throw a2aError('PUSH_NOTIFICATION_NOT_SUPPORTED', 'this agent sends no notifications');
+}
+
+/** Reads on the caller's account. A GET request is on it already. */
+async function reading({ principal, traffic, reading: own }: Caller, work: () => Promise<object>): Promise<Reply> {
+  checkScope(principal, 'read');
+  if (own) return { type: 'value', value: await work() };
+  const account = await traffic.reads.begin(principal);
+  if ('retryAfterMs' in account) {
+    const { workPerSecond: most } = traffic.reads.limits;
+    throw rateLimited(`one caller may read at most ${most} rows and KiB a second`, most, account.retryAfterMs);
+  }
+  try {
+    return { type: 'value', value: await onAccount(account, work) };
+  } finally {
+    account.end();
+  }
+}

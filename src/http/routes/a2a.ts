@@ -1,0 +1,45 @@
+import * as z from 'zod';
+import { RpcRequest } from '../../doors/a2a/requests.ts';
+import { AgentId } from '../../events/index.ts';
+import { agentIn, cardOf } from '../a2a/card.ts';
+import { answerRpc } from '../a2a/json-rpc.ts';
+import { defineRoute } from '../route.ts';
+import { parseInput } from '../schemas.ts';
+
+const Card = z.looseObject({ name: z.string(), supportedInterfaces: z.array(z.looseObject({})) });
+const RpcAnswer = z.looseObject({ jsonrpc: z.literal('2.0') });
+
+function agentOf({ a }: { a: string }): string {
+  return parseInput(z.object({ agent: AgentId }), { agent: a }, 'the path').agent;
+}
+
+export const a2aRoutes = [
+  defineRoute({
+    method: 'GET',
+    path: '/api/a2a/{a}/.well-known/agent-card.json',
+    scopes: ['read', 'write'],
+    id: 'getAgentCard',
+    summary: 'The card of an agent, as A2A 1.0 has it',
+    answer: Card,
+    errors: [404],
+    handle: ({ context, params, caller }, { version }) =>
+      context.json(cardOf({ context, caller, agent: agentOf(params), version })),
+  }),
+  defineRoute({
+    method: 'POST',
+    path: '/api/a2a/{a}',
+    scopes: ['read', 'write'],
+    id: 'callAgent',
+    summary:
+      'The JSON-RPC binding of A2A 1.0: a message to the agent is a task, and its context is the conversation. Needs the header A2A-Version',
+    body: RpcRequest,
+    example: { jsonrpc: '2.0', id: 1, method: 'ListTasks', params: {} },
+    answer: RpcAnswer,
+    also: { 200: { type: 'text/event-stream' } },
+    errors: [403, 404, 413, 429],
+    handle({ context, params, caller }, server) {
+      const { id } = agentIn(caller.troupe, agentOf(params));
+      return answerRpc({ context, caller, agent: id, server });
+    },
+  }),
+] as const;
