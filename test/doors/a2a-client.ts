@@ -1,5 +1,10 @@
 import { type Artifact, type StreamResponse, type Task, TaskState } from '@a2a-js/sdk';
-import { type Client, ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory } from '@a2a-js/sdk/client';
+import {
+  type Client,
+  ClientFactory,
+  DefaultAgentCardResolver,
+  JsonRpcTransportFactory,
+} from '@a2a-js/sdk/client';
 
 /** The client of the protocol's own SDK, for an agent at this server. */
 export async function a2aClient(url: string, agent: string, key?: string): Promise<Client> {
@@ -27,7 +32,14 @@ export function said(text: string, about: { contextId?: string; taskId?: string;
       contextId: '',
       taskId: '',
       role: 1,
-      parts: [{ content: { $case: 'text' as const, value: text }, metadata: undefined, filename: '', mediaType: '' }],
+      parts: [
+        {
+          content: { $case: 'text' as const, value: text },
+          metadata: undefined,
+          filename: '',
+          mediaType: '',
+        },
+      ],
       metadata: undefined,
       extensions: [],
       referenceTaskIds: [],
@@ -43,7 +55,7 @@ export function textOf({ parts }: Pick<Artifact, 'parts'>): string {
 }
 
 export function stateOf(task: Pick<Task, 'status'> | undefined): string {
-  return TaskState[task?.status?.state ?? 0];
+  return TaskState[task?.status?.state ?? 0] ?? '';
 }
 
 /** What a client that keeps artifacts has after these events: their texts by id, and the states that were told. */

@@ -27,7 +27,12 @@ async function post(body: unknown, { version = '1.0', as = key, agent = 'bo' } =
     id?: unknown;
     error?: { code: number | string; message: string; data?: { reason: string }[] };
   };
-  return { status: response.status, code: answer.error?.code, reason: answer.error?.data?.[0]?.reason, answer };
+  return {
+    status: response.status,
+    code: answer.error?.code,
+    reason: answer.error?.data?.[0]?.reason,
+    answer,
+  };
 }
 
 const rpc = (method: string, params: unknown) => ({ jsonrpc: '2.0', id: 7, method, params });
@@ -49,7 +54,10 @@ test('a wrong key, a missing scope and an unknown agent are refused as everywher
     code: 'scope_missing',
   });
   const writer = (await stage.troupe.keys.create({ name: 'w', scopes: ['write'] })).secret;
-  expect(await post(rpc('ListTasks', {}), { as: writer })).toMatchObject({ status: 403, code: 'scope_missing' });
+  expect(await post(rpc('ListTasks', {}), { as: writer })).toMatchObject({
+    status: 403,
+    code: 'scope_missing',
+  });
   expect(await post(rpc('ListTasks', {}), { agent: 'nobody' })).toMatchObject({ code: 'agent_unknown' });
   await expect(a2aClient(stage.url, 'bo', 'wrong')).rejects.toThrow('401');
 });

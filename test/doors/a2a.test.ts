@@ -31,7 +31,9 @@ beforeAll(async () => {
       json: { reply: { type: 'object', properties: { colour: { type: 'string' } }, required: ['colour'] } },
     },
     answers: {
-      bo: ({ body }) => ({ text: `I have read: ${JSON.stringify(body).includes('dot.png') ? 'a file' : 'words'}` }),
+      bo: ({ body }) => ({
+        text: `I have read: ${JSON.stringify(body).includes('dot.png') ? 'a file' : 'words'}`,
+      }),
       desk: (request) => ({ text: 'One moment.', ...(request && HANDOFF) }),
       billing: () => ({ text: 'It is refunded.' }),
       payer: ({ body }) =>
@@ -162,7 +164,9 @@ test('a call that needs approval requires input, and only a decision is one', as
   const client = await a2aClient(stage.url, 'payer');
   const asked = await ask(client, said('Pay.'));
   expect(stateOf(asked)).toBe('TASK_STATE_INPUT_REQUIRED');
-  expect(asked.status?.message?.parts[1]?.content).toMatchObject({ value: { tool: 'pay', args: '{"sum":3}' } });
+  expect(asked.status?.message?.parts[1]?.content).toMatchObject({
+    value: { tool: 'pay', args: '{"sum":3}' },
+  });
   const about = { taskId: asked.id };
   await expect(client.sendMessage(said('perhaps', about))).rejects.toMatchObject({
     name: 'RequestMalformedError',
@@ -187,9 +191,9 @@ test('a task is cancelled, and then it is over', async () => {
   const cancelled = await client.cancelTask({ tenant: '', id: begun.id, metadata: undefined });
   expect(stateOf(cancelled)).toBe('TASK_STATE_CANCELED');
   expect((await following).states.at(-1)).toBe('TASK_STATE_CANCELED');
-  await expect(
-    client.cancelTask({ tenant: '', id: begun.id, metadata: undefined }),
-  ).rejects.toMatchObject({ name: 'TaskNotCancelableError' });
+  await expect(client.cancelTask({ tenant: '', id: begun.id, metadata: undefined })).rejects.toMatchObject({
+    name: 'TaskNotCancelableError',
+  });
   await expect(kept(client.resubscribeTask({ tenant: '', id: begun.id }))).rejects.toThrow();
   release();
 });
@@ -198,7 +202,10 @@ test('an agent that fails fails the task, with the code', async () => {
   const client = await a2aClient(stage.url, 'broken');
   const task = await ask(client, said('Go.'));
   expect(stateOf(task)).toBe('TASK_STATE_FAILED');
-  expect(task.status?.message?.metadata).toMatchObject({ code: expect.any(String), author: { id: 'broken' } });
+  expect(task.status?.message?.metadata).toMatchObject({
+    code: expect.any(String),
+    author: { id: 'broken' },
+  });
   expect(textOf(task.status!.message!)).toMatch(/^@broken: /);
 });
 

@@ -2,7 +2,7 @@ import type { AgentInfo } from '../../troupe.ts';
 import { PROTOCOL_VERSION } from './protocol.ts';
 
 interface CardPlace {
-  /** URL of the agent, for both bindings. */
+  /** URL of the agent. */
   url: string;
   /** Version of Troupe. */
   version: string;
@@ -31,12 +31,8 @@ export function agentCard(agent: AgentInfo, place: CardPlace, { isExtended = fal
     name,
     description,
     version,
-    supportedInterfaces: ['JSONRPC', 'HTTP+JSON'].map((protocolBinding) => ({
-      url,
-      protocolBinding,
-      protocolVersion: PROTOCOL_VERSION,
-    })),
-    capabilities: { streaming: true, pushNotifications: true, extendedAgentCard: true },
+    supportedInterfaces: [{ url, protocolBinding: 'JSONRPC', protocolVersion: PROTOCOL_VERSION }],
+    capabilities: { streaming: true, extendedAgentCard: true },
     ...(isKeyed && {
       securitySchemes: { key: { httpAuthSecurityScheme: { scheme: 'Bearer' } } },
       securityRequirements: [{ schemes: { key: {} } }],

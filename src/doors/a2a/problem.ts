@@ -44,30 +44,24 @@ export function a2aError(reason: Reason, message: string): TroupeError {
 export function problemOf(thrown: unknown): Problem | null {
   if (!(thrown instanceof TroupeError)) return null;
   const { code, message, data } = thrown;
-  const reason = (data[REASON] as Reason | undefined) ?? reasonOf(code);
-  if (reason === null) return null;
+  const reason = (data[REASON] as Reason | undefined) ?? REASONS[code];
+  if (!reason) return null;
   const { of: _, ...problem } = PROBLEMS[reason];
   return { ...problem, reason, message };
 }
 
-function reasonOf(code: TroupeError['code']): Reason | null {
-  switch (code) {
-    case 'task_unknown':
-    case 'conversation_unknown':
-      return 'TASK_NOT_FOUND';
-    case 'command_refused':
-    case 'conversation_archived':
-    case 'agent_busy':
-      return 'UNSUPPORTED_OPERATION';
-    case 'event_invalid':
-    case 'event_conflict':
-    case 'agent_unknown':
-    case 'address_refused':
-      return 'INVALID_PARAMS';
-    default:
-      return null;
-  }
-}
+/** Codes that every call may give. */
+const REASONS: Partial<Record<TroupeError['code'], Reason>> = {
+  task_unknown: 'TASK_NOT_FOUND',
+  conversation_unknown: 'TASK_NOT_FOUND',
+  command_refused: 'UNSUPPORTED_OPERATION',
+  conversation_archived: 'UNSUPPORTED_OPERATION',
+  agent_busy: 'UNSUPPORTED_OPERATION',
+  event_invalid: 'INVALID_PARAMS',
+  event_conflict: 'INVALID_PARAMS',
+  agent_unknown: 'INVALID_PARAMS',
+  address_refused: 'INVALID_PARAMS',
+};
 
 const DOMAIN = 'a2a-protocol.org';
 

@@ -22,7 +22,8 @@ export function saidIn({ parts }: Pick<GivenMessage, 'parts'>): Said {
       throw a2aError('INVALID_PARAMS', 'a part has one of text, raw, url and data');
     const name = filename ? { name: filename } : {};
     if (text !== undefined) texts.push(text);
-    else if (raw !== undefined) attachments.push({ data: raw, mediaType: mediaType || UNKNOWN_TYPE, ...name });
+    else if (raw !== undefined)
+      attachments.push({ data: raw, mediaType: mediaType || UNKNOWN_TYPE, ...name });
     else if (url !== undefined) attachments.push({ url, ...(mediaType ? { mediaType } : {}), ...name });
     else texts.push(JSON.stringify(data));
   }

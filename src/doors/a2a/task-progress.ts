@@ -58,7 +58,9 @@ export class TaskProgress {
   get asked(): readonly Asked[] {
     const own = new Set(this.#answers.ends.map(({ turn }) => turn));
     const { conversation } = this.#sent;
-    return [...this.#asked.values()].filter((each) => each.conversation !== conversation || own.has(each.turn));
+    return [...this.#asked.values()].filter(
+      (each) => each.conversation !== conversation || own.has(each.turn),
+    );
   }
 
   /** Of the conversation, or of the thread of one of its delegations. Returns whether the state has changed. */
@@ -76,22 +78,14 @@ export class TaskProgress {
   }
 
   #noteTasks(event: Event): void {
-    switch (event.kind) {
-      case 'question':
-        return void this.#asked.set(event.body.question, event);
-      case 'approval.requested':
-        return void this.#asked.set(event.body.request, event);
-      case 'question.answered':
-        return void this.#asked.delete(event.body.question);
-      case 'approval.decided':
-        return void this.#asked.delete(event.body.request);
-      case 'delegation.opened':
-        return void this.#threads.set(event.body.delegation, event.body.thread);
-      case 'delegation.completed':
-      case 'delegation.aborted':
-        return void this.#threads.delete(event.body.delegation);
-      default:
-    }
+    const { kind, body } = event;
+    if (kind === 'question') this.#asked.set(body.question, event);
+    if (kind === 'approval.requested') this.#asked.set(body.request, event);
+    if (kind === 'question.answered') this.#asked.delete(body.question);
+    if (kind === 'approval.decided') this.#asked.delete(body.request);
+    if (kind === 'delegation.opened') this.#threads.set(body.delegation, body.thread);
+    if (kind === 'delegation.completed' || kind === 'delegation.aborted')
+      this.#threads.delete(body.delegation);
   }
 
   #found(): TaskState {

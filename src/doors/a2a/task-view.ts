@@ -67,7 +67,11 @@ export class TaskView {
         return change.ids.flatMap((id) => this.#void(id, change.reason));
       case 'event':
         return this.#event(change.event);
-      default:
+      case 'call.start':
+      case 'call.delta':
+      case 'call.ready':
+      case 'call.progress':
+      case 'call.result':
         return [];
     }
   }

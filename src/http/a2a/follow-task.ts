@@ -50,11 +50,7 @@ export async function* followTask(
   }
 }
 
-function isAt(
-  change: { type: string; event?: Event },
-  conversation: string,
-  head: number,
-): boolean {
+function isAt(change: { type: string; event?: Event }, conversation: string, head: number): boolean {
   const { event } = change;
   return event !== undefined && event.conversation === conversation && event.seq >= head;
 }

@@ -167,13 +167,20 @@ async function noPush(): Promise<Reply> {
 }
 
 /** Reads on the caller's account. A GET request is on it already. */
-async function reading({ principal, traffic, reading: own }: Caller, work: () => Promise<object>): Promise<Reply> {
+async function reading(
+  { principal, traffic, reading: own }: Caller,
+  work: () => Promise<object>,
+): Promise<Reply> {
   checkScope(principal, 'read');
   if (own) return { type: 'value', value: await work() };
   const account = await traffic.reads.begin(principal);
   if ('retryAfterMs' in account) {
     const { workPerSecond: most } = traffic.reads.limits;
-    throw rateLimited(`one caller may read at most ${most} rows and KiB a second`, most, account.retryAfterMs);
+    throw rateLimited(
+      `one caller may read at most ${most} rows and KiB a second`,
+      most,
+      account.retryAfterMs,
+    );
   }
   try {
     return { type: 'value', value: await onAccount(account, work) };
