@@ -28,6 +28,7 @@ import { baselineFor, readBaseline } from '../actors/turn/freeze-baseline.ts';
 import { presentRuntime } from '../actors/turn/write-instructions.ts';
 import { inSlices } from '../actors/engine/in-slices.ts';
 import type { AgentRuntime } from '../actors/engine/agent-runtime.ts';
+import { readUnheard } from '../actors/turn/watch-silence.ts';
 import { liveItems, triggersIn } from '../actors/turn/pin-turn.ts';
 import { type ViewSource, readPages } from '../actors/log/read-pages.ts';
 import { catchUpInSlices, foldInSlices } from '../actors/log/read-view.ts';
@@ -179,13 +180,18 @@ export async function readReceipts(
   tenant: TenantId,
   turn: string,
 ): Promise<PromptReceipt[]> {
-  if (!parseTurnId(turn)) throw new TroupeError('turn_unknown', `"${turn}" is not a turn id`, { turn });
+  const parts = parseTurnId(turn);
+  if (!parts) throw new TroupeError('turn_unknown', `"${turn}" is not a turn id`, { turn });
   const receipts: PromptReceipt[] = [];
   for (let step = 1; ; step++) {
     const receipt = await deps.store.readReceipt(tenant, turn as TurnId, step);
     if (receipt) receipts.push(receipt);
-    else if (step > 1) return receipts;
+    else if (step > 1) break;
   }
+  // A model that has not said a word yet.
+  const unheard = await readUnheard(deps.store, { tenant, ...parts });
+  const isNext = unheard?.turn === turn && unheard.step > (receipts.at(-1)?.step ?? 0);
+  return isNext ? [...receipts, unheard] : receipts;
 }
 
 /** The view at a step: the log up to the turn, then the events of the turn before the step was answered. */

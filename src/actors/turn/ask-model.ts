@@ -11,6 +11,7 @@ import type { Sending } from '../sessions/session-run.ts';
 import { cacheKeyOf } from '../sessions/settle-session.ts';
 import { checkReply } from './check-reply.ts';
 import { showActivity } from './show-activity.ts';
+import { watchSilence } from './watch-silence.ts';
 import { showAnswer } from './show-answer.ts';
 import { withImages } from './load-images.ts';
 import { type ModelAnswer, type TurnRun, writeMeanwhile } from './turn-run.ts';
@@ -77,7 +78,8 @@ async function measured(run: TurnRun, sending: Sending): Promise<{ outcome: Stre
     server: run.runtime.provider.server,
   });
   run.meanwhile.rounds += 1;
-  const heard = await call.within(() => stream(run, sending, call));
+  const silence = watchSilence(run, sending.prompt);
+  const heard = await call.within(() => stream(run, sending, call)).finally(() => silence.end());
   const outcome = heard.kind === 'answered' ? await checkReply(run.runtime.reply, heard) : heard;
   if (outcome.kind !== 'answered') showActivity(run, { kind: 'void', reason: endName(outcome), all: false });
   // The answer is discarded; its tokens still count as spent.

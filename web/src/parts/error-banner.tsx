@@ -1,7 +1,9 @@
 import type { TurnView } from '../../../src/projection/model.ts';
+import type { ActorStatus } from '../../../src/troupe.ts';
 import { CommandButton } from '../shared/command-button.tsx';
 import { plural } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
+import { actors } from '../state/live.ts';
 import { isPast } from '../state/past.ts';
 import { ForkButton } from './detail/fork-button.tsx';
 
@@ -27,10 +29,28 @@ export function ErrorBanner({ turn }: { turn: TurnView }) {
       </p>
       {!isPast.value && (
         <p class="failure-acts">
-          {retried === null && <CommandButton command={{ command: 'retry', turn: id }} label="Retry" />}
+          {retried === null && <RetryOffer turn={turn} />}
           <ForkButton turn={id} label="Start a new conversation from here" />
         </p>
       )}
     </div>
   );
+}
+
+/** The button if the engine would take the command, else why it would not. */
+function RetryOffer({ turn: { id, agent } }: { turn: TurnView }) {
+  const actor = actors.value.find((each) => each.agent === agent);
+  if (!actor) return null;
+  const why = refusalOf(actor, id);
+  if (why === null) return <CommandButton command={{ command: 'retry', turn: id }} label="Retry" />;
+  return <span class="quiet">Retry is not possible: {why}.</span>;
+}
+
+function refusalOf({ agent, can, turn, lastTurn, status }: ActorStatus, asked: string): string | null {
+  const newest = turn ?? lastTurn;
+  if (newest !== asked) return `a later turn of @${agent} exists`;
+  if (can.includes('retry')) return null;
+  if (status === 'paused') return `@${agent} is paused, so resume it first`;
+  if (status === 'retired') return `@${agent} is retired, so reinstate it first`;
+  return status === 'running' ? 'it is running' : `@${agent} takes no retry now`;
 }

@@ -17,6 +17,8 @@ interface Entry {
    * The turn whose events make the answer stale; `ANY` for events of any turn, null for answers that never change.
    */
   of: string | null;
+  /** Whether a refused answer may still come without an event that tells of it. */
+  mayCome: () => boolean;
   users: number;
   isDue: boolean;
 }
@@ -26,6 +28,8 @@ export const ANY = '*';
 const MAX_KEPT = 60;
 /** Events come in bursts: the end of a turn is five of them. */
 const REFETCH_MS = 250;
+/** Pause before an answer is asked for again that may still come. */
+const AGAIN_MS = 1_000;
 
 /**
  * Answers about turns, kept while a conversation is open. An ended turn is never fetched again. A running one is
@@ -33,8 +37,13 @@ const REFETCH_MS = 250;
  */
 const kept = new Map<string, Entry>();
 
-export function useFetched<T>(key: string | null, of: string | null, load: () => Promise<T>): Fetched<T> {
-  const entry = useMemo(() => (key === null ? null : entryOf(key, of, load)), [key]);
+export function useFetched<T>(
+  key: string | null,
+  of: string | null,
+  load: () => Promise<T>,
+  mayCome: () => boolean = NEVER,
+): Fetched<T> {
+  const entry = useMemo(() => (key === null ? null : entryOf(key, { of, load, mayCome })), [key]);
   useEffect(() => {
     if (!entry) return;
     entry.users += 1;
@@ -44,10 +53,11 @@ export function useFetched<T>(key: string | null, of: string | null, load: () =>
 }
 
 const LOADING = { state: 'loading' } as const;
+const NEVER = () => false;
 
-function entryOf(key: string, of: string | null, load: () => Promise<unknown>): Entry {
+function entryOf(key: string, about: Pick<Entry, 'of' | 'load' | 'mayCome'>): Entry {
   const known = kept.get(key);
-  const entry = known ?? { content: signal<Fetched<unknown>>(LOADING), load, of, users: 0, isDue: false };
+  const entry = known ?? { content: signal<Fetched<unknown>>(LOADING), ...about, users: 0, isDue: false };
   kept.delete(key);
   kept.set(key, entry);
   for (const [oldest, { users }] of kept) {
@@ -67,6 +77,7 @@ async function fetchInto(entry: Entry): Promise<void> {
     // A brief outage of the server removes nothing from the screen.
     if (code === 'unreachable' && entry.content.peek().state === 'there') return;
     entry.content.value = { state: 'failed', code, message };
+    if (entry.users > 0 && entry.mayCome()) setTimeout(() => void fetchInto(entry), AGAIN_MS);
   }
 }
 

@@ -17,7 +17,9 @@ export function writeToken(): string {
 
 /** Reads the token again from the page that the server now serves; false when it has not changed. */
 export async function renewWriteToken(): Promise<boolean> {
-  const page = new DOMParser().parseFromString(await (await fetch(base)).text(), 'text/html');
+  // The server sends the page only to those who ask for one.
+  const served = await fetch(base, { headers: { accept: 'text/html' } });
+  const page = new DOMParser().parseFromString(await served.text(), 'text/html');
   const given = page.querySelector<HTMLMetaElement>('meta[name="troupe-token"]')?.content ?? '';
   const isNew = given !== '' && given !== token;
   if (isNew) token = given;

@@ -11,7 +11,7 @@ import { PromptCompactions } from './prompt-compactions.tsx';
 import { PromptFacts } from './prompt-facts.tsx';
 import { PromptGrew } from './prompt-grew.tsx';
 import { PromptLayers } from './prompt-layers.tsx';
-import { useDiff, useNextPrompt, usePrompt, useTrace } from './turn-answers.ts';
+import { isRunning, useDiff, useNextPrompt, usePrompt, useTrace } from './turn-answers.ts';
 
 /** The prompt the model was sent, layer by layer, and why it has its size. */
 export function PromptTab() {
@@ -37,12 +37,14 @@ function TurnPrompt({ turn }: { turn: string }) {
     <>
       <FailedTurn />
       {steps > 1 && <Steps count={steps} chosen={step ?? steps} />}
-      <Loaded of={prompt}>
+      <Loaded of={prompt} {...(isRunning(turn) && { calm: NOT_YET })}>
         {(value) => <Prompt prompt={value} trace={trace.state === 'there' ? trace.value : null} />}
       </Loaded>
     </>
   );
 }
+
+const NOT_YET = { turn_unknown: 'This turn runs and has sent no prompt yet.' };
 
 function Steps({ count, chosen: at }: { count: number; chosen: number }) {
   return (

@@ -1,6 +1,7 @@
 import type { Event } from '../../../../src/events/index.ts';
 import type { InspectedPrompt, PromptDiff, SentPrompt, TurnTrace } from '../../../../src/troupe.ts';
 import { api } from '../../state/api.ts';
+import { live } from '../../state/live.ts';
 import { ANY, type Fetched, useFetched } from '../../state/fetched.ts';
 import { route } from '../../state/route.ts';
 import { NEXT } from './chosen.ts';
@@ -11,7 +12,13 @@ export function useTrace(turn: string | null): Fetched<TurnTrace> {
 }
 
 export function usePrompt(turn: string | null, step: number | null): Fetched<SentPrompt> {
-  return useFetched(turn && `prompt ${turn} ${step}`, turn, () => api.prompt(turn ?? '', step ?? undefined));
+  const load = () => api.prompt(turn ?? '', step ?? undefined);
+  return useFetched(turn && `prompt ${turn} ${step}`, turn, load, () => isRunning(turn));
+}
+
+/** A prompt is sent some time after its turn has begun, and no event tells of it. */
+export function isRunning(turn: string | null): boolean {
+  return live.value?.turns.find(({ id }) => id === turn)?.status === 'running';
 }
 
 export function useNextPrompt(agent: string | null): Fetched<InspectedPrompt> {

@@ -1,0 +1,54 @@
+import { expect } from 'vitest';
+import { detail, happened, pageTest, useBrowser } from './browser.ts';
+import { playFailed } from './fixtures.ts';
+import { OFFICE } from './office.ts';
+import { openStage, type Play } from './stage.ts';
+
+const browsing = useBrowser();
+
+const HANGS: Play = {
+  company: (url) => ({
+    agents: [{ id: 'bo', provider: 'openai-compatible', baseUrl: url, apiKeyEnv: 'KEY', model: 'bo' }],
+  }),
+  lines: [{ agent: 'bo', hears: /./, says: { hang: true } }],
+};
+
+pageTest('the prompt is shown while its model has not said a word', async () => {
+  await using stage = await openStage(HANGS);
+  browsing.expectErrors(/404/);
+  const first = await stage.say('c', [], 'For nobody yet.');
+  expect(first.seq).toBe(1);
+  const page = await browsing.open(`${stage.url}c/c?agent=bo&tab=prompt`);
+  await stage.say('c', ['bo'], 'Where are the ledgers?');
+  await detail(page).getByText('Where are the ledgers?').first().waitFor();
+  await page.close();
+});
+
+pageTest('a write works after a restart of the server without a reload', async () => {
+  const app = { writeToken: 'of-the-first-start' };
+  await using stage = await openStage(OFFICE, { app });
+  browsing.expectErrors(/ERR_|403/);
+  await stage.play('c', ['critic'], 'Is there anything missing?');
+  const page = await browsing.open(`${stage.url}c/c`);
+  await happened(page).getByText('Is there anything missing?').first().waitFor();
+  await stage.stop();
+  app.writeToken = 'of-the-second-start';
+  await stage.start();
+  await page.getByRole('textbox', { name: 'Message' }).fill('Written after the restart');
+  await page.getByRole('button', { name: 'Send' }).click();
+  await stage.until(
+    'c',
+    (event) => event.kind === 'message' && event.body.content === 'Written after the restart',
+  );
+  await page.close();
+});
+
+pageTest('a failed turn before a later one has no Retry, and says why', async () => {
+  await using stage = await openStage(OFFICE);
+  await playFailed(stage, 'twice');
+  const page = await browsing.open(`${stage.url}c/twice`);
+  await happened(page).getByRole('button', { name: 'Retry' }).waitFor();
+  await stage.play('twice', ['writer'], 'And once more?');
+  await happened(page).getByText('Retry is not possible: a later turn of @writer exists.').waitFor();
+  await page.close();
+});
