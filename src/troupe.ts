@@ -23,6 +23,7 @@ import type { ConversationState } from './actors/conversations/conversation-stat
 import type { Deleted } from './actors/conversations/delete-conversation.ts';
 import type { DiffSteps, PromptDiff } from './inspect/diff-turns.ts';
 import type { Inspection } from './inspect/inspect-prompt.ts';
+import type { StuckLine, StuckQuery, StuckReport } from './inspect/stuck-reasons.ts';
 import type { TaskInfo, TaskList, ThreadInfo } from './actors/tasks/read-tasks.ts';
 import type { TurnTrace } from './inspect/trace.ts';
 import type { ImportReport } from './import/index.ts';
@@ -286,6 +287,8 @@ export interface Troupe {
   watch(watcher: Watcher, of?: { conversation?: string | undefined }): () => void;
   /** Waiting and running wakes: of all tenants for the root tenant, else of this one. `own`: only of this one. Default false. */
   queues(of?: { own?: boolean | undefined }): Promise<QueueReport>;
+  /** What has not gone on for long, the longest first: turns of all processes, and agents that wait for a place in this one. */
+  stuck(query?: StuckQuery): Promise<StuckReport>;
   /** Spent and held amounts of each budget in its present period. `conversation` adds the budget of that conversation. */
   budgets(of?: { conversation?: string | undefined; agent?: string | undefined }): Promise<BudgetLine[]>;
   /** Whether the store and the queue can be reached. Never throws. */
@@ -385,6 +388,9 @@ export type {
   LiveNote,
   StateNote,
   StreamDelta,
+  StuckLine,
+  StuckQuery,
+  StuckReport,
   TaskInfo,
   TaskList,
   ThreadInfo,

@@ -2,10 +2,13 @@ import type { EngineDeps } from '../actors/engine/engine-deps.ts';
 import type { ConversationId, LiveNote, TenantId } from '../events/index.ts';
 import type { Broadcast } from '../queue/broadcast.ts';
 import { createLiveBook } from './live-book.ts';
+import { createRunningBook, type HeardTurn } from './running-book.ts';
 
 /** What happens in the running turns of all processes, for watchers. */
 export interface LiveFeed {
   listen(listener: LiveListener): () => void;
+  /** The running turns of all processes, as heard. */
+  running(): HeardTurn[];
   /**
    * The running turns of a conversation, told from their beginning: those of this process at once; those of others come to
    * the listeners as `again`.
@@ -20,12 +23,15 @@ type LiveListener = (note: LiveNote | Again) => void;
 export function createLiveFeed(
   broadcast: Broadcast,
   onWarning: EngineDeps['onWarning'],
+  now: () => number = Date.now,
 ): { feed: LiveFeed; sinks: Required<Pick<EngineDeps, 'onDelta' | 'onActivity' | 'onState'>> } {
   const listeners = new Set<LiveListener>();
   const own = createLiveBook();
+  const running = createRunningBook(now);
 
   /** A listener that throws does not affect the others. */
   function notify(note: LiveNote | Again): void {
+    if (note.type !== 'again') running.note(note);
     for (const listener of listeners) {
       try {
         listener(note);
@@ -56,6 +62,7 @@ export function createLiveFeed(
         listeners.add(listener);
         return () => void listeners.delete(listener);
       },
+      running: () => running.all(),
       recall(tenant, conversation) {
         broadcast.publish({ type: 'recall', tenant, conversation });
         return own.of({ tenant, conversation });

@@ -22,6 +22,7 @@ import { conversationHandle } from '../conversation-handle.ts';
 import { askingMethods } from './asking-methods.ts';
 import { executeCommand } from './execute-command.ts';
 import { conversationId, readCommand, readMessage } from './parse-input.ts';
+import { readStuck } from './read-stuck.ts';
 import { readAttachment } from './read-attachment.ts';
 import { checkOptionsOf } from './read-options.ts';
 import { waitUntilRest } from '../actors/conversations/conversation-work.ts';
@@ -204,6 +205,7 @@ function operatorMethods(context: TenantContext) {
       const { wait = null, failed = 0 } = waits?.() ?? {};
       return { ...(await router.depth()), ...(failed > 0 && { failed }), ...(wait && { wait }) };
     },
+    stuck: (query = {}) => readStuck(deps, tenant, parts.live.running(), query),
     budgets: ({ conversation, agent } = {}) =>
       budgetReport(deps.budgets, tenant, {
         now: clock.now(),

@@ -14,6 +14,7 @@ import {
 import { createEngine, type Engine } from '../actors/engine/engine.ts';
 import { createPendingCount, type PendingCount } from '../actors/engine/pending-count.ts';
 import { createRegistry } from '../actors/engine/registry.ts';
+import { createSlotWaits } from '../actors/engine/slot-waits.ts';
 import { createColdViews } from '../actors/log/read-view.ts';
 import { createConversationLog } from '../actors/log/conversation-log.ts';
 import { createRedaction } from '../actors/log/redaction.ts';
@@ -86,7 +87,7 @@ export async function openEngine(options: EngineOptions): Promise<OpenedEngine> 
   const pending = createPendingCount({ router, clock, limit: pendingPerTenant });
   const caps = { ...definition.budgets, tree: { tokens: maxTreeTokens } };
   const redaction = definition.redact && createRedaction(definition.redact, onWarning);
-  const live = createLiveFeed(broadcast, onWarning);
+  const live = createLiveFeed(broadcast, onWarning, () => clock.now());
   const rootKeyValue = keyValueOf(store, DEFAULT_TENANT);
   const tenants = createTenants(rootKeyValue);
   const profilesOf = (tenant: TenantId) =>
@@ -111,6 +112,7 @@ export async function openEngine(options: EngineOptions): Promise<OpenedEngine> 
     router,
     broadcast,
     admission,
+    slotWaits: createSlotWaits(),
     log,
     registry: createRegistry({ secretOf }),
     agents,

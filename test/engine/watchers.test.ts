@@ -16,7 +16,7 @@ function stage() {
   };
   const watchers = new Watchers({
     log,
-    live: { listen: () => () => {}, recall: () => [] },
+    live: { listen: () => () => {}, recall: () => [], running: () => [] },
     onWarning: (error) => warnings.push(error),
   });
   const say = (tenant: TenantId, conversation: string) => {

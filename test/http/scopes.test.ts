@@ -50,6 +50,7 @@ const SCOPES: Readonly<Record<string, readonly Scope[]>> = {
   'GET /api/budgets': ['read'],
   'GET /api/charts': ['read'],
   'GET /api/queues': ['read'],
+  'GET /api/stuck': ['read'],
   'GET /api/openapi.json': ['read'],
   'GET /api/whoami': [],
   'GET /api/people/{id}': ['read'],

@@ -28,7 +28,11 @@ export async function activate(deps: EngineDeps, address: ActorAddress): Promise
   if (!runtime) return { kind: 'done' };
   const { provider } = runtime.profile;
   const entry = await deps.admission.enter(address, provider);
-  if (entry.kind === 'full') return { kind: 'busy', retryInMs: entry.retryInMs };
+  if (entry.kind === 'full') {
+    deps.slotWaits?.refused(address, provider, deps.clock.now());
+    return { kind: 'busy', retryInMs: entry.retryInMs };
+  }
+  deps.slotWaits?.admitted(address);
   const slot = createTurnSlot(deps, { address, provider }, entry);
   try {
     return await activateMember(deps, address, { runtime, slot });

@@ -3,7 +3,7 @@ import { conversationHandle } from '../../conversation-handle.ts';
 import { TroupeError } from '../../errors.ts';
 import { addressOf, parseTurnId } from '../../events/index.ts';
 import { messageFrom } from '../../asking/asked.ts';
-import type { Asked, CommandInput, NewMessage, Troupe, Watcher } from '../../troupe.ts';
+import type { Asked, CommandInput, NewMessage, StuckLine, Troupe, Watcher } from '../../troupe.ts';
 import { checkAllAuthors, checkAuthor } from './author-rule.ts';
 import { checkScope } from './check-scope.ts';
 
@@ -55,6 +55,7 @@ const NARROWING = {
   rejoin: 'conversation',
   idle: 'conversation',
   queues: 'conversation',
+  stuck: 'conversation',
   budgets: 'conversation',
   send: 'message',
   ask: 'message',
@@ -162,6 +163,13 @@ function limitConversations(
       }, of),
     // Queues and budgets of other callers stay hidden.
     queues: async () => ({ waiting: 0, active: 0, delayed: 0 }),
+    async stuck({ afterMs, limit = 100 } = {}) {
+      const { stuck } = await troupe.stuck({ afterMs, limit: Infinity });
+      const own = stuck
+        .filter(({ conversation }) => may(conversation))
+        .map((line) => withoutHidden(line, may));
+      return { stuck: own.slice(0, limit), total: own.length };
+    },
     async budgets(of = {}) {
       if (of.conversation === undefined) return [];
       const lines = await troupe.budgets({ ...of, conversation: check(of.conversation) });
@@ -224,4 +232,12 @@ function noPrompt(turn: string, step: number | undefined): string {
 
 function conversationOf(note: Note): string {
   return note.type === 'event' ? note.event.conversation : addressOf(note).conversation;
+}
+
+/** Holders in other conversations are counted and not named. */
+function withoutHidden(line: StuckLine, may: (conversation: string) => boolean): StuckLine {
+  if (line.reason.kind !== 'slot_full') return line;
+  const heldBy = line.reason.heldBy.filter(({ conversation }) => may(conversation));
+  if (heldBy.length === line.reason.heldBy.length) return line;
+  return { ...line, reason: { ...line.reason, heldBy }, words: line.words.split(', held by ')[0] ?? '' };
 }

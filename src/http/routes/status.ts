@@ -1,13 +1,14 @@
 import * as z from 'zod';
 import { ConversationId } from '../../events/index.ts';
 import { CHARTS } from '../../projection/charts.ts';
-import type { AgentInfo, BudgetLine, Troupe } from '../../troupe.ts';
+import type { AgentInfo, BudgetLine, StuckReport, Troupe } from '../../troupe.ts';
 import type { Caller } from '../access/caller.ts';
 import { isServerAdmin } from '../access/check-scope.ts';
 import { QueuesAnswer, ReadinessAnswer, typed } from '../answers.ts';
 import { prefixBefore } from '../page/mount-path.ts';
 import { Refusal } from '../refusal.ts';
 import { defineRoute } from '../route.ts';
+import { limitOf, Seq } from '../schemas.ts';
 
 const CHARTS_BODY = JSON.stringify({ charts: CHARTS });
 const CHARTS_TAG = `"${Object.values(CHARTS)
@@ -61,6 +62,20 @@ export const statusRoutes = [
       const report = await troupe.queues({ own: !isServerAdmin(principal) });
       return { failed: 0, wait: null, ...report };
     },
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/api/stuck',
+    scopes: ['read'],
+    id: 'listStuck',
+    summary:
+      'Work that has not gone on for long, the longest first: silent models, long tools, failing calls, agents that wait for a place. `after`: age in ms instead of the defaults',
+    query: z.object({
+      after: Seq.optional(),
+      limit: limitOf(1_000).default(100),
+    }),
+    answer: typed<StuckReport>(),
+    handle: ({ troupe, query: { after, limit } }) => troupe.stuck({ afterMs: after, limit }),
   }),
   defineRoute({
     method: 'GET',
