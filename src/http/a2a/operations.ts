@@ -63,10 +63,17 @@ function input<T>(schema: z.ZodType<T>, { params }: Call): T {
   return parseInput(schema, params, 'params');
 }
 
+/** Nothing is begun for a client that would wait for notifications in vain. */
+function sendInput(call: Call): SendRequest {
+  const request = input(SendRequest, call);
+  if (request.configuration?.taskPushNotificationConfig) throw withoutPush();
+  return request;
+}
+
 async function send(call: Call): Promise<Reply> {
   const { context, caller, agent, server } = call;
   checkScope(caller.principal, 'write');
-  const { message, configuration } = input(SendRequest, call);
+  const { message, configuration } = sendInput(call);
   const { clock, signal } = server;
   return withPlace({ caller, clock, signal }, async (place) => {
     const sent = await beginTask(caller, agent, message);
@@ -95,7 +102,7 @@ async function sendStreaming(call: Call): Promise<Reply> {
   const { caller, agent, server } = call;
   checkScope(caller.principal, 'write');
   checkScope(caller.principal, 'read');
-  const { message, configuration } = input(SendRequest, call);
+  const { message, configuration } = sendInput(call);
   const { clock, signal } = server;
   return withPlace({ caller, clock, signal }, async (place) => {
     const sent = await beginTask(caller, agent, message);
@@ -163,7 +170,11 @@ async function extendedCard({ context, caller, agent, server }: Call): Promise<R
 }
 
 async function noPush(): Promise<Reply> {
-  throw a2aError('PUSH_NOTIFICATION_NOT_SUPPORTED', 'this agent sends no notifications');
+  throw withoutPush();
+}
+
+function withoutPush(): Error {
+  return a2aError('PUSH_NOTIFICATION_NOT_SUPPORTED', 'this agent sends no notifications');
 }
 
 /** Reads on the caller's account. A GET request is on it already. */
