@@ -52,3 +52,15 @@ pageTest('a failed turn before a later one has no Retry, and says why', async ()
   await happened(page).getByText('Retry is not possible: a later turn of @writer exists.').waitFor();
   await page.close();
 });
+
+pageTest('a turn whose model is silent is named with its reason, and leads to the turn', async () => {
+  await using stage = await openStage(HANGS);
+  await stage.say('c', ['bo'], 'Where are the ledgers?');
+  await expect.poll(() => stage.vendor.requests.length).toBe(1);
+  stage.clock.pass(240_000);
+  const page = await browsing.open(`${stage.url}c/c`);
+  const line = page.getByRole('list', { name: 'Stuck work' }).getByRole('listitem');
+  await line.getByText('no word from the model for 4 min').waitFor();
+  expect(await line.getByRole('link', { name: '@bo in c' }).getAttribute('href')).toContain('bo');
+  await page.close();
+});

@@ -1,6 +1,7 @@
 import { Fragment } from 'preact';
 import { duration, whole } from '../shared/format.ts';
-import { queues } from '../state/overview.ts';
+import { Go } from '../shared/go.tsx';
+import { queues, stuck } from '../state/overview.ts';
 
 /** The queue of agent wakes: how many wait, and for how long. */
 export function QueuesPanel() {
@@ -32,6 +33,27 @@ export function QueuesPanel() {
           </>
         )}
       </dl>
+      <Stuck />
     </section>
+  );
+}
+
+/** What does not go on, in the server's words; each line leads to its turn. */
+function Stuck() {
+  const report = stuck.value;
+  if (!report || report.total === 0) return null;
+  const more = report.total - report.stuck.length;
+  return (
+    <ul class="who-stuck" aria-label="Stuck work">
+      {report.stuck.map(({ conversation, agent, turn, words }) => (
+        <li key={`${conversation} ${agent}`}>
+          <Go to={{ conversation, agent, turn }}>
+            @{agent} in {conversation}
+          </Go>{' '}
+          <span class="problem">{words}</span>
+        </li>
+      ))}
+      {more > 0 && <li class="quiet">and {whole(more)} more</li>}
+    </ul>
   );
 }

@@ -6,6 +6,7 @@ import type {
   ActorStatus,
   AgentInfo,
   BudgetLine,
+  StuckReport,
 } from '../../../src/troupe.ts';
 import type { Command, Event } from '../../../src/events/index.ts';
 import type { Projection, Row } from '../../../src/projection/model.ts';
@@ -71,6 +72,8 @@ export interface Queues {
   wait?: { p50Ms: number; p95Ms: number; count: number } | null;
 }
 
+/** Lines of stuck work that the page shows. */
+const MOST_STUCK = 10;
 const segment = encodeURIComponent;
 
 /**
@@ -97,6 +100,7 @@ export const api = {
     get<PromptDiff>(`api/turns/${segment(a)}/diff/${segment(b)}`, { stepB }),
   charts: () => get<{ charts: Record<string, Chart> }>('api/charts'),
   queues: () => get<Queues>('api/queues'),
+  stuck: () => get<StuckReport>('api/stuck', { limit: MOST_STUCK }),
   budgets: (conversation: string) => get<{ budgets: BudgetLine[] }>('api/budgets', { conversation }),
   command: (command: Command) => post<{ event: Event; seq: number }>('api/commands', command),
   send: async (conversation: string, message: { content: string; to?: string[]; whileBusy?: string }) => {

@@ -1,5 +1,6 @@
 import { computed, effect, signal } from '@preact/signals';
 import { overviewFigures } from '../../../src/projection/needs.ts';
+import type { StuckReport } from '../../../src/troupe.ts';
 import { api, ApiError, type OverviewLine, type Queues } from './api.ts';
 import { connection, live, onEvents } from './live.ts';
 import { conversation } from './route.ts';
@@ -7,6 +8,7 @@ import { conversation } from './route.ts';
 /** All conversations and the queue, polled every few seconds while the page is visible. */
 export const overview = signal<{ conversations: OverviewLine[]; more: boolean } | null>(null);
 export const queues = signal<Queues | null>(null);
+export const stuck = signal<StuckReport | null>(null);
 
 /** The server's last answer, with the open conversation brought up to date; null before the first answer. */
 export const conversations = computed<readonly OverviewLine[] | null>(() => {
@@ -25,10 +27,11 @@ const REFRESH_MS = 5_000;
 const SETTLE_MS = 500;
 
 async function refresh(): Promise<void> {
-  const [list, depth] = await Promise.allSettled([api.overview(), api.queues()]);
+  const [list, depth, report] = await Promise.allSettled([api.overview(), api.queues(), api.stuck()]);
   if (list.status === 'fulfilled') overview.value = list.value;
   else if (conversation.peek() === null) fail(list.reason);
   if (depth.status === 'fulfilled') queues.value = depth.value;
+  if (report.status === 'fulfilled') stuck.value = report.value;
 }
 
 /** Without an open conversation, only this request shows whether the server responds. */
