@@ -168,9 +168,14 @@ describe('the layer check', () => {
         { path: 'packages/a/src/troupe.ts', text: `export * from '../../../src/integrations/index.ts';` },
         { path: 'packages/a/src/b.ts', text: `import type { Clock } from '../../../src/clock.ts';` },
         { path: 'packages/a/src/c.ts', text: `import * as z from 'zod';\nimport { b } from './b.ts';` },
+        {
+          path: 'packages/client/src/troupe.ts',
+          text: `export * from '../../../src/integrations/index.ts';`,
+        },
       ]),
     ).toEqual([
       'packages/a/src/b.ts imports src/clock.ts: a package imports src/integrations/index.ts only, in packages/a/src/troupe.ts',
+      'packages/client/src/troupe.ts imports src/integrations/index.ts: a package imports src/http/client.ts only, in packages/client/src/troupe.ts',
     ]);
   });
 

@@ -13,6 +13,10 @@ import { fetchWithinOrigin } from '../net/redirects.ts';
 import type { ParamName } from './route.ts';
 import type { Routes } from './routes/index.ts';
 
+export { TroupeError } from '../errors.ts';
+export type { ErrorCode, ErrorPolicy } from '../errors.ts';
+export type { Author, Event } from '../events/index.ts';
+
 /** Options of `createClient`. */
 export interface ApiClientOptions {
   /** URL that the API is mounted at, as `http://127.0.0.1:4600`. */
@@ -145,7 +149,8 @@ function initOf(method: string, { body, file, signal }: AnyInput): RequestInit &
   else if (body !== undefined) headers.set('content-type', 'application/json');
   const content = file ?? (body === undefined ? null : JSON.stringify(body));
   // `fetch` requires `duplex` if the body is a stream.
-  return { method, headers, body: content, duplex: 'half', ...(signal && { signal }) };
+  const init = { method, headers, body: content, duplex: 'half' as const, ...(signal && { signal }) };
+  return init;
 }
 
 /** Query string with its question mark, or empty. Absent values are omitted. */

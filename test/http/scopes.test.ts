@@ -18,6 +18,7 @@ const SCOPES: Readonly<Record<string, readonly Scope[]>> = {
   'GET /api/conversations/{c}/events': ['read'],
   'GET /api/conversations/{c}/integrity': ['read'],
   'GET /api/conversations/{c}/actors': ['read'],
+  'GET /api/conversations/{c}/answer': ['read'],
   'GET /api/conversations/{c}/snapshot': ['read'],
   'GET /api/conversations/{c}/rows': ['read'],
   'GET /api/conversations/{c}/tasks': ['read'],

@@ -22,6 +22,7 @@ const READS = [
   '/api/conversations/ID/rows',
   '/api/conversations/ID/rows?after=0',
   '/api/conversations/ID/tasks',
+  '/api/conversations/ID/answer?seq=1',
   '/api/conversations/ID/agents/echo/prompt',
   '/api/conversations/ID/agents/echo/cost',
   '/api/conversations/ID/export',

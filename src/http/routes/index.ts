@@ -2,6 +2,7 @@ import type { Scope } from '../../access/index.ts';
 import { type Route, routeName } from '../route.ts';
 import { a2aRoutes } from './a2a.ts';
 import { agUiRoutes } from './ag-ui.ts';
+import { answerRoute } from './answer.ts';
 import { chatRoutes } from './chat.ts';
 import { conversationRoutes } from './conversations.ts';
 import { inspectorRoutes } from './inspector.ts';
@@ -18,6 +19,7 @@ import { webhookRoutes } from './webhooks.ts';
 /** All routes, in the order of the document. */
 const DECLARED = [
   ...conversationRoutes,
+  answerRoute,
   ...inspectorRoutes,
   ...transferRoutes,
   ...turnRoutes,

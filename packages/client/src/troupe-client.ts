@@ -1,0 +1,178 @@
+import { follow, type FollowOptions } from './follow.ts';
+import { aborted, untilDone } from './retry.ts';
+import {
+  type Answer,
+  type ApiClient,
+  type ApiClientOptions,
+  createClient,
+  type Event,
+  type Input,
+  type StreamFrame,
+} from './troupe.ts';
+import { type Words, words } from './words.ts';
+
+/** Options of `createTroupeClient`. */
+export type ClientOptions = Pick<ApiClientOptions, 'url' | 'token'>;
+/** A message: its text, or an object with addressees, an id of your own, attachments and others. */
+export type NewMessage =
+  | string
+  | (Omit<Input<'POST /api/conversations/{c}/events'>['body'], 'author'> & {
+      author?: Event['author'] | undefined;
+    });
+/** What came of a message, as `troupe.ask` gives it, without the events. */
+export type ToldAnswer = NonNullable<Answer<'GET /api/conversations/{c}/answer'>['answer']>;
+/** A delegation, question or approval. */
+export type Task = Answer<'GET /api/conversations/{c}/tasks'>['tasks'][number];
+/** Options of requests. */
+export interface AskOptions {
+  /** Ends the wait, with the error `aborted`. The agents go on. */
+  signal?: AbortSignal | undefined;
+}
+
+/**
+ * A troupe at a URL. Failures that may pass are repeated until the signal aborts, and a message is stored once however
+ * often it is sent. Methods throw `TroupeError`: its `policy` says what to do, and `data.refused` has codes of HTTP.
+ *
+ *     const troupe = createTroupeClient({ url: 'http://127.0.0.1:4600' });
+ *     const { text } = await troupe.ask('support-17', 'Where is my parcel?');
+ */
+export interface TroupeClient {
+  /** Every route of the API, typed by its declaration. */
+  readonly api: ApiClient;
+  /** Stores a message, once, and resolves to its event. */
+  send(conversation: string, message: NewMessage, options?: AskOptions): Promise<Event>;
+  /** Stores a message and resolves to what came of it. */
+  ask(conversation: string, message: NewMessage, options?: AskOptions): Promise<ToldAnswer>;
+  /** As `ask`, but yields words as agents write them and events as they are stored. The answer is its return value. */
+  stream(
+    conversation: string,
+    message: NewMessage,
+    options?: AskOptions,
+  ): AsyncGenerator<Words | { type: 'event'; event: Event }, ToldAnswer>;
+  /** Events and live notes of a conversation, without end, over reconnects. Each event comes once, in order. */
+  follow(conversation: string, options?: FollowOptions): AsyncGenerator<StreamFrame, void>;
+  /** Delegations, questions and approvals. `open`: only those that have not ended. */
+  tasks(conversation: string, options?: AskOptions & { open?: boolean | undefined }): Promise<Task[]>;
+  /** Decides an approval. The arguments of `task` are those that a person saw: others are refused. */
+  decide(
+    conversation: string,
+    task: Pick<Task, 'id' | 'argsHash'>,
+    decision: { approved: boolean; note?: string | undefined },
+    options?: AskOptions,
+  ): Promise<void>;
+  /** Answers a question. */
+  answer(conversation: string, task: Pick<Task, 'id'>, content: string, options?: AskOptions): Promise<void>;
+  /** Stops a running turn. */
+  abort(turn: string, options?: AskOptions): Promise<void>;
+}
+
+const USER = { kind: 'user', id: 'user', name: 'User' } as const;
+type MessageBody = Input<'POST /api/conversations/{c}/events'>['body'];
+type CommandBody = Input<'POST /api/commands'>['body'];
+
+/** A client of a troupe, for browsers and Node. Opens no connection by itself. */
+export function createTroupeClient({ url, token }: ClientOptions): TroupeClient {
+  const api = createClient({ url, token });
+
+  async function send(c: string, message: NewMessage, { signal = never() }: AskOptions = {}): Promise<Event> {
+    const given = typeof message === 'string' ? { content: message } : message;
+    // The author of a key is its own: the server fills it in.
+    const author = given.author ?? (token === undefined ? USER : undefined);
+    const body = { ...given, id: given.id ?? crypto.randomUUID(), author } as MessageBody;
+    const input = { params: { c }, body, signal };
+    return (await untilDone(signal, () => api.request('POST /api/conversations/{c}/events', input))).event;
+  }
+
+  return {
+    api,
+    send,
+    async ask(c, message, { signal = never() } = {}) {
+      const { seq } = await send(c, message, { signal });
+      return answerTo(api, c, seq, signal);
+    },
+    async *stream(c, message, { signal = never() } = {}) {
+      const { seq } = await send(c, message, { signal });
+      return yield* partsOf(api, c, seq, signal);
+    },
+    follow: (c, options = {}) => follow(api, c, options),
+    async tasks(c, { open, signal = never() } = {}) {
+      const input = { params: { c }, query: { open }, signal };
+      const { tasks } = await untilDone(signal, () =>
+        api.whole('GET /api/conversations/{c}/tasks', 'tasks', input),
+      );
+      return tasks;
+    },
+    ...commandsOf(api),
+  };
+}
+
+async function answerTo(api: ApiClient, c: string, seq: number, signal: AbortSignal): Promise<ToldAnswer> {
+  const input = { params: { c }, query: { seq }, signal };
+  for (;;) {
+    const { answer } = await untilDone(signal, () => api.request('GET /api/conversations/{c}/answer', input));
+    if (answer) return answer;
+  }
+}
+
+/** What comes of a stored message. The answer is returned when all events that the log has by then were told. */
+async function* partsOf(
+  api: ApiClient,
+  c: string,
+  seq: number,
+  signal: AbortSignal,
+): AsyncGenerator<Words | { type: 'event'; event: Event }, ToldAnswer> {
+  const over = new AbortController();
+  const ends = AbortSignal.any([signal, over.signal]);
+  const wordsOf = words();
+  let last = seq;
+  const answered = answerTo(api, c, seq, ends).then(async (answer) => ({
+    answer,
+    head: await headOf(api, c, ends),
+  }));
+  // A failure is thrown by the race; after the end of it nobody waits.
+  answered.catch(() => undefined);
+  const frames = follow(api, c, { after: seq, signal: ends });
+  try {
+    let next = frames.next();
+    for (;;) {
+      const known = await Promise.race([next.then(() => null), answered]);
+      if (known && last >= known.head) return known.answer;
+      const { value: frame, done } = await next;
+      if (done) throw aborted(signal);
+      next = frames.next();
+      // It may fail before it is waited for.
+      next.catch(() => undefined);
+      yield* wordsOf(frame);
+      if (frame.type !== 'event') continue;
+      last = frame.event.seq;
+      yield { type: 'event', event: frame.event };
+    }
+  } finally {
+    over.abort();
+  }
+}
+
+async function headOf(api: ApiClient, c: string, signal: AbortSignal): Promise<number> {
+  const input = { params: { c }, query: { limit: 1 }, signal };
+  return (await untilDone(signal, () => api.request('GET /api/conversations/{c}/events', input))).head;
+}
+
+function commandsOf(api: ApiClient): Pick<TroupeClient, 'decide' | 'answer' | 'abort'> {
+  async function command(body: CommandBody, { signal }: AskOptions = {}): Promise<void> {
+    await api.request('POST /api/commands', { body, ...(signal && { signal }) });
+  }
+
+  return {
+    async decide(conversation, { id, argsHash }, { approved, note }, options) {
+      const body = { command: 'decide', conversation, request: id, approved, note, argsHash };
+      await command(body as CommandBody, options);
+    },
+    answer: (conversation, { id }, content, options) =>
+      command({ command: 'answer', conversation, question: id, content } as CommandBody, options),
+    abort: (turn, options) => command({ command: 'abort', turn } as CommandBody, options),
+  };
+}
+
+function never(): AbortSignal {
+  return new AbortController().signal;
+}

@@ -1,0 +1,130 @@
+import { expect, test } from 'vitest';
+import * as z from 'zod';
+import { defineTool } from '../../../src/tools/tool.ts';
+import { openStage } from '../../../test/doors/stage.ts';
+import { createTroupeClient } from '../src/index.ts';
+
+const refund = defineTool({
+  name: 'refund',
+  description: 'Refunds an order.',
+  schema: z.object({ order: z.number() }),
+  needsApproval: true,
+  run: ({ order }) => `order ${order} is refunded`,
+});
+
+async function desk() {
+  return openStage(['desk', 'billing'], {
+    tools: [refund],
+    agents: {
+      desk: { name: 'Desk', tools: ['handoff'] },
+      billing: { name: 'Billing', tools: ['refund'] },
+    },
+    answers: {
+      desk: [
+        {
+          text: 'One moment.',
+          calls: [{ name: 'handoff', args: '{"to":"billing","goal":"refund order 4"}' }],
+        },
+      ],
+      billing: [
+        { text: 'I refund it.', calls: [{ name: 'refund', args: '{"order":4}' }] },
+        'Your money is back.',
+      ],
+    },
+  });
+}
+
+test('an answer has the words, its authors and what it waits for; a repeated message is the same one', async () => {
+  await using stage = await desk();
+  const troupe = createTroupeClient({ url: stage.url });
+  const message = { id: 'm1', to: ['desk'], content: 'Refund order 4.' };
+  const asked = await troupe.ask('c1', message);
+  expect(asked).toMatchObject({ outcome: 'waiting', failures: [] });
+  expect(asked.waits.map(({ task }) => [task.kind, task.tool, task.args])).toEqual([
+    ['approval', 'refund', '{"order":4}'],
+  ]);
+  expect(await troupe.ask('c1', message)).toEqual(asked);
+  const said = await troupe.ask('c1', { to: ['desk'], content: 'Thanks.' });
+  expect(said).toMatchObject({ text: 'desk answers 2', outcome: 'answered' });
+  expect(said.replies.map(({ author }) => author.name)).toEqual(['Desk']);
+});
+
+test('a stream tells the words of two agents apart, and returns the answer', async () => {
+  await using stage = await desk();
+  const troupe = createTroupeClient({ url: stage.url });
+  const parts = troupe.stream('c1', { to: ['desk'], content: 'Refund order 4.' });
+  const said: Record<string, string> = {};
+  const kinds: string[] = [];
+  let next = await parts.next();
+  for (; !next.done; next = await parts.next()) {
+    const { value } = next;
+    if (value.type === 'text') said[value.agent] = (said[value.agent] ?? '') + value.text;
+    if (value.type === 'void') said[value.agent] = '';
+    if (value.type === 'event') kinds.push(value.event.kind);
+  }
+  expect(said).toEqual({ desk: 'One moment.', billing: 'I refund it.' });
+  expect(kinds).toContain('approval.requested');
+  expect(next.value.outcome).toBe('waiting');
+});
+
+test('an approval that one client decides is gone for the other, and is decided once', async () => {
+  await using stage = await desk();
+  const [one, other] = [createTroupeClient({ url: stage.url }), createTroupeClient({ url: stage.url })];
+  await one.ask('c1', { to: ['desk'], content: 'Refund order 4.' });
+  const [task] = await other.tasks('c1', { open: true });
+  if (!task) throw new Error('nothing waits');
+  await expect(
+    one.decide('c1', { id: task.id, argsHash: 'other' }, { approved: true }),
+  ).rejects.toMatchObject({ name: 'TroupeError', policy: 'fix_input' });
+  await one.decide('c1', task, { approved: true });
+  expect(await other.tasks('c1', { open: true })).toEqual([]);
+  await expect(other.decide('c1', task, { approved: false })).rejects.toMatchObject({ policy: 'fix_input' });
+  await stage.troupe.idle();
+  const { events } = await stage.troupe.events('c1');
+  expect(events.filter(({ kind }) => kind === 'approval.decided')).toHaveLength(1);
+  expect(JSON.stringify(events).match(/Your money is back\./g)).toHaveLength(1);
+});
+
+test('an aborted wait is the error aborted, and the agent goes on', async () => {
+  const open = Promise.withResolvers<void>();
+  const asked = Promise.withResolvers<void>();
+  await using stage = await openStage(['bo'], {
+    answers: {
+      async bo() {
+        asked.resolve();
+        await open.promise;
+        return { text: 'Here I am.' };
+      },
+    },
+  });
+  const troupe = createTroupeClient({ url: stage.url });
+  const left = new AbortController();
+  const answer = troupe.ask('c1', { to: ['bo'], content: 'Hello' }, { signal: left.signal });
+  const refused = expect(answer).rejects.toMatchObject({ code: 'aborted', policy: 'stop' });
+  await asked.promise;
+  left.abort();
+  await refused;
+  open.resolve();
+  await stage.troupe.idle();
+  expect(JSON.stringify((await stage.troupe.events('c1')).events)).toContain('Here I am.');
+});
+
+test('a turn that is stopped is named in the answer', async () => {
+  const asked = Promise.withResolvers<void>();
+  const open = Promise.withResolvers<void>();
+  await using stage = await openStage(['bo'], {
+    answers: {
+      async bo() {
+        asked.resolve();
+        await open.promise;
+        return { text: 'Too late.' };
+      },
+    },
+  });
+  const troupe = createTroupeClient({ url: stage.url });
+  const answer = troupe.ask('c1', { to: ['bo'], content: 'Hello' });
+  await asked.promise;
+  await troupe.abort('c1:bo:1');
+  expect(await answer).toMatchObject({ outcome: 'failed', failures: [{ agent: 'bo', code: 'aborted' }] });
+  open.resolve();
+});

@@ -1,0 +1,96 @@
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { expect } from 'vitest';
+import { build, preview } from 'vite';
+import * as z from 'zod';
+import { createApp, nodeListener } from '../../../src/http/index.ts';
+import { defineTool } from '../../../src/tools/tool.ts';
+import type { Troupe } from '../../../src/troupe.ts';
+import { company } from '../../../test/support/company.ts';
+import { eventually, pageTest, useBrowser } from '../../../test/page/browser.ts';
+
+const browsing = useBrowser();
+const refund = defineTool({
+  name: 'refund',
+  description: 'Refunds an order.',
+  schema: z.object({ order: z.number() }),
+  needsApproval: true,
+  run: ({ order }) => `order ${order} is refunded`,
+});
+
+/** The page, as it is built, with the API of a troupe behind its proxy. */
+async function servePage(troupe: Troupe) {
+  const outDir = mkdtempSync(path.join(tmpdir(), 'troupe-hooks-'));
+  const root = path.join(import.meta.dirname, 'page');
+  const common = {
+    root,
+    configFile: false,
+    logLevel: 'silent',
+    build: { outDir, emptyOutDir: true },
+  } as const;
+  let listener: RequestListener = (_, response) => response.end();
+  const api = createServer((request, response) => listener(request, response));
+  api.listen(0, '127.0.0.1');
+  await once(api, 'listening');
+  await build(common);
+  const proxy = { '/api': `http://127.0.0.1:${(api.address() as AddressInfo).port}` };
+  const served = await preview({ ...common, preview: { host: '127.0.0.1', port: 0, proxy } });
+  const url = new URL(served.resolvedUrls?.local[0] ?? '').origin;
+  listener = nodeListener(createApp(troupe, { cors: { origins: [url] } }));
+  return {
+    url,
+    async [Symbol.asyncDispose]() {
+      await served.close();
+      api.closeAllConnections();
+      api.close();
+      rmSync(outDir, { recursive: true });
+    },
+  };
+}
+
+pageTest(
+  'two pages show who says what as it is written, and an approval that one gives is gone in the other',
+  async () => {
+    await using stage = await company(['desk', 'billing'], {
+      tools: [refund],
+      agents: {
+        desk: { name: 'Desk', tools: ['handoff'] },
+        billing: { name: 'Billing', tools: ['refund'] },
+      },
+      answers: {
+        desk: [
+          {
+            text: 'One moment.',
+            calls: [{ name: 'handoff', args: '{"to":"billing","goal":"refund order 4"}' }],
+          },
+        ],
+        billing: [
+          { text: 'I refund it.', calls: [{ name: 'refund', args: '{"order":4}' }] },
+          'Your money is back.',
+        ],
+      },
+    });
+    await using room = await servePage(stage.troupe);
+    const [one, other] = [await browsing.open(room.url), await browsing.open(room.url)];
+    const shown = (page: typeof one) => () => page.locator('li').allInnerTexts();
+    await one.getByLabel('Message').fill('Refund order 4.');
+    await one.getByRole('button', { name: 'Send' }).click();
+    const before = ['User: Refund order 4.', 'Desk: One moment.', 'Billing: I refund it.'];
+    for (const page of [one, other]) {
+      await page.getByRole('button', { name: 'Approve refund {"order":4}' }).waitFor();
+      await eventually(shown(page)).toEqual(before);
+      expect(await page.locator('output').innerText()).toBe('open');
+    }
+    await one.getByRole('button', { name: 'Approve' }).click();
+    await other.getByRole('button', { name: 'Approve' }).waitFor({ state: 'detached' });
+    for (const page of [one, other])
+      await eventually(shown(page)).toEqual([...before, 'Billing: Your money is back.']);
+    // Their streams end before the server does.
+    await one.close();
+    await other.close();
+  },
+);

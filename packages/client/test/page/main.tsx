@@ -1,0 +1,36 @@
+import { createRoot } from 'react-dom/client';
+import { useState } from 'react';
+import { createTroupeClient } from '../../src/index.ts';
+import { useApprovals, useConversation } from '../../src/react.ts';
+
+const troupe = createTroupeClient({ url: location.origin });
+
+function Room() {
+  const [text, setText] = useState('');
+  const { messages, status, error, send } = useConversation(troupe, 'room');
+  const { approvals, decide } = useApprovals(troupe, 'room');
+  return (
+    <main>
+      <output>{error ? error.message : status}</output>
+      <ul>
+        {messages.map(({ id, author, text: said, isStreaming }) => (
+          <li key={id} aria-busy={isStreaming}>
+            {author.name}: {said}
+          </li>
+        ))}
+      </ul>
+      {approvals.map((task) => (
+        <button key={task.id} type="button" onClick={() => void decide(task, true)}>
+          Approve {task.tool} {task.args}
+        </button>
+      ))}
+      <input aria-label="Message" value={text} onChange={({ target }) => setText(target.value)} />
+      <button type="button" onClick={() => void send({ to: ['desk'], content: text })}>
+        Send
+      </button>
+    </main>
+  );
+}
+
+const root = document.querySelector('#root');
+if (root) createRoot(root).render(<Room />);
