@@ -37,7 +37,8 @@ async function complaints(dir: string, tool: string, args: string[]): Promise<st
 
 const compile = (dir: string) =>
   complaints(dir, 'tsc', ['--noEmit', '--pretty', 'false', '-p', 'tsconfig.json']);
-const lint = (dir: string) => complaints(dir, 'oxlint', ['--type-aware', '--format', 'unix', 'src']);
+const lint = (dir: string, files: readonly string[]) =>
+  complaints(dir, 'oxlint', ['--type-aware', '--format', 'unix', ...files]);
 
 const withKind = (text: string) =>
   text.replace('  message: MessageBody,', "  message: MessageBody,\n  'fixture.kind': MessageBody,");
@@ -134,7 +135,7 @@ test('a kind that has an aspect is refused by every switch over that aspect', as
       [ASPECTS]: (text) =>
         text.replace('  message: [', `  'fixture.kind': [${some.join(', ')}],\n  message: [`),
     });
-    for (const file of [...(await compile(dir)), ...(await lint(dir))]) named.add(file);
+    for (const file of [...(await compile(dir)), ...(await lint(dir, switchesIn(dir)))]) named.add(file);
   }
   const switches = switchesIn(dir);
   expect(switches.length).toBeGreaterThan(15);
