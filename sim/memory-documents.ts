@@ -15,6 +15,8 @@ import type {
   LogEnd,
   LogKey,
 } from '../src/store/documents/documents.ts';
+import { createMemoryStandings } from './memory-standings.ts';
+import type { StandingRow } from '../src/store/standings.ts';
 
 /**
  * The documents in memory, for simulations, tests and benchmarks. Every write is one step by construction.
@@ -30,18 +32,20 @@ export interface MemoryData {
   entries: Map<string, { namespace: string; data: string; at: number }>;
 }
 
-interface MemoryLog extends LogKey {
+export interface MemoryLog extends LogKey {
   byId: Map<string, EventRow>;
   bySeq: Map<number, EventRow>;
   addressed: Map<string, EventRow[]>;
   last: number;
+  standing?: StandingRow;
 }
 
 /** The name of an operation on one document; `insert` of several events is several operations. */
 export type DocumentOp =
   | `events.${Exclude<keyof Documents['events'], symbol>}`
   | `actors.${Exclude<keyof Documents['actors'], symbol>}`
-  | `entries.${Exclude<keyof Documents['entries'], symbol>}`;
+  | `entries.${Exclude<keyof Documents['entries'], symbol>}`
+  | `standings.${Exclude<keyof Documents['standings'], symbol>}`;
 
 /** Decides when an operation happens and what its caller receives; must call `work` at most once. */
 export type DocumentGate = <T>(op: DocumentOp, work: () => T) => Promise<T>;
@@ -72,6 +76,7 @@ export function createMemoryDocuments(options: MemoryDocumentsOptions = {}): Doc
     events: createMemoryEvents(logs, gate),
     actors: createMemoryActors(actors, gate),
     entries: createMemoryEntries(entries, gate),
+    standings: createMemoryStandings(logs, gate),
     close: () => Promise.resolve(),
   };
 }

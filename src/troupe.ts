@@ -23,11 +23,12 @@ import type { ConversationState } from './actors/conversations/conversation-stat
 import type { Deleted } from './actors/conversations/delete-conversation.ts';
 import type { DiffSteps, PromptDiff } from './inspect/diff-turns.ts';
 import type { Inspection } from './inspect/inspect-prompt.ts';
-import type { StuckLine, StuckQuery, StuckReport } from './inspect/stuck-reasons.ts';
+import type { StuckQuery, StuckReport } from './inspect/stuck-reasons.ts';
 import type { TaskInfo, TaskList, ThreadInfo } from './actors/tasks/read-tasks.ts';
 import type { TurnTrace } from './inspect/trace.ts';
 import type { ImportReport } from './import/index.ts';
 import type { ProfileBook } from './facade/profile-book.ts';
+import type { StandingShelf } from './facade/standing-shelf.ts';
 import type { AgentKeys, NostrStatus } from './integrations/nostr.ts';
 import type { WebhookBook } from './integrations/webhook-book.ts';
 import type { QueueDepth } from './queue/router.ts';
@@ -167,6 +168,8 @@ export interface Troupe {
   forTenant(tenant: string): Troupe;
   /** Profiles of the people who write here: name, time zone, preferences. Agents are told them. */
   readonly people: ProfileBook;
+  /** Where each conversation of the tenant stands. */
+  readonly standings: StandingShelf;
   /** The webhooks of this tenant. */
   readonly webhooks: WebhookBook;
   /** The Nostr keys of the agents. They belong to the root tenant and are the same for every tenant. */
@@ -388,11 +391,10 @@ export type {
   LiveNote,
   StateNote,
   StreamDelta,
-  StuckLine,
-  StuckQuery,
-  StuckReport,
   TaskInfo,
   TaskList,
   ThreadInfo,
   TurnTrace,
 };
+export type { ListedStanding, StandingOrder, StandingRow, StandingShelf } from './facade/standing-shelf.ts';
+export type { StuckLine, StuckQuery, StuckReport } from './inspect/stuck-reasons.ts';

@@ -28,6 +28,7 @@ const ADAPTER_LAYER: Layer = {
 };
 const PORTS = [
   'store/store.ts',
+  'store/standings.ts',
   'queue/router.ts',
   'queue/broadcast.ts',
   'queue/admission.ts',

@@ -5,7 +5,7 @@ import type { Documents } from '../../src/store/documents/documents.ts';
 
 export interface Call {
   id: number;
-  collection: 'events' | 'actors' | 'entries';
+  collection: 'events' | 'actors' | 'entries' | 'standings';
   name: string;
   args: unknown[];
 }
@@ -46,6 +46,7 @@ export async function openDocumentsElsewhere(): Promise<Documents> {
     events: remote('events'),
     actors: remote('actors'),
     entries: remote('entries'),
+    standings: remote('standings'),
     async close() {
       host.disconnect();
       await once(host, 'exit');

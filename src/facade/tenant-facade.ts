@@ -26,6 +26,7 @@ import { readStuck } from './read-stuck.ts';
 import { readAttachment } from './read-attachment.ts';
 import { checkOptionsOf } from './read-options.ts';
 import { waitUntilRest } from '../actors/conversations/conversation-work.ts';
+import { standingShelf } from './standing-shelf.ts';
 import { sendMessage } from './send-message.ts';
 import { findConversation, type TenantContext } from './tenant-context.ts';
 import { waitUntilQuiet } from './wait-until-quiet.ts';
@@ -41,6 +42,7 @@ export function tenantFacade(context: TenantContext): Troupe {
     keys: credentials.keysOf(tenant),
     authenticate: (credential) => credentials.authenticate(credential),
     people: parts.profilesOf(tenant),
+    standings: standingShelf(context),
     webhooks: integrations.webhooksOf(tenant),
     agentKeys: integrations.agentKeys,
     nostr: () => (tenant === DEFAULT_TENANT ? integrations.nostr() : null),

@@ -224,6 +224,9 @@ const CompactionView = z.strictObject({
   endedAt: Count.nullable(),
 });
 
+const Saying = z.strictObject({ name: z.string(), text: z.string() });
+const Person = z.strictObject({ id: z.string(), name: z.string() });
+
 const ProjectionAnswer: z.ZodType<Projection> = z.strictObject({
   conversation: ConversationId,
   seq: Count,
@@ -244,6 +247,9 @@ const ProjectionAnswer: z.ZodType<Projection> = z.strictObject({
       to: z.array(AgentId),
     }),
   ),
+  opening: Saying.nullable(),
+  closing: Saying.nullable(),
+  people: z.array(Person),
   talk: z.array(
     z.strictObject({
       seq: Count,
@@ -298,24 +304,6 @@ export const RowsAnswer = z.strictObject({
   head: Count,
   more: z.boolean(),
   next: Count.nullable(),
-});
-
-export const OverviewAnswer = z.strictObject({
-  conversations: z.array(
-    z.strictObject({
-      id: ConversationId,
-      head: Count,
-      at: Count,
-      condition: Condition.nullable(),
-      agents: Count,
-      failed: Count,
-      running: Count,
-      waiting: Count,
-      compactions: Count,
-      turns: Count,
-    }),
-  ),
-  more: z.boolean(),
 });
 
 export const SearchAnswer = z.strictObject({

@@ -6,6 +6,7 @@ import type { Troupe } from '../troupe.ts';
 import { createGate, isKeyless } from './access/gate.ts';
 import { createProjectionBooks } from './access/projection-books.ts';
 import { allowOrigins, readCors } from './cors.ts';
+import { createInboxKeepers } from './inbox.ts';
 import { guard, type GuardOptions, trustedCaller } from './guard.ts';
 import type { ProcessMetrics } from './metrics.ts';
 import { type DocumentOptions, writeDocument } from './openapi.ts';
@@ -99,6 +100,7 @@ function addGuarded(
     ...parts,
     root,
     bookOf: createProjectionBooks(root),
+    keeperOf: createInboxKeepers(root, parts),
     readiness: createReadiness(root, parts),
     trustedCaller: (context) => trustedCaller(context, gate, trust),
     describe: (base) => openApiDocument({ keyless: isKeyless(trust), base }),

@@ -5,6 +5,7 @@ import type { Clock } from '../clock.ts';
 import type { Troupe } from '../troupe.ts';
 import { type Caller, callerOf } from './access/caller.ts';
 import type { BookOf } from './access/projection-books.ts';
+import type { KeeperOf } from './inbox.ts';
 import type { ProcessMetrics } from './metrics.ts';
 import { readJson } from './read-json.ts';
 import type { Readiness } from './readiness.ts';
@@ -22,6 +23,7 @@ export interface RouteServer {
   signal?: AbortSignal | undefined;
   metrics?: ProcessMetrics | undefined;
   bookOf: BookOf;
+  keeperOf: KeeperOf;
   readiness: () => Promise<Readiness>;
   /** The caller of a public route; null if the guard would refuse it. */
   trustedCaller: (context: Context) => Promise<Principal | null>;

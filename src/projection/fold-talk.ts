@@ -1,6 +1,14 @@
 import { type ByKind, type KindAbout, forKind } from '../events/aspects.ts';
 import type { AgentId, Event, EventOf } from '../events/index.ts';
-import { MAX_ARROWS, MAX_FORKS, MAX_TALK, MAX_TRIGGER, type Talk, type TurnView } from './model.ts';
+import {
+  MAX_ARROWS,
+  MAX_FORKS,
+  MAX_PEOPLE,
+  MAX_TALK,
+  MAX_TRIGGER,
+  type Talk,
+  type TurnView,
+} from './model.ts';
 import { agentOf, changeAgent, type Draft, keepNewest, own } from './draft.ts';
 import { messageText } from '../events/message-text.ts';
 import { oneLine } from './words.ts';
@@ -11,6 +19,7 @@ export function foldTalk(draft: Draft, event: Event): void {
   const text = wordsOf(event);
   if (text === null) return;
   const { seq, author, to, kind } = event;
+  if (kind === 'message') foldSaying(draft, author, text);
   const talk = own(draft, 'talk');
   talk.push({
     seq,
@@ -20,6 +29,15 @@ export function foldTalk(draft: Draft, event: Event): void {
     shared: kind === 'message' || kind === 'handoff',
   });
   keepNewest(talk, MAX_TALK);
+}
+
+function foldSaying({ next }: Draft, { kind, id, name }: Event['author'], text: string): void {
+  const saying = { name, text: oneLine(text) };
+  next.opening ??= saying;
+  next.closing = saying;
+  const { people } = next;
+  if (kind !== 'user' || people.length >= MAX_PEOPLE || people.some((person) => person.id === id)) return;
+  next.people = [...people, { id, name }];
 }
 
 /** The text of an event that agents may see; null if it has none. */

@@ -30,6 +30,11 @@ export interface Projection {
   turns: TurnView[];
   /** The newest events addressed to agents, oldest first: the arrows between lanes. */
   arrows: Arrow[];
+  /** The first and the newest message; null without any. */
+  opening: Saying | null;
+  closing: Saying | null;
+  /** The people who have written messages, by the first of each. At most `MAX_PEOPLE`. */
+  people: { id: string; name: string }[];
   /** The newest messages, for the inputs of later turns and what they had missed. */
   talk: Talk[];
   /** All open tasks and the newest ended ones, by seq. */
@@ -40,6 +45,12 @@ export interface Projection {
   /** The conversations that were forked from this one. */
   forks: { conversation: ConversationId; seq: number }[];
   totals: Totals;
+}
+
+/** Speaker and beginning of a message. */
+export interface Saying {
+  name: string;
+  text: string;
 }
 
 export interface Totals {
@@ -216,6 +227,7 @@ export const MAX_AGENTS = 2_000;
 export const MAX_TURNS = 500;
 export const MAX_ARROWS = 1_000;
 export const MAX_TALK = 1_000;
+export const MAX_PEOPLE = 20;
 /** Ended tasks. */
 export const MAX_TASKS = 100;
 export const MAX_OPEN_TASKS = 500;

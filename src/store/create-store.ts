@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { TroupeError } from '../errors.ts';
-import { type ActorAddress, type Event, PromptReceipt } from '../events/index.ts';
+import { type ActorAddress, type ConversationId, type Event, PromptReceipt } from '../events/index.ts';
 import { createDerivedMethods } from './derived-methods.ts';
 import { decodeActor, decodeActorOrThrow, encodePatch, isNewer, patchedRecord } from './actor-row.ts';
 import type { ConversationPlace, ConversationsQuery, EventRow, EntryKey, StoreDriver } from './driver.ts';
@@ -187,7 +187,16 @@ function createPagedReads(
   };
 }
 
-type ConversationMethods = Pick<Store, 'conversations' | 'listConversations' | 'deleteConversation'>;
+type ConversationMethods = Pick<
+  Store,
+  | 'conversations'
+  | 'listConversations'
+  | 'deleteConversation'
+  | 'saveStanding'
+  | 'standings'
+  | 'countStandings'
+  | 'behind'
+>;
 
 function createConversationMethods(driver: StoreDriver): ConversationMethods {
   async function listConversations(tenant: string, query: Omit<ConversationsQuery, 'tenant'>) {
@@ -209,6 +218,11 @@ function createConversationMethods(driver: StoreDriver): ConversationMethods {
       return found;
     },
     deleteConversation: ({ tenant, conversation }) => driver.deleteConversation({ tenant, conversation }),
+    saveStanding: ({ tenant, conversation }, standing) =>
+      driver.saveStanding({ tenant, conversation }, standing),
+    standings: (query) => driver.standings(query),
+    countStandings: (filter) => driver.countStandings(filter),
+    behind: async (query) => (await driver.behind(query)) as ConversationId[],
   };
 }
 

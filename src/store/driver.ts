@@ -1,3 +1,11 @@
+import type {
+  StandingCounts,
+  StandingFilter,
+  StandingPage,
+  StandingRow,
+  StandingsQuery,
+} from './standings.ts';
+
 /**
  * The lower half of the store port: adapters move plain rows, `create-store.ts` adds types and validation.
  * No vendor type crosses this file. Every method needs only single-record atomicity and unique keys, so that a document
@@ -207,6 +215,15 @@ export interface StoreDriver {
   addressed(query: ActorKey & { after: number; upTo: number }): Promise<number[]>;
   /** By an index, newest first. A conversation without writes meanwhile is in exactly one page. */
   conversations(query: ConversationsQuery): Promise<ConversationPage>;
+
+  /** Stores where a conversation stands; changes nothing if that is known for a later seq. See `standings.ts`. */
+  saveStanding(log: { tenant: string; conversation: string }, standing: StandingRow): Promise<void>;
+  /** One page. A conversation whose standing is not stored meanwhile is in exactly one page. */
+  standings(query: StandingsQuery): Promise<StandingPage>;
+  /** Counts the standings that pass the filter; `behind` only by tenant and ranges. */
+  countStandings(filter: StandingFilter): Promise<StandingCounts>;
+  /** Ids of conversations with events that their standing does not take into account, the newest first. */
+  behind(query: { tenant: string; limit: number }): Promise<string[]>;
 
   /** Takes the lease if it is free or has ended (`until` < now); creates a missing row. */
   acquire(key: ActorKey, lease: { owner: string; now: number; until: number }): Promise<AcquireOutcome>;

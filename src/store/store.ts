@@ -10,6 +10,13 @@ import type {
   TurnId,
 } from '../events/index.ts';
 import type { ConversationPlace, ConversationsQuery } from './driver.ts';
+import type {
+  StandingCounts,
+  StandingFilter,
+  StandingPage,
+  StandingRow,
+  StandingsQuery,
+} from './standings.ts';
 
 /**
  * The upper half of the store port, used by the rest of Troupe. `createStore` adds types and validation to a
@@ -150,6 +157,12 @@ export interface Store {
     tenant: TenantId,
     query: Omit<ConversationsQuery, 'tenant'>,
   ): Promise<{ conversations: ConversationLine[]; next: ConversationPlace | null }>;
+
+  /** Stores where a conversation stands; see `standings.ts` for this and the next three. */
+  saveStanding(log: ConversationKey, standing: StandingRow): Promise<void>;
+  standings(query: StandingsQuery): Promise<StandingPage>;
+  countStandings(filter: StandingFilter): Promise<StandingCounts>;
+  behind(query: { tenant: TenantId; limit: number }): Promise<ConversationId[]>;
 
   acquire(address: ActorAddress, lease: { owner: string; now: number; until: number }): Promise<Acquired>;
   /**

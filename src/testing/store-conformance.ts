@@ -2,6 +2,7 @@ import type { StoreDriver } from '../store/driver.ts';
 import type { ConformanceCase } from './conformance.ts';
 import { ACTOR_CASES } from './store-actor-cases.ts';
 import { LOG_CASES } from './store-log-cases.ts';
+import { STANDING_CASES } from './store-standing-cases.ts';
 import { RECEIPT, ENTRY_CASES } from './store-entry-cases.ts';
 import {
   acquired,
@@ -23,7 +24,14 @@ import type { ConversationKey, Store } from '../store/store.ts';
 
 /** The contract of a store. `open` returns the driver of a new, empty store. */
 export function storeConformance(open: () => Promise<StoreDriver>): ConformanceCase[] {
-  const cases = [...LOG_CASES, ...ACTOR_CASES, ...DUE_CASES, ...ENTRY_CASES, ...DELETE_CASES];
+  const cases = [
+    ...LOG_CASES,
+    ...STANDING_CASES,
+    ...ACTOR_CASES,
+    ...DUE_CASES,
+    ...ENTRY_CASES,
+    ...DELETE_CASES,
+  ];
   return cases.map((each) => each(open));
 }
 

@@ -82,7 +82,7 @@ attack(12, 'cross-tenant guesses get the same 404 as nonsense', async (refused) 
   expect(statuses).toEqual(new Set([404]));
   refused('404, identical to that for nonsense');
   for (const stranger of strangers) {
-    for (const path of ['/api/conversations', '/api/overview', '/api/search?q=secret', '/api/budgets']) {
+    for (const path of ['/api/conversations', '/api/inbox', '/api/search?q=secret', '/api/budgets']) {
       expect((await stranger(path)).text).not.toMatch(/plan|secret of acme/);
     }
   }

@@ -88,7 +88,7 @@ attack(17, 'keys appear in no log, span, metric, file, answer, error or page', a
   const paths = [
     ...reads.map((each) => `/api/conversations/c/${each}`),
     ...turns,
-    ...['agents', 'keys', 'whoami', 'overview', 'queues', 'openapi.json', 'budgets'].map(
+    ...['agents', 'keys', 'whoami', 'inbox', 'queues', 'openapi.json', 'budgets'].map(
       (each) => `/api/${each}`,
     ),
     '/metrics',

@@ -180,7 +180,7 @@ attack(
  * Reads whose cost grows with a log. Those that take one step are left out: a snapshot after the overview, and the
  * tasks after the conversation, share one fold.
  */
-const DEAR = /long$|prompt|cost|diff|export|overview|search/;
+const DEAR = /long$|prompt|cost|diff|export|inbox|search/;
 
 attack(
   32,

@@ -49,7 +49,7 @@ test('messages can be listed, traced, and shown as each agent sees them', async 
   const past = await place.call(['context', 'c1', 'planner', '--turn', '1', '--step', '1', '--json']);
   expect(past.json).toMatchObject({ turn: 'c1:planner:1', verified: true });
 
-  expect((await place.call(['ls'])).out).toMatch(/conversation +events +last\nc1 /);
+  expect((await place.call(['ls'])).out).toMatch(/conversation +state +events +last +about\nc1 +quiet /);
   expect((await place.call(['ls', 'c1'])).out).toMatch(/@planner +idle/);
   const trace = (await place.call(['trace', 'c1:planner:1'])).out;
   expect(trace).toMatch(/^c1:planner:1 done/);

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { TroupeError } from '../../src/errors.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { InboxAnswer } from '../../src/http/inbox-answer.ts';
 import { type Asker, startGuarded, withKey } from './access.ts';
 import { ANA, readStream, scripted } from './harness.ts';
 
@@ -31,7 +32,12 @@ test('a key sees and writes only its granted conversations, by id or prefix', as
   };
   expect(await seen('/api/conversations')).toEqual(['hall', 'team-a', 'team-b']);
   expect(await seen('/api/conversations?limit=2')).toHaveLength(2);
-  expect(await seen('/api/overview')).toEqual(['hall', 'team-a', 'team-b']);
+  const { counts, lines } = InboxAnswer.parse((await guest.get('/api/inbox')).body);
+  expect(lines.map(({ id }) => id).toSorted()).toEqual(['hall', 'team-a', 'team-b']);
+  expect(counts).toMatchObject({ quiet: 3, failed: 0 });
+  const team = InboxAnswer.parse((await guest.get('/api/inbox?prefix=team')).body);
+  expect(team.lines.map(({ id }) => id).toSorted()).toEqual(['team-a', 'team-b']);
+  expect((await guest.get('/api/inbox?prefix=hall2')).body).toMatchObject({ lines: [], unread: 0 });
   const { hits } = (await guest.get('/api/search?q=words')).body as { hits: { conversation: string }[] };
   expect(hits.map(({ conversation }) => conversation).toSorted()).toEqual(['hall', 'team-a', 'team-b']);
   for (const [id, status] of [

@@ -11,7 +11,7 @@ import { ANA, startApi } from './harness.ts';
 /** Written out, so that a scope changed by mistake is not compared with itself. */
 const SCOPES: Readonly<Record<string, readonly Scope[]>> = {
   'GET /api/conversations': ['read'],
-  'GET /api/overview': ['read'],
+  'GET /api/inbox': ['read'],
   'GET /api/search': ['read'],
   'GET /api/conversations/{c}': ['read'],
   'POST /api/conversations/{c}/events': ['write'],

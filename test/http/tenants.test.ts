@@ -90,8 +90,9 @@ test("lists, searches, budgets and queued work cover only the caller's tenant", 
   const other = await withKey(api, {}, 'other');
   await acme.post('/api/conversations/c1/events', MESSAGE);
   await api.troupe.idle();
-  for (const path of ['/api/conversations', '/api/overview'])
-    expect((await other.get(path)).body).toMatchObject({ conversations: [] });
+  expect((await other.get('/api/conversations')).body).toMatchObject({ conversations: [] });
+  expect((await other.get('/api/inbox')).body).toMatchObject({ lines: [], unread: 0, counts: { quiet: 0 } });
+  expect((await acme.get('/api/inbox')).body).toMatchObject({ lines: [{ id: 'c1' }], counts: { quiet: 1 } });
   expect((await other.get('/api/search?q=secret')).body).toMatchObject({ hits: [] });
   expect((await acme.get('/api/search?q=secret')).body).toMatchObject({ hits: [{ conversation: 'c1' }] });
   const spent = async (who: Asker) => {

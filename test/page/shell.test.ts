@@ -53,7 +53,7 @@ pageTest('the open conversation is up to date in the list without another reques
   const page = await browsing.open(`${stage().url}c/failed`);
   const line = page.getByRole('region', { name: 'Conversations' }).getByRole('link', { name: /failed/ });
   await line.waitFor();
-  await page.route(/api\/overview/, () => {});
+  await page.route(/api\/inbox/, () => {});
   await stage().say('failed', [], 'By the way.');
   const head = (await stage().events('failed')).length;
   await eventually(() => line.innerText()).toMatch(new RegExp(`\\b${head}$`));

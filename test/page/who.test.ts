@@ -13,19 +13,6 @@ const stage = shared(async () => {
   return made;
 });
 
-pageTest('the list of conversations names the condition, turns and compactions of each', async () => {
-  const page = await browsing.open(stage().url);
-  const line = (id: string) =>
-    page.getByRole('row').filter({ has: page.getByRole('link', { name: id, exact: true }) });
-  await line('failed').waitFor();
-  expect(await line('failed').innerText()).toMatch(/^failed\s+failed\s+3\s+4\s+0\s+24\b/);
-  expect(await line('idle').innerText()).toMatch(/^idle\s+idle\s/);
-  expect(await line('compacted').innerText()).toMatch(/^idle\s+compacted\s+1\s+3\s+1\b/);
-  expect(await line(FAILED_AGENT).innerText()).toMatch(/^failed/);
-  await line('failed').getByRole('link').click();
-  await page.getByRole('heading', { name: 'Agents 3' }).waitFor();
-});
-
 pageTest('agents are listed by urgency, each with its condition', async () => {
   await playBusy(stage(), 'by-need');
   await pauseAgent(stage(), 'by-need', 'orchestrator');

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { createProjectionBook } from '../../src/http/access/projection-books.ts';
-import { OverviewAnswer, RowsAnswer, SearchAnswer, SnapshotAnswer } from '../../src/http/answers.ts';
+import { RowsAnswer, SearchAnswer, SnapshotAnswer } from '../../src/http/answers.ts';
 import { foldEvents, newProjection } from '../../src/projection/projection.ts';
 import type { Troupe } from '../../src/troupe.ts';
 import { untilHolds } from '../support/until-holds.ts';
@@ -279,30 +279,6 @@ describe('a search', () => {
     expect([few.hits.length, few.partial]).toEqual([3, true]);
     expect(few.hits.map(({ row }) => row.seq)).toEqual([40, 39, 38]);
   });
-});
-
-test('the overview has the condition of the most urgent agent of each conversation', async () => {
-  await using api = await stage();
-  await say(api, 'calm', 'Hello');
-  await say(api, 'asks', 'please inquire');
-  await say(api, 'broken', 'break');
-  await fill(api, 'imported', 4);
-  const read = async (query = '') => OverviewAnswer.parse((await api.get(`/api/overview${query}`)).body);
-  const { conversations, more } = await read();
-  expect(more).toBe(false);
-  expect(Object.fromEntries(conversations.map(({ id, condition }) => [id, condition]))).toEqual({
-    calm: 'idle',
-    asks: 'waiting',
-    broken: 'failed',
-    imported: 'idle',
-  });
-  expect(conversations.find(({ id }) => id === 'broken')).toMatchObject({
-    agents: 1,
-    failed: 1,
-    turns: 1,
-    running: 0,
-  });
-  expect(await read('?limit=1')).toMatchObject({ conversations: [{}], more: true });
 });
 
 describe('a stored projection', () => {

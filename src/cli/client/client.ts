@@ -1,3 +1,4 @@
+import type { Inbox } from '../../http/inbox.ts';
 import type { NostrStatus } from '../../integrations/nostr.ts';
 import type { IssuedKey, KeyInfo, NewKey } from '../../access/index.ts';
 import type { Addressed } from '../../http/client.ts';
@@ -72,6 +73,8 @@ export interface Client {
   send(conversation: string, message: NewMessage): Promise<Event>;
   command(command: Command, author: Author): Promise<Event>;
   conversations(): Promise<ConversationInfo[]>;
+  /** Where conversations stand, the most urgent first: one page. */
+  inbox(): Promise<Inbox>;
   /** A page of conversations, newest first. */
   listConversations(before: string | undefined): Promise<ConversationList>;
   verify(conversation: string, after: number): Promise<LogVerification>;

@@ -15,6 +15,12 @@ export function createDirectClient(troupe: Troupe): Client {
     },
     command: (command, author) => troupe.command(command, author),
     conversations: () => troupe.conversations(),
+    async inbox() {
+      const { createInboxKeeper, readInbox } = await import('../../http/inbox.ts');
+      // What cannot be read stays counted as unread.
+      const keeper = createInboxKeeper(troupe, { clock: systemClock, onError: () => {} });
+      return readInbox(troupe, keeper, systemClock, { order: 'urgent', limit: 100 });
+    },
     listConversations: (before) => troupe.listConversations({ before }),
     verify: (conversation, after) => troupe.verify(conversation, { after }),
     actors: (conversation) => troupe.actors(conversation),

@@ -36,6 +36,7 @@ export function createHttpClient(url: string, token: string | undefined): Client
       return (await api.request('POST /api/commands', { body })).event;
     },
     conversations: async () => (await api.request('GET /api/conversations')).conversations,
+    inbox: () => api.request('GET /api/inbox', { query: { limit: 100 } }),
     listConversations: (before) => api.request('GET /api/conversations', { query: { before } }),
     verify: (c, after) =>
       api.request('GET /api/conversations/{c}/integrity', { params: { c }, query: { after } }),

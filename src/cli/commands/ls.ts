@@ -1,4 +1,5 @@
 import { NEED } from '../../projection/needs.ts';
+import type { StandingState } from '../../projection/standing.ts';
 import type { Client } from '../client/client.ts';
 import { type ClientOptions, connect } from '../client/connect.ts';
 import { clip, number, paint, print, printJson, table } from '../render/output.ts';
@@ -13,13 +14,31 @@ export async function ls(conversation: string | undefined, options: ClientOption
   }
 }
 
+const STATE_WORDS: Record<StandingState, string> = {
+  failed: 'failed',
+  asks: 'needs you',
+  running: 'running',
+  waiting: 'waiting',
+  quiet: 'quiet',
+};
+
 async function listConversations(client: Client, { json }: ClientOptions): Promise<void> {
-  const conversations = await client.conversations();
-  if (json) return printJson({ conversations });
-  if (conversations.length === 0) return print(paint('dim', 'no conversations yet'));
-  const heads = ['conversation', 'events', 'last'].map((head) => paint('dim', head));
-  const rows = conversations.map(({ id, head, at }) => [id, number(head), timeText(at)]);
-  print(table([heads, ...rows], [1]));
+  const { lines: conversations, counts, unread, next } = await client.inbox();
+  if (json) return printJson({ conversations, counts, unread });
+  if (conversations.length === 0 && unread === 0) return print(paint('dim', 'no conversations yet'));
+  const heads = ['conversation', 'state', 'events', 'last', 'about'].map((head) => paint('dim', head));
+  const rows = conversations.map(({ id, state, head, at, about, failure, asks }) => [
+    id,
+    STATE_WORDS[state],
+    number(head),
+    timeText(at),
+    clip(failure?.message || asks?.text || about?.text || '', 60),
+  ]);
+  print(table([heads, ...rows], [2]));
+  const all = Object.values(counts).reduce((sum, count) => sum + count, 0);
+  if (next !== null)
+    print(paint('dim', `${number(conversations.length)} of ${number(all)}, the most urgent first`));
+  if (unread > 0) print(paint('dim', `counting: ${number(unread)} left`));
 }
 
 async function listActors(client: Client, conversation: string, { json }: ClientOptions): Promise<void> {

@@ -48,6 +48,7 @@ const NARROWING = {
   trace: 'conversation',
   checkpoint: 'conversation',
   saveCheckpoint: 'conversation',
+  standings: 'conversation',
   export: 'conversation',
   delete: 'conversation',
   watch: 'conversation',
@@ -153,6 +154,12 @@ function limitConversations(
     checkpoint: async (conversation, reader) => troupe.checkpoint(check(conversation), reader),
     saveCheckpoint: async (conversation, reader, checkpoint) =>
       troupe.saveCheckpoint(check(conversation), reader, checkpoint),
+    standings: {
+      list: (query) => troupe.standings.list({ ...query, among: granted }),
+      // Standings are stored for all conversations of the tenant or not at all.
+      behind: () => Promise.resolve(null),
+      save: async (conversation, standing) => troupe.standings.save(check(conversation), standing),
+    },
     async *export(conversation, options) {
       yield* troupe.export(check(conversation), options);
     },

@@ -1,23 +1,46 @@
 import * as z from 'zod';
-import { OverviewAnswer, RowsAnswer, SearchAnswer, SnapshotAnswer } from '../answers.ts';
-import { readOverview } from '../overview.ts';
+import { RowsAnswer, SearchAnswer, SnapshotAnswer } from '../answers.ts';
+import { InboxAnswer, StateName } from '../inbox-answer.ts';
+import { readInbox } from '../inbox.ts';
 import { defineRoute } from '../route.ts';
 import { scanRows, searchConversations } from '../search-conversations.ts';
+import { AgentId } from '../../events/index.ts';
 import { limitOf, Names, Seq, Words } from '../schemas.ts';
+
+/** States separated by commas. */
+const States = z
+  .string()
+  .max(100)
+  .transform((text) => text.split(','))
+  .pipe(z.array(StateName).min(1))
+  .meta({ pattern: `^(?:${StateName.options.join('|')})(?:,(?:${StateName.options.join('|')}))*$` });
+/** The beginning of an id. */
+const Prefix = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._@:-]{0,127}$/);
 
 /** Read-only routes of the inspector page. */
 export const inspectorRoutes = [
   defineRoute({
     method: 'GET',
-    path: '/api/overview',
+    path: '/api/inbox',
     scopes: ['read'],
-    id: 'getOverview',
+    id: 'getInbox',
     summary:
-      'Conversations, the most recently active first, with the number of their failed, running and waiting agents',
-    query: z.object({ limit: limitOf(64).default(50) }),
-    answer: OverviewAnswer,
-    handle: ({ context, troupe, query }, { bookOf, clock }) =>
-      readOverview(troupe, bookOf(context), clock, query.limit),
+      'Where every conversation stands: the number in each state, and a page of those asked for, the most urgent first. `unread`: conversations with events that are not counted yet',
+    query: z.object({
+      state: States.optional(),
+      agent: AgentId.optional(),
+      owner: z.string().min(1).max(256).optional(),
+      from: Seq.optional(),
+      to: Seq.optional(),
+      q: Words.optional(),
+      prefix: Prefix.optional(),
+      order: z.enum(['urgent', 'newest', 'oldest', 'costliest']).default('urgent'),
+      limit: limitOf(100).default(50),
+      after: z.string().min(1).max(300).optional(),
+    }),
+    answer: InboxAnswer,
+    handle: ({ context, troupe, query: { state, from, to, ...query } }, { keeperOf, clock }) =>
+      readInbox(troupe, keeperOf(context), clock, { ...query, states: state, from, to }),
   }),
   defineRoute({
     method: 'GET',

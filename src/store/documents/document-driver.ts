@@ -23,7 +23,7 @@ const STEP = 100;
  *  G2  `close` refuses new calls and waits for the running ones.
  */
 export function createDocumentDriver(documents: Documents, options: AppendQueueOptions): DocumentDriver {
-  const { events, actors, entries } = documents;
+  const { events, actors, entries, standings } = documents;
   const queue = createAppendQueue(events, options);
   documents.onLost?.(queue.forget);
   const work = createWorkTracker();
@@ -42,6 +42,11 @@ export function createDocumentDriver(documents: Documents, options: AppendQueueO
     head: begun(async ({ tenant, conversation }) => (await queue.readLast({ tenant, conversation })).seq),
     addressed: begun(({ after, upTo, ...key }) => events.addressed(key, { after, upTo })),
     conversations: begun((query) => events.conversations(query)),
+
+    saveStanding: begun((log, standing) => standings.save(log, standing)),
+    standings: begun((query) => standings.list(query)),
+    countStandings: begun((filter) => standings.count(filter)),
+    behind: begun((query) => standings.behind(query)),
 
     acquire: begun((key, lease) => acquire(actors, key, lease)),
     compareAndSet: begun((key, expect, change) => actors.update(key, expect, change)),

@@ -9,6 +9,13 @@ import type {
   KeyRange,
   Namespace,
 } from '../driver.ts';
+import type {
+  StandingCounts,
+  StandingFilter,
+  StandingPage,
+  StandingRow,
+  StandingsQuery,
+} from '../standings.ts';
 
 /**
  * Everything that the document driver requires of a database: writes of single documents, unique keys, and conditional
@@ -22,6 +29,7 @@ export interface Documents {
   events: EventDocuments;
   actors: ActorDocuments;
   entries: EntryDocuments;
+  standings: StandingDocuments;
   /** Notifies of a lost connection: data seen before, but not acknowledged to this process, may be gone. */
   onLost?(listener: () => void): void;
   close(): Promise<void>;
@@ -122,4 +130,14 @@ export interface EntryDocuments {
   /** Ascending. */
   keysBetween(range: KeyRange): Promise<string[]>;
   remove(keys: readonly EntryKey[]): Promise<void>;
+}
+
+/** A part of the document of a conversation, which is created by its first event and removed with its last one. */
+export interface StandingDocuments {
+  /** See `saveStanding` of the driver. */
+  save(log: LogKey, standing: StandingRow): Promise<void>;
+  /** See the driver. */
+  list(query: StandingsQuery): Promise<StandingPage>;
+  count(filter: StandingFilter): Promise<StandingCounts>;
+  behind(query: { tenant: string; limit: number }): Promise<string[]>;
 }

@@ -17,6 +17,7 @@ import type { ActorDoc } from './actor-doc.ts';
 import { createActorDocuments } from './mongo-actors.ts';
 import { type BlobDoc, createBlobs } from './mongo-blobs.ts';
 import { type ConversationDoc, createConversations } from './mongo-conversations.ts';
+import { createStandingDocuments } from './mongo-standings.ts';
 import { createEventDocuments, type EventDoc } from './mongo-events.ts';
 import { createEntryDocuments, type EntryDoc } from './mongo-entries.ts';
 
@@ -216,6 +217,7 @@ export function createMongoDocuments(
     events: guard(createEventDocuments(events, blobs, conversations)),
     actors: guard(createActorDocuments(actors, blobs)),
     entries: guard(createEntryDocuments(entries, blobs, { clock, keepMs })),
+    standings: guard(createStandingDocuments(listed, conversations)),
 
     onLost(listener) {
       client.on('serverHeartbeatFailed', listener);

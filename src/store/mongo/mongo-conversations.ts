@@ -2,6 +2,7 @@ import type { Collection } from 'mongodb';
 import type { Clock } from '../../clock.ts';
 import type { LogKey } from '../documents/documents.ts';
 import type { ConversationPlace, ConversationsQuery } from '../driver.ts';
+import type { StandingDoc } from './mongo-standings.ts';
 import { type Background, isDuplicateKey } from './mongo-error.ts';
 
 /**
@@ -16,6 +17,9 @@ export interface ConversationDoc {
   tenant: string;
   head: number;
   at: number;
+  /** Whether the standing does not take the head into account; absent if it does. */
+  unread?: true;
+  standing?: StandingDoc;
 }
 
 interface Newest {
@@ -92,7 +96,7 @@ async function writeNewest(collection: Collection<ConversationDoc>, batch: reado
   const updates = batch.map(({ log, head, at }) => ({
     updateOne: {
       filter: { _id: idOf(log), head: { $lt: head } },
-      update: { $set: { head, at }, $setOnInsert: { tenant: log.tenant } },
+      update: { $set: { head, at, unread: true as const }, $setOnInsert: { tenant: log.tenant } },
       upsert: true,
     },
   }));

@@ -64,6 +64,16 @@ const MIGRATIONS: readonly ((db: Db) => Promise<unknown>)[] = [
       .collection(COLLECTIONS.conversations)
       .createIndexes([{ name: 'listed', key: { tenant: 1, at: -1, _id: -1 } }]);
   },
+  async (db) => {
+    const conversations = db.collection(COLLECTIONS.conversations);
+    await conversations.createIndexes([
+      { name: 'rank', key: { tenant: 1, 'standing.rank': -1, 'standing.since': -1, _id: -1 } },
+      { name: 'since', key: { tenant: 1, 'standing.since': -1, _id: -1 } },
+      { name: 'cost', key: { tenant: 1, 'standing.cost': -1, _id: -1 } },
+      { name: 'unread', key: { tenant: 1, unread: 1, at: -1, _id: -1 } },
+    ]);
+    await conversations.updateMany({ standing: { $exists: false } }, { $set: { unread: true } });
+  },
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

@@ -182,6 +182,10 @@ function createEventRemoval(database: Database, logs: LogNumbers, heads: Heads) 
     'SELECT seq AS head, at FROM events WHERE log = ? ORDER BY seq DESC LIMIT 1',
   );
   const updateLog = database.prepare('UPDATE logs SET lastSeq = ?, lastAt = ? WHERE num = ?');
+  const resetStanding = database.prepare(
+    `UPDATE logs SET standingSeq = 0, rank = 0, since = 0, cost = 0, owner = '', agents = '', words = '', standing = NULL
+     WHERE num = ?`,
+  );
   const removeAddressed = database.prepare('DELETE FROM addressed WHERE log = ?');
   const removePending = database.prepare('DELETE FROM pending WHERE log = ?');
   const removeAfter = database.prepare('DELETE FROM events WHERE log = ? AND seq > ?');
@@ -203,6 +207,7 @@ function createEventRemoval(database: Database, logs: LogNumbers, heads: Heads) 
     const removed = runStatement(removeAfter, log, Math.max(0, last - limit));
     const end = getRow<{ head: number; at: number }>(selectLast, log) ?? { head: 0, at: 0 };
     runStatement(updateLog, end.head, end.at, log);
+    runStatement(resetStanding, log);
     return removed;
   }
 

@@ -13,6 +13,8 @@ const APPLICATION_ID = 0x54525550;
  * `pending` has, per agent, the last unprocessed event addressed to it: a sweep reads as much as there is work, not the
  * log.
  * `lastSeq` and `lastAt` of a log are those of its last event, so that listing logs reads no events.
+ * `standingSeq` and the columns after it are the standing of a log, see `standings.ts`; without one they have their defaults.
+ * `agents` is ',a,b,', so that one agent is found by ',a,'.
  * `chain` of an event is null if an earlier version wrote it.
  * `registers_by_age` covers the namespaces that expire regularly: `journal` and `effect`.
  */
@@ -64,6 +66,20 @@ const MIGRATIONS: readonly string[] = [
   `,
   `
   ALTER TABLE events ADD COLUMN chain TEXT;
+  `,
+  `
+  ALTER TABLE logs ADD COLUMN standingSeq INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE logs ADD COLUMN rank INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE logs ADD COLUMN since INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE logs ADD COLUMN cost INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE logs ADD COLUMN owner TEXT NOT NULL DEFAULT '';
+  ALTER TABLE logs ADD COLUMN agents TEXT NOT NULL DEFAULT '';
+  ALTER TABLE logs ADD COLUMN words TEXT NOT NULL DEFAULT '';
+  ALTER TABLE logs ADD COLUMN standing ANY;
+  CREATE INDEX logs_by_rank ON logs (tenant, rank, since, conversation) WHERE standingSeq > 0;
+  CREATE INDEX logs_by_since ON logs (tenant, since, conversation) WHERE standingSeq > 0;
+  CREATE INDEX logs_by_cost ON logs (tenant, cost, conversation) WHERE standingSeq > 0;
+  CREATE INDEX logs_behind ON logs (tenant, lastAt, conversation) WHERE lastSeq > standingSeq;
   `,
 ];
 

@@ -8,6 +8,7 @@ import { checkFiles } from './check-files.ts';
 import { openLogMark } from './log-mark.ts';
 import { createStoreTrouble, sqliteError } from './sqlite-error.ts';
 import { createEntryTable } from './entry-table.ts';
+import { createStandingTable } from './standing-table.ts';
 import { migrate } from './schema.ts';
 
 export interface SqliteDriverOptions {
@@ -61,6 +62,7 @@ function createDriver(database: Database, options: SqliteDriverOptions): StoreDr
   const { mark, trouble, checkpoints, queue, tryWrite } = parts;
   return {
     ...createEventMethods(parts),
+    ...createStandingMethods(parts),
     ...createActorMethods(parts),
     ...createEntryMethods(parts),
     deleteConversation: (log) => mark.whileRemoving(() => deleteInOrder(log, removalSteps(parts, log))),
@@ -86,6 +88,7 @@ function openParts(database: Database, { path, onWarning = () => {} }: SqliteDri
   const rows = createActorRows(database, logs);
   const actors = createActorTable(database, rows);
   const entries = createEntryTable(database);
+  const standings = createStandingTable(database);
   const forget = () => {
     logs.forget();
     events.forget();
@@ -115,7 +118,7 @@ function openParts(database: Database, { path, onWarning = () => {} }: SqliteDri
   const listConversations = createConversationList(database);
   const due = createDueQuery(database);
   const tryWrite = createTrial(database, queue);
-  const tables = { events, rows, actors, entries, listConversations, due };
+  const tables = { events, rows, actors, entries, standings, listConversations, due };
   return { ...tables, mark, trouble, checkpoints, queue, read, tryWrite };
 }
 
@@ -164,6 +167,17 @@ function createEventMethods({
     head: (query) => read(() => events.head(query)),
     addressed: (query) => read(() => events.addressed(query)),
     conversations: (query) => listConversations(query, read),
+  };
+}
+
+type StandingMethods = Pick<StoreDriver, 'saveStanding' | 'standings' | 'countStandings' | 'behind'>;
+
+function createStandingMethods({ standings, queue, read }: Parts): StandingMethods {
+  return {
+    saveStanding: (log, standing) => queue.write(() => standings.save(log, standing), 'ordered'),
+    standings: (query) => read(() => standings.list(query)),
+    countStandings: (filter) => read(() => standings.count(filter)),
+    behind: (query) => read(() => standings.behind(query)),
   };
 }
 

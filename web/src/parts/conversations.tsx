@@ -1,14 +1,18 @@
-import type { OverviewLine } from '../state/api.ts';
-import { Condition } from '../shared/condition.tsx';
-import { day, plural, short } from '../shared/format.ts';
+import type { Inbox, InboxLine } from '../state/api.ts';
+import { day, plural, short, whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { memo } from '../shared/memo.ts';
-import { conversations } from '../state/overview.ts';
+import { StateIcon } from '../shared/standing.tsx';
+import { conversations, inbox } from '../state/inbox.ts';
 import { conversation } from '../state/route.ts';
 
 const MANY = 50;
 
-/** The conversations, newest first. */
+function countOf(answer: Inbox | null): number {
+  return Object.values(answer?.counts ?? {}).reduce((sum, count) => sum + count, 0);
+}
+
+/** The conversations that need most. */
 export function Conversations() {
   const all = conversations.value;
   const id = conversation.value;
@@ -16,14 +20,14 @@ export function Conversations() {
   return (
     <section aria-label="Conversations">
       <h2>
-        Conversations <span class="quiet">{all.length}</span>
+        Conversations <span class="quiet">{whole(countOf(inbox.value))}</span>
       </h2>
       <ul class="who-list">
         {all.slice(0, MANY).map((line) => (
           <ConversationLine key={line.id} line={line} isCurrent={line.id === id} />
         ))}
       </ul>
-      {all.length > MANY && (
+      {countOf(inbox.value) > MANY && (
         <p class="who-more">
           <Go to={{ conversation: null }}>All conversations</Go>
         </p>
@@ -36,26 +40,20 @@ const ConversationLine = memo(function ConversationLine({
   line,
   isCurrent,
 }: {
-  line: OverviewLine;
+  line: InboxLine;
   isCurrent: boolean;
 }) {
-  const { id, condition, head, compactions, at } = line;
+  const { id, state, head, at, about } = line;
   return (
     <li>
       <Go
         class="who-conversation"
         to={{ conversation: id }}
         isCurrent={isCurrent}
-        title={`${id}, ${day(at)}`}
+        title={[id, day(at), about?.text].filter(Boolean).join(', ')}
       >
-        <Condition of={condition} isTerse />
+        <StateIcon of={state} />
         <span class="clip">{id}</span>
-        {compactions > 0 && (
-          <span class="quiet" title={plural(compactions, 'compaction')}>
-            ⤓{compactions}
-            <span class="unseen"> compactions</span>
-          </span>
-        )}
         <span class="quiet" title={plural(head, 'event')}>
           {short(head)}
         </span>

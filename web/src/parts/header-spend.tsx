@@ -4,7 +4,7 @@ import { dollars, short, whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { api } from '../state/api.ts';
 import { shown } from '../state/live.ts';
-import { queues } from '../state/overview.ts';
+import { queues } from '../state/inbox.ts';
 import { conversation } from '../state/route.ts';
 
 /** Spend: tokens reported by vendors, and dollars when a budget counts them. */

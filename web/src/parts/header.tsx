@@ -3,7 +3,7 @@ import { Go } from '../shared/go.tsx';
 import { Icon } from '../shared/icon.tsx';
 import { UsageBar } from '../shared/usage-bar.tsx';
 import { connection, shown } from '../state/live.ts';
-import { queues } from '../state/overview.ts';
+import { queues } from '../state/inbox.ts';
 import { showDialog } from '../state/dialogs.ts';
 import { conversation, route } from '../state/route.ts';
 import { head } from '../state/selection.ts';

@@ -1,65 +1,226 @@
-import type { OverviewLine } from '../state/api.ts';
-import { Condition } from '../shared/condition.tsx';
+import { useState } from 'preact/hooks';
+import { STANDING_STATES, type StandingState } from '../../../src/projection/standing.ts';
 import { Copy } from '../shared/copy.tsx';
-import { day, whole } from '../shared/format.ts';
+import { plural, whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
-import { overview } from '../state/overview.ts';
+import { STATE_WORDS, StateIcon } from '../shared/standing.tsx';
+import type { Inbox } from '../state/api.ts';
+import { canGrow, inbox, PERIODS, showMore } from '../state/inbox.ts';
+import { go, route } from '../state/route.ts';
+import { filtersOf, isSame, NO_FILTERS, removeView, savedViews, saveView } from '../state/saved-views.ts';
 import { base } from '../state/settings.ts';
+import { InboxRow } from './inbox-row.tsx';
 import { SearchAll } from './search-all.tsx';
 import '../style/home.css';
 
-/** All conversations; if there are none, how to start one. */
+/** All conversations by what they need; if there are none, how to start one. */
 export function Home() {
-  const answer = overview.value;
+  const answer = inbox.value;
   if (!answer) return <main class="home" aria-label="Conversations" />;
-  if (answer.conversations.length === 0) return <Empty />;
+  const isFiltered = !isSame(filtersOf(route.value), NO_FILTERS);
+  if (answer.lines.length === 0 && answer.unread === 0 && !isFiltered) return <Empty />;
   return (
     <main class="home" aria-label="Conversations">
-      <h1>Conversations</h1>
-      <SearchAll />
-      <div class="home-scroller" tabIndex={0} role="group" aria-label="All conversations">
-        <table>
-          <thead>
-            <tr>
-              <th>Condition</th>
-              <th>Conversation</th>
-              <th class="home-number home-wide">Agents</th>
-              <th class="home-number home-wide">Turns</th>
-              <th class="home-number home-wide">Compactions</th>
-              <th class="home-number">Events</th>
-              <th class="home-number">Last event</th>
-            </tr>
-          </thead>
-          <tbody>
-            {answer.conversations.map((line) => (
-              <Line key={line.id} line={line} />
-            ))}
-          </tbody>
-        </table>
-      </div>
-      {answer.more && <p class="quiet">There are older conversations, too; search finds them.</p>}
+      <header class="home-top">
+        <h1>Conversations</h1>
+        {answer.unread > 0 && (
+          <span class="quiet" role="status">
+            Counting: {whole(answer.unread)} left
+          </span>
+        )}
+        <SearchAll />
+      </header>
+      <Tabs counts={answer.counts} />
+      <Filters />
+      <Lines answer={answer} isFiltered={isFiltered} />
     </main>
   );
 }
 
-function Line({ line }: { line: OverviewLine }) {
-  const { id, condition, agents, turns, compactions, head, at } = line;
+function Tabs({ counts }: { counts: Inbox['counts'] }) {
+  const chosen = route.value.state;
+  const all = STANDING_STATES.reduce((sum, state) => sum + (counts[state] ?? 0), 0);
   return (
-    <tr>
-      <td>
-        <Condition of={condition} />
-      </td>
-      <td class="clip">
-        <Go to={{ conversation: id }} title={id}>
-          {id}
+    <nav class="home-tabs" aria-label="States">
+      <Go to={{ state: '' }} isCurrent={chosen === ''}>
+        All <b>{whole(all)}</b>
+      </Go>
+      {STANDING_STATES.map((state) => (
+        <Go
+          key={state}
+          class={`home-tab-${state} ${counts[state] ? '' : 'home-none'}`}
+          to={{ state }}
+          isCurrent={chosen === state}
+        >
+          {STATE_WORDS[state]} <b>{whole(counts[state] ?? 0)}</b>
         </Go>
-      </td>
-      <td class="home-number home-wide">{whole(agents)}</td>
-      <td class="home-number home-wide">{whole(turns)}</td>
-      <td class="home-number home-wide">{whole(compactions)}</td>
-      <td class="home-number">{whole(head)}</td>
-      <td class="home-number">{day(at)}</td>
-    </tr>
+      ))}
+    </nav>
+  );
+}
+
+const PERIOD_WORDS: Record<keyof typeof PERIODS, string> = {
+  hour: 'Last hour',
+  day: 'Last 24 hours',
+  week: 'Last 7 days',
+  month: 'Last 30 days',
+};
+
+const ORDER_WORDS = { newest: 'Newest first', oldest: 'Oldest first', costliest: 'Most tokens first' };
+
+/** The filters are in the address; typing does not make steps in its history. */
+function Filters() {
+  const { agent, owner, since, order, q } = route.value;
+  const filters = filtersOf(route.value);
+  const typed = (value: string) => value.trim();
+  return (
+    <div class="home-filters" role="group" aria-label="Filters">
+      <input
+        type="search"
+        aria-label="Id or words of the first message"
+        placeholder="Id or first words"
+        value={q}
+        onInput={(event) => go({ q: typed(event.currentTarget.value) }, { replace: true })}
+      />
+      <input
+        type="text"
+        aria-label="Agent"
+        placeholder="Agent"
+        value={agent ?? ''}
+        onChange={(event) => go({ agent: typed(event.currentTarget.value) || null }, { replace: true })}
+      />
+      <input
+        type="text"
+        aria-label="Owner"
+        placeholder="Owner"
+        value={owner}
+        onChange={(event) => go({ owner: typed(event.currentTarget.value) }, { replace: true })}
+      />
+      <select aria-label="Since" value={since} onChange={(event) => go({ since: event.currentTarget.value })}>
+        <option value="">Any time</option>
+        {Object.entries(PERIOD_WORDS).map(([value, words]) => (
+          <option key={value} value={value}>
+            {words}
+          </option>
+        ))}
+      </select>
+      <select aria-label="Order" value={order} onChange={(event) => go({ order: event.currentTarget.value })}>
+        <option value="">Most urgent first</option>
+        {Object.entries(ORDER_WORDS).map(([value, words]) => (
+          <option key={value} value={value}>
+            {words}
+          </option>
+        ))}
+      </select>
+      {!isSame(filters, NO_FILTERS) && (
+        <>
+          <button class="button" type="button" onClick={() => go(NO_FILTERS)}>
+            Clear
+          </button>
+          <SaveView />
+        </>
+      )}
+      <Views />
+    </div>
+  );
+}
+
+function SaveView() {
+  const [name, setName] = useState<string | null>(null);
+  if (name === null)
+    return (
+      <button class="button" type="button" onClick={() => setName('')}>
+        Save this view
+      </button>
+    );
+  return (
+    <form
+      class="home-save"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (name.trim() !== '') saveView({ name: name.trim(), filters: filtersOf(route.peek()) });
+        setName(null);
+      }}
+    >
+      <input
+        type="text"
+        aria-label="Name of the view"
+        placeholder="Name"
+        maxLength={40}
+        autoFocus
+        value={name}
+        onInput={(event) => setName(event.currentTarget.value)}
+      />
+      <button class="button" type="submit">
+        Save
+      </button>
+    </form>
+  );
+}
+
+function Views() {
+  const now = filtersOf(route.value);
+  return (
+    <>
+      {savedViews.value.map(({ name, filters }) => (
+        <span key={name} class="home-view">
+          <Go to={filters} isCurrent={isSame(filters, now)}>
+            {name}
+          </Go>
+          <button type="button" aria-label={`Remove the view ${name}`} onClick={() => removeView(name)}>
+            ×
+          </button>
+        </span>
+      ))}
+    </>
+  );
+}
+
+function Lines({ answer, isFiltered }: { answer: Inbox; isFiltered: boolean }) {
+  const { lines, counts, next, unread } = answer;
+  if (lines.length === 0)
+    return (
+      <p class="quiet home-nothing">
+        {unread > 0 ? 'Nothing found yet.' : isFiltered ? 'No conversation matches.' : ''}
+      </p>
+    );
+  // In other orders states alternate, so that headings would say little.
+  const isGrouped = route.value.order === '' && route.value.state === '';
+  const groups = isGrouped
+    ? STANDING_STATES.map((state) => ({ state, own: lines.filter((line) => line.state === state) }))
+    : [{ state: null, own: lines }];
+  return (
+    <div class="home-groups">
+      {groups
+        .filter(({ own }) => own.length > 0)
+        .map(({ state, own }) => (
+          <section key={state} aria-label={state ? STATE_WORDS[state] : 'Found'}>
+            {state && <GroupHead state={state} count={counts[state]} />}
+            <ul>
+              {own.map((line) => (
+                <InboxRow key={line.id} line={line} />
+              ))}
+            </ul>
+          </section>
+        ))}
+      {canGrow.value && (
+        <button class="button home-more" type="button" onClick={showMore}>
+          Show more
+        </button>
+      )}
+      {next !== null && !canGrow.value && (
+        <p class="quiet">{plural(lines.length, 'conversation')} shown; filter to find others.</p>
+      )}
+    </div>
+  );
+}
+
+function GroupHead({ state, count }: { state: StandingState; count: number }) {
+  return (
+    <h2 class={`home-group home-group-${state}`}>
+      <StateIcon of={state} />
+      <span aria-hidden="true">{STATE_WORDS[state]}</span> <span class="quiet">{whole(count)}</span>
+    </h2>
   );
 }
 

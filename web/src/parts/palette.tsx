@@ -1,10 +1,17 @@
 import { useEffect, useState } from 'preact/hooks';
 import { dialog, typedAhead } from '../state/dialogs.ts';
-import { type Item, paletteItems, searchItems } from '../state/palette.ts';
+import { findConversations, type Item, paletteItems, searchItems } from '../state/palette.ts';
 import { Dialog } from './dialog.tsx';
 
 const PAUSE_MS = 200;
 const MIN_SEARCH = 3;
+
+/** What the server finds: conversations by id or first words, and words in their events. */
+async function findItems(q: string, about: 'conversation' | null): Promise<Item[]> {
+  const isText = about === null && q.length >= MIN_SEARCH;
+  const found = await Promise.all([findConversations(q), isText ? searchItems(q) : []]);
+  return found.flat();
+}
 
 /** Navigates anywhere, runs any legal command, and searches all text. */
 export function Palette({ about }: { about: 'conversation' | null }) {
@@ -13,10 +20,10 @@ export function Palette({ about }: { about: 'conversation' | null }) {
   const [found, setFound] = useState<{ q: string; items: Item[]; problem?: string } | null>(null);
   const q = words.trim();
   useEffect(() => {
-    if (q.length < MIN_SEARCH || about !== null) return setFound(null);
+    if (q === '') return setFound(null);
     let isOver = false;
     const timer = setTimeout(() => {
-      searchItems(q).then(
+      findItems(q, about).then(
         (items) => !isOver && setFound({ q, items }),
         (error: unknown) => !isOver && setFound({ q, items: [], problem: String(error) }),
       );
@@ -26,7 +33,9 @@ export function Palette({ about }: { about: 'conversation' | null }) {
       clearTimeout(timer);
     };
   }, [q, about]);
-  const items = [...paletteItems(words, about), ...(found?.items ?? [])];
+  const known = paletteItems(words, about);
+  const keys = new Set(known.map(({ key }) => key));
+  const items = [...known, ...(found?.q === q ? found.items : []).filter(({ key }) => !keys.has(key))];
   const chosen = Math.min(index, items.length - 1);
   useEffect(() => {
     document.getElementById(`item-${chosen}`)?.scrollIntoView({ block: 'nearest' });

@@ -1,7 +1,7 @@
 import { Fragment } from 'preact';
 import { duration, whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
-import { queues, stuck } from '../state/overview.ts';
+import { queues, stuck } from '../state/inbox.ts';
 
 /** The queue of agent wakes: how many wait, and for how long. */
 export function QueuesPanel() {

@@ -10,7 +10,7 @@ import type {
 } from '../../../src/troupe.ts';
 import type { Command, Event } from '../../../src/events/index.ts';
 import type { Projection, Row } from '../../../src/projection/model.ts';
-import type { OverviewFigures } from '../../../src/projection/needs.ts';
+import type { Standing, StandingState } from '../../../src/projection/standing.ts';
 import type { Chart } from '../../../src/projection/chart.ts';
 import { base, renewWriteToken, serverToken, writeToken } from './settings.ts';
 
@@ -27,10 +27,28 @@ export class ApiError extends Error {
   }
 }
 
-export interface OverviewLine extends OverviewFigures {
+export interface InboxLine extends Standing {
   id: string;
   head: number;
   at: number;
+}
+
+export interface Inbox {
+  counts: Record<StandingState, number>;
+  unread: number;
+  lines: InboxLine[];
+  next: string | null;
+}
+
+export interface InboxQuery {
+  state?: string | undefined;
+  agent?: string | undefined;
+  owner?: string | undefined;
+  from?: number | undefined;
+  q?: string | undefined;
+  order?: string | undefined;
+  limit?: number | undefined;
+  after?: string | undefined;
 }
 
 export interface Snapshot {
@@ -81,7 +99,7 @@ const segment = encodeURIComponent;
  * server cannot be reached.
  */
 export const api = {
-  overview: () => get<{ conversations: OverviewLine[]; more: boolean }>('api/overview'),
+  inbox: (query: InboxQuery) => get<Inbox>('api/inbox', { ...query }),
   agents: () => get<{ agents: AgentInfo[] }>('api/agents'),
   snapshot: (conversation: string, at: number | null) =>
     get<Snapshot>(`api/conversations/${segment(conversation)}/snapshot`, { at: at ?? undefined }),

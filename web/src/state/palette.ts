@@ -1,9 +1,9 @@
 import { signal } from '@preact/signals';
 import type { Command } from '../../../src/events/index.ts';
 import { commandsOf } from '../parts/detail/commands.ts';
-import { api } from './api.ts';
+import { api, type InboxLine } from './api.ts';
 import { actors, shown } from './live.ts';
-import { conversations } from './overview.ts';
+import { conversations } from './inbox.ts';
 import { goLive, isPast, togglePlay } from './past.ts';
 import { go, href, parseRoute, type Route } from './route.ts';
 import { agentsByNeed, selectAgent, selectedTurn, selectTurn, turns } from './selection.ts';
@@ -20,6 +20,7 @@ export interface Item {
 }
 
 const MAX_OF_GROUP = 8;
+const MAX_FOUND = 20;
 
 /** A command's refusal. It outlives the palette in which the command was selected. */
 export const refusal = signal<string | null>(null);
@@ -80,13 +81,22 @@ function turnItems(): Item[] {
 }
 
 function conversationItems(): Item[] {
-  return (conversations.value ?? []).map(({ id, condition, head }) => ({
+  return (conversations.value ?? []).map(conversationItem);
+}
+
+function conversationItem({ id, state, about }: InboxLine): Item {
+  return {
     key: `c${id}`,
     group: 'Conversations',
     text: id,
-    note: `${condition === null ? '' : `${condition}, `}${head} events`,
+    note: [state, about?.text].filter(Boolean).join(', '),
     act: () => goElsewhere({ conversation: id }),
-  }));
+  };
+}
+
+/** Conversations of any age by id or first words. */
+export async function findConversations(q: string): Promise<Item[]> {
+  return (await api.inbox({ q, limit: MAX_FOUND })).lines.map(conversationItem);
 }
 
 function commandItems(): Item[] {

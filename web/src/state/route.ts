@@ -22,6 +22,11 @@ export interface Route {
   by: string;
   q: string;
   problems: boolean;
+  /** Filters of the list of conversations; empty for all. */
+  state: string;
+  owner: string;
+  since: string;
+  order: string;
   /** The seq at which everything is shown; null when live. */
   at: number | null;
 }
@@ -42,6 +47,10 @@ const NOWHERE: Route = {
   by: '',
   q: '',
   problems: false,
+  state: '',
+  owner: '',
+  since: '',
+  order: '',
   at: null,
 };
 
@@ -82,6 +91,7 @@ export function hrefOf(to: Route): string {
   set('by', to.by, '');
   set('q', to.q, '');
   set('problems', to.problems, false);
+  for (const name of ['state', 'owner', 'since', 'order'] as const) set(name, to[name], '');
   set('at', to.at, null);
   const search = query.toString();
   return `${base}${parts.map(encodeURIComponent).join('/')}${search && `?${search}`}`;
@@ -109,6 +119,10 @@ export function parseRoute({ pathname, search }: Pick<Location, 'pathname' | 'se
     by: query.get('by') ?? '',
     q: query.get('q') ?? '',
     problems: query.get('problems') === 'true',
+    state: query.get('state') ?? '',
+    owner: query.get('owner') ?? '',
+    since: query.get('since') ?? '',
+    order: query.get('order') ?? '',
     at: number('at'),
   };
 }

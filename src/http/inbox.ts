@@ -1,0 +1,209 @@
+import { setImmediate } from 'node:timers/promises';
+import type { Context } from 'hono';
+import { LRUCache } from 'lru-cache';
+import type { Clock } from '../clock.ts';
+import { TroupeError } from '../errors.ts';
+import { type ConversationId, DEFAULT_TENANT, type TenantId } from '../events/index.ts';
+import { type Standing, STANDING_STATES, type StandingState, standingOf } from '../projection/standing.ts';
+import type { ListedStanding, StandingOrder, StandingRow, Troupe } from '../troupe.ts';
+import { callerOf } from './access/caller.ts';
+import { StandingRecord } from './inbox-answer.ts';
+import { createProjectionBook } from './access/projection-books.ts';
+
+/** A conversation in the inbox. */
+export interface InboxLine extends Standing {
+  id: ConversationId;
+  /** Seq of the last event. */
+  head: number;
+  /** Time of the last event, ms. */
+  at: number;
+}
+
+export interface Inbox {
+  counts: Record<StandingState, number>;
+  /** Conversations with events that are not counted yet. */
+  unread: number;
+  lines: InboxLine[];
+  next: string | null;
+}
+
+export interface InboxQuery {
+  states?: readonly StandingState[] | undefined;
+  agent?: string | undefined;
+  owner?: string | undefined;
+  from?: number | undefined;
+  to?: number | undefined;
+  /** Words of the first message or of the id, in any case. */
+  q?: string | undefined;
+  /** Beginning of the id. */
+  prefix?: string | undefined;
+  order: StandingOrder;
+  limit: number;
+  after?: string | undefined;
+}
+
+/** Longest wait for conversations that have events since the last answer; reading continues in the background. */
+const MAX_WAIT_MS = 500;
+/** How long reading continues after the last answer. */
+const KEEP_MS = 600_000;
+/** Conversations read before the store is asked for others. */
+const SLICE = 100;
+
+/**
+ * Keeps the standings of one tenant while somebody looks at its inbox. A process that is asked for no inbox does nothing.
+ *  K1  A process has one run at a time, and of several processes one: `behind` answers the others with null.
+ *  K2  A standing depends on the log alone, so that it may be stored twice, by any process, in any order of events.
+ *  K3  A run ends when nothing is behind, or when nobody has looked for `KEEP_MS`. The next look begins another.
+ *  K4  A conversation that cannot be read is passed over for the rest of the run, and stays counted as unread.
+ */
+export interface InboxKeeper {
+  /** Resolves when the run is over that this call began or joined. Never rejects. */
+  catchUp(): Promise<void>;
+  /** Reads one conversation and stores its standing. Throws `conversation_unknown`. */
+  read(conversation: string): Promise<Standing>;
+}
+
+export type KeeperOf = (context: Context) => InboxKeeper;
+
+interface KeeperOptions {
+  clock: Clock;
+  signal?: AbortSignal | undefined;
+  onError: (error: unknown) => void;
+}
+
+/** Number of tenants whose keepers are cached. */
+const MAX_TENANTS = 32;
+
+export function createInboxKeepers(root: Troupe, options: KeeperOptions): KeeperOf {
+  const keepers = new LRUCache<TenantId, InboxKeeper>({
+    max: MAX_TENANTS,
+    memoMethod: (tenant) =>
+      createInboxKeeper(tenant === DEFAULT_TENANT ? root : root.forTenant(tenant), options),
+  });
+  return (context) => keepers.memo(callerOf(context).principal.tenant);
+}
+
+export function createInboxKeeper(troupe: Troupe, { clock, signal, onError }: KeeperOptions): InboxKeeper {
+  const book = createProjectionBook(troupe);
+  const { standings } = troupe;
+  let running: Promise<void> | null = null;
+  let askedAt = 0;
+
+  async function read(conversation: string): Promise<Standing> {
+    const projection = await book.latest(conversation);
+    const standing = standingOf(projection);
+    const agents = Object.keys(projection.agents).slice(0, MAX_AGENTS);
+    await standings.save(conversation, rowOf(conversation, projection.seq, standing, agents));
+    return standing;
+  }
+
+  async function run(): Promise<void> {
+    const unreadable = new Set<string>();
+    while (!signal?.aborted && clock.now() - askedAt < KEEP_MS) {
+      const found = await standings.behind(SLICE + unreadable.size);
+      const some = found?.filter((id) => !unreadable.has(id)) ?? [];
+      if (some.length === 0) return;
+      for (const id of some) {
+        await read(id).catch((error: unknown) => {
+          unreadable.add(id);
+          if (!isUnknown(error)) onError(error);
+        });
+        // An embedded store answers at once, so others need a turn of the event loop.
+        await setImmediate();
+      }
+    }
+  }
+
+  return {
+    read,
+    catchUp() {
+      askedAt = clock.now();
+      running ??= run()
+        .catch(onError)
+        .finally(() => {
+          running = null;
+        });
+      return running;
+    },
+  };
+}
+
+/** Agents that the inbox can be filtered by. */
+const MAX_AGENTS = 200;
+const MOST_URGENT = STANDING_STATES.length - 1;
+
+const rankOf = (state: StandingState) => MOST_URGENT - STANDING_STATES.indexOf(state);
+
+function rowOf(
+  conversation: string,
+  seq: number,
+  standing: Standing,
+  agents: readonly string[],
+): StandingRow {
+  const { state, since, tokens, people, about } = standing;
+  return {
+    seq,
+    rank: rankOf(state),
+    since: Math.trunc(since),
+    cost: tokens,
+    owner: people[0]?.id ?? '',
+    agents,
+    words: `${conversation} ${about?.text ?? ''}`.toLowerCase(),
+    data: JSON.stringify(standing),
+  };
+}
+
+/** One page of the inbox. `troupe` is narrowed to what the caller may see. */
+export async function readInbox(
+  troupe: Troupe,
+  keeper: InboxKeeper,
+  clock: Clock,
+  { states, q, ...query }: InboxQuery,
+): Promise<Inbox> {
+  const over = new AbortController();
+  const late = clock.sleep(MAX_WAIT_MS, over.signal);
+  await Promise.race([keeper.catchUp(), late]);
+  over.abort();
+  const { rows, counts, behind, next } = await troupe.standings.list({
+    ...definedOf(query),
+    ...(states && { ranks: states.map(rankOf) }),
+    ...(q !== undefined && { text: q.toLowerCase() }),
+  });
+  const lines = await Promise.all(rows.map((row) => lineOf(row, keeper)));
+  return {
+    counts: Object.fromEntries(
+      STANDING_STATES.map((state) => [state, counts[rankOf(state)] ?? 0]),
+    ) as Inbox['counts'],
+    unread: behind,
+    lines: lines.filter((line) => line !== null),
+    next,
+  };
+}
+
+async function lineOf(
+  { id, head, at, data }: ListedStanding,
+  keeper: InboxKeeper,
+): Promise<InboxLine | null> {
+  try {
+    const standing = readStanding(data) ?? (await keeper.read(id));
+    return { ...standing, id: id as ConversationId, head, at };
+  } catch (error) {
+    // The conversation was deleted meanwhile.
+    if (isUnknown(error)) return null;
+    throw error;
+  }
+}
+
+/** Null for one that another version has stored in another form. */
+function readStanding(data: string): Standing | null {
+  const parsed = StandingRecord.safeParse(JSON.parse(data));
+  return parsed.success ? parsed.data : null;
+}
+
+function definedOf<T extends object>(values: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as never;
+}
+
+function isUnknown(error: unknown): boolean {
+  return error instanceof TroupeError && error.code === 'conversation_unknown';
+}

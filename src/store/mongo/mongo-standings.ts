@@ -1,0 +1,137 @@
+import type { Collection, Filter } from 'mongodb';
+import type { LogKey, StandingDocuments } from '../documents/documents.ts';
+import {
+  emptyRanks,
+  type ListedStanding,
+  STANDING_ORDERS,
+  type StandingFilter,
+  type StandingPlace,
+  standingPage,
+  type StandingRow,
+  type StandingsQuery,
+} from '../standings.ts';
+import type { ConversationDoc, Conversations } from './mongo-conversations.ts';
+
+/** The text of a standing is JSON, so it has no lone surrogates. */
+export type StandingDoc = Omit<StandingRow, 'agents'> & { agents: string[] };
+
+/**
+ * Standings in the documents of conversations.
+ *  - `unread` is set by every write of a later head and unset by the standing of that head, so `behind` reads an index.
+ *  - A standing may come before the head of another process that it takes into account; then it is stored once more.
+ */
+export function createStandingDocuments(
+  collection: Collection<ConversationDoc>,
+  conversations: Pick<Conversations, 'flush'>,
+): StandingDocuments {
+  async function save(log: LogKey, { agents, ...row }: StandingRow): Promise<void> {
+    const standing: StandingDoc = {
+      ...row,
+      owner: row.owner.toWellFormed(),
+      words: row.words.toWellFormed(),
+      agents: [...agents],
+    };
+    const _id = `${log.tenant}/${log.conversation}`;
+    const isOlder = { $or: [{ 'standing.seq': { $lte: row.seq } }, { standing: { $exists: false } }] };
+    await conversations.flush();
+    const isHead = await collection.updateOne(
+      { _id, head: { $lte: row.seq }, ...isOlder },
+      { $set: { standing }, $unset: { unread: '' } },
+    );
+    if (isHead.matchedCount === 0) await collection.updateOne({ _id, ...isOlder }, { $set: { standing } });
+  }
+
+  return {
+    save,
+    async list(query) {
+      const { tenant, order, limit, after, ranges } = query;
+      if (limit <= 0 || ranges?.length === 0) return { rows: [], next: null };
+      await conversations.flush();
+      const { keys, direction } = STANDING_ORDERS[order];
+      const sign = direction === 'up' ? 1 : -1;
+      const parts = filterOf(query);
+      if (after) parts.push(following(query, after));
+      const docs = await collection
+        .find({ $and: parts })
+        .sort([...keys.map((key): [string, 1 | -1] => [`standing.${key}`, sign]), ['_id', sign]])
+        .limit(limit + 1)
+        .toArray();
+      return standingPage(
+        docs.map((doc) => rowOf(tenant, doc)),
+        query,
+      );
+    },
+    async count(filter) {
+      const ranks = emptyRanks();
+      if (filter.ranges?.length === 0) return { ranks, behind: 0 };
+      await conversations.flush();
+      const behind = collection.countDocuments({
+        $and: [{ tenant: filter.tenant, unread: true }, ...inRanges(filter)],
+      });
+      // One by one, so that each answer is short and needs the index alone.
+      const wanted = filter.ranks ?? ranks.keys();
+      for (const rank of wanted) {
+        const { ranks: _, ...rest } = filter;
+        ranks[rank] = await collection.countDocuments({ $and: filterOf({ ...rest, ranks: [rank] }) });
+      }
+      return { ranks, behind: await behind };
+    },
+    async behind({ tenant, limit }) {
+      await conversations.flush();
+      const docs = await collection
+        .find({ tenant, unread: true }, { projection: { _id: 1 } })
+        .sort({ at: -1 })
+        .limit(limit)
+        .toArray();
+      return docs.map(({ _id }) => _id.slice(tenant.length + 1));
+    },
+  };
+}
+
+type Part = Filter<ConversationDoc>;
+
+function filterOf(filter: StandingFilter): Part[] {
+  const { tenant, ranks, agent, owner, from, to, text } = filter;
+  const [only, ...others] = ranks ?? [];
+  const rank = !ranks ? { $gte: 0 } : others.length === 0 && only !== undefined ? only : { $in: [...ranks] };
+  const parts: Part[] = [{ tenant, 'standing.rank': rank }];
+  if (from !== undefined) parts.push({ 'standing.since': { $gte: from } });
+  if (to !== undefined) parts.push({ 'standing.since': { $lt: to } });
+  if (agent !== undefined) parts.push({ 'standing.agents': agent });
+  if (owner !== undefined) parts.push({ 'standing.owner': owner.toWellFormed() });
+  if (text !== undefined) parts.push({ 'standing.words': { $regex: literal(text) } });
+  return [...parts, ...inRanges(filter)];
+}
+
+function inRanges({ tenant, ranges }: StandingFilter): Part[] {
+  if (!ranges) return [];
+  return [
+    { $or: ranges.map(({ from, to }) => ({ _id: { $gte: `${tenant}/${from}`, $lt: `${tenant}/${to}` } })) },
+  ];
+}
+
+/** An expression that matches the text itself. */
+function literal(text: string): string {
+  return text.toWellFormed().replace(/[\\^$.*+?()[\]{}|#]/g, String.raw`\$&`);
+}
+
+/** What comes after a place: a later first key, or the same one and a later second key, and so on. */
+function following({ tenant, order }: StandingsQuery, { keys: values, id }: StandingPlace): Part {
+  const { keys, direction } = STANDING_ORDERS[order];
+  const [later, notBefore] = direction === 'up' ? ['$gt', '$gte'] : ['$lt', '$lte'];
+  const places: [string, number | string][] = [
+    ...keys.map((key, index): [string, number] => [`standing.${key}`, values[index] ?? 0]),
+    ['_id', `${tenant}/${id}`],
+  ];
+  const branches = places.map(([name, value], index) => ({
+    ...Object.fromEntries(places.slice(0, index)),
+    [name]: { [later]: value },
+  }));
+  const [name, value] = places[0]!;
+  // The first condition lets the scan start inside the index.
+  return { $and: [{ [name]: { [notBefore]: value } }, { $or: branches }] } as Part;
+}
+
+function rowOf(tenant: string, { _id, head, at, standing }: ConversationDoc): ListedStanding {
+  return { ...standing!, id: _id.slice(tenant.length + 1), head: Math.max(head, standing!.seq), at };
+}

@@ -1,0 +1,67 @@
+import { expect } from 'vitest';
+import { eventually, pageTest, shared, useBrowser } from './browser.ts';
+import { FAILED_AGENT } from './failed-agent.ts';
+import { playFailed, playIdle, playQuestion } from './fixtures.ts';
+import { OFFICE } from './office.ts';
+import { openStage } from './stage.ts';
+
+/** More than one page of the list. */
+const MANY = 60;
+
+const browsing = useBrowser();
+const stage = shared(async () => {
+  const made = await openStage(OFFICE);
+  await playFailed(made, 'failed');
+  await playIdle(made, 'asking');
+  await playQuestion(made, 'asking');
+  for (let index = 0; index < MANY; index += 1) await made.say(`calm-${index}`, [], `About parcel ${index}.`);
+  return made;
+});
+
+pageTest(
+  'home has every conversation by what it needs, failures first, with the reason in words',
+  async () => {
+    const page = await browsing.open(stage().url);
+    const section = (name: string) => page.getByRole('region', { name, exact: true });
+    const failed = section('Failed').getByRole('link');
+    await failed.first().waitFor();
+    expect(await failed.allInnerTexts()).toEqual(
+      expect.arrayContaining([
+        expect.stringMatching(/failed/),
+        expect.stringMatching(new RegExp(FAILED_AGENT)),
+      ] as string[]),
+    );
+    await eventually(() => section('Needs you').getByRole('link').first().innerText()).toMatch(/asks: /);
+    const states = page.getByRole('navigation', { name: 'States' });
+    await states.getByRole('link', { name: `Quiet ${MANY}` }).waitFor();
+    await page.getByRole('button', { name: 'Show more' }).click();
+    await eventually(() => section('Quiet').getByRole('link').count()).toBe(MANY);
+  },
+);
+
+pageTest('filters are in the address, and a view of them is kept under a name', async () => {
+  const page = await browsing.open(`${stage().url}?state=quiet&q=parcel+7`);
+  const lines = page.getByRole('region', { name: 'Found' }).getByRole('link');
+  await eventually(() => lines.count()).toBe(1);
+  expect(await lines.innerText()).toContain('About parcel 7.');
+  await page.getByRole('button', { name: 'Save this view' }).click();
+  await page.getByRole('textbox', { name: 'Name of the view' }).fill('Seven');
+  await page.keyboard.press('Enter');
+  await page.getByRole('button', { name: 'Clear' }).click();
+  await eventually(() => new URL(page.url()).search).toBe('');
+  await page.reload();
+  await page.getByRole('link', { name: 'Seven' }).click();
+  await eventually(() => lines.count()).toBe(1);
+  await lines.click();
+  await page.getByText('About parcel 7.').first().waitFor();
+  expect(new URL(page.url()).pathname).toMatch(/c\/calm-7$/);
+});
+
+pageTest('the palette finds conversations that no list shows', async () => {
+  const page = await browsing.open(`${stage().url}c/failed`);
+  await page.getByRole('region', { name: 'Conversations' }).waitFor();
+  await page.keyboard.press('Control+k');
+  await page.getByRole('combobox').fill('about parcel 0');
+  await page.getByRole('option', { name: /calm-0/ }).click();
+  await eventually(() => new URL(page.url()).pathname).toMatch(/c\/calm-0$/);
+});

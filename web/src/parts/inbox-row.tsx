@@ -1,0 +1,69 @@
+import { age, plural, short } from '../shared/format.ts';
+import { Go } from '../shared/go.tsx';
+import { STATE_WORDS, StateIcon } from '../shared/standing.tsx';
+import type { InboxLine } from '../state/api.ts';
+
+/** One conversation: what it is about, how it stands and why, who takes part, what it has used, and since when. */
+export function InboxRow({ line }: { line: InboxLine }) {
+  const { id, state, since, at, about, agents, agentCount, people, tokens, head } = line;
+  const [owner] = people;
+  const others = agentCount - agents.length;
+  return (
+    <li>
+      <Go
+        class={`inbox-row inbox-${state}`}
+        to={{ conversation: id }}
+        title={`${id}, ${plural(head, 'event')}`}
+      >
+        <span class="inbox-state" title={STATE_WORDS[state]}>
+          <StateIcon of={state} />
+        </span>
+        <span class="inbox-what">
+          <span class="inbox-about">
+            <b class="clip">{about?.text || id}</b>
+            {about?.text && <span class="inbox-id clip">{id}</span>}
+          </span>
+          <Why line={line} />
+        </span>
+        <span class="inbox-who clip">
+          {agents.map((agent) => agent.id).join(', ')}
+          {others > 0 && ` +${others}`}
+        </span>
+        <span class="inbox-owner clip">{owner?.name}</span>
+        <span class="inbox-tokens" title={`${plural(tokens, 'token')} in ${plural(line.turns, 'turn')}`}>
+          {tokens > 0 && short(tokens)}
+        </span>
+        <time
+          class="inbox-age"
+          dateTime={new Date(since).toISOString()}
+          title={new Date(at).toLocaleString()}
+        >
+          {age(Date.now() - since)}
+        </time>
+      </Go>
+    </li>
+  );
+}
+
+/** The failure or the question in words, else what was said last. */
+function Why({ line: { state, failure, asks, last, about } }: { line: InboxLine }) {
+  if (state === 'failed' && failure)
+    return (
+      <span class="inbox-why clip">
+        {failure.agent}: {failure.message || failure.code}
+      </span>
+    );
+  if (state === 'asks' && asks)
+    return (
+      <span class="inbox-why clip">
+        {asks.agent} {asks.kind === 'approval' ? 'wants to run' : 'asks:'} {asks.text}
+        {asks.count > 1 && ` (and ${asks.count - 1} more)`}
+      </span>
+    );
+  if (!last || last.text === about?.text) return <span class="inbox-why clip" />;
+  return (
+    <span class="inbox-why clip">
+      {last.name}: {last.text}
+    </span>
+  );
+}

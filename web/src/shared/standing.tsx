@@ -1,0 +1,25 @@
+import type { AgentCondition } from '../../../src/projection/model.ts';
+import type { StandingState } from '../../../src/projection/standing.ts';
+import { Condition } from './condition.tsx';
+
+export const STATE_WORDS: Record<StandingState, string> = {
+  failed: 'Failed',
+  asks: 'Needs you',
+  running: 'Running',
+  waiting: 'Waiting',
+  quiet: 'Quiet',
+};
+
+/** The condition of an agent that looks the same. */
+const LOOKS: Record<StandingState, AgentCondition> = {
+  failed: 'failed',
+  asks: 'waiting',
+  running: 'running',
+  waiting: 'held',
+  quiet: 'idle',
+};
+
+/** Icon of a state; its word is for screen readers. */
+export function StateIcon({ of }: { of: StandingState }) {
+  return <Condition of={LOOKS[of]} isTerse />;
+}

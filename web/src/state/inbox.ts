@@ -1,0 +1,127 @@
+import { computed, effect, signal } from '@preact/signals';
+import { STANDING_STATES, standingOf } from '../../../src/projection/standing.ts';
+import type { StuckReport } from '../../../src/troupe.ts';
+import { api, ApiError, type Inbox, type InboxLine, type InboxQuery, type Queues } from './api.ts';
+import { connection, live, onEvents } from './live.ts';
+import { conversation, type Route, route } from './route.ts';
+
+/** What the server answered for the filters in the address; with an open conversation, for no filters. */
+export const inbox = signal<Inbox | null>(null);
+export const queues = signal<Queues | null>(null);
+export const stuck = signal<StuckReport | null>(null);
+
+/** The lines, with the open conversation brought up to date; null before the first answer. */
+export const conversations = computed<readonly InboxLine[] | null>(() => {
+  const lines = inbox.value?.lines;
+  const open = live.value;
+  if (!lines || !open) return lines ?? null;
+  return lines.map((line) =>
+    line.id !== open.conversation || line.head > open.seq
+      ? line
+      : { ...line, ...standingOf(open), head: open.seq, at: open.at },
+  );
+});
+
+/** Periods of the filter by time, ms. */
+export const PERIODS = { hour: 3_600_000, day: 86_400_000, week: 604_800_000, month: 2_592_000_000 } as const;
+
+const REFRESH_MS = 5_000;
+/** Delay after the last of a burst of events. */
+const SETTLE_MS = 500;
+const PAGE = 50;
+/** Pages that are read again at each refresh; to see more, the reader filters. */
+const MAX_PAGES = 10;
+
+const pages = signal(1);
+export const canGrow = computed(() => inbox.value?.next != null && pages.value < MAX_PAGES);
+
+export function showMore(): void {
+  pages.value += 1;
+  void watchInbox();
+}
+
+/** The filters that an address names. */
+export function filterOf({ state, agent, owner, since, order, q }: Route): InboxQuery {
+  const period = PERIODS[since as keyof typeof PERIODS];
+  return {
+    state: STANDING_STATES.includes(state as never) ? state : undefined,
+    agent: agent ?? undefined,
+    owner,
+    from: period === undefined ? undefined : Date.now() - period,
+    order: order === '' ? undefined : order,
+    q,
+  };
+}
+
+async function readPages(): Promise<Inbox> {
+  const query = conversation.peek() === null ? filterOf(route.peek()) : {};
+  const first = await api.inbox({ ...query, limit: PAGE });
+  const lines = new Map(first.lines.map((line) => [line.id, line]));
+  let { next } = first;
+  for (let page = 1; page < pages.peek() && next !== null; page += 1) {
+    const more: Inbox = await api.inbox({ ...query, limit: PAGE, after: next });
+    // A conversation that changed meanwhile may be in both.
+    for (const line of more.lines) if (!lines.has(line.id)) lines.set(line.id, line);
+    next = more.next;
+  }
+  return { ...first, lines: [...lines.values()], next };
+}
+
+let asked = 0;
+
+async function refresh(): Promise<void> {
+  asked += 1;
+  const mine = asked;
+  const [list, depth, report] = await Promise.allSettled([readPages(), api.queues(), api.stuck()]);
+  // The filters have changed meanwhile.
+  if (mine !== asked) return;
+  if (list.status === 'fulfilled') inbox.value = list.value;
+  else if (conversation.peek() === null) fail(list.reason);
+  if (depth.status === 'fulfilled') queues.value = depth.value;
+  if (report.status === 'fulfilled') stuck.value = report.value;
+}
+
+/** Without an open conversation, only this request shows whether the server responds. */
+function fail(error: unknown): void {
+  const message = error instanceof Error ? error.message : String(error);
+  connection.value =
+    error instanceof ApiError && error.status === 401
+      ? { state: 'token', message }
+      : { state: 'lost', since: Date.now(), message };
+}
+
+let timer: ReturnType<typeof setTimeout> | undefined;
+
+async function watchInbox(): Promise<void> {
+  clearTimeout(timer);
+  if (document.visibilityState === 'visible') {
+    await refresh();
+    if (inbox.value && conversation.peek() === null && connection.peek().state !== 'token')
+      connection.value = { state: 'live' };
+  }
+  clearTimeout(timer);
+  timer = setTimeout(() => void watchInbox(), REFRESH_MS);
+}
+
+document.addEventListener('visibilitychange', () => {
+  if (document.visibilityState === 'visible') void watchInbox();
+});
+let settling: ReturnType<typeof setTimeout> | undefined;
+// An event of the open conversation often starts work in other conversations.
+onEvents(() => {
+  clearTimeout(settling);
+  settling = setTimeout(() => void watchInbox(), SETTLE_MS);
+});
+
+/** What the list is asked for: an address with other filters is read anew, and from its first page. */
+const wanted = computed(() => {
+  const { conversation: open, state, agent, owner, since, order, q } = route.value;
+  return open ?? JSON.stringify([state, agent, owner, since, order, q]);
+});
+/** The list may take a while, so the open conversation is loaded first. */
+const isOpening = computed(() => conversation.value !== null && connection.value.state === 'opening');
+effect(() => {
+  void wanted.value;
+  pages.value = 1;
+  if (!isOpening.value) void watchInbox();
+});
