@@ -71,7 +71,7 @@ pageTest('a page mounted under a path has its files, API and links under that pa
   const paths = new Set<string>();
   const page = await browsing.open(mounted().url);
   page.on('request', (request) => paths.add(new URL(request.url()).pathname));
-  await page.getByRole('link', { name: 'failed', exact: true }).click();
+  await page.getByRole('region', { name: 'Failed' }).getByRole('link').first().click();
   await eventually(() => page.getByRole('region', { name: 'Agents' }).innerText()).toContain('Writer');
   await happened(page)
     .getByRole('link', { name: /researcher.*read_report/ })

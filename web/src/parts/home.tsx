@@ -5,7 +5,7 @@ import { plural, whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { STATE_WORDS, StateIcon } from '../shared/standing.tsx';
 import type { Inbox } from '../state/api.ts';
-import { canGrow, inbox, PERIODS, showMore } from '../state/inbox.ts';
+import { canGrow, inbox, type PERIODS, showMore } from '../state/inbox.ts';
 import { go, route } from '../state/route.ts';
 import { filtersOf, isSame, NO_FILTERS, removeView, savedViews, saveView } from '../state/saved-views.ts';
 import { base } from '../state/settings.ts';

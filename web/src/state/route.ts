@@ -101,6 +101,7 @@ export function parseRoute({ pathname, search }: Pick<Location, 'pathname' | 'se
   const inside = pathname.startsWith(base) ? pathname.slice(base.length) : pathname.slice(1);
   const [first, name = '', second, turn = ''] = inside.split('/').map(decode);
   const query = new URLSearchParams(search);
+  const text = (key: string) => query.get(key) ?? '';
   const number = (key: string) => {
     const value = Number(query.get(key));
     return query.has(key) && Number.isInteger(value) && value >= 0 ? value : null;
@@ -115,14 +116,14 @@ export function parseRoute({ pathname, search }: Pick<Location, 'pathname' | 'se
     agent: query.get('agent'),
     event: number('event'),
     list: query.get('list') === 'events' ? 'events' : 'turns',
-    kind: query.get('kind') ?? '',
-    by: query.get('by') ?? '',
-    q: query.get('q') ?? '',
+    kind: text('kind'),
+    by: text('by'),
+    q: text('q'),
     problems: query.get('problems') === 'true',
-    state: query.get('state') ?? '',
-    owner: query.get('owner') ?? '',
-    since: query.get('since') ?? '',
-    order: query.get('order') ?? '',
+    state: text('state'),
+    owner: text('owner'),
+    since: text('since'),
+    order: text('order'),
     at: number('at'),
   };
 }
