@@ -77,6 +77,9 @@ test('a store of the first version is migrated with all its data', async () => {
   const database = new DatabaseSync(path);
   database.exec('DROP INDEX actors_timed; ALTER TABLE actors DROP COLUMN wakeAt; PRAGMA user_version = 1');
   database.exec('DROP INDEX logs_by_time; DROP INDEX logs_by_name');
+  for (const name of ['by_rank', 'by_since', 'by_cost', 'behind']) database.exec(`DROP INDEX logs_${name}`);
+  for (const name of ['standingSeq', 'rank', 'since', 'cost', 'owner', 'agents', 'words', 'standing'])
+    database.exec(`ALTER TABLE logs DROP COLUMN ${name}`);
   database.exec('ALTER TABLE logs DROP COLUMN lastSeq; ALTER TABLE logs DROP COLUMN lastAt');
   database.exec('ALTER TABLE events DROP COLUMN chain');
   // The schema of the first version.
@@ -87,6 +90,7 @@ test('a store of the first version is migrated with all its data', async () => {
   const after = createStore(await openSqliteDriver({ path }));
   expect(await after.readActor(addressOf())).toEqual(record);
   expect(await after.conversations(LOG.tenant, 9)).toMatchObject([{ id: LOG.conversation, head: 2, at: 9 }]);
+  expect(await after.behind({ tenant: LOG.tenant, limit: 9 })).toEqual([LOG.conversation]);
   expect(await after.verify(LOG)).toMatchObject({ events: 2, unchained: 2, problems: [] });
   await after.update(record, { until: 0, state: { turn: null, timers: [timerOf(10)] } });
   expect(await after.due({ now: 5000, clock: 10, since: 0, limit: 9 })).toHaveLength(1);
