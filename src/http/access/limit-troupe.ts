@@ -154,12 +154,7 @@ function limitConversations(
     checkpoint: async (conversation, reader) => troupe.checkpoint(check(conversation), reader),
     saveCheckpoint: async (conversation, reader, checkpoint) =>
       troupe.saveCheckpoint(check(conversation), reader, checkpoint),
-    standings: {
-      list: (query) => troupe.standings.list({ ...query, among: granted }),
-      // Standings are stored for all conversations of the tenant or not at all.
-      behind: () => Promise.resolve(null),
-      save: async (conversation, standing) => troupe.standings.save(check(conversation), standing),
-    },
+    standings: limitStandings(troupe, granted, check),
     async *export(conversation, options) {
       yield* troupe.export(check(conversation), options);
     },
@@ -182,6 +177,19 @@ function limitConversations(
       const lines = await troupe.budgets({ ...of, conversation: check(of.conversation) });
       return lines.filter(({ scope }) => scope === 'conversation');
     },
+  };
+}
+
+function limitStandings(
+  { standings }: Troupe,
+  granted: readonly string[],
+  check: (conversation: string) => string,
+): Troupe['standings'] {
+  return {
+    list: (query) => standings.list({ ...query, among: granted }),
+    // Standings are stored for all conversations of the tenant or not at all.
+    behind: () => Promise.resolve(null),
+    save: async (conversation, standing) => standings.save(check(conversation), standing),
   };
 }
 
