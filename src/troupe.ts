@@ -28,7 +28,7 @@ import type { TaskInfo, TaskList, ThreadInfo } from './actors/tasks/read-tasks.t
 import type { TurnTrace } from './inspect/trace.ts';
 import type { ImportReport } from './import/index.ts';
 import type { ProfileBook } from './facade/profile-book.ts';
-import type { StandingShelf } from './facade/standing-shelf.ts';
+import type { StandingShelf } from './facade/standing-list.ts';
 import type { AgentKeys, NostrStatus } from './integrations/nostr.ts';
 import type { WebhookBook } from './integrations/webhook-book.ts';
 import type { QueueDepth } from './queue/router.ts';
@@ -396,5 +396,5 @@ export type {
   ThreadInfo,
   TurnTrace,
 };
-export type { ListedStanding, StandingOrder, StandingRow, StandingShelf } from './facade/standing-shelf.ts';
+export type { ListedStanding, StandingOrder, StandingRow, StandingShelf } from './facade/standing-list.ts';
 export type { StuckLine, StuckQuery, StuckReport } from './inspect/stuck-reasons.ts';

@@ -1,3 +1,4 @@
+import type { IdRange } from './id-range.ts';
 import type {
   StandingCounts,
   StandingFilter,
@@ -153,14 +154,6 @@ export interface ConversationRow {
   head: number;
   /** Time of the last event, ms. */
   at: number;
-}
-
-/** Ids with `from` <= id < `to`, by code units. */
-export interface IdRange {
-  /** The first id. */
-  from: string;
-  /** The last id. */
-  to: string;
 }
 
 /** A position in the list of conversations: newest first, then by id, descending. */

@@ -1,4 +1,4 @@
-import type { IdRange } from './driver.ts';
+import type { IdRange } from './id-range.ts';
 
 /**
  * Where each conversation stands: derived data beside its line in the list, so that what needs a person is found among any

@@ -2,7 +2,7 @@ import type { Collection } from 'mongodb';
 import type { Clock } from '../../clock.ts';
 import type { LogKey } from '../documents/documents.ts';
 import type { ConversationPlace, ConversationsQuery } from '../driver.ts';
-import type { StandingDoc } from './mongo-standings.ts';
+import type { StandingRow } from '../standings.ts';
 import { type Background, isDuplicateKey } from './mongo-error.ts';
 
 /**
@@ -21,6 +21,9 @@ export interface ConversationDoc {
   unread?: true;
   standing?: StandingDoc;
 }
+
+/** The text of a standing is JSON, so it has no lone surrogates. */
+export type StandingDoc = Omit<StandingRow, 'agents'> & { agents: string[] };
 
 interface Newest {
   log: LogKey;

@@ -10,10 +10,7 @@ import {
   type StandingRow,
   type StandingsQuery,
 } from '../standings.ts';
-import type { ConversationDoc, Conversations } from './mongo-conversations.ts';
-
-/** The text of a standing is JSON, so it has no lone surrogates. */
-export type StandingDoc = Omit<StandingRow, 'agents'> & { agents: string[] };
+import type { ConversationDoc, Conversations, StandingDoc } from './mongo-conversations.ts';
 
 /**
  * Standings in the documents of conversations.

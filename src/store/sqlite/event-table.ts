@@ -5,7 +5,6 @@ import {
   type ConversationRow,
   type ConversationsQuery,
   type EventRow,
-  type IdRange,
   type NewEventRow,
   pageOf,
   placeOf,
@@ -24,6 +23,7 @@ import {
   toStored,
 } from './database.ts';
 import { setImmediate } from 'node:timers/promises';
+import type { IdRange } from '../id-range.ts';
 import { chainValue } from '../integrity.ts';
 
 type Query<K extends keyof StoreDriver> = Parameters<StoreDriver[K]>[0];
