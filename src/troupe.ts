@@ -15,7 +15,7 @@ import type {
 import type { Wait } from './actors/conversations/conversation-work.ts';
 import type { Answer, AskOptions } from './asking/answer.ts';
 import type { Part } from './asking/part.ts';
-import type { KeyBook, Principal } from './access/index.ts';
+import type { KeyBook, Principal, SigningKey } from './access/index.ts';
 import type { ActorStatus } from './inspect/actor-status.ts';
 import type { BudgetLine } from './actors/budget/report.ts';
 import type { CostOptions, CostReport } from './inspect/cache-cost.ts';
@@ -176,6 +176,8 @@ export interface Troupe {
   readonly agentKeys: AgentKeys;
   /** State of the Nostr relays. Null: the troupe has none, or this process takes no turns. */
   nostr(): NostrStatus | null;
+  /** Signs the cards of the agents. It belongs to the data, and is the same for every tenant. */
+  readonly cardKey: SigningKey;
   /** The API keys of this tenant. */
   readonly keys: KeyBook;
   /**

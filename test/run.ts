@@ -8,6 +8,7 @@ import { buildPage } from './services/built-page.ts';
 import { bundleCli, CLI_ENV } from './services/bundled-cli.ts';
 import { CHROMIUM_ENV, describeChromium, installChromium } from './services/chromium.ts';
 import { describeClis, installClis, PEERS_ENV } from './services/clis.ts';
+import { A2A_PYTHON_ENV, describeA2aPython, installA2aPython } from './services/a2a-python.ts';
 import { describeOpenAiPython, installOpenAiPython, OPENAI_PYTHON_ENV } from './services/openai-python.ts';
 import { insideArgs, insideEnv, isInside, whyNotIsolated } from './services/isolation.ts';
 import { openScratch } from './services/scratch.ts';
@@ -31,11 +32,12 @@ async function main(args: string[]): Promise<number> {
   using scratch = openScratch();
   process.env['TMPDIR'] = scratch.folder;
   const countsFile = path.join(scratch.folder, 'counts.json');
-  const [services, clis, chromium, openAiPython] = await Promise.all([
+  const [services, clis, chromium, openAiPython, a2aPython] = await Promise.all([
     startServices(),
     installClis(),
     installChromium(),
     installOpenAiPython(),
+    installA2aPython(),
   ]);
   try {
     // Everything is installed by now: nothing from here on needs the network.
@@ -53,6 +55,7 @@ async function main(args: string[]): Promise<number> {
     console.log(describeClis(clis));
     console.log(describeChromium(chromium));
     console.log(describeOpenAiPython(openAiPython));
+    console.log(describeA2aPython(a2aPython));
     console.log(`network: ${open === null ? '127.0.0.1 only' : `open (${open})`}`);
     const unbuilt = 'path' in chromium ? await buildPage() : null;
     if (unbuilt !== null) console.log(`page: not built (${unbuilt})`);
@@ -61,6 +64,7 @@ async function main(args: string[]): Promise<number> {
       ...(cli && { [CLI_ENV]: cli.path }),
       ...('home' in clis && { [PEERS_ENV]: clis.home }),
       ...('path' in chromium && { [CHROMIUM_ENV]: chromium.path }),
+      ...('folder' in a2aPython && { [A2A_PYTHON_ENV]: JSON.stringify(a2aPython) }),
       ...('folder' in openAiPython && { [OPENAI_PYTHON_ENV]: JSON.stringify(openAiPython) }),
     };
     const code = await runVitest(args, { ...serviceUrls(services), ...found, [COUNTS_FILE_ENV]: countsFile });

@@ -1,3 +1,4 @@
+import { createSigningKey } from '../../src/access/index.ts';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { Redis } from 'ioredis';
@@ -124,6 +125,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     tenants: createTenants(memoryKeyValue()),
     profilesOf: () => createProfileBook(memoryKeyValue()),
     credentials: openCredentials(memoryKeyValue(), { clock }),
+    cardKey: createSigningKey('secret', 'agent card'),
     deps,
     engine,
     live: live.feed,

@@ -26,3 +26,9 @@ export {
 } from './principal.ts';
 export type { Reading } from './reads.ts';
 export { type Full, Traffic, type TrafficLimits } from './traffic.ts';
+export {
+  createSigningKey,
+  type DetachedSignature,
+  type PublicSigningKey,
+  type SigningKey,
+} from './signing-key.ts';

@@ -1,3 +1,4 @@
+import type { SigningKey } from '../access/index.ts';
 import type { ConversationDeps, MessageRouter } from '../actors/conversations/conversation-deps.ts';
 import type { Trust } from '../actors/conversations/trust.ts';
 import type { Engine } from '../actors/engine/engine.ts';
@@ -36,6 +37,7 @@ export interface FacadeParts {
   profilesOf: (tenant: TenantId) => ProfileBook;
   pending?: PendingGuard;
   credentials: Credentials;
+  cardKey: SigningKey;
   /** Reads attachments by address. Null: such attachments are refused. */
   fetch?: SafeFetch | null;
   integrations: Pick<Integrations, 'webhooksOf' | 'agentKeys' | 'nostr' | 'readable'>;

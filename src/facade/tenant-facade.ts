@@ -39,6 +39,7 @@ export function tenantFacade(context: TenantContext): Troupe {
     agents,
     workflows: (parts.workflows ?? []).map(workflowInfo),
     forTenant,
+    cardKey: parts.cardKey,
     keys: credentials.keysOf(tenant),
     authenticate: (credential) => credentials.authenticate(credential),
     people: parts.profilesOf(tenant),

@@ -21,6 +21,8 @@ export interface PythonLibrary {
 interface Wanted {
   /** Of the package. */
   name: string;
+  /** What else of it is wanted, e.g. `[signing]`. */
+  extras?: string;
   /** Begins the name of its folder. */
   label: string;
   /** The one known to work. Where it is unavailable, pip chooses. */
@@ -55,14 +57,14 @@ async function findPython(): Promise<Python | { not: string }> {
 
 async function findLibrary(
   python: Python,
-  { name, label, version }: Wanted,
+  { name, extras = '', label, version }: Wanted,
 ): Promise<{ folder: string; version: string } | { not: string }> {
   const cache = path.join(process.env['XDG_CACHE_HOME'] || path.join(homedir(), '.cache'), 'troupe');
   const pinned = {
-    spec: `${name}==${version}`,
+    spec: `${name}${extras}==${version}`,
     folder: path.join(cache, `${label}-${version}-${python.tag}`),
   };
-  const any = { spec: name, folder: path.join(cache, `${label}-any-${python.tag}`) };
+  const any = { spec: `${name}${extras}`, folder: path.join(cache, `${label}-any-${python.tag}`) };
   let failure = '';
   const there = [pinned, any].find(({ folder }) => existsSync(folder));
   for (const { spec, folder } of there ? [there] : [pinned, any]) {
@@ -118,7 +120,7 @@ function removeStale(prefix: string): void {
 }
 
 function installedVersion(folder: string, name: string): string {
-  const begin = `${name.toLowerCase()}-`;
+  const begin = `${name.toLowerCase().replaceAll('-', '_')}-`;
   const info = readdirSync(folder).find(
     (each) => each.toLowerCase().startsWith(begin) && each.endsWith('.dist-info'),
   );

@@ -29,6 +29,7 @@ import { createTenants, openCredentials } from '../../src/facade/credentials.ts'
 import { memoryKeyValue } from '../../src/key-value.ts';
 import { createLiveFeed } from '../../src/facade/live-feed.ts';
 import { createProfileBook } from '../../src/facade/profile-book.ts';
+import { createSigningKey } from '../../src/access/index.ts';
 import { createTroupeFacade } from '../../src/facade/facade.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import { NO_METRICS } from '../../src/metrics.ts';
@@ -164,6 +165,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     tenants: createTenants(memoryKeyValue()),
     profilesOf: () => createProfileBook(memoryKeyValue()),
     credentials: openCredentials(memoryKeyValue(), { clock }),
+    cardKey: createSigningKey('secret', 'agent card'),
     deps,
     engine,
     live: live.feed,

@@ -17,7 +17,7 @@ type Skill = { id: string; name: string; description: string; tags: string[] };
 
 /**
  * The card of an agent. It has no empty values: they are left out of what is signed, and so must be out of the card.
- * `extended`: with the tools of the agent.
+ * `isExtended`: with the tools of the agent.
  */
 export function agentCard(agent: AgentInfo, place: CardPlace, { isExtended = false } = {}): object {
   const { id, name, role, capabilities, tools } = agent;
@@ -35,7 +35,7 @@ export function agentCard(agent: AgentInfo, place: CardPlace, { isExtended = fal
     capabilities: { streaming: true, extendedAgentCard: true },
     ...(isKeyed && {
       securitySchemes: { key: { httpAuthSecurityScheme: { scheme: 'Bearer' } } },
-      securityRequirements: [{ schemes: { key: {} } }],
+      securityRequirements: [{ schemes: { key: { list: ['read', 'write'] } } }],
     }),
     defaultInputModes: INPUT_MODES,
     defaultOutputModes: OUTPUT_MODES,

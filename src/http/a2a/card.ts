@@ -1,6 +1,7 @@
 import type { Context } from 'hono';
 import { LOCAL } from '../../access/index.ts';
 import { agentCard } from '../../doors/a2a/agent-card.ts';
+import { canonicalJson } from '../../doors/a2a/canonical-json.ts';
 import { TroupeError } from '../../errors.ts';
 import type { AgentInfo, Troupe } from '../../troupe.ts';
 import type { Caller } from '../access/caller.ts';
@@ -20,11 +21,15 @@ interface CardRequest {
   version: string;
 }
 
-/** The card of an agent, with addresses as the client has reached this one. */
+/** The card of an agent, signed, with addresses as the client has reached this one. */
 export function cardOf({ context, caller, agent, version }: CardRequest, options = { isExtended: false }) {
-  const info = agentIn(caller.troupe, agent);
-  const url = `${originOf(context)}${mountPath(context)}/api/a2a/${info.id}`;
-  return agentCard(info, { url, version, isKeyed: caller.principal.id !== LOCAL.id }, options);
+  const { troupe, principal } = caller;
+  const info = agentIn(troupe, agent);
+  const base = `${originOf(context)}${mountPath(context)}/api/a2a`;
+  const place = { url: `${base}/${info.id}`, version, isKeyed: principal.id !== LOCAL.id };
+  const card = agentCard(info, place, options);
+  const header = { typ: 'JOSE', jku: `${base}/jwks.json` };
+  return { ...card, signatures: [troupe.cardKey.sign(canonicalJson(card), header)] };
 }
 
 /** What a proxy that ends TLS says of the scheme. */

@@ -26,6 +26,7 @@ const NARROWING = {
   webhooks: 'shared',
   agentKeys: 'shared',
   nostr: 'shared',
+  cardKey: 'shared',
   keys: 'shared',
   authenticate: 'shared',
   agents: 'shared',

@@ -1,12 +1,15 @@
 import * as z from 'zod';
 import { RpcRequest } from '../../doors/a2a/requests.ts';
+import type { PublicSigningKey } from '../../access/index.ts';
 import { AgentId } from '../../events/index.ts';
 import { agentIn, cardOf } from '../a2a/card.ts';
+import { typed } from '../answers.ts';
 import { answerRpc } from '../a2a/json-rpc.ts';
 import { defineRoute } from '../route.ts';
 import { parseInput } from '../schemas.ts';
 
 const Card = z.looseObject({ name: z.string(), supportedInterfaces: z.array(z.looseObject({})) });
+const KeySet = z.object({ keys: z.array(typed<PublicSigningKey>()) });
 const RpcAnswer = z.looseObject({ jsonrpc: z.literal('2.0') });
 
 function agentOf({ a }: { a: string }): string {
@@ -24,6 +27,15 @@ export const a2aRoutes = [
     errors: [404],
     handle: ({ context, params, caller }, { version }) =>
       context.json(cardOf({ context, caller, agent: agentOf(params), version })),
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/api/a2a/jwks.json',
+    scopes: ['read', 'write'],
+    id: 'getCardKeys',
+    summary: 'The public key that the cards of the agents are signed with, as a JSON Web Key Set',
+    answer: KeySet,
+    handle: ({ troupe }) => ({ keys: [troupe.cardKey.publicKey] }),
   }),
   defineRoute({
     method: 'POST',
