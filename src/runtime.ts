@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import * as z from 'zod';
-import { createSigningKey } from './access/index.ts';
 import { DEFAULT_LIMITS, type EngineDeps } from './actors/engine/engine-deps.ts';
 import { DEFAULT_PENDING } from './actors/engine/pending-count.ts';
 import { type Clock, systemClock } from './clock.ts';
@@ -161,7 +160,6 @@ async function openTroupe(input: TroupeInput, options: TroupeOptions): Promise<T
       waits: () => metrics.waits(),
       pending: createPendingGuard({ pending, store: services.store }),
       credentials: openCredentials(rootKeyValue, { clock, access: definition.access }),
-      cardKey: createSigningKey(secret, 'agent card'),
       release: () => opened.close(),
     });
     if (work) await startIntegrations(running, troupe, onWarning);

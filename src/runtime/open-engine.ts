@@ -1,3 +1,4 @@
+import { createSigningKey, type SigningKey } from '../access/index.ts';
 import { randomBytes } from 'node:crypto';
 import { createBudgetLedger } from '../actors/budget/ledger.ts';
 import type { AgentRegistry } from '../actors/engine/agent-runtime.ts';
@@ -64,6 +65,7 @@ export interface OpenedEngine {
   profilesOf: (tenant: TenantId) => ProfileBook;
   /** Random secret of the store. */
   secret: string;
+  cardKey: SigningKey;
 }
 
 /** The engine with everything it depends on. It takes no turns before `engine.start`. */
@@ -143,7 +145,8 @@ export async function openEngine(options: EngineOptions): Promise<OpenedEngine> 
     ...live.sinks,
   };
   const engine = createEngine(deps, stopping);
-  return { deps, engine, live: live.feed, pending, tenants, rootKeyValue, profilesOf, secret };
+  const cardKey = createSigningKey(secret, 'agent card');
+  return { deps, engine, live: live.feed, pending, tenants, rootKeyValue, profilesOf, secret, cardKey };
 }
 
 /** Reads what is stored of an actor's folds. */
