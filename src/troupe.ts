@@ -27,6 +27,7 @@ import type { StuckQuery, StuckReport } from './inspect/stuck-reasons.ts';
 import type { TaskInfo, TaskList, ThreadInfo } from './actors/tasks/read-tasks.ts';
 import type { TurnTrace } from './inspect/trace.ts';
 import type { ImportReport } from './import/index.ts';
+import type { ImportLimits, ImportRequest } from './import/import-request.ts';
 import type { ProfileBook } from './facade/profile-book.ts';
 import type { StandingShelf } from './facade/standing-list.ts';
 import type { AgentKeys, NostrStatus } from './integrations/nostr.ts';
@@ -352,23 +353,6 @@ export interface Checkpoint {
   content: unknown;
 }
 
-/** What is imported, and where to. */
-export interface ImportRequest {
-  /** Default: detected. */
-  format?: string | undefined;
-  /** Id of the agent that becomes the author of assistant messages. Default `assistant`. */
-  agent?: string | undefined;
-  /** Id of the conversation, or prefix of the ids if the file holds several. */
-  conversation?: string | undefined;
-  /** Name of the file, for messages of errors. */
-  fileName?: string | undefined;
-}
-
-export interface ImportLimits {
-  /** Whether an imported file may write to a conversation and name it in tasks. Default: any. */
-  mayLeadTo?: ((conversation: string) => boolean) | undefined;
-}
-
 export type {
   Asked,
   AttachmentByAddress,
@@ -386,6 +370,8 @@ export type {
   CostReport,
   Deleted,
   DiffSteps,
+  ImportLimits,
+  ImportRequest,
   LogProblem,
   LogVerification,
   PromptDiff,

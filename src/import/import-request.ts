@@ -1,0 +1,16 @@
+/** What is imported, and where to. */
+export interface ImportRequest {
+  /** Default: detected. */
+  format?: string | undefined;
+  /** Id of the agent that becomes the author of assistant messages. Default `assistant`. */
+  agent?: string | undefined;
+  /** Id of the conversation, or prefix of the ids if the file holds several. */
+  conversation?: string | undefined;
+  /** Name of the file, for messages of errors. */
+  fileName?: string | undefined;
+}
+
+export interface ImportLimits {
+  /** Whether an imported file may write to a conversation and name it in tasks. Default: any. */
+  mayLeadTo?: ((conversation: string) => boolean) | undefined;
+}
