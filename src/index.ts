@@ -8,6 +8,7 @@ export type {
   AgentInput,
   AnthropicAgent,
   ClaudeCodeAgent,
+  A2aAgent,
   CodexAgent,
   CompatibleAgent,
   CustomProviderAgent,

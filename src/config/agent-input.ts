@@ -247,6 +247,16 @@ export interface CodexAgent extends AgentBase, ProgramInput {
   sandbox?: 'read-only' | 'workspace-write' | 'danger-full-access' | undefined;
 }
 
+/** An agent elsewhere, reached with A2A 1.0. */
+export interface A2aAgent extends AgentBase {
+  /** Who runs the model. */
+  provider: 'a2a';
+  /** Its agent card, or the address under which `/.well-known/agent-card.json` is. */
+  url: string;
+  /** Name of the variable that holds the bearer token. Default: none is sent. */
+  apiKeyEnv?: string | undefined;
+}
+
 /** An agent of a definition. `provider` says which fields it has. Fields with a default may be left out. */
 export type AgentInput =
   | ScriptedAgent
@@ -256,4 +266,5 @@ export type AgentInput =
   | AnthropicAgent
   | OpenAiAgent
   | ClaudeCodeAgent
-  | CodexAgent;
+  | CodexAgent
+  | A2aAgent;

@@ -1,6 +1,7 @@
 import { join, resolve } from 'node:path';
 import type { Clock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
+import { createA2a } from './a2a/a2a.ts';
 import { createAiSdk } from './ai-sdk/ai-sdk.ts';
 import { type AiSdkModel, isAiSdkModel, isAiSdkVendor, modelOf, versionProblem } from './ai-sdk-model.ts';
 import { createAiSdkEmbedder } from './ai-sdk/ai-sdk-embedder.ts';
@@ -62,6 +63,12 @@ export function createProvider(
         ...common,
         ...(quirks && { quirks }),
       });
+    }
+    case 'a2a': {
+      const { url, apiKeyEnv } = settings;
+      if (apiKeyEnv === undefined) return createA2a({ url, ...limits });
+      const apiKey = readKey(env, apiKeyEnv) ?? missingKey({ provider: 'a2a', apiKeyEnv });
+      return createA2a({ url, apiKey, ...limits });
     }
     case 'anthropic':
       return anthropicOf(settings, env, common);

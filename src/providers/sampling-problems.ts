@@ -14,6 +14,7 @@ interface SampledSettings extends Sampling {
     | 'ai-sdk'
     | 'claude-code'
     | 'codex'
+    | 'a2a'
     | 'anthropic'
     | 'openai'
     | 'openai-compatible';
@@ -34,6 +35,7 @@ export function samplingProblems(settings: SampledSettings): SamplingProblem[] {
       return [];
     case 'claude-code':
     case 'codex':
+    case 'a2a':
       return refuse(settings, SAMPLING_FIELDS, () => `${settings.provider} has no such setting`);
     case 'anthropic':
       return anthropicProblems(settings);

@@ -181,6 +181,16 @@ const AnySettings = z.discriminatedUnion('provider', [
     builtinTools: z.array(z.string().min(1)).default([]),
   }),
   z.object({
+    provider: z.literal('a2a'),
+    ...Common,
+    url: BaseUrl,
+    apiKeyEnv: KeyVariable.optional(),
+    tools: z
+      .array(z.string())
+      .max(0, 'a remote agent calls no tools of this company: leave tools out')
+      .optional(),
+  }),
+  z.object({
     provider: z.literal('codex'),
     ...Common,
     ...Cli,

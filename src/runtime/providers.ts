@@ -91,6 +91,7 @@ const KEEPS_SESSIONS: Record<ProviderSettings['provider'], boolean> = {
   'ai-sdk': false,
   custom: false,
   scripted: false,
+  a2a: false,
 };
 
 /**
