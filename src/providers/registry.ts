@@ -64,19 +64,12 @@ export function createProvider(
         ...(quirks && { quirks }),
       });
     }
-    case 'a2a': {
-      const { url, apiKeyEnv } = settings;
-      if (apiKeyEnv === undefined) return createA2a({ url, ...limits });
-      const apiKey = readKey(env, apiKeyEnv) ?? missingKey({ provider: 'a2a', apiKeyEnv });
-      return createA2a({ url, apiKey, ...limits });
-    }
+    case 'a2a':
+      return createA2a({ url: settings.url, apiKey: tokenOf(settings, env), ...limits });
     case 'anthropic':
       return anthropicOf(settings, env, common);
-    case 'openai': {
-      const { baseUrl, apiKeyEnv } = settings;
-      const apiKey = readKey(env, apiKeyEnv) ?? missingKey(settings);
-      return createOpenAi({ baseUrl, apiKey, ...common });
-    }
+    case 'openai':
+      return createOpenAi({ baseUrl: settings.baseUrl, apiKey: requiredKey(settings, env), ...common });
     case 'claude-code': {
       const { env: own, builtinTools } = settings;
       const names = readKey(env, settings.apiKeyEnv) === undefined ? [...own, CLAUDE_LOGIN_ENV] : own;
@@ -179,7 +172,7 @@ type SettingsOf<P extends ProviderSettings['provider']> = Extract<ProviderSettin
 
 function anthropicOf(settings: SettingsOf<'anthropic'>, env: Env, common: Common): Provider {
   const { baseUrl, thinking, maxOutputTokens, effort, contextEditing } = settings;
-  const apiKey = readKey(env, settings.apiKeyEnv) ?? missingKey(settings);
+  const apiKey = requiredKey(settings, env);
   if (typeof thinking === 'object' && thinking.budgetTokens >= maxOutputTokens) {
     throw new TroupeError(
       'config_invalid',
@@ -228,6 +221,15 @@ type OpenAiSettings = Pick<SettingsOf<'openai-compatible'>, 'provider' | 'baseUr
 function keyOf(settings: OpenAiSettings, env: Env): string {
   const { baseUrl, apiKeyEnv } = settings;
   return readKey(env, apiKeyEnv) ?? (isPrivateUrl(baseUrl) ? 'none' : missingKey(settings));
+}
+
+function requiredKey(settings: { provider: string; apiKeyEnv: string }, env: Env): string {
+  return readKey(env, settings.apiKeyEnv) ?? missingKey(settings);
+}
+
+/** A remote agent may be open to all; a token that is named must be there. */
+function tokenOf({ provider, apiKeyEnv }: SettingsOf<'a2a'>, env: Env): string | undefined {
+  return apiKeyEnv === undefined ? undefined : requiredKey({ provider, apiKeyEnv }, env);
 }
 
 function readKey(env: Env, name: string): string | undefined {

@@ -137,7 +137,7 @@ type Variables = Readonly<Record<string, string | undefined>>;
 /** All variables that the definition uses for secrets. */
 function keyNames({ agents, context, mcpServers, integrations = [] }: ModelSettings): string[] {
   const ofModels = agents.flatMap((agent) => [
-    ...('apiKeyEnv' in agent ? [agent.apiKeyEnv] : []),
+    ...('apiKeyEnv' in agent && agent.apiKeyEnv !== undefined ? [agent.apiKeyEnv] : []),
     ...('headersEnv' in agent ? Object.values(agent.headersEnv ?? {}) : []),
   ]);
   const ofServers = Object.values(mcpServers ?? {}).flatMap((server) =>

@@ -1,10 +1,14 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { createA2a } from '../../src/providers/a2a/a2a.ts';
 import type { ModelEvent, ModelRequest } from '../../src/providers/provider.ts';
 import { collectEvents, sampleRequest, textOf } from '../../src/testing/provider-scene.ts';
+import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
+import { UMA } from '../support/company.ts';
+import { openTroupe } from '../support/mode.ts';
 import { user } from './sent.ts';
 
 interface Call {
@@ -51,7 +55,7 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
     response.end(JSON.stringify({ supportedInterfaces: [at], capabilities: { streaming: true } }));
     return;
   }
-  const call = JSON.parse(Buffer.concat(await Array.fromAsync(request)).toString()) as Call;
+  const call = JSON.parse(await text(request)) as Call;
   calls.push(call);
   if (call.method === 'CancelTask') arrived.resolve();
   const { results = [], error, end } = plays[call.method]?.shift() ?? {};
@@ -69,20 +73,23 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
 }
 
 const ids = { taskId: 't1', contextId: 'c1' };
-const piece = (text: string, append = true) => ({
-  artifactUpdate: { ...ids, artifact: { artifactId: 'a', parts: [{ text }] }, append },
+const piece = (words: string, append = true) => ({
+  artifactUpdate: { ...ids, artifact: { artifactId: 'a', parts: [{ text: words }] }, append },
 });
-const status = (state: string, text?: string) => ({
+const status = (state: string, words?: string) => ({
   statusUpdate: {
     ...ids,
-    status: { state: `TASK_STATE_${state}`, ...(text !== undefined && { message: { parts: [{ text }] } }) },
+    status: {
+      state: `TASK_STATE_${state}`,
+      ...(words !== undefined && { message: { parts: [{ text: words }] } }),
+    },
   },
 });
-const task = (state: string, text: string) => ({
+const task = (state: string, words: string) => ({
   id: 't1',
   contextId: 'c1',
   status: { state: `TASK_STATE_${state}` },
-  artifacts: [{ artifactId: 'a', parts: [{ text }] }],
+  artifacts: [{ artifactId: 'a', parts: [{ text: words }] }],
 });
 const START: Partial<ModelRequest> = { session: { kind: 'start' } };
 const ask = (over: Partial<ModelRequest> = START) =>
@@ -214,4 +221,51 @@ test('a card that names another origin gets neither key nor prompt', async () =>
 test('a remote agent that is gone is unreachable', async () => {
   const events = await collectEvents(createA2a({ url: 'http://127.0.0.1:1' }), sampleRequest(START));
   expect(failure(events)).toMatchObject({ code: 'provider_unreachable' });
+});
+
+test('a company delegates to a remote agent and gets its reply, and one that is lost is a named failure', async () => {
+  plays = {
+    SendStreamingMessage: [
+      { results: [status('WORKING', 'I look.'), piece('Plot 7 is free.', false), status('COMPLETED')] },
+      { results: [status('REJECTED', 'closed today')] },
+    ],
+  };
+  const delegated = { calls: [{ name: 'delegate', args: '{"to":"surveyor","task":"look up plot 7"}' }] };
+  const answers = [delegated, { text: 'I have asked.' }];
+  await using vendor = await startFakeOpenAi(() => answers.shift() ?? { text: 'Plot 7 it is.' });
+  const boss = { provider: 'openai-compatible', baseUrl: vendor.url, tools: ['delegate'] } as const;
+  await using troupe = await openTroupe(
+    {
+      agents: [
+        { id: 'boss', ...boss },
+        { id: 'surveyor', provider: 'a2a', url },
+      ],
+    },
+    { env: { OPENAI_API_KEY: 'k' } },
+  );
+  const say = async (to: string, content: string) => {
+    await troupe.send('room', { author: UMA, to: [to], content });
+    await troupe.idle();
+  };
+  await say('boss', 'Is plot 7 free?');
+  expect(JSON.stringify(calls[0]?.params.message?.parts)).toContain('look up plot 7');
+  expect(JSON.stringify(vendor.requests.at(-1)?.body)).toContain('Plot 7 is free.');
+  await say('surveyor', 'And plot 8?');
+  expect(JSON.stringify(calls[1]?.params.message?.parts)).toContain('And plot 8?');
+  expect(JSON.stringify(calls[1]?.params.message?.parts)).not.toContain('look up plot 7');
+  const { events } = await troupe.events('room');
+  expect(events.find(({ kind }) => kind === 'turn.failed')).toMatchObject({
+    error: { code: 'provider_refused', message: expect.stringContaining('closed today') as string },
+  });
+});
+
+test('tools and sampling of a remote agent are refused at the start', async () => {
+  const opened = (more: object) =>
+    openTroupe({ agents: [{ id: 'surveyor', provider: 'a2a', url, ...more }] });
+  await expect(opened({ tools: ['handoff'] })).rejects.toMatchObject({
+    code: 'config_invalid',
+    message: expect.stringContaining('a remote agent calls no tools of this company') as string,
+  });
+  await expect(opened({ temperature: 1 })).rejects.toThrow(/a2a has no such setting/);
+  await expect(opened({ apiKeyEnv: 'NO_TOKEN' })).rejects.toThrow(/NO_TOKEN/);
 });
