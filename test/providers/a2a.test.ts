@@ -255,7 +255,7 @@ test('a company delegates to a remote agent and gets its reply, and one that is 
   expect(JSON.stringify(calls[1]?.params.message?.parts)).not.toContain('look up plot 7');
   const { events } = await troupe.events('room');
   expect(events.find(({ kind }) => kind === 'turn.failed')).toMatchObject({
-    error: { code: 'provider_refused', message: expect.stringContaining('closed today') as string },
+    body: { code: 'provider_refused', message: expect.stringContaining('closed today') as string },
   });
 });
 
