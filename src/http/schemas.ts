@@ -94,6 +94,13 @@ const TRUE = ['true', '1', 'yes', 'on', 'y', 'enabled'] as const;
 const FALSE = ['false', '0', 'no', 'off', 'n', 'disabled'] as const;
 export const Flag = z.enum([...TRUE, ...FALSE]).transform((word) => TRUE.some((each) => each === word));
 export const Seq = whole(z.int().nonnegative());
+/** The place of an attachment within its message, from 0. */
+export const AttachmentIndex = whole(
+  z
+    .int()
+    .min(0)
+    .max(MAX_MESSAGE_ATTACHMENTS - 1),
+).default(0);
 export const limitOf = (most: number) => whole(z.int().min(1).max(most));
 /** Items of a list to skip: `next` of the previous answer. */
 const Skip = Seq.default(0);

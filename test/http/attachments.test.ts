@@ -168,3 +168,22 @@ test('the text of a message keeps its limit, whatever is attached', async () => 
     ]);
   }
 });
+
+test('the bytes of an attachment are read by the place of its message, and never under the type that its sender named', async () => {
+  await using api = await startApi();
+  const page = { name: 'a.html', mediaType: 'text/html', data: btoa('\0<script>') };
+  const body = { id: 'm1', author: ANA, to: [], content: 'Look.', attachments: [CHART, page] };
+  expect((await api.post(PATH, body)).status).toBe(201);
+  const read = async (query: string) => api.app.request(`/api/conversations/c1/attachment?${query}`);
+  const image = await read('seq=1&index=0');
+  expect(Buffer.from(await image.arrayBuffer()).toString('base64')).toBe(png.data);
+  const html = await read('seq=1&index=1');
+  expect([...new Uint8Array(await html.arrayBuffer())]).toEqual([...Buffer.from('\0<script>')]);
+  for (const { headers } of [image, html]) {
+    expect(headers.get('content-type')).toBe('application/octet-stream');
+    expect(headers.get('x-content-type-options')).toBe('nosniff');
+    expect(headers.get('content-disposition')).toMatch(/^attachment; filename="(?:chart\.png|a\.html)"$/);
+  }
+  expect((await read('seq=1&index=2')).status).toBe(400);
+  expect((await read('seq=9&index=0')).status).toBe(400);
+});

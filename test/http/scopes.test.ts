@@ -26,6 +26,7 @@ const SCOPES: Readonly<Record<string, readonly Scope[]>> = {
   'GET /api/conversations/{c}/agents/{a}/cost': ['read'],
   'DELETE /api/conversations/{c}': ['operate'],
   'GET /api/conversations/{c}/export': ['read'],
+  'GET /api/conversations/{c}/attachment': ['read'],
   'GET /api/turns/{t}': ['read'],
   'GET /api/turns/{t}/prompt': ['read'],
   'GET /api/turns/{a}/diff/{b}': ['read'],

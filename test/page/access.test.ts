@@ -73,6 +73,7 @@ pageTest('a page mounted under a path has its files, API and links under that pa
   page.on('request', (request) => paths.add(new URL(request.url()).pathname));
   await page.getByRole('region', { name: 'Failed' }).getByRole('link').first().click();
   await eventually(() => page.getByRole('region', { name: 'Agents' }).innerText()).toContain('Writer');
+  await happened(page).getByRole('link', { name: 'Turns' }).click();
   await happened(page)
     .getByRole('link', { name: /researcher.*read_report/ })
     .click();

@@ -2,7 +2,7 @@ import type { Locator, Page } from 'playwright-core';
 import { expect } from 'vitest';
 import * as z from 'zod';
 import { defineTool } from '../../src/tools/tool.ts';
-import { eventually, happened, pageTest, shared, useBrowser } from './browser.ts';
+import { eventually, happened, pageTest, press, shared, useBrowser } from './browser.ts';
 import { BEN, openStage, type Play } from './stage.ts';
 
 const ASKED = { to: 'ana', euros: 120, urgent: true, reason: 'crates' };
@@ -85,7 +85,7 @@ async function decision(conversation: string) {
 
 /** What the page sends when the button is pressed. */
 async function sentBy(page: Page, button: Locator): Promise<Record<string, unknown>> {
-  const [request] = await Promise.all([page.waitForRequest('**/api/commands'), button.click()]);
+  const [request] = await Promise.all([page.waitForRequest('**/api/commands'), press(button)]);
   return request.postDataJSON() as Record<string, unknown>;
 }
 
@@ -139,7 +139,7 @@ pageTest(
     await json.fill('[1, 2]');
     await waiting.getByText('Write a JSON object').waitFor();
     await json.fill('{ "parts": [1, 2] }');
-    await waiting.getByRole('button', { name: 'Approve with changes' }).click();
+    await press(waiting.getByRole('button', { name: 'Approve with changes' }));
     await happened(page).getByText('All paid.').first().waitFor();
     expect(ran).toEqual([{ parts: [1, 2] }]);
   },
@@ -166,18 +166,18 @@ pageTest('a number that the page cannot hold exactly is not changed without a wo
   await waiting.getByText('A number is too large').waitFor();
   expect(await waiting.getByRole('button', { name: 'Approve' }).isEnabled()).toBe(false);
   await waiting.getByRole('button', { name: 'Keep the arguments' }).click();
-  expect(await waiting.getByRole('button', { name: 'Approve' }).isEnabled()).toBe(true);
+  await eventually(() => waiting.getByRole('button', { name: 'Approve' }).isEnabled()).toBe(true);
 });
 
 pageTest('a refusal of the server is shown in place, and what was typed can be mended', async () => {
   const { page, waiting } = await openEditor('refused');
   browsing.expectErrors(/400/);
   await field(waiting, 'euros').fill('900');
-  await waiting.getByRole('button', { name: 'Approve with changes' }).click();
+  await press(waiting.getByRole('button', { name: 'Approve with changes' }));
   await waiting.getByText(/do not fit the schema of pay: .*euros/).waitFor();
   expect(await field(waiting, 'euros').inputValue()).toBe('900');
   await field(waiting, 'euros').fill('90');
-  await waiting.getByRole('button', { name: 'Approve with changes' }).click();
+  await press(waiting.getByRole('button', { name: 'Approve with changes' }));
   await happened(page).getByText('All paid.').first().waitFor();
   expect(ran).toEqual([{ ...ASKED, euros: 90 }]);
 });

@@ -96,6 +96,13 @@ export function detail(page: Page): Locator {
   return page.getByRole('region', { name: 'Detail', exact: true });
 }
 
+/** Presses a button of a question or an approval once its place has stood still. */
+export async function press(button: Locator): Promise<void> {
+  await button.scrollIntoViewIfNeeded();
+  await eventually(() => button.getAttribute('aria-disabled')).toBeNull();
+  await button.click();
+}
+
 /** Polls until the condition holds. */
 export function eventually<T>(ask: () => T | Promise<T>): ReturnType<typeof expect.poll<T>> {
   return expect.poll(ask, { timeout: PATIENCE_MS, interval: 30 });

@@ -1,7 +1,7 @@
 import type { Locator, Page } from 'playwright-core';
 import { expect } from 'vitest';
 import type { Event } from '../../src/events/index.ts';
-import { detail, eventually, happened, pageTest, shared, useBrowser } from './browser.ts';
+import { detail, eventually, happened, pageTest, press, shared, useBrowser } from './browser.ts';
 import { abortAll, playApproval, playBusy, playFailed, playIdle, playQuestion } from './fixtures.ts';
 import { OFFICE } from './office.ts';
 import { openStage } from './stage.ts';
@@ -37,7 +37,7 @@ pageTest('Pause and Resume change an agent, each shown when its event arrives', 
 
 pageTest('Abort ends a running turn and keeps its text so far', async () => {
   await playBusy(stage(), 'abort');
-  const page = await browsing.open(`${stage().url}c/abort?agent=researcher`);
+  const page = await browsing.open(`${stage().url}c/abort?agent=researcher&list=turns`);
   const turns = happened(page);
   await may(page).getByRole('button', { name: 'Abort' }).click();
   await stage().until('abort', ({ kind }) => kind === 'turn.aborted');
@@ -129,7 +129,7 @@ pageTest('a question is answered in place, with one of its choices', async () =>
   const page = await browsing.open(`${stage().url}c/question`);
   const waiting = page.getByRole('region', { name: 'Waiting for you' });
   await waiting.getByText('Which tone should the headline have?').waitFor();
-  await waiting.getByRole('button', { name: 'calm' }).click();
+  await press(waiting.getByRole('button', { name: 'calm' }));
   await happened(page).getByText('Then calm it is').first().waitFor();
   await waiting.waitFor({ state: 'detached' });
   const answer = await stage().until('question', ({ kind }) => kind === 'question.answered');
@@ -142,7 +142,7 @@ pageTest('a call that needs approval is approved in place, with its arguments', 
   const waiting = page.getByRole('region', { name: 'Waiting for you' });
   await eventually(() => waiting.innerText()).toMatch(/publish[^]*Half price for small shippers/);
   await waiting.getByRole('textbox', { name: 'Note to the agent' }).fill('well done');
-  await waiting.getByRole('button', { name: 'Approve' }).click();
+  await press(waiting.getByRole('button', { name: 'Approve' }));
   await happened(page).getByText('It is out.').first().waitFor();
   const decided = await stage().until('approval', ({ kind }) => kind === 'approval.decided');
   expect(decided).toMatchObject({ body: { outcome: 'approved', note: 'well done' } });

@@ -57,7 +57,7 @@ for (const [what, path, shows] of VIEWS) {
 }
 
 pageTest('the address follows every click, and Back returns to the view before', async () => {
-  const page = await browsing.open(`${stage().url}c/failed`);
+  const page = await browsing.open(`${stage().url}c/failed?list=turns`);
   await page.getByRole('link', { name: /researcher.*read_report/ }).click();
   await page.getByRole('tab', { name: 'Prompt' }).click();
   await page.getByText('of 32,000 tokens').waitFor();

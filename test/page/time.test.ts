@@ -54,7 +54,7 @@ pageTest('in the past all commands are disabled, and the page says why', async (
 
 pageTest('events that arrive while the page shows the past are there after Go live', async () => {
   await playIdle(stage(), 'meanwhile');
-  const page = await browsing.open(`${stage().url}c/meanwhile?at=6`);
+  const page = await browsing.open(`${stage().url}c/meanwhile?at=6&list=turns`);
   await page.getByText('The past.').waitFor();
   await stage().play('meanwhile', ['critic'], 'Is there anything missing in the end?');
   expect(await page.getByText('Is there anything missing in the end?').count()).toBe(0);

@@ -46,6 +46,7 @@ pageTest(
     await picture(page, 'who-is-stuck');
 
     // What made the prompt of the researcher's second turn so much larger than that of the first?
+    await happened(page).getByRole('link', { name: 'Turns' }).click();
     await happened(page)
       .getByRole('link', { name: /2\s*researcher/ })
       .click();

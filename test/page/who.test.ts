@@ -47,7 +47,7 @@ pageTest('a failed agent is shown with the reason, and its colleague continues',
 });
 
 pageTest('selecting a turn shows its agent and its tabs', async () => {
-  const page = await browsing.open(`${stage().url}c/idle`);
+  const page = await browsing.open(`${stage().url}c/idle?list=turns`);
   await page.getByRole('link', { name: /orchestrator.*handed over to researcher/ }).click();
   const shown = detail(page);
   await shown.getByRole('heading', { name: /Orchestrator\s*\/?\s*turn 2/ }).waitFor();

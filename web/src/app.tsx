@@ -13,7 +13,7 @@ import { later } from './shared/later.tsx';
 import { dialog } from './state/dialogs.ts';
 import { connection, openConversation } from './state/live.ts';
 import { column, COLUMNS } from './state/column.ts';
-import { refusal } from './state/palette.ts';
+import { refusal } from './state/refusal.ts';
 import { conversation } from './state/route.ts';
 import { head } from './state/selection.ts';
 import { openTimelineRows } from './state/timeline-rows.ts';

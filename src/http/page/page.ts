@@ -16,7 +16,7 @@ export interface PageOptions {
 const NOT_THE_PAGE = new Set(['api', 'metrics', 'healthz', 'readyz']);
 const HEADERS = {
   'content-security-policy':
-    "default-src 'self'; base-uri 'self'; frame-ancestors 'none'; form-action 'none'; object-src 'none'",
+    "default-src 'self'; img-src 'self' blob:; base-uri 'self'; frame-ancestors 'none'; form-action 'none'; object-src 'none'",
   'x-content-type-options': 'nosniff',
   'referrer-policy': 'no-referrer',
   'cross-origin-opener-policy': 'same-origin',

@@ -6,7 +6,7 @@ import { typed } from '../answers.ts';
 import { exportHtml } from '../page/export-html.ts';
 import { chunksOf } from '../read-json.ts';
 import { defineRoute } from '../route.ts';
-import { Flag, Seq } from '../schemas.ts';
+import { AttachmentIndex, Flag, Seq } from '../schemas.ts';
 import { textStream } from '../text-stream.ts';
 
 export const transferRoutes = [
@@ -55,6 +55,26 @@ export const transferRoutes = [
         ...(isPage && {
           'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",
         }),
+      });
+    },
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/api/conversations/{c}/attachment',
+    scopes: ['read'],
+    id: 'readAttachment',
+    summary: 'The bytes of an attachment: the one at `index` (default 0) of the message at `seq`',
+    query: z.object({ index: AttachmentIndex, seq: Seq }),
+    answerType: 'application/octet-stream',
+    headers: ['content-disposition'],
+    async handle({ context, troupe, params, query: { seq, index } }) {
+      const { data, name } = await troupe.attachment(params.c, seq, index);
+      // Never under the type that its sender has named: it would run on our own origin.
+      return context.body(new Uint8Array(data), 200, {
+        'content-type': 'application/octet-stream',
+        'content-disposition': attachment(name ?? `${seq}-${index}`),
+        'x-content-type-options': 'nosniff',
+        'cache-control': 'private, no-cache',
       });
     },
   }),

@@ -2,22 +2,29 @@ import { Go } from '../shared/go.tsx';
 import { agentsByNeed } from '../state/selection.ts';
 import { PRESETS } from '../state/filter.ts';
 import { go, route } from '../state/route.ts';
+import { middle } from '../state/middle.ts';
 import { EventList } from './event-list.tsx';
+import { later } from '../shared/later.tsx';
 import { TurnList } from './turn-list.tsx';
 import '../style/list.css';
 
-/** The middle column: turns or single events, filtered. */
+const Reading = later(async () => (await import('./reading/reading.tsx')).Reading);
+
+/** The middle column: the conversation, its turns or its events. What a filter finds in a conversation are events. */
 export function Happened() {
-  const { list, kind, q, problems, by } = route.value;
+  const { kind, q, problems, by } = route.value;
   const isOwnKind = !PRESETS.some(({ id }) => id === kind);
   return (
     <section class="list" aria-label="What happened">
       <header class="bar list-bar">
         <span class="list-switch" role="group" aria-label="List">
-          <Go to={{ list: 'turns' }} isCurrent={list === 'turns'}>
+          <Go to={{ list: 'talk' }} isCurrent={middle.value === 'talk'}>
+            Talk
+          </Go>
+          <Go to={{ list: 'turns' }} isCurrent={middle.value === 'turns'}>
             Turns
           </Go>
-          <Go to={{ list: 'events' }} isCurrent={list === 'events'}>
+          <Go to={{ list: 'events' }} isCurrent={middle.value === 'events'}>
             Events
           </Go>
         </span>
@@ -52,9 +59,20 @@ export function Happened() {
           onInput={(event) => go({ q: event.currentTarget.value }, { replace: true })}
         />
       </header>
-      {list === 'turns' ? <TurnList /> : <EventList />}
+      <List />
     </section>
   );
+}
+
+function List() {
+  switch (middle.value) {
+    case 'talk':
+      return <Reading />;
+    case 'turns':
+      return <TurnList />;
+    case 'events':
+      return <EventList />;
+  }
 }
 
 function AgentFilter({ by }: { by: string }) {

@@ -2,9 +2,10 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Command, Event } from '../../../src/events/index.ts';
 import { api } from '../state/api.ts';
 import { live } from '../state/live.ts';
-import { refusal } from '../state/palette.ts';
+import { refusal } from '../state/refusal.ts';
 import { route } from '../state/route.ts';
 import { mode } from '../state/settings.ts';
+import type { Stillness } from './stillness.ts';
 
 type Asked =
   | { state: 'ready' }
@@ -19,12 +20,15 @@ interface CommandButtonProps {
   class?: string;
   /** The command is not complete. */
   isOff?: boolean;
+  /** Clicks count only while the place stands still: for what cannot be taken back. */
+  stillness?: Stillness;
   /** Uses the server's answer, for example the address of a fork. */
   onAccepted?: (answer: { event: Event; seq: number }) => void;
 }
 
 /** Sends a command and shows the answer. The page itself changes only when the event arrives. */
-export function CommandButton({ command, label, class: name = '', isOff, onAccepted }: CommandButtonProps) {
+export function CommandButton(props: CommandButtonProps) {
+  const { command, label, class: name = '', isOff, stillness, onAccepted } = props;
   const [asked, setAsked] = useState<Asked>({ state: 'ready' });
   const isUnderway =
     asked.state === 'sent' || (asked.state === 'accepted' && asked.seq > (live.value?.seq ?? 0));
@@ -39,7 +43,11 @@ export function CommandButton({ command, label, class: name = '', isOff, onAccep
     },
     [],
   );
-  const ask = async () => {
+  const ask = async (isPointer: boolean) => {
+    if (isPointer && stillness && !stillness.check()) {
+      setAsked({ state: 'refused', message: 'This has just moved. Click again to go on.' });
+      return;
+    }
     refused.current = null;
     refusal.value = null;
     setAsked({ state: 'sent' });
@@ -60,8 +68,10 @@ export function CommandButton({ command, label, class: name = '', isOff, onAccep
         type="button"
         class={`button ${name}`}
         disabled={isUnderway || isOff || mode === 'read-only'}
+        aria-disabled={stillness?.isStill === false ? 'true' : undefined}
         title={mode === 'read-only' ? 'This server was started with --read-only' : undefined}
-        onClick={() => void ask()}
+        // A key acts on what has the focus, wherever that has moved to; it is no click of a pointer.
+        onClick={({ detail }) => void ask(detail > 0)}
       >
         {label}
       </button>

@@ -128,6 +128,16 @@ export const api = {
       ...message,
     });
   },
+  /** The bytes of an attachment, as the media type that the event names. */
+  attachment: async (
+    conversation: string,
+    { seq, index, type }: { seq: number; index: number; type: string },
+  ) => {
+    const path = `${base}api/conversations/${segment(conversation)}/attachment?seq=${seq}&index=${index}`;
+    const response = await fetch(path, { headers: headersFor('GET') });
+    if (!response.ok) throw errorOf(response, await response.text());
+    return new Blob([await response.arrayBuffer()], { type });
+  },
   /** Address of a download. */
   exportHref: (conversation: string, format: 'jsonl' | 'html') =>
     `${base}api/conversations/${segment(conversation)}/export?format=${format}`,

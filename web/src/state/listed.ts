@@ -1,6 +1,7 @@
 import { signal } from '@preact/signals';
 import { isFold } from './fold-noise.ts';
 import { matchesTurn } from './filter.ts';
+import { middle } from './middle.ts';
 import { route } from './route.ts';
 import type { RowSource } from './row-source.ts';
 import { selectEvent, selectTurn, turns } from './selection.ts';
@@ -10,8 +11,8 @@ export const listed = signal<RowSource | null>(null);
 
 /** Selects the row below (1) or above (-1) the selected one. */
 export function moveInList(by: 1 | -1): void {
-  const { list, event, turn } = route.peek();
-  if (list === 'turns') {
+  const { event, turn } = route.peek();
+  if (middle.peek() !== 'events') {
     const seen = turns
       .peek()
       .filter((each) => matchesTurn(each, route.peek()))

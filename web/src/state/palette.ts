@@ -1,10 +1,10 @@
-import { signal } from '@preact/signals';
 import type { Command } from '../../../src/events/index.ts';
 import { commandsOf } from '../parts/detail/commands.ts';
 import { api, type InboxLine } from './api.ts';
 import { actors, shown } from './live.ts';
 import { conversations } from './inbox.ts';
 import { goLive, isPast, togglePlay } from './past.ts';
+import { refusal } from './refusal.ts';
 import { go, href, parseRoute, type Route } from './route.ts';
 import { agentsByNeed, selectAgent, selectedTurn, selectTurn, turns } from './selection.ts';
 import { mode } from './settings.ts';
@@ -21,9 +21,6 @@ export interface Item {
 
 const MAX_OF_GROUP = 8;
 const MAX_FOUND = 20;
-
-/** A command's refusal. It outlives the palette in which the command was selected. */
-export const refusal = signal<string | null>(null);
 
 export function paletteItems(words: string, about: 'conversation' | null): Item[] {
   const all =

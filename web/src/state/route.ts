@@ -15,8 +15,8 @@ export interface Route {
   agent: string | null;
   /** The event shown. */
   event: number | null;
-  /** The middle column: turns or single events. */
-  list: 'turns' | 'events';
+  /** The middle column: the conversation as people read it, its turns, or its single events. */
+  list: List;
   kind: string;
   /** Agents whose turns and events are listed, separated by commas; empty for all. */
   by: string;
@@ -34,6 +34,9 @@ export interface Route {
 export const TABS = ['state', 'prompt', 'diff', 'tools', 'events', 'raw'] as const;
 export type Tab = (typeof TABS)[number];
 
+export const LISTS = ['talk', 'turns', 'events'] as const;
+export type List = (typeof LISTS)[number];
+
 const NOWHERE: Route = {
   conversation: null,
   turn: null,
@@ -42,7 +45,7 @@ const NOWHERE: Route = {
   step: null,
   agent: null,
   event: null,
-  list: 'turns',
+  list: 'talk',
   kind: '',
   by: '',
   q: '',
@@ -115,7 +118,7 @@ export function parseRoute({ pathname, search }: Pick<Location, 'pathname' | 'se
     step: number('step'),
     agent: query.get('agent'),
     event: number('event'),
-    list: query.get('list') === 'events' ? 'events' : 'turns',
+    list: LISTS.find((each) => each === query.get('list')) ?? NOWHERE.list,
     kind: text('kind'),
     by: text('by'),
     q: text('q'),

@@ -1,0 +1,109 @@
+import { useRef, useState } from 'preact/hooks';
+import type { TaskView } from '../../../src/projection/model.ts';
+import type { ConversationId } from '../../../src/events/index.ts';
+import { CommandButton } from '../shared/command-button.tsx';
+import { later } from '../shared/later.tsx';
+import { useStillness } from '../shared/stillness.ts';
+import { approvalDraft, decidedArgs, openArgs } from '../state/approval-draft.ts';
+import { mode } from '../state/settings.ts';
+
+const ArgsEditor = later(async () => (await import('./args-editor.tsx')).ArgsEditor);
+
+interface DecideProps {
+  task: TaskView;
+  conversation: ConversationId;
+}
+
+/** The answers to a question or an approval. A click counts once its place has stood still; see `useStillness`. */
+export function Decide({ task, conversation }: DecideProps) {
+  return task.kind === 'question' ? (
+    <Answer task={task} conversation={conversation} />
+  ) : (
+    <Decision task={task} conversation={conversation} />
+  );
+}
+
+function Answer({ task: { id, choices }, conversation }: DecideProps) {
+  const [content, setContent] = useState('');
+  const box = useRef<HTMLDivElement>(null);
+  const stillness = useStillness(box);
+  return (
+    <div class="task-acts" ref={box}>
+      {choices.map((choice) => (
+        <CommandButton
+          key={choice}
+          command={{ command: 'answer', conversation, question: id, content: choice }}
+          label={choice}
+          stillness={stillness}
+        />
+      ))}
+      <input
+        type="text"
+        aria-label="Answer"
+        placeholder="Answer in your own words"
+        value={content}
+        disabled={mode === 'read-only'}
+        onInput={(event) => setContent(event.currentTarget.value)}
+      />
+      {content.trim() !== '' && (
+        <CommandButton
+          command={{ command: 'answer', conversation, question: id, content }}
+          label="Answer"
+          stillness={stillness}
+        />
+      )}
+    </div>
+  );
+}
+
+function Decision({ task: { id, seq, argsHash, text }, conversation }: DecideProps) {
+  const box = useRef<HTMLDivElement>(null);
+  const stillness = useStillness(box);
+  const draft = approvalDraft(conversation, id);
+  const [note, args] = [draft.note.value, draft.args.value];
+  const decided = decidedArgs(args);
+  const isOpen = args.state !== 'closed';
+  const decide = {
+    command: 'decide' as const,
+    conversation,
+    request: id,
+    ...(note.trim() !== '' && { note }),
+    ...(argsHash !== null && { argsHash }),
+  };
+  const toggle = () => {
+    if (isOpen) draft.args.value = { state: 'closed' };
+    else void openArgs(draft, { conversation, request: id, seq });
+  };
+  return (
+    <>
+      {isOpen && <ArgsEditor draft={draft} tool={text.split(' ', 1)[0] ?? ''} />}
+      <div class="task-acts" ref={box}>
+        <CommandButton
+          class="button-run"
+          command={{ ...decide, approved: true, ...(decided.state === 'changed' && { args: decided.args }) }}
+          label={decided.state === 'changed' ? 'Approve with changes' : 'Approve'}
+          isOff={decided.state === 'unclear'}
+          stillness={stillness}
+        />
+        <CommandButton command={{ ...decide, approved: false }} label="Deny" stillness={stillness} />
+        <button
+          type="button"
+          class="button"
+          aria-expanded={isOpen}
+          disabled={mode === 'read-only'}
+          onClick={toggle}
+        >
+          {isOpen ? 'Keep the arguments' : 'Change the arguments'}
+        </button>
+        <input
+          type="text"
+          aria-label="Note to the agent"
+          placeholder="Note to the agent"
+          value={note}
+          disabled={mode === 'read-only'}
+          onInput={(event) => (draft.note.value = event.currentTarget.value)}
+        />
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,85 @@
+import { useEffect, useState } from 'preact/hooks';
+import type { Event } from '../../../../src/events/index.ts';
+import { duration } from '../../shared/format.ts';
+import { Go } from '../../shared/go.tsx';
+import { Icon } from '../../shared/icon.tsx';
+import { memo } from '../../shared/memo.ts';
+import { api } from '../../state/api.ts';
+import { onEvents } from '../../state/live.ts';
+import { type DelegationItem, readingItems } from '../../state/reading-items.ts';
+import { messageOf } from '../../state/row-source.ts';
+import { LongText } from '../detail/long-text.tsx';
+import { Items } from './items.tsx';
+
+/** Events of a thread that are shown in place; a longer one is read in its own conversation. */
+const MAX_EVENTS = 200;
+const MAX_DEPTH = 4;
+
+interface DelegatedProps {
+  item: DelegationItem;
+  depth: number;
+}
+
+/** A task that one agent gave another, with its thread folded in. */
+export const Delegated = memo(function Delegated({ item, depth }: DelegatedProps) {
+  const { from, to, text, thread, end, at } = item;
+  const [isOpen, setOpen] = useState(false);
+  const state = end?.outcome ?? 'open';
+  return (
+    <article class={`delegated delegated-${state}`} aria-label={`${from} gives ${to} a task`}>
+      <p class="delegated-head">
+        <span>
+          <b>{from}</b> gives <b>{to}</b> a task
+        </span>
+        <span class="delegated-state">
+          {end === null ? 'under way' : `${end.outcome} after ${duration(end.at - at)}`}
+        </span>
+        <span class="spring" />
+        <Go to={{ conversation: thread }} title={thread}>
+          its thread
+        </Go>
+      </p>
+      <div dir="auto">
+        <LongText text={text} lines={4} />
+      </div>
+      {end !== null && (
+        <div class="delegated-result" dir="auto">
+          <LongText text={end.text} lines={6} />
+        </div>
+      )}
+      <button type="button" class="call-head" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        <Icon name={isOpen ? 'down' : 'right'} /> {isOpen ? 'Fold' : 'See how'}
+      </button>
+      {isOpen && <Thread thread={thread} isOver={end !== null} depth={depth + 1} />}
+    </article>
+  );
+});
+
+function Thread({ thread, isOver, depth }: { thread: string; isOver: boolean; depth: number }) {
+  const [events, setEvents] = useState<readonly Event[] | string>([]);
+  useEffect(() => {
+    let isGone = false;
+    const read = () =>
+      void api.events(thread, { limit: MAX_EVENTS }).then(
+        (page) => !isGone && setEvents(page.events),
+        (error: unknown) => !isGone && setEvents(messageOf(error)),
+      );
+    read();
+    // The page follows one conversation; the thread is read again when that one goes on.
+    const stop = isOver ? () => {} : onEvents(read);
+    return () => {
+      isGone = true;
+      stop();
+    };
+  }, [thread, isOver]);
+  if (typeof events === 'string') return <p class="problem">{events}</p>;
+  const isCut = events.length >= MAX_EVENTS || depth > MAX_DEPTH;
+  return (
+    <div class="thread">
+      {depth <= MAX_DEPTH && (
+        <Items items={readingItems(events)} conversation={thread} depth={depth} shown={null} />
+      )}
+      {isCut && <Go to={{ conversation: thread }}>Read on in the thread</Go>}
+    </div>
+  );
+}

@@ -1,0 +1,117 @@
+import type { TaskView } from '../../../../src/projection/model.ts';
+import { clock } from '../../shared/format.ts';
+import { Go } from '../../shared/go.tsx';
+import { memo } from '../../shared/memo.ts';
+import { shown } from '../../state/live.ts';
+import type { NoteItem, ReadingItem } from '../../state/reading-items.ts';
+import { turns } from '../../state/selection.ts';
+import { ErrorBanner } from '../error-banner.tsx';
+import { Asked } from './asked.tsx';
+import { Delegated } from './delegated.tsx';
+import { HandedOver } from './handed-over.tsx';
+import { Words } from './words.tsx';
+import { Work } from './work.tsx';
+
+/** A speaker who goes on within this time is not named again, ms. */
+const SAME_BREATH_MS = 5 * 60_000;
+const DAY = new Intl.DateTimeFormat('en-GB', {
+  weekday: 'long',
+  day: 'numeric',
+  month: 'long',
+  year: 'numeric',
+});
+
+interface ItemsProps {
+  items: readonly ReadingItem[];
+  conversation: string;
+  /** 0 in the conversation, above in threads within it. */
+  depth: number;
+  /** Seq of the item that is looked for. */
+  shown: number | null;
+  /** The tasks that this page may answer, by id. */
+  open?: ReadonlyMap<string, TaskView>;
+}
+
+/** The items in order, with the days between them. */
+export function Items({ items, conversation, depth, shown: sought, open }: ItemsProps) {
+  return (
+    <>
+      {items.map((item, index) => {
+        const before = items[index - 1];
+        const day = DAY.format(item.at);
+        const isNewDay = before === undefined ? depth === 0 : day !== DAY.format(before.at);
+        return (
+          <div
+            key={`${item.kind} ${item.seq}`}
+            class={`item${item.seq === sought ? ' item-shown' : ''}`}
+            data-seq={item.seq}
+          >
+            {isNewDay && <h2 class="item-day">{day}</h2>}
+            <Item
+              item={item}
+              goesOn={!isNewDay && before !== undefined && isSameBreath(before, item)}
+              conversation={conversation}
+              depth={depth}
+              task={item.kind === 'ask' ? (open?.get(item.task) ?? null) : null}
+            />
+          </div>
+        );
+      })}
+    </>
+  );
+}
+
+function isSameBreath(before: ReadingItem, item: ReadingItem): boolean {
+  if (!('author' in before && 'author' in item) || before.kind === 'ask' || before.kind === 'handoff')
+    return false;
+  const isSame = before.author.kind === item.author.kind && before.author.id === item.author.id;
+  const hasNewAddressee = item.kind === 'words' && item.to.length > 0;
+  return isSame && !hasNewAddressee && item.at - before.at < SAME_BREATH_MS;
+}
+
+interface ItemProps {
+  item: ReadingItem;
+  goesOn: boolean;
+  conversation: string;
+  depth: number;
+  task: TaskView | null;
+}
+
+function Item({ item, goesOn, conversation, depth, task }: ItemProps) {
+  switch (item.kind) {
+    case 'words':
+      return <Words item={item} conversation={conversation} goesOn={goesOn} />;
+    case 'work':
+      return <Work item={item} goesOn={goesOn} />;
+    case 'ask':
+      return <Asked item={item} conversation={conversation} task={task} />;
+    case 'handoff':
+      return <HandedOver item={item} />;
+    case 'delegation':
+      return <Delegated item={item} depth={depth} />;
+    case 'note':
+      return <Note item={item} />;
+  }
+}
+
+/** A failed turn of this conversation comes with what a person can do about it. */
+const Note = memo(function Note({ item: { at, text, level, seq, failed } }: { item: NoteItem }) {
+  const turn = failed === null ? undefined : turns.value.find(({ id }) => id === failed);
+  if (turn?.error)
+    return (
+      <section class="note-failed" aria-label={`The turn of ${turn.agent} failed`}>
+        <p>
+          <b>{shown.value?.agents[turn.agent]?.name ?? turn.agent}</b> <b class="problem">failed</b>
+        </p>
+        <ErrorBanner turn={turn} />
+      </section>
+    );
+  return (
+    <p class={`note note-${level}`} dir="auto">
+      <span>{text}</span>{' '}
+      <Go class="words-time" to={{ event: seq, tab: 'raw' }} title={`Event ${seq}`}>
+        {clock(at).slice(0, 5)}
+      </Go>
+    </p>
+  );
+});

@@ -1,0 +1,104 @@
+import type { RefObject } from 'preact';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import type { ReadingWindow } from '../../state/reading-window.ts';
+
+/** Distance from an edge at which the next part is loaded, px. */
+const NEAR_PX = 600;
+/** Distance from the end that still counts as the end, px. */
+const END_PX = 40;
+
+interface Place {
+  /** The event in the address. */
+  event: number | null;
+  /** Seq of the item that shows it, if it is loaded. */
+  shown: number | null;
+}
+
+interface ReadingScroll {
+  box: RefObject<HTMLDivElement | null>;
+  isAtEnd: boolean;
+  onScroll(): void;
+  toEnd(): void;
+}
+
+/**
+ * The scroll position of a conversation. A reader at the end stays there while it grows; one who reads elsewhere keeps the
+ * line that is read, whatever is added above or below; an event in the address is brought into view.
+ */
+export function useReadingScroll(part: ReadingWindow, { event, shown }: Place): ReadingScroll {
+  const box = useRef<HTMLDivElement>(null);
+  const isPinned = useRef(event === null);
+  const [isAtEnd, setAtEnd] = useState(true);
+  const sought = useRef<number | null>(null);
+  const before = useRef({ first: 0, height: 0 });
+  const events = part.events.value;
+  const first = events[0]?.seq ?? 0;
+
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    const grewAbove = before.current.first > first && first > 0;
+    if (isPinned.current && !part.hasLater()) element.scrollTop = element.scrollHeight;
+    else if (grewAbove) element.scrollTop += element.scrollHeight - before.current.height;
+    before.current = { first, height: element.scrollHeight };
+  }, [events]);
+
+  // Text that streams in, images, and items that are drawn for the first time change the height as well.
+  useEffect(() => {
+    const column = box.current?.firstElementChild;
+    if (!column) return;
+    const observer = new ResizeObserver(() => {
+      const element = box.current;
+      if (!element) return;
+      if (isPinned.current && !part.hasLater()) element.scrollTop = element.scrollHeight;
+      setAtEnd(isEnd(element));
+    });
+    observer.observe(column);
+    if (box.current) observer.observe(box.current);
+    return () => observer.disconnect();
+  }, [part]);
+
+  useEffect(() => {
+    if (event === null) return;
+    const isLoaded = events.length > 0 && event >= first && event <= (events.at(-1)?.seq ?? 0);
+    if (!isLoaded) return void part.seek(event);
+    const item = shown === null ? null : box.current?.querySelector<HTMLElement>(`[data-seq="${shown}"]`);
+    // What is chosen within the page stays where it is read; what an address names is brought into the middle.
+    const isKnown = sought.current !== null && sought.current !== event;
+    sought.current = event;
+    if (!item || !box.current || (isKnown && isVisible(item, box.current))) return;
+    isPinned.current = false;
+    item.scrollIntoView({ block: 'center' });
+  }, [event, shown, events.length > 0]);
+
+  function onScroll(): void {
+    const element = box.current;
+    if (!element) return;
+    isPinned.current = isEnd(element);
+    setAtEnd(isPinned.current);
+    if (element.scrollTop < NEAR_PX && part.hasEarlier()) void part.earlier();
+    else if (below(element) < NEAR_PX && part.hasLater()) void part.later();
+  }
+
+  function isEnd(element: HTMLElement): boolean {
+    return below(element) <= END_PX && !part.hasLater();
+  }
+
+  function toEnd(): void {
+    isPinned.current = true;
+    setAtEnd(true);
+    if (part.hasLater()) void part.seek(null);
+    else if (box.current) box.current.scrollTop = box.current.scrollHeight;
+  }
+
+  return { box, isAtEnd, onScroll, toEnd };
+}
+
+function below({ scrollHeight, clientHeight, scrollTop }: HTMLElement): number {
+  return scrollHeight - clientHeight - scrollTop;
+}
+
+function isVisible(item: HTMLElement, box: HTMLElement): boolean {
+  const [inner, outer] = [item.getBoundingClientRect(), box.getBoundingClientRect()];
+  return inner.top >= outer.top && Math.min(inner.bottom, inner.top + 120) <= outer.bottom;
+}

@@ -1,0 +1,119 @@
+import { useComputed } from '@preact/signals';
+import type { RefObject } from 'preact';
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import type { TaskView } from '../../../../src/projection/model.ts';
+import { plural } from '../../shared/format.ts';
+import { Icon } from '../../shared/icon.tsx';
+import { onEvents, shown } from '../../state/live.ts';
+import { isPast } from '../../state/past.ts';
+import { itemAt, readingItems } from '../../state/reading-items.ts';
+import { openReading, type ReadingWindow } from '../../state/reading-window.ts';
+import { go, route } from '../../state/route.ts';
+import { head, selectedTurn } from '../../state/selection.ts';
+import { Items } from './items.tsx';
+import { useReadingScroll } from './reading-scroll.ts';
+import { UnderWay } from './under-way.tsx';
+import '../../style/reading.css';
+
+/** The conversation as people read it, newest at the bottom. */
+export function Reading() {
+  const { conversation, at } = route.value;
+  const isOpen = head.value > 0;
+  const part = useMemo(
+    () =>
+      conversation !== null && isOpen
+        ? openReading(conversation, { end: at, head: head.peek(), at: route.peek().event })
+        : null,
+    [conversation, isOpen, at],
+  );
+  useEffect(() => (part ? onEvents((events) => part.arrived(events)) : undefined), [part]);
+  return part && conversation !== null ? (
+    <Part key={`${conversation} ${at}`} part={part} id={conversation} />
+  ) : null;
+}
+
+function Part({ part, id }: { part: ReadingWindow; id: string }) {
+  const items = useComputed(() => readingItems(part.events.value)).value;
+  // A turn that is chosen elsewhere is looked for as well.
+  const event = route.value.event ?? selectedTurn.value?.from ?? null;
+  const found = event === null ? null : itemAt(items, event);
+  const { box, isAtEnd, onScroll, toEnd } = useReadingScroll(part, { event, shown: found?.seq ?? null });
+  const open = openTasks();
+  const isLoading = part.events.value.length === 0 && part.problem.value === null;
+  return (
+    <div class="reading">
+      <div
+        class="reading-scroller"
+        id="rows"
+        ref={box}
+        tabIndex={0}
+        role="log"
+        aria-label="What was said"
+        aria-busy={isLoading}
+        onScroll={onScroll}
+      >
+        <div class="reading-column">
+          {part.problem.value !== null && <p class="problem">{part.problem.value}</p>}
+          {part.hasEarlier() && <p class="quiet reading-edge">Earlier messages …</p>}
+          <Items items={items} conversation={id} depth={0} shown={found?.seq ?? null} open={open} />
+          {part.hasLater() ? (
+            <p class="quiet reading-edge">Later messages …</p>
+          ) : (
+            !isPast.value && <UnderWay />
+          )}
+        </div>
+      </div>
+      {open.size > 0 && <NeedsYou open={open} box={box} />}
+      {!isAtEnd && (
+        <button type="button" class="reading-end" onClick={toEnd}>
+          <Icon name="down" /> Newest
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** Questions and approvals that wait for people, by id; none in the past. */
+function openTasks(): ReadonlyMap<string, TaskView> {
+  if (isPast.value) return new Map();
+  const waiting = (shown.value?.tasks ?? []).filter(
+    ({ kind, outcome }) => outcome === null && kind !== 'delegation',
+  );
+  return new Map(waiting.map((task) => [task.id, task]));
+}
+
+interface NeedsYouProps {
+  open: ReadonlyMap<string, TaskView>;
+  box: RefObject<HTMLDivElement | null>;
+}
+
+/** Leads to the oldest question or approval that is out of view. */
+function NeedsYou({ open, box }: NeedsYouProps) {
+  const [seen, setSeen] = useState<ReadonlySet<number>>(new Set());
+  const seqs = [...open.values()].map(({ seq }) => seq).join();
+  useEffect(() => {
+    const inView = new Set<number>();
+    const observer = new IntersectionObserver(
+      (entries) => {
+        for (const { target, isIntersecting } of entries) {
+          const seq = Number((target as HTMLElement).dataset['ask']);
+          if (isIntersecting) inView.add(seq);
+          else inView.delete(seq);
+        }
+        setSeen(new Set(inView));
+      },
+      { root: box.current },
+    );
+    box.current?.querySelectorAll('[data-ask]').forEach((each) => observer.observe(each));
+    return () => observer.disconnect();
+  }, [seqs]);
+  const hidden = [...open.values()].filter(({ seq }) => !seen.has(seq));
+  const [first] = hidden;
+  if (!first) return null;
+  return (
+    <button type="button" class="reading-needs" onClick={() => go({ event: first.seq, tab: 'raw' })}>
+      {first.owner} {first.kind === 'question' ? 'asks' : 'needs approval'}
+      {hidden.length > 1 && `, ${plural(hidden.length - 1, 'other')} too`}
+    </button>
+  );
+}

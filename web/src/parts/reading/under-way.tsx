@@ -1,0 +1,39 @@
+import type { TurnView } from '../../../../src/projection/model.ts';
+import { calls, shown, streams } from '../../state/live.ts';
+import { RunningCalls } from '../running-calls.tsx';
+import { SpeakerLine } from './words.tsx';
+
+/** What running turns have said so far. Provisional: their events take its place. */
+export function UnderWay() {
+  const running = (shown.value?.turns ?? []).filter(({ status }) => status === 'running');
+  return (
+    <>
+      {running.map((turn) => (
+        <Running key={turn.id} turn={turn} />
+      ))}
+    </>
+  );
+}
+
+function Running({ turn }: { turn: TurnView }) {
+  const { id, agent, startedAt, from } = turn;
+  const name = shown.value?.agents[agent]?.name ?? agent;
+  const text = streams.value.get(id) ?? '';
+  const called = calls.value.get(id) ?? [];
+  return (
+    <div class="item">
+      <article class="words words-agent words-running" aria-label={`${name} is at work`} aria-busy="true">
+        <SpeakerLine author={{ kind: 'agent', id: agent, name }} at={startedAt} seq={from} turn={id} />
+        <div class="words-body" dir="auto">
+          {called.length > 0 && <RunningCalls calls={called} />}
+          {text !== '' && <p class="words-plain">{text}</p>}
+          <span class="words-dots" aria-hidden="true">
+            <i />
+            <i />
+            <i />
+          </span>
+        </div>
+      </article>
+    </div>
+  );
+}

@@ -1,0 +1,45 @@
+import type { RefObject } from 'preact';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+
+/** Time for which a place must have stood still before a click on it counts, ms. */
+export const STILL_MS = 600;
+const LOOK_MS = 100;
+/** Pixels that are no movement. */
+const SLACK_PX = 2;
+
+/**
+ * Whether a place has stood still long enough that whoever clicks on it has seen what is there. What has just appeared, or
+ * has moved under the pointer because something above it went away, has not.
+ */
+export interface Stillness {
+  /** As of the last look; for what is drawn. */
+  isStill: boolean;
+  /** As of now; for what a click does. */
+  check(): boolean;
+}
+
+export function useStillness(box: RefObject<HTMLElement | null>): Stillness {
+  const [isStill, setStill] = useState(false);
+  const place = useRef({ top: Number.NaN, left: Number.NaN, since: 0 });
+  const check = () => {
+    const element = box.current;
+    if (!element) return false;
+    const { top, left } = element.getBoundingClientRect();
+    const before = place.current;
+    const hasMoved = !(Math.abs(top - before.top) <= SLACK_PX && Math.abs(left - before.left) <= SLACK_PX);
+    if (hasMoved) place.current = { top, left, since: performance.now() };
+    return performance.now() - place.current.since >= STILL_MS;
+  };
+  const look = () => setStill(check());
+  // What this place itself has changed has moved it at once.
+  useLayoutEffect(look);
+  useEffect(() => {
+    const timer = setInterval(look, LOOK_MS);
+    addEventListener('scroll', look, { capture: true, passive: true });
+    return () => {
+      clearInterval(timer);
+      removeEventListener('scroll', look, { capture: true });
+    };
+  }, []);
+  return { isStill, check };
+}

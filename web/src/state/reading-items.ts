@@ -1,0 +1,291 @@
+import type {
+  AgentId,
+  ApprovalRequestedBody,
+  Attachment,
+  Author,
+  ConversationId,
+  Event,
+  EventOf,
+  HandoffSummary,
+  ToolOutcome,
+  TurnId,
+} from '../../../src/events/index.ts';
+import { rowOf } from '../../../src/projection/row.ts';
+
+/** A tool call as a card. `text` and `endedAt` are null until its result is in the log. */
+export interface ReadCall {
+  id: string;
+  name: string;
+  args: string;
+  outcome: ToolOutcome | null;
+  text: string | null;
+  startedAt: number;
+  endedAt: number | null;
+}
+
+/** What one agent did between two of its messages: the words and calls of its steps. */
+export interface WorkItem {
+  kind: 'work';
+  seq: number;
+  at: number;
+  author: Author;
+  turn: TurnId | null;
+  steps: { seq: number; words: string; thoughts: string; calls: ReadCall[] }[];
+}
+
+export interface WordsItem {
+  kind: 'words';
+  seq: number;
+  at: number;
+  author: Author;
+  to: AgentId[];
+  text: string;
+  attachments: readonly Attachment[];
+  /** People only: no agent sees it. */
+  isNotice: boolean;
+  turn: TurnId | null;
+}
+
+/** A question or an approval. `end` is null while it waits for a person. */
+export interface AskItem {
+  kind: 'ask';
+  seq: number;
+  at: number;
+  author: Author;
+  task: string;
+  asks:
+    | { what: 'question'; text: string }
+    | ({ what: 'approval' } & Pick<ApprovalRequestedBody, 'tool' | 'args'>);
+  end: { seq: number; at: number; by: string; outcome: string; text: string } | null;
+}
+
+export interface DelegationItem {
+  kind: 'delegation';
+  seq: number;
+  at: number;
+  task: string;
+  from: AgentId;
+  to: AgentId;
+  text: string;
+  thread: ConversationId;
+  end: { seq: number; at: number; outcome: string; text: string } | null;
+}
+
+export interface HandoffItem {
+  kind: 'handoff';
+  seq: number;
+  at: number;
+  author: Author;
+  to: AgentId[];
+  summary: HandoffSummary;
+}
+
+/** What happened beside the words, in one line. */
+export interface NoteItem {
+  kind: 'note';
+  seq: number;
+  at: number;
+  level: 'quiet' | 'problem';
+  text: string;
+  /** The turn that ended here without an answer. */
+  failed: TurnId | null;
+}
+
+/** A piece of a conversation as people read it. `seq` is that of its first event. */
+export type ReadingItem = WordsItem | WorkItem | AskItem | DelegationItem | HandoffItem | NoteItem;
+
+/** The items of these events, which are a part of one conversation without gaps, oldest first. */
+export function readingItems(events: readonly Event[]): ReadingItem[] {
+  const reading = new Reading();
+  for (const event of events) reading.take(event);
+  return reading.items;
+}
+
+/** The item that shows this event: the last one that begins with it or before it. */
+export function itemAt(items: readonly ReadingItem[], seq: number): ReadingItem | null {
+  return items.findLast((item) => item.seq <= seq) ?? null;
+}
+
+class Reading {
+  readonly items: ReadingItem[] = [];
+  readonly #asks = new Map<string, AskItem>();
+  readonly #delegations = new Map<string, DelegationItem>();
+  readonly #calls = new Map<string, ReadCall>();
+
+  take(event: Event): void {
+    // A row that cannot be read as an event, or was changed after its append, is told in its own words.
+    if (event.altered) return this.#note(event);
+    switch (event.kind) {
+      case 'message':
+      case 'notice':
+        return this.#words(event);
+      case 'step':
+        return this.#step(event);
+      case 'tool.result':
+        return this.#result(event);
+      case 'handoff':
+        return this.#handoff(event);
+      case 'delegation.opened':
+        return this.#opened(event);
+      case 'delegation.completed':
+      case 'delegation.aborted':
+        return this.#delegationEnd(event);
+      case 'question':
+      case 'approval.requested':
+        return this.#ask(event);
+      case 'question.answered':
+      case 'approval.decided':
+        return this.#askEnd(event);
+      default:
+        if (TOLD.has(event.kind)) this.#note(event);
+    }
+  }
+
+  #words(event: EventOf<'message' | 'notice'>): void {
+    const { seq, at, author, to, body, kind } = event;
+    const turn = event.turn ?? null;
+    const attachments = body.attachments ?? [];
+    // An agent that has nothing to say ends its turn without words.
+    if (body.content.trim() === '' && attachments.length === 0) return;
+    this.items.push({
+      kind: 'words',
+      seq,
+      at,
+      author,
+      to,
+      text: body.content,
+      attachments,
+      isNotice: kind === 'notice',
+      turn,
+    });
+  }
+
+  #step({ seq, at, author, turn: of, body }: EventOf<'step'>): void {
+    const turn = of ?? null;
+    const calls = body.calls.map(({ id, name, args }) => {
+      const call: ReadCall = { id, name, args, outcome: null, text: null, startedAt: at, endedAt: null };
+      this.#calls.set(`${turn} ${id}`, call);
+      return call;
+    });
+    const step = { seq, words: body.content, thoughts: body.reasoning?.text ?? '', calls };
+    const last = this.items.at(-1);
+    if (last?.kind === 'work' && last.turn === turn) last.steps.push(step);
+    else this.items.push({ kind: 'work', seq, at, author, turn, steps: [step] });
+  }
+
+  #result({ at, turn, body }: EventOf<'tool.result'>): void {
+    const call = this.#calls.get(`${turn ?? null} ${body.call}`);
+    // Its step is in an earlier part of the log.
+    if (!call) return;
+    call.outcome = body.outcome;
+    call.text = body.content;
+    call.endedAt = at;
+  }
+
+  #handoff({ seq, at, author, to, body }: EventOf<'handoff'>): void {
+    this.items.push({ kind: 'handoff', seq, at, author, to, summary: body.summary });
+  }
+
+  #opened(event: EventOf<'delegation.opened'>): void {
+    const { seq, at, author, body } = event;
+    if (body.thread === event.conversation) {
+      // The thread itself begins with the task, as a message of the delegator.
+      const from: Author = { ...author, id: body.delegator, name: author.name };
+      const rest = { to: [body.assignee], attachments: [], isNotice: false, turn: null };
+      this.items.push({ kind: 'words', seq, at, author: from, text: body.task, ...rest });
+      return;
+    }
+    const { delegation: task, delegator: from, assignee: to, thread } = body;
+    const item: DelegationItem = {
+      kind: 'delegation',
+      seq,
+      at,
+      task,
+      from,
+      to,
+      text: body.task,
+      thread,
+      end: null,
+    };
+    this.#delegations.set(task, item);
+    this.items.push(item);
+  }
+
+  #delegationEnd(event: EventOf<'delegation.completed' | 'delegation.aborted'>): void {
+    const { seq, at, body } = event;
+    const item = this.#delegations.get(body.delegation);
+    if (item) item.end = { seq, at, outcome: body.outcome, text: body.result };
+    else this.#note(event);
+  }
+
+  #ask(event: EventOf<'question' | 'approval.requested'>): void {
+    const { seq, at, author } = event;
+    const item: AskItem =
+      event.kind === 'question'
+        ? {
+            kind: 'ask',
+            seq,
+            at,
+            author,
+            task: event.body.question,
+            asks: { what: 'question', text: event.body.text },
+            end: null,
+          }
+        : {
+            kind: 'ask',
+            seq,
+            at,
+            author,
+            task: event.body.request,
+            asks: { what: 'approval', tool: event.body.tool, args: event.body.args },
+            end: null,
+          };
+    this.#asks.set(item.task, item);
+    this.items.push(item);
+  }
+
+  #askEnd(event: EventOf<'question.answered' | 'approval.decided'>): void {
+    const { seq, at, author, body } = event;
+    const [task, text] = 'question' in body ? [body.question, body.content] : [body.request, body.note];
+    const item = this.#asks.get(task);
+    if (item) item.end = { seq, at, by: author.name, outcome: body.outcome, text };
+    else this.#note(event);
+  }
+
+  #note(event: Event): void {
+    const { seq, at, level, summary, author } = rowOf(event);
+    const text = event.author.kind === 'system' ? summary : `${author}: ${summary}`;
+    // A failed call and the end of its turn say the same.
+    const last = this.items.at(-1);
+    if (last?.kind === 'note' && last.text === text) this.items.pop();
+    this.items.push({
+      kind: 'note',
+      seq,
+      at,
+      level: level === 'problem' ? 'problem' : 'quiet',
+      text,
+      failed: event.kind === 'turn.failed' ? (event.turn ?? null) : null,
+    });
+  }
+}
+
+/** Kinds that a reader of the conversation wants to know of. */
+const TOLD: ReadonlySet<string> = new Set<Event['kind']>([
+  'joined',
+  'left',
+  'injection',
+  'mode.changed',
+  'phase.changed',
+  'run.directive',
+  'guard.stopped',
+  'archived',
+  'reopened',
+  'error',
+  'compaction.done',
+  'compaction.failed',
+  'session.lost',
+  'session.refused',
+  'turn.failed',
+  'turn.aborted',
+  'command',
+]);

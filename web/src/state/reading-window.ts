@@ -1,0 +1,101 @@
+import { type ReadonlySignal, signal } from '@preact/signals';
+import type { Event } from '../../../src/events/index.ts';
+import { api } from './api.ts';
+import { messageOf } from './row-source.ts';
+
+/**
+ * The part of a conversation that is on the screen, as events without gaps.
+ *  W1  `events` are consecutive: each seq is that of its predecessor plus one.
+ *  W2  At most `MAX_EVENTS` are kept; the far end is dropped, and can be loaded again.
+ *  W3  Live events are added only behind the last event of the log that was known.
+ */
+export interface ReadingWindow {
+  readonly events: ReadonlySignal<readonly Event[]>;
+  readonly problem: ReadonlySignal<string | null>;
+  /** Whether there are events before the first one. */
+  hasEarlier(): boolean;
+  /** Whether there are events behind the last one. */
+  hasLater(): boolean;
+  earlier(): Promise<void>;
+  later(): Promise<void>;
+  /** Shows the surroundings of an event, or the end of the conversation for null. */
+  seek(seq: number | null): Promise<void>;
+  arrived(events: readonly Event[]): void;
+}
+
+const PAGE = 120;
+const MAX_EVENTS = 1_200;
+/** Events shown before one that is looked for. */
+const BEFORE = 40;
+
+/** `end`: the last seq that may be shown; null for the present, whose last seq is `head`. */
+export function openReading(
+  conversation: string,
+  { end, head, at }: { end: number | null; head: number; at: number | null },
+): ReadingWindow {
+  const events = signal<readonly Event[]>([]);
+  const problem = signal<string | null>(null);
+  let last = end ?? head;
+  let loading: Promise<void> | null = null;
+
+  const firstSeq = () => events.peek()[0]?.seq ?? 1;
+  const lastSeq = () => events.peek().at(-1)?.seq ?? 0;
+
+  /** One reading at a time: a second one asks for the same events. */
+  function load(work: () => Promise<void>): Promise<void> {
+    loading ??= work()
+      .then(
+        () => void (problem.value = null),
+        (error: unknown) => void (problem.value = messageOf(error)),
+      )
+      .finally(() => (loading = null));
+    return loading;
+  }
+
+  /** A page of the server holds as many events as fit into it. */
+  async function read(after: number, upTo: number): Promise<Event[]> {
+    const found: Event[] = [];
+    for (let from = after; from < upTo;) {
+      const page = await api.events(conversation, { after: from, limit: upTo - from });
+      if (page.events.length === 0) break;
+      found.push(...page.events);
+      from = page.events.at(-1)?.seq ?? upTo;
+    }
+    return found;
+  }
+
+  const seek = (seq: number | null) =>
+    load(async () => {
+      const target = Math.min(seq ?? last, last);
+      const after = seq === null ? Math.max(0, last - PAGE) : Math.max(0, target - BEFORE);
+      events.value = await read(after, Math.min(last, after + PAGE));
+    });
+
+  void seek(at);
+  return {
+    events,
+    problem,
+    hasEarlier: () => firstSeq() > 1,
+    hasLater: () => lastSeq() < last,
+    earlier: () =>
+      load(async () => {
+        const upTo = firstSeq() - 1;
+        const found = await read(Math.max(0, upTo - PAGE), upTo);
+        events.value = [...found, ...events.peek()].slice(0, MAX_EVENTS);
+      }),
+    later: () =>
+      load(async () => {
+        const found = await read(lastSeq(), Math.min(last, lastSeq() + PAGE));
+        events.value = [...events.peek(), ...found].slice(-MAX_EVENTS);
+      }),
+    seek,
+    arrived(fresh) {
+      if (end !== null) return;
+      const isAtEnd = lastSeq() === last && events.peek().length > 0;
+      last = Math.max(last, fresh.at(-1)?.seq ?? 0);
+      if (!isAtEnd) return;
+      const next = fresh.filter(({ seq }) => seq > lastSeq());
+      if (next[0]?.seq === lastSeq() + 1) events.value = [...events.peek(), ...next].slice(-MAX_EVENTS);
+    },
+  };
+}
