@@ -24,7 +24,13 @@ function colourOf(id: string): number {
 
 function initials(name: string): string {
   const words = name.trim().split(/\s+/u);
-  const first = [...(words[0] ?? '')][0] ?? '?';
-  const second = words.length > 1 ? ([...(words.at(-1) ?? '')][0] ?? '') : '';
-  return `${first}${second}`.toUpperCase();
+  const last = words.length > 1 ? firstLetter(words.at(-1) ?? '') : '';
+  return `${firstLetter(words[0] ?? '') || '?'}${last}`.toUpperCase();
+}
+
+const LETTERS = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
+
+function firstLetter(word: string): string {
+  const [letter] = LETTERS.segment(word.slice(0, 16));
+  return letter?.segment ?? '';
 }

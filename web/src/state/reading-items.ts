@@ -5,6 +5,7 @@ import type {
   Author,
   ConversationId,
   Event,
+  EventKind,
   EventOf,
   HandoffSummary,
   ToolOutcome,
@@ -112,33 +113,27 @@ class Reading {
   readonly #delegations = new Map<string, DelegationItem>();
   readonly #calls = new Map<string, ReadCall>();
 
+  readonly #readers: { [K in EventKind]?: (event: EventOf<K>) => void } = {
+    message: (event) => this.#words(event),
+    notice: (event) => this.#words(event),
+    step: (event) => this.#step(event),
+    'tool.result': (event) => this.#result(event),
+    handoff: (event) => this.#handoff(event),
+    'delegation.opened': (event) => this.#opened(event),
+    'delegation.completed': (event) => this.#delegationEnd(event),
+    'delegation.aborted': (event) => this.#delegationEnd(event),
+    question: (event) => this.#ask(event),
+    'approval.requested': (event) => this.#ask(event),
+    'question.answered': (event) => this.#askEnd(event),
+    'approval.decided': (event) => this.#askEnd(event),
+  };
+
   take(event: Event): void {
     // A row that cannot be read as an event, or was changed after its append, is told in its own words.
     if (event.altered) return this.#note(event);
-    switch (event.kind) {
-      case 'message':
-      case 'notice':
-        return this.#words(event);
-      case 'step':
-        return this.#step(event);
-      case 'tool.result':
-        return this.#result(event);
-      case 'handoff':
-        return this.#handoff(event);
-      case 'delegation.opened':
-        return this.#opened(event);
-      case 'delegation.completed':
-      case 'delegation.aborted':
-        return this.#delegationEnd(event);
-      case 'question':
-      case 'approval.requested':
-        return this.#ask(event);
-      case 'question.answered':
-      case 'approval.decided':
-        return this.#askEnd(event);
-      default:
-        if (TOLD.has(event.kind)) this.#note(event);
-    }
+    const read = this.#readers[event.kind] as ((event: Event) => void) | undefined;
+    if (read) read(event);
+    else if (TOLD.has(event.kind)) this.#note(event);
   }
 
   #words(event: EventOf<'message' | 'notice'>): void {

@@ -64,12 +64,15 @@ export function openReading(
     return found;
   }
 
-  const seek = (seq: number | null) =>
-    load(async () => {
+  const seek = async (seq: number | null) => {
+    // A page that is being loaded is not what is looked for.
+    await loading;
+    await load(async () => {
       const target = Math.min(seq ?? last, last);
       const after = seq === null ? Math.max(0, last - PAGE) : Math.max(0, target - BEFORE);
       events.value = await read(after, Math.min(last, after + PAGE));
     });
+  };
 
   void seek(at);
   return {

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { Event } from '../../../../src/events/index.ts';
 import { duration } from '../../shared/format.ts';
@@ -6,22 +7,25 @@ import { Icon } from '../../shared/icon.tsx';
 import { memo } from '../../shared/memo.ts';
 import { api } from '../../state/api.ts';
 import { onEvents } from '../../state/live.ts';
-import { type DelegationItem, readingItems } from '../../state/reading-items.ts';
+import { type DelegationItem, type ReadingItem, readingItems } from '../../state/reading-items.ts';
 import { messageOf } from '../../state/row-source.ts';
 import { LongText } from '../detail/long-text.tsx';
-import { Items } from './items.tsx';
 
 /** Events of a thread that are shown in place; a longer one is read in its own conversation. */
 const MAX_EVENTS = 200;
 const MAX_DEPTH = 4;
 
+/** Draws the items of a thread. */
+export type DrawThread = (items: readonly ReadingItem[], thread: string, depth: number) => ComponentChildren;
+
 interface DelegatedProps {
   item: DelegationItem;
   depth: number;
+  draw: DrawThread;
 }
 
 /** A task that one agent gave another, with its thread folded in. */
-export const Delegated = memo(function Delegated({ item, depth }: DelegatedProps) {
+export const Delegated = memo(function Delegated({ item, depth, draw }: DelegatedProps) {
   const { from, to, text, thread, end, at } = item;
   const [isOpen, setOpen] = useState(false);
   const state = end?.outcome ?? 'open';
@@ -50,12 +54,19 @@ export const Delegated = memo(function Delegated({ item, depth }: DelegatedProps
       <button type="button" class="call-head" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
         <Icon name={isOpen ? 'down' : 'right'} /> {isOpen ? 'Fold' : 'See how'}
       </button>
-      {isOpen && <Thread thread={thread} isOver={end !== null} depth={depth + 1} />}
+      {isOpen && <Thread thread={thread} isOver={end !== null} depth={depth + 1} draw={draw} />}
     </article>
   );
 });
 
-function Thread({ thread, isOver, depth }: { thread: string; isOver: boolean; depth: number }) {
+interface ThreadProps {
+  thread: string;
+  isOver: boolean;
+  depth: number;
+  draw: DrawThread;
+}
+
+function Thread({ thread, isOver, depth, draw }: ThreadProps) {
   const [events, setEvents] = useState<readonly Event[] | string>([]);
   useEffect(() => {
     let isGone = false;
@@ -76,9 +87,7 @@ function Thread({ thread, isOver, depth }: { thread: string; isOver: boolean; de
   const isCut = events.length >= MAX_EVENTS || depth > MAX_DEPTH;
   return (
     <div class="thread">
-      {depth <= MAX_DEPTH && (
-        <Items items={readingItems(events)} conversation={thread} depth={depth} shown={null} />
-      )}
+      {depth <= MAX_DEPTH && draw(readingItems(events), thread, depth)}
       {isCut && <Go to={{ conversation: thread }}>Read on in the thread</Go>}
     </div>
   );

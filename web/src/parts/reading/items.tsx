@@ -7,7 +7,7 @@ import type { NoteItem, ReadingItem } from '../../state/reading-items.ts';
 import { turns } from '../../state/selection.ts';
 import { ErrorBanner } from '../error-banner.tsx';
 import { Asked } from './asked.tsx';
-import { Delegated } from './delegated.tsx';
+import { Delegated, type DrawThread } from './delegated.tsx';
 import { HandedOver } from './handed-over.tsx';
 import { Words } from './words.tsx';
 import { Work } from './work.tsx';
@@ -61,6 +61,10 @@ export function Items({ items, conversation, depth, shown: sought, open }: Items
   );
 }
 
+const drawThread: DrawThread = (items, thread, depth) => (
+  <Items items={items} conversation={thread} depth={depth} shown={null} />
+);
+
 function isSameBreath(before: ReadingItem, item: ReadingItem): boolean {
   if (!('author' in before && 'author' in item) || before.kind === 'ask' || before.kind === 'handoff')
     return false;
@@ -88,7 +92,7 @@ function Item({ item, goesOn, conversation, depth, task }: ItemProps) {
     case 'handoff':
       return <HandedOver item={item} />;
     case 'delegation':
-      return <Delegated item={item} depth={depth} />;
+      return <Delegated item={item} depth={depth} draw={drawThread} />;
     case 'note':
       return <Note item={item} />;
   }

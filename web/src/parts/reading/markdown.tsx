@@ -27,39 +27,50 @@ function tokensOf(text: string): Token[] | null {
   }
 }
 
-function blocks(tokens: readonly Token[], depth: number): ComponentChildren {
-  return tokens.map((token) => block(token as MarkedToken, depth));
+type Draw<T> = (token: T, depth: number) => ComponentChildren;
+type Drawings = { [T in MarkedToken['type']]?: Draw<Extract<MarkedToken, { type: T }>> };
+
+const BLOCKS: Drawings = {
+  space: () => null,
+  def: () => null,
+  heading: ({ tokens }, depth) => <p class="words-heading">{inline(tokens, depth)}</p>,
+  paragraph: ({ tokens }, depth) => <p>{inline(tokens, depth)}</p>,
+  text: ({ tokens, text }, depth) => (tokens ? inline(tokens, depth) : text),
+  code: ({ text }) => (
+    <pre class="words-code" tabIndex={0}>
+      <code>{text}</code>
+    </pre>
+  ),
+  blockquote: ({ tokens }, depth) => <blockquote>{blocks(tokens, depth + 1)}</blockquote>,
+  hr: () => <hr />,
+  list,
+  table,
+};
+
+const SPANS: Drawings = {
+  strong: ({ tokens }, depth) => <strong>{inline(tokens, depth)}</strong>,
+  em: ({ tokens }, depth) => <em>{inline(tokens, depth)}</em>,
+  del: ({ tokens }, depth) => <del>{inline(tokens, depth)}</del>,
+  codespan: ({ text }) => <code>{text}</code>,
+  br: () => <br />,
+  link: ({ href, tokens }, depth) => link(href, inline(tokens, depth)),
+  image: ({ href, text }) => link(href, text || href),
+  escape: ({ text }) => text,
+  text: ({ tokens, text }, depth) => (tokens ? inline(tokens, depth) : text),
+};
+
+/** A kind of token without a drawing, such as HTML, is shown as it was written. */
+function draw(drawings: Drawings, token: Token, depth: number): ComponentChildren {
+  const one = drawings[token.type as MarkedToken['type']] as Draw<Token> | undefined;
+  return one && depth <= MAX_DEPTH ? one(token, depth) : token.raw;
 }
 
-function block(token: MarkedToken, depth: number): ComponentChildren {
-  if (depth > MAX_DEPTH) return token.raw;
-  switch (token.type) {
-    case 'space':
-    case 'def':
-      return null;
-    case 'heading':
-      return <p class="words-heading">{inline(token.tokens, depth)}</p>;
-    case 'paragraph':
-      return <p>{inline(token.tokens, depth)}</p>;
-    case 'text':
-      return token.tokens ? inline(token.tokens, depth) : token.text;
-    case 'code':
-      return (
-        <pre class="words-code" tabIndex={0}>
-          <code>{token.text}</code>
-        </pre>
-      );
-    case 'blockquote':
-      return <blockquote>{blocks(token.tokens, depth + 1)}</blockquote>;
-    case 'hr':
-      return <hr />;
-    case 'list':
-      return list(token, depth);
-    case 'table':
-      return table(token, depth);
-    default:
-      return <p class="words-plain">{token.raw}</p>;
-  }
+function blocks(tokens: readonly Token[], depth: number): ComponentChildren {
+  return tokens.map((token) => draw(BLOCKS, token, depth));
+}
+
+function inline(tokens: readonly Token[], depth: number): ComponentChildren {
+  return tokens.map((token) => draw(SPANS, token, depth + 1));
 }
 
 function list({ ordered, start, items }: Tokens.List, depth: number): VNode {
@@ -98,36 +109,6 @@ function table({ header, rows }: Tokens.Table, depth: number): VNode {
       </table>
     </div>
   );
-}
-
-function inline(tokens: readonly Token[], depth: number): ComponentChildren {
-  return tokens.map((token) => span(token as MarkedToken, depth + 1));
-}
-
-function span(token: MarkedToken, depth: number): ComponentChildren {
-  if (depth > MAX_DEPTH) return token.raw;
-  switch (token.type) {
-    case 'strong':
-      return <strong>{inline(token.tokens, depth)}</strong>;
-    case 'em':
-      return <em>{inline(token.tokens, depth)}</em>;
-    case 'del':
-      return <del>{inline(token.tokens, depth)}</del>;
-    case 'codespan':
-      return <code>{token.text}</code>;
-    case 'br':
-      return <br />;
-    case 'link':
-      return link(token.href, inline(token.tokens, depth));
-    case 'image':
-      return link(token.href, token.text || token.href);
-    case 'escape':
-      return token.text;
-    case 'text':
-      return token.tokens ? inline(token.tokens, depth) : token.text;
-    default:
-      return token.raw;
-  }
 }
 
 const SAFE = /^(?:https?:\/\/|mailto:)/i;

@@ -17,8 +17,8 @@ interface Place {
 interface ReadingScroll {
   box: RefObject<HTMLDivElement | null>;
   isAtEnd: boolean;
-  onScroll(): void;
-  toEnd(): void;
+  onScroll: () => void;
+  toEnd: () => void;
 }
 
 /**

@@ -56,11 +56,7 @@ function Part({ part, id }: { part: ReadingWindow; id: string }) {
           {part.problem.value !== null && <p class="problem">{part.problem.value}</p>}
           {part.hasEarlier() && <p class="quiet reading-edge">Earlier messages …</p>}
           <Items items={items} conversation={id} depth={0} shown={found?.seq ?? null} open={open} />
-          {part.hasLater() ? (
-            <p class="quiet reading-edge">Later messages …</p>
-          ) : (
-            !isPast.value && <UnderWay />
-          )}
+          <End isCut={part.hasLater()} />
         </div>
       </div>
       {open.size > 0 && <NeedsYou open={open} box={box} />}
@@ -71,6 +67,12 @@ function Part({ part, id }: { part: ReadingWindow; id: string }) {
       )}
     </div>
   );
+}
+
+/** The end of what is loaded; at that of the conversation, what is under way. */
+function End({ isCut }: { isCut: boolean }) {
+  if (isCut) return <p class="quiet reading-edge">Later messages …</p>;
+  return isPast.value ? null : <UnderWay />;
 }
 
 /** Questions and approvals that wait for people, by id; none in the past. */
