@@ -29,7 +29,8 @@ export function useReadingScroll(part: ReadingWindow, { event, shown }: Place): 
   const box = useRef<HTMLDivElement>(null);
   const isPinned = useRef(event === null);
   const [isAtEnd, setAtEnd] = useState(true);
-  const sought = useRef<number | null>(null);
+  const asked = useRef<number | null>(null);
+  const found = useRef<number | null>(null);
   const before = useRef({ first: 0, height: 0 });
   const events = part.events.value;
   const first = events[0]?.seq ?? 0;
@@ -59,17 +60,22 @@ export function useReadingScroll(part: ReadingWindow, { event, shown }: Place): 
   }, [part]);
 
   useEffect(() => {
-    if (event === null) return;
-    const isLoaded = events.length > 0 && event >= first && event <= (events.at(-1)?.seq ?? 0);
-    if (!isLoaded) return void part.seek(event);
+    // Once it was there, the reader goes where the reader wants.
+    if (event === null || events.length === 0 || found.current === event) return;
+    const isLoaded = event >= first && event <= (events.at(-1)?.seq ?? 0);
+    if (!isLoaded && asked.current !== event) {
+      asked.current = event;
+      void part.seek(event);
+    }
     const item = shown === null ? null : box.current?.querySelector<HTMLElement>(`[data-seq="${shown}"]`);
+    if (!isLoaded || !item || !box.current) return;
     // What is chosen within the page stays where it is read; what an address names is brought into the middle.
-    const isKnown = sought.current !== null && sought.current !== event;
-    sought.current = event;
-    if (!item || !box.current || (isKnown && isVisible(item, box.current))) return;
+    const isChosen = found.current !== null;
+    found.current = event;
+    if (isChosen && isVisible(item, box.current)) return;
     isPinned.current = false;
     item.scrollIntoView({ block: 'center' });
-  }, [event, shown, events.length > 0]);
+  }, [event, shown, events]);
 
   function onScroll(): void {
     const element = box.current;

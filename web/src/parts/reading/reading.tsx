@@ -112,8 +112,13 @@ function NeedsYou({ open, box }: NeedsYouProps) {
   const hidden = [...open.values()].filter(({ seq }) => !seen.has(seq));
   const [first] = hidden;
   if (!first) return null;
+  const lead = () => {
+    const card = box.current?.querySelector(`[data-ask="${first.seq}"]`);
+    if (card) card.scrollIntoView({ block: 'center' });
+    else go({ event: first.seq, tab: 'raw' });
+  };
   return (
-    <button type="button" class="reading-needs" onClick={() => go({ event: first.seq, tab: 'raw' })}>
+    <button type="button" class="reading-needs" onClick={lead}>
       {first.owner} {first.kind === 'question' ? 'asks' : 'needs approval'}
       {hidden.length > 1 && `, ${plural(hidden.length - 1, 'other')} too`}
     </button>
