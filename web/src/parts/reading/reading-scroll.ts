@@ -62,13 +62,13 @@ export function useReadingScroll(part: ReadingWindow, { event, shown }: Place): 
   useEffect(() => {
     // Once it was there, the reader goes where the reader wants.
     if (event === null || events.length === 0 || found.current === event) return;
-    const isLoaded = event >= first && event <= (events.at(-1)?.seq ?? 0);
-    if (!isLoaded && asked.current !== event) {
+    if (event < first || event > (events.at(-1)?.seq ?? 0)) {
+      if (asked.current !== event) void part.seek(event);
       asked.current = event;
-      void part.seek(event);
+      return;
     }
-    const item = shown === null ? null : box.current?.querySelector<HTMLElement>(`[data-seq="${shown}"]`);
-    if (!isLoaded || !item || !box.current) return;
+    const item = box.current?.querySelector<HTMLElement>(`[data-seq="${shown}"]`);
+    if (!item || !box.current) return;
     // What is chosen within the page stays where it is read; what an address names is brought into the middle.
     const isChosen = found.current !== null;
     found.current = event;
