@@ -13,6 +13,7 @@ import { head, selectedTurn } from '../../state/selection.ts';
 import { Items } from './items.tsx';
 import { useReadingScroll } from './reading-scroll.ts';
 import { UnderWay } from './under-way.tsx';
+import '../../style/reading-cards.css';
 import '../../style/reading.css';
 
 /** The conversation as people read it, newest at the bottom. */
