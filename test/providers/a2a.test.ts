@@ -131,13 +131,15 @@ test('a question of the remote agent is the reply, and the next message goes to 
       { results: [status('INPUT_REQUIRED', 'Which one?')] },
       { results: [status('COMPLETED', 'Done.')] },
     ],
+    GetTask: [{ results: [task('INPUT_REQUIRED', '')] }],
   };
   const first = await ask();
   expect(textOf(first)).toBe('Which one?');
   const done = first.at(-1);
   if (done?.type !== 'done' || !done.session) throw new Error('no mark');
   await ask({ messages: [user('the red one')], session: { kind: 'resume', mark: done.session } });
-  expect(calls[1]?.params.message).toMatchObject({
+  expect(methods()).toEqual(['SendStreamingMessage', 'GetTask', 'SendStreamingMessage']);
+  expect(calls[2]?.params.message).toMatchObject({
     ...ids,
     role: 'ROLE_USER',
     parts: [{ text: 'the red one' }],
@@ -193,7 +195,7 @@ test('after a restart the message has the same id, and after a failed task anoth
 });
 
 test('a task that the remote agent has lost is a lost session', async () => {
-  plays = { SendStreamingMessage: [{ error: { code: -32_001, message: 'no such task' } }] };
+  plays = { GetTask: [{ error: { code: -32_001, message: 'no such task' } }] };
   const mark = { id: 'c1', checkpoint: 'task:t1' };
   expect(failure(await ask({ session: { kind: 'resume', mark } }))).toMatchObject({
     code: 'provider_session_lost',

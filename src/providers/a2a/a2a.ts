@@ -21,6 +21,15 @@ interface Sent {
   tries: number;
 }
 
+interface Outgoing {
+  messageId: string;
+  role: 'ROLE_USER';
+  parts: { text: string }[];
+  contextId?: string;
+  /** The task that waits for this message. */
+  taskId?: string;
+}
+
 const MAX_SENT = 1_000;
 const MAX_REJOINS = 3;
 const CANCEL_MS = 5_000;
@@ -88,17 +97,17 @@ function giveUp(known: Sent): void {
 /** Sends the message, or joins the task that it began. A cut stream is joined again. */
 async function* answer(
   remote: RemoteAgent,
-  message: object,
+  message: Outgoing,
   reader: TaskReader,
   { signal, touch }: StreamWatch,
 ): AsyncGenerator<ModelEvent> {
+  if (message.taskId !== undefined && reader.task === null)
+    reader.skip(await taskOf(remote, message.taskId, signal));
   for (let rejoins = 0; !reader.isOver && rejoins <= MAX_REJOINS; rejoins += 1) {
     try {
       if (reader.task !== null) {
         // A task that is over cannot be subscribed to.
-        yield* reader.snapshot(
-          readAs(Task, await remote.call('GetTask', { id: reader.task }, signal), 'the task'),
-        );
+        yield* reader.snapshot(await taskOf(remote, reader.task, signal));
         if (reader.isOver) return;
       }
       for await (const each of await updates(remote, message, reader.task, signal)) {
@@ -114,9 +123,13 @@ async function* answer(
   }
 }
 
+async function taskOf(remote: RemoteAgent, id: string, signal: AbortSignal): Promise<Task> {
+  return readAs(Task, await remote.call('GetTask', { id }, signal), 'the task');
+}
+
 async function updates(
   remote: RemoteAgent,
-  message: object,
+  message: Outgoing,
   task: string | null,
   signal: AbortSignal,
 ): Promise<AsyncIterable<unknown> | Iterable<unknown>> {
@@ -132,7 +145,7 @@ function nameOf({ cacheKey, trace, session }: ModelRequest): string {
   return createHash('sha256').update(parts).digest('hex').slice(0, 32);
 }
 
-function messageOf({ messages, session }: ModelRequest, messageId: string): object {
+function messageOf({ messages, session }: ModelRequest, messageId: string): Outgoing {
   const { system, texts } = flattenMessages(messages);
   const all = system === '' ? texts : [system, ...texts];
   const mark = session?.kind === 'resume' && session.mark.checkpoint !== '' ? session.mark : null;

@@ -20,6 +20,7 @@ export class TaskReader {
   readonly #said = new Map<string, string>();
   readonly #change: SessionChange;
   #context: string | null = null;
+  #hasSpoken = false;
 
   constructor(change: SessionChange, task: string | null) {
     this.#change = change;
@@ -51,6 +52,12 @@ export class TaskReader {
     yield* this.#status(status);
   }
 
+  /** Artifacts of a task that waits for an answer were said with its question. */
+  skip({ artifacts, status }: Task): void {
+    if (status.state !== 'TASK_STATE_INPUT_REQUIRED') return;
+    for (const { artifactId, parts } of artifacts) this.#said.set(artifactId, textOfParts(parts));
+  }
+
   *#began(context: string | undefined): Generator<ModelEvent> {
     if (this.#context !== null || context === undefined || context === '') return;
     this.#context = context;
@@ -69,7 +76,8 @@ export class TaskReader {
   *#say(id: string, delta: string): Generator<ModelEvent> {
     if (delta === '') return;
     // Artifacts are documents of their own.
-    const isNext = this.#said.size > 0 && !this.#said.has(id);
+    const isNext = this.#hasSpoken && !this.#said.has(id);
+    this.#hasSpoken = true;
     this.#said.set(id, (this.#said.get(id) ?? '') + delta);
     yield { type: 'text', delta: isNext ? `\n\n${delta}` : delta };
   }
@@ -89,7 +97,7 @@ export class TaskReader {
       yield this.#done(this.task ?? '');
     } else if (state === 'TASK_STATE_COMPLETED') {
       // Beside artifacts, the last message is a remark about them.
-      if (this.#said.size === 0) yield* this.#say('message', text);
+      if (!this.#hasSpoken) yield* this.#say('message', text);
       yield this.#done('');
     } else if (text !== '') yield { type: 'thinking', delta: `${text}\n` };
   }
