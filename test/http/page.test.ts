@@ -91,7 +91,7 @@ test('the policy of the page forbids foreign content and frames', async () => {
   for (const url of ['/', '/assets/page-1a2b.js']) {
     const { headers } = await api.get(url, { headers: HTML });
     expect(headers.get('content-security-policy')).toBe(
-      "default-src 'self'; base-uri 'self'; frame-ancestors 'none'; form-action 'none'; object-src 'none'",
+      "default-src 'self'; img-src 'self' blob:; base-uri 'self'; frame-ancestors 'none'; form-action 'none'; object-src 'none'",
     );
     expect(headers.get('x-content-type-options')).toBe('nosniff');
     expect(headers.get('referrer-policy')).toBe('no-referrer');
