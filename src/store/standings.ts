@@ -63,18 +63,23 @@ export type StandingOrder = 'urgent' | 'newest' | 'oldest' | 'costliest';
 
 /** A position in an order: the values of its keys, then the id. */
 export interface StandingPlace {
+  /** The values of the order's keys; see `STANDING_ORDERS`. */
   keys: readonly number[];
+  /** Id of the conversation. */
   id: string;
 }
 
 export interface StandingsQuery extends StandingFilter {
+  /** What comes first. */
   order: StandingOrder;
+  /** Most rows of the page. */
   limit: number;
   /** Only what follows this position in the order. */
   after?: StandingPlace;
 }
 
 export interface StandingPage {
+  /** In the order asked for. */
   rows: ListedStanding[];
   /** Start of the next page; null at the end. */
   next: StandingPlace | null;
@@ -84,6 +89,7 @@ export interface StandingPage {
 export interface StandingCounts {
   /** Index: the rank. */
   ranks: number[];
+  /** Conversations whose standing is older than their last event. */
   behind: number;
 }
 

@@ -9,6 +9,8 @@ export interface FakeClock extends Clock {
   advance(ms: number): Promise<void>;
   /** Number of pending sleeps. */
   sleeping(): number;
+  /** What is left of each pending sleep, ms. */
+  left(): number[];
 }
 
 interface Sleeper {
@@ -64,6 +66,7 @@ export function createFakeClock(start: number = DEFAULT_START_MS): FakeClock {
     sleep,
     advance,
     sleeping: () => sleepers.size,
+    left: () => [...sleepers].map(({ due }) => due - elapsed),
   };
 }
 
