@@ -23,6 +23,7 @@ import type { FakeHandler, FakeServer } from '../../src/testing/fake-server.ts';
 import { providerConformance, type MakeProvider } from '../../src/testing/provider-conformance.ts';
 import { ownProvider } from '../support/own-provider.ts';
 import { sceneServer } from '../support/scene-server.ts';
+import { a2a } from './a2a-scene.ts';
 import { claudeModel } from './ai-sdk-stage.ts';
 import { HAS_CLAUDE_CODE, NO_CLAUDE_CODE, openStage } from './claude-code-stage.ts';
 import { NO_CODEX, startCodexStage } from './codex-stage.ts';
@@ -159,6 +160,7 @@ const ADAPTERS: Record<string, MakeProvider> = {
   'ai-sdk': overHttp(startFakeAnthropic, (url, replyLimits) =>
     createAiSdk(claudeModel(url, replyLimits), { replyLimits }),
   ),
+  a2a,
   'of a program': overHttp(startFakeOpenAi, ownProvider),
   replay,
 };

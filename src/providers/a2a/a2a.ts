@@ -67,9 +67,10 @@ export function createA2a({ url, apiKey, ...options }: A2aOptions): Provider {
         if (event.type !== 'session' || request.session) yield event;
       }
     } catch (thrown) {
-      // A task that is still worked on is joined again by the next try, which must find it.
       watch.signal.removeEventListener('abort', cancel);
-      known.task = ownFailure(thrown)?.code === 'provider_session_lost' ? null : reader.task;
+      // An aborted task is cancelled. One that is still worked on is joined again by the next try, which must find it.
+      if (!watch.signal.aborted)
+        known.task = ownFailure(thrown)?.code === 'provider_session_lost' ? null : reader.task;
       throw thrown;
     }
   }
