@@ -62,7 +62,8 @@ export function createA2a({ url, apiKey, ...options }: A2aOptions): Provider {
     watch.signal.addEventListener('abort', cancel, { once: true });
     try {
       for await (const event of answer(remote, messageOf(request, `${name}-${known.tries}`), reader, watch)) {
-        known.task = reader.task;
+        // What still comes after an abort is of the cancelled task.
+        if (!watch.signal.aborted) known.task = reader.task;
         if (reader.isBroken) giveUp(known);
         if (event.type !== 'session' || request.session) yield event;
       }
