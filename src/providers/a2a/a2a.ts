@@ -44,14 +44,20 @@ export function createA2a({ url, apiKey, ...options }: A2aOptions): Provider {
   const fetch = vendorFetch(limits);
   const sent = new Map<string, Sent>();
 
-  async function* read(request: ModelRequest, watch: StreamWatch): AsyncGenerator<ModelEvent> {
-    const remote = await findRemote({ url, apiKey, fetch }, watch.signal);
-    watch.touch();
-    const name = nameOf(request);
+  /** The messages sent last are kept. */
+  function recall(name: string): Sent {
     const known = sent.get(name) ?? { task: null, tries: 0 };
     sent.delete(name);
     sent.set(name, known);
     for (const oldest of sent.keys()) if (sent.size > MAX_SENT) sent.delete(oldest);
+    return known;
+  }
+
+  async function* read(request: ModelRequest, watch: StreamWatch): AsyncGenerator<ModelEvent> {
+    const remote = await findRemote({ url, apiKey, fetch }, watch.signal);
+    watch.touch();
+    const name = nameOf(request);
+    const known = recall(name);
     const isResumed = request.session?.kind === 'resume' && request.session.mark.checkpoint !== '';
     const reader = new TaskReader(isResumed ? 'resumed' : 'started', known.task);
     const cancel = () => {
