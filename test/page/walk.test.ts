@@ -31,11 +31,11 @@ pageTest(
   async () => {
     const page = await browsing.open(stage().url);
 
-    // Which conversation is stuck? The red word in the list shows it.
-    const line = page.getByRole('row').filter({ hasText: 'failed' });
-    await eventually(() => line.innerText()).toMatch(/failed[^]*crates-of-may/);
+    // Which conversation is stuck? The first group of the list shows it.
+    const line = page.getByRole('region', { name: 'Failed', exact: true }).getByRole('link');
+    await eventually(() => line.innerText()).toMatch(/crates-of-may/);
     await picture(page, 'list');
-    await line.getByRole('link', { name: 'crates-of-may' }).click();
+    await line.click();
 
     // Which agent, and why? The first in the list of agents; its turn has the vendor's error.
     const first = page.getByRole('region', { name: 'Agents' }).getByRole('listitem').first();
