@@ -5,7 +5,7 @@ import type { StandingShelf } from './standing-list.ts';
 import { findConversation, type TenantContext } from './tenant-context.ts';
 
 /** How long one process stores the standings of a tenant before another may. */
-const HOLD_MS = 5_000;
+const HOLD_MS = 1_000;
 
 export function standingShelf(context: TenantContext): StandingShelf {
   const { parts, tenant } = context;
