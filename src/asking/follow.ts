@@ -15,7 +15,7 @@ export type Note = Parameters<Watcher>[0];
 /** `gap`: a stream over all conversations dropped events, because the reader is too slow. */
 export type Frame = Note | { type: 'heartbeat' } | { type: 'gap' };
 
-interface FollowOptions {
+export interface FollowOptions {
   troupe: Troupe;
   clock: Clock;
   signal: AbortSignal;

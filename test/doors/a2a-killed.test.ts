@@ -1,21 +1,10 @@
 import { expect, test } from 'vitest';
 import { workplace } from '../cli/harness.ts';
 import { a2aClient, Kept, said } from './a2a-client.ts';
-
-const REPLY = 'Once upon a time there was a company of agents that never forgot a word.';
-const AGENTS = {
-  agents: [
-    {
-      id: 'bo',
-      provider: 'scripted',
-      model: 'test',
-      script: { rules: [{ reply: REPLY, chunk: 2, chunkDelayMs: 40 }] },
-    },
-  ],
-};
+import { REPLY, STORY } from './story.ts';
 
 test('a client whose server was killed in the middle of a reply subscribes to the task, and has every word once', async () => {
-  using place = workplace({ agents: AGENTS });
+  using place = workplace({ agents: STORY });
   const first = await place.dev(['--data', 'kept']);
   const begun = new Kept();
   for await (const event of (await a2aClient(first.url, 'bo')).sendMessageStream(said('Tell me.'))) {

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { workplace } from '../cli/harness.ts';
 import { calmFetch, type Client, clientOf, lines } from './ag-ui-client.ts';
 import { openStage, type Stage } from './stage.ts';
+import { REPLY, STORY } from './story.ts';
 
 const HANDOFF = { calls: [{ name: 'handoff', args: '{"to":"billing","goal":"refund"}' }] };
 
@@ -128,20 +129,8 @@ test('what others say during a run is told as theirs', async () => {
   ]);
 });
 
-const REPLY = 'Once upon a time there was a company of agents that never forgot a word.';
-const AGENTS = {
-  agents: [
-    {
-      id: 'bo',
-      provider: 'scripted',
-      model: 'test',
-      script: { rules: [{ reply: REPLY, chunk: 2, chunkDelayMs: 40 }] },
-    },
-  ],
-};
-
 test('a client whose server was killed in the middle of a reply posts again, and has every word once', async () => {
-  using place = workplace({ agents: AGENTS });
+  using place = workplace({ agents: STORY });
   const first = await place.dev(['--data', 'kept']);
   const path = '/api/conversations/c1/ag-ui';
   const client = clientOf(first.url + path, { fetch: calmFetch });

@@ -1,18 +1,7 @@
 import OpenAI from 'openai';
 import { expect, test } from 'vitest';
 import { workplace } from '../cli/harness.ts';
-
-const REPLY = 'Once upon a time there was a company of agents that never forgot a word.';
-const AGENTS = {
-  agents: [
-    {
-      id: 'bo',
-      provider: 'scripted',
-      model: 'test',
-      script: { rules: [{ reply: REPLY, chunk: 2, chunkDelayMs: 40 }] },
-    },
-  ],
-};
+import { REPLY, STORY } from './story.ts';
 
 /** The words of a stream until it ends, breaks, or `enough` of them have come. */
 async function heard(url: string, enough: (text: string) => boolean): Promise<string> {
@@ -30,7 +19,7 @@ async function heard(url: string, enough: (text: string) => boolean): Promise<st
 }
 
 test('a reader whose server was killed in the middle of a reply asks again, and has every word once', async () => {
-  using place = workplace({ agents: AGENTS });
+  using place = workplace({ agents: STORY });
   const first = await place.dev(['--data', 'kept']);
   const begun = await heard(first.url, (text) => text.length > 10);
   expect(REPLY.startsWith(begun)).toBe(true);

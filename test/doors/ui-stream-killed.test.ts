@@ -1,23 +1,12 @@
 import { expect, test } from 'vitest';
 import { workplace } from '../cli/harness.ts';
 import { historyOf, lines, openChat } from './ui-chat.ts';
-
-const REPLY = 'Once upon a time there was a company of agents that never forgot a word.';
-const AGENTS = {
-  agents: [
-    {
-      id: 'bo',
-      provider: 'scripted',
-      model: 'test',
-      script: { rules: [{ reply: REPLY, chunk: 2, chunkDelayMs: 40 }] },
-    },
-  ],
-};
+import { REPLY, STORY } from './story.ts';
 
 const said = (chat: ReturnType<typeof openChat>) => lines(chat.messages).at(-1) ?? '';
 
 test('a chat whose server was killed in the middle of a reply resumes, and shows every word once', async () => {
-  using place = workplace({ agents: AGENTS });
+  using place = workplace({ agents: STORY });
   const first = await place.dev(['--data', 'kept']);
   const chat = openChat(first.url);
   const sending = chat.sendMessage({ text: 'Tell me.' });

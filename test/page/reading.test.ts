@@ -3,9 +3,35 @@ import { PICTURES } from '../support/pictures.ts';
 import { eventually, happened, pageTest, press, shared, useBrowser } from './browser.ts';
 import { abortAll, isSpeaking, playApproval, playFailed, playIdle } from './fixtures.ts';
 import { OFFICE, STREAMED } from './office.ts';
-import { ANA, openStage } from './stage.ts';
+import { ANA, openStage, type Play } from './stage.ts';
 
 /** The conversation as people read it. */
+const ask = { name: 'ask', args: { question: 'Which plot exactly?' } };
+const delegate = { name: 'delegate', args: { to: 'surveyor', task: 'look up plot 7' } };
+
+/** An agent gives another one a task, who asks a question on the way. */
+const DELEGATING: Play = {
+  company: () => ({
+    agents: [
+      {
+        id: 'lead',
+        provider: 'scripted',
+        model: 'test',
+        tools: ['delegate'],
+        script: { rules: [{ when: { contains: 'It is dry' }, reply: 'Thank you.' }, { calls: [delegate] }] },
+      },
+      {
+        id: 'surveyor',
+        provider: 'scripted',
+        model: 'test',
+        tools: ['ask'],
+        script: { rules: [{ when: { contains: 'at the quay' }, reply: 'It is dry.' }, { calls: [ask] }] },
+      },
+    ],
+  }),
+  lines: [],
+};
+
 const browsing = useBrowser();
 const stage = shared(() => openStage(OFFICE));
 
@@ -80,6 +106,29 @@ pageTest('an image of a message is shown, and a text opens', async () => {
   ).toBeGreaterThan(0);
   await happened(page).getByText('notes.txt').click();
   await happened(page).getByText('High water at four.').waitFor();
+});
+
+pageTest('a task is shown with its thread folded in, which goes on while it is open', async () => {
+  await using company = await openStage(DELEGATING);
+  await company.say('task', ['lead'], 'Have the plot looked up.');
+  await company.until('task', ({ kind }) => kind === 'delegation.opened');
+  const page = await browsing.open(`${company.url}c/task`);
+  const task = happened(page).getByRole('article', { name: 'lead gives surveyor a task' });
+  await eventually(() => task.innerText()).toMatch(/under way[^]*look up plot 7/);
+  await task.getByRole('button', { name: 'See how' }).click();
+  await task.getByText('Which plot exactly?', { exact: true }).waitFor();
+  const { tasks } = await company.troupe.tasks('task', { open: true });
+  const { thread = '' } = tasks.find(({ kind }) => kind === 'delegation') ?? {};
+  const [question] = (await company.troupe.tasks(thread, { open: true })).tasks;
+  const answer = {
+    command: 'answer',
+    conversation: thread,
+    question: question?.id ?? '',
+    content: 'The one at the quay.',
+  } as const;
+  await company.troupe.command(answer, ANA);
+  await task.getByText('It is dry.').first().waitFor();
+  await eventually(() => task.innerText()).toMatch(/done after/);
 });
 
 pageTest('a failed turn stands in its place with the reason and Retry', async () => {

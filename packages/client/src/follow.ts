@@ -5,6 +5,8 @@ import type { ApiClient, StreamFrame } from './troupe.ts';
 export interface FollowOptions {
   /** Seq of the last event that is known already. Default: 0, the beginning. */
   after?: number | undefined;
+  /** Begins with so many of the newest events instead: 0 for those to come. */
+  newest?: number | undefined;
   /** Ends the generator. */
   signal?: AbortSignal | undefined;
   /** Is told of each connection: true when the server has accepted it, false when it is lost. */
@@ -18,21 +20,24 @@ export interface FollowOptions {
 export async function* follow(
   api: ApiClient,
   conversation: string,
-  { after = 0, signal = new AbortController().signal, onConnection }: FollowOptions,
+  { after = 0, newest, signal = new AbortController().signal, onConnection }: FollowOptions,
 ): AsyncGenerator<StreamFrame, void> {
   let last = after;
+  let isBegun = newest === undefined;
   const left = new AbortController();
   const ends = AbortSignal.any([signal, left.signal]);
   try {
     for (let failures = 0; !ends.aborted;) {
       try {
-        const frames = await api.events({ conversation, after: last }, ends);
+        const place = isBegun ? { after: last } : { newest };
+        const frames = await api.events({ conversation, ...place }, ends);
         onConnection?.(true);
         for await (const frame of frames) {
           failures = 0;
           if (frame.type === 'event') {
             if (frame.event.seq <= last) continue;
             last = frame.event.seq;
+            isBegun = true;
           }
           yield frame;
         }

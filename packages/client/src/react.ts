@@ -1,4 +1,4 @@
 export { useApprovals } from './use-approvals.ts';
 export type { Approvals } from './use-approvals.ts';
 export { useConversation } from './use-conversation.ts';
-export type { ShownConversation, ShownMessage } from './use-conversation.ts';
+export type { ConversationOptions, ShownConversation, ShownMessage } from './use-conversation.ts';

@@ -33,21 +33,31 @@ export function useApprovals(client: TroupeClient, conversation: string): Approv
     const fail = (failure: TroupeError) => {
       if (!signal.aborted) setError(failure);
     };
-    /** One request at a time, and one more if something has changed meanwhile. */
-    async function refresh() {
-      isStale = true;
-      if (isReading) return;
+    async function readAgain() {
       isReading = true;
-      while (isStale && !signal.aborted) {
-        isStale = false;
-        const tasks = await client.tasks(conversation, { open: true, signal });
-        if (!signal.aborted) setOpen(tasks);
+      try {
+        while (isStale && !signal.aborted) {
+          isStale = false;
+          const tasks = await client.tasks(conversation, { open: true, signal });
+          if (!signal.aborted) setOpen(tasks);
+        }
+      } finally {
+        isReading = false;
       }
-      isReading = false;
     }
+    /** One request at a time, and one more if something has changed meanwhile. */
+    const refresh = () => {
+      isStale = true;
+      if (!isReading) readAgain().catch(fail);
+    };
     async function read() {
-      for await (const frame of client.follow(conversation, { signal }))
-        if (frame.type === 'event' && TASK_KINDS.test(frame.event.kind)) refresh().catch(fail);
+      let isFirst = true;
+      // The newest event says that there is a conversation, whose list has what was asked before.
+      for await (const frame of client.follow(conversation, { newest: 1, signal })) {
+        if (frame.type !== 'event') continue;
+        if (isFirst || TASK_KINDS.test(frame.event.kind)) refresh();
+        isFirst = false;
+      }
     }
     read().catch(fail);
     return () => unmounted.abort();

@@ -37,8 +37,18 @@ interface Shown {
   error: TroupeError | null;
 }
 
+/** Options of `useConversation`. */
+export interface ConversationOptions {
+  /** Begins with the messages among so many of the newest events, so that a long conversation is shown at once. Default: 1,000. */
+  newest?: number | undefined;
+}
+
 /** Follows a conversation while the component is mounted. */
-export function useConversation(client: TroupeClient, conversation: string): ShownConversation {
+export function useConversation(
+  client: TroupeClient,
+  conversation: string,
+  { newest = 1_000 }: ConversationOptions = {},
+): ShownConversation {
   const begin = (): Shown => ({
     of: client,
     conversation,
@@ -60,7 +70,7 @@ export function useConversation(client: TroupeClient, conversation: string): Sho
     async function read() {
       change(begin);
       const wordsOf = words();
-      for await (const frame of client.follow(conversation, { signal, onConnection })) {
+      for await (const frame of client.follow(conversation, { newest, signal, onConnection })) {
         const changes = wordsOf(frame);
         const event = frame.type === 'event' ? frame.event : null;
         if (changes.length > 0 || event) change((now) => showEvent(changes.reduce(showWords, now), event));
@@ -68,7 +78,7 @@ export function useConversation(client: TroupeClient, conversation: string): Sho
     }
     read().catch((error: TroupeError) => change((now) => ({ ...now, status: 'failed', error })));
     return () => unmounted.abort();
-  }, [client, conversation]);
+  }, [client, conversation, newest]);
 
   const send = useCallback(
     (message: NewMessage) => client.send(conversation, message),

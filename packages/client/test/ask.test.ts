@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { defineTool } from '../../../src/tools/tool.ts';
 import { openStage } from '../../../test/doors/stage.ts';
-import { createTroupeClient } from '../src/index.ts';
+import { createTroupeClient, type Event, type StreamFrame } from '../src/index.ts';
 
 const refund = defineTool({
   name: 'refund',
@@ -128,3 +128,25 @@ test('a turn that is stopped is named in the answer', async () => {
   expect(await answer).toMatchObject({ outcome: 'failed', failures: [{ agent: 'bo', code: 'aborted' }] });
   open.resolve();
 });
+
+test('a conversation may be followed from its newest events on, also before it begins', async () => {
+  await using stage = await desk();
+  const troupe = createTroupeClient({ url: stage.url });
+  const over = new AbortController();
+  const frames = troupe.follow('c1', { newest: 2, signal: over.signal });
+  const first = nextEvent(frames);
+  for (const content of ['one', 'two', 'three']) await troupe.send('c1', { to: [], content });
+  expect((await first).seq).toBe(1);
+  const later = troupe.follow('c1', { newest: 2, signal: over.signal });
+  expect((await nextEvent(later)).seq).toBe(2);
+  expect((await nextEvent(later)).seq).toBe(3);
+  over.abort();
+});
+
+async function nextEvent(frames: AsyncGenerator<StreamFrame, void>): Promise<Event> {
+  for (;;) {
+    const { value, done } = await frames.next();
+    if (done) throw new Error('the stream is over');
+    if (value.type === 'event') return value.event;
+  }
+}

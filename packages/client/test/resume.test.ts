@@ -1,21 +1,10 @@
 import { expect, test } from 'vitest';
 import { workplace } from '../../../test/cli/harness.ts';
 import { createTroupeClient } from '../src/index.ts';
-
-const REPLY = 'Once upon a time there was a company of agents that never forgot a word.';
-const AGENTS = {
-  agents: [
-    {
-      id: 'bo',
-      provider: 'scripted',
-      model: 'test',
-      script: { rules: [{ reply: REPLY, chunk: 2, chunkDelayMs: 40 }] },
-    },
-  ],
-};
+import { REPLY, STORY } from '../../../test/doors/story.ts';
 
 test('a stream goes on after its server was killed in the middle of a reply, with every word and event once', async () => {
-  using place = workplace({ agents: AGENTS });
+  using place = workplace({ agents: STORY });
   const first = await place.dev(['--data', 'kept']);
   const troupe = createTroupeClient({ url: first.url });
   const parts = troupe.stream('c1', { to: ['bo'], content: 'Tell me.' });

@@ -4,7 +4,7 @@ import type { ConversationId } from '../../events/index.ts';
 import { followAll, followConversation } from '../../asking/follow.ts';
 import type { Troupe } from '../../troupe.ts';
 import type { Client, ClientKeys, ClientWebhooks, Frame, WatchFrame } from './client.ts';
-import { headOf } from './head-of.ts';
+import { headOf } from '../../asking/head-of.ts';
 
 /** Longest wait of a command for the conversations that are not counted yet, and between two looks, ms. */
 const READ_WITHIN_MS = 4_000;

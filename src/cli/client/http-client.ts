@@ -2,7 +2,7 @@ import type { Author } from '../../events/index.ts';
 import { createClient } from '../../http/client.ts';
 import { authorNamed } from './author-named.ts';
 import type { Client, ClientKeys, ClientWebhooks, Frame, WatchFrame } from './client.ts';
-import { headOf } from './head-of.ts';
+import { headOf } from '../../asking/head-of.ts';
 
 /** A troupe at a URL. Answers are not validated: the server is our own. */
 export function createHttpClient(url: string, token: string | undefined): Client {

@@ -1,7 +1,7 @@
 import type { Context } from 'hono';
 import { LOCAL } from '../../access/index.ts';
 import { agentCard } from '../../doors/a2a/agent-card.ts';
-import { canonicalJson } from '../../doors/a2a/canonical-json.ts';
+import { canonicalJson } from '../../events/canonical-json.ts';
 import { TroupeError } from '../../errors.ts';
 import type { AgentInfo, Troupe } from '../../troupe.ts';
 import type { Caller } from '../access/caller.ts';

@@ -1,11 +1,8 @@
 import type { A2aMessage, A2aPart, A2aTask } from '../../doors/a2a/protocol.ts';
 import type { TaskView } from '../../doors/a2a/task-view.ts';
-import { TroupeError } from '../../errors.ts';
 import type { Event } from '../../events/index.ts';
 import type { Troupe } from '../../troupe.ts';
-
-/** Most bytes of files within one task; the others are named only. */
-const MOST_BYTES = 4 * 1_024 * 1_024;
+import { type EventFile, filesIn } from '../event-files.ts';
 
 interface Shown {
   /** Most messages, the newest. Default: all. */
@@ -23,7 +20,7 @@ export async function showTask(
   const { id, status, artifacts, said } = view;
   const contextId = said[0]!.conversation;
   const told = historyLength === undefined ? said : historyLength === 0 ? [] : said.slice(-historyLength);
-  const files = filesOf(troupe);
+  const files = filesIn(troupe);
   const history: A2aMessage[] = [];
   for (const event of told)
     history.push({
@@ -31,7 +28,7 @@ export async function showTask(
       contextId,
       taskId: id,
       role: 'ROLE_USER',
-      parts: [...wordsIn(event), ...(await files(event))],
+      parts: [...wordsIn(event), ...(await files(event)).map(partOf)],
       metadata: { author: { id: event.author.id, name: event.author.name } },
     });
   return {
@@ -52,37 +49,7 @@ function wordsIn({ kind, body }: Event): A2aPart[] {
   return body.content === '' ? [] : [{ text: body.content }];
 }
 
-function filesOf(troupe: Troupe): (event: Event) => Promise<A2aPart[]> {
-  let left = MOST_BYTES;
-  return async ({ kind, body, conversation, seq }) => {
-    if (kind !== 'message') return [];
-    const parts: A2aPart[] = [];
-    for (const [index, given] of (body.attachments ?? []).entries()) {
-      const bytes = given.type === 'text' ? Buffer.byteLength(given.text) : given.bytes;
-      const { mediaType, name } = given;
-      const data = bytes > left ? null : await readOrNull(troupe, conversation, { seq, index });
-      if (!data) {
-        parts.push({ data: { file: { mediaType, name, bytes } } });
-        continue;
-      }
-      left -= bytes;
-      const raw = Buffer.from(data).toString('base64');
-      parts.push({ raw, mediaType, ...(name !== undefined && { filename: name }) });
-    }
-    return parts;
-  };
-}
-
-/** Null: an import, which has no bytes. */
-async function readOrNull(
-  troupe: Troupe,
-  conversation: string,
-  { seq, index }: { seq: number; index: number },
-): Promise<Uint8Array | null> {
-  try {
-    return (await troupe.attachment(conversation, seq, index)).data;
-  } catch (error) {
-    if (error instanceof TroupeError && error.code === 'event_invalid') return null;
-    throw error;
-  }
+function partOf({ mediaType, name, bytes, base64 }: EventFile): A2aPart {
+  if (base64 === null) return { data: { file: { mediaType, name, bytes } } };
+  return { raw: base64, mediaType, ...(name !== undefined && { filename: name }) };
 }

@@ -13,7 +13,7 @@ import type { Caller } from '../access/caller.ts';
 import { checkScope } from '../access/check-scope.ts';
 import { unknownConversation } from '../access/limit-troupe.ts';
 import { lookBack, tellExchange } from '../chat-exchange.ts';
-import { filesIn } from '../chat-files.ts';
+import { filePartsIn } from '../chat-files.ts';
 import { readHistory } from '../chat-history.ts';
 import { authorOf, beginExchange } from '../exchange.ts';
 import { type HeldPlace, openStream, withHeartbeats, withPlace } from '../open-stream.ts';
@@ -232,7 +232,7 @@ export const chatRoutes = [
     answer: z.object({ messages: z.array(Message), next: z.int().nullable() }),
     async handle({ params, caller, query: { before } }) {
       const { troupe, conversation } = { ...askingOf(caller, params.c), troupe: caller.troupe };
-      const filesOf = filesIn(troupe);
+      const filesOf = filePartsIn(troupe);
       const options = { conversation, before, nameOf: namesIn(troupe), filesOf };
       return (await ifThere(() => readHistory(troupe, options))) ?? { messages: [], next: null };
     },

@@ -3,14 +3,26 @@ import { isGranted } from '../../access/index.ts';
 import { TroupeError } from '../../errors.ts';
 import { ConversationId, type Event } from '../../events/index.ts';
 import { unknownConversation } from '../access/limit-troupe.ts';
-import { eventJson, followAll, followConversation, type Frame } from '../../asking/follow.ts';
+import {
+  eventJson,
+  followAll,
+  followConversation,
+  type FollowOptions,
+  type Frame,
+} from '../../asking/follow.ts';
+import { headOf } from '../../asking/head-of.ts';
 import { openStream } from '../open-stream.ts';
 import { defineRoute } from '../route.ts';
 import { parseInput, Seq } from '../schemas.ts';
 
 const RECONNECT_MS = 1_000;
 
-const StreamQuery = z.object({ conversation: ConversationId.optional(), after: Seq.optional() });
+const StreamQuery = z.object({
+  conversation: ConversationId.optional(),
+  after: Seq.optional(),
+  /** Without `after`: begins with so many of the newest events. */
+  newest: Seq.optional(),
+});
 
 /**
  * Server-sent events: `event` frames, which can be resumed; `stream` frames with a reply as it is written, `activity`
@@ -22,25 +34,28 @@ export const streamRoute = defineRoute({
   scopes: ['read'],
   id: 'streamEvents',
   summary:
-    'Server-sent events of one conversation, resumable by Last-Event-ID, or live events of all. `event`: a stored event; `stream`: part of a reply as it is written; `activity`: what else happens in a running turn (reasoning, arguments of calls as they are written, the start, progress and result of calls, and what is void again), by `kind`; `state`: a transition of an agent; `gap`: events of the stream over all conversations were dropped',
+    'Server-sent events of one conversation, from `after` or the `newest` so many events on, resumable by Last-Event-ID, or live events of all. `event`: a stored event; `stream`: part of a reply as it is written; `activity`: what else happens in a running turn (reasoning, arguments of calls as they are written, the start, progress and result of calls, and what is void again), by `kind`; `state`: a transition of an agent; `gap`: events of the stream over all conversations were dropped',
   query: StreamQuery,
   answerType: 'text/event-stream',
   handle({ context, caller, query }, { clock, signal }) {
     const lastId = context.req.header('last-event-id');
-    const { conversation } = query;
+    const { conversation, newest } = query;
     const { after } = lastId ? parseInput(StreamQuery, { after: lastId }, 'the query') : query;
-    if (conversation === undefined && after !== undefined) throw notResumable();
+    if (conversation === undefined && (after ?? newest) !== undefined) throw notResumable();
     const { principal, troupe, reading } = caller;
     // A conversation that does not exist yet may be followed, one that was not granted may not.
     if (conversation !== undefined && !isGranted(principal, conversation))
       throw unknownConversation(conversation);
 
+    async function* followOne(of: ConversationId, options: FollowOptions): AsyncGenerator<Frame, void> {
+      const from =
+        after ?? (newest === undefined ? 0 : (await headOf(troupe.events(of, { limit: 1 }))) - newest);
+      yield* followConversation(of, Math.max(0, from), options);
+    }
+
     function write(ends: AbortSignal): AsyncGenerator<string, void> {
       const options = { troupe, clock, signal: ends };
-      const live =
-        conversation === undefined
-          ? followAll(options)
-          : followConversation(conversation, after ?? 0, options);
+      const live = conversation === undefined ? followAll(options) : followOne(conversation, options);
       const frames = reading ? reading.paced(live, ends) : live;
       return asText(frames, (event) => (conversation === undefined ? '' : `id: ${event.seq}\n`));
     }

@@ -65,12 +65,11 @@ export function createStandingDocuments(
       const behind = collection.countDocuments({
         $and: [{ tenant: filter.tenant, unread: true }, ...inRanges(filter)],
       });
-      // One by one, so that each answer is short and needs the index alone.
-      const wanted = filter.ranks ?? ranks.keys();
-      for (const rank of wanted) {
-        const { ranks: _, ...rest } = filter;
-        ranks[rank] = await collection.countDocuments({ $and: filterOf({ ...rest, ranks: [rank] }) });
-      }
+      const counted = collection.aggregate<{ _id: number; count: number }>([
+        { $match: { $and: filterOf(filter) } },
+        { $group: { _id: '$standing.rank', count: { $sum: 1 } } },
+      ]);
+      for await (const { _id: rank, count } of counted) ranks[rank] = count;
       return { ranks, behind: await behind };
     },
     async behind({ tenant, limit }) {

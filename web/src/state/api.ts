@@ -161,6 +161,18 @@ export function headersFor(method: 'GET' | 'POST'): Record<string, string> {
   };
 }
 
+/** The stream of a conversation, from the event after this seq on. Throws `ApiError`. */
+export async function streamOf(
+  conversation: string,
+  { after, signal }: { after: number; signal: AbortSignal },
+): Promise<Response> {
+  const query = new URLSearchParams({ conversation, after: String(after) });
+  const response = await fetch(`${base}api/events?${query}`, { headers: headersFor('GET'), signal });
+  if (!response.ok)
+    throw new ApiError(response.status, 'stream_refused', `the server answered ${response.status}`);
+  return response;
+}
+
 type Query = Record<string, string | number | undefined>;
 
 async function get<T>(path: string, query: Query = {}): Promise<T> {

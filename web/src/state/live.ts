@@ -3,11 +3,10 @@ import type { AgentId, Event, TurnId } from '../../../src/events/index.ts';
 import type { Projection } from '../../../src/projection/model.ts';
 import { foldEvents } from '../../../src/projection/projection.ts';
 import type { ActorStatus } from '../../../src/troupe.ts';
-import { api, ApiError, headersFor } from './api.ts';
+import { api, ApiError, streamOf } from './api.ts';
 import { type RunningCall, type TurnActivity, withActivity } from './running-calls.ts';
 import { readFrames, type ServerFrame } from './read-frames.ts';
 import { route } from './route.ts';
-import { base } from './settings.ts';
 
 /**
  * The conversation on the screen, live: a snapshot, and every later event folded as the server folds it.
@@ -119,10 +118,7 @@ async function follow(id: string, signal: AbortSignal): Promise<void> {
 }
 
 async function stream(id: string, signal: AbortSignal): Promise<void> {
-  const query = new URLSearchParams({ conversation: id, after: String(live.value?.seq ?? 0) });
-  const response = await fetch(`${base}api/events?${query}`, { headers: headersFor('GET'), signal });
-  if (!response.ok)
-    throw new ApiError(response.status, 'stream_refused', `the server answered ${response.status}`);
+  const response = await streamOf(id, { after: live.value?.seq ?? 0, signal });
   batch(() => {
     connection.value = { state: 'live' };
     // Running turns are told again, from their beginning.

@@ -5,10 +5,8 @@ import { duration } from '../../shared/format.ts';
 import { Go } from '../../shared/go.tsx';
 import { Icon } from '../../shared/icon.tsx';
 import { memo } from '../../shared/memo.ts';
-import { api } from '../../state/api.ts';
-import { onEvents } from '../../state/live.ts';
+import { followThread } from '../../state/follow-thread.ts';
 import { type DelegationItem, type ReadingItem, readingItems } from '../../state/reading-items.ts';
-import { messageOf } from '../../state/row-source.ts';
 import { LongText } from '../detail/long-text.tsx';
 
 /** Events of a thread that are shown in place; a longer one is read in its own conversation. */
@@ -68,21 +66,10 @@ interface ThreadProps {
 
 function Thread({ thread, isOver, depth, draw }: ThreadProps) {
   const [events, setEvents] = useState<readonly Event[] | string>([]);
-  useEffect(() => {
-    let isGone = false;
-    const read = () =>
-      void api.events(thread, { limit: MAX_EVENTS }).then(
-        (page) => !isGone && setEvents(page.events),
-        (error: unknown) => !isGone && setEvents(messageOf(error)),
-      );
-    read();
-    // The page follows one conversation; the thread is read again when that one goes on.
-    const stop = isOver ? () => {} : onEvents(read);
-    return () => {
-      isGone = true;
-      stop();
-    };
-  }, [thread, isOver]);
+  useEffect(
+    () => followThread(thread, { most: MAX_EVENTS, isOver, show: setEvents, fail: setEvents }),
+    [thread, isOver],
+  );
   if (typeof events === 'string') return <p class="problem">{events}</p>;
   const isCut = events.length >= MAX_EVENTS || depth > MAX_DEPTH;
   return (

@@ -1,4 +1,4 @@
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../errors.ts';
 
 /** Seq of the last event, from a page of events; 0 if the conversation does not exist. */
 export async function headOf(page: Promise<{ head: number }>): Promise<number> {

@@ -1,0 +1,51 @@
+import type { Event } from '../../../src/events/index.ts';
+import { api, streamOf } from './api.ts';
+import { readFrames } from './read-frames.ts';
+import { messageOf } from './row-source.ts';
+
+const RECONNECT_MS = 1_000;
+
+interface ThreadOptions {
+  /** Events after which a thread is read in its own conversation. */
+  most: number;
+  /** Nothing more comes. */
+  isOver: boolean;
+  show: (events: readonly Event[]) => void;
+  fail: (message: string) => void;
+}
+
+/** Shows the events of a thread, and those that come while it is under way. Returns a function that ends it. */
+export function followThread(thread: string, options: ThreadOptions): () => void {
+  const over = new AbortController();
+  void follow(thread, options, over.signal);
+  return () => over.abort();
+}
+
+async function follow(
+  thread: string,
+  { most, isOver, show, fail }: ThreadOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  let events: readonly Event[] = [];
+  const add = (more: readonly Event[]) => {
+    if (signal.aborted) return;
+    events = [...events, ...more].slice(0, most);
+    show(events);
+  };
+  while (!signal.aborted) {
+    try {
+      const after = events.at(-1)?.seq ?? 0;
+      add((await api.events(thread, { after, limit: most - events.length })).events);
+      if (isOver || events.length >= most) return;
+      const response = await streamOf(thread, { after: events.at(-1)?.seq ?? 0, signal });
+      for await (const { event, data } of readFrames(response)) {
+        if (event === 'event') add([JSON.parse(data) as Event]);
+        if (events.length >= most) return;
+      }
+    } catch (error) {
+      if (signal.aborted) return;
+      if (events.length === 0) return fail(messageOf(error));
+    }
+    await new Promise((resolve) => setTimeout(resolve, RECONNECT_MS));
+  }
+}
