@@ -1,3 +1,4 @@
+import path from 'node:path';
 import { expect } from 'vitest';
 import * as z from 'zod';
 import { defineProvider } from '../../src/providers/define-provider.ts';
@@ -5,7 +6,7 @@ import type { ModelEvent } from '../../src/providers/provider.ts';
 import { createTroupe } from '../../src/runtime.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { eventually, pageTest, useBrowser } from './browser.ts';
-import { openBuiltWindow } from './built-window.ts';
+import { EXAMPLES, openBuiltWindow } from './built-window.ts';
 
 const browsing = useBrowser();
 
@@ -61,7 +62,7 @@ pageTest(
   async () => {
     const { definition, letGo } = company();
     const troupe = await createTroupe(definition, { data: ':memory:', onWarning: () => {} });
-    await using window = await openBuiltWindow('ag-ui-window', troupe);
+    await using window = await openBuiltWindow(path.join(EXAMPLES, 'ag-ui-window'), troupe);
     const page = await browsing.open(window.url);
     const shown = () => page.locator('section h3, section p').allInnerTexts();
     const begun = [

@@ -8,14 +8,15 @@ import { build, preview } from 'vite';
 import { createApp, nodeListener } from '../../src/http/index.ts';
 import type { Troupe } from '../../src/troupe.ts';
 
+export const EXAMPLES = path.join(import.meta.dirname, '../../examples');
+
 export interface BuiltWindow extends AsyncDisposable {
   url: string;
 }
 
-/** An example of a window as it is built, with a troupe behind its proxy. Closes the troupe, too. */
-export async function openBuiltWindow(example: string, troupe: Troupe): Promise<BuiltWindow> {
-  const root = path.join(import.meta.dirname, '../../examples', example);
-  const outDir = mkdtempSync(path.join(tmpdir(), `${example}-`));
+/** A page as it is built from this folder, with a troupe behind its proxy. Closes the troupe, too. */
+export async function openBuiltWindow(root: string, troupe: Troupe): Promise<BuiltWindow> {
+  const outDir = mkdtempSync(path.join(tmpdir(), 'troupe-window-'));
   let listener: RequestListener = (_, response) => response.end();
   const api = createServer((request, response) => listener(request, response));
   api.listen(0, '127.0.0.1');

@@ -1,7 +1,8 @@
+import path from 'node:path';
 import { expect, vi } from 'vitest';
 import { createTroupe } from '../../src/runtime.ts';
 import { eventually, pageTest, useBrowser } from './browser.ts';
-import { openBuiltWindow } from './built-window.ts';
+import { EXAMPLES, openBuiltWindow } from './built-window.ts';
 
 const browsing = useBrowser();
 
@@ -17,7 +18,7 @@ pageTest(
   'the chat window shows agents by name, gives an approval, and is the same after a reload',
   async () => {
     const troupe = await openCompany();
-    await using window = await openBuiltWindow('chat-window', troupe);
+    await using window = await openBuiltWindow(path.join(EXAMPLES, 'chat-window'), troupe);
     const page = await browsing.open(window.url);
     const shown = () => page.locator('section h3, section p').allInnerTexts();
     await page.getByLabel('Message').fill('I was charged twice.');

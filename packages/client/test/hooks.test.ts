@@ -1,16 +1,9 @@
-import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect } from 'vitest';
-import { build, preview } from 'vite';
 import * as z from 'zod';
-import { createApp, nodeListener } from '../../../src/http/index.ts';
 import { defineTool } from '../../../src/tools/tool.ts';
-import type { Troupe } from '../../../src/troupe.ts';
 import { company } from '../../../test/support/company.ts';
+import { openBuiltWindow } from '../../../test/page/built-window.ts';
 import { eventually, pageTest, useBrowser } from '../../../test/page/browser.ts';
 
 const browsing = useBrowser();
@@ -21,36 +14,6 @@ const refund = defineTool({
   needsApproval: true,
   run: ({ order }) => `order ${order} is refunded`,
 });
-
-/** The page, as it is built, with the API of a troupe behind its proxy. */
-async function servePage(troupe: Troupe) {
-  const outDir = mkdtempSync(path.join(tmpdir(), 'troupe-hooks-'));
-  const root = path.join(import.meta.dirname, 'page');
-  const common = {
-    root,
-    configFile: false,
-    logLevel: 'silent',
-    build: { outDir, emptyOutDir: true },
-  } as const;
-  let listener: RequestListener = (_, response) => response.end();
-  const api = createServer((request, response) => listener(request, response));
-  api.listen(0, '127.0.0.1');
-  await once(api, 'listening');
-  await build(common);
-  const proxy = { '/api': `http://127.0.0.1:${(api.address() as AddressInfo).port}` };
-  const served = await preview({ ...common, preview: { host: '127.0.0.1', port: 0, proxy } });
-  const url = new URL(served.resolvedUrls?.local[0] ?? '').origin;
-  listener = nodeListener(createApp(troupe, { cors: { origins: [url] } }));
-  return {
-    url,
-    async [Symbol.asyncDispose]() {
-      await served.close();
-      api.closeAllConnections();
-      api.close();
-      rmSync(outDir, { recursive: true });
-    },
-  };
-}
 
 pageTest(
   'two pages show who says what as it is written, and an approval that one gives is gone in the other',
@@ -74,7 +37,7 @@ pageTest(
         ],
       },
     });
-    await using room = await servePage(stage.troupe);
+    await using room = await openBuiltWindow(path.join(import.meta.dirname, 'page'), stage.troupe);
     const [one, other] = [await browsing.open(room.url), await browsing.open(room.url)];
     const shown = (page: typeof one) => () => page.locator('li').allInnerTexts();
     await one.getByLabel('Message').fill('Refund order 4.');
