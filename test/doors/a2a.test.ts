@@ -21,7 +21,7 @@ let stage: Stage;
 let release = () => {};
 
 beforeAll(async () => {
-  stage = await openStage(['bo', 'desk', 'billing', 'payer', 'asker', 'slow', 'broken', 'json'], {
+  stage = await openStage(['bo', 'desk', 'billing', 'payer', 'asker', 'slow', 'broken', 'json', 'idler'], {
     tools: [pay],
     agents: {
       desk: { name: 'Desk', tools: ['handoff'] },
@@ -196,6 +196,28 @@ test('a task is cancelled, and then it is over', async () => {
   });
   await expect(kept(client.resubscribeTask({ tenant: '', id: begun.id }))).rejects.toThrow();
   release();
+});
+
+test('a task of a paused agent is submitted, says why, and is followed until the agent has answered', async () => {
+  const client = await a2aClient(stage.url, 'idler');
+  const contextId = 'paused';
+  await ask(client, said('Hello.', { contextId }));
+  const by = { kind: 'user', id: 'op', name: 'Op' } as const;
+  await stage.troupe.command({ command: 'pause', conversation: contextId, agent: 'idler' }, by);
+  const following = new Kept();
+  for await (const event of client.sendMessageStream(said('Go on.', { contextId }))) {
+    following.take(event);
+    if (event.payload?.$case !== 'statusUpdate' || following.states.at(-1) !== 'TASK_STATE_SUBMITTED')
+      continue;
+    const task = await client.getTask({ tenant: '', id: following.task!.id });
+    expect(stateOf(task)).toBe('TASK_STATE_SUBMITTED');
+    expect(textOf(task.status!.message!)).toMatch(/^@idler is paused: /);
+    await stage.troupe.command({ command: 'resume', conversation: contextId, agent: 'idler' }, by);
+  }
+  expect(following.text).toBe('idler answers 2');
+  expect(following.states).toEqual(
+    ['WORKING', 'SUBMITTED', 'WORKING', 'COMPLETED'].map((state) => `TASK_STATE_${state}`),
+  );
 });
 
 test('an agent that fails fails the task, with the code', async () => {

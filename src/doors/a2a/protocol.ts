@@ -3,6 +3,7 @@
 export const PROTOCOL_VERSION = '1.0';
 
 export type TaskState =
+  | 'TASK_STATE_SUBMITTED'
   | 'TASK_STATE_WORKING'
   | 'TASK_STATE_COMPLETED'
   | 'TASK_STATE_FAILED'

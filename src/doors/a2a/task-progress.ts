@@ -1,16 +1,29 @@
 import { type Answers, awaitAnswers } from '../../asking/answers.ts';
 import type { Failure } from '../../asking/answer.ts';
-import type { Event, EventOf } from '../../events/index.ts';
+import type { DelegationOpenedBody, Event, EventOf } from '../../events/index.ts';
 import type { TaskState } from './protocol.ts';
 
 /** A question or a request for approval that is open. */
 export type Asked = EventOf<'question' | 'approval.requested'>;
+
+type Thread = Pick<DelegationOpenedBody, 'thread' | 'assignee'>;
+
+/** An agent, and the conversation in which it has something to do. */
+export interface Worker {
+  agent: string;
+  conversation: string;
+}
 
 const TERMINAL: ReadonlySet<TaskState> = new Set([
   'TASK_STATE_COMPLETED',
   'TASK_STATE_FAILED',
   'TASK_STATE_CANCELED',
 ]);
+
+/** In these, clients expect nothing more without doing something. */
+export function isAtRest(state: TaskState): boolean {
+  return isTerminal(state) || state === 'TASK_STATE_INPUT_REQUIRED';
+}
 
 export function isTerminal(state: TaskState): boolean {
   return TERMINAL.has(state);
@@ -25,8 +38,9 @@ export class TaskProgress {
   readonly #sent: Event;
   readonly #answers: Answers;
   readonly #asked = new Map<string, Asked>();
-  /** Delegations that are open, by id: their threads. */
-  readonly #threads = new Map<string, string>();
+  /** Delegations that are open, by id. */
+  readonly #threads = new Map<string, Thread>();
+  #isBegun = false;
   #state: TaskState = 'TASK_STATE_WORKING';
   #at: number;
 
@@ -46,7 +60,25 @@ export class TaskProgress {
   }
 
   get threads(): readonly string[] {
-    return [...this.#threads.values()];
+    return [...this.#threads.values()].map(({ thread }) => thread);
+  }
+
+  /** The agents that have something to do for it, and where. */
+  get workers(): readonly Worker[] {
+    const { conversation } = this.#sent;
+    const here = this.#answers.missing.map((agent) => ({ agent, conversation }));
+    return [
+      ...here,
+      ...[...this.#threads.values()].map(({ thread, assignee }) => ({
+        agent: assignee,
+        conversation: thread,
+      })),
+    ];
+  }
+
+  /** Whether a turn has begun for it. */
+  get isBegun(): boolean {
+    return this.#isBegun;
   }
 
   /** Why nobody has answered. */
@@ -69,6 +101,7 @@ export class TaskProgress {
     this.#noteTasks(event);
     const isHere = event.conversation === this.#sent.conversation;
     if (isHere) this.#answers.note(event);
+    if (isHere && event.kind === 'turn.started') this.#isBegun ||= event.body.inputs.includes(this.#sent.seq);
     const isCancelled = isHere && event.kind === 'command' && event.body.command === 'cancelTask';
     const state = isCancelled ? 'TASK_STATE_CANCELED' : this.#found();
     if (state === this.#state) return false;
@@ -83,7 +116,7 @@ export class TaskProgress {
     if (kind === 'approval.requested') this.#asked.set(body.request, event);
     if (kind === 'question.answered') this.#asked.delete(body.question);
     if (kind === 'approval.decided') this.#asked.delete(body.request);
-    if (kind === 'delegation.opened') this.#threads.set(body.delegation, body.thread);
+    if (kind === 'delegation.opened') this.#threads.set(body.delegation, body);
     if (kind === 'delegation.completed' || kind === 'delegation.aborted')
       this.#threads.delete(body.delegation);
   }

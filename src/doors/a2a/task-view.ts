@@ -6,6 +6,13 @@ import { isTerminal, TaskProgress } from './task-progress.ts';
 
 type NameOf = (agent: string) => string;
 
+/** An agent that takes no turns. */
+export interface Absence {
+  agent: string;
+  /** Why: `paused`, `retired` or `failed`. */
+  status: string;
+}
+
 interface ShownBlock {
   block: ChatBlock;
   text: string;
@@ -25,6 +32,7 @@ export class TaskView {
   readonly #data: Artifact[] = [];
   /** What people have said to it. */
   readonly said: Event[];
+  #absent: readonly Absence[] = [];
 
   constructor(sent: Event, nameOf: NameOf) {
     this.#sent = sent;
@@ -47,8 +55,10 @@ export class TaskView {
   }
 
   get status(): TaskStatus {
-    const { state, at } = this.progress;
+    const { at, isBegun } = this.progress;
     const message = this.#statusMessage();
+    const isHeld = this.#absent.length > 0 && !isBegun;
+    const state = isHeld ? 'TASK_STATE_SUBMITTED' : this.progress.state;
     return { state, timestamp: new Date(at).toISOString(), ...(message && { message }) };
   }
 
@@ -74,6 +84,14 @@ export class TaskView {
       case 'call.result':
         return [];
     }
+  }
+
+  /** Notes who is to work on it and takes no turns. Returns the update, if that is news. */
+  hold(absent: readonly Absence[]): TaskUpdate[] {
+    const before = JSON.stringify(this.#absent);
+    this.#absent = this.progress.state === 'TASK_STATE_WORKING' ? absent : [];
+    if (JSON.stringify(this.#absent) === before) return [];
+    return [{ statusUpdate: { ...this.#about(), status: this.status } }];
   }
 
   #grow({ id, text }: { id: string; text: string }): TaskUpdate[] {
@@ -105,9 +123,11 @@ export class TaskView {
     const isAnswer = event.kind === 'question.answered' || event.kind === 'approval.decided';
     if (isAnswer && event.author.kind === 'user') this.said.push(event);
     if (this.progress.note(event)) {
+      this.#absent = [];
       const statusUpdate = { ...this.#about(), status: this.status };
       updates.push({ statusUpdate });
     }
+    if (event.kind === 'turn.started') updates.push(...this.hold([]));
     return updates;
   }
 
@@ -151,6 +171,7 @@ export class TaskView {
         metadata,
       };
     }
+    if (state === 'TASK_STATE_WORKING') return this.#absenceMessage();
     const [asked] = this.progress.asked;
     if (state !== 'TASK_STATE_INPUT_REQUIRED' || !asked) return null;
     const { id, author } = asked;
@@ -160,6 +181,19 @@ export class TaskView {
       messageId: id,
       parts,
       metadata: { author: { id: author.id, name: author.name } },
+    };
+  }
+
+  #absenceMessage(): A2aMessage | null {
+    const [first] = this.#absent;
+    if (!first) return null;
+    const names = this.#absent.map(({ agent, status }) => `@${agent} is ${status}`);
+    return {
+      ...this.#about(),
+      role: 'ROLE_AGENT',
+      messageId: `${this.id}~waits`,
+      parts: [{ text: `${names.join(', ')}: the task goes on when a person of the company lets it` }],
+      metadata: { waitsFor: this.#absent },
     };
   }
 

@@ -3,6 +3,7 @@ import type * as z from 'zod';
 import { a2aError } from '../../doors/a2a/problem.ts';
 import type { A2aTask, StreamResponse } from '../../doors/a2a/protocol.ts';
 import { ListRequest, SendRequest, TaskRequest } from '../../doors/a2a/requests.ts';
+import type { Clock } from '../../clock.ts';
 import type { Event } from '../../events/index.ts';
 import { onAccount } from '../../work.ts';
 import type { Caller } from '../access/caller.ts';
@@ -78,19 +79,23 @@ async function send(call: Call): Promise<Reply> {
   return withPlace({ caller, clock, signal }, async (place) => {
     const sent = await beginTask(caller, agent, message);
     const ends = AbortSignal.any([place.ends, context.req.raw.signal]);
-    if (!configuration?.returnImmediately) await untilOver(caller, sent, ends);
+    if (!configuration?.returnImmediately) await untilOver(caller, sent, { clock, signal: ends });
     place.end();
     const { historyLength } = configuration ?? {};
     return { type: 'value', value: { task: await shown(caller, sent, historyLength) } };
   });
 }
 
-async function untilOver({ troupe }: Caller, sent: Event, ends: AbortSignal): Promise<void> {
+async function untilOver(
+  { troupe }: Caller,
+  sent: Event,
+  parts: { clock: Clock; signal: AbortSignal },
+): Promise<void> {
   try {
     // The log has all of it then.
-    for await (const _ of followTask({ troupe }, sent, ends));
+    for await (const _ of followTask({ troupe }, sent, parts));
   } catch (error) {
-    if (!ends.aborted) throw error;
+    if (!parts.signal.aborted) throw error;
   }
 }
 
@@ -106,13 +111,17 @@ async function sendStreaming(call: Call): Promise<Reply> {
   const { clock, signal } = server;
   return withPlace({ caller, clock, signal }, async (place) => {
     const sent = await beginTask(caller, agent, message);
-    return streamOf(caller, sent, place, configuration?.historyLength);
+    return streamOf(caller, { sent, place, clock }, configuration?.historyLength);
   });
 }
 
-function streamOf({ troupe }: Caller, sent: Event, place: HeldPlace, historyLength?: number): Reply {
+function streamOf(
+  { troupe }: Caller,
+  { sent, place, clock }: { sent: Event; place: HeldPlace; clock: Clock },
+  historyLength?: number,
+): Reply {
   async function* tell(ends: AbortSignal): AsyncGenerator<StreamResponse, void> {
-    for await (const each of followTask({ troupe }, sent, ends))
+    for await (const each of followTask({ troupe }, sent, { clock, signal: ends }))
       if (each.type === 'update') yield each.update;
       else yield { task: await showTask(troupe, each.view, { historyLength }) };
   }
@@ -129,7 +138,7 @@ async function subscribe(call: Call): Promise<Reply> {
     const sent = await findTask({ troupe, agent }, id);
     if ((await readTask({ troupe }, sent)).isOver)
       throw a2aError('UNSUPPORTED_OPERATION', 'the task has ended: get it instead');
-    return streamOf(caller, sent, place);
+    return streamOf(caller, { sent, place, clock });
   });
 }
 

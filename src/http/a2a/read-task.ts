@@ -8,6 +8,7 @@ import { TaskView } from '../../doors/a2a/task-view.ts';
 import { TroupeError } from '../../errors.ts';
 import { ConversationId, type Event } from '../../events/index.ts';
 import type { Troupe } from '../../troupe.ts';
+import { absentWorkers } from './absent-workers.ts';
 
 /** An agent of a troupe, which has tasks. */
 export interface Desk {
@@ -55,6 +56,7 @@ export async function readTask({ troupe }: Pick<Desk, 'troupe'>, sent: Event): P
     if (view.isOver) return view;
   }
   await readThreads(troupe, view.progress);
+  view.hold(await absentWorkers(troupe, view.progress));
   return view;
 }
 
