@@ -148,11 +148,39 @@ pageTest('a call that needs approval is approved in place, with its arguments', 
   expect(decided).toMatchObject({ body: { outcome: 'approved', note: 'well done' } });
 });
 
+pageTest('Retire acts only after the question is answered, by pointer or keyboard', async () => {
+  await playIdle(stage(), 'retire');
+  const page = await browsing.open(`${stage().url}c/retire?agent=critic`);
+  const button = may(page).getByRole('button', { name: 'Retire' }).first();
+  await button.dblclick();
+  const question = may(page).getByRole('alertdialog', { name: 'Retire critic?' });
+  await question.waitFor();
+  await page.keyboard.press('Escape');
+  await question.waitFor({ state: 'detached' });
+  expect(await button.evaluate((each) => each.ownerDocument.activeElement === each)).toBe(true);
+  expect(await commandsIn('retire')).toEqual([]);
+  // From the palette too: Enter twice does nothing, because Cancel is chosen first.
+  await page.keyboard.press('Control+k');
+  await page.getByRole('combobox', { name: /Agent, turn/ }).fill('retire critic');
+  await page.keyboard.press('Enter');
+  await page.getByRole('option', { name: 'Yes: Retire critic' }).waitFor();
+  await page.keyboard.press('Enter');
+  await page.getByRole('combobox', { name: /Agent, turn/ }).waitFor({ state: 'detached' });
+  expect(await commandsIn('retire')).toEqual([]);
+  await button.press('Enter');
+  await question.press('Tab');
+  await page.keyboard.press('Enter');
+  await stage().until('retire', isCommand('retire'));
+});
+
 pageTest('Fork copies the conversation and opens the copy', async () => {
   await playIdle(stage(), 'fork');
   const before = (await stage().events('fork')).length;
   const page = await browsing.open(`${stage().url}c/fork/t/fork:critic:1`);
-  await may(page).getByRole('button', { name: /^Fork/ }).click();
+  await may(page).getByRole('button', { name: /^Fork/ }).dblclick();
+  expect(await commandsIn('fork')).toEqual([]);
+  const question = may(page).getByRole('alertdialog', { name: 'Start a new conversation?' });
+  await question.getByRole('button', { name: 'Fork' }).click();
   await eventually(() => new URL(page.url()).pathname).toMatch(/\/c\/fork-fork-\d+/);
   await happened(page).getByText('Gladly. Before we announce it').first().waitFor();
   // The original has one more event, the fork command.

@@ -5,6 +5,7 @@ import { Composer } from './parts/composer.tsx';
 import { Happened } from './parts/happened.tsx';
 import { Header } from './parts/header.tsx';
 import { Scrubber } from './parts/scrubber.tsx';
+import { SkipLink } from './parts/skip-link.tsx';
 import { rememberedSize, Separator } from './parts/separator.tsx';
 import { Tasks } from './parts/tasks.tsx';
 import { Timeline } from './parts/timeline.tsx';
@@ -32,7 +33,8 @@ const left = rememberedSize(
 );
 const right = rememberedSize(
   { name: 'right', label: 'Width of the details', min: 280, max: 900, grows: 'left' },
-  448,
+  // Wide screens have room for longer lines of a prompt.
+  Math.min(680, Math.max(448, Math.round(innerWidth * 0.28))),
 );
 const top = rememberedSize(
   { name: 'top', label: 'Height of the timeline', min: 96, max: 600, grows: 'down' },
@@ -57,6 +59,7 @@ export function App() {
   const over = dialog.value;
   return (
     <>
+      <SkipLink />
       <Header />
       <Banners />
       {state === 'token' ? (
@@ -118,6 +121,7 @@ function Conversation({ id }: { id: string }) {
           <button
             key={name}
             type="button"
+            class={`switch-${name}`}
             aria-pressed={column.value === name}
             onClick={() => (column.value = name)}
           >

@@ -1,6 +1,7 @@
 // Shared styles come first, so that a part's own styles override them.
 import './style/tokens.css';
 import './style/layout.css';
+import './style/narrow.css';
 import { render } from 'preact';
 import { App } from './app.tsx';
 import { fetchTheRest } from './shared/later.tsx';

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import { dialog, typedAhead } from '../state/dialogs.ts';
-import { findConversations, type Item, paletteItems, searchItems } from '../state/palette.ts';
+import { answersOf, findConversations, type Item, paletteItems, searchItems } from '../state/palette.ts';
 import { Dialog } from './dialog.tsx';
 
 const PAUSE_MS = 200;
@@ -17,6 +17,7 @@ async function findItems(q: string, about: 'conversation' | null): Promise<Item[
 export function Palette({ about }: { about: 'conversation' | null }) {
   const [words, setWords] = useState(typedAhead);
   const [index, setIndex] = useState(0);
+  const [asking, setAsking] = useState<Item | null>(null);
   const [found, setFound] = useState<{ q: string; items: Item[]; problem?: string } | null>(null);
   const q = words.trim();
   useEffect(() => {
@@ -35,13 +36,19 @@ export function Palette({ about }: { about: 'conversation' | null }) {
   }, [q, about]);
   const known = paletteItems(words, about);
   const keys = new Set(known.map(({ key }) => key));
-  const items = [...known, ...(found?.q === q ? found.items : []).filter(({ key }) => !keys.has(key))];
+  const others = found?.q === q ? found.items : [];
+  const items = asking ? answersOf(asking) : [...known, ...others.filter(({ key }) => !keys.has(key))];
   const chosen = Math.min(index, items.length - 1);
   useEffect(() => {
     document.getElementById(`item-${chosen}`)?.scrollIntoView({ block: 'nearest' });
   }, [chosen]);
   const act = (item: Item | undefined) => {
     if (!item) return;
+    if (item.asks) {
+      setAsking(item);
+      setIndex(0);
+      return;
+    }
     dialog.value = null;
     item.act();
   };
@@ -69,26 +76,40 @@ export function Palette({ about }: { about: 'conversation' | null }) {
         value={words}
         onInput={(event) => {
           setWords(event.currentTarget.value);
+          setAsking(null);
           setIndex(0);
         }}
         onKeyDown={onKeyDown}
       />
-      <ul class="palette-items" id="palette-items" role="listbox" aria-label="Results">
-        {items.map((item, place) => (
-          <li
-            key={item.key}
-            id={`item-${place}`}
-            role="option"
-            aria-selected={place === chosen}
-            onClick={() => act(item)}
-          >
-            <span class="palette-group">{item.group === items[place - 1]?.group ? '' : item.group}</span>
-            <span class="clip">{item.text}</span>
-            <span class="quiet clip">{item.note}</span>
-          </li>
-        ))}
-      </ul>
+      <Results items={items} chosen={chosen} act={act} />
       {items.length === 0 && <p class="quiet palette-none">{found?.problem ?? 'No match.'}</p>}
     </Dialog>
+  );
+}
+
+interface ResultsProps {
+  items: readonly Item[];
+  /** Place of the chosen item. */
+  chosen: number;
+  act: (item: Item) => void;
+}
+
+function Results({ items, chosen, act }: ResultsProps) {
+  return (
+    <ul class="palette-items" id="palette-items" role="listbox" aria-label="Results">
+      {items.map((item, place) => (
+        <li
+          key={item.key}
+          id={`item-${place}`}
+          role="option"
+          aria-selected={place === chosen}
+          onClick={() => act(item)}
+        >
+          <span class="palette-group">{item.group === items[place - 1]?.group ? '' : item.group}</span>
+          <span class="clip">{item.text}</span>
+          <span class="quiet clip">{item.note}</span>
+        </li>
+      ))}
+    </ul>
   );
 }

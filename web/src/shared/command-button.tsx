@@ -26,6 +26,8 @@ interface CommandButtonProps {
   onAccepted?: (answer: { event: Event; seq: number }) => void;
 }
 
+export const READ_ONLY = 'This server was started with --read-only';
+
 /** Sends a command and shows the answer. The page itself changes only when the event arrives. */
 export function CommandButton(props: CommandButtonProps) {
   const { command, label, class: name = '', isOff, stillness, onAccepted } = props;
@@ -69,7 +71,7 @@ export function CommandButton(props: CommandButtonProps) {
         class={`button ${name}`}
         disabled={isUnderway || isOff || mode === 'read-only'}
         aria-disabled={stillness?.isStill === false ? 'true' : undefined}
-        title={mode === 'read-only' ? 'This server was started with --read-only' : undefined}
+        title={mode === 'read-only' ? READ_ONLY : undefined}
         // A key acts on what has the focus, wherever that has moved to; it is no click of a pointer.
         onClick={({ detail }) => void ask(detail > 0)}
       >

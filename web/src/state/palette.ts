@@ -17,6 +17,16 @@ export interface Item {
   text: string;
   note: string;
   act: () => void;
+  /** Chosen once, it asks; only its answer acts. */
+  asks?: boolean;
+}
+
+/** The answers to an item that asks, the one that changes nothing first. */
+export function answersOf({ text, act }: Item): Item[] {
+  return [
+    { key: 'no', group: 'Commands', text: 'Cancel', note: '', act: () => {} },
+    { key: 'yes', group: 'Commands', text: `Yes: ${text}`, note: '', act },
+  ];
 }
 
 const MAX_OF_GROUP = 8;
@@ -112,12 +122,20 @@ function commandItems(): Item[] {
       : [
           ...actors.value.flatMap((actor) =>
             commandsOf({ actor, conversation: id, agent: actor.agent, turn: null }).map(
-              ({ label, command }) => does(`${label} ${actor.agent}`, () => void run(command), actor.status),
+              ({ label, command }) => ({
+                ...does(`${label} ${actor.agent}`, () => void run(command), actor.status),
+                asks: command.command === 'retire',
+              }),
             ),
           ),
           ...(turn === null
             ? []
-            : [does('Fork from this turn', () => void run({ command: 'fork', turn }), turn)]),
+            : [
+                {
+                  ...does('Fork from this turn', () => void run({ command: 'fork', turn }), turn),
+                  asks: true,
+                },
+              ]),
         ];
   return [
     ...(isPast.value ? [does('Go live', goLive, 'l')] : []),

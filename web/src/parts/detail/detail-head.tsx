@@ -1,14 +1,14 @@
-import type { Command, ConversationId } from '../../../../src/events/index.ts';
+import type { ConversationId } from '../../../../src/events/index.ts';
 import type { TurnView } from '../../../../src/projection/model.ts';
-import { CommandButton } from '../../shared/command-button.tsx';
 import { Condition } from '../../shared/condition.tsx';
 import { Copy } from '../../shared/copy.tsx';
 import { Go } from '../../shared/go.tsx';
 import { shown } from '../../state/live.ts';
 import { route } from '../../state/route.ts';
 import { chosen, NEXT } from './chosen.ts';
-import { commandsOf } from './commands.ts';
+import { commandsOf, type Offer } from './commands.ts';
 import { ForkButton } from './fork-button.tsx';
+import { OfferButton } from './offer-button.tsx';
 
 /** The agent, the turn, and the commands that are legal now. */
 export function DetailHead() {
@@ -78,18 +78,18 @@ function Commands() {
     conversation === null
       ? []
       : commandsOf({ actor, conversation: conversation as ConversationId, agent: agentId, turn: turnId });
-  const key = ({ command }: Command) => `${command} ${agentId} ${turnId}`;
+  const key = ({ command: { command } }: Offer) => `${command} ${agentId} ${turnId}`;
   if (at !== null) {
     return <p class="detail-reason">As it was after event {at}. Go live to pause, retry or fork.</p>;
   }
   return (
     <div class="detail-commands" role="group" aria-label="Available commands">
-      {commands.map(({ command, label, isMain }) => (
-        <CommandButton
-          key={key(command)}
-          command={command}
-          label={label}
-          class={isMain ? 'button-main' : ''}
+      {commands.map((offer) => (
+        <OfferButton
+          key={key(offer)}
+          offer={offer}
+          label={offer.label}
+          class={offer.isMain ? 'button-main' : ''}
         />
       ))}
       {turn && <ForkButton turn={turn.id} key={turn.id} />}

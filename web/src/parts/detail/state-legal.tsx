@@ -1,10 +1,10 @@
 import type { ConversationId } from '../../../../src/events/index.ts';
-import { CommandButton } from '../../shared/command-button.tsx';
 import type { Chart } from '../../../../src/projection/chart.ts';
 import { route } from '../../state/route.ts';
 import { chosen } from './chosen.ts';
 import { isWithin } from './chart-paths.ts';
 import { commandsOf } from './commands.ts';
+import { OfferButton } from './offer-button.tsx';
 import type { Moment } from './state-now.tsx';
 
 interface Legal {
@@ -34,11 +34,12 @@ export function StateLegal({ chart, moment }: { chart: Chart | null; moment: Mom
     <section class="state-legal" aria-label="Possible next events">
       <h3>Possible next events</h3>
       <ul>
-        {offers.map(({ command, label, event }) => {
+        {offers.map((offer) => {
+          const { label, event } = offer;
           const target = legal.find((each) => each.event === event)?.target;
           return (
             <li key={label}>
-              <CommandButton command={command} label={label.toUpperCase()} class="button-code" />
+              <OfferButton offer={offer} label={label.toUpperCase()} class="button-code" />
               {target !== undefined && <span class="state-target">→ {target}</span>}
             </li>
           );

@@ -1,0 +1,113 @@
+import type { Page } from 'playwright-core';
+import { expect } from 'vitest';
+import { detail, eventually, happened, pageTest, shared, useBrowser } from './browser.ts';
+import { playQuestion } from './fixtures.ts';
+import { OFFICE } from './office.ts';
+import { openStage } from './stage.ts';
+
+const browsing = useBrowser();
+const stage = shared(async () => {
+  const made = await openStage(OFFICE);
+  await playQuestion(made, 'layout');
+  return made;
+});
+
+/** The least width at which a column is legible, px. */
+const LEGIBLE_PX = 150;
+
+interface Region {
+  isWhole: boolean;
+  width: number;
+}
+
+/** Whether the columns are within the window, and how wide they are. */
+async function regions(page: Page): Promise<Record<string, Region>> {
+  const found = { who: '.left', what: '.middle', why: '.right' };
+  const entries = Object.entries(found).map(async ([name, selector]) => {
+    const place = await page.locator(selector).boundingBox();
+    const width = place?.width ?? 0;
+    const end = (place?.x ?? 0) + width;
+    const isWhole = (place?.x ?? -1) >= 0 && end <= (page.viewportSize()?.width ?? 0) + 1;
+    return [name, { isWhole, width }] as const;
+  });
+  return Object.fromEntries(await Promise.all(entries));
+}
+
+function legible(all: Record<string, Region>): string[] {
+  return Object.entries(all)
+    .filter(([, { isWhole, width }]) => isWhole && width >= LEGIBLE_PX)
+    .map(([name]) => name);
+}
+
+pageTest('from phone to wall every column is whole or behind its button, and nothing is cut', async () => {
+  const page = await browsing.open(stage().url, { viewport: { width: 1_000, height: 800 } });
+  // The widest columns that somebody has dragged on a large screen.
+  await page.evaluate(
+    "localStorage.setItem('troupe-right', '900'); localStorage.setItem('troupe-left', '400')",
+  );
+  const expected: [number, string[]][] = [
+    [390, ['what']],
+    [768, ['who', 'what']],
+    [901, ['who', 'what', 'why']],
+    [1_000, ['who', 'what', 'why']],
+    [1_440, ['who', 'what', 'why']],
+    [2_560, ['who', 'what', 'why']],
+  ];
+  await page.goto(`${stage().url}c/layout`);
+  await happened(page).getByRole('region', { name: 'Waiting for you' }).waitFor();
+  for (const [width, columns] of expected) {
+    await page.setViewportSize({ width, height: 800 });
+    await eventually(() => regions(page).then(legible)).toEqual(columns);
+    expect(await page.evaluate('document.documentElement.scrollWidth'), `${width} px`).toBeLessThanOrEqual(
+      width,
+    );
+    expect((await regions(page))['what']?.width, `${width} px`).toBeGreaterThan(320);
+  }
+  // Narrow screens show the others at a press.
+  await page.setViewportSize({ width: 390, height: 800 });
+  for (const [label, column] of [
+    ['Who', 'who'],
+    ['Why', 'why'],
+  ] as const) {
+    await page.getByRole('button', { name: label, exact: true }).click();
+    await eventually(() => regions(page).then(legible)).toEqual([column]);
+  }
+  await page.setViewportSize({ width: 768, height: 800 });
+  await eventually(() => regions(page).then(legible)).toEqual(['who', 'why']);
+  for (const width of [390, 768, 2_560]) {
+    await page.setViewportSize({ width, height: 800 });
+    await page.goto(stage().url);
+    const row = page.getByRole('link', { name: /Find a headline/ });
+    await row.waitFor();
+    const place = await row.boundingBox();
+    expect((place?.x ?? -1) >= 0 && (place?.x ?? 0) + (place?.width ?? 0) <= width, `home, ${width} px`).toBe(
+      true,
+    );
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(width);
+  }
+});
+
+pageTest('the names of offered tools stay on one line, however many arguments they have', async () => {
+  const page = await browsing.open(`${stage().url}c/layout?agent=writer&tab=tools`);
+  const offered = detail(page).getByRole('region', { name: 'Tools offered' });
+  const name = offered.locator('summary code').first();
+  await name.waitFor();
+  expect(await name.innerText()).toBe('ask');
+  const place = await name.boundingBox();
+  expect(place?.height).toBeLessThan(24);
+  expect(place?.width).toBeGreaterThan(16);
+});
+
+pageTest('the first stop of the Tab key leads to the content', async () => {
+  const page = await browsing.open(`${stage().url}c/layout`);
+  await happened(page).getByRole('log').waitFor();
+  await page.keyboard.press('Tab');
+  const skip = page.getByRole('link', { name: 'Skip to the content' });
+  await eventually(() => skip.evaluate((each) => each.ownerDocument.activeElement === each)).toBe(true);
+  expect((await skip.boundingBox())?.x).toBeGreaterThan(0);
+  const before = page.url();
+  await page.keyboard.press('Enter');
+  const log = happened(page).getByRole('log');
+  await eventually(() => log.evaluate((each) => each.ownerDocument.activeElement === each)).toBe(true);
+  expect(page.url()).toBe(before);
+});

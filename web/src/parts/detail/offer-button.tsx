@@ -1,0 +1,18 @@
+import { AskFirst } from '../../shared/ask-first.tsx';
+import { CommandButton } from '../../shared/command-button.tsx';
+import type { Offer } from './commands.ts';
+
+/** The button of a command. What takes an agent out of the company asks first. */
+export function OfferButton({ offer, label, class: name }: { offer: Offer; label: string; class: string }) {
+  const { command } = offer;
+  if (command.command !== 'retire') return <CommandButton command={command} label={label} class={name} />;
+  return (
+    <AskFirst
+      command={command}
+      label={label}
+      class={name}
+      question={`Retire ${command.agent}?`}
+      effect="It begins no more turns, and messages to it wait, until someone reinstates it."
+    />
+  );
+}

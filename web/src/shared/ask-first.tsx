@@ -1,0 +1,79 @@
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import type { Command, Event } from '../../../src/events/index.ts';
+import { mode } from '../state/settings.ts';
+import { CommandButton, READ_ONLY } from './command-button.tsx';
+
+interface AskFirstProps {
+  command: Command;
+  label: string;
+  class?: string;
+  /** What is about to happen, as a question. */
+  question: string;
+  /** What it changes, and how it can be undone. */
+  effect: string;
+  onAccepted?: (answer: { event: Event; seq: number }) => void;
+}
+
+/** A command that acts only after it was confirmed. The question opens away from the button, so that a double click is no answer. */
+export function AskFirst({ command, label, class: name = '', question, effect, onAccepted }: AskFirstProps) {
+  const [isOpen, setOpen] = useState(false);
+  const id = useId();
+  const box = useRef<HTMLDivElement>(null);
+  const button = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    if (isOpen) box.current?.focus();
+  }, [isOpen]);
+  const close = () => {
+    setOpen(false);
+    button.current?.focus();
+  };
+  return (
+    <span class="ask-first">
+      <button
+        type="button"
+        class={`button ${name}`}
+        ref={button}
+        disabled={mode === 'read-only'}
+        title={mode === 'read-only' ? READ_ONLY : undefined}
+        aria-haspopup="dialog"
+        aria-expanded={isOpen}
+        // The second click of a double click is none of its own.
+        onClick={({ detail }) => detail < 2 && setOpen(!isOpen)}
+      >
+        {label}
+      </button>
+      {isOpen && (
+        <div
+          class="ask-first-box"
+          role="alertdialog"
+          aria-labelledby={`${id}-question`}
+          aria-describedby={`${id}-effect`}
+          tabIndex={-1}
+          ref={box}
+          onKeyDown={(event) => {
+            if (event.key !== 'Escape') return;
+            event.preventDefault();
+            event.stopPropagation();
+            close();
+          }}
+        >
+          <p id={`${id}-question`}>
+            <b>{question}</b>
+          </p>
+          <p id={`${id}-effect`}>{effect}</p>
+          <p class="ask-first-acts">
+            <CommandButton command={command} label={label} class="button-main" onAccepted={accepted} />
+            <button type="button" class="button" onClick={close}>
+              Cancel
+            </button>
+          </p>
+        </div>
+      )}
+    </span>
+  );
+
+  function accepted(answer: { event: Event; seq: number }): void {
+    setOpen(false);
+    onAccepted?.(answer);
+  }
+}
