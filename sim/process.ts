@@ -111,6 +111,7 @@ export function bootMember(world: World, slot: number, incarnation: number, skew
     start: (handler, { concurrency }) => world.queue.serve(member, handler, concurrency),
     depth: () => Promise.resolve({ waiting: 0, active: 0, delayed: 0 }),
     backlog: () => Promise.resolve(0),
+    waiting: () => Promise.resolve([]),
     check: () => Promise.resolve(),
     close: () => Promise.resolve(),
   };

@@ -95,7 +95,7 @@ export function createSimQueue({ scheduler, random, stallMs, plainDedup }: SimQu
   async function work(service: Service, job: Job, lock: number): Promise<void> {
     let outcome: WakeOutcome = { kind: 'done' };
     try {
-      outcome = await service.handler({ ...job.address });
+      outcome = await service.handler({ ...job.address }, () => {});
     } catch (error) {
       service.member.warn(error, `wake of @${job.address.agent}`);
     }

@@ -157,7 +157,7 @@ async function openTroupe(input: TroupeInput, options: TroupeOptions): Promise<T
       tenants,
       ...facadeSettings(definition),
       messageRouter: messageRouter(definition.routing, agents),
-      waits: () => metrics.waits(),
+      waits: (present) => metrics.waits(present),
       pending: createPendingGuard({ pending, store: services.store }),
       credentials: openCredentials(rootKeyValue, { clock, access: definition.access }),
       release: () => opened.close(),

@@ -24,6 +24,7 @@ import type { Deleted } from './actors/conversations/delete-conversation.ts';
 import type { DiffSteps, PromptDiff } from './inspect/diff-turns.ts';
 import type { Inspection } from './inspect/inspect-prompt.ts';
 import type { StuckQuery, StuckReport } from './inspect/stuck-reasons.ts';
+import type { QueueReport } from './inspect/turn-queue.ts';
 import type { TaskInfo, TaskList, ThreadInfo } from './actors/tasks/read-tasks.ts';
 import type { TurnTrace } from './inspect/trace.ts';
 import type { ImportReport } from './import/index.ts';
@@ -32,7 +33,6 @@ import type { ProfileBook } from './facade/profile-book.ts';
 import type { StandingShelf } from './facade/standing-list.ts';
 import type { AgentKeys, NostrStatus } from './integrations/nostr.ts';
 import type { WebhookBook } from './integrations/webhook-book.ts';
-import type { QueueDepth } from './queue/router.ts';
 import type { Asked, AttachmentByAddress, NewAttachment, NewMessage, ReadAttachment } from './message.ts';
 import type { Appended, LogProblem, LogVerification } from './store/store.ts';
 
@@ -127,14 +127,6 @@ export interface ConversationList {
   conversations: ConversationInfo[];
   /** Pass it as `before` to get the next page. Null: this was the last page. */
   next: string | null;
-}
-
-/** Wakes of all processes. `wait`, in ms, and `failed` cover only those that this process took in the last minutes. */
-export interface QueueReport extends QueueDepth {
-  /** Failed wakes. */
-  failed?: number;
-  /** How long wakes waited. Null: none was taken. */
-  wait?: { p50Ms: number; p95Ms: number; count: number } | null;
 }
 
 /** 'ok', or what is wrong. */
@@ -291,9 +283,9 @@ export interface Troupe {
   delete(conversation: string, options: { exported: number | 'none' }): Promise<Deleted>;
   /** Calls `watcher` for this tenant, or only for the named conversation. Returns a function that stops it. */
   watch(watcher: Watcher, of?: { conversation?: string | undefined }): () => void;
-  /** Waiting and running wakes: of all tenants for the root tenant, else of this one. `own`: only of this one. Default false. */
+  /** Waiting and running wakes: of all tenants for the root tenant, else of this one. `own`: only of this one. Default false. Turns by name: of this tenant, over all processes. */
   queues(of?: { own?: boolean | undefined }): Promise<QueueReport>;
-  /** What has not gone on for long, the longest first: turns of all processes, and agents that wait for a place in this one. */
+  /** What has not gone on for long, the longest first: turns of all processes, and agents that wait for a slot. */
   stuck(query?: StuckQuery): Promise<StuckReport>;
   /** Spent and held amounts of each budget in its present period. `conversation` adds the budget of that conversation. */
   budgets(of?: { conversation?: string | undefined; agent?: string | undefined }): Promise<BudgetLine[]>;
@@ -386,3 +378,4 @@ export type {
 };
 export type { ListedStanding, StandingOrder, StandingRow, StandingShelf } from './facade/standing-list.ts';
 export type { StuckLine, StuckQuery, StuckReport } from './inspect/stuck-reasons.ts';
+export type { ProviderLoad, QueueReport, RunningLine, TurnQueue, WaitingLine } from './inspect/turn-queue.ts';

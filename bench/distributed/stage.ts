@@ -162,9 +162,9 @@ function observed(router: Router, { onTaken }: StageOptions): Router {
   return {
     ...router,
     start(handler, options) {
-      router.start((address) => {
+      router.start((address, begun) => {
         onTaken(address);
-        return handler(address);
+        return handler(address, begun);
       }, options);
     },
   };

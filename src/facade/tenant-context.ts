@@ -22,8 +22,8 @@ export interface FacadeParts {
   deps: EngineDeps;
   engine: Engine;
   live: LiveFeed;
-  /** Waiting times of the wakes that this process took lately. */
-  waits?: () => QueueWaits;
+  /** Waiting times of the wakes that this process took lately, and of those that wait now. */
+  waits?: (present: number[]) => QueueWaits;
   /** Agent for messages of people that have no recipient. */
   fallback: AgentId | null;
   /** Whether the agent that a conversation was handed over to comes before `fallback`. */

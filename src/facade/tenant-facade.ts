@@ -22,6 +22,7 @@ import { conversationHandle } from '../conversation-handle.ts';
 import { askingMethods } from './asking-methods.ts';
 import { executeCommand } from './execute-command.ts';
 import { conversationId, readCommand, readMessage } from './parse-input.ts';
+import { readQueues } from './read-queues.ts';
 import { readStuck } from './read-stuck.ts';
 import { readAttachment } from './read-attachment.ts';
 import { checkOptionsOf } from './read-options.ts';
@@ -201,13 +202,8 @@ function operatorMethods(context: TenantContext) {
   const { deps, waits } = parts;
   const { store, router, clock } = deps;
   return {
-    async queues({ own = false } = {}) {
-      // A tenant may not see the number of other tenants' wakes.
-      if (own || tenant !== DEFAULT_TENANT)
-        return { waiting: await router.backlog(tenant), active: 0, delayed: 0 };
-      const { wait = null, failed = 0 } = waits?.() ?? {};
-      return { ...(await router.depth()), ...(failed > 0 && { failed }), ...(wait && { wait }) };
-    },
+    queues: ({ own = false } = {}) =>
+      readQueues(deps, { tenant, own }, { heard: parts.live.running(), waits }),
     stuck: (query = {}) => readStuck(deps, tenant, parts.live.running(), query),
     budgets: ({ conversation, agent } = {}) =>
       budgetReport(deps.budgets, tenant, {

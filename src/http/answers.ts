@@ -19,7 +19,9 @@ import type {
   ActorStatus,
   InspectedPrompt,
   LogVerification,
+  ProviderLoad,
   QueueReport,
+  TurnQueue,
   SentPrompt,
   TaskList,
 } from '../troupe.ts';
@@ -114,6 +116,8 @@ export const QueuesAnswer: z.ZodType<Required<QueueReport>> = z.object({
   delayed: Count,
   failed: Count,
   wait: z.object({ p50Ms: z.number(), p95Ms: z.number(), count: Count }).nullable(),
+  turns: typed<TurnQueue>(),
+  providers: z.array(typed<ProviderLoad>()),
 });
 
 export const ReadinessAnswer = z.object({

@@ -10,8 +10,11 @@ export interface ProcessMetrics extends Metrics {
   /** Media type of `text`. */
   readonly contentType: string;
   /** All of it, as Prometheus reads it. */
-  text(troupe: Pick<Troupe, 'queues' | 'health'>): Promise<string>;
+  text(troupe: Services): Promise<string>;
 }
+
+/** What is asked when the metrics are read. */
+type Services = Pick<Troupe, 'health'> & { queues(): Promise<object> };
 
 /** Longest wait for a service: one that does not answer must not delay the other metrics. */
 const SERVICE_MS = 2_000;
@@ -55,7 +58,7 @@ export function createMetrics({ version }: { version: string }): ProcessMetrics 
     return tenants.has(labels.tenant) ? { ...labels } : { ...labels, tenant: 'other' };
   }
 
-  async function ask(troupe: Pick<Troupe, 'queues' | 'health'>): Promise<void> {
+  async function ask(troupe: Services): Promise<void> {
     const [queues, health] = await Promise.all([
       within(SERVICE_MS, troupe.queues()),
       within(SERVICE_MS, troupe.health()),

@@ -20,8 +20,8 @@ import type { Transition } from '../actors/engine/registry.ts';
 export interface ActorStatus {
   /** Id of the agent. */
   agent: AgentId;
-  /** What it does: at rest, at work, waiting for a task, paused, failed or retired. */
-  status: 'idle' | 'running' | 'waiting' | 'paused' | 'failed' | 'retired';
+  /** What it does: at rest, addressed and not begun, at work, waiting for a task, paused, failed or retired. */
+  status: 'idle' | 'queued' | 'running' | 'waiting' | 'paused' | 'failed' | 'retired';
   /** State path of the machine, as `working.streaming`. */
   state: string;
   /** Seq up to which its events are handled. */
@@ -48,13 +48,24 @@ export interface ActorStatus {
 
 export type ActorCommand = 'abort' | 'pause' | 'resume' | 'retry' | 'retire' | 'reinstate' | 'compact';
 
-export async function actorStatuses(deps: EngineDeps, log: ConversationKey): Promise<ActorStatus[]> {
+export async function actorStatuses(
+  deps: EngineDeps,
+  log: ConversationKey & { head: number },
+): Promise<ActorStatus[]> {
   const records = await deps.store.listActors(log);
   return Promise.all(
-    records.map(async (record) =>
-      'address' in record ? unreadable(record) : actorStatus(deps, record, await isRetriable(deps, record)),
-    ),
+    records.map(async (record) => {
+      if ('address' in record) return unreadable(record);
+      const actor = actorStatus(deps, record, await isRetriable(deps, record));
+      const isQueued = actor.status === 'idle' && (await isAddressed(deps, record, log.head));
+      return isQueued ? { ...actor, status: 'queued' as const } : actor;
+    }),
   );
+}
+
+async function isAddressed({ store }: EngineDeps, record: ActorRecord, head: number): Promise<boolean> {
+  if (head <= record.processed) return false;
+  return (await store.addressed(record, { after: record.processed, upTo: head })).length > 0;
 }
 
 function actorStatus(deps: EngineDeps, record: ActorRecord, canRetry: boolean): ActorStatus {

@@ -1,4 +1,5 @@
 import type { AgentId, ConversationId, TurnId } from '../events/index.ts';
+import { ageWords, type Holder, type WaitCause, type WaitingLine, waitWords } from './turn-queue.ts';
 
 /** What a running turn does now. Times are ms since the epoch. */
 export type Doing =
@@ -25,28 +26,15 @@ export interface RunningTurn {
   doing: Doing;
 }
 
-/** An agent that waits for a place under the caps of concurrent turns. */
-export interface SlotWait {
-  /** Its conversation. */
-  conversation: ConversationId;
-  /** The agent. */
-  agent: AgentId;
-  /** Name of its provider. */
-  provider: string;
-  /** When it was first refused, ms since the epoch. */
-  since: number;
-}
-
 /** Why work does not go on. */
 export type StuckReason =
   | { kind: 'model_silent'; since: number; lastWord: number | null }
   | { kind: 'tools_running'; since: number; names: string[] }
   | { kind: 'backing_off'; since: number; until: number; code: string }
-  /** `heldBy`: running turns with this provider, the oldest first, at most 10; `holders` counts them all. */
-  | { kind: 'slot_full'; since: number; provider: string; heldBy: Holder[]; holders: number };
-
-/** A running turn that has a place. */
-export type Holder = Pick<RunningTurn, 'conversation' | 'agent' | 'turn' | 'since'>;
+  /** `heldBy`: running turns that hold the slots, the oldest first, at most 10; `holders` counts them all. */
+  | { kind: 'slot_full'; since: number; provider: string | null; heldBy: Holder[]; holders: number }
+  /** It waits for something else before it begins or goes on. */
+  | { kind: 'queued'; since: number; for: Exclude<WaitCause, 'provider_slot' | 'tenant_slot'> };
 
 /** What a person can do about it. */
 export type StuckAction = 'abort' | 'raise_limit' | 'check_provider';
@@ -103,12 +91,8 @@ export interface StuckReport {
 
 export interface StuckFacts {
   running: readonly RunningTurn[];
-  waiting: readonly SlotWait[];
-  /** Running turns by the name of their provider, of all tenants; `shown` may be named. */
-  holders: (provider: string) => { shown: readonly Holder[]; count: number };
+  waiting: readonly WaitingLine[];
 }
-
-const MOST_HOLDERS = 10;
 
 /** All that is stuck, the longest first. */
 export function stuckReasons(facts: StuckFacts, now: number, after: StuckThresholds): StuckLine[] {
@@ -117,17 +101,19 @@ export function stuckReasons(facts: StuckFacts, now: number, after: StuckThresho
     const reason = reasonOf(doing, now, after);
     if (reason) found.push(lineOf({ conversation, agent, turn }, reason, now));
   }
-  for (const { conversation, agent, provider, since } of facts.waiting) {
-    if (now - since < after.slotMs) continue;
-    const { shown, count } = facts.holders(provider);
-    const heldBy = shown.toSorted((a, b) => a.since - b.since).slice(0, MOST_HOLDERS);
-    const reason = { kind: 'slot_full', since, provider, heldBy, holders: count } as const;
-    found.push(lineOf({ conversation, agent, turn: null }, reason, now));
+  for (const line of facts.waiting) {
+    if (now - line.since < after.slotMs) continue;
+    const { conversation, agent, turn } = line;
+    const actions: StuckAction[] = line.for === 'process' || line.for === 'lease' ? [] : ['raise_limit'];
+    found.push({ conversation, agent, turn, reason: waitReason(line), words: waitWords(line, now), actions });
   }
   return found.toSorted((a, b) => quietSince(a.reason) - quietSince(b.reason));
 }
 
-function reasonOf(doing: Doing, now: number, after: StuckThresholds): StuckReason | null {
+/** Why a running turn does not go on. */
+type DoingReason = Exclude<StuckReason, { kind: 'slot_full' | 'queued' }>;
+
+function reasonOf(doing: Doing, now: number, after: StuckThresholds): DoingReason | null {
   switch (doing.kind) {
     case 'model': {
       const { since, lastWord } = doing;
@@ -142,20 +128,25 @@ function reasonOf(doing: Doing, now: number, after: StuckThresholds): StuckReaso
   }
 }
 
+function waitReason({ for: cause, since, provider, heldBy, holders }: WaitingLine): StuckReason {
+  if (cause !== 'provider_slot' && cause !== 'tenant_slot') return { kind: 'queued', since, for: cause };
+  return { kind: 'slot_full', since, provider, heldBy, holders };
+}
+
 function quietSince(reason: StuckReason): number {
   return reason.kind === 'model_silent' ? (reason.lastWord ?? reason.since) : reason.since;
 }
 
 function lineOf(
   of: Pick<StuckLine, 'conversation' | 'agent' | 'turn'>,
-  reason: StuckReason,
+  reason: DoingReason,
   now: number,
 ): StuckLine {
-  const { words, actions } = told(reason, age(now - quietSince(reason)));
+  const { words, actions } = told(reason, ageWords(now - quietSince(reason)));
   return { ...of, reason, words, actions };
 }
 
-function told(reason: StuckReason, time: string): Pick<StuckLine, 'words' | 'actions'> {
+function told(reason: DoingReason, time: string): Pick<StuckLine, 'words' | 'actions'> {
   switch (reason.kind) {
     case 'model_silent':
       return { words: `no word from the model for ${time}`, actions: ['abort', 'check_provider'] };
@@ -168,24 +159,5 @@ function told(reason: StuckReason, time: string): Pick<StuckLine, 'words' | 'act
         words: `model calls have failed for ${time} (${reason.code})`,
         actions: ['check_provider', 'abort'],
       };
-    case 'slot_full':
-      return {
-        words: `waits for a place with ${reason.provider} for ${time}${holderWords(reason)}`,
-        actions: ['raise_limit'],
-      };
   }
-}
-
-function holderWords({ heldBy: [first], holders }: { heldBy: readonly Holder[]; holders: number }): string {
-  if (!first) return holders > 0 ? `, held by ${holders} turns of others` : '';
-  const more = holders > 1 ? ` and ${holders - 1} more` : '';
-  return `, held by @${first.agent} in ${first.conversation}${more}`;
-}
-
-/** `138 s`, `12 min`, `5 h`. */
-function age(ms: number): string {
-  const seconds = Math.round(ms / 1_000);
-  if (seconds < 180) return `${seconds} s`;
-  const minutes = Math.round(seconds / 60);
-  return minutes < 180 ? `${minutes} min` : `${Math.round(minutes / 60)} h`;
 }

@@ -2,7 +2,7 @@ import { type ByKind, type KindAbout, forKind } from '../events/aspects.ts';
 import type { Event, EventKind } from '../events/index.ts';
 import { handoffText, messageText } from '../events/message-text.ts';
 import type { AgentView, Projection, TurnView } from './model.ts';
-import { needOrder } from './needs.ts';
+import { needOrder, shownCondition } from './needs.ts';
 import { rowOf } from './row.ts';
 
 const POLICY = "default-src 'none'; style-src 'unsafe-inline'";
@@ -60,7 +60,9 @@ ${agents}</header>
 `;
 }
 
-function agentRow({ id, name, condition, turns, failed, tokens, problem }: AgentView): string {
+function agentRow(agent: AgentView): string {
+  const { id, name, turns, failed, tokens, problem } = agent;
+  const condition = shownCondition(agent);
   const said = name === id ? `@${id}` : `${name} (@${id})`;
   const state = problem ? `${condition}: ${problem.code}` : condition;
   const look = condition === 'failed' ? ' class="bad"' : '';

@@ -120,7 +120,7 @@ interface AdmissionLimits {
 export const DEFAULT_SLOT_MS = 30_000;
 
 const RETRY_FROM_MS = 100;
-const RETRY_TO_MS = 400;
+export const RETRY_TO_MS = 400;
 
 /** Random, so that callers refused together do not return together. */
 export function retryInMs(random: () => number): number {

@@ -10,18 +10,50 @@ import type { ActorAddress, TenantId } from '../events/index.ts';
  *  C5  If the service behind it is unavailable, work continues: caps protect budgets and vendors, not correctness. A slot
  *      granted meanwhile counts once the service is back, even above the cap.
  *  C6  While several tenants ask for one provider, none takes more than its share as long as another has less.
+ *  C7  `load` has the held slots and the refused actors of all processes: an actor since its first refusal, until it is let
+ *      in. One that asks no more is forgotten `FORGOTTEN_MS` after it should have.
  */
 export interface Admission {
   /** Returns a slot for one activation, or when to ask again. Never throws. */
   enter(address: ActorAddress, provider: string): Promise<Entry>;
   /** Takes a token for one model call: 0, or how many ms to wait before asking again. Never throws. */
-  takeCall(tenant: TenantId, provider: string): Promise<number>;
+  takeCall(address: ActorAddress, provider: string): Promise<number>;
+  /** Who holds slots and who waits. Held slots: those of the tenant and of all capped providers. Never throws; knows nobody while its service is unavailable. */
+  load(tenant: TenantId): Promise<AdmissionLoad>;
   /** Leaves all held slots. */
   close(): Promise<void>;
 }
 
 /** `leave` never throws; repeating it has no effect. */
 export type Entry = { kind: 'admitted'; leave(): Promise<void> } | { kind: 'full'; retryInMs: number };
+
+/** Slots and refusals of all processes. */
+export interface AdmissionLoad {
+  /** The caps in force. */
+  caps: AdmissionCaps;
+  /** Held slots. */
+  held: SlotOf[];
+  /** The longest first, at most `MOST_REFUSED`. */
+  waiting: Refused[];
+}
+
+/** A slot or a wish for one. */
+export interface SlotOf {
+  address: ActorAddress;
+  /** Name of the provider. */
+  provider: string;
+}
+
+/** An actor that waits. `for`: a slot, or a call within the provider's rate. */
+export interface Refused extends SlotOf {
+  for: 'slot' | 'call';
+  /** Its first refusal, ms since the epoch. */
+  since: number;
+}
+
+export const MOST_REFUSED = 5_000;
+/** An actor that has not asked for this long after it should have is served elsewhere, or not at all. */
+export const FORGOTTEN_MS = 10_000;
 
 /** Whole numbers from 1. */
 export interface AdmissionCaps {

@@ -1,6 +1,7 @@
 import type { Clock } from '../clock.ts';
 import type { ActorAddress } from '../events/index.ts';
-import type { Admission, AdmissionCaps, Entry } from './admission.ts';
+import type { Admission, AdmissionCaps, AdmissionLoad, Entry, SlotOf } from './admission.ts';
+import { createRefusalBook, parseSlot, slotText } from './refusals.ts';
 import {
   admissionLimits,
   type CallBucket,
@@ -33,6 +34,7 @@ export function createAdmissionHub(options: InProcessAdmissionOptions) {
   const providers = new Map<string, ReadonlyMap<string, number>>();
   const asking = new Map<string, ReadonlyMap<string, number>>();
   const buckets = new Map<string, CallBucket>();
+  const refusals = createRefusalBook(clock);
   let entered = 0;
   const now = () => Math.floor(clock.monotonic());
 
@@ -61,11 +63,12 @@ export function createAdmissionHub(options: InProcessAdmissionOptions) {
       if (mine.delete(slot)) holdUntil(slot, null);
     }
 
-    async function enter({ tenant }: ActorAddress, provider: string): Promise<Entry> {
+    async function enter(address: ActorAddress, provider: string): Promise<Entry> {
+      const { tenant } = address;
       const { tenantCap } = limits;
       const providerCap = limits.providerCap(provider);
-      const slot: HeldSlot = { id: `${tenant}/${++entered}`, tenant, provider };
       if (tenantCap === null && providerCap === null) return ADMITTED;
+      const slot: HeldSlot = { id: slotText({ address, provider }, ++entered), tenant, provider };
       const before = {
         tenant: tenants.get(tenant) ?? NOTHING,
         provider: providers.get(provider) ?? NOTHING,
@@ -76,24 +79,29 @@ export function createAdmissionHub(options: InProcessAdmissionOptions) {
       keep(tenants, tenant, state.tenant);
       keep(providers, provider, state.provider);
       keep(asking, provider, state.asking);
-      if (!admitted) return { kind: 'full', retryInMs: retryInMs(random) };
+      const retryMs = admitted ? 0 : retryInMs(random);
+      refusals.note({ address, provider, for: 'slot' }, retryMs);
+      if (!admitted) return { kind: 'full', retryInMs: retryMs };
       mine.add(slot);
       return { kind: 'admitted', leave: () => leave(slot) };
     }
 
-    async function takeCall(_tenant: string, provider: string): Promise<number> {
+    async function takeCall(address: ActorAddress, provider: string): Promise<number> {
       const rate = limits.callRate(provider);
       if (!rate) return 0;
       const { waitMs, bucket } = takeToken(buckets.get(provider) ?? null, rate, now());
       buckets.set(provider, bucket);
+      refusals.note({ address, provider, for: 'call' }, waitMs);
       return waitMs;
     }
 
-    async function close(): Promise<void> {
-      await Promise.all([...mine].map(leave));
-    }
+    const load = async (tenant: string): Promise<AdmissionLoad> => ({
+      caps: options.caps,
+      held: slotsIn([tenants.get(tenant), ...providers.values()], now()),
+      waiting: refusals.all(),
+    });
 
-    return { enter, takeCall, close };
+    return { enter, takeCall, load, close: async () => void (await Promise.all([...mine].map(leave))) };
   }
 
   return { join };
@@ -107,6 +115,11 @@ interface HeldSlot {
   id: string;
   tenant: string;
   provider: string;
+}
+
+function slotsIn(sets: readonly (ReadonlyMap<string, number> | undefined)[], now: number): SlotOf[] {
+  const all = sets.flatMap((held) => [...(held ?? [])]).filter(([, until]) => until > now);
+  return [...new Set(all.map(([id]) => id))].flatMap((id) => parseSlot(id) ?? []);
 }
 
 const NOTHING: ReadonlyMap<string, number> = new Map();
@@ -123,6 +136,7 @@ export function createOpenAdmission(): Admission {
   return {
     enter: async () => ADMITTED,
     takeCall: async () => 0,
+    load: async () => ({ caps: {}, held: [], waiting: [] }),
     close: async () => {},
   };
 }

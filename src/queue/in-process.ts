@@ -5,7 +5,14 @@ import { type Metrics, NO_METRICS, type Timers } from '../metrics.ts';
 import { slicesOf } from '../slices.ts';
 import { createFairQueue, familyOf } from './fair-queue.ts';
 import { createSharing, FEW } from './fair-share.ts';
-import { assertStartable, MOST_WAITING, type Router, type Service, type WakeOutcome } from './router.ts';
+import {
+  assertStartable,
+  MOST_WAITING,
+  type Router,
+  type Service,
+  type WaitingWake,
+  type WakeOutcome,
+} from './router.ts';
 
 type ActorState = 'waiting' | 'active' | 'active-again' | 'held-back';
 
@@ -13,8 +20,8 @@ interface Actor {
   readonly key: string;
   readonly address: ActorAddress;
   state: ActorState;
-  /** Start of its wait, on the monotonic clock. */
-  since: number;
+  /** Start of its wait, on the monotonic clock. It goes on while the actor is held back. */
+  since: number | null;
 }
 
 interface InProcessRouterOptions {
@@ -45,6 +52,7 @@ export function createInProcessRouter(options: InProcessRouterOptions): Router {
  *  I6  While tenants share the process, a tenant with more than `FEW` actors here starts handlers only when the event
  *      loop is idle (`slices.ts`). Turns that wait for a model leave it idle; turns that compute would delay the requests
  *      of all others. A process with one tenant has no such limit.
+ *  I7  `#actors` is ordered by the start of the wait, as far as its actors wait.
  *
  * Public members are fields, so that a wrapper can spread the router.
  */
@@ -88,7 +96,7 @@ class InProcessRouter implements Router {
     // another process has the lease until then, so an earlier start would only find it busy again.
     if (known?.state === 'active') known.state = 'active-again';
     if (known || this.#count(tenant) >= this.#mostWaiting) return;
-    const actor: Actor = { key, address, state: 'waiting', since: 0 };
+    const actor: Actor = { key, address, state: 'waiting', since: this.#clock.monotonic() };
     this.#actors.set(key, actor);
     this.#actorsOf.set(tenant, this.#count(tenant) + 1);
     this.#enqueue(actor);
@@ -97,7 +105,6 @@ class InProcessRouter implements Router {
   #enqueue(actor: Actor): void {
     const { tenant, conversation } = actor.address;
     actor.state = 'waiting';
-    actor.since = this.#clock.monotonic();
     this.#queue.push(actor, [tenant, familyOf(conversation)]);
     this.#schedulePump();
   }
@@ -155,13 +162,18 @@ class InProcessRouter implements Router {
     let outcome = DONE;
     let ended: Timers['activation']['outcome'] = 'failed';
     const began = this.#clock.monotonic();
-    this.#metrics.time('wake_wait', {}, began - actor.since);
+    const waitEnded = (at = this.#clock.monotonic()) => {
+      if (actor.since === null) return;
+      this.#metrics.time('wake_wait', {}, at - actor.since);
+      actor.since = null;
+    };
     try {
-      outcome = await handler(actor.address);
+      outcome = await handler(actor.address, waitEnded);
       ended = outcome.kind;
     } catch (error) {
       onError(error, actor.address);
     } finally {
+      if (ended !== 'busy') waitEnded(began);
       this.#metrics.time('activation', { outcome: ended }, this.#clock.monotonic() - began);
       this.#settle(actor, outcome);
     }
@@ -174,11 +186,20 @@ class InProcessRouter implements Router {
       return;
     }
     if (outcome.kind === 'busy') {
+      if (actor.since === null) this.#waitAnew(actor);
       actor.state = 'held-back';
       this.#later(outcome.retryInMs, () => this.#enqueue(actor));
-    } else if (actor.state === 'active-again') this.#enqueue(actor);
-    else this.#remove(actor);
+    } else if (actor.state === 'active-again') {
+      this.#waitAnew(actor);
+      this.#enqueue(actor);
+    } else this.#remove(actor);
     this.#schedulePump();
+  }
+
+  #waitAnew(actor: Actor): void {
+    actor.since = this.#clock.monotonic();
+    this.#actors.delete(actor.key);
+    this.#actors.set(actor.key, actor);
   }
 
   #remove({ key, address: { tenant } }: Actor): void {
@@ -217,6 +238,18 @@ class InProcessRouter implements Router {
   });
 
   readonly backlog: Router['backlog'] = async (tenant) => this.#queue.sizeOf(tenant);
+
+  readonly waiting: Router['waiting'] = async (limit, tenant) => {
+    const epoch = this.#clock.now() - this.#clock.monotonic();
+    const found: WaitingWake[] = [];
+    for (const { state, address, since } of this.#actors.values()) {
+      if (found.length >= limit) break;
+      if (since === null || state.startsWith('active')) continue;
+      if (tenant !== undefined && tenant !== address.tenant) continue;
+      found.push({ address, since: Math.round(epoch + since), isHeldBack: state === 'held-back' });
+    }
+    return found;
+  };
 
   readonly check: Router['check'] = () => WOKEN;
 

@@ -15,6 +15,7 @@ import type { ActorAddress, TenantId } from '../events/index.ts';
  *  R7  `backlog` counts the actors of a tenant that wait for a handler. It may lag behind, and is 0 at rest.
  *  R8  The number of waiting actors per tenant is bounded. A wake beyond it is dropped; the sweeper finds its actor.
  *  R9  `check` rejects with the reason while wakes cannot be served.
+ *  R10 `waiting` has the actors whose handler is still to begin, since they were woken, however often it was `busy` before.
  */
 export interface Router {
   /** Wakes an agent. */
@@ -25,6 +26,8 @@ export interface Router {
   depth(): Promise<QueueDepth>;
   /** Number of waiting actors of one tenant, over all processes. */
   backlog(tenant: TenantId): Promise<number>;
+  /** The actors that wait, the longest first, at most `limit`. Those of one tenant if it is named. */
+  waiting(limit: number, tenant?: TenantId): Promise<WaitingWake[]>;
   /** Throws `queue_unavailable` if it cannot be reached. */
   check(): Promise<void>;
   /** Closes it. */
@@ -33,7 +36,8 @@ export interface Router {
 
 /** `isBegun`: a turn of the actor has begun, so the actor should not queue again behind actors without one. */
 export type WakeOutcome = { kind: 'done' } | { kind: 'busy'; retryInMs: number; isBegun?: true };
-export type WakeHandler = (address: ActorAddress) => Promise<WakeOutcome>;
+/** `begun`: the work begins now, so the wake waits no longer. A handler that is not `busy` need not call it. */
+export type WakeHandler = (address: ActorAddress, begun: () => void) => Promise<WakeOutcome>;
 
 export interface Service {
   /** Takes a wake. */
@@ -42,6 +46,15 @@ export interface Service {
   concurrency: number;
   /** Told of what the handler throws. */
   onError: (error: unknown, address: ActorAddress) => void;
+}
+
+/** An actor that waits. */
+export interface WaitingWake {
+  address: ActorAddress;
+  /** When it was woken, ms since the epoch. */
+  since: number;
+  /** Whether its handler was `busy` and is called again later. */
+  isHeldBack: boolean;
 }
 
 export interface QueueDepth {

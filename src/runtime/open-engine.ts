@@ -15,7 +15,6 @@ import {
 import { createEngine, type Engine } from '../actors/engine/engine.ts';
 import { createPendingCount, type PendingCount } from '../actors/engine/pending-count.ts';
 import { createRegistry } from '../actors/engine/registry.ts';
-import { createSlotWaits } from '../actors/engine/slot-waits.ts';
 import { createColdViews } from '../actors/log/read-view.ts';
 import { createConversationLog } from '../actors/log/conversation-log.ts';
 import { createRedaction } from '../actors/log/redaction.ts';
@@ -114,7 +113,6 @@ export async function openEngine(options: EngineOptions): Promise<OpenedEngine> 
     router,
     broadcast,
     admission,
-    slotWaits: createSlotWaits(),
     log,
     registry: createRegistry({ secretOf }),
     agents,

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts';
 import type { Metrics } from '../metrics.ts';
 
-/** Waiting times of the wakes that this process took lately, in ms. `failed`: number of them that ended in an error. */
+/** Waiting times of the wakes that this process took lately, and of those that wait now, in ms. `failed`: number of them that ended in an error. */
 export interface QueueWaits {
   wait: { p50Ms: number; p95Ms: number; count: number } | null;
   failed: number;
@@ -17,7 +17,7 @@ const MAX_AGE_MS = 300_000;
 export function watchWaits(
   metrics: Metrics,
   clock: Pick<Clock, 'monotonic'>,
-): Metrics & { waits(): QueueWaits } {
+): Metrics & { waits(present?: readonly number[]): QueueWaits } {
   const waited = createRing();
   const failed = createRing();
   return {
@@ -29,9 +29,9 @@ export function watchWaits(
       else if (name === 'activation' && 'outcome' in labels && labels.outcome === 'failed')
         failed.add(clock.monotonic(), ms);
     },
-    waits() {
+    waits(present = []) {
       const since = clock.monotonic() - MAX_AGE_MS;
-      const sorted = waited.since(since).toSorted((a, b) => a - b);
+      const sorted = [...waited.since(since), ...present].toSorted((a, b) => a - b);
       return {
         wait:
           sorted.length === 0

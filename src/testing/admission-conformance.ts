@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { ActorAddress, TenantId } from '../events/index.ts';
+import { ActorAddress } from '../events/index.ts';
 import type { Admission, AdmissionCaps, Entry } from '../queue/admission.ts';
 import type { ConformanceCase } from './conformance.ts';
 
@@ -51,7 +51,7 @@ export function admissionConformance(
     },
   });
 
-  return [...caps(on), ...expiry(on), ...callRates(on), ...uncapped(on), ...fairShares(on)];
+  return [...caps(on), ...expiry(on), ...callRates(on), ...uncapped(on), ...fairShares(on), ...loads(on)];
 }
 
 function caps(on: AddCase): ConformanceCase[] {
@@ -238,6 +238,35 @@ function fairShares(on: AddCase): ConformanceCase[] {
   ];
 }
 
+function loads(on: AddCase): ConformanceCase[] {
+  return [
+    on('C7', 'every member knows who holds slots and who waits', both(1, 2), async ([a, b, c]) => {
+      const { tenant } = address('x');
+      assert.deepEqual(await c.load(tenant), { caps: both(1, 2), held: [], waiting: [] });
+      const first = await admitted(a, 'x');
+      await refused(b, 'x');
+      const [wait] = (await c.load(tenant)).waiting;
+      assert.ok(wait && Math.abs(wait.since - Date.now()) < 60_000, 'since when it waits');
+      await pause(2);
+      await refused(c, 'x');
+      const load = await c.load(tenant);
+      assert.deepEqual(load.held, [{ address: address('x'), provider: 'capped' }]);
+      assert.deepEqual(load.waiting, [
+        { address: address('x'), provider: 'capped', for: 'slot', since: wait.since },
+      ]);
+      await first.leave();
+      await admitted(b, 'x');
+      assert.deepEqual((await a.load(tenant)).waiting, []);
+    }),
+    on('C7', 'a call beyond the rate waits', provider({ callsPerMinute: 6, burst: 1 }), async ([a, b]) => {
+      assert.equal(await takeCall(a), 0);
+      assert.ok((await takeCall(a)) > 0);
+      const [wait] = (await b.load(address('x').tenant)).waiting;
+      assert.equal(wait?.for, 'call');
+    }),
+  ];
+}
+
 function provider(capped: NonNullable<AdmissionCaps['providers']>[string]): AdmissionCaps {
   return { providers: { capped } };
 }
@@ -268,7 +297,7 @@ async function untilAdmitted(member: Admission, tenant: string): Promise<void> {
 }
 
 function takeCall(member: Admission, name = 'capped'): Promise<number> {
-  return member.takeCall(TenantId.parse('x'), name);
+  return member.takeCall(address('x'), name);
 }
 
 function pause(ms: number): Promise<void> {

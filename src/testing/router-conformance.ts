@@ -212,6 +212,24 @@ function backlogs(on: AddCase): ConformanceCase[] {
       stage.release(A);
       await stage.started(others, 1);
     }),
+    on('R10', 'the waiting actors are listed, also those held back', async (stage) => {
+      const began = Date.now();
+      stage.start({ concurrency: 1, busyOnce: [A], gated: [B], retryInMs: NEVER_MS });
+      await stage.router.wake(A);
+      await stage.ended(A, 1);
+      await stage.router.wake(B);
+      await stage.started(B, 1);
+      await stage.router.wake(C);
+      const waiting = await stage.router.waiting(10);
+      const told = waiting.map(({ address: { agent }, isHeldBack }) => ({ agent, isHeldBack }));
+      assert.deepEqual(told, [
+        { agent: A.agent, isHeldBack: true },
+        { agent: C.agent, isHeldBack: false },
+      ]);
+      for (const { since } of waiting) assert.ok(Math.abs(since - began) < 60_000, 'since when it waits');
+      assert.equal((await stage.router.waiting(1)).length, 1);
+      assert.deepEqual(await stage.router.waiting(10, `${A.tenant}-2` as ActorAddress['tenant']), []);
+    }),
   ];
 }
 

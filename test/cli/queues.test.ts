@@ -8,7 +8,7 @@ test('queues shows waiting work and its waiting times, as the API reports them',
   using place = workplace();
   await using dev = await place.dev();
   const before = await place.run(['queues', '--json']);
-  expect(before.json).toEqual({ waiting: 0, active: 0, delayed: 0, failed: 0, wait: null });
+  expect(before.json).toMatchObject({ waiting: 0, active: 0, delayed: 0, failed: 0, wait: null });
   await place.run(['send', 'c1', 'Hello', '--to', 'worker', '--wait']);
   const after = await place.run(['queues', '--json']);
   const reported = await (await fetch(`${dev.url}/api/queues`)).json();
@@ -35,5 +35,5 @@ test('queues --watch runs until Ctrl-C', async () => {
   }
   expect(await closed).toEqual([0, null]);
   const quiet = { waiting: 0, active: 0, delayed: 0, failed: 0, wait: null };
-  expect(lines.slice(0, 2)).toEqual([quiet, quiet]);
+  expect(lines.slice(0, 2)).toMatchObject([quiet, quiet]);
 });

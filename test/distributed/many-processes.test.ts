@@ -120,7 +120,7 @@ describe.runIf(HAS_SERVICES)('many processes', () => {
     const redis = new Redis(redisUrl());
     for (const key of await redis.keys(`*${name}*`)) await redis.del(key);
     redis.disconnect();
-    expect(await api.queues()).toEqual({ waiting: 0, active: 0, delayed: 0 });
+    expect(await api.queues()).toMatchObject({ waiting: 0, active: 0, delayed: 0 });
     // The second sweep would come after an hour.
     await using worker = await open(name, { limits: { sweepMs: 3_600_000 } });
     for (let i = 0; i < 10; i++) {

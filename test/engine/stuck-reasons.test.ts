@@ -13,7 +13,7 @@ function told(...doings: Doing[]) {
     since: NOW - 60 * MINUTE,
     doing,
   }));
-  const facts = { running, waiting: [], holders: () => ({ shown: [], count: 0 }) };
+  const facts = { running, waiting: [] };
   return stuckReasons(facts, NOW, STUCK_AFTER).map(({ agent, words }) => `${agent}: ${words}`);
 }
 

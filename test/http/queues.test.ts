@@ -3,7 +3,12 @@ import type { Metrics } from '../../src/metrics.ts';
 import { watchWaits } from '../../src/runtime/queue-waits.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { startGuarded, withKey } from './access.ts';
+import { systemClock } from '../../src/clock.ts';
+import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
+import { IS_DISTRIBUTED } from '../support/mode.ts';
 import { ANA, startApi } from './harness.ts';
+
+const NOBODY = { running: [], runningTotal: 0, waiting: [], waitingTotal: 0, oldestMs: null };
 
 function counting(): Metrics & { told: number[] } {
   const told: number[] = [];
@@ -14,7 +19,7 @@ test('queues show how long the wakes of this process waited, once there was one'
   const metrics = counting();
   await using api = await startApi({ troupe: { metrics } });
   const quiet = { waiting: 0, active: 0, delayed: 0, failed: 0 };
-  expect((await api.get('/api/queues')).body).toEqual({ ...quiet, wait: null });
+  expect((await api.get('/api/queues')).body).toEqual({ ...quiet, wait: null, turns: NOBODY, providers: [] });
   await api.troupe.send('c1', { author: ANA, to: ['echo'], content: 'Hello' });
   await api.troupe.send('c1', { author: ANA, to: ['other'], content: 'Hello' });
   await api.troupe.idle();
@@ -22,12 +27,56 @@ test('queues show how long the wakes of this process waited, once there was one'
   expect(body).toEqual({
     ...quiet,
     wait: { p50Ms: expect.any(Number), p95Ms: expect.any(Number), count: expect.any(Number) },
+    turns: NOBODY,
+    providers: [],
   });
   const { p50Ms, p95Ms, count } = body['wait'] as { p50Ms: number; p95Ms: number; count: number };
   expect(count).toBeGreaterThanOrEqual(2);
   expect(p50Ms).toBeLessThanOrEqual(p95Ms);
   expect(metrics.told.length, 'the metrics that were given hear it all').toBeGreaterThan(count);
-  expect(await api.troupe.queues()).toEqual({ waiting: 0, active: 0, delayed: 0, wait: body['wait'] });
+  expect(await api.troupe.queues()).toMatchObject({ waiting: 0, active: 0, delayed: 0, wait: body['wait'] });
+});
+
+/** A real queue serves refused turns more slowly. */
+const MANY = IS_DISTRIBUTED ? 6 : 63;
+
+test(`with ${MANY} turns behind one slot, the queue names who holds it, who waits, what for and how long`, async () => {
+  const vendor = await startFakeOpenAi(() => ({ hang: true }));
+  let later = 0;
+  const clock = { ...systemClock, now: () => Date.now() + later };
+  const bo = { id: 'bo', provider: 'openai-compatible', baseUrl: vendor.url, model: 'bo' } as const;
+  const agents = [{ ...bo, contextWindow: 8_000 }];
+  const limits = { providers: { 'openai-compatible': { turns: 1 } } };
+  await using api = await startApi({ company: { agents, limits }, troupe: { clock } });
+  try {
+    const say = (conversation: string) =>
+      api.troupe.send(conversation, { author: ANA, to: ['bo'], content: 'Hello' });
+    await say('c0');
+    await expect.poll(() => vendor.requests.length).toBe(1);
+    for (let index = 1; index <= MANY; index += 1) await say(`c${index}`);
+    await expect.poll(async () => (await api.troupe.queues()).providers[0]?.waiting).toBe(MANY);
+    later = 138_000;
+    const report = await api.troupe.queues();
+    expect(report.turns).toMatchObject({ runningTotal: 1, waitingTotal: MANY });
+    expect(report.turns.running).toMatchObject([
+      { conversation: 'c0', agent: 'bo', turn: 'c0:bo:1', provider: 'openai-compatible', doing: 'model' },
+    ]);
+    const [oldest] = report.turns.waiting;
+    expect(oldest).toMatchObject({ conversation: 'c1', turn: null, for: 'provider_slot', holders: 1 });
+    expect(oldest?.words).toMatch(
+      /^waits for a slot of openai-compatible for \d+ (s|min), held by @bo in c0$/,
+    );
+    expect(report.turns.oldestMs).toBeGreaterThanOrEqual(138_000);
+    expect(report.wait?.p95Ms, 'the present waits count').toBeGreaterThanOrEqual(130_000);
+    expect(report.providers).toMatchObject([
+      { provider: 'openai-compatible', turns: 1, running: 1, waiting: MANY },
+    ]);
+    const elsewhere = await api.troupe.forTenant('acme').queues();
+    expect(elsewhere.turns, 'another tenant is told no names').toEqual(NOBODY);
+    expect(JSON.stringify((await api.get('/api/queues')).body)).not.toContain('idle');
+  } finally {
+    await vendor.close();
+  }
 });
 
 test('the queued work of other tenants and conversations is shown to server administrators only', async () => {
@@ -51,13 +100,15 @@ test('the queued work of other tenants and conversations is shown to server admi
     [house, user, guest, acme].map(async (who) => (await who.get('/api/queues')).body['waiting']),
   );
   expect(told).toEqual([waiting, 1, 0, 2]);
-  expect(await api.troupe.forTenant('acme').queues()).toEqual({ waiting: 2, active: 0, delayed: 0 });
+  expect(await api.troupe.forTenant('acme').queues()).toMatchObject({ waiting: 2, active: 0, delayed: 0 });
 });
 
 test('half of the wakes waited at most p50, and 95 of 100 at most p95', () => {
   const metrics = watchWaits(counting(), createFakeClock());
   for (let ms = 100; ms >= 1; ms -= 1) metrics.time('wake_wait', {}, ms);
   expect(metrics.waits()).toEqual({ wait: { p50Ms: 50, p95Ms: 95, count: 100 }, failed: 0 });
+  const present = Array.from({ length: 10 }, () => 5_000);
+  expect(metrics.waits(present).wait, 'those that wait now').toEqual({ p50Ms: 55, p95Ms: 5_000, count: 110 });
 });
 
 test('a wake whose work failed is counted as failed', () => {

@@ -64,3 +64,37 @@ pageTest('a turn whose model is silent is named with its reason, and leads to th
   expect(await line.getByRole('link', { name: '@bo in c' }).getAttribute('href')).toContain('bo');
   await page.close();
 });
+
+const ONE_SLOT: Play = {
+  company: (url, clock) => ({
+    ...HANGS.company(url, clock),
+    limits: { providers: { 'openai-compatible': { turns: 1 } } },
+  }),
+  lines: HANGS.lines,
+};
+
+pageTest(
+  'an agent whose turn waits for a slot is not idle: the page says who holds it, and for how long',
+  async () => {
+    await using stage = await openStage(ONE_SLOT);
+    await stage.say('holds', ['bo'], 'Where are the ledgers?');
+    await expect.poll(() => stage.vendor.requests.length).toBe(1);
+    await stage.say('waits', ['bo'], 'And the receipts?');
+    await expect.poll(async () => (await stage.troupe.queues()).turns.waitingTotal).toBe(1);
+    stage.clock.pass(138_000);
+    const words = /waits for a slot of openai-compatible for 1[34]\d s, held by @bo in holds/;
+    const page = await browsing.open(`${stage.url}c/waits`);
+    await page.getByRole('region', { name: 'Agents' }).getByText(words).waitFor();
+    await page.getByRole('list', { name: 'Waiting turns' }).getByText(words).waitFor();
+    const runs = page
+      .getByRole('list', { name: 'Running turns' })
+      .getByRole('link', { name: '@bo in holds' });
+    expect(await runs.getAttribute('href')).toContain('holds');
+    await page.getByText('1 of 1 slots, 1 waiting').waitFor();
+    await page.getByText('1 queued').waitFor();
+    await detail(page).getByText(words).waitFor();
+    for (const name of ['Agents', 'Health'])
+      expect(await page.locator(`[aria-label="${name}"]`).innerText()).not.toContain('idle');
+    await page.close();
+  },
+);

@@ -75,8 +75,8 @@ describe.skipIf(REDIS_URL === '')(needsRedis(`the scripts (seed ${SEED})`), () =
             maps.set(names.asking, state.asking);
             const answer = await scripts.enter.run(
               redis,
-              [names.tenant, names.provider, names.asking],
-              [each.tenant, id, SLOT_MS, tenantCap ?? 0, providerCap ?? 0, now],
+              [names.tenant, names.provider, names.asking, `${prefix}:since`, `${prefix}:until`],
+              [each.tenant, id, SLOT_MS, tenantCap ?? 0, providerCap ?? 0, 'wish', now],
             );
             expect(answer, `${id} at ${each.provider}`).toBe(admitted ? 1 : 0);
             if (admitted) admissions += 1;
@@ -142,7 +142,11 @@ describe.skipIf(REDIS_URL === '')(needsRedis(`the scripts (seed ${SEED})`), () =
           now += ms;
           const expected: { waitMs: number; bucket: CallBucket } = takeToken(bucket, rate, now);
           bucket = expected.bucket;
-          const answer = await scripts.takeCall.run(redis, [name], [rate.callsPerMinute, rate.burst, now]);
+          const answer = await scripts.takeCall.run(
+            redis,
+            [name, `${name}:since`, `${name}:until`],
+            [rate.callsPerMinute, rate.burst, 'wish', now],
+          );
           expect(answer).toBe(expected.waitMs);
           const [level, at] = await redis.hmget(name, 'level', 'at');
           expect({ level: Number(level), at: Number(at) }).toEqual(bucket);

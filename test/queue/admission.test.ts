@@ -52,7 +52,7 @@ describe('the in-process admission', () => {
     let asked = 0;
     while (clock.monotonic() < 600_000) {
       asked += 1;
-      const wait = await admission.takeCall(X.tenant, 'p');
+      const wait = await admission.takeCall(X, 'p');
       if (wait === 0) calls.push(clock.monotonic());
       // An occasional pause, in which the bucket fills.
       else await clock.advance(asked % 50 === 0 ? 20_000 : wait);
@@ -124,7 +124,7 @@ describe('the in-process admission', () => {
 test('the open admission admits all callers', async () => {
   const admission = createOpenAdmission();
   for (let count = 0; count < 100; count += 1) await (await admitted(admission.enter(X, 'p'))).leave();
-  expect(await admission.takeCall(X.tenant, 'p')).toBe(0);
+  expect(await admission.takeCall(X, 'p')).toBe(0);
   await admission.close();
 });
 
@@ -173,7 +173,7 @@ test('the Redis admission sends no command without a cap', async () => {
   const admission = createRedisAdmission({ redis, prefix: 'p', caps, onWarning });
   for (const provider of ['q', 'r', 'constructor']) {
     await (await admitted(admission.enter(X, provider))).leave();
-    expect(await admission.takeCall(X.tenant, provider)).toBe(0);
+    expect(await admission.takeCall(X, provider)).toBe(0);
   }
   expect(warnings).toEqual([]);
   await admission.enter(X, 'p');
@@ -217,7 +217,7 @@ describe.skipIf(REDIS_URL === '')(needsRedis('the Redis admission'), () => {
     admissions.push(admission);
     await admission.enter(X, 'p');
     await admission.enter(X, 'p');
-    await admission.takeCall(X.tenant, 'p');
+    await admission.takeCall(X, 'p');
     const keys = await redis.keys(`{${prefix}}:*`);
     expect(keys.length).toBeGreaterThan(2);
     for (const key of keys) expect(await redis.pttl(key), key).toBeGreaterThan(0);
@@ -252,8 +252,8 @@ describe.skipIf(OWN === null)(
       const meanwhile = await Promise.all(
         Array.from({ length: 20 }, () => admitted(admission.enter(X, 'p'))),
       );
-      expect(await admission.takeCall(X.tenant, 'p')).toBe(0);
-      expect(await admission.takeCall(X.tenant, 'p')).toBe(0);
+      expect(await admission.takeCall(X, 'p')).toBe(0);
+      expect(await admission.takeCall(X, 'p')).toBe(0);
       await first.leave();
       expect(warnings).toHaveLength(1);
       expect(warnings[0]).toContain('Redis is unavailable');
@@ -290,7 +290,7 @@ describe.skipIf(OWN === null)(
       const slot = await admitted(admission.enter(X, 'p'));
       await slot.leave();
       server.resume();
-      await until(async () => (await admission.takeCall(X.tenant, 'p')) > 0);
+      await until(async () => (await admission.takeCall(X, 'p')) > 0);
       await until(async () => (await admission.enter(X, 'p')).kind === 'admitted');
       expect((await admission.enter(X, 'p')).kind).toBe('full');
       expect(warnings.filter((each) => each.includes('Redis is unavailable'))).toHaveLength(1);

@@ -23,19 +23,19 @@ const LOST_PAUSE_MS = 1_000;
  * Serves one wake: lease -> flush -> pin -> run -> commit, until nothing is left to do, then release and look again. The
  * process may die after any step; the next holder continues from the record.
  */
-export async function activate(deps: EngineDeps, address: ActorAddress): Promise<WakeOutcome> {
+export async function activate(
+  deps: EngineDeps,
+  address: ActorAddress,
+  begun: () => void = () => {},
+): Promise<WakeOutcome> {
   const runtime = deps.agents.get(address.agent);
   if (!runtime) return { kind: 'done' };
   const { provider } = runtime.profile;
   const entry = await deps.admission.enter(address, provider);
-  if (entry.kind === 'full') {
-    deps.slotWaits?.refused(address, provider, deps.clock.now());
-    return { kind: 'busy', retryInMs: entry.retryInMs };
-  }
-  deps.slotWaits?.admitted(address);
+  if (entry.kind === 'full') return { kind: 'busy', retryInMs: entry.retryInMs };
   const slot = createTurnSlot(deps, { address, provider }, entry);
   try {
-    return await activateMember(deps, address, { runtime, slot });
+    return await activateMember(deps, address, { runtime, slot, begun });
   } finally {
     await slot.leave();
   }
@@ -44,6 +44,8 @@ export async function activate(deps: EngineDeps, address: ActorAddress): Promise
 interface Admitted {
   runtime: AgentRuntime;
   slot: TurnSlot;
+  /** Called once its work begins. */
+  begun: () => void;
 }
 
 async function activateMember(
@@ -60,6 +62,7 @@ async function activateMember(
     const wait = Math.min(Math.max(acquired.until - clock.now(), 0), 1_000);
     return { kind: 'busy', retryInMs: wait + Math.floor(deps.random() * 50), isBegun: true };
   }
+  admitted.begun();
   const lease = holdLease(deps, acquired.record);
   deps.metrics.change('leases_held', 1);
   try {

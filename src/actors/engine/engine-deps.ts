@@ -29,7 +29,6 @@ import type { Redaction } from '../log/redaction.ts';
 import type { LogFolds } from '../log/log-folds.ts';
 import type { Folded } from '../log/read-view.ts';
 import type { Registry } from './registry.ts';
-import type { SlotWaits } from './slot-waits.ts';
 import type { ReadTasks } from '../tasks/read-tasks.ts';
 import type { TaskTrees } from '../tasks/task-trees.ts';
 
@@ -39,8 +38,6 @@ export interface EngineDeps {
   router: Router;
   broadcast: Broadcast;
   admission: Admission;
-  /** Who waits for a place under its caps. Absent: nobody asks. */
-  slotWaits?: SlotWaits;
   metrics: Metrics;
   tracer?: Tracer;
   logger?: Logger;

@@ -159,20 +159,20 @@ function createServe(deps: EngineDeps) {
    * Runs one activation of an actor at a time. After a standstill of the process, a queue may hand out an actor again
    * before its holder here notices that its lease ran out. The two would share one machine and one view.
    */
-  async function serve(address: ActorAddress) {
+  async function serve(address: ActorAddress, begun: () => void) {
     const key = addressKey(address);
     if (atWork.has(key)) return { kind: 'busy', retryInMs: AT_WORK_PAUSE_MS } as const;
     atWork.add(key);
     try {
-      return await serveAlone(address);
+      return await serveAlone(address, begun);
     } finally {
       atWork.delete(key);
     }
   }
 
-  async function serveAlone(address: ActorAddress) {
+  async function serveAlone(address: ActorAddress, begun: () => void) {
     try {
-      return await activate(deps, address);
+      return await activate(deps, address, begun);
     } catch (error) {
       if (!(error instanceof TroupeError)) throw error;
       if (error.policy === 'retry') {

@@ -21,7 +21,7 @@ export async function backOff(run: TurnRun): Promise<Outcome> {
 /** Waits for a call to fit the provider's rate limit. Returns false if the turn was stopped meanwhile. */
 export async function takeCall({ deps, live, lease }: TurnRun, provider: string): Promise<boolean> {
   for (;;) {
-    const waitMs = await deps.admission.takeCall(live.address.tenant, provider);
+    const waitMs = await deps.admission.takeCall(live.address, provider);
     if (waitMs === 0) return true;
     await deps.clock.sleep(waitMs, AbortSignal.any([lease.signal, deps.stopping]));
     if (lease.signal.aborted) return false;

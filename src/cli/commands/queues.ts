@@ -1,5 +1,6 @@
 import { systemClock } from '../../clock.ts';
-import type { QueueReport } from '../../troupe.ts';
+import { ageWords } from '../../inspect/turn-queue.ts';
+import type { ProviderLoad, QueueReport } from '../../troupe.ts';
 import { type ClientOptions, connect } from '../client/connect.ts';
 import { onInterrupt } from '../process/interrupt.ts';
 import { number, paint, print, printJson, table } from '../render/output.ts';
@@ -10,7 +11,7 @@ interface QueuesOptions extends ClientOptions {
 
 const WATCH_MS = 1_000;
 
-/** Prints the queue's depth and waiting times; with `--watch`, a line every second until Ctrl-C. */
+/** Prints who runs, who waits and for how long; with `--watch`, a line of numbers every second until Ctrl-C. */
 export async function queues({ watch, ...options }: QueuesOptions): Promise<void> {
   const client = await connect(options, { needs: 'data' });
   const stop = new AbortController();
@@ -36,6 +37,41 @@ function showTable(report: QueueReport): void {
     ),
   );
   if (!report.wait) print(paint('dim', 'that process took no wake in the last 5 minutes'));
+  for (const lines of [providerLines(report.providers), waitingLines(report), runningLines(report)])
+    if (lines.length > 0) print(`\n${lines.join('\n')}`);
+}
+
+function providerLines(providers: readonly ProviderLoad[]): string[] {
+  return providers.map(({ provider, turns, callsPerMinute, running, waiting, oldest }) => {
+    const slots =
+      turns === null ? `${number(running)} running` : `${number(running)} of ${number(turns)} slots`;
+    const rate = callsPerMinute === null ? '' : `, at most ${number(callsPerMinute)} calls a minute`;
+    const waits =
+      waiting === 0 || oldest === null ? '' : `, ${number(waiting)} waiting for up to ${since(oldest)}`;
+    return `${provider}: ${slots}${rate}${waits}`;
+  });
+}
+
+function waitingLines({ turns: { waiting, waitingTotal } }: QueueReport): string[] {
+  const lines = waiting.map(({ agent, conversation, words }) => `@${agent} in ${conversation} ${words}`);
+  return withMore(lines, waitingTotal, 'waiting');
+}
+
+function runningLines({ turns: { running, runningTotal } }: QueueReport): string[] {
+  const lines = running.map(
+    ({ agent, conversation, turn, provider, since: began }) =>
+      `@${agent} in ${conversation} has run ${turn} for ${since(began)}${provider === null ? '' : ` with ${provider}`}`,
+  );
+  return withMore(lines, runningTotal, 'running');
+}
+
+function withMore(lines: string[], total: number, what: string): string[] {
+  const more = total - lines.length;
+  return more > 0 ? [...lines, paint('dim', `and ${number(more)} more ${what}`)] : lines;
+}
+
+function since(at: number): string {
+  return ageWords(systemClock.now() - at);
 }
 
 function showLine(report: QueueReport): void {
@@ -46,13 +82,14 @@ function showLine(report: QueueReport): void {
   );
 }
 
-function cellsOf({ waiting, active, delayed, failed = 0, wait }: QueueReport): [string, string][] {
+function cellsOf({ waiting, active, delayed, failed = 0, wait, turns }: QueueReport): [string, string][] {
   const cells: [string, string][] = [
     ['waiting', number(waiting)],
     ['active', number(active)],
     ['delayed', number(delayed)],
     ['failed', failed > 0 ? paint('red', number(failed)) : '0'],
   ];
+  if (turns.oldestMs !== null) cells.push(['oldest', ageWords(turns.oldestMs)]);
   if (!wait) return cells;
   const { p50Ms, p95Ms, count } = wait;
   return [...cells, ['wait p50', `${p50Ms} ms`], ['wait p95', `${p95Ms} ms`], ['wakes', number(count)]];

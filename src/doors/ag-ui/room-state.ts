@@ -2,7 +2,7 @@ import { type Event, forKind, type KindAbout } from '../../events/index.ts';
 import type { TaskInfo } from '../../troupe.ts';
 import type { PatchOperation } from './protocol.ts';
 
-type Status = 'idle' | 'running' | 'waiting' | 'paused' | 'failed' | 'retired';
+type Status = 'idle' | 'queued' | 'running' | 'waiting' | 'paused' | 'failed' | 'retired';
 
 interface AgentState {
   name: string;

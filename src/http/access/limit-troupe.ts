@@ -164,19 +164,34 @@ function limitConversations(
       troupe.watch((note) => {
         if (may(conversationOf(note))) watcher(note);
       }, of),
-    // Queues and budgets of other callers stay hidden.
-    queues: async () => ({ waiting: 0, active: 0, delayed: 0 }),
-    async stuck({ afterMs, limit = 100 } = {}) {
-      const { stuck } = await troupe.stuck({ afterMs, limit: Infinity });
-      const own = stuck
-        .filter(({ conversation }) => may(conversation))
-        .map((line) => withoutHidden(line, may));
-      return { stuck: own.slice(0, limit), total: own.length };
-    },
+    ...limitWork(troupe, may),
+    // Budgets of other callers stay hidden.
     async budgets(of = {}) {
       if (of.conversation === undefined) return [];
       const lines = await troupe.budgets({ ...of, conversation: check(of.conversation) });
       return lines.filter(({ scope }) => scope === 'conversation');
+    },
+  };
+}
+
+/** Numbers of other callers' queues stay hidden. */
+function limitWork(troupe: Troupe, may: (conversation: string) => boolean): Pick<Troupe, 'queues' | 'stuck'> {
+  const isOwn = ({ conversation }: { conversation: string }) => may(conversation);
+  return {
+    async queues() {
+      const { turns } = await troupe.queues({ own: true });
+      const running = turns.running.filter(isOwn);
+      const waiting = turns.waiting.filter(isOwn).map((given) => {
+        const { line, heldBy } = withoutHolders(given, given.heldBy, may);
+        return { ...line, heldBy };
+      });
+      const counts = { runningTotal: running.length, waitingTotal: waiting.length, oldestMs: null };
+      return { waiting: 0, active: 0, delayed: 0, turns: { running, waiting, ...counts }, providers: [] };
+    },
+    async stuck({ afterMs, limit = 100 } = {}) {
+      const { stuck } = await troupe.stuck({ afterMs, limit: Infinity });
+      const own = stuck.filter(isOwn).map((line) => withoutHidden(line, may));
+      return { stuck: own.slice(0, limit), total: own.length };
     },
   };
 }
@@ -251,9 +266,19 @@ function conversationOf(note: Note): string {
 }
 
 /** Holders in other conversations are counted and not named. */
-function withoutHidden(line: StuckLine, may: (conversation: string) => boolean): StuckLine {
-  if (line.reason.kind !== 'slot_full') return line;
-  const heldBy = line.reason.heldBy.filter(({ conversation }) => may(conversation));
-  if (heldBy.length === line.reason.heldBy.length) return line;
-  return { ...line, reason: { ...line.reason, heldBy }, words: line.words.split(', held by ')[0] ?? '' };
+function withoutHidden(stuck: StuckLine, may: (conversation: string) => boolean): StuckLine {
+  if (stuck.reason.kind !== 'slot_full') return stuck;
+  const { line, heldBy } = withoutHolders(stuck, stuck.reason.heldBy, may);
+  return { ...line, reason: { ...stuck.reason, heldBy } };
+}
+
+/** The sentence of a wait ends with its holders. */
+function withoutHolders<L extends { words: string }, H extends { conversation: string }>(
+  line: L,
+  holders: readonly H[],
+  may: (conversation: string) => boolean,
+): { line: L; heldBy: H[] } {
+  const heldBy = holders.filter(({ conversation }) => may(conversation));
+  if (heldBy.length === holders.length) return { line, heldBy };
+  return { line: { ...line, words: line.words.split(', held by ')[0] ?? '' }, heldBy };
 }

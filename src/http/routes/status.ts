@@ -56,7 +56,7 @@ export const statusRoutes = [
     scopes: ['read'],
     id: 'getQueues',
     summary:
-      'Number of waiting, active and delayed wakes; waiting times and failures of the last 1,000 wakes that this process took within 5 minutes',
+      'Who runs and who waits for what, the oldest first; number of waiting, active and delayed wakes; waiting times of those that wait and of the last 1,000 wakes that this process took within 5 minutes, and its failures',
     answer: QueuesAnswer,
     async handle({ caller: { principal, troupe } }) {
       const report = await troupe.queues({ own: !isServerAdmin(principal) });
@@ -69,7 +69,7 @@ export const statusRoutes = [
     scopes: ['read'],
     id: 'listStuck',
     summary:
-      'Work that has not gone on for long, the longest first: silent models, long tools, failing calls, agents that wait for a place. `after`: age in ms instead of the defaults',
+      'Work that has not gone on for long, the longest first: silent models, long tools, failing calls, agents that wait for a slot. `after`: age in ms instead of the defaults',
     query: z.object({
       after: Seq.optional(),
       limit: limitOf(1_000).default(100),

@@ -130,6 +130,7 @@ export function createBullmqRouter(options: BullmqRouterOptions): BullmqRouter {
     start,
     depth: () => queue.depth(),
     backlog: (tenant) => queue.backlog(tenant),
+    waiting: (limit, tenant) => queue.waiting(limit, tenant),
     check: () => queue.reach(() => guard.check()),
     close: () => (closed ??= shutDown()),
     ignored: () => runner.counts.ignored,

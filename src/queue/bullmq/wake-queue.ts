@@ -1,10 +1,10 @@
-import { Queue } from 'bullmq';
+import { type Job, Queue } from 'bullmq';
 import type { Redis } from 'ioredis';
 import type { Clock } from '../../clock.ts';
 import { TroupeError } from '../../errors.ts';
-import { type ActorAddress, addressKey, type TenantId } from '../../events/index.ts';
+import { ActorAddress, addressKey, type TenantId } from '../../events/index.ts';
 import { CONNECT_TIMEOUT_MS, isReady, readyWithin } from '../redis/connect-redis.ts';
-import type { QueueDepth } from '../router.ts';
+import type { QueueDepth, WaitingWake } from '../router.ts';
 import { createFairLanes, type FairLanes } from './fair-lanes.ts';
 import { EVENTS_KEPT } from './guard-scripts.ts';
 import { StrayWakes } from './stray-wakes.ts';
@@ -127,6 +127,31 @@ export class WakeQueue {
     return this.reach(() => this.#lanes.size(tenant));
   }
 
+  /**
+   * The actors whose wakes wait, the longest first. Per state of BullMQ, `limit` jobs are looked at: those that are served
+   * next. So in a longer queue some are missing.
+   */
+  waiting(limit: number, tenant?: TenantId): Promise<WaitingWake[]> {
+    return this.reach(async () => {
+      const states = ['wait', 'prioritized', 'delayed'] as const;
+      const lists = await Promise.all(
+        states.map((state) => this.#queue.getJobs([state], 0, limit - 1, true)),
+      );
+      const found = new Map<string, WaitingWake>();
+      for (const [index, jobs] of lists.entries())
+        for (const job of jobs) {
+          const address = job ? readAddress(job) : null;
+          if (!address || job.name !== WAKE || (tenant !== undefined && address.tenant !== tenant)) continue;
+          found.set(addressKey(address), {
+            address,
+            since: job.timestamp,
+            isHeldBack: states[index] === 'delayed',
+          });
+        }
+      return [...found.values()].toSorted((a, b) => a.since - b.since).slice(0, limit);
+    });
+  }
+
   /** Counts overdue wakes: waiting ones, and delayed ones that were due `graceMs` ago. */
   countOverdue(graceMs: number): Promise<number> {
     const due = (this.#clock.now() - graceMs) * DELAYED_SCORE_FACTOR;
@@ -189,6 +214,13 @@ export function bracedPrefix(prefix: string): string {
 /** Whether decoding failed: invalid JSON, or a value of the wrong type. */
 export function isDecodeError(error: unknown): boolean {
   return error instanceof SyntaxError || error instanceof TypeError;
+}
+
+/** Contents of jobs are not trusted. Null: the job is not a wake of this troupe. */
+export function readAddress(job: Job<unknown>): ActorAddress | null {
+  if (job.name !== WAKE && job.name !== LATER) return null;
+  const parsed = ActorAddress.safeParse(job.data);
+  return parsed.success ? parsed.data : null;
 }
 
 /** Drops other fields of the caller's object. */

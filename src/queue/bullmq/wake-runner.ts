@@ -1,13 +1,13 @@
 import { DelayedError, type Job, WaitingError } from 'bullmq';
 import type { Clock } from '../../clock.ts';
-import { ActorAddress, addressKey } from '../../events/index.ts';
+import { type ActorAddress, addressKey } from '../../events/index.ts';
 import { createFairShare, type FairShare, type StorePace } from '../fair-share.ts';
 import type { Service, WakeOutcome } from '../router.ts';
-import { isDecodeError, LATER, WAKE, type WakeQueue } from './wake-queue.ts';
+import { isDecodeError, LATER, readAddress, type WakeQueue } from './wake-queue.ts';
 
 /** Facts for histograms and counters. */
 export interface RouterObserver {
-  /** A wake is served for the first time; `waitMs` since it was added. */
+  /** The work of a wake has begun; `waitMs` since it was added. */
   onTaken?(facts: { waitMs: number }): void;
   onDone?(facts: { runMs: number; outcome: WakeOutcome['kind'] | 'failed' }): void;
   /** A job was not a wake of this troupe. */
@@ -103,12 +103,17 @@ export class WakeRunner {
 
   async #handle({ handler, onError }: Service, address: ActorAddress, job: Job<unknown>) {
     const { clock, observer, notify } = this.#deps;
-    const isFirst = job.attemptsStarted <= 1;
-    if (isFirst) notify(() => observer.onTaken?.({ waitMs: Math.max(0, clock.now() - job.timestamp) }));
+    const takenAt = clock.now();
     const startedAt = clock.monotonic();
+    let isTold = false;
+    const waitEnded = (at = clock.now()) => {
+      if (isTold) return;
+      isTold = true;
+      notify(() => observer.onTaken?.({ waitMs: Math.max(0, at - job.timestamp) }));
+    };
     let outcome: WakeOutcome | { kind: 'failed' } = { kind: 'failed' };
     try {
-      outcome = await handler(address);
+      outcome = await handler(address, waitEnded);
     } catch (error) {
       notify(() => onError(error, address));
     } finally {
@@ -116,6 +121,7 @@ export class WakeRunner {
       this.#end(addressKey(address));
     }
     const { kind } = outcome;
+    if (kind !== 'busy') waitEnded(takenAt);
     notify(() => observer.onDone?.({ runMs: clock.monotonic() - startedAt, outcome: kind }));
     return outcome;
   }
@@ -201,10 +207,4 @@ export class WakeRunner {
     if (this.#running.size === 0) this.#handlersEnded.resolve();
     return this.#handlersEnded.promise;
   }
-}
-
-function readAddress(job: Job<unknown>): ActorAddress | null {
-  if (job.name !== WAKE && job.name !== LATER) return null;
-  const parsed = ActorAddress.safeParse(job.data);
-  return parsed.success ? parsed.data : null;
 }

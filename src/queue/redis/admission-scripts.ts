@@ -1,4 +1,5 @@
-import { ADMITTED_ASKS_MS, CALL, REFUSED_ASKS_MS } from '../admission-rules.ts';
+import { FORGOTTEN_MS, MOST_REFUSED } from '../admission.ts';
+import { ADMITTED_ASKS_MS, CALL, REFUSED_ASKS_MS, RETRY_TO_MS } from '../admission-rules.ts';
 import { type LuaScript, luaScript } from './connect-redis.ts';
 
 /**
@@ -7,12 +8,17 @@ import { type LuaScript, luaScript } from './connect-redis.ts';
  * their contents, so unused ones disappear. Members that end too late, and invalid levels, are foreign and do not count.
  */
 export interface AdmissionScripts {
-  /** KEYS tenant slots, provider slots, asking. ARGV tenant, slot, slotMs, tenantCap, providerCap (0: none). Returns 1 or 0. */
+  /**
+   * KEYS tenant slots, provider slots, asking, refused since, refused until. ARGV tenant, slot, slotMs, tenantCap,
+   * providerCap (0: none), wish. Returns 1 or 0.
+   */
   enter: LuaScript;
   /** KEYS sets. ARGV slotMs, then the slot to hold in each set. */
   renew: LuaScript;
-  /** KEYS bucket. ARGV callsPerMinute, burst. Returns ms to wait. */
+  /** KEYS bucket, refused since, refused until. ARGV callsPerMinute, burst, wish. Returns ms to wait. */
   takeCall: LuaScript;
+  /** KEYS refused since, refused until, slot sets. Returns wishes with their times, then the held slots. */
+  load: LuaScript;
 }
 
 /** The clock of the server is the same for all processes. Rounded down to whole ms (L1). */
@@ -23,7 +29,31 @@ end)()`;
 
 const KEEP_MS = 60_000;
 
-const ENTER = `
+/** Wishes in two sorted sets: scored by the first refusal, and by the time from which they are forgotten. */
+const KEEP_WISHES_MS = 600_000;
+const WISHES = `
+local function forget(since, till)
+  for _, wish in ipairs(redis.call('ZRANGEBYSCORE', till, '-inf', now, 'LIMIT', 0, 100)) do
+    redis.call('ZREM', till, wish)
+    redis.call('ZREM', since, wish)
+  end
+end
+local function refuse(since, till, wish, retryMs)
+  forget(since, till)
+  local known = redis.call('ZSCORE', till, wish)
+  if known and tonumber(known) <= now then redis.call('ZREM', since, wish) end
+  redis.call('ZADD', since, 'NX', now, wish)
+  redis.call('ZADD', till, now + retryMs + ${FORGOTTEN_MS}, wish)
+  redis.call('PEXPIRE', since, ${KEEP_WISHES_MS})
+  redis.call('PEXPIRE', till, ${KEEP_WISHES_MS})
+end
+local function grant(since, till, wish)
+  redis.call('ZREM', since, wish)
+  redis.call('ZREM', till, wish)
+end
+`;
+
+const ENTER = `${WISHES}
 local tenant, slot = ARGV[1], ARGV[2]
 local slotMs, tenantCap, providerCap = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local tenantSlots, providerSlots, asking = KEYS[1], KEYS[2], KEYS[3]
@@ -59,6 +89,7 @@ local function lapse(key, most)
   redis.call('ZREMRANGEBYSCORE', key, now + most + ${KEEP_MS}, '+inf')
 end
 
+local function enter()
 if tenantCap > 0 then
   lapse(tenantSlots, slotMs)
   if redis.call('ZCARD', tenantSlots) >= tenantCap then
@@ -77,6 +108,11 @@ if providerCap > 0 then
 end
 if tenantCap > 0 then hold(tenantSlots) end
 return 1
+end
+
+local answer = enter()
+if answer == 1 then grant(KEYS[4], KEYS[5], ARGV[6]) else refuse(KEYS[4], KEYS[5], ARGV[6], ${RETRY_TO_MS}) end
+return answer
 `;
 
 const RENEW = `
@@ -87,7 +123,7 @@ for index, key in ipairs(KEYS) do
 end
 `;
 
-const TAKE_CALL = `
+const TAKE_CALL = `${WISHES}
 local rate, full = tonumber(ARGV[1]), tonumber(ARGV[2]) * ${CALL}
 local before = redis.call('HMGET', KEYS[1], 'level', 'at')
 local level = full
@@ -103,11 +139,26 @@ else
 end
 redis.call('HSET', KEYS[1], 'level', string.format('%.0f', level), 'at', string.format('%.0f', now))
 redis.call('PEXPIRE', KEYS[1], math.ceil((full - level) / rate) + ${KEEP_MS})
+if wait == 0 then grant(KEYS[2], KEYS[3], ARGV[3]) else refuse(KEYS[2], KEYS[3], ARGV[3], wait) end
 return wait
+`;
+
+const LOAD = `${WISHES}
+forget(KEYS[1], KEYS[2])
+local held = {}
+for index = 3, #KEYS do
+  for _, slot in ipairs(redis.call('ZRANGEBYSCORE', KEYS[index], '(' .. now, '+inf')) do held[#held + 1] = slot end
+end
+return { redis.call('ZRANGE', KEYS[1], 0, ${MOST_REFUSED - 1}, 'WITHSCORES'), held }
 `;
 
 /** `now` is a Lua expression, so that tests can set the time. */
 export function admissionScripts(now: string = SERVER_NOW): AdmissionScripts {
   const script = (body: string) => luaScript(`local now = ${now}${body}`);
-  return { enter: script(ENTER), renew: script(RENEW), takeCall: script(TAKE_CALL) };
+  return {
+    enter: script(ENTER),
+    renew: script(RENEW),
+    takeCall: script(TAKE_CALL),
+    load: script(LOAD),
+  };
 }

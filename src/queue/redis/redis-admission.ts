@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import type { ActorAddress, TenantId } from '../../events/index.ts';
-import type { Admission, AdmissionCaps, Entry } from '../admission.ts';
+import type { Admission, AdmissionCaps, AdmissionLoad, Entry } from '../admission.ts';
 import { admissionLimits, DEFAULT_SLOT_MS, retryInMs } from '../admission-rules.ts';
+import { parseSlot, parseWish, slotText, wishText } from '../refusals.ts';
 import { admissionScripts } from './admission-scripts.ts';
 import { createOutage } from './outage.ts';
 
@@ -44,19 +45,20 @@ export function createRedisAdmission(options: RedisAdmissionOptions): Admission 
   const held = new Map<string, HeldSlot>();
   let renewing = false;
   let timer: NodeJS.Timeout | null = null;
+  const refused = ['since', 'until'].map((time) => `{${prefix}}:refused:${time}`);
 
-  async function enter({ tenant }: ActorAddress, provider: string): Promise<Entry> {
+  async function enter(address: ActorAddress, provider: string): Promise<Entry> {
     const { tenantCap } = limits;
     const providerCap = limits.providerCap(provider);
-    const tenantKey = `{${prefix}}:slots:tenant:${tenant}`;
+    const tenantKey = `{${prefix}}:slots:tenant:${address.tenant}`;
     const providerKey = `{${prefix}}:slots:provider:${provider}`;
     const keys = [...(tenantCap === null ? [] : [tenantKey]), ...(providerCap === null ? [] : [providerKey])];
     if (keys.length === 0) return { kind: 'admitted', leave: async () => {} };
-    const slot: HeldSlot = { id: `${tenant}/${randomUUID()}`, keys };
-    const places = [tenantKey, providerKey, `{${prefix}}:asking:${provider}`];
-    const caps = [tenantCap ?? 0, providerCap ?? 0];
+    const slot: HeldSlot = { id: slotText({ address, provider }, randomUUID()), keys };
+    const places = [tenantKey, providerKey, `{${prefix}}:asking:${provider}`, ...refused];
+    const asked = [tenantCap ?? 0, providerCap ?? 0, wishText({ address, provider, for: 'slot' })];
     const answer = await ask(
-      () => scripts.enter.run(redis, places, [tenant, slot.id, slotMs, ...caps]),
+      () => scripts.enter.run(redis, places, [address.tenant, slot.id, slotMs, ...asked]),
       () => void removeLeft([slot]),
     );
     if (answer === 0) return { kind: 'full', retryInMs: retryInMs(random) };
@@ -96,11 +98,12 @@ export function createRedisAdmission(options: RedisAdmissionOptions): Admission 
     });
   }
 
-  async function takeCall(_tenant: TenantId, provider: string): Promise<number> {
+  async function takeCall(address: ActorAddress, provider: string): Promise<number> {
     const rate = limits.callRate(provider);
     if (!rate) return 0;
-    const keys = [`{${prefix}}:calls:${provider}`];
-    const waitMs = await ask(() => scripts.takeCall.run(redis, keys, [rate.callsPerMinute, rate.burst]));
+    const keys = [`{${prefix}}:calls:${provider}`, ...refused];
+    const asked = [rate.callsPerMinute, rate.burst, wishText({ address, provider, for: 'call' })];
+    const waitMs = await ask(() => scripts.takeCall.run(redis, keys, asked));
     return typeof waitMs === 'number' ? waitMs : 0;
   }
 
@@ -109,7 +112,34 @@ export function createRedisAdmission(options: RedisAdmissionOptions): Admission 
     await leave([...held.values()]);
   }
 
-  return { enter, takeCall, close };
+  const load = (tenant: TenantId) =>
+    readLoad(options, tenant, (sets) => ask(() => scripts.load.run(redis, [...refused, ...sets], [])));
+  return { enter, takeCall, load, close };
+}
+
+async function readLoad(
+  { caps, prefix }: Pick<RedisAdmissionOptions, 'caps' | 'prefix'>,
+  tenant: TenantId,
+  read: (slotSets: string[]) => Promise<unknown>,
+): Promise<AdmissionLoad> {
+  const capped = Object.entries(caps.providers ?? {});
+  const names = [
+    ...(caps.turnsPerTenant === undefined ? [] : [`tenant:${tenant}`]),
+    ...capped.filter(([, { turns }]) => turns !== undefined).map(([name]) => `provider:${name}`),
+  ];
+  // Without caps nobody is refused (C4).
+  if (names.length === 0 && capped.length === 0) return { caps, held: [], waiting: [] };
+  return { caps, ...loadOf(await read(names.map((name) => `{${prefix}}:slots:${name}`))) };
+}
+
+/** Reads the answer of the script. */
+function loadOf(answer: unknown): Pick<AdmissionLoad, 'held' | 'waiting'> {
+  const [wishes, slots] = (answer ?? [[], []]) as [string[], string[]];
+  const waiting = wishes.flatMap((text, index) => {
+    const wish = index % 2 === 0 ? parseWish(text) : null;
+    return wish ? [{ ...wish, since: Number(wishes[index + 1]) }] : [];
+  });
+  return { held: [...new Set(slots)].flatMap((slot) => parseSlot(slot) ?? []), waiting };
 }
 
 type Ask = <T>(question: () => Promise<T>, late?: () => void) => Promise<T | null>;

@@ -1,4 +1,5 @@
 import type { AgentView } from '../../../src/projection/model.ts';
+import { shownCondition } from '../../../src/projection/needs.ts';
 import type { PromptTokens } from '../../../src/events/index.ts';
 import { Condition, CONDITION_WORDS } from '../shared/condition.tsx';
 import { plural, short } from '../shared/format.ts';
@@ -6,6 +7,7 @@ import { Go } from '../shared/go.tsx';
 import { memo } from '../shared/memo.ts';
 import { UsageBar } from '../shared/usage-bar.tsx';
 import { agentPath } from '../state/agent-path.ts';
+import { waitOf } from '../state/inbox.ts';
 import { conversation, route } from '../state/route.ts';
 import { agentsByNeed, selectedAgent } from '../state/selection.ts';
 import { usageOf } from '../state/usage.ts';
@@ -30,7 +32,7 @@ export function Agents() {
             key={agent.id}
             agent={agent}
             isChosen={agent.id === chosen}
-            path={agentPath(agent)}
+            path={waitOf(agent) ?? agentPath(agent)}
             usage={usageOf(agent)}
           />
         ))}
@@ -50,25 +52,27 @@ export function Agents() {
 interface AgentLineProps {
   agent: AgentView;
   isChosen: boolean;
-  /** State path of the machine and the tools it is calling. */
+  /** What it waits for, else the state path of the machine and the tools it is calling. */
   path: string;
   usage: PromptTokens | null;
 }
 
 const AgentLine = memo(function AgentLine({ agent, isChosen, path, usage }: AgentLineProps) {
   const { id, name, pending, problem, turn, lastTurn } = agent;
-  const word = CONDITION_WORDS[agent.condition];
-  const why = agent.condition === 'failed' && problem ? problem.code : path;
-  const label = word === why ? word : `${word} · ${why}`;
+  const condition = shownCondition(agent);
+  const word = CONDITION_WORDS[condition];
+  const why = condition === 'failed' && problem ? problem.code : path;
+  // The machine of a queued agent is idle, which the agent is not.
+  const label = condition === 'queued' && path === 'idle' ? word : word === why ? word : `${word} · ${why}`;
   return (
     <li>
       <Go
         class="who-agent"
         to={{ agent: id, turn: turn ?? lastTurn, event: null, step: null, vs: null }}
         isCurrent={isChosen}
-        title={problem ? `${problem.code}: ${problem.message}` : name}
+        title={problem ? `${problem.code}: ${problem.message}` : condition === 'queued' ? path : name}
       >
-        <Condition of={agent.condition} isTerse />
+        <Condition of={condition} isTerse />
         <span class="who-name clip">{name}</span>
         <span class="who-state clip">{label}</span>
         {pending.length > 0 && (

@@ -4,6 +4,7 @@ import { connection, past } from '../state/live.ts';
 import { goLive, isPast, pastProblem } from '../state/past.ts';
 import { route } from '../state/route.ts';
 import { head, selectedAgent } from '../state/selection.ts';
+import { shownCondition } from '../../../src/projection/needs.ts';
 import { CONDITION_WORDS } from '../shared/condition.tsx';
 
 /** Warnings that qualify the whole page: it shows the past, or the server does not respond. */
@@ -34,7 +35,7 @@ export function Banners() {
 /** Computed, so that other changes to the agent announce nothing. */
 const condition = computed(() => {
   const agent = selectedAgent.value;
-  return agent ? `${agent.name}: ${CONDITION_WORDS[agent.condition]}` : '';
+  return agent ? `${agent.name}: ${CONDITION_WORDS[shownCondition(agent)]}` : '';
 });
 
 /** Announces the condition of the selected agent to screen readers. */

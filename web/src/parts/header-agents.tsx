@@ -1,14 +1,13 @@
 import { computed } from '@preact/signals';
-import type { AgentCondition } from '../../../src/projection/model.ts';
-import { NEED } from '../../../src/projection/needs.ts';
+import { NEED, type ShownCondition, shownCondition } from '../../../src/projection/needs.ts';
 import { CONDITION_WORDS } from '../shared/condition.tsx';
 import { plural } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { agentsByNeed } from '../state/selection.ts';
 
 const counts = computed(() => {
-  const groups = Map.groupBy(agentsByNeed.value, ({ condition }) => condition);
-  return NEED.flatMap((condition): { condition: AgentCondition; ids: string[] }[] => {
+  const groups = Map.groupBy(agentsByNeed.value, shownCondition);
+  return NEED.flatMap((condition): { condition: ShownCondition; ids: string[] }[] => {
     const ids = groups.get(condition)?.map(({ id }) => id) ?? [];
     return ids.length > 0 ? [{ condition, ids }] : [];
   });

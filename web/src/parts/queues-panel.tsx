@@ -1,19 +1,20 @@
-import { Fragment } from 'preact';
+import { type ComponentChildren, Fragment } from 'preact';
+import type { ProviderLoad, RunningLine, TurnQueue } from '../../../src/troupe.ts';
 import { duration, whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { queues, stuck } from '../state/inbox.ts';
 
-/** The queue of agent wakes: how many wait, and for how long. */
+/** The queue: who waits for what, who runs, and the numbers. */
 export function QueuesPanel() {
-  const depth = queues.value;
-  if (!depth) return null;
-  const { wait } = depth;
+  const report = queues.value;
+  if (!report) return null;
+  const { wait, turns, providers } = report;
   return (
     <section aria-label="Queues" id="queues">
       <h2>Queues</h2>
       <dl class="who-queues">
         {(['waiting', 'active', 'delayed', 'failed'] as const).map((name) => {
-          const count = depth[name];
+          const count = report[name];
           return (
             // Hides what the server's queue does not report.
             count !== undefined && (
@@ -24,6 +25,12 @@ export function QueuesPanel() {
             )
           );
         })}
+        {turns.oldestMs !== null && (
+          <>
+            <dt>oldest</dt>
+            <dd>{duration(turns.oldestMs)}</dd>
+          </>
+        )}
         {wait && (
           <>
             <dt>wait p50</dt>
@@ -32,9 +39,71 @@ export function QueuesPanel() {
             <dd>{duration(wait.p95Ms)}</dd>
           </>
         )}
+        {providers
+          .filter(({ turns: cap, waiting }) => cap !== null || waiting > 0)
+          .map((load) => (
+            <Fragment key={load.provider}>
+              <dt class="clip">{load.provider}</dt>
+              <dd>{slots(load)}</dd>
+            </Fragment>
+          ))}
       </dl>
+      <Turns turns={turns} />
       <Stuck />
     </section>
+  );
+}
+
+function slots({ turns, running, waiting }: ProviderLoad): string {
+  const held = turns === null ? `${whole(running)} running` : `${whole(running)} of ${whole(turns)} slots`;
+  return waiting === 0 ? held : `${held}, ${whole(waiting)} waiting`;
+}
+
+/** Lines of each list; the whole lists are in the API and on the command line. */
+const MOST = 5;
+
+function Turns({ turns: { waiting, waitingTotal, running, runningTotal } }: { turns: TurnQueue }) {
+  return (
+    <>
+      <List label="Waiting turns" total={waitingTotal}>
+        {waiting.slice(0, MOST).map(({ conversation, agent, turn, words }) => (
+          <li key={`${conversation} ${agent}`}>
+            <Go to={{ conversation, agent, turn }}>
+              @{agent} in {conversation}
+            </Go>{' '}
+            {words}
+          </li>
+        ))}
+      </List>
+      <List label="Running turns" total={runningTotal}>
+        {running.slice(0, MOST).map((line) => (
+          <li key={line.turn}>
+            <Go to={{ conversation: line.conversation, agent: line.agent, turn: line.turn }}>
+              @{line.agent} in {line.conversation}
+            </Go>{' '}
+            {runs(line)}
+          </li>
+        ))}
+      </List>
+    </>
+  );
+}
+
+function runs({ provider, since }: RunningLine): string {
+  const time = duration(Date.now() - since);
+  return provider === null ? `runs for ${time}` : `runs for ${time} with ${provider}`;
+}
+
+function List({ label, total, children }: { label: string; total: number; children: ComponentChildren }) {
+  if (total === 0) return null;
+  return (
+    <>
+      <h3>{label}</h3>
+      <ul class="who-stuck" aria-label={label}>
+        {children}
+        {total > MOST && <li class="quiet">and {whole(total - MOST)} more</li>}
+      </ul>
+    </>
   );
 }
 

@@ -1,4 +1,5 @@
 import type { AgentView } from '../../../src/projection/model.ts';
+import { shownCondition } from '../../../src/projection/needs.ts';
 import { Condition } from '../shared/condition.tsx';
 import { memo } from '../shared/memo.ts';
 import { selectAgent, selectedAgent } from '../state/selection.ts';
@@ -33,7 +34,7 @@ const Lane = memo(function Lane({ agent, isChosen }: { agent: AgentView; isChose
       aria-pressed={isChosen}
       onClick={() => selectAgent(agent)}
     >
-      <Condition of={agent.condition} isTerse />
+      <Condition of={shownCondition(agent)} isTerse />
       <span class="clip">{agent.name}</span>
     </button>
   );

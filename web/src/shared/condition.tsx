@@ -1,22 +1,24 @@
-import type { AgentCondition } from '../../../src/projection/model.ts';
+import type { ShownCondition } from '../../../src/projection/needs.ts';
 
 /** Words for each condition; colour alone never carries meaning. */
-export const CONDITION_WORDS: Record<AgentCondition, string> = {
+export const CONDITION_WORDS: Record<ShownCondition, string> = {
   failed: 'failed',
   waiting: 'needs you',
   running: 'running',
   held: 'waiting',
+  queued: 'queued',
   paused: 'paused',
   idle: 'idle',
   retired: 'retired',
   left: 'left',
 };
 
-const ICONS: Record<AgentCondition, string> = {
+const ICONS: Record<ShownCondition, string> = {
   failed: 'M4 4l8 8M12 4l-8 8',
   waiting: 'M8 3v6M8 12v1',
   running: 'M5 3l8 5-8 5z',
   held: 'M4 3h8M4 13h8M5 3l6 10M11 3L5 13',
+  queued: 'M8 3a5 5 0 1 0 0.01 0M8 5v3l2 2',
   paused: 'M6 3v10M10 3v10',
   idle: 'M8 8m-3 0a3 3 0 1 0 6 0a3 3 0 1 0-6 0',
   retired: 'M3 8h10',
@@ -24,7 +26,7 @@ const ICONS: Record<AgentCondition, string> = {
 };
 
 /** Icon and word; empty space when unknown. With `isTerse` the word is for screen readers only. */
-export function Condition({ of, isTerse = false }: { of: AgentCondition | null; isTerse?: boolean }) {
+export function Condition({ of, isTerse = false }: { of: ShownCondition | null; isTerse?: boolean }) {
   if (of === null) return <span class="condition">{isTerse ? '' : '–'}</span>;
   return (
     <span class={`condition condition-${of}`}>

@@ -6,6 +6,7 @@ import type {
   ActorStatus,
   AgentInfo,
   BudgetLine,
+  QueueReport,
   StuckReport,
 } from '../../../src/troupe.ts';
 import type { Command, Event } from '../../../src/events/index.ts';
@@ -82,13 +83,7 @@ export interface SearchAnswer {
   partial: boolean;
 }
 
-export interface Queues {
-  waiting: number;
-  active: number;
-  delayed: number;
-  failed: number;
-  wait?: { p50Ms: number; p95Ms: number; count: number } | null;
-}
+export type Queues = QueueReport;
 
 /** Lines of stuck work that the page shows. */
 const MOST_STUCK = 10;

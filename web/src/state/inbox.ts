@@ -1,4 +1,6 @@
 import { computed, effect, signal } from '@preact/signals';
+import type { AgentView } from '../../../src/projection/model.ts';
+import { shownCondition } from '../../../src/projection/needs.ts';
 import { STANDING_STATES, standingOf } from '../../../src/projection/standing.ts';
 import type { StuckReport } from '../../../src/troupe.ts';
 import { api, ApiError, type Inbox, type InboxLine, type InboxQuery, type Queues } from './api.ts';
@@ -9,6 +11,14 @@ import { conversation, type Route, route } from './route.ts';
 export const inbox = signal<Inbox | null>(null);
 export const queues = signal<Queues | null>(null);
 export const stuck = signal<StuckReport | null>(null);
+
+/** Why a queued agent of the open conversation has not begun, in the server's words. */
+export function waitOf(agent: AgentView): string | null {
+  if (shownCondition(agent) !== 'queued' && agent.turn === null) return null;
+  const waiting = queues.value?.turns.waiting ?? [];
+  const found = waiting.find((line) => line.agent === agent.id && line.conversation === conversation.value);
+  return found?.words ?? null;
+}
 
 /** The lines, with the open conversation brought up to date; null before the first answer. */
 export const conversations = computed<readonly InboxLine[] | null>(() => {

@@ -1,4 +1,5 @@
 import type { Command } from '../../../src/events/index.ts';
+import { shownCondition } from '../../../src/projection/needs.ts';
 import { commandsOf } from '../parts/detail/commands.ts';
 import { api, type InboxLine } from './api.ts';
 import { actors, shown } from './live.ts';
@@ -72,7 +73,7 @@ function agentItems(): Item[] {
     key: `a${agent.id}`,
     group: 'Agents',
     text: agent.name,
-    note: `${agent.condition} ${agent.state}`,
+    note: shownCondition(agent) === 'queued' ? 'queued' : `${agent.condition} ${agent.state}`,
     act: () => selectAgent(agent),
   }));
 }

@@ -1,5 +1,6 @@
 import type { ConversationId } from '../../../../src/events/index.ts';
 import type { TurnView } from '../../../../src/projection/model.ts';
+import { shownCondition } from '../../../../src/projection/needs.ts';
 import { Condition } from '../../shared/condition.tsx';
 import { Copy } from '../../shared/copy.tsx';
 import { Go } from '../../shared/go.tsx';
@@ -42,7 +43,7 @@ function Ids() {
     <p class="detail-ids">
       {agent && (
         <span role="status">
-          <Condition of={agent.condition} />
+          <Condition of={shownCondition(agent)} />
         </span>
       )}
       {turnId !== null && <Copy text={turnId} />}

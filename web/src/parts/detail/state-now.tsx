@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import { clock, duration } from '../../shared/format.ts';
+import { waitOf } from '../../state/inbox.ts';
 import { route } from '../../state/route.ts';
 import { chosen } from './chosen.ts';
 
@@ -18,17 +19,27 @@ const TICK_MS = 500;
 
 /** The chart as text. */
 export function StateNow({ moment }: { moment: Moment }) {
-  const { state, event, since, doing } = moment;
   const { actor, agent } = chosen.value;
   const isLive = route.value.at === null;
-  const isBusy = isLive && /^(working|backoff)/.test(state);
-  const now = useNow(isBusy);
-  const path = state.split('.');
   const can = isLive ? (actor?.can ?? []) : [];
+  const wait = isLive && agent ? waitOf(agent) : null;
   return (
     <p class="state-now">
+      {wait === null ? <Machine moment={moment} isLive={isLive} /> : <strong>{wait}</strong>}
+      {can.length > 0 && <>; can: {can.join(', ')}</>}
+    </p>
+  );
+}
+
+function Machine({ moment, isLive }: { moment: Moment; isLive: boolean }) {
+  const { state, event, since, doing } = moment;
+  const isBusy = isLive && /^(working|backoff)/.test(state);
+  const now = useNow(isBusy);
+  const isFailed = chosen.value.agent?.condition === 'failed' && state !== 'failed';
+  return (
+    <>
       <strong>
-        {path.map((part, index) => (
+        {state.split('.').map((part, index) => (
           <>
             {index > 0 && <span class="state-step"> › </span>}
             {part}
@@ -37,14 +48,13 @@ export function StateNow({ moment }: { moment: Moment }) {
       </strong>
       {doing.length > 0 && <> calling {doing.join(', ')}</>}
       {since > 0 && (isBusy ? <> for {duration(now - since)}</> : <> since {clock(since)}</>)}
-      {agent?.condition === 'failed' && state !== 'failed' && <>; its last turn failed</>}
+      {isFailed && <>; its last turn failed</>}
       {event !== null && (
         <>
           ; entered by <code>{event}</code>
         </>
       )}
-      {can.length > 0 && <>; can: {can.join(', ')}</>}
-    </p>
+    </>
   );
 }
 
