@@ -42,6 +42,7 @@ const POLICY = {
   provider_refused: 'stop',
   provider_invalid_request: 'stop',
   provider_redirected: 'stop',
+  provider_unverified: 'stop',
   provider_reply_too_long: 'stop',
   provider_rate_limited: 'retry',
   provider_overloaded: 'retry',

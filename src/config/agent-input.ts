@@ -255,6 +255,10 @@ export interface A2aAgent extends AgentBase {
   url: string;
   /** Name of the variable that holds the bearer token. Default: none is sent. */
   apiKeyEnv?: string | undefined;
+  /** Public keys, as JSON Web Keys. Its card must be signed with one of them. Default: it need not be signed. */
+  cardKeys?:
+    | readonly { kty: 'EC' | 'RSA' | 'OKP'; kid?: string | undefined; [member: string]: unknown }[]
+    | undefined;
 }
 
 /** An agent of a definition. `provider` says which fields it has. Fields with a default may be left out. */

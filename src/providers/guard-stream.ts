@@ -150,7 +150,7 @@ async function* guardStream(options: GuardOptions): AsyncGenerator<ModelEvent> {
     clearTimeout(timer);
     clearTimeout(deadline);
     signal.removeEventListener('abort', abort);
-    request.abort();
+    request.abort(signal.reason);
     events.return?.().catch(ignore);
   }
 }
@@ -198,6 +198,9 @@ function createCheck(
         );
       case 'failed':
         return { type: 'failed', error: checkFailure(event.error, secrets) };
+      case 'begun':
+        checkText(event.mark, 'a mark');
+        return event;
       case 'session':
       case 'compacted':
         if (!remembers) throw unexpected(event);

@@ -8,7 +8,7 @@ import type { PromptMessage, Reasoning, ToolCall, ToolSpec, TurnId, Usage } from
 /**
  * The provider port: one model call, as a stream of events in this legal order:
  *
- *   start  session?  (text | thinking | reasoning | calling | call | compacted)*  ( done | failed | aborted )
+ *   start  session?  (begun | text | thinking | reasoning | calling | call | compacted)*  ( done | failed | aborted )
  *
  * - The stream never throws and always ends with exactly one of the last three.
  * - `call` is emitted once per tool call, when its arguments are complete.
@@ -31,6 +31,8 @@ export type ModelEvent =
   /** A piece of the arguments of a call, as the model writes them. `delta` may be empty: the call begins. */
   | { type: 'calling'; id: string; name: string; delta: string }
   | { type: 'call'; call: ToolCall }
+  /** Another request for this step can join the answer, or begin it anew, by the last of these. See `ModelRequest.begun`. */
+  | { type: 'begun'; mark: string }
   /** The provider compacted its memory by itself. */
   | { type: 'compacted' }
   /** `doubt`: why the vendor's usage is not believed; `usage` is then empty. */
@@ -118,6 +120,8 @@ export interface ModelRequest {
   asWritten?: true;
   /** Set for stateful providers, except for `purpose: 'compaction'`, which must leave no trace in any session. */
   session?: SessionRequest;
+  /** The last `begun` of an earlier call for the same step, perhaps of a process that has died. Only with `capabilities.joins`. */
+  begun?: string;
   /** JSON schema (draft 2020-12) that the answer must fit, if the agent declares one. */
   replySchema?: Record<string, unknown>;
   /**
@@ -157,6 +161,8 @@ export interface ProviderCapabilities {
    * change here changes what was sent before, so it needs a new rendering.
    */
   templateMarks?: readonly MarkFamily[];
+  /** The vendor goes on with an answer whose request is gone, and a later request joins it. */
+  joins?: true;
   /** The usage is the vendor's own count. A guess must not calibrate anything. */
   reportsUsage: boolean;
 }

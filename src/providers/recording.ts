@@ -136,6 +136,7 @@ const AnEvent = z.discriminatedUnion('type', [
   z.object({ type: z.literal('text'), delta: z.string() }),
   z.object({ type: z.literal('reasoning'), reasoning: Reasoning }),
   z.object({ type: z.literal('call'), call: ToolCall }),
+  z.object({ type: z.literal('begun'), mark: z.string() }),
   z.object({ type: z.literal('compacted') }),
   z.object({
     type: z.literal('done'),

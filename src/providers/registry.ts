@@ -65,7 +65,13 @@ export function createProvider(
       });
     }
     case 'a2a':
-      return createA2a({ url: settings.url, apiKey: tokenOf(settings, env), ...limits });
+      return createA2a({
+        url: settings.url,
+        apiKey: tokenOf(settings, env),
+        cardKeys: settings.cardKeys,
+        clock,
+        ...limits,
+      });
     case 'anthropic':
       return anthropicOf(settings, env, common);
     case 'openai':

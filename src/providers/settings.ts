@@ -7,6 +7,7 @@ import {
   isAiSdkVendor,
   versionProblem,
 } from './ai-sdk-model.ts';
+import { CardKey } from './a2a/card-keys.ts';
 import { ModelPrice } from './prices.ts';
 import { ReplyLimitSettings } from './reply-limits.ts';
 import { ChatQuirks } from './openai/quirks.ts';
@@ -185,6 +186,7 @@ const AnySettings = z.discriminatedUnion('provider', [
     ...Common,
     url: BaseUrl,
     apiKeyEnv: KeyVariable.optional(),
+    cardKeys: z.array(CardKey).min(1).max(20).optional(),
     tools: z
       .array(z.string())
       .max(0, 'a remote agent calls no tools of this company: leave tools out')

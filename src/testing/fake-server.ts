@@ -176,6 +176,7 @@ export type VendorFailure = Exclude<
   ModelFailure['code'],
   | 'provider_session_lost'
   | 'provider_unusable'
+  | 'provider_unverified'
   | 'provider_invalid_reply'
   | 'provider_redirected'
   | 'provider_reply_too_long'

@@ -82,7 +82,7 @@ export interface CollectOptions {
 }
 
 const LEGAL_ORDER =
-  /^start( session)?( (text|thinking|reasoning|calling|call|compacted))* (done|failed|aborted)$/;
+  /^start( session)?( (begun|text|thinking|reasoning|calling|call|compacted))* (done|failed|aborted)$/;
 
 function assertLegal(events: readonly ModelEvent[]): void {
   const order = events.map(({ type }) => type).join(' ');

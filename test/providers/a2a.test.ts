@@ -1,107 +1,27 @@
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { text } from 'node:stream/consumers';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { generateKeyPairSync, sign } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { canonicalJson } from '../../src/events/canonical-json.ts';
+import type { PromptMessage } from '../../src/events/index.ts';
 import { createA2a } from '../../src/providers/a2a/a2a.ts';
+import type { CardKey } from '../../src/providers/a2a/card-keys.ts';
 import type { ModelEvent, ModelRequest } from '../../src/providers/provider.ts';
 import { collectEvents, sampleRequest, textOf } from '../../src/testing/provider-scene.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
-import { UMA } from '../support/company.ts';
-import { openTroupe } from '../support/mode.ts';
+import { ids, piece, remote, serveRemote, status, task } from './a2a-remote.ts';
 import { user } from './sent.ts';
 
-interface Call {
-  method: string;
-  params: {
-    id?: string;
-    message?: { messageId: string; contextId?: string; taskId?: string; parts: unknown };
-  };
-}
-/** The results of a stream. `cut`: the connection is lost after them. `open`: it stays open. */
-interface Play {
-  results?: object[];
-  error?: { code: number; message: string };
-  end?: 'cut' | 'open';
-}
+serveRemote();
 
-let url = '';
-let calls: Call[] = [];
-let headers: IncomingMessage['headers'] = {};
-let plays: Record<string, Play[]> = {};
-let foreign: string | null = null;
-let arrived = Promise.withResolvers<void>();
-
-const server = createServer((request, response) => void serve(request, response));
-beforeAll(async () => {
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-});
-afterAll(() => {
-  server.closeAllConnections();
-  server.close();
-});
-beforeEach(() => {
-  calls = [];
-  plays = {};
-  foreign = null;
-  arrived = Promise.withResolvers();
-});
-
-async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-  headers = request.headers;
-  if (request.url === '/.well-known/agent-card.json') {
-    const at = { url: `${foreign ?? url}/rpc`, protocolBinding: 'JSONRPC', protocolVersion: '1.0' };
-    response.end(JSON.stringify({ supportedInterfaces: [at], capabilities: { streaming: true } }));
-    return;
-  }
-  const call = JSON.parse(await text(request)) as Call;
-  calls.push(call);
-  if (call.method === 'CancelTask') arrived.resolve();
-  const { results = [], error, end } = plays[call.method]?.shift() ?? {};
-  const answer = (part: object) => JSON.stringify({ jsonrpc: '2.0', id: 1, ...part });
-  if (error || !call.method.startsWith('S')) {
-    response.setHeader('content-type', 'application/json');
-    response.end(answer(error ? { error } : { result: results[0] }));
-    return;
-  }
-  response.setHeader('content-type', 'text/event-stream');
-  for (const result of results) response.write(`data: ${answer({ result })}\n\n`);
-  if (end === 'open') return;
-  if (end === 'cut') response.write(':\n', () => response.destroy());
-  else response.end();
-}
-
-const ids = { taskId: 't1', contextId: 'c1' };
-const piece = (words: string, append = true) => ({
-  artifactUpdate: { ...ids, artifact: { artifactId: 'a', parts: [{ text: words }] }, append },
-});
-const status = (state: string, words?: string) => ({
-  statusUpdate: {
-    ...ids,
-    status: {
-      state: `TASK_STATE_${state}`,
-      ...(words !== undefined && { message: { parts: [{ text: words }] } }),
-    },
-  },
-});
-const task = (state: string, words: string) => ({
-  id: 't1',
-  contextId: 'c1',
-  status: { state: `TASK_STATE_${state}` },
-  artifacts: [{ artifactId: 'a', parts: [{ text: words }] }],
-});
 const START: Partial<ModelRequest> = { session: { kind: 'start' } };
 const ask = (over: Partial<ModelRequest> = START) =>
-  collectEvents(createA2a({ url, apiKey: 'secret-token-1' }), sampleRequest(over));
-const methods = () => calls.map(({ method }) => method);
+  collectEvents(createA2a({ url: remote.url, apiKey: 'secret-token-1' }), sampleRequest(over));
+const methods = () => remote.calls.map(({ method }) => method);
 const failure = (events: readonly ModelEvent[]) => {
   const last = events.at(-1);
   return last?.type === 'failed' ? last.error : last;
 };
 
 test('pieces of an artifact are the growing reply, and working states are progress', async () => {
-  plays = {
+  remote.plays = {
     SendStreamingMessage: [
       { results: [status('WORKING', 'I look.'), piece('Hel', false), piece('lo'), status('COMPLETED')] },
     ],
@@ -110,23 +30,24 @@ test('pieces of an artifact are the growing reply, and working states are progre
   expect(events.filter(({ type }) => type !== 'done')).toEqual([
     { type: 'start' },
     { type: 'session', change: 'started', id: 'c1' },
+    { type: 'begun', mark: '0:t1' },
     { type: 'thinking', delta: 'I look.\n' },
     { type: 'text', delta: 'Hel' },
     { type: 'text', delta: 'lo' },
   ]);
   expect(events.at(-1)).toMatchObject({ stop: 'end', session: { id: 'c1', checkpoint: 'task:' } });
-  expect(headers).toMatchObject({ authorization: 'Bearer secret-token-1', 'a2a-version': '1.0' });
+  expect(remote.headers).toMatchObject({ authorization: 'Bearer secret-token-1', 'a2a-version': '1.0' });
 });
 
 test('a plain message is the reply', async () => {
-  plays = {
+  remote.plays = {
     SendStreamingMessage: [{ results: [{ message: { parts: [{ text: 'Hi' }, { data: { a: 1 } }] } }] }],
   };
   expect(textOf(await ask())).toBe('Hi{"a":1}');
 });
 
 test('a question of the remote agent is the reply, and the next message goes to the same task', async () => {
-  plays = {
+  remote.plays = {
     SendStreamingMessage: [
       { results: [status('INPUT_REQUIRED', 'Which one?')] },
       { results: [status('COMPLETED', 'Done.')] },
@@ -139,7 +60,7 @@ test('a question of the remote agent is the reply, and the next message goes to 
   if (done?.type !== 'done' || !done.session) throw new Error('no mark');
   await ask({ messages: [user('the red one')], session: { kind: 'resume', mark: done.session } });
   expect(methods()).toEqual(['SendStreamingMessage', 'GetTask', 'SendStreamingMessage']);
-  expect(calls[2]?.params.message).toMatchObject({
+  expect(remote.calls[2]?.params.message).toMatchObject({
     ...ids,
     role: 'ROLE_USER',
     parts: [{ text: 'the red one' }],
@@ -152,13 +73,13 @@ test.each([
   ['CANCELED', 'provider_refused'],
   ['AUTH_REQUIRED', 'provider_auth'],
 ])('a task that is %s is the failure %s', async (state, code) => {
-  plays = { SendStreamingMessage: [{ results: [status(state, 'because')] }] };
+  remote.plays = { SendStreamingMessage: [{ results: [status(state, 'because')] }] };
   const error = failure(await ask());
   expect(error).toMatchObject({ code, message: expect.stringContaining('because') as string });
 });
 
 test('a stream that is cut is joined again, and no word is doubled', async () => {
-  plays = {
+  remote.plays = {
     SendStreamingMessage: [{ results: [piece('one ', false)], end: 'cut' }],
     GetTask: [{ results: [task('WORKING', 'one two ')] }],
     SubscribeToTask: [
@@ -171,11 +92,11 @@ test('a stream that is cut is joined again, and no word is doubled', async () =>
 
 test('another try of the same step joins the task and sends nothing twice', async () => {
   const lost = { code: -32_603, message: 'away' };
-  plays = {
+  remote.plays = {
     SendStreamingMessage: [{ results: [piece('one', false)], end: 'cut' }],
     GetTask: [{ error: lost }, { results: [task('COMPLETED', 'one two')] }],
   };
-  const provider = createA2a({ url });
+  const provider = createA2a({ url: remote.url });
   expect(failure(await collectEvents(provider, sampleRequest(START)))).toMatchObject({
     code: 'provider_failed',
   });
@@ -183,19 +104,97 @@ test('another try of the same step joins the task and sends nothing twice', asyn
   expect(methods()).toEqual(['SendStreamingMessage', 'GetTask', 'GetTask']);
 });
 
+test('a process that takes the turn over joins the task, and begins another once that has failed', async () => {
+  remote.plays = {
+    SendStreamingMessage: [
+      { results: [piece('one', false)], end: 'cut' },
+      { results: [status('COMPLETED', 'anew')] },
+    ],
+    GetTask: [{ error: { code: -32_603, message: 'away' } }, { results: [task('FAILED', 'one')] }],
+  };
+  const begun: string[] = [];
+  const tryAgain = async () => {
+    const events = await ask({ ...START, ...(begun.length > 0 && { begun: begun.at(-1) }) } as typeof START);
+    for (const event of events) if (event.type === 'begun') begun.push(event.mark);
+    return events;
+  };
+  for (const _ of [1, 2]) expect(failure(await tryAgain())).toMatchObject({ code: 'provider_failed' });
+  expect(begun).toEqual(['0:t1', '1:']);
+  expect(textOf(await tryAgain())).toBe('anew');
+  expect(methods()).toEqual(['SendStreamingMessage', 'GetTask', 'GetTask', 'SendStreamingMessage']);
+  expect(remote.calls[3]?.params.message?.messageId).not.toBe(remote.calls[0]?.params.message?.messageId);
+});
+
+test('pauses between joins grow, and a word begins them anew', async () => {
+  const going = { results: [task('WORKING', 'one')] };
+  const cut = (results: object[] = []) => ({ results, end: 'cut' }) as const;
+  remote.plays = {
+    SendStreamingMessage: [cut([piece('one', false)])],
+    GetTask: Array.from({ length: 9 }, () => going),
+    SubscribeToTask: [cut(), cut(), cut([piece(' two')]), cut(), cut(), cut(), cut(), cut(), cut()],
+  };
+  const pauses: number[] = [];
+  const sleep = async (ms: number) => void pauses.push(ms);
+  const events = await collectEvents(createA2a({ url: remote.url, clock: { sleep } }), sampleRequest(START));
+  expect(textOf(events)).toBe('one two');
+  expect(events.at(-1)?.type).toBe('failed');
+  expect(pauses).toEqual([250, 500, 1_000, 250, 500, 1_000, 2_000, 4_000]);
+});
+
+test('images are parts, unless the card takes none', async () => {
+  const image = { ...user('look'), images: [{ hash: 'h1', mediaType: 'image/png' }] } as PromptMessage;
+  const shown = { ...START, messages: [image], images: new Map([['h1', 'QUJD']]) };
+  remote.plays = { SendStreamingMessage: [0, 1].map(() => ({ results: [status('COMPLETED')] })) };
+  await ask(shown);
+  remote.more = { defaultInputModes: ['text/plain'] };
+  await ask(shown);
+  expect(remote.calls.map(({ params }) => params.message?.parts)).toEqual([
+    [{ text: 'look' }, { raw: 'QUJD', mediaType: 'image/png' }],
+    [{ text: 'look' }, { text: '[the remote agent takes no image/png: an image is left out]' }],
+  ]);
+});
+
+test('with keys, only an agent whose card one of them has signed is sent anything', async () => {
+  const pairs = [0, 1].map(() => generateKeyPairSync('ec', { namedCurve: 'P-256' }));
+  const keys = pairs.map(({ publicKey }) => publicKey.export({ format: 'jwk' }) as CardKey);
+  const at = { url: `${remote.url}/rpc`, protocolBinding: 'JSONRPC', protocolVersion: '1.0' };
+  const card = { supportedInterfaces: [at], capabilities: { streaming: true }, name: 'Clerk' };
+  const header = Buffer.from('{"alg":"ES256","typ":"JOSE"}').toString('base64url');
+  const payload = Buffer.from(canonicalJson(card)).toString('base64url');
+  const signature = sign('sha256', Buffer.from(`${header}.${payload}`), {
+    key: pairs[0]!.privateKey,
+    dsaEncoding: 'ieee-p1363',
+  }).toString('base64url');
+  const signed = { name: 'Clerk', signatures: [{ protected: header, signature }] };
+  const askWith = (cardKeys: CardKey[]) =>
+    collectEvents(createA2a({ url: remote.url, cardKeys }), sampleRequest(START));
+  for (const [card_, cardKeys] of [
+    [{}, keys],
+    [{ ...signed, name: 'Other' }, keys],
+    [signed, [keys[1]!]],
+  ] as const) {
+    remote.more = card_;
+    expect(failure(await askWith([...cardKeys]))).toMatchObject({ code: 'provider_unverified' });
+  }
+  expect(remote.calls).toEqual([]);
+  remote.more = signed;
+  remote.plays = { SendStreamingMessage: [{ results: [status('COMPLETED', 'Hi')] }] };
+  expect(textOf(await askWith(keys))).toBe('Hi');
+});
+
 test('after a restart the message has the same id, and after a failed task another one', async () => {
-  plays = { SendStreamingMessage: [0, 1, 2].map(() => ({ results: [status('FAILED')] })) };
-  const provider = createA2a({ url });
+  remote.plays = { SendStreamingMessage: [0, 1, 2].map(() => ({ results: [status('FAILED')] })) };
+  const provider = createA2a({ url: remote.url });
   await collectEvents(provider, sampleRequest(START));
   await collectEvents(provider, sampleRequest(START));
-  await collectEvents(createA2a({ url }), sampleRequest(START));
-  const [first, again, restarted] = calls.map(({ params }) => params.message?.messageId);
+  await collectEvents(createA2a({ url: remote.url }), sampleRequest(START));
+  const [first, again, restarted] = remote.calls.map(({ params }) => params.message?.messageId);
   expect(again).not.toBe(first);
   expect(restarted).toBe(first);
 });
 
 test('a task that the remote agent has lost is a lost session', async () => {
-  plays = { GetTask: [{ error: { code: -32_001, message: 'no such task' } }] };
+  remote.plays = { GetTask: [{ error: { code: -32_001, message: 'no such task' } }] };
   const mark = { id: 'c1', checkpoint: 'task:t1' };
   expect(failure(await ask({ session: { kind: 'resume', mark } }))).toMatchObject({
     code: 'provider_session_lost',
@@ -203,71 +202,27 @@ test('a task that the remote agent has lost is a lost session', async () => {
 });
 
 test('an abort cancels the task', async () => {
-  plays = { SendStreamingMessage: [{ results: [piece('one', false)], end: 'open' }], CancelTask: [{}] };
+  remote.plays = {
+    SendStreamingMessage: [{ results: [piece('one', false)], end: 'open' }],
+    CancelTask: [{}],
+  };
   const abort = new AbortController();
-  const events = await collectEvents(createA2a({ url }), sampleRequest(START), {
+  const events = await collectEvents(createA2a({ url: remote.url }), sampleRequest(START), {
     signal: abort.signal,
     onEvent: ({ type }) => type === 'text' && abort.abort(),
   });
   expect(events.at(-1)).toEqual({ type: 'aborted' });
-  await arrived.promise;
-  expect(calls.at(-1)).toMatchObject({ method: 'CancelTask', params: { id: 't1' } });
+  await remote.cancelled.promise;
+  expect(remote.calls.at(-1)).toMatchObject({ method: 'CancelTask', params: { id: 't1' } });
 });
 
 test('a card that names another origin gets neither key nor prompt', async () => {
-  foreign = 'http://127.0.0.2:9';
+  remote.foreign = 'http://127.0.0.2:9';
   expect(failure(await ask())).toMatchObject({ code: 'provider_redirected' });
-  expect(calls).toEqual([]);
+  expect(remote.calls).toEqual([]);
 });
 
 test('a remote agent that is gone is unreachable', async () => {
   const events = await collectEvents(createA2a({ url: 'http://127.0.0.1:1' }), sampleRequest(START));
   expect(failure(events)).toMatchObject({ code: 'provider_unreachable' });
-});
-
-test('a company delegates to a remote agent and gets its reply, and one that is lost is a named failure', async () => {
-  plays = {
-    SendStreamingMessage: [
-      { results: [status('WORKING', 'I look.'), piece('Plot 7 is free.', false), status('COMPLETED')] },
-      { results: [status('REJECTED', 'closed today')] },
-    ],
-  };
-  const delegated = { calls: [{ name: 'delegate', args: '{"to":"surveyor","task":"look up plot 7"}' }] };
-  const answers = [delegated, { text: 'I have asked.' }];
-  await using vendor = await startFakeOpenAi(() => answers.shift() ?? { text: 'Plot 7 it is.' });
-  const boss = { provider: 'openai-compatible', baseUrl: vendor.url, tools: ['delegate'] } as const;
-  await using troupe = await openTroupe(
-    {
-      agents: [
-        { id: 'boss', ...boss },
-        { id: 'surveyor', provider: 'a2a', url },
-      ],
-    },
-    { env: { OPENAI_API_KEY: 'k' } },
-  );
-  const say = async (to: string, content: string) => {
-    await troupe.send('room', { author: UMA, to: [to], content });
-    await troupe.idle();
-  };
-  await say('boss', 'Is plot 7 free?');
-  expect(JSON.stringify(calls[0]?.params.message?.parts)).toContain('look up plot 7');
-  expect(JSON.stringify(vendor.requests.at(-1)?.body)).toContain('Plot 7 is free.');
-  await say('surveyor', 'And plot 8?');
-  expect(JSON.stringify(calls[1]?.params.message?.parts)).toContain('And plot 8?');
-  expect(JSON.stringify(calls[1]?.params.message?.parts)).not.toContain('look up plot 7');
-  const { events } = await troupe.events('room');
-  expect(events.find(({ kind }) => kind === 'turn.failed')).toMatchObject({
-    body: { code: 'provider_refused', message: expect.stringContaining('closed today') as string },
-  });
-});
-
-test('tools and sampling of a remote agent are refused at the start', async () => {
-  const opened = (more: object) =>
-    openTroupe({ agents: [{ id: 'surveyor', provider: 'a2a', url, ...more }] });
-  await expect(opened({ tools: ['handoff'] })).rejects.toMatchObject({
-    code: 'config_invalid',
-    message: expect.stringContaining('a remote agent calls no tools of this company') as string,
-  });
-  await expect(opened({ temperature: 1 })).rejects.toThrow(/a2a has no such setting/);
-  await expect(opened({ apiKeyEnv: 'NO_TOKEN' })).rejects.toThrow(/NO_TOKEN/);
 });

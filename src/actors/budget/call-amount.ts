@@ -30,6 +30,7 @@ const UNPAID_ERRORS: readonly ErrorCode[] = [
   'provider_redirected',
   'provider_session_lost',
   'provider_unusable',
+  'provider_unverified',
 ];
 
 /** The most a call may cost: nothing is read from a cache, and a cache write may cost more than plain input. */

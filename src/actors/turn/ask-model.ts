@@ -7,6 +7,7 @@ import { budgetPartsOf, countCost, paidCall, type PaidCall, placeOf } from '../b
 import type { BudgetRefusal } from '../budget/ledger.ts';
 import type { CallEnded } from '../engine/span-facts.ts';
 import { answerSession, askSession, hearSession, loseSession } from '../sessions/ask-session.ts';
+import { noteBegun, withBegun } from '../sessions/begun-answer.ts';
 import type { Sending } from '../sessions/session-run.ts';
 import { cacheKeyOf } from '../sessions/settle-session.ts';
 import { checkReply } from './check-reply.ts';
@@ -124,7 +125,7 @@ async function stream(run: TurnRun, sending: Sending, watch: CallWatch): Promise
   let reasoning: Reasoning | undefined;
   const calls: ToolCall[] = [];
   const shown = showAnswer(run);
-  const request = await withImages(run, requestOf(run, sending));
+  const request = await withImages(run, await withBegun(run, requestOf(run, sending)));
   for await (const event of runtime.provider.stream(request, { signal: lease.signal })) {
     switch (event.type) {
       case 'start':
@@ -153,6 +154,9 @@ async function stream(run: TurnRun, sending: Sending, watch: CallWatch): Promise
         calls.push(event.call);
         shown.call(event.call);
         break;
+      case 'begun':
+        noteBegun(run, event.mark);
+        break;
       case 'session':
       case 'compacted':
         hearSession(run, event);
@@ -160,8 +164,6 @@ async function stream(run: TurnRun, sending: Sending, watch: CallWatch): Promise
       case 'done':
       case 'failed':
       case 'aborted':
-        // A prompt that is refused as too long may be sent again shorter; `failCall` records the others.
-        if (event.type !== 'failed') recordPrompt(run, sending);
         if (event.type === 'done') shown.end();
         run.meanwhile.partial = text;
         return finished(run, sending, event, { text, calls, reasoning });
@@ -180,6 +182,8 @@ function finished(
   event: Extract<ModelEvent, { type: 'done' | 'failed' | 'aborted' }>,
   said: Pick<ModelAnswer, 'text' | 'calls' | 'reasoning'>,
 ): StreamOutcome {
+  // A prompt that is refused as too long may be sent again shorter; `failCall` records the others.
+  if (event.type !== 'failed') recordPrompt(run, sending);
   if (event.type === 'aborted') return { kind: 'aborted' };
   if (event.type === 'failed') return { kind: 'failed', failure: event.error };
   return {

@@ -194,6 +194,7 @@ async function startRun(start: TurnStart): Promise<TurnRun> {
       pinned: turn,
       key: null,
       session: sessionRun(lease.record),
+      begun: null,
       partial: '',
       usage: NO_USAGE,
       rounds: 0,

@@ -21,6 +21,7 @@ import type { TurnSlot } from '../engine/turn-slot.ts';
 import type { FrozenBaseline, AgentRuntime } from '../engine/agent-runtime.ts';
 import type { LiveActor } from '../engine/registry.ts';
 import type { RepeatedCalls } from './repeated-calls.ts';
+import type { BegunAnswer } from '../sessions/begun-mark.ts';
 import type { AnswerSession, SessionRun } from '../sessions/session-run.ts';
 import type { TurnWatch } from './watch-turn.ts';
 
@@ -125,6 +126,8 @@ export interface Meanwhile {
   /** The journal key chosen for a step; see `step-journal.ts`. */
   key: { step: number; index: number } | null;
   session: SessionRun;
+  /** The answer that the provider has begun; see `begun-answer.ts`. */
+  begun: BegunAnswer | null;
   /** Text of a model call that broke off. */
   partial: string;
   usage: Usage;

@@ -2,18 +2,22 @@ import { EventSourceParserStream } from 'eventsource-parser/stream';
 import * as z from 'zod';
 import { TroupeError } from '../../errors.ts';
 import type { VendorFetch } from '../vendor-fetch.ts';
+import { type CardKey, verifyCard } from './card-keys.ts';
 import { Card, RpcAnswer } from './wire.ts';
 
 interface ClientOptions {
   /** The agent card, or the address under which `/.well-known/agent-card.json` is. */
   url: string;
   apiKey?: string | undefined;
+  cardKeys?: readonly CardKey[] | undefined;
   fetch: VendorFetch;
 }
 
 /** A remote agent, as its card describes it. */
 export interface RemoteAgent {
   streams: boolean;
+  /** Whether it takes parts of this type. */
+  takes: (mediaType: string) => boolean;
   call(method: string, params: object, signal: AbortSignal): Promise<unknown>;
   /** Resolves to the results, once the server has accepted the request. */
   stream(method: string, params: object, signal: AbortSignal): Promise<AsyncIterable<unknown>>;
@@ -26,7 +30,7 @@ const CALLERS_FAULT = [-32_600, -32_601, -32_602, -32_003, -32_004, -32_005, -32
 
 /** Reads the card. Throws a TroupeError, or what `fetch` throws. */
 export async function findRemote(options: ClientOptions, signal: AbortSignal): Promise<RemoteAgent> {
-  const { url, apiKey, fetch } = options;
+  const { url, apiKey, cardKeys, fetch } = options;
   const headers = {
     'content-type': 'application/json',
     'a2a-version': '1.0',
@@ -34,7 +38,9 @@ export async function findRemote(options: ClientOptions, signal: AbortSignal): P
   };
   const at = url.endsWith('.json') ? url : `${url.replace(/\/$/, '')}${WELL_KNOWN}`;
   const response = await fetch(at, { headers, signal });
-  const card = read(Card, JSON.parse(await textOf(response)), 'the agent card');
+  const given: unknown = JSON.parse(await textOf(response));
+  const card = read(Card, given, 'the agent card');
+  if (cardKeys) verifyCard(given, cardKeys, at);
   const endpoint = endpointOf(card, at);
 
   async function post(method: string, params: object, abort: AbortSignal): Promise<Response> {
@@ -46,6 +52,7 @@ export async function findRemote(options: ClientOptions, signal: AbortSignal): P
 
   return {
     streams: card.capabilities.streaming,
+    takes: (mediaType) => takes(card.defaultInputModes, mediaType),
     call: async (method, params, abort) =>
       resultOf(JSON.parse(await textOf(await post(method, params, abort)))),
     async stream(method, params, abort) {
@@ -70,6 +77,12 @@ function endpointOf({ supportedInterfaces }: Card, at: string): string {
     throw new TroupeError('provider_redirected', message);
   }
   return found.url;
+}
+
+/** A card that names no types says nothing about them. */
+function takes(modes: readonly string[], mediaType: string): boolean {
+  const [family] = mediaType.split('/');
+  return modes.length === 0 || [mediaType, `${family}/*`, '*/*', '*'].some((mode) => modes.includes(mode));
 }
 
 async function textOf(response: Response): Promise<string> {

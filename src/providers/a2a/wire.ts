@@ -52,6 +52,7 @@ export const Card = z.object({
   supportedInterfaces: z
     .array(z.object({ url: z.url(), protocolBinding: z.string(), protocolVersion: z.string() }))
     .max(100),
+  defaultInputModes: z.array(z.string()).max(1_000).default([]),
   capabilities: z.object({ streaming: z.boolean().default(false) }).prefault({}),
 });
 export type Card = z.infer<typeof Card>;
