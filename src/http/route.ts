@@ -119,15 +119,26 @@ export function routeName({ method, path }: Pick<Route, 'method' | 'path'>): str
   return `${method} ${path}`;
 }
 
-/** Converts a Hono path to the form of the document: `/api/turns/:t{[^/]*}` is `/api/turns/{t}`. */
+/** Converts a Hono path to the form of the document: `/api/turns/:t{[^/]*}` is `/api/turns/{t}`. `words` is no parameter. */
 export function describedPath(path: string): string {
-  return path.replace(/:(\w+)(?:\{[^{}]*\})?/g, '{$1}');
+  return path
+    .replace(/(?<=\/):words\{([^{}]*)\}/g, '$1')
+    .replace(/(?<=\/):(\w+)(?:\{\[\^\/\][*+]([^{}]*)\})?/g, '{$1}$2');
+}
+
+/** Hono takes what follows any colon for a parameter, so a part with one is a parameter with an expression. */
+function honoPart(part: string, { allowsEmptyParams }: Pick<Route, 'allowsEmptyParams'>): string {
+  const [, name, rest = ''] = /^\{(\w+)\}(.*)$/.exec(part) ?? [];
+  if (name === undefined) return part.includes(':') ? `:words{${part}}` : part;
+  if (rest !== '') return `:${name}{[^/]+${rest}}`;
+  return allowsEmptyParams ? `:${name}{[^/]*}` : `:${name}`;
 }
 
 /** Registers routes, in their order. */
 export function addRoutes(app: Hono, routes: readonly Route[], server: RouteServer): void {
   for (const route of routes) {
-    const path = route.path.replace(/\{(\w+)\}/g, route.allowsEmptyParams ? ':$1{[^/]*}' : ':$1');
+    const parts = route.path.split('/').map((part) => honoPart(part, route));
+    const path = parts.join('/');
     app.on(route.method, path, (context) => answer(context, route, server));
   }
 }

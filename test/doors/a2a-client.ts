@@ -4,17 +4,27 @@ import {
   ClientFactory,
   DefaultAgentCardResolver,
   JsonRpcTransportFactory,
+  RestTransportFactory,
 } from '@a2a-js/sdk/client';
 
 /** The client of the protocol's own SDK, for an agent at this server. */
-export async function a2aClient(url: string, agent: string, key?: string): Promise<Client> {
+export async function a2aClient(
+  url: string,
+  agent: string,
+  key?: string,
+  binding: 'JSONRPC' | 'HTTP+JSON' = 'JSONRPC',
+): Promise<Client> {
   const fetchImpl: typeof fetch = (address, init) => {
     const headers = new Headers(init?.headers);
     if (key !== undefined) headers.set('authorization', `Bearer ${key}`);
     return fetch(address, { ...init, headers });
   };
   const factory = new ClientFactory({
-    transports: [new JsonRpcTransportFactory({ fetchImpl })],
+    transports: [
+      binding === 'JSONRPC'
+        ? new JsonRpcTransportFactory({ fetchImpl })
+        : new RestTransportFactory({ fetchImpl }),
+    ],
     cardResolver: new DefaultAgentCardResolver({ fetchImpl }),
   });
   return factory.createFromUrl(`${url}/api/a2a/${agent}/`);

@@ -1,7 +1,10 @@
 import type { SendMessageRequest, Task } from '@a2a-js/sdk';
 import type { Client } from '@a2a-js/sdk/client';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import * as z from 'zod';
+import { ListRequest } from '../../src/doors/a2a/requests.ts';
+import { listTasks } from '../../src/http/a2a/list-tasks.ts';
+import type { Troupe } from '../../src/troupe.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { a2aClient, Kept, said, stateOf, textOf } from './a2a-client.ts';
 import { openStage, type Stage } from './stage.ts';
@@ -220,6 +223,45 @@ test('a task of a paused agent is submitted, says why, and is followed until the
   );
 });
 
+test('the HTTP+JSON binding does the same, and has the errors of the protocol', async () => {
+  const client = await a2aClient(stage.url, 'bo', undefined, 'HTTP+JSON');
+  const task = await ask(client, said('Hello.', { contextId: 'rest' }));
+  expect(stateOf(task)).toBe('TASK_STATE_COMPLETED');
+  expect(await client.getTask({ tenant: '', id: task.id })).toEqual(task);
+  const query = { tenant: '', contextId: 'rest', status: 3, pageToken: '', statusTimestampAfter: undefined };
+  const listed = await client.listTasks({ ...query, pageSize: 1, includeArtifacts: true });
+  expect(listed).toMatchObject({ totalSize: 1, tasks: [{ id: task.id, artifacts: [{}] }] });
+  const streamed = await kept(client.sendMessageStream(said('And?')));
+  expect(streamed.text).toBe('I have read: words');
+  expect(streamed.states.at(-1)).toBe('TASK_STATE_COMPLETED');
+  const slow = await a2aClient(stage.url, 'slow', undefined, 'HTTP+JSON');
+  const configuration = {
+    returnImmediately: true,
+    acceptedOutputModes: [],
+    taskPushNotificationConfig: undefined,
+  };
+  const { id } = await ask(slow, { ...said('Wait.'), configuration });
+  const following = kept(slow.resubscribeTask({ tenant: '', id }));
+  const cancelled = await slow.cancelTask({ tenant: '', id, metadata: undefined });
+  expect(stateOf(cancelled)).toBe('TASK_STATE_CANCELED');
+  expect((await following).states.at(-1)).toBe('TASK_STATE_CANCELED');
+  release();
+  await expect(kept(slow.resubscribeTask({ tenant: '', id }))).rejects.toMatchObject({
+    name: 'UnsupportedOperationError',
+  });
+  await expect(client.getTask({ tenant: '', id: 'rest~99' })).rejects.toMatchObject({
+    name: 'TaskNotFoundError',
+  });
+  await expect(client.listTasks({ ...query, pageToken: 'x', pageSize: 1 })).rejects.toThrow(
+    /it names no page/,
+  );
+  const bare = await fetch(`${stage.url}/api/a2a/bo/tasks`);
+  expect([bare.status, await bare.json()]).toMatchObject([
+    400,
+    { error: { code: 400, status: 'FAILED_PRECONDITION', details: [{ reason: 'VERSION_NOT_SUPPORTED' }] } },
+  ]);
+});
+
 test('an agent that fails fails the task, with the code', async () => {
   const client = await a2aClient(stage.url, 'broken');
   const task = await ask(client, said('Go.'));
@@ -248,4 +290,42 @@ test('tasks are listed by page, the newest first, with their states', async () =
   const all = await client.listTasks({ ...query, contextId: '', includeArtifacts: true, pageSize: 100 });
   expect(all.tasks.map(({ id }) => id)).toEqual(expect.arrayContaining(ids));
   expect(all.tasks.every(({ artifacts }) => artifacts.length > 0)).toBe(true);
+});
+
+test('a list reads no events again of tasks that have ended', async () => {
+  const client = await a2aClient(stage.url, 'bo');
+  const contextId = 'long';
+  const author = { kind: 'user', id: 'u1', name: 'Uma' } as const;
+  await ask(client, said('one', { contextId }));
+  for (let number = 0; number < 70; number += 1)
+    await stage.troupe.send(contextId, { author, to: [], content: `${number}` });
+  const two = await ask(client, said('two', { contextId }));
+  let rows = 0;
+  const troupe: Troupe = {
+    ...stage.troupe,
+    async events(...given) {
+      const page = await stage.troupe.events(...given);
+      rows += page.events.length;
+      return page;
+    },
+  };
+  const list = async () => {
+    rows = 0;
+    const { tasks, totalSize } = await listTasks(
+      { troupe, agent: 'bo' },
+      ListRequest.parse({ contextId, pageSize: 1 }),
+    );
+    return { first: tasks[0]?.id, totalSize, rows };
+  };
+  expect(await list()).toMatchObject({
+    first: two.id,
+    totalSize: 2,
+    rows: expect.toSatisfy((read: number) => read > 70),
+  });
+  await vi.waitFor(async () => expect(await stage.troupe.checkpoint(contextId, 'a2a:bo')).not.toBeNull());
+  expect(await list()).toMatchObject({
+    first: two.id,
+    totalSize: 2,
+    rows: expect.toSatisfy((read: number) => read < 20),
+  });
 });

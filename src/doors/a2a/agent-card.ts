@@ -31,7 +31,11 @@ export function agentCard(agent: AgentInfo, place: CardPlace, { isExtended = fal
     name,
     description,
     version,
-    supportedInterfaces: [{ url, protocolBinding: 'JSONRPC', protocolVersion: PROTOCOL_VERSION }],
+    supportedInterfaces: ['JSONRPC', 'HTTP+JSON'].map((protocolBinding) => ({
+      url,
+      protocolBinding,
+      protocolVersion: PROTOCOL_VERSION,
+    })),
     capabilities: { streaming: true, extendedAgentCard: true },
     ...(isKeyed && {
       securitySchemes: { key: { httpAuthSecurityScheme: { scheme: 'Bearer' } } },

@@ -5,6 +5,7 @@ import { AgentId } from '../../events/index.ts';
 import { agentIn, cardOf } from '../a2a/card.ts';
 import { typed } from '../answers.ts';
 import { answerRpc } from '../a2a/json-rpc.ts';
+import { answerRest } from '../a2a/rest.ts';
 import { defineRoute } from '../route.ts';
 import { parseInput } from '../schemas.ts';
 
@@ -15,6 +16,33 @@ const RpcAnswer = z.looseObject({ jsonrpc: z.literal('2.0') });
 function agentOf({ a }: { a: string }): string {
   return parseInput(z.object({ agent: AgentId }), { agent: a }, 'the path').agent;
 }
+
+/**
+ * A request of the HTTP+JSON binding. Its paths, parameters and errors are those of the protocol, which describes them: they
+ * are not in our document.
+ */
+function restRoute<const M extends 'GET' | 'POST' | 'DELETE', const P extends string>(
+  method: M,
+  path: P,
+  operation: string,
+) {
+  return defineRoute({
+    method,
+    path,
+    scopes: ['read', 'write'],
+    id: null,
+    summary: `${operation} of A2A 1.0`,
+    handle({ context, caller }, server) {
+      const { a = '', t } = context.req.param() as Record<string, string>;
+      const { id } = agentIn(caller.troupe, agentOf({ a }));
+      // The parameter of a path that ends with a verb has the verb, too.
+      const task = t?.replace(/:(?:cancel|subscribe)$/, '');
+      return answerRest(operation, { context, caller, agent: id, server }, task);
+    },
+  });
+}
+
+const TASKS = '/api/a2a/{a}/tasks';
 
 export const a2aRoutes = [
   defineRoute({
@@ -54,4 +82,16 @@ export const a2aRoutes = [
       return answerRpc({ context, caller, agent: id, server });
     },
   }),
+  restRoute('POST', '/api/a2a/{a}/message:send', 'SendMessage'),
+  restRoute('POST', '/api/a2a/{a}/message:stream', 'SendStreamingMessage'),
+  restRoute('GET', '/api/a2a/{a}/extendedAgentCard', 'GetExtendedAgentCard'),
+  restRoute('GET', TASKS, 'ListTasks'),
+  restRoute('POST', `${TASKS}/{t}:cancel`, 'CancelTask'),
+  restRoute('POST', `${TASKS}/{t}:subscribe`, 'SubscribeToTask'),
+  restRoute('GET', `${TASKS}/{t}:subscribe`, 'SubscribeToTask'),
+  restRoute('GET', `${TASKS}/{t}`, 'GetTask'),
+  restRoute('POST', `${TASKS}/{t}/pushNotificationConfigs`, 'CreateTaskPushNotificationConfig'),
+  restRoute('GET', `${TASKS}/{t}/pushNotificationConfigs`, 'ListTaskPushNotificationConfigs'),
+  restRoute('GET', `${TASKS}/{t}/pushNotificationConfigs/{p}`, 'GetTaskPushNotificationConfig'),
+  restRoute('DELETE', `${TASKS}/{t}/pushNotificationConfigs/{p}`, 'DeleteTaskPushNotificationConfig'),
 ] as const;

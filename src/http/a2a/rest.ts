@@ -1,0 +1,61 @@
+import type { Context } from 'hono';
+import type { ContentfulStatusCode } from 'hono/utils/http-status';
+import { errorInfo, type Problem, problemOf } from '../../doors/a2a/problem.ts';
+import { checkVersion } from './check-version.ts';
+import { type Call, operate } from './operations.ts';
+import { readBody } from './read-body.ts';
+import { type StreamForm, streamReply } from './stream-reply.ts';
+
+const FORM: StreamForm = {
+  result: (result) => `data: ${JSON.stringify(result)}\n\n`,
+  problem: (problem) => `event: error\ndata: ${JSON.stringify({ error: statusOf(problem) })}\n\n`,
+};
+
+/** Operations whose parameters are the body. */
+const WITH_BODY: ReadonlySet<string> = new Set([
+  'SendMessage',
+  'SendStreamingMessage',
+  'CreateTaskPushNotificationConfig',
+]);
+
+/**
+ * Answers a request of the HTTP+JSON binding. `task` is the id in the path. What the protocol has no error for is refused as by
+ * every other route.
+ */
+export async function answerRest(
+  operation: string,
+  call: Omit<Call, 'params'>,
+  task: string | undefined,
+): Promise<Response> {
+  const { context, caller, server } = call;
+  try {
+    checkVersion(context);
+    const params = WITH_BODY.has(operation) ? await readBody(context) : paramsOf(context, task);
+    const reply = await operate(operation, { ...call, params });
+    if (reply.type === 'value') return context.json(reply.value);
+    return streamReply(reply, { context, caller, clock: server.clock }, FORM);
+  } catch (error) {
+    const problem = problemOf(error);
+    if (!problem) throw error;
+    return context.json({ error: statusOf(problem) }, problem.status as ContentfulStatusCode);
+  }
+}
+
+const NUMBERS: ReadonlySet<string> = new Set(['historyLength', 'pageSize']);
+const FLAGS: Readonly<Record<string, boolean>> = { true: true, false: false };
+
+/** The parameters of the query, with their types. What is no number or flag is refused as text. */
+function paramsOf({ req }: Context, task: string | undefined): object {
+  const given = Object.entries(req.query()).map(([name, text]) => {
+    if (NUMBERS.has(name) && /^\d{1,9}$/.test(text)) return [name, Number(text)];
+    if (name === 'includeArtifacts') return [name, FLAGS[text] ?? text];
+    return [name, text];
+  });
+  return { ...(Object.fromEntries(given) as object), ...(task !== undefined && { id: task }) };
+}
+
+/** `google.rpc.Status` */
+function statusOf(problem: Problem): object {
+  const { status, name, message } = problem;
+  return { code: status, status: name, message, details: errorInfo(problem) };
+}
