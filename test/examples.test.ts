@@ -2,6 +2,8 @@ import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { serveHttp } from '../src/http/index.ts';
+import { createApp, createTroupe, loadAgentsFile } from '../src/index.ts';
 import type { People } from '../examples/play/story.ts';
 
 const ROOT = path.dirname(import.meta.dirname);
@@ -56,6 +58,25 @@ test('an example that fails its claims ends with an error', async () => {
     decide: () => ({ by: ANA, approved: true }),
   };
   await expect(play('support-triage', people)).rejects.toThrow('only dana may');
+});
+
+test('a program of @troupe/client prints who says what, and decides an approval', async () => {
+  const definition = await loadAgentsFile(path.join(ROOT, 'examples/chat-window/agents.ts'));
+  await using troupe = await createTroupe(definition);
+  const server = await serveHttp(createApp(troupe), { port: 0 });
+  const env = { ...process.env, TROUPE_URL: server.url };
+  const file = path.join(ROOT, 'examples/client/ask.ts');
+  async function ask(...flags: string[]): Promise<string[]> {
+    const asked = promisify(execFile)(process.execPath, [file, ...flags], { env, timeout: 60_000 });
+    return (await asked).stdout.trim().split('\n');
+  }
+  const [approved, refused] = await Promise.all([ask(), ask('Where is my money?', '--refuse')]);
+  await server.close();
+  const before = ['desk: I hand you over to billing.', 'billing: You were charged twice.'];
+  const done = 'Billing: Done: the money is on its way back to you.';
+  expect(approved).toEqual([...before, 'approved: refund {"euros":12}', done]);
+  const denied = 'Billing: I am sorry: it was not approved.';
+  expect(refused).toEqual([...before, 'refused: refund {"euros":12}', denied]);
 });
 
 test('an unknown example is refused with the list of examples', async () => {

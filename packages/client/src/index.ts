@@ -1,5 +1,6 @@
 export { createTroupeClient } from './troupe-client.ts';
 export type {
+  ActOptions,
   AskOptions,
   ClientOptions,
   NewMessage,

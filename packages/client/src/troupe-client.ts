@@ -4,6 +4,7 @@ import {
   type Answer,
   type ApiClient,
   type ApiClientOptions,
+  type Author,
   createClient,
   type Event,
   type Input,
@@ -27,6 +28,11 @@ export type Task = Answer<'GET /api/conversations/{c}/tasks'>['tasks'][number];
 export interface AskOptions {
   /** Ends the wait, with the error `aborted`. The agents go on. */
   signal?: AbortSignal | undefined;
+}
+/** Options of commands. */
+export interface ActOptions extends AskOptions {
+  /** The person who acts, where the key is of a program that speaks for many. Default: the author of the key. */
+  author?: Author | undefined;
 }
 
 /**
@@ -58,12 +64,12 @@ export interface TroupeClient {
     conversation: string,
     task: Pick<Task, 'id' | 'argsHash'>,
     decision: { approved: boolean; note?: string | undefined },
-    options?: AskOptions,
+    options?: ActOptions,
   ): Promise<void>;
   /** Answers a question. */
-  answer(conversation: string, task: Pick<Task, 'id'>, content: string, options?: AskOptions): Promise<void>;
+  answer(conversation: string, task: Pick<Task, 'id'>, content: string, options?: ActOptions): Promise<void>;
   /** Stops a running turn. */
-  abort(turn: string, options?: AskOptions): Promise<void>;
+  abort(turn: string, options?: ActOptions): Promise<void>;
 }
 
 const USER = { kind: 'user', id: 'user', name: 'User' } as const;
@@ -158,8 +164,11 @@ async function headOf(api: ApiClient, c: string, signal: AbortSignal): Promise<n
 }
 
 function commandsOf(api: ApiClient): Pick<TroupeClient, 'decide' | 'answer' | 'abort'> {
-  async function command(body: CommandBody, { signal }: AskOptions = {}): Promise<void> {
-    await api.request('POST /api/commands', { body, ...(signal && { signal }) });
+  async function command(body: CommandBody, { signal, author }: ActOptions = {}): Promise<void> {
+    await api.request('POST /api/commands', {
+      body: { ...(body as object), author } as CommandBody,
+      ...(signal && { signal }),
+    });
   }
 
   return {

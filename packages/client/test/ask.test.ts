@@ -76,12 +76,14 @@ test('an approval that one client decides is gone for the other, and is decided 
   await expect(
     one.decide('c1', { id: task.id, argsHash: 'other' }, { approved: true }),
   ).rejects.toMatchObject({ name: 'TroupeError', policy: 'fix_input' });
-  await one.decide('c1', task, { approved: true });
+  const author = { kind: 'user', id: 'ana', name: 'Ana' } as const;
+  await one.decide('c1', task, { approved: true }, { author });
   expect(await other.tasks('c1', { open: true })).toEqual([]);
   await expect(other.decide('c1', task, { approved: false })).rejects.toMatchObject({ policy: 'fix_input' });
   await stage.troupe.idle();
   const { events } = await stage.troupe.events('c1');
-  expect(events.filter(({ kind }) => kind === 'approval.decided')).toHaveLength(1);
+  const decisions = events.filter(({ kind }) => kind === 'approval.decided');
+  expect(decisions.map((event) => event.author)).toEqual([author]);
   expect(JSON.stringify(events).match(/Your money is back\./g)).toHaveLength(1);
 });
 
