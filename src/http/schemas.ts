@@ -94,6 +94,8 @@ const TRUE = ['true', '1', 'yes', 'on', 'y', 'enabled'] as const;
 const FALSE = ['false', '0', 'no', 'off', 'n', 'disabled'] as const;
 export const Flag = z.enum([...TRUE, ...FALSE]).transform((word) => TRUE.some((each) => each === word));
 export const Seq = whole(z.int().nonnegative());
+/** The `seq` of an event: they begin at 1. */
+export const StoredSeq = whole(z.int().positive());
 /** The place of an attachment within its message, from 0. */
 export const AttachmentIndex = whole(
   z

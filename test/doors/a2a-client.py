@@ -52,9 +52,9 @@ async def whole(client, request):
 
 
 async def is_signed(http, card):
-    keys = (await http.get(f"{BASE}/jwks.json")).json()["keys"]
+    keys = (await http.get(f"{BASE}/.well-known/jwks.json")).json()["keys"]
     verify = create_signature_verifier(
-        lambda kid, jku: next(PyJWK(key) for key in keys if key["kid"] == kid and jku == f"{BASE}/jwks.json"),
+        lambda kid, jku: next(PyJWK(key) for key in keys if key["kid"] == kid and jku == f"{BASE}/.well-known/jwks.json"),
         ["ES256"],
     )
     try:

@@ -69,14 +69,22 @@ test.each([
   await expect(verify({ ...card, ...change })).rejects.toThrow('No valid signatures');
 });
 
-test('the keys are behind the guard of the cards, and hold no secret', async () => {
-  const address = `${stage.url}/api/a2a/jwks.json`;
-  const wrong = { authorization: 'Bearer wrong' };
-  expect((await fetch(address, { headers: wrong })).status).toBe(401);
-  const { keys } = (await (await fetch(address, { headers })).json()) as { keys: object[] };
+test('the keys are behind the guard of the cards, for any key of any tenant, and hold no secret', async () => {
+  const { troupe, url } = stage;
+  const { secret } = await troupe.forTenant('other').keys.create({ name: 'w', scopes: ['write'] });
+  const ask = async (path: string, given: Record<string, string>) =>
+    fetch(`${url}/api/a2a/${path}`, { headers: given });
+  for (const path of ['.well-known/jwks.json', 'bo/.well-known/agent-card.json']) {
+    expect((await ask(path, {})).status).toBe(401);
+    expect((await ask(path, { authorization: 'Bearer wrong' })).status).toBe(401);
+    expect((await ask(path, { authorization: `Bearer ${secret}` })).status).toBe(200);
+  }
+  const { keys } = (await (await ask('.well-known/jwks.json', headers)).json()) as { keys: object[] };
   expect(keys.map((key) => Object.keys(key).toSorted())).toEqual([
     ['alg', 'crv', 'kid', 'kty', 'use', 'x', 'y'],
   ]);
+  const written = await fetch(`${url}/api/a2a/.well-known/jwks.json`, { method: 'POST', headers });
+  expect([written.status, written.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
 });
 
 test('the key is that of the data: the same after a restart, and another for other data', async () => {

@@ -22,7 +22,7 @@ export async function openStage(
   const room = await company(ids, options);
   const { troupe } = room;
   const authenticate = (credential: string) => troupe.authenticate(credential);
-  const app = createApp(troupe, { ...appOptions, ...(isKeyed && { authenticate }) });
+  const app = createApp(troupe, { ...appOptions, ...(isKeyed && { authenticate, keyless: 'refused' }) });
   checkAnswers(app);
   const server = createServer(nodeListener(app));
   server.listen(0, '127.0.0.1');

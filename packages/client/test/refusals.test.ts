@@ -32,6 +32,12 @@ test('a wrong key, a missing scope and the conversation of another tenant are re
       query: { seq: 1 },
     }),
   ).rejects.toMatchObject({ code: 'conversation_unknown' });
+  await expect(
+    client(reads).api.request('GET /api/conversations/{c}/answer', {
+      params: { c: 'c1' },
+      query: { seq: 0 },
+    }),
+  ).rejects.toMatchObject({ code: 'event_invalid', data: { path: 'seq' } });
 });
 
 test.each([

@@ -28,7 +28,7 @@ export function cardOf({ context, caller, agent, version }: CardRequest, options
   const base = `${originOf(context)}${mountPath(context)}/api/a2a`;
   const place = { url: `${base}/${info.id}`, version, isKeyed: principal.id !== LOCAL.id };
   const card = agentCard(info, place, options);
-  const header = { typ: 'JOSE', jku: `${base}/jwks.json` };
+  const header = { typ: 'JOSE', jku: `${base}/.well-known/jwks.json` };
   return { ...card, signatures: [troupe.cardKey.sign(canonicalJson(card), header)] };
 }
 

@@ -58,7 +58,7 @@ export const a2aRoutes = [
   }),
   defineRoute({
     method: 'GET',
-    path: '/api/a2a/jwks.json',
+    path: '/api/a2a/.well-known/jwks.json',
     scopes: ['read', 'write'],
     id: 'getCardKeys',
     summary: 'The public key that the cards of the agents are signed with, as a JSON Web Key Set',

@@ -4,7 +4,7 @@ import { TroupeError } from '../../errors.ts';
 import { typed } from '../answers.ts';
 import { holdPlace } from '../open-stream.ts';
 import { defineRoute } from '../route.ts';
-import { Seq } from '../schemas.ts';
+import { StoredSeq } from '../schemas.ts';
 
 /** A request waits this long, ms, so that proxies do not end it; then the client asks again. */
 const WAIT_MS = 20_000;
@@ -19,7 +19,7 @@ export const answerRoute = defineRoute({
   id: 'getAnswer',
   summary:
     'What came of a stored message, by its `seq`: words, replies, waits and failures. Waits up to 20 s for it; `answer` is null if agents are still at work: ask again',
-  query: z.object({ seq: Seq }),
+  query: z.object({ seq: StoredSeq }),
   answer: z.object({ answer: typed<ToldAnswer | null>({ type: ['object', 'null'] }) }),
   async handle({ context, params, query, caller }, { clock, signal }) {
     const place = holdPlace({ caller, clock, signal });

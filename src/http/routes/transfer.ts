@@ -6,7 +6,7 @@ import { typed } from '../answers.ts';
 import { exportHtml } from '../page/export-html.ts';
 import { chunksOf } from '../read-json.ts';
 import { defineRoute } from '../route.ts';
-import { AttachmentIndex, Flag, Seq } from '../schemas.ts';
+import { AttachmentIndex, Flag, Seq, StoredSeq } from '../schemas.ts';
 import { textStream } from '../text-stream.ts';
 
 export const transferRoutes = [
@@ -64,7 +64,7 @@ export const transferRoutes = [
     scopes: ['read'],
     id: 'readAttachment',
     summary: 'The bytes of an attachment: the one at `index` (default 0) of the message at `seq`',
-    query: z.object({ index: AttachmentIndex, seq: Seq }),
+    query: z.object({ index: AttachmentIndex, seq: StoredSeq }),
     answerType: 'application/octet-stream',
     headers: ['content-disposition'],
     async handle({ context, troupe, params, query: { seq, index } }) {
