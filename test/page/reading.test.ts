@@ -129,6 +129,25 @@ pageTest('a task is shown with its thread folded in, which goes on while it is o
   await company.troupe.command(answer, ANA);
   await task.getByText('It is dry.').first().waitFor();
   await eventually(() => task.innerText()).toMatch(/done after/);
+  // From the turn, its call and the task to the thread, and back to the turn.
+  const { href } = await task
+    .getByRole('link', { name: 'its thread' })
+    .evaluate((each) => ({ href: (each as unknown as { href: string }).href }));
+  const call = happened(page).getByRole('button', { name: /^delegate/ });
+  await call.click();
+  await happened(page).getByRole('link', { name: 'The thread of surveyor' }).waitFor();
+  await page.goto(`${company.url}c/task?list=turns`);
+  await happened(page)
+    .getByRole('link', { name: /^thread of surveyor/ })
+    .click();
+  expect(page.url()).toBe(href);
+  await page.getByText('A task of lead for surveyor in').waitFor();
+  await page.getByRole('main').getByRole('link', { name: 'task', exact: true }).click();
+  await page
+    .getByRole('tabpanel', { name: 'Tools' })
+    .getByRole('link', { name: 'The thread of surveyor' })
+    .click();
+  await eventually(() => page.url()).toBe(href);
 });
 
 pageTest('a failed turn stands in its place with the reason and Retry', async () => {

@@ -25,6 +25,7 @@ const Gone = later(async () => (await import('./parts/gone.tsx')).Gone);
 const Help = later(async () => (await import('./parts/help.tsx')).Help);
 const Home = later(async () => (await import('./parts/home.tsx')).Home);
 const Palette = later(async () => (await import('./parts/palette.tsx')).Palette);
+const ThreadHead = later(async () => (await import('./parts/thread-head.tsx')).ThreadHead);
 const TokenForm = later(async () => (await import('./parts/token-form.tsx')).TokenForm);
 
 const left = rememberedSize(
@@ -104,6 +105,7 @@ function Conversation({ id }: { id: string }) {
         </nav>
         <main class="middle" aria-label="Conversation">
           <h1 class="unseen">{id}</h1>
+          <ThreadHead />
           <Timeline />
           <Separator size={top} />
           <Happened />

@@ -16,3 +16,4 @@ if (page) {
 }
 listenToKeys();
 fetchTheRest();
+void import('./state/hits.ts').then(({ markHits }) => markHits());

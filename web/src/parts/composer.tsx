@@ -55,6 +55,7 @@ export function Composer() {
       </div>
       <div class="composer-line">
         <textarea
+          dir="auto"
           id="composer"
           rows={1}
           aria-label="Message"

@@ -29,7 +29,7 @@ export const EventRow = memo(function EventRow({ row, isChosen }: { row: Row; is
           {author}
           {to.length > 0 && ` → ${to.length > 3 ? `${to.length} agents` : to.join(', ')}`}
         </b>{' '}
-        {summary}
+        <bdi>{summary}</bdi>
       </span>
     </Go>
   );

@@ -6,6 +6,7 @@ import { Icon } from '../shared/icon.tsx';
 import { memo } from '../shared/memo.ts';
 import { api } from '../state/api.ts';
 import { conversation } from '../state/route.ts';
+import { threadsOf } from '../state/threads.ts';
 import { EventRow } from './event-row.tsx';
 import type { RunningCall } from '../state/running-calls.ts';
 import { RunningCalls } from './running-calls.tsx';
@@ -45,7 +46,7 @@ export const TurnRow = memo(function TurnRow({ turn, isChosen, text, calls }: Tu
           <span class={`turn-status turn-status-${status}`}>{WORDS[status]}</span>
           <span class="turn-summary clip">
             {missed && <span class="turn-missed">! missed {missed.count} </span>}
-            {summaryOf(turn)}
+            <bdi>{summaryOf(turn)}</bdi>
           </span>
           <span class="turn-numbers">
             {[
@@ -56,14 +57,19 @@ export const TurnRow = memo(function TurnRow({ turn, isChosen, text, calls }: Tu
           </span>
         </Go>
       </div>
+      <Threads of={turn} />
       {calls !== null && calls.length > 0 && <RunningCalls calls={calls} />}
-      {text !== null && text !== '' && <p class="turn-text">{text.slice(-600)}</p>}
+      {text !== null && text !== '' && (
+        <p class="turn-text" dir="auto">
+          {text.slice(-600)}
+        </p>
+      )}
       {error !== null && status === 'failed' && <ErrorBanner turn={turn} />}
       {isOpen && (
         <div class="turn-events">
           {trigger && (
             <p class="turn-trigger quiet">
-              answers {trigger.name}: {trigger.text}
+              answers {trigger.name}: <bdi>{trigger.text}</bdi>
             </p>
           )}
           <TurnEvents turn={id} until={turn.to} steps={turn.steps + turn.callCount} />
@@ -72,6 +78,22 @@ export const TurnRow = memo(function TurnRow({ turn, isChosen, text, calls }: Tu
     </li>
   );
 });
+
+/** The conversations of the tasks that the turn gave to others. */
+function Threads({ of }: { of: TurnView }) {
+  // A turn that has called nothing has given no task.
+  const given = of.callCount === 0 ? [] : threadsOf(of);
+  if (given.length === 0) return null;
+  return (
+    <p class="turn-threads">
+      {given.map(({ id, assignee, thread, outcome }) => (
+        <Go key={id} to={{ conversation: thread }} title={thread}>
+          thread of {assignee}, {outcome ?? 'under way'}
+        </Go>
+      ))}
+    </p>
+  );
+}
 
 function summaryOf({ said, calls, callCount, handoff, trigger, status }: TurnView): string {
   const names = calls

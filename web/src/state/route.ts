@@ -22,6 +22,8 @@ export interface Route {
   by: string;
   q: string;
   problems: boolean;
+  /** The words of the search that has found the event; they are marked. */
+  hit: string;
   /** Filters of the list of conversations; empty for all. */
   state: string;
   owner: string;
@@ -50,6 +52,7 @@ const NOWHERE: Route = {
   by: '',
   q: '',
   problems: false,
+  hit: '',
   state: '',
   owner: '',
   since: '',
@@ -94,6 +97,7 @@ export function hrefOf(to: Route): string {
   set('by', to.by, '');
   set('q', to.q, '');
   set('problems', to.problems, false);
+  set('hit', to.hit, '');
   for (const name of ['state', 'owner', 'since', 'order'] as const) set(name, to[name], '');
   set('at', to.at, null);
   const search = query.toString();
@@ -123,6 +127,7 @@ export function parseRoute({ pathname, search }: Pick<Location, 'pathname' | 'se
     by: text('by'),
     q: text('q'),
     problems: query.get('problems') === 'true',
+    hit: text('hit'),
     state: text('state'),
     owner: text('owner'),
     since: text('since'),

@@ -42,6 +42,13 @@ export const chosen = computed<Chosen>(() => {
   };
 });
 
+/** Whether the address names a turn after which its agent has begun others: what the agent does now is not about it. */
+export const isTurnOver = computed(() => {
+  const { agent, turn, turnId } = chosen.value;
+  if (turn === null || turn.to === null || agent === null) return false;
+  return (agent.turn ?? agent.lastTurn) !== turnId;
+});
+
 /** The selected agent, unless the address names an event on its own, which belongs to no agent. */
 function agentWithoutTurn(): AgentView | null {
   const { turn, event, agent, tab } = route.value;

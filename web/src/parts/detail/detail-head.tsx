@@ -1,12 +1,13 @@
 import type { ConversationId } from '../../../../src/events/index.ts';
-import type { TurnView } from '../../../../src/projection/model.ts';
+import type { AgentView, TurnView } from '../../../../src/projection/model.ts';
 import { shownCondition } from '../../../../src/projection/needs.ts';
-import { Condition } from '../../shared/condition.tsx';
+import { Condition, CONDITION_WORDS } from '../../shared/condition.tsx';
 import { Copy } from '../../shared/copy.tsx';
+import { clock } from '../../shared/format.ts';
 import { Go } from '../../shared/go.tsx';
 import { shown } from '../../state/live.ts';
 import { route } from '../../state/route.ts';
-import { chosen, NEXT } from './chosen.ts';
+import { chosen, isTurnOver, NEXT } from './chosen.ts';
 import { commandsOf, type Offer } from './commands.ts';
 import { ForkButton } from './fork-button.tsx';
 import { OfferButton } from './offer-button.tsx';
@@ -41,14 +42,20 @@ function Ids() {
   const { agent, agentId, turn, turnId, isNext } = chosen.value;
   return (
     <p class="detail-ids">
-      {agent && (
-        <span role="status">
-          <Condition of={shownCondition(agent)} />
-        </span>
-      )}
-      {turnId !== null && <Copy text={turnId} />}
-      {turn && turn.status !== 'done' && turn.status !== agent?.condition && (
-        <span class={`detail-${turn.status}`}>{turn.status}</span>
+      {isTurnOver.value && turn && agent ? (
+        <Then turn={turn} agent={agent} />
+      ) : (
+        <>
+          {agent && (
+            <span role="status">
+              <Condition of={shownCondition(agent)} />
+            </span>
+          )}
+          {turnId !== null && <Copy text={turnId} />}
+          {turn && turn.status !== 'done' && turn.status !== agent?.condition && (
+            <span class={`detail-${turn.status}`}>{turn.status}</span>
+          )}
+        </>
       )}
       {isNext && <span>as it would be sent now</span>}
       {!isNext && agentId !== null && (
@@ -56,6 +63,25 @@ function Ids() {
       )}
       {turn && <Forks of={turn} />}
     </p>
+  );
+}
+
+/** How a turn has ended, and the way to what its agent does now. */
+function Then({ turn, agent }: { turn: TurnView; agent: AgentView }) {
+  return (
+    <>
+      <span class={`detail-${turn.status}`}>
+        {turn.status}
+        {turn.endedAt !== null && ` at ${clock(turn.endedAt)}`}
+      </span>
+      <Copy text={turn.id} />
+      <Go
+        to={{ turn: agent.turn ?? agent.lastTurn, agent: agent.id, tab: 'state', step: null, vs: null }}
+        title="What the agent does now"
+      >
+        now {CONDITION_WORDS[shownCondition(agent)]}
+      </Go>
+    </>
   );
 }
 
@@ -76,7 +102,8 @@ function Commands() {
   const { at, conversation } = route.value;
   if (agentId === null) return null;
   const commands =
-    conversation === null
+    // A turn that is over takes no commands; those for its agent belong to what the agent does now.
+    conversation === null || isTurnOver.value
       ? []
       : commandsOf({ actor, conversation: conversation as ConversationId, agent: agentId, turn: turnId });
   const key = ({ command: { command } }: Offer) => `${command} ${agentId} ${turnId}`;

@@ -1,8 +1,9 @@
-import { useState } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import type { PromptDiff, SentPrompt } from '../../../../src/troupe.ts';
 import { plural } from '../../shared/format.ts';
 import { hovers } from '../../state/hovered.ts';
 import { EventLink } from './event-link.tsx';
+import { type DiffLine, withWords } from './word-diff.ts';
 
 type Change = PromptDiff['messages']['changes'][number];
 
@@ -23,7 +24,10 @@ export function DiffMessage({
   prompt: SentPrompt | null;
 }) {
   const [isOpen, setOpen] = useState(false);
-  const lines = hunks.flatMap((hunk, index) => (index === 0 ? hunk.lines : [GAP, ...hunk.lines]));
+  const lines = useMemo(
+    () => withWords(hunks.flatMap((hunk, index) => (index === 0 ? hunk.lines : [GAP, ...hunk.lines]))),
+    [hunks],
+  );
   const seqs = (b === null ? undefined : prompt?.messages[b]?.seqs) ?? [];
   const seen = shortRuns(lines);
   const isLong = seen.length < lines.length;
@@ -40,9 +44,9 @@ export function DiffMessage({
         <span class="message-index">{b ?? a}</span>
       </header>
       <pre>
-        {(isOpen ? lines : seen).map((line, index) => (
-          <span key={index} class={line === GAP ? 'diff-gap' : (SIGNS[line.charAt(0)] ?? '')}>
-            {line === GAP ? '⋯' : <Line line={line} />}
+        {(isOpen ? lines : seen).map((each, index) => (
+          <span key={index} class={each.line === GAP ? 'diff-gap' : (SIGNS[each.line.charAt(0)] ?? '')}>
+            {each.line === GAP ? '⋯' : <Line of={each} />}
             {'\n'}
           </span>
         ))}
@@ -57,20 +61,21 @@ export function DiffMessage({
 }
 
 /** Shortens long runs, so that a removed output of a thousand lines does not hide the line that replaced it. */
-function shortRuns(lines: readonly string[]): string[] {
-  const runs: string[][] = [];
-  for (const line of lines) {
+function shortRuns(lines: readonly DiffLine[]): DiffLine[] {
+  const runs: DiffLine[][] = [];
+  for (const each of lines) {
     const run = runs.at(-1);
-    if (run && run[0]?.charAt(0) === line.charAt(0) && line !== GAP) run.push(line);
-    else runs.push([line]);
+    if (run && run[0]?.line.charAt(0) === each.line.charAt(0) && each.line !== GAP) run.push(each);
+    else runs.push([each]);
   }
+  const gap = { line: GAP, pieces: null };
   const seen = runs.slice(0, MAX_RUNS).flatMap((run) => {
-    return run.length > MAX_RUN + 2 ? [...run.slice(0, MAX_RUN), GAP] : run;
+    return run.length > MAX_RUN + 2 ? [...run.slice(0, MAX_RUN), gap] : run;
   });
-  return runs.length > MAX_RUNS ? [...seen, GAP] : seen;
+  return runs.length > MAX_RUNS ? [...seen, gap] : seen;
 }
 
-function Line({ line }: { line: string }) {
+function Line({ of: { line, pieces } }: { of: DiffLine }) {
   const sign = line.charAt(0);
   return (
     <>
@@ -78,7 +83,17 @@ function Line({ line }: { line: string }) {
         {sign}
       </span>
       {WORDS[sign] !== undefined && <span class="unseen">{WORDS[sign]}</span>}
-      {line.slice(1)}
+      {pieces === null
+        ? line.slice(1)
+        : pieces.map(({ text, isChanged }, index) =>
+            isChanged ? (
+              <mark key={index} class="diff-word">
+                {text}
+              </mark>
+            ) : (
+              text
+            ),
+          )}
     </>
   );
 }

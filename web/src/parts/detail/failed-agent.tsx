@@ -17,7 +17,9 @@ export function FailedAgent() {
       <h3>
         <code>{code}</code> <EventLink seq={seq} />
       </h3>
-      <p class="failed-message">{message}</p>
+      <p class="failed-message" dir="auto">
+        {message}
+      </p>
       <p>The agent starts no turn until someone resumes it. Messages to it wait; other agents continue.</p>
       {mayResume && (
         <div class="detail-commands">

@@ -24,7 +24,9 @@ export function FailedTurn() {
       <h3>
         <code>{code}</code> <EventLink seq={seq} />
       </h3>
-      <p class="failed-message">{message}</p>
+      <p class="failed-message" dir="auto">
+        {message}
+      </p>
       <p class="failed-policy">
         {agent?.state === 'failed'
           ? 'The agent has failed: it starts no turn until this one is retried.'

@@ -2,7 +2,7 @@ import '../../style/detail-chart.css';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { Chart } from '../../../../src/projection/chart.ts';
 import { chartPaths, isWithin, lastEdge } from './chart-paths.ts';
-import type { Moment } from './state-now.tsx';
+import type { Moment } from './moment.ts';
 
 /** Enlargement factor; by default the chart is as wide as the column. */
 const LARGER = 1.6;

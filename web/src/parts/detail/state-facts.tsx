@@ -1,19 +1,22 @@
-import type { TaskView } from '../../../../src/projection/model.ts';
+import type { AgentView, TaskView } from '../../../../src/projection/model.ts';
 import type { ActorStatus } from '../../../../src/troupe.ts';
 import { Copy } from '../../shared/copy.tsx';
-import { clock, short, whole } from '../../shared/format.ts';
+import { clock, plural, short, whole } from '../../shared/format.ts';
 import { Go } from '../../shared/go.tsx';
-import { shown } from '../../state/live.ts';
-import { chosen } from './chosen.ts';
 import { EventLink } from './event-link.tsx';
 
+interface StateFactsProps {
+  agent: AgentView;
+  /** The tasks that it waits for. */
+  tasks: readonly TaskView[];
+  /** Null in the past. */
+  actor: ActorStatus | null;
+  turnId: string | null;
+}
+
 /** Facts from the log and from the actor's record. */
-export function StateFacts() {
-  const { agent, actor, turnId } = chosen.value;
-  if (!agent) return null;
+export function StateFacts({ agent, tasks, actor, turnId }: StateFactsProps) {
   const { input, output, cacheRead } = agent.tokens;
-  const open =
-    shown.value?.tasks.filter(({ owner, endedAt }) => owner === agent.id && endedAt === null) ?? [];
   return (
     <section class="state-facts" aria-label="Facts">
       <h3>Facts</h3>
@@ -44,15 +47,15 @@ export function StateFacts() {
         {actor && <ActorFacts actor={actor} />}
         <dt>Total</dt>
         <dd>
-          {whole(agent.turns)} turns, {whole(agent.failed)} failed; {short(input)} tokens in, {short(output)}{' '}
-          out, {short(cacheRead)} from cache
+          {plural(agent.turns, 'turn')}, {whole(agent.failed)} failed; {short(input)} tokens in,{' '}
+          {short(output)} out, {short(cacheRead)} from cache
         </dd>
       </dl>
-      {open.length > 0 && (
+      {tasks.length > 0 && (
         <>
           <h3>Waiting for</h3>
           <ul class="state-tasks">
-            {open.map((task) => (
+            {tasks.map((task) => (
               <li key={task.id}>
                 <Task task={task} />
               </li>
@@ -95,7 +98,7 @@ function Task({ task: { kind, seq, text, assignee, thread } }: { task: TaskView 
     <>
       <EventLink seq={seq} /> {kind}
       {assignee !== null && <> by @{assignee}</>}
-      <span class="state-asked" title={text}>
+      <span class="state-asked" title={text} dir="auto">
         {text}
       </span>
       {thread !== null && <Go to={{ conversation: thread }}>its thread</Go>}

@@ -2,27 +2,16 @@ import type { ConversationId } from '../../../../src/events/index.ts';
 import type { Chart } from '../../../../src/projection/chart.ts';
 import { route } from '../../state/route.ts';
 import { chosen } from './chosen.ts';
-import { isWithin } from './chart-paths.ts';
 import { commandsOf } from './commands.ts';
 import { OfferButton } from './offer-button.tsx';
-import type { Moment } from './state-now.tsx';
-
-interface Legal {
-  event: string;
-  guard: string | null;
-  target: string;
-}
+import { legalAt, type Moment } from './moment.ts';
 
 /** What the machine accepts in this state. Commands of people are buttons; events of the runtime are text. */
 export function StateLegal({ chart, moment }: { chart: Chart | null; moment: Moment }) {
   const { actor, agentId, turn, turnId } = chosen.value;
   const { at, conversation } = route.value;
   const isLive = at === null;
-  const legal = isLive && actor && actor.state === moment.state ? actor.legal : legalIn(chart, moment.state);
-  const elsewhere = Map.groupBy(
-    (chart?.anywhere ?? []).filter(({ event }) => legal.every((each) => each.event !== event)),
-    ({ event, target }) => `${event} → ${target}`,
-  );
+  const legal = legalAt(chart, moment);
   const offers =
     isLive && agentId !== null && conversation !== null
       ? commandsOf({ actor, conversation: conversation as ConversationId, agent: agentId, turn: turnId })
@@ -55,26 +44,6 @@ export function StateLegal({ chart, moment }: { chart: Chart | null; moment: Mom
         ))}
         {legal.length === 0 && offers.length === 0 && <li class="quiet">none: this state is final</li>}
       </ul>
-      {elsewhere.size > 0 && (
-        <p class="state-anywhere">
-          <span>In other states:</span>
-          {[...elsewhere].map(([event, each]) => (
-            <code
-              key={event}
-              title={each.map(({ in: from }) => `${from || 'any state'} → ${each[0]?.target}`).join(', ')}
-            >
-              {each[0]?.event}
-            </code>
-          ))}
-        </p>
-      )}
     </section>
   );
-}
-
-function legalIn(chart: Chart | null, state: string): Legal[] {
-  if (!chart) return [];
-  const drawn = chart.edges.filter(({ from }) => isWithin(state, from));
-  const listed = chart.anywhere.filter((each) => each.in === '' || isWithin(state, each.in));
-  return [...drawn.map(({ event, guard, to }) => ({ event, guard, target: to })), ...listed];
 }

@@ -1,61 +1,79 @@
+import '../../style/detail-state.css';
 import { useEffect, useState } from 'preact/hooks';
-import { clock, duration } from '../../shared/format.ts';
+import type { Chart } from '../../../../src/projection/chart.ts';
+import { clock, day, duration } from '../../shared/format.ts';
 import { waitOf } from '../../state/inbox.ts';
 import { route } from '../../state/route.ts';
 import { chosen } from './chosen.ts';
-
-/** A moment of a machine. */
-export interface Moment {
-  /** State path, such as `working.streaming`. */
-  state: string;
-  /** The event that led to the state, if known. */
-  event: string | null;
-  since: number;
-  /** Tools being called. */
-  doing: readonly string[];
-}
+import { lastEdge } from './chart-paths.ts';
+import { legalAt, type Moment } from './moment.ts';
 
 const TICK_MS = 500;
+/** Next states that are named; the statechart has all. */
+const MAX_NEXT = 4;
 
-/** The chart as text. */
-export function StateNow({ moment }: { moment: Moment }) {
-  const { actor, agent } = chosen.value;
-  const isLive = route.value.at === null;
-  const can = isLive ? (actor?.can ?? []) : [];
-  const wait = isLive && agent ? waitOf(agent) : null;
+/** The machine in a line: where it was, where it is and since when, and where it may go. */
+export function StateNow({ chart, moment }: { chart: Chart | null; moment: Moment }) {
+  const { state, event, doing } = moment;
+  const from = chart === null ? null : lastEdge(chart.edges, moment);
+  const next = nextStates(chart, moment);
+  const { agent } = chosen.value;
+  const wait = route.value.at === null && agent ? waitOf(agent) : null;
   return (
-    <p class="state-now">
-      {wait === null ? <Machine moment={moment} isLive={isLive} /> : <strong>{wait}</strong>}
-      {can.length > 0 && <>; can: {can.join(', ')}</>}
-    </p>
+    <ol class={`strip strip-${agent?.condition ?? 'idle'}`} aria-label="State">
+      {event !== null && (
+        <li class="strip-before" title={`${event} led to the present state`}>
+          {from === null ? event : nameOf(from.from)}
+        </li>
+      )}
+      <li class="strip-now" aria-current="step">
+        {wait === null ? (
+          <>
+            <strong>{state.split('.').join(' › ')}</strong>
+            {doing.length > 0 && <> calling {doing.join(', ')}</>} <Since moment={moment} />
+          </>
+        ) : (
+          <strong>{wait}</strong>
+        )}
+        {agent?.condition === 'failed' && state !== 'failed' && <>; its last turn failed</>}
+      </li>
+      {next.length > 0 && (
+        <li class="strip-next">
+          <span class="unseen">possible next: </span>
+          {next.slice(0, MAX_NEXT).map(({ name, title }) => (
+            <span key={name} title={title}>
+              {name}
+            </span>
+          ))}
+          {next.length > MAX_NEXT && <span>+{next.length - MAX_NEXT}</span>}
+        </li>
+      )}
+    </ol>
   );
 }
 
-function Machine({ moment, isLive }: { moment: Moment; isLive: boolean }) {
-  const { state, event, since, doing } = moment;
-  const isBusy = isLive && /^(working|backoff)/.test(state);
+function Since({ moment: { state, since } }: { moment: Moment }) {
+  const isBusy = route.value.at === null && /^(working|backoff)/.test(state);
   const now = useNow(isBusy);
-  const isFailed = chosen.value.agent?.condition === 'failed' && state !== 'failed';
-  return (
-    <>
-      <strong>
-        {state.split('.').map((part, index) => (
-          <>
-            {index > 0 && <span class="state-step"> › </span>}
-            {part}
-          </>
-        ))}
-      </strong>
-      {doing.length > 0 && <> calling {doing.join(', ')}</>}
-      {since > 0 && (isBusy ? <> for {duration(now - since)}</> : <> since {clock(since)}</>)}
-      {isFailed && <>; its last turn failed</>}
-      {event !== null && (
-        <>
-          ; entered by <code>{event}</code>
-        </>
-      )}
-    </>
-  );
+  if (since <= 0) return null;
+  if (isBusy) return <>for {duration(now - since)}</>;
+  const date = day(since, now);
+  return <>since {date.includes(':') ? clock(since) : `${date}, ${clock(since)}`}</>;
+}
+
+/** The states that can follow, each once, in the order of the machine. What a person may cause is among the commands. */
+function nextStates(chart: Chart | null, moment: Moment): { name: string; title: string }[] {
+  const found = new Map<string, string[]>();
+  for (const { event, guard, target } of legalAt(chart, moment)) {
+    if (target === moment.state || target === '') continue;
+    const title = guard === null ? event : `${event} if ${guard}`;
+    found.set(nameOf(target), [...(found.get(nameOf(target)) ?? []), title]);
+  }
+  return [...found].map(([name, titles]) => ({ name, title: titles.join(', ') }));
+}
+
+function nameOf(path: string): string {
+  return path.split('.').at(-1) ?? path;
 }
 
 /** The current time, which advances only while something runs. */
@@ -67,5 +85,5 @@ function useNow(isRunning: boolean): number {
     const timer = setInterval(() => setNow(Date.now()), TICK_MS);
     return () => clearInterval(timer);
   }, [isRunning]);
-  return Math.max(now, isRunning ? now : 0);
+  return now;
 }

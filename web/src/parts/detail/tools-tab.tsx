@@ -1,11 +1,13 @@
 import '../../style/detail-tools.css';
 import { plural } from '../../shared/format.ts';
+import { Go } from '../../shared/go.tsx';
 import { originalOf } from '../../state/copied.ts';
 import { chosen } from './chosen.ts';
 import { CopiedTurn } from './copied-turn.tsx';
 import { EventLink } from './event-link.tsx';
 import { Loaded } from './loaded.tsx';
 import { LongText } from './long-text.tsx';
+import { threadOfCall } from '../../state/threads.ts';
 import { ToolSpecView } from './tool-spec.tsx';
 import { prettyJson, type ToolUse, toolUsesOf } from './tool-uses.ts';
 import { usePrompt, useTrace } from './turn-answers.ts';
@@ -74,6 +76,7 @@ const OUTCOMES: Record<string, string> = {
 
 function Use({ use: { call, name, args, seq, result } }: { use: ToolUse }) {
   const pretty = prettyJson(args);
+  const task = threadOfCall(result?.content ?? null);
   return (
     <article class="tool-use">
       <header>
@@ -86,6 +89,12 @@ function Use({ use: { call, name, args, seq, result } }: { use: ToolUse }) {
           {result && <EventLink seq={result.seq} title="Its result" />}
         </span>
       </header>
+      {task !== null && (
+        <p>
+          <Go to={{ conversation: task.thread }}>The thread of {task.assignee}</Go>
+          <span class="quiet">, {task.outcome ?? 'under way'}</span>
+        </p>
+      )}
       <LongText text={pretty} lines={8} class="tool-args" />
       {result && <LongText text={result.content} lines={6} class="tool-result" />}
       {result !== null && result.artifact !== null && (

@@ -1,9 +1,11 @@
 import { useState } from 'preact/hooks';
 import { duration } from '../../shared/format.ts';
+import { Go } from '../../shared/go.tsx';
 import { Icon } from '../../shared/icon.tsx';
 import { memo } from '../../shared/memo.ts';
 import type { ReadCall, WorkItem } from '../../state/reading-items.ts';
 import { LongText } from '../detail/long-text.tsx';
+import { threadOfCall } from '../../state/threads.ts';
 import { Fields } from './fields.tsx';
 import { Markdown } from './markdown.tsx';
 import { SpeakerLine } from './words.tsx';
@@ -57,10 +59,22 @@ function Call({ call }: { call: ReadCall }) {
       </button>
       {isOpen && (
         <div class="call-body">
+          <ThreadLink result={text} />
           <Fields args={args} />
           {text !== null && <LongText text={text === '' ? '(no output)' : text} class="call-result" />}
         </div>
       )}
     </div>
+  );
+}
+
+/** For a call that has given another agent a task. */
+function ThreadLink({ result }: { result: string | null }) {
+  const task = threadOfCall(result);
+  if (task === null) return null;
+  return (
+    <p>
+      <Go to={{ conversation: task.thread }}>The thread of {task.assignee}</Go>
+    </p>
   );
 }

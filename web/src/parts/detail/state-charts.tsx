@@ -1,0 +1,64 @@
+import { signal } from '@preact/signals';
+import type { Chart } from '../../../../src/projection/chart.ts';
+import { Icon } from '../../shared/icon.tsx';
+import { legalAt, isAway, type Moment } from './moment.ts';
+import { StateChart } from './state-chart.tsx';
+
+/** Kept while the reader goes from agent to agent. */
+const isOpen = signal(false);
+
+interface StateChartsProps {
+  turns: Chart | null;
+  availability: Chart | null;
+  moment: Moment;
+}
+
+/** The statecharts, drawn when somebody asks for them. */
+export function StateCharts({ turns, availability, moment }: StateChartsProps) {
+  const away = isAway(moment);
+  const chart = (away ? availability : turns) ?? null;
+  return (
+    <section class="state-charts" aria-label="Statechart">
+      <button
+        type="button"
+        class="state-more"
+        aria-expanded={isOpen.value}
+        onClick={() => (isOpen.value = !isOpen.value)}
+      >
+        <Icon name={isOpen.value ? 'down' : 'right'} /> Statechart
+      </button>
+      {isOpen.value && (
+        <>
+          {chart && <StateChart chart={chart} moment={moment} />}
+          {chart && <Elsewhere chart={chart} moment={moment} />}
+          {!away && availability && (
+            <StateChart chart={availability} moment={{ ...moment, state: 'available' }} />
+          )}
+        </>
+      )}
+    </section>
+  );
+}
+
+/** Events that the chart does not draw, because many states accept them. */
+function Elsewhere({ chart, moment }: { chart: Chart; moment: Moment }) {
+  const legal = legalAt(chart, moment);
+  const elsewhere = Map.groupBy(
+    chart.anywhere.filter(({ event }) => legal.every((each) => each.event !== event)),
+    ({ event, target }) => `${event} → ${target}`,
+  );
+  if (elsewhere.size === 0) return null;
+  return (
+    <p class="state-anywhere">
+      <span>In other states:</span>
+      {[...elsewhere].map(([event, each]) => (
+        <code
+          key={event}
+          title={each.map(({ in: from }) => `${from || 'any state'} → ${each[0]?.target}`).join(', ')}
+        >
+          {each[0]?.event}
+        </code>
+      ))}
+    </p>
+  );
+}

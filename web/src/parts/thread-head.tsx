@@ -1,0 +1,33 @@
+import { Go } from '../shared/go.tsx';
+import { conversation } from '../state/route.ts';
+import { head } from '../state/selection.ts';
+import { useEvent } from './detail/turn-answers.ts';
+import '../style/thread-head.css';
+
+/** How the ids of threads end: with the id of their task. */
+const THREAD = /\.d-[0-9a-f]{12}$/;
+
+/** A thread says whose task it is, and leads back to the turn that gave it. */
+export function ThreadHead() {
+  // Other conversations are not asked for their first event.
+  const isThread = THREAD.test(conversation.value ?? '');
+  const opening = useEvent(isThread && head.value > 0 ? 1 : null);
+  if (opening.state !== 'there' || opening.value?.kind !== 'delegation.opened') return null;
+  const { home, delegator, assignee, group } = opening.value.body;
+  return (
+    <p class="thread-head">
+      <span class="clip">
+        A task of <b>{delegator}</b> for <b>{assignee}</b> in
+      </span>
+      <Go class="clip" to={{ conversation: home, ...turnOf(group, home) }}>
+        {home}
+      </Go>
+    </p>
+  );
+}
+
+/** The tasks of one turn are a group, which is named after it. */
+function turnOf(group: string, home: string): { turn?: string; tab?: 'tools' } {
+  const turn = group.slice(0, group.lastIndexOf('/'));
+  return turn.startsWith(`${home}:`) ? { turn, tab: 'tools' } : {};
+}

@@ -1,0 +1,92 @@
+import { computed, effect, signal, untracked } from '@preact/signals';
+import { conversation, go, route } from './route.ts';
+
+/**
+ * The words that were searched for are marked wherever they are shown, by ranges over the text: the document stays as it is.
+ *  H1  In a conversation they are those of its filter, or the `hit` in the address of what a search has found.
+ *  H2  On home they are what is typed into the search over all conversations.
+ */
+const typed = signal('');
+const words = computed(() => {
+  const { q, hit } = route.value;
+  return (conversation.value === null ? typed.value || q : hit || q).trim();
+});
+
+/** Parts of the page whose text is searched. */
+const SEARCHED = '.list-rows, .reading-column, .detail-panel, .search-all ul, .home-groups, .palette-items';
+const MAX_RANGES = 2_000;
+const MAX_CHARS = 300_000;
+const NAME = 'hit';
+
+/** Begins to mark hits. A browser without the Custom Highlight API shows none. */
+export function markHits(): void {
+  if (!('highlights' in CSS)) return;
+  document.addEventListener('input', ({ target }) => {
+    if (target instanceof HTMLInputElement && target.id === 'search' && conversation.peek() === null)
+      typed.value = target.value;
+  });
+  // Whoever follows a hit to its conversation finds the words marked there, as does the address.
+  effect(() => {
+    const { conversation: id, event, hit } = route.value;
+    if (id === null || event === null || hit !== '') return;
+    const found = untracked(() => typed.value.trim());
+    typed.value = '';
+    if (found !== '') untracked(() => go({ hit: found }, { replace: true }));
+  });
+  effect(() => {
+    const sought = words.value;
+    CSS.highlights.delete(NAME);
+    if (sought === '') return;
+    let frame = 0;
+    const mark = () => {
+      frame ||= requestAnimationFrame(() => {
+        frame = 0;
+        CSS.highlights.set(NAME, new Highlight(...rangesOf(sought)));
+      });
+    };
+    const observer = new MutationObserver(mark);
+    observer.observe(document.body, { childList: true, characterData: true, subtree: true });
+    mark();
+    return () => {
+      observer.disconnect();
+      cancelAnimationFrame(frame);
+    };
+  });
+}
+
+/** The whole phrase where it occurs, else each of its words. */
+function rangesOf(sought: string): Range[] {
+  const phrase = rangesOfAny([sought]);
+  return phrase.length > 0 ? phrase : rangesOfAny(sought.split(/\s+/).filter((word) => word.length > 1));
+}
+
+function rangesOfAny(sought: readonly string[]): Range[] {
+  const wanted = sought.map((each) => each.toLowerCase());
+  const ranges: Range[] = [];
+  let chars = 0;
+  for (const root of document.querySelectorAll(SEARCHED)) {
+    const texts = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+    for (let node = texts.nextNode(); node !== null; node = texts.nextNode()) {
+      const text = node.nodeValue ?? '';
+      chars += text.length;
+      if (chars > MAX_CHARS) return ranges;
+      addRanges(ranges, node, text.toLowerCase(), wanted);
+      if (ranges.length >= MAX_RANGES) return ranges;
+    }
+  }
+  return ranges;
+}
+
+/** `text` is that of the node in lower case; a letter that changes its length leaves the node without marks. */
+function addRanges(ranges: Range[], node: Node, text: string, wanted: readonly string[]): void {
+  if (text.length !== node.nodeValue?.length) return;
+  for (const word of wanted) {
+    for (let at = text.indexOf(word); at !== -1; at = text.indexOf(word, at + word.length)) {
+      if (ranges.length >= MAX_RANGES) return;
+      const range = new Range();
+      range.setStart(node, at);
+      range.setEnd(node, at + word.length);
+      ranges.push(range);
+    }
+  }
+}
