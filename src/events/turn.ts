@@ -35,6 +35,24 @@ export const TurnStartedBody = z.strictObject({
 });
 export type TurnStartedBody = z.infer<typeof TurnStartedBody>;
 
+/** Named as in the metric `turn_part`. */
+export const TimedPart = z.enum(['build', 'relief', 'admission', 'first_token', 'stream', 'back_off']);
+export type TimedPart = z.infer<typeof TimedPart>;
+
+/** Most parts of one turn that are recorded: the first ones. */
+export const MAX_TIMED_PARTS = 256;
+
+/**
+ * What the time of a turn went into, for people. Each part has its name, its start in ms after `from`, and its length in
+ * ms. Of a turn that several processes worked on, it has the parts of the last one. Times of tools are in their results.
+ */
+export const TurnTimes = z.strictObject({
+  /** Ms since the epoch. */
+  from: z.int().nonnegative(),
+  parts: z.array(z.tuple([TimedPart, z.int().nonnegative(), z.int().nonnegative()])).max(MAX_TIMED_PARTS),
+});
+export type TurnTimes = z.infer<typeof TurnTimes>;
+
 export const TurnDoneBody = z.strictObject({
   covers: z.array(Seq),
   steps: z.int().nonnegative(),
@@ -48,6 +66,7 @@ export const TurnDoneBody = z.strictObject({
       kinds: z.record(z.string(), z.number().nonnegative()),
     })
     .optional(),
+  times: TurnTimes.optional(),
 });
 export type TurnDoneBody = z.infer<typeof TurnDoneBody>;
 
@@ -57,6 +76,7 @@ export const TurnFailedBody = z.strictObject({
   message: z.string(),
   /** The unfinished reply; empty if there was none. */
   partial: z.string(),
+  times: TurnTimes.optional(),
 });
 export type TurnFailedBody = z.infer<typeof TurnFailedBody>;
 
@@ -64,6 +84,7 @@ export const TurnAbortedBody = z.strictObject({
   covers: z.array(Seq),
   by: z.string(),
   partial: z.string(),
+  times: TurnTimes.optional(),
 });
 export type TurnAbortedBody = z.infer<typeof TurnAbortedBody>;
 
@@ -113,6 +134,10 @@ export type StepBody = z.infer<typeof StepBody>;
 export const ToolOutcome = z.enum(['done', 'failed', 'lost', 'waiting']);
 export type ToolOutcome = z.infer<typeof ToolOutcome>;
 
+/** When a tool began, in ms since the epoch, and how long it ran. Absent if it did not run. */
+export const RunTime = z.strictObject({ at: z.int().nonnegative(), ms: z.int().nonnegative() });
+export type RunTime = z.infer<typeof RunTime>;
+
 export const ToolResultBody = z.strictObject({
   call: z.string().min(1).max(256),
   name: z.string().min(1).max(256),
@@ -121,6 +146,7 @@ export const ToolResultBody = z.strictObject({
   content: z.string(),
   /** Id of the complete output, if `content` is a preview. */
   artifact: z.string().optional(),
+  ran: RunTime.optional(),
 });
 export type ToolResultBody = z.infer<typeof ToolResultBody>;
 

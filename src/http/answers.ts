@@ -12,9 +12,12 @@ import {
   CompactionReason,
   CompactionStrategy,
   PromptRecord,
+  RunTime,
   TurnId,
+  TurnTimes,
 } from '../events/index.ts';
 import type { Projection, Row } from '../projection/model.ts';
+import { MARK, type TimePage } from '../projection/time-page.ts';
 import type {
   ActorStatus,
   InspectedPrompt,
@@ -173,6 +176,7 @@ const TurnView = z.strictObject({
   status: z.enum(['running', 'done', 'failed', 'aborted']),
   from: Count,
   to: Count.nullable(),
+  queuedAt: Count.nullable(),
   startedAt: Count,
   endedAt: Count.nullable(),
   upTo: Count,
@@ -186,6 +190,7 @@ const TurnView = z.strictObject({
       name: z.string(),
       outcome: z.enum(['done', 'failed', 'lost', 'waiting']).nullable(),
       seq: Count,
+      ran: RunTime.nullable(),
     }),
   ),
   callCount: Count,
@@ -195,6 +200,7 @@ const TurnView = z.strictObject({
   handoff: z.strictObject({ to: z.array(AgentId), seq: Count }).nullable(),
   retried: Count.nullable(),
   said: z.string(),
+  times: TurnTimes.nullable(),
 });
 
 const TaskView = z.strictObject({
@@ -289,6 +295,21 @@ const RowAnswer: z.ZodType<Row> = z.strictObject({
   turn: TurnId.nullable(),
   summary: z.string(),
 });
+
+const TimePageAnswer: z.ZodType<TimePage> = z.strictObject({
+  first: Count,
+  at: Count,
+  ms: z.array(z.int()),
+  who: z.array(z.int()),
+  agents: z.array(z.string()),
+  what: z.array(z.literal(Object.values(MARK))),
+  numbers: z.array(Count),
+  threads: z.array(z.strictObject({ seq: Count, task: z.string(), thread: z.string() })),
+  ended: z.array(z.strictObject({ seq: Count, task: z.string() })),
+  times: z.array(z.strictObject({ seq: Count, times: TurnTimes })),
+  tools: z.array(z.strictObject({ seq: Count, name: z.string(), ran: RunTime })),
+});
+export const TimesAnswer = z.strictObject({ page: TimePageAnswer, head: Count, next: Count.nullable() });
 
 const Actor = z.looseObject({
   agent: AgentId,

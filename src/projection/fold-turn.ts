@@ -1,6 +1,6 @@
 import { isAbout } from '../events/aspects.ts';
 import type { Event, EventOf, TurnId } from '../events/index.ts';
-import { type AgentView, MAX_CALLS, MAX_PENDING, MAX_TURNS, type TurnView } from './model.ts';
+import { type AgentView, MAX_CALLS, MAX_PARTS, MAX_PENDING, MAX_TURNS, type TurnView } from './model.ts';
 import {
   addTokens,
   agentOf,
@@ -59,6 +59,7 @@ function begin(draft: Draft, event: EventOf<'turn.started'>): void {
     status: 'running',
     from: seq,
     to: null,
+    queuedAt: timeOf(draft, inputs[0]),
     startedAt: at,
     endedAt: null,
     upTo,
@@ -74,6 +75,7 @@ function begin(draft: Draft, event: EventOf<'turn.started'>): void {
     handoff: null,
     retried: null,
     said: '',
+    times: null,
   });
   changeAgent(draft, agent.id, {
     turn: id,
@@ -83,6 +85,11 @@ function begin(draft: Draft, event: EventOf<'turn.started'>): void {
   const totals = ownTotals(draft);
   totals.turns += 1;
   totals.running += 1;
+}
+
+/** The time of an input that is still kept. */
+function timeOf({ next: { arrows } }: Draft, input: number | undefined): number | null {
+  return arrows.findLast(({ seq }) => seq === input)?.at ?? null;
 }
 
 type Ending = EventOf<'turn.done' | 'turn.failed' | 'turn.aborted'>;
@@ -107,6 +114,7 @@ function end(draft: Draft, event: Ending): void {
     // The failure that ended the turn was not retried.
     retries: error && turn.error?.code === error.code ? turn.retries - 1 : turn.retries,
     said: turn.said === '' && 'partial' in body ? oneLine(body.partial) : turn.said,
+    times: body.times ? { ...body.times, parts: body.times.parts.slice(0, MAX_PARTS) } : null,
   }));
   changeAgent(draft, agent.id, {
     pending,
@@ -197,7 +205,7 @@ function withoutAny(pending: number[], covers: readonly number[]): number[] {
 
 /** A step with its calls, whose outcome is still unknown. */
 function foldStep(turn: TurnView, { seq, body }: EventOf<'step'>): Partial<TurnView> {
-  const calls = body.calls.map(({ id, name }) => ({ call: id, name, outcome: null, seq }));
+  const calls = body.calls.map(({ id, name }) => ({ call: id, name, outcome: null, seq, ran: null }));
   return {
     steps: turn.steps + 1,
     calls: [...turn.calls, ...calls].slice(-MAX_CALLS),
@@ -208,13 +216,13 @@ function foldStep(turn: TurnView, { seq, body }: EventOf<'step'>): Partial<TurnV
 
 /** The outcome of a call. An approved call was made by an earlier turn and is new in this one. */
 function foldCall(turn: TurnView, { seq, body }: EventOf<'tool.result'>): Partial<TurnView> {
-  const { call, name, outcome } = body;
+  const { call, name, outcome, ran = null } = body;
   const index = turn.calls.findLastIndex((each) => each.call === call);
   const known = turn.calls[index];
-  if (known) return { calls: turn.calls.with(index, { ...known, outcome }) };
+  if (known) return { calls: turn.calls.with(index, { ...known, outcome, ran }) };
   if (turn.callCount > turn.calls.length) return {};
   return {
-    calls: [...turn.calls, { call, name, outcome, seq }].slice(-MAX_CALLS),
+    calls: [...turn.calls, { call, name, outcome, seq, ran }].slice(-MAX_CALLS),
     callCount: turn.callCount + 1,
   };
 }

@@ -6,7 +6,9 @@ import type {
   EventId,
   EventKind,
   Mode,
+  RunTime,
   TurnId,
+  TurnTimes,
 } from '../events/index.ts';
 
 /**
@@ -114,6 +116,8 @@ export interface TurnView {
   from: number;
   /** Seq of the end. */
   to: number | null;
+  /** Time of the oldest input: from then on the turn waited to begin. Null if it is no longer kept. */
+  queuedAt: number | null;
   startedAt: number;
   endedAt: number | null;
   upTo: number;
@@ -135,6 +139,8 @@ export interface TurnView {
   retried: number | null;
   /** Beginning of the reply. */
   said: string;
+  /** The parts of its time; null until the turn ends, and if the log has none. */
+  times: TurnTimes | null;
 }
 
 export interface CallView {
@@ -143,6 +149,8 @@ export interface CallView {
   /** Null until it is known. */
   outcome: 'done' | 'failed' | 'lost' | 'waiting' | null;
   seq: number;
+  /** When the tool ran; null until it is known, and if it did not run. */
+  ran: RunTime | null;
 }
 
 export interface Arrow {
@@ -237,6 +245,8 @@ export const MAX_FORKS = 100;
 export const MAX_PENDING = 100;
 /** Calls of one turn. */
 export const MAX_CALLS = 20;
+/** Parts of the time of one turn. */
+export const MAX_PARTS = 40;
 /** Characters of a line. */
 export const MAX_SUMMARY = 200;
 /** Characters of the trigger of a turn. */

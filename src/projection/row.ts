@@ -13,9 +13,20 @@ export function rowOf(event: Event): Row {
       summary: event.altered ? `${ALTERED} ${summariseEvent(event)}` : summariseEvent(event),
     };
   } catch {
-    return { ...envelopeOf(event), level: 'work', agent: null, summary: oneLine(rawText(event)) };
+    return { ...envelopeOf(event), ...UNREADABLE, summary: oneLine(rawText(event)) };
   }
 }
+
+/** The agent that an event is about, and its level, without the text of a row. */
+export function placeOf(event: Event): Pick<Row, 'agent' | 'level'> {
+  try {
+    return { agent: agentOf(event), level: event.altered ? 'problem' : levelOf(event) };
+  } catch {
+    return UNREADABLE;
+  }
+}
+
+const UNREADABLE = { agent: null, level: 'work' } as const;
 
 function envelopeOf(event: Event): Pick<Row, 'seq' | 'at' | 'kind' | 'author' | 'isAgent' | 'to' | 'turn'> {
   const { seq, at, kind, author, to, turn } = event as Partial<Event>;

@@ -15,6 +15,7 @@ function turnOf(agent: string, from: number, to: number | null): TurnView {
     status: to === null ? 'running' : 'done',
     from,
     to,
+    queuedAt: null,
     startedAt: from * 1_000,
     endedAt: to === null ? null : to * 1_000,
     upTo: 0,
@@ -30,6 +31,7 @@ function turnOf(agent: string, from: number, to: number | null): TurnView {
     handoff: null,
     retried: null,
     said: '',
+    times: null,
   };
 }
 

@@ -131,12 +131,15 @@ function endingOf(run: TurnRun): EventDraft[] {
   const partial = answer?.text ?? meanwhile.partial;
   const covers = coversOf(turn);
   const end = ownDraft(run, 'end');
+  const timed = run.watch.times();
+  const times = timed && { times: timed };
   if (ending.kind === 'aborted') {
-    return [{ ...end, kind: 'turn.aborted', body: { covers, by: ending.by, partial } }];
+    return [{ ...end, kind: 'turn.aborted', body: { covers, by: ending.by, partial, ...times } }];
   }
   if (ending.kind === 'failed') {
     const { code, message } = ending;
-    return [{ ...end, kind: 'turn.failed', body: { covers, code, message, partial: shown(code, partial) } }];
+    const body = { covers, code, message, partial: shown(code, partial), ...times };
+    return [{ ...end, kind: 'turn.failed', body }];
   }
   const done: EventDraft = {
     ...end,
@@ -147,6 +150,7 @@ function endingOf(run: TurnRun): EventDraft[] {
       usage: meanwhile.usage,
       ...(answer?.stop === 'length' && { cut: 'length' }),
       ...(last && { last }),
+      ...times,
     },
   };
   const text = answer?.text ?? '';

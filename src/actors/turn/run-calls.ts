@@ -1,5 +1,5 @@
 import { hashText } from '../../context/index.ts';
-import type { Event, EventDraft, EventDraftOf, ToolCall, ToolOutcome } from '../../events/index.ts';
+import type { Event, EventDraft, EventDraftOf, RunTime, ToolCall, ToolOutcome } from '../../events/index.ts';
 import { preview } from '../../tools/preview.ts';
 import { runTool } from '../../tools/run-tool.ts';
 import type { ToolContext } from '../../tools/tool.ts';
@@ -105,6 +105,7 @@ async function allEnded<T>(work: readonly Promise<T>[]): Promise<T[]> {
 interface Settled {
   outcome: ToolOutcome;
   text: string;
+  ran?: RunTime | undefined;
   effects?: CallEffects | undefined;
 }
 
@@ -145,7 +146,7 @@ async function settleCall(run: TurnRun, about: AboutTools, call: ToolCall, index
   if (run.lease.signal.aborted && !run.givenUp) return { outcome: 'lost', text: LOST };
   const settled = await deps.store.settleEffect(tenant, effect, stored, {
     outcome: end.outcome === 'waiting' ? 'failed' : end.outcome,
-    data: JSON.stringify({ text: end.text, effects: end.effects }),
+    data: JSON.stringify({ text: end.text, effects: end.effects, ran: end.ran }),
   });
   if (settled.status !== 'settled') return end;
   return { ...(JSON.parse(settled.data) as Settled), outcome: settled.outcome };
@@ -185,8 +186,8 @@ async function execute(
     runTool(tool, call, context, { clock: deps.clock }),
   );
   shown.end();
-  watch.end(outcome, text);
-  return request ? applyToolRequest(run, request, at, text) : { outcome, text };
+  const ran = watch.end(outcome, text);
+  return request ? { ...(await applyToolRequest(run, request, at, text)), ran } : { outcome, text, ran };
 }
 
 async function resultDraft(
@@ -205,7 +206,14 @@ async function resultDraft(
   return {
     ...ownDraft(run, `result:${run.step}.${index}`),
     kind: 'tool.result',
-    body: { call: call.id, name: call.name, outcome: end.outcome, content: text, ...(cut && { artifact }) },
+    body: {
+      call: call.id,
+      name: call.name,
+      outcome: end.outcome,
+      content: text,
+      ...(cut && { artifact }),
+      ...(end.ran && { ran: end.ran }),
+    },
   };
 }
 

@@ -2,8 +2,10 @@ import {
   agentAuthor,
   type Author,
   type PinnedTurn,
+  type RunTime,
   type ToolCall,
   type ToolOutcome,
+  type TurnTimes,
   type Usage,
 } from '../../events/index.ts';
 import type { LogIds } from '../../logger.ts';
@@ -21,18 +23,21 @@ import {
   toolAttributes,
   turnAttributes,
 } from '../engine/span-facts.ts';
+import { isTimed, type TimedParts, timeParts } from './time-parts.ts';
 import type { AgentProfile } from '../../context/index.ts';
 import { toTroupeError } from '../../errors.ts';
 import type { Span } from '../../tracing.ts';
 
 /**
- * Reports a turn to operators as metrics, spans and log lines. The turn never depends on it. Without tracer and logger it
- * only reads clocks and adds numbers.
+ * Reports a turn to operators as metrics, spans and log lines, and times its parts. The turn never depends on it. Without
+ * tracer and logger it only reads clocks and adds numbers.
  */
 export interface TurnWatch {
   effect<T>(name: EffectName, work: () => Promise<T>): Promise<T>;
   call(facts: CallFacts): CallWatch;
   tool(call: ToolCall): ToolWatch;
+  /** The parts so far, for the end of the turn in the log; null if all were shorter than half a millisecond. */
+  times(): TurnTimes | null;
   /** Called once, however the turn ended in this process. */
   end(ended: TurnEnded): void;
 }
@@ -85,7 +90,8 @@ export function watchTurn({ deps, runtime, live: { address }, turn, resumed }: W
     kind: 'internal',
     attributes: turnAttributes(profile, place, turn),
   });
-  const watched: WatchedTurn = { deps, ids, place, author: agentAuthor(profile), span, add };
+  const times = timeParts(clock);
+  const watched: WatchedTurn = { deps, ids, place, author: agentAuthor(profile), span, add, times };
   const counted = { attempt: turn.attempt, ...(waitMs !== undefined && { waitMs }) };
   let isCommitted = false;
   if (logger?.isOn('debug')) logger.write('debug', 'turn_started', ids, counted);
@@ -102,6 +108,7 @@ export function watchTurn({ deps, runtime, live: { address }, turn, resumed }: W
     async effect(name, work) {
       const start = clock.monotonic();
       const called = calledMs();
+      if (name === 'callModel') times.waits(start);
       const title = SPAN_OF[name];
       const own =
         title === undefined
@@ -112,7 +119,10 @@ export function watchTurn({ deps, runtime, live: { address }, turn, resumed }: W
       isCommitted ||= name === 'commit';
       const ms = clock.monotonic() - start;
       const part = PART_OF[name];
-      if (part) add(part, ms);
+      if (part) {
+        add(part, ms);
+        if (isTimed(part)) times.add(part, start, start + ms);
+      }
       if (name === 'callModel') add('admission', Math.max(0, ms - (calledMs() - called)));
       return outcome;
     },
@@ -123,6 +133,7 @@ export function watchTurn({ deps, runtime, live: { address }, turn, resumed }: W
         facts,
       ),
     tool: (call) => watchTool(watched, call),
+    times: () => times.all(),
     end: (ended) => reportEnd(watched, ended, { isCommitted, ms: clock.monotonic() - began, parts, counted }),
   };
 }
@@ -131,7 +142,7 @@ export function watchTurn({ deps, runtime, live: { address }, turn, resumed }: W
 function reportEnd(
   { deps: { metrics, logger }, ids, span }: WatchedTurn,
   { ending, usage, step, answer }: TurnEnded,
-  { isCommitted, ms, parts, counted }: TurnTimes,
+  { isCommitted, ms, parts, counted }: TurnFigures,
 ): void {
   const steps = step + (answer ? 1 : 0);
   const outcome = isCommitted ? ending.kind : 'left';
@@ -158,7 +169,7 @@ function reportEnd(
   });
 }
 
-interface TurnTimes {
+interface TurnFigures {
   isCommitted: boolean;
   ms: number;
   parts: ReadonlyMap<TurnPart, number>;
@@ -173,6 +184,7 @@ interface WatchedTurn {
   place: SpanPlace;
   span: Span | undefined;
   add: (part: TurnPart, ms: number) => void;
+  times: TimedParts;
 }
 
 export interface CallWatch {
@@ -184,14 +196,16 @@ export interface CallWatch {
 
 interface ToolWatch {
   within<T>(work: () => Promise<T>): Promise<T>;
-  end(outcome: ToolOutcome, text: string): void;
+  /** Returns when the tool ran. */
+  end(outcome: ToolOutcome, text: string): RunTime;
 }
 
 function watchCall(watched: WatchedTurn, profile: AgentProfile, facts: CallFacts): CallWatch {
-  const { deps, ids, place, span: parent, add } = watched;
+  const { deps, ids, place, span: parent, add, times } = watched;
   const { clock, metrics, tracer, logger } = deps;
   const { provider, model } = profile;
   const start = clock.monotonic();
+  if (facts.purpose === 'turn') times.asked(start);
   let first: number | null = null;
   const span = tracer?.span(`chat ${model}`, {
     kind: 'client',
@@ -210,7 +224,9 @@ function watchCall(watched: WatchedTurn, profile: AgentProfile, facts: CallFacts
       // The time of a summary counts as compaction.
       if (facts.purpose === 'turn') {
         add('first_token', (first ?? now) - start);
+        times.add('first_token', start, first ?? now);
         if (first !== null) add('stream', now - first);
+        if (first !== null) times.add('stream', first, now);
       }
       if (ended.kind === 'failed' && logger?.isOn('info')) {
         const { code: error } = ended;
@@ -226,6 +242,7 @@ function watchCall(watched: WatchedTurn, profile: AgentProfile, facts: CallFacts
 function watchTool({ deps, place, author, span: parent }: WatchedTurn, call: ToolCall): ToolWatch {
   const { clock, metrics, tracer } = deps;
   const start = clock.monotonic();
+  const at = clock.now();
   const span = tracer?.span(`execute_tool ${call.name}`, {
     kind: 'internal',
     attributes: toolAttributes(call, place, tracer.content),
@@ -234,13 +251,14 @@ function watchTool({ deps, place, author, span: parent }: WatchedTurn, call: Too
   return {
     within: (work) => within(span, work),
     end(outcome, text) {
-      metrics.time('tool_call', { outcome }, clock.monotonic() - start);
-      if (!span || !tracer) return;
-      if (tracer.content) {
+      const ms = clock.monotonic() - start;
+      metrics.time('tool_call', { outcome }, ms);
+      if (span && tracer?.content) {
         const result = deps.redaction?.text(text, { kind: 'tool.result', author }) ?? text;
         span.set({ 'gen_ai.tool.call.result': result });
       }
-      span.end(outcome === 'done' || outcome === 'waiting' ? undefined : outcome);
+      span?.end(outcome === 'done' || outcome === 'waiting' ? undefined : outcome);
+      return { at: Math.round(at), ms: Math.round(ms) };
     },
   };
 }

@@ -1,11 +1,12 @@
 import * as z from 'zod';
-import { RowsAnswer, SearchAnswer, SnapshotAnswer } from '../answers.ts';
+import { RowsAnswer, SearchAnswer, SnapshotAnswer, TimesAnswer } from '../answers.ts';
 import { InboxAnswer, StateName } from '../inbox-answer.ts';
 import { readInbox } from '../inbox.ts';
 import { defineRoute } from '../route.ts';
-import { scanRows, searchConversations } from '../search-conversations.ts';
+import { scanTimes } from '../scan-times.ts';
+import { MAX_SCANNED, scanRows, searchConversations } from '../search-conversations.ts';
 import { AgentId } from '../../events/index.ts';
-import { limitOf, Names, Seq, Words } from '../schemas.ts';
+import { Flag, limitOf, Names, Seq, Words } from '../schemas.ts';
 
 /** States separated by commas. */
 const States = z
@@ -94,5 +95,21 @@ export const inspectorRoutes = [
     answer: RowsAnswer,
     handle: ({ troupe, params, query: { agent, kind, q, ...rest } }) =>
       scanRows(troupe, params.c, { ...rest, agents: agent, kinds: kind, query: q }),
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/api/conversations/{c}/times',
+    scopes: ['read'],
+    id: 'listTimes',
+    summary:
+      'Times and kinds of the events after a seq, in columns of numbers; at most 20,000, continue at `next`. With `parts`, also what turns and tools took',
+    query: z.object({
+      after: Seq.default(0),
+      limit: limitOf(MAX_SCANNED).default(MAX_SCANNED),
+      parts: Flag.default(false),
+    }),
+    answer: TimesAnswer,
+    handle: ({ troupe, params, query: { after, limit, parts } }) =>
+      scanTimes(troupe, params.c, { after, limit, parts }),
   }),
 ] as const;
