@@ -1,23 +1,31 @@
 import { expect, test } from 'vitest';
-import type { AgentId, TurnId } from '../../src/events/index.ts';
-import type { TurnView } from '../../src/projection/model.ts';
+import type { AgentId, ConversationId, TurnId } from '../../src/events/index.ts';
+import type { Projection, TaskView, TurnView } from '../../src/projection/model.ts';
+import { MARK, type TimePage } from '../../src/projection/time-page.ts';
 import { newProjection } from '../../src/projection/projection.ts';
-import { layoutTimeline, xOf, type View } from '../../web/src/state/timeline-layout.ts';
+import { type Layout, layoutTimeline, targetAt } from '../../web/src/state/timeline/layout.ts';
+import { addPage, noTimes } from '../../web/src/state/timeline/log-times.ts';
+import { placeLanes } from '../../web/src/state/timeline/rows.ts';
+import { createScale, type Range, zoomToFit } from '../../web/src/state/timeline/scale.ts';
+import { spansOf, threadTurns, type TurnSpan } from '../../web/src/state/timeline/spans.ts';
 
 const NO_TOKENS = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
-const VIEW: View = { from: 1, to: 100, width: 1_000, lanes: [0, 10] };
+const HOUR = 3_600_000;
+/** Noon, local time. */
+const NOON = new Date(2026, 10, 3, 12, 0).getTime();
+const WIDTH = 1_000;
 
-function turnOf(agent: string, from: number, to: number | null): TurnView {
+function turnOf(agent: string, start: number, end: number | null, more: Partial<TurnView> = {}): TurnView {
   return {
-    id: `c:${agent}:1` as TurnId,
+    id: `c:${agent}:${start}` as TurnId,
     agent: agent as AgentId,
     number: 1,
-    status: to === null ? 'running' : 'done',
-    from,
-    to,
+    status: end === null ? 'running' : 'done',
+    from: start,
+    to: end,
     queuedAt: null,
-    startedAt: from * 1_000,
-    endedAt: to === null ? null : to * 1_000,
+    startedAt: NOON + start,
+    endedAt: end === null ? null : NOON + end,
     upTo: 0,
     inputs: [],
     trigger: null,
@@ -32,52 +40,203 @@ function turnOf(agent: string, from: number, to: number | null): TurnView {
     retried: null,
     said: '',
     times: null,
+    ...more,
   };
 }
 
-function projectionWith(turns: TurnView[]) {
-  const agents = Object.fromEntries(['a', 'b'].map((id) => [id, { id, name: id }]));
-  return { ...newProjection('c'), seq: 100, agents, turns } as unknown as ReturnType<typeof newProjection>;
+function projectionWith(turns: TurnView[], more: Partial<Projection> = {}): Projection {
+  const agents = Object.fromEntries(['a', 'b'].map((id) => [id, { id, name: id }])) as never;
+  return { ...newProjection('c'), seq: 1_000_000, agents, turns, ...more };
 }
 
-test('a turn is a bar in the lane of its agent, from its first event to its last', () => {
-  const { bars } = layoutTimeline(projectionWith([turnOf('b', 11, 20)]), [], VIEW);
-  expect(bars).toMatchObject([{ lane: 2, x: 100, width: 99 }]);
+interface Shown {
+  projection: Projection;
+  range?: Range;
+  pages?: TimePage[];
+  expanded?: string[];
+  threads?: Map<string, TurnSpan[]>;
+  now?: number;
+}
+
+function shown({
+  projection,
+  range,
+  pages = [],
+  expanded = [],
+  threads = new Map(),
+  now = NOON,
+}: Shown): Layout {
+  const times = noTimes();
+  for (const page of pages) addPage(times, page);
+  const spans = spansOf(projection, times, { now, threads });
+  const stretch = range ?? [spans.from, spans.to];
+  const scale = createScale(spans.from, spans.silences, zoomToFit(spans.silences, stretch, WIDTH));
+  const view = { scale, left: scale.xOf(stretch[0]), width: WIDTH, top: 0, height: 400 };
+  return layoutTimeline(placeLanes(spans.lanes, new Set(expanded)), projection.arrows, view);
+}
+
+const turnBoxes = ({ boxes }: Layout) => boxes.filter(({ target }) => target?.kind === 'turn');
+
+test('a turn is as wide as it was long, whatever happened in it', () => {
+  const layout = shown({ projection: projectionWith([turnOf('a', 0, 8_000), turnOf('b', 8_000, 10_000)]) });
+  const widths = turnBoxes(layout).map(({ x, width }) => [Math.round(x), Math.round(width)]);
+  expect(widths).toEqual([
+    [0, 800],
+    [800, 200],
+  ]);
 });
 
-test('a running turn reaches to the last event', () => {
-  const { bars } = layoutTimeline(projectionWith([turnOf('a', 51, null)]), [], VIEW);
-  expect(bars).toMatchObject([{ x: 500, width: 499 }]);
+test('a running turn reaches to the present', () => {
+  const layout = shown({ projection: projectionWith([turnOf('a', 0, null)]), now: NOON + 5_000 });
+  expect(turnBoxes(layout)).toMatchObject([{ tone: 'running', x: 0, width: WIDTH }]);
 });
 
-test('turns out of view are not laid out', () => {
-  const turns = [turnOf('a', 1, 10), turnOf('b', 60, 70)];
-  const projection = projectionWith(turns);
-  expect(layoutTimeline(projection, [], { ...VIEW, from: 50 }).bars).toHaveLength(1);
-  expect(layoutTimeline(projection, [], { ...VIEW, lanes: [0, 2] }).bars).toHaveLength(1);
+test('a night takes little room, is marked with its length, and the next day is named', () => {
+  const night = 14 * HOUR;
+  const projection = projectionWith([turnOf('a', 0, HOUR), turnOf('a', HOUR + night, 2 * HOUR + night)]);
+  const { gaps, ticks } = shown({ projection });
+  expect(gaps).toHaveLength(1);
+  expect(gaps[0]?.width).toBeLessThan(80);
+  expect((gaps[0]?.to ?? 0) - (gaps[0]?.from ?? 0)).toBe(night);
+  expect(ticks.filter(({ day }) => day !== null).map(({ day }) => day?.replace(',', ''))).toEqual([
+    'Tue 3 Nov',
+    'Wed 4 Nov',
+  ]);
 });
 
-test('an arrow goes from the lane of the speaker to the lanes of the addressees', () => {
-  const projection = projectionWith([]);
-  projection.arrows = [
-    { seq: 5, at: 0, kind: 'message', from: 'Ana', isAgent: false, to: ['a' as AgentId, 'b' as AgentId] },
-    { seq: 6, at: 0, kind: 'handoff', from: 'a', isAgent: true, to: ['b' as AgentId] },
+test('two hundred nights still leave most of the width to the days', () => {
+  const turns = Array.from({ length: 200 }, (_, n) => turnOf('a', n * 24 * HOUR, n * 24 * HOUR + 8 * HOUR));
+  const { gaps } = shown({ projection: projectionWith(turns) });
+  expect(gaps.reduce((sum, { width }) => sum + width, 0)).toBeLessThan(WIDTH * 0.65);
+});
+
+test('at ten milliseconds across the width the axis has milliseconds', () => {
+  const projection = projectionWith([turnOf('a', 0, 8_000)]);
+  const { ticks } = shown({ projection, range: [NOON + 100, NOON + 110] });
+  expect(ticks.length).toBeGreaterThan(5);
+  expect(ticks[0]?.label).toMatch(/12:00:00[.,]1/);
+});
+
+test('a turn shows how long it waited, its parts, and its tools below each other', () => {
+  const turn = turnOf('a', 1_000, 9_000, {
+    queuedAt: NOON,
+    times: {
+      from: NOON + 1_000,
+      parts: [
+        ['build', 0, 500],
+        ['first_token', 500, 1_500],
+        ['stream', 2_000, 1_000],
+      ],
+    },
+    calls: ['look', 'read'].map((name, n) => ({
+      call: name,
+      name,
+      outcome: 'done',
+      seq: n,
+      ran: { at: NOON + 4_000, ms: 1_000 + n },
+    })),
+  });
+  const { boxes } = shown({ projection: projectionWith([turn]), expanded: ['a'] });
+  expect(boxes.find(({ tone }) => tone === 'queued')?.width).toBeCloseTo(WIDTH / 9, 0);
+  const rows = boxes.filter(({ height, target }) => target?.kind === 'part' && height > 10);
+  expect(rows.map(({ label }) => label)).toEqual(['prompt', 'first word', 'stream', 'look', 'read']);
+  const [look, read] = rows.slice(-2);
+  expect(read?.y).toBeGreaterThan(look?.y ?? 0);
+});
+
+test('a delegated task spans its time in the lane of its owner, with the turns of its thread inside', () => {
+  const task = {
+    id: 't',
+    kind: 'delegation',
+    owner: 'a',
+    seq: 5,
+    at: NOON + 1_000,
+    text: 'count',
+    assignee: 'b',
+    thread: 'c/t' as ConversationId,
+    outcome: 'done',
+    endedAt: NOON + 9_000,
+  } as TaskView;
+  const times = noTimes();
+  addPage(
+    times,
+    pageOf(
+      [
+        [3, MARK.started],
+        [2_000, MARK.done],
+      ],
+      NOON + 2_000,
+    ),
+  );
+  const threads = new Map([['c/t', threadTurns(times, 'c/t', NOON)]]);
+  const projection = projectionWith([turnOf('a', 0, 10_000)], { tasks: [task] });
+  const layout = shown({ projection, threads });
+  const thread = layout.boxes.find(({ target }) => target?.kind === 'thread');
+  expect([thread?.x, thread?.width].map((px) => Math.round(px ?? 0))).toEqual([100, 800]);
+  const inner = layout.boxes.find(({ target }) => target?.kind === 'turn' && target.thread === 'c/t');
+  expect(inner?.x).toBeGreaterThan(thread?.x ?? 0);
+  expect((inner?.x ?? 0) + (inner?.width ?? 0)).toBeLessThan(900);
+  expect(targetAt(layout, (inner?.x ?? 0) + 5, (inner?.y ?? 0) + 5)).toMatchObject({ thread: 'c/t' });
+});
+
+/** A page of events of one agent, each after so many ms. */
+function pageOf(events: [number, TimePage['what'][number]][], at: number, agent = 'a'): TimePage {
+  return {
+    first: 1,
+    at,
+    ms: events.map(([ms], index) => (index === 0 ? 0 : ms)),
+    who: events.map(() => 0),
+    agents: [agent],
+    what: events.map(([, mark]) => mark),
+    numbers: events.filter(([, mark]) => mark === MARK.started).map((_, index) => index + 1),
+    threads: [],
+    ended: [],
+    times: [],
+    tools: [],
+  };
+}
+
+test('a hundred thousand events are drawn as columns, in time for the next frame', () => {
+  const events = Array.from({ length: 100_000 }, (_, n): [number, TimePage['what'][number]] => {
+    if (n % 8 === 0) return [4_000, MARK.started];
+    if (n % 8 === 7) return [900, n % 800 === 7 ? MARK.failed : MARK.done];
+    return [200, n % 8 === 1 ? MARK.talk : MARK.other];
+  });
+  const times = noTimes();
+  addPage(times, pageOf(events, NOON));
+  const spans = spansOf(projectionWith([]), times, { now: NOON, threads: new Map() });
+  const range: Range = [spans.from, spans.to];
+  const scale = createScale(spans.from, spans.silences, zoomToFit(spans.silences, range, WIDTH));
+  const lanes = placeLanes(spans.lanes, new Set());
+  const began = performance.now();
+  const layout = layoutTimeline(lanes, [], { scale, left: 0, width: WIDTH, top: 0, height: 400 });
+  const took = performance.now() - began;
+  expect(layout.boxes.length).toBeLessThan(500);
+  expect(layout.marks.length).toBeLessThan(200);
+  const counted = layout.boxes.reduce(
+    (sum, { target }) => sum + (target?.kind === 'many' ? target.count : 1),
+    0,
+  );
+  expect(counted).toBe(12_500);
+  expect(layout.boxes.some(({ isFailed }) => isFailed)).toBe(true);
+  expect(took).toBeLessThan(2_000);
+});
+
+test('a log without turns, such as an imported one, shows where its events are', () => {
+  const events = Array.from({ length: 5_000 }, (): [number, TimePage['what'][number]] => [1_000, MARK.talk]);
+  const { boxes } = shown({ projection: projectionWith([]), pages: [pageOf(events, NOON)] });
+  expect(boxes.filter(({ tone }) => tone === 'events').length).toBeGreaterThan(100);
+});
+
+test('an arrow goes from the lane of the speaker to the lanes of the addressees, at its time', () => {
+  const arrows: Projection['arrows'] = [
+    { seq: 5, at: NOON + 5_000, kind: 'message', from: 'Ana', isAgent: false, to: ['a', 'b'] as AgentId[] },
+    { seq: 6, at: NOON + 7_500, kind: 'handoff', from: 'a', isAgent: true, to: ['b'] as AgentId[] },
   ];
-  const { arrows } = layoutTimeline(projection, [], VIEW);
-  expect(arrows.map(({ from, to, kind }) => [from, to, kind])).toEqual([
-    [0, 1, 'message'],
-    [0, 2, 'message'],
-    [1, 2, 'handoff'],
+  const layout = shown({ projection: projectionWith([turnOf('a', 0, 10_000)], { arrows }) });
+  expect(layout.arrows.map(({ kind, x }) => [kind, Math.round(x)])).toEqual([
+    ['message', 500],
+    ['message', 500],
+    ['handoff', 750],
   ]);
-});
-
-test('quiet hours take no space and are labelled', () => {
-  const projection = projectionWith([
-    turnOf('a', 1, 20),
-    { ...turnOf('b', 21, 40), startedAt: 8 * 3_600_000 },
-  ]);
-  const { times } = layoutTimeline(projection, [], VIEW);
-  const late = times.find(({ gap }) => gap !== null);
-  expect(late?.x).toBe(xOf(21, VIEW));
-  expect(late?.gap).toBe(8 * 3_600_000 - 20_000);
 });

@@ -1,5 +1,4 @@
 import { effect, untracked } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
 import { Banners, Spoken } from './parts/banners.tsx';
 import { Composer } from './parts/composer.tsx';
 import { Happened } from './parts/happened.tsx';
@@ -8,7 +7,6 @@ import { Scrubber } from './parts/scrubber.tsx';
 import { SkipLink } from './parts/skip-link.tsx';
 import { rememberedSize, Separator } from './parts/separator.tsx';
 import { Tasks } from './parts/tasks.tsx';
-import { Timeline } from './parts/timeline.tsx';
 import { Who } from './parts/who.tsx';
 import { later } from './shared/later.tsx';
 import { dialog } from './state/dialogs.ts';
@@ -16,9 +14,6 @@ import { connection, openConversation } from './state/live.ts';
 import { column, COLUMNS } from './state/column.ts';
 import { refusal } from './state/refusal.ts';
 import { conversation } from './state/route.ts';
-import { head } from './state/selection.ts';
-import { openTimelineRows } from './state/timeline-rows.ts';
-import { resetTimeline } from './state/timeline-view.ts';
 
 const Detail = later(async () => (await import('./parts/detail/detail.tsx')).Detail);
 const Gone = later(async () => (await import('./parts/gone.tsx')).Gone);
@@ -26,6 +21,7 @@ const Help = later(async () => (await import('./parts/help.tsx')).Help);
 const Home = later(async () => (await import('./parts/home.tsx')).Home);
 const Palette = later(async () => (await import('./parts/palette.tsx')).Palette);
 const ThreadHead = later(async () => (await import('./parts/thread-head.tsx')).ThreadHead);
+const Timeline = later(async () => (await import('./parts/timeline/timeline.tsx')).Timeline);
 const TokenForm = later(async () => (await import('./parts/token-form.tsx')).TokenForm);
 
 const left = rememberedSize(
@@ -39,7 +35,7 @@ const right = rememberedSize(
 );
 const top = rememberedSize(
   { name: 'top', label: 'Height of the timeline', min: 96, max: 600, grows: 'down' },
-  224,
+  256,
 );
 
 // Requested before the first frame, because the answer takes longer than drawing it.
@@ -47,7 +43,6 @@ effect(() => {
   const id = conversation.value;
   untracked(() => {
     openConversation(id);
-    resetTimeline();
   });
 });
 effect(() => {
@@ -87,8 +82,6 @@ export function App() {
 }
 
 function Conversation({ id }: { id: string }) {
-  const isOpen = head.value > 0;
-  useEffect(() => (isOpen ? openTimelineRows(id) : undefined), [id, isOpen]);
   return (
     <>
       <div
@@ -106,7 +99,9 @@ function Conversation({ id }: { id: string }) {
         <main class="middle" aria-label="Conversation">
           <h1 class="unseen">{id}</h1>
           <ThreadHead />
-          <Timeline />
+          <section class="timeline" aria-label="Timeline">
+            <Timeline />
+          </section>
           <Separator size={top} />
           <Happened />
           <Tasks />

@@ -1,5 +1,5 @@
 import type { Row } from '../../../src/projection/model.ts';
-import { clock } from '../shared/format.ts';
+import { clock, moment } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { memo } from '../shared/memo.ts';
 import { route } from '../state/route.ts';
@@ -16,10 +16,10 @@ export const EventRow = memo(function EventRow({ row, isChosen }: { row: Row; is
       class={`event event-${level}`}
       to={{ event: seq, tab, ...(turn !== null && { turn, step: null, vs: null }) }}
       isCurrent={isChosen}
-      title={`${clock(at)} ${kind}: ${summary}`}
+      title={`${new Date(at).toDateString()} ${clock(at)} ${kind}: ${summary}`}
     >
       <span class="event-seq">{seq}</span>
-      <span class="event-time">{clock(at)}</span>
+      <span class="event-time">{moment(at)}</span>
       <span class={`event-kind event-kind-${level} clip`}>
         {LEVELS[level] && <b aria-hidden="true">{LEVELS[level]} </b>}
         {kind}

@@ -14,7 +14,8 @@ const KEYS: readonly [string, string][] = [
   ['l', 'live'],
   ['c', 'write a message'],
   ['d', 'light or dark'],
-  ['+ − 0', 'timeline, while it has the focus: zoom, whole conversation'],
+  ['+ − 0 s', 'timeline, while it has the focus: zoom, whole conversation, selected turn'],
+  ['← → ↑ ↓', 'timeline: turns and lanes; with Shift through time'],
   ['?', 'this list'],
   ['Esc', 'close a dialog, or leave a field'],
 ];

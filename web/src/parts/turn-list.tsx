@@ -26,12 +26,14 @@ export function TurnList() {
       .filter((one) => matchesCompaction(one, filter))
       .map((compaction) => ({ seq: compaction.seq, compaction })),
   ].toSorted((a, b) => b.seq - a.seq);
+  const chosen = entries.findIndex((entry) => 'turn' in entry && entry.turn.id === filter.turn);
+  const count = Math.max(limit, chosen + 1);
   const total = shown.value?.totals.turns ?? 0;
   if (entries.length === 0) return <Nothing total={total} isContext={isContext} />;
   return (
     <div class="list-rows" id="rows">
       <ul>
-        {entries.slice(0, limit).map((entry) =>
+        {entries.slice(0, count).map((entry) =>
           'turn' in entry ? (
             <TurnRow
               key={entry.turn.id}
@@ -47,12 +49,12 @@ export function TurnList() {
           ),
         )}
       </ul>
-      {entries.length > limit && (
-        <button type="button" class="list-more" onClick={() => setLimit(limit + AT_ONCE)}>
-          Show {Math.min(AT_ONCE, entries.length - limit)} older
+      {entries.length > count && (
+        <button type="button" class="list-more" onClick={() => setLimit(count + AT_ONCE)}>
+          Show {Math.min(AT_ONCE, entries.length - count)} older
         </button>
       )}
-      {entries.length <= limit && total > turns.value.length && !isContext && (
+      {entries.length <= count && total > turns.value.length && !isContext && (
         <button type="button" class="list-more" onClick={() => go({ list: 'events', kind: '*' })}>
           {plural(total - turns.value.length, 'older turn')}: see the events
         </button>

@@ -1,6 +1,6 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Row, TurnView } from '../../../src/projection/model.ts';
-import { duration, short } from '../shared/format.ts';
+import { duration, moment, short } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { Icon } from '../shared/icon.tsx';
 import { memo } from '../shared/memo.ts';
@@ -28,8 +28,12 @@ export const TurnRow = memo(function TurnRow({ turn, isChosen, text, calls }: Tu
   const [isOpen, setOpen] = useState(false);
   const { id, number, agent, status, startedAt, endedAt, tokens, missed, trigger, retries, error } = turn;
   const used = tokens.input + tokens.output;
+  const row = useRef<HTMLLIElement>(null);
+  useEffect(() => {
+    if (isChosen) row.current?.scrollIntoView({ block: 'nearest' });
+  }, [isChosen]);
   return (
-    <li class={`turn turn-${status}`} aria-current={isChosen ? 'true' : undefined} data-turn={id}>
+    <li ref={row} class={`turn turn-${status}`} aria-current={isChosen ? 'true' : undefined} data-turn={id}>
       <div class="turn-line">
         <button
           type="button"
@@ -50,6 +54,7 @@ export const TurnRow = memo(function TurnRow({ turn, isChosen, text, calls }: Tu
           </span>
           <span class="turn-numbers">
             {[
+              moment(startedAt),
               ...(retries > 0 ? [`${retries} retried`] : []),
               ...(endedAt === null ? [] : [duration(endedAt - startedAt)]),
               ...(used > 0 ? [`${short(used)} tok`] : []),

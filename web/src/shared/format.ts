@@ -54,6 +54,11 @@ export function day(at: number, now = Date.now()): string {
   return DAY.format(at) === DAY.format(now) ? clock(at).slice(0, 5) : DAY.format(at);
 }
 
+/** 12:01:09 for today, else 3 Nov 12:01. */
+export function moment(at: number, now = Date.now()): string {
+  return DAY.format(at) === DAY.format(now) ? clock(at) : `${DAY.format(at)} ${clock(at).slice(0, 5)}`;
+}
+
 /** Dollars, with enough digits for fractions of a cent. */
 export function dollars(amount: number): string {
   if (amount === 0) return '$0';

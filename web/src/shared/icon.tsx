@@ -12,6 +12,7 @@ const PATHS = {
   plus: 'M8 3v10M3 8h10',
   minus: 'M3 8h10',
   fit: 'M2 3v10M14 3v10M4 8h8M6 6L4 8l2 2M10 6l2 2-2 2',
+  target: 'M2 6V3h3M14 6V3h-3M2 10v3h3M14 10v3h-3M5 8h6',
   search: 'M7 3a4 4 0 1 0 0 8 4 4 0 0 0 0-8M10 10l4 4',
   sun: 'M8 5a3 3 0 1 0 0 6 3 3 0 0 0 0-6M8 1v2M8 13v2M1 8h2M13 8h2M3 3l1.4 1.4M11.6 11.6L13 13M13 3l-1.4 1.4M4.4 11.6L3 13',
   close: 'M4 4l8 8M12 4l-8 8',

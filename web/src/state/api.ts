@@ -11,6 +11,7 @@ import type {
 } from '../../../src/troupe.ts';
 import type { Command, Event } from '../../../src/events/index.ts';
 import type { Projection, Row } from '../../../src/projection/model.ts';
+import type { TimePage } from '../../../src/projection/time-page.ts';
 import type { Standing, StandingState } from '../../../src/projection/standing.ts';
 import type { Chart } from '../../../src/projection/chart.ts';
 import { base, renewWriteToken, serverToken, writeToken } from './settings.ts';
@@ -102,6 +103,11 @@ export const api = {
     get<{ actors: ActorStatus[] }>(`api/conversations/${segment(conversation)}/actors`),
   rows: (conversation: string, query: RowsQuery) =>
     get<Rows>(`api/conversations/${segment(conversation)}/rows`, { ...query }),
+  times: (conversation: string, query: { after?: number; limit?: number; parts?: string }) =>
+    get<{ page: TimePage; head: number; next: number | null }>(
+      `api/conversations/${segment(conversation)}/times`,
+      { ...query },
+    ),
   events: (conversation: string, range: { after?: number; limit?: number }) =>
     get<{ events: Event[]; head: number }>(`api/conversations/${segment(conversation)}/events`, { ...range }),
   search: (q: string) => get<SearchAnswer>('api/search', { q }),

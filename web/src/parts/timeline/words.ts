@@ -1,0 +1,76 @@
+import { duration } from '../../shared/format.ts';
+import { clock } from '../../shared/format.ts';
+import { type Target, PART_WORDS } from '../../state/timeline/layout.ts';
+import type { Part, TurnSpan } from '../../state/timeline/spans.ts';
+import { dateOf } from '../../state/timeline/ticks.ts';
+
+export interface Words {
+  title: string;
+  lines: string[];
+}
+
+/** A time with its date. */
+function momentOf(at: number): string {
+  return `${dateOf(at)} ${clock(at)}`;
+}
+
+const sum = (parts: readonly Part[]) => parts.reduce((ms, { start, end }) => ms + end - start, 0);
+
+/** What the timeline says of a thing: in the box beside the pointer, and to a screen reader. */
+export function wordsOf(target: Target, name: (agent: string) => string): Words {
+  switch (target.kind) {
+    case 'turn':
+      return turnWords(target.turn, name);
+    case 'part': {
+      const { part, turn } = target;
+      const what =
+        part.kind === 'tool' ? `tool ${part.name}${part.isFailed ? ', failed' : ''}` : PART_WORDS[part.kind];
+      return {
+        title: `${what}, ${duration(part.end - part.start)}`,
+        lines: [`turn ${turn.number} of ${name(turn.agent)}`, `from ${momentOf(part.start)}`],
+      };
+    }
+    case 'thread': {
+      const { task, start, end } = target.span;
+      const state = task.outcome ?? 'open';
+      return {
+        title: `${name(task.owner)} delegated to ${name(task.assignee ?? '')}, ${state}, ${duration(end - start)}`,
+        lines: [task.text, `from ${momentOf(start)}`],
+      };
+    }
+    case 'event':
+      return { title: `event ${target.seq}`, lines: [] };
+    case 'many': {
+      const { agent, count, failed, from, to } = target;
+      const bad = failed > 0 ? `, ${failed} failed` : '';
+      return {
+        title: `${count} turns of ${name(agent)}${bad}`,
+        lines: [`${momentOf(from)} – ${momentOf(to)}`, 'Click to zoom in'],
+      };
+    }
+  }
+}
+
+function turnWords(turn: TurnSpan, name: (agent: string) => string): Words {
+  const { agent, number, status, start, end, queued, missed, error, said, parts } = turn;
+  const kinds = new Map<string, Part[]>();
+  for (const part of parts) {
+    const word = part.kind === 'tool' ? 'tools' : PART_WORDS[part.kind];
+    kinds.set(word, [...(kinds.get(word) ?? []), part]);
+  }
+  const spent = [...kinds].map(([word, each]) => `${word} ${duration(sum(each))}`);
+  const notes = [
+    error === null ? '' : error,
+    queued !== null && start - queued >= 1 ? `waited ${duration(start - queued)}` : '',
+    missed > 0 ? `had missed ${missed}` : '',
+  ].filter((note) => note !== '');
+  return {
+    title: `turn ${number} of ${name(agent)}, ${status}, ${duration(end - start)}`,
+    lines: [
+      `from ${momentOf(start)}`,
+      ...(notes.length > 0 ? [notes.join(', ')] : []),
+      ...(spent.length > 0 ? [spent.join(' · ')] : []),
+      ...(said === '' ? [] : [said]),
+    ],
+  };
+}

@@ -1,0 +1,81 @@
+import type { LaneSpans } from './spans.ts';
+
+/** A lane at its place. */
+export interface Placed {
+  lane: LaneSpans;
+  y: number;
+  height: number;
+  rows: LaneRows;
+}
+
+interface LaneRows {
+  /** Whether the parts of its turns have rows. */
+  parts: boolean;
+  threads: number;
+  threadsAt: number;
+}
+
+/** The bars of turns in a lane. */
+export const BAR_TOP_PX = 10;
+export const BAR_PX = 15;
+const PEOPLE_PX = 24;
+const LANE_PX = 32;
+/** Rows of the parts of turns: the model, and tools that run at the same time. */
+export const PARTS_AT_PX = 33;
+export const PART_ROW_PX = 15;
+export const MAX_TOOL_ROWS = 3;
+export const THREAD_ROW_PX = 18;
+const MAX_THREAD_ROWS = 4;
+const SPACE_PX = 4;
+
+export interface PlacedLanes {
+  lanes: Placed[];
+  height: number;
+}
+
+/** Depends on the whole log, not on the view: lanes keep their height while time passes by. */
+export function placeLanes(lanes: readonly LaneSpans[], expanded: ReadonlySet<string>): PlacedLanes {
+  let y = 0;
+  const placed = lanes.map((lane): Placed => {
+    const parts = lane.agent !== null && expanded.has(lane.agent);
+    const toolRows = parts ? mostTools(lane) : 0;
+    const threads = Math.min(MAX_THREAD_ROWS, rowCount(lane.threads));
+    const threadsAt = parts ? PARTS_AT_PX + (1 + toolRows) * PART_ROW_PX + SPACE_PX : LANE_PX;
+    const below =
+      parts || threads > 0 ? threadsAt + threads * THREAD_ROW_PX + (threads > 0 ? SPACE_PX : 0) : LANE_PX;
+    const height = lane.agent === null ? PEOPLE_PX : below;
+    const at = y;
+    y += height;
+    return { lane, y: at, height, rows: { parts, threads, threadsAt } };
+  });
+  return { lanes: placed, height: y };
+}
+
+function mostTools({ turns }: LaneSpans): number {
+  let most = 0;
+  for (const { parts } of turns) {
+    if (parts.length > 0) most = Math.max(most, rowCount(parts.filter(({ kind }) => kind === 'tool')));
+    if (most >= MAX_TOOL_ROWS) return MAX_TOOL_ROWS;
+  }
+  return most;
+}
+
+interface Stretch {
+  start: number;
+  end: number;
+}
+
+/** Stretches of time in as few rows as they need, each in the first row that is free. */
+export function packRows<T extends Stretch>(spans: readonly T[]): T[][] {
+  const rows: T[][] = [];
+  for (const span of spans.toSorted((a, b) => a.start - b.start)) {
+    const free = rows.find((row) => (row.at(-1)?.end ?? 0) <= span.start);
+    if (free) free.push(span);
+    else rows.push([span]);
+  }
+  return rows;
+}
+
+function rowCount(spans: readonly Stretch[]): number {
+  return packRows(spans).length;
+}

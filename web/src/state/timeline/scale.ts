@@ -1,0 +1,167 @@
+/**
+ * Wall-clock time along x. Silence in which nothing happened takes at most `gapPx`, so that nights do not eat the width.
+ * Positions are in pixels from the first moment; a view is a window over them.
+ */
+export interface Scale {
+  readonly msPerPx: number;
+  xOf(time: number): number;
+  timeAt(x: number): number;
+  /** Silences that are drawn shorter than they were, between two positions. */
+  gapsIn(from: number, to: number): Gap[];
+}
+
+export interface Gap {
+  x: number;
+  width: number;
+  from: number;
+  to: number;
+}
+
+/** Stretches of time without any event or turn, ascending. Ms since the epoch. */
+export interface Silences {
+  from: Float64Array;
+  to: Float64Array;
+}
+
+export interface Zoom {
+  msPerPx: number;
+  /** Most pixels of a silence. */
+  gapPx: number;
+}
+
+/** The longest and the shortest that `gapPx` is, and the share of the width that gaps may take when all is shown. */
+const MAX_GAP_PX = 72;
+const MIN_GAP_PX = 3;
+const GAP_SHARE = 0.3;
+
+/** The silences between intervals that are sorted by their start. */
+export function silencesOf(starts: ArrayLike<number>, ends: ArrayLike<number>): Silences {
+  const from = new Float64Array(starts.length);
+  const to = new Float64Array(starts.length);
+  let count = 0;
+  let last = starts.length > 0 ? (starts[0] as number) : 0;
+  for (let index = 0; index < starts.length; index++) {
+    const start = starts[index] as number;
+    if (start > last) {
+      from[count] = last;
+      to[count++] = start;
+    }
+    last = Math.max(last, ends[index] as number);
+  }
+  return { from: from.slice(0, count), to: to.slice(0, count) };
+}
+
+export function createScale(origin: number, silences: Silences, { msPerPx, gapPx }: Zoom): Scale {
+  const long = gapPx * msPerPx;
+  const gaps: { from: number; to: number; x: number }[] = [];
+  let saved = 0;
+  for (let index = 0; index < silences.from.length; index++) {
+    const from = silences.from[index] as number;
+    const to = silences.to[index] as number;
+    if (to - from <= long) continue;
+    gaps.push({ from, to, x: (from - origin) / msPerPx - saved });
+    saved += (to - from) / msPerPx - gapPx;
+  }
+  return {
+    msPerPx,
+    xOf(time) {
+      const gap = gaps[lastBefore(gaps, (each) => each.from <= time)];
+      if (!gap) return (time - origin) / msPerPx;
+      if (time >= gap.to) return gap.x + gapPx + (time - gap.to) / msPerPx;
+      return gap.x + (gapPx * (time - gap.from)) / (gap.to - gap.from);
+    },
+    timeAt(x) {
+      const gap = gaps[lastBefore(gaps, (each) => each.x <= x)];
+      if (!gap) return origin + x * msPerPx;
+      if (x >= gap.x + gapPx) return gap.to + (x - gap.x - gapPx) * msPerPx;
+      return gap.from + ((x - gap.x) / gapPx) * (gap.to - gap.from);
+    },
+    gapsIn(from, to) {
+      const found: Gap[] = [];
+      const first = Math.max(
+        0,
+        lastBefore(gaps, (each) => each.x <= from),
+      );
+      for (let index = first; index < gaps.length; index++) {
+        const gap = gaps[index];
+        if (!gap || gap.x >= to) break;
+        if (gap.x + gapPx > from) found.push({ ...gap, width: gapPx });
+      }
+      return found;
+    },
+  };
+}
+
+/** Pixels between two moments, and those of them that are gaps. */
+function lengthOf(
+  silences: Silences,
+  [from, to]: Range,
+  { msPerPx, gapPx }: Zoom,
+): { px: number; gaps: number } {
+  const long = gapPx * msPerPx;
+  let ms = to - from;
+  let gaps = 0;
+  for (let index = 0; index < silences.from.length; index++) {
+    const start = Math.max(from, silences.from[index] as number);
+    const end = Math.min(to, silences.to[index] as number);
+    if (end - start <= long) continue;
+    ms -= end - start;
+    gaps += gapPx;
+  }
+  return { px: gaps + ms / msPerPx, gaps };
+}
+
+export type Range = readonly [number, number];
+
+const HALVINGS = 48;
+
+/** The zoom at which a stretch of time is `width` pixels long, with gaps of a given length. */
+function zoomWith(gapPx: number, silences: Silences, range: Range, width: number): Zoom {
+  let low = Math.log(MIN_MS_PER_PX);
+  let high = Math.log(Math.max(2 * MIN_MS_PER_PX, (range[1] - range[0]) / width));
+  for (let step = 0; step < HALVINGS; step++) {
+    const middle = (low + high) / 2;
+    if (lengthOf(silences, range, { msPerPx: Math.exp(middle), gapPx }).px > width) low = middle;
+    else high = middle;
+  }
+  return { msPerPx: Math.exp(high), gapPx };
+}
+
+/** The zoom that shows a stretch of time. The more gaps there are, the narrower each is. */
+export function zoomToFit(silences: Silences, range: Range, width: number): Zoom {
+  const across = Math.max(1, width);
+  const worth = worthCollapsing(silences, (range[1] - range[0]) / across / 50);
+  let gapPx = MAX_GAP_PX;
+  for (;;) {
+    const zoom = zoomWith(gapPx, worth, range, across);
+    if (gapPx <= MIN_GAP_PX || lengthOf(worth, range, zoom).gaps <= GAP_SHARE * across) return zoom;
+    gapPx = Math.max(MIN_GAP_PX, gapPx / 2);
+  }
+}
+
+/** Without the silences that are too short to matter. */
+function worthCollapsing({ from, to }: Silences, least: number): Silences {
+  const isLong = (_: number, index: number) => (to[index] as number) - (from[index] as number) >= least;
+  return { from: from.filter(isLong), to: to.filter(isLong) };
+}
+
+/** The zoom at another number of ms per pixel: gaps grow with what is beside them. `whole`: the zoom that shows all. */
+export function zoomAt(msPerPx: number, whole: Zoom): Zoom {
+  const gapPx = whole.gapPx * Math.max(1, whole.msPerPx / msPerPx);
+  return { msPerPx, gapPx: Math.min(MAX_GAP_PX, gapPx) };
+}
+
+/** 10 ms across 1,000 pixels. */
+export const MIN_MS_PER_PX = 0.01;
+
+/** Index of the last item that holds, in a list where all that hold come first; -1 for none. */
+export function lastBefore<T>(items: readonly T[], holds: (item: T) => boolean): number {
+  let low = 0;
+  let high = items.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (holds(items[middle] as T)) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}
