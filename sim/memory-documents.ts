@@ -16,7 +16,9 @@ import type {
   LogKey,
 } from '../src/store/documents/documents.ts';
 import { createMemoryStandings } from './memory-standings.ts';
-import type { StandingRow } from '../src/store/standings.ts';
+import { createMemoryPassages } from './memory-passages.ts';
+import type { Passage } from '../src/store/passages.ts';
+import type { NewStanding } from '../src/store/standings.ts';
 
 /**
  * The documents in memory, for simulations, tests and benchmarks. Every write is one step by construction.
@@ -37,7 +39,8 @@ export interface MemoryLog extends LogKey {
   bySeq: Map<number, EventRow>;
   addressed: Map<string, EventRow[]>;
   last: number;
-  standing?: StandingRow;
+  standing?: NewStanding;
+  passages?: Map<number, Passage>;
 }
 
 /** The name of an operation on one document; `insert` of several events is several operations. */
@@ -45,7 +48,8 @@ export type DocumentOp =
   | `events.${Exclude<keyof Documents['events'], symbol>}`
   | `actors.${Exclude<keyof Documents['actors'], symbol>}`
   | `entries.${Exclude<keyof Documents['entries'], symbol>}`
-  | `standings.${Exclude<keyof Documents['standings'], symbol>}`;
+  | `standings.${Exclude<keyof Documents['standings'], symbol>}`
+  | `passages.${Exclude<keyof Documents['passages'], symbol>}`;
 
 /** Decides when an operation happens and what its caller receives; must call `work` at most once. */
 export type DocumentGate = <T>(op: DocumentOp, work: () => T) => Promise<T>;
@@ -77,6 +81,7 @@ export function createMemoryDocuments(options: MemoryDocumentsOptions = {}): Doc
     actors: createMemoryActors(actors, gate),
     entries: createMemoryEntries(entries, gate),
     standings: createMemoryStandings(logs, gate),
+    passages: createMemoryPassages(logs, gate),
     close: () => Promise.resolve(),
   };
 }

@@ -3,7 +3,9 @@ import {
   byStanding,
   emptyRanks,
   type ListedStanding,
+  type NewStanding,
   passes,
+  type StandingFilter,
   standingPage,
   standingPlaceOf,
 } from '../src/store/standings.ts';
@@ -15,7 +17,11 @@ export function createMemoryStandings(
   gate: DocumentGate,
 ): Documents['standings'] {
   const of = (tenant: string) => [...logs.values()].filter((log) => log.tenant === tenant);
-  const listed = (tenant: string) => of(tenant).flatMap((log) => listedOf(log));
+  const all = (tenant: string) => of(tenant).flatMap((log) => listedOf(log));
+  const listed = (tenant: string, filter: StandingFilter) =>
+    all(tenant)
+      .filter((row) => passes(row, filter))
+      .map(({ terms: _, ...row }) => row);
   const late = (tenant: string) => of(tenant).filter(({ standing, last }) => (standing?.seq ?? 0) < last);
 
   return {
@@ -25,12 +31,13 @@ export function createMemoryStandings(
         if (found && found.last >= standing.seq && (found.standing?.seq ?? 0) <= standing.seq)
           found.standing = { ...standing };
       }),
+    seqOf: (log) =>
+      gate('standings.seqOf', () => logs.get(`${log.tenant}/${log.conversation}`)?.standing?.seq ?? 0),
     list: (query) =>
       gate('standings.list', () => {
         const { tenant, order, after } = query;
         const compare = byStanding(order);
-        const placed = listed(tenant)
-          .filter((row) => passes(row, query))
+        const placed = listed(tenant, query)
           .map((row) => ({ row, place: standingPlaceOf(row, order) }))
           .filter(({ place }) => !after || compare(after, place) < 0)
           .toSorted((a, b) => compare(a.place, b.place));
@@ -43,7 +50,7 @@ export function createMemoryStandings(
       gate('standings.count', () => {
         const { tenant, ranges } = filter;
         const ranks = emptyRanks();
-        for (const row of listed(tenant)) if (passes(row, filter)) ranks[row.rank]! += 1;
+        for (const row of listed(tenant, filter)) ranks[row.rank]! += 1;
         const isIn = (id: string) => !ranges || ranges.some(({ from, to }) => id >= from && id < to);
         return { ranks, behind: late(tenant).filter(({ conversation }) => isIn(conversation)).length };
       }),
@@ -57,7 +64,7 @@ export function createMemoryStandings(
   };
 }
 
-function listedOf(log: MemoryLog): ListedStanding[] {
+function listedOf(log: MemoryLog): (ListedStanding & NewStanding)[] {
   const { conversation: id, last: head, standing } = log;
   return standing ? [{ ...standing, id, head, at: endOf(log) }] : [];
 }

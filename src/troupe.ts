@@ -30,6 +30,7 @@ import type { TurnTrace } from './inspect/trace.ts';
 import type { ImportReport } from './import/index.ts';
 import type { ImportLimits, ImportRequest } from './import/import-request.ts';
 import type { ProfileBook } from './facade/profile-book.ts';
+import type { PassageShelf } from './facade/passage-list.ts';
 import type { StandingShelf } from './facade/standing-list.ts';
 import type { AgentKeys, NostrStatus } from './integrations/nostr.ts';
 import type { WebhookBook } from './integrations/webhook-book.ts';
@@ -163,6 +164,8 @@ export interface Troupe {
   readonly people: ProfileBook;
   /** Where each conversation of the tenant stands. */
   readonly standings: StandingShelf;
+  /** The index of words over all conversations of the tenant. */
+  readonly passages: PassageShelf;
   /** The webhooks of this tenant. */
   readonly webhooks: WebhookBook;
   /** The Nostr keys of the agents. They belong to the root tenant and are the same for every tenant. */
@@ -376,6 +379,20 @@ export type {
   ThreadInfo,
   TurnTrace,
 };
-export type { ListedStanding, StandingOrder, StandingRow, StandingShelf } from './facade/standing-list.ts';
+export type {
+  FoundPassage,
+  Passage,
+  PassageList,
+  PassageListQuery,
+  PassageShelf,
+  TermCondition,
+} from './facade/passage-list.ts';
+export type {
+  ListedStanding,
+  NewStanding,
+  StandingOrder,
+  StandingRow,
+  StandingShelf,
+} from './facade/standing-list.ts';
 export type { StuckLine, StuckQuery, StuckReport } from './inspect/stuck-reasons.ts';
 export type { ProviderLoad, QueueReport, RunningLine, TurnQueue, WaitingLine } from './inspect/turn-queue.ts';

@@ -29,6 +29,7 @@ const ADAPTER_LAYER: Layer = {
 const PORTS = [
   'store/store.ts',
   'store/standings.ts',
+  'store/passages.ts',
   'queue/router.ts',
   'queue/broadcast.ts',
   'queue/admission.ts',

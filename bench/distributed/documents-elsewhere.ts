@@ -5,7 +5,7 @@ import type { Documents } from '../../src/store/documents/documents.ts';
 
 export interface Call {
   id: number;
-  collection: 'events' | 'actors' | 'entries' | 'standings';
+  collection: 'events' | 'actors' | 'entries' | 'standings' | 'passages';
   name: string;
   args: unknown[];
 }
@@ -47,6 +47,7 @@ export async function openDocumentsElsewhere(): Promise<Documents> {
     actors: remote('actors'),
     entries: remote('entries'),
     standings: remote('standings'),
+    passages: remote('passages'),
     async close() {
       host.disconnect();
       await once(host, 'exit');

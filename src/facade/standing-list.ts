@@ -1,6 +1,6 @@
-import type { ListedStanding, StandingFilter, StandingOrder, StandingRow } from '../store/standings.ts';
+import type { ListedStanding, NewStanding, StandingFilter, StandingOrder } from '../store/standings.ts';
 
-export type { ListedStanding, StandingOrder, StandingRow } from '../store/standings.ts';
+export type { ListedStanding, NewStanding, StandingOrder, StandingRow } from '../store/standings.ts';
 
 /** Which standings to list, and in which order. */
 export interface StandingListQuery extends Omit<StandingFilter, 'tenant' | 'ranges'> {
@@ -35,5 +35,7 @@ export interface StandingShelf {
   /** Ids of conversations whose standing is to be stored anew, the newest first. Null: another process does that now. */
   behind(limit: number): Promise<string[] | null>;
   /** Stores one. Throws `conversation_unknown`. */
-  save(conversation: string, standing: StandingRow): Promise<void>;
+  save(conversation: string, standing: NewStanding): Promise<void>;
+  /** Seq of the stored one; 0: none. Its events are in the index of words. Throws `conversation_unknown`. */
+  seqOf(conversation: string): Promise<number>;
 }

@@ -44,6 +44,10 @@ export function standingShelf(context: TenantContext): StandingShelf {
       };
     },
     behind: async (limit) => ((await isMine()) ? store.behind({ tenant, limit }) : null),
+    async seqOf(conversation) {
+      const { head: _, ...log } = await findConversation(context, conversation);
+      return store.standingSeq(log);
+    },
     async save(conversation, standing) {
       const { head: _, ...log } = await findConversation(context, conversation);
       await store.saveStanding(log, standing);

@@ -27,6 +27,7 @@ import { readStuck } from './read-stuck.ts';
 import { readAttachment } from './read-attachment.ts';
 import { checkOptionsOf } from './read-options.ts';
 import { waitUntilRest } from '../actors/conversations/conversation-work.ts';
+import { passageShelf } from './passage-shelf.ts';
 import { standingShelf } from './standing-shelf.ts';
 import { sendMessage } from './send-message.ts';
 import { findConversation, type TenantContext } from './tenant-context.ts';
@@ -45,6 +46,7 @@ export function tenantFacade(context: TenantContext): Troupe {
     authenticate: (credential) => credentials.authenticate(credential),
     people: parts.profilesOf(tenant),
     standings: standingShelf(context),
+    passages: passageShelf(context),
     webhooks: integrations.webhooksOf(tenant),
     agentKeys: integrations.agentKeys,
     nostr: () => (tenant === DEFAULT_TENANT ? integrations.nostr() : null),

@@ -332,7 +332,15 @@ export const RowsAnswer = z.strictObject({
 });
 
 export const SearchAnswer = z.strictObject({
-  hits: z.array(z.strictObject({ conversation: ConversationId, row: RowAnswer, excerpt: z.string() })),
-  searched: z.strictObject({ conversations: Count, events: Count }),
-  partial: z.boolean(),
+  hits: z.array(
+    z.strictObject({
+      conversation: ConversationId,
+      row: RowAnswer,
+      excerpt: z.string(),
+      /** Where the words are in the excerpt. */
+      marks: z.array(z.tuple([Count, Count])),
+    }),
+  ),
+  unread: Count,
+  next: z.string().nullable(),
 });

@@ -5,9 +5,11 @@ import type { Clock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
 import { type ConversationId, DEFAULT_TENANT, type TenantId } from '../events/index.ts';
 import { type Standing, STANDING_STATES, type StandingState, standingOf } from '../projection/standing.ts';
-import type { ListedStanding, StandingOrder, StandingRow, Troupe } from '../troupe.ts';
+import type { ListedStanding, NewStanding, StandingOrder, Troupe } from '../troupe.ts';
 import { callerOf } from './access/caller.ts';
+import { beginningsOf, wordsOf } from '../projection/search-words.ts';
 import { StandingRecord } from './inbox-answer.ts';
+import { indexWords } from './index-words.ts';
 import { createProjectionBook } from './access/projection-books.ts';
 
 /** A conversation in the inbox. */
@@ -33,7 +35,7 @@ export interface InboxQuery {
   owner?: string | undefined;
   from?: number | undefined;
   to?: number | undefined;
-  /** Words of the first message or of the id, in any case. */
+  /** Part of the first message or of the id, in any case, from the beginning of a word. */
   q?: string | undefined;
   /** Beginning of the id. */
   prefix?: string | undefined;
@@ -52,7 +54,7 @@ const SLICE = 100;
 /**
  * Keeps the standings of one tenant while somebody looks at its inbox. A process that is asked for no inbox does nothing.
  *  K1  A process has one run at a time, and of several processes one: `behind` answers the others with null.
- *  K2  A standing depends on the log alone, so that it may be stored twice, by any process, in any order of events.
+ *  K2  A standing, with the passages before it, depends on the log alone, so that it may be stored twice, by any process, in any order of events.
  *  K3  A run ends when nothing is behind, or when nobody has looked for `KEEP_MS`. The next look begins another.
  *  K4  A conversation that cannot be read is passed over for the rest of the run, and stays counted as unread.
  */
@@ -93,6 +95,7 @@ export function createInboxKeeper(troupe: Troupe, { clock, signal, onError }: Ke
     const projection = await book.latest(conversation);
     const standing = standingOf(projection);
     const agents = Object.keys(projection.agents).slice(0, MAX_AGENTS);
+    await indexWords(troupe, conversation, projection.seq);
     await standings.save(conversation, rowOf(conversation, projection.seq, standing, agents));
     return standing;
   }
@@ -132,15 +135,16 @@ export function createInboxKeeper(troupe: Troupe, { clock, signal, onError }: Ke
 const MAX_AGENTS = 200;
 const MOST_URGENT = STANDING_STATES.length - 1;
 
-const rankOf = (state: StandingState) => MOST_URGENT - STANDING_STATES.indexOf(state);
+export const rankOf = (state: StandingState) => MOST_URGENT - STANDING_STATES.indexOf(state);
 
 function rowOf(
   conversation: string,
   seq: number,
   standing: Standing,
   agents: readonly string[],
-): StandingRow {
+): NewStanding {
   const { state, since, tokens, people, about } = standing;
+  const words = `${conversation} ${about?.text ?? ''}`.toLowerCase();
   return {
     seq,
     rank: rankOf(state),
@@ -148,7 +152,8 @@ function rowOf(
     cost: tokens,
     owner: people[0]?.id ?? '',
     agents,
-    words: `${conversation} ${about?.text ?? ''}`.toLowerCase(),
+    words,
+    terms: [...new Set(wordsOf(words))],
     data: JSON.stringify(standing),
   };
 }
@@ -160,14 +165,11 @@ export async function readInbox(
   clock: Clock,
   { states, q, ...query }: InboxQuery,
 ): Promise<Inbox> {
-  const over = new AbortController();
-  const late = clock.sleep(MAX_WAIT_MS, over.signal);
-  await Promise.race([keeper.catchUp(), late]);
-  over.abort();
+  await waitAWhile(keeper, clock);
   const { rows, counts, behind, next } = await troupe.standings.list({
     ...definedOf(query),
     ...(states && { ranks: states.map(rankOf) }),
-    ...(q !== undefined && { text: q.toLowerCase() }),
+    ...(q !== undefined && { text: q.toLowerCase(), terms: indexedTerms(q) }),
   });
   const lines = await Promise.all(rows.map((row) => lineOf(row, keeper)));
   return {
@@ -178,6 +180,19 @@ export async function readInbox(
     lines: lines.filter((line) => line !== null),
     next,
   };
+}
+
+/** Terms of a text that is part of longer ones: a short word at its end says nothing. */
+function indexedTerms(q: string) {
+  return beginningsOf(q).filter(({ term, whole }, index) => index > 0 || !whole || term.length > 2);
+}
+
+/** Waits until a keeper has caught up, but no longer than an answer may take. */
+export async function waitAWhile(keeper: InboxKeeper, clock: Clock): Promise<void> {
+  const over = new AbortController();
+  const late = clock.sleep(MAX_WAIT_MS, over.signal);
+  await Promise.race([keeper.catchUp(), late]);
+  over.abort();
 }
 
 async function lineOf(

@@ -193,6 +193,9 @@ type ConversationMethods = Pick<
   | 'listConversations'
   | 'deleteConversation'
   | 'saveStanding'
+  | 'standingSeq'
+  | 'savePassages'
+  | 'findPassages'
   | 'standings'
   | 'countStandings'
   | 'behind'
@@ -220,6 +223,10 @@ function createConversationMethods(driver: StoreDriver): ConversationMethods {
     deleteConversation: ({ tenant, conversation }) => driver.deleteConversation({ tenant, conversation }),
     saveStanding: ({ tenant, conversation }, standing) =>
       driver.saveStanding({ tenant, conversation }, standing),
+    standingSeq: ({ tenant, conversation }) => driver.standingSeq({ tenant, conversation }),
+    savePassages: ({ tenant, conversation }, passages) =>
+      driver.savePassages({ tenant, conversation }, passages),
+    findPassages: (query) => driver.findPassages(query),
     standings: (query) => driver.standings(query),
     countStandings: (filter) => driver.countStandings(filter),
     behind: async (query) => (await driver.behind(query)) as ConversationId[],

@@ -1,9 +1,10 @@
 import type { IdRange } from './id-range.ts';
+import type { FoundPassage, Passage, PassagesQuery } from './passages.ts';
 import type {
+  NewStanding,
   StandingCounts,
   StandingFilter,
   StandingPage,
-  StandingRow,
   StandingsQuery,
 } from './standings.ts';
 
@@ -210,13 +211,19 @@ export interface StoreDriver {
   conversations(query: ConversationsQuery): Promise<ConversationPage>;
 
   /** Stores where a conversation stands; changes nothing if that is known for a later seq. See `standings.ts`. */
-  saveStanding(log: { tenant: string; conversation: string }, standing: StandingRow): Promise<void>;
+  saveStanding(log: { tenant: string; conversation: string }, standing: NewStanding): Promise<void>;
+  /** Seq of the stored standing; 0: none. */
+  standingSeq(log: { tenant: string; conversation: string }): Promise<number>;
   /** One page. A conversation whose standing is not stored meanwhile is in exactly one page. */
   standings(query: StandingsQuery): Promise<StandingPage>;
   /** Counts the standings that pass the filter; `behind` only by tenant and ranges. */
   countStandings(filter: StandingFilter): Promise<StandingCounts>;
   /** Ids of conversations with events that their standing does not take into account, the newest first. */
   behind(query: { tenant: string; limit: number }): Promise<string[]>;
+  /** Stores passages of a conversation, see `passages.ts`. */
+  savePassages(log: { tenant: string; conversation: string }, passages: readonly Passage[]): Promise<void>;
+  /** The newest first, at most `limit`. */
+  findPassages(query: PassagesQuery): Promise<FoundPassage[]>;
 
   /** Takes the lease if it is free or has ended (`until` < now); creates a missing row. */
   acquire(key: ActorKey, lease: { owner: string; now: number; until: number }): Promise<AcquireOutcome>;

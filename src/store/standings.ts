@@ -1,4 +1,5 @@
 import type { IdRange } from './id-range.ts';
+import { hasTerm, type TermCondition } from './passages.ts';
 
 /**
  * Where each conversation stands: derived data beside its line in the list, so that what needs a person is found among any
@@ -28,6 +29,12 @@ export interface StandingRow {
   data: string;
 }
 
+/** A standing to be stored. */
+export interface NewStanding extends StandingRow {
+  /** The terms of `words`, for the filter. */
+  terms: readonly string[];
+}
+
 export const MAX_RANK = 9;
 
 /** A standing with the present end of its log. */
@@ -55,6 +62,8 @@ export interface StandingFilter {
   to?: number;
   /** Only those with this in their `words`, in lower case. */
   text?: string;
+  /** Only those with all of these terms. */
+  terms?: readonly TermCondition[];
   /** Only ids within one of these ranges; default all. */
   ranges?: readonly IdRange[];
 }
@@ -120,8 +129,8 @@ export function standingPage(
 }
 
 /** Whether a standing that is in memory passes a filter. */
-export function passes(row: ListedStanding, filter: StandingFilter): boolean {
-  const { ranks, agent, owner, from, to, text, ranges } = filter;
+export function passes(row: ListedStanding & NewStanding, filter: StandingFilter): boolean {
+  const { ranks, agent, owner, from, to, text, terms, ranges } = filter;
   return (
     (!ranks || ranks.includes(row.rank)) &&
     (agent === undefined || row.agents.includes(agent)) &&
@@ -129,6 +138,7 @@ export function passes(row: ListedStanding, filter: StandingFilter): boolean {
     (from === undefined || row.since >= from) &&
     (to === undefined || row.since < to) &&
     (text === undefined || row.words.includes(text)) &&
+    (!terms || terms.every((term) => hasTerm(row.terms, term))) &&
     (!ranges || ranges.some((range) => row.id >= range.from && row.id < range.to))
   );
 }

@@ -10,11 +10,12 @@ import type {
   TurnId,
 } from '../events/index.ts';
 import type { ConversationPlace, ConversationsQuery } from './driver.ts';
+import type { FoundPassage, Passage, PassagesQuery } from './passages.ts';
 import type {
+  NewStanding,
   StandingCounts,
   StandingFilter,
   StandingPage,
-  StandingRow,
   StandingsQuery,
 } from './standings.ts';
 
@@ -159,10 +160,15 @@ export interface Store {
   ): Promise<{ conversations: ConversationLine[]; next: ConversationPlace | null }>;
 
   /** Stores where a conversation stands; see `standings.ts` for this and the next three. */
-  saveStanding(log: ConversationKey, standing: StandingRow): Promise<void>;
+  saveStanding(log: ConversationKey, standing: NewStanding): Promise<void>;
+  /** Seq of the stored standing; 0: none. */
+  standingSeq(log: ConversationKey): Promise<number>;
   standings(query: StandingsQuery): Promise<StandingPage>;
   countStandings(filter: StandingFilter): Promise<StandingCounts>;
   behind(query: { tenant: TenantId; limit: number }): Promise<ConversationId[]>;
+  /** Stores passages of the index of words; see `passages.ts` for this and the next. */
+  savePassages(log: ConversationKey, passages: readonly Passage[]): Promise<void>;
+  findPassages(query: PassagesQuery): Promise<FoundPassage[]>;
 
   acquire(address: ActorAddress, lease: { owner: string; now: number; until: number }): Promise<Acquired>;
   /**

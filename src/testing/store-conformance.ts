@@ -2,6 +2,7 @@ import type { StoreDriver } from '../store/driver.ts';
 import type { ConformanceCase } from './conformance.ts';
 import { ACTOR_CASES } from './store-actor-cases.ts';
 import { LOG_CASES } from './store-log-cases.ts';
+import { PASSAGE_CASES } from './store-passage-cases.ts';
 import { STANDING_CASES } from './store-standing-cases.ts';
 import { RECEIPT, ENTRY_CASES } from './store-entry-cases.ts';
 import {
@@ -27,6 +28,7 @@ export function storeConformance(open: () => Promise<StoreDriver>): ConformanceC
   const cases = [
     ...LOG_CASES,
     ...STANDING_CASES,
+    ...PASSAGE_CASES,
     ...ACTOR_CASES,
     ...DUE_CASES,
     ...ENTRY_CASES,

@@ -1,11 +1,17 @@
 import assert from 'node:assert/strict';
 import type { Store } from '../store/store.ts';
-import type { StandingFilter, StandingOrder, StandingPlace, StandingRow } from '../store/standings.ts';
+import type {
+  NewStanding,
+  StandingFilter,
+  StandingOrder,
+  StandingPlace,
+  StandingRow,
+} from '../store/standings.ts';
 import { entryOf, inLots, logOf, on, type StoreCase } from './store-stage.ts';
 
 const { tenant } = logOf();
 
-function standingOf(change: Partial<StandingRow> = {}): StandingRow {
+function standingOf(change: Partial<NewStanding> = {}): NewStanding {
   return {
     seq: 1,
     rank: 0,
@@ -14,13 +20,14 @@ function standingOf(change: Partial<StandingRow> = {}): StandingRow {
     owner: 'ada',
     agents: ['worker'],
     words: '',
+    terms: [],
     data: '{}',
     ...change,
   };
 }
 
 /** Conversations of one event each, with a standing. */
-async function place(store: Store, standings: Record<string, Partial<StandingRow>>): Promise<void> {
+async function place(store: Store, standings: Record<string, Partial<NewStanding>>): Promise<void> {
   await inLots(Object.entries(standings), async ([id, change]) => {
     await store.append(logOf(id), [entryOf('a', { at: 10 })]);
     await store.saveStanding(logOf(id), standingOf(change));
@@ -47,8 +54,11 @@ export const STANDING_CASES: readonly StoreCase[] = [
     assert.deepEqual(await store.behind({ tenant, limit: 9 }), ['new', 'old']);
     await store.saveStanding(logOf('new'), standingOf({ seq: 2, data: '{"text":"\\ud800"}' }));
     assert.deepEqual(await store.behind({ tenant, limit: 9 }), ['old']);
+    const { terms: _, ...stored } = standingOf({ seq: 2, data: '{"text":"\\ud800"}' });
+    assert.equal(await store.standingSeq(logOf('new')), 2);
+    assert.equal(await store.standingSeq(logOf('old')), 0);
     assert.deepEqual((await store.standings({ tenant, order: 'newest', limit: 9 })).rows, [
-      { ...standingOf({ seq: 2, data: '{"text":"\\ud800"}' }), id: 'new', head: 2, at: 30 },
+      { ...stored, id: 'new', head: 2, at: 30 },
     ]);
     await store.append(logOf('new'), [entryOf('c', { at: 40 })]);
     assert.deepEqual(await store.behind({ tenant, limit: 9 }), ['new', 'old']);
@@ -64,7 +74,14 @@ export const STANDING_CASES: readonly StoreCase[] = [
   }),
   on('standings', 'are filtered and counted', async ({ store }) => {
     await place(store, {
-      a: { rank: 4, since: 10, agents: ['worker', 'boss'], owner: 'ada', words: 'a ship the parcel' },
+      a: {
+        rank: 4,
+        since: 10,
+        agents: ['worker', 'boss'],
+        owner: 'ada',
+        words: 'a ship the parcel',
+        terms: ['a', 'ship', 'the', 'parcel'],
+      },
       b: { rank: 4, since: 20, agents: ['work'], owner: 'bob', words: 'b 100% (sure)' },
       c: { rank: 0, since: 30, agents: [], owner: '', words: 'c' },
     });
@@ -81,6 +98,18 @@ export const STANDING_CASES: readonly StoreCase[] = [
       [{ text: 'the par' }, ['a']],
       [{ text: '% (s' }, ['b']],
       [{ text: '.*' }, []],
+      [{ terms: [{ term: 'par', whole: false }] }, ['a']],
+      [{ terms: [{ term: 'par', whole: true }] }, []],
+      [
+        {
+          terms: [
+            { term: 'par', whole: false },
+            { term: 'ship', whole: true },
+          ],
+          text: 'the par',
+        },
+        ['a'],
+      ],
       [{ ranges: [{ from: 'b', to: 'c' }] }, ['b']],
       [{ ranges: [] }, []],
     ];

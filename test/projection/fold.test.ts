@@ -4,7 +4,8 @@ import { EVENT_KINDS, type Event } from '../../src/events/index.ts';
 import type { Projection } from '../../src/projection/model.ts';
 import { foldEvent, foldEvents, newProjection } from '../../src/projection/projection.ts';
 import { rowOf } from '../../src/projection/row.ts';
-import { matchesRow, excerptOf } from '../../src/projection/match-event.ts';
+import { matchesRow } from '../../src/projection/match-event.ts';
+import { addTerms, findWords, wordQuery } from '../../src/projection/search-words.ts';
 import { logged } from '../support/log-player.ts';
 import { moves, RandomRun } from '../support/random-run.ts';
 import { folded } from './logs.ts';
@@ -126,7 +127,8 @@ describe('folding', () => {
         const row = rowOf((value ?? {}) as unknown as Event);
         expect(row.summary.length).toBeLessThanOrEqual(200);
         matchesRow(row, (value ?? {}) as unknown as Event, { query: 'x', turn: 't', agents: ['a'] });
-        excerptOf((value ?? {}) as unknown as Event, 'x');
+        findWords((value ?? {}) as unknown as Event, wordQuery('x'));
+        addTerms((value ?? {}) as unknown as Event, new Set());
       }),
       { numRuns: 500 },
     );

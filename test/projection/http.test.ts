@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { createProjectionBook } from '../../src/http/access/projection-books.ts';
-import { RowsAnswer, SearchAnswer, SnapshotAnswer } from '../../src/http/answers.ts';
+import { RowsAnswer, SnapshotAnswer } from '../../src/http/answers.ts';
 import { foldEvents, newProjection } from '../../src/projection/projection.ts';
 import type { Troupe } from '../../src/troupe.ts';
 import { untilHolds } from '../support/until-holds.ts';
@@ -254,30 +254,6 @@ describe('rows', () => {
       more: false,
     });
     expect(await rows(long, 'c', 'q=never&after=0')).toMatchObject({ rows: [], more: true, next: 20_000 });
-  });
-});
-
-describe('a search', () => {
-  test('finds words in any part of an event, with the text around them', async () => {
-    await using api = await stage();
-    await say(api, 'first', 'Hello');
-    await say(api, 'second', `${'before '.repeat(60)}THE NEEDLE ${'after '.repeat(60)}`, []);
-    const answer = SearchAnswer.parse((await api.get('/api/search?q=needle')).body);
-    expect(answer).toMatchObject({ partial: false, searched: { conversations: 2 } });
-    expect(answer.hits.map(({ conversation }) => conversation)).toEqual(['second']);
-    const [hit] = answer.hits;
-    expect(hit?.excerpt).toContain('THE NEEDLE after');
-    expect(hit?.excerpt.length).toBeLessThanOrEqual(162);
-    const nothing = SearchAnswer.parse((await api.get('/api/search?q=nowhere')).body);
-    expect(nothing).toMatchObject({ hits: [], partial: false });
-  });
-
-  test('reports that it is incomplete', async () => {
-    await using api = await stage();
-    await fill(api, 'c', 40);
-    const few = SearchAnswer.parse((await api.get('/api/search?q=line&limit=3')).body);
-    expect([few.hits.length, few.partial]).toEqual([3, true]);
-    expect(few.hits.map(({ row }) => row.seq)).toEqual([40, 39, 38]);
   });
 });
 

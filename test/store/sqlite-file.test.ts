@@ -76,6 +76,7 @@ test('a store of the first version is migrated with all its data', async () => {
   await before.close();
   const database = new DatabaseSync(path);
   database.exec('DROP INDEX actors_timed; ALTER TABLE actors DROP COLUMN wakeAt; PRAGMA user_version = 1');
+  database.exec('DROP TABLE passages; DROP TABLE terms');
   database.exec('DROP INDEX logs_by_time; DROP INDEX logs_by_name');
   for (const name of ['by_rank', 'by_since', 'by_cost', 'behind']) database.exec(`DROP INDEX logs_${name}`);
   for (const name of ['standingSeq', 'rank', 'since', 'cost', 'owner', 'agents', 'words', 'standing'])
@@ -102,10 +103,11 @@ test('a removal leaves only the name of the conversation in the file', async () 
   const store = createStore(await openSqliteDriver({ path }));
   await store.append(LOG, [entryOf('e1', { to: ['worker'] }), entryOf('e2')]);
   await pinned(store, addressOf());
+  await store.savePassages(LOG, [{ first: 1, last: 2, at: 1, terms: ['word'] }]);
   await store.deleteConversation(LOG);
   await store.close();
   const database = new DatabaseSync(path);
-  for (const table of ['events', 'addressed', 'pending', 'actors', 'registers'])
+  for (const table of ['events', 'addressed', 'pending', 'actors', 'registers', 'passages'])
     expect(database.prepare(`SELECT * FROM ${table}`).all()).toEqual([]);
   database.close();
 });

@@ -50,6 +50,7 @@ const NARROWING = {
   checkpoint: 'conversation',
   saveCheckpoint: 'conversation',
   standings: 'conversation',
+  passages: 'conversation',
   export: 'conversation',
   delete: 'conversation',
   watch: 'conversation',
@@ -156,6 +157,10 @@ function limitConversations(
     saveCheckpoint: async (conversation, reader, checkpoint) =>
       troupe.saveCheckpoint(check(conversation), reader, checkpoint),
     standings: limitStandings(troupe, granted, check),
+    passages: {
+      find: (query) => troupe.passages.find({ ...query, among: granted }),
+      save: async (conversation, passages) => troupe.passages.save(check(conversation), passages),
+    },
     async *export(conversation, options) {
       yield* troupe.export(check(conversation), options);
     },
@@ -206,6 +211,7 @@ function limitStandings(
     // Standings are stored for all conversations of the tenant or not at all.
     behind: () => Promise.resolve(null),
     save: async (conversation, standing) => standings.save(check(conversation), standing),
+    seqOf: async (conversation) => standings.seqOf(check(conversation)),
   };
 }
 

@@ -3,9 +3,10 @@ import { RowsAnswer, SearchAnswer, SnapshotAnswer, TimesAnswer } from '../answer
 import { InboxAnswer, StateName } from '../inbox-answer.ts';
 import { readInbox } from '../inbox.ts';
 import { defineRoute } from '../route.ts';
+import { MAX_SCANNED, scanRows } from '../scan-rows.ts';
 import { scanTimes } from '../scan-times.ts';
-import { MAX_SCANNED, scanRows, searchConversations } from '../search-conversations.ts';
-import { AgentId } from '../../events/index.ts';
+import { searchConversations } from '../search-all.ts';
+import { AgentId, ConversationId } from '../../events/index.ts';
 import { Flag, limitOf, Names, Seq, Words } from '../schemas.ts';
 
 /** States separated by commas. */
@@ -49,11 +50,20 @@ export const inspectorRoutes = [
     scopes: ['read'],
     id: 'searchConversations',
     summary:
-      'Search messages, tool calls, results and errors in the 50 most recently active conversations; at most 100,000 events and 2 seconds',
-    query: z.object({ q: Words, limit: limitOf(100).default(20) }),
+      'Search messages, tool calls, results and errors of all conversations for words and "phrases in quotes", all of which an event must have; a word of three letters or more may go on. `unread`: conversations that are not searched yet. An answer takes about 2 seconds at most; continue at `next`',
+    query: z.object({
+      q: Words,
+      conversation: ConversationId.optional(),
+      agent: AgentId.optional(),
+      state: States.optional(),
+      from: Seq.optional(),
+      to: Seq.optional(),
+      limit: limitOf(100).default(20),
+      after: z.string().min(1).max(600).optional(),
+    }),
     answer: SearchAnswer,
-    handle: ({ troupe, query: { q, limit } }, { clock }) =>
-      searchConversations(troupe, clock, { query: q, limit }),
+    handle: ({ context, troupe, query: { state, ...query } }, { keeperOf, clock }) =>
+      searchConversations(troupe, keeperOf(context), clock, { ...query, states: state }),
   }),
   defineRoute({
     method: 'GET',

@@ -23,7 +23,7 @@ const STEP = 100;
  *  G2  `close` refuses new calls and waits for the running ones.
  */
 export function createDocumentDriver(documents: Documents, options: AppendQueueOptions): DocumentDriver {
-  const { events, actors, entries, standings } = documents;
+  const { events, actors, entries, standings, passages } = documents;
   const queue = createAppendQueue(events, options);
   documents.onLost?.(queue.forget);
   const work = createWorkTracker();
@@ -44,9 +44,12 @@ export function createDocumentDriver(documents: Documents, options: AppendQueueO
     conversations: begun((query) => events.conversations(query)),
 
     saveStanding: begun((log, standing) => standings.save(log, standing)),
+    standingSeq: begun((log) => standings.seqOf(log)),
     standings: begun((query) => standings.list(query)),
     countStandings: begun((filter) => standings.count(filter)),
     behind: begun((query) => standings.behind(query)),
+    savePassages: begun((log, some) => passages.save(log, some)),
+    findPassages: begun((query) => passages.find(query)),
 
     acquire: begun((key, lease) => acquire(actors, key, lease)),
     compareAndSet: begun((key, expect, change) => actors.update(key, expect, change)),

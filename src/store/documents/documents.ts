@@ -9,11 +9,12 @@ import type {
   KeyRange,
   Namespace,
 } from '../driver.ts';
+import type { FoundPassage, Passage, PassagesQuery } from '../passages.ts';
 import type {
+  NewStanding,
   StandingCounts,
   StandingFilter,
   StandingPage,
-  StandingRow,
   StandingsQuery,
 } from '../standings.ts';
 
@@ -30,6 +31,7 @@ export interface Documents {
   actors: ActorDocuments;
   entries: EntryDocuments;
   standings: StandingDocuments;
+  passages: PassageDocuments;
   /** Notifies of a lost connection: data seen before, but not acknowledged to this process, may be gone. */
   onLost?(listener: () => void): void;
   close(): Promise<void>;
@@ -135,9 +137,18 @@ export interface EntryDocuments {
 /** A part of the document of a conversation, which is created by its first event and removed with its last one. */
 export interface StandingDocuments {
   /** See `saveStanding` of the driver. */
-  save(log: LogKey, standing: StandingRow): Promise<void>;
+  save(log: LogKey, standing: NewStanding): Promise<void>;
+  seqOf(log: LogKey): Promise<number>;
   /** See the driver. */
   list(query: StandingsQuery): Promise<StandingPage>;
   count(filter: StandingFilter): Promise<StandingCounts>;
   behind(query: { tenant: string; limit: number }): Promise<string[]>;
+}
+
+/** Unique: (tenant, conversation, first). Removed with the last event of their conversation. */
+export interface PassageDocuments {
+  /** See `savePassages` of the driver. */
+  save(log: LogKey, passages: readonly Passage[]): Promise<void>;
+  /** See `findPassages` of the driver. */
+  find(query: PassagesQuery): Promise<FoundPassage[]>;
 }

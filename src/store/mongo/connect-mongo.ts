@@ -17,6 +17,7 @@ import type { ActorDoc } from './actor-doc.ts';
 import { createActorDocuments } from './mongo-actors.ts';
 import { type BlobDoc, createBlobs } from './mongo-blobs.ts';
 import { type ConversationDoc, createConversations } from './mongo-conversations.ts';
+import { createPassageDocuments, type PassageDoc } from './mongo-passages.ts';
 import { createStandingDocuments } from './mongo-standings.ts';
 import { createEventDocuments, type EventDoc } from './mongo-events.ts';
 import { createEntryDocuments, type EntryDoc } from './mongo-entries.ts';
@@ -205,7 +206,8 @@ export function createMongoDocuments(
     },
     { clock, background },
   );
-  const conversations = createConversations(listed, { clock, background });
+  const passages = createPassageDocuments(db.collection<PassageDoc>(COLLECTIONS.passages, options), listed);
+  const conversations = createConversations(listed, { clock, background, removed: passages.remove });
   const guard = <T extends object>(target: T) =>
     wrapMethods(target, (call) =>
       call().catch((error: unknown) => {
@@ -218,6 +220,7 @@ export function createMongoDocuments(
     actors: guard(createActorDocuments(actors, blobs)),
     entries: guard(createEntryDocuments(entries, blobs, { clock, keepMs })),
     standings: guard(createStandingDocuments(listed, conversations)),
+    passages: guard(passages.documents),
 
     onLost(listener) {
       client.on('serverHeartbeatFailed', listener);

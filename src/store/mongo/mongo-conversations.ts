@@ -2,7 +2,7 @@ import type { Collection } from 'mongodb';
 import type { Clock } from '../../clock.ts';
 import type { LogKey } from '../documents/documents.ts';
 import type { ConversationPlace, ConversationsQuery } from '../driver.ts';
-import type { StandingRow } from '../standings.ts';
+import type { NewStanding } from '../standings.ts';
 import { type Background, isDuplicateKey } from './mongo-error.ts';
 
 /**
@@ -23,7 +23,7 @@ export interface ConversationDoc {
 }
 
 /** The text of a standing is JSON, so it has no lone surrogates. */
-export type StandingDoc = Omit<StandingRow, 'agents'> & { agents: string[] };
+export type StandingDoc = Omit<NewStanding, 'agents' | 'terms'> & { agents: string[]; terms?: string[] };
 
 interface Newest {
   log: LogKey;
@@ -48,7 +48,11 @@ export interface Conversations {
 
 export function createConversations(
   collection: Collection<ConversationDoc>,
-  { clock, background }: { clock: Clock; background: Background },
+  {
+    clock,
+    background,
+    removed,
+  }: { clock: Clock; background: Background; removed: (log: LogKey) => Promise<void> },
 ): Conversations {
   let waiting = new Map<string, Newest>();
   let isScheduled = false;
@@ -87,6 +91,7 @@ export function createConversations(
     async remove(log) {
       waiting.delete(idOf(log));
       await collection.deleteOne({ _id: idOf(log) });
+      await removed(log);
     },
     async close() {
       closing.abort();

@@ -19,6 +19,7 @@ export const COLLECTIONS = {
   registers: 'registers',
   blobs: 'blobs',
   conversations: 'conversations',
+  passages: 'passages',
 } as const;
 
 interface SchemaDoc {
@@ -73,6 +74,18 @@ const MIGRATIONS: readonly ((db: Db) => Promise<unknown>)[] = [
       { name: 'unread', key: { tenant: 1, unread: 1, at: -1, _id: -1 } },
     ]);
     await conversations.updateMany({ standing: { $exists: false } }, { $set: { unread: true } });
+  },
+  async (db) => {
+    await db
+      .collection(COLLECTIONS.passages)
+      .createIndexes([{ name: 'terms', key: { tenant: 1, terms: 1, at: -1, _id: -1 } }]);
+    const conversations = db.collection(COLLECTIONS.conversations);
+    await conversations.createIndexes([{ name: 'terms', key: { tenant: 1, 'standing.terms': 1 } }]);
+    // Every log is read again for its passages.
+    await conversations.updateMany(
+      { standing: { $exists: true } },
+      { $set: { unread: true, 'standing.seq': 0 } },
+    );
   },
 ];
 

@@ -7,9 +7,10 @@ import {
   type StandingFilter,
   type StandingPlace,
   standingPage,
-  type StandingRow,
+  type NewStanding,
   type StandingsQuery,
 } from '../standings.ts';
+import { termPattern } from './mongo-passages.ts';
 import type { ConversationDoc, Conversations, StandingDoc } from './mongo-conversations.ts';
 
 /**
@@ -21,12 +22,13 @@ export function createStandingDocuments(
   collection: Collection<ConversationDoc>,
   conversations: Pick<Conversations, 'flush'>,
 ): StandingDocuments {
-  async function save(log: LogKey, { agents, ...row }: StandingRow): Promise<void> {
+  async function save(log: LogKey, { agents, terms, ...row }: NewStanding): Promise<void> {
     const standing: StandingDoc = {
       ...row,
       owner: row.owner.toWellFormed(),
       words: row.words.toWellFormed(),
       agents: [...agents],
+      terms: [...terms],
     };
     const _id = `${log.tenant}/${log.conversation}`;
     const isOlder = { $or: [{ 'standing.seq': { $lte: row.seq } }, { standing: { $exists: false } }] };
@@ -40,6 +42,13 @@ export function createStandingDocuments(
 
   return {
     save,
+    async seqOf({ tenant, conversation }) {
+      const doc = await collection.findOne(
+        { _id: `${tenant}/${conversation}` },
+        { projection: { 'standing.seq': 1 } },
+      );
+      return doc?.standing?.seq ?? 0;
+    },
     async list(query) {
       const { tenant, order, limit, after, ranges } = query;
       if (limit <= 0 || ranges?.length === 0) return { rows: [], next: null };
@@ -49,7 +58,7 @@ export function createStandingDocuments(
       const parts = filterOf(query);
       if (after) parts.push(following(query, after));
       const docs = await collection
-        .find({ $and: parts })
+        .find({ $and: parts }, { projection: { 'standing.terms': 0 } })
         .sort([...keys.map((key): [string, 1 | -1] => [`standing.${key}`, sign]), ['_id', sign]])
         .limit(limit + 1)
         .toArray();
@@ -87,7 +96,7 @@ export function createStandingDocuments(
 type Part = Filter<ConversationDoc>;
 
 function filterOf(filter: StandingFilter): Part[] {
-  const { tenant, ranks, agent, owner, from, to, text } = filter;
+  const { tenant, ranks, agent, owner, from, to, text, terms = [] } = filter;
   const [only, ...others] = ranks ?? [];
   const rank = !ranks ? { $gte: 0 } : others.length === 0 && only !== undefined ? only : { $in: [...ranks] };
   const parts: Part[] = [{ tenant, 'standing.rank': rank }];
@@ -95,6 +104,7 @@ function filterOf(filter: StandingFilter): Part[] {
   if (to !== undefined) parts.push({ 'standing.since': { $lt: to } });
   if (agent !== undefined) parts.push({ 'standing.agents': agent });
   if (owner !== undefined) parts.push({ 'standing.owner': owner.toWellFormed() });
+  for (const term of terms) parts.push({ 'standing.terms': termPattern(term) });
   if (text !== undefined) parts.push({ 'standing.words': { $regex: literal(text) } });
   return [...parts, ...inRanges(filter)];
 }

@@ -186,6 +186,10 @@ function createEventRemoval(database: Database, logs: LogNumbers, heads: Heads) 
     `UPDATE logs SET standingSeq = 0, rank = 0, since = 0, cost = 0, owner = '', agents = '', words = '', standing = NULL
      WHERE num = ?`,
   );
+  const removeTerms = database.prepare(
+    'DELETE FROM terms WHERE rowid IN (SELECT num FROM passages WHERE log = ?1 UNION ALL SELECT -?1)',
+  );
+  const removePassages = database.prepare('DELETE FROM passages WHERE log = ?');
   const removeAddressed = database.prepare('DELETE FROM addressed WHERE log = ?');
   const removePending = database.prepare('DELETE FROM pending WHERE log = ?');
   const removeAfter = database.prepare('DELETE FROM events WHERE log = ? AND seq > ?');
@@ -208,6 +212,8 @@ function createEventRemoval(database: Database, logs: LogNumbers, heads: Heads) 
     const end = getRow<{ head: number; at: number }>(selectLast, log) ?? { head: 0, at: 0 };
     runStatement(updateLog, end.head, end.at, log);
     runStatement(resetStanding, log);
+    runStatement(removeTerms, log);
+    runStatement(removePassages, log);
     return removed;
   }
 

@@ -1,5 +1,6 @@
 import { TroupeError } from '../../errors.ts';
 import { type Database, rollback } from './database.ts';
+import { TERMS_TABLE } from './term-index.ts';
 
 /** 'TRUP'. Marks the file as Troupe's, so that the database of another program is refused. */
 const APPLICATION_ID = 0x54525550;
@@ -15,6 +16,8 @@ const APPLICATION_ID = 0x54525550;
  * `lastSeq` and `lastAt` of a log are those of its last event, so that listing logs reads no events.
  * `standingSeq` and the columns after it are the standing of a log, see `standings.ts`; without one they have their defaults.
  * `agents` is ',a,b,', so that one agent is found by ',a,'.
+ * `passages` and `terms` are the index of words, see `passages.ts`. A database without them has it built anew: with
+ * `standingSeq` 0 every log is read again.
  * `chain` of an event is null if an earlier version wrote it.
  * `registers_by_age` covers the namespaces that expire regularly: `journal` and `effect`.
  */
@@ -80,6 +83,14 @@ const MIGRATIONS: readonly string[] = [
   CREATE INDEX logs_by_since ON logs (tenant, since, conversation) WHERE standingSeq > 0;
   CREATE INDEX logs_by_cost ON logs (tenant, cost, conversation) WHERE standingSeq > 0;
   CREATE INDEX logs_behind ON logs (tenant, lastAt, conversation) WHERE lastSeq > standingSeq;
+  `,
+  `
+  CREATE TABLE passages (
+    num INTEGER PRIMARY KEY, log INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, at INTEGER NOT NULL,
+    UNIQUE (log, first)
+  ) STRICT;
+  ${TERMS_TABLE};
+  UPDATE logs SET standingSeq = 0 WHERE standingSeq > 0;
   `,
 ];
 

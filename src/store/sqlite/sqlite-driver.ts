@@ -8,6 +8,7 @@ import { checkFiles } from './check-files.ts';
 import { openLogMark } from './log-mark.ts';
 import { createStoreTrouble, sqliteError } from './sqlite-error.ts';
 import { createEntryTable } from './entry-table.ts';
+import { createPassageTable } from './passage-table.ts';
 import { createStandingTable } from './standing-table.ts';
 import { migrate } from './schema.ts';
 
@@ -89,6 +90,7 @@ function openParts(database: Database, { path, onWarning = () => {} }: SqliteDri
   const actors = createActorTable(database, rows);
   const entries = createEntryTable(database);
   const standings = createStandingTable(database);
+  const passages = createPassageTable(database);
   const forget = () => {
     logs.forget();
     events.forget();
@@ -118,7 +120,7 @@ function openParts(database: Database, { path, onWarning = () => {} }: SqliteDri
   const listConversations = createConversationList(database);
   const due = createDueQuery(database);
   const tryWrite = createTrial(database, queue);
-  const tables = { events, rows, actors, entries, standings, listConversations, due };
+  const tables = { events, rows, actors, entries, standings, passages, listConversations, due };
   return { ...tables, mark, trouble, checkpoints, queue, read, tryWrite };
 }
 
@@ -170,14 +172,22 @@ function createEventMethods({
   };
 }
 
-type StandingMethods = Pick<StoreDriver, 'saveStanding' | 'standings' | 'countStandings' | 'behind'>;
+type StandingMethods = Pick<
+  StoreDriver,
+  'saveStanding' | 'standingSeq' | 'standings' | 'countStandings' | 'behind' | 'savePassages' | 'findPassages'
+>;
 
-function createStandingMethods({ standings, queue, read }: Parts): StandingMethods {
+function createStandingMethods({ standings, passages, queue, read }: Parts): StandingMethods {
   return {
     saveStanding: (log, standing) => queue.write(() => standings.save(log, standing), 'ordered'),
+    standingSeq: (log) => read(() => standings.seqOf(log)),
     standings: (query) => read(() => standings.list(query)),
     countStandings: (filter) => read(() => standings.count(filter)),
     behind: (query) => read(() => standings.behind(query)),
+    async savePassages(log, some) {
+      for (const passage of some) await queue.write(() => passages.save(log, passage), 'ordered');
+    },
+    findPassages: (query) => read(() => passages.find(query)),
   };
 }
 

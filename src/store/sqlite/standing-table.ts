@@ -6,7 +6,7 @@ import {
   type StandingFilter,
   type StandingPage,
   standingPage,
-  type StandingRow,
+  type NewStanding,
   type StandingsQuery,
 } from '../standings.ts';
 import {
@@ -19,18 +19,24 @@ import {
   type StoredText,
   toStored,
 } from './database.ts';
+import { matchOf, termsText } from './term-index.ts';
 
 type StoredStanding = Omit<ListedStanding, 'agents' | 'data'> & { agents: string; data: StoredText };
 
 /**
- * The columns of `logs` that say where each conversation stands. Ranks, orders and counts are read from indexes; agent,
- * owner and text are looked for in the rows of what the indexes leave, which costs a fraction of a second for 100,000 of them.
+ * The columns of `logs` that say where each conversation stands. Ranks, orders, counts and terms are read from indexes;
+ * agent, owner and text are looked for in the rows of what the indexes leave.
  */
 export function createStandingTable(database: Database) {
-  return { save: createSave(database), ...createReads(database) };
+  return { save: createSave(database), seqOf: createSeqOf(database), ...createReads(database) };
 }
 
 function createSave(database: Database) {
+  const selectWords = database.prepare(
+    'SELECT num, words FROM logs WHERE tenant = ? AND conversation = ? AND standingSeq <= ? AND lastSeq >= ?',
+  );
+  const removeTerms = database.prepare('DELETE FROM terms WHERE rowid = ?');
+  const insertTerms = database.prepare('INSERT INTO terms (rowid, text) VALUES (?, ?)');
   const update = database.prepare(
     `UPDATE logs SET standingSeq = ?, rank = ?, since = ?, cost = ?, owner = ?, agents = ?, words = ?, standing = ?
      WHERE tenant = ? AND conversation = ? AND standingSeq <= ? AND lastSeq >= ?`,
@@ -39,11 +45,27 @@ function createSave(database: Database) {
   /** Inside a write only. */
   return function save(
     { tenant, conversation }: { tenant: string; conversation: string },
-    { seq, rank, since, cost, owner, agents, words, data }: StandingRow,
+    { seq, rank, since, cost, owner, agents, words, terms, data }: NewStanding,
   ): void {
-    const values = [seq, rank, since, cost, owner.toWellFormed(), listed(agents), words.toWellFormed()];
+    const found = getRow<{ num: number; words: string }>(selectWords, tenant, conversation, seq, seq);
+    if (!found) return;
+    const text = words.toWellFormed();
+    const values = [seq, rank, since, cost, owner.toWellFormed(), listed(agents), text];
     runStatement(update, ...values, toStored(data), tenant, conversation, seq, seq);
+    // The words of a conversation hardly ever change, and those of a new one are ''.
+    if (found.words === text) return;
+    runStatement(removeTerms, -found.num);
+    runStatement(insertTerms, -found.num, termsText(tenant, 'standing', terms));
   };
+}
+
+/** Seq of the standing; 0: none. */
+function createSeqOf(database: Database) {
+  const select = database.prepare(
+    'SELECT standingSeq AS seq FROM logs WHERE tenant = ? AND conversation = ?',
+  );
+  return ({ tenant, conversation }: { tenant: string; conversation: string }) =>
+    getRow<{ seq: number }>(select, tenant, conversation)?.seq ?? 0;
 }
 
 function createReads(database: Database) {
@@ -115,7 +137,7 @@ function createConditions() {
 }
 
 function conditionsOf(filter: StandingFilter): Conditions {
-  const { tenant, ranks, agent, owner, from, to, text } = filter;
+  const { tenant, ranks, agent, owner, from, to, text, terms } = filter;
   const where = createConditions();
   where.push('tenant = ? AND standingSeq > 0', tenant);
   if (ranks) where.push(`rank IN (${ranks.map(() => '?').join(', ')})`, ...ranks);
@@ -123,6 +145,8 @@ function conditionsOf(filter: StandingFilter): Conditions {
   if (to !== undefined) where.push('since < ?', to);
   if (agent !== undefined) where.push('instr(agents, ?) > 0', `,${agent},`);
   if (owner !== undefined) where.push('owner = ?', owner);
+  if (terms?.length)
+    where.push('num IN (SELECT -rowid FROM terms WHERE terms MATCH ?)', matchOf(tenant, 'standing', terms));
   if (text !== undefined) where.push('instr(words, ?) > 0', text.toWellFormed());
   addRanges(where, filter);
   return where;

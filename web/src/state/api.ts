@@ -79,9 +79,10 @@ export interface Rows {
 }
 
 export interface SearchAnswer {
-  hits: { conversation: string; row: Row; excerpt: string }[];
-  searched: { conversations: number; events: number };
-  partial: boolean;
+  hits: { conversation: string; row: Row; excerpt: string; marks: [start: number, end: number][] }[];
+  /** Conversations that are not searched yet. */
+  unread: number;
+  next: string | null;
 }
 
 export type Queues = QueueReport;
@@ -110,7 +111,7 @@ export const api = {
     ),
   events: (conversation: string, range: { after?: number; limit?: number }) =>
     get<{ events: Event[]; head: number }>(`api/conversations/${segment(conversation)}/events`, { ...range }),
-  search: (q: string) => get<SearchAnswer>('api/search', { q }),
+  search: (q: string, after?: string) => get<SearchAnswer>('api/search', { q, after }),
   trace: (turn: string) => get<TurnTrace>(`api/turns/${segment(turn)}`),
   prompt: (turn: string, step?: number) => get<SentPrompt>(`api/turns/${segment(turn)}/prompt`, { step }),
   nextPrompt: (conversation: string, agent: string) =>
