@@ -21,7 +21,7 @@ export function createMemoryStandings(
   const listed = (tenant: string, filter: StandingFilter) =>
     all(tenant)
       .filter((row) => passes(row, filter))
-      .map(({ terms: _, ...row }) => row);
+      .map(withoutTerms);
   const late = (tenant: string) => of(tenant).filter(({ standing, last }) => (standing?.seq ?? 0) < last);
 
   return {
@@ -62,6 +62,11 @@ export function createMemoryStandings(
           .map(({ conversation }) => conversation),
       ),
   };
+}
+
+function withoutTerms(row: ListedStanding & NewStanding): ListedStanding {
+  const { terms: _, ...listed } = row;
+  return listed;
 }
 
 function listedOf(log: MemoryLog): (ListedStanding & NewStanding)[] {

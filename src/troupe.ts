@@ -379,20 +379,7 @@ export type {
   ThreadInfo,
   TurnTrace,
 };
-export type {
-  FoundPassage,
-  Passage,
-  PassageList,
-  PassageListQuery,
-  PassageShelf,
-  TermCondition,
-} from './facade/passage-list.ts';
-export type {
-  ListedStanding,
-  NewStanding,
-  StandingOrder,
-  StandingRow,
-  StandingShelf,
-} from './facade/standing-list.ts';
+export type { FoundPassage, Passage, PassageShelf } from './facade/passage-list.ts';
+export type { ListedStanding, NewStanding, StandingOrder, StandingShelf } from './facade/standing-list.ts';
 export type { StuckLine, StuckQuery, StuckReport } from './inspect/stuck-reasons.ts';
 export type { ProviderLoad, QueueReport, RunningLine, TurnQueue, WaitingLine } from './inspect/turn-queue.ts';

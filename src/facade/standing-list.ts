@@ -1,6 +1,6 @@
 import type { ListedStanding, NewStanding, StandingFilter, StandingOrder } from '../store/standings.ts';
 
-export type { ListedStanding, NewStanding, StandingOrder, StandingRow } from '../store/standings.ts';
+export type { ListedStanding, NewStanding, StandingOrder } from '../store/standings.ts';
 
 /** Which standings to list, and in which order. */
 export interface StandingListQuery extends Omit<StandingFilter, 'tenant' | 'ranges'> {

@@ -157,10 +157,7 @@ function limitConversations(
     saveCheckpoint: async (conversation, reader, checkpoint) =>
       troupe.saveCheckpoint(check(conversation), reader, checkpoint),
     standings: limitStandings(troupe, granted, check),
-    passages: {
-      find: (query) => troupe.passages.find({ ...query, among: granted }),
-      save: async (conversation, passages) => troupe.passages.save(check(conversation), passages),
-    },
+    passages: limitPassages(troupe, granted, check),
     async *export(conversation, options) {
       yield* troupe.export(check(conversation), options);
     },
@@ -212,6 +209,17 @@ function limitStandings(
     behind: () => Promise.resolve(null),
     save: async (conversation, standing) => standings.save(check(conversation), standing),
     seqOf: async (conversation) => standings.seqOf(check(conversation)),
+  };
+}
+
+function limitPassages(
+  { passages }: Troupe,
+  granted: readonly string[],
+  check: (conversation: string) => string,
+): Troupe['passages'] {
+  return {
+    find: (query) => passages.find({ ...query, among: granted }),
+    save: async (conversation, some) => passages.save(check(conversation), some),
   };
 }
 
