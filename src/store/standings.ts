@@ -130,7 +130,7 @@ export function standingPage(
 
 /** Whether a standing that is in memory passes a filter. */
 export function passes(row: ListedStanding & NewStanding, filter: StandingFilter): boolean {
-  const { ranks, agent, owner, from, to, text, terms = [], ranges } = filter;
+  const { ranks, agent, owner, from, to, text } = filter;
   return (
     (!ranks || ranks.includes(row.rank)) &&
     (agent === undefined || row.agents.includes(agent)) &&
@@ -138,9 +138,13 @@ export function passes(row: ListedStanding & NewStanding, filter: StandingFilter
     (from === undefined || row.since >= from) &&
     (to === undefined || row.since < to) &&
     (text === undefined || row.words.includes(text)) &&
-    terms.every((term) => hasTerm(row.terms, term)) &&
-    (!ranges || ranges.some((range) => row.id >= range.from && row.id < range.to))
+    isIndexed(row, filter)
   );
+}
+
+function isIndexed({ id, terms }: ListedStanding & NewStanding, filter: StandingFilter): boolean {
+  if (filter.terms && !filter.terms.every((term) => hasTerm(terms, term))) return false;
+  return !filter.ranges || filter.ranges.some(({ from, to }) => id >= from && id < to);
 }
 
 /** Order of rows that are in memory. */
