@@ -96,11 +96,14 @@ export function detail(page: Page): Locator {
   return page.getByRole('region', { name: 'Detail', exact: true });
 }
 
-/** Presses a button of a question or an approval once its place has stood still. */
+/** Presses a button of a question or an approval once its place has stood still, and again if it has just moved. */
 export async function press(button: Locator): Promise<void> {
-  await button.scrollIntoViewIfNeeded();
-  await eventually(() => button.getAttribute('aria-disabled')).toBeNull();
-  await button.click();
+  const moved = button.locator('..').getByText('This has just moved.');
+  do {
+    await button.scrollIntoViewIfNeeded();
+    await eventually(() => button.getAttribute('aria-disabled')).toBeNull();
+    await button.click();
+  } while (await moved.isVisible());
 }
 
 /** Polls until the condition holds. */

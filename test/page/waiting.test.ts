@@ -57,6 +57,8 @@ pageTest('a turn whose model is silent is named with its reason, and leads to th
   await using stage = await openStage(HANGS);
   await stage.say('c', ['bo'], 'Where are the ledgers?');
   await expect.poll(() => stage.vendor.requests.length).toBe(1);
+  // The prompt is asked for until its receipt is there.
+  browsing.expectErrors(/404/);
   stage.clock.pass(240_000);
   const page = await browsing.open(`${stage.url}c/c`);
   const line = page.getByRole('list', { name: 'Stuck work' }).getByRole('listitem');

@@ -19,19 +19,20 @@ export interface ForTools {
 const KEPT = 10_000;
 
 export function createForTools(): ForTools {
-  const values = new LRUCache<string, { value: unknown }>({ max: KEPT });
+  // Made with the first value: it takes its room at once, and most conversations bring none.
+  let values: LRUCache<string, { value: unknown }> | null = null;
   return {
-    get: (place) => values.get(keyOf(place))?.value,
+    get: (place) => values?.get(keyOf(place))?.value,
     set(place, value) {
+      const kept = (values ??= new LRUCache({ max: KEPT }));
       const key = keyOf(place);
-      const before = values.get(key);
-      values.set(key, { value });
-      return () => void (before ? values.set(key, before) : values.delete(key));
+      const before = kept.get(key);
+      kept.set(key, { value });
+      return () => void (before ? kept.set(key, before) : kept.delete(key));
     },
     forget(conversation) {
       const prefix = prefixOf(conversation);
-      const own = [...values.keys()].filter((key) => key.startsWith(prefix));
-      for (const key of own) values.delete(key);
+      for (const key of [...(values?.keys() ?? [])]) if (key.startsWith(prefix)) values?.delete(key);
     },
   };
 }

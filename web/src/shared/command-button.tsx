@@ -46,6 +46,7 @@ export function CommandButton(props: CommandButtonProps) {
     [],
   );
   const ask = async (isPointer: boolean) => {
+    if (isUnderway) return;
     if (isPointer && stillness && !stillness.check()) {
       setAsked({ state: 'refused', message: 'This has just moved. Click again to go on.' });
       return;
@@ -69,8 +70,9 @@ export function CommandButton(props: CommandButtonProps) {
       <button
         type="button"
         class={`button ${name}`}
-        disabled={isUnderway || isOff || mode === 'read-only'}
-        aria-disabled={stillness?.isStill === false ? 'true' : undefined}
+        disabled={isOff || mode === 'read-only'}
+        // Not `disabled`: a browser drops the keys pressed while the focus is on what has just been disabled.
+        aria-disabled={isUnderway || stillness?.isStill === false ? 'true' : undefined}
         title={mode === 'read-only' ? READ_ONLY : undefined}
         // A key acts on what has the focus, wherever that has moved to; it is no click of a pointer.
         onClick={({ detail }) => void ask(detail > 0)}
