@@ -14,6 +14,6 @@ test('agents.ts is a module in a package that npm init wrote as commonjs, and so
   const file = place.write('agents.ts', AGENTS);
   for (const flags of [[], ['--no-reload']]) {
     await using _dev = await place.dev([file, ...flags]);
-    expect((await place.run(['send', 'c', 'hi', '--wait'])).out).toContain('ok');
+    expect((await place.call(['send', 'c', 'hi', '--wait'])).out).toContain('ok');
   }
 });

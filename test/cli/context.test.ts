@@ -137,7 +137,7 @@ test('a long difference is shortened, and complete as JSON', async () => {
   const { out } = await place.run(args);
   expect(out).toContain('+line 22\n… ');
   expect(out).not.toContain('line 23');
-  expect((await place.run([...args, '--json'])).out).toContain('+line 59');
+  expect((await place.call([...args, '--json'])).out).toContain('+line 59');
 });
 
 test("the cost of an agent's prompts is listed by call and in total, as by a server", async () => {

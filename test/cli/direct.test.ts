@@ -5,7 +5,7 @@ import { workplace } from './harness.ts';
 
 test('send opens the data itself, waits for the reply, and prints it as text or JSON', async () => {
   using place = workplace();
-  const first = await place.run(['send', 'c1', 'Hello', '--json', '--as', 'Ana B']);
+  const first = await place.call(['send', 'c1', 'Hello', '--json', '--as', 'Ana B']);
   expect(first.err).toBe('');
   expect(first.json).toMatchObject({
     event: { seq: 1, to: ['planner'], author: { kind: 'user', id: 'ana-b', name: 'Ana B' } },
@@ -14,10 +14,10 @@ test('send opens the data itself, waits for the reply, and prints it as text or 
   const second = await place.run(['send', 'c1', '-', '--to', 'worker,planner'], { input: 'from stdin' });
   expect(second).toMatchObject({ code: 0, err: '' });
   expect(second.out.trim().split('\n').toSorted()).toEqual(['planner: plan 2', 'worker: work 1']);
-  const again = await place.run(['send', 'c1', 'x', '--id', 'm1', '--to', 'worker', '--json', '--as', 'Ana']);
-  const twice = await place.run(['send', 'c1', 'x', '--id', 'm1', '--to', 'worker', '--json', '--as', 'Ana']);
+  const again = await place.call(['send', 'c1', 'x', '--id', 'm1', '--to', 'worker', '--json', '--as', 'Ana']);
+  const twice = await place.call(['send', 'c1', 'x', '--id', 'm1', '--to', 'worker', '--json', '--as', 'Ana']);
   expect(twice.json['event']).toEqual(again.json['event']);
-  const conflict = await place.run([
+  const conflict = await place.call([
     'send',
     'c1',
     'y',
@@ -34,7 +34,7 @@ test('send opens the data itself, waits for the reply, and prints it as text or 
 
 test('messages can be listed, traced, and shown as each agent sees them', async () => {
   using place = workplace();
-  await place.run(['send', 'c1', 'Hello']);
+  await place.call(['send', 'c1', 'Hello']);
   expect((await place.call(['ls', '--json'])).json).toMatchObject({ conversations: [{ id: 'c1' }] });
   expect((await place.call(['ls', 'c1', '--json'])).json).toMatchObject({
     actors: [{ agent: 'planner', status: 'idle', lastTurn: 'c1:planner:1' }],
@@ -70,7 +70,7 @@ test('foreign text cannot control the terminal', async () => {
 
 test('a failed turn makes send fail with the reason', async () => {
   using place = workplace();
-  const ran = await place.run(['send', 'c1', 'x', '--to', 'broken', '--json']);
+  const ran = await place.call(['send', 'c1', 'x', '--to', 'broken', '--json']);
   expect(ran.code).toBe(1);
   expect(JSON.parse(ran.out)).toMatchObject({ event: { seq: 1 }, replies: [] });
   expect(ran.json).toMatchObject({ error: { code: 'provider_auth', data: { agent: 'broken' } } });
@@ -89,7 +89,7 @@ test('an import reports repairs, and its export imports as the same conversation
     { role: 'assistant', content: 'Fine.' },
   ];
   const file = place.write('talk.jsonl', lines.map((line) => JSON.stringify(line)).join('\n'));
-  const done = await place.run(['import', file, '--conversation', 'old', '--agent', 'worker', '--json']);
+  const done = await place.call(['import', file, '--conversation', 'old', '--agent', 'worker', '--json']);
   expect(done.json).toMatchObject({
     conversation: 'old',
     conversations: ['old'],
@@ -107,7 +107,7 @@ test('an import reports repairs, and its export imports as the same conversation
   const saved = await place.call(['export', 'old', '--out', out, '--json']);
   expect(readFileSync(out, 'utf8')).toBe(plain.out);
   expect(saved.json).toEqual({ conversation: 'old', out, lines: plain.out.trimEnd().split('\n').length });
-  const back = await place.run(['import', out, '--conversation', 'copy', '--json']);
+  const back = await place.call(['import', out, '--conversation', 'copy', '--json']);
   expect(back.json).toMatchObject({ conversation: 'copy', format: 'troupe', repaired: [] });
   const none = await place.call(['export', 'nope', '--out', path.join(place.dir, 'none')]);
   expect([none.code, none.err]).toMatchObject([1, expect.stringMatching(/^conversation_unknown: /)]);
@@ -133,34 +133,34 @@ test('reading data runs no turns and needs no keys', async () => {
     expect(await place.run(args)).toMatchObject({ code: 0, err: '' });
   }
   expect((await place.call(['ls', '--json'])).json).toMatchObject({ conversations: [{ head: 2 }] });
-  const send = await place.run(['send', 'c1', 'x', '--to', 'cloud']);
+  const send = await place.call(['send', 'c1', 'x', '--to', 'cloud']);
   expect(send.code).toBe(1);
   expect(send.err).toMatch(/^config_invalid: .*NO_SUCH_KEY_HERE/);
 });
 
 test('an agent without turns is not awaited', async () => {
   using place = workplace();
-  await place.run(['send', 'c1', 'x', '--to', 'worker']);
+  await place.call(['send', 'c1', 'x', '--to', 'worker']);
   const dev = await place.dev();
   const headers = { 'content-type': 'application/json' };
   const body = JSON.stringify({ command: 'pause', conversation: 'c1', agent: 'worker' });
   await fetch(`${dev.url}/api/commands`, { method: 'POST', headers, body });
-  const online = await place.run(['send', 'c1', 'y', '--to', 'worker', '--wait', '--json']);
+  const online = await place.call(['send', 'c1', 'y', '--to', 'worker', '--wait', '--json']);
   expect(online).toMatchObject({
     code: 1,
     json: { error: { code: 'command_refused', data: { agent: 'worker' } } },
   });
   await dev[Symbol.asyncDispose]();
-  const offline = await place.run(['send', 'c1', 'y', '--to', 'worker', '--json']);
+  const offline = await place.call(['send', 'c1', 'y', '--to', 'worker', '--json']);
   expect(offline).toMatchObject({ code: 1, json: { error: { code: 'command_refused' } } });
 });
 
 test('send reports what happens to a message for a busy agent', async () => {
   using place = workplace();
-  const sent = await place.run(['send', 'c1', 'x', '--while-busy', 'steer', '--json']);
+  const sent = await place.call(['send', 'c1', 'x', '--while-busy', 'steer', '--json']);
   expect(sent).toMatchObject({ code: 0, json: { event: { whileBusy: 'steer' } } });
-  expect(await place.run(['send', 'c1', 'x', '--while-busy', 'hurry'])).toMatchObject({ code: 2 });
-  const { out } = await place.run(['send', '--help']);
+  expect(await place.call(['send', 'c1', 'x', '--while-busy', 'hurry'])).toMatchObject({ code: 2 });
+  const { out } = await place.call(['send', '--help']);
   expect(Math.max(...out.split('\n').map((line) => line.length))).toBeLessThanOrEqual(110);
   expect(out.trimEnd().split('\n').length).toBeLessThanOrEqual(24);
 });

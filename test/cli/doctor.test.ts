@@ -19,7 +19,7 @@ test('doctor reports no problem, and names keys without their values', async () 
     ],
   });
   expect(out).not.toContain('sk-canary');
-  expect((await place.run(['doctor'])).out).toMatch(/warning {2}key +A_KEY is not set/);
+  expect((await place.call(['doctor'])).out).toMatch(/warning {2}key +A_KEY is not set/);
 });
 
 test('doctor lists every problem of an agents file and fails', async () => {
@@ -31,7 +31,7 @@ test('doctor lists every problem of an agents file and fails', async () => {
       ],
     },
   });
-  const { code, out } = await place.run(['doctor']);
+  const { code, out } = await place.call(['doctor']);
   expect(code).toBe(1);
   expect(out).toMatch(/^failed +agents .*problem/m);
   expect(out).toContain('agents[0].id: ');
@@ -40,45 +40,45 @@ test('doctor lists every problem of an agents file and fails', async () => {
 
 test('doctor names each instruction file that cannot be read', async () => {
   using place = workplace({ agents: { ...AGENTS, workspace: './' } });
-  expect((await place.run(['doctor'])).out).toMatch(
+  expect((await place.call(['doctor'])).out).toMatch(
     /^failed +workspace +workspace: .* has none of AGENTS\.md/m,
   );
   writeFileSync(path.join(place.dir, 'AGENTS.md'), Buffer.from([0xff]));
-  const { code, out } = await place.run(['doctor']);
+  const { code, out } = await place.call(['doctor']);
   expect(code).toBe(1);
   expect(out).toMatch(/^failed +workspace +workspace: AGENTS\.md is not UTF-8$/m);
   writeFileSync(path.join(place.dir, 'AGENTS.md'), 'Be brief.');
-  expect((await place.run(['doctor'])).out).toMatch(/^ok +workspace /m);
+  expect((await place.call(['doctor'])).out).toMatch(/^ok +workspace /m);
 });
 
 test('doctor names each skill that cannot be read', async () => {
   using place = workplace({ agents: { ...AGENTS, skills: ['./skills'] } });
-  expect((await place.run(['doctor'])).out).toMatch(/^failed +skills +skills: there is no directory /m);
+  expect((await place.call(['doctor'])).out).toMatch(/^failed +skills +skills: there is no directory /m);
   mkdirSync(path.join(place.dir, 'skills', 'plan'), { recursive: true });
   const file = path.join(place.dir, 'skills', 'plan', 'SKILL.md');
   writeFileSync(file, 'Do it.');
-  const { code, out } = await place.run(['doctor']);
+  const { code, out } = await place.call(['doctor']);
   expect(code).toBe(1);
   expect(out).toMatch(/^failed +skills +skills: .*plan: SKILL\.md does not begin with a frontmatter/m);
   writeFileSync(file, '---\nname: plan\ndescription: how to plan\n---\nDo it.');
-  expect((await place.run(['doctor'])).out).toMatch(/^ok +skills /m);
+  expect((await place.call(['doctor'])).out).toMatch(/^ok +skills /m);
 });
 
 test('doctor names the process that has the data open', async () => {
   using place = workplace();
   await using dev = await place.dev();
-  const { code, out } = await place.run(['doctor']);
+  const { code, out } = await place.call(['doctor']);
   expect(code).toBe(0);
   expect(out).toContain(`serving ${dev.url}`);
-  expect((await place.run(['ls', '--data', path.join(place.dir, '.troupe')])).code).toBe(0);
+  expect((await place.call(['ls', '--data', path.join(place.dir, '.troupe')])).code).toBe(0);
 });
 
 test('doctor lists every state of the machines with its legal events', async () => {
   using place = workplace({ agents: null });
-  const { json } = await place.run(['doctor', '--machines', '--json']);
+  const { json } = await place.call(['doctor', '--machines', '--json']);
   const machines = json['machines'] as { id: string; states: { path: string; events: object[] }[] }[];
   expect(machines.map(({ id }) => id)).toEqual(['agent', 'availability', 'workflow']);
-  const { out } = await place.run(['doctor', '--machines']);
+  const { out } = await place.call(['doctor', '--machines']);
   for (const { id, states } of machines) {
     expect(out).toContain(`${id}\n`);
     for (const state of states) expect(out).toContain(` ${state.path}`);

@@ -16,24 +16,24 @@ const SESSION = [
 test('import --dry-run counts what a file holds, and stores nothing', async () => {
   using place = workplace();
   const file = place.write('session.jsonl', SESSION);
-  const { code, json } = await place.run(['import', file, '--dry-run', '--json']);
+  const { code, json } = await place.call(['import', file, '--dry-run', '--json']);
   expect([code, json]).toMatchObject([
     0,
     { dryRun: true, format: 'pi', conversation: 'session', events: 4, kinds: { message: 3, compaction: 1 } },
   ]);
   expect(existsSync(path.join(place.dir, '.troupe'))).toBe(false);
-  const { out } = await place.run(['import', file, '--dry-run']);
+  const { out } = await place.call(['import', file, '--dry-run']);
   expect(out).toContain(
     '4 events in conversation session (not stored: dry run)\n  message 3, compaction 1\n',
   );
-  const stored = await place.run(['import', file, '--json']);
+  const stored = await place.call(['import', file, '--json']);
   expect(stored.json['kinds']).toEqual(json['kinds']);
 });
 
 test('import --dry-run refuses what import refuses', async () => {
   using place = workplace();
   for (const args of [['--format', 'nonsense'], ['--agent', 'a b'], []]) {
-    const run = await place.run([
+    const run = await place.call([
       'import',
       place.write('x.txt', 'no transcript'),
       '--dry-run',

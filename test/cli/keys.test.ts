@@ -82,7 +82,7 @@ test('a key created in a data directory is valid for the next server there', asy
       data: { status: 403, refused: 'scope_missing', scope: 'admin' },
     },
   });
-  const stranger = await place.run(['ls', '--url', url, '--json']);
+  const stranger = await place.call(['ls', '--url', url, '--json']);
   expect(stranger.json).toMatchObject({ error: { message: expect.stringContaining('TROUPE_KEY') } });
   expect(dev.err()).not.toContain(secret.slice(17));
   await dev[Symbol.asyncDispose]();

@@ -7,14 +7,14 @@ import { CLI, workplace } from './harness.ts';
 test('queues shows waiting work and its waiting times, as the API reports them', async () => {
   using place = workplace();
   await using dev = await place.dev();
-  const before = await place.run(['queues', '--json']);
+  const before = await place.call(['queues', '--json']);
   expect(before.json).toMatchObject({ waiting: 0, active: 0, delayed: 0, failed: 0, wait: null });
-  await place.run(['send', 'c1', 'Hello', '--to', 'worker', '--wait']);
-  const after = await place.run(['queues', '--json']);
+  await place.call(['send', 'c1', 'Hello', '--to', 'worker', '--wait']);
+  const after = await place.call(['queues', '--json']);
   const reported = await (await fetch(`${dev.url}/api/queues`)).json();
   expect(after.json).toEqual(reported);
   expect(reported).toMatchObject({ wait: { count: expect.any(Number) } });
-  const { code, out } = await place.run(['queues']);
+  const { code, out } = await place.call(['queues']);
   expect(code).toBe(0);
   expect(out).toMatch(
     /^waiting +0\nactive +0\ndelayed +0\nfailed +0\nwait p50 +[\d.]+ ms\nwait p95 +[\d.]+ ms\nwakes +\d+\n$/,

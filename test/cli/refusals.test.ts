@@ -47,7 +47,7 @@ test.each([
 
 test('the help of every command fits on a screen', async () => {
   using place = workplace();
-  const top = await place.run(['--help']);
+  const top = await place.call(['--help']);
   const names = [...top.out.matchAll(/^ {2}([a-z]+) .*$/gm)].map(([, name]) => name ?? '');
   const work = ['dev', 'serve', 'worker', 'send'];
   const tasks = ['tasks', 'answer', 'approve', 'cancel'];
@@ -63,7 +63,7 @@ test('the help of every command fits on a screen', async () => {
     expect(out.trimEnd().split('\n').length).toBeLessThanOrEqual(out === top.out ? 32 : 24);
     expect(Math.max(...out.split('\n').map((line) => line.length))).toBeLessThanOrEqual(110);
   }
-  expect((await place.run(['--version'])).out).toMatch(/^\d+\.\d+\.\d+\n$/);
+  expect((await place.call(['--version'])).out).toMatch(/^\d+\.\d+\.\d+\n$/);
 });
 
 test('every problem of an agents file is listed with its path', async () => {
@@ -125,15 +125,15 @@ test('an older Node is refused with its version', () => {
 
 test('a step without a turn is refused', async () => {
   using place = workplace();
-  await place.run(['send', 'c1', 'x', '--to', 'worker']);
-  const { code, json } = await place.run(['context', 'c1', 'worker', '--step', '1', '--json']);
+  await place.call(['send', 'c1', 'x', '--to', 'worker']);
+  const { code, json } = await place.call(['context', 'c1', 'worker', '--step', '1', '--json']);
   expect([code, json]).toMatchObject([1, { error: { code: 'event_invalid', data: { path: 'turn' } } }]);
 });
 
 test('a wrong option points to the help of its command', async () => {
   using place = workplace();
-  expect((await place.run(['send', 'c1', 'x', '--too', 'y'])).err).toContain('see troupe send --help');
-  expect((await place.run(['sand'])).err).toContain('see troupe --help');
+  expect((await place.call(['send', 'c1', 'x', '--too', 'y'])).err).toContain('see troupe send --help');
+  expect((await place.call(['sand'])).err).toContain('see troupe --help');
 });
 
 test('unusable data give a clear error', async () => {
@@ -146,9 +146,9 @@ test('unusable data give a clear error', async () => {
     path.join(place.dir, 'bad', 'troupe.db'),
     'this is no database, whatever its name says '.repeat(100),
   );
-  const bad = await place.run(['ls', '--data', 'bad', '--json']);
+  const bad = await place.call(['ls', '--data', 'bad', '--json']);
   expect([bad.code, bad.json]).toMatchObject([1, { error: { code: 'store_corrupt' } }]);
-  const doctor = await place.run(['doctor', '--data', 'bad', '--json']);
+  const doctor = await place.call(['doctor', '--data', 'bad', '--json']);
   expect(doctor.code).toBe(1);
   expect(doctor.out).toContain('not a database');
 });
@@ -163,7 +163,7 @@ test('an impossible data directory gives a clear error', async () => {
 
 test('an empty text is not sent, because it would never be answered', async () => {
   using place = workplace();
-  const { code, json } = await place.run(['send', 'c', '  ', '--to', 'planner', '--json']);
+  const { code, json } = await place.call(['send', 'c', '  ', '--to', 'planner', '--json']);
   expect([code, json]).toMatchObject([1, { error: { code: 'event_invalid', data: { path: 'content' } } }]);
 });
 

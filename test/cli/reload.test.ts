@@ -31,13 +31,13 @@ test('dev reloads when the agents file or a file it imports changes, and keeps c
   place.write('words.ts', `export const WORDS = 'Plan.';`);
   const file = place.write('agents.ts', agentsFile('first'));
   await using dev = await place.dev([file]);
-  expect((await place.run(['send', 'c', 'one', '--wait'])).out).toContain('first 1');
+  expect((await place.call(['send', 'c', 'one', '--wait'])).out).toContain('first 1');
   place.write('words.ts', `export const WORDS = 'Plan well.';`);
   expect(await lineWith(dev, 'reloaded')).toMatchObject({ added: [], removed: [], changed: ['planner'] });
   place.write('agents.ts', agentsFile('second'));
   await lineWith(dev, 'reloaded', 2);
-  expect((await place.run(['send', 'c', 'two', '--wait'])).out).toContain('second 2');
-  const prompt = await place.run(['context', 'c', 'planner', '--json']);
+  expect((await place.call(['send', 'c', 'two', '--wait'])).out).toContain('second 2');
+  const prompt = await place.call(['context', 'c', 'planner', '--json']);
   expect(prompt.out).toContain('Plan well.');
 });
 
@@ -56,10 +56,10 @@ test('dev names file and line of an error, goes on with the agents from before, 
   place.write('agents.ts', agentsFile('third'));
   await expect.poll(() => JSON.stringify(dev.lines)).toMatch(/no words/);
   expect(JSON.stringify(dev.lines)).toMatch(/words\.ts:2/);
-  expect((await place.run(['send', 'c', 'one', '--wait'])).out).toContain('first 1');
+  expect((await place.call(['send', 'c', 'one', '--wait'])).out).toContain('first 1');
   place.write('words.ts', `export const WORDS = 'Plan.';`);
   await lineWith(dev, 'reloaded');
-  expect((await place.run(['send', 'c', 'two', '--wait'])).out).toContain('third 2');
+  expect((await place.call(['send', 'c', 'two', '--wait'])).out).toContain('third 2');
 });
 
 test('dev reloads agents whose schemas have cycles, and names the one that changed', async () => {
@@ -75,7 +75,7 @@ export const troupe = {
   await using dev = await place.dev([file]);
   place.write('agents.ts', agents('Plan well.'));
   expect(await lineWith(dev, 'reloaded')).toMatchObject({ added: [], removed: [], changed: ['writer'] });
-  expect((await place.run(['send', 'c', 'one', '--to', 'writer', '--wait'])).out).toContain('hi');
+  expect((await place.call(['send', 'c', 'one', '--to', 'writer', '--wait'])).out).toContain('hi');
 });
 
 test('dev reads .env: what is set already wins, and no value is printed', async () => {
@@ -86,8 +86,8 @@ test('dev reads .env: what is set already wins, and no value is printed', async 
   const file = place.write('agents.ts', agentsFile('first'));
   await using dev = await place.start(['dev', file, '--port', '0'], { TROUPE_TEST_B: 'of the shell' });
   const { url } = dev.ready as { url: string };
-  await place.run(['send', 'c', 'one', '--wait', '--url', url]);
-  const { out } = await place.run(['context', 'c', 'planner', '--json', '--url', url]);
+  await place.call(['send', 'c', 'one', '--wait', '--url', url]);
+  const { out } = await place.call(['context', 'c', 'planner', '--json', '--url', url]);
   expect(out).toContain('canary-of-file of the shell');
   expect(JSON.stringify(dev.lines) + dev.err()).not.toContain('canary');
 });

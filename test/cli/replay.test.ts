@@ -10,7 +10,7 @@ test("dev records the models' answers, and gives the same from the recording wit
     agents: { agents: [{ ...AGENT, script: { rules: [{ reply: 'recorded {{n}}' }] } }] },
   });
   const recording = path.join(place.dir, 'calls.jsonl');
-  const say = (url: string) => place.run(['send', 'c1', 'hello', '--to', 'solo', '--url', url, '--wait']);
+  const say = (url: string) => place.call(['send', 'c1', 'hello', '--to', 'solo', '--url', url, '--wait']);
   const first = await place.dev(['--data', ':memory:', '--record', recording]);
   expect((await say(first.url)).out).toContain('recorded 1');
   await first[Symbol.asyncDispose]();

@@ -18,7 +18,7 @@ const COMPANY = {
 
 test('run starts a workflow in a conversation and waits for its end', async () => {
   using place = workplace({ agents: COMPANY });
-  const ran = await place.run(['run', 'c1', 'release', '--run', 'r1']);
+  const ran = await place.call(['run', 'c1', 'release', '--run', 'r1']);
   expect(ran).toMatchObject({ code: 0, err: '' });
   expect(ran.out).toMatch(/planner: plan 1[^]*step 2 of 2 \(draft, @worker\)[^]*worker: work 1/);
   expect(ran.out).toContain('is completed: ship it');
@@ -27,7 +27,7 @@ test('run starts a workflow in a conversation and waits for its end', async () =
 test('with a server it waits on request', async () => {
   using place = workplace({ agents: COMPANY });
   await using dev = await place.dev();
-  const ran = await place.run(['run', 'c1', 'release', '--url', dev.url, '--wait', '--json']);
+  const ran = await place.call(['run', 'c1', 'release', '--url', dev.url, '--wait', '--json']);
   expect(ran.json).toMatchObject({
     event: { kind: 'run.directive' },
     replies: [{ author: { id: 'planner' } }, { author: { id: 'worker' } }],
@@ -36,10 +36,10 @@ test('with a server it waits on request', async () => {
 
 test('a failed run says how to continue', async () => {
   using place = workplace({ agents: COMPANY });
-  const refused = await place.run(['run', 'c1', 'doomed']);
+  const refused = await place.call(['run', 'c1', 'doomed']);
   expect(refused.code).toBe(1);
   expect(refused.err).toContain('needs a directive');
-  const failed = await place.run(['run', 'c1', 'doomed', '--directive', 'dare', '--run', 'r1']);
+  const failed = await place.call(['run', 'c1', 'doomed', '--directive', 'dare', '--run', 'r1']);
   expect(failed.code).toBe(1);
   expect(failed.out).toContain('to go on: troupe run c1 doomed --run r1 --step one');
   expect(failed.err).toContain('provider_auth');

@@ -11,9 +11,9 @@ test('commands find the server that has the data open, or use its URL', async ()
   using place = workplace();
   await using dev = await place.dev();
   expect(dev.data).toBe(path.join(place.dir, '.troupe'));
-  const accepted = await place.run(['send', 'c1', 'Hello', '--json']);
+  const accepted = await place.call(['send', 'c1', 'Hello', '--json']);
   expect(Object.keys(accepted.json)).toEqual(['event']);
-  const waited = await place.run(['send', 'c1', 'x', '--to', 'worker', '--wait', '--json', '--url', dev.url]);
+  const waited = await place.call(['send', 'c1', 'x', '--to', 'worker', '--wait', '--json', '--url', dev.url]);
   expect(waited.json).toMatchObject({
     event: { to: ['worker'] },
     replies: [{ body: { content: 'work 1' } }],
@@ -31,12 +31,12 @@ test('commands find the server that has the data open, or use its URL', async ()
   const input = '{"role":"user","content":"Hi"}\n{"role":"assistant","content":"Ho"}';
   const imported = await place.run(['import', '-', '--conversation', 'old', '--json'], { input });
   expect(imported.json).toMatchObject({ conversation: 'old', events: 2 });
-  const refused = await place.run(['send', 'c1', 'x', '--to', 'workr', '--json']);
+  const refused = await place.call(['send', 'c1', 'x', '--to', 'workr', '--json']);
   expect([refused.code, refused.json]).toMatchObject([
     1,
     { error: { code: 'agent_unknown', data: { nearest: 'worker' } } },
   ]);
-  const failed = await place.run(['send', 'c1', 'x', '--to', 'broken', '--wait']);
+  const failed = await place.call(['send', 'c1', 'x', '--to', 'broken', '--wait']);
   expect(failed).toMatchObject({ code: 1, err: 'provider_auth: no such key\n' });
 });
 
@@ -69,12 +69,12 @@ test('Ctrl-C lets the step end, and the next process answers the rest', async ()
   using place = workplace();
   const dev = await place.dev();
   const stream = await fetch(`${dev.url}/api/events?conversation=c1`);
-  const sent = await place.run(['send', 'c1', 'x', '--to', 'slow', '--json']);
+  const sent = await place.call(['send', 'c1', 'x', '--to', 'slow', '--json']);
   await firstWords(stream);
   dev.child.kill('SIGINT');
   expect(await dev.exited).toBe(0);
   expect(dev.err()).toBe('finishing…\n');
-  const next = await place.run(['send', 'c1', 'y', '--to', 'worker', '--json']);
+  const next = await place.call(['send', 'c1', 'y', '--to', 'worker', '--json']);
   expect(next.code).toBe(0);
   const { out } = await place.call(['export', 'c1']);
   expect(sent.json).toMatchObject({ event: { seq: 1 } });
@@ -85,7 +85,7 @@ test('a second Ctrl-C ends the process at once', async () => {
   using place = workplace();
   const dev = await place.dev();
   const stream = await fetch(`${dev.url}/api/events?conversation=c1`);
-  await place.run(['send', 'c1', 'x', '--to', 'slow']);
+  await place.call(['send', 'c1', 'x', '--to', 'slow']);
   await firstWords(stream);
   dev.child.kill('SIGINT');
   while (!dev.err().includes('finishing')) await once(dev.child.stderr as NodeJS.ReadableStream, 'data');
@@ -96,15 +96,15 @@ test('a second Ctrl-C ends the process at once', async () => {
 test('without an agents file a demo company runs, and later commands remember it', async () => {
   using place = workplace({ agents: null });
   const dev = await place.dev();
-  const sent = await place.run(['send', 'hello', 'Plan a release', '--wait', '--json']);
+  const sent = await place.call(['send', 'hello', 'Plan a release', '--wait', '--json']);
   const replies = sent.json['replies'] as { author: { id: string } }[];
   expect(replies.map(({ author }) => author.id)).toEqual(['reviewer']);
   dev.child.kill('SIGTERM');
   expect(await dev.exited).toBe(0);
-  const later = await place.run(['send', 'hello', 'And you?', '--to', 'coder']);
+  const later = await place.call(['send', 'hello', 'And you?', '--to', 'coder']);
   expect(later.out).toMatch(/^Coder: On it/);
   using bare = workplace({ agents: null });
-  const none = await bare.run(['send', 'c', 'x']);
+  const none = await bare.call(['send', 'c', 'x']);
   expect([none.code, none.err]).toMatchObject([
     1,
     expect.stringMatching(/^config_invalid: no agents file found/),
@@ -123,12 +123,12 @@ async function firstWords(response: Response): Promise<void> {
 
 test('an agent that fails while its answer is awaited is named, and the wait ends', async () => {
   using place = workplace();
-  await place.run(['send', 'c1', 'x', '--to', 'worker']);
+  await place.call(['send', 'c1', 'x', '--to', 'worker']);
   const database = new DatabaseSync(path.join(place.dir, '.troupe', 'troupe.db'));
   database.exec("UPDATE actors SET data = json_set(data, '$.snapshot', 'nonsense')");
   database.close();
   await using dev = await place.dev();
-  const { code, json } = await place.run([
+  const { code, json } = await place.call([
     'send',
     'c1',
     'y',

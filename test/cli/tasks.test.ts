@@ -59,15 +59,15 @@ interface Listed {
 
 test("send ends with an agent's question and the command to answer it; answer continues", async () => {
   using at = place();
-  const sent = await at.run(['send', 'c', 'paint it', '--as', 'Ana']);
+  const sent = await at.call(['send', 'c', 'paint it', '--as', 'Ana']);
   expect(sent).toMatchObject({ code: 0, err: '' });
   const line = /@bo asks: Which colour\? \[red \/ blue\]; answer with: troupe answer c (q-[0-9a-f]{12}) TEXT/;
   const id = line.exec(sent.out)?.[1] ?? '';
   expect(id).not.toBe('');
 
-  const wrong = await at.run(['answer', 'c', id, 'green', '--as', 'Ana', '--json']);
+  const wrong = await at.call(['answer', 'c', id, 'green', '--as', 'Ana', '--json']);
   expect(wrong).toMatchObject({ code: 1, json: { error: { code: 'event_invalid' } } });
-  const answered = await at.run(['answer', 'c', id.slice(0, 5), 'red', '--as', 'Ana', '--json']);
+  const answered = await at.call(['answer', 'c', id.slice(0, 5), 'red', '--as', 'Ana', '--json']);
   expect(answered).toMatchObject({
     code: 0,
     json: {
@@ -76,99 +76,99 @@ test("send ends with an agent's question and the command to answer it; answer co
       waiting: [],
     },
   });
-  const late = await at.run(['answer', 'c', id, 'blue', '--as', 'Ben']);
+  const late = await at.call(['answer', 'c', id, 'blue', '--as', 'Ben']);
   expect(late.code).toBe(1);
   expect(late.err).toMatch(
     /^command_refused: Ben \(ben\) could not answer q-.*: Ana \(ana\) answered "red" at/,
   );
-  const none = await at.run(['answer', 'c', 'q-none', 'blue']);
+  const none = await at.call(['answer', 'c', 'q-none', 'blue']);
   expect(none.err).toMatch(/^task_unknown: .*there is no such question/);
-  expect((await at.run(['trace', 'c:bo:1'])).out).toMatch(
+  expect((await at.call(['trace', 'c:bo:1'])).out).toMatch(
     /question .*bo asks: Which colour\? \[red \/ blue\]/,
   );
 });
 
 test('a call is approved or denied on the command line', async () => {
   using at = place();
-  const first = await at.run(['send', 'c', 'write a mail']);
+  const first = await at.call(['send', 'c', 'write a mail']);
   const id = /troupe approve c (a-[0-9a-f]{12}), or: troupe deny c a-/.exec(first.out)?.[1] ?? '';
-  const other = await at.run(['approve', 'c', id, '--args-hash', 'nope']);
+  const other = await at.call(['approve', 'c', id, '--args-hash', 'nope']);
   expect([other.code, other.err]).toEqual([1, expect.stringContaining('approval for other arguments')]);
-  const done = await at.run(['approve', 'c', id, '--note', 'go', '--as', 'Ana']);
+  const done = await at.call(['approve', 'c', id, '--note', 'go', '--as', 'Ana']);
   expect(done).toMatchObject({ code: 0, out: expect.stringContaining('bo: the mail is out') as string });
-  await at.run(['send', 'c', 'write a mail']);
-  const { json } = await at.run(['tasks', 'c', '--open', '--json']);
+  await at.call(['send', 'c', 'write a mail']);
+  const { json } = await at.call(['tasks', 'c', '--open', '--json']);
   const open = (json as unknown as Listed).tasks;
   expect(open).toMatchObject([{ kind: 'approval', tool: 'mail', args: '{"to":"eve"}', end: null }]);
   const denied = await at.run(['deny', 'c', open[0]?.id ?? '']);
   expect(denied.out).toContain('bo: then no mail');
-  expect((await at.run(['tasks', 'c'])).out).toMatch(
+  expect((await at.call(['tasks', 'c'])).out).toMatch(
     /^a-\w+ {2}approved {2}@bo asks to call mail \{"to":"eve"\}\na-\w+ {2}denied {2}@bo/,
   );
 });
 
 test('an approver changes the arguments on the command line', async () => {
   using at = place();
-  const first = await at.run(['send', 'c', 'write a mail']);
+  const first = await at.call(['send', 'c', 'write a mail']);
   const id = /troupe approve c (a-[0-9a-f]{12}), or: troupe deny c a-/.exec(first.out)?.[1] ?? '';
   for (const args of ['{"to":', '"dan"', '[]', 'null']) {
-    const wrong = await at.run(['approve', 'c', id, '--args', args]);
+    const wrong = await at.call(['approve', 'c', id, '--args', args]);
     expect([wrong.code, wrong.err]).toEqual([1, expect.stringContaining('--args: give a JSON object')]);
   }
-  const unfit = await at.run(['approve', 'c', id, '--args', '{"to":1}']);
+  const unfit = await at.call(['approve', 'c', id, '--args', '{"to":1}']);
   expect(unfit.err).toMatch(
     /^event_invalid: args: the changed arguments do not fit the schema of mail: to: /,
   );
-  const done = await at.run(['approve', 'c', id, '--args', '{"to":"dan"}', '--as', 'Ana']);
+  const done = await at.call(['approve', 'c', id, '--args', '{"to":"dan"}', '--as', 'Ana']);
   expect(done).toMatchObject({ code: 0, out: expect.stringContaining('bo: the mail is out') as string });
-  expect((await at.run(['trace', 'c:bo:2'])).out).toContain('dan');
+  expect((await at.call(['trace', 'c:bo:2'])).out).toContain('dan');
 });
 
 test('send waits for tasks between agents, and shows those that wait for people in a thread', async () => {
   using at = place();
-  const counted = await at.run(['send', 'c0', 'count']);
+  const counted = await at.call(['send', 'c0', 'count']);
   expect(counted).toMatchObject({ code: 0, out: expect.stringContaining('bo: cy is done') as string });
 
-  const sent = await at.run(['send', 'c', 'hand on']);
+  const sent = await at.call(['send', 'c', 'hand on']);
   const found = /@cy asks: How long\?; answer with: troupe answer (c\.d-[0-9a-f]{12}) (q-\w+) TEXT/.exec(
     sent.out,
   );
   const [, thread = '', question = ''] = found ?? [];
   expect(sent.code).toBe(0);
-  const tree = await at.run(['tasks', 'c', '--tree']);
+  const tree = await at.call(['tasks', 'c', '--tree']);
   expect(tree.out).toMatch(
     /^d-\w+ {2}open {2}@bo → @cy: build a boat.*\n {2}q-\w+ {2}open {2}@cy asks: How long\?/,
   );
-  const nested = (await at.run(['tasks', 'c', '--tree', '--json'])).json as unknown as Listed;
+  const nested = (await at.call(['tasks', 'c', '--tree', '--json'])).json as unknown as Listed;
   expect(nested.tasks[0]?.tasks).toMatchObject([{ id: question, kind: 'question' }]);
-  expect((await at.run(['tasks', thread])).out).toMatch(
+  expect((await at.call(['tasks', thread])).out).toMatch(
     /is the thread of a task: @bo in c gave d-\w+ to @cy/,
   );
 
-  await at.run(['answer', thread, question, 'ten feet']);
-  expect((await at.run(['tasks', 'c', '--tree', '--open'])).out).toBe('no tasks\n');
-  expect((await at.run(['export', 'c'])).out).toContain('cy is done');
+  await at.call(['answer', thread, question, 'ten feet']);
+  expect((await at.call(['tasks', 'c', '--tree', '--open'])).out).toBe('no tasks\n');
+  expect((await at.call(['export', 'c'])).out).toContain('cy is done');
 });
 
 test('a task is cancelled on the command line, with its subtasks', async () => {
   using at = place();
-  await at.run(['send', 'c', 'hand on']);
-  const { tasks } = (await at.run(['tasks', 'c', '--json'])).json as unknown as Listed;
+  await at.call(['send', 'c', 'hand on']);
+  const { tasks } = (await at.call(['tasks', 'c', '--json'])).json as unknown as Listed;
   const [task] = tasks;
-  const off = await at.run(['cancel', 'c', task?.id ?? '', '--reason', 'too dear', '--as', 'Ana']);
+  const off = await at.call(['cancel', 'c', task?.id ?? '', '--reason', 'too dear', '--as', 'Ana']);
   expect(off).toMatchObject({ code: 0, out: expect.stringContaining('bo: then not') as string });
-  const tree = (await at.run(['tasks', 'c', '--tree', '--json'])).json as unknown as Listed;
+  const tree = (await at.call(['tasks', 'c', '--tree', '--json'])).json as unknown as Listed;
   expect(tree.tasks).toMatchObject([
     { end: { outcome: 'aborted' }, tasks: [{ end: { outcome: 'withdrawn' } }] },
   ]);
-  const again = await at.run(['cancel', 'c', task?.id ?? '', '--as', 'Ben']);
+  const again = await at.call(['cancel', 'c', task?.id ?? '', '--as', 'Ben']);
   expect(again.err).toMatch(/^command_refused: .*it ended as aborted at .*, by Ana \(ana\)/);
 });
 
 test('with a server, --wait ends when the agents wait for people, and an answer without it is accepted at once', async () => {
   using at = place();
   await using dev = await at.dev(['agents.js']);
-  const sent = await at.run(['send', 'c', 'hand on', '--wait', '--json']);
+  const sent = await at.call(['send', 'c', 'hand on', '--wait', '--json']);
   expect(sent).toMatchObject({
     code: 0,
     json: { replies: [], waiting: [{ task: { kind: 'question', owner: 'cy' } }] },
@@ -176,9 +176,9 @@ test('with a server, --wait ends when the agents wait for people, and an answer 
   const [wait] = sent.json['waiting'] as { conversation: string; task: { id: string } }[];
   const args = ['answer', wait?.conversation ?? '', wait?.task.id ?? '', 'ten feet', '--url', dev.url];
   expect((await at.run(args)).out).toMatch(/^accepted as seq \d+ of c\.d-\w+, for @cy\n$/);
-  const asked = await at.run(['send', 'c', 'paint it', '--wait', '--json']);
+  const asked = await at.call(['send', 'c', 'paint it', '--wait', '--json']);
   const [open] = asked.json['waiting'] as { task: { id: string } }[];
-  const answered = await at.run(['answer', 'c', open?.task.id ?? '', 'Blue', '--wait', '--json']);
+  const answered = await at.call(['answer', 'c', open?.task.id ?? '', 'Blue', '--wait', '--json']);
   expect(answered.json).toMatchObject({
     event: { body: { content: 'blue' } },
     replies: [{ body: { content: 'painted' } }],

@@ -26,7 +26,7 @@ const AGENTS = {
 test('watch shows a running turn: the call as it begins and grows, then that it runs, and its result', async () => {
   using place = workplace({ agents: AGENTS });
   await using dev = await place.dev();
-  const send = () => place.run(['send', 'c1', 'go', '--to', 'bo', '--wait', '--url', dev.url]);
+  const send = () => place.call(['send', 'c1', 'go', '--to', 'bo', '--wait', '--url', dev.url]);
   await send();
   await using watch = await place.start(['watch', 'c1', '--url', dev.url]);
   await send();

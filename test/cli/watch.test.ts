@@ -158,7 +158,7 @@ test('for people an event is one line, and foreign text cannot control the termi
   using place = workplace();
   {
     await using dev = await place.dev();
-    await place.run([
+    await place.call([
       'send',
       'c1',
       'red \u001b[31malert\nand more',
@@ -169,7 +169,7 @@ test('for people an event is one line, and foreign text cannot control the termi
       dev.url,
     ]);
   }
-  const { code, out, err } = await place.run(['watch', 'c1']);
+  const { code, out, err } = await place.call(['watch', 'c1']);
   expect(code).toBe(0);
   expect(out).toMatch(/^ {4}1 {2}\d\d:\d\d:\d\d {2}message {12}.*red ␛\[31malert and more$/m);
   expect(out).not.toContain('\u001b');
@@ -180,11 +180,11 @@ test('for people an event is one line, and foreign text cannot control the termi
 
 test('an unknown name is refused with a suggestion', async () => {
   using place = workplace();
-  const wrong = await place.run(['watch', 'c1', '--kind', 'turn.fialed', '--json']);
+  const wrong = await place.call(['watch', 'c1', '--kind', 'turn.fialed', '--json']);
   expect([wrong.code, wrong.json]).toMatchObject([
     1,
     { error: { code: 'event_invalid', message: expect.stringContaining('did you mean "turn.failed"?') } },
   ]);
-  const away = await place.run(['watch', '--url', 'http://127.0.0.1:9', '--json']);
+  const away = await place.call(['watch', '--url', 'http://127.0.0.1:9', '--json']);
   expect([away.code, away.json]).toMatchObject([1, { error: { code: 'store_unavailable' } }]);
 });
