@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { getPublicKey } from 'nostr-tools/pure';
-import { type RelayProcess, startHostileRelay } from '../../packages/nostr/test/relay-process.ts';
+import { type TestRelay, startHostileRelay } from '../../packages/nostr/test/relay-process.ts';
 import { person } from '../../packages/nostr/test/sign.ts';
 import type { Bench } from '../figures.ts';
 import { messageText, percentile } from '../support.ts';
@@ -78,7 +78,7 @@ async function appends(
   }
 }
 
-async function pushAll(relay: RelayProcess, frames: readonly string[]): Promise<void> {
+async function pushAll(relay: TestRelay, frames: readonly string[]): Promise<void> {
   for (let from = 0; from < frames.length; from += PER_SECOND / 10) {
     await relay.ask({ do: 'push', frames: frames.slice(from, from + PER_SECOND / 10) });
     await pause(100);

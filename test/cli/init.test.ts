@@ -42,8 +42,21 @@ describe.each(COMBINATIONS)('init --template $template --lang $lang', ({ templat
     using place = workplace({ agents: null });
     const checked = await place.call(['doctor', path.join(project.dir, `agents.${lang}`), '--json']);
     expect(checked.json).toMatchObject({ ok: true });
-    if (lang === 'ts') await typesOf(project.dir);
   });
+});
+
+test('init writes TypeScript without type errors', async () => {
+  using place = emptyFolder();
+  for (const template of ['agent', 'team']) {
+    const dir = path.join(place.dir, template);
+    expect((await callCli(['init', dir, '--template', template], tmpdir(), env())).code).toBe(0);
+  }
+  linkTroupe(place.dir);
+  writeFileSync(
+    path.join(place.dir, 'tsconfig.json'),
+    '{ "extends": "./agent/tsconfig.json", "include": ["*/*.ts"] }',
+  );
+  await typesOf(place.dir);
 });
 
 test('init overwrites nothing without --force, and names what is in the way', async () => {

@@ -13,7 +13,17 @@ test('commands find the server that has the data open, or use its URL', async ()
   expect(dev.data).toBe(path.join(place.dir, '.troupe'));
   const accepted = await place.call(['send', 'c1', 'Hello', '--json']);
   expect(Object.keys(accepted.json)).toEqual(['event']);
-  const waited = await place.call(['send', 'c1', 'x', '--to', 'worker', '--wait', '--json', '--url', dev.url]);
+  const waited = await place.call([
+    'send',
+    'c1',
+    'x',
+    '--to',
+    'worker',
+    '--wait',
+    '--json',
+    '--url',
+    dev.url,
+  ]);
   expect(waited.json).toMatchObject({
     event: { to: ['worker'] },
     replies: [{ body: { content: 'work 1' } }],

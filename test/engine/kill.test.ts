@@ -13,8 +13,8 @@ import { checkLog } from '../../src/testing/check-log.ts';
 import { type Random, randomOf, suiteSeed } from '../support/engine-random.ts';
 
 const CHILD = path.join(import.meta.dirname, '../support/engine-child.ts');
-const KILLS = 50;
-const MOST_ROUNDS = 150;
+const KILLS = 25;
+const MOST_ROUNDS = 100;
 
 interface Life {
   /** Turns that the process found pinned: those that the previous kill interrupted. */

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { getPublicKey } from 'nostr-tools/pure';
 import { expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { startRelay } from '../../packages/nostr/test/relay-process.ts';
+import { startRelay } from '../../packages/nostr/test/relay.ts';
 import { person } from '../../packages/nostr/test/sign.ts';
 import { problemOf } from '../../packages/nostr/test/verify-alone.ts';
 import { scripted } from '../http/harness.ts';

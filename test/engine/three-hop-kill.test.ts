@@ -71,7 +71,7 @@ async function problems(stage: Stage): Promise<unknown[]> {
   return (await Promise.all(ids.map((id) => stage.check(id)))).flat();
 }
 
-/** Kills the process before and after each store operation of an undisturbed play. */
+/** Kills the process before and after each write of an undisturbed play. */
 async function killEverywhere(
   play: Play,
   check: (played: Played, where: string) => Promise<void>,

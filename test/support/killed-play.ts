@@ -5,7 +5,7 @@ import { forever, type Phase, type StoreOp, tapDriver } from './engine-driver.ts
 import { allEvents, openStage, type Stage, type StageOptions, turns } from './engine-stage.ts';
 import { IS_DISTRIBUTED, openDriver } from './mode.ts';
 
-/** One read or write of the store. */
+/** The edge of one write of the store. */
 export interface Point {
   op: StoreOp;
   phase: Phase;
@@ -14,7 +14,7 @@ export interface Point {
 export interface Played {
   stage: Stage;
   driver: StoreDriver;
-  /** Store operations of the first process until its death. */
+  /** The writes of the first process until its death. */
   points: Point[];
   died: boolean;
 }
@@ -28,6 +28,21 @@ export interface Play {
   act: (stage: Stage) => Promise<unknown>;
 }
 
+/** A process that dies at a read leaves what one leaves that dies after the write before it. */
+const READS: ReadonlySet<StoreOp> = new Set([
+  'readEvents',
+  'readEvent',
+  'head',
+  'addressed',
+  'conversations',
+  'readActor',
+  'listActors',
+  'due',
+  'readEntry',
+  'readEntries',
+  'entryKeys',
+]);
+
 /** In one directory the leases of the dead process are known to be void; on servers they have to expire. */
 const LIMITS = IS_DISTRIBUTED ? { soleOwner: false, leaseMs: 2_000, sweepMs: 3_000 } : { soleOwner: true };
 const STEP_MS = 20;
@@ -35,7 +50,7 @@ const QUIET_ROUNDS = 4;
 const PATIENCE = 4_000;
 
 /**
- * Runs a play whose process dies at its `at`th operation, before or after the operation took effect; another process
+ * Runs a play whose process dies at the `at`th edge of a write, before or after it took effect; another process
  * continues until all is quiet. With 0 no process dies.
  */
 export async function playKilledAt(at: number, { options, act }: Play): Promise<Played> {
@@ -44,6 +59,7 @@ export async function playKilledAt(at: number, { options, act }: Play): Promise<
   let dead = false;
   const mortal = tapDriver(driver, (op, phase) => {
     if (dead) return forever();
+    if (READS.has(op)) return undefined;
     points.push({ op, phase });
     dead = points.length === at;
     return dead ? forever() : undefined;

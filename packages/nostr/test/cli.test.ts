@@ -3,7 +3,8 @@ import { generateSecretKey, getPublicKey } from 'nostr-tools/pure';
 import { expect, test } from 'vitest';
 import { renderReport } from '../../../src/cli/commands/nostr.ts';
 import { workplace } from '../../../test/cli/harness.ts';
-import { startHostileRelay, startRelay } from './relay-process.ts';
+import { startRelay } from './relay.ts';
+import { startHostileRelay } from './relay-process.ts';
 
 const ENV = { TROUPE_NOSTR_PASSPHRASE: 'canary-passphrase' };
 

@@ -1,5 +1,5 @@
 import type { WebSocket } from 'ws';
-import { openRelayServer } from './relay-server.ts';
+import { openRelayServer, serveParent } from './relay-server.ts';
 import type { Behaviour } from './relay-process.ts';
 
 /** The process of `startHostileRelay`. */
@@ -7,7 +7,7 @@ const subscriptions = new Map<WebSocket, Set<string>>();
 const sent = new Map<WebSocket, number>();
 let behaviour: Behaviour = {};
 
-await openRelayServer(0, {
+const server = await openRelayServer(0, {
   connected: (client) => void subscriptions.set(client, new Set()),
   closed: (client) => void subscriptions.delete(client),
   frame(client, [kind, second], text) {
@@ -36,6 +36,7 @@ await openRelayServer(0, {
     }
   },
 });
+serveParent(server);
 
 function refuse(client: WebSocket, how: 'notice' | 'close' | 'cut'): void {
   if (how === 'notice') send(client, '["NOTICE","ERROR: message too large"]');

@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { CODER, openStage, type Stage, type StageOptions } from './inbound-stage.ts';
 import { FORGERIES } from './forge.ts';
-import { type Behaviour, startHostileRelay, startRelay } from './relay-process.ts';
+import { startRelay } from './relay.ts';
+import { type Behaviour, startHostileRelay } from './relay-process.ts';
 import { person } from './sign.ts';
 import { type Clock, systemClock } from '../../../src/clock.ts';
 import { untilHolds } from '../../../test/support/until-holds.ts';

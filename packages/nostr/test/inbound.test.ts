@@ -5,7 +5,8 @@ import { TroupeError } from '../../../src/errors.ts';
 import { RelayLink } from '../src/relay-link.ts';
 import { memoryKeyValue } from '../../../src/key-value.ts';
 import { CODER, openStage, type Stage, type StageOptions, TESTER } from './inbound-stage.ts';
-import { type RelayProcess, startRelay } from './relay-process.ts';
+import { startRelay } from './relay.ts';
+import type { TestRelay } from './relay-process.ts';
 import { person } from './sign.ts';
 import { untilHolds } from '../../../test/support/until-holds.ts';
 
@@ -20,9 +21,7 @@ async function keep<T extends AsyncDisposable>(started: Promise<T>): Promise<T> 
   return each;
 }
 
-async function stageWith(
-  options: Partial<StageOptions> = {},
-): Promise<{ relay: RelayProcess; stage: Stage }> {
+async function stageWith(options: Partial<StageOptions> = {}): Promise<{ relay: TestRelay; stage: Stage }> {
   const relay = await keep(startRelay());
   const stage = await keep(openStage({ relays: [relay], strangers: 'dispatch', ...options }));
   await stage.inbound.caughtUp();

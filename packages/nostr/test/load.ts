@@ -3,7 +3,7 @@ import type { SignedEvent } from '../src/nostr-event.ts';
 import { RelayLink } from '../src/relay-link.ts';
 import { FORGERIES } from './forge.ts';
 import { CODER, openStage, type Stage, TESTER } from './inbound-stage.ts';
-import { type RelayProcess, startHostileRelay, startRelay } from './relay-process.ts';
+import { type TestRelay, startHostileRelay, startRelayProcess } from './relay-process.ts';
 import { person } from './sign.ts';
 
 export interface LoadReport {
@@ -51,8 +51,8 @@ export async function runLoad({ events, seed, report = () => {} }: LoadOptions):
   const startedAt = performance.now();
   let behindMs = HOUR_MS;
   const clock: Clock = { ...systemClock, now: () => Date.now() - behindMs };
-  await using first = await startRelay();
-  await using second = await startRelay();
+  await using first = await startRelayProcess();
+  await using second = await startRelayProcess();
   await using hostile = await startHostileRelay();
   await using stage = await openStage({
     relays: [first, second, hostile],
@@ -227,7 +227,7 @@ async function publishSurely(writer: RelayLink | undefined, event: SignedEvent):
   throw new Error(`${event.id} cannot be published`);
 }
 
-async function push(relay: RelayProcess, forged: readonly { text: string }[]): Promise<void> {
+async function push(relay: TestRelay, forged: readonly { text: string }[]): Promise<void> {
   const frames = forged.map(({ text }) => `["EVENT","$sub",${text}]`);
   for (let at = 0; at < frames.length; at += 100) {
     await relay.ask({ do: 'push', frames: frames.slice(at, at + 100) });

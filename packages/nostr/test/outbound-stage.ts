@@ -12,7 +12,7 @@ import { RelayLink, type RelayLinkOptions } from '../src/relay-link.ts';
 import { memoryKeyValue, type KeyValue } from '../../../src/key-value.ts';
 import { createTroupe } from '../../../src/runtime.ts';
 import type { Troupe } from '../../../src/troupe.ts';
-import type { RelayProcess } from './relay-process.ts';
+import type { TestRelay } from './relay-process.ts';
 import { person } from './sign.ts';
 
 /** Environment variables with agents' keys. */
@@ -43,7 +43,7 @@ export interface OutboundStage extends AsyncDisposable {
 
 /** Outboxes over real relays, without the inbound half. */
 export async function openOutbound(
-  relays: readonly Pick<RelayProcess, 'url'>[],
+  relays: readonly Pick<TestRelay, 'url'>[],
   {
     clock = systemClock,
     keyValue: first = memoryKeyValue(),
@@ -141,6 +141,6 @@ export async function openOutbound(
 }
 
 /** Events of these authors that were sent to a relay, in order of sending, each as often as it was sent. */
-export async function sentTo(relay: RelayProcess): Promise<SignedEvent[]> {
+export async function sentTo(relay: TestRelay): Promise<SignedEvent[]> {
   return (await relay.seen('EVENT')).map(([, event]) => event as SignedEvent);
 }

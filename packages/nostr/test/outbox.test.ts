@@ -2,7 +2,8 @@ import { expect, test } from 'vitest';
 import { memoryKeyValue, type KeyValue } from '../../../src/key-value.ts';
 import { createFakeClock } from '../../../src/testing/fake-clock.ts';
 import { ANA, openOutbound, sentTo } from './outbound-stage.ts';
-import { startHostileRelay, startRelay } from './relay-process.ts';
+import { startRelay } from './relay.ts';
+import { startHostileRelay } from './relay-process.ts';
 import { untilHolds } from '../../../test/support/until-holds.ts';
 import { problemOf } from './verify-alone.ts';
 

@@ -1,7 +1,8 @@
 import { afterEach, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { RelayLink, type RelayLinkOptions } from '../src/relay-link.ts';
-import { type RelayProcess, startHostileRelay, startRelay } from './relay-process.ts';
+import { startRelay } from './relay.ts';
+import { type TestRelay, startHostileRelay } from './relay-process.ts';
 import { person } from './sign.ts';
 import { untilHolds } from '../../../test/support/until-holds.ts';
 
@@ -10,7 +11,7 @@ afterEach(async () => {
   for (const each of opened.splice(0).toReversed()) await each.close();
 });
 
-async function relayOf(started: Promise<RelayProcess>): Promise<RelayProcess> {
+async function relayOf(started: Promise<TestRelay>): Promise<TestRelay> {
   const relay = await started;
   opened.push(relay);
   return relay;

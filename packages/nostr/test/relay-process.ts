@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-/** Commands to a relay's process, each answered once. */
+/** Commands to a relay, each answered once. */
 export type RelayCommand =
   /** The last 1,000 frames of clients, oldest first; of one kind if given. */
   | { do: 'seen'; kind?: string }
@@ -47,7 +47,7 @@ export interface RelayOptions {
   port?: number;
 }
 
-export interface RelayProcess extends AsyncDisposable {
+export interface TestRelay extends AsyncDisposable {
   /** `ws://127.0.0.1:PORT`. */
   url: string;
   ask(command: RelayCommand): Promise<unknown>;
@@ -56,19 +56,19 @@ export interface RelayProcess extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-/** A real relay (@nostr-relay over SQLite in memory) in a separate process. */
-export function startRelay(options: RelayOptions = {}): Promise<RelayProcess> {
+/** The relay of `startRelay` in a separate process: for loads, so that its work is not taken for the gateway's. */
+export function startRelayProcess(options: RelayOptions = {}): Promise<TestRelay> {
   return start('./relay-main.ts', options);
 }
 
 /** A relay that ignores the protocol and sends what a test asks for, in a separate process. */
-export async function startHostileRelay(behaviour: Behaviour = {}): Promise<RelayProcess> {
+export async function startHostileRelay(behaviour: Behaviour = {}): Promise<TestRelay> {
   const relay = await start('./hostile-main.ts', {});
   await relay.ask({ do: 'behave', how: behaviour });
   return relay;
 }
 
-async function start(script: string, options: RelayOptions): Promise<RelayProcess> {
+async function start(script: string, options: RelayOptions): Promise<TestRelay> {
   const child = fork(fileURLToPath(new URL(script, import.meta.url)), [JSON.stringify(options)], {
     execArgv: ['--disable-warning=ExperimentalWarning'],
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],

@@ -5,14 +5,14 @@ import type { RelayCommand } from './relay-process.ts';
 const KEPT_FRAMES = 1_000;
 
 export interface RelayServer {
-  clients(): Iterable<WebSocket>;
-  isStalled(): boolean;
+  /** `ws://127.0.0.1:PORT`. */
+  url: string;
+  execute(command: RelayCommand): Promise<unknown>;
+  /** Cuts all connections, and is gone. */
+  close(): Promise<void>;
 }
 
-/**
- * The common part of both relays: a WebSocket server in a separate process, which executes its parent's commands and ends
- * with the parent.
- */
+/** The common part of both relays: a WebSocket server that executes the commands of a test. */
 export async function openRelayServer(
   port: number,
   parts: {
@@ -54,6 +54,11 @@ export async function openRelayServer(
     for (const client of server.clients) client.terminate();
   }
 
+  function close(): Promise<void> {
+    drop();
+    return new Promise((resolve) => server.close(() => resolve()));
+  }
+
   async function execute(command: RelayCommand): Promise<unknown> {
     switch (command.do) {
       case 'seen':
@@ -63,8 +68,7 @@ export async function openRelayServer(
       case 'drop':
         return drop();
       case 'down':
-        drop();
-        return new Promise<void>((resolve) => server.close(() => resolve()));
+        return close();
       case 'up':
         server = await listen(at);
         return;
@@ -81,14 +85,18 @@ export async function openRelayServer(
     }
   }
 
+  return { url: `ws://127.0.0.1:${at}`, execute, close };
+}
+
+/** In a process of its own: executes the commands of the parent, and ends with it. */
+export function serveParent({ url, execute }: RelayServer): void {
   process.on('message', (message: { number: number; command: RelayCommand }) => {
     void execute(message.command).then((answer) =>
       process.send?.({ to: message.number, answer: answer ?? null }),
     );
   });
   process.on('disconnect', () => process.exit(0));
-  process.send?.({ url: `ws://127.0.0.1:${at}` });
-  return { clients: () => server.clients, isStalled: () => isStalled };
+  process.send?.({ url });
 }
 
 function parse(text: string): unknown[] {

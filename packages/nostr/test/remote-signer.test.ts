@@ -8,7 +8,8 @@ import { createRemoteSigner } from '../src/remote-signer.ts';
 import type { Signer } from '../src/signer.ts';
 import { memoryKeyValue, type KeyValue } from '../../../src/key-value.ts';
 import { type Bunker, startBunker } from './bunker.ts';
-import { type RelayProcess, startRelay } from './relay-process.ts';
+import { startRelay } from './relay.ts';
+import type { TestRelay } from './relay-process.ts';
 import { problemOf } from './verify-alone.ts';
 
 const TEMPLATE = {
@@ -46,7 +47,7 @@ function openSigners(
   });
 }
 
-async function withBunker(work: (bunker: Bunker, relay: RelayProcess) => Promise<void>): Promise<void> {
+async function withBunker(work: (bunker: Bunker, relay: TestRelay) => Promise<void>): Promise<void> {
   await using relay = await startRelay();
   await using bunker = await startBunker(relay.url);
   await work(bunker, relay);

@@ -10,7 +10,8 @@ import { memoryKeyValue } from '../../../src/key-value.ts';
 import { createTroupe } from '../../../src/runtime.ts';
 import type { Troupe } from '../../../src/troupe.ts';
 import { agent, ANA, KEYS, QUICK, SOURCES } from './outbound-stage.ts';
-import { type RelayProcess, startRelay } from './relay-process.ts';
+import { startRelay } from './relay.ts';
+import type { TestRelay } from './relay-process.ts';
 import { problemOf } from './verify-alone.ts';
 
 interface World extends AsyncDisposable {
@@ -25,7 +26,7 @@ interface World extends AsyncDisposable {
 }
 
 async function openWorld(
-  relay: RelayProcess,
+  relay: TestRelay,
   {
     agents,
     authenticated = false,
