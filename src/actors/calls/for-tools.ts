@@ -32,7 +32,7 @@ export function createForTools(): ForTools {
     },
     forget(conversation) {
       const prefix = prefixOf(conversation);
-      for (const key of [...(values?.keys() ?? [])]) if (key.startsWith(prefix)) values?.delete(key);
+      for (const key of values?.keys() ?? []) if (key.startsWith(prefix)) values?.delete(key);
     },
   };
 }
