@@ -257,6 +257,11 @@ function addReadCommands(program: Command): void {
     .description('show queued work and how long it has waited')
     .option('--watch', 'print a line every second until Ctrl-C')
     .action(async (options) => (await import('./commands/queues.ts')).queues(options));
+
+  client(program.command('stuck'))
+    .description('show what does not go on, and what can be done')
+    .option('--after <seconds>', 'age from which something counts (default: by its kind)', wholeNumber(0))
+    .action(async (options) => (await import('./commands/stuck.ts')).stuck(options));
 }
 
 /** Import and export. */

@@ -44,6 +44,14 @@ export interface LimitInput {
   approvalMs?: number | undefined;
   /** Bytes of a tool output in a prompt; the rest is an artifact that the agent can read. At least 256. Default 8,192. */
   previewBytes?: number | undefined;
+  /** Without a word of the model for this long, a turn counts as stuck, ms. Default 180,000. */
+  stuckModelMs?: number | undefined;
+  /** In the same tools for this long, a turn counts as stuck, ms. Default 600,000. */
+  stuckToolsMs?: number | undefined;
+  /** With failing model calls for this long, a turn counts as stuck, ms. Default 60,000. */
+  stuckBackoffMs?: number | undefined;
+  /** Waiting for this long before its turn begins, an agent counts as stuck, ms. Default 30,000. */
+  stuckSlotMs?: number | undefined;
   /** Most turns of one tenant at once, over all processes. Default: no limit. */
   turnsPerTenant?: number | undefined;
   /**
@@ -80,6 +88,10 @@ export const LimitSettings = z
     questionMs: z.int().min(1).optional(),
     approvalMs: z.int().min(1).optional(),
     previewBytes: z.int().min(256).optional(),
+    stuckModelMs: z.int().min(1).optional(),
+    stuckToolsMs: z.int().min(1).optional(),
+    stuckBackoffMs: z.int().min(1).optional(),
+    stuckSlotMs: z.int().min(1).optional(),
     turnsPerTenant: z.int().min(1).optional(),
     pendingPerTenant: z.int().min(1).optional(),
     providers: z.record(z.string(), ProviderCaps).optional(),

@@ -1,6 +1,11 @@
 import type { EngineDeps } from '../actors/engine/engine-deps.ts';
 import type { TenantId } from '../events/index.ts';
-import { STUCK_AFTER, type StuckQuery, type StuckReport, stuckReasons } from '../inspect/stuck-reasons.ts';
+import {
+  type StuckQuery,
+  type StuckReport,
+  type StuckThresholds,
+  stuckReasons,
+} from '../inspect/stuck-reasons.ts';
 import type { HeardTurn } from './running-book.ts';
 import { liveTurns, turnsNow } from './turns-now.ts';
 
@@ -16,7 +21,7 @@ export async function readStuck(
 ): Promise<StuckReport> {
   const after =
     afterMs === undefined
-      ? STUCK_AFTER
+      ? thresholds(deps)
       : { modelMs: afterMs, toolsMs: afterMs, backoffMs: afterMs, slotMs: afterMs };
   const live = await liveTurns(deps, heard);
   const running = live
@@ -31,4 +36,9 @@ export async function readStuck(
   const { waiting } = await turnsNow(deps, tenant, live);
   const stuck = stuckReasons({ running, waiting }, deps.clock.now(), after).slice(0, MOST_STUCK);
   return { stuck: stuck.slice(0, limit), total: stuck.length };
+}
+
+function thresholds({ limits }: EngineDeps): StuckThresholds {
+  const { stuckModelMs, stuckToolsMs, stuckBackoffMs, stuckSlotMs } = limits;
+  return { modelMs: stuckModelMs, toolsMs: stuckToolsMs, backoffMs: stuckBackoffMs, slotMs: stuckSlotMs };
 }

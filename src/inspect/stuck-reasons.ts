@@ -67,15 +67,8 @@ export interface StuckThresholds {
   slotMs: number;
 }
 
-export const STUCK_AFTER: StuckThresholds = {
-  modelMs: 180_000,
-  toolsMs: 600_000,
-  backoffMs: 60_000,
-  slotMs: 30_000,
-};
-
 export interface StuckQuery {
-  /** Age from which something counts, ms. Default: 3 min for a silent model, 10 min for tools, 1 min for failing calls, 30 s for a place. */
+  /** Age from which something counts, ms. Default: `limits.stuckModelMs`, `stuckToolsMs`, `stuckBackoffMs`, `stuckSlotMs`. */
   afterMs?: number | undefined;
   /** Most lines. Default 100. */
   limit?: number | undefined;

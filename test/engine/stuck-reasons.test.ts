@@ -1,9 +1,18 @@
 import { expect, test } from 'vitest';
 import type { AgentId, ConversationId, TurnId } from '../../src/events/index.ts';
-import { type Doing, STUCK_AFTER, stuckReasons } from '../../src/inspect/stuck-reasons.ts';
+import { DEFAULT_LIMITS } from '../../src/actors/engine/engine-deps.ts';
+import { type Doing, stuckReasons } from '../../src/inspect/stuck-reasons.ts';
 
 const NOW = 10_000_000;
 const MINUTE = 60_000;
+
+const { stuckModelMs, stuckToolsMs, stuckBackoffMs, stuckSlotMs } = DEFAULT_LIMITS;
+const AFTER = {
+  modelMs: stuckModelMs,
+  toolsMs: stuckToolsMs,
+  backoffMs: stuckBackoffMs,
+  slotMs: stuckSlotMs,
+};
 
 function told(...doings: Doing[]) {
   const running = doings.map((doing, index) => ({
@@ -14,7 +23,7 @@ function told(...doings: Doing[]) {
     doing,
   }));
   const facts = { running, waiting: [] };
-  return stuckReasons(facts, NOW, STUCK_AFTER).map(({ agent, words }) => `${agent}: ${words}`);
+  return stuckReasons(facts, NOW, AFTER).map(({ agent, words }) => `${agent}: ${words}`);
 }
 
 test('each cause has its threshold and its sentence, the longest first', () => {

@@ -64,6 +64,11 @@ pageTest('a turn whose model is silent is named with its reason, and leads to th
   const line = page.getByRole('list', { name: 'Stuck work' }).getByRole('listitem');
   await line.getByText('no word from the model for 4 min').waitFor();
   expect(await line.getByRole('link', { name: '@bo in c' }).getAttribute('href')).toContain('bo');
+  await page.goto(stage.url);
+  const now = page.getByRole('region', { name: 'Stuck now' });
+  await now.getByText('no word from the model for 4 min').waitFor();
+  await now.getByRole('button', { name: 'Abort' }).click();
+  await stage.until('c', ({ kind }) => kind === 'turn.aborted');
   await page.close();
 });
 
@@ -94,6 +99,7 @@ pageTest(
     expect(await runs.getAttribute('href')).toContain('holds');
     await page.getByText('1 of 1 slots, 1 waiting').waitFor();
     await page.getByText('1 queued').waitFor();
+    await page.getByText(/queue 1, oldest 2 m/).waitFor();
     await detail(page).getByText(words).waitFor();
     for (const name of ['Agents', 'Health'])
       expect(await page.locator(`[aria-label="${name}"]`).innerText()).not.toContain('idle');

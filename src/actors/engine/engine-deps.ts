@@ -145,6 +145,11 @@ export interface EngineLimits {
   idleMs: number;
   /** Size above which a tool output is shown as a preview, bytes. */
   previewBytes: number;
+  /** Ages from which work counts as stuck, ms: see `LimitInput`. */
+  stuckModelMs: number;
+  stuckToolsMs: number;
+  stuckBackoffMs: number;
+  stuckSlotMs: number;
   /** The data directory has one owner: leases of other processes are dead. */
   soleOwner: boolean;
 }
@@ -173,5 +178,9 @@ export const DEFAULT_LIMITS: EngineLimits = {
   sweepWindowMs: 3_600_000,
   idleMs: 60_000,
   previewBytes: 8_192,
+  stuckModelMs: 180_000,
+  stuckToolsMs: 600_000,
+  stuckBackoffMs: 60_000,
+  stuckSlotMs: 30_000,
   soleOwner: false,
 };

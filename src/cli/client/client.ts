@@ -21,6 +21,8 @@ import type {
   PromptDiff,
   QueueReport,
   SentPrompt,
+  StuckQuery,
+  StuckReport,
   TaskList,
   TurnTrace,
   Troupe,
@@ -102,6 +104,7 @@ export interface Client {
   readonly keys: ClientKeys;
   readonly webhooks: ClientWebhooks;
   queues(): Promise<QueueReport>;
+  stuck(query: StuckQuery): Promise<StuckReport>;
   /** Null if there are no relays or the process takes no turns. */
   nostr(): Promise<NostrStatus | null>;
   /** Resolves when no work is left. */

@@ -80,6 +80,7 @@ export function createDirectClient(troupe: Troupe): Client {
     keys: directKeys(troupe),
     webhooks: directWebhooks(troupe),
     queues: () => troupe.queues(),
+    stuck: (query) => troupe.stuck(query),
     nostr: async () => troupe.nostr(),
     idle: () => troupe.idle(),
     close: () => troupe.close(),

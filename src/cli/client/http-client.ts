@@ -79,6 +79,7 @@ export function createHttpClient(url: string, token: string | undefined): Client
     keys: keysOf(api),
     webhooks: webhooksOf(api),
     queues: () => api.request('GET /api/queues'),
+    stuck: ({ afterMs, limit }) => api.request('GET /api/stuck', { query: { after: afterMs, limit } }),
     nostr: async () => (await api.request('GET /api/nostr')).nostr,
     idle: async () => {},
     close: async () => {},

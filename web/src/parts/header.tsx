@@ -1,10 +1,11 @@
-import { percent, plural, short, whole } from '../shared/format.ts';
+import { duration, percent, plural, short, whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { Icon } from '../shared/icon.tsx';
 import { UsageBar } from '../shared/usage-bar.tsx';
 import { connection, shown } from '../state/live.ts';
 import { queues } from '../state/inbox.ts';
 import { showDialog } from '../state/dialogs.ts';
+import { compactionNow } from '../state/compaction-now.ts';
 import { conversation, route } from '../state/route.ts';
 import { head } from '../state/selection.ts';
 import { toggleTheme } from '../state/theme.ts';
@@ -102,17 +103,19 @@ function When() {
 function Queue() {
   const depth = queues.value;
   if (!depth) return null;
-  const { waiting, active, wait } = depth;
+  const { turns, active, wait } = depth;
+  const { waitingTotal, oldestMs } = turns;
   return (
     <button
       type="button"
       class="chip"
-      title={`${plural(waiting, 'wake')} waiting, ${active} active`}
+      title={`${plural(waitingTotal, 'turn')} waiting, ${active} active`}
       onClick={() => document.getElementById('queues')?.scrollIntoView({ block: 'nearest' })}
     >
       <span>
-        queue {whole(waiting)}
-        {wait && <span class="chip-more">, p95 {Math.round(wait.p95Ms)} ms</span>}
+        queue {whole(waitingTotal)}
+        {oldestMs !== null && <>, oldest {duration(oldestMs)}</>}
+        {wait && <span class="chip-more">, p95 {duration(wait.p95Ms)}</span>}
       </span>
     </button>
   );
@@ -121,7 +124,7 @@ function Queue() {
 function Context() {
   const usage = usageShown.value;
   const projection = shown.value;
-  const making = projection?.compactions.findLast(({ phase }) => phase !== 'done' && phase !== 'failed');
+  const making = compactionNow(projection?.compactions ?? []);
   const { input = 0, cacheRead = 0 } = projection?.totals.tokens ?? {};
   const last = projection?.compactions.at(-1);
   return (

@@ -5,11 +5,12 @@ import { plural, whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { STATE_WORDS, StateIcon } from '../shared/standing.tsx';
 import type { Inbox } from '../state/api.ts';
-import { canGrow, inbox, type PERIODS, showMore } from '../state/inbox.ts';
+import { canGrow, inbox, type PERIODS, showMore, stuck } from '../state/inbox.ts';
 import { go, route } from '../state/route.ts';
 import { filtersOf, isSame, NO_FILTERS, removeView, savedViews, saveView } from '../state/saved-views.ts';
 import { base } from '../state/settings.ts';
 import { InboxRow } from './inbox-row.tsx';
+import { StuckList } from './stuck-list.tsx';
 import { SearchAll } from './search-all.tsx';
 import '../style/home.css';
 
@@ -30,6 +31,12 @@ export function Home() {
         )}
         <SearchAll />
       </header>
+      {stuck.value !== null && stuck.value.total > 0 && (
+        <section aria-label="Stuck now" class="home-stuck">
+          <h2>Stuck now</h2>
+          <StuckList />
+        </section>
+      )}
       <Tabs counts={answer.counts} />
       <Filters />
       <Lines answer={answer} isFiltered={isFiltered} />

@@ -2,7 +2,8 @@ import { type ComponentChildren, Fragment } from 'preact';
 import type { ProviderLoad, RunningLine, TurnQueue } from '../../../src/troupe.ts';
 import { duration, whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
-import { queues, stuck } from '../state/inbox.ts';
+import { queues } from '../state/inbox.ts';
+import { StuckList } from './stuck-list.tsx';
 
 /** The queue: who waits for what, who runs, and the numbers. */
 export function QueuesPanel() {
@@ -49,7 +50,7 @@ export function QueuesPanel() {
           ))}
       </dl>
       <Turns turns={turns} />
-      <Stuck />
+      <StuckList />
     </section>
   );
 }
@@ -104,25 +105,5 @@ function List({ label, total, children }: { label: string; total: number; childr
         {total > MOST && <li class="quiet">and {whole(total - MOST)} more</li>}
       </ul>
     </>
-  );
-}
-
-/** What does not go on, in the server's words; each line leads to its turn. */
-function Stuck() {
-  const report = stuck.value;
-  if (!report || report.total === 0) return null;
-  const more = report.total - report.stuck.length;
-  return (
-    <ul class="who-stuck" aria-label="Stuck work">
-      {report.stuck.map(({ conversation, agent, turn, words }) => (
-        <li key={`${conversation} ${agent}`}>
-          <Go to={{ conversation, agent, turn }}>
-            @{agent} in {conversation}
-          </Go>{' '}
-          <span class="problem">{words}</span>
-        </li>
-      ))}
-      {more > 0 && <li class="quiet">and {whole(more)} more</li>}
-    </ul>
   );
 }

@@ -49,8 +49,8 @@ export const TurnRow = memo(function TurnRow({ turn, isChosen, text, calls }: Tu
           <b class="clip">{agent}</b>
           <span class={`turn-status turn-status-${status}`}>{WORDS[status]}</span>
           <span class="turn-summary clip">
-            {missed && <span class="turn-missed">! missed {missed.count} </span>}
             <bdi>{summaryOf(turn)}</bdi>
+            {missed && <span class="turn-missed"> · had missed {missed.count}</span>}
           </span>
           <span class="turn-numbers">
             {[

@@ -1,6 +1,7 @@
 import type { TurnView } from '../../../src/projection/model.ts';
 import type { RowsQuery } from './api.ts';
 import type { Route } from './route.ts';
+import { hasProblem } from './turn-problem.ts';
 
 /** Filters of the log; in the address as `kind`. Without one, minor events are folded. */
 export const PRESETS: readonly { id: string; label: string; kinds: string }[] = [
@@ -47,7 +48,7 @@ export function isFiltered(route: FilterRoute): boolean {
 
 /** True when a turn matches the filter. Kinds apply to events; a turn is shown whatever its kinds. */
 export function matchesTurn(turn: TurnView, { q, problems, by }: FilterRoute): boolean {
-  if (problems && turn.status !== 'failed' && turn.error === null) return false;
+  if (problems && !hasProblem(turn)) return false;
   if (by !== '' && !by.split(',').includes(turn.agent)) return false;
   if (q === '') return true;
   const texts = [turn.id, turn.said, turn.trigger?.text, turn.error?.code, turn.error?.message];

@@ -1,0 +1,48 @@
+import type { StuckLine, StuckReport } from '../../troupe.ts';
+import { type ClientOptions, connect } from '../client/connect.ts';
+import { number, paint, print, printJson } from '../render/output.ts';
+
+interface StuckOptions extends ClientOptions {
+  after?: number;
+}
+
+/** Prints what does not go on, and what can be done about it. */
+export async function stuck({ after, ...options }: StuckOptions): Promise<void> {
+  const client = await connect(options, { needs: 'data' });
+  try {
+    const report = await client.stuck({ afterMs: after === undefined ? undefined : after * 1_000 });
+    if (options.json) printJson(report);
+    else for (const line of stuckLines(report)) print(line);
+  } finally {
+    await client.close();
+  }
+}
+
+export function stuckLines({ stuck: lines, total }: StuckReport): string[] {
+  if (total === 0) return [paint('dim', 'nothing is stuck')];
+  const more = total - lines.length;
+  return [
+    ...lines.flatMap((line) => [
+      `@${line.agent} in ${line.conversation} ${line.words}`,
+      ...line.actions.map((action) => paint('dim', `  ${adviceOf(action, line)}`)),
+    ]),
+    ...(more > 0 ? [paint('dim', `and ${number(more)} more`)] : []),
+  ];
+}
+
+function adviceOf(action: StuckLine['actions'][number], { turn, reason }: StuckLine): string {
+  switch (action) {
+    case 'abort':
+      return `to stop it: POST /api/commands ${JSON.stringify({ command: 'abort', turn })}`;
+    case 'raise_limit':
+      return `to let more run at once: ${limitOf(reason)} in the agents file`;
+    case 'check_provider':
+      return 'to find the cause: does the provider answer?';
+  }
+}
+
+function limitOf(reason: StuckLine['reason']): string {
+  if (reason.kind === 'slot_full')
+    return `limits.providers.${reason.provider ?? '<name>'}.turns, limits.turnsPerTenant`;
+  return 'limits.providers.<name>.callsPerMinute';
+}

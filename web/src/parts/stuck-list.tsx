@@ -1,0 +1,37 @@
+import type { StuckLine } from '../../../src/troupe.ts';
+import { CommandButton } from '../shared/command-button.tsx';
+import { whole } from '../shared/format.ts';
+import { Go } from '../shared/go.tsx';
+import { stuck } from '../state/inbox.ts';
+
+/** What does not go on, in the server's words. Each line leads to its turn, with what can be done beside it. */
+export function StuckList() {
+  const report = stuck.value;
+  if (!report || report.total === 0) return null;
+  const more = report.total - report.stuck.length;
+  return (
+    <ul class="who-stuck" aria-label="Stuck work">
+      {report.stuck.map((line) => (
+        <li key={`${line.conversation} ${line.agent}`}>
+          <Go to={{ conversation: line.conversation, agent: line.agent, turn: line.turn }}>
+            @{line.agent} in {line.conversation}
+          </Go>{' '}
+          <span class="problem">{line.words}</span> <Action line={line} />
+        </li>
+      ))}
+      {more > 0 && <li class="quiet">and {whole(more)} more</li>}
+    </ul>
+  );
+}
+
+function Action({ line: { turn, reason, actions } }: { line: StuckLine }) {
+  if (turn !== null && actions.includes('abort'))
+    return <CommandButton command={{ command: 'abort', turn }} label="Abort" />;
+  if (!actions.includes('raise_limit')) return null;
+  const setting = reason.kind === 'slot_full' ? 'turns' : 'callsPerMinute';
+  return (
+    <span class="quiet">
+      a higher <code>limits.providers.*.{setting}</code> lets more run
+    </span>
+  );
+}
