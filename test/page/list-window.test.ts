@@ -31,3 +31,8 @@ test('a row above or below is scrolled to the nearer edge', () => {
   expect(scrollFor(2, { scrollTop: 100, height: 280, rowHeight: ROW_PX })).toBe(56);
   expect(scrollFor(20, { scrollTop: 100, height: 280, rowHeight: ROW_PX })).toBe(21 * ROW_PX - 280);
 });
+
+test('a distant row, above or below, is shown in the middle', () => {
+  for (const scrollTop of [0, 100_000])
+    expect(scrollFor(1_000, { scrollTop, height: 280, rowHeight: ROW_PX })).toBe(1_000 * ROW_PX - 126);
+});

@@ -108,9 +108,7 @@ function showEvent(element: Element, scroll: Scroll, { source, count, event, fol
     scroll.shown = { source, event };
     const { scrollTop, clientHeight: height } = element;
     const wanted = scrollFor(index, { scrollTop, height, rowHeight: ROW_PX });
-    // A distant event is shown with its surroundings.
-    if (wanted !== null)
-      element.scrollTop = Math.abs(wanted - scrollTop) > height ? wanted - height / 2 : wanted;
+    if (wanted !== null) element.scrollTop = wanted;
     if (index < count - 1) follow(false);
   } else if (count > 0 && scroll.sought !== event) {
     scroll.sought = event;

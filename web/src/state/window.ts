@@ -14,13 +14,15 @@ export function windowOf(scrollTop: number, height: number, rowHeight: number, c
   return { first, end: Math.max(first, end) };
 }
 
-/** Scroll position that makes a row fully visible; null when it already is. */
+/** Scroll position that makes a row fully visible, a distant one in the middle; null when it already is. */
 export function scrollFor(
   index: number,
   { scrollTop, height, rowHeight }: { scrollTop: number; height: number; rowHeight: number },
 ): number | null {
   const top = index * rowHeight;
-  if (top < scrollTop) return top;
-  if (top + rowHeight > scrollTop + height) return top + rowHeight - height;
-  return null;
+  const isAbove = top < scrollTop;
+  if (!isAbove && top + rowHeight <= scrollTop + height) return null;
+  const wanted = isAbove ? top : top + rowHeight - height;
+  const isFar = Math.abs(wanted - scrollTop) > height;
+  return isFar ? Math.max(0, top - (height - rowHeight) / 2) : wanted;
 }
