@@ -3,16 +3,18 @@ import { href } from '../state/route.ts';
 /** The first stop of the Tab key: leads past the header and the lists to the content. */
 export function SkipLink() {
   return (
-    <a
-      class="skip-link"
-      href={`${href({})}#main`}
-      onClick={(event) => {
-        event.preventDefault();
-        focusMain();
-      }}
-    >
-      Skip to the content
-    </a>
+    <nav aria-label="Skip">
+      <a
+        class="skip-link"
+        href={`${href({})}#main`}
+        onClick={(event) => {
+          event.preventDefault();
+          focusMain();
+        }}
+      >
+        Skip to the content
+      </a>
+    </nav>
   );
 }
 
