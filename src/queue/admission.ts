@@ -39,13 +39,15 @@ export interface AdmissionLoad {
 
 /** A slot or a wish for one. */
 export interface SlotOf {
+  /** The actor. */
   address: ActorAddress;
   /** Name of the provider. */
   provider: string;
 }
 
-/** An actor that waits. `for`: a slot, or a call within the provider's rate. */
+/** An actor that waits. */
 export interface Refused extends SlotOf {
+  /** A slot, or a call within the provider's rate. */
   for: 'slot' | 'call';
   /** Its first refusal, ms since the epoch. */
   since: number;

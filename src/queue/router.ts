@@ -50,6 +50,7 @@ export interface Service {
 
 /** An actor that waits. */
 export interface WaitingWake {
+  /** The actor. */
   address: ActorAddress;
   /** When it was woken, ms since the epoch. */
   since: number;
