@@ -313,7 +313,7 @@ describe('an agent', () => {
 
 test('the most urgent agents come first', () => {
   const log = logOf(
-    says('Go', ['idle', 'runs', 'failed', 'paused', 'gone', 'retired']),
+    says('Go', ['queued', 'runs', 'failed', 'paused', 'gone', 'retired']),
     starts('runs', 1, 1, [1]),
     failureOf('failed'),
     command('pause', 'paused'),
@@ -325,8 +325,8 @@ test('the most urgent agents come first', () => {
     'failed',
     'waits',
     'runs',
+    'queued',
     'paused',
-    'idle',
     'retired',
     'gone',
   ]);
