@@ -9,6 +9,7 @@ import { forever, mortal, tapDriver } from '../support/engine-driver.ts';
 import { asks, bytes, modelOf, says, shown, type TestModel } from '../support/engine-models.ts';
 import { openStage, type Stage, until } from '../support/engine-stage.ts';
 import { openDriver } from '../support/mode.ts';
+import { withoutTimes } from '../support/without-times.ts';
 
 const TODO = { items: [{ text: 'sail', status: 'pending' }] };
 const STEPS = [
@@ -51,7 +52,7 @@ function open(driver: StoreDriver, asked: TestModel, runs: string[]): Promise<St
 /** The log without the parts that depend on which process holds the turn. */
 function story(events: readonly Event[]): string[] {
   return events.map(({ id, kind, body }) =>
-    JSON.stringify([id, kind, body]).replaceAll(/call-\d+|"upTo":\d+/g, ''),
+    JSON.stringify([id, kind, withoutTimes(body)]).replaceAll(/call-\d+|"upTo":\d+/g, ''),
   );
 }
 

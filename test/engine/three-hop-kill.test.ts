@@ -7,6 +7,7 @@ import { forever } from '../support/engine-driver.ts';
 import { modelOf, says, shown } from '../support/engine-models.ts';
 import { ANA, type Stage } from '../support/engine-stage.ts';
 import { allLogs, type Play, type Played, playKilledAt } from '../support/killed-play.ts';
+import { withoutTimes } from '../support/without-times.ts';
 
 /** Makes the same call for the same request, in every process. */
 function calls(request: ModelRequest, ...wanted: [name: string, args: object][]): ModelEvent[] {
@@ -62,7 +63,7 @@ async function told(stage: Stage): Promise<Record<string, unknown[]>> {
 }
 
 function timeless({ id, seq, author, to, kind, turn, body, hop }: Event): unknown {
-  const { deadline: _, upTo: __, tree: ___, ...rest } = body as Record<string, unknown>;
+  const { deadline: _, upTo: __, tree: ___, ...rest } = withoutTimes(body);
   return { id, seq, author: author.id, to, kind, turn, hop, body: rest };
 }
 
