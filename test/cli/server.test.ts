@@ -26,7 +26,8 @@ test('commands find the server that has the data open, or use its URL', async ()
   ]);
   expect(waited.json).toMatchObject({
     event: { to: ['worker'] },
-    replies: [{ body: { content: 'work 1' } }],
+    // The planner may answer the first message meanwhile.
+    replies: expect.arrayContaining([expect.objectContaining({ body: { content: 'work 1' } })]) as unknown,
   });
   const env = { TROUPE_URL: dev.url };
   expect((await place.run(['ls', '--json'], { env })).json).toMatchObject({ conversations: [{ id: 'c1' }] });

@@ -9,7 +9,9 @@ import { conversation, go, route } from './route.ts';
 const typed = signal('');
 const words = computed(() => {
   const { q, hit } = route.value;
-  return (conversation.value === null ? typed.value || q : hit || q).trim();
+  const sought = conversation.value === null ? typed.value || q : hit || q;
+  // Quotation marks hold the words of a phrase together; they are not looked for.
+  return sought.replaceAll('"', '').trim();
 });
 
 /** Parts of the page whose text is searched. */
