@@ -33,6 +33,7 @@ import type { ProfileBook } from './facade/profile-book.ts';
 import type { PassageShelf } from './facade/passage-list.ts';
 import type { StandingShelf } from './facade/standing-list.ts';
 import type { AgentKeys, NostrStatus } from './integrations/nostr.ts';
+import type { TaskPushBook } from './integrations/task-push.ts';
 import type { WebhookBook } from './integrations/webhook-book.ts';
 import type { Asked, AttachmentByAddress, NewAttachment, NewMessage, ReadAttachment } from './message.ts';
 import type { Appended, LogProblem, LogVerification } from './store/store.ts';
@@ -168,6 +169,8 @@ export interface Troupe {
   readonly passages: PassageShelf;
   /** The webhooks of this tenant. */
   readonly webhooks: WebhookBook;
+  /** Where the states of tasks of A2A are sent. */
+  readonly taskPushes: TaskPushBook;
   /** The Nostr keys of the agents. They belong to the root tenant and are the same for every tenant. */
   readonly agentKeys: AgentKeys;
   /** State of the Nostr relays. Null: the troupe has none, or this process takes no turns. */

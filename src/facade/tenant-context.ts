@@ -40,7 +40,7 @@ export interface FacadeParts {
   cardKey: SigningKey;
   /** Reads attachments by address. Null: such attachments are refused. */
   fetch?: SafeFetch | null;
-  integrations: Pick<Integrations, 'webhooksOf' | 'agentKeys' | 'nostr' | 'readable'>;
+  integrations: Pick<Integrations, 'webhooksOf' | 'taskPushesOf' | 'agentKeys' | 'nostr' | 'readable'>;
   /** Called once, after the engine has stopped. */
   release: () => Promise<void>;
 }

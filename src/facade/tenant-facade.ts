@@ -48,6 +48,7 @@ export function tenantFacade(context: TenantContext): Troupe {
     standings: standingShelf(context),
     passages: passageShelf(context),
     webhooks: integrations.webhooksOf(tenant),
+    taskPushes: integrations.taskPushesOf(tenant),
     agentKeys: integrations.agentKeys,
     nostr: () => (tenant === DEFAULT_TENANT ? integrations.nostr() : null),
     send: async (conversation, message) => sendMessage(context, conversation, readMessage(message)),

@@ -24,24 +24,33 @@ export type Answer =
 /** Client errors worth a retry: timeout, too early, too many requests. */
 const TRANSIENT: ReadonlySet<number> = new Set([408, 425, 429]);
 
-/** Sends one signed request. Redirects are not followed. Throws only if `signal` has aborted. */
+/** Sends one signed request. Throws only if `signal` has aborted. */
 export async function postWebhook(
   webhook: Webhook,
   { id, payload }: { id: string; payload: object },
-  { fetch, clock, secretOf, timeoutMs = DEFAULT_WEBHOOK_TIMEOUT_MS }: PostParts,
+  parts: PostParts,
   signal?: AbortSignal,
 ): Promise<Answer> {
+  const { clock, secretOf } = parts;
   const now = clock.now();
   const body = JSON.stringify(payload);
   const secrets = signingGenerations(webhook, now).map((generation) => secretOf(webhook.id, generation));
+  const headers = { 'content-type': 'application/json', ...signWebhook({ id, at: now, body }, secrets) };
+  return post(webhook.url, { headers, body }, parts, signal);
+}
+
+/** Sends one request. Redirects are not followed. Throws only if `signal` has aborted. */
+export async function post(
+  url: string,
+  { headers: given, body }: { headers: Readonly<Record<string, string>>; body: string },
+  { fetch, clock, timeoutMs = DEFAULT_WEBHOOK_TIMEOUT_MS }: Omit<PostParts, 'secretOf'>,
+  signal?: AbortSignal,
+): Promise<Answer> {
+  const now = clock.now();
   try {
-    const { status, headers } = await fetch(webhook.url, {
+    const { status, headers } = await fetch(url, {
       method: 'POST',
-      headers: {
-        'content-type': 'application/json',
-        'user-agent': 'Troupe',
-        ...signWebhook({ id, at: now, body }, secrets),
-      },
+      headers: { 'user-agent': 'Troupe', ...given },
       body,
       maxRedirects: 0,
       // The body of the answer is not read.
@@ -49,7 +58,7 @@ export async function postWebhook(
       timeoutMs,
       ...(signal && { signal }),
     });
-    return judge(status, `${hostOf(webhook)} answered ${status}`, retryAfter(headers['retry-after'], now));
+    return judge(status, `${hostOf(url)} answered ${status}`, retryAfter(headers['retry-after'], now));
   } catch (thrown) {
     if (signal?.aborted || !(thrown instanceof TroupeError)) throw thrown;
     // Also for a forbidden address: its name may later resolve elsewhere, or the operator may allow it.
@@ -72,7 +81,7 @@ function retryAfter(text: string | undefined, now: number): number | null {
   return Number.isFinite(ms) && ms > 0 ? ms : null;
 }
 
-function hostOf({ url }: Webhook): string {
+function hostOf(url: string): string {
   return URL.parse(url)?.host ?? 'the receiver';
 }
 

@@ -147,7 +147,7 @@ export function createWebhookBook(parts: WebhookBookParts): WebhookBook {
 }
 
 /** Refuses addresses that are never allowed. The addresses of a name are checked with each delivery. */
-function checkReach(text: string, reach: ReturnType<typeof reachRule>): void {
+export function checkReach(text: string, reach: ReturnType<typeof reachRule>): void {
   const url = new URL(text);
   const host = hostOf(url);
   const verdict = reach({ host, port: portOf(url) });

@@ -12,7 +12,7 @@ const MAX_URL = 2_000;
 export const WebhookKind = z.enum(['*', ...EVENT_KINDS]);
 export type WebhookKind = z.infer<typeof WebhookKind>;
 
-const Address = z
+export const Address = z
   .string()
   .max(MAX_URL)
   .refine(

@@ -1,9 +1,12 @@
 import type { Clock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
+import { taskStand } from '../doors/a2a/task-stand.ts';
 import { DEFAULT_TENANT, type TenantId } from '../events/index.ts';
 import type { Tenants } from '../facade/credentials.ts';
 import type { Integration, IntegrationHost, NameOf } from '../integrations/integration.ts';
 import { type AgentKeys, loadNostr, type NostrStatus } from '../integrations/nostr.ts';
+import { createTaskPushBook, type TaskPushBook } from '../integrations/task-push.ts';
+import { createTaskPushes } from '../integrations/task-pushes.ts';
 import { createWebhookBook, type WebhookBook } from '../integrations/webhook-book.ts';
 import { webhookSecret } from '../integrations/post-webhook.ts';
 import type { WebhookSettings } from '../integrations/webhook-settings.ts';
@@ -16,7 +19,7 @@ export interface IntegrationsParts extends Pick<
   IntegrationHost,
   'random' | 'env' | 'owner' | 'metrics' | 'onWarning'
 > {
-  /** All but webhooks, which every troupe has. */
+  /** All but webhooks and notifications, which every troupe has. */
   integrations: readonly Integration[];
   keyValueOf: (tenant: TenantId) => KeyValue;
   tenants: Tenants;
@@ -29,6 +32,7 @@ export interface IntegrationsParts extends Pick<
 /** The integrations of a troupe, webhooks first. */
 export interface Integrations {
   webhooksOf(tenant: TenantId): WebhookBook;
+  taskPushesOf(tenant: TenantId): TaskPushBook;
   agentKeys: AgentKeys;
   /** Status of the integration `nostr`; null if there is none or it is not started. */
   nostr(): NostrStatus | null;
@@ -46,7 +50,13 @@ export function createIntegrations(parts: IntegrationsParts): Integrations {
   const fetch = openSafeFetch({ allow: parts.webhooks?.allow });
   const secretOf = (id: string, generation: number) => webhookSecret(parts.secret, id, generation);
   const webhooks = createWebhooks({ settings: parts.webhooks, secretOf, fetch });
-  const all: readonly Integration[] = [webhooks, ...parts.integrations];
+  let running: Troupe | null = null;
+  const taskPushes = createTaskPushes({
+    settings: parts.webhooks,
+    fetch,
+    standOf: async (tenant, push) => taskStand(running!.forTenant(tenant), push),
+  });
+  const all: readonly Integration[] = [webhooks, taskPushes, ...parts.integrations];
   refuseTwins(all);
 
   return {
@@ -59,6 +69,13 @@ export function createIntegrations(parts: IntegrationsParts): Integrations {
         fetch,
         settings: parts.webhooks,
         onChange: () => webhooks.changed(tenant),
+      }),
+    taskPushesOf: (tenant) =>
+      createTaskPushBook({
+        keyValue: keyValueOf(tenant),
+        clock,
+        settings: parts.webhooks,
+        onChange: () => taskPushes.changed(tenant),
       }),
     agentKeys: lazyKeys(async () =>
       (await loadNostr()).openAgentKeys({ keyValue: keyValueOf(DEFAULT_TENANT), clock, env }),
@@ -73,6 +90,7 @@ export function createIntegrations(parts: IntegrationsParts): Integrations {
       return words;
     },
     async start(troupe) {
+      running = troupe;
       const host: IntegrationHost = {
         troupeOf: (tenant = DEFAULT_TENANT) => troupe.forTenant(tenant),
         keyValueOf: (tenant = DEFAULT_TENANT) => keyValueOf(tenant as TenantId),

@@ -128,22 +128,6 @@ test.each([
   expect(await post(body)).toMatchObject({ status: 200, code });
 });
 
-test.each(['SendMessage', 'SendStreamingMessage'])(
-  '%s with an address for notifications is refused, and begins nothing',
-  async (method) => {
-    const { troupe } = stage;
-    const params = {
-      message: message({ messageId: method, contextId: 'pushed' }),
-      configuration: { taskPushNotificationConfig: { url: 'https://example.org/' } },
-    };
-    expect(await post(rpc(method, params))).toMatchObject({
-      code: -32003,
-      reason: 'PUSH_NOTIFICATION_NOT_SUPPORTED',
-    });
-    await expect(troupe.events('pushed')).rejects.toMatchObject({ code: 'conversation_unknown' });
-  },
-);
-
 test('the id of a request is given back with its error', async () => {
   expect((await post(rpc('GetTask', { id: 'c1~1' }))).answer.id).toBe(7);
 });

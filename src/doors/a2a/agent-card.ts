@@ -36,7 +36,7 @@ export function agentCard(agent: AgentInfo, place: CardPlace, { isExtended = fal
       protocolBinding,
       protocolVersion: PROTOCOL_VERSION,
     })),
-    capabilities: { streaming: true, extendedAgentCard: true },
+    capabilities: { streaming: true, pushNotifications: true, extendedAgentCard: true },
     ...(isKeyed && {
       securitySchemes: { key: { httpAuthSecurityScheme: { scheme: 'Bearer' } } },
       securityRequirements: [{ schemes: { key: { list: ['read', 'write'] } } }],

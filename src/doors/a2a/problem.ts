@@ -4,12 +4,6 @@ import { TroupeError } from '../../errors.ts';
 const PROBLEMS = {
   TASK_NOT_FOUND: { code: -32001, status: 404, name: 'NOT_FOUND', of: 'task_unknown' },
   TASK_NOT_CANCELABLE: { code: -32002, status: 400, name: 'FAILED_PRECONDITION', of: 'command_refused' },
-  PUSH_NOTIFICATION_NOT_SUPPORTED: {
-    code: -32003,
-    status: 400,
-    name: 'FAILED_PRECONDITION',
-    of: 'command_refused',
-  },
   UNSUPPORTED_OPERATION: { code: -32004, status: 400, name: 'FAILED_PRECONDITION', of: 'command_refused' },
   CONTENT_TYPE_NOT_SUPPORTED: { code: -32005, status: 400, name: 'INVALID_ARGUMENT', of: 'event_invalid' },
   VERSION_NOT_SUPPORTED: { code: -32009, status: 400, name: 'FAILED_PRECONDITION', of: 'event_invalid' },

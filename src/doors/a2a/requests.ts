@@ -27,6 +27,8 @@ const GivenMessage = z.object({
 });
 export type GivenMessage = z.infer<typeof GivenMessage>;
 
+const TaskText = z.string().min(1).max(200);
+
 const HistoryLength = z.int().nonnegative().optional();
 
 export const PushConfig = z.object({
@@ -35,10 +37,15 @@ export const PushConfig = z.object({
   url: z.string().min(1).max(2_000),
   token: z.string().max(4_000).optional(),
   authentication: z
-    .object({ scheme: z.string().min(1).max(100), credentials: z.string().max(4_000).optional() })
+    .object({ scheme: z.string().max(100), credentials: z.string().max(4_000).optional() })
     .nullish(),
 });
 export type PushConfig = z.infer<typeof PushConfig>;
+
+export const NewPushRequest = PushConfig.extend({ taskId: TaskText });
+export const PushListRequest = z.object({ taskId: TaskText });
+export const PushRequest = PushListRequest.extend({ id: z.string().min(1).max(128) });
+export type PushRequest = z.infer<typeof PushRequest>;
 
 export const SendRequest = z.object({
   message: GivenMessage,
@@ -53,7 +60,7 @@ export const SendRequest = z.object({
 });
 export type SendRequest = z.infer<typeof SendRequest>;
 
-export const TaskRequest = z.object({ id: z.string().min(1).max(200), historyLength: HistoryLength });
+export const TaskRequest = z.object({ id: TaskText, historyLength: HistoryLength });
 
 const STATES = [
   'TASK_STATE_UNSPECIFIED',

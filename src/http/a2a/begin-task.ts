@@ -7,7 +7,7 @@ import type { Event } from '../../events/index.ts';
 import type { Caller } from '../access/caller.ts';
 import { authorOf, beginExchange } from '../exchange.ts';
 import { newConversation } from '../new-conversation.ts';
-import { findTask, readTask } from './read-task.ts';
+import { findTask, readTask } from '../../doors/a2a/read-task.ts';
 
 /**
  * Says what a client's message says: to the agent, or to the task that it names, which waits for it. Returns the message

@@ -4,8 +4,8 @@ import { taskId } from '../../doors/a2a/task-id.ts';
 import { isTerminal, TaskProgress } from '../../doors/a2a/task-progress.ts';
 import { TroupeError } from '../../errors.ts';
 import { ConversationId } from '../../events/index.ts';
-import { absentWorkers } from './absent-workers.ts';
-import { type Desk, isTaskOf, readThreads } from './read-task.ts';
+import { absentWorkers } from '../../doors/a2a/absent-workers.ts';
+import { type Desk, isTaskOf, readThreads } from '../../doors/a2a/read-task.ts';
 
 /** A task without its words. */
 export interface FoundTask {

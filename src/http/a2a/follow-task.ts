@@ -9,8 +9,8 @@ import { isAtRest } from '../../doors/a2a/task-progress.ts';
 import { TaskView } from '../../doors/a2a/task-view.ts';
 import type { Event } from '../../events/index.ts';
 import type { Troupe } from '../../troupe.ts';
-import { absentWorkers } from './absent-workers.ts';
-import { type Desk, namesIn } from './read-task.ts';
+import { absentWorkers } from '../../doors/a2a/absent-workers.ts';
+import { type Desk, namesIn } from '../../doors/a2a/read-task.ts';
 
 /** `task`: how the task stands, before anything else. */
 export type Followed = { type: 'task'; view: TaskView } | { type: 'update'; update: TaskUpdate };

@@ -2,7 +2,7 @@ import { a2aError } from '../../doors/a2a/problem.ts';
 import type { A2aTask } from '../../doors/a2a/protocol.ts';
 import type { ListRequest } from '../../doors/a2a/requests.ts';
 import { findTasks, type FoundTask } from './find-tasks.ts';
-import { type Desk, findTask, readTask } from './read-task.ts';
+import { type Desk, findTask, readTask } from '../../doors/a2a/read-task.ts';
 import { showTask } from './show-task.ts';
 
 /** Without a context, tasks of the newest conversations are listed. */

@@ -2,7 +2,14 @@ import type { Context } from 'hono';
 import type * as z from 'zod';
 import { a2aError } from '../../doors/a2a/problem.ts';
 import type { A2aTask, StreamResponse } from '../../doors/a2a/protocol.ts';
-import { ListRequest, SendRequest, TaskRequest } from '../../doors/a2a/requests.ts';
+import {
+  ListRequest,
+  NewPushRequest,
+  PushListRequest,
+  PushRequest,
+  SendRequest,
+  TaskRequest,
+} from '../../doors/a2a/requests.ts';
 import type { Clock } from '../../clock.ts';
 import type { Event } from '../../events/index.ts';
 import { onAccount } from '../../work.ts';
@@ -17,7 +24,8 @@ import { beginTask } from './begin-task.ts';
 import { cardOf } from './card.ts';
 import { followTask } from './follow-task.ts';
 import { listTasks } from './list-tasks.ts';
-import { findTask, readTask } from './read-task.ts';
+import { findTask, readTask } from '../../doors/a2a/read-task.ts';
+import { addPush, checkPush, listPushes, readPush, removePush } from './pushes.ts';
 import { showTask } from './show-task.ts';
 
 /** One request of a client, in either binding. */
@@ -46,10 +54,10 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   CancelTask: cancel,
   SubscribeToTask: subscribe,
   GetExtendedAgentCard: extendedCard,
-  CreateTaskPushNotificationConfig: noPush,
-  GetTaskPushNotificationConfig: noPush,
-  ListTaskPushNotificationConfigs: noPush,
-  DeleteTaskPushNotificationConfig: noPush,
+  CreateTaskPushNotificationConfig: createPush,
+  GetTaskPushNotificationConfig: getPush,
+  ListTaskPushNotificationConfigs: listPush,
+  DeleteTaskPushNotificationConfig: deletePush,
 };
 
 /** Throws the errors of the protocol, and of every route. */
@@ -64,20 +72,25 @@ function input<T>(schema: z.ZodType<T>, { params }: Call): T {
   return parseInput(schema, params, 'params');
 }
 
-/** Nothing is begun for a client that would wait for notifications in vain. */
-function sendInput(call: Call): SendRequest {
-  const request = input(SendRequest, call);
-  if (request.configuration?.taskPushNotificationConfig) throw withoutPush();
-  return request;
+/** Begins the task of a message. Nothing is begun for a client that would wait for notifications in vain. */
+async function beginSent({ caller, agent }: Call, request: SendRequest): Promise<Event> {
+  const push = request.configuration?.taskPushNotificationConfig;
+  if (!push) return beginTask(caller, agent, request.message);
+  checkScope(caller.principal, 'read');
+  await checkPush(caller, push);
+  const sent = await beginTask(caller, agent, request.message);
+  await addPush({ troupe: caller.troupe, agent }, sent, push);
+  return sent;
 }
 
 async function send(call: Call): Promise<Reply> {
-  const { context, caller, agent, server } = call;
+  const { context, caller, server } = call;
   checkScope(caller.principal, 'write');
-  const { message, configuration } = sendInput(call);
+  const request = input(SendRequest, call);
+  const { configuration } = request;
   const { clock, signal } = server;
   return withPlace({ caller, clock, signal }, async (place) => {
-    const sent = await beginTask(caller, agent, message);
+    const sent = await beginSent(call, request);
     const ends = AbortSignal.any([place.ends, context.req.raw.signal]);
     if (!configuration?.returnImmediately) await untilOver(caller, sent, { clock, signal: ends });
     place.end();
@@ -104,14 +117,14 @@ async function shown({ troupe }: Caller, sent: Event, historyLength?: number): P
 }
 
 async function sendStreaming(call: Call): Promise<Reply> {
-  const { caller, agent, server } = call;
+  const { caller, server } = call;
   checkScope(caller.principal, 'write');
   checkScope(caller.principal, 'read');
-  const { message, configuration } = sendInput(call);
+  const request = input(SendRequest, call);
   const { clock, signal } = server;
   return withPlace({ caller, clock, signal }, async (place) => {
-    const sent = await beginTask(caller, agent, message);
-    return streamOf(caller, { sent, place, clock }, configuration?.historyLength);
+    const sent = await beginSent(call, request);
+    return streamOf(caller, { sent, place, clock }, request.configuration?.historyLength);
   });
 }
 
@@ -178,12 +191,37 @@ async function extendedCard({ context, caller, agent, server }: Call): Promise<R
   return { type: 'value', value: cardOf({ context, caller, agent, version }, { isExtended: true }) };
 }
 
-async function noPush(): Promise<Reply> {
-  throw withoutPush();
+async function createPush(call: Call): Promise<Reply> {
+  const { caller, agent } = call;
+  const { troupe } = caller;
+  checkScope(caller.principal, 'write');
+  checkScope(caller.principal, 'read');
+  const { taskId, ...push } = input(NewPushRequest, call);
+  const sent = await findTask({ troupe, agent }, taskId);
+  return { type: 'value', value: await addPush({ troupe, agent }, sent, push) };
 }
 
-function withoutPush(): Error {
-  return a2aError('PUSH_NOTIFICATION_NOT_SUPPORTED', 'this agent sends no notifications');
+async function getPush(call: Call): Promise<Reply> {
+  const { caller, agent } = call;
+  const request = input(PushRequest, call);
+  return reading(caller, () => readPush({ troupe: caller.troupe, agent }, request));
+}
+
+async function listPush(call: Call): Promise<Reply> {
+  const { caller, agent } = call;
+  const { taskId } = input(PushListRequest, call);
+  return reading(caller, async () => ({
+    configs: await listPushes({ troupe: caller.troupe, agent }, taskId),
+    nextPageToken: '',
+  }));
+}
+
+async function deletePush(call: Call): Promise<Reply> {
+  const { caller, agent } = call;
+  checkScope(caller.principal, 'write');
+  checkScope(caller.principal, 'read');
+  await removePush({ troupe: caller.troupe, agent }, input(PushRequest, call));
+  return { type: 'value', value: {} };
 }
 
 /** Reads on the caller's account. A GET request is on it already. */

@@ -19,18 +19,18 @@ const WITH_BODY: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Answers a request of the HTTP+JSON binding. `task` is the id in the path. What the protocol has no error for is refused as by
+ * Answers a request of the HTTP+JSON binding. `path` has the parameters of the path. What the protocol has no error for is refused as by
  * every other route.
  */
 export async function answerRest(
   operation: string,
   call: Omit<Call, 'params'>,
-  task: string | undefined,
+  path: RestPath,
 ): Promise<Response> {
   const { context, caller, server } = call;
   try {
     checkVersion(context);
-    const params = WITH_BODY.has(operation) ? await readBody(context) : paramsOf(context, task);
+    const params = WITH_BODY.has(operation) ? await bodyOf(context, path) : paramsOf(context, path);
     const reply = await operate(operation, { ...call, params });
     if (reply.type === 'value') return context.json(reply.value);
     return streamReply(reply, { context, caller, clock: server.clock }, FORM);
@@ -41,17 +41,31 @@ export async function answerRest(
   }
 }
 
+/** In what is not about a task as such, but about its notifications, `id` is the id of one of them. */
+interface RestPath {
+  task?: string | undefined;
+  push?: string | undefined;
+  isAboutPushes: boolean;
+}
+
+async function bodyOf(context: Context, { task }: RestPath): Promise<unknown> {
+  const body = await readBody(context);
+  return task === undefined ? body : { ...(body as object), taskId: task };
+}
+
 const NUMBERS: ReadonlySet<string> = new Set(['historyLength', 'pageSize']);
 const FLAGS: Readonly<Record<string, boolean>> = { true: true, false: false };
 
 /** The parameters of the query, with their types. What is no number or flag is refused as text. */
-function paramsOf({ req }: Context, task: string | undefined): object {
+function paramsOf({ req }: Context, { task, push, isAboutPushes }: RestPath): object {
   const given = Object.entries(req.query()).map(([name, text]) => {
     if (NUMBERS.has(name) && /^\d{1,9}$/.test(text)) return [name, Number(text)];
     if (name === 'includeArtifacts') return [name, FLAGS[text] ?? text];
     return [name, text];
   });
-  return { ...(Object.fromEntries(given) as object), ...(task !== undefined && { id: task }) };
+  const query = Object.fromEntries(given) as object;
+  if (isAboutPushes) return { ...query, taskId: task, ...(push !== undefined && { id: push }) };
+  return { ...query, ...(task !== undefined && { id: task }) };
 }
 
 /** `google.rpc.Status` */

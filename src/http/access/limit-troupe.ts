@@ -24,6 +24,7 @@ const NARROWING = {
   forTenant: 'shared',
   people: 'shared',
   webhooks: 'shared',
+  taskPushes: 'shared',
   agentKeys: 'shared',
   nostr: 'shared',
   cardKey: 'shared',

@@ -33,11 +33,12 @@ function restRoute<const M extends 'GET' | 'POST' | 'DELETE', const P extends st
     id: null,
     summary: `${operation} of A2A 1.0`,
     handle({ context, caller }, server) {
-      const { a = '', t } = context.req.param() as Record<string, string>;
+      const { a = '', t, p } = context.req.param() as Record<string, string>;
       const { id } = agentIn(caller.troupe, agentOf({ a }));
       // The parameter of a path that ends with a verb has the verb, too.
       const task = t?.replace(/:(?:cancel|subscribe)$/, '');
-      return answerRest(operation, { context, caller, agent: id, server }, task);
+      const isAboutPushes = operation.includes('PushNotification');
+      return answerRest(operation, { context, caller, agent: id, server }, { task, push: p, isAboutPushes });
     },
   });
 }

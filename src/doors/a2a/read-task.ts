@@ -1,10 +1,10 @@
 import { chatChanges } from '../../asking/chat-changes.ts';
 import { storedEvents } from '../../asking/follow.ts';
 import type { Part } from '../../asking/part.ts';
-import { unknownTask } from '../../doors/a2a/task-id.ts';
-import { parseTaskId, type TaskPlace } from '../../doors/a2a/task-id.ts';
-import type { TaskProgress } from '../../doors/a2a/task-progress.ts';
-import { TaskView } from '../../doors/a2a/task-view.ts';
+import { unknownTask } from './task-id.ts';
+import { parseTaskId, type TaskPlace } from './task-id.ts';
+import type { TaskProgress } from './task-progress.ts';
+import { TaskView } from './task-view.ts';
 import { TroupeError } from '../../errors.ts';
 import { ConversationId, type Event } from '../../events/index.ts';
 import type { Troupe } from '../../troupe.ts';

@@ -1,5 +1,5 @@
-import type { Absence } from '../../doors/a2a/task-view.ts';
-import type { TaskProgress } from '../../doors/a2a/task-progress.ts';
+import type { Absence } from './task-view.ts';
+import type { TaskProgress } from './task-progress.ts';
 import type { Troupe } from '../../troupe.ts';
 
 const ABSENT = new Set(['paused', 'retired', 'failed']);
