@@ -5,6 +5,7 @@ import { type Clock, systemClock } from '../clock.ts';
 import type { Troupe } from '../troupe.ts';
 import { createGate, isKeyless } from './access/gate.ts';
 import { createProjectionBooks } from './access/projection-books.ts';
+import { compressJson } from './compress-json.ts';
 import { allowOrigins, readCors } from './cors.ts';
 import { createInboxKeepers } from './inbox.ts';
 import { guard, type GuardOptions, trustedCaller } from './guard.ts';
@@ -43,6 +44,7 @@ export function createApp(troupe: Troupe, options: AppOptions = {}): Hono {
   if (cors) trust.cors = readCors(cors);
   const app = new Hono();
   if (trust.cors) app.use('/api/*', allowOrigins(trust.cors));
+  app.use('/api/*', compressJson);
   addPageRoutes(app, { web, version, trust });
   const routes = ROUTES.filter(({ scopes }) => scopes !== 'public');
   addGuarded(app, troupe, routes, { clock, signal, metrics, trust, onError, version: version ?? '0' });

@@ -1,6 +1,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { acceptedEncodings } from '../accepted-encodings.ts';
 
 /** A file of the built page, as it is sent. */
 interface WebFile {
@@ -50,14 +51,6 @@ export async function readWebFile(
   }
   const bytes = await readIfThere(file);
   return bytes && { bytes, type, encoding: null };
-}
-
-function acceptedEncodings(header: string): Set<string> {
-  const wanted = header.split(',').map((part) => {
-    const [name = '', ...parameters] = part.split(';').map((piece) => piece.trim().toLowerCase());
-    return { name, isRefused: parameters.some((each) => /^q=0(?:\.0*)?$/.test(each)) };
-  });
-  return new Set(wanted.flatMap(({ name, isRefused }) => (isRefused ? [] : [name])));
 }
 
 async function readIfThere(file: string): Promise<Uint8Array<ArrayBuffer> | null> {
