@@ -5,17 +5,23 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { build, preview } from 'vite';
-import { createApp, nodeListener } from '../../src/http/index.ts';
+import { type AppOptions, createApp, nodeListener } from '../../src/http/index.ts';
 import type { Troupe } from '../../src/troupe.ts';
 
 export const EXAMPLES = path.join(import.meta.dirname, '../../examples');
 
 export interface BuiltWindow extends AsyncDisposable {
   url: string;
+  /** Ends all connections to the server, and all new ones, until it is called with false. */
+  lose(isLost: boolean): void;
 }
 
 /** A page as it is built from this folder, with a troupe behind its proxy. Closes the troupe, too. */
-export async function openBuiltWindow(root: string, troupe: Troupe): Promise<BuiltWindow> {
+export async function openBuiltWindow(
+  root: string,
+  troupe: Troupe,
+  options: AppOptions = {},
+): Promise<BuiltWindow> {
   const outDir = mkdtempSync(path.join(tmpdir(), 'troupe-window-'));
   let listener: RequestListener = (_, response) => response.end();
   const api = createServer((request, response) => listener(request, response));
@@ -27,9 +33,14 @@ export async function openBuiltWindow(root: string, troupe: Troupe): Promise<Bui
   const proxy = { '/api': `http://127.0.0.1:${port}` };
   const served = await preview({ ...common, preview: { host: '127.0.0.1', port: 0, proxy } });
   const url = new URL(served.resolvedUrls?.local[0] ?? '').origin;
-  listener = nodeListener(createApp(troupe, { cors: { origins: [url] } }));
+  const answer = nodeListener(createApp(troupe, { cors: { origins: [url] }, ...options }));
+  listener = answer;
   return {
     url,
+    lose(isLost) {
+      listener = isLost ? ({ socket }) => socket.destroy() : answer;
+      if (isLost) api.closeAllConnections();
+    },
     async [Symbol.asyncDispose]() {
       await served.close();
       api.closeAllConnections();

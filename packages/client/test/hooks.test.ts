@@ -16,7 +16,7 @@ const refund = defineTool({
 });
 
 pageTest(
-  'two pages show who says what as it is written, and an approval that one gives is gone in the other',
+  'two pages show who says what as it is written, a refused key and a lost server; an approval that one gives is gone in the other',
   async () => {
     await using stage = await company(['desk', 'billing'], {
       tools: [refund],
@@ -37,7 +37,9 @@ pageTest(
         ],
       },
     });
-    await using room = await openBuiltWindow(path.join(import.meta.dirname, 'page'), stage.troupe);
+    await using room = await openBuiltWindow(path.join(import.meta.dirname, 'page'), stage.troupe, {
+      authenticate: (key) => stage.troupe.authenticate(key),
+    });
     const [one, other] = [await browsing.open(room.url), await browsing.open(room.url)];
     const shown = (page: typeof one) => () => page.locator('li').allInnerTexts();
     await one.getByLabel('Message').fill('Refund order 4.');
@@ -48,6 +50,26 @@ pageTest(
       await eventually(shown(page)).toEqual(before);
       expect(await page.locator('output').innerText()).toBe('open');
     }
+    browsing.expectErrors(/status of (?:401|502)|ERR_INCOMPLETE_CHUNKED_ENCODING/);
+    await other.getByLabel('Key').fill('wrong');
+    const refusal = await other.getByRole('alert').innerText();
+    expect(refusal).toMatch(/key|token/i);
+    await eventually(() => other.locator('output').innerText()).toBe(refusal);
+    expect(await shown(other)()).toEqual([]);
+    expect(await other.getByRole('button', { name: 'Approve' }).count()).toBe(0);
+    await other.getByLabel('Key').fill('');
+    await other.getByRole('button', { name: 'Approve' }).waitFor();
+    await eventually(() => other.locator('output').innerText()).toBe('open');
+    expect(await other.getByRole('alert').count()).toBe(0);
+
+    room.lose(true);
+    for (const page of [one, other]) {
+      await eventually(() => page.locator('output').innerText()).toBe('reconnecting');
+      expect(await shown(page)()).toEqual(before);
+      expect(await page.getByRole('button', { name: 'Approve' }).count()).toBe(1);
+    }
+    room.lose(false);
+    for (const page of [one, other]) await eventually(() => page.locator('output').innerText()).toBe('open');
     await one.getByRole('button', { name: 'Approve' }).click();
     await other.getByRole('button', { name: 'Approve' }).waitFor({ state: 'detached' });
     for (const page of [one, other])

@@ -1,17 +1,21 @@
 import { createRoot } from 'react-dom/client';
-import { useState } from 'react';
+import { useMemo, useState } from 'react';
 import { createTroupeClient } from '../../src/index.ts';
 import { useApprovals, useConversation } from '../../src/react.ts';
 
-const troupe = createTroupeClient({ url: location.origin });
-
 function Room() {
   const [text, setText] = useState('');
+  const [key, setKey] = useState('');
+  const troupe = useMemo(
+    () => createTroupeClient({ url: location.origin, token: key === '' ? undefined : key }),
+    [key],
+  );
   const { messages, status, error, send } = useConversation(troupe, 'room');
-  const { approvals, decide } = useApprovals(troupe, 'room');
+  const { approvals, decide, error: unread } = useApprovals(troupe, 'room');
   return (
     <main>
       <output>{error ? error.message : status}</output>
+      {unread && <p role="alert">{unread.message}</p>}
       <ul>
         {messages.map(({ id, author, text: said, isStreaming }) => (
           <li key={id} aria-busy={isStreaming}>
@@ -24,6 +28,7 @@ function Room() {
           Approve {task.tool} {task.args}
         </button>
       ))}
+      <input aria-label="Key" value={key} onChange={({ target }) => setKey(target.value)} />
       <input aria-label="Message" value={text} onChange={({ target }) => setText(target.value)} />
       <button type="button" onClick={() => void send({ to: ['desk'], content: text })}>
         Send
