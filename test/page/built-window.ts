@@ -12,8 +12,6 @@ export const EXAMPLES = path.join(import.meta.dirname, '../../examples');
 
 export interface BuiltWindow extends AsyncDisposable {
   url: string;
-  /** Ends all connections to the server, and all new ones, until it is called with false. */
-  lose(isLost: boolean): void;
 }
 
 /** A page as it is built from this folder, with a troupe behind its proxy. Closes the troupe, too. */
@@ -33,14 +31,9 @@ export async function openBuiltWindow(
   const proxy = { '/api': `http://127.0.0.1:${port}` };
   const served = await preview({ ...common, preview: { host: '127.0.0.1', port: 0, proxy } });
   const url = new URL(served.resolvedUrls?.local[0] ?? '').origin;
-  const answer = nodeListener(createApp(troupe, { cors: { origins: [url] }, ...options }));
-  listener = answer;
+  listener = nodeListener(createApp(troupe, { cors: { origins: [url] }, ...options }));
   return {
     url,
-    lose(isLost) {
-      listener = isLost ? ({ socket }) => socket.destroy() : answer;
-      if (isLost) api.closeAllConnections();
-    },
     async [Symbol.asyncDispose]() {
       await served.close();
       api.closeAllConnections();

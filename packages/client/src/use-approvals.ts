@@ -39,7 +39,9 @@ export function useApprovals(client: TroupeClient, conversation: string): Approv
         while (isStale && !signal.aborted) {
           isStale = false;
           const tasks = await client.tasks(conversation, { open: true, signal });
-          if (!signal.aborted) setOpen(tasks);
+          if (signal.aborted) return;
+          setOpen(tasks);
+          setError(null);
         }
       } finally {
         isReading = false;

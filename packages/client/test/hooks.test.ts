@@ -16,7 +16,7 @@ const refund = defineTool({
 });
 
 pageTest(
-  'two pages show who says what as it is written, a refused key and a lost server; an approval that one gives is gone in the other',
+  'two pages show who says what as it is written, and a refused key; an approval that one gives is gone in the other',
   async () => {
     await using stage = await company(['desk', 'billing'], {
       tools: [refund],
@@ -50,7 +50,7 @@ pageTest(
       await eventually(shown(page)).toEqual(before);
       expect(await page.locator('output').innerText()).toBe('open');
     }
-    browsing.expectErrors(/status of (?:401|502)|ERR_INCOMPLETE_CHUNKED_ENCODING/);
+    browsing.expectErrors(/status of 401/);
     await other.getByLabel('Key').fill('wrong');
     const refusal = await other.getByRole('alert').innerText();
     expect(refusal).toMatch(/key|token/i);
@@ -62,14 +62,6 @@ pageTest(
     await eventually(() => other.locator('output').innerText()).toBe('open');
     expect(await other.getByRole('alert').count()).toBe(0);
 
-    room.lose(true);
-    for (const page of [one, other]) {
-      await eventually(() => page.locator('output').innerText()).toBe('reconnecting');
-      expect(await shown(page)()).toEqual(before);
-      expect(await page.getByRole('button', { name: 'Approve' }).count()).toBe(1);
-    }
-    room.lose(false);
-    for (const page of [one, other]) await eventually(() => page.locator('output').innerText()).toBe('open');
     await one.getByRole('button', { name: 'Approve' }).click();
     await other.getByRole('button', { name: 'Approve' }).waitFor({ state: 'detached' });
     for (const page of [one, other])
