@@ -3,6 +3,7 @@ import type { Event } from '../../../src/events/index.ts';
 import type { CompactionView } from '../../../src/projection/model.ts';
 import { clock, duration, short, tokens, whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
+import { PHASES } from '../shared/compaction-phases.ts';
 import { api } from '../state/api.ts';
 import { conversation } from '../state/route.ts';
 import '../style/compaction.css';
@@ -22,14 +23,6 @@ const STRATEGIES: Record<NonNullable<CompactionView['strategy']>, string> = {
   summary: 'a model wrote a summary',
   extraction: 'quotes and facts were chosen without a model',
   trim: 'long messages were shortened',
-};
-
-export const PHASES: Record<CompactionView['phase'], string> = {
-  started: 'making room',
-  pruned: 'tool results pruned',
-  summarising: 'summarising',
-  done: 'made room',
-  failed: 'could not make room',
 };
 
 /** One compaction of an agent's view. Closed: how much and why. Open: what was dropped and what replaces it. */

@@ -5,10 +5,10 @@ import { go, route } from '../state/route.ts';
 import { middle } from '../state/middle.ts';
 import { EventList } from './event-list.tsx';
 import { later } from '../shared/later.tsx';
-import { TurnList } from './turn-list.tsx';
 import '../style/list.css';
 
 const Reading = later(async () => (await import('./reading/reading.tsx')).Reading);
+const TurnList = later(async () => (await import('./turn-list.tsx')).TurnList);
 
 /** The middle column: the conversation, its turns or its events. What a filter finds in a conversation are events. */
 export function Happened() {

@@ -1,4 +1,5 @@
 import { duration, percent, plural, short, whole } from '../shared/format.ts';
+import { PHASES } from '../shared/compaction-phases.ts';
 import { Go } from '../shared/go.tsx';
 import { Icon } from '../shared/icon.tsx';
 import { UsageBar } from '../shared/usage-bar.tsx';
@@ -12,7 +13,6 @@ import { toggleTheme } from '../state/theme.ts';
 import { usageShown } from '../state/usage.ts';
 import { HeaderAgents } from './header-agents.tsx';
 import { HeaderSpend } from './header-spend.tsx';
-import { PHASES } from './compaction-card.tsx';
 import '../style/header.css';
 
 /** Health at a glance. Every number links to its details. */

@@ -1,0 +1,10 @@
+import type { CompactionView } from '../../../src/projection/model.ts';
+
+/** What a compaction does, in words. */
+export const PHASES: Record<CompactionView['phase'], string> = {
+  started: 'making room',
+  pruned: 'tool results pruned',
+  summarising: 'summarising',
+  done: 'made room',
+  failed: 'could not make room',
+};
