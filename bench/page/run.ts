@@ -12,6 +12,7 @@ import { firstPaintMs } from './first-paint.ts';
 import { heapAfter } from './memory.ts';
 import { scroll } from './scrolling.ts';
 import { pageSizes } from './size.ts';
+import { transferOf } from './transfer.ts';
 
 /**
  * `npm run bench:page`: size and speed of the page in a real Chromium on this machine. Run `npm run build:web` first.
@@ -21,6 +22,12 @@ const KIB = 1024;
 const LONG_LOG_EVENTS = 10_000;
 const LIVE_EVENTS = [10_000, 100_000];
 const LIST = '?list=events&kind=*';
+/** A short conversation is as large as one of the demo. */
+const TRANSFERS = [
+  ['list of conversations', '', 60],
+  ['a conversation', 'c/failed', 60],
+  [`a conversation of ${LONG_LOG_EVENTS} events`, 'c/long', 150],
+] as const;
 
 const json = process.argv.includes('--json');
 const bench = createBench({ runs: 1, json });
@@ -51,6 +58,14 @@ try {
   bench.heading('First paint, empty cache, median of 5');
   bench.add('list of conversations', await firstPaintMs(browser, stage.url), 'ms', { atMost: 150 });
   bench.add('a conversation', await firstPaintMs(browser, `${stage.url}c/failed`), 'ms', { atMost: 150 });
+
+  bench.heading('Transfer, empty cache, in kB: all; of that scripts; of that JSON');
+  for (const [what, path, atMost] of TRANSFERS) {
+    const { all, scripts, api } = await transferOf(browser, `${stage.url}${path}`);
+    bench.add(what, all / 1_000, 'kB', { atMost });
+    bench.add('  scripts', scripts / 1_000, 'kB');
+    bench.add('  JSON', api / 1_000, 'kB');
+  }
 
   bench.heading('From append to pixel, 200 events');
   const live = await open(`c/live${LIST}`);
