@@ -16,6 +16,7 @@ import type { Wait } from './actors/conversations/conversation-work.ts';
 import type { Answer, AskOptions } from './asking/answer.ts';
 import type { Part } from './asking/part.ts';
 import type { KeyBook, Principal, SigningKey } from './access/index.ts';
+import type { ModelPrice } from './providers/prices.ts';
 import type { ActorStatus } from './inspect/actor-status.ts';
 import type { BudgetLine } from './actors/budget/report.ts';
 import type { CostOptions, CostReport } from './inspect/cache-cost.ts';
@@ -80,6 +81,8 @@ export interface AgentInfo {
   tools: string[];
   /** Its second address, 64 hex digits. Null: none. */
   pubkey: string | null;
+  /** Price of its model. Null: not known. */
+  price: ModelPrice | null;
 }
 
 /** A workflow of the definition. The command `run` begins a run of it. */

@@ -60,10 +60,10 @@ export function createTroupeFacade(parts: FacadeParts): Troupe {
   return forTenant(DEFAULT_TENANT);
 }
 
-function agentInfo({ profile, capabilities, tools, pubkey }: AgentRuntime): AgentInfo {
+function agentInfo({ profile, capabilities, tools, pubkey, price }: AgentRuntime): AgentInfo {
   const { id, name, role, description, provider, model } = profile;
   const granted = [...tools.keys()];
-  return { id, name, role, description, capabilities, provider, model, tools: granted, pubkey };
+  return { id, name, role, description, capabilities, provider, model, tools: granted, pubkey, price };
 }
 
 function parseTenant(text: string): TenantId {

@@ -56,7 +56,7 @@ pageTest('by keyboard alone: move between turns and between tabs', async () => {
 pageTest('by keyboard alone: find a failed turn and retry it', async () => {
   const page = await openFailed('keys-retry');
   await page.keyboard.press('f');
-  await eventually(() => happened(page).getByRole('listitem').count()).toBe(1);
+  await eventually(() => happened(page).locator('[data-turn]').count()).toBe(1);
   await page.keyboard.press('j');
   await tabTo(page, /^\s*Retry$/);
   await page.keyboard.press('Enter');

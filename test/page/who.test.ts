@@ -32,7 +32,7 @@ pageTest('the header counts the agents by condition, failures first', async () =
   await health.getByRole('link', { name: '1 failed' }).waitFor();
   expect(await health.innerText()).toMatch(/3 agents\s*1 failed\s*2 idle/);
   await health.getByRole('link', { name: '1 failed' }).click();
-  const turns = happened(page).getByRole('listitem');
+  const turns = happened(page).locator('[data-turn]');
   await eventually(() => turns.count()).toBe(1);
   expect(await turns.first().innerText()).toContain('writer');
 });

@@ -1,7 +1,7 @@
 import { computed } from '@preact/signals';
 import { clock } from '../shared/format.ts';
 import { connection, past } from '../state/live.ts';
-import { goLive, isPast, pastProblem } from '../state/past.ts';
+import { goLive, isPast, pastProblem, shownSeq } from '../state/past.ts';
 import { route } from '../state/route.ts';
 import { head, selectedAgent } from '../state/selection.ts';
 import { shownCondition } from '../../../src/projection/needs.ts';
@@ -20,7 +20,11 @@ export function Banners() {
       )}
       {isPast.value && (
         <p class="banner banner-past" role="status">
-          <b>The past.</b> The page shows the state after event {route.value.at}
+          <b>The past.</b>{' '}
+          {shownSeq.value < (route.value.at ?? 0) &&
+            past.value !== null &&
+            `There is no event ${route.value.at}: the last is ${head.value}. `}
+          The page shows the state after event {shownSeq.value}
           {past.value && past.value.at > 0 && `, ${clock(past.value.at)}`}.
           {pastProblem.value !== null && ` ${pastProblem.value}`}{' '}
           <button type="button" class="button" onClick={goLive}>

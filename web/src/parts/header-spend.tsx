@@ -26,7 +26,7 @@ export function HeaderSpend() {
   return (
     <Go
       class="chip"
-      to={{ list: 'turns', kind: 'turn', by: '', problems: false, q: '' }}
+      to={{ list: 'turns', sort: '-cost', kind: '', by: '', problems: false, q: '' }}
       title={`${whole(tokens.input)} tokens in, ${whole(tokens.output)} out`}
     >
       {short(tokens.input + tokens.output)} tok

@@ -7,6 +7,7 @@ import { connection, shown } from '../state/live.ts';
 import { queues } from '../state/inbox.ts';
 import { showDialog } from '../state/dialogs.ts';
 import { compactionNow } from '../state/compaction-now.ts';
+import { shownSeq } from '../state/past.ts';
 import { conversation, route } from '../state/route.ts';
 import { head } from '../state/selection.ts';
 import { toggleTheme } from '../state/theme.ts';
@@ -76,7 +77,7 @@ const isMac = /Mac|iPhone|iPad/.test(navigator.userAgent);
 function When() {
   const { state } = connection.value;
   const { at, conversation: id } = route.value;
-  const seq = at ?? head.value;
+  const seq = shownSeq.value;
   if (state === 'gone' || state === 'token') return null;
   const [kind, word] =
     state === 'lost'

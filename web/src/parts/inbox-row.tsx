@@ -2,6 +2,10 @@ import { age, plural, short } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { STATE_WORDS, StateIcon } from '../shared/standing.tsx';
 import type { InboxLine } from '../state/api.ts';
+import { route } from '../state/route.ts';
+
+/** Whoever looks for what costs most goes on to the costliest turns. */
+const BY_COST = { list: 'turns', sort: '-cost' } as const;
 
 /** One conversation: what it is about, how it stands and why, who takes part, what it has used, and since when. */
 export function InboxRow({ line }: { line: InboxLine }) {
@@ -12,7 +16,7 @@ export function InboxRow({ line }: { line: InboxLine }) {
     <li>
       <Go
         class={`inbox-row inbox-${state}`}
-        to={{ conversation: id }}
+        to={{ conversation: id, ...(route.value.order === 'costliest' && BY_COST) }}
         title={`${id}, ${plural(head, 'event')}`}
       >
         <span class="inbox-state" title={STATE_WORDS[state]}>

@@ -3,8 +3,7 @@ import { computed } from '@preact/signals';
 import { Icon } from '../shared/icon.tsx';
 import { whole } from '../shared/format.ts';
 import { live } from '../state/live.ts';
-import { goLive, goTo, isPast, isPlaying, step, togglePlay } from '../state/past.ts';
-import { route } from '../state/route.ts';
+import { goLive, goTo, isPast, isPlaying, shownSeq, step, togglePlay } from '../state/past.ts';
 import { head } from '../state/selection.ts';
 import '../style/scrubber.css';
 
@@ -28,7 +27,7 @@ export function Scrubber() {
   const last = useRef(0);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const end = head.value;
-  const at = route.value.at ?? end;
+  const at = shownSeq.value;
   const onInput = (event: InputEvent) => {
     const seq = Number((event.currentTarget as HTMLInputElement).value);
     clearTimeout(timer.current);

@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import type { CompactionView, TurnView } from '../../../src/projection/model.ts';
 import { plural } from '../shared/format.ts';
 import { calls, shown, streams } from '../state/live.ts';
@@ -6,52 +6,55 @@ import { isFiltered, matchesTurn } from '../state/filter.ts';
 import { isPast } from '../state/past.ts';
 import { go, route } from '../state/route.ts';
 import { turns } from '../state/selection.ts';
+import { useBreaks } from '../state/cache-breaks.ts';
+import { listedTurns } from '../state/listed.ts';
+import { orderOf, sortTurns, unitOf } from '../state/turn-figures.ts';
 import { CompactionCard } from './compaction-card.tsx';
+import { TurnHead } from './turn-head.tsx';
 import { TurnRow } from './turn-row.tsx';
+import { TurnTrend } from './turn-trend.tsx';
+import '../style/turns.css';
 
 const AT_ONCE = 60;
 
 type Entry = { seq: number; turn: TurnView } | { seq: number; compaction: CompactionView };
 
-/** Turns, newest first, with compactions at their place between them. */
+/** Turns, newest first or by a column. In the order of time, compactions are at their place between them. */
 export function TurnList() {
   const [limit, setLimit] = useState(AT_ONCE);
   const filter = route.value;
   const compactions = shown.value?.compactions ?? [];
   const isContext = filter.kind === 'context';
   const matching = isContext ? [] : turns.value.filter((turn) => matchesTurn(turn, filter));
-  const entries: Entry[] = [
-    ...matching.map((turn) => ({ seq: turn.from, turn })),
-    ...(isContext || filter.kind === '' || filter.kind === '*' ? compactions : [])
-      .filter((one) => matchesCompaction(one, filter))
-      .map((compaction) => ({ seq: compaction.seq, compaction })),
-  ].toSorted((a, b) => b.seq - a.seq);
+  const unit = unitOf(matching);
+  const sorted = sortTurns(matching, orderOf(filter.sort));
+  const broke = useBreaks(turns.value);
+  useEffect(() => {
+    listedTurns.value = sorted;
+  });
+  useEffect(() => () => void (listedTurns.value = null), []);
+  const entries = entriesOf(sorted, compactions, filter);
   const chosen = entries.findIndex((entry) => 'turn' in entry && entry.turn.id === filter.turn);
   const count = Math.max(limit, chosen + 1);
   const total = shown.value?.totals.turns ?? 0;
   if (entries.length === 0) return <Nothing total={total} isContext={isContext} />;
   return (
     <div class="list-rows" id="rows">
-      <ul>
-        {entries.slice(0, count).map((entry) =>
-          'turn' in entry ? (
-            <TurnRow
-              key={entry.turn.id}
-              turn={entry.turn}
-              isChosen={entry.turn.id === filter.turn}
-              text={isPast.value ? null : (streams.value.get(entry.turn.id) ?? null)}
-              calls={isPast.value ? null : (calls.value.get(entry.turn.id) ?? null)}
-            />
-          ) : (
-            <li key={`c${entry.seq}`}>
-              <CompactionCard compaction={entry.compaction} isOpen={entry.seq === filter.event} />
-            </li>
-          ),
-        )}
-      </ul>
+      <TurnTrend turns={matching} unit={unit} isBroken={(id) => broke.has(id)} />
+      <table class="turns" aria-label="Turns">
+        <TurnHead unit={unit} />
+        {entries.slice(0, count).map((entry) => (
+          <EntryRow
+            key={'turn' in entry ? entry.turn.id : `c${entry.seq}`}
+            entry={entry}
+            unit={unit}
+            broke={broke}
+          />
+        ))}
+      </table>
       {entries.length > count && (
         <button type="button" class="list-more" onClick={() => setLimit(count + AT_ONCE)}>
-          Show {Math.min(AT_ONCE, entries.length - count)} older
+          Show {Math.min(AT_ONCE, entries.length - count)} more
         </button>
       )}
       {entries.length <= count && total > turns.value.length && !isContext && (
@@ -61,6 +64,53 @@ export function TurnList() {
       )}
     </div>
   );
+}
+
+interface EntryRowProps {
+  entry: Entry;
+  unit: 'dollars' | 'tokens';
+  broke: ReturnType<typeof useBreaks>;
+}
+
+function EntryRow({ entry, unit, broke }: EntryRowProps) {
+  const { turn: chosen, event } = route.value;
+  if ('compaction' in entry)
+    return (
+      <tbody>
+        <tr>
+          <td colSpan={4}>
+            <CompactionCard compaction={entry.compaction} isOpen={entry.seq === event} />
+          </td>
+        </tr>
+      </tbody>
+    );
+  const { id } = entry.turn;
+  return (
+    <TurnRow
+      turn={entry.turn}
+      isChosen={id === chosen}
+      text={isPast.value ? null : (streams.value.get(id) ?? null)}
+      calls={isPast.value ? null : (calls.value.get(id) ?? null)}
+      unit={unit}
+      broke={broke.get(id) ?? null}
+    />
+  );
+}
+
+/** The sorted turns; in the order of time, with the compactions between them. */
+function entriesOf(
+  sorted: readonly TurnView[],
+  compactions: readonly CompactionView[],
+  filter: typeof route.value,
+): Entry[] {
+  const { column, isDescending } = orderOf(filter.sort);
+  const isInTime = column === 'turn';
+  const isShown = filter.kind === 'context' || (isInTime && (filter.kind === '' || filter.kind === '*'));
+  const cards = (isShown ? compactions : [])
+    .filter((one) => matchesCompaction(one, filter))
+    .map((compaction) => ({ seq: compaction.seq, compaction }));
+  const all: Entry[] = [...sorted.map((turn) => ({ seq: turn.from, turn })), ...cards];
+  return isInTime ? all.toSorted((a, b) => (isDescending ? b.seq - a.seq : a.seq - b.seq)) : all;
 }
 
 function matchesCompaction(

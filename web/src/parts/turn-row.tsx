@@ -1,12 +1,13 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Row, TurnView } from '../../../src/projection/model.ts';
-import { duration, moment, short } from '../shared/format.ts';
+import { dollars, duration, moment, percent, short, whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { Icon } from '../shared/icon.tsx';
 import { memo } from '../shared/memo.ts';
 import { api } from '../state/api.ts';
 import { conversation } from '../state/route.ts';
 import { threadsOf } from '../state/threads.ts';
+import { figuresOf } from '../state/turn-figures.ts';
 import { EventRow } from './event-row.tsx';
 import type { RunningCall } from '../state/running-calls.ts';
 import { RunningCalls } from './running-calls.tsx';
@@ -19,75 +20,141 @@ interface TurnRowProps {
   text: string | null;
   /** Tool calls of the running turn. */
   calls: readonly RunningCall[] | null;
+  unit: 'dollars' | 'tokens';
+  /** The event that broke the provider's cache. */
+  broke: Row | null;
 }
 
 const WORDS = { running: 'running', done: 'done', failed: 'failed', aborted: 'aborted' } as const;
 
 /** One turn in two lines; expanded, its events. */
-export const TurnRow = memo(function TurnRow({ turn, isChosen, text, calls }: TurnRowProps) {
+export const TurnRow = memo(function TurnRow({ turn, isChosen, text, calls, unit, broke }: TurnRowProps) {
   const [isOpen, setOpen] = useState(false);
-  const { id, number, agent, status, startedAt, endedAt, tokens, missed, trigger, retries, error } = turn;
-  const used = tokens.input + tokens.output;
-  const row = useRef<HTMLLIElement>(null);
+  const { id, number, agent, status, startedAt, missed, retries } = turn;
+  const row = useRef<HTMLTableSectionElement>(null);
   useEffect(() => {
     if (isChosen) row.current?.scrollIntoView({ block: 'nearest' });
   }, [isChosen]);
   return (
-    <li ref={row} class={`turn turn-${status}`} aria-current={isChosen ? 'true' : undefined} data-turn={id}>
-      <div class="turn-line">
-        <button
-          type="button"
-          class="tool"
-          aria-expanded={isOpen}
-          aria-label={`Events of turn ${number} of ${agent}`}
-          onClick={() => setOpen(!isOpen)}
-        >
-          <Icon name={isOpen ? 'down' : 'right'} />
-        </button>
-        <Go class="turn-go" to={{ turn: id, agent, event: null, step: null, vs: null }} title={id}>
-          <span class="turn-number">{number}</span>
-          <b class="clip">{agent}</b>
-          <span class={`turn-status turn-status-${status}`}>{WORDS[status]}</span>
-          <span class="turn-summary clip">
-            <bdi>{summaryOf(turn)}</bdi>
-            {missed && <span class="turn-missed"> · had missed {missed.count}</span>}
-          </span>
-          <span class="turn-numbers">
-            {[
-              moment(startedAt),
-              ...(retries > 0 ? [`${retries} retried`] : []),
-              ...(endedAt === null ? [] : [duration(endedAt - startedAt)]),
-              ...(used > 0 ? [`${short(used)} tok`] : []),
-            ].join(' · ')}
-          </span>
-        </Go>
-      </div>
-      <Threads of={turn} />
-      {calls !== null && calls.length > 0 && <RunningCalls calls={calls} />}
-      {text !== null && text !== '' && (
-        <p class="turn-text" dir="auto">
-          {text.slice(-600)}
-        </p>
-      )}
-      {error !== null && status === 'failed' && <ErrorBanner turn={turn} />}
-      {isOpen && (
-        <div class="turn-events">
-          {trigger && (
-            <p class="turn-trigger quiet">
-              answers {trigger.name}: <bdi>{trigger.text}</bdi>
-            </p>
-          )}
-          <TurnEvents turn={id} until={turn.to} steps={turn.steps + turn.callCount} />
-        </div>
-      )}
-    </li>
+    <tbody
+      ref={row}
+      class={`turn turn-${status}`}
+      aria-current={isChosen ? 'true' : undefined}
+      data-turn={id}
+    >
+      <tr>
+        <td>
+          <div class="turn-line">
+            <button
+              type="button"
+              class="tool"
+              aria-expanded={isOpen}
+              aria-label={`Events of turn ${number} of ${agent}`}
+              onClick={() => setOpen(!isOpen)}
+            >
+              <Icon name={isOpen ? 'down' : 'right'} />
+            </button>
+            <Go class="turn-go" to={{ turn: id, agent, event: null, step: null, vs: null }} title={id}>
+              <span class="turn-number">{number}</span>
+              <b class="clip">{agent}</b>
+              <span class={`turn-status turn-status-${status}`}>{WORDS[status]}</span>
+              <span class="turn-summary clip">
+                <bdi>{summaryOf(turn)}</bdi>
+                {missed && <span class="turn-missed"> · had missed {missed.count}</span>}
+              </span>
+              <span class="turn-numbers">
+                {[moment(startedAt), ...(retries > 0 ? [`${retries} retried`] : [])].join(' · ')}
+              </span>
+            </Go>
+          </div>
+        </td>
+        <Numbers turn={turn} unit={unit} broke={broke} />
+      </tr>
+      <More turn={turn} isOpen={isOpen} text={text ?? ''} calls={calls ?? []} />
+    </tbody>
   );
 });
 
-/** The conversations of the tasks that the turn gave to others. */
-function Threads({ of }: { of: TurnView }) {
+interface MoreProps {
+  turn: TurnView;
+  isOpen: boolean;
+  text: string;
+  calls: readonly RunningCall[];
+}
+
+/** What is below the line of a turn. */
+function More({ turn, isOpen, text, calls }: MoreProps) {
+  const isFailure = turn.error !== null && turn.status === 'failed';
   // A turn that has called nothing has given no task.
-  const given = of.callCount === 0 ? [] : threadsOf(of);
+  const given = turn.callCount === 0 ? [] : threadsOf(turn);
+  if (!isOpen && !isFailure && given.length === 0 && calls.length === 0 && text === '') return null;
+  return (
+    <tr>
+      <td colSpan={4}>
+        <Threads given={given} />
+        {calls.length > 0 && <RunningCalls calls={calls} />}
+        {text !== '' && (
+          <p class="turn-text" dir="auto">
+            {text.slice(-600)}
+          </p>
+        )}
+        {isFailure && <ErrorBanner turn={turn} />}
+        {isOpen && <Events of={turn} />}
+      </td>
+    </tr>
+  );
+}
+
+function Events({ of: { id, trigger, to, steps, callCount } }: { of: TurnView }) {
+  return (
+    <div class="turn-events">
+      {trigger && (
+        <p class="turn-trigger quiet">
+          answers {trigger.name}: <bdi>{trigger.text}</bdi>
+        </p>
+      )}
+      <TurnEvents turn={id} until={to} steps={steps + callCount} />
+    </div>
+  );
+}
+
+/** The columns of a turn. The mark of a broken cache leads to what changed in the prompt. */
+function Numbers({ turn, unit, broke }: Pick<TurnRowProps, 'turn' | 'unit' | 'broke'>) {
+  const { id, agent, number, tokens } = turn;
+  const { cache, time, ...cost } = figuresOf(turn);
+  const used = `${whole(tokens.input)} tokens in, ${whole(tokens.output)} out`;
+  const amount = cost[unit];
+  return (
+    <>
+      <td class="turn-figure" title={used}>
+        {amount !== null && (unit === 'dollars' ? dollars(amount) : short(amount))}
+      </td>
+      <td class="turn-figure">
+        {broke && (
+          <Go
+            class="turn-broke"
+            to={{
+              turn: id,
+              agent,
+              tab: number > 1 ? 'diff' : 'raw',
+              event: number > 1 ? null : broke.seq,
+              step: null,
+              vs: null,
+            }}
+            title={`event ${broke.seq}: ${broke.summary}`}
+          >
+            <span class="unseen">cache </span>broke
+          </Go>
+        )}{' '}
+        {cache !== null && percent(cache, 1)}
+      </td>
+      <td class="turn-figure">{time !== null && duration(time)}</td>
+    </>
+  );
+}
+
+/** The conversations of the tasks that the turn gave to others. */
+function Threads({ given }: { given: ReturnType<typeof threadsOf> }) {
   if (given.length === 0) return null;
   return (
     <p class="turn-threads">
@@ -103,7 +170,9 @@ function Threads({ of }: { of: TurnView }) {
 function summaryOf({ said, calls, callCount, handoff, trigger, status }: TurnView): string {
   const names = calls
     .slice(-3)
-    .map(({ name, outcome }) => (outcome === 'done' ? name : `${name} ${outcome ?? '…'}`));
+    .map(({ name, outcome, ran }) =>
+      [name, ...(outcome === 'done' ? [] : [outcome ?? '…']), ...(ran ? [duration(ran.ms)] : [])].join(' '),
+    );
   const called = callCount > names.length ? `${callCount} calls, last ${names.join(', ')}` : names.join(', ');
   const parts = [handoff ? `handed over to ${handoff.to.join(', ')}` : called, said.trim()];
   const summary = parts.filter((part) => part !== '').join(' · ');

@@ -1,4 +1,5 @@
 import { signal } from '@preact/signals';
+import type { TurnView } from '../../../src/projection/model.ts';
 import { isFold } from './fold-noise.ts';
 import { matchesTurn } from './filter.ts';
 import { middle } from './middle.ts';
@@ -8,15 +9,19 @@ import { selectEvent, selectTurn, turns } from './selection.ts';
 
 /** The visible list of events, for keyboard navigation. */
 export const listed = signal<RowSource | null>(null);
+/** The turns in the order of their list; null while it is not shown. */
+export const listedTurns = signal<readonly TurnView[] | null>(null);
 
 /** Selects the row below (1) or above (-1) the selected one. */
 export function moveInList(by: 1 | -1): void {
   const { event, turn } = route.peek();
   if (middle.peek() !== 'events') {
-    const seen = turns
-      .peek()
-      .filter((each) => matchesTurn(each, route.peek()))
-      .toReversed();
+    const newest = () =>
+      turns
+        .peek()
+        .filter((each) => matchesTurn(each, route.peek()))
+        .toReversed();
+    const seen = (middle.peek() === 'turns' && listedTurns.peek()) || newest();
     const index = seen.findIndex(({ id }) => id === turn);
     selectTurn(seen[index < 0 ? 0 : Math.max(0, Math.min(seen.length - 1, index + by))]);
     return;

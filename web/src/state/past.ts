@@ -1,12 +1,15 @@
 import { computed, effect, signal } from '@preact/signals';
 import { live, past, showPast } from './live.ts';
 import { go, route } from './route.ts';
+import { head } from './selection.ts';
 
 /**
  * Time travel: `route.at` names the moment, and this module fetches its state. One request at a time; the last choice
  * wins.
  */
 export const isPast = computed(() => route.value.at !== null);
+/** The seq of the last event shown. An address may name a later one than there is. */
+export const shownSeq = computed(() => Math.min(route.value.at ?? Infinity, head.value));
 export const isPlaying = signal(false);
 
 let busy = false;

@@ -21,6 +21,8 @@ export interface Route {
   /** Agents whose turns and events are listed, separated by commas; empty for all. */
   by: string;
   q: string;
+  /** The column that the turns are sorted by, after a minus the largest first; empty for the newest turn first. */
+  sort: string;
   problems: boolean;
   /** The words of the search that has found the event; they are marked. */
   hit: string;
@@ -51,6 +53,7 @@ const NOWHERE: Route = {
   kind: '',
   by: '',
   q: '',
+  sort: '',
   problems: false,
   hit: '',
   state: '',
@@ -96,6 +99,7 @@ export function hrefOf(to: Route): string {
   set('kind', to.kind, '');
   set('by', to.by, '');
   set('q', to.q, '');
+  set('sort', to.sort, '');
   set('problems', to.problems, false);
   set('hit', to.hit, '');
   for (const name of ['state', 'owner', 'since', 'order'] as const) set(name, to[name], '');
@@ -126,6 +130,7 @@ export function parseRoute({ pathname, search }: Pick<Location, 'pathname' | 'se
     kind: text('kind'),
     by: text('by'),
     q: text('q'),
+    sort: text('sort'),
     problems: query.get('problems') === 'true',
     hit: text('hit'),
     state: text('state'),

@@ -1,0 +1,36 @@
+import { go, route } from '../state/route.ts';
+import { type Column, orderOf } from '../state/turn-figures.ts';
+
+/** The columns of the list of turns. A click on a name sorts, another one turns the order round. */
+export function TurnHead({ unit }: { unit: 'dollars' | 'tokens' }) {
+  return (
+    <thead>
+      <tr>
+        <Sorter column="turn" name="Turn" />
+        <Sorter column="cost" name={unit === 'dollars' ? 'Cost' : 'Tokens'} />
+        <Sorter column="cache" name="Cache" />
+        <Sorter column="time" name="Time" />
+      </tr>
+    </thead>
+  );
+}
+
+function Sorter({ column, name }: { column: Column; name: string }) {
+  const order = orderOf(route.value.sort);
+  const isOwn = order.column === column;
+  // What one looks for comes first: the costliest, the longest, what was read least from the cache.
+  const isDescending = isOwn ? !order.isDescending : column !== 'cache';
+  const sort = `${isDescending ? '-' : ''}${column}`;
+  return (
+    <th
+      scope="col"
+      class={`turn-head-${column}`}
+      aria-sort={isOwn ? (order.isDescending ? 'descending' : 'ascending') : undefined}
+    >
+      <button type="button" onClick={() => go({ sort: sort === '-turn' ? '' : sort })}>
+        {name}
+        <span aria-hidden="true">{isOwn ? (order.isDescending ? ' ↓' : ' ↑') : ''}</span>
+      </button>
+    </th>
+  );
+}

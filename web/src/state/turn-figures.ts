@@ -1,0 +1,85 @@
+import { computed, signal } from '@preact/signals';
+import type { TurnView } from '../../../src/projection/model.ts';
+import type { AgentInfo } from '../../../src/troupe.ts';
+import { api } from './api.ts';
+
+/** What the list of turns shows and sorts in columns. Null where nothing is known. */
+export interface Figures {
+  tokens: number | null;
+  /** US dollars at the present price of the agent's model. */
+  dollars: number | null;
+  /** Share of the input that was read from the cache, from 0 to 1. */
+  cache: number | null;
+  /** Duration, ms. */
+  time: number | null;
+}
+
+const agents = signal<readonly AgentInfo[]>([]);
+void api.agents().then(
+  (answer) => (agents.value = answer.agents),
+  // Without prices the column has tokens.
+  () => undefined,
+);
+const prices = computed(() => new Map(agents.value.map(({ id, price }) => [id as string, price])));
+
+export function figuresOf({ agent, tokens, startedAt, endedAt }: TurnView): Figures {
+  const { input, output, cacheRead, cacheWrite } = tokens;
+  const used = input + output;
+  const price = prices.value.get(agent) ?? null;
+  const fresh = Math.max(0, input - cacheRead - cacheWrite);
+  return {
+    tokens: used > 0 ? used : null,
+    dollars:
+      price && used > 0
+        ? (fresh * price.input +
+            cacheRead * price.cacheRead +
+            cacheWrite * price.cacheWrite +
+            output * price.output) /
+          1e6
+        : null,
+    cache: input > 0 ? cacheRead / input : null,
+    time: endedAt === null ? null : endedAt - startedAt,
+  };
+}
+
+/** Dollars if all of the turns have a price, else tokens: one unit, so that turns can be compared. */
+export function unitOf(turns: readonly TurnView[]): 'dollars' | 'tokens' {
+  const used = turns.map(figuresOf).filter(({ tokens }) => tokens !== null);
+  return used.length > 0 && used.every(({ dollars }) => dollars !== null) ? 'dollars' : 'tokens';
+}
+
+export const COLUMNS = ['turn', 'cost', 'cache', 'time'] as const;
+export type Column = (typeof COLUMNS)[number];
+
+export interface Order {
+  column: Column;
+  isDescending: boolean;
+}
+
+/** The order that `sort` in the address names. */
+export function orderOf(sort: string): Order {
+  const column = COLUMNS.find((each) => each === sort.replace(/^-/, ''));
+  return column ? { column, isDescending: sort.startsWith('-') } : { column: 'turn', isDescending: true };
+}
+
+/** Sorted by a column. Turns without a value come last either way. */
+export function sortTurns(turns: readonly TurnView[], { column, isDescending }: Order): TurnView[] {
+  const unit = unitOf(turns);
+  const keyed = turns.map((turn) => {
+    const figures = figuresOf(turn);
+    const key =
+      column === 'turn'
+        ? turn.from
+        : column === 'cost'
+          ? figures[unit]
+          : figures[column === 'cache' ? 'cache' : 'time'];
+    return { turn, key };
+  });
+  const sign = isDescending ? -1 : 1;
+  return keyed
+    .toSorted((a, b) => {
+      if (a.key === null || b.key === null) return Number(a.key === null) - Number(b.key === null);
+      return sign * (a.key - b.key) || b.turn.from - a.turn.from;
+    })
+    .map(({ turn }) => turn);
+}
