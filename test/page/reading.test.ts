@@ -140,7 +140,7 @@ pageTest('a task is shown with its thread folded in, which goes on while it is o
   await happened(page)
     .getByRole('link', { name: /^thread of surveyor/ })
     .click();
-  expect(page.url()).toBe(href);
+  await eventually(() => page.url()).toBe(href);
   await page.getByText('A task of lead for surveyor in').waitFor();
   await page.getByRole('main').getByRole('link', { name: 'task', exact: true }).click();
   await page
