@@ -4,11 +4,8 @@ import type { ConversationId } from '../../events/index.ts';
 import { followAll, followConversation } from '../../asking/follow.ts';
 import type { Troupe } from '../../troupe.ts';
 import type { Client, ClientKeys, ClientWebhooks, Frame, WatchFrame } from './client.ts';
+import { countedInbox } from './counted-inbox.ts';
 import { headOf } from '../../asking/head-of.ts';
-
-/** Longest wait of a command for the conversations that are not counted yet, and between two looks, ms. */
-const READ_WITHIN_MS = 4_000;
-const LOOK_MS = 100;
 
 /** A troupe in this process. */
 export function createDirectClient(troupe: Troupe): Client {
@@ -23,13 +20,7 @@ export function createDirectClient(troupe: Troupe): Client {
       const { createInboxKeeper, readInbox } = await import('../../http/inbox.ts');
       // What cannot be read stays counted as unread.
       const keeper = createInboxKeeper(troupe, { clock: systemClock, onError: () => {} });
-      // A process that has just ended may hold the reading for a moment.
-      const latest = systemClock.now() + READ_WITHIN_MS;
-      for (;;) {
-        const inbox = await readInbox(troupe, keeper, systemClock, { order: 'urgent', limit: 100 });
-        if (inbox.unread === 0 || systemClock.now() > latest) return inbox;
-        await systemClock.sleep(LOOK_MS);
-      }
+      return countedInbox(() => readInbox(troupe, keeper, systemClock, { order: 'urgent', limit: 100 }));
     },
     listConversations: (before) => troupe.listConversations({ before }),
     verify: (conversation, after) => troupe.verify(conversation, { after }),

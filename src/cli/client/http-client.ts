@@ -3,6 +3,7 @@ import { createClient } from '../../http/client.ts';
 import { authorNamed } from './author-named.ts';
 import type { Client, ClientKeys, ClientWebhooks, Frame, WatchFrame } from './client.ts';
 import { headOf } from '../../asking/head-of.ts';
+import { countedInbox } from './counted-inbox.ts';
 
 /** A troupe at a URL. Answers are not validated: the server is our own. */
 export function createHttpClient(url: string, token: string | undefined): Client {
@@ -36,7 +37,7 @@ export function createHttpClient(url: string, token: string | undefined): Client
       return (await api.request('POST /api/commands', { body })).event;
     },
     conversations: async () => (await api.request('GET /api/conversations')).conversations,
-    inbox: () => api.request('GET /api/inbox', { query: { limit: 100 } }),
+    inbox: () => countedInbox(() => api.request('GET /api/inbox', { query: { limit: 100 } })),
     listConversations: (before) => api.request('GET /api/conversations', { query: { before } }),
     verify: (c, after) =>
       api.request('GET /api/conversations/{c}/integrity', { params: { c }, query: { after } }),
