@@ -57,6 +57,6 @@ pageTest('the palette finds conversations that no list shows', async () => {
   await page.getByRole('region', { name: 'Conversations' }).waitFor();
   await page.keyboard.press('Control+k');
   await page.getByRole('combobox', { name: /Agent, turn, conversation/ }).fill('about parcel 0');
-  await page.getByRole('option', { name: /calm-0/ }).click();
+  await page.getByRole('option', { name: /^calm-0/ }).click();
   await eventually(() => new URL(page.url()).pathname).toMatch(/c\/calm-0$/);
 });
