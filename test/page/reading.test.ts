@@ -148,6 +148,8 @@ pageTest('a task is shown with its thread folded in, which goes on while it is o
     .getByRole('link', { name: 'The thread of surveyor' })
     .click();
   await eventually(() => page.url()).toBe(href);
+  // Its requests end before the server does.
+  await page.close();
 });
 
 pageTest('a failed turn stands in its place with the reason and Retry', async () => {
