@@ -14,43 +14,12 @@ test('send opens the data itself, waits for the reply, and prints it as text or 
   const second = await place.run(['send', 'c1', '-', '--to', 'worker,planner'], { input: 'from stdin' });
   expect(second).toMatchObject({ code: 0, err: '' });
   expect(second.out.trim().split('\n').toSorted()).toEqual(['planner: plan 2', 'worker: work 1']);
-  const again = await place.call([
-    'send',
-    'c1',
-    'x',
-    '--id',
-    'm1',
-    '--to',
-    'worker',
-    '--json',
-    '--as',
-    'Ana',
-  ]);
-  const twice = await place.call([
-    'send',
-    'c1',
-    'x',
-    '--id',
-    'm1',
-    '--to',
-    'worker',
-    '--json',
-    '--as',
-    'Ana',
-  ]);
+  const sendAs = (text: string) =>
+    place.call(['send', 'c1', text, '--id', 'm1', '--to', 'worker', '--json', '--as', 'Ana']);
+  const again = await sendAs('x');
+  const twice = await sendAs('x');
   expect(twice.json['event']).toEqual(again.json['event']);
-  const conflict = await place.call([
-    'send',
-    'c1',
-    'y',
-    '--id',
-    'm1',
-    '--to',
-    'worker',
-    '--json',
-    '--as',
-    'Ana',
-  ]);
+  const conflict = await sendAs('y');
   expect(conflict).toMatchObject({ code: 1, json: { error: { code: 'event_conflict' } } });
 });
 

@@ -99,6 +99,10 @@ async function start(script: string, options: RelayOptions): Promise<TestRelay> 
       child.kill('SIGKILL');
     });
   }
+  return testRelay({ url, ask, close });
+}
+
+export function testRelay({ url, ask, close }: Pick<TestRelay, 'url' | 'ask' | 'close'>): TestRelay {
   return {
     url,
     ask,

@@ -4,7 +4,7 @@ import { LogLevel } from '@nostr-relay/common';
 import { EventRepositorySqlite } from '@nostr-relay/event-repository-sqlite';
 import { Validator } from '@nostr-relay/validator';
 import type { WebSocket } from 'ws';
-import type { RelayOptions, TestRelay } from './relay-process.ts';
+import { type RelayOptions, type TestRelay, testRelay } from './relay-process.ts';
 import { openRelayServer, type RelayServer } from './relay-server.ts';
 
 /** A real relay (@nostr-relay over SQLite in memory) in this process: most tests need no other. */
@@ -12,13 +12,7 @@ export async function startRelay(options: RelayOptions = {}): Promise<TestRelay>
   const { url, execute, close } = await openRelay(options);
   // Each has its own copy, as over a channel between processes.
   const ask: TestRelay['ask'] = async (command) => structuredClone((await execute(command)) ?? null);
-  return {
-    url,
-    ask,
-    seen: async (kind) => (await ask({ do: 'seen', ...(kind !== undefined && { kind }) })) as unknown[][],
-    close,
-    [Symbol.asyncDispose]: close,
-  };
+  return testRelay({ url, ask, close });
 }
 
 export async function openRelay(options: RelayOptions): Promise<RelayServer> {
