@@ -73,7 +73,8 @@ async function startRoom({ url, troupe }: Stage, slackUrl: string, state = creat
     signal: left.signal,
     onError: (error) => errors.push(error),
   });
-  const at = await listen(getRequestListener((request) => chat.webhooks.slack(request)));
+  const answer = getRequestListener((request) => chat.webhooks.slack(request));
+  const at = await listen((incoming, outgoing) => void answer(incoming, outgoing));
 
   async function post(body: string, type: string, secretOfSlack = SECRET): Promise<number> {
     const time = String(Math.floor(Date.now() / 1_000));

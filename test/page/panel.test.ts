@@ -4,14 +4,22 @@ import { abortAll, isSpeaking, playIdle } from './fixtures.ts';
 import { OFFICE, STREAMED } from './office.ts';
 import { openStage } from './stage.ts';
 
-/** In the page: the direction of an element, and the space before the text in it, px. */
-const DIRECTION = new Function('each', 'return getComputedStyle(each).direction') as () => string;
-const GAP_BEFORE = new Function(
-  'each',
-  `const range = document.createRange();
-   range.selectNodeContents(each);
-   return range.getBoundingClientRect().left - each.getBoundingClientRect().left;`,
-) as () => number;
+/** What the functions below use of the page they run in. */
+interface Window {
+  getComputedStyle(of: unknown): { direction: string };
+  document: { createRange(): Placed & { selectNodeContents(of: unknown): void } };
+}
+interface Placed {
+  getBoundingClientRect(): { left: number };
+}
+
+const directionOf = (each: unknown) => (globalThis as unknown as Window).getComputedStyle(each).direction;
+/** The space before the text of an element, px. */
+const gapBefore = (each: unknown) => {
+  const range = (globalThis as unknown as Window).document.createRange();
+  range.selectNodeContents(each);
+  return range.getBoundingClientRect().left - (each as Placed).getBoundingClientRect().left;
+};
 
 const browsing = useBrowser();
 const HEBREW = 'שלום לכולם, crates of tea.';
@@ -105,11 +113,11 @@ pageTest('text of people and models has the direction of its letters', async () 
     ({ kind, body }) => kind === 'message' && 'content' in body && body.content === HEBREW,
   )?.seq;
   const row = happened(page).getByText('שלום לכולם').first();
-  await eventually(() => row.evaluate(DIRECTION)).toBe('rtl');
+  await eventually(() => row.evaluate(directionOf)).toBe('rtl');
   await page.goto(`${stage().url}c/panel?event=${seq}&tab=events`);
   // The line begins at the right end of its box.
   const text = detail(page).locator('.event-body > .long pre').first();
   await text.waitFor();
-  const gap = await text.evaluate(GAP_BEFORE);
+  const gap = await text.evaluate(gapBefore);
   expect(gap).toBeGreaterThan(40);
 });

@@ -50,10 +50,10 @@ export interface RelayOptions {
 export interface TestRelay extends AsyncDisposable {
   /** `ws://127.0.0.1:PORT`. */
   url: string;
-  ask(command: RelayCommand): Promise<unknown>;
+  ask: (command: RelayCommand) => Promise<unknown>;
   /** The parsed frames of clients. */
   seen(kind?: string): Promise<unknown[][]>;
-  close(): Promise<void>;
+  close: () => Promise<void>;
 }
 
 /** The relay of `startRelay` in a separate process: for loads, so that its work is not taken for the gateway's. */

@@ -7,9 +7,9 @@ const KEPT_FRAMES = 1_000;
 export interface RelayServer {
   /** `ws://127.0.0.1:PORT`. */
   url: string;
-  execute(command: RelayCommand): Promise<unknown>;
+  execute: (command: RelayCommand) => Promise<unknown>;
   /** Cuts all connections, and is gone. */
-  close(): Promise<void>;
+  close: () => Promise<void>;
 }
 
 /** The common part of both relays: a WebSocket server that executes the commands of a test. */

@@ -207,7 +207,11 @@ export function createMongoDocuments(
     { clock, background },
   );
   const passages = createPassageDocuments(db.collection<PassageDoc>(COLLECTIONS.passages, options), listed);
-  const conversations = createConversations(listed, { clock, background, removed: passages.remove });
+  const conversations = createConversations(listed, {
+    clock,
+    background,
+    removed: (key) => passages.remove(key),
+  });
   const guard = <T extends object>(target: T) =>
     wrapMethods(target, (call) =>
       call().catch((error: unknown) => {
