@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { modelOf, says, shown, times } from '../support/engine-models.ts';
 import { openStage, turns } from '../support/engine-stage.ts';
 
-const RUNS = 500;
+const RUNS = 200;
 
 /** Position of the second message in the life of the first turn: rounds of the event loop, and time in between. */
 const play = fc.record({

@@ -2,9 +2,9 @@ import { expect, test } from 'vitest';
 import { inOrder, says } from '../support/engine-models.ts';
 import { openStage } from '../support/engine-stage.ts';
 
-test('1,000 agents answer in one conversation, each once', async () => {
-  const AGENTS = 1_000;
-  const GROUP = 250;
+test('300 agents answer in one conversation, each once', async () => {
+  const AGENTS = 300;
+  const GROUP = 100;
   const model = inOrder(says('present'));
   const ids = Array.from({ length: AGENTS }, (_, index) => `agent-${index}`);
   const stage = await openStage({ agents: ids.map((id) => ({ id, model, join: 'fresh' })) });
@@ -14,4 +14,4 @@ test('1,000 agents answer in one conversation, each once', async () => {
   const replies = (await stage.events('c')).filter(({ id }) => id.endsWith(':reply'));
   expect(new Set(replies.map(({ author }) => author.id)).size).toBe(AGENTS);
   expect(await stage.check('c')).toEqual([]);
-}, 600_000);
+});

@@ -8,17 +8,17 @@ const ACTIONS = 40;
 const PLANS: [string, number, Omit<WorldOptions, 'random'>][] = [
   [
     'one process, killed again and again, sessions that can be taken back',
-    25,
+    12,
     { processes: 1, failures: 0.02, kills: true, pauses: false, sessions: { rewind: true } },
   ],
   [
     'one process, killed again and again, sessions that can not',
-    25,
+    12,
     { processes: 1, failures: 0.02, kills: true, pauses: false, sessions: { rewind: false } },
   ],
   [
     'two machines, paused and killed, whose sessions are their own',
-    25,
+    12,
     { processes: 2, failures: 0.02, kills: true, pauses: true, sessions: { rewind: true } },
   ],
 ];

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createStore } from '../../src/store/create-store.ts';
 import type { AgentId, EventDraft, EventId } from '../../src/events/index.ts';
-import { forever, tapDriver } from '../support/engine-driver.ts';
+import { forever, isRead, tapDriver } from '../support/engine-driver.ts';
 import { asks, bytes, byStep, says, shown, times } from '../support/engine-models.ts';
 import { ANA, logOf, openStage, type Stage, turns } from '../support/engine-stage.ts';
 import { openDriver } from '../support/mode.ts';
@@ -32,8 +32,8 @@ async function playUntil(deaths: readonly number[], drafts: readonly EventDraft[
   async function liveUntil(at: number): Promise<boolean> {
     let count = 0;
     let dead = false;
-    const mortal = tapDriver(driver, () => {
-      dead ||= ++count === at;
+    const mortal = tapDriver(driver, (op) => {
+      if (!isRead(op)) dead ||= ++count === at;
       return dead ? forever() : undefined;
     });
     const first = await openStage({ ...options, driver: mortal });

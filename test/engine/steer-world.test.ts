@@ -6,16 +6,16 @@ const SEED = suiteSeed();
 const ACTIONS = 40;
 
 const PLANS: [string, number, Omit<WorldOptions, 'random' | 'steers'>][] = [
-  ['one process, killed again and again', 25, { processes: 1, failures: 0.02, kills: true, pauses: false }],
+  ['one process, killed again and again', 12, { processes: 1, failures: 0.02, kills: true, pauses: false }],
   [
     'two processes, paused for longer than a lease',
-    20,
+    10,
     { processes: 2, failures: 0, kills: false, pauses: true },
   ],
-  ['two processes, all of it at once', 30, { processes: 2, failures: 0.02, kills: true, pauses: true }],
+  ['two processes, all of it at once', 12, { processes: 2, failures: 0.02, kills: true, pauses: true }],
   [
     'two machines whose sessions are their own, all of it at once',
-    20,
+    10,
     { processes: 2, failures: 0.02, kills: true, pauses: true, sessions: { rewind: true } },
   ],
 ];

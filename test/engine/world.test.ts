@@ -23,16 +23,16 @@ async function play(
 const PLANS: [string, number, Plan][] = [
   [
     'one process, 3 % of store operations failing before or after they were done',
-    150,
+    60,
     { processes: 1, failures: 0.03, kills: false, pauses: false },
   ],
-  ['one process, killed again and again', 50, { processes: 1, failures: 0, kills: true, pauses: false }],
+  ['one process, killed again and again', 25, { processes: 1, failures: 0, kills: true, pauses: false }],
   [
     'two processes, paused for longer than a lease',
-    100,
+    40,
     { processes: 2, failures: 0, kills: false, pauses: true },
   ],
-  ['two processes, all of it at once', 100, { processes: 2, failures: 0.02, kills: true, pauses: true }],
+  ['two processes, all of it at once', 40, { processes: 2, failures: 0.02, kills: true, pauses: true }],
 ];
 
 test.each(PLANS)(

@@ -10,10 +10,10 @@ const SEED = suiteSeed();
 
 describe('the simulation', () => {
   test.each([
-    ['full', 100, FIXED_SEED],
-    ['full', 100, SEED],
-    ['light', 50, FIXED_SEED],
-    ['light', 50, SEED],
+    ['full', 50, FIXED_SEED],
+    ['full', 50, SEED],
+    ['light', 25, FIXED_SEED],
+    ['light', 25, SEED],
   ] satisfies [Mode, number, number][])(
     'with %s faults: %i schedules from seed %i keep every invariant',
     async (mode, count, from) => {

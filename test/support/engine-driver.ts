@@ -31,6 +31,25 @@ const OPS: readonly StoreOp[] = [
   'deleteConversation',
 ];
 
+const READS: ReadonlySet<StoreOp> = new Set([
+  'readEvents',
+  'readEvent',
+  'head',
+  'addressed',
+  'conversations',
+  'readActor',
+  'listActors',
+  'due',
+  'readEntry',
+  'readEntries',
+  'entryKeys',
+]);
+
+/** A process that dies at a read leaves what one leaves that dies after the write before it. */
+export function isRead(op: StoreOp): boolean {
+  return READS.has(op);
+}
+
 export function tapDriver(driver: StoreDriver, tap: Tap): StoreDriver {
   const tapped = OPS.map((op) => {
     const work = driver[op].bind(driver) as (...args: unknown[]) => Promise<unknown>;

@@ -1,7 +1,7 @@
 import type { Event } from '../../src/events/index.ts';
 import type { StoreDriver } from '../../src/store/driver.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
-import { forever, type Phase, type StoreOp, tapDriver } from './engine-driver.ts';
+import { forever, isRead, type Phase, type StoreOp, tapDriver } from './engine-driver.ts';
 import { allEvents, openStage, type Stage, type StageOptions, turns } from './engine-stage.ts';
 import { IS_DISTRIBUTED, openDriver } from './mode.ts';
 
@@ -28,21 +28,6 @@ export interface Play {
   act: (stage: Stage) => Promise<unknown>;
 }
 
-/** A process that dies at a read leaves what one leaves that dies after the write before it. */
-const READS: ReadonlySet<StoreOp> = new Set([
-  'readEvents',
-  'readEvent',
-  'head',
-  'addressed',
-  'conversations',
-  'readActor',
-  'listActors',
-  'due',
-  'readEntry',
-  'readEntries',
-  'entryKeys',
-]);
-
 /** In one directory the leases of the dead process are known to be void; on servers they have to expire. */
 const LIMITS = IS_DISTRIBUTED ? { soleOwner: false, leaseMs: 2_000, sweepMs: 3_000 } : { soleOwner: true };
 const STEP_MS = 20;
@@ -59,7 +44,7 @@ export async function playKilledAt(at: number, { options, act }: Play): Promise<
   let dead = false;
   const mortal = tapDriver(driver, (op, phase) => {
     if (dead) return forever();
-    if (READS.has(op)) return undefined;
+    if (isRead(op)) return undefined;
     points.push({ op, phase });
     dead = points.length === at;
     return dead ? forever() : undefined;
