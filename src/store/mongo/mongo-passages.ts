@@ -95,7 +95,7 @@ function ofLog(log: LogKey): Filter<PassageDoc> {
 
 /** A term itself, or the beginning of one, which an index finds. */
 export function termPattern({ term, whole }: TermCondition): string | { $regex: string } {
-  return whole ? term : { $regex: `^${term.replace(/[.\\-]/g, String.raw`\$&`)}` };
+  return whole ? term : { $regex: `^${term.replace(/[\\^$.*+?()[\]{}|-]/g, String.raw`\$&`)}` };
 }
 
 /** What comes after a place in the order. */
