@@ -148,6 +148,8 @@ pageTest('a call that needs approval is approved in place, with its arguments', 
   expect(decided).toMatchObject({ body: { outcome: 'approved', note: 'well done' } });
 });
 
+const hasFocus = (place: Locator) => place.evaluate((each) => each.ownerDocument.activeElement === each);
+
 pageTest('Retire acts only after the question is answered, by pointer or keyboard', async () => {
   await playIdle(stage(), 'retire');
   const page = await browsing.open(`${stage().url}c/retire?agent=critic`);
@@ -157,7 +159,7 @@ pageTest('Retire acts only after the question is answered, by pointer or keyboar
   await question.waitFor();
   await page.keyboard.press('Escape');
   await question.waitFor({ state: 'detached' });
-  expect(await button.evaluate((each) => each.ownerDocument.activeElement === each)).toBe(true);
+  await eventually(() => hasFocus(button)).toBe(true);
   expect(await commandsIn('retire')).toEqual([]);
   // From the palette too: Enter twice does nothing, because Cancel is chosen first.
   await page.keyboard.press('Control+k');
@@ -168,7 +170,8 @@ pageTest('Retire acts only after the question is answered, by pointer or keyboar
   await page.getByRole('combobox', { name: /Agent, turn/ }).waitFor({ state: 'detached' });
   expect(await commandsIn('retire')).toEqual([]);
   await button.press('Enter');
-  await question.press('Tab');
+  await eventually(() => hasFocus(question.getByRole('button', { name: 'Cancel' }))).toBe(true);
+  await page.keyboard.press('Tab');
   await page.keyboard.press('Enter');
   await stage().until('retire', isCommand('retire'));
 });

@@ -185,7 +185,8 @@ describe.skipIf(!HAS_CLAUDE_CODE)(HAS_CLAUDE_CODE ? 'claude-code' : NO_CLAUDE_CO
     await using stage = await openStage(() => ({
       text,
       chunk: 4,
-      delayMs: 30,
+      // A reset connection drops what the program has not read yet.
+      delayMs: 400,
       breaks: { after: 3, how: 'cut' },
     }));
     const events = await collectEvents(stage.provider, start());
