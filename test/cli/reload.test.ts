@@ -78,6 +78,20 @@ export const troupe = {
   expect((await place.call(['send', 'c', 'one', '--to', 'writer', '--wait'])).out).toContain('hi');
 });
 
+test('send --wait goes on when dev reloads before the answer', async () => {
+  using place = workplace({ agents: null });
+  place.write('words.ts', `export const WORDS = 'Plan.';`);
+  const file = place.write(
+    'agents.ts',
+    agentsFile('slow').replace(" {{n}}'", " {{n}}', chunk: 1, chunkDelayMs: 200"),
+  );
+  await using dev = await place.dev([file]);
+  const sent = place.call(['send', 'c', 'one', '--wait', '--url', dev.url]);
+  await expect.poll(async () => (await fetch(`${dev.url}/api/conversations/c/events`)).ok).toBe(true);
+  place.write('words.ts', `export const WORDS = 'Plan well.';`);
+  expect(await sent).toMatchObject({ code: 0, err: '', out: expect.stringContaining('slow 1') });
+});
+
 test('dev reads .env: what is set already wins, and no value is printed', async () => {
   using place = workplace({ agents: null });
   place.write('.env', 'TROUPE_TEST_A=canary-of-file\nTROUPE_TEST_B=canary-of-file\n');

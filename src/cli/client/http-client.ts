@@ -1,5 +1,6 @@
 import type { Author } from '../../events/index.ts';
-import { createClient } from '../../http/client.ts';
+import { TroupeError } from '../../errors.ts';
+import { createClient, type StreamFrame } from '../../http/client.ts';
 import { authorNamed } from './author-named.ts';
 import type { Client, ClientKeys, ClientWebhooks, Frame, WatchFrame } from './client.ts';
 import { headOf } from '../../asking/head-of.ts';
@@ -50,10 +51,14 @@ export function createHttpClient(url: string, token: string | undefined): Client
     head: (c) =>
       headOf(api.request('GET /api/conversations/{c}/events', { params: { c }, query: { limit: 1 } })),
     async *follow(conversation, after, signal): AsyncGenerator<Frame, void> {
-      for await (const frame of await api.events({ conversation, after }, signal)) {
-        if (frame.type === 'event') yield frame;
-        if (frame.type === 'stream') yield { type: 'delta', delta: frame.delta };
-        if (frame.type === 'activity') yield frame;
+      // Streams end when `troupe dev` reloads its agents. If the server is gone, the next request says so.
+      for (let seen = after; !signal.aborted;) {
+        const frames = untilLost(await api.events({ conversation, after: seen }, signal));
+        for await (const frame of frames) {
+          if (frame.type === 'event') seen = frame.event.seq;
+          if (frame.type === 'event' || frame.type === 'activity') yield frame;
+          if (frame.type === 'stream') yield { type: 'delta', delta: frame.delta };
+        }
       }
     },
     async *watch(conversation, after, signal): AsyncGenerator<WatchFrame, void> {
@@ -85,6 +90,15 @@ export function createHttpClient(url: string, token: string | undefined): Client
     idle: async () => {},
     close: async () => {},
   };
+}
+
+/** The frames of a stream until its connection is lost. */
+async function* untilLost(frames: AsyncGenerator<StreamFrame, void>): AsyncGenerator<StreamFrame, void> {
+  try {
+    yield* frames;
+  } catch (error) {
+    if (!(error instanceof TroupeError) || error.code !== 'store_unavailable') throw error;
+  }
 }
 
 type Api = ReturnType<typeof createClient>;
