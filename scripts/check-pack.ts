@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { checkHover } from './check-hover.ts';
@@ -7,6 +7,7 @@ import { checkNodes, checkOldNode } from './check-nodes.ts';
 import { checkReadme } from './check-readme.ts';
 import { checkPage } from './check-page.ts';
 import { ENV, installTarball, packTroupe, ROOT, run } from './packed.ts';
+import { sameApp } from './same-app.ts';
 
 /**
  * Packs Troupe as `npm publish` would, installs the tarball into an empty folder, and uses it there: the command, the
@@ -55,13 +56,20 @@ async function checkPack(folder: string): Promise<void> {
   console.log(`check-pack: troupe ${version} works from its tarball`);
 }
 
-/** A new project, with the tarball in place of the published version. */
+/** A new project, with the tarball in place of the published version. Below it another one, and the program of the docs. */
 function checkInit(folder: string, tarball: string, app: string): string {
   const project = path.join(folder, 'first');
-  run(app, 'npx', ['--no-install', 'troupe', 'init', project, '--template', 'team', '--yes']);
+  const below = path.join(project, 'second');
+  for (const [dir, template] of [
+    [project, 'team'],
+    [below, 'agent'],
+  ] as const)
+    run(app, 'npx', ['--no-install', 'troupe', 'init', dir, '--template', template, '--yes']);
   run(project, 'npm', ['install', '--ignore-scripts', '--prefer-offline', tarball]);
   run(project, 'npm', ['test']);
   if (!run(project, 'npm', ['start']).includes('billing: '))
     throw new Error('the new project gives no answer');
-  return 'a new project passes its test and answers';
+  writeFileSync(path.join(below, 'same-app.ts'), sameApp().program);
+  run(project, 'tsc', ['-p', project, '--noEmit', '--typeRoots', path.join(ROOT, 'node_modules/@types')]);
+  return 'a new project passes its test and answers; it, another one and the program of the docs compile';
 }

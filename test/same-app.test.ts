@@ -1,15 +1,15 @@
 import { execFile } from 'node:child_process';
-import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import type { FakeReply, FakeRequest } from '../src/testing/fake-server.ts';
 import { startFakeOpenAi } from '../src/testing/fake-vendors.ts';
+import { sameApp } from '../scripts/same-app.ts';
 import { tempDir } from './store/temp-dir.ts';
 
 const ROOT = path.dirname(import.meta.dirname);
-const DOC = readFileSync(path.join(ROOT, 'docs/library.md'), 'utf8');
-const [, counted, program = ''] = /\*\*Troupe\*\*: (\d+) lines[^]*?```ts\n([^]*?)```/.exec(DOC) ?? [];
+const { counted, program } = sameApp();
 const execute = promisify(execFile);
 
 /** Writes the program, as it is printed except for where it finds Troupe and its model. */
@@ -38,21 +38,8 @@ function reply({ body }: FakeRequest): FakeReply {
 
 test('the program has the number of lines that is printed, and at most 15', () => {
   const lines = program.split('\n').filter((line) => line.trim() !== '');
-  expect(lines).toHaveLength(Number(counted));
+  expect(lines).toHaveLength(counted);
   expect(lines.length).toBeLessThanOrEqual(15);
-});
-
-test('the program compiles', async () => {
-  const { dir, file } = written();
-  const config = {
-    extends: path.join(ROOT, 'tsconfig.json'),
-    compilerOptions: { rewriteRelativeImportExtensions: false },
-    include: [file],
-  };
-  writeFileSync(path.join(dir, 'tsconfig.json'), JSON.stringify(config));
-  const tsc = path.join(ROOT, 'node_modules/.bin/tsc');
-  const compiled = await execute(tsc, ['--noEmit', '-p', dir]).catch((error: unknown) => error);
-  expect(compiled).toEqual({ stdout: '', stderr: '' });
 });
 
 test('the program answers both messages, the second by whom the conversation was handed to', async () => {
