@@ -58,17 +58,16 @@ async function checkPack(folder: string): Promise<void> {
 
 /** A new project, with the tarball in place of the published version. Below it another one, and the program of the docs. */
 function checkInit(folder: string, tarball: string, app: string): string {
-  const project = path.join(folder, 'first');
-  const below = path.join(project, 'second');
-  for (const [dir, template] of [
-    [project, 'team'],
-    [below, 'agent'],
-  ] as const)
+  const init = (dir: string, template: string) =>
     run(app, 'npx', ['--no-install', 'troupe', 'init', dir, '--template', template, '--yes']);
+  const project = path.join(folder, 'first');
+  init(project, 'team');
   run(project, 'npm', ['install', '--ignore-scripts', '--prefer-offline', tarball]);
   run(project, 'npm', ['test']);
   if (!run(project, 'npm', ['start']).includes('billing: '))
     throw new Error('the new project gives no answer');
+  const below = path.join(project, 'second');
+  init(below, 'agent');
   writeFileSync(path.join(below, 'same-app.ts'), sameApp().program);
   run(project, 'tsc', ['-p', project, '--noEmit', '--typeRoots', path.join(ROOT, 'node_modules/@types')]);
   return 'a new project passes its test and answers; it, another one and the program of the docs compile';
