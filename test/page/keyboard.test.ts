@@ -60,6 +60,8 @@ pageTest('by keyboard alone: find a failed turn and retry it', async () => {
   await page.keyboard.press('j');
   await tabTo(page, /^\s*Retry$/);
   await page.keyboard.press('Enter');
+  await stage().until('keys-retry', ({ kind, body }) => kind === 'command' && body.command === 'retry');
+  await page.getByText('A retry was requested').first().waitFor();
   await page.keyboard.press('f');
   await happened(page).getByText('From Monday on').first().waitFor();
 });

@@ -50,17 +50,7 @@ export function createHttpClient(url: string, token: string | undefined): Client
       }),
     head: (c) =>
       headOf(api.request('GET /api/conversations/{c}/events', { params: { c }, query: { limit: 1 } })),
-    async *follow(conversation, after, signal): AsyncGenerator<Frame, void> {
-      // Streams end when `troupe dev` reloads its agents. If the server is gone, the next request says so.
-      for (let seen = after; !signal.aborted;) {
-        const frames = untilLost(await api.events({ conversation, after: seen }, signal));
-        for await (const frame of frames) {
-          if (frame.type === 'event') seen = frame.event.seq;
-          if (frame.type === 'event' || frame.type === 'activity') yield frame;
-          if (frame.type === 'stream') yield { type: 'delta', delta: frame.delta };
-        }
-      }
-    },
+    follow: (conversation, after, signal) => follow(api, conversation, after, signal),
     async *watch(conversation, after, signal): AsyncGenerator<WatchFrame, void> {
       const frames = await api.events(conversation === null ? {} : { conversation, after }, signal);
       yield { type: 'open' };
@@ -90,6 +80,22 @@ export function createHttpClient(url: string, token: string | undefined): Client
     idle: async () => {},
     close: async () => {},
   };
+}
+
+/** Goes on where a stream has ended, as when `troupe dev` reloads its agents. Throws once no server answers. */
+async function* follow(
+  api: Api,
+  conversation: string,
+  after: number,
+  signal: AbortSignal,
+): AsyncGenerator<Frame, void> {
+  for (let seen = after; !signal.aborted;) {
+    for await (const frame of untilLost(await api.events({ conversation, after: seen }, signal))) {
+      if (frame.type === 'event') seen = frame.event.seq;
+      if (frame.type === 'event' || frame.type === 'activity') yield frame;
+      if (frame.type === 'stream') yield { type: 'delta', delta: frame.delta };
+    }
+  }
 }
 
 /** The frames of a stream until its connection is lost. */
