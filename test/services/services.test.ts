@@ -44,7 +44,7 @@ describe('the services of a test run', () => {
     [
       'without URLs: docker compose, the PATH, then an installation',
       {},
-      ['docker compose', 'mongod', 'SecantusDB'],
+      ['docker compose', 'mongod', 'MongoDB engine', 'SecantusDB'],
       ['docker compose', 'redis-server', 'apt-get'],
     ],
     [

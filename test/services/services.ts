@@ -3,6 +3,7 @@ import type { Compose, ComposeService } from './compose.ts';
 import { firstWay } from './first-way.ts';
 import type { Service, Way } from './first-way.ts';
 import { mongodOnPath } from './mongod.ts';
+import { mongodbEngine } from './mongodb-engine.ts';
 import { redisByApt, redisOnPath } from './redis-server.ts';
 import { secantusByPip } from './secantus.ts';
 
@@ -15,6 +16,8 @@ export interface Services {
 
 /** `none` starts nothing, for runs without services. Servers named by a URL are used all the same. */
 const SWITCH = 'TROUPE_TEST_SERVICES';
+/** Name of the one way to MongoDB to take, such as `SecantusDB`. */
+const MONGODB = 'TROUPE_TEST_MONGODB';
 
 export async function startServices(env: NodeJS.ProcessEnv = process.env): Promise<Services> {
   const plan = planWays(env);
@@ -41,8 +44,10 @@ export function planWays(env: NodeJS.ProcessEnv): Record<ComposeService, Way[]> 
     if (url) return [named(name, url)];
     return env[SWITCH] === 'none' ? [off] : [byCompose(compose, service), ...own];
   }
+  const ways = plan('mongodb', 'MONGODB_URL', mongodbUrl, [mongodOnPath, mongodbEngine, secantusByPip]);
+  const chosen = env[MONGODB];
   return {
-    mongodb: plan('mongodb', 'MONGODB_URL', mongodbUrl, [mongodOnPath, secantusByPip]),
+    mongodb: chosen ? ways.filter(({ name }) => name === chosen) : ways,
     redis: plan('redis', 'REDIS_URL', redisUrl, [redisOnPath, redisByApt]),
   };
 }
