@@ -1,12 +1,22 @@
 /** What runs in the page while it is measured. Plain JavaScript: nothing else of the benches knows of a document. */
 
-/** Milliseconds until the first text was on the screen. */
-async function paintedAt() {
-  for (;;) {
-    const [paint] = performance.getEntriesByName('first-contentful-paint');
-    if (paint) return paint.startTime;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
+/** Milliseconds until an element that the selector finds was on the screen. */
+async function shownAt(selector) {
+  while (!document.querySelector(selector)) await new Promise((resolve) => requestAnimationFrame(resolve));
+  // After the next frame it is on the screen.
+  await new Promise((resolve) => requestAnimationFrame(resolve));
+  return performance.now();
+}
+
+const tasks = [];
+new PerformanceObserver((list) => tasks.push(...list.getEntries())).observe({
+  type: 'longtask',
+  buffered: true,
+});
+
+/** Milliseconds of the longest task so far; only those over 50 ms are known. */
+function longestTask() {
+  return Math.max(0, ...tasks.map(({ duration }) => duration));
 }
 
 const seen = {};
@@ -55,4 +65,4 @@ async function scrollLongest(frames) {
   };
 }
 
-globalThis.bench = { paintedAt, watchForMarks, seen, scrollLongest };
+globalThis.bench = { shownAt, longestTask, watchForMarks, seen, scrollLongest };

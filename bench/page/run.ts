@@ -8,17 +8,16 @@ import { describeChromium, installChromium } from '../../test/services/chromium.
 import { createBench } from '../figures.ts';
 import { ANA, percentile } from '../support.ts';
 import { eventToPixelMs } from './event-to-pixel.ts';
-import { firstPaintMs } from './first-paint.ts';
+import { firstRowsOf } from './first-rows.ts';
 import { heapAfter } from './memory.ts';
 import { scroll } from './scrolling.ts';
-import { pageSizes } from './size.ts';
+import { firstScripts } from './size.ts';
 import { transferOf } from './transfer.ts';
 
 /**
- * `npm run bench:page`: size and speed of the page in a real Chromium on this machine. Run `npm run build:web` first.
+ * `npm run bench:page`: weight and speed of the page in a real Chromium on this machine. Run `npm run build:web` first.
  * `--json` prints one object. Without a GPU the processor draws the frames, so other load shows in the figures.
  */
-const KIB = 1024;
 const LONG_LOG_EVENTS = 10_000;
 const LIVE_EVENTS = [10_000, 100_000];
 const LIST = '?list=events&kind=*';
@@ -31,15 +30,20 @@ const TRANSFERS = [
 
 const json = process.argv.includes('--json');
 const bench = createBench({ runs: 1, json });
+const FIRST_ROWS = [
+  ['list of conversations', '', '.inbox-row'],
+  ['a conversation', 'c/failed', '.words'],
+  [`a conversation of ${LONG_LOG_EVENTS} events`, 'c/long', '.words'],
+] as const;
+
 const chromium = await installChromium();
 if ('missing' in chromium) throw new Error(`no Chromium: ${chromium.missing}`);
 if (!json) console.log(`${describeChromium(chromium)}, Node ${process.version}, ${cpus().length} cores`);
 
-bench.heading('Size, gzipped');
-const sizes = pageSizes(process.env['TROUPE_TEST_WEB']);
-const total = sizes.reduce((sum, { bytes }) => sum + bytes, 0);
-for (const { file, bytes } of sizes) bench.add(`  ${file}`, bytes / KIB, 'KiB');
-bench.add('all files of the page', total / KIB, 'KiB', { atMost: 40 });
+bench.heading('Scripts before the first view, in Brotli');
+bench.add('scripts that the document names', firstScripts(process.env['TROUPE_TEST_WEB']) / 1_000, 'kB', {
+  atMost: 40,
+});
 
 await using stage = await openStage(OFFICE);
 await playFailed(stage, 'failed');
@@ -55,9 +59,13 @@ try {
     return page;
   };
 
-  bench.heading('First paint, empty cache, median of 5');
-  bench.add('list of conversations', await firstPaintMs(browser, stage.url), 'ms', { atMost: 150 });
-  bench.add('a conversation', await firstPaintMs(browser, `${stage.url}c/failed`), 'ms', { atMost: 150 });
+  bench.heading('From the request to the first rows, empty cache, medians of 5');
+  for (const [what, path, rows] of FIRST_ROWS) {
+    const { ms, floorMs, longestTaskMs } = await firstRowsOf(browser, `${stage.url}${path}`, rows);
+    bench.add(what, ms, 'ms');
+    bench.add('  over an empty page', ms - floorMs, 'ms', { atMost: 250 });
+    bench.add('  longest task over 50 ms', longestTaskMs, 'ms', { atMost: 50 });
+  }
 
   bench.heading('Transfer, empty cache, in kB: all; of that scripts; of that JSON');
   for (const [what, path, atMost] of TRANSFERS) {

@@ -1,6 +1,8 @@
 import {
   type ActorRecord,
   type AgentId,
+  type Event,
+  type PromptTokens,
   type Unavailability,
   runtimeId,
   type Session,
@@ -14,6 +16,7 @@ import { type EventDescription, legalIn } from '../machines/describe.ts';
 import { newParticipants } from '../machines/participants.ts';
 import { endOf, mayRetry } from '../actors/conversations/retry-turn.ts';
 import type { EngineDeps } from '../actors/engine/engine-deps.ts';
+import { readReceipts } from './prompts.ts';
 import type { Transition } from '../actors/engine/registry.ts';
 
 /** One actor as an operator sees it: its live machine if this process runs it, else its record. */
@@ -36,6 +39,8 @@ export interface ActorStatus {
   attempt: number | null;
   /** Id of the last turn that ended. Null: none. */
   lastTurn: TurnId | null;
+  /** Size of the last prompt of its last turn. Null: it has sent none, or not in this conversation. */
+  tokens: PromptTokens | null;
   /** Commands that would have an effect now. */
   can: ActorCommand[];
   /** Events that its machines accept in this state; guards are not evaluated. */
@@ -56,7 +61,9 @@ export async function actorStatuses(
   return Promise.all(
     records.map(async (record) => {
       if ('address' in record) return unreadable(record);
-      const actor = actorStatus(deps, record, await isRetriable(deps, record));
+      const end = record.lastTurn && (await deps.store.readById(record, runtimeId(record.lastTurn, 'end')));
+      const tokens = await tokensOf(deps, record, end);
+      const actor = { ...actorStatus(deps, record, isRetriable(record, end)), tokens };
       const isQueued = actor.status === 'idle' && (await isAddressed(deps, record, log.head));
       return isQueued ? { ...actor, status: 'queued' as const } : actor;
     }),
@@ -68,7 +75,21 @@ async function isAddressed({ store }: EngineDeps, record: ActorRecord, head: num
   return (await store.addressed(record, { after: record.processed, upTo: head })).length > 0;
 }
 
-function actorStatus(deps: EngineDeps, record: ActorRecord, canRetry: boolean): ActorStatus {
+/** The receipt of the last step, which the end of the turn usually names. */
+async function tokensOf(
+  deps: EngineDeps,
+  { tenant, conversation, lastTurn, turn: pinned }: ActorRecord,
+  end: Event | null,
+): Promise<PromptTokens | null> {
+  const turn = lastTurn ?? pinned?.id;
+  if (!turn) return null;
+  const step = end?.kind === 'turn.done' ? end.body.steps : 0;
+  const named = step > 0 ? await deps.store.readReceipt(tenant, turn, step) : null;
+  const receipt = named ?? (await readReceipts(deps, tenant, turn)).at(-1);
+  return receipt?.conversation === conversation ? receipt.tokens : null;
+}
+
+function actorStatus(deps: EngineDeps, record: ActorRecord, canRetry: boolean): Omit<ActorStatus, 'tokens'> {
   const live = deps.registry.find(record);
   const state = record.parked ?? (live?.lease ? pathOf(live.state.value) : stateOf(record));
   const isHeld = record.owner !== '' && record.until > deps.clock.now();
@@ -129,10 +150,10 @@ function legalFor(parked: Unavailability | null, state: string): EventDescriptio
 const ALL_PRESENT = newParticipants();
 
 /** Whether its newest turn can be retried. */
-async function isRetriable({ store }: EngineDeps, record: ActorRecord): Promise<boolean> {
+function isRetriable(record: ActorRecord, lastEnd: Event | null): boolean {
   const turn = record.turn?.id ?? record.lastTurn;
   if (turn === null) return false;
-  const end = record.turn ? null : await store.readById(record, runtimeId(turn, 'end'));
+  const end = record.turn ? null : lastEnd;
   const may = mayRetry({ address: record, turn, ended: endOf(end), record, participants: ALL_PRESENT });
   return may.kind !== 'refused';
 }
@@ -140,8 +161,8 @@ async function isRetriable({ store }: EngineDeps, record: ActorRecord): Promise<
 /** A record of a newer version is no fault: a newer process runs the actor. */
 function unreadable(record: UnreadableActor): ActorStatus {
   const { agent } = record.address;
-  const unknown = { cursor: null, session: null, turn: null, attempt: null, lastTurn: null, last: null };
-  const blank = { agent, lastProcessedIndex: 0, ...unknown };
+  const unknown = { cursor: null, session: null, turn: null, attempt: null, lastTurn: null };
+  const blank = { agent, lastProcessedIndex: 0, ...unknown, tokens: null, last: null };
   if ('newer' in record) {
     const problem = `actor_newer: ${record.newer}`;
     return { ...blank, status: 'waiting', state: 'newer', can: [], legal: [], problem };

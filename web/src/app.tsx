@@ -1,14 +1,14 @@
 import { effect, untracked } from '@preact/signals';
 import { Banners, Spoken } from './parts/banners.tsx';
 import { Composer } from './parts/composer.tsx';
-import { Happened } from './parts/happened.tsx';
+import { Happened, Reading } from './parts/happened.tsx';
 import { Header } from './parts/header.tsx';
 import { Scrubber } from './parts/scrubber.tsx';
 import { SkipLink } from './parts/skip-link.tsx';
 import { rememberedSize, Separator } from './parts/separator.tsx';
 import { Tasks } from './parts/tasks.tsx';
 import { Who } from './parts/who.tsx';
-import { later } from './shared/later.tsx';
+import { fetchOnApproach, later } from './shared/later.tsx';
 import { dialog } from './state/dialogs.ts';
 import { connection, openConversation } from './state/live.ts';
 import { column, COLUMNS } from './state/column.ts';
@@ -23,6 +23,9 @@ const Palette = later(async () => (await import('./parts/palette.tsx')).Palette)
 const ThreadHead = later(async () => (await import('./parts/thread-head.tsx')).ThreadHead);
 const Timeline = later(async () => (await import('./parts/timeline/timeline.tsx')).Timeline);
 const TokenForm = later(async () => (await import('./parts/token-form.tsx')).TokenForm);
+
+// Whoever is on the line of a conversation is about to open it.
+fetchOnApproach('.inbox-row', [Detail, Reading, ThreadHead, Timeline]);
 
 const left = rememberedSize(
   { name: 'left', label: 'Width of the agents', min: 160, max: 400, grows: 'right' },

@@ -4,7 +4,6 @@ import './style/layout.css';
 import './style/narrow.css';
 import { render } from 'preact';
 import { App } from './app.tsx';
-import { fetchTheRest } from './shared/later.tsx';
 import { listenToKeys } from './state/keys.ts';
 import './state/theme.ts';
 
@@ -15,5 +14,4 @@ if (page) {
   render(<App />, page);
 }
 listenToKeys();
-fetchTheRest();
 void import('./state/hits.ts').then(({ markHits }) => markHits());

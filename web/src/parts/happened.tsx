@@ -3,11 +3,11 @@ import { agentsByNeed } from '../state/selection.ts';
 import { PRESETS } from '../state/filter.ts';
 import { go, route } from '../state/route.ts';
 import { middle } from '../state/middle.ts';
-import { EventList } from './event-list.tsx';
 import { later } from '../shared/later.tsx';
 import '../style/list.css';
 
-const Reading = later(async () => (await import('./reading/reading.tsx')).Reading);
+const EventList = later(async () => (await import('./event-list.tsx')).EventList);
+export const Reading = later(async () => (await import('./reading/reading.tsx')).Reading);
 const TurnList = later(async () => (await import('./turn-list.tsx')).TurnList);
 
 /** The middle column: the conversation, its turns or its events. What a filter finds in a conversation are events. */

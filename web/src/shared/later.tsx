@@ -1,14 +1,20 @@
 import { signal } from '@preact/signals';
 import type { ComponentType } from 'preact';
 
+/** A part of the page with a file of its own. */
+export type LaterPart<P> = ComponentType<P> & { fetch(): void };
+
 /**
- * A lazy component: fetched when first shown, or shortly before, so that the first screen does not wait for it. It
- * comes from the same server as the page.
+ * A lazy component: fetched when first shown, or by `fetch` when it is likely to be shown next. It comes from the same
+ * server as the page. Until it is there, `meanwhile` stands in its place.
  */
-export function later<P extends object>(load: () => Promise<ComponentType<P>>): ComponentType<P> {
+export function later<P extends object>(
+  load: () => Promise<ComponentType<P>>,
+  Meanwhile: ComponentType<P> | null = null,
+): LaterPart<P> {
   const part = signal<ComponentType<P> | Error | null>(null);
   let isAsked = false;
-  const ask = () => {
+  const fetch = () => {
     if (isAsked) return;
     isAsked = true;
     load().then(
@@ -16,11 +22,10 @@ export function later<P extends object>(load: () => Promise<ComponentType<P>>): 
       (error: unknown) => (part.value = error instanceof Error ? error : new Error(String(error))),
     );
   };
-  waiting.push(ask);
-  return function Later(props: P) {
+  function Later(props: P) {
     const Part = part.value;
-    ask();
-    if (Part === null) return null;
+    fetch();
+    if (Part === null) return Meanwhile && <Meanwhile {...props} />;
     if (Part instanceof Error)
       return (
         <p class="later-failed" role="alert">
@@ -29,14 +34,15 @@ export function later<P extends object>(load: () => Promise<ComponentType<P>>): 
         </p>
       );
     return <Part {...props} />;
-  };
+  }
+  return Object.assign(Later, { fetch });
 }
 
-const waiting: (() => void)[] = [];
-
-/** Fetches the remaining parts once the first view is shown. */
-export function fetchTheRest(): void {
-  const idle = window.requestIdleCallback ?? ((work: () => void) => setTimeout(work, 500));
-  // Waits for a frame first: the browser may be idle before it has drawn anything.
-  requestAnimationFrame(() => idle(() => waiting.splice(0).forEach((ask) => ask())));
+/** Fetches parts once the pointer or the focus is on an element that leads to them. */
+export function fetchOnApproach(selector: string, parts: readonly { fetch(): void }[]): void {
+  const approach = ({ target }: Event) => {
+    if (target instanceof Element && target.closest(selector)) for (const part of parts) part.fetch();
+  };
+  addEventListener('pointerover', approach, { passive: true });
+  addEventListener('focusin', approach);
 }

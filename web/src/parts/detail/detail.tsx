@@ -2,16 +2,18 @@ import '../../style/detail.css';
 import { route, type Tab } from '../../state/route.ts';
 import { DetailHead } from './detail-head.tsx';
 import { DetailTabs } from './detail-tabs.tsx';
-import { DiffTab } from './diff-tab.tsx';
 import { EventHead } from './event-head.tsx';
-import { EventsTab } from './events-tab.tsx';
 import { chosen } from './chosen.ts';
-import { PromptTab } from './prompt-tab.tsx';
-import { RawTab } from './raw-tab.tsx';
+import { fetchOnApproach, later } from '../../shared/later.tsx';
 import { StateTab } from './state-tab.tsx';
-import { ToolsTab } from './tools-tab.tsx';
 
-const PANELS: Record<Tab, () => preact.ComponentChild> = {
+const DiffTab = later(async () => (await import('./diff-tab.tsx')).DiffTab);
+const EventsTab = later(async () => (await import('./events-tab.tsx')).EventsTab);
+const PromptTab = later(async () => (await import('./prompt-tab.tsx')).PromptTab);
+const RawTab = later(async () => (await import('./raw-tab.tsx')).RawTab);
+const ToolsTab = later(async () => (await import('./tools-tab.tsx')).ToolsTab);
+
+const PANELS: Record<Tab, preact.ComponentType> = {
   state: StateTab,
   prompt: PromptTab,
   diff: DiffTab,
@@ -19,6 +21,8 @@ const PANELS: Record<Tab, () => preact.ComponentChild> = {
   events: EventsTab,
   raw: RawTab,
 };
+
+fetchOnApproach('.detail-tabs', [PromptTab, DiffTab]);
 
 /** The right column: the state of the selected agent and turn, and the reasons for it. */
 export function Detail() {

@@ -1,8 +1,10 @@
 import { signal } from '@preact/signals';
 import type { Chart } from '../../../../src/projection/chart.ts';
 import { Icon } from '../../shared/icon.tsx';
+import { later } from '../../shared/later.tsx';
 import { legalAt, isAway, type Moment } from './moment.ts';
-import { StateChart } from './state-chart.tsx';
+
+const StateChart = later(async () => (await import('./state-chart.tsx')).StateChart);
 
 /** Kept while the reader goes from agent to agent. */
 const isOpen = signal(false);
