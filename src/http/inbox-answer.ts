@@ -33,6 +33,7 @@ const STANDING = {
       agent: AgentId,
       kind: z.enum(['question', 'approval']),
       text: z.string(),
+      decide: z.strictObject({ request: z.string(), argsHash: z.string() }).nullable(),
     })
     .nullable(),
 };

@@ -34,7 +34,17 @@ export interface Standing {
   failedTurns: number;
   failure: { agent: AgentId; code: string; message: string } | null;
   /** Open questions and approvals: their number, and the oldest one. */
-  asks: { count: number; at: number; agent: AgentId; kind: 'question' | 'approval'; text: string } | null;
+  asks: Asks | null;
+}
+
+interface Asks {
+  count: number;
+  at: number;
+  agent: AgentId;
+  kind: 'question' | 'approval';
+  text: string;
+  /** What a decision of the approval must name. Null for a question, and if `text` is not all of the call. */
+  decide: { request: string; argsHash: string } | null;
 }
 
 /** Agents and people of a standing. */
@@ -121,6 +131,8 @@ function failureOf(agents: readonly AgentView[]): Standing['failure'] {
 function asksOf(asked: readonly AskedTask[]): Standing['asks'] {
   const [first] = asked;
   if (!first) return null;
-  const { at, owner, kind, text } = first;
-  return { count: asked.length, at, agent: owner, kind, text: oneLine(text) };
+  const { id, at, owner, kind, text, argsHash } = first;
+  const line = oneLine(text);
+  const decide = argsHash !== null && line === text ? { request: id, argsHash } : null;
+  return { count: asked.length, at, agent: owner, kind, text: line, decide };
 }

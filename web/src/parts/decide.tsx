@@ -77,7 +77,7 @@ function Decision({ task: { id, seq, argsHash, text }, conversation }: DecidePro
   return (
     <>
       {isOpen && <ArgsEditor draft={draft} tool={text.split(' ', 1)[0] ?? ''} />}
-      <div class="task-acts" ref={box}>
+      <div class="task-acts" ref={box} data-request={id}>
         <CommandButton
           class="button-run"
           command={{ ...decide, approved: true, ...(decided.state === 'changed' && { args: decided.args }) }}

@@ -4,7 +4,7 @@ import { Go } from '../shared/go.tsx';
 import { Icon } from '../shared/icon.tsx';
 import { UsageBar } from '../shared/usage-bar.tsx';
 import { connection, shown } from '../state/live.ts';
-import { queues } from '../state/inbox.ts';
+import { isQueueShown, queues } from '../state/inbox.ts';
 import { showDialog } from '../state/dialogs.ts';
 import { compactionNow } from '../state/compaction-now.ts';
 import { shownSeq } from '../state/past.ts';
@@ -110,8 +110,9 @@ function Queue() {
     <button
       type="button"
       class="chip"
+      aria-expanded={conversation.value === null ? isQueueShown.value : undefined}
       title={`${plural(waitingTotal, 'turn')} waiting, ${active} active`}
-      onClick={() => document.getElementById('queues')?.scrollIntoView({ block: 'nearest' })}
+      onClick={showQueue}
     >
       <span>
         queue {whole(waitingTotal)}
@@ -120,6 +121,11 @@ function Queue() {
       </span>
     </button>
   );
+}
+
+function showQueue(): void {
+  if (conversation.peek() === null) isQueueShown.value = !isQueueShown.peek();
+  else document.getElementById('queues')?.scrollIntoView({ block: 'nearest' });
 }
 
 function Context() {

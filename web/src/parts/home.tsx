@@ -5,11 +5,12 @@ import { plural, whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { STATE_WORDS, StateIcon } from '../shared/standing.tsx';
 import type { Inbox } from '../state/api.ts';
-import { canGrow, inbox, type PERIODS, showMore, stuck } from '../state/inbox.ts';
+import { canGrow, inbox, isQueueShown, type PERIODS, showMore, stuck } from '../state/inbox.ts';
 import { go, route } from '../state/route.ts';
 import { filtersOf, isSame, NO_FILTERS, removeView, savedViews, saveView } from '../state/saved-views.ts';
 import { base } from '../state/settings.ts';
 import { InboxRow } from './inbox-row.tsx';
+import { QueuesPanel } from './queues-panel.tsx';
 import { StuckList } from './stuck-list.tsx';
 import { SearchAll } from './search-all.tsx';
 import '../style/home.css';
@@ -37,6 +38,11 @@ export function Home() {
           <StuckList />
         </section>
       )}
+      {isQueueShown.value && (
+        <div class="home-queue">
+          <QueuesPanel />
+        </div>
+      )}
       <Tabs counts={answer.counts} />
       <Filters />
       <Lines answer={answer} isFiltered={isFiltered} />
@@ -62,6 +68,10 @@ function Tabs({ counts }: { counts: Inbox['counts'] }) {
           {STATE_WORDS[state]} <b>{whole(counts[state] ?? 0)}</b>
         </Go>
       ))}
+      <span class="spring" />
+      <Go to={{ order: 'costliest' }} isCurrent={route.value.order === 'costliest'}>
+        Costliest
+      </Go>
     </nav>
   );
 }

@@ -3,13 +3,14 @@ import { Go } from '../shared/go.tsx';
 import { STATE_WORDS, StateIcon } from '../shared/standing.tsx';
 import type { InboxLine } from '../state/api.ts';
 import { route } from '../state/route.ts';
+import { InboxDecide } from './inbox-decide.tsx';
 
 /** Whoever looks for what costs most goes on to the costliest turns. */
 const BY_COST = { list: 'turns', sort: '-cost' } as const;
 
 /** One conversation: what it is about, how it stands and why, who takes part, what it has used, and since when. */
 export function InboxRow({ line }: { line: InboxLine }) {
-  const { id, state, since, at, about, agents, agentCount, people, tokens, head } = line;
+  const { id, state, since, at, about, agents, agentCount, people, tokens, head, asks } = line;
   const [owner] = people;
   const others = agentCount - agents.length;
   return (
@@ -45,6 +46,7 @@ export function InboxRow({ line }: { line: InboxLine }) {
           {age(Date.now() - since)}
         </time>
       </Go>
+      {asks?.decide && <InboxDecide key={asks.decide.request} line={line} />}
     </li>
   );
 }

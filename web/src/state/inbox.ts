@@ -11,6 +11,8 @@ import { conversation, type Route, route } from './route.ts';
 export const inbox = signal<Inbox | null>(null);
 export const queues = signal<Queues | null>(null);
 export const stuck = signal<StuckReport | null>(null);
+/** Whether home shows the queue; beside a conversation it always stands. */
+export const isQueueShown = signal(false);
 
 /** Why a queued agent of the open conversation has not begun, in the server's words. */
 export function waitOf(agent: AgentView): string | null {
@@ -47,6 +49,11 @@ export const canGrow = computed(() => inbox.value?.next != null && pages.value <
 
 export function showMore(): void {
   pages.value += 1;
+  void watchInbox();
+}
+
+/** Reads the list again: something on it was acted upon. */
+export function refreshInbox(): void {
   void watchInbox();
 }
 
