@@ -97,6 +97,7 @@ export type {
   ReadAttachment,
   NewMessage,
   PromptDiff,
+  TurnComparison,
   SentPrompt,
   TaskInfo,
   TaskList,

@@ -22,6 +22,7 @@ import type { BudgetLine } from './actors/budget/report.ts';
 import type { CostOptions, CostReport } from './inspect/cache-cost.ts';
 import type { ConversationState } from './actors/conversations/conversation-state.ts';
 import type { Deleted } from './actors/conversations/delete-conversation.ts';
+import type { TurnComparison } from './inspect/compare-turns.ts';
 import type { DiffSteps, PromptDiff } from './inspect/diff-turns.ts';
 import type { Inspection } from './inspect/inspect-prompt.ts';
 import type { StuckQuery, StuckReport } from './inspect/stuck-reasons.ts';
@@ -264,6 +265,8 @@ export interface Troupe {
    * would get now. Throws `turn_unknown`, and `event_invalid` for turns of two agents.
    */
   diff(a: string, b: string, steps?: DiffSteps): Promise<PromptDiff>;
+  /** Two turns side by side: words, calls, tokens, cost and time. For a turn that was run again. Throws `turn_unknown`. */
+  compare(a: string, b: string): Promise<TurnComparison>;
   /** Cost of each model call of an agent under a vendor's cache. Slow: renders every prompt again. */
   cost(conversation: string, agent: string, options?: CostOptions): Promise<CostReport>;
   /** The steps, calls and times of a turn. Throws `turn_unknown`. */
@@ -376,6 +379,7 @@ export type {
   LogProblem,
   LogVerification,
   PromptDiff,
+  TurnComparison,
   ActivityNote,
   LiveNote,
   StateNote,
@@ -389,3 +393,4 @@ export type { FoundPassage, Passage, PassageShelf } from './facade/passage-list.
 export type { ListedStanding, NewStanding, StandingOrder, StandingShelf } from './facade/standing-list.ts';
 export type { StuckLine, StuckQuery, StuckReport } from './inspect/stuck-reasons.ts';
 export type { ProviderLoad, QueueReport, RunningLine, TurnQueue, WaitingLine } from './inspect/turn-queue.ts';
+export type { CallPair, ComparedCall, ComparedTurn, WordChange } from './inspect/compare-turns.ts';

@@ -38,6 +38,7 @@ export function createProgram(): Command {
   addPersonCommand(program);
   addTaskCommands(program);
   addConversationCommands(program);
+  addRerunCommands(program);
   addReadCommands(program);
   addTransferCommands(program);
   addAccessCommands(program, client);
@@ -141,6 +142,32 @@ function addTaskCommands(program: Command): void {
     .option('--reason <text>', 'reason, shown to the agents')
     .action(async (conversation, task, options) =>
       (await import('./commands/act.ts')).cancel(conversation, task, options),
+    );
+}
+
+function addRerunCommands(program: Command): void {
+  client(program.command('rerun', { hidden: true }))
+    .description('run a turn again in a fork, with a change, and show both side by side')
+    .argument('<turn>')
+    .option('--message <text>', 'other words of the message that began it')
+    .option('--instructions <file>', 'other instructions of its agent')
+    .option('--model <name>', 'another model')
+    .option('--provider <name>', 'with --model: the provider of another agent')
+    .option('--result <call=file>', 'another result of a call')
+    .addOption(
+      new Option('--tools <how>', 'calls that the turn has no result of').choices(['recorded', 'run']),
+    )
+    .option('--as-conversation <name>', 'id of the fork (default: <conversation>-fork-<seq>)')
+    .option('--as <name>', 'your name')
+    .option('--wait', 'with a server: wait for the turn, and compare')
+    .action(async (turn, options) => (await import('./commands/rerun.ts')).rerun(turn, options));
+
+  client(program.command('compare', { hidden: true }))
+    .description('two turns side by side: words, calls, tokens, cost')
+    .argument('<turn>')
+    .argument('<other>')
+    .action(async (turn, other, options) =>
+      (await import('./commands/rerun.ts')).compare(turn, other, options),
     );
 }
 

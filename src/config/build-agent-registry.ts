@@ -145,7 +145,7 @@ function textsOf(
     skills,
     writer,
   }: { files: InstructionFiles | undefined; skills: SkillSet | undefined; writer: Writer | null },
-): Pick<AgentRuntime, 'baseline' | 'readBaseline' | 'written'> {
+): Pick<AgentRuntime, 'baseline' | 'readBaseline' | 'written' | 'instructed'> {
   const present = () => ({ files: files?.now ?? [], skills: skills?.now ?? [] });
   const withPresent = (given: ReturnType<typeof present>, written?: string) => {
     const told = withWritten({ profile, roster, writer, written });
@@ -157,9 +157,15 @@ function textsOf(
   const written = writer && {
     written: { write: writer.write, baseline: (text: string) => withPresent(known, text) },
   };
-  if (!files && !skills) return { baseline, ...written };
+  const instructed = (instructions: string) => {
+    const told = { ...profile, instructions };
+    const fragments = { ...NO_FRAGMENTS, ...profile.fragments, files: known.files };
+    return baselineTexts({ ...told, skills: known.skills, fragments }, roster, countTokens);
+  };
+  if (!files && !skills) return { baseline, instructed, ...written };
   return {
     baseline,
+    instructed,
     ...written,
     async readBaseline() {
       await Promise.all([files?.read(), skills?.read()]);

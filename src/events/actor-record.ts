@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { ActorAddress, ConversationId, JoinPolicy, Seq, TurnId } from './ids.ts';
+import { ActorAddress, ConversationId, EventId, JoinPolicy, Seq, TurnId } from './ids.ts';
 import { EventContext, EventDraft } from './event.ts';
 import { GuardStoppedBody, TurnSteeredBody } from './coordination.ts';
 import { NamedSession, Session } from './session.ts';
@@ -41,6 +41,8 @@ export const PinnedTurn = z.strictObject({
   byPerson: z.literal(true).optional(),
   /** The session that an input names for this agent. */
   session: NamedSession.optional(),
+  /** The event that records what this turn runs again. */
+  rerun: EventId.optional(),
   /** Inputs taken in between two steps, oldest first. */
   steered: z.array(TurnSteeredBody).optional(),
 });
@@ -64,7 +66,7 @@ export type Timer = z.infer<typeof Timer>;
  * Version of the record and of the machine snapshot in it. Raise it with any change that older code would misread:
  * processes of two versions run side by side during a rolling deploy.
  */
-export const ACTOR_VERSION = 7;
+export const ACTOR_VERSION = 8;
 
 /** Why an actor begins no turns. */
 export const Unavailability = z.enum(['paused', 'failed', 'retired']);

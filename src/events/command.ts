@@ -11,6 +11,7 @@ import {
   WorkflowRunId,
 } from './ids.ts';
 import { JsonData } from './message.ts';
+import { Rerun, RerunChange, RerunTools } from './rerun.ts';
 
 const Reason = z.string().max(1_000).optional();
 const About = { conversation: ConversationId };
@@ -155,6 +156,16 @@ export const Command = z.discriminatedUnion('command', [
     /** Id of the new conversation. Default: `<conversation>-fork-<seq>`, with a number if that is taken. */
     as: ConversationId.optional(),
   }),
+  /** Runs a turn that has ended again, in a fork, with one change or none. */
+  z.strictObject({
+    command: z.literal('rerun'),
+    turn: TurnId,
+    change: RerunChange.optional(),
+    /** Default: `recorded`. */
+    tools: RerunTools.optional(),
+    /** Id of the new conversation. Default: as of a fork. */
+    as: ConversationId.optional(),
+  }),
   ...CONVERSATION_COMMANDS,
 ]);
 export type Command = z.infer<typeof Command>;
@@ -175,6 +186,7 @@ export const COMMANDS = [
   'cancelTask',
   'retry',
   'fork',
+  'rerun',
   ...CONVERSATION_COMMAND_NAMES,
 ] as const;
 
@@ -204,5 +216,7 @@ export const CommandBody = z.strictObject({
   fork: ForkPlace.optional(),
   /** In the copy: the original. All earlier events are history here, and no agent waits because of them. */
   from: ForkPlace.optional(),
+  /** In both, if the fork was made to run a turn again. */
+  rerun: Rerun.optional(),
 });
 export type CommandBody = z.infer<typeof CommandBody>;

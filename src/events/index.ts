@@ -17,6 +17,7 @@ export * from './nearest-name.ts';
 export * from './parse.ts';
 export * from './person.ts';
 export * from './prompt.ts';
+export * from './rerun.ts';
 export * from './session.ts';
 export * from './task.ts';
 export * from './turn.ts';

@@ -3,6 +3,7 @@ import { executeConversationCommand } from '../actors/conversations/execute-conv
 import type { ConversationDeps } from '../actors/conversations/conversation-deps.ts';
 import { forkConversation } from '../actors/conversations/fork-conversation.ts';
 import { retryTurn } from '../actors/conversations/retry-turn.ts';
+import { rerunTurn } from '../actors/reruns/rerun-turn.ts';
 import { requireTrusted } from '../actors/conversations/trust.ts';
 import type { Engine } from '../actors/engine/engine.ts';
 import { changePhase } from '../actors/workflows/change-phase.ts';
@@ -54,6 +55,7 @@ export async function executeCommand(parts: CommandParts, given: Command, by: Au
     return startRun({ ...conversations, workflows: parts.workflows }, log, command, by);
   }
   if (command.command === 'retry') return retryTurn(conversations, tenant, command.turn, by);
+  if (command.command === 'rerun') return rerunTurn(conversations, tenant, command, by);
   if (command.command === 'fork') return forkConversation(conversations, tenant, command, by);
   const draft = commandDraft(command, by);
   if (command.command === 'mode' || command.command === 'directive') {
@@ -87,7 +89,7 @@ async function appendOne(
 
 type PlainCommand = Exclude<
   Command,
-  TaskCommand | ConversationCommand | CommandOf<'phase' | 'run' | 'retry' | 'fork'>
+  TaskCommand | ConversationCommand | CommandOf<'phase' | 'run' | 'retry' | 'fork' | 'rerun'>
 >;
 
 function commandDraft(command: PlainCommand, by: Author): EventDraft {
@@ -133,6 +135,7 @@ export function redactCommand(redaction: Redaction, command: Command, author: Au
   const { kind, fields } = TEXTS[command.command] ?? { kind: 'command', fields: [] };
   const made = Object.entries(command).map(([name, value]) => {
     if (name === 'args') return [name, redaction.body({ data: value }, { kind, author }).data];
+    if (name === 'change') return [name, redaction.body({ change: value }, { kind, author }).change];
     const isText = typeof value === 'string' && fields.includes(name);
     return [name, isText ? redaction.text(value, { kind, author }) : value];
   });

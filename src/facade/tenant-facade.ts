@@ -192,6 +192,10 @@ function promptMethods(context: TenantContext) {
       const { diffTurns } = await import('../inspect/diff-turns.ts');
       return diffTurns(deps, tenant, [a, b], steps);
     },
+    async compare(a, b) {
+      const { compareTurns } = await import('../inspect/compare-turns.ts');
+      return compareTurns(deps, tenant, [a, b]);
+    },
     async cost(conversation, agent, options) {
       const [address, runtime] = await findAgent(conversation, agent);
       return cacheCost(deps, address, runtime, options);

@@ -130,6 +130,7 @@ export const PATH_PARAMETERS = {
   agents: { schema: AgentId, example: 'writer' },
   a2a: { schema: AgentId, example: 'writer' },
   turns: { schema: TurnName, example: 'main:writer:1' },
+  compare: { schema: TurnName, example: 'main:writer:1' },
   diff: { schema: z.union([TurnName, z.literal('next')]), example: 'next' },
   chat: { schema: z.string().regex(/^[A-Za-z0-9._@:~-]{1,256}$/), example: 'main' },
   keys: { schema: RecordId, example: 'abcdefghijkl' },

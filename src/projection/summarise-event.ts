@@ -1,5 +1,5 @@
 import { type ByKind, type KindAbout, forKind } from '../events/aspects.ts';
-import type { Event, EventKind, EventOf } from '../events/index.ts';
+import type { Event, EventKind, EventOf, RerunChange } from '../events/index.ts';
 import { messageText } from '../events/message-text.ts';
 import { oneLine, ranges } from './words.ts';
 
@@ -141,12 +141,22 @@ function describeArchive({ kind, body }: EventOf<'archived' | 'reopened'>): stri
 }
 
 function describeCommand({ author, body }: EventOf<'command'>): string {
-  const { command, agent, turn, fork, from } = body;
+  const { command, agent, turn, fork, from, rerun } = body;
   const about = turn ?? (agent === undefined ? '' : `@${agent}`);
   const place = fork ?? from;
   const forked = place ? `${fork ? 'to' : 'from'} ${place.conversation} at ${place.seq}` : '';
-  return [`${author.name}: ${command}`, about, forked].filter((part) => part !== '').join(' ');
+  const again = rerun
+    ? `to run ${rerun.turn} again with ${rerun.change ? OTHER[rerun.change.kind] : 'no change'}`
+    : '';
+  return [`${author.name}: ${command}`, about, forked, again].filter((part) => part !== '').join(' ');
 }
+
+const OTHER: Record<RerunChange['kind'], string> = {
+  message: 'another message',
+  instructions: 'other instructions',
+  model: 'another model',
+  toolResult: 'another result of a call',
+};
 
 type CompactionNoteKind = Extract<EventKind, `compaction.${string}`>;
 

@@ -88,6 +88,30 @@ test('a fork is created once per id, and is a conversation like any other', asyn
   expect(await fork({ conversation: 'c1', seq: 1, as: 'not a name' })).toMatchObject({ status: 400 });
 });
 
+test('a turn is run again over HTTP, and compared with the original', async () => {
+  await using api = await failed();
+  const change = { kind: 'message', content: 'asked for again' };
+  const rerun = (about: object) => api.post('/api/commands', { command: 'rerun', author: ANA, ...about });
+  expect(await rerun({ turn: 'c1:frail:1', change, as: 'c2' })).toMatchObject({
+    status: 202,
+    body: { event: { conversation: 'c1', body: { fork: { conversation: 'c2' }, rerun: { change } } } },
+  });
+  await api.troupe.idle();
+  expect(await api.get('/api/turns/c1:frail:1/compare/c2:frail:1')).toMatchObject({
+    status: 200,
+    body: {
+      rerun: { turn: 'c1:frail:1', change, tools: 'recorded' },
+      a: { status: 'failed', words: '', problem: expect.stringContaining('provider_refused') },
+      b: { status: 'done', words: 'here', problem: null },
+    },
+  });
+  expect((await rerun({ turn: 'c1:frail:9' })).status).toBe(404);
+  expect((await rerun({ turn: 'c1:frail:1', as: 'c1' })).status).toBe(409);
+  const unknown = { kind: 'toolResult', call: 'x', result: '' };
+  expect((await rerun({ turn: 'c1:frail:1', change: unknown })).status).toBe(400);
+  expect((await api.get('/api/turns/c1:frail:1/compare/c1:frail:9')).status).toBe(404);
+});
+
 test('the document describes both', async () => {
   await using api = await startApi();
   const text = JSON.stringify((await api.get('/api/openapi.json')).body['paths']);

@@ -31,6 +31,7 @@ const SCOPES: Readonly<Record<string, readonly Scope[]>> = {
   'GET /api/turns/{t}': ['read'],
   'GET /api/turns/{t}/prompt': ['read'],
   'GET /api/turns/{a}/diff/{b}': ['read'],
+  'GET /api/turns/{a}/compare/{b}': ['read'],
   'POST /api/commands': ['write', 'operate'],
   'GET /api/events': ['read'],
   'POST /api/conversations/{c}/chat': ['write'],

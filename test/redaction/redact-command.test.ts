@@ -38,6 +38,7 @@ const COMMANDS_IN_FULL: readonly [object, string, readonly string[]][] = [
   [{ command: 'cancelTask', ...IN, task: 'SECRET', reason: TEXT }, 'delegation.aborted', ['reason']],
   [{ command: 'retry', turn: 'SECRET:echo:1' }, '', []],
   [{ command: 'fork', turn: 'SECRET:echo:1', conversation: 'SECRET', seq: 1, as: 'SECRET' }, '', []],
+  [{ command: 'rerun', turn: 'SECRET:echo:1', tools: 'run', as: 'SECRET' }, '', []],
   [{ command: 'join', ...IN, agent: 'secret', policy: 'full' }, '', []],
   [{ command: 'leave', ...IN, agent: 'secret', reason: TEXT }, 'left', ['reason']],
   [{ command: 'block', ...IN, agent: 'secret', reason: TEXT }, 'left', ['reason']],
@@ -73,3 +74,28 @@ test.each(COMMANDS_IN_FULL)(
     expect(places).toEqual(texts.map(() => ({ kind, author: ANA })));
   },
 );
+
+test('of the change of a turn that is run again, the words are redacted', () => {
+  const redaction = createRedaction(
+    (text) => text.toUpperCase(),
+    () => {},
+  );
+  const turn = 'c:echo:1';
+  const of = (change: object) =>
+    redactCommand(redaction, Command.parse({ command: 'rerun', turn, change }), ANA);
+  for (const change of [
+    { kind: 'message', content: 'x' },
+    { kind: 'instructions', text: 'x' },
+    { kind: 'toolResult', call: 'c', result: 'x' },
+  ])
+    expect(of(change)).toEqual({
+      command: 'rerun',
+      turn,
+      change: {
+        ...change,
+        [change.kind === 'message' ? 'content' : change.kind === 'toolResult' ? 'result' : 'text']: 'X',
+      },
+    });
+  const model = { kind: 'model', model: 'm', provider: 'p' };
+  expect(of(model)).toEqual({ command: 'rerun', turn, change: model });
+});

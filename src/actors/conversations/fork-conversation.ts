@@ -1,7 +1,9 @@
 import { TroupeError } from '../../errors.ts';
+import { hashText } from '../../context/index.ts';
 import {
   type ActorAddress,
   type Author,
+  canonicalJson,
   type CommandOf,
   ConversationId,
   type Event,
@@ -9,6 +11,7 @@ import {
   type ForkPlace,
   isImported,
   parseTurnId,
+  type Rerun,
   runtimeId,
   turnId,
 } from '../../events/index.ts';
@@ -17,16 +20,14 @@ import { isRetired } from '../../machines/membership.ts';
 import type { ConversationKey } from '../../store/store.ts';
 import { changeAvailability } from '../engine/change-availability.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
+import { patchAtRest } from '../engine/patch-at-rest.ts';
 import { readPages } from '../log/read-pages.ts';
-import { importOwner } from '../engine/settle-imported.ts';
 import { appendFirst, type ConversationDeps } from './conversation-deps.ts';
 import { foldPast, forkEnds, newPast, type Past, renamedEvent } from './fork-past.ts';
 
 const MAX_ID = 128;
 /** Most forks of one event that get a generated name. */
 const MOST_NAMED = 1_000;
-/** Pause before an agent is checked again that another process holds. */
-const SETTLE_PAUSE_MS = 20;
 
 /**
  * Copies the beginning of a conversation into a new one. The source gets one event that records the fork, which is returned.
@@ -42,19 +43,54 @@ export async function forkConversation(
   command: CommandOf<'fork'>,
   by: Author,
 ): Promise<Event> {
-  const { deps } = conversations;
-  const place = await placeOf(deps, tenant, command);
+  const place = await placeOf(conversations.deps, tenant, command);
+  return (await makeFork(conversations, { tenant, place, as: command.as, by })).event;
+}
+
+/** A turn that is run again in a fork: the copied events are changed, and more follow them. */
+export interface RerunFork {
+  rerun: Rerun;
+  change(draft: EventDraft, seq: number): EventDraft;
+  /** Events after the copied ones. */
+  more: readonly EventDraft[];
+}
+
+interface ForkRequest {
+  tenant: ConversationKey['tenant'];
+  place: ForkPlace;
+  /** Id of the copy. */
+  as: ConversationId | undefined;
+  by: Author;
+  again?: RerunFork;
+}
+
+export async function makeFork(
+  { deps, newId }: ConversationDeps,
+  { tenant, place, as, by, again }: ForkRequest,
+): Promise<{ event: Event; target: ConversationKey }> {
   const source = { tenant, conversation: place.conversation };
-  const target = await claim(deps, source, place, command.as);
-  if (!(await isForkOf(deps, target, place))) await copy(deps, { source, target, place, by });
+  // Two unnamed repetitions are two forks, even if they are the same.
+  const nonce = again && (as === undefined ? newId() : hashText(canonicalJson(again.rerun)));
+  const origin = { place, again, mark: nonce === undefined ? '' : `/${nonce}` };
+  const target = await claim(deps, source, origin, as);
+  if (!(await isForkOf(deps, target, origin))) await copy(deps, { source, target, place, by, again });
   const fork = { conversation: target.conversation, seq: place.seq };
-  return appendFirst(deps, source, {
+  const event = await appendFirst(deps, source, {
     id: runtimeId('fork', place.seq, target.conversation),
     author: by,
     to: [],
     kind: 'command',
-    body: { command: 'fork', fork },
+    body: { command: 'fork', fork, ...(again && { rerun: again.rerun }) },
   });
+  return { event, target };
+}
+
+/** What a fork is made of. */
+interface Origin {
+  place: ForkPlace;
+  again: RerunFork | undefined;
+  /** Distinguishes claims of the same place. */
+  mark: string;
 }
 
 async function placeOf(
@@ -88,19 +124,20 @@ async function placeOf(
 async function claim(
   deps: EngineDeps,
   { tenant }: ConversationKey,
-  place: ForkPlace,
+  origin: Origin,
   as: ConversationId | undefined,
 ): Promise<ConversationKey> {
+  const { place } = origin;
   if (as !== undefined) {
     const log = { tenant, conversation: as };
-    if ((await isForkOf(deps, log, place)) || (await isClaimed(deps, log, place))) return log;
+    if ((await isForkOf(deps, log, origin)) || (await isClaimed(deps, log, origin))) return log;
     throw refused(`there is already a conversation "${as}": choose another name`, { conversation: as });
   }
   for (let number = 1; number <= MOST_NAMED; number += 1) {
     const suffix = `-fork-${place.seq}${number > 1 ? `-${number}` : ''}`;
     const stem = place.conversation.slice(0, MAX_ID - suffix.length);
     const log = { tenant, conversation: ConversationId.parse(`${stem}${suffix}`) };
-    if (!(await isForkOf(deps, log, place)) && (await isClaimed(deps, log, place))) return log;
+    if (!(await isForkOf(deps, log, origin)) && (await isClaimed(deps, log, origin))) return log;
   }
   throw refused(`event ${place.seq} has ${MOST_NAMED} forks: name this one`);
 }
@@ -108,20 +145,22 @@ async function claim(
 async function isForkOf(
   { store }: EngineDeps,
   log: ConversationKey,
-  { conversation, seq }: ForkPlace,
+  { place: { conversation, seq }, again }: Origin,
 ): Promise<boolean> {
   const event = await store.readById(log, runtimeId('forked', seq));
-  return event?.kind === 'command' && !isImported(event) && event.body.from?.conversation === conversation;
+  if (event?.kind !== 'command' || isImported(event)) return false;
+  const { from, rerun } = event.body;
+  return from?.conversation === conversation && canonicalJson(rerun) === canonicalJson(again?.rerun);
 }
 
 /** Claims the id by a key-value entry. An entry left by a deleted conversation does not count. */
 async function isClaimed(
   { store }: EngineDeps,
   log: ConversationKey,
-  { conversation, seq }: ForkPlace,
+  { place: { conversation, seq }, mark }: Origin,
 ): Promise<boolean> {
   const key = `fork:${log.conversation}`;
-  const ours = `${conversation}/${seq}`;
+  const ours = `${conversation}/${seq}${mark}`;
   const noted = await store.get(log.tenant, key);
   if ((await store.head(log)) > 0) return noted === ours;
   return noted === ours || (await store.compareAndSet(log.tenant, key, noted, ours)) === ours;
@@ -132,18 +171,22 @@ interface Fork {
   target: ConversationKey;
   place: ForkPlace;
   by: Author;
+  again: RerunFork | undefined;
 }
 
-async function copy(deps: EngineDeps, { source, target, place, by }: Fork): Promise<void> {
+async function copy(deps: EngineDeps, { source, target, place, by, again }: Fork): Promise<void> {
   const names = { from: source.conversation, to: target.conversation };
   const past = newPast();
   for await (const page of readPages(deps.store, source, { after: 0, upTo: place.seq }))
     for (const event of page) foldPast(past, event);
-  const ends = forkEnds(past, names, place, by);
+  const ends = [...(again?.more ?? []), ...forkEnds(past, names, place, { by, rerun: again?.rerun })];
   await settlePast(deps, target, past, place.seq + ends.length);
   for await (const page of readPages(deps.store, source, { after: 0, upTo: place.seq })) {
     await copyArtifacts(deps, source, target, page);
-    const drafts = page.map((event) => renamedEvent(event, names));
+    const drafts = page.map((event) => {
+      const draft = renamedEvent(event, names);
+      return again ? again.change(draft, event.seq) : draft;
+    });
     await appendAt(deps, target, drafts, { first: page[0]?.seq ?? 1, times: page.map(({ at }) => at) });
   }
   const last = ends.pop();
@@ -204,40 +247,19 @@ async function settlePast(
   }
 }
 
-async function settle(deps: EngineDeps, address: ActorAddress, turns: number, upTo: number): Promise<void> {
-  const { store, clock, registry } = deps;
-  for (;;) {
-    const held = await store.readActor(address);
-    if (held && held.processed >= upTo) return;
-    const acquired = await store.acquire(address, leaseOn(deps, held));
-    if (acquired.kind === 'acquired') {
-      registry.drop(address);
-      const settled = await store.update(acquired.record, {
-        owner: '',
-        until: 0,
-        processed: upTo,
-        state: {
-          turnNo: turns,
-          lastTurn: turns === 0 ? null : turnId(address, turns),
-          snapshot: turns === 0 ? null : saveAgent(newAgent()),
-          machineVersion: AGENT_MACHINE_VERSION,
-        },
-      });
-      if (settled) return;
-    }
-    await clock.sleep(SETTLE_PAUSE_MS);
-  }
-}
-
-/** A data directory has one owner, so leases of earlier processes are free there. */
-function leaseOn(
-  { process, clock, limits }: EngineDeps,
-  held: { owner: string; until: number } | null,
-): { owner: string; now: number; until: number } {
-  const owner = importOwner(process);
-  const now = clock.now();
-  const isDead = limits.soleOwner && held !== null && held.owner !== owner;
-  return { owner, now: isDead ? Math.max(now, held.until + 1) : now, until: now + limits.leaseMs };
+function settle(deps: EngineDeps, address: ActorAddress, turns: number, upTo: number): Promise<void> {
+  return patchAtRest(deps, address, (held) => {
+    if (held && held.processed >= upTo) return null;
+    return {
+      processed: upTo,
+      state: {
+        turnNo: turns,
+        lastTurn: turns === 0 ? null : turnId(address, turns),
+        snapshot: turns === 0 ? null : saveAgent(newAgent()),
+        machineVersion: AGENT_MACHINE_VERSION,
+      },
+    };
+  });
 }
 
 function refused(message: string, data: Record<string, unknown> = {}): TroupeError {

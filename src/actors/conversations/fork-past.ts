@@ -10,6 +10,7 @@ import {
   isAbout,
   NO_USAGE,
   parseTurnId,
+  type Rerun,
   runtimeId,
   SYSTEM_AUTHOR,
   type ToolCall,
@@ -92,7 +93,12 @@ function foldTurn(past: Past, agent: AgentId, turn: OpenTurn, event: Event): voi
 }
 
 /** The events that end open work in the copy. The same for every person who forks; the last one marks the fork. */
-export function forkEnds(past: Past, names: Names, place: ForkPlace, by: Author): EventDraft[] {
+export function forkEnds(
+  past: Past,
+  names: Names,
+  place: ForkPlace,
+  { by, rerun }: { by: Author; rerun?: Rerun | undefined },
+): EventDraft[] {
   const { tasks } = past.participants;
   const { conversation, seq } = place;
   return [
@@ -107,7 +113,7 @@ export function forkEnds(past: Past, names: Names, place: ForkPlace, by: Author)
       ...noteOf(runtimeId('forked', seq)),
       author: by,
       kind: 'command',
-      body: { command: 'fork', from: { conversation, seq } },
+      body: { command: 'fork', from: { conversation, seq }, ...(rerun && { rerun }) },
     },
   ];
 }

@@ -26,6 +26,8 @@ export interface AgentRuntime {
   baseline: readonly BaselineText[];
   /** Present if a function of the application writes its instructions. `baseline` has none then. */
   written?: WrittenInstructions;
+  /** The frozen layers with other instructions. */
+  instructed(text: string): readonly BaselineText[];
   /** Reads its files again and returns the frozen layers with them. Absent: no file is part of them. */
   readBaseline?: () => Promise<readonly BaselineText[]>;
   /** Nostr public key that addresses it, 64 hex digits. */

@@ -34,8 +34,8 @@ const NOT_KEPT = '[not kept: its redaction failed]';
 const NO_TEXT = new Set(
   [
     'agent argsHash artifact assignee baseline by call chain code command compaction completeWhen cut delegation',
-    'delegator event events forgotten group guard hash home how id join mediaType memories mode model name outcome',
-    'policy provider pruned question request root run session signature status strategy thread tool tree turn type workflow',
+    'delegator event events forgotten group guard hash home how id join kind mediaType memories mode model name outcome',
+    'policy provider pruned question request root run session signature status strategy thread tool tools tree turn type workflow',
   ].flatMap((line) => line.split(' ')),
 );
 /** Kinds whose `reason` is text; in all others it is a word of the runtime. */

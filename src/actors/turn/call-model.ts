@@ -101,7 +101,8 @@ function recordAgain(run: TurnRun, journalled: JournalEntry): void {
 }
 
 /** Calibrates the token count by the reported usage. The figures of a scripted model are guesses and are ignored. */
-function learn(run: TurnRun, { usage, doubt }: ModelAnswer): Partial<Pick<TurnRun, 'last' | 'model'>> {
+function learn(run: TurnRun, { usage, doubt, kept }: ModelAnswer): Partial<Pick<TurnRun, 'last' | 'model'>> {
+  if (kept) return {};
   const { deps, live, runtime, baseline } = run;
   const { session } = run.meanwhile;
   const { tenant, agent } = live.address;

@@ -14,7 +14,7 @@ import { sessionPatch } from '../sessions/settle-session.ts';
 import { hasMore } from '../steering/look-beyond.ts';
 import { coversOf, reachOf } from '../steering/reach.ts';
 import { showAllSteered, showSteered, stoppedBy } from '../steering/steer-turn.ts';
-import { taskEnds } from '../tasks/complete-task.ts';
+import { type TaskEnds, taskEnds } from '../tasks/complete-task.ts';
 import { changed, type ModelAnswer, type Outcome, ownDraft, type TurnRun, written } from './turn-run.ts';
 import { replayCompaction } from '../compaction/replay-compaction.ts';
 import { runCalls } from './run-calls.ts';
@@ -75,8 +75,10 @@ async function isAddressedAgain(run: TurnRun): Promise<boolean> {
 
 async function patchOf(run: TurnRun): Promise<ActorPatch> {
   const { live, turn, lease } = run;
-  const ends = taskEnds(run);
-  const steps = await advanceRuns(run);
+  // In a fork, the tasks and runs of the original are over.
+  const isRerun = turn.rerun !== undefined;
+  const ends = isRerun ? NO_ENDS : taskEnds(run);
+  const steps = isRerun ? [] : await advanceRuns(run);
   const isDone = run.ending.kind === 'done';
   return {
     processed: reachOf(turn),
@@ -94,6 +96,8 @@ async function patchOf(run: TurnRun): Promise<ActorPatch> {
     },
   };
 }
+
+const NO_ENDS: TaskEnds = { events: [], outgoing: [] };
 
 /** Events that begin work for others. They are published only if the turn ends as done. */
 const BEGINNINGS: readonly EventDraft['kind'][] = [

@@ -7,7 +7,7 @@ import { type AboutTools, aboutTools } from '../calls/tool-context.ts';
 import { redactCall } from './redact-turn.ts';
 import { showCall, showResult } from './show-activity.ts';
 import { afterStep, staleNote, staleStop } from './repeated-calls.ts';
-import { type CallEffects, type CallPlace, stopDraft } from '../tasks/call-effects.ts';
+import { type CallEffects, type CallPlace, effectsOf, stopDraft } from '../tasks/call-effects.ts';
 import { applyToolRequest } from '../tasks/apply-tool-request.ts';
 import { mustWait, requestApproval } from '../tasks/ask-people.ts';
 import { changed, type Outcome, ownDraft, type TurnRun } from './turn-run.ts';
@@ -115,9 +115,17 @@ async function settleAndShow(
   call: ToolCall,
   index: number,
 ): Promise<Settled> {
-  const end = await settleCall(run, about, call, index);
+  const end = (await recordedEnd(run, call)) ?? (await settleCall(run, about, call, index));
   showResult(run, call, end);
   return end;
+}
+
+/** For a turn that repeats another; null if the call is made. It needs no row in the ledger, as it is the same each time. */
+async function recordedEnd({ recorded }: TurnRun, call: ToolCall): Promise<Settled | null> {
+  const found = recorded && (await recorded(call));
+  if (!found) return null;
+  const { ends, ...end } = found;
+  return { ...end, ...(ends && { effects: effectsOf({ ends, silent: true }) }) };
 }
 
 async function settleCall(run: TurnRun, about: AboutTools, call: ToolCall, index: number): Promise<Settled> {

@@ -21,6 +21,7 @@ import { policyFor } from '../compaction/compaction-policy.ts';
 import { runCompaction } from '../compaction/run-compaction.ts';
 import { runCalls } from './run-calls.ts';
 import { NO_CALLS } from './repeated-calls.ts';
+import { readRerun } from '../reruns/run-again.ts';
 import { adoptSession } from '../sessions/adopt-session.ts';
 import { sessionRun } from '../sessions/session-run.ts';
 import { leaveSession } from '../sessions/settle-session.ts';
@@ -167,7 +168,9 @@ interface TurnStart extends ActiveActor {
   readonly resumed: boolean;
 }
 
-async function startRun(start: TurnStart): Promise<TurnRun> {
+async function startRun(given: TurnStart): Promise<TurnRun> {
+  const again = await readRerun(given);
+  const start = { ...given, ...(again && { runtime: again.runtime }) };
   const { deps, lease, runtime, live, slot, turn, resumed } = start;
   // The pinned baseline: after a change of configuration, a later attempt still sends the same prompt.
   if (live.baseline?.id !== turn.baseline) {
@@ -188,6 +191,7 @@ async function startRun(start: TurnStart): Promise<TurnRun> {
     compaction: { step: -1, count: 0, tried: false, reason: null, replayed: -1, overflowed: false },
     watch: watchTurn(start),
     resumed,
+    recorded: again?.recorded ?? null,
     meanwhile: {
       writing: [],
       recorded: null,

@@ -20,6 +20,7 @@ import type { Lease } from '../engine/lease.ts';
 import type { TurnSlot } from '../engine/turn-slot.ts';
 import type { FrozenBaseline, AgentRuntime } from '../engine/agent-runtime.ts';
 import type { LiveActor } from '../engine/registry.ts';
+import type { RecordedCalls } from '../reruns/recorded-calls.ts';
 import type { RepeatedCalls } from './repeated-calls.ts';
 import type { BegunAnswer } from '../sessions/begun-mark.ts';
 import type { AnswerSession, SessionRun } from '../sessions/session-run.ts';
@@ -71,6 +72,8 @@ export interface TurnInputs extends ActiveActor {
   /** True if the turn was begun before. Only then can it have a journal. */
   readonly resumed: boolean;
   readonly meanwhile: Meanwhile;
+  /** Results of calls that are not made, if the turn repeats another. */
+  readonly recorded: RecordedCalls | null;
 }
 
 /** Where the turn stands. */
@@ -196,6 +199,8 @@ export interface ModelAnswer {
   usage: Usage;
   /** Why the reported usage is not trusted. */
   doubt?: string;
+  /** Taken from the turn that this one repeats: no model was asked. */
+  kept?: true;
   /** Set by providers with sessions. */
   session?: AnswerSession;
   /** Set for agents whose replies are data. */

@@ -24,6 +24,7 @@ import type {
   StuckQuery,
   StuckReport,
   TaskList,
+  TurnComparison,
   TurnTrace,
   Troupe,
 } from '../../troupe.ts';
@@ -91,6 +92,7 @@ export interface Client {
   prompt(conversation: string, agent: string): Promise<InspectedPrompt>;
   promptOf(turn: string, step?: number): Promise<SentPrompt>;
   diff(a: string, b: string, steps: DiffSteps): Promise<PromptDiff>;
+  compare(a: string, b: string): Promise<TurnComparison>;
   /** `onTurn` works for direct clients only: a server does not report progress. */
   cost(conversation: string, agent: string, options: CostOptions): Promise<CostReport>;
   trace(turn: string): Promise<TurnTrace>;

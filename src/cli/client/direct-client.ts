@@ -61,6 +61,7 @@ export function createDirectClient(troupe: Troupe): Client {
     prompt: (conversation, agent) => troupe.prompt(conversation, agent),
     promptOf: (turn, step) => troupe.promptOf(turn, step),
     diff: (a, b, steps) => troupe.diff(a, b, steps),
+    compare: (a, b) => troupe.compare(a, b),
     cost: (conversation, agent, options) => troupe.cost(conversation, agent, options),
     trace: (turn) => troupe.trace(turn),
     import: (chunks, request) => troupe.import(chunks, request),

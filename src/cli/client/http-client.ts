@@ -109,12 +109,13 @@ async function* untilLost(frames: AsyncGenerator<StreamFrame, void>): AsyncGener
 
 type Api = ReturnType<typeof createClient>;
 
-function promptsOf(api: Api): Pick<Client, 'prompt' | 'promptOf' | 'diff' | 'cost' | 'trace'> {
+function promptsOf(api: Api): Pick<Client, 'prompt' | 'promptOf' | 'diff' | 'compare' | 'cost' | 'trace'> {
   return {
     prompt: (c, a) =>
       api.whole('GET /api/conversations/{c}/agents/{a}/prompt', 'messages', { params: { c, a } }),
     promptOf: (t, step) =>
       api.whole('GET /api/turns/{t}/prompt', 'messages', { params: { t }, query: { step } }),
+    compare: (a, b) => api.request('GET /api/turns/{a}/compare/{b}', { params: { a, b } }),
     diff: (a, b, { stepA, stepB }) =>
       api.request('GET /api/turns/{a}/diff/{b}', { params: { a, b }, query: { stepA, stepB } }),
     cost: (c, a, { vendor }) =>

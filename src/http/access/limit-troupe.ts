@@ -46,6 +46,7 @@ const NARROWING = {
   prompt: 'conversation',
   promptOf: 'conversation',
   diff: 'conversation',
+  compare: 'conversation',
   cost: 'conversation',
   trace: 'conversation',
   checkpoint: 'conversation',
@@ -143,6 +144,7 @@ function limitConversations(
     diff: async (a, b, steps = {}) =>
       troupe.diff(checkTurn(a, noPrompt(a, steps.stepA)), checkTurn(b, noPrompt(b, steps.stepB)), steps),
     cost: async (conversation, agent, options) => troupe.cost(check(conversation), agent, options),
+    compare: async (a, b) => troupe.compare(checkTurn(a), checkTurn(b)),
     trace: async (turn) => troupe.trace(checkTurn(turn)),
     async command(command, by) {
       checkCommand(command, principal, check, checkTurn);
@@ -257,9 +259,10 @@ function checkCommand(
 ): void {
   if ('turn' in command && command.turn !== undefined) checkTurn(command.turn);
   if ('conversation' in command && command.conversation !== undefined) check(command.conversation);
-  if (command.command !== 'fork') return;
+  if (command.command !== 'fork' && command.command !== 'rerun') return;
   if (command.as !== undefined) return void check(command.as);
-  const source = command.conversation ?? parseTurnId(command.turn ?? '')?.conversation;
+  const named = command.command === 'fork' ? command.conversation : undefined;
+  const source = named ?? parseTurnId(command.turn ?? '')?.conversation;
   if (source === undefined) return;
   // The beginning of the fork's id; the rest is not known yet.
   const name = source.length <= FORK_STEM ? `${source}-fork-` : source.slice(0, FORK_STEM);

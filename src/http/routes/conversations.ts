@@ -34,7 +34,7 @@ const FORK_RULE = {
 const AnyCommand = z.union(
   Command.options.map((option: z.ZodObject) => {
     const extended = option.extend({ author: Author.optional() });
-    return 'as' in option.shape ? extended.meta(FORK_RULE) : extended;
+    return 'seq' in option.shape ? extended.meta(FORK_RULE) : extended;
   }),
 ) as unknown as z.ZodType<Command & { author?: Author }>;
 
@@ -83,7 +83,7 @@ const sendCommand = defineRoute({
   scopes: ['write', 'operate'],
   id: 'sendCommand',
   summary:
-    'Pause or resume an agent, abort a turn, change the mode or the phase, direct a run, run a workflow, answer a question, decide an approval, cancel a task, change participants, spawn agents, release a held message, archive or reopen a conversation',
+    'Pause or resume an agent, abort a turn, change the mode or the phase, direct a run, run a workflow, answer a question, decide an approval, cancel a task, change participants, spawn agents, release a held message, fork a conversation, run a turn again in a fork, archive or reopen a conversation',
   body: AnyCommand,
   example: { command: 'compact', conversation: 'main', agent: 'writer' },
   status: 202,

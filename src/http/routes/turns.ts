@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { PromptDiff, TurnTrace } from '../../troupe.ts';
+import type { PromptDiff, TurnComparison, TurnTrace } from '../../troupe.ts';
 import { answerPage } from '../answer-page.ts';
 import { type Part, SentPromptAnswer, typed } from '../answers.ts';
 import { defineRoute } from '../route.ts';
@@ -39,5 +39,15 @@ export const turnRoutes = [
     query: z.object({ stepA: Step, stepB: Step }),
     answer: typed<PromptDiff>(),
     handle: ({ troupe, params, query }) => troupe.diff(params.a, params.b, query),
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/api/turns/{a}/compare/{b}',
+    scopes: ['read'],
+    id: 'compareTurns',
+    summary:
+      'Two turns side by side, for a turn that was run again: words, calls with their results, tokens, cost, time. Beyond 200 calls, `omitted` counts the rest',
+    answer: typed<TurnComparison>(),
+    handle: ({ troupe, params }) => troupe.compare(params.a, params.b),
   }),
 ] as const;
