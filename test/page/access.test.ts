@@ -22,7 +22,7 @@ pageTest('a read-only server shows everything, disables all buttons and refuses 
   const page = await browsing.open(`${readOnly().url}c/failed?agent=writer`);
   await happened(page).getByText('provider_quota').first().waitFor();
   const buttons = page.getByRole('button', {
-    name: /^(Retry|Pause|Retire|Fork|Start a new|New conversation)/,
+    name: /^(Retry|Pause|Retire|Fork|Run again|Start a new|New conversation)/,
   });
   await buttons.first().waitFor();
   for (const button of await buttons.all())

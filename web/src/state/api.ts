@@ -1,6 +1,7 @@
 import type {
   PromptDiff,
   SentPrompt,
+  TurnComparison,
   TurnTrace,
   InspectedPrompt,
   ActorStatus,
@@ -118,6 +119,7 @@ export const api = {
     get<InspectedPrompt>(`api/conversations/${segment(conversation)}/agents/${segment(agent)}/prompt`),
   diff: (a: string, b: string, stepB?: number) =>
     get<PromptDiff>(`api/turns/${segment(a)}/diff/${segment(b)}`, { stepB }),
+  compare: (a: string, b: string) => get<TurnComparison>(`api/turns/${segment(a)}/compare/${segment(b)}`),
   charts: () => get<{ charts: Record<string, Chart> }>('api/charts'),
   queues: () => get<Queues>('api/queues'),
   stuck: () => get<StuckReport>('api/stuck', { limit: MOST_STUCK }),

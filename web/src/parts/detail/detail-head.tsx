@@ -10,6 +10,7 @@ import { route } from '../../state/route.ts';
 import { chosen, isTurnOver, NEXT } from './chosen.ts';
 import { commandsOf, type Offer } from './commands.ts';
 import { ForkButton } from './fork-button.tsx';
+import { RerunButton } from './rerun-button.tsx';
 import { OfferButton } from './offer-button.tsx';
 
 /** The agent, the turn, and the commands that are legal now. */
@@ -121,6 +122,7 @@ function Commands() {
         />
       ))}
       {turn && <ForkButton turn={turn.id} key={turn.id} />}
+      {turn && <RerunButton turn={turn} key={`again ${turn.id}`} />}
     </div>
   );
 }

@@ -1,0 +1,29 @@
+import { useState } from 'preact/hooks';
+import type { TurnView } from '../../../../src/projection/model.ts';
+import { READ_ONLY } from '../../shared/command-button.tsx';
+import { later } from '../../shared/later.tsx';
+import { mode } from '../../state/settings.ts';
+
+const RerunDialog = later(async () => (await import('./rerun-dialog.tsx')).RerunDialog);
+
+/** Runs a turn again in a fork, with a change. A turn that runs has nothing to compare with yet. */
+export function RerunButton({ turn }: { turn: TurnView }) {
+  const [isOpen, setOpen] = useState(false);
+  if (turn.status === 'running') return null;
+  const isOff = mode === 'read-only';
+  return (
+    <>
+      <button
+        type="button"
+        class="button"
+        disabled={isOff}
+        title={isOff ? READ_ONLY : 'In a fork, with a change, beside this turn'}
+        aria-haspopup="dialog"
+        onClick={() => setOpen(true)}
+      >
+        Run again…
+      </button>
+      {isOpen && <RerunDialog turn={turn} onClose={() => setOpen(false)} />}
+    </>
+  );
+}
