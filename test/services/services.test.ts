@@ -45,13 +45,19 @@ describe('the services of a test run', () => {
       'without URLs: docker compose, the PATH, then an installation',
       {},
       ['docker compose', 'mongod', 'MongoDB engine', 'SecantusDB'],
-      ['docker compose', 'redis-server', 'apt-get'],
+      ['docker compose', 'redis-server', 'apt-get', 'Valkey'],
     ],
     [
       'with one URL given: that one, whatever else there is',
       { MONGODB_URL: named.MONGODB_URL, REDIS_URL: '' },
       ['MONGODB_URL'],
-      ['docker compose', 'redis-server', 'apt-get'],
+      ['docker compose', 'redis-server', 'apt-get', 'Valkey'],
+    ],
+    [
+      'with one chosen by name: that one alone',
+      { TROUPE_TEST_MONGODB: 'SecantusDB', TROUPE_TEST_REDIS: 'Valkey' },
+      ['SecantusDB'],
+      ['Valkey'],
     ],
     [
       'with TROUPE_TEST_SERVICES=none: nothing but URLs given',

@@ -4,7 +4,7 @@ import { firstWay } from './first-way.ts';
 import type { Service, Way } from './first-way.ts';
 import { mongodOnPath } from './mongod.ts';
 import { mongodbEngine } from './mongodb-engine.ts';
-import { redisByApt, redisOnPath } from './redis-server.ts';
+import { redisByApt, redisOnPath, valkeyByPip } from './redis-server.ts';
 import { secantusByPip } from './secantus.ts';
 
 /** The servers for tests and rigs. `stop` ends those that were started, and waits until they are gone. */
@@ -16,8 +16,8 @@ export interface Services {
 
 /** `none` starts nothing, for runs without services. Servers named by a URL are used all the same. */
 const SWITCH = 'TROUPE_TEST_SERVICES';
-/** Name of the one way to MongoDB to take, such as `SecantusDB`. */
-const MONGODB = 'TROUPE_TEST_MONGODB';
+/** Name of the one way to take, such as `SecantusDB` or `Valkey`. */
+const CHOSEN = { mongodb: 'TROUPE_TEST_MONGODB', redis: 'TROUPE_TEST_REDIS' } as const;
 
 export async function startServices(env: NodeJS.ProcessEnv = process.env): Promise<Services> {
   const plan = planWays(env);
@@ -44,12 +44,13 @@ export function planWays(env: NodeJS.ProcessEnv): Record<ComposeService, Way[]> 
     if (url) return [named(name, url)];
     return env[SWITCH] === 'none' ? [off] : [byCompose(compose, service), ...own];
   }
-  const ways = plan('mongodb', 'MONGODB_URL', mongodbUrl, [mongodOnPath, mongodbEngine, secantusByPip]);
-  const chosen = env[MONGODB];
-  return {
-    mongodb: chosen ? ways.filter(({ name }) => name === chosen) : ways,
-    redis: plan('redis', 'REDIS_URL', redisUrl, [redisOnPath, redisByApt]),
-  };
+  function chosen(service: ComposeService, ways: Way[]): Way[] {
+    const wanted = env[CHOSEN[service]];
+    return wanted ? ways.filter(({ name }) => name === wanted) : ways;
+  }
+  const mongodb = plan('mongodb', 'MONGODB_URL', mongodbUrl, [mongodOnPath, mongodbEngine, secantusByPip]);
+  const redis = plan('redis', 'REDIS_URL', redisUrl, [redisOnPath, redisByApt, valkeyByPip]);
+  return { mongodb: chosen('mongodb', mongodb), redis: chosen('redis', redis) };
 }
 
 function named(name: string, url: string): Way {

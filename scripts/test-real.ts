@@ -1,0 +1,71 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+
+/**
+ * `npm run test:real`: the suites of the stores and queues, and every test of the distributed mode, on each server that can
+ * be had here. Prints a line for each: parts with versions, suite, result. Exits 1 if a test failed. A part that cannot be had is
+ * there with its reason.
+ */
+const ROOT = path.dirname(import.meta.dirname);
+/** Each database once and each Redis once. */
+const PAIRS = [
+  { TROUPE_TEST_MONGODB: 'MongoDB engine', TROUPE_TEST_REDIS: 'redis-server' },
+  { TROUPE_TEST_MONGODB: 'SecantusDB', TROUPE_TEST_REDIS: 'Valkey' },
+  { TROUPE_TEST_MONGODB: 'mongod', TROUPE_TEST_REDIS: 'redis-server' },
+] as const;
+const SUITES = {
+  'stores and queues': ['--project', 'embedded', 'test/store', 'test/queue'],
+  'distributed mode': ['--project', 'distributed'],
+} as const;
+
+interface Row {
+  parts: string;
+  suite: string;
+  result: string;
+}
+
+let failed = 0;
+for (const pair of PAIRS)
+  for (const { parts, suite, result } of suitesOf(pair)) {
+    // As soon as it is known: a suite takes minutes.
+    console.log(`${parts.padEnd(72)}  ${suite.padEnd(17)}  ${result}`);
+    if (/ [1-9]\d* failed/.test(result)) failed += 1;
+  }
+if (failed > 0) process.exitCode = 1;
+
+function* suitesOf(pair: (typeof PAIRS)[number]): Generator<Row, void> {
+  for (const [suite, args] of Object.entries(SUITES)) {
+    console.error(`test:real: ${Object.values(pair).join(' and ')}: ${suite} ...`);
+    const { services, counts, missing } = runSuite(args, pair);
+    if (missing !== undefined) {
+      yield { parts: Object.values(pair).join(', '), suite: '-', result: missing };
+      return;
+    }
+    yield { parts: services, suite, result: counts };
+  }
+}
+
+function runSuite(
+  args: readonly string[],
+  pair: object,
+): { services: string; counts: string; missing?: string } {
+  const folder = mkdtempSync(path.join(tmpdir(), 'troupe-real-'));
+  const log = path.join(folder, 'log');
+  try {
+    const command = `"$0" test/run.ts "$@" >"${log}" 2>&1`;
+    const env = { ...process.env, ...pair, TROUPE_TEST_CLIS: 'none' };
+    spawnSync('bash', ['-c', command, process.execPath, ...args], { cwd: ROOT, env, stdio: 'ignore' });
+    const text = existsSync(log) ? readFileSync(log, 'utf8') : '';
+    const services = /^services: MongoDB: (.*), Redis: (.*)$/m.exec(text);
+    const lines = text.trimEnd().split('\n');
+    const none = services?.slice(1).find((each) => each.startsWith('none ('));
+    if (!services || none !== undefined)
+      return { services: '', counts: '', missing: `not here: ${none ?? lines.at(-1) ?? 'no output'}` };
+    for (const line of lines.filter((each) => /^ *FAIL /.test(each))) console.error(line);
+    return { services: services.slice(1).join(', '), counts: lines.at(-1) ?? '' };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
