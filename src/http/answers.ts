@@ -17,6 +17,7 @@ import {
   TurnTimes,
 } from '../events/index.ts';
 import type { Projection, Row } from '../projection/model.ts';
+import type { Tree } from './read-tree.ts';
 import { MARK, type TimePage } from '../projection/time-page.ts';
 import type {
   ActorStatus,
@@ -281,6 +282,31 @@ const ProjectionAnswer: z.ZodType<Projection> = z.strictObject({
     compactions: Count,
     tokens: Tokens,
   }),
+});
+
+export const TreeAnswer: z.ZodType<Tree> = z.strictObject({
+  conversation: ConversationId,
+  seq: Count,
+  nodes: z.array(
+    z.strictObject({
+      id: z.string(),
+      kind: z.enum(['turn', 'task']),
+      parent: z.string().nullable(),
+      conversation: ConversationId,
+      seq: Count,
+      from: z.string().nullable(),
+      to: AgentId,
+      text: z.string(),
+      state: z.enum(['running', 'done', 'failed', 'aborted']),
+      at: Count,
+      endedAt: Count.nullable(),
+      tokens: Tokens.nullable(),
+      said: z.string(),
+      turn: TurnId.nullable(),
+      thread: ConversationId.nullable(),
+    }),
+  ),
+  left: z.strictObject({ threads: Count, turns: Count }),
 });
 
 const RowAnswer: z.ZodType<Row> = z.strictObject({

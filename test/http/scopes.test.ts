@@ -22,6 +22,7 @@ const SCOPES: Readonly<Record<string, readonly Scope[]>> = {
   'GET /api/conversations/{c}/snapshot': ['read'],
   'GET /api/conversations/{c}/rows': ['read'],
   'GET /api/conversations/{c}/times': ['read'],
+  'GET /api/conversations/{c}/tree': ['read'],
   'GET /api/conversations/{c}/tasks': ['read'],
   'GET /api/conversations/{c}/agents/{a}/prompt': ['read'],
   'GET /api/conversations/{c}/agents/{a}/cost': ['read'],

@@ -1,7 +1,8 @@
 import * as z from 'zod';
-import { RowsAnswer, SearchAnswer, SnapshotAnswer, TimesAnswer } from '../answers.ts';
+import { RowsAnswer, SearchAnswer, SnapshotAnswer, TimesAnswer, TreeAnswer } from '../answers.ts';
 import { InboxAnswer, StateName } from '../inbox-answer.ts';
 import { readInbox } from '../inbox.ts';
+import { readTree } from '../read-tree.ts';
 import { defineRoute } from '../route.ts';
 import { MAX_SCANNED, scanRows } from '../scan-rows.ts';
 import { scanTimes } from '../scan-times.ts';
@@ -105,6 +106,16 @@ export const inspectorRoutes = [
     answer: RowsAnswer,
     handle: ({ troupe, params, query: { agent, kind, q, ...rest } }) =>
       scanRows(troupe, params.c, { ...rest, agents: agent, kinds: kind, query: q }),
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/api/conversations/{c}/tree',
+    scopes: ['read'],
+    id: 'getTree',
+    summary:
+      'The turns and tasks that the conversation has started, over the threads of all tasks; each names the one it came from. At most 100 threads; `left` counts what is not in the answer',
+    answer: TreeAnswer,
+    handle: ({ context, params }, { bookOf }) => readTree(bookOf(context), params.c),
   }),
   defineRoute({
     method: 'GET',
