@@ -17,7 +17,7 @@ import {
   TurnTimes,
 } from '../events/index.ts';
 import type { Projection, Row } from '../projection/model.ts';
-import type { Tree } from './read-tree.ts';
+import type { Tree } from '../projection/tree.ts';
 import { MARK, type TimePage } from '../projection/time-page.ts';
 import type {
   ActorStatus,

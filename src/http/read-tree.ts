@@ -1,20 +1,11 @@
-import type { ConversationId } from '../events/index.ts';
 import type { Projection } from '../projection/model.ts';
-import { type TreeNode, treeOf } from '../projection/tree.ts';
+import { type Tree, type TreeNode, treeOf } from '../projection/tree.ts';
 import type { ProjectionBook } from './access/projection-books.ts';
 
 /** Threads of an answer, and turns and tasks after which no other thread is read. */
 const MAX_THREADS = 100;
 const MAX_NODES = 2_000;
 const AT_ONCE = 8;
-
-export interface Tree {
-  conversation: ConversationId;
-  seq: number;
-  nodes: TreeNode[];
-  /** What the answer lacks: threads that were not read, and turns that projections no longer keep. */
-  left: { threads: number; turns: number };
-}
 
 /** The turns and tasks that a conversation has started, over all threads: the outer ones first, of each the newest. */
 export async function readTree(book: ProjectionBook, conversation: string): Promise<Tree> {

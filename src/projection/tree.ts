@@ -28,6 +28,15 @@ export interface TreeNode {
   thread: ConversationId | null;
 }
 
+/** The turns and tasks that a conversation has started, over all threads. */
+export interface Tree {
+  conversation: ConversationId;
+  seq: number;
+  nodes: TreeNode[];
+  /** What the answer lacks: threads that were not read, and turns that projections no longer keep. */
+  left: { threads: number; turns: number };
+}
+
 /** The turns and tasks of one conversation. What nothing in it has caused comes from `home`, the task of a thread. */
 export function treeOf(projection: Projection, home: string | null = null): TreeNode[] {
   const tasks = projection.tasks.filter(isGiven);

@@ -108,49 +108,61 @@ pageTest('an image of a message is shown, and a text opens', async () => {
   await happened(page).getByText('High water at four.').waitFor();
 });
 
-pageTest('a task is shown with its thread folded in, which goes on while it is open', async () => {
-  await using company = await openStage(DELEGATING);
-  await company.say('task', ['lead'], 'Have the plot looked up.');
-  await company.until('task', ({ kind }) => kind === 'delegation.opened');
-  const page = await browsing.open(`${company.url}c/task`);
-  const task = happened(page).getByRole('article', { name: 'lead gives surveyor a task' });
-  await eventually(() => task.innerText()).toMatch(/under way[^]*look up plot 7/);
-  await task.getByRole('button', { name: 'See how' }).click();
-  await task.getByText('Which plot exactly?', { exact: true }).waitFor();
-  const { tasks } = await company.troupe.tasks('task', { open: true });
-  const { thread = '' } = tasks.find(({ kind }) => kind === 'delegation') ?? {};
-  const [question] = (await company.troupe.tasks(thread, { open: true })).tasks;
-  const answer = {
-    command: 'answer',
-    conversation: thread,
-    question: question?.id ?? '',
-    content: 'The one at the quay.',
-  } as const;
-  await company.troupe.command(answer, ANA);
-  await task.getByText('It is dry.').first().waitFor();
-  await eventually(() => task.innerText()).toMatch(/done after/);
-  // From the turn, its call and the task to the thread, and back to the turn.
-  const { href } = await task
-    .getByRole('link', { name: 'its thread' })
-    .evaluate((each) => ({ href: (each as unknown as { href: string }).href }));
-  const call = happened(page).getByRole('button', { name: /^delegate/ });
-  await call.click();
-  await happened(page).getByRole('link', { name: 'The thread of surveyor' }).waitFor();
-  await page.goto(`${company.url}c/task?list=turns`);
-  await happened(page)
-    .getByRole('link', { name: /^thread of surveyor/ })
-    .click();
-  await eventually(() => page.url()).toBe(href);
-  await page.getByText('A task of lead for surveyor in').waitFor();
-  await page.getByRole('main').getByRole('link', { name: 'task', exact: true }).click();
-  await page
-    .getByRole('tabpanel', { name: 'Tools' })
-    .getByRole('link', { name: 'The thread of surveyor' })
-    .click();
-  await eventually(() => page.url()).toBe(href);
-  // Its requests end before the server does.
-  await page.close();
-});
+pageTest(
+  'a task is shown with its thread folded in, which goes on while it is open, and in the tree',
+  async () => {
+    await using company = await openStage(DELEGATING);
+    await company.say('task', ['lead'], 'Have the plot looked up.');
+    await company.until('task', ({ kind }) => kind === 'delegation.opened');
+    const page = await browsing.open(`${company.url}c/task`);
+    const task = happened(page).getByRole('article', { name: 'lead gives surveyor a task' });
+    await eventually(() => task.innerText()).toMatch(/under way[^]*look up plot 7/);
+    await task.getByRole('button', { name: 'See how' }).click();
+    await task.getByText('Which plot exactly?', { exact: true }).waitFor();
+    const { tasks } = await company.troupe.tasks('task', { open: true });
+    const { thread = '' } = tasks.find(({ kind }) => kind === 'delegation') ?? {};
+    const [question] = (await company.troupe.tasks(thread, { open: true })).tasks;
+    const answer = {
+      command: 'answer',
+      conversation: thread,
+      question: question?.id ?? '',
+      content: 'The one at the quay.',
+    } as const;
+    await company.troupe.command(answer, ANA);
+    await task.getByText('It is dry.').first().waitFor();
+    await eventually(() => task.innerText()).toMatch(/done after/);
+    // From the turn, its call and the task to the thread, and back to the turn.
+    const { href } = await task
+      .getByRole('link', { name: 'its thread' })
+      .evaluate((each) => ({ href: (each as unknown as { href: string }).href }));
+    const call = happened(page).getByRole('button', { name: /^delegate/ });
+    await call.click();
+    await happened(page).getByRole('link', { name: 'The thread of surveyor' }).waitFor();
+    await page.goto(`${company.url}c/task?list=turns`);
+    await happened(page)
+      .getByRole('link', { name: /^thread of surveyor/ })
+      .click();
+    await eventually(() => page.url()).toBe(href);
+    await page.getByText('A task of lead for surveyor in').waitFor();
+    await page.getByRole('main').getByRole('link', { name: 'task', exact: true }).click();
+    await page
+      .getByRole('tabpanel', { name: 'Tools' })
+      .getByRole('link', { name: 'The thread of surveyor' })
+      .click();
+    await eventually(() => page.url()).toBe(href);
+    await page.goto(`${company.url}c/task`);
+    await page.getByRole('group', { name: 'List' }).getByRole('link', { name: 'Tree' }).click();
+    const tree = happened(page).getByRole('list', { name: 'Tasks' });
+    await eventually(() => tree.innerText()).toMatch(
+      /lead answers Ana[^]*lead gives surveyor a task\s*done after[^]*look up plot 7[^]*surveyor answers lead/,
+    );
+    await page.screenshot({ path: '/tmp/tree.png' });
+    await tree.getByRole('link', { name: 'lead gives surveyor a task' }).click();
+    await eventually(() => page.url()).toBe(href);
+    // Its requests end before the server does.
+    await page.close();
+  },
+);
 
 pageTest('a failed turn stands in its place with the reason and Retry', async () => {
   await playFailed(stage(), 'failed-turn');

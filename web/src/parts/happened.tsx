@@ -8,9 +8,10 @@ import '../style/list.css';
 
 const EventList = later(async () => (await import('./event-list.tsx')).EventList);
 export const Reading = later(async () => (await import('./reading/reading.tsx')).Reading);
+const TaskTree = later(async () => (await import('./task-tree.tsx')).TaskTree);
 const TurnList = later(async () => (await import('./turn-list.tsx')).TurnList);
 
-/** The middle column: the conversation, its turns or its events. What a filter finds in a conversation are events. */
+/** The middle column: the conversation, its turns, its events or the tree of its tasks. What a filter finds in a conversation are events. */
 export function Happened() {
   const { kind, q, problems, by } = route.value;
   const isOwnKind = !PRESETS.some(({ id }) => id === kind);
@@ -26,6 +27,9 @@ export function Happened() {
           </Go>
           <Go to={{ list: 'events' }} isCurrent={middle.value === 'events'}>
             Events
+          </Go>
+          <Go to={{ list: 'tree' }} isCurrent={middle.value === 'tree'}>
+            Tree
           </Go>
         </span>
         <select
@@ -72,6 +76,8 @@ function List() {
       return <TurnList />;
     case 'events':
       return <EventList />;
+    case 'tree':
+      return <TaskTree />;
   }
 }
 

@@ -13,6 +13,7 @@ import type {
 import type { Command, Event } from '../../../src/events/index.ts';
 import type { Projection, Row } from '../../../src/projection/model.ts';
 import type { TimePage } from '../../../src/projection/time-page.ts';
+import type { Tree } from '../../../src/projection/tree.ts';
 import type { Standing, StandingState } from '../../../src/projection/standing.ts';
 import type { Chart } from '../../../src/projection/chart.ts';
 import { base, renewWriteToken, serverToken, writeToken } from './settings.ts';
@@ -105,6 +106,7 @@ export const api = {
     get<{ actors: ActorStatus[] }>(`api/conversations/${segment(conversation)}/actors`),
   rows: (conversation: string, query: RowsQuery) =>
     get<Rows>(`api/conversations/${segment(conversation)}/rows`, { ...query }),
+  tree: (conversation: string) => get<Tree>(`api/conversations/${segment(conversation)}/tree`),
   times: (conversation: string, query: { after?: number; limit?: number; parts?: string }) =>
     get<{ page: TimePage; head: number; next: number | null }>(
       `api/conversations/${segment(conversation)}/times`,
