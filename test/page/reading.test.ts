@@ -156,7 +156,6 @@ pageTest(
     await eventually(() => tree.innerText()).toMatch(
       /lead answers Ana[^]*lead gives surveyor a task\s*done after[^]*look up plot 7[^]*surveyor answers lead/,
     );
-    await page.screenshot({ path: '/tmp/tree.png' });
     await tree.getByRole('link', { name: 'lead gives surveyor a task' }).click();
     await eventually(() => page.url()).toBe(href);
     // Its requests end before the server does.
