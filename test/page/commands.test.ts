@@ -187,7 +187,7 @@ pageTest('a turn is run again with another message, and both are shown side by s
   await eventually(() => state.innerText()).toMatch(/done\s+done/);
   await eventually(() => asked.getByRole('row', { name: /^Words/ }).innerText()).toContain('Nobody has said');
   await asked.getByRole('link', { name: 'In the fork' }).click();
-  await eventually(() => new URL(page.url()).pathname).toMatch(
+  await eventually(() => decodeURIComponent(new URL(page.url()).pathname)).toMatch(
     /\/c\/again-fork-\d+\/t\/again-fork-\d+:critic:1/,
   );
   await stage().until('again', isCommand('fork'));
