@@ -21,11 +21,11 @@ export interface AdmissionOpening {
   slotMs: number;
 }
 
-/** Slots expire in the cases of C2 only. */
-const SLOT_MS = 400;
+/** Slots expire in the cases of C2 only. A busy machine may delay a renewal, due after a third, by half of this. */
+const SLOT_MS = 1_500;
 const LONG_SLOT_MS = 60_000;
 const ASKS = 200;
-const POLL_MS = 10;
+const POLL_MS = 20;
 /** Timers may fire slightly early, and two clocks are compared. */
 const TIMER_SLACK_MS = 10;
 
