@@ -60,7 +60,9 @@ export interface CallPair {
 
 /** A piece of the words: of both answers, of the first (`removed`) or of the second (`added`). */
 export interface WordChange {
+  /** Which answers have it. */
   change: 'equal' | 'removed' | 'added';
+  /** As it stands there, spaces included. */
   text: string;
 }
 
