@@ -9,12 +9,22 @@ import { installChromium } from '../../test/services/chromium.ts';
 const CONVERSATIONS = Number(process.argv[2] ?? 10_000);
 const AT_ONCE = 200;
 
-/** The office, with an agent whose model never says a word. */
+const scripted = { provider: 'scripted', model: 'test' } as const;
+const GIVE = { name: 'delegate', args: { to: 'surveyor', task: 'look up plot 7' } };
+const LEAD = {
+  ...scripted,
+  id: 'lead',
+  tools: ['delegate'],
+  script: { rules: [{ when: { contains: 'It is dry' }, reply: 'Thank you.' }, { calls: [GIVE] }] },
+};
+const SURVEYOR = { ...scripted, id: 'surveyor', script: { rules: [{ reply: 'It is dry.' }] } };
+
+/** The office, with an agent whose model never says a word, and two of which one gives the other a task. */
 const PLAY: Play = {
   company: (url, clock) => {
     const office = OFFICE.company(url, clock);
     const silent = { id: 'bo', provider: 'openai-compatible', baseUrl: url, apiKeyEnv: 'KEY', model: 'bo' };
-    return { ...office, agents: [...(office.agents ?? []), silent] } as typeof office;
+    return { ...office, agents: [...(office.agents ?? []), silent, LEAD, SURVEYOR] } as typeof office;
   },
   lines: [...OFFICE.lines, { agent: 'bo', hears: /./, says: { hang: true } }],
 };
@@ -31,6 +41,7 @@ for (let done = 0; done < CONVERSATIONS; done += AT_ONCE)
 await playFailed(stage, 'tariff');
 await playCompacted(stage, 'ledgers');
 await playApproval(stage, 'release');
+await stage.play('survey', ['lead'], 'Have the plot looked up.');
 await stage.say('silent', ['bo'], 'Where are the ledgers?');
 await stage.until('silent', ({ kind }) => kind === 'turn.started');
 stage.clock.pass(240_000);
@@ -89,6 +100,16 @@ const TASKS: [task: string, goal: number, run: (page: Page) => Promise<unknown>]
       await page.locator('[data-request] .button-run:not([aria-disabled])').waitFor();
       await click(page.locator('[data-request] .button-run'));
       await stage.until('release', ({ kind }) => kind === 'approval.decided');
+    },
+  ],
+  [
+    'who gave whom which task',
+    2,
+    async (page) => {
+      await click(line(page, 'survey'));
+      await click(page.getByRole('link', { name: 'Tree' }));
+      const tree = page.getByRole('list', { name: 'Tasks' });
+      await tree.getByRole('link', { name: 'lead gives surveyor a task' }).waitFor();
     },
   ],
   [
