@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 
@@ -54,10 +54,15 @@ function runSuite(
   const folder = mkdtempSync(path.join(tmpdir(), 'troupe-real-'));
   const log = path.join(folder, 'log');
   try {
-    const command = `"$0" test/run.ts "$@" >"${log}" 2>&1`;
     const env = { ...process.env, ...pair, TROUPE_TEST_CLIS: 'none' };
-    spawnSync('bash', ['-c', command, process.execPath, ...args], { cwd: ROOT, env, stdio: 'ignore' });
-    const text = existsSync(log) ? readFileSync(log, 'utf8') : '';
+    const output = openSync(log, 'w');
+    spawnSync(process.execPath, ['test/run.ts', ...args], {
+      cwd: ROOT,
+      env,
+      stdio: ['ignore', output, output],
+    });
+    closeSync(output);
+    const text = readFileSync(log, 'utf8');
     const services = /^services: MongoDB: (.*), Redis: (.*)$/m.exec(text);
     const lines = text.trimEnd().split('\n');
     const none = services?.slice(1).find((each) => each.startsWith('none ('));

@@ -174,7 +174,7 @@ function addRerunCommands(program: Command): void {
 /** Commands that change conversations and who takes part. */
 function addConversationCommands(program: Command): void {
   client(program.command('retry'))
-    .description('retry a turn; fork continues from an earlier point')
+    .description('retry a turn; fork goes on from a point, rerun changes it')
     .argument('<turn>')
     .option('--as <name>', 'your name')
     .option('--wait', 'with a server: wait for the answer')

