@@ -297,7 +297,10 @@ export interface Troupe {
   watch(watcher: Watcher, of?: { conversation?: string | undefined }): () => void;
   /** Waiting and running wakes: of all tenants for the root tenant, else of this one. `own`: only of this one. Default false. Turns by name: of this tenant, over all processes. */
   queues(of?: { own?: boolean | undefined }): Promise<QueueReport>;
-  /** What has not gone on for long, the longest first: turns of all processes, and agents that wait for a slot. */
+  /**
+   * What has not gone on for long, the longest first: turns of all processes, and agents that wait for a slot; then what
+   * waits for people, as far as the inbox of a server has read the logs.
+   */
   stuck(query?: StuckQuery): Promise<StuckReport>;
   /** Spent and held amounts of each budget in its present period. `conversation` adds the budget of that conversation. */
   budgets(of?: { conversation?: string | undefined; agent?: string | undefined }): Promise<BudgetLine[]>;

@@ -140,6 +140,7 @@ const LAYERS: Record<string, Layer> = {
       'import',
       'inspect',
       'net',
+      'projection/standing.ts',
       ...PORTS,
     ],
     mayTypes: ['troupe.ts', 'runtime'],

@@ -52,6 +52,8 @@ export interface LimitInput {
   stuckBackoffMs?: number | undefined;
   /** Waiting for this long before its turn begins, an agent counts as stuck, ms. Default 30,000. */
   stuckSlotMs?: number | undefined;
+  /** Without an answer of a person for this long, a question or an approval counts as stuck, ms. Default 86,400,000, a day. */
+  stuckAnswerMs?: number | undefined;
   /** Most turns of one tenant at once, over all processes. Default: no limit. */
   turnsPerTenant?: number | undefined;
   /**
@@ -92,6 +94,7 @@ export const LimitSettings = z
     stuckToolsMs: z.int().min(1).optional(),
     stuckBackoffMs: z.int().min(1).optional(),
     stuckSlotMs: z.int().min(1).optional(),
+    stuckAnswerMs: z.int().min(1).optional(),
     turnsPerTenant: z.int().min(1).optional(),
     pendingPerTenant: z.int().min(1).optional(),
     providers: z.record(z.string(), ProviderCaps).optional(),

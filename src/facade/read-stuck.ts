@@ -1,13 +1,19 @@
 import type { EngineDeps } from '../actors/engine/engine-deps.ts';
-import type { TenantId } from '../events/index.ts';
+import { isGranted, rangesOf } from '../access/index.ts';
+import type { ConversationId, TenantId } from '../events/index.ts';
 import {
+  type StuckLine,
   type StuckQuery,
   type StuckReport,
   type StuckThresholds,
   stuckReasons,
+  unansweredLine,
 } from '../inspect/stuck-reasons.ts';
+import { rankOf, type Standing } from '../projection/standing.ts';
 import type { HeardTurn } from './running-book.ts';
 import { liveTurns, turnsNow } from './turns-now.ts';
+
+const ASKS = rankOf('asks');
 
 /** Most lines of one answer. */
 export const MOST_STUCK = 1_000;
@@ -17,12 +23,14 @@ export async function readStuck(
   deps: EngineDeps,
   tenant: TenantId,
   heard: readonly HeardTurn[],
-  { afterMs, limit = 100 }: StuckQuery,
+  { afterMs, limit = 100, among }: StuckQuery,
 ): Promise<StuckReport> {
   const after =
     afterMs === undefined
       ? thresholds(deps)
-      : { modelMs: afterMs, toolsMs: afterMs, backoffMs: afterMs, slotMs: afterMs };
+      : { modelMs: afterMs, toolsMs: afterMs, backoffMs: afterMs, slotMs: afterMs, answerMs: afterMs };
+  const now = deps.clock.now();
+  const asked = unanswered(deps, { tenant, limit, among, before: now - after.answerMs + 1 }, now);
   const live = await liveTurns(deps, heard);
   const running = live
     .filter(({ address }) => address.tenant === tenant)
@@ -34,11 +42,50 @@ export async function readStuck(
       doing,
     }));
   const { waiting } = await turnsNow(deps, tenant, live);
-  const stuck = stuckReasons({ running, waiting }, deps.clock.now(), after).slice(0, MOST_STUCK);
-  return { stuck: stuck.slice(0, limit), total: stuck.length };
+  const stuck = stuckReasons({ running, waiting }, now, after);
+  const { lines, total } = await asked;
+  return {
+    stuck: [...stuck, ...lines].slice(0, Math.min(limit, MOST_STUCK)),
+    total: Math.min(stuck.length + total, MOST_STUCK),
+  };
+}
+
+interface UnansweredQuery {
+  tenant: TenantId;
+  limit: number;
+  among: readonly string[] | undefined;
+  before: number;
+}
+
+/** What people have not answered, as far as the inbox has read the logs. */
+async function unanswered(
+  { store }: EngineDeps,
+  { tenant, limit, among, before }: UnansweredQuery,
+  now: number,
+): Promise<{ lines: StuckLine[]; total: number }> {
+  const filter = { tenant, ranks: [ASKS], to: before, ...(among && { ranges: rangesOf(among) }) };
+  const [{ rows }, { ranks }] = await Promise.all([
+    store.standings({ ...filter, order: 'oldest', limit: Math.min(limit, MOST_STUCK) }),
+    store.countStandings(filter),
+  ]);
+  const lines = rows.flatMap(({ id, since, data }) => {
+    if (among && !isGranted({ conversations: among }, id)) return [];
+    const { asks } = JSON.parse(data) as Partial<Standing>;
+    if (!asks) return [];
+    const { task, agent, kind, text, count } = asks;
+    const reason = { kind: 'unanswered' as const, since, task, asks: kind, text, count };
+    return [unansweredLine({ conversation: id as ConversationId, agent }, reason, now)];
+  });
+  return { lines, total: ranks[ASKS] ?? 0 };
 }
 
 function thresholds({ limits }: EngineDeps): StuckThresholds {
-  const { stuckModelMs, stuckToolsMs, stuckBackoffMs, stuckSlotMs } = limits;
-  return { modelMs: stuckModelMs, toolsMs: stuckToolsMs, backoffMs: stuckBackoffMs, slotMs: stuckSlotMs };
+  const { stuckModelMs, stuckToolsMs, stuckBackoffMs, stuckSlotMs, stuckAnswerMs } = limits;
+  return {
+    modelMs: stuckModelMs,
+    toolsMs: stuckToolsMs,
+    backoffMs: stuckBackoffMs,
+    slotMs: stuckSlotMs,
+    answerMs: stuckAnswerMs,
+  };
 }

@@ -29,6 +29,7 @@ const STANDING = {
   asks: z
     .strictObject({
       count: Count,
+      task: z.string(),
       at: Time,
       agent: AgentId,
       kind: z.enum(['question', 'approval']),

@@ -4,7 +4,13 @@ import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
 import { type ConversationId, DEFAULT_TENANT, type TenantId } from '../events/index.ts';
-import { type Standing, STANDING_STATES, type StandingState, standingOf } from '../projection/standing.ts';
+import {
+  rankOf,
+  type Standing,
+  STANDING_STATES,
+  type StandingState,
+  standingOf,
+} from '../projection/standing.ts';
 import type { ListedStanding, NewStanding, StandingOrder, Troupe } from '../troupe.ts';
 import { callerOf } from './access/caller.ts';
 import { beginningsOf, wordsOf } from '../projection/search-words.ts';
@@ -133,9 +139,6 @@ export function createInboxKeeper(troupe: Troupe, { clock, signal, onError }: Ke
 
 /** Agents that the inbox can be filtered by. */
 const MAX_AGENTS = 200;
-const MOST_URGENT = STANDING_STATES.length - 1;
-
-export const rankOf = (state: StandingState) => MOST_URGENT - STANDING_STATES.indexOf(state);
 
 function rowOf(
   conversation: string,

@@ -11,9 +11,9 @@ import {
   type WordQuery,
   wordQuery,
 } from '../projection/search-words.ts';
-import type { StandingState } from '../projection/standing.ts';
+import { rankOf, type StandingState } from '../projection/standing.ts';
 import type { FoundPassage, Troupe } from '../troupe.ts';
-import { type InboxKeeper, rankOf, waitAWhile } from './inbox.ts';
+import { type InboxKeeper, waitAWhile } from './inbox.ts';
 
 /** Time after which an answer ends with what it has. */
 const MAX_MS = 2_000;

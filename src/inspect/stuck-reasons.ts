@@ -34,10 +34,28 @@ export type StuckReason =
   /** `heldBy`: running turns that hold the slots, the oldest first, at most 10; `holders` counts them all. */
   | { kind: 'slot_full'; since: number; provider: string | null; heldBy: Holder[]; holders: number }
   /** It waits for something else before it begins or goes on. */
-  | { kind: 'queued'; since: number; for: Exclude<WaitCause, 'provider_slot' | 'tenant_slot'> };
+  | { kind: 'queued'; since: number; for: Exclude<WaitCause, 'provider_slot' | 'tenant_slot'> }
+  /** A person has not answered. `task`: the oldest one that the agent waits for; `count`: all in its conversation. */
+  | UnansweredReason;
+
+/** A question or an approval that no person has ended. */
+export interface UnansweredReason {
+  /** Which reason it is. */
+  kind: 'unanswered';
+  /** When it was asked, ms since the epoch. */
+  since: number;
+  /** Id of the question or of the request for approval. */
+  task: string;
+  /** What is asked for. */
+  asks: 'question' | 'approval';
+  /** The question, or the call, in a line. */
+  text: string;
+  /** Open questions and approvals of the conversation. */
+  count: number;
+}
 
 /** What a person can do about it. */
-export type StuckAction = 'abort' | 'raise_limit' | 'check_provider';
+export type StuckAction = 'abort' | 'raise_limit' | 'check_provider' | 'answer' | 'decide';
 
 /** Work that has not gone on for longer than its threshold. */
 export interface StuckLine {
@@ -65,18 +83,22 @@ export interface StuckThresholds {
   backoffMs: number;
   /** Without a place. */
   slotMs: number;
+  /** Without an answer of a person. */
+  answerMs: number;
 }
 
 export interface StuckQuery {
-  /** Age from which something counts, ms. Default: `limits.stuckModelMs`, `stuckToolsMs`, `stuckBackoffMs`, `stuckSlotMs`. */
+  /** Age from which something counts, ms. Default: `limits.stuckModelMs`, `stuckToolsMs`, `stuckBackoffMs`, `stuckSlotMs`, `stuckAnswerMs`. */
   afterMs?: number | undefined;
   /** Most lines. Default 100. */
   limit?: number | undefined;
+  /** Of answers of people: only these conversations and their threads, ids or prefixes that end with `*`. Default: all. */
+  among?: readonly string[] | undefined;
 }
 
 /** Stuck work. */
 export interface StuckReport {
-  /** The longest first. */
+  /** The longest first; what waits for people is at the end. */
   stuck: StuckLine[];
   /** Number of all of it, at most 1,000. */
   total: number;
@@ -103,8 +125,20 @@ export function stuckReasons(facts: StuckFacts, now: number, after: StuckThresho
   return found.toSorted((a, b) => quietSince(a.reason) - quietSince(b.reason));
 }
 
+/** What waits for a person. */
+export function unansweredLine(
+  { conversation, agent }: Pick<StuckLine, 'conversation' | 'agent'>,
+  reason: UnansweredReason,
+  now: number,
+): StuckLine {
+  const [what, action] =
+    reason.asks === 'question' ? (['an answer', 'answer'] as const) : (['a decision', 'decide'] as const);
+  const words = `waits for ${what} of a person for ${ageWords(now - reason.since)}`;
+  return { conversation, agent, turn: null, reason, words, actions: [action] };
+}
+
 /** Why a running turn does not go on. */
-type DoingReason = Exclude<StuckReason, { kind: 'slot_full' | 'queued' }>;
+type DoingReason = Exclude<StuckReason, { kind: 'slot_full' | 'queued' | 'unanswered' }>;
 
 function reasonOf(doing: Doing, now: number, after: StuckThresholds): DoingReason | null {
   switch (doing.kind) {

@@ -12,6 +12,9 @@ export const STANDING_STATES = ['failed', 'asks', 'running', 'waiting', 'quiet']
  */
 export type StandingState = (typeof STANDING_STATES)[number];
 
+/** The rank of a state in the store, the most urgent highest. */
+export const rankOf = (state: StandingState) => STANDING_STATES.length - 1 - STANDING_STATES.indexOf(state);
+
 /** Where one conversation stands: a record of a few kilobytes at most, computed from the projection of its log. */
 export interface Standing {
   state: StandingState;
@@ -37,8 +40,10 @@ export interface Standing {
   asks: Asks | null;
 }
 
-interface Asks {
+export interface Asks {
   count: number;
+  /** Id of the oldest one. */
+  task: string;
   at: number;
   agent: AgentId;
   kind: 'question' | 'approval';
@@ -134,5 +139,5 @@ function asksOf(asked: readonly AskedTask[]): Standing['asks'] {
   const { id, at, owner, kind, text, argsHash } = first;
   const line = oneLine(text);
   const decide = argsHash !== null && line === text ? { request: id, argsHash } : null;
-  return { count: asked.length, at, agent: owner, kind, text: line, decide };
+  return { count: asked.length, task: id, at, agent: owner, kind, text: line, decide };
 }

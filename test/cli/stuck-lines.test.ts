@@ -18,14 +18,30 @@ test('troupe stuck prints each reason with the command or the setting that ends 
         words: 'waits for a slot of openai for 138 s',
         actions: ['raise_limit'],
       },
+      {
+        ...at,
+        turn: null,
+        reason: {
+          kind: 'unanswered',
+          since: 0,
+          task: 'q1',
+          asks: 'question',
+          text: 'Which\u001b[2J?',
+          count: 1,
+        },
+        words: 'waits for an answer of a person for 3 days',
+        actions: ['answer'],
+      },
     ],
-    total: 3,
+    total: 4,
   });
   expect(lines).toEqual([
     '@bo in c no word from the model for 4 min',
     '  to stop it: POST /api/commands {"command":"abort","turn":"c:bo:1"}',
     '@bo in c waits for a slot of openai for 138 s',
     '  to let more run at once: limits.providers.openai.turns, limits.turnsPerTenant in the agents file',
+    '@bo in c waits for an answer of a person for 3 days',
+    '  Which\u241b[2J?: troupe answer c q1 TEXT',
     'and 1 more',
   ]);
   expect(stuckLines({ stuck: [], total: 0 })).toEqual(['nothing is stuck']);

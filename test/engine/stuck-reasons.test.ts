@@ -6,12 +6,13 @@ import { type Doing, stuckReasons } from '../../src/inspect/stuck-reasons.ts';
 const NOW = 10_000_000;
 const MINUTE = 60_000;
 
-const { stuckModelMs, stuckToolsMs, stuckBackoffMs, stuckSlotMs } = DEFAULT_LIMITS;
+const { stuckModelMs, stuckToolsMs, stuckBackoffMs, stuckSlotMs, stuckAnswerMs } = DEFAULT_LIMITS;
 const AFTER = {
   modelMs: stuckModelMs,
   toolsMs: stuckToolsMs,
   backoffMs: stuckBackoffMs,
   slotMs: stuckSlotMs,
+  answerMs: stuckAnswerMs,
 };
 
 function told(...doings: Doing[]) {

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import { startGuarded, withKey } from './access.ts';
-import { ANA, startApi } from './harness.ts';
+import { ANA, scripted, startApi } from './harness.ts';
 
 const QUIET = { stuck: [], total: 0 };
 
@@ -90,4 +91,60 @@ test('a caller is told of stuck work in granted conversations only', async () =>
   } finally {
     await vendor.close();
   }
+});
+
+const ASKS = {
+  ...scripted('cy', [
+    {
+      when: { contains: 'inquire', step: 1 },
+      calls: [{ name: 'ask', args: { question: 'Which colour?' } }],
+    } as never,
+    {
+      when: { contains: 'pay', step: 1 },
+      calls: [{ name: 'ask', args: { question: 'How much?' } }],
+    } as never,
+    { reply: 'fine' },
+  ]),
+  tools: ['ask'],
+};
+
+test('a question that no person has answered for long is stuck, until it is answered', async () => {
+  const ahead = { ms: 0 };
+  const clock = { ...systemClock, now: () => systemClock.now() + ahead.ms };
+  await using api = await startGuarded({ company: { agents: [ASKS] }, clock, troupe: { clock } });
+  const reader = await withKey(api, { scopes: ['read'] });
+  const guest = await withKey(api, { scopes: ['read'], conversations: ['c2'] });
+  for (const [id, content] of [
+    ['c1', 'inquire'],
+    ['c2', 'pay'],
+    ['calm', 'hello'],
+  ] as const)
+    await api.troupe.send(id, { author: ANA, to: ['cy'], content });
+  await api.troupe.idle();
+  const stuck = async ({ get }: Pick<typeof reader, 'get'>, query = '') =>
+    (await get(`/api/stuck${query}`)).body;
+  // The inbox has read it all, and a day has not passed.
+  await expect.poll(async () => (await reader.get('/api/inbox')).body['unread']).toBe(0);
+  expect(await stuck(reader)).toEqual(QUIET);
+  ahead.ms = 3 * 24 * 3_600_000;
+  const words = 'waits for an answer of a person for 3 days';
+  const line = { agent: 'cy', turn: null, words, actions: ['answer'] };
+  const { stuck: lines, total } = await stuck(reader);
+  expect(lines).toMatchObject([
+    {
+      ...line,
+      conversation: 'c1',
+      reason: { kind: 'unanswered', asks: 'question', text: 'Which colour?', count: 1 },
+    },
+    { ...line, conversation: 'c2', reason: { text: 'How much?' } },
+  ]);
+  expect(total).toBe(2);
+  expect(await stuck(reader, '?limit=1')).toMatchObject({ stuck: [{ conversation: 'c1' }], total: 2 });
+  expect(await stuck(guest)).toMatchObject({ stuck: [{ conversation: 'c2' }], total: 1 });
+  const [{ reason }] = lines as [{ reason: { task: string } }];
+  await api.troupe.command(
+    { command: 'answer', conversation: 'c1', question: reason.task, content: 'Red' } as never,
+    ANA,
+  );
+  expect(await stuck(reader)).toMatchObject({ stuck: [{ conversation: 'c2' }], total: 1 });
 });

@@ -60,3 +60,17 @@ pageTest('the palette finds conversations that no list shows', async () => {
   await page.getByRole('option', { name: /^calm-0/ }).click();
   await eventually(() => new URL(page.url()).pathname).toMatch(/c\/calm-0$/);
 });
+
+pageTest(
+  'a question that no person has answered for a day is stuck, with the same words on its line',
+  async () => {
+    stage().clock.pass(25 * 3_600_000);
+    const page = await browsing.open(stage().url);
+    const words = 'waits for an answer of a person for 25 h';
+    const now = page.getByRole('region', { name: 'Stuck now' });
+    await now.getByText(words).waitFor();
+    await page.getByRole('region', { name: 'Needs you', exact: true }).getByText(words).waitFor();
+    await now.getByRole('link', { name: 'Answer' }).click();
+    await eventually(() => new URL(page.url()).pathname).toMatch(/c\/asking/);
+  },
+);

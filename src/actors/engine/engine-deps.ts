@@ -150,6 +150,7 @@ export interface EngineLimits {
   stuckToolsMs: number;
   stuckBackoffMs: number;
   stuckSlotMs: number;
+  stuckAnswerMs: number;
   /** The data directory has one owner: leases of other processes are dead. */
   soleOwner: boolean;
 }
@@ -182,5 +183,6 @@ export const DEFAULT_LIMITS: EngineLimits = {
   stuckToolsMs: 600_000,
   stuckBackoffMs: 60_000,
   stuckSlotMs: 30_000,
+  stuckAnswerMs: 24 * 3_600_000,
   soleOwner: false,
 };

@@ -7,6 +7,13 @@ import type { Client, ClientKeys, ClientWebhooks, Frame, WatchFrame } from './cl
 import { countedInbox } from './counted-inbox.ts';
 import { headOf } from '../../asking/head-of.ts';
 
+async function directInbox(troupe: Troupe, limit: number) {
+  const { createInboxKeeper, readInbox } = await import('../../http/inbox.ts');
+  // What cannot be read stays counted as unread.
+  const keeper = createInboxKeeper(troupe, { clock: systemClock, onError: () => {} });
+  return countedInbox(() => readInbox(troupe, keeper, systemClock, { order: 'urgent', limit }));
+}
+
 /** A troupe in this process. */
 export function createDirectClient(troupe: Troupe): Client {
   return {
@@ -16,12 +23,7 @@ export function createDirectClient(troupe: Troupe): Client {
     },
     command: (command, author) => troupe.command(command, author),
     conversations: () => troupe.conversations(),
-    async inbox() {
-      const { createInboxKeeper, readInbox } = await import('../../http/inbox.ts');
-      // What cannot be read stays counted as unread.
-      const keeper = createInboxKeeper(troupe, { clock: systemClock, onError: () => {} });
-      return countedInbox(() => readInbox(troupe, keeper, systemClock, { order: 'urgent', limit: 100 }));
-    },
+    inbox: () => directInbox(troupe, 100),
     listConversations: (before) => troupe.listConversations({ before }),
     verify: (conversation, after) => troupe.verify(conversation, { after }),
     actors: (conversation) => troupe.actors(conversation),
@@ -72,7 +74,11 @@ export function createDirectClient(troupe: Troupe): Client {
     keys: directKeys(troupe),
     webhooks: directWebhooks(troupe),
     queues: () => troupe.queues(),
-    stuck: (query) => troupe.stuck(query),
+    async stuck(query) {
+      // Answers of people are looked for in what the inbox has read.
+      await directInbox(troupe, 1);
+      return troupe.stuck(query);
+    },
     nostr: async () => troupe.nostr(),
     idle: () => troupe.idle(),
     close: () => troupe.close(),

@@ -1,6 +1,8 @@
 import type { StuckLine, StuckReport } from '../../troupe.ts';
 import { type ClientOptions, connect } from '../client/connect.ts';
-import { number, paint, print, printJson } from '../render/output.ts';
+import { clip, number, paint, print, printJson } from '../render/output.ts';
+
+const MOST_TEXT = 80;
 
 interface StuckOptions extends ClientOptions {
   after?: number;
@@ -30,15 +32,26 @@ export function stuckLines({ stuck: lines, total }: StuckReport): string[] {
   ];
 }
 
-function adviceOf(action: StuckLine['actions'][number], { turn, reason }: StuckLine): string {
+function adviceOf(action: StuckLine['actions'][number], { conversation, turn, reason }: StuckLine): string {
   switch (action) {
     case 'abort':
       return `to stop it: POST /api/commands ${JSON.stringify({ command: 'abort', turn })}`;
     case 'raise_limit':
       return `to let more run at once: ${limitOf(reason)} in the agents file`;
+    case 'answer':
+    case 'decide':
+      return personAdvice(conversation, reason);
     case 'check_provider':
       return 'to find the cause: does the provider answer?';
   }
+}
+
+function personAdvice(conversation: string, reason: StuckLine['reason']): string {
+  if (reason.kind !== 'unanswered') return '';
+  const { asks, task, text } = reason;
+  const said = clip(text, MOST_TEXT);
+  if (asks === 'question') return `${said}: troupe answer ${conversation} ${task} TEXT`;
+  return `${said}: troupe approve ${conversation} ${task}, or deny`;
 }
 
 function limitOf(reason: StuckLine['reason']): string {

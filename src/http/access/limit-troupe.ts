@@ -169,7 +169,7 @@ function limitConversations(
       troupe.watch((note) => {
         if (may(conversationOf(note))) watcher(note);
       }, of),
-    ...limitWork(troupe, may),
+    ...limitWork(troupe, granted, may),
     // Budgets of other callers stay hidden.
     async budgets(of = {}) {
       if (of.conversation === undefined) return [];
@@ -180,7 +180,11 @@ function limitConversations(
 }
 
 /** Numbers of other callers' queues stay hidden. */
-function limitWork(troupe: Troupe, may: (conversation: string) => boolean): Pick<Troupe, 'queues' | 'stuck'> {
+function limitWork(
+  troupe: Troupe,
+  granted: readonly string[],
+  may: (conversation: string) => boolean,
+): Pick<Troupe, 'queues' | 'stuck'> {
   const isOwn = ({ conversation }: { conversation: string }) => may(conversation);
   return {
     async queues() {
@@ -194,7 +198,7 @@ function limitWork(troupe: Troupe, may: (conversation: string) => boolean): Pick
       return { waiting: 0, active: 0, delayed: 0, turns: { running, waiting, ...counts }, providers: [] };
     },
     async stuck({ afterMs, limit = 100 } = {}) {
-      const { stuck } = await troupe.stuck({ afterMs, limit: Infinity });
+      const { stuck } = await troupe.stuck({ afterMs, limit: Infinity, among: granted });
       const own = stuck.filter(isOwn).map((line) => withoutHidden(line, may));
       return { stuck: own.slice(0, limit), total: own.length };
     },

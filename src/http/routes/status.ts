@@ -5,6 +5,7 @@ import type { AgentInfo, BudgetLine, StuckReport, Troupe } from '../../troupe.ts
 import type { Caller } from '../access/caller.ts';
 import { isServerAdmin } from '../access/check-scope.ts';
 import { QueuesAnswer, ReadinessAnswer, typed } from '../answers.ts';
+import { waitAWhile } from '../inbox.ts';
 import { prefixBefore } from '../page/mount-path.ts';
 import { Refusal } from '../refusal.ts';
 import { defineRoute } from '../route.ts';
@@ -70,13 +71,16 @@ export const statusRoutes = [
     scopes: ['read'],
     id: 'listStuck',
     summary:
-      'Work that has not gone on for long, the longest first: silent models, long tools, failing calls, agents that wait for a slot. `after`: age in ms instead of the defaults',
+      'Work that has not gone on for long, the longest first: silent models, long tools, failing calls, agents that wait for a slot; then questions and approvals that no person has answered. `after`: age in ms instead of the defaults',
     query: z.object({
       after: Seq.optional(),
       limit: limitOf(1_000).default(100),
     }),
     answer: typed<StuckReport>(),
-    handle: ({ troupe, query: { after, limit } }) => troupe.stuck({ afterMs: after, limit }),
+    async handle({ context, troupe, query: { after, limit } }, { keeperOf, clock }) {
+      await waitAWhile(keeperOf(context), clock);
+      return troupe.stuck({ afterMs: after, limit });
+    },
   }),
   defineRoute({
     method: 'GET',

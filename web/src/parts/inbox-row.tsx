@@ -2,6 +2,7 @@ import { age, plural, short } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { STATE_WORDS, StateIcon } from '../shared/standing.tsx';
 import type { InboxLine } from '../state/api.ts';
+import { stuckIn } from '../state/inbox.ts';
 import { route } from '../state/route.ts';
 import { InboxDecide } from './inbox-decide.tsx';
 
@@ -51,12 +52,20 @@ export function InboxRow({ line }: { line: InboxLine }) {
   );
 }
 
-/** The failure or the question in words, else what was said last. */
-function Why({ line: { state, failure, asks, last, about } }: { line: InboxLine }) {
+/** The failure, what it is stuck at or the question in words, else what was said last. */
+function Why({ line: { id, state, failure, asks, last, about } }: { line: InboxLine }) {
+  const stuck = stuckIn.value.get(id);
   if (state === 'failed' && failure)
     return (
       <span class="inbox-why clip">
         {failure.agent}: {failure.message || failure.code}
+      </span>
+    );
+  if (stuck)
+    return (
+      <span class="inbox-why clip">
+        {stuck.agent} <span class="problem">{stuck.words}</span>
+        {stuck.reason.kind === 'unanswered' && `: ${stuck.reason.text}`}
       </span>
     );
   if (state === 'asks' && asks)

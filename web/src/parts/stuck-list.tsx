@@ -4,14 +4,18 @@ import { whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { stuck } from '../state/inbox.ts';
 
+/** The others are marked in the list of conversations. */
+const MOST = 10;
+
 /** What does not go on, in the server's words. Each line leads to its turn, with what can be done beside it. */
 export function StuckList() {
   const report = stuck.value;
   if (!report || report.total === 0) return null;
-  const more = report.total - report.stuck.length;
+  const shown = report.stuck.slice(0, MOST);
+  const more = report.total - shown.length;
   return (
     <ul class="who-stuck" aria-label="Stuck work">
-      {report.stuck.map((line) => (
+      {shown.map((line) => (
         <li key={`${line.conversation} ${line.agent}`}>
           <Go to={{ conversation: line.conversation, agent: line.agent, turn: line.turn }}>
             @{line.agent} in {line.conversation}
@@ -24,7 +28,18 @@ export function StuckList() {
   );
 }
 
-function Action({ line: { turn, reason, actions } }: { line: StuckLine }) {
+function Action({ line: { conversation, agent, turn, reason, actions } }: { line: StuckLine }) {
+  if (reason.kind === 'unanswered')
+    return (
+      <>
+        <Go class="button" to={{ conversation, agent }}>
+          {actions.includes('decide') ? 'Decide' : 'Answer'}
+        </Go>{' '}
+        <span class="quiet" dir="auto">
+          {reason.text}
+        </span>
+      </>
+    );
   if (turn !== null && actions.includes('abort'))
     return <CommandButton command={{ command: 'abort', turn }} label="Abort" />;
   if (!actions.includes('raise_limit')) return null;

@@ -89,8 +89,8 @@ export interface SearchAnswer {
 
 export type Queues = QueueReport;
 
-/** Lines of stuck work that the page shows. */
-const MOST_STUCK = 10;
+/** Lines of stuck work that are marked in the list of conversations. */
+const MOST_STUCK = 200;
 const segment = encodeURIComponent;
 
 /**

@@ -2,7 +2,7 @@ import { computed, effect, signal } from '@preact/signals';
 import type { AgentView } from '../../../src/projection/model.ts';
 import { shownCondition } from '../../../src/projection/needs.ts';
 import { STANDING_STATES, standingOf } from '../../../src/projection/standing.ts';
-import type { StuckReport } from '../../../src/troupe.ts';
+import type { StuckLine, StuckReport } from '../../../src/troupe.ts';
 import { api, ApiError, type Inbox, type InboxLine, type InboxQuery, type Queues } from './api.ts';
 import { connection, live, onEvents } from './live.ts';
 import { conversation, type Route, route } from './route.ts';
@@ -11,6 +11,11 @@ import { conversation, type Route, route } from './route.ts';
 export const inbox = signal<Inbox | null>(null);
 export const queues = signal<Queues | null>(null);
 export const stuck = signal<StuckReport | null>(null);
+/** The first line of stuck work of each conversation. */
+export const stuckIn = computed(() => {
+  const lines = stuck.value?.stuck.toReversed() ?? [];
+  return new Map<string, StuckLine>(lines.map((line) => [line.conversation, line]));
+});
 /** Whether home shows the queue; beside a conversation it always stands. */
 export const isQueueShown = signal(false);
 
