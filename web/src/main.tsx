@@ -1,5 +1,6 @@
 // Shared styles come first, so that a part's own styles override them.
 import './style/tokens.css';
+import './style/base.css';
 import './style/layout.css';
 import './style/narrow.css';
 import { render } from 'preact';
