@@ -38,10 +38,10 @@ if (asked.length === 0) rmSync(FOLDER, { recursive: true, force: true });
 mkdirSync(FOLDER, { recursive: true });
 const browser = await launchChromium(chromium.path);
 try {
-  for (const { open, views } of SCENES) {
-    const taken = views.filter(({ name }) => asked.length === 0 || asked.includes(name));
+  for (const scene of SCENES) {
+    const taken = scene.views.filter(({ name }) => asked.length === 0 || asked.includes(name));
     if (taken.length === 0) continue;
-    await using stage = await open();
+    await using stage = await scene.open();
     for (const view of taken) await shoot(browser, stage, view);
   }
 } finally {

@@ -10,7 +10,7 @@ import { hanging } from './vendor.ts';
 /** A view that needs more than an address. */
 export interface Picture extends View {
   /** Runs before the page is opened, to hold or refuse requests. */
-  before?: (page: Page) => Promise<void>;
+  before?: (page: Page) => Promise<unknown>;
   /** Runs once the page shows `shows`, such as a click. */
   act?: (page: Page) => Promise<void>;
   /** False if the page never gets to be live. */

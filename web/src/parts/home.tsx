@@ -3,6 +3,7 @@ import { STANDING_STATES, type StandingState } from '../../../src/projection/sta
 import { Copy } from '../shared/copy.tsx';
 import { plural, whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
+import { Skeleton } from '../shared/skeleton.tsx';
 import { STATE_WORDS, StateIcon } from '../shared/standing.tsx';
 import type { Inbox } from '../state/api.ts';
 import { canGrow, inbox, isQueueShown, type PERIODS, showMore, stuck } from '../state/inbox.ts';
@@ -18,7 +19,12 @@ import '../style/home.css';
 /** All conversations by what they need; if there are none, how to start one. */
 export function Home() {
   const answer = inbox.value;
-  if (!answer) return <main class="home" aria-label="Conversations" />;
+  if (!answer)
+    return (
+      <main class="home" aria-label="Conversations">
+        <Skeleton />
+      </main>
+    );
   const isFiltered = !isSame(filtersOf(route.value), NO_FILTERS);
   if (answer.lines.length === 0 && answer.unread === 0 && !isFiltered) return <Empty />;
   return (

@@ -1,9 +1,10 @@
-import { type ComponentChildren, Fragment } from 'preact';
+import type { ComponentChildren } from 'preact';
 import type { ProviderLoad, RunningLine, TurnQueue } from '../../../src/troupe.ts';
 import { duration, whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { queues } from '../state/inbox.ts';
 import { StuckList } from './stuck-list.tsx';
+import '../style/queues.css';
 
 /** The queue: who waits for what, who runs, and the numbers. */
 export function QueuesPanel() {
@@ -16,42 +17,39 @@ export function QueuesPanel() {
       <dl class="who-queues">
         {(['waiting', 'active', 'delayed', 'failed'] as const).map((name) => {
           const count = report[name];
-          return (
-            // Hides what the server's queue does not report.
-            count !== undefined && (
-              <Fragment key={name}>
-                <dt>{name}</dt>
-                <dd class={name === 'failed' && count > 0 ? 'problem' : ''}>{whole(count)}</dd>
-              </Fragment>
-            )
-          );
+          // Hides what the server's queue does not report.
+          if (count === undefined) return null;
+          const tone = count === 0 ? 'queue-none' : name === 'failed' ? 'problem' : '';
+          return <Figure key={name} name={name} value={whole(count)} class={tone} />;
         })}
-        {turns.oldestMs !== null && (
-          <>
-            <dt>oldest</dt>
-            <dd>{duration(turns.oldestMs)}</dd>
-          </>
-        )}
+        {turns.oldestMs !== null && <Figure name="oldest" value={duration(turns.oldestMs)} />}
         {wait && (
           <>
-            <dt>wait p50</dt>
-            <dd>{duration(wait.p50Ms)}</dd>
-            <dt>wait p95</dt>
-            <dd>{duration(wait.p95Ms)}</dd>
+            <Figure name="wait p50" value={duration(wait.p50Ms)} />
+            <Figure name="wait p95" value={duration(wait.p95Ms)} />
           </>
         )}
         {providers
           .filter(({ turns: cap, waiting }) => cap !== null || waiting > 0)
           .map((load) => (
-            <Fragment key={load.provider}>
+            <div key={load.provider} class="queue-figure queue-provider">
               <dt class="clip">{load.provider}</dt>
               <dd>{slots(load)}</dd>
-            </Fragment>
+            </div>
           ))}
       </dl>
       <Turns turns={turns} />
       <StuckList />
     </section>
+  );
+}
+
+function Figure({ name, value, class: tone = '' }: { name: string; value: string; class?: string }) {
+  return (
+    <div class="queue-figure">
+      <dt>{name}</dt>
+      <dd class={tone}>{value}</dd>
+    </div>
   );
 }
 

@@ -3,6 +3,7 @@ import { CommandButton } from '../shared/command-button.tsx';
 import { whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { stuck } from '../state/inbox.ts';
+import '../style/queues.css';
 
 /** The others are marked in the list of conversations. */
 const MOST = 10;

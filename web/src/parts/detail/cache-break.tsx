@@ -1,3 +1,4 @@
+import '../../style/detail-cache.css';
 import type { PromptDiff } from '../../../../src/troupe.ts';
 import { api } from '../../state/api.ts';
 import { useFetched } from '../../state/fetched.ts';

@@ -1,3 +1,4 @@
+import '../../style/detail-message.css';
 import { useMemo, useState } from 'preact/hooks';
 import type { PromptDiff, SentPrompt } from '../../../../src/troupe.ts';
 import { plural } from '../../shared/format.ts';

@@ -12,6 +12,7 @@ import { Loaded } from './loaded.tsx';
 import { signed } from './prompt-grew.tsx';
 import { scaleOf } from './prompt-layout.ts';
 import { useDiff, useNextPrompt, usePrompt, useTrace } from './turn-answers.ts';
+import '../../style/detail-grew.css';
 
 /** The differences between two prompts of the same agent. */
 export function DiffTab() {

@@ -1,5 +1,7 @@
 import type { ComponentChildren } from 'preact';
+import { Skeleton } from '../../shared/skeleton.tsx';
 import type { Fetched } from '../../state/fetched.ts';
+import '../../style/loaded.css';
 
 interface LoadedProps<T> {
   of: Fetched<T>;
@@ -11,7 +13,7 @@ interface LoadedProps<T> {
 /** Fetched content. The loading notice appears only when loading takes a while. */
 export function Loaded<T>({ of, calm = CALM, children }: LoadedProps<T>) {
   if (of.state === 'there') return <>{children(of.value)}</>;
-  if (of.state === 'loading') return <p class="detail-loading">Loading…</p>;
+  if (of.state === 'loading') return <Skeleton />;
   const note = calm[of.code];
   if (note !== undefined) return <p class="detail-note">{note}</p>;
   return (

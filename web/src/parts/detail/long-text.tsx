@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks';
 import { plural } from '../../shared/format.ts';
+import '../../style/long-text.css';
 
 const MAX_LINES = 12;
 /** Characters above which a line wraps into several on the screen. */

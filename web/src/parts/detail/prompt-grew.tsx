@@ -7,6 +7,7 @@ import { turnLabel } from './chosen.ts';
 import { EventLink } from './event-link.tsx';
 import { growthOf, type Growth } from './prompt-growth.ts';
 import { scaleOf } from './prompt-layout.ts';
+import '../../style/detail-grew.css';
 
 interface PromptGrewProps {
   prompt: InspectedPrompt;

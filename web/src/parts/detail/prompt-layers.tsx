@@ -6,6 +6,7 @@ import { turnLabel } from './chosen.ts';
 import { LayerBody } from './layer-body.tsx';
 import { signed } from './prompt-grew.tsx';
 import { messagesByLayer, type Placed, scaleOf, slicesOf } from './prompt-layout.ts';
+import '../../style/detail-grew.css';
 
 interface PromptLayersProps {
   prompt: InspectedPrompt;

@@ -1,3 +1,4 @@
+import '../../style/detail-message.css';
 import { useState } from 'preact/hooks';
 import type { PromptMessage } from '../../../../src/events/index.ts';
 import { plural } from '../../shared/format.ts';

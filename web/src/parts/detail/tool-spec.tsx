@@ -1,3 +1,4 @@
+import '../../style/detail-message.css';
 import type { ToolSpec } from '../../../../src/events/index.ts';
 import { LongText } from './long-text.tsx';
 

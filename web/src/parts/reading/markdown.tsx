@@ -1,5 +1,6 @@
 import { later } from '../../shared/later.tsx';
 import { memo } from '../../shared/memo.ts';
+import '../../style/formatted.css';
 
 const Formatted = later(async () => (await import('./formatted.tsx')).Formatted, Plain);
 

@@ -4,9 +4,10 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { TaskView } from '../../../../src/projection/model.ts';
 import { plural } from '../../shared/format.ts';
 import { Icon } from '../../shared/icon.tsx';
+import { Skeleton } from '../../shared/skeleton.tsx';
 import { onEvents, shown } from '../../state/live.ts';
 import { isPast } from '../../state/past.ts';
-import { itemAt, readingItems } from '../../state/reading-items.ts';
+import { itemAt, type ReadingItem, readingItems } from '../../state/reading-items.ts';
 import { openReading, type ReadingWindow } from '../../state/reading-window.ts';
 import { go, route } from '../../state/route.ts';
 import { head, selectedTurn } from '../../state/selection.ts';
@@ -56,11 +57,12 @@ function Part({ part, id }: { part: ReadingWindow; id: string }) {
         <div class="reading-column">
           {part.problem.value !== null && <p class="problem">{part.problem.value}</p>}
           {part.hasEarlier() && <p class="quiet reading-edge">Earlier messages …</p>}
+          {isLoading && <Skeleton />}
           <Items items={items} conversation={id} depth={0} shown={found?.seq ?? null} open={open} />
           <End isCut={part.hasLater()} />
         </div>
       </div>
-      {open.size > 0 && <NeedsYou open={open} box={box} />}
+      {open.size > 0 && <NeedsYou open={open} box={box} items={items} />}
       {!isAtEnd && (
         <button type="button" class="reading-end" onClick={toEnd}>
           <Icon name="down" /> Newest
@@ -88,10 +90,12 @@ function openTasks(): ReadonlyMap<string, TaskView> {
 interface NeedsYouProps {
   open: ReadonlyMap<string, TaskView>;
   box: RefObject<HTMLDivElement | null>;
+  /** What is drawn: their cards come and go with it. */
+  items: readonly ReadingItem[];
 }
 
 /** Leads to the oldest question or approval that is out of view. */
-function NeedsYou({ open, box }: NeedsYouProps) {
+function NeedsYou({ open, box, items }: NeedsYouProps) {
   const [seen, setSeen] = useState<ReadonlySet<number>>(new Set());
   const seqs = [...open.values()].map(({ seq }) => seq).join();
   useEffect(() => {
@@ -109,7 +113,7 @@ function NeedsYou({ open, box }: NeedsYouProps) {
     );
     box.current?.querySelectorAll('[data-ask]').forEach((each) => observer.observe(each));
     return () => observer.disconnect();
-  }, [seqs]);
+  }, [seqs, items]);
   const hidden = [...open.values()].filter(({ seq }) => !seen.has(seq));
   const [first] = hidden;
   if (!first) return null;

@@ -1,0 +1,13 @@
+import '../style/loaded.css';
+
+/** Lines in the place of what is being loaded. They appear only if that takes a while. */
+export function Skeleton() {
+  return (
+    <p class="detail-loading">
+      <span class="unseen">Loading…</span>
+      <i aria-hidden="true" />
+      <i aria-hidden="true" />
+      <i aria-hidden="true" />
+    </p>
+  );
+}
