@@ -17,6 +17,7 @@ export { KeyRecord } from './key-record.ts';
 export {
   covers,
   isGranted,
+  isThreadOf,
   LOCAL,
   type Principal,
   rangesOf,

@@ -64,6 +64,13 @@ export function isGranted(
   return conversations.some((pattern) => matchesStem(pattern, stem));
 }
 
+/** Whether a conversation is a thread of another one, or of the root that both are threads of. */
+export function isThreadOf(thread: string, conversation: string): boolean {
+  const [, stem] = THREAD.exec(thread) ?? [];
+  const [, own] = THREAD.exec(conversation) ?? [];
+  return stem !== undefined && thread !== conversation && stem === (own ?? stemOf(conversation));
+}
+
 /** Whether every id that matches a pattern is granted. */
 export function covers({ conversations }: Pick<Principal, 'conversations'>, pattern: string): boolean {
   if (conversations === null) return true;

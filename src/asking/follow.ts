@@ -175,9 +175,14 @@ class Reader {
   }
 }
 
-/** Follows all conversations from now on. */
-export async function* followAll({ troupe, clock, signal }: FollowOptions): AsyncGenerator<Frame, void> {
-  const inbox = new Inbox(troupe);
+/** Follows all conversations from now on, or what `only` lets through. */
+export async function* followAll({
+  troupe,
+  clock,
+  signal,
+  only,
+}: FollowOptions & { only?: (note: Note) => boolean }): AsyncGenerator<Frame, void> {
+  const inbox = new Inbox(troupe, only);
   inbox.watch(null);
   try {
     while (!signal.aborted) {
@@ -242,8 +247,11 @@ class Inbox {
   readonly #troupe: Troupe;
   readonly #watched = new Map<string | null, () => void>();
 
-  constructor(troupe: Troupe) {
+  readonly #only: (note: Note) => boolean;
+
+  constructor(troupe: Troupe, only: (note: Note) => boolean = () => true) {
     this.#troupe = troupe;
+    this.#only = only;
   }
 
   /** Null: all conversations. */
@@ -287,6 +295,7 @@ class Inbox {
   }
 
   #add(note: Note): void {
+    if (!this.#only(note)) return;
     const length = lengthOf(note);
     if (this.#notes.length < MAX_NOTES && this.#length + length <= MAX_LENGTH) {
       this.#notes.push(note);

@@ -306,7 +306,7 @@ export const TreeAnswer: z.ZodType<Tree> = z.strictObject({
       thread: ConversationId.nullable(),
     }),
   ),
-  left: z.strictObject({ threads: Count, turns: Count }),
+  left: z.strictObject({ threads: Count, turns: Count, tasks: Count }),
 });
 
 const RowAnswer: z.ZodType<Row> = z.strictObject({

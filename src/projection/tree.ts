@@ -33,8 +33,8 @@ export interface Tree {
   conversation: ConversationId;
   seq: number;
   nodes: TreeNode[];
-  /** What the answer lacks: threads that were not read, and turns that projections no longer keep. */
-  left: { threads: number; turns: number };
+  /** What the answer lacks: threads that were not read, turns that projections no longer keep, and the oldest of very many tasks. */
+  left: { threads: number; turns: number; tasks: number };
 }
 
 /** The turns and tasks of one conversation. What nothing in it has caused comes from `home`, the task of a thread. */

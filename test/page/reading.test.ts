@@ -117,10 +117,19 @@ pageTest(
     const page = await browsing.open(`${company.url}c/task`);
     const task = happened(page).getByRole('article', { name: 'lead gives surveyor a task' });
     await eventually(() => task.innerText()).toMatch(/under way[^]*look up plot 7/);
-    await task.getByRole('button', { name: 'See how' }).click();
-    await task.getByText('Which plot exactly?', { exact: true }).waitFor();
     const { tasks } = await company.troupe.tasks('task', { open: true });
     const { thread = '' } = tasks.find(({ kind }) => kind === 'delegation') ?? {};
+    // The tree has the turns of the thread as they come, though the conversation shown has no event.
+    const lists = page.getByRole('group', { name: 'List' });
+    await lists.getByRole('link', { name: 'Tree' }).click();
+    const tree = happened(page).getByRole('list', { name: 'Tasks' });
+    await company.until(thread, ({ kind }) => kind === 'question');
+    await eventually(() => tree.innerText()).toMatch(/a task\s*under way[^]*surveyor answers lead/);
+    await company.say(thread, ['lead'], 'It is dry over here.');
+    await eventually(() => tree.innerText()).toContain('Thank you.');
+    await lists.getByRole('link', { name: 'Talk' }).click();
+    await task.getByRole('button', { name: 'See how' }).click();
+    await task.getByText('Which plot exactly?', { exact: true }).waitFor();
     const [question] = (await company.troupe.tasks(thread, { open: true })).tasks;
     const answer = {
       command: 'answer',
@@ -151,8 +160,7 @@ pageTest(
       .click();
     await eventually(() => page.url()).toBe(href);
     await page.goto(`${company.url}c/task`);
-    await page.getByRole('group', { name: 'List' }).getByRole('link', { name: 'Tree' }).click();
-    const tree = happened(page).getByRole('list', { name: 'Tasks' });
+    await lists.getByRole('link', { name: 'Tree' }).click();
     await eventually(() => tree.innerText()).toMatch(
       /lead answers Ana[^]*lead gives surveyor a task\s*done after[^]*look up plot 7[^]*surveyor answers lead/,
     );

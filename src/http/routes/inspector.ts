@@ -115,7 +115,8 @@ export const inspectorRoutes = [
     summary:
       'The turns and tasks that the conversation has started, over the threads of all tasks; each names the one it came from. At most 100 threads; `left` counts what is not in the answer',
     answer: TreeAnswer,
-    handle: ({ context, params }, { bookOf }) => readTree(bookOf(context), params.c),
+    handle: ({ context, troupe, params }, { bookOf }) =>
+      readTree({ book: bookOf(context), troupe }, params.c),
   }),
   defineRoute({
     method: 'GET',

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { isGranted } from '../../access/index.ts';
+import { isGranted, isThreadOf } from '../../access/index.ts';
 import { TroupeError } from '../../errors.ts';
 import { ConversationId, type Event } from '../../events/index.ts';
 import { unknownConversation } from '../access/limit-troupe.ts';
@@ -9,6 +9,7 @@ import {
   followConversation,
   type FollowOptions,
   type Frame,
+  type Note,
 } from '../../asking/follow.ts';
 import { headOf } from '../../asking/head-of.ts';
 import { openStream } from '../open-stream.ts';
@@ -22,6 +23,8 @@ const StreamQuery = z.object({
   after: Seq.optional(),
   /** Without `after`: begins with so many of the newest events. */
   newest: Seq.optional(),
+  /** Only that something has happened in threads of this conversation. */
+  threadsOf: ConversationId.optional(),
 });
 
 /**
@@ -34,18 +37,19 @@ export const streamRoute = defineRoute({
   scopes: ['read'],
   id: 'streamEvents',
   summary:
-    'Server-sent events of one conversation, from `after` or the `newest` so many events on, resumable by Last-Event-ID, or live events of all. `event`: a stored event; `stream`: part of a reply as it is written; `activity`: what else happens in a running turn (reasoning, arguments of calls as they are written, the start, progress and result of calls, and what is void again), by `kind`; `state`: a transition of an agent; `gap`: events of the stream over all conversations were dropped',
+    'Server-sent events of one conversation, from `after` or the `newest` so many events on, resumable by Last-Event-ID, or live events of all. `event`: a stored event; `stream`: part of a reply as it is written; `activity`: what else happens in a running turn (reasoning, arguments of calls as they are written, the start, progress and result of calls, and what is void again), by `kind`; `state`: a transition of an agent; `gap`: events of the stream over all conversations were dropped. With `threadsOf` only `thread`: the conversation, seq and kind of each new event in a thread of that conversation',
   query: StreamQuery,
   answerType: 'text/event-stream',
   handle({ context, caller, query }, { clock, signal }) {
     const lastId = context.req.header('last-event-id');
-    const { conversation, newest } = query;
+    const { conversation, newest, threadsOf } = query;
     const { after } = lastId ? parseInput(StreamQuery, { after: lastId }, 'the query') : query;
     if (conversation === undefined && (after ?? newest) !== undefined) throw notResumable();
+    if (conversation !== undefined && threadsOf !== undefined) throw eitherOr();
     const { principal, troupe, reading } = caller;
     // A conversation that does not exist yet may be followed, one that was not granted may not.
-    if (conversation !== undefined && !isGranted(principal, conversation))
-      throw unknownConversation(conversation);
+    const named = conversation ?? threadsOf;
+    if (named !== undefined && !isGranted(principal, named)) throw unknownConversation(named);
 
     async function* followOne(of: ConversationId, options: FollowOptions): AsyncGenerator<Frame, void> {
       const from =
@@ -55,8 +59,10 @@ export const streamRoute = defineRoute({
 
     function write(ends: AbortSignal): AsyncGenerator<string, void> {
       const options = { troupe, clock, signal: ends };
-      const live = conversation === undefined ? followAll(options) : followOne(conversation, options);
+      const live =
+        conversation === undefined ? followSome(threadsOf, options) : followOne(conversation, options);
       const frames = reading ? reading.paced(live, ends) : live;
+      if (threadsOf !== undefined) return asNews(frames);
       return asText(frames, (event) => (conversation === undefined ? '' : `id: ${event.seq}\n`));
     }
 
@@ -67,6 +73,31 @@ export const streamRoute = defineRoute({
 function notResumable(): TroupeError {
   const message = 'only the stream of one conversation can be resumed: name it with ?conversation=';
   return new TroupeError('event_invalid', message, { path: 'conversation' });
+}
+
+function eitherOr(): TroupeError {
+  const message = 'name the conversation or the one whose threads are followed, not both';
+  return new TroupeError('event_invalid', message, { path: 'threadsOf' });
+}
+
+function followSome(
+  threadsOf: ConversationId | undefined,
+  options: FollowOptions,
+): AsyncGenerator<Frame, void> {
+  if (threadsOf === undefined) return followAll(options);
+  const only = (note: Note) => note.type === 'event' && isThreadOf(note.event.conversation, threadsOf);
+  return followAll({ ...options, only });
+}
+
+async function* asNews(frames: AsyncGenerator<Frame, void>): AsyncGenerator<string, void> {
+  yield `retry: ${RECONNECT_MS}\n\n`;
+  for await (const frame of frames) {
+    if (frame.type !== 'event') yield frameText(frame, () => '');
+    else {
+      const { conversation, seq, kind } = frame.event;
+      yield `event: thread\ndata: ${JSON.stringify({ conversation, seq, kind })}\n\n`;
+    }
+  }
 }
 
 async function* asText(

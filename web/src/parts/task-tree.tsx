@@ -1,11 +1,16 @@
+import { useEffect } from 'preact/hooks';
 import type { Tree, TreeNode } from '../../../src/projection/tree.ts';
 import { duration, plural, short } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { api } from '../state/api.ts';
-import { ANY, useFetched } from '../state/fetched.ts';
+import { ANY, refetch, useFetched } from '../state/fetched.ts';
+import { followStream, settled } from '../state/follow-stream.ts';
 import { conversation } from '../state/route.ts';
 import { Loaded } from './detail/loaded.tsx';
 import '../style/task-tree.css';
+
+/** Threads at work have many events; the whole tree is read again for all of them in this time. */
+const NEWS_MS = 1_000;
 
 /** Deeper ones are shown at this depth. */
 const MAX_DEPTH = 12;
@@ -13,7 +18,18 @@ const MAX_DEPTH = 12;
 /** Who gave whom which task, over all threads: each turn and task below the one that it came from. */
 export function TaskTree() {
   const id = conversation.value;
-  const found = useFetched(id === null ? null : `tree ${id}`, ANY, () => api.tree(id ?? ''));
+  const key = id === null ? null : `tree ${id}`;
+  const found = useFetched(key, ANY, () => api.tree(id ?? ''));
+  const isLive = found.state === 'there' && found.value.nodes.some(({ state }) => state === 'running');
+  useEffect(() => {
+    if (id === null || key === null || !isLive) return;
+    const news = settled(NEWS_MS, () => refetch(key));
+    const leave = followStream({ threadsOf: id }, news.soon);
+    return () => {
+      leave();
+      news.stop();
+    };
+  }, [id, key, isLive]);
   return (
     <div class="tree">
       <Loaded of={found}>{(tree) => <Whole tree={tree} />}</Loaded>
@@ -30,6 +46,7 @@ function Whole({ tree: { nodes, left } }: { tree: Tree }) {
   const missing = [
     left.threads > 0 && plural(left.threads, 'thread'),
     left.turns > 0 && plural(left.turns, 'older turn'),
+    left.tasks > 0 && plural(left.tasks, 'older task'),
   ].filter((each) => each !== false);
   if (nodes.length === 0) return <p class="detail-note">No agent has taken a turn.</p>;
   return (

@@ -168,12 +168,16 @@ export function headersFor(method: 'GET' | 'POST'): Record<string, string> {
 }
 
 /** The stream of a conversation, from the event after this seq on. Throws `ApiError`. */
-export async function streamOf(
+export function streamOf(
   conversation: string,
   { after, signal }: { after: number; signal: AbortSignal },
 ): Promise<Response> {
-  const query = new URLSearchParams({ conversation, after: String(after) });
-  const response = await fetch(`${base}api/events?${query}`, { headers: headersFor('GET'), signal });
+  return openStream({ conversation, after: String(after) }, signal);
+}
+
+export async function openStream(query: Record<string, string>, signal: AbortSignal): Promise<Response> {
+  const search = new URLSearchParams(query);
+  const response = await fetch(`${base}api/events?${search}`, { headers: headersFor('GET'), signal });
   if (!response.ok)
     throw new ApiError(response.status, 'stream_refused', `the server answered ${response.status}`);
   return response;

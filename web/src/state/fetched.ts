@@ -81,6 +81,12 @@ async function fetchInto(entry: Entry): Promise<void> {
   }
 }
 
+/** Asks again: something has happened that no event of the open conversation tells. The old answer stays until then. */
+export function refetch(key: string): void {
+  const entry = kept.get(key);
+  if (entry) void fetchInto(entry);
+}
+
 onEvents((events) => {
   const turns = new Set<string | undefined>(events.map(({ turn }) => turn));
   for (const [key, entry] of kept) {

@@ -83,9 +83,10 @@ export const turnBefore = computed<TurnId | null>(() => {
 });
 
 /** Parses `<conversation>:<agent>:<number>` from the right, because a conversation's name may contain a colon. */
-export function partsOf(turn: string): { agent: AgentId; number: number } | null {
+export function partsOf(turn: string): { conversation: string; agent: AgentId; number: number } | null {
   const match = /:([^:]+):(\d+)$/.exec(turn);
-  return match?.[1] === undefined ? null : { agent: match[1] as AgentId, number: Number(match[2]) };
+  if (match?.[1] === undefined) return null;
+  return { conversation: turn.slice(0, match.index), agent: match[1] as AgentId, number: Number(match[2]) };
 }
 
 /** `turn 6`, for places where the agent is clear. */

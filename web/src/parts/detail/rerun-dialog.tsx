@@ -1,11 +1,12 @@
 import '../../style/dialog.css';
 import '../../style/rerun.css';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import type { RerunChange, TurnId } from '../../../../src/events/index.ts';
+import type { Event, RerunChange, TurnId } from '../../../../src/events/index.ts';
 import type { TurnView } from '../../../../src/projection/model.ts';
 import type { TurnComparison } from '../../../../src/troupe.ts';
 import { CommandButton } from '../../shared/command-button.tsx';
 import { api, ApiError } from '../../state/api.ts';
+import { followStream, settled } from '../../state/follow-stream.ts';
 import { partsOf } from './chosen.ts';
 import { Compared } from './compared.tsx';
 
@@ -161,13 +162,15 @@ function changeIn({ kind, text, call }: Draft): RerunChange | null {
   }
 }
 
-const AGAIN_MS = 500;
+/** Events come in bursts: the end of a turn is five of them. */
+const SETTLE_MS = 250;
+/** What the stream of the fork begins with, so that nothing falls between the first answer and the stream. */
+const NEWEST = '20';
 
-/** No events of the fork come to this page, so it asks until the turn has ended. */
+/** Follows the fork until its turn has ended. */
 function Beside({ turn, made }: { turn: TurnId; made: TurnId }) {
   const [found, setFound] = useState<TurnComparison | string | null>(null);
   useEffect(() => {
-    let timer: ReturnType<typeof setTimeout> | undefined;
     let isOver = false;
     const ask = async () => {
       const answer = await api.compare(turn, made).catch((error: unknown) => {
@@ -177,13 +180,18 @@ function Beside({ turn, made }: { turn: TurnId; made: TurnId }) {
       });
       if (isOver) return;
       if (answer !== null) setFound(answer);
-      const isEnded = typeof answer === 'object' && answer !== null && answer.b.status !== 'running';
-      if (!isEnded) timer = setTimeout(() => void ask(), AGAIN_MS);
+      if (typeof answer === 'object' && answer !== null && answer.b.status !== 'running') leave();
     };
-    void ask();
+    const news = settled(SETTLE_MS, () => void ask());
+    const conversation = partsOf(made)?.conversation ?? '';
+    const leave = followStream({ conversation, newest: NEWEST }, (frame) => {
+      if (frame === null) void ask();
+      else if (frame.event === 'event' && (JSON.parse(frame.data) as Event).turn === made) news.soon();
+    });
     return () => {
       isOver = true;
-      clearTimeout(timer);
+      leave();
+      news.stop();
     };
   }, [turn, made]);
   if (found === null) return <p role="status">Running…</p>;
