@@ -16,7 +16,8 @@ const BOTH_MODES = [
   'test/http/{attachments,budgets,commands,delete,events,health,inbox,large-events,queues,retry-fork}.test.ts',
   'test/http/{state-stream,stream,stuck,tasks,tenants,unread-streams,while-busy}.test.ts',
   'test/engine/{acceptance-crash,cancel,checkpoints,delegation,forgotten,fork,fork-crash,import-leases}.test.ts',
-  'test/engine/{own-lease,questions,recovery,schedules,store-errors,sweeper,taken-ids,tenants,two-processes}.test.ts',
+  'test/engine/{own-lease,questions,recovery,rerun-crash,schedules,store-errors,sweeper,taken-ids,tenants}.test.ts',
+  'test/engine/two-processes.test.ts',
 ];
 
 const shared = {
