@@ -258,6 +258,18 @@ const ProjectionAnswer: z.ZodType<Projection> = z.strictObject({
       to: z.array(AgentId),
     }),
   ),
+  links: z.record(
+    z.string(),
+    z.strictObject({
+      from: z.string(),
+      by: z.enum(['user', 'agent', 'system']),
+      to: AgentId,
+      messages: Count,
+      tasks: Count,
+      handoffs: Count,
+      seq: Count,
+    }),
+  ),
   opening: Saying.nullable(),
   closing: Saying.nullable(),
   people: z.array(Person),
@@ -280,6 +292,7 @@ const ProjectionAnswer: z.ZodType<Projection> = z.strictObject({
     failed: Count,
     running: Count,
     compactions: Count,
+    unlinked: Count,
     tokens: Tokens,
   }),
 });

@@ -10,15 +10,16 @@ type ListName = 'turns' | 'arrows' | 'talk' | 'tasks' | 'compactions' | 'forks';
 export interface Draft {
   readonly next: Projection;
   /** The parts that are already copied. */
-  readonly owned: Set<ListName | 'agents' | 'totals'>;
+  readonly owned: Set<ListName | 'agents' | 'links' | 'totals'>;
   /** Agents whose condition may change with the current event. */
   readonly touched: Set<AgentId>;
-  /** Number of agents; null until first needed. */
+  /** Number of agents, and of links; null until first needed. */
   agents: number | null;
+  links: number | null;
 }
 
 export function draftOf(projection: Projection): Draft {
-  return { next: { ...projection }, owned: new Set(), touched: new Set(), agents: null };
+  return { next: { ...projection }, owned: new Set(), touched: new Set(), agents: null, links: null };
 }
 
 /** A list of the draft, copied so that it can be written to. */
@@ -43,7 +44,19 @@ export function ownTotals({ next, owned }: Draft): Totals {
   return next.totals;
 }
 
+export function ownLinks({ next, owned }: Draft): Projection['links'] {
+  if (!owned.has('links')) {
+    next.links = { ...next.links };
+    owned.add('links');
+  }
+  return next.links;
+}
+
 const AGENT_ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
+
+export function isAgentId(id: unknown): id is AgentId {
+  return typeof id === 'string' && AGENT_ID.test(id);
+}
 
 export function agentOf({ next }: Draft, id: string): AgentView | null {
   return Object.hasOwn(next.agents, id) ? (next.agents[id] ?? null) : null;
@@ -56,7 +69,7 @@ export function meetAgent(draft: Draft, id: string, { seq, at }: Event): AgentVi
     draft.touched.add(known.id);
     return known;
   }
-  if (typeof id !== 'string' || !AGENT_ID.test(id)) return null;
+  if (!isAgentId(id)) return null;
   draft.agents ??= Object.keys(draft.next.agents).length;
   if (draft.agents >= MAX_AGENTS) return null;
   draft.agents += 1;

@@ -1,5 +1,6 @@
 import type {
   AgentId,
+  Author,
   CompactionReason,
   CompactionStrategy,
   ConversationId,
@@ -32,6 +33,8 @@ export interface Projection {
   turns: TurnView[];
   /** The newest events addressed to agents, oldest first: the arrows between lanes. */
   arrows: Arrow[];
+  /** Who has written to whom, and how often, since the beginning: by sender and addressee. At most `MAX_LINKS`. */
+  links: Record<string, Link>;
   /** The first and the newest message; null without any. */
   opening: Saying | null;
   closing: Saying | null;
@@ -61,6 +64,8 @@ export interface Totals {
   failed: number;
   running: number;
   compactions: number;
+  /** Messages, tasks and hand-overs between those for whom `links` had no room. */
+  unlinked: number;
   tokens: TokenCounts;
 }
 
@@ -163,6 +168,19 @@ export interface Arrow {
   to: AgentId[];
 }
 
+/** What one has addressed to an agent. Answers of people and results of tasks count as messages, commands do not. */
+export interface Link {
+  /** An agent, or the name of a person or of the runtime. */
+  from: string;
+  by: Author['kind'];
+  to: AgentId;
+  messages: number;
+  tasks: number;
+  handoffs: number;
+  /** Seq of the newest. */
+  seq: number;
+}
+
 export interface Talk {
   seq: number;
   /** Id of an author who is an agent, if only elsewhere. */
@@ -234,6 +252,7 @@ export interface Row {
 export const MAX_AGENTS = 2_000;
 export const MAX_TURNS = 500;
 export const MAX_ARROWS = 1_000;
+export const MAX_LINKS = 1_000;
 export const MAX_TALK = 1_000;
 export const MAX_PEOPLE = 20;
 /** Ended tasks. */

@@ -1,5 +1,6 @@
 import type { ConversationId, Event } from '../events/index.ts';
 import { foldArrow, foldConversation, foldTalk } from './fold-talk.ts';
+import { foldLink } from './fold-link.ts';
 import { type Draft, draftOf, NO_TOKENS, ownTotals } from './draft.ts';
 import { foldAgents, settleConditions } from './fold-agent.ts';
 import { foldCompaction } from './fold-compaction.ts';
@@ -19,6 +20,7 @@ export function newProjection(conversation: string): Projection {
     agents: {},
     turns: [],
     arrows: [],
+    links: {},
     opening: null,
     closing: null,
     people: [],
@@ -27,7 +29,7 @@ export function newProjection(conversation: string): Projection {
     compactions: [],
     origin: null,
     forks: [],
-    totals: { events: 0, turns: 0, failed: 0, running: 0, compactions: 0, tokens: NO_TOKENS },
+    totals: { events: 0, turns: 0, failed: 0, running: 0, compactions: 0, unlinked: 0, tokens: NO_TOKENS },
   };
 }
 
@@ -82,5 +84,6 @@ const FOLDS = [
   foldTurn,
   foldCompaction,
   foldArrow,
+  foldLink,
   foldTalk,
 ] as const;

@@ -12,7 +12,7 @@ import { viewOf } from '../support/log-player.ts';
 import { AGENTS } from '../support/random-run.ts';
 
 /** The format, and the hash of the folds of the recorded log under it. */
-const RECORDED = { format: 8, folds: '27e0d353a90353263cd86835ab59bc3c' };
+const RECORDED = { format: 9, folds: '3c92274be3d7bc52dd70f80b4a111764' };
 
 /** A conversation of three agents with compactions, recorded. Its events never change; only their folds can. */
 const LOG = readFileSync(new URL('recorded-log.jsonl', import.meta.url), 'utf8')

@@ -1,11 +1,9 @@
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
 import { eventually, pageTest, shared, useBrowser } from './browser.ts';
 import { OFFICE } from './office.ts';
 import { openStage } from './stage.ts';
 import { endViews, isOpen, playViews, VIEWS } from './views.ts';
+import { violations } from './violations.ts';
 
 const browsing = useBrowser();
 const stage = shared(async () => {
@@ -20,30 +18,7 @@ const stage = shared(async () => {
   });
 });
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const NARROW = { width: 390, height: 844 };
-
-interface AxeRule {
-  id: string;
-  nodes: { target: string[]; failureSummary: string }[];
-}
-
-/** The violations that axe finds, each with its first place. */
-async function violations(page: Page, rules: 'all' | 'color-contrast' = 'all'): Promise<string[]> {
-  if (!(await page.evaluate<boolean>('"axe" in window'))) await page.evaluate(AXE);
-  const options = { resultTypes: ['violations'], ...(rules !== 'all' && { runOnly: [rules] }) };
-  const { violations: found } = await page.evaluate<{ violations: AxeRule[] }>(
-    `axe.run(document, ${JSON.stringify(options)})`,
-  );
-  return found.flatMap(({ id, nodes }) =>
-    nodes
-      .slice(0, 3)
-      .map(
-        ({ target, failureSummary }) =>
-          `${id}: ${target.join(' ')}: ${failureSummary.split('\n')[1]?.trim()}`,
-      ),
-  );
-}
 
 pageTest(
   'axe finds no violation in ten views; in the dark, which changes colours alone, none of contrast',

@@ -33,6 +33,7 @@ const OFFICE_VIEWS: readonly Picture[] = [
   { name: 'approval', path: 'c/headline', shows: /publish[^]*Approve/ },
   { name: 'turns', path: `c/${MAY}?list=turns`, shows: /read_report/ },
   { name: 'costliest', path: `c/${MAY}?list=turns&sort=-cost`, shows: /read_report/ },
+  { name: 'graph', path: 'c/tariff-plan?list=graph', shows: /Graph as a table/ },
   { name: 'state', path: `c/tariff-plan/t/tariff-plan:researcher:1`, shows: /took 4 %/ },
   {
     name: 'chart',

@@ -6,12 +6,13 @@ import { middle } from '../state/middle.ts';
 import { later } from '../shared/later.tsx';
 import '../style/list.css';
 
+const AgentGraph = later(async () => (await import('./agent-graph.tsx')).AgentGraph);
 const EventList = later(async () => (await import('./event-list.tsx')).EventList);
 export const Reading = later(async () => (await import('./reading/reading.tsx')).Reading);
 const TaskTree = later(async () => (await import('./task-tree.tsx')).TaskTree);
 const TurnList = later(async () => (await import('./turn-list.tsx')).TurnList);
 
-/** The middle column: the conversation, its turns, its events or the tree of its tasks. What a filter finds in a conversation are events. */
+/** The middle column: the conversation, its turns, its events, the tree of its tasks or the graph of its agents. What a filter finds in a conversation are events. */
 export function Happened() {
   const { kind, q, problems, by } = route.value;
   const isOwnKind = !PRESETS.some(({ id }) => id === kind);
@@ -30,6 +31,9 @@ export function Happened() {
           </Go>
           <Go to={{ list: 'tree' }} isCurrent={middle.value === 'tree'}>
             Tree
+          </Go>
+          <Go to={{ list: 'graph' }} isCurrent={middle.value === 'graph'}>
+            Graph
           </Go>
         </span>
         <select
@@ -78,6 +82,8 @@ function List() {
       return <EventList />;
     case 'tree':
       return <TaskTree />;
+    case 'graph':
+      return <AgentGraph />;
   }
 }
 

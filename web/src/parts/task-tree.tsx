@@ -1,43 +1,34 @@
-import { useEffect } from 'preact/hooks';
+import { useMemo } from 'preact/hooks';
+import type { Projection } from '../../../src/projection/model.ts';
 import type { Tree, TreeNode } from '../../../src/projection/tree.ts';
 import { duration, plural, short } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
-import { api } from '../state/api.ts';
-import { ANY, refetch, useFetched } from '../state/fetched.ts';
-import { followStream, settled } from '../state/follow-stream.ts';
+import { useTree } from '../state/fetched-tree.ts';
+import { shown } from '../state/live.ts';
+import { isPast } from '../state/past.ts';
 import { conversation } from '../state/route.ts';
+import { treeAt } from '../state/tree-at.ts';
 import { Loaded } from './detail/loaded.tsx';
 import '../style/task-tree.css';
-
-/** Threads at work have many events; the whole tree is read again for all of them in this time. */
-const NEWS_MS = 1_000;
 
 /** Deeper ones are shown at this depth. */
 const MAX_DEPTH = 12;
 
-/** Who gave whom which task, over all threads: each turn and task below the one that it came from. */
+/** Who gave whom which task, over all threads, as of the moment shown: each turn and task below the one that it came from. */
 export function TaskTree() {
-  const id = conversation.value;
-  const key = id === null ? null : `tree ${id}`;
-  const found = useFetched(key, ANY, () => api.tree(id ?? ''));
-  const isLive = found.state === 'there' && found.value.nodes.some(({ state }) => state === 'running');
-  useEffect(() => {
-    if (id === null || key === null || !isLive) return;
-    const news = settled(NEWS_MS, () => refetch(key));
-    const leave = followStream({ threadsOf: id }, news.soon);
-    return () => {
-      leave();
-      news.stop();
-    };
-  }, [id, key, isLive]);
+  const found = useTree(conversation.value);
+  const now = shown.value;
   return (
     <div class="tree">
-      <Loaded of={found}>{(tree) => <Whole tree={tree} />}</Loaded>
+      <Loaded of={found}>{(tree) => now && <Whole tree={tree} now={now} />}</Loaded>
     </div>
   );
 }
 
-function Whole({ tree: { nodes, left } }: { tree: Tree }) {
+function Whole({ tree, now }: { tree: Tree; now: Projection }) {
+  const isLive = !isPast.value;
+  const nodes = useMemo(() => treeAt(tree, now, { isLive }), [tree, now, isLive]);
+  const { left } = tree;
   const known = new Set(nodes.map(({ id }) => id));
   const children = Map.groupBy(
     nodes.toSorted((a, b) => a.at - b.at || a.seq - b.seq),

@@ -2,10 +2,10 @@ import { computed } from '@preact/signals';
 import { isFiltered } from './filter.ts';
 import { type List, route } from './route.ts';
 
-/** What the middle column shows. A filter looks for turns or events, since a conversation or a tree with holes is none. */
+/** What the middle column shows. A filter looks for turns or events, since a conversation, tree or graph with holes is none. */
 export const middle = computed<List>(() => {
   const { list, kind, problems } = route.value;
-  const hasNoHoles = list === 'talk' || list === 'tree';
+  const hasNoHoles = list === 'talk' || list === 'tree' || list === 'graph';
   if (!hasNoHoles || !isFiltered(route.value)) return list;
   return problems || kind === 'context' ? 'turns' : 'events';
 });

@@ -38,7 +38,7 @@ export interface Route {
 export const TABS = ['state', 'prompt', 'diff', 'tools', 'events', 'raw'] as const;
 export type Tab = (typeof TABS)[number];
 
-export const LISTS = ['talk', 'turns', 'events', 'tree'] as const;
+export const LISTS = ['talk', 'turns', 'events', 'tree', 'graph'] as const;
 export type List = (typeof LISTS)[number];
 
 const NOWHERE: Route = {

@@ -1,0 +1,98 @@
+import { expect } from 'vitest';
+import { eventually, happened, pageTest, shared, useBrowser } from './browser.ts';
+import { openStage, type Play } from './stage.ts';
+import { violations } from './violations.ts';
+
+const give = (to: string, task: string) => ({ reply: '', calls: [{ name: 'delegate', args: { to, task } }] });
+
+/** Ana asks the lead, who has the surveyor look; the surveyor has the digger dig. */
+const COMPANY: Play = {
+  company: () => ({
+    agents: (
+      [
+        [
+          'lead',
+          [
+            { when: { contains: 'It is dry' }, reply: 'Then we build.' },
+            { when: { contains: 'Thank you' }, reply: 'Gladly.' },
+            give('surveyor', 'look up plot 7'),
+          ],
+        ],
+        ['surveyor', [{ when: { contains: 'no water' }, reply: 'It is dry.' }, give('digger', 'dig a hole')]],
+        ['digger', [{ reply: 'no water' }]],
+      ] as const
+    ).map(([id, rules]) => ({
+      id,
+      name: id[0]?.toUpperCase() + id.slice(1),
+      provider: 'scripted',
+      model: 'test',
+      script: { rules },
+      tools: ['delegate'],
+    })) as never,
+  }),
+  lines: [],
+};
+
+const browsing = useBrowser();
+const stage = shared(async () => {
+  const made = await openStage(COMPANY);
+  await made.play('plot', ['lead'], 'May we build?');
+  return made;
+});
+
+pageTest(
+  'the graph of agents shows who wrote to whom, then and now, live, by mouse and keyboard, wide and narrow',
+  async () => {
+    const page = await browsing.open(`${stage().url}c/plot`);
+    await page.getByRole('group', { name: 'List' }).getByRole('link', { name: 'Graph' }).click();
+    const graph = happened(page);
+    const node = (name: string) =>
+      graph.getByRole('button', { name: new RegExp(`${name}.*sent|${name}.*moment`, 'i') });
+    await eventually(() => node('Ana').innerText()).toMatch(/1 sent, 0 received/);
+    // A task of a thread has its line, too.
+    await eventually(() => node('Digger').innerText()).toMatch(/0 sent, 1 received/);
+    await graph.getByText('Graph as a table').click();
+    const rows = () =>
+      graph
+        .getByRole('row')
+        .allInnerTexts()
+        .then((all) => all.slice(1).map((row) => row.replaceAll(/\s+/g, ' ')));
+    await eventually(rows).toEqual([
+      expect.stringMatching(/^Ana Lead 1 0 0 event 1/),
+      expect.stringMatching(/^Lead Surveyor 0 1 0 event/),
+      expect.stringMatching(/^Surveyor Lead 1 0 0 event/),
+      'Surveyor digger 0 1 0 thread',
+    ]);
+    expect(await violations(page)).toEqual([]);
+
+    // A message that comes lights its line, and only that one.
+    expect(await graph.locator('.graph-pass').count()).toBe(0);
+    await stage().say('plot', ['lead'], 'Thank you all.');
+    await eventually(() => node('Ana').innerText()).toMatch(/2 sent/);
+    await eventually(() => graph.locator('.graph-pass').count()).toBe(1);
+    await stage().troupe.idle();
+
+    // Pressing a node selects the agent; pressing a line shows its newest message.
+    await node('Surveyor').focus();
+    await page.keyboard.press('Enter');
+    await eventually(() => new URL(page.url()).searchParams.get('agent')).toBe('surveyor');
+    expect(await node('Surveyor').getAttribute('aria-pressed')).toBe('true');
+    await graph.getByText('Graph as a table').click();
+    const at = await graph.locator('.graph-label', { hasText: '2' }).boundingBox();
+    if (!at) throw new Error('no label');
+    await page.mouse.move(at.x + at.width / 2, at.y + at.height / 2);
+    await graph.getByText('Ana → Lead: 2 messages').waitFor();
+    await page.mouse.click(at.x + at.width / 2, at.y + at.height / 2);
+    await eventually(() => new URL(page.url()).searchParams.get('list')).toBeNull();
+    await eventually(() => graph.locator('.item-shown').innerText()).toContain('Thank you all.');
+
+    // The past has its counts, and everybody keeps their place.
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.goto(`${stage().url}c/plot?list=graph&at=1`);
+    await eventually(() => node('Ana').innerText()).toMatch(/1 sent/);
+    await eventually(() => node('Digger').innerText()).toMatch(/not here at this moment/);
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(390);
+    await page.emulateMedia({ colorScheme: 'dark', reducedMotion: 'reduce' });
+    expect(await violations(page)).toEqual([]);
+  },
+);
