@@ -88,7 +88,7 @@ async function measureAll(driver: StoreDriver): Promise<void> {
   for (const text of ['needle', 'seldom', 'parcel', 'nowhere'])
     for (const [name, filter] of [
       ['without the index', { text }],
-      ['with the index', { text, terms: beginningsOf(text) }],
+      ['with the index', { terms: beginningsOf(text) }],
     ] as const)
       await measure(`inbox "${text}" ${name}`, async () => {
         const page = await driver.standings({ tenant: TENANT, order: 'urgent', limit: 50, ...filter });

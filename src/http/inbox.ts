@@ -172,7 +172,7 @@ export async function readInbox(
   const { rows, counts, behind, next } = await troupe.standings.list({
     ...definedOf(query),
     ...(states && { ranks: states.map(rankOf) }),
-    ...(q !== undefined && { text: q.toLowerCase(), terms: indexedTerms(q) }),
+    ...(q !== undefined && wordsFilter(q)),
   });
   const lines = await Promise.all(rows.map((row) => lineOf(row, keeper)));
   return {
@@ -183,6 +183,14 @@ export async function readInbox(
     lines: lines.filter((line) => line !== null),
     next,
   };
+}
+
+/** A single word is found by its term alone, without a look at the rows. */
+function wordsFilter(q: string): { terms: ReturnType<typeof indexedTerms>; text?: string } {
+  const text = q.toLowerCase();
+  const terms = indexedTerms(q);
+  const [only, ...others] = terms;
+  return others.length === 0 && only?.term === text ? { terms } : { terms, text };
 }
 
 /** Terms of a text that is part of longer ones: a short word at its end says nothing. */

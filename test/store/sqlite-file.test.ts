@@ -10,6 +10,7 @@ import {
   addressOf,
   contents,
   entryOf,
+  inLots,
   logOf,
   pinned,
   rejectsWith,
@@ -282,4 +283,29 @@ test('a turn of four short events, a journal entry, a receipt and a record adds 
   const pages = Number(database.prepare('PRAGMA page_count').get()?.['page_count']);
   database.close();
   expect((pages * 4096) / turns).toBeLessThan(4000);
+});
+
+test('a word of thousands of conversations is found and counted like a rare one', async () => {
+  const store = createStore(await openSqliteDriver({ path: ':memory:' }));
+  const { tenant } = LOG;
+  const all = Array.from({ length: 2_050 }, (_, index) => index);
+  await inLots(all, async (index) => {
+    const log = logOf(`c${index}`);
+    await store.append(log, [entryOf('a', { at: 10 })]);
+    const terms = index % 1_000 === 0 ? ['parcel', 'rare'] : index === 7 ? ['other'] : ['parcel'];
+    const standing = { seq: 1, rank: index % 2, since: index, cost: 0, owner: '', agents: [] };
+    await store.saveStanding(log, { ...standing, words: terms.join(' '), terms, data: '{}' });
+  });
+  const read = async (term: string) => {
+    const filter = { tenant, terms: [{ term, whole: false }] };
+    const { rows } = await store.standings({ ...filter, order: 'oldest', limit: 9 });
+    const { ranks } = await store.countStandings(filter);
+    return { ids: rows.map(({ id }) => id).slice(0, 9), ranks: ranks.slice(0, 2) };
+  };
+  expect(await read('parcel')).toEqual({
+    ids: ['c0', 'c1', 'c2', 'c3', 'c4', 'c5', 'c6', 'c8', 'c9'],
+    ranks: [1_025, 1_024],
+  });
+  expect(await read('rare')).toEqual({ ids: ['c0', 'c1000', 'c2000'], ranks: [3, 0] });
+  await store.close();
 });

@@ -21,11 +21,15 @@ import {
 } from './database.ts';
 import { matchOf, termsText } from './term-index.ts';
 
+/** Conversations with the same terms from which the order is read first. */
+const FEW = 2_000;
+
 type StoredStanding = Omit<ListedStanding, 'agents' | 'data'> & { agents: string; data: StoredText };
 
 /**
  * The columns of `logs` that say where each conversation stands. Ranks, orders, counts and terms are read from indexes;
- * agent, owner and text are looked for in the rows of what the indexes leave.
+ * agent, owner and text are looked for in the rows of what the indexes leave. Terms of few conversations come first, and
+ * their rows are sorted; of many, the order comes first, and its rows are looked for among those of the terms.
  */
 export function createStandingTable(database: Database) {
   return { save: createSave(database), seqOf: createSeqOf(database), ...createReads(database) };
@@ -74,12 +78,31 @@ function createReads(database: Database) {
      ORDER BY lastAt DESC, conversation DESC LIMIT ?`,
   );
 
+  const selectFew = database.prepare(
+    `SELECT count(*) AS count FROM (SELECT 1 FROM terms WHERE terms MATCH ? LIMIT ${FEW})`,
+  );
+
+  /** The tables and the conditions of a filter. */
+  function readOf(filter: StandingFilter): { from: string; where: Conditions } {
+    const { tenant, terms } = filter;
+    const where = createConditions();
+    if (!terms?.length) return { from: 'logs', where: addConditions(where, filter) };
+    const match = matchOf(tenant, 'standing', terms);
+    if ((getRow<{ count: number }>(selectFew, match)?.count ?? 0) < FEW) {
+      where.bindings.push(match);
+      const from = '(SELECT -rowid AS found FROM terms WHERE terms MATCH ?) CROSS JOIN logs ON num = found';
+      return { from, where: addConditions(where, filter) };
+    }
+    where.push('num IN (SELECT -rowid FROM terms WHERE terms MATCH ?)', match);
+    return { from: 'logs', where: addConditions(where, filter) };
+  }
+
   function list(query: StandingsQuery): StandingPage {
     const { order, limit, after, ranges } = query;
     if (limit <= 0 || ranges?.length === 0) return { rows: [], next: null };
     const { keys, direction } = STANDING_ORDERS[order];
     const columns = [...keys, 'conversation'];
-    const where = conditionsOf(query);
+    const { from, where } = readOf(query);
     if (after) {
       const sign = direction === 'up' ? '>' : '<';
       where.push(
@@ -91,7 +114,7 @@ function createReads(database: Database) {
     const sorted = columns.map((column) => `${column} ${direction === 'up' ? 'ASC' : 'DESC'}`).join(', ');
     const select = database.prepare(
       `SELECT conversation AS id, lastSeq AS head, lastAt AS at, standingSeq AS seq, rank, since, cost, owner, agents, words,
-       standing AS data FROM logs WHERE ${where.text()} ORDER BY ${sorted} LIMIT ?`,
+       standing AS data FROM ${from} WHERE ${where.text()} ORDER BY ${sorted} LIMIT ?`,
     );
     const rows = allRows<StoredStanding>(select, ...where.bindings, limit + 1).map(standingOf);
     return standingPage(rows, query);
@@ -100,9 +123,9 @@ function createReads(database: Database) {
   function count(filter: StandingFilter): StandingCounts {
     const ranks = emptyRanks();
     if (filter.ranges?.length === 0) return { ranks, behind: 0 };
-    const where = conditionsOf(filter);
+    const { from, where } = readOf(filter);
     const select = database.prepare(
-      `SELECT rank, count(*) AS count FROM logs WHERE ${where.text()} GROUP BY rank`,
+      `SELECT rank, count(*) AS count FROM ${from} WHERE ${where.text()} GROUP BY rank`,
     );
     for (const row of allRows<{ rank: number; count: number }>(select, ...where.bindings))
       ranks[row.rank] = row.count;
@@ -136,17 +159,15 @@ function createConditions() {
   };
 }
 
-function conditionsOf(filter: StandingFilter): Conditions {
-  const { tenant, ranks, agent, owner, from, to, text, terms } = filter;
-  const where = createConditions();
+/** All conditions but that of the terms. */
+function addConditions(where: Conditions, filter: StandingFilter): Conditions {
+  const { tenant, ranks, agent, owner, from, to, text } = filter;
   where.push('tenant = ? AND standingSeq > 0', tenant);
   if (ranks) where.push(`rank IN (${ranks.map(() => '?').join(', ')})`, ...ranks);
   if (from !== undefined) where.push('since >= ?', from);
   if (to !== undefined) where.push('since < ?', to);
   if (agent !== undefined) where.push('instr(agents, ?) > 0', `,${agent},`);
   if (owner !== undefined) where.push('owner = ?', owner);
-  if (terms?.length)
-    where.push('num IN (SELECT -rowid FROM terms WHERE terms MATCH ?)', matchOf(tenant, 'standing', terms));
   if (text !== undefined) where.push('instr(words, ?) > 0', text.toWellFormed());
   addRanges(where, filter);
   return where;
