@@ -64,6 +64,11 @@ test("send ends with an agent's question and the command to answer it; answer co
   const line = /@bo asks: Which colour\? \[red \/ blue\]; answer with: troupe answer c (q-[0-9a-f]{12}) TEXT/;
   const id = line.exec(sent.out)?.[1] ?? '';
   expect(id).not.toBe('');
+  const { out } = await at.call(['stuck', '--after', '0']);
+  expect(out).toMatch(
+    /^@bo in c waits for an answer of a person for \d+ s\n  Which colour\?: troupe answer c q-/,
+  );
+  expect(out).toContain(id);
 
   const wrong = await at.call(['answer', 'c', id, 'green', '--as', 'Ana', '--json']);
   expect(wrong).toMatchObject({ code: 1, json: { error: { code: 'event_invalid' } } });
