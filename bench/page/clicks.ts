@@ -113,6 +113,15 @@ const TASKS: [task: string, goal: number, run: (page: Page) => Promise<unknown>]
     },
   ],
   [
+    'who has written to whom',
+    2,
+    async (page) => {
+      await click(line(page, 'survey'));
+      await click(page.getByRole('link', { name: 'Graph' }));
+      await page.getByRole('button', { name: /^Surveyor.*received/i }).waitFor();
+    },
+  ],
+  [
     'who holds the queue',
     1,
     async (page) => {

@@ -96,3 +96,53 @@ pageTest(
     expect(await violations(page)).toEqual([]);
   },
 );
+
+pageTest(
+  'a replay plays at any speed and as it was, pauses by the keyboard, and graph and tree follow it',
+  async () => {
+    await stage().play('replayed', ['lead'], 'May we build?');
+    stage().clock.pass(3_600_000);
+    await stage().play('replayed', ['lead'], 'Thank you all.');
+    const after = (await stage().events('replayed')).find(
+      ({ seq, body }) => seq > 1 && JSON.stringify(body).includes('Thank you'),
+    );
+    const before = (after?.seq ?? 0) - 1;
+    const page = await browsing.open(`${stage().url}c/replayed?list=tree&at=1`);
+    const tree = happened(page);
+    const shown = () => new URL(page.url()).searchParams.get('at');
+    const bar = page.getByRole('contentinfo', { name: 'Shown moment' });
+    const speed = bar.getByRole('combobox', { name: 'Speed of the replay' });
+    await eventually(() => tree.innerText()).toMatch(/No agent has taken a turn/);
+    await speed.selectOption('as it was');
+    // From here on the page's clock moves by hand.
+    await page.clock.install();
+    await page.clock.pauseAt(Date.now() + 60_000);
+    await bar.getByRole('button', { name: 'Continue' }).click();
+    // An hour in which nothing happened takes two seconds.
+    await eventually(async () => {
+      await page.clock.runFor(100);
+      return bar.getByText('1 h 0 m of silence, shown as 2 s').count();
+    }).toBe(1);
+    await page.getByRole('heading', { name: 'Timeline' }).click();
+    await page.keyboard.press(' ');
+    await bar.getByRole('button', { name: 'Continue' }).waitFor();
+    expect(await bar.getByText('of silence').count()).toBe(0);
+    expect(shown()).toBe(String(before));
+    await eventually(() => tree.innerText()).toMatch(/surveyor gives digger a task/);
+    expect(await tree.innerText()).not.toContain('Gladly.');
+    await page.clock.resume();
+    expect(await violations(page)).toEqual([]);
+    // At another speed, to the end.
+    await page.keyboard.press('<');
+    await eventually(() => speed.inputValue()).toBe('16');
+    await page.keyboard.press(' ');
+    await eventually(shown).toBeNull();
+    await eventually(() => tree.innerText()).toContain('Gladly.');
+    // From the beginning, with the messages that pass.
+    await tree.getByRole('link', { name: 'Graph' }).click();
+    await tree.getByRole('button', { name: /Ana.*2 sent/ }).waitFor();
+    await page.keyboard.press('r');
+    await eventually(() => tree.locator('.graph-pass').count()).toBeGreaterThan(2);
+    await bar.getByRole('button', { name: 'Replay' }).waitFor();
+  },
+);

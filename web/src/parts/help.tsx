@@ -10,6 +10,8 @@ const KEYS: readonly [string, string][] = [
   ['/', 'filter the list by text'],
   ['f', 'only problems, or all'],
   ['space', 'pause at this moment, or play on from it'],
+  ['r', 'replay from the first event'],
+  ['< >', 'slower or faster replay'],
   ['← →', 'one event back or forward, while in the past'],
   ['l', 'live'],
   ['c', 'write a message'],

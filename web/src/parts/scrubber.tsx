@@ -1,9 +1,22 @@
 import { useRef } from 'preact/hooks';
 import { computed } from '@preact/signals';
 import { Icon } from '../shared/icon.tsx';
-import { whole } from '../shared/format.ts';
+import { duration, whole } from '../shared/format.ts';
 import { live } from '../state/live.ts';
-import { goLive, goTo, isPast, isPlaying, shownSeq, step, togglePlay } from '../state/past.ts';
+import {
+  changeSpeed,
+  goLive,
+  goTo,
+  isPast,
+  isPlaying,
+  replay,
+  shownSeq,
+  silence,
+  speed,
+  step,
+  togglePlay,
+} from '../state/past.ts';
+import { MAX_SILENCE_MS, SPEEDS } from '../state/player.ts';
 import { head } from '../state/selection.ts';
 import '../style/scrubber.css';
 
@@ -91,9 +104,47 @@ export function Scrubber() {
       <span class="scrubber-seq">
         {whole(at)} / {whole(end)}
       </span>
-      <button type="button" class="button" disabled={!isPast.value} title="Live (l)" onClick={goLive}>
-        Go live
-      </button>
+      <Replay end={end} />
     </footer>
+  );
+}
+
+/** How fast a replay is, what it leaves out, and how it begins and ends. */
+function Replay({ end }: { end: number }) {
+  return (
+    <>
+      <select
+        class="scrubber-speed"
+        aria-label="Speed of the replay"
+        title="Speed of the replay (< >)"
+        value={speed.value}
+        onChange={({ currentTarget: { value } }) => changeSpeed(SPEEDS.find((each) => each === value))}
+      >
+        {SPEEDS.map((each) => (
+          <option key={each} value={each}>
+            {each === 'real' ? 'as it was' : `${each}×`}
+          </option>
+        ))}
+      </select>
+      <span class="scrubber-silence" role="status">
+        {silence.value !== null &&
+          `${duration(silence.value)} of silence, shown as ${MAX_SILENCE_MS / 1_000} s`}
+      </span>
+      {isPast.value ? (
+        <button type="button" class="button" title="Live (l)" onClick={goLive}>
+          Go live
+        </button>
+      ) : (
+        <button
+          type="button"
+          class="button"
+          disabled={end < 2}
+          title="Play from the first event (r)"
+          onClick={replay}
+        >
+          Replay
+        </button>
+      )}
+    </>
   );
 }

@@ -33,6 +33,7 @@ const NARROW = 100;
 const NARROW_PX = 560;
 const GAP = 8;
 const EDGE = 12;
+const ROW = BOX_HEIGHT + GAP / 2;
 /** Between the people and the agents. */
 const STEP_DOWN = 48;
 const RADIUS_X = 340;
@@ -104,14 +105,20 @@ function placeAround(places: Map<string, Place>, agents: readonly GraphNode[], r
     });
     if (!hasOverlap(found, box)) return keep(places, agents, found);
   }
-  const sides = agents.map((_, index): Place => {
+  const sides: Place[] = [];
+  for (const index of agents.keys()) {
     const share = (2 * (index + 0.5)) / agents.length - 1;
     const across = radius * Math.sqrt(1 - share * share);
-    return {
-      x: middle + (index % 2 === 0 ? across : -across),
-      y: top + box.height / 2 + index * (box.height + GAP / 2),
-    };
-  });
+    const x = middle + (index % 2 === 0 ? across : -across);
+    const [sameSide, other] = [sides[index - 2], sides[index - 1]];
+    const isBeside = other !== undefined && Math.abs(x - other.x) >= box.width + GAP;
+    const y = Math.max(
+      top + box.height / 2,
+      (sameSide?.y ?? -Infinity) + ROW,
+      (other?.y ?? -Infinity) + (isBeside ? ROW / 2 : ROW),
+    );
+    sides.push({ x, y });
+  }
   keep(places, agents, sides);
 }
 

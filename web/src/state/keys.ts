@@ -1,6 +1,6 @@
 import { dialog, showDialog, typeAhead } from './dialogs.ts';
 import { moveInList, moveInTurns } from './listed.ts';
-import { goLive, isPast, step, togglePlay } from './past.ts';
+import { goLive, isPast, replay, shiftSpeed, step, togglePlay } from './past.ts';
 import { go, route, TABS } from './route.ts';
 import { toggleTheme } from './theme.ts';
 
@@ -18,6 +18,9 @@ const ACTS: Record<string, (event: KeyboardEvent) => void> = {
   d: toggleTheme,
   '?': () => showDialog('help'),
   ' ': togglePlay,
+  r: replay,
+  '<': () => shiftSpeed(-1),
+  '>': () => shiftSpeed(1),
 };
 
 /**

@@ -4,7 +4,7 @@ import { commandsOf } from '../parts/detail/commands.ts';
 import { api, type InboxLine } from './api.ts';
 import { actors, shown } from './live.ts';
 import { conversations } from './inbox.ts';
-import { goLive, isPast, togglePlay } from './past.ts';
+import { goLive, isPast, replay, togglePlay } from './past.ts';
 import { refusal } from './refusal.ts';
 import { go, href, parseRoute, type Route } from './route.ts';
 import { agentsByNeed, selectAgent, selectedTurn, selectTurn, turns } from './selection.ts';
@@ -144,6 +144,7 @@ function commandItems(): Item[] {
     does('Only problems', () => go({ problems: true, list: 'turns' }), 'f'),
     does('Context management', () => go({ list: 'turns', kind: 'context' })),
     does('Stop here', togglePlay, 'space'),
+    does('Replay from the first event', replay, 'r'),
     does('Light or dark', toggleTheme, 'd'),
     ...(id === undefined
       ? []

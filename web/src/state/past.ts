@@ -1,6 +1,9 @@
 import { computed, effect, signal } from '@preact/signals';
+import { api } from './api.ts';
 import { live, past, showPast } from './live.ts';
-import { go, route } from './route.ts';
+import { createPlayer, type Speed, SPEEDS } from './player.ts';
+import { remember, remembered } from './remember.ts';
+import { conversation, go, route } from './route.ts';
 import { head } from './selection.ts';
 
 /**
@@ -58,12 +61,49 @@ export function goLive(): void {
   go({ at: null });
 }
 
-const PLAY_MS = 350;
-let timer: ReturnType<typeof setInterval> | undefined;
-effect(() => {
-  clearInterval(timer);
-  if (isPlaying.value) timer = setInterval(() => step(1), PLAY_MS);
+/** The pace of a replay, remembered in this browser. */
+export const speed = signal<Speed>(SPEEDS.find((each) => each === remembered('speed')) ?? '1');
+/** How long nothing happened, while a replay shortens it. */
+export const silence = signal<number | null>(null);
+
+const player = createPlayer({
+  clock: {
+    setTimeout: (run, ms) => setTimeout(run, ms),
+    clearTimeout: (timer) => clearTimeout(timer as number),
+  },
+  at: () => route.peek().at ?? head.peek(),
+  goTo,
+  isShown: () => !busy,
+  async timesFrom(seq) {
+    const { page } = await api.times(conversation.peek() ?? '', { after: seq - 1, limit: TIMES });
+    let time = page.at;
+    return { first: page.first, at: page.ms.map((ms) => (time += ms)) };
+  },
+  silence: (ms) => (silence.value = ms),
 });
+const TIMES = 1_000;
+
+effect(() => {
+  if (isPlaying.value) player.play(speed.value);
+  else player.stop();
+});
+
+/** Plays the conversation from its first event. */
+export function replay(): void {
+  go({ at: 1 });
+  isPlaying.value = true;
+}
+
+export function changeSpeed(to: Speed | undefined): void {
+  if (to === undefined) return;
+  speed.value = to;
+  remember('speed', to);
+}
+
+/** The next faster or slower pace. */
+export function shiftSpeed(by: number): void {
+  changeSpeed(SPEEDS[SPEEDS.indexOf(speed.peek()) + by]);
+}
 
 /** Live: stops here. In the past: plays on from that moment, or stops. */
 export function togglePlay(): void {
