@@ -21,7 +21,13 @@ export function StuckList() {
           <Go to={{ conversation: line.conversation, agent: line.agent, turn: line.turn }}>
             @{line.agent} in {line.conversation}
           </Go>{' '}
-          <span class="problem">{line.words}</span> <Action line={line} />
+          <span class="problem">{line.words}</span>{' '}
+          {line.reason.kind === 'unanswered' && (
+            <span class="quiet" dir="auto">
+              {line.reason.text}
+            </span>
+          )}{' '}
+          <Action line={line} />
         </li>
       ))}
       {more > 0 && <li class="quiet">and {whole(more)} more</li>}
@@ -32,14 +38,11 @@ export function StuckList() {
 function Action({ line: { conversation, agent, turn, reason, actions } }: { line: StuckLine }) {
   if (reason.kind === 'unanswered')
     return (
-      <>
+      <span>
         <Go class="button" to={{ conversation, agent }}>
           {actions.includes('decide') ? 'Decide' : 'Answer'}
-        </Go>{' '}
-        <span class="quiet" dir="auto">
-          {reason.text}
-        </span>
-      </>
+        </Go>
+      </span>
     );
   if (turn !== null && actions.includes('abort'))
     return <CommandButton command={{ command: 'abort', turn }} label="Abort" />;
