@@ -134,7 +134,13 @@ async function openSlot(): Promise<PageStage> {
 const SURVEY_VIEWS: readonly Picture[] = [
   { name: 'tree', path: 'c/plots?list=tree', shows: /gives/ },
   { name: 'delegation', path: 'c/plots', shows: /gives/ },
-  { name: 'waterfall', path: 'c/plots?list=turns', shows: /lead/, act: openLanes },
+  {
+    name: 'waterfall',
+    path: 'c/plots?list=turns',
+    shows: /lead/,
+    before: (page) => page.addInitScript("localStorage.setItem('troupe-top', '480')"),
+    act: openLanes,
+  },
   { name: 'right-to-left', path: 'c/shalom', shows: /המגרש/ },
 ];
 

@@ -1,6 +1,6 @@
-import type { Play, PageStage } from './stage.ts';
+import type { PageStage, Play } from './stage.ts';
 
-const delegate = (to: string, task: string) => ({ name: 'delegate', args: { to, task } });
+const delegate = (to: string, task: string) => ({ name: 'delegate', args: JSON.stringify({ to, task }) });
 
 const REPORT = [
   'Plot 7 is **dry**, plot 9 is not.',
@@ -18,46 +18,49 @@ const REPORT = [
   '```',
 ].join('\n');
 
-const scripted = (id: string, rules: object[], tools: string[] = []) => ({
-  id,
-  provider: 'scripted' as const,
-  model: 'test',
-  tools,
-  script: { rules },
-});
-
-/** Agents that give each other tasks, with a reply that has every kind of formatting. */
+/** Agents that give each other tasks. A reply has every kind of formatting, another one is read from right to left. */
 export const SURVEY: Play = {
-  company: () =>
-    ({
-      agents: [
-        scripted(
-          'lead',
-          [
-            { when: { contains: 'שלום' }, reply: 'המגרש יבש. אפשר להתחיל ביום שני, והמספר שלו הוא 7.' },
-            { when: { contains: 'at the surface' }, reply: REPORT },
-            {
-              calls: [
-                delegate('surveyor', 'Measure the water in plots 7 and 9.'),
-                delegate('clerk', 'Who owns plots 7 and 9?'),
-              ],
-            },
-          ],
-          ['delegate'],
-        ),
-        scripted(
-          'surveyor',
-          [
-            { when: { contains: 'is calibrated' }, reply: 'Plot 7: 40 cm below. Plot 9: at the surface.' },
-            { calls: [delegate('technician', 'Calibrate the probe, please.')] },
-          ],
-          ['delegate'],
-        ),
-        scripted('technician', [{ reply: 'The probe is calibrated.' }]),
-        scripted('clerk', [{ reply: 'Both plots belong to the harbour office since 1902.' }]),
-      ],
-    }) as ReturnType<Play['company']>,
-  lines: [],
+  company: (baseUrl) => ({
+    agents: ['lead', 'surveyor', 'technician', 'clerk'].map((id) => ({
+      id,
+      provider: 'openai-compatible',
+      model: id,
+      baseUrl,
+      apiKeyEnv: 'KEY',
+      tools: ['delegate'],
+    })),
+  }),
+  lines: [
+    {
+      agent: 'lead',
+      hears: 'Which of plots 7 and 9',
+      says: {
+        text: 'I have both looked at.',
+        calls: [
+          delegate('surveyor', 'Measure the water in plots 7 and 9.'),
+          delegate('clerk', 'Who owns plots 7 and 9?'),
+        ],
+      },
+    },
+    {
+      agent: 'surveyor',
+      hears: 'Measure the water',
+      says: { calls: [delegate('technician', 'Calibrate the probe, please.')] },
+    },
+    { agent: 'technician', hears: 'Calibrate', says: { text: 'The probe is calibrated.' } },
+    { agent: 'clerk', hears: 'Who owns', says: { text: 'Both belong to the harbour office since 1902.' } },
+    {
+      agent: 'surveyor',
+      hears: 'is calibrated',
+      says: { text: 'Plot 7: 40 cm below. Plot 9: at the surface.' },
+    },
+    { agent: 'lead', hears: /at the surface|since 1902/, says: { text: REPORT } },
+    {
+      agent: 'lead',
+      hears: 'שלום',
+      says: { text: 'המגרש יבש. אפשר להתחיל ביום שני, והמספר שלו הוא 7.' },
+    },
+  ],
 };
 
 export async function playSurvey(stage: PageStage): Promise<void> {

@@ -4,6 +4,9 @@ import { figuresOf } from '../state/turn-figures.ts';
 
 const WIDTH = 1_000;
 const HEIGHT = 24;
+/** Thickness of a column: at most, and what many share on a narrow screen. */
+const MOST_PX = 10;
+const SPACE_PX = 300;
 
 interface TrendProps {
   turns: readonly TurnView[];
@@ -11,7 +14,7 @@ interface TrendProps {
   isBroken: (turn: string) => boolean;
 }
 
-/** The cost of each turn, oldest first, with a line where the cache broke. */
+/** The cost of each turn as a column, oldest first; where the cache broke in another colour. */
 export function TurnTrend({ turns, unit, isBroken }: TrendProps) {
   const costs = turns.flatMap((turn) => {
     const cost = figuresOf(turn)[unit];
@@ -19,8 +22,12 @@ export function TurnTrend({ turns, unit, isBroken }: TrendProps) {
   });
   if (costs.length < 2) return null;
   const most = costs.reduce((a, b) => (b.cost > a.cost ? b : a));
-  const x = (index: number) => Math.round((index / (costs.length - 1)) * WIDTH);
-  const y = (cost: number) => (HEIGHT - 1 - (cost / (most.cost || 1)) * (HEIGHT - 3)).toFixed(1);
+  const column = ({ cost }: { cost: number }, index: number) => {
+    const x = Math.round(((index + 0.5) / costs.length) * WIDTH);
+    return `M${x} ${HEIGHT}V${(HEIGHT - 1 - (cost / (most.cost || 1)) * (HEIGHT - 2)).toFixed(1)}`;
+  };
+  const columns = costs.map(column);
+  const thickness = Math.max(1, Math.min(MOST_PX, SPACE_PX / costs.length));
   const inWords = (cost: number) => (unit === 'dollars' ? dollars(cost) : `${short(cost)} tokens`);
   return (
     <figure class="turn-trend">
@@ -30,12 +37,12 @@ export function TurnTrend({ turns, unit, isBroken }: TrendProps) {
         viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
         preserveAspectRatio="none"
       >
-        {costs.map(({ turn }, index) =>
-          isBroken(turn.id) ? (
-            <line key={turn.id} class="turn-trend-broke" x1={x(index)} x2={x(index)} y1="0" y2={HEIGHT} />
-          ) : null,
-        )}
-        <polyline points={costs.map(({ cost }, index) => `${x(index)},${y(cost)}`).join(' ')} />
+        <path d={columns.join('')} stroke-width={thickness} />
+        <path
+          class="turn-trend-broke"
+          d={columns.filter((_, index) => isBroken(costs[index]?.turn.id ?? '')).join('')}
+          stroke-width={thickness}
+        />
       </svg>
       <figcaption class="quiet" aria-hidden="true">
         most {inWords(most.cost)}
