@@ -43,12 +43,14 @@ const OFFICE_VIEWS: readonly Picture[] = [
   },
   {
     name: 'compare',
-    path: `c/tariff-plan/t/tariff-plan:researcher:1`,
-    shows: /took 4 %/,
+    path: `c/tariff-plan/t/tariff-plan:critic:1`,
+    shows: /when it begins/,
     act: async (page) => {
       await page.getByRole('button', { name: 'Run again…' }).click();
-      await page.getByRole('dialog').getByRole('button', { name: 'Run again' }).click();
-      await page.getByRole('dialog').getByRole('table').waitFor();
+      const asked = page.getByRole('dialog');
+      await asked.getByRole('textbox', { name: 'Message' }).fill('Who must be told of the plan?');
+      await asked.getByRole('button', { name: 'Run again' }).click();
+      await asked.getByRole('table').waitFor();
     },
   },
   {

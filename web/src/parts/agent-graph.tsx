@@ -25,6 +25,7 @@ import { selectAgent, selectedAgent } from '../state/selection.ts';
 import { treeAt } from '../state/tree-at.ts';
 import { GraphTable } from './graph-table.tsx';
 import '../style/agent-graph.css';
+import '../style/loaded.css';
 
 /** With more lines than these, only those of what is looked at have their counts beside them. */
 const MOST_LABELS = 14;
