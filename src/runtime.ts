@@ -23,6 +23,7 @@ import { openAgents, openModels, withTemplates } from './runtime/open-agents.ts'
 import { openEngine } from './runtime/open-engine.ts';
 import { openServices } from './runtime/open-services.ts';
 import { openOperators } from './runtime/operators.ts';
+import type { DataLock } from './store/sqlite/data-lock.ts';
 import { createIntegrations, type Integrations } from './runtime/integrations.ts';
 import { watchWaits } from './runtime/queue-waits.ts';
 import { keyValueOf, type ServiceOptions } from './runtime/services.ts';
@@ -89,7 +90,11 @@ export async function createTroupe<
   return (await openTroupe(input, options)) as TroupeOf<Agent, Template>;
 }
 
-async function openTroupe(input: TroupeInput, options: TroupeOptions): Promise<Troupe> {
+/** Like `createTroupe`. With `lock`, the caller has locked the data directory and keeps it when the troupe closes. */
+export async function openTroupe(
+  input: TroupeInput,
+  options: TroupeOptions & { lock?: DataLock | undefined },
+): Promise<Troupe> {
   const { work = true, concurrency = 64, env = process.env, clock = systemClock, mongodb, redis } = options;
   const metrics = watchWaits(options.metrics ?? NO_METRICS, clock);
   const definition = readDefinition(input, options);

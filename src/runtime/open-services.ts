@@ -5,7 +5,7 @@ import { createBroadcastHub } from '../queue/in-process-broadcast.ts';
 import { createInProcessRouter } from '../queue/in-process.ts';
 import { slicesOf } from '../slices.ts';
 import { createStore } from '../store/create-store.ts';
-import { lockDataDir } from '../store/sqlite/data-lock.ts';
+import { type DataLock, lockDataDir } from '../store/sqlite/data-lock.ts';
 import { openSqliteDriver } from '../store/sqlite/sqlite-driver.ts';
 import { chargeReads, countStoreErrors, reportDamage } from './observed-store.ts';
 import type { ServiceOptions, Services } from './services.ts';
@@ -15,12 +15,18 @@ export interface ServiceUrls {
   mongodb?: string | undefined;
   redis?: string | undefined;
   prefix?: string | undefined;
+  /** The caller's lock of `data`, which the services leave locked. Default: their own, released when they close. */
+  lock?: DataLock | undefined;
 }
 
 /** Opens the distributed services if `mongodb` and `redis` are given, else the embedded ones. Throws `config_invalid`. */
 export async function openServices(urls: ServiceUrls, options: ServiceOptions): Promise<Services> {
-  const { data, mongodb, redis, prefix = 'troupe' } = urls;
-  if (mongodb === undefined && redis === undefined) return openEmbedded(data ?? ':memory:', options);
+  const { data, mongodb, redis, prefix = 'troupe', lock } = urls;
+  if (mongodb === undefined && redis === undefined) {
+    if (lock) return openEmbedded(lock, options, () => {});
+    const own = data === undefined || data === ':memory:' ? null : lockDataDir(data);
+    return openEmbedded(own, options, () => own?.release());
+  }
   if (mongodb === undefined || redis === undefined) {
     const [given, missing] = mongodb === undefined ? ['redis', 'mongodb'] : ['mongodb', 'redis'];
     const message = `${given} is given without ${missing}: the distributed mode needs both, a single process neither`;
@@ -37,10 +43,10 @@ export async function openServices(urls: ServiceUrls, options: ServiceOptions): 
 
 /** One process with a data directory, or in memory. Throws `data_busy`, `data_unwritable`, `store_corrupt`, `store_newer`. */
 async function openEmbedded(
-  data: string,
+  lock: DataLock | null,
   { clock, caps, mostWaiting, metrics, onWarning }: ServiceOptions,
+  release: () => void,
 ): Promise<Services> {
-  const lock = data === ':memory:' ? null : lockDataDir(data);
   if (lock?.exposed) onWarning(lock.exposed, 'data');
   try {
     const driver = await openSqliteDriver({ path: lock?.paths.database ?? ':memory:', onWarning });
@@ -57,11 +63,11 @@ async function openEmbedded(
       limits: { soleOwner: true },
       async close() {
         await store.close();
-        lock?.release();
+        release();
       },
     };
   } catch (error) {
-    lock?.release();
+    release();
     throw error;
   }
 }

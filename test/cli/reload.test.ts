@@ -1,4 +1,7 @@
+import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { serverOf } from '../../src/cli/client/connect.ts';
+import { createHttpClient } from '../../src/cli/client/http-client.ts';
 import { type Running, workplace } from './harness.ts';
 
 const ROOT = new URL('../../src/index.ts', import.meta.url).href;
@@ -23,6 +26,14 @@ async function lineWith(running: Running, field: string, count = 1): Promise<Rec
     const last = found[count - 1];
     if (last) return last;
     await running.nextLine();
+  }
+}
+
+function catching<T>(read: () => T): T | Error {
+  try {
+    return read();
+  } catch (error) {
+    return error as Error;
   }
 }
 
@@ -59,7 +70,10 @@ test('dev names file and line of an error, goes on with the agents from before, 
   expect((await place.call(['send', 'c', 'one', '--wait'])).out).toContain('first 1');
   place.write('words.ts', `export const WORDS = 'Plan.';`);
   await lineWith(dev, 'reloaded');
-  expect((await place.call(['send', 'c', 'two', '--wait'])).out).toContain('third 2');
+  expect(await place.call(['send', 'c', 'two', '--wait'])).toMatchObject({
+    err: '',
+    out: expect.stringContaining('third 2'),
+  });
 });
 
 test('dev reloads agents whose schemas have cycles, and names the one that changed', async () => {
@@ -90,6 +104,34 @@ test('send --wait goes on when dev reloads before the answer', async () => {
   await expect.poll(async () => (await fetch(`${dev.url}/api/conversations/c/events`)).ok).toBe(true);
   place.write('words.ts', `export const WORDS = 'Plan well.';`);
   expect(await sent).toMatchObject({ code: 0, err: '', out: expect.stringContaining('slow 1') });
+});
+
+test('dev keeps its data directory and answers every message while it reloads', async () => {
+  using place = workplace({ agents: null });
+  place.write('words.ts', `export const WORDS = 'Plan.';`);
+  const file = place.write('agents.ts', agentsFile('first'));
+  await using dev = await place.dev([file]);
+  const client = createHttpClient(dev.url, undefined);
+  const author = { kind: 'user', id: 'ada', name: 'Ada' } as const;
+  const end = new AbortController();
+  const refused: unknown[] = [];
+  async function sendAlways(conversation: string): Promise<void> {
+    while (!end.signal.aborted)
+      await client
+        .send(conversation, { author, content: 'hi' })
+        .catch((error: unknown) => refused.push(error));
+  }
+  const senders = ['a', 'b', 'c', 'd'].map(sendAlways);
+  const found = new Set<unknown>();
+  for (let reloads = 1; reloads <= 3; reloads++) {
+    place.write('words.ts', `export const WORDS = 'Plan ${reloads}.';`);
+    const isReloaded = lineWith(dev, 'reloaded', reloads).then(() => true);
+    do found.add(catching(() => serverOf(dev.data)));
+    while (!(await Promise.race([isReloaded, setImmediate(false)])));
+  }
+  end.abort();
+  await Promise.all(senders);
+  expect({ found: [...found], refused }).toEqual({ found: [dev.url], refused: [] });
 });
 
 test('dev reads .env: what is set already wins, and no value is printed', async () => {

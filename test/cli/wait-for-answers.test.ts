@@ -44,7 +44,9 @@ async function reported(
   const client = {
     isDirect: false,
     head: async () => (isSent ? 3 : 1),
-    actors: async () => [{ agent: 'worker', status: status(isSent), turn: null, lastProcessedIndex: 1 }],
+    actors: async () => [
+      { agent: 'worker', status: status(isSent), turn: null, lastProcessedIndex: isSent ? 2 : 1 },
+    ],
     tasks: async () => ({ tasks: [] }),
     follow: frames,
   } as unknown as Client;
@@ -60,6 +62,17 @@ test('an agent that the message makes fail is reported with the reason, however 
     yield { type: 'event', event: NOTICE };
   };
   expect(await reported((isSent) => (isSent ? 'failed' : 'idle'), late)).toContain('"actor_corrupt"');
+});
+
+test('what is stored is awaited although all agents are idle, as while a server restarts', async () => {
+  const looks: unknown[] = [];
+  const late = async function* (): AsyncGenerator<Frame, void> {
+    yield { type: 'event', event: SENT };
+    await vi.waitUntil(() => looks.length > 3, { timeout: 60_000 });
+    yield { type: 'event', event: NOTICE };
+  };
+  const written = await reported((isSent) => (isSent && looks.push('look'), 'idle'), late);
+  expect(written).toContain('"actor_corrupt"');
 });
 
 test('an agent that had failed before is not awaited', async () => {

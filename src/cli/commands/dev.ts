@@ -4,12 +4,12 @@ import { relative, resolve } from 'node:path';
 import { toTroupeError } from '../../errors.ts';
 import type { HttpServer } from '../../http/index.ts';
 import type { Troupe } from '../../troupe.ts';
-import { demoAgents, findAgents, type FoundAgents, rememberAgents } from '../client/find-agents.ts';
+import { demoAgents, findAgents, type FoundAgents } from '../client/find-agents.ts';
 import { changesText } from '../process/definition-changes.ts';
 import { readEnvFile } from '../process/env-file.ts';
 import { createFreshImport } from '../process/fresh-import.ts';
 import { onInterrupt } from '../process/interrupt.ts';
-import { createDevOpener, type OpenDevOptions } from '../process/open-dev.ts';
+import { createDevOpener, MEMORY, type OpenDevOptions } from '../process/open-dev.ts';
 import { createReloader, type ReloadReport } from '../process/reloader.ts';
 import { watchFiles } from '../process/watch-files.ts';
 import { count, errorText, paint, print, printJson, table } from '../render/output.ts';
@@ -21,8 +21,6 @@ interface DevOptions extends OpenDevOptions {
   reload: boolean;
   json?: boolean;
 }
-
-const MEMORY = ':memory:';
 
 /** Runs the agents and the API until interrupted. */
 export async function dev(file: string | undefined, options: DevOptions): Promise<void> {
@@ -37,11 +35,12 @@ export async function dev(file: string | undefined, options: DevOptions): Promis
     return agents;
   }
   const found = (await load()) ?? (await demoAgents());
-  const [{ serveHttp }, open] = await Promise.all([import('../../http/index.ts'), createDevOpener(options)]);
+  const { serveHttp } = await import('../../http/index.ts');
+  using opener = await createDevOpener(options);
   const stop = new AbortController();
   const stopped = once(stop.signal, 'abort');
   const dispose = onInterrupt(() => stop.abort());
-  const first = await open(found);
+  const first = await opener.open(found);
   const failures: unknown[] = [];
   function fail(error: unknown): void {
     failures.push(error);
@@ -49,18 +48,14 @@ export async function dev(file: string | undefined, options: DevOptions): Promis
   }
   const reloader = createReloader(first, {
     load: async () => (await load()) ?? found,
-    open,
+    open: opener.open,
     report: (report) => showReload(found.file, report, json),
     onEnd: fail,
   });
   try {
     const server = await serveHttp(reloader, { host, port });
-    await rememberServer(data, server, found);
-    const reload = async () => {
-      const running = await reloader.reload();
-      if (running !== null && !stop.signal.aborted) await rememberServer(data, server, running);
-    };
-    if (reloads) watched.start(() => void reload().catch(fail));
+    opener.announce(server.url);
+    if (reloads) watched.start(() => void reloader.reload().catch(fail));
     const page = `${server.url}/`;
     if (json) printJson({ url: server.url, page, data: data === MEMORY ? data : resolve(data) });
     else showBanner(server, found, { ...options, hasEnv });
@@ -87,14 +82,6 @@ function filesOf({ file, definition: { agents, templates = [] } }: FoundAgents):
     agent.provider === 'scripted' && typeof agent.script === 'string' ? [agent.script] : [],
   );
   return file === null ? [] : [file, ...scripts];
-}
-
-/** Lets commands of this machine find the server. A reload removes the entry with the lock of the data directory. */
-async function rememberServer(data: string, { url }: HttpServer, found: FoundAgents): Promise<void> {
-  if (data === MEMORY) return;
-  const { writeServerInfo } = await import('../../store/sqlite/server-info.ts');
-  writeServerInfo(data, { pid: process.pid, url });
-  rememberAgents(data, found);
 }
 
 function showReload(file: string | null, report: ReloadReport, asJson = false): void {

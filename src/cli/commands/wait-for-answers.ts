@@ -150,9 +150,9 @@ async function isAnyAgentAtWork(
   seen: number,
 ): Promise<boolean> {
   const actors = await client.actors(conversation);
+  // Answers, and the reasons of agents that stop, are stored before the agents' state: they may be still to come.
+  if ((await client.head(conversation)) > seen) return true;
   const stopped = actors.filter((each) => isStopped(each) && answers.missing.includes(each.agent));
-  // The reason is in the log before the agent stops, so it may be stored and not yet received.
-  if (stopped.length > 0 && (await client.head(conversation)) > seen) return true;
   for (const each of stopped) giveUpOn(each, answers);
   const isMissing = answers.unanswered.some(({ agent, seq }) => {
     const actor = actors.find((each) => each.agent === agent);

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { systemClock } from '../../clock.ts';
 import type { Troupe } from '../../troupe.ts';
-import type { FoundAgents } from '../client/find-agents.ts';
+import { type FoundAgents, rememberAgents } from '../client/find-agents.ts';
 import { version } from '../version.ts';
 import { type OperatorFlags, readOperators } from './operator-flags.ts';
 import type { OpenTroupe } from './reloader.ts';
@@ -20,32 +20,53 @@ export interface DevTroupe extends OpenTroupe {
   troupe: Troupe;
 }
 
-/** Returns how `troupe dev` opens its agents on the data directory, with an app that admits callers of `host`. */
-export async function createDevOpener(
-  options: OpenDevOptions,
-): Promise<(found: FoundAgents) => Promise<DevTroupe>> {
+/**
+ * Owns the lock of the data directory, also between two troupes: a command in that moment finds the server's address
+ * and waits for its answer. With a lock per troupe, it would open the data itself, and the server could not.
+ */
+export interface DevOpener extends Disposable {
+  /** Opens agents on the data directory, with an app that admits callers of `host`. One troupe at a time. */
+  open(found: FoundAgents): Promise<DevTroupe>;
+  /** Lets commands of this machine find the server. */
+  announce(url: string): void;
+  /** Gives the data directory back. */
+  [Symbol.dispose](): void;
+}
+
+/** Data that is in memory only. */
+export const MEMORY = ':memory:';
+
+/** Throws `data_busy`, `data_unwritable`. */
+export async function createDevOpener(options: OpenDevOptions): Promise<DevOpener> {
   const { host, data, concurrency, record, replay, readOnly } = options;
   const [
-    { createTroupe },
+    { openTroupe },
     { createApp, isLoopback },
     { createMetrics },
     { callerOptions, readToken, requireCredentials },
+    { lockDataDir },
+    { writeServerInfo },
   ] = await Promise.all([
     import('../../runtime.ts'),
     import('../../http/index.ts'),
     import('../../http/metrics.ts'),
     import('./require-token.ts'),
+    import('../../store/sqlite/data-lock.ts'),
+    import('../../store/sqlite/server-info.ts'),
   ]);
   const token = readToken(process.env);
   // Output stays human-readable unless log lines are requested.
   const { onError, ...operators } = await readOperators(options, process.env, null);
   // One for all reloads: an open page goes on.
   const writeToken = randomBytes(24).toString('base64url');
-  return async function openDev(found) {
+  const lock = data === MEMORY ? undefined : lockDataDir(data);
+
+  async function open(found: FoundAgents): Promise<DevTroupe> {
     const ending = new AbortController();
     const metrics = createMetrics({ version: version() });
-    const troupe = await createTroupe(found.definition, {
+    const troupe = await openTroupe(found.definition, {
       data,
+      lock,
       metrics,
       ...operators,
       record,
@@ -71,10 +92,16 @@ export async function createDevOpener(
         version: version(),
         writeToken,
       });
+      if (lock) rememberAgents(data, found);
       return { found, troupe, fetch: app.fetch, close };
     } catch (error) {
       await close();
       throw error;
     }
+  }
+  return {
+    open,
+    announce: (url) => lock && writeServerInfo(data, { pid: process.pid, url }),
+    [Symbol.dispose]: () => lock?.release(),
   };
 }

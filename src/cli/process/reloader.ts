@@ -6,7 +6,7 @@ import { changesBetween, type DefinitionChanges } from './definition-changes.ts'
 export interface OpenTroupe {
   found: FoundAgents;
   fetch: Hono['fetch'];
-  /** Ends streams, lets turns finish their step, and gives the data directory back. */
+  /** Ends streams, and lets turns finish their step. */
   close(): Promise<void>;
 }
 
@@ -25,8 +25,8 @@ interface ReloaderParts {
 export interface Reloader {
   /** Answers with the troupe of the moment; waits while one takes the place of another. */
   fetch: Hono['fetch'];
-  /** Puts the definition as it is now in the place of the old one, on the same data. If it is wrong, the old troupe goes on. Returns what runs then, null if nothing does. */
-  reload(): Promise<FoundAgents | null>;
+  /** Puts the definition as it is now in the place of the old one, on the same data. If it is wrong, the old troupe goes on. */
+  reload(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -36,7 +36,7 @@ export function createReloader(first: OpenTroupe, { load, open, report, onEnd }:
   let isQueued = false;
 
   async function replace(before: OpenTroupe, next: FoundAgents): Promise<OpenTroupe> {
-    // Two troupes cannot have one data directory.
+    // Two troupes cannot have one database.
     await before.close();
     let opened: OpenTroupe;
     try {
@@ -70,10 +70,6 @@ export function createReloader(first: OpenTroupe, { load, open, report, onEnd }:
       if (!isQueued) work = work.then(reloadNow);
       isQueued = true;
       await work;
-      return current.then(
-        ({ found }) => found,
-        () => null,
-      );
     },
     async close() {
       await work;
