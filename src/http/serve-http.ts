@@ -12,14 +12,15 @@ export interface HttpServer {
   close(): Promise<void>;
 }
 
-/**
- * Timeouts for clients that send headers or bodies too slowly. Imports and event streams are not affected: the server
- * sends there, or the data arrives without pauses.
- */
-const SLOW_CALLERS = {
+const TIMEOUTS = {
+  // For clients that send headers or bodies too slowly. Imports and event streams are not affected: the server sends
+  // there, or the data arrives without pauses.
   headersTimeout: 10_000,
   requestTimeout: 300_000,
   connectionsCheckingInterval: 2_000,
+  // Longer than load balancers keep idle connections (60 s). A server that closes first may meet a request on its way,
+  // which then fails: with the 5 s of Node, a server that was busy for so long did that.
+  keepAliveTimeout: 75_000,
 };
 /** Connections of one process; more are closed at once. */
 const MAX_CONNECTIONS = 10_000;
@@ -33,17 +34,17 @@ interface ListenOptions {
   /** Ports tried, from `port` on. */
   tries?: number;
   /** Replaces the default timeouts. */
-  slowCallers?: Partial<typeof SLOW_CALLERS>;
+  timeouts?: Partial<typeof TIMEOUTS>;
 }
 
 /** Listens on `port`, or on the next free one after it; 0 takes any. Throws `config_invalid`. */
 export async function serveHttp(
   app: Pick<Hono, 'fetch'>,
-  { host = '127.0.0.1', port, tries = PORTS_TRIED, slowCallers = {} }: ListenOptions,
+  { host = '127.0.0.1', port, tries = PORTS_TRIED, timeouts = {} }: ListenOptions,
 ): Promise<HttpServer> {
   const last = port === 0 ? 0 : Math.min(port + tries - 1, 65_535);
   for (let candidate = port; candidate <= last; candidate++) {
-    const server = await listen(app, { host, port: candidate, slowCallers });
+    const server = await listen(app, { host, port: candidate, timeouts });
     if (server) return httpServer(server, host);
   }
   const which = tries === 1 ? `port ${port} of ${host} is` : `ports ${port} to ${last} of ${host} are all`;
@@ -54,11 +55,11 @@ export async function serveHttp(
 /** Null if the port is taken. */
 async function listen(
   app: Pick<Hono, 'fetch'>,
-  { host, port, slowCallers }: Pick<Required<ListenOptions>, 'host' | 'port' | 'slowCallers'>,
+  { host, port, timeouts }: Pick<Required<ListenOptions>, 'host' | 'port' | 'timeouts'>,
 ): Promise<Server | null> {
   const server = createAdaptorServer({
     fetch: app.fetch,
-    serverOptions: { ...SLOW_CALLERS, ...slowCallers },
+    serverOptions: { ...TIMEOUTS, ...timeouts },
   }) as Server;
   server.maxConnections = MAX_CONNECTIONS;
   try {

@@ -39,7 +39,8 @@ export async function startFakeServer(vendor: FakeVendor, handler: FakeHandler):
   // A client of a closed server may connect to this one, because ports are reused at once. The prefix refuses it.
   const prefix = `/${randomUUID().slice(0, 8)}`;
 
-  const server = createServer((incoming, outgoing) => {
+  // As in `serve-http.ts`: an idle connection that this server closes may meet a request of a busy process.
+  const server = createServer({ keepAliveTimeout: 75_000 }, (incoming, outgoing) => {
     answer(incoming, outgoing).catch((error: unknown) => outgoing.destroy(error as Error));
   });
 

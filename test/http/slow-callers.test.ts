@@ -8,7 +8,7 @@ test('a caller that sends its headers too slowly is disconnected, and others are
   await using api = await startApi();
   const server = await serveHttp(api.app, {
     port: 0,
-    slowCallers: { headersTimeout: 1_000, connectionsCheckingInterval: 50 },
+    timeouts: { headersTimeout: 1_000, connectionsCheckingInterval: 50 },
   });
   try {
     const slow = connect(server.port, '127.0.0.1');
@@ -20,6 +20,17 @@ test('a caller that sends its headers too slowly is disconnected, and others are
     expect((await fetch(`${server.url}/api/agents`)).status).toBe(200);
     await ended;
     expect(answer).toMatch(/^HTTP\/1\.1 408 /);
+  } finally {
+    await server.close();
+  }
+});
+
+test('connections stay open for longer than load balancers keep them', async () => {
+  await using api = await startApi();
+  const server = await serveHttp(api.app, { port: 0 });
+  try {
+    const { headers } = await fetch(`${server.url}/api/agents`);
+    expect(headers.get('keep-alive')).toBe('timeout=75');
   } finally {
     await server.close();
   }
