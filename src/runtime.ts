@@ -90,11 +90,13 @@ export async function createTroupe<
   return (await openTroupe(input, options)) as TroupeOf<Agent, Template>;
 }
 
-/** Like `createTroupe`. With `lock`, the caller has locked the data directory and keeps it when the troupe closes. */
-export async function openTroupe(
-  input: TroupeInput,
-  options: TroupeOptions & { lock?: DataLock | undefined },
-): Promise<Troupe> {
+interface OpenOptions extends TroupeOptions {
+  /** The caller has locked the data directory, and keeps it when the troupe closes. */
+  lock?: DataLock | undefined;
+}
+
+/** Like `createTroupe`, for a definition whose types are not known. */
+export async function openTroupe(input: TroupeInput, options: OpenOptions): Promise<Troupe> {
   const { work = true, concurrency = 64, env = process.env, clock = systemClock, mongodb, redis } = options;
   const metrics = watchWaits(options.metrics ?? NO_METRICS, clock);
   const definition = readDefinition(input, options);

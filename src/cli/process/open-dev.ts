@@ -26,7 +26,7 @@ export interface DevTroupe extends OpenTroupe {
  */
 export interface DevOpener extends Disposable {
   /** Opens agents on the data directory, with an app that admits callers of `host`. One troupe at a time. */
-  open(found: FoundAgents): Promise<DevTroupe>;
+  open: (found: FoundAgents) => Promise<DevTroupe>;
   /** Lets commands of this machine find the server. */
   announce(url: string): void;
   /** Gives the data directory back. */
