@@ -258,8 +258,7 @@ const ProjectionAnswer: z.ZodType<Projection> = z.strictObject({
       to: z.array(AgentId),
     }),
   ),
-  links: z.record(
-    z.string(),
+  links: z.array(
     z.strictObject({
       from: z.string(),
       by: z.enum(['user', 'agent', 'system']),

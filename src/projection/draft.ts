@@ -1,7 +1,7 @@
 import type { AgentId, Event, Usage } from '../events/index.ts';
 import { type AgentView, MAX_AGENTS, type Projection, type TokenCounts, type Totals } from './model.ts';
 
-type ListName = 'turns' | 'arrows' | 'talk' | 'tasks' | 'compactions' | 'forks';
+type ListName = 'turns' | 'arrows' | 'talk' | 'tasks' | 'compactions' | 'forks' | 'links';
 
 /**
  * A copy-on-write successor of a projection. A list is copied before the first write, and its items are replaced, never
@@ -10,16 +10,25 @@ type ListName = 'turns' | 'arrows' | 'talk' | 'tasks' | 'compactions' | 'forks';
 export interface Draft {
   readonly next: Projection;
   /** The parts that are already copied. */
-  readonly owned: Set<ListName | 'agents' | 'links' | 'totals'>;
+  readonly owned: Set<ListName | 'agents' | 'totals'>;
   /** Agents whose condition may change with the current event. */
   readonly touched: Set<AgentId>;
-  /** Number of agents, and of links; null until first needed. */
+  /** Number of agents; null until first needed. */
   agents: number | null;
-  links: number | null;
+  /** Searches for links, and where each is once there were many. */
+  searches: number;
+  linkAt: Map<string, number> | null;
 }
 
 export function draftOf(projection: Projection): Draft {
-  return { next: { ...projection }, owned: new Set(), touched: new Set(), agents: null, links: null };
+  return {
+    next: { ...projection },
+    owned: new Set(),
+    touched: new Set(),
+    agents: null,
+    searches: 0,
+    linkAt: null,
+  };
 }
 
 /** A list of the draft, copied so that it can be written to. */
@@ -42,14 +51,6 @@ export function ownTotals({ next, owned }: Draft): Totals {
     owned.add('totals');
   }
   return next.totals;
-}
-
-export function ownLinks({ next, owned }: Draft): Projection['links'] {
-  if (!owned.has('links')) {
-    next.links = { ...next.links };
-    owned.add('links');
-  }
-  return next.links;
 }
 
 const AGENT_ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;

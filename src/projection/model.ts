@@ -33,8 +33,8 @@ export interface Projection {
   turns: TurnView[];
   /** The newest events addressed to agents, oldest first: the arrows between lanes. */
   arrows: Arrow[];
-  /** Who has written to whom, and how often, since the beginning: by sender and addressee. At most `MAX_LINKS`. */
-  links: Record<string, Link>;
+  /** Who has written to whom, and how often, since the beginning, by the first of each pair. At most `MAX_LINKS`. */
+  links: Link[];
   /** The first and the newest message; null without any. */
   opening: Saying | null;
   closing: Saying | null;

@@ -20,7 +20,7 @@ export function newProjection(conversation: string): Projection {
     agents: {},
     turns: [],
     arrows: [],
-    links: {},
+    links: [],
     opening: null,
     closing: null,
     people: [],

@@ -12,7 +12,7 @@ import { viewOf } from '../support/log-player.ts';
 import { AGENTS } from '../support/random-run.ts';
 
 /** The format, and the hash of the folds of the recorded log under it. */
-const RECORDED = { format: 9, folds: '3c92274be3d7bc52dd70f80b4a111764' };
+const RECORDED = { format: 10, folds: '3f22ac8bea9b44183ee51f8a364b0f4e' };
 
 /** A conversation of three agents with compactions, recorded. Its events never change; only their folds can. */
 const LOG = readFileSync(new URL('recorded-log.jsonl', import.meta.url), 'utf8')

@@ -37,7 +37,7 @@ function talked(
 ): Talked {
   return {
     inThreads,
-    links: Object.fromEntries(links.map((link) => [`${link.by} ${link.from} ${link.to}`, link])),
+    links: [...links],
     agents: Object.fromEntries(agents.map((id) => [id, { id, name: id.toUpperCase() }])) as never,
   };
 }

@@ -39,7 +39,7 @@ export function AgentGraph() {
 }
 
 function Whole({ latest, now }: { latest: Projection; now: Projection }) {
-  const hasTasks = Object.values(latest.links).some(({ tasks }) => tasks > 0);
+  const hasTasks = latest.links.some(({ tasks }) => tasks > 0);
   const found = useTree(hasTasks ? latest.conversation : null);
   const tree = found.state === 'there' ? found.value : null;
   const isLive = !isPast.value;

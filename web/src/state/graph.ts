@@ -91,7 +91,7 @@ interface Pair {
 }
 
 function* pairsOf({ links, inThreads }: Talked): Generator<Pair> {
-  for (const link of Object.values(links)) {
+  for (const link of links) {
     const sender: Pair['sender'] = { kind: link.by === 'agent' ? 'agent' : 'person', name: link.from };
     const place = { from: senderKey(link), to: agentKey(link.to), seq: link.seq, thread: null };
     yield { ...place, sender, counts: link };
