@@ -18,9 +18,9 @@ const ROOT = path.dirname(import.meta.dirname);
 const FOLDER = path.join(ROOT, 'dist/screenshots');
 const DOCS = path.join(ROOT, 'docs/screenshots');
 const THEMES = ['light', 'dark'] as const;
-const WIDTHS = { narrow: [390, 844], middle: [1280, 800], wide: [2560, 1440] } as const;
-/** Pictures that the repository keeps. */
-const KEPT = /^(prompt-(light|dark)-middle|walk-\d-.*)\.png$/;
+const WIDTHS = { '-narrow': [390, 844], '': [1280, 800], '-wide': [2560, 1440] } as const;
+/** Pictures that the docs show, which the repository keeps. */
+const KEPT = /^(prompt|stuck|live|waterfall)-(light|dark)\.png$/;
 /** Age of the last event in the pictures, ms. */
 const AGO_MS = 2_100;
 const DRAWN_WITHIN_MS = 20_000;
@@ -63,7 +63,7 @@ function looksOf(): Look[] {
     Object.entries(WIDTHS).map(([name, [width, height]]) => ({
       colorScheme,
       viewport: { width, height },
-      suffix: `${colorScheme}-${name}`,
+      suffix: `${colorScheme}${name}`,
     })),
   );
 }

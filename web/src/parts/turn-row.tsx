@@ -31,6 +31,7 @@ const WORDS = { running: 'running', done: 'done', failed: 'failed', aborted: 'ab
 export const TurnRow = memo(function TurnRow({ turn, isChosen, text, calls, unit, broke }: TurnRowProps) {
   const [isOpen, setOpen] = useState(false);
   const { id, number, agent, status, startedAt, missed, retries } = turn;
+  const summary = summaryOf(turn);
   const row = useRef<HTMLTableSectionElement>(null);
   useEffect(() => {
     if (isChosen) row.current?.scrollIntoView({ block: 'nearest' });
@@ -59,8 +60,12 @@ export const TurnRow = memo(function TurnRow({ turn, isChosen, text, calls, unit
               <b class="clip">{agent}</b>
               <span class={`turn-status turn-status-${status}`}>{WORDS[status]}</span>
               <span class="turn-summary clip">
-                <bdi>{summaryOf(turn)}</bdi>
-                {missed && <span class="turn-missed"> · had missed {missed.count}</span>}
+                {summary !== '' && <bdi>{summary}</bdi>}
+                {missed && (
+                  <span class="turn-missed">
+                    {summary !== '' && ' · '}had missed {missed.count}
+                  </span>
+                )}
               </span>
               <span class="turn-numbers">
                 {[moment(startedAt), ...(retries > 0 ? [`${retries} retried`] : [])].join(' · ')}

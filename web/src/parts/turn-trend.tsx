@@ -7,6 +7,7 @@ const HEIGHT = 24;
 /** Thickness of a column: at most, and what many share on a narrow screen. */
 const MOST_PX = 10;
 const SPACE_PX = 300;
+const FEWEST = 36;
 
 interface TrendProps {
   turns: readonly TurnView[];
@@ -22,12 +23,14 @@ export function TurnTrend({ turns, unit, isBroken }: TrendProps) {
   });
   if (costs.length < 2) return null;
   const most = costs.reduce((a, b) => (b.cost > a.cost ? b : a));
+  // A few are side by side, too.
+  const places = Math.max(costs.length, FEWEST);
   const column = ({ cost }: { cost: number }, index: number) => {
-    const x = Math.round(((index + 0.5) / costs.length) * WIDTH);
+    const x = Math.round(((index + 0.5) / places) * WIDTH);
     return `M${x} ${HEIGHT}V${(HEIGHT - 1 - (cost / (most.cost || 1)) * (HEIGHT - 2)).toFixed(1)}`;
   };
   const columns = costs.map(column);
-  const thickness = Math.max(1, Math.min(MOST_PX, SPACE_PX / costs.length));
+  const thickness = Math.max(1, Math.min(MOST_PX, SPACE_PX / places));
   const inWords = (cost: number) => (unit === 'dollars' ? dollars(cost) : `${short(cost)} tokens`);
   return (
     <figure class="turn-trend">

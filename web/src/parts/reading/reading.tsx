@@ -29,9 +29,13 @@ export function Reading() {
     [conversation, isOpen, at],
   );
   useEffect(() => (part ? onEvents((events) => part.arrived(events)) : undefined), [part]);
-  return part && conversation !== null ? (
-    <Part key={`${conversation} ${at}`} part={part} id={conversation} />
-  ) : null;
+  if (part && conversation !== null)
+    return <Part key={`${conversation} ${at}`} part={part} id={conversation} />;
+  return (
+    <div class="reading-column">
+      <Skeleton />
+    </div>
+  );
 }
 
 function Part({ part, id }: { part: ReadingWindow; id: string }) {
