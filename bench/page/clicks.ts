@@ -118,7 +118,7 @@ const TASKS: [task: string, goal: number, run: (page: Page) => Promise<unknown>]
     async (page) => {
       await click(line(page, 'survey'));
       await click(page.getByRole('link', { name: 'Graph' }));
-      await page.getByRole('button', { name: /^Surveyor.*received/i }).waitFor();
+      await page.getByRole('button', { name: /surveyor.*received/i }).waitFor();
     },
   ],
   [
