@@ -52,7 +52,7 @@ async function fill(driver: StoreDriver): Promise<void> {
         const terms = [...new Set(wordsOf(words))];
         const log = { tenant: TENANT, conversation };
         await driver.savePassages(log, [{ first: 1, last: 1, at, terms: [...terms, `=${conversation}`] }]);
-        const standing = { seq: 1, rank: at % 5, since: at, cost: 0, owner: 'ana', agents: ['a'] };
+        const standing = { seq: 1, rank: at % 5, since: at, cost: 0, spent: 0, owner: 'ana', agents: ['a'] };
         await driver.saveStanding(log, { ...standing, words, terms, data: '{}' });
       }),
     );

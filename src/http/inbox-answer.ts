@@ -23,6 +23,7 @@ const STANDING = {
   about: Saying.nullable(),
   last: Saying.nullable(),
   tokens: Count,
+  dollars: z.number().nonnegative().nullable(),
   turns: Count,
   failedTurns: Count,
   failure: z.strictObject({ agent: AgentId, code: z.string(), message: z.string() }).nullable(),
@@ -45,6 +46,7 @@ export const StandingRecord: z.ZodType<Standing> = z.strictObject(STANDING);
 export const InboxAnswer = z.strictObject({
   counts: z.record(StateName, Count),
   unread: Count,
+  costs: z.enum(['dollars', 'tokens']),
   lines: z.array(z.strictObject({ ...STANDING, id: ConversationId, head: Count, at: Time })),
   next: z.string().nullable(),
 });

@@ -5,6 +5,8 @@ import type { Clock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
 import { type ConversationId, DEFAULT_TENANT, type TenantId } from '../events/index.ts';
 import {
+  dollarsFor,
+  type PriceOf,
   rankOf,
   type Standing,
   STANDING_STATES,
@@ -31,6 +33,8 @@ export interface Inbox {
   counts: Record<StandingState, number>;
   /** Conversations with events that are not counted yet. */
   unread: number;
+  /** What `costliest` compares: dollars if the price of every agent of the company is known. */
+  costs: 'dollars' | 'tokens';
   lines: InboxLine[];
   next: string | null;
 }
@@ -94,12 +98,17 @@ export function createInboxKeepers(root: Troupe, options: KeeperOptions): Keeper
 export function createInboxKeeper(troupe: Troupe, { clock, signal, onError }: KeeperOptions): InboxKeeper {
   const book = createProjectionBook(troupe);
   const { standings } = troupe;
+  const prices = new Map(troupe.agents.map(({ id, price }) => [id as string, price]));
+  const priceOf: PriceOf = (agent, tokens) => {
+    const price = prices.get(agent);
+    return price ? dollarsFor(tokens, price) : null;
+  };
   let running: Promise<void> | null = null;
   let askedAt = 0;
 
   async function read(conversation: string): Promise<Standing> {
     const projection = await book.latest(conversation);
-    const standing = standingOf(projection);
+    const standing = standingOf(projection, priceOf);
     const agents = Object.keys(projection.agents).slice(0, MAX_AGENTS);
     await indexWords(troupe, conversation, projection.seq);
     await standings.save(conversation, rowOf(conversation, projection.seq, standing, agents));
@@ -146,13 +155,14 @@ function rowOf(
   standing: Standing,
   agents: readonly string[],
 ): NewStanding {
-  const { state, since, tokens, people, about } = standing;
+  const { state, since, tokens, dollars, people, about } = standing;
   const words = `${conversation} ${about?.text ?? ''}`.toLowerCase();
   return {
     seq,
     rank: rankOf(state),
     since: Math.trunc(since),
     cost: tokens,
+    spent: Math.round((dollars ?? 0) * 1e6),
     owner: people[0]?.id ?? '',
     agents,
     words,
@@ -166,11 +176,14 @@ export async function readInbox(
   troupe: Troupe,
   keeper: InboxKeeper,
   clock: Clock,
-  { states, q, ...query }: InboxQuery,
+  { states, q, order, ...query }: InboxQuery,
 ): Promise<Inbox> {
   await waitAWhile(keeper, clock);
+  const isPriced = troupe.agents.length > 0 && troupe.agents.every(({ price }) => price !== null);
+  const costs = isPriced ? 'dollars' : 'tokens';
   const { rows, counts, behind, next } = await troupe.standings.list({
     ...definedOf(query),
+    order: order === 'costliest' && costs === 'dollars' ? 'mostSpent' : order,
     ...(states && { ranks: states.map(rankOf) }),
     ...(q !== undefined && wordsFilter(q)),
   });
@@ -180,6 +193,7 @@ export async function readInbox(
       STANDING_STATES.map((state) => [state, counts[rankOf(state)] ?? 0]),
     ) as Inbox['counts'],
     unread: behind,
+    costs,
     lines: lines.filter((line) => line !== null),
     next,
   };

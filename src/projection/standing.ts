@@ -1,5 +1,5 @@
 import type { AgentId } from '../events/index.ts';
-import type { AgentCondition, AgentView, Projection, Saying, TaskView } from './model.ts';
+import type { AgentCondition, AgentView, Projection, Saying, TaskView, TokenCounts } from './model.ts';
 import { needOrder } from './needs.ts';
 import { oneLine } from './words.ts';
 
@@ -33,6 +33,8 @@ export interface Standing {
   last: Saying | null;
   /** Tokens of all model calls, input and output. */
   tokens: number;
+  /** US dollars for them at the present price of each agent's model. Null if the price of one is not known. */
+  dollars: number | null;
   turns: number;
   failedTurns: number;
   failure: { agent: AgentId; code: string; message: string } | null;
@@ -55,7 +57,11 @@ export interface Asks {
 /** Agents and people of a standing. */
 export const MAX_SHOWN = 6;
 
-export function standingOf(projection: Projection): Standing {
+/** US dollars for the tokens of an agent. Null: its price is not known. */
+export type PriceOf = (agent: AgentId, tokens: TokenCounts) => number | null;
+
+/** Without prices a standing has no dollars. */
+export function standingOf(projection: Projection, priceOf: PriceOf = () => null): Standing {
   const agents = needOrder(Object.values(projection.agents));
   const asked = projection.tasks.filter(isAsked);
   const state = stateOf(projection, agents, asked);
@@ -70,11 +76,38 @@ export function standingOf(projection: Projection): Standing {
     about: projection.opening,
     last: projection.closing,
     tokens: tokens.input + tokens.output,
+    dollars: dollarsOf(agents, priceOf),
     turns,
     failedTurns: failed,
     failure: failureOf(agents),
     asks: asksOf(asked),
   };
+}
+
+interface TokenPrices {
+  input: number;
+  cacheRead: number;
+  cacheWrite: number;
+  output: number;
+}
+
+/** US dollars at prices per million tokens. Long calls of some models cost more, which a sum of tokens does not show. */
+export function dollarsFor(tokens: TokenCounts, price: TokenPrices): number {
+  const { input, cacheRead, cacheWrite, output } = tokens;
+  const fresh = Math.max(0, input - cacheRead - cacheWrite);
+  const read = cacheRead * price.cacheRead + cacheWrite * price.cacheWrite;
+  return (fresh * price.input + read + output * price.output) / 1e6;
+}
+
+function dollarsOf(agents: readonly AgentView[], priceOf: PriceOf): number | null {
+  let sum = 0;
+  for (const { id, tokens } of agents) {
+    if (tokens.input + tokens.output === 0) continue;
+    const dollars = priceOf(id, tokens);
+    if (dollars === null) return null;
+    sum += dollars;
+  }
+  return sum;
 }
 
 type AskedTask = TaskView & { kind: 'question' | 'approval' };

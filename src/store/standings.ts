@@ -19,6 +19,8 @@ export interface StandingRow {
   since: number;
   /** What it has used, for the order. */
   cost: number;
+  /** What that has cost, a whole number of millionths, for the order. */
+  spent: number;
   /** Id of its owner, or ''. */
   owner: string;
   /** Ids of its agents, for the filter. */
@@ -68,7 +70,7 @@ export interface StandingFilter {
   ranges?: readonly IdRange[];
 }
 
-export type StandingOrder = 'urgent' | 'newest' | 'oldest' | 'costliest';
+export type StandingOrder = 'urgent' | 'newest' | 'oldest' | 'costliest' | 'mostSpent';
 
 /** A position in an order: the values of its keys, then the id. */
 export interface StandingPlace {
@@ -102,7 +104,7 @@ export interface StandingCounts {
   behind: number;
 }
 
-type StandingKey = 'rank' | 'since' | 'cost';
+type StandingKey = 'rank' | 'since' | 'cost' | 'spent';
 
 /** Keys of each order; the id is the last one. All keys of one order have the same direction. */
 export const STANDING_ORDERS: Readonly<
@@ -112,6 +114,7 @@ export const STANDING_ORDERS: Readonly<
   newest: { keys: ['since'], direction: 'down' },
   oldest: { keys: ['since'], direction: 'up' },
   costliest: { keys: ['cost'], direction: 'down' },
+  mostSpent: { keys: ['spent'], direction: 'down' },
 };
 
 export function standingPlaceOf(row: ListedStanding, order: StandingOrder): StandingPlace {

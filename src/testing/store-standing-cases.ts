@@ -17,6 +17,7 @@ function standingOf(change: Partial<NewStanding> = {}): NewStanding {
     rank: 0,
     since: 10,
     cost: 0,
+    spent: 0,
     owner: 'ada',
     agents: ['worker'],
     words: '',
@@ -129,7 +130,7 @@ export const STANDING_CASES: readonly StoreCase[] = [
       Object.fromEntries(
         many.map((index) => [
           `room-${index}`,
-          { rank: index % 3, since: index % 5, cost: Math.floor(index / 2) },
+          { rank: index % 3, since: index % 5, cost: Math.floor(index / 2), spent: (index * 7) % 23 },
         ]),
       ),
     );
@@ -138,6 +139,7 @@ export const STANDING_CASES: readonly StoreCase[] = [
       newest: ({ since }) => -since,
       oldest: ({ since }) => since,
       costliest: ({ cost }) => -cost,
+      mostSpent: ({ spent }) => -spent,
     };
     for (const order of Object.keys(keys) as StandingOrder[]) {
       const found: string[] = [];
@@ -153,7 +155,9 @@ export const STANDING_CASES: readonly StoreCase[] = [
         found.push(...page.rows.map(({ id }) => id));
         values.push(...page.rows.map(keys[order]));
         after = page.next;
-        await place(store, { [`late-${found.length}-${order}`]: { rank: 9, since: -1, cost: 1_000 } });
+        await place(store, {
+          [`late-${found.length}-${order}`]: { rank: 9, since: -1, cost: 1_000, spent: 1_000 },
+        });
       } while (after);
       const rooms = found.filter((id) => id.startsWith('room-'));
       assert.deepEqual(rooms.toSorted(), many.map((index) => `room-${index}`).toSorted(), order);

@@ -139,3 +139,35 @@ test('finds every failure among 190 conversations, counts exactly, and pages whi
   expect(rest.at(-1)).toBe('new');
   expect(new Set([...first.lines.map(({ id }) => id), ...rest]).size).toBe(179);
 });
+
+test('the costliest come first in dollars if every agent has a price, and else in tokens', async () => {
+  // A word of cy costs a thousand times as much as one of bo.
+  const agents = (['bo', 'cy'] as const).map((id) => ({
+    ...scripted(id, [{ reply: 'well' }]),
+    price: { input: id === 'bo' ? 1 : 1_000, cacheRead: 0, cacheWrite: 0, output: 0 },
+  }));
+  const readOf = async (company: object[]) => {
+    await using api = await startApi({ company: { agents: company } as never });
+    await say(api, 'long', 'word '.repeat(200), ['bo']);
+    await say(api, 'short', 'word', ['cy']);
+    await say(api, 'none', 'word', []);
+    await api.troupe.idle();
+    await counted(api);
+    const { costs, lines } = await read(api, 'order=costliest');
+    const paged = await readAll(api, 'order=costliest&limit=1');
+    expect(paged).toEqual(lines.map(({ id }) => id));
+    return { costs, lines };
+  };
+  const priced = await readOf(agents);
+  expect(priced.costs).toBe('dollars');
+  expect(priced.lines.map(({ id }) => id)).toEqual(['short', 'long', 'none']);
+  const [short, long, none] = priced.lines.map(({ tokens, dollars }) => ({ tokens, dollars }));
+  expect(short?.dollars).toBeGreaterThan(long?.dollars ?? Infinity);
+  expect(short?.tokens).toBeLessThan(long?.tokens ?? 0);
+  expect(none).toEqual({ tokens: 0, dollars: 0 });
+  const plain = await readOf(agents.map(({ price: _, ...agent }) => agent));
+  expect(plain).toMatchObject({
+    costs: 'tokens',
+    lines: [{ id: 'long', dollars: null }, { id: 'short' }, { id: 'none' }],
+  });
+});

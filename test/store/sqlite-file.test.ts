@@ -79,8 +79,19 @@ test('a store of the first version is migrated with all its data', async () => {
   database.exec('DROP INDEX actors_timed; ALTER TABLE actors DROP COLUMN wakeAt; PRAGMA user_version = 1');
   database.exec('DROP TABLE passages; DROP TABLE terms');
   database.exec('DROP INDEX logs_by_time; DROP INDEX logs_by_name');
-  for (const name of ['by_rank', 'by_since', 'by_cost', 'behind']) database.exec(`DROP INDEX logs_${name}`);
-  for (const name of ['standingSeq', 'rank', 'since', 'cost', 'owner', 'agents', 'words', 'standing'])
+  for (const name of ['by_rank', 'by_since', 'by_cost', 'by_spent', 'behind'])
+    database.exec(`DROP INDEX logs_${name}`);
+  for (const name of [
+    'standingSeq',
+    'rank',
+    'since',
+    'cost',
+    'spent',
+    'owner',
+    'agents',
+    'words',
+    'standing',
+  ])
     database.exec(`ALTER TABLE logs DROP COLUMN ${name}`);
   database.exec('ALTER TABLE logs DROP COLUMN lastSeq; ALTER TABLE logs DROP COLUMN lastAt');
   database.exec('ALTER TABLE events DROP COLUMN chain');
@@ -293,7 +304,7 @@ test('a word of thousands of conversations is found and counted like a rare one'
     const log = logOf(`c${index}`);
     await store.append(log, [entryOf('a', { at: 10 })]);
     const terms = index % 1_000 === 0 ? ['parcel', 'rare'] : index === 7 ? ['other'] : ['parcel'];
-    const standing = { seq: 1, rank: index % 2, since: index, cost: 0, owner: '', agents: [] };
+    const standing = { seq: 1, rank: index % 2, since: index, cost: 0, spent: 0, owner: '', agents: [] };
     await store.saveStanding(log, { ...standing, words: terms.join(' '), terms, data: '{}' });
   });
   const read = async (term: string) => {

@@ -87,6 +87,15 @@ const MIGRATIONS: readonly ((db: Db) => Promise<unknown>)[] = [
       { $set: { unread: true, 'standing.seq': 0 } },
     );
   },
+  async (db) => {
+    const conversations = db.collection(COLLECTIONS.conversations);
+    await conversations.createIndexes([{ name: 'spent', key: { tenant: 1, 'standing.spent': -1, _id: -1 } }]);
+    // Every log is read again for what it has cost.
+    await conversations.updateMany(
+      { standing: { $exists: true } },
+      { $set: { unread: true, 'standing.seq': 0, 'standing.spent': 0 } },
+    );
+  },
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

@@ -183,7 +183,7 @@ function createEventRemoval(database: Database, logs: LogNumbers, heads: Heads) 
   );
   const updateLog = database.prepare('UPDATE logs SET lastSeq = ?, lastAt = ? WHERE num = ?');
   const resetStanding = database.prepare(
-    `UPDATE logs SET standingSeq = 0, rank = 0, since = 0, cost = 0, owner = '', agents = '', words = '', standing = NULL
+    `UPDATE logs SET standingSeq = 0, rank = 0, since = 0, cost = 0, spent = 0, owner = '', agents = '', words = '', standing = NULL
      WHERE num = ?`,
   );
   const removeTerms = database.prepare(

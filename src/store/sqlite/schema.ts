@@ -92,6 +92,11 @@ const MIGRATIONS: readonly string[] = [
   ${TERMS_TABLE};
   UPDATE logs SET standingSeq = 0 WHERE standingSeq > 0;
   `,
+  `
+  ALTER TABLE logs ADD COLUMN spent INTEGER NOT NULL DEFAULT 0;
+  CREATE INDEX logs_by_spent ON logs (tenant, spent, conversation) WHERE standingSeq > 0;
+  UPDATE logs SET standingSeq = 0 WHERE standingSeq > 0;
+  `,
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

@@ -42,19 +42,19 @@ function createSave(database: Database) {
   const removeTerms = database.prepare('DELETE FROM terms WHERE rowid = ?');
   const insertTerms = database.prepare('INSERT INTO terms (rowid, text) VALUES (?, ?)');
   const update = database.prepare(
-    `UPDATE logs SET standingSeq = ?, rank = ?, since = ?, cost = ?, owner = ?, agents = ?, words = ?, standing = ?
+    `UPDATE logs SET standingSeq = ?, rank = ?, since = ?, cost = ?, spent = ?, owner = ?, agents = ?, words = ?, standing = ?
      WHERE tenant = ? AND conversation = ? AND standingSeq <= ? AND lastSeq >= ?`,
   );
 
   /** Inside a write only. */
   return function save(
     { tenant, conversation }: { tenant: string; conversation: string },
-    { seq, rank, since, cost, owner, agents, words, terms, data }: NewStanding,
+    { seq, rank, since, cost, spent, owner, agents, words, terms, data }: NewStanding,
   ): void {
     const found = getRow<{ num: number; words: string }>(selectWords, tenant, conversation, seq, seq);
     if (!found) return;
     const text = words.toWellFormed();
-    const values = [seq, rank, since, cost, owner.toWellFormed(), listed(agents), text];
+    const values = [seq, rank, since, cost, spent, owner.toWellFormed(), listed(agents), text];
     runStatement(update, ...values, toStored(data), tenant, conversation, seq, seq);
     // The words of a conversation hardly ever change, and those of a new one are ''.
     if (found.words === text) return;
@@ -113,7 +113,7 @@ function createReads(database: Database) {
     }
     const sorted = columns.map((column) => `${column} ${direction === 'up' ? 'ASC' : 'DESC'}`).join(', ');
     const select = database.prepare(
-      `SELECT conversation AS id, lastSeq AS head, lastAt AS at, standingSeq AS seq, rank, since, cost, owner, agents, words,
+      `SELECT conversation AS id, lastSeq AS head, lastAt AS at, standingSeq AS seq, rank, since, cost, spent, owner, agents, words,
        standing AS data FROM ${from} WHERE ${where.text()} ORDER BY ${sorted} LIMIT ?`,
     );
     const rows = allRows<StoredStanding>(select, ...where.bindings, limit + 1).map(standingOf);

@@ -131,7 +131,7 @@ function Filters() {
         <option value="">Most urgent first</option>
         {Object.entries(ORDER_WORDS).map(([value, words]) => (
           <option key={value} value={value}>
-            {words}
+            {value === 'costliest' && inbox.value?.costs === 'dollars' ? 'Costliest first' : words}
           </option>
         ))}
       </select>

@@ -1,8 +1,8 @@
-import { age, plural, short } from '../shared/format.ts';
+import { age, dollars, plural, short } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { STATE_WORDS, StateIcon } from '../shared/standing.tsx';
 import type { InboxLine } from '../state/api.ts';
-import { stuckIn } from '../state/inbox.ts';
+import { inbox, stuckIn } from '../state/inbox.ts';
 import { route } from '../state/route.ts';
 import { InboxDecide } from './inbox-decide.tsx';
 
@@ -37,7 +37,9 @@ export function InboxRow({ line }: { line: InboxLine }) {
         </span>
         <span class="inbox-owner clip">{owner?.name}</span>
         <span class="inbox-tokens" title={`${plural(tokens, 'token')} in ${plural(line.turns, 'turn')}`}>
-          {tokens > 0 && short(tokens)}
+          {inbox.value?.costs === 'dollars' && line.dollars !== null
+            ? line.dollars > 0 && dollars(line.dollars)
+            : tokens > 0 && short(tokens)}
         </span>
         <time
           class="inbox-age"

@@ -40,6 +40,8 @@ export interface InboxLine extends Standing {
 export interface Inbox {
   counts: Record<StandingState, number>;
   unread: number;
+  /** What `costliest` compares. */
+  costs: 'dollars' | 'tokens';
   lines: InboxLine[];
   next: string | null;
 }

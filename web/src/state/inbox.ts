@@ -35,7 +35,7 @@ export const conversations = computed<readonly InboxLine[] | null>(() => {
   return lines.map((line) =>
     line.id !== open.conversation || line.head > open.seq
       ? line
-      : { ...line, ...standingOf(open), head: open.seq, at: open.at },
+      : { ...line, ...standingOf(open), dollars: line.dollars, head: open.seq, at: open.at },
   );
 });
 

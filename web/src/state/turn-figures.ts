@@ -1,5 +1,6 @@
 import { computed, signal } from '@preact/signals';
 import type { TurnView } from '../../../src/projection/model.ts';
+import { dollarsFor } from '../../../src/projection/standing.ts';
 import type { AgentInfo } from '../../../src/troupe.ts';
 import { api } from './api.ts';
 
@@ -23,20 +24,12 @@ void api.agents().then(
 const prices = computed(() => new Map(agents.value.map(({ id, price }) => [id as string, price])));
 
 export function figuresOf({ agent, tokens, startedAt, endedAt }: TurnView): Figures {
-  const { input, output, cacheRead, cacheWrite } = tokens;
+  const { input, output, cacheRead } = tokens;
   const used = input + output;
   const price = prices.value.get(agent) ?? null;
-  const fresh = Math.max(0, input - cacheRead - cacheWrite);
   return {
     tokens: used > 0 ? used : null,
-    dollars:
-      price && used > 0
-        ? (fresh * price.input +
-            cacheRead * price.cacheRead +
-            cacheWrite * price.cacheWrite +
-            output * price.output) /
-          1e6
-        : null,
+    dollars: price && used > 0 ? dollarsFor(tokens, price) : null,
     cache: input > 0 ? cacheRead / input : null,
     time: endedAt === null ? null : endedAt - startedAt,
   };
