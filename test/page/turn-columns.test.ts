@@ -26,7 +26,8 @@ pageTest('turns are compared by cost, cache and time, and a broken cache leads t
   // The costliest turn in two clicks: the order, and the first conversation.
   const conversations = page.getByRole('main', { name: 'Conversations' });
   await page.getByRole('combobox', { name: 'Order' }).selectOption('costliest');
-  await eventually(() => conversations.getByRole('listitem').first().innerText()).toContain('ledgers');
+  await eventually(() => conversations.getByRole('listitem').first().innerText()).toMatch(/ledgers[^]*\$\d/);
+  await conversations.getByRole('option', { name: 'Costliest first' }).waitFor({ state: 'attached' });
   await conversations.getByRole('link', { name: /ledgers/ }).click();
   await eventually(() => sorted('Cost')).toBe('descending');
   expect(new URL(page.url()).searchParams.get('sort')).toBe('-cost');
