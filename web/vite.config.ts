@@ -1,5 +1,10 @@
 import { defineConfig } from 'vite';
 
+/** The bundler names what parts share after all of them. */
+function shortOf(name: string): string {
+  return name.replace(/\.[^.]*$/, '').replace(/~.*/, '');
+}
+
 /** The page: built into `dist/web`, from where the gateway serves it under whatever path it is mounted at. */
 export default defineConfig({
   root: import.meta.dirname,
@@ -12,6 +17,21 @@ export default defineConfig({
     target: 'es2022',
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
+    // The server names what a view needs in the document, so that nothing of it is asked for late.
+    manifest: 'manifest.json',
+    rolldownOptions: {
+      output: {
+        chunkFileNames: ({ name }) => `assets/${shortOf(name)}-[hash].js`,
+        assetFileNames: ({ names: [name = ''] }) => `assets/${shortOf(name)}-[hash][extname]`,
+        codeSplitting: {
+          groups: [
+            { name: 'first', tags: ['$initial'], priority: 1 },
+            // Small modules of several parts: a request for each would cost more than their bytes.
+            { name: 'shared', minShareCount: 2, entriesAware: true, entriesAwareMergeThreshold: 16_000 },
+          ],
+        },
+      },
+    },
     // The policy of the page allows no data: URLs.
     assetsInlineLimit: 0,
   },

@@ -360,6 +360,7 @@ export const SnapshotAnswer = z.strictObject({
   head: Count,
   projection: ProjectionAnswer,
   actors: z.array(Actor),
+  events: z.array(EventAnswer).optional(),
 });
 
 export const RowsAnswer = z.strictObject({

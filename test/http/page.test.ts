@@ -55,6 +55,46 @@ test.each(['/', '/c/plan', '/c/plan/t/plan:coder:7?tab=prompt', '/index.html', '
   },
 );
 
+test('the document names the files and the answer that the asked view needs', async () => {
+  using built = builtPage();
+  writeFileSync(
+    path.join(built.folder, 'manifest.json'),
+    JSON.stringify({
+      'index.html': { file: 'assets/index-1.js', isEntry: true, css: ['assets/index-1.css'] },
+      _both: { file: 'assets/both-1.js', imports: ['index.html'], css: ['assets/both-1.css'] },
+      'src/parts/home.tsx': { file: 'assets/home-1.js', imports: ['index.html', '_both'] },
+      'src/parts/conversation.tsx': { file: 'assets/conversation-1.js', imports: ['_both'] },
+      'src/parts/detail/detail.tsx': {
+        file: 'assets/detail-1.js',
+        imports: ['src/parts/conversation.tsx', '_both'],
+      },
+    }),
+  );
+  await using api = await startApi({ web: built.folder, writeToken: 'w1' });
+  const named = async (url: string, headers: Record<string, string> = HTML) => {
+    const html = await (await api.app.request(url, { headers })).text();
+    return [...html.matchAll(/<link [^>]*href="([^"]*)"/g)].map(([, href]) => href);
+  };
+  const both = ['./assets/both-1.css', './assets/both-1.js'];
+  expect(await named('/')).toEqual(['api/inbox?limit=50', './assets/home-1.js', ...both]);
+  expect(await named('/?state=failed')).toEqual(['./assets/home-1.js', ...both]);
+  const files = ['./assets/conversation-1.js', './assets/detail-1.js', ...both];
+  expect(await named('/c/a%20plan/t/1?tab=prompt')).toEqual([
+    'api/conversations/a%20plan/snapshot?events=40',
+    ...files,
+  ]);
+  expect(await named('/c/%22%3E%3Cscript%3E')).toEqual([
+    'api/conversations/%22%3E%3Cscript%3E/snapshot?events=40',
+    ...files,
+  ]);
+  expect(await named('/c/%E0%A4%A')).toEqual([]);
+  expect(await named('/nowhere')).toEqual([]);
+  await using closed = await startApi({ web: built.folder, token: 'secret' });
+  const html = await (await closed.app.request('/c/plan', { headers: HTML })).text();
+  expect(html).toContain('./assets/conversation-1.js');
+  expect(html).not.toContain('api/conversations');
+});
+
 test.each(['/nope', '/c/plan', '/api/nope', '/metrics', '/assets/nope.js'])(
   'a program that requests %s gets JSON and no page',
   async (url) => {

@@ -41,7 +41,9 @@ test('the log says when a tool ran, and the projection when its turn was queued,
   await using _ = api;
   const result = events.find(({ kind }) => kind === 'tool.result');
   expect(result).toMatchObject({ body: { ran: { ms: WORKS_MS, at: expect.any(Number) } } });
-  const { body } = await api.get('/api/conversations/c/snapshot');
+  const { body } = await api.get('/api/conversations/c/snapshot?events=2');
+  expect(body['events']).toEqual(events.slice(-2));
+  expect((await api.get('/api/conversations/c/snapshot')).body['events']).toBeUndefined();
   const [turn] = (body['projection'] as Projection).turns;
   expect(turn).toMatchObject({ queuedAt: asked.at, calls: [{ ran: { ms: WORKS_MS } }] });
   expect((turn?.endedAt ?? 0) - (turn?.startedAt ?? 0)).toBeGreaterThanOrEqual(WORKS_MS);

@@ -48,15 +48,32 @@ pageTest('the bars of all windows come with the snapshot and stay true, without 
   expect((await requestsOf(page)).filter((url) => url.includes('/prompt'))).toEqual([]);
 });
 
+pageTest(
+  'the document names all that the first rows need: they wait for nothing that the page asks for itself',
+  async () => {
+    const page = await browsing.open(stage().url);
+    const asked: string[] = [];
+    page.on('request', (request) => asked.push(request.url().replace(stage().url, '')));
+    // What only the running page asks for is not answered.
+    await page.route(/assets[/](?!index|conversation|shared|timeline|detail)|events[?]after/, () => {});
+    await page.goto(`${stage().url}c/load`);
+    await page.locator('.words').first().waitFor();
+    expect(asked.filter((url) => url.includes('/snapshot'))).toEqual([
+      'api/conversations/load/snapshot?events=40',
+    ]);
+    expect(asked.filter((url) => url.includes('/events?after'))).toEqual([]);
+  },
+);
+
 pageTest('a part of the page is fetched when it is shown or about to be, and not before', async () => {
   const page = await browsing.open(stage().url);
   const has = async (part: string) =>
     (await requestsOf(page)).some((url) => url.includes(`/assets/${part}-`));
   const line = page.getByRole('link', { name: /Please be ready/ });
   await line.waitFor();
-  for (const part of ['reading', 'timeline', 'detail', 'palette']) expect(await has(part)).toBe(false);
+  for (const part of ['conversation', 'timeline', 'detail', 'palette']) expect(await has(part)).toBe(false);
   await line.hover();
-  for (const part of ['reading', 'timeline', 'detail']) await eventually(() => has(part)).toBe(true);
+  for (const part of ['conversation', 'timeline', 'detail']) await eventually(() => has(part)).toBe(true);
   await line.click();
   await detail(page).getByRole('tab', { name: 'Prompt' }).waitFor();
   for (const part of ['turn-list', 'event-list', 'tools-tab', 'raw-tab']) expect(await has(part)).toBe(false);

@@ -3,6 +3,7 @@ import type { Context, Hono } from 'hono';
 import { isKeyless } from '../access/gate.ts';
 import { checkHost, type GuardOptions, READS } from '../guard.ts';
 import { mountPath, placeInHono } from './mount-path.ts';
+import { type PageManifest, viewHints } from './view-hints.ts';
 import { BUILT_PAGE, readWebFile } from './web-folder.ts';
 
 export interface PageOptions {
@@ -47,11 +48,21 @@ export function addPageRoutes(app: Hono, options: PageOptions & { trust: GuardOp
     checkHost(req, trust);
     const base = `${mountPath(context)}/`;
     const built = await readWebFile(web, 'index.html');
-    const html = built
-      ? fillPage(new TextDecoder().decode(built.bytes), { base, version, ...accessOf(trust) })
-      : missingPage(base);
+    const facts = { base, version, ...accessOf(trust) };
+    const hints = viewHints(await manifestOf(web), {
+      path,
+      query: new URL(req.url).search,
+      isReadable: facts.mode !== 'token',
+    });
+    const html = built ? fillPage(new TextDecoder().decode(built.bytes), facts, hints) : missingPage(base);
     return documentOf(context, html);
   });
+}
+
+/** Empty in a folder without one: the document then names nothing in advance. */
+async function manifestOf(web: string): Promise<PageManifest> {
+  const file = await readWebFile(web, 'manifest.json');
+  return file ? (JSON.parse(new TextDecoder().decode(file.bytes)) as PageManifest) : {};
 }
 
 function accessOf(trust: GuardOptions): { mode: PageMode; token: string } {
@@ -94,12 +105,12 @@ interface PageFacts {
 }
 
 /** Fills the placeholders of `web/index.html` with values that only the running server knows. */
-function fillPage(html: string, { base, token, mode, version }: PageFacts): string {
+function fillPage(html: string, { base, token, mode, version }: PageFacts, hints: string): string {
   let filled = setAttribute(html, '<base href="', escapeHtml(base));
   for (const [name, value] of Object.entries({ token, mode, version })) {
     filled = setAttribute(filled, `<meta name="troupe-${name}" content="`, escapeHtml(value));
   }
-  return filled;
+  return filled.replace('</head>', () => `${hints}</head>`);
 }
 
 /** Shown in a checkout without a built page. */

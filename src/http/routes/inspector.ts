@@ -72,17 +72,25 @@ export const inspectorRoutes = [
     scopes: ['read'],
     id: 'getSnapshot',
     summary:
-      'The projection of the log: agents, turns, tasks, compactions and totals. With `at`, the state after that event, without the current actors',
-    query: z.object({ at: Seq.optional() }),
+      'The projection of the log: agents, turns, tasks, compactions and totals. With `at`, the state after that event, without the current actors. With `events`, also as many of the newest events',
+    query: z.object({ at: Seq.optional(), events: limitOf(500).optional() }),
     answer: SnapshotAnswer,
-    async handle({ context, troupe, params, query: { at } }, { bookOf }) {
+    async handle({ context, troupe, params, query: { at, events: limit } }, { bookOf }) {
       if (at !== undefined) {
         const { projection, head } = await bookOf(context).at(params.c, at);
         return { seq: projection.seq, head, projection, actors: [] };
       }
       const projection = await bookOf(context).latest(params.c);
-      const actors = await troupe.actors(params.c);
-      return { seq: projection.seq, head: projection.seq, projection, actors };
+      const { seq } = projection;
+      const newest = async (most: number) => {
+        const after = Math.max(0, seq - most);
+        return { events: (await troupe.events(params.c, { after, limit: seq - after })).events };
+      };
+      const [actors, events] = await Promise.all([
+        troupe.actors(params.c),
+        limit === undefined || seq === 0 ? {} : newest(limit),
+      ]);
+      return { seq, head: seq, projection, actors, ...events };
     },
   }),
   defineRoute({

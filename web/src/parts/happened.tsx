@@ -4,11 +4,11 @@ import { PRESETS } from '../state/filter.ts';
 import { go, route } from '../state/route.ts';
 import { middle } from '../state/middle.ts';
 import { later } from '../shared/later.tsx';
+import { Reading } from './reading/reading.tsx';
 import '../style/list.css';
 
 const AgentGraph = later(async () => (await import('./agent-graph.tsx')).AgentGraph);
 const EventList = later(async () => (await import('./event-list.tsx')).EventList);
-export const Reading = later(async () => (await import('./reading/reading.tsx')).Reading);
 const TaskTree = later(async () => (await import('./task-tree.tsx')).TaskTree);
 const TurnList = later(async () => (await import('./turn-list.tsx')).TurnList);
 

@@ -62,6 +62,8 @@ export interface Snapshot {
   head: number;
   projection: Projection;
   actors: ActorStatus[];
+  /** The newest events up to `seq`; of the present only. */
+  events?: Event[];
 }
 
 export interface RowsQuery {
@@ -93,6 +95,8 @@ export type Queues = QueueReport;
 
 /** Lines of stuck work that are marked in the list of conversations. */
 const MOST_STUCK = 200;
+/** More than a screen shows. The document asks for the same address in advance: see `src/http/page/view-hints.ts`. */
+const NEWEST_EVENTS = 40;
 const segment = encodeURIComponent;
 
 /**
@@ -103,7 +107,10 @@ export const api = {
   inbox: (query: InboxQuery) => get<Inbox>('api/inbox', { ...query }),
   agents: () => get<{ agents: AgentInfo[] }>('api/agents'),
   snapshot: (conversation: string, at: number | null) =>
-    get<Snapshot>(`api/conversations/${segment(conversation)}/snapshot`, { at: at ?? undefined }),
+    get<Snapshot>(`api/conversations/${segment(conversation)}/snapshot`, {
+      at: at ?? undefined,
+      events: at === null ? NEWEST_EVENTS : undefined,
+    }),
   actors: (conversation: string) =>
     get<{ actors: ActorStatus[] }>(`api/conversations/${segment(conversation)}/actors`),
   rows: (conversation: string, query: RowsQuery) =>

@@ -61,6 +61,10 @@ export function onEvents(listener: EventListener): () => void {
   return () => listeners.delete(listener);
 }
 
+let newest: readonly Event[] = [];
+/** The newest events of the conversation when it was opened. */
+export const newestEvents = (): readonly Event[] => newest;
+
 let current: AbortController | null = null;
 
 /** Shows another conversation, or none. */
@@ -75,6 +79,7 @@ export function openConversation(id: string | null): void {
     states.value = new Map();
     streams.value = new Map();
     calls.value = new Map();
+    newest = [];
   });
   if (id === null) return;
   current = new AbortController();
@@ -91,6 +96,7 @@ async function follow(id: string, signal: AbortSignal): Promise<void> {
         batch(() => {
           live.value = snapshot.projection;
           actors.value = snapshot.actors;
+          newest = snapshot.events ?? [];
         });
       }
       await stream(id, signal);

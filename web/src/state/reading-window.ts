@@ -28,12 +28,21 @@ const MAX_EVENTS = 1_200;
 /** Events shown before one that is looked for. */
 const BEFORE = 40;
 
-/** `end`: the last seq that may be shown; null for the present, whose last seq is `head`. */
+/**
+ * `end`: the last seq that may be shown; null for the present, whose last seq is `head`. `newest`: events that the page
+ * already has; they are shown at once if they reach the end.
+ */
 export function openReading(
   conversation: string,
-  { end, head, at }: { end: number | null; head: number; at: number | null },
+  {
+    end,
+    head,
+    at,
+    newest,
+  }: { end: number | null; head: number; at: number | null; newest: readonly Event[] },
 ): ReadingWindow {
-  const events = signal<readonly Event[]>([]);
+  const isKnown = at === null && newest.at(-1)?.seq === (end ?? head);
+  const events = signal<readonly Event[]>(isKnown ? newest : []);
   const problem = signal<string | null>(null);
   let last = end ?? head;
   let loading: Promise<void> | null = null;
@@ -74,7 +83,7 @@ export function openReading(
     });
   };
 
-  void seek(at);
+  if (!isKnown) void seek(at);
   return {
     events,
     problem,

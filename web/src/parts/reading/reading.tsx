@@ -5,7 +5,7 @@ import type { TaskView } from '../../../../src/projection/model.ts';
 import { plural } from '../../shared/format.ts';
 import { Icon } from '../../shared/icon.tsx';
 import { Skeleton } from '../../shared/skeleton.tsx';
-import { onEvents, shown } from '../../state/live.ts';
+import { newestEvents, onEvents, shown } from '../../state/live.ts';
 import { isPast } from '../../state/past.ts';
 import { itemAt, type ReadingItem, readingItems } from '../../state/reading-items.ts';
 import { openReading, type ReadingWindow } from '../../state/reading-window.ts';
@@ -24,7 +24,12 @@ export function Reading() {
   const part = useMemo(
     () =>
       conversation !== null && isOpen
-        ? openReading(conversation, { end: at, head: head.peek(), at: route.peek().event })
+        ? openReading(conversation, {
+            end: at,
+            head: head.peek(),
+            at: route.peek().event,
+            newest: newestEvents(),
+          })
         : null,
     [conversation, isOpen, at],
   );
