@@ -26,7 +26,8 @@ const right = rememberedSize(
 );
 const top = rememberedSize(
   { name: 'top', label: 'Height of the timeline', min: 96, max: 600, grows: 'down' },
-  256,
+  // Tall windows have room for more lanes.
+  Math.min(400, Math.max(256, Math.round(innerHeight * 0.28))),
 );
 
 /** Everything of one conversation: its agents, what happened, and the details of what is selected. */

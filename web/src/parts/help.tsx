@@ -26,7 +26,7 @@ export function Help() {
   return (
     <Dialog label="Keys">
       <h2>Keys</h2>
-      <dl class="keys">
+      <dl class="keys" tabIndex={0}>
         {KEYS.map(([key, does]) => (
           <Fragment key={key}>
             <dt>

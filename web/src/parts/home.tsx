@@ -22,6 +22,7 @@ export function Home() {
   if (!answer)
     return (
       <main class="home" aria-label="Conversations">
+        <h1 class="unseen">Conversations</h1>
         <Skeleton />
       </main>
     );
