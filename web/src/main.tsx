@@ -8,11 +8,15 @@ import { App } from './app.tsx';
 import { listenToKeys } from './state/keys.ts';
 import './state/theme.ts';
 
-const page = document.getElementById('page');
-if (page) {
+function start(): void {
+  const page = document.getElementById('page');
+  if (!page) return;
   // The static document stays until here, so that something is visible immediately.
   page.replaceChildren();
   render(<App />, page);
+  listenToKeys();
 }
-listenToKeys();
+
+// A task of its own: evaluating the modules and drawing take equally long, and the browser may answer between them.
+setTimeout(start);
 void import('./state/hits.ts').then(({ markHits }) => markHits());
