@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import type { AgentId, ConversationId, TurnId } from '../../src/events/index.ts';
 import type { Projection, TaskView, TurnView } from '../../src/projection/model.ts';
-import { MARK, type TimePage } from '../../src/projection/time-page.ts';
+import { emptyTimes, MARK, type TimePage } from '../../src/projection/time-page.ts';
 import { newProjection } from '../../src/projection/projection.ts';
 import { type Layout, layoutTimeline, targetAt } from '../../web/src/state/timeline/layout.ts';
-import { addPage, noTimes } from '../../web/src/state/timeline/log-times.ts';
+import { addPage, newestPages, noTimes } from '../../web/src/state/timeline/log-times.ts';
 import { placeLanes } from '../../web/src/state/timeline/rows.ts';
 import { createScale, type Range, zoomToFit } from '../../web/src/state/timeline/scale.ts';
 import { spansOf, threadTurns, type TurnSpan } from '../../web/src/state/timeline/spans.ts';
@@ -220,6 +220,17 @@ test('a hundred thousand events are drawn as columns, in time for the next frame
   expect(counted).toBe(12_500);
   expect(layout.boxes.some(({ isFailed }) => isFailed)).toBe(true);
   expect(took).toBeLessThan(2_000);
+});
+
+test('of the pages of times the newest are kept, as few as hold the events that are wanted', () => {
+  const pages = [20_000, 5_000, 5_000, 1].map((events) => ({
+    ...emptyTimes(),
+    ms: Array<number>(events).fill(1),
+  }));
+  expect(newestPages(pages, 10_000).map(({ ms }) => ms.length)).toEqual([5_000, 5_000, 1]);
+  expect(newestPages(pages, 10_002)).toEqual(pages);
+  expect(newestPages(pages, 100_000)).toEqual(pages);
+  expect(newestPages([], 10)).toEqual([]);
 });
 
 test('a log without turns, such as an imported one, shows where its events are', () => {

@@ -3,7 +3,7 @@ import { api } from './api.ts';
 import { changes, messageOf, type RowSource } from './row-source.ts';
 
 const PAGE_ROWS = 200;
-const MAX_PAGES = 30;
+const MAX_PAGES = 15;
 
 /**
  * All events of a conversation. Seqs are dense, so the position of a row is known before the row is. Keeps a few

@@ -19,6 +19,7 @@ import {
   beat,
   fitAll,
   isAllSeen,
+  isAtNewest,
   panBy,
   placed,
   resetView,
@@ -47,7 +48,7 @@ export function Timeline() {
   useEffect(() => {
     resetView();
     cursor.value = null;
-    return id !== null && isOpen ? openTimes(id) : undefined;
+    return id !== null && isOpen ? openTimes(id, isAtNewest) : undefined;
   }, [id, isOpen]);
   useRevealed();
   useLaneInView(scroller);

@@ -4,13 +4,15 @@ import { addTimes, emptyTimes, type TimePage } from '../../../../src/projection/
 import { api } from '../api.ts';
 import { onEvents } from '../live.ts';
 import { head } from '../selection.ts';
-import { addPage, type LogTimes, noTimes } from './log-times.ts';
+import { addPage, type LogTimes, newestPages, noTimes } from './log-times.ts';
 import { threadTurns, type TurnSpan } from './spans.ts';
 
 /**
  * The times of the conversation's log that are loaded: the newest events at first, older ones when they are looked at.
  *  T1  The pages follow each other without a gap, up to the last event.
  *  T2  `times` is changed in place; `version` says that it was.
+ *  T3  While only the newest events are looked at, memory does not grow with them: the oldest pages are dropped, and can
+ *      be loaded again.
  */
 interface Loaded {
   conversation: string;
@@ -20,9 +22,14 @@ interface Loaded {
   waiting: Event[];
   isAsking: boolean;
   wantsAll: boolean;
+  isAtNewest: () => boolean;
 }
 
 const PAGE_EVENTS = 20_000;
+/** Live events are collected in pages of this many. */
+const LIVE_PAGE_EVENTS = 5_000;
+/** Events that are kept at least. */
+const MIN_EVENTS = 10_000;
 
 const loaded = signal<Loaded | null>(null);
 const version = signal(0);
@@ -38,8 +45,11 @@ export function hasOlder(): boolean {
   return (loaded.peek()?.times.first ?? 1) > 1;
 }
 
-/** Loads the newest times of a conversation and follows it. Returns a function that ends this. */
-export function openTimes(conversation: string): () => void {
+/**
+ * Loads the newest times of a conversation and follows it. `isAtNewest`: whether nothing but the newest events is looked
+ * at. Returns a function that ends this.
+ */
+export function openTimes(conversation: string, isAtNewest: () => boolean): () => void {
   const mine: Loaded = {
     conversation,
     pages: [],
@@ -47,6 +57,7 @@ export function openTimes(conversation: string): () => void {
     waiting: [],
     isAsking: false,
     wantsAll: false,
+    isAtNewest,
   };
   loaded.value = mine;
   threads.value = new Map();
@@ -86,8 +97,7 @@ async function ask(mine: Loaded, after: number): Promise<void> {
     }
     if (loaded.peek() !== mine) return;
     mine.pages = [...pages, ...mine.pages];
-    mine.times = noTimes();
-    for (const page of mine.pages) addPage(mine.times, page);
+    rebuild(mine);
   } catch {
     mine.wantsAll = false;
     // The turns of the projection are drawn all the same, and a later look asks again.
@@ -105,9 +115,28 @@ function append(mine: Loaded, events: readonly Event[]): void {
   if (fresh.length === 0 || (mine.pages.length > 0 && fresh[0]?.seq !== last + 1)) return;
   const page = emptyTimes();
   addTimes(page, fresh, { parts: false });
-  mine.pages.push(page);
   addPage(mine.times, page);
+  const newest = mine.pages.at(-1);
+  if (newest && newest.ms.length < LIVE_PAGE_EVENTS) addTimes(newest, fresh, { parts: false });
+  else {
+    mine.pages.push(page);
+    forget(mine);
+  }
   version.value += 1;
+}
+
+/** Drops the oldest pages, unless somebody looks at them. */
+function forget(mine: Loaded): void {
+  if (mine.wantsAll || !mine.isAtNewest()) return;
+  const kept = newestPages(mine.pages, MIN_EVENTS);
+  if (kept.length === mine.pages.length) return;
+  mine.pages = kept;
+  rebuild(mine);
+}
+
+function rebuild(mine: Loaded): void {
+  mine.times = noTimes();
+  for (const page of mine.pages) addPage(mine.times, page);
 }
 
 /** The time of an event; null if it is not loaded. */

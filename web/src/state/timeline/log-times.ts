@@ -28,6 +28,17 @@ export function noTimes(): LogTimes {
   return { turns: [], at: [], first: 1, marks: new Map(), running: new Map() };
 }
 
+/** The fewest of the newest pages that hold so many events; all if they hold fewer. */
+export function newestPages(pages: readonly TimePage[], atLeast: number): TimePage[] {
+  const kept: TimePage[] = [];
+  for (let events = 0, index = pages.length - 1; index >= 0 && events < atLeast; index--) {
+    const page = pages[index];
+    if (page) kept.unshift(page);
+    events += page?.ms.length ?? 0;
+  }
+  return kept;
+}
+
 const STATUS: Readonly<Record<number, TurnView['status']>> = {
   [MARK.done]: 'done',
   [MARK.failed]: 'failed',

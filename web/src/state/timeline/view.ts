@@ -13,6 +13,7 @@ type Place =
   | { kind: 'zoomed'; zoom: Zoom; at: number | null; x: number };
 
 const place = signal<Place>({ kind: 'newest' });
+export const isAtNewest = (): boolean => place.peek().kind === 'newest';
 /** Size of the drawing, in pixels. */
 export const width = signal(600);
 /** Agents whose turns are shown with their parts in rows. */
