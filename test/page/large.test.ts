@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { eventually, happened, pageTest, shared, useBrowser } from './browser.ts';
+import { detail, eventually, happened, pageTest, shared, useBrowser } from './browser.ts';
 import { CROWD, CROWD_SIZE, playCrowd } from './crowd.ts';
 import { importLongLog, NEEDLE } from './long-log.ts';
 import { OFFICE } from './office.ts';
@@ -56,5 +56,6 @@ pageTest('the failed one of fifty agents comes first', async () => {
   expect(lines).toHaveLength(CROWD_SIZE);
   expect(lines[0]).toMatch(/failed[^]*Agent 37/);
   expect(lines.filter((line) => line.includes('failed'))).toHaveLength(1);
-  await happened(page).getByText('provider_auth').waitFor();
+  await agents.getByRole('listitem').first().getByRole('link').first().click();
+  await detail(page).getByText('provider_auth').first().waitFor();
 });
