@@ -63,7 +63,7 @@ function runSuite(
     });
     closeSync(output);
     const text = readFileSync(log, 'utf8');
-    const services = /^services: MongoDB: (.*), Redis: (.*)$/m.exec(text);
+    const services = /^services: MongoDB: (.*), Redis: (.*), PostgreSQL: (.*)$/m.exec(text);
     const lines = text.trimEnd().split('\n');
     const none = services?.slice(1).find((each) => each.startsWith('none ('));
     if (!services || none !== undefined)

@@ -3,8 +3,8 @@ import { constants } from 'node:os';
 import { describeServices, serviceUrls, startServices } from '../test/services/services.ts';
 
 /**
- * `node scripts/with-services.ts COMMAND ARGS...`: starts the services, runs a command with their MONGODB_URL and
- * REDIS_URL, and stops them. Its exit code is the command's.
+ * `node scripts/with-services.ts COMMAND ARGS...`: starts the services, runs a command with their MONGODB_URL,
+ * REDIS_URL and POSTGRES_URL, and stops them. Its exit code is the command's.
  */
 const [command, ...args] = process.argv.slice(2);
 if (command) {

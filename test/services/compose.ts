@@ -15,6 +15,7 @@ const STOP_MS = 60_000;
 const URLS = {
   mongodb: 'mongodb://127.0.0.1:27017/?directConnection=true',
   redis: 'redis://127.0.0.1:6379',
+  postgres: 'postgres://postgres@127.0.0.1:5432/postgres',
 };
 export type ComposeService = keyof typeof URLS;
 

@@ -14,7 +14,7 @@ export function isInside(env: NodeJS.ProcessEnv = process.env): boolean {
 
 /** The reason why there can be none, in a few words; else null. */
 export async function whyNotIsolated(env: NodeJS.ProcessEnv = process.env): Promise<string | null> {
-  if (env['MONGODB_URL'] || env['REDIS_URL']) return 'services are named by URLs';
+  if (env['MONGODB_URL'] || env['REDIS_URL'] || env['POSTGRES_URL']) return 'services are named by URLs';
   if (env[INSIDE_ENV] === 'open') return `${INSIDE_ENV}: open`;
   if (!findOnPath('unshare') || !findOnPath('ip', ['/usr/sbin', '/sbin'])) return 'no unshare and ip';
   const { ok, reason } = await runCommand('unshare', insideArgs('true', []), {

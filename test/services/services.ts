@@ -4,6 +4,7 @@ import { firstWay } from './first-way.ts';
 import type { Service, Way } from './first-way.ts';
 import { mongodOnPath } from './mongod.ts';
 import { mongodbEngine } from './mongodb-engine.ts';
+import { postgresByApt, postgresOnPath } from './postgres.ts';
 import { redisByApt, redisOnPath, valkeyByPip } from './redis-server.ts';
 import { secantusByPip } from './secantus.ts';
 
@@ -11,23 +12,33 @@ import { secantusByPip } from './secantus.ts';
 export interface Services {
   mongodb: Service;
   redis: Service;
+  postgres: Service;
   stop(): Promise<void>;
 }
 
 /** `none` starts nothing, for runs without services. Servers named by a URL are used all the same. */
 const SWITCH = 'TROUPE_TEST_SERVICES';
 /** Name of the one way to take, such as `SecantusDB` or `Valkey`. */
-const CHOSEN = { mongodb: 'TROUPE_TEST_MONGODB', redis: 'TROUPE_TEST_REDIS' } as const;
+const CHOSEN = {
+  mongodb: 'TROUPE_TEST_MONGODB',
+  redis: 'TROUPE_TEST_REDIS',
+  postgres: 'TROUPE_TEST_POSTGRES',
+} as const;
 
 export async function startServices(env: NodeJS.ProcessEnv = process.env): Promise<Services> {
   const plan = planWays(env);
-  const [mongodb, redis] = await Promise.all([firstWay(plan.mongodb), firstWay(plan.redis)]);
+  const [mongodb, redis, postgres] = await Promise.all([
+    firstWay(plan.mongodb),
+    firstWay(plan.redis),
+    firstWay(plan.postgres),
+  ]);
   return {
     mongodb,
     redis,
+    postgres,
     async stop() {
       await Promise.all(
-        [mongodb, redis].map(async (each) => ('missing' in each ? undefined : await each.stop())),
+        [mongodb, redis, postgres].map(async (each) => ('missing' in each ? undefined : await each.stop())),
       );
     },
   };
@@ -37,7 +48,9 @@ export async function startServices(env: NodeJS.ProcessEnv = process.env): Promi
 export function planWays(env: NodeJS.ProcessEnv): Record<ComposeService, Way[]> {
   const mongodbUrl = env['MONGODB_URL'];
   const redisUrl = env['REDIS_URL'];
-  const wanted = [mongodbUrl ? [] : 'mongodb', redisUrl ? [] : 'redis'].flat() as ComposeService[];
+  const postgresUrl = env['POSTGRES_URL'];
+  const urls = { mongodb: mongodbUrl, redis: redisUrl, postgres: postgresUrl };
+  const wanted = (['mongodb', 'redis', 'postgres'] as const).filter((service) => !urls[service]);
   const compose = createCompose(wanted);
   const off: Way = { name: SWITCH, open: async () => ({ not: 'none' }) };
   function plan(service: ComposeService, name: string, url: string | undefined, own: Way[]): Way[] {
@@ -53,7 +66,12 @@ export function planWays(env: NodeJS.ProcessEnv): Record<ComposeService, Way[]> 
   }
   const mongodb = plan('mongodb', 'MONGODB_URL', mongodbUrl, [mongodOnPath, mongodbEngine, secantusByPip]);
   const redis = plan('redis', 'REDIS_URL', redisUrl, [redisOnPath, redisByApt, valkeyByPip]);
-  return { mongodb: chosen('mongodb', mongodb), redis: chosen('redis', redis) };
+  const postgres = plan('postgres', 'POSTGRES_URL', postgresUrl, [postgresOnPath, postgresByApt]);
+  return {
+    mongodb: chosen('mongodb', mongodb),
+    redis: chosen('redis', redis),
+    postgres: chosen('postgres', postgres),
+  };
 }
 
 function named(name: string, url: string): Way {
@@ -68,16 +86,18 @@ function byCompose(compose: Compose, service: ComposeService): Way {
 export function serviceUrls({
   mongodb,
   redis,
-}: Services): Record<'MONGODB_URL' | 'REDIS_URL', string | undefined> {
+  postgres,
+}: Services): Record<'MONGODB_URL' | 'REDIS_URL' | 'POSTGRES_URL', string | undefined> {
   return {
     MONGODB_URL: 'missing' in mongodb ? undefined : mongodb.url,
     REDIS_URL: 'missing' in redis ? undefined : redis.url,
+    POSTGRES_URL: 'missing' in postgres ? undefined : postgres.url,
   };
 }
 
 /** One line: the services used, or why there are none. */
-export function describeServices({ mongodb, redis }: Services): string {
-  return `services: MongoDB: ${describe(mongodb)}, Redis: ${describe(redis)}`;
+export function describeServices({ mongodb, redis, postgres }: Services): string {
+  return `services: MongoDB: ${describe(mongodb)}, Redis: ${describe(redis)}, PostgreSQL: ${describe(postgres)}`;
 }
 
 function describe(service: Service): string {

@@ -9,9 +9,11 @@ import { createMemoryDocuments } from '../../sim/memory-documents.ts';
 import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
 import { storeConformance } from '../../src/testing/store-conformance.ts';
 import { MONGO, MONGODB_URL, openMongoOnce } from './mongo-stage.ts';
+import { dropSpareSchemas, openPostgresOnce, POSTGRES, POSTGRES_URL } from './postgres-stage.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'troupe-store-'));
 afterAll(() => rmSync(dir, { recursive: true, force: true }));
+afterAll(dropSpareSchemas);
 
 let files = 0;
 const suites: Record<string, () => Promise<StoreDriver>> = {
@@ -26,6 +28,8 @@ const suites: Record<string, () => Promise<StoreDriver>> = {
 
 if (MONGODB_URL) Object.assign(suites, { mongo: openMongoOnce });
 else describe.skip(MONGO, () => test('the suite', () => {}));
+if (POSTGRES_URL) Object.assign(suites, { postgres: openPostgresOnce });
+else describe.skip(POSTGRES, () => test('the suite', () => {}));
 
 for (const [name, open] of Object.entries(suites)) {
   describe(name, () => {

@@ -1,0 +1,179 @@
+import pg from 'pg';
+import { type Clock, systemClock } from '../../clock.ts';
+import { TroupeError } from '../../errors.ts';
+import { createDocumentDriver, type DocumentDriver } from '../documents/document-driver.ts';
+import type { Documents } from '../documents/documents.ts';
+import { wrapMethods } from '../wrap-methods.ts';
+import { type Database, openDatabase, type Queries, queriesOf, TYPES } from './database.ts';
+import { createActorDocuments } from './postgres-actors.ts';
+import { createEntryDocuments } from './postgres-entries.ts';
+import { postgresError, type PostgresPlace, urlError } from './postgres-error.ts';
+import { createEventDocuments } from './postgres-events.ts';
+import { createPassageDocuments } from './postgres-passages.ts';
+import { migrateDatabase, tablesOf } from './postgres-schema.ts';
+import { createStandingDocuments } from './postgres-standings.ts';
+
+/** Together they bound every wait: for a connection, for a lock, for an answer. */
+const CONNECT_MS = 3_500;
+const STATEMENT_MS = 8_000;
+const ANSWER_MS = 10_000;
+const POOL_WAIT_MS = 10_000;
+const IDLE_MS = 120_000;
+/** A server has 100 connections unless it is told otherwise. */
+const MAX_CONNECTIONS = 16;
+
+const DEFAULT_NAME = 'troupe';
+/** Major version 13. */
+const OLDEST = 130_000;
+
+/**
+ * Set by a statement and not in the connection's options, which a connection pooler would refuse. A write whose promise has
+ * resolved must be on the disk, whatever the default of the server is.
+ */
+const SETTINGS = `SELECT set_config('statement_timeout', '${STATEMENT_MS}', false),
+  set_config('idle_in_transaction_session_timeout', '${STATEMENT_MS}', false),
+  set_config('default_transaction_isolation', 'read committed', false),
+  set_config('jit', 'off', false),
+  set_config('synchronous_commit', replace(current_setting('synchronous_commit'), 'off', 'on'), false)`;
+
+export interface PostgresTarget {
+  config: pg.ClientConfig;
+  place: PostgresPlace;
+  connections: number;
+}
+
+/**
+ * Reads a url of the form that libpq knows, and two parameters beside it: `schema`, the schema of the tables, and `max`, the
+ * most connections of this process. Throws `config_invalid`.
+ */
+export function targetOf(url: string): PostgresTarget {
+  if (!URL.canParse(url)) throw urlError();
+  const parsed = new URL(url);
+  const schema = parsed.searchParams.get('schema') ?? DEFAULT_NAME;
+  const connectMs = Number(parsed.searchParams.get('connect_timeout') ?? 0) * 1_000 || CONNECT_MS;
+  const connections = Number(parsed.searchParams.get('max') ?? MAX_CONNECTIONS);
+  for (const own of ['schema', 'max']) parsed.searchParams.delete(own);
+  if (!parsed.pathname || parsed.pathname === '/') parsed.pathname = `/${DEFAULT_NAME}`;
+  const isUsable =
+    /^postgres(?:ql)?:$/.test(parsed.protocol) && Number.isSafeInteger(connections) && connections > 0;
+  if (!isUsable) throw urlError();
+  const host = parsed.host || (parsed.searchParams.get('host') ?? 'localhost');
+  const database = decodeURIComponent(parsed.pathname.slice(1));
+  const config = {
+    connectionString: parsed.href,
+    application_name: 'troupe',
+    connectionTimeoutMillis: connectMs,
+    query_timeout: ANSWER_MS,
+    keepAlive: true,
+  };
+  return { config, place: { host, database, schema }, connections };
+}
+
+export interface PostgresDriverOptions {
+  url: string;
+  clock?: Clock;
+}
+
+/** A store for many processes: the primary of a PostgreSQL. */
+export async function openPostgresDriver({
+  url,
+  clock = systemClock,
+}: PostgresDriverOptions): Promise<DocumentDriver> {
+  const { config, place, connections } = targetOf(url);
+  await prepareDatabase(config, place, clock);
+  const database = openDatabase({
+    ...config,
+    max: connections,
+    connectionTimeoutMillis: POOL_WAIT_MS,
+    idleTimeoutMillis: IDLE_MS,
+    verify: (client, done) => client.query(SETTINGS, (error) => done(error)),
+  });
+  return createDocumentDriver(createPostgresDocuments(database, place), {
+    random: Math.random,
+    sleep: (ms) => clock.sleep(ms),
+    monotonic: () => clock.monotonic(),
+  });
+}
+
+/** On a connection of its own, so that an unsuitable server is refused before anything is opened. */
+async function prepareDatabase(config: pg.ClientConfig, place: PostgresPlace, clock: Clock): Promise<void> {
+  await withConnection(config, place, async (queries) => {
+    await checkServer(queries, place);
+    await migrateDatabase(queries, place, clock);
+  });
+}
+
+/** Connects, works and closes the connection. Throws the errors of `postgresError`. */
+export async function withConnection<T>(
+  config: pg.ClientConfig,
+  place: PostgresPlace,
+  work: (queries: Queries) => Promise<T>,
+): Promise<T> {
+  const client = new pg.Client({ ...config, types: TYPES });
+  // Its failing statement reports it.
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    return await work(queriesOf(client));
+  } catch (error) {
+    throw postgresError(error, place);
+  } finally {
+    // Not awaited: a server that never answers would block our caller.
+    client.end().catch(() => undefined);
+  }
+}
+
+export interface ServerFacts {
+  version: string;
+  number: number;
+  encoding: string;
+  isStandby: boolean;
+  standbys: number;
+}
+
+export async function readServer(queries: Queries): Promise<ServerFacts> {
+  const [facts] = await queries.rows<ServerFacts>({
+    text: `SELECT current_setting('server_version') AS version, current_setting('server_version_num')::int AS number,
+      current_setting('server_encoding') AS encoding, pg_is_in_recovery() AS "isStandby",
+      (SELECT count(*)::int FROM pg_stat_replication) AS standbys`,
+  });
+  return facts!;
+}
+
+/** Refuses a server that takes no writes, is too old, or cannot store every text. */
+export async function checkServer(queries: Queries, place: PostgresPlace): Promise<ServerFacts> {
+  const facts = await readServer(queries);
+  const refuse = (found: string, remedy: string) =>
+    new TroupeError('server_unsuitable', `PostgreSQL at ${place.host}: ${found}. ${remedy}`, {
+      ...place,
+      found,
+    });
+  if (facts.number < OLDEST) throw refuse(`this is version ${facts.version}`, 'Troupe needs 13 or later');
+  if (facts.isStandby) throw refuse('this server is a standby', 'Troupe needs the primary');
+  if (facts.encoding !== 'UTF8')
+    throw refuse(
+      `the database has the encoding ${facts.encoding}`,
+      "Troupe needs one with the encoding UTF8: CREATE DATABASE troupe ENCODING 'UTF8' TEMPLATE template0",
+    );
+  return facts;
+}
+
+/** The documents of one schema. Owns the connections. */
+function createPostgresDocuments(database: Database, place: PostgresPlace): Documents {
+  const tables = tablesOf(place.schema);
+  const guard = <T extends object>(target: T) =>
+    wrapMethods(target, (call) =>
+      call().catch((error: unknown) => {
+        throw postgresError(error, place);
+      }),
+    );
+  return {
+    events: guard(createEventDocuments(database, tables)),
+    actors: guard(createActorDocuments(database, tables)),
+    entries: guard(createEntryDocuments(database, tables)),
+    standings: guard(createStandingDocuments(database, tables)),
+    passages: guard(createPassageDocuments(database, tables)),
+    onLost: (listener) => database.onLost(listener),
+    close: () => database.close(),
+  };
+}

@@ -1,0 +1,116 @@
+import { hash } from 'node:crypto';
+import pg from 'pg';
+import { isUsableAfter } from './postgres-error.ts';
+import { fromStored, toStored } from './stored-text.ts';
+
+/** Only this module and `postgres-error.ts` import the driver. */
+export type Value = string | number | boolean | null | readonly (string | number | null)[];
+
+export interface Statement {
+  /** Statements with a name are parsed once per connection. */
+  name?: string;
+  text: string;
+  /** Maximum wait for the answer, ms; default: that of the connection. */
+  query_timeout?: number;
+}
+
+export interface Queries {
+  /** The rows of the answer. */
+  rows<T extends object>(statement: Statement, values?: readonly Value[]): Promise<T[]>;
+  /** The number of rows that were changed. */
+  run(statement: Statement, values?: readonly Value[]): Promise<number>;
+}
+
+/** Connections to one database. Each call uses one of them; a broken one is replaced. */
+export interface Database extends Queries {
+  transaction<T>(work: (queries: Queries) => Promise<T>): Promise<T>;
+  onLost(listener: () => void): void;
+  close(): Promise<void>;
+}
+
+/** For fixed texts, of which there are few. */
+export function prepared(text: string): Statement {
+  return { name: `troupe-${hash('sha256', text, 'base64url').slice(0, 20)}`, text };
+}
+
+const INT8 = 20;
+const TEXT = 25;
+const TEXT_ARRAY = 1009;
+
+/** Whole numbers of Troupe are exact in JavaScript. Texts are decoded here, and encoded in `toValue`. */
+export const TYPES: pg.CustomTypesConfig = {
+  getTypeParser(oid: number, format?: 'text' | 'binary') {
+    if (oid === INT8) return Number;
+    if (oid === TEXT) return fromStored;
+    const parse = pg.types.getTypeParser(oid, format as 'text') as (stored: string) => unknown;
+    if (oid === TEXT_ARRAY) return (stored: string) => (parse(stored) as string[]).map(fromStored);
+    return parse;
+  },
+};
+
+const MAX = Number.MAX_SAFE_INTEGER;
+
+function toValue(value: Value): unknown {
+  if (typeof value === 'string') return toStored(value);
+  // Columns of numbers are whole. A bound of a query may lie between them or beyond.
+  if (typeof value === 'number') return Math.floor(Math.min(Math.max(value, -MAX), MAX));
+  return Array.isArray(value) ? value.map((each: Value) => toValue(each)) : value;
+}
+
+export function queriesOf(client: pg.ClientBase): Queries {
+  const send = (statement: Statement, values: readonly Value[] = []) =>
+    client.query({ ...statement, values: values.map(toValue) });
+  return {
+    rows: async <T>(statement: Statement, values?: readonly Value[]) =>
+      (await send(statement, values)).rows as T[],
+    run: async (statement, values) => (await send(statement, values)).rowCount ?? 0,
+  };
+}
+
+export function openDatabase(config: pg.PoolConfig): Database {
+  const pool = new pg.Pool({ ...config, types: TYPES });
+  const listeners = new Set<() => void>();
+  let closed: Promise<void> | undefined;
+  const lost = () => {
+    for (const listener of listeners) listener();
+  };
+  // Of an idle connection, and of one in use. Without listeners the process would end.
+  pool.on('error', lost);
+  pool.on('connect', (client) => void client.on('error', lost));
+
+  async function withClient<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+    let isBroken = false;
+    const client = await pool.connect();
+    try {
+      return await work(client);
+    } catch (error) {
+      isBroken = !isUsableAfter(error);
+      if (isBroken) lost();
+      throw error;
+    } finally {
+      client.release(isBroken);
+    }
+  }
+
+  return {
+    rows: (statement, values) => withClient((client) => queriesOf(client).rows(statement, values)),
+    run: (statement, values) => withClient((client) => queriesOf(client).run(statement, values)),
+    transaction: (work) =>
+      withClient((client) => inTransaction(queriesOf(client), () => work(queriesOf(client)))),
+    onLost: (listener) => void listeners.add(listener),
+    close: () => (closed ??= pool.end()),
+  };
+}
+
+export async function inTransaction<T>(queries: Queries, work: () => Promise<T>): Promise<T> {
+  await queries.run({ text: 'BEGIN' });
+  try {
+    const result = await work();
+    await queries.run({ text: 'COMMIT' });
+    return result;
+  } catch (error) {
+    // A broken connection is closed, which ends the transaction as well.
+    if (isUsableAfter(error)) await queries.run({ text: 'ROLLBACK' });
+    throw error;
+  }
+}

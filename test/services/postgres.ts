@@ -1,0 +1,87 @@
+import { readdirSync } from 'node:fs';
+import path from 'node:path';
+import pg from 'pg';
+import { aptInstall } from './apt-get.ts';
+import type { Found, Way } from './first-way.ts';
+import { findOnPath } from './run-command.ts';
+import { startServerProcess } from './server-process.ts';
+
+/** Where Debian puts the programs of each major version. */
+const PACKAGE_FOLDER = '/usr/lib/postgresql';
+
+/** The programs of a server that is installed; its own clusters are left alone. */
+export const postgresOnPath: Way = {
+  name: 'postgres',
+  async open() {
+    const folder = findPrograms();
+    return folder === null ? { not: 'not on PATH' } : startPostgres(folder, 'PATH');
+  },
+};
+
+export const postgresByApt: Way = {
+  name: 'apt-get',
+  async open() {
+    const failure = await aptInstall(['postgresql']);
+    if (failure) return { not: failure };
+    const folder = findPrograms();
+    return folder === null ? { not: 'the package has no postgres' } : startPostgres(folder, 'apt-get');
+  },
+};
+
+function findPrograms(): string | null {
+  const found = findOnPath('initdb', debianFolders());
+  return found === null ? null : path.dirname(found);
+}
+
+/** The newest first. */
+function debianFolders(): string[] {
+  try {
+    const versions = readdirSync(PACKAGE_FOLDER).toSorted((a, b) => Number(b) - Number(a));
+    return versions.map((version) => path.join(PACKAGE_FOLDER, version, 'bin'));
+  } catch {
+    return [];
+  }
+}
+
+/** The server refuses to run as root. `exec` keeps the process id. Its data is thrown away, so nothing waits for the disk. */
+const START = `
+set -e
+folder=$1 port=$2 data=$3 as=
+if [ "$(id -u)" = 0 ]; then
+  chown -R postgres: .
+  as='setpriv --reuid=postgres --regid=postgres --clear-groups'
+fi
+$as "$folder/initdb" -D "$data" --no-sync --auth=trust --username=postgres --encoding=UTF8 --locale=C
+exec $as "$folder/postgres" -D "$data" -p "$port" -c listen_addresses=127.0.0.1 -c unix_socket_directories= \\
+  -c fsync=off -c full_page_writes=off -c max_connections=300
+`;
+
+async function startPostgres(folder: string, origin: string): Promise<Found> {
+  let version = '';
+  const server = await startServerProcess({
+    name: 'postgres',
+    command: 'sh',
+    args: ({ port, data }) => ['-c', START, 'sh', folder, String(port), data],
+    ask: async (port) => (version = await askPostgres(port)),
+  });
+  const { port, pid, folder: files, stop } = server;
+  const how = `PostgreSQL ${version} (${origin})`;
+  return { url: postgresUrl(port), how, process: { pid, folder: files }, stop };
+}
+
+function postgresUrl(port: number): string {
+  return `postgres://postgres@127.0.0.1:${port}/postgres`;
+}
+
+async function askPostgres(port: number): Promise<string> {
+  const client = new pg.Client({ connectionString: postgresUrl(port), connectionTimeoutMillis: 2_000 });
+  // The failing request reports it.
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    const { rows } = await client.query<{ server_version: string }>('SHOW server_version');
+    return rows[0]?.server_version.split(' ')[0] ?? 'of unknown version';
+  } finally {
+    await client.end();
+  }
+}
