@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import { TroupeError } from './errors.ts';
 
 /** Packages that only one vendor or mode needs. Who uses it installs them beside Troupe: they are optional peers. */
-interface Need {
+export interface Need {
   /** What needs them, as the subject of a sentence. */
   by: string;
   /** Package names, each with the major version that is supported. */
@@ -15,6 +15,10 @@ export const ACP: Need = { by: 'troupe acp', packages: { '@agentclientprotocol/s
 export const DISTRIBUTED: Need = {
   by: 'the distributed mode',
   packages: { mongodb: 7, bullmq: 6, ioredis: 6 },
+};
+export const DISTRIBUTED_ON_POSTGRES: Need = {
+  by: 'the distributed mode',
+  packages: { pg: 8, bullmq: 6, ioredis: 6 },
 };
 
 export function installCommand({ packages }: Need): string {

@@ -37,6 +37,8 @@ export interface TroupeOptions {
   data?: string;
   /** Distributed mode: URL of a MongoDB, with the database in its path (default `troupe`). With `redis`, without `data`. */
   mongodb?: string;
+  /** Distributed mode: URL of a PostgreSQL, in place of `mongodb`. Its parameter `schema` names the schema (default `troupe`). */
+  postgres?: string;
   /** Distributed mode: URL of a Redis that evicts nothing. */
   redis?: string;
   /** Distributed mode: processes with the same prefix and database are one troupe. Default `troupe`. */
@@ -97,7 +99,7 @@ interface OpenOptions extends TroupeOptions {
 
 /** Like `createTroupe`, for a definition whose types are not known. */
 export async function openTroupe(input: TroupeInput, options: OpenOptions): Promise<Troupe> {
-  const { work = true, concurrency = 64, env = process.env, clock = systemClock, mongodb, redis } = options;
+  const { work = true, concurrency = 64, env = process.env, clock = systemClock, redis } = options;
   const metrics = watchWaits(options.metrics ?? NO_METRICS, clock);
   const definition = readDefinition(input, options);
   const integrations = await integrationsOf(definition, options);
@@ -107,7 +109,7 @@ export async function openTroupe(input: TroupeInput, options: OpenOptions): Prom
   const { onWarning } = operators;
   warnOfSettings(definition, work, onWarning);
   // A process that serves must answer at once. Commands that only inspect data count no tokens.
-  if (work || mongodb !== undefined) await loadTokenizer();
+  if (work || redis !== undefined) await loadTokenizer();
   const opened = new ResourceStack();
   try {
     const models = await openModels(everyone, { ...options, work, env, clock, onWarning });
@@ -120,7 +122,7 @@ export async function openTroupe(input: TroupeInput, options: OpenOptions): Prom
     const agents = await openAgents(definition, {
       integrations,
       providerOf: models.providerOf,
-      urls: [mongodb, redis],
+      urls: [options.mongodb, options.postgres, redis],
       opened: work ? opened : null,
       env,
       clock,
@@ -191,6 +193,7 @@ const Given = z.unknown().optional();
 const Options = z.strictObject({
   data: Text,
   mongodb: Text,
+  postgres: Text,
   redis: Text,
   prefix: Text,
   concurrency: z.int().positive().optional(),

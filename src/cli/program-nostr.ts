@@ -52,6 +52,7 @@ function stored(command: Command): Command {
   return command
     .option('--data <dir>', 'data directory (default: .troupe)')
     .option('--mongodb <url>', 'with several machines: database of the log')
+    .option('--postgres <url>', 'the same in PostgreSQL')
     .option('--redis <url>', 'with several machines: server of the queue')
     .option('--agents <file>', 'agents file (default: ./agents.ts, .js, .json, .yaml)')
     .option('--json', 'machine-readable output');

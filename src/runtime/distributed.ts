@@ -7,13 +7,14 @@ import { createRedisAdmission } from '../queue/redis/redis-admission.ts';
 import { createRedisBroadcast } from '../queue/redis/redis-broadcast.ts';
 import { createStorePace } from '../queue/fair-share.ts';
 import { createStore } from '../store/create-store.ts';
-import { openMongoDriver } from '../store/mongo/connect-mongo.ts';
+import type { StoreDriver } from '../store/driver.ts';
 import { slicesOf } from '../slices.ts';
+import type { DatabaseOptions } from './open-database.ts';
 import { chargeReads, countStoreErrors, reportDamage, timeStore } from './observed-store.ts';
 import type { ServiceOptions, Services } from './services.ts';
 
-export interface DistributedUrls {
-  mongodb: string;
+export interface DistributedServers {
+  openDriver: (options: DatabaseOptions) => Promise<StoreDriver>;
   redis: string;
   prefix: string;
 }
@@ -26,14 +27,16 @@ const MOST_AT_ONCE = 1_024;
 const SWEEP_WINDOW_MS = 600_000;
 
 /**
- * Opens one process of many. MongoDB holds the data; Redis holds only what speeds it up. Both are checked before anything
+ * Opens one process of many. The database holds the data; Redis holds only what speeds it up. Both are checked before anything
  * else is opened. Throws `config_invalid`, `store_unavailable`, `queue_unavailable`, `server_unsuitable`, `store_newer`.
  */
-export async function openDistributed(urls: DistributedUrls, options: ServiceOptions): Promise<Services> {
+export async function openDistributed(
+  { openDriver, redis, prefix }: DistributedServers,
+  options: ServiceOptions,
+): Promise<Services> {
   const { clock, caps, leaseMs, mostWaiting, metrics, onWarning, onDeaf } = options;
-  const { redis, prefix } = urls;
   const [opened, checked] = await Promise.allSettled([
-    openMongoDriver({ url: urls.mongodb, clock, onWarning }),
+    openDriver({ clock, onWarning }),
     checkRedis(redis, { onWarning, timeoutMs: CHECK_MS }),
   ]);
   if (opened.status === 'rejected' || checked.status === 'rejected') {

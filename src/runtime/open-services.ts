@@ -1,5 +1,5 @@
 import { TroupeError } from '../errors.ts';
-import { DISTRIBUTED, loadWith } from '../optional-packages.ts';
+import { loadWith } from '../optional-packages.ts';
 import { createInProcessAdmission } from '../queue/in-process-admission.ts';
 import { createBroadcastHub } from '../queue/in-process-broadcast.ts';
 import { createInProcessRouter } from '../queue/in-process.ts';
@@ -7,38 +7,45 @@ import { slicesOf } from '../slices.ts';
 import { createStore } from '../store/create-store.ts';
 import { type DataLock, lockDataDir } from '../store/sqlite/data-lock.ts';
 import { openSqliteDriver } from '../store/sqlite/sqlite-driver.ts';
+import { databaseOf, loadDatabase, needOf } from './open-database.ts';
 import { chargeReads, countStoreErrors, reportDamage } from './observed-store.ts';
 import type { ServiceOptions, Services } from './services.ts';
 
 export interface ServiceUrls {
   data?: string | undefined;
   mongodb?: string | undefined;
+  postgres?: string | undefined;
   redis?: string | undefined;
   prefix?: string | undefined;
   /** The caller's lock of `data`, which the services leave locked. Default: their own, released when they close. */
   lock?: DataLock | undefined;
 }
 
-/** Opens the distributed services if `mongodb` and `redis` are given, else the embedded ones. Throws `config_invalid`. */
+/** Opens the distributed services if a database and `redis` are given, else the embedded ones. Throws `config_invalid`. */
 export async function openServices(urls: ServiceUrls, options: ServiceOptions): Promise<Services> {
-  const { data, mongodb, redis, prefix = 'troupe', lock } = urls;
-  if (mongodb === undefined && redis === undefined) {
+  const { data, redis, prefix = 'troupe', lock } = urls;
+  const database = databaseOf(urls);
+  if (database === undefined && redis === undefined) {
     if (lock) return openEmbedded(lock, options, () => {});
     const own = data === undefined || data === ':memory:' ? null : lockDataDir(data);
     return openEmbedded(own, options, () => own?.release());
   }
-  if (mongodb === undefined || redis === undefined) {
-    const [given, missing] = mongodb === undefined ? ['redis', 'mongodb'] : ['mongodb', 'redis'];
+  if (database === undefined || redis === undefined) {
+    const [name = ''] = Object.keys(database ?? {});
+    const [given, missing] = database ? [name, 'redis'] : ['redis', 'mongodb or postgres'];
     const message = `${given} is given without ${missing}: the distributed mode needs both, a single process neither`;
     throw new TroupeError('config_invalid', message);
   }
   if (data !== undefined) {
-    const message = 'data is the directory of the embedded mode; omit it with mongodb and redis';
+    const message = 'data is the directory of the embedded mode; omit it with a database and redis';
     throw new TroupeError('config_invalid', message);
   }
   // The drivers are loaded only for the distributed mode.
-  const { openDistributed } = await loadWith(DISTRIBUTED, () => import('./distributed.ts'));
-  return openDistributed({ mongodb, redis, prefix }, options);
+  const [openDriver, { openDistributed }] = await Promise.all([
+    loadDatabase(database),
+    loadWith(needOf(database), () => import('./distributed.ts')),
+  ]);
+  return openDistributed({ openDriver, redis, prefix }, options);
 }
 
 /** One process with a data directory, or in memory. Throws `data_busy`, `data_unwritable`, `store_corrupt`, `store_newer`. */

@@ -11,6 +11,7 @@ export interface OperatorOptions {
   onWarning?: (error: unknown, where: string) => void;
   env: Record<string, string | undefined>;
   mongodb?: string;
+  postgres?: string;
   redis?: string;
   process: string;
 }
@@ -18,10 +19,10 @@ export interface OperatorOptions {
 /** Logger, tracer and warnings of a process. Their output holds no secrets. Throws `config_invalid`. */
 export async function openOperators(
   definition: ModelSettings,
-  { logger, tracing = false, onWarning, env, mongodb, redis, process }: OperatorOptions,
+  { logger, tracing = false, onWarning, env, mongodb, postgres, redis, process }: OperatorOptions,
 ): Promise<Pick<EngineDeps, 'logger' | 'tracer' | 'onWarning'>> {
   const own = ['TROUPE_TOKEN', 'TROUPE_KEY', 'TROUPE_NOSTR_PASSPHRASE'].map((name) => env[name]);
-  const redact = hideSecrets([...secretValues(definition, env), ...own], [mongodb, redis]);
+  const redact = hideSecrets([...secretValues(definition, env), ...own], [mongodb, postgres, redis]);
   const guarded = logger && guardLogger(logger, redact, process);
   // Loaded only if tracing is on.
   const tracer =

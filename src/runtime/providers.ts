@@ -22,7 +22,7 @@ export interface ModelOptions extends Omit<ProviderContext, 'home'> {
   /** Data directory of the embedded mode. */
   data?: string | undefined;
   /** URL of the distributed mode. */
-  mongodb?: string | undefined;
+  redis?: string | undefined;
   prefix?: string | undefined;
   record?: string | undefined;
   replay?: string | readonly string[] | undefined;
@@ -102,9 +102,9 @@ function sessionHome(
   agents: readonly Pick<ProviderSettings, 'provider'>[],
   {
     data,
-    mongodb,
+    redis,
     prefix = 'troupe',
-  }: { data?: string | undefined; mongodb?: string | undefined; prefix?: string | undefined },
+  }: { data?: string | undefined; redis?: string | undefined; prefix?: string | undefined },
 ): SessionHome {
   const keep = (dir: string): SessionHome => {
     makePrivateDir(dir);
@@ -112,7 +112,7 @@ function sessionHome(
     return { dir, remove: () => undefined };
   };
   if (!agents.some(({ provider }) => KEEPS_SESSIONS[provider])) return { dir: '', remove: () => undefined };
-  if (mongodb !== undefined) return keep(join(stateDir(), 'troupe', prefix, 'sessions'));
+  if (redis !== undefined) return keep(join(stateDir(), 'troupe', prefix, 'sessions'));
   if (data !== undefined && data !== ':memory:') return keep(resolve(data, 'sessions'));
   const dir = mkdtempSync(join(tmpdir(), 'troupe-sessions-'));
   return { dir, remove: () => rmSync(dir, { recursive: true, force: true }) };

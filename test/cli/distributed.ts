@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { Redis } from 'ioredis';
 import { MongoClient } from 'mongodb';
+import pg from 'pg';
 import { test } from 'vitest';
 import { type Running, type Workplace, workplace } from './harness.ts';
 
@@ -16,7 +17,7 @@ export function ask(url: string, init: RequestInit = {}): Promise<Response> {
   return fetch(url, { ...init, headers });
 }
 
-/** MongoDB and Redis for one test, and the processes on top. */
+/** A database and Redis for one test, and the processes on top. */
 export interface Site extends AsyncDisposable {
   place: Workplace;
   env: Record<string, string>;
@@ -27,7 +28,9 @@ export interface Site extends AsyncDisposable {
 
 const MONGODB_URL = process.env['MONGODB_URL'];
 const REDIS_URL = process.env['REDIS_URL'];
+const POSTGRES_URL = process.env['POSTGRES_URL'];
 const missing = MONGODB_URL ? (REDIS_URL ? null : 'Redis') : 'MongoDB';
+const missingBesidePostgres = POSTGRES_URL ? (REDIS_URL ? null : 'Redis') : 'PostgreSQL';
 
 /** A test that needs both servers. Without them it is skipped under a name that gives the reason. */
 export function siteTest(name: string, run: (site: Site) => Promise<void>): void {
@@ -38,10 +41,26 @@ export function siteTest(name: string, run: (site: Site) => Promise<void>): void
   });
 }
 
-export function openSite(options: { agents?: object } = {}): Site {
+/** The same with PostgreSQL in place of MongoDB. */
+export function postgresSiteTest(name: string, run: (site: Site) => Promise<void>): void {
+  if (missingBesidePostgres !== null)
+    return test.skip(`${name} (skipped: no ${missingBesidePostgres})`, () => {});
+  test(name, async () => {
+    await using site = openSite({ database: 'postgres' });
+    await run(site);
+  });
+}
+
+export function openSite({
+  database = 'mongodb',
+  ...options
+}: { agents?: object; database?: 'mongodb' | 'postgres' } = {}): Site {
   const name = `troupe-test-${randomBytes(6).toString('hex')}`;
-  const mongodb = withDatabase(MONGODB_URL ?? '', name);
-  const env = { MONGODB_URL: mongodb, REDIS_URL: REDIS_URL ?? '' };
+  const own =
+    database === 'mongodb'
+      ? { MONGODB_URL: withDatabase(MONGODB_URL ?? '', name) }
+      : { POSTGRES_URL: withSchema(POSTGRES_URL ?? '', name) };
+  const env: Record<string, string> = { ...own, REDIS_URL: REDIS_URL ?? '' };
   const place = workplace(options);
   const started: Running[] = [];
 
@@ -67,7 +86,7 @@ export function openSite(options: { agents?: object } = {}): Site {
       for (const { child } of started) child.kill('SIGKILL');
       await Promise.all(started.map(({ exited }) => exited));
       place[Symbol.dispose]();
-      await clean(mongodb, env.REDIS_URL, name);
+      await clean(env, name);
     },
   };
 }
@@ -85,10 +104,27 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
-async function clean(mongodb: string, redisUrl: string, name: string): Promise<void> {
-  const client = new MongoClient(mongodb);
-  await client.db(name).dropDatabase();
-  await client.close();
+function withSchema(url: string, schema: string): string {
+  const named = new URL(url);
+  named.searchParams.set('schema', schema);
+  return named.href;
+}
+
+async function clean(
+  { MONGODB_URL: mongodb, POSTGRES_URL: postgres, REDIS_URL: redisUrl = '' }: Record<string, string>,
+  name: string,
+): Promise<void> {
+  if (mongodb !== undefined) {
+    const client = new MongoClient(mongodb);
+    await client.db(name).dropDatabase();
+    await client.close();
+  }
+  if (postgres !== undefined) {
+    const client = new pg.Client(postgres);
+    await client.connect();
+    await client.query(`DROP SCHEMA IF EXISTS "${name}" CASCADE`);
+    await client.end();
+  }
   const redis = new Redis(redisUrl);
   const keys = await redis.keys(`*${name}*`);
   if (keys.length > 0) await redis.del(...keys);

@@ -61,14 +61,16 @@ function agent(id: string, role: string, rules: object[]): object {
   return { id, name: id, role, provider: 'scripted', model: 'test', script: { rules } };
 }
 
+/** Variables that name servers and credentials of other places. */
+const OUTSIDE = ['TROUPE_URL', 'TROUPE_TOKEN', 'TROUPE_KEY', 'MONGODB_URL', 'POSTGRES_URL', 'REDIS_URL'];
+
 export function workplace({ agents = AGENTS }: { agents?: object | null } = {}): Workplace {
   const dir = mkdtempSync(path.join(tmpdir(), 'troupe-cli-'));
   const env: NodeJS.ProcessEnv = { ...process.env, NO_COLOR: '1' };
   // A bundle belongs to one run, and so does its compile cache.
   if (CLI !== CLI_SOURCE) env['NODE_COMPILE_CACHE'] = path.join(path.dirname(CLI), 'compiled');
   delete env['FORCE_COLOR'];
-  for (const name of ['TROUPE_URL', 'TROUPE_TOKEN', 'TROUPE_KEY', 'MONGODB_URL', 'REDIS_URL'])
-    delete env[name];
+  for (const name of OUTSIDE) delete env[name];
   const running = new Set<ChildProcess>();
 
   function launch(args: string[], more: Record<string, string> = {}): ChildProcess {

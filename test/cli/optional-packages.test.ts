@@ -13,10 +13,19 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { ANTHROPIC, DISTRIBUTED, isFound, loadWith, MCP_SERVER } from '../../src/optional-packages.ts';
+import {
+  ANTHROPIC,
+  DISTRIBUTED,
+  DISTRIBUTED_ON_POSTGRES,
+  isFound,
+  loadWith,
+  MCP_SERVER,
+} from '../../src/optional-packages.ts';
 import { startFakeOpenAi, startFakeOpenAiResponses } from '../../src/testing/fake-vendors.ts';
 
-const PACKAGES = [ANTHROPIC, DISTRIBUTED, MCP_SERVER].flatMap(({ packages }) => Object.entries(packages));
+const PACKAGES = [ANTHROPIC, DISTRIBUTED, DISTRIBUTED_ON_POSTGRES, MCP_SERVER].flatMap(({ packages }) =>
+  Object.entries(packages),
+);
 const ABSENT = new Set([...PACKAGES.map(([name]) => name), 'openai']);
 
 /** A copy of the sources whose `node_modules` has all packages but the optional ones. */
@@ -142,6 +151,17 @@ test('doctor names the packages that the agents file and the services need', asy
   expect(out).toMatch(/^failed +package .*npm install @anthropic-ai\/sdk@1$/m);
   expect(out).toMatch(/^failed +mongodb .*npm install mongodb@7 bullmq@6 ioredis@6$/m);
   expect(out).toMatch(/^failed +redis .*npm install mongodb@7 bullmq@6 ioredis@6$/m);
+});
+
+test('doctor names the packages of PostgreSQL, which are others', async () => {
+  const urls = { POSTGRES_URL: 'postgres://127.0.0.1:1/t', REDIS_URL: 'redis://127.0.0.1:1' };
+  const { out } = await run(
+    ['doctor', 'agents.json'],
+    { provider: 'scripted', script: { rules: [{ reply: 'Hi' }] } },
+    urls,
+  );
+  expect(out).toMatch(/^failed +postgres .*npm install pg@8 bullmq@6 ioredis@6$/m);
+  expect(out).toMatch(/^failed +redis .*npm install pg@8 bullmq@6 ioredis@6$/m);
 });
 
 test.each([

@@ -24,6 +24,10 @@ describe('without its requirements', () => {
       ]);
       const half = await place.run([command], { env: { ...env, MONGODB_URL: NOWHERE.MONGODB_URL } });
       expect(half.err).toMatch(/^config_invalid: .*REDIS_URL.*--redis.*troupe dev/);
+      const two = await place.run([command], {
+        env: { ...NOWHERE, POSTGRES_URL: 'postgres://127.0.0.1:1/x' },
+      });
+      expect(two.err).toMatch(/^config_invalid: mongodb and postgres are both given/);
     },
   );
 

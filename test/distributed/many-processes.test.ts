@@ -186,11 +186,13 @@ describe.runIf(HAS_SERVICES)('many processes', () => {
     await expect(open(newName(), wrong)).rejects.toMatchObject({ code });
   });
 
-  test('one of the two URLs alone is refused, and so are both with a data directory', async () => {
+  test('one of the two URLs alone is refused, and so are both with a data directory, and two databases', async () => {
     const agents = [{ id: 'bo', provider: 'scripted' as const, script: { rules: [{}] } }];
     for (const options of [
       { mongodb: mongoUrl('x') },
+      { postgres: 'postgres://127.0.0.1:1/x' },
       { redis: redisUrl() },
+      { mongodb: mongoUrl('x'), postgres: 'postgres://127.0.0.1:1/x', redis: redisUrl() },
       { mongodb: mongoUrl('x'), redis: redisUrl(), data: 'dir' },
     ]) {
       await expect(createTroupe({ agents }, options)).rejects.toMatchObject({ code: 'config_invalid' });

@@ -3,13 +3,14 @@ import { resolve } from 'node:path';
 import { TroupeError } from '../../errors.ts';
 import { ConversationId, DEFAULT_TENANT, type TenantId } from '../../events/index.ts';
 import { createTenants } from '../../facade/credentials.ts';
-import { DISTRIBUTED, loadWith } from '../../optional-packages.ts';
+import { loadDatabase } from '../../runtime/open-database.ts';
 import { keyValueOf } from '../../runtime/services.ts';
 import { createStore } from '../../store/create-store.ts';
 import type { ConversationPlace } from '../../store/driver.ts';
 import { lockDataDir } from '../../store/sqlite/data-lock.ts';
 import { openSqliteDriver } from '../../store/sqlite/sqlite-driver.ts';
 import type { LogVerification, Store } from '../../store/store.ts';
+import { databaseIn } from '../process/service-urls.ts';
 import { connect, serverOf } from './connect.ts';
 
 /** The conversations of a server or of a database. */
@@ -25,8 +26,8 @@ export interface VerifySource {
 const DEFAULT_DATA = '.troupe';
 
 /**
- * The server at `url`, else the data directory `data` (or the server that has it open), else the database of `MONGODB_URL`,
- * else `.troupe`. A database has all tenants.
+ * The server at `url`, else the data directory `data` (or the server that has it open), else the database of `MONGODB_URL` or
+ * `POSTGRES_URL`, else `.troupe`. A database has all tenants.
  */
 export async function openVerifySource({
   url,
@@ -37,11 +38,10 @@ export async function openVerifySource({
 }): Promise<VerifySource> {
   const server = url ?? (data === undefined ? process.env['TROUPE_URL'] : undefined);
   if (server) return serverSource({ url: server });
-  const mongodb = process.env['MONGODB_URL']?.trim();
-  if (data === undefined && mongodb) {
-    const load = () => import('../../store/mongo/connect-mongo.ts');
-    const { openMongoDriver } = await loadWith(DISTRIBUTED, load);
-    const store = createStore(await openMongoDriver({ url: mongodb }));
+  const database = data === undefined ? databaseIn(process.env) : undefined;
+  if (database) {
+    const openDriver = await loadDatabase(database);
+    const store = createStore(await openDriver());
     return storeSource(store, () => store.close());
   }
   const dir = data ?? DEFAULT_DATA;

@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { toTroupeError, TroupeError } from '../../errors.ts';
-import { DISTRIBUTED, loadWith } from '../../optional-packages.ts';
+import { DISTRIBUTED, DISTRIBUTED_ON_POSTGRES, loadWith } from '../../optional-packages.ts';
 import { checkDatabase } from '../../store/sqlite/check-files.ts';
 import { dataPaths, lockDataDir } from '../../store/sqlite/data-lock.ts';
 import { findAgents, type FoundAgents, recallAgents } from '../client/find-agents.ts';
@@ -168,17 +168,39 @@ type Env = Record<string, string | undefined>;
 
 /** Checks the servers of the distributed mode that are configured. */
 async function checkServices(env: Env): Promise<Check[]> {
-  const mongodb = env['MONGODB_URL']?.trim();
-  const redis = env['REDIS_URL']?.trim();
+  const [mongodb, postgres, redis] = ['MONGODB_URL', 'POSTGRES_URL', 'REDIS_URL'].map((name) =>
+    env[name]?.trim(),
+  );
   const checks = await Promise.all([
     mongodb ? checkMongodb(mongodb) : null,
-    redis ? checkRedisServer(redis) : null,
+    postgres ? checkPostgresql(postgres) : null,
+    redis ? checkRedisServer(redis, postgres ? DISTRIBUTED_ON_POSTGRES : DISTRIBUTED) : null,
   ]);
   const found = checks.filter((check) => check !== null);
+  if (mongodb && postgres) {
+    const detail = 'MONGODB_URL and POSTGRES_URL are both set: troupe serve and troupe worker take one';
+    return [...found, { name: 'services', status: 'failed', detail }];
+  }
   if (found.length !== 1) return found;
-  const [named, other] = mongodb ? ['MONGODB_URL', 'REDIS_URL'] : ['REDIS_URL', 'MONGODB_URL'];
-  const detail = `${named} is set and ${other} is not: troupe serve and troupe worker need both`;
+  const database = postgres ? 'POSTGRES_URL' : 'MONGODB_URL';
+  const [named, other] = redis ? ['REDIS_URL', `${database} is not`] : [database, 'REDIS_URL is not'];
+  const detail = `${named} is set and ${other}: troupe serve and troupe worker need both`;
   return [...found, { name: 'services', status: 'warning', detail }];
+}
+
+async function checkPostgresql(url: string): Promise<Check> {
+  const name = 'postgres';
+  try {
+    const load = () => import('../../store/postgres/check-postgres.ts');
+    const { checkPostgres } = await loadWith(DISTRIBUTED_ON_POSTGRES, load);
+    const { at, version, standbys, isDurable } = await checkPostgres(url);
+    const found = `${at}: ${version}, standbys: ${standbys}`;
+    if (isDurable) return { name, status: 'ok', detail: found };
+    const detail = `${found}, fsync is off: acknowledged events are lost if the machine fails`;
+    return { name, status: 'warning', detail };
+  } catch (error) {
+    return { name, status: 'failed', detail: toTroupeError(error).message };
+  }
 }
 
 async function checkMongodb(url: string): Promise<Check> {
@@ -196,13 +218,13 @@ async function checkMongodb(url: string): Promise<Check> {
   }
 }
 
-async function checkRedisServer(url: string): Promise<Check> {
+async function checkRedisServer(url: string, need: typeof DISTRIBUTED): Promise<Check> {
   const name = 'redis';
   const warnings: string[] = [];
   try {
     const [{ checkRedis }, { redisAddress }] = await Promise.all([
-      loadWith(DISTRIBUTED, () => import('../../queue/redis/check-redis.ts')),
-      loadWith(DISTRIBUTED, () => import('../../queue/redis/connect-redis.ts')),
+      loadWith(need, () => import('../../queue/redis/check-redis.ts')),
+      loadWith(need, () => import('../../queue/redis/connect-redis.ts')),
     ]);
     const onWarning = (warning: unknown) => warnings.push(String(warning));
     const { version, policy } = await checkRedis(url, { onWarning });

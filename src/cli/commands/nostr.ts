@@ -121,10 +121,15 @@ function countRejected({ echo: _ours, ...rejected }: NostrStatus['relays'][numbe
 }
 
 /** Commands that only read create no data directory. Throws `config_invalid` if it does not exist. */
-function requireDataDir({ data = DEFAULT_DATA, mongodb, redis }: KeyOptions): void {
-  if (mongodb !== undefined || redis !== undefined || existsSync(data)) return;
+function requireDataDir(options: KeyOptions): void {
+  const { data = DEFAULT_DATA } = options;
+  if (isOnServers(options) || existsSync(data)) return;
   const message = `there is no data directory ${data}; name it with --data`;
   throw new TroupeError('config_invalid', message, { data });
+}
+
+function isOnServers({ mongodb, postgres, redis }: KeyOptions): boolean {
+  return (mongodb ?? postgres ?? redis) !== undefined;
 }
 
 async function withKeys(
@@ -133,7 +138,7 @@ async function withKeys(
   work: (keys: AgentKeys) => Promise<void>,
 ): Promise<void> {
   const dir = options.data ?? DEFAULT_DATA;
-  const isDistributed = options.mongodb !== undefined || options.redis !== undefined;
+  const isDistributed = isOnServers(options);
   const found = (await findAgents(options.agents)) ?? (isDistributed ? null : await recallAgents(dir));
   const definition: TroupeInput = found?.definition ?? { agents: [] };
   if (named !== null && definition.agents.length > 0) requireKnownAgent(named, definition);

@@ -5,7 +5,7 @@ import { type Clock, systemClock } from '../../clock.ts';
 import type { HttpServer } from '../../http/index.ts';
 import { count, paint, print, printJson, table } from '../render/output.ts';
 import { agentNames, AT_FAULT, type ProcessParts, runProcess } from '../process/run-process.ts';
-import type { UrlOptions } from '../process/service-urls.ts';
+import { databaseRow, type UrlOptions } from '../process/service-urls.ts';
 
 interface WorkerOptions extends UrlOptions {
   concurrency: number;
@@ -74,7 +74,7 @@ function showBanner(
 ): void {
   const rows = [
     ['Turns', `${turns} at once`],
-    ['MongoDB', services.mongodb],
+    databaseRow(services),
     ['Redis', `${services.redis} (prefix ${services.prefix})`],
     ['Status', server ? `${server.url}/readyz, /healthz, /metrics` : 'off (see --status-port)'],
     ['Agents', `${agentNames(found.definition)} (${found.file})`],

@@ -61,7 +61,7 @@ async function openLogger(level: LogLevel, env: Env): Promise<Logger> {
 async function openHide(env: Env): Promise<(text: string) => string> {
   const { hideSecrets } = await import('../../runtime/secrets.ts');
   const secrets = Object.entries(env).flatMap(([name, value]) => (SECRET.test(name) ? [value] : []));
-  return hideSecrets(secrets, [env['MONGODB_URL'], env['REDIS_URL']]);
+  return hideSecrets(secrets, [env['MONGODB_URL'], env['POSTGRES_URL'], env['REDIS_URL']]);
 }
 
 function reportRequestError(logger: Logger, error: unknown): void {

@@ -5,7 +5,7 @@ import type { Troupe } from '../../troupe.ts';
 import { findAgents, type FoundAgents } from '../client/find-agents.ts';
 import { onInterrupt } from './interrupt.ts';
 import { type OperatorFlags, readOperators } from './operator-flags.ts';
-import { readServiceUrls, type UrlOptions, type ServiceUrls, shownUrl } from './service-urls.ts';
+import { readServiceUrls, type UrlOptions, type ServiceUrls, shownServices } from './service-urls.ts';
 import { version } from '../version.ts';
 
 /** Parts that `serve` and `worker` share: services, agents and shutdown. */
@@ -58,7 +58,7 @@ export async function runProcess(
       ...(concurrency === null ? { work: false } : { concurrency, onDeaf: endDeaf, record, replay }),
     });
     try {
-      await body({ troupe, metrics, found, services: shown(services), onError, signal: stop.signal });
+      await body({ troupe, metrics, found, services: shownServices(services), onError, signal: stop.signal });
     } finally {
       await troupe.close();
     }
@@ -86,8 +86,4 @@ async function requireAgents(file: string | undefined): Promise<FoundAgents> {
   if (found) return found;
   const message = 'no agents file found: write agents.ts, .js, .mjs, .json or .yaml, or name one';
   throw new TroupeError('config_invalid', message);
-}
-
-function shown(services: ServiceUrls): ServiceUrls {
-  return { ...services, mongodb: shownUrl(services.mongodb), redis: shownUrl(services.redis) };
 }

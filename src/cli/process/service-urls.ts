@@ -1,15 +1,16 @@
 import { TroupeError } from '../../errors.ts';
+import { type DatabaseUrl, databaseOf } from '../../runtime/open-database.ts';
 
-/** The two servers of the distributed mode. */
-export interface ServiceUrls {
-  mongodb: string;
+/** The servers of the distributed mode: one database, and Redis. */
+export type ServiceUrls = DatabaseUrl & {
   redis: string;
   /** Prefix of all keys in Redis. */
   prefix: string;
-}
+};
 
 export interface UrlOptions {
   mongodb?: string;
+  postgres?: string;
   redis?: string;
   prefix: string;
 }
@@ -18,7 +19,7 @@ type Env = Record<string, string | undefined>;
 
 interface Service {
   name: string;
-  option: 'mongodb' | 'redis';
+  option: 'mongodb' | 'postgres' | 'redis';
   variable: string;
   schemes: readonly string[];
   example: string;
@@ -31,6 +32,13 @@ const MONGODB: Service = {
   schemes: ['mongodb:', 'mongodb+srv:'],
   example: 'mongodb://127.0.0.1:27017/troupe',
 };
+const POSTGRES: Service = {
+  name: 'PostgreSQL',
+  option: 'postgres',
+  variable: 'POSTGRES_URL',
+  schemes: ['postgres:', 'postgresql:'],
+  example: 'postgres://127.0.0.1:5432/troupe',
+};
 const REDIS: Service = {
   name: 'Redis',
   option: 'redis',
@@ -38,20 +46,44 @@ const REDIS: Service = {
   schemes: ['redis:', 'rediss:'],
   example: 'redis://127.0.0.1:6379',
 };
+const ON_ONE_MACHINE = 'On one machine "troupe dev" needs neither a database server nor Redis';
 
 /** Reads the URLs from the flags, else from the environment. Throws `config_invalid` for a missing or wrong one. */
 export function readServiceUrls(options: UrlOptions, env: Env): ServiceUrls {
   return {
-    mongodb: readUrl(MONGODB, options, env),
+    ...readDatabase(options, env),
     redis: readUrl(REDIS, options, env),
     prefix: options.prefix,
   };
 }
 
+/** A flag counts more than the environment. Two databases are never guessed between. */
+function readDatabase(options: UrlOptions, env: Env): DatabaseUrl {
+  const { mongodb, postgres } = options;
+  const isNamed = mongodb !== undefined || postgres !== undefined;
+  const found = databaseOf(isNamed ? { mongodb, postgres } : urlsIn(env));
+  if (found === undefined) {
+    const message = `no database server is set: set MONGODB_URL (for example ${MONGODB.example}) or POSTGRES_URL (for example ${POSTGRES.example}), or use --mongodb or --postgres. ${ON_ONE_MACHINE}`;
+    throw new TroupeError('config_invalid', message, { variable: MONGODB.variable });
+  }
+  if (found.postgres === undefined) return { mongodb: readUrl(MONGODB, options, env) };
+  return { postgres: readUrl(POSTGRES, options, env) };
+}
+
+/** The database that the environment names; undefined: none. Throws `config_invalid` if it names two. */
+export function databaseIn(env: Env): DatabaseUrl | undefined {
+  return databaseOf(urlsIn(env));
+}
+
+function urlsIn(env: Env): { mongodb: string | undefined; postgres: string | undefined } {
+  const read = ({ variable }: Service) => env[variable]?.trim() || undefined;
+  return { mongodb: read(MONGODB), postgres: read(POSTGRES) };
+}
+
 function readUrl({ name, option, variable, schemes, example }: Service, options: UrlOptions, env: Env) {
   const url = options[option] ?? env[variable]?.trim();
   if (!url) {
-    const message = `no ${name} server is set: set ${variable} (for example ${example}) or use --${option}. On one machine "troupe dev" needs neither MongoDB nor Redis`;
+    const message = `no ${name} server is set: set ${variable} (for example ${example}) or use --${option}. ${ON_ONE_MACHINE}`;
     throw new TroupeError('config_invalid', message, { variable });
   }
   if (schemes.some((scheme) => url.startsWith(`${scheme}//`))) return url;
@@ -59,6 +91,18 @@ function readUrl({ name, option, variable, schemes, example }: Service, options:
   // The value is not repeated: it may be a misplaced password.
   const message = `${where} is not the URL of a ${name} server: it must begin with ${schemes.join('// or ')}//`;
   throw new TroupeError('config_invalid', message, { variable });
+}
+
+/** The same without credentials, for display. */
+export function shownServices(services: ServiceUrls): ServiceUrls {
+  const { mongodb, postgres, prefix } = services;
+  const database = postgres === undefined ? { mongodb: shownUrl(mongodb) } : { postgres: shownUrl(postgres) };
+  return { ...database, redis: shownUrl(services.redis), prefix };
+}
+
+/** The line of a banner. */
+export function databaseRow({ mongodb, postgres }: DatabaseUrl): string[] {
+  return postgres === undefined ? [MONGODB.name, mongodb] : [POSTGRES.name, postgres];
 }
 
 /**

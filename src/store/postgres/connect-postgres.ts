@@ -129,13 +129,14 @@ export interface ServerFacts {
   encoding: string;
   isStandby: boolean;
   standbys: number;
+  isDurable: boolean;
 }
 
 export async function readServer(queries: Queries): Promise<ServerFacts> {
   const [facts] = await queries.rows<ServerFacts>({
     text: `SELECT current_setting('server_version') AS version, current_setting('server_version_num')::int AS number,
       current_setting('server_encoding') AS encoding, pg_is_in_recovery() AS "isStandby",
-      (SELECT count(*)::int FROM pg_stat_replication) AS standbys`,
+      (SELECT count(*)::int FROM pg_stat_replication) AS standbys, current_setting('fsync') = 'on' AS "isDurable"`,
   });
   return facts!;
 }
