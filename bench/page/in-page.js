@@ -69,4 +69,34 @@ async function scrollLongest(frames) {
   };
 }
 
-globalThis.bench = { shownAt, longestTask, watchForMarks, seen, scrollLongest };
+/** Zooms the timeline in from all of it and out again, frame by frame, as a wheel does. */
+async function zoomTimeline(frames) {
+  const lanes = document.querySelector('.timeline-scroller');
+  const { left, top, width, height } = lanes.getBoundingClientRect();
+  const deltas = [];
+  let last = await new Promise((resolve) => requestAnimationFrame(resolve));
+  for (let frame = 0; frame < frames; frame++) {
+    lanes.dispatchEvent(
+      new WheelEvent('wheel', {
+        deltaY: frame < frames / 2 ? -60 : 60,
+        ctrlKey: true,
+        clientX: left + width / 2,
+        clientY: top + height / 2,
+        bubbles: true,
+        cancelable: true,
+      }),
+    );
+    const now = await new Promise((resolve) => requestAnimationFrame(resolve));
+    deltas.push(now - last);
+    last = now;
+  }
+  const sorted = deltas.toSorted((a, b) => a - b);
+  return {
+    longestMs: sorted.at(-1),
+    usualMs: sorted[sorted.length >> 1],
+    long: deltas.filter((ms) => ms > 50).length,
+    frames,
+  };
+}
+
+globalThis.bench = { shownAt, longestTask, watchForMarks, seen, scrollLongest, zoomTimeline };

@@ -6,13 +6,14 @@ import { OFFICE } from '../../test/page/office.ts';
 import { openStage } from '../../test/page/stage.ts';
 import { describeChromium, installChromium } from '../../test/services/chromium.ts';
 import { createBench } from '../figures.ts';
-import { ANA, percentile } from '../support.ts';
+import { ANA, fill, percentile } from '../support.ts';
 import { eventToPixelMs } from './event-to-pixel.ts';
 import { firstRowsOf } from './first-rows.ts';
 import { heapAfter } from './memory.ts';
 import { scroll } from './scrolling.ts';
 import { firstScripts } from './size.ts';
 import { transferOf } from './transfer.ts';
+import { zoom } from './zooming.ts';
 
 /**
  * `npm run bench:page`: weight and speed of the page in a real Chromium on this machine. Run `npm run build:web` first.
@@ -20,6 +21,7 @@ import { transferOf } from './transfer.ts';
  */
 const LONG_LOG_EVENTS = 10_000;
 const LIVE_EVENTS = [10_000, 100_000];
+const MIDDLING_EVENTS = 13_000;
 const LIST = '?list=events&kind=*';
 /** A short conversation is as large as one of the demo. */
 const TRANSFERS = [
@@ -95,6 +97,19 @@ try {
   bench.add('after 10,000', few, 'MiB');
   bench.add('after 100,000', many, 'MiB');
   bench.add('growth', many / few, 'times', { atMost: 1.2 });
+  await live.close();
+
+  await fill(stage.troupe, 'middling', MIDDLING_EVENTS);
+  for (const id of ['middling', 'live']) {
+    const { head } = await stage.troupe.state(id);
+    bench.heading(`Zooming the timeline of ${head} events, from all to a few and back`);
+    const timed = await open(`c/${id}`);
+    const drawn = await zoom(timed);
+    bench.add('usual frame', drawn.usualMs, 'ms');
+    bench.add('longest frame', drawn.longestMs, 'ms', { atMost: 50 });
+    bench.add('frames over 50 ms', drawn.long, `of ${drawn.frames}`, { atMost: 0 });
+    await timed.close();
+  }
 } finally {
   await browser.close();
 }

@@ -1,13 +1,15 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { AgentId, ConversationId, TurnId } from '../../src/events/index.ts';
 import type { Projection, TaskView, TurnView } from '../../src/projection/model.ts';
 import { emptyTimes, MARK, type TimePage } from '../../src/projection/time-page.ts';
 import { newProjection } from '../../src/projection/projection.ts';
-import { type Layout, layoutTimeline, targetAt } from '../../web/src/state/timeline/layout.ts';
+import { type Layout, layoutTimeline, MARK_ROOM_PX } from '../../web/src/state/timeline/layout.ts';
 import { addPage, newestPages, noTimes } from '../../web/src/state/timeline/log-times.ts';
 import { placeLanes } from '../../web/src/state/timeline/rows.ts';
 import { createScale, type Range, zoomToFit } from '../../web/src/state/timeline/scale.ts';
 import { spansOf, threadTurns, type TurnSpan } from '../../web/src/state/timeline/spans.ts';
+import { targetAt } from '../../web/src/state/timeline/target-at.ts';
 
 const NO_TOKENS = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
 const HOUR = 3_600_000;
@@ -220,6 +222,32 @@ test('a hundred thousand events are drawn as columns, in time for the next frame
   expect(counted).toBe(12_500);
   expect(layout.boxes.some(({ isFailed }) => isFailed)).toBe(true);
   expect(took).toBeLessThan(2_000);
+});
+
+test('marks are those that a walk over all events finds: none too near, and no problem without one', () => {
+  const event = fc.tuple(fc.nat(4_000), fc.constantFrom(MARK.talk, MARK.talk, MARK.problem, MARK.other));
+  fc.assert(
+    fc.property(fc.array(event, { minLength: 1, maxLength: 300 }), (events) => {
+      const page = pageOf(events, NOON);
+      const times = noTimes();
+      addPage(times, page);
+      const { silences, from, to } = spansOf(projectionWith([]), times, { now: NOON, threads: new Map() });
+      const { xOf } = createScale(from, silences, zoomToFit(silences, [from, to], WIDTH));
+      let time = page.at;
+      const walked: { x: number; kind: string }[] = [];
+      for (const [index, [, mark]] of events.entries()) {
+        time += page.ms[index] ?? 0;
+        if (mark === MARK.other) continue;
+        const [x, before] = [xOf(time), walked.at(-1)];
+        const kind = mark === MARK.problem ? 'problem' : 'talk';
+        if (!before || x >= before.x + MARK_ROOM_PX) walked.push({ x, kind });
+        else if (kind === 'problem') before.kind = kind;
+      }
+      const { marks } = shown({ projection: projectionWith([]), pages: [page] });
+      expect(marks.map(({ kind }) => kind)).toEqual(walked.map(({ kind }) => kind));
+      for (const [index, { x }] of marks.entries()) expect(x).toBeCloseTo(walked[index]?.x ?? 0, 3);
+    }),
+  );
 });
 
 test('of the pages of times the newest are kept, as few as hold the events that are wanted', () => {

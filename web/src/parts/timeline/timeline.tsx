@@ -4,7 +4,7 @@ import { Go } from '../../shared/go.tsx';
 import { Icon } from '../../shared/icon.tsx';
 import { conversation, route } from '../../state/route.ts';
 import { shown } from '../../state/live.ts';
-import { head, turns } from '../../state/selection.ts';
+import { head, selectedAgent, turns } from '../../state/selection.ts';
 import {
   chosenTurn,
   cursor,
@@ -125,9 +125,11 @@ function isOneMoment({ from, to, lanes }: NonNullable<typeof spans.value>): bool
   return head.value > 20 && to - from <= ONE_MOMENT_MS && lanes.every(({ turns: each }) => each.length === 0);
 }
 
-/** Scrolls to the lane of the selected turn, and to the one that the keyboard is on. */
+/** Scrolls to the lane of the selected turn or agent, and to the one that the keyboard is on. */
 function useLaneInView(scroller: { current: HTMLElement | null }): void {
-  const agent = cursor.value?.agent ?? (route.value.turn === null ? null : route.value.agent);
+  const { turn, agent: chosen } = route.value;
+  const isChosen = turn !== null || chosen !== null;
+  const agent = cursor.value?.agent ?? (isChosen ? (selectedAgent.value?.id ?? null) : null);
   const lane = placed.value?.lanes.find((each) => each.lane.agent === agent);
   useEffect(() => {
     const element = scroller.current;

@@ -87,7 +87,7 @@ const ROW_BAR_PX = 13;
 /** Turns that are narrower are drawn together, in columns of this width. */
 const NARROW_PX = 2;
 const COLUMN_PX = 3;
-const MARK_ROOM_PX = 7;
+export const MARK_ROOM_PX = 7;
 
 /** Sizes in pixels of the view; linear in what is visible. */
 export function layoutTimeline(placed: PlacedLanes, arrows: readonly Arrow[], view: View): Layout {
@@ -324,22 +324,42 @@ function layThread(paint: Paint, span: ThreadSpan, y: number): void {
 /** Marks of words and problems. Where there is no room for a mark, only a problem takes the place of another. */
 function layMarks(paint: Paint, { marks, turns, agent }: LaneSpans, y: number): void {
   const { view } = paint;
-  let before: Mark | null = null;
   let crowded = 0;
-  for (let index = firstMark(marks, view); index < marks.at.length; index++) {
+  let problem = -1;
+  for (let index = firstMark(marks, view), next = 0; index < marks.at.length; index = next) {
     const x = xIn(view, marks.at[index] ?? 0);
     if (x > view.width) break;
-    const kind = marks.mark[index] === MARK.problem ? 'problem' : 'talk';
-    const mark: Mark = { x, y: y + MARK_PX, kind, seq: marks.seq[index] ?? 0 };
-    if (before && x < before.x + MARK_ROOM_PX) {
-      crowded += 1;
-      if (kind === 'problem' && before.kind !== 'problem') Object.assign(before, { kind, seq: mark.seq });
-      continue;
-    }
-    paint.marks.push((before = mark));
+    next = firstFrom(marks, view, { x: x + MARK_ROOM_PX, after: index });
+    crowded += next - index - 1;
+    if (problem < index) problem = indexOfProblem(marks, index);
+    const isProblem = problem < next;
+    const shown = isProblem ? problem : index;
+    paint.marks.push({
+      x,
+      y: y + MARK_PX,
+      kind: isProblem ? 'problem' : 'talk',
+      seq: marks.seq[shown] ?? 0,
+    });
   }
   // A log without turns, such as an imported one, shows where its events are.
   if (turns.length === 0 && crowded > 0 && agent !== null) layEvents(paint, marks, y);
+}
+
+/** Infinity if there is none from there on. */
+function indexOfProblem({ mark }: Marks, from: number): number {
+  const found = mark.indexOf(MARK.problem, from);
+  return found < 0 ? Number.POSITIVE_INFINITY : found;
+}
+
+/** The first mark at or behind `x`, and behind the mark `after`. Searched, because a hundred thousand may be in view. */
+function firstFrom({ at }: Marks, { scale, left }: View, { x, after }: { x: number; after: number }): number {
+  const time = scale.timeAt(left + x);
+  return (
+    Math.max(
+      after,
+      lastBefore(at, (each) => each < time),
+    ) + 1
+  );
 }
 
 function firstMark({ at }: Marks, { scale, left }: View): number {
@@ -353,11 +373,12 @@ function firstMark({ at }: Marks, { scale, left }: View): number {
 function layEvents(paint: Paint, marks: Marks, y: number): void {
   const { view } = paint;
   const counts = new Map<number, number>();
-  for (let index = firstMark(marks, view); index < marks.at.length; index++) {
+  for (let index = firstMark(marks, view), next = 0; index < marks.at.length; index = next) {
     const x = xIn(view, marks.at[index] ?? 0);
     if (x > view.width) break;
     const column = Math.floor(x / COLUMN_PX);
-    counts.set(column, (counts.get(column) ?? 0) + 1);
+    next = firstFrom(marks, view, { x: (column + 1) * COLUMN_PX, after: index });
+    counts.set(column, (counts.get(column) ?? 0) + next - index);
   }
   const most = Math.max(1, ...counts.values());
   for (const [column, count] of counts) {
@@ -365,17 +386,4 @@ function layEvents(paint: Paint, marks: Marks, y: number): void {
     const box = { ...PLAIN, x: column * COLUMN_PX, width: COLUMN_PX - 0.5, density, tone: 'events' as const };
     paint.boxes.push({ ...box, y: y + BAR_TOP_PX, height: BAR_PX });
   }
-}
-
-/** The box or mark at a point: marks first, since they are small, then what was painted last. */
-export function targetAt(
-  { boxes, marks }: Pick<Layout, 'boxes' | 'marks'>,
-  x: number,
-  y: number,
-): Target | null {
-  const mark = marks.findLast((each) => Math.abs(each.x - x) <= 5 && Math.abs(each.y - y) <= 5);
-  if (mark) return { kind: 'event', seq: mark.seq };
-  const isOn = (box: Box) =>
-    x >= box.x - 1 && x <= box.x + box.width + 1 && y >= box.y - 1 && y <= box.y + box.height + 1;
-  return boxes.findLast((box) => box.target !== null && isOn(box))?.target ?? null;
 }

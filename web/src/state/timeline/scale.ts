@@ -52,26 +52,19 @@ export function silencesOf(starts: ArrayLike<number>, ends: ArrayLike<number>): 
 }
 
 export function createScale(origin: number, silences: Silences, { msPerPx, gapPx }: Zoom): Scale {
-  const long = gapPx * msPerPx;
-  const gaps: { from: number; to: number; x: number }[] = [];
-  let saved = 0;
-  for (let index = 0; index < silences.from.length; index++) {
-    const from = silences.from[index] as number;
-    const to = silences.to[index] as number;
-    if (to - from <= long) continue;
-    gaps.push({ from, to, x: (from - origin) / msPerPx - saved });
-    saved += (to - from) / msPerPx - gapPx;
-  }
+  const gaps = gapsOf(origin, silences, { msPerPx, gapPx });
+  const gapAt = (index: number) =>
+    index < 0 ? null : { from: gaps.from[index] ?? 0, to: gaps.to[index] ?? 0, x: gaps.x[index] ?? 0 };
   return {
     msPerPx,
     xOf(time) {
-      const gap = gaps[lastBefore(gaps, (each) => each.from <= time)];
+      const gap = gapAt(lastBefore(gaps.from, (each) => each <= time));
       if (!gap) return (time - origin) / msPerPx;
       if (time >= gap.to) return gap.x + gapPx + (time - gap.to) / msPerPx;
       return gap.x + (gapPx * (time - gap.from)) / (gap.to - gap.from);
     },
     timeAt(x) {
-      const gap = gaps[lastBefore(gaps, (each) => each.x <= x)];
+      const gap = gapAt(lastBefore(gaps.x, (each) => each <= x));
       if (!gap) return origin + x * msPerPx;
       if (x >= gap.x + gapPx) return gap.to + (x - gap.x - gapPx) * msPerPx;
       return gap.from + ((x - gap.x) / gapPx) * (gap.to - gap.from);
@@ -80,16 +73,39 @@ export function createScale(origin: number, silences: Silences, { msPerPx, gapPx
       const found: Gap[] = [];
       const first = Math.max(
         0,
-        lastBefore(gaps, (each) => each.x <= from),
+        lastBefore(gaps.x, (each) => each <= from),
       );
-      for (let index = first; index < gaps.length; index++) {
-        const gap = gaps[index];
+      for (let index = first; index < gaps.x.length; index++) {
+        const gap = gapAt(index);
         if (!gap || gap.x >= to) break;
         if (gap.x + gapPx > from) found.push({ ...gap, width: gapPx });
       }
       return found;
     },
   };
+}
+
+/** The silences that are drawn shorter, in columns: each step of a zoom computes them anew, and there may be 100,000. */
+function gapsOf(
+  origin: number,
+  silences: Silences,
+  { msPerPx, gapPx }: Zoom,
+): Silences & { x: Float64Array } {
+  const long = gapPx * msPerPx;
+  const most = silences.from.length;
+  const [froms, tos, xs] = [new Float64Array(most), new Float64Array(most), new Float64Array(most)];
+  let count = 0;
+  let saved = 0;
+  for (let index = 0; index < most; index++) {
+    const from = silences.from[index] as number;
+    const to = silences.to[index] as number;
+    if (to - from <= long) continue;
+    froms[count] = from;
+    tos[count] = to;
+    xs[count++] = (from - origin) / msPerPx - saved;
+    saved += (to - from) / msPerPx - gapPx;
+  }
+  return { from: froms.subarray(0, count), to: tos.subarray(0, count), x: xs.subarray(0, count) };
 }
 
 /** Pixels between two moments, and those of them that are gaps. */
@@ -154,8 +170,13 @@ export function zoomAt(msPerPx: number, whole: Zoom): Zoom {
 /** 10 ms across 1,000 pixels. */
 export const MIN_MS_PER_PX = 0.01;
 
+interface Items<T> {
+  readonly length: number;
+  readonly [index: number]: T;
+}
+
 /** Index of the last item that holds, in a list where all that hold come first; -1 for none. */
-export function lastBefore<T>(items: readonly T[], holds: (item: T) => boolean): number {
+export function lastBefore<T>(items: Items<T>, holds: (item: T) => boolean): number {
   let low = 0;
   let high = items.length;
   while (low < high) {

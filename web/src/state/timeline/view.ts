@@ -84,6 +84,7 @@ export const view = computed(() => {
 /** Whether all of the log is in view. */
 export const isAllSeen = computed(() => {
   const seen = view.value;
+  if (logTimes.value.times.first > 1) return false;
   return seen !== null && seen.left <= 0 && zoomNow.value.msPerPx >= whole.value.msPerPx * 0.999;
 });
 
