@@ -232,13 +232,13 @@ test('marks are those that a walk over all events finds: none too near, and no p
       const times = noTimes();
       addPage(times, page);
       const { silences, from, to } = spansOf(projectionWith([]), times, { now: NOON, threads: new Map() });
-      const { xOf } = createScale(from, silences, zoomToFit(silences, [from, to], WIDTH));
+      const scale = createScale(from, silences, zoomToFit(silences, [from, to], WIDTH));
       let time = page.at;
       const walked: { x: number; kind: string }[] = [];
       for (const [index, [, mark]] of events.entries()) {
         time += page.ms[index] ?? 0;
         if (mark === MARK.other) continue;
-        const [x, before] = [xOf(time), walked.at(-1)];
+        const [x, before] = [scale.xOf(time), walked.at(-1)];
         const kind = mark === MARK.problem ? 'problem' : 'talk';
         if (!before || x >= before.x + MARK_ROOM_PX) walked.push({ x, kind });
         else if (kind === 'problem') before.kind = kind;
