@@ -1,18 +1,25 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { MongoClient } from 'mongodb';
+import pg from 'pg';
 import { TroupeError } from '../src/errors.ts';
 import type { ActorRecord, ConversationId, Event } from '../src/events/index.ts';
 import { DEFAULT_TENANT } from '../src/events/index.ts';
+import type { StoreDriver } from '../src/store/driver.ts';
+import { openMongoDriver } from '../src/store/mongo/connect-mongo.ts';
+import { openPostgresDriver } from '../src/store/postgres/connect-postgres.ts';
 import type { Store } from '../src/store/store.ts';
 import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 
-/** The rig's own database on the server of MONGODB_URL, and the breakable connection to it. */
+/** The rig's own database on a server, and the breakable connection to it. */
 export interface RigDatabase {
+  /** The option of the processes that names it. */
+  option: 'mongodb' | 'postgres';
   /** Direct URL of the server. */
   url: string;
   /** URL for the processes under test. */
   proxiedUrl: string;
   proxy: TcpProxy | null;
+  open(): Promise<StoreDriver>;
   drop(): Promise<void>;
 }
 
@@ -21,7 +28,9 @@ export async function openRigDatabase(serverUrl: string, name: string): Promise<
   const target = singleHost(url);
   const proxy = target && (await startTcpProxy(target));
   return {
+    option: 'mongodb',
     url,
+    open: () => openMongoDriver({ url }),
     proxiedUrl: proxy && target ? url.replace(target.written, `127.0.0.1:${proxy.port}`) : url,
     proxy,
     async drop() {
@@ -30,6 +39,34 @@ export async function openRigDatabase(serverUrl: string, name: string): Promise<
       await client.close();
     },
   };
+}
+
+/** A schema of its own. */
+export async function openRigSchema(serverUrl: string, name: string): Promise<RigDatabase> {
+  const url = withSchema(serverUrl, name);
+  const { hostname, port } = new URL(serverUrl);
+  const proxy = await startTcpProxy({ host: hostname, port: Number(port || 5432) });
+  const proxied = new URL(url);
+  proxied.host = `127.0.0.1:${proxy.port}`;
+  return {
+    option: 'postgres',
+    url,
+    proxiedUrl: proxied.href,
+    proxy,
+    open: () => openPostgresDriver({ url }),
+    async drop() {
+      const client = new pg.Client(serverUrl);
+      await client.connect();
+      await client.query(`DROP SCHEMA IF EXISTS "${name}" CASCADE`);
+      await client.end();
+    },
+  };
+}
+
+export function withSchema(serverUrl: string, name: string): string {
+  const url = new URL(serverUrl);
+  url.searchParams.set('schema', name);
+  return url.href;
 }
 
 export function withName(serverUrl: string, name: string): string {

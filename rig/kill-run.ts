@@ -97,7 +97,7 @@ export async function killRun(options: KillRunOptions): Promise<KillRun> {
   const { standby, agents } = await bundleProcess(SOURCES, dir, say);
   const shared = [
     agents,
-    '--mongodb',
+    `--${database.option}`,
     database.proxiedUrl,
     '--redis',
     redis.url,

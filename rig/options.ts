@@ -11,9 +11,12 @@ export interface RigOptions {
    * A missed goal fails the run. Without this, only violations and runs with less than half of the planned work do.
    */
   strict: boolean;
+  /** The log is in PostgreSQL, not in MongoDB. */
+  postgres: boolean;
 }
 
-export const USAGE = 'npm run rig -- [--seconds 60] [--seed N] [--json] [--keep] [--calm] [--strict]';
+export const USAGE =
+  'npm run rig -- [--seconds 60] [--seed N] [--json] [--keep] [--calm] [--strict] [--postgres]';
 
 /** Throws with the usage for anything else. */
 export function readOptions(args: string[]): RigOptions {
@@ -26,10 +29,12 @@ export function readOptions(args: string[]): RigOptions {
       keep: { type: 'boolean', default: false },
       calm: { type: 'boolean', default: false },
       strict: { type: 'boolean', default: false },
+      postgres: { type: 'boolean', default: false },
     },
   });
+  const { json, keep, calm, strict, postgres } = values;
   const [seconds, seed] = [Number(values.seconds), Number(values.seed)];
   if (!Number.isInteger(seconds) || seconds < 1 || !Number.isInteger(seed) || seed < 0)
     throw new Error(`--seconds and --seed are whole numbers: ${USAGE}`);
-  return { seconds, seed, json: values.json, keep: values.keep, calm: values.calm, strict: values.strict };
+  return { seconds, seed, json, keep, calm, strict, postgres };
 }

@@ -2,8 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createStore } from '../src/store/create-store.ts';
-import { openMongoDriver } from '../src/store/mongo/connect-mongo.ts';
-import { openRigDatabase } from './database.ts';
+import { openRigDatabase, openRigSchema } from './database.ts';
 import { figuresLine, figuresOf } from './figures.ts';
 import { judge } from './judge.ts';
 import { killRun } from './kill-run.ts';
@@ -11,8 +10,8 @@ import { readOptions, type RigOptions } from './options.ts';
 import { foreignRedis, type RigRedis, startOwnRedis } from './own-redis.ts';
 
 /**
- * `npm run rig -- [--seconds 60] [--seed N] [--json] [--keep] [--calm] [--strict]`: kills, stops and cuts off real
- * processes at random, on a real Redis and a real server of MongoDB's protocol, and then checks everything that was
+ * `npm run rig -- [--seconds 60] [--seed N] [--json] [--keep] [--calm] [--strict] [--postgres]`: kills, stops and cuts off real
+ * processes at random, on a real Redis and a real server of MongoDB's protocol, or PostgreSQL, and then checks everything that was
  * stored. Prints one line of figures at the end. Exit code 1 on a violation, or if less than half of the planned work
  * was done. A missed goal is reported; on a slow machine it says more about the machine, so it fails the run only
  * with `--strict`.
@@ -22,18 +21,19 @@ process.exit(await main(readOptions(process.argv.slice(2))));
 
 async function main(options: RigOptions): Promise<number> {
   const { seconds, seed, json, keep, calm, strict } = options;
-  const mongodb = process.env['MONGODB_URL'];
-  if (!mongodb) {
-    say('no MongoDB: set MONGODB_URL, or run `npm run rig`, which provides a server');
+  const [server, variable] = options.postgres ? ['PostgreSQL', 'POSTGRES_URL'] : ['MongoDB', 'MONGODB_URL'];
+  const url = process.env[variable];
+  if (!url) {
+    say(`no ${server}: set ${variable}, or run \`npm run rig\`, which provides a server`);
     return 1;
   }
-  say(`seed ${seed}, ${seconds} s`);
+  say(`${server}, seed ${seed}, ${seconds} s`);
   const dir = mkdtempSync(path.join(tmpdir(), 'troupe-rig-'));
   const name = `rig_${seed}_${Date.now().toString(36)}`;
   const redis = await openRedis(dir);
-  const database = await openRigDatabase(mongodb, name);
+  const database = await (options.postgres ? openRigSchema : openRigDatabase)(url, name);
   if (!database.proxy) say('MONGODB_URL names a set of servers: its connections are not reset');
-  const store = createStore(await openMongoDriver({ url: database.url }));
+  const store = createStore(await database.open());
   let isKept = keep;
   try {
     const run = await killRun({ seconds, seed, calm, dir, prefix: name, database, store, redis, say });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { singleHost, withName } from '../../rig/database.ts';
+import { singleHost, withName, withSchema } from '../../rig/database.ts';
 import { conversationsFor, missedRecovery, missingGoals, recoveriesFor } from '../../rig/goals.ts';
 import { readOptions } from '../../rig/options.ts';
 
@@ -11,6 +11,9 @@ test('a run has a separate database on the given server', () => {
     'mongodb://a:1,b:2/rig_1?replicaSet=rs',
   );
   expect(withName('mongodb://user:secret@h:1', 'rig_1')).toBe('mongodb://user:secret@h:1/rig_1');
+  expect(withSchema('postgres://user@h:1/db?max=4', 'rig_1')).toBe(
+    'postgres://user@h:1/db?max=4&schema=rig_1',
+  );
 });
 
 test('only a server without discovery by the driver is used through the proxy', () => {
@@ -57,6 +60,7 @@ test('unknown options are refused with the usage', () => {
     keep: false,
     calm: false,
     strict: false,
+    postgres: false,
   });
   expect(() => readOptions(['--seconds', 'soon'])).toThrow(/npm run rig/);
 });
