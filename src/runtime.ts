@@ -39,7 +39,7 @@ export interface TroupeOptions {
   mongodb?: string;
   /** Distributed mode: URL of a PostgreSQL, in place of `mongodb`. Its parameter `schema` names the schema (default `troupe`). */
   postgres?: string;
-  /** Distributed mode: URL of a Redis that evicts nothing. */
+  /** Distributed mode: URL of a Redis that evicts nothing: `redis://`, `redis+cluster://` or `redis+sentinel://`, see docs/operations.md. */
   redis?: string;
   /** Distributed mode: processes with the same prefix and database are one troupe. Default `troupe`. */
   prefix?: string;

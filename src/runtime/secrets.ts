@@ -9,7 +9,7 @@ import type { Integration } from '../integrations/integration.ts';
  * keep the match linear in the length of the text.
  */
 const IN_URLS = /\b([a-z][a-z0-9+.-]{0,30}:\/\/)[^\s/@"'<>]*@/gi;
-const IN_QUERIES = /([?&](?:key|api_?key|access_?token|token|secret|password)=)([^&\s"'#]+)/gi;
+const IN_QUERIES = /([?&](?:key|api_?key|access_?token|token|secret|(?:sentinel)?password)=)([^&\s"'#]+)/gi;
 /** Headers in plain form and as JSON. */
 const IN_HEADERS =
   /\b((?:proxy-)?authorization|x-api-key|api-key|cookie)(["']?\s*[:=]\s*["']?)(?:(?:basic|bearer)\s+)?[^\s"',;]+/gi;

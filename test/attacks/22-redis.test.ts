@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { Redis } from 'ioredis';
+import type { RedisClient } from '../../src/queue/redis/connect-redis.ts';
 import { expect } from 'vitest';
 import { HAS_SERVICES } from '../support/mode.ts';
 import { attack } from './attack.ts';
@@ -43,7 +43,7 @@ async function answers(stage: AttackStage, conversation: string) {
   return only(await stage.events(conversation), 'message').filter(({ author }) => author.kind === 'agent');
 }
 
-async function everythingIn(redis: Redis, prefix: string): Promise<string> {
+async function everythingIn(redis: RedisClient, prefix: string): Promise<string> {
   const texts: string[] = [];
   for (const key of await redis.keys(`{${prefix}}:*`)) {
     const type = await redis.type(key);

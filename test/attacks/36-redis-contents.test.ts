@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { Redis } from 'ioredis';
+import type { RedisClient } from '../../src/queue/redis/connect-redis.ts';
 import { expect } from 'vitest';
 import { NO_METRICS } from '../../src/metrics.ts';
 import { createTroupe, type TroupeOptions } from '../../src/runtime.ts';
@@ -13,7 +13,7 @@ import { ANA } from './stage.ts';
 
 interface Damage {
   name: string;
-  write: (redis: Redis, own: (name: string) => string) => Promise<unknown>;
+  write: (redis: RedisClient, own: (name: string) => string) => Promise<unknown>;
 }
 
 /** Keys of the queue, of single wakes and of the caps, without the prefix. */
@@ -33,13 +33,13 @@ const FOREVER = 9e15;
 const wrongTypes: Damage[] = KEYS.flatMap((name) =>
   TYPES.map((type: KeyType) => ({
     name: `${name} as ${type}`,
-    write: (redis: Redis, own: (name: string) => string) => plant(redis, own(name), type),
+    write: (redis: RedisClient, own: (name: string) => string) => plant(redis, own(name), type),
   })),
 );
 const nonsense: Damage[] = [
   ...NONSENSE.map(({ name, write }) => ({
     name,
-    write: (redis: Redis, own: (part: string) => string) => write(redis, (part) => own(`wake:${part}`)),
+    write: (redis: RedisClient, own: (part: string) => string) => write(redis, (part) => own(`wake:${part}`)),
   })),
   {
     name: 'places that are never released',

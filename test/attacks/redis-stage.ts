@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Queue } from 'bullmq';
-import { Redis } from 'ioredis';
 import { onTestFinished } from 'vitest';
+import { openRedis } from '../../src/queue/redis/connect-redis.ts';
 import { createTroupe } from '../../src/runtime.ts';
 import { dropDatabases, mongoUrl, redisUrl } from '../support/mode.ts';
 import { openStage, type StageOptions } from './stage.ts';
@@ -15,7 +15,7 @@ export async function openShared(options: StageOptions) {
     open: options.open ?? createTroupe,
     troupe: { ...options.troupe, mongodb: mongoUrl(prefix), redis: redisUrl(), prefix },
   });
-  const redis = new Redis(redisUrl(), { maxRetriesPerRequest: null });
+  const redis = openRedis(redisUrl(), { maxRetriesPerRequest: null });
   const queue = new Queue<unknown>('wake', {
     connection: redis,
     prefix: `{${prefix}}`,

@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import { Redis } from 'ioredis';
 import { MongoClient } from 'mongodb';
 import pg from 'pg';
 import { test } from 'vitest';
+import { removeKeysAt } from '../support/redis-keys.ts';
 import { type Running, type Workplace, workplace } from './harness.ts';
 
 /** Token of the API, which requires one. */
@@ -125,8 +125,5 @@ async function clean(
     await client.query(`DROP SCHEMA IF EXISTS "${name}" CASCADE`);
     await client.end();
   }
-  const redis = new Redis(redisUrl);
-  const keys = await redis.keys(`*${name}*`);
-  if (keys.length > 0) await redis.del(...keys);
-  await redis.quit();
+  await removeKeysAt(redisUrl, `*${name}*`);
 }

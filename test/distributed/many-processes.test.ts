@@ -1,4 +1,3 @@
-import { Redis } from 'ioredis';
 import { MongoClient } from 'mongodb';
 import { afterAll, describe, expect, test } from 'vitest';
 import type { Author, Event } from '../../src/events/index.ts';
@@ -6,6 +5,7 @@ import { createTroupe, type TroupeOptions } from '../../src/runtime.ts';
 import { checkLog } from '../../src/testing/check-log.ts';
 import type { Troupe, Watcher } from '../../src/troupe.ts';
 import { dropDatabases, HAS_SERVICES, mongoUrl, redisUrl } from '../support/mode.ts';
+import { removeKeysAt } from '../support/redis-keys.ts';
 
 /** Several troupes on one MongoDB and one Redis, as in several processes: each has its own engine, connections and memory. */
 const ANA: Author = { kind: 'user', id: 'u1', name: 'Ana' };
@@ -117,9 +117,7 @@ describe.runIf(HAS_SERVICES)('many processes', () => {
     const name = newName();
     await using api = await open(name, { work: false });
     for (let i = 0; i < 10; i++) await api.send(`c${i}`, { author: ANA, to: ['bo', 'cy'], content: 'hello' });
-    const redis = new Redis(redisUrl());
-    for (const key of await redis.keys(`*${name}*`)) await redis.del(key);
-    redis.disconnect();
+    await removeKeysAt(redisUrl(), `*${name}*`);
     expect(await api.queues()).toMatchObject({ waiting: 0, active: 0, delayed: 0 });
     // The second sweep would come after an hour.
     await using worker = await open(name, { limits: { sweepMs: 3_600_000 } });

@@ -1,5 +1,5 @@
-import { Redis } from 'ioredis';
 import { MongoClient } from 'mongodb';
+import { openRedis, primariesOf } from '../../src/queue/redis/connect-redis.ts';
 import type { TroupeOptions } from '../../src/runtime.ts';
 import { dropDatabases, mongoUrl, redisUrl } from '../support/mode.ts';
 
@@ -15,9 +15,10 @@ export interface WatchedServices extends AsyncDisposable {
 export async function watchCommands(): Promise<WatchedServices> {
   const name = `canaries_${process.pid}_${Date.now().toString(36)}`;
   const seen: string[][] = [];
-  const redis = new Redis(redisUrl());
-  const monitor = await redis.monitor();
-  monitor.on('monitor', (_time: string, args: string[]) => void seen.push(args));
+  const redis = openRedis(redisUrl(), { lazyConnect: true });
+  await redis.connect();
+  const monitors = await Promise.all(primariesOf(redis).map((each) => each.monitor()));
+  for (const each of monitors) each.on('monitor', (_time: string, args: string[]) => void seen.push(args));
   const client = new MongoClient(mongoUrl(name));
   return {
     options: { mongodb: mongoUrl(name), redis: redisUrl(), prefix: name },
@@ -28,7 +29,7 @@ export async function watchCommands(): Promise<WatchedServices> {
       return Promise.all(collections.map((each) => each.find().toArray()));
     },
     async [Symbol.asyncDispose]() {
-      monitor.disconnect();
+      for (const each of monitors) each.disconnect();
       redis.disconnect();
       await client.close();
       await dropDatabases(new Set([name]));

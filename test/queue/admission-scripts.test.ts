@@ -49,7 +49,7 @@ describe.skipIf(REDIS_URL === '')(needsRedis(`the scripts (seed ${SEED})`), () =
     await fc.assert(
       fc.asyncProperty(moves, cap, cap, async (played, tenantCap, providerCap) => {
         const prefix = uniquePrefix();
-        const key = (scope: string, name: string) => `${prefix}:${scope}:${name}`;
+        const key = (scope: string, name: string) => `{${prefix}}:${scope}:${name}`;
         const maps = new Map<string, ReadonlyMap<string, number>>();
         const slots: { id: string; keys: string[] }[] = [];
         const of = (name: string) => maps.get(name) ?? new Map<string, number>();
@@ -75,7 +75,7 @@ describe.skipIf(REDIS_URL === '')(needsRedis(`the scripts (seed ${SEED})`), () =
             maps.set(names.asking, state.asking);
             const answer = await scripts.enter.run(
               redis,
-              [names.tenant, names.provider, names.asking, `${prefix}:since`, `${prefix}:until`],
+              [names.tenant, names.provider, names.asking, key('refused', 'since'), key('refused', 'until')],
               [each.tenant, id, SLOT_MS, tenantCap ?? 0, providerCap ?? 0, 'wish', now],
             );
             expect(answer, `${id} at ${each.provider}`).toBe(admitted ? 1 : 0);
@@ -135,7 +135,7 @@ describe.skipIf(REDIS_URL === '')(needsRedis(`the scripts (seed ${SEED})`), () =
     });
     await fc.assert(
       fc.asyncProperty(waits, rates, async (played, rate) => {
-        const name = `${uniquePrefix()}:calls`;
+        const name = `{${uniquePrefix()}}:calls`;
         let bucket: CallBucket | null = null;
         let now = START;
         for (const ms of played) {

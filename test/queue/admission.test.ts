@@ -14,6 +14,7 @@ import { createRedisAdmission } from '../../src/queue/redis/redis-admission.ts';
 import { admissionConformance } from '../../src/testing/admission-conformance.ts';
 import type { AdmissionOpening } from '../../src/testing/admission-conformance.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { keysOf } from '../support/redis-keys.ts';
 import { createConnections, needsRedis, REDIS_URL, uniquePrefix, until } from './connections.ts';
 import { redisServerPath, startOwnRedis } from './own-redis.ts';
 
@@ -200,7 +201,7 @@ describe.skipIf(REDIS_URL === '')(needsRedis('the Redis admission'), () => {
     };
     const [holder, other] = [open(90), open(90)];
     const slot = await admitted(holder.enter(X, 'p'));
-    const keys = await redis.keys(`{${prefix}}:*`);
+    const keys = await keysOf(redis, `{${prefix}}:*`);
     expect(keys.toSorted()).toEqual(
       ['asking:p', 'slots:provider:p', 'slots:tenant:x'].map((key) => `{${prefix}}:${key}`),
     );
@@ -219,7 +220,7 @@ describe.skipIf(REDIS_URL === '')(needsRedis('the Redis admission'), () => {
     await admission.enter(X, 'p');
     await admission.enter(X, 'p');
     await admission.takeCall(X, 'p');
-    const keys = await redis.keys(`{${prefix}}:*`);
+    const keys = await keysOf(redis, `{${prefix}}:*`);
     expect(keys.length).toBeGreaterThan(2);
     for (const key of keys) expect(await redis.pttl(key), key).toBeGreaterThan(0);
   });

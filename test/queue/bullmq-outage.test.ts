@@ -1,3 +1,4 @@
+import { Redis } from 'ioredis';
 import { describe, expect, onTestFinished, vi } from 'vitest';
 import { connectRedis } from '../../src/queue/redis/connect-redis.ts';
 import type { WakeOutcome } from '../../src/queue/router.ts';
@@ -59,7 +60,8 @@ describe('an outage of Redis', () => {
     await using stage = openStage(server.url);
     const router = stage.open();
     await router.wake(A);
-    stage.producers[0]!.stream.setTimeout(0);
+    const [producer] = stage.producers;
+    if (producer instanceof Redis) producer.stream.setTimeout(0);
     server.pause();
     await expect(router.wake(A)).rejects.toEqual(isUnavailable);
     server.resume();

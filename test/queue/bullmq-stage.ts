@@ -1,12 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Redis } from 'ioredis';
 import { test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { ActorAddress } from '../../src/events/index.ts';
 import { createBullmqRouter } from '../../src/queue/bullmq/bullmq-router.ts';
 import type { BullmqRouter, BullmqRouterOptions } from '../../src/queue/bullmq/bullmq-router.ts';
-import { connectRedis, endConnection } from '../../src/queue/redis/connect-redis.ts';
+import {
+  connectRedis,
+  endConnection,
+  openRedis,
+  type RedisClient,
+} from '../../src/queue/redis/connect-redis.ts';
+import { removeKeys } from '../support/redis-keys.ts';
 import { redisServerPath } from './own-redis.ts';
 
 /** Routers of one troupe on the tests' Redis. Its keys are removed at the end. */
@@ -14,12 +19,12 @@ export interface BullmqStage extends AsyncDisposable {
   url: string;
   prefix: string;
   /** A client for the test itself. */
-  redis: Redis;
+  redis: RedisClient;
   /** A key of the queue, by its last part. */
   key: (part: string) => string;
   warnings: string[];
   /** The shared connections of its routers, in the order in which they were opened. */
-  producers: Redis[];
+  producers: RedisClient[];
   /** Opens a router on the stage's Redis, or on that of `url`. */
   open(options?: Partial<BullmqRouterOptions> & { url?: string }): BullmqRouter;
 }
@@ -43,13 +48,13 @@ export function ownRedisTest(name: string, run: () => Promise<void>): void {
 
 export function openStage(url: string): BullmqStage {
   const prefix = `test-${randomBytes(6).toString('hex')}`;
-  const redis = new Redis(url, { maxRetriesPerRequest: null });
+  const redis = openRedis(url, { maxRetriesPerRequest: null });
   redis.on('error', () => {}); // Tests stop their Redis and wait until it is back.
   const routers: BullmqRouter[] = [];
   const warnings: string[] = [];
   const onWarning = (error: unknown, where: string) =>
     void warnings.push(`${where}: ${error instanceof Error ? error.message : error}`);
-  const producers: Redis[] = [];
+  const producers: RedisClient[] = [];
   const connect = (at: string) => {
     const producer = connectRedis(at, { profile: 'producer', onWarning });
     producers.push(producer);
@@ -79,12 +84,6 @@ export function openStage(url: string): BullmqStage {
       redis.disconnect();
     },
   };
-}
-
-async function removeKeys(redis: Redis, pattern: string): Promise<void> {
-  for await (const keys of redis.scanStream({ match: pattern, count: 1_000 }) as AsyncIterable<string[]>) {
-    if (keys.length > 0) await redis.unlink(...keys);
-  }
 }
 
 export function address(agent: string, tenant = 'default'): ActorAddress {

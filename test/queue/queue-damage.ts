@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import type { RedisClient } from '../../src/queue/redis/connect-redis.ts';
 
 /** Types that another program, or a person, may write under one of our key names. */
 export const TYPES = ['string', 'list', 'set', 'zset', 'hash', 'stream'] as const;
@@ -26,7 +26,7 @@ export const FIXED: Readonly<Record<string, KeyType>> = {
 };
 
 /** Replaces the key by one of this type. */
-export async function plant(redis: Redis, key: string, type: KeyType): Promise<void> {
+export async function plant(redis: RedisClient, key: string, type: KeyType): Promise<void> {
   await redis
     .multi()
     .del(key)
@@ -45,7 +45,7 @@ const PLANTED: Record<KeyType, (key: string) => [string, ...string[]]> = {
 
 export interface Nonsense {
   name: string;
-  write: (redis: Redis, key: (part: string) => string) => Promise<unknown>;
+  write: (redis: RedisClient, key: (part: string) => string) => Promise<unknown>;
 }
 
 const HUGE = 'x'.repeat(1_000_000);

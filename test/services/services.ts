@@ -6,6 +6,7 @@ import { mongodOnPath } from './mongod.ts';
 import { mongodbEngine } from './mongodb-engine.ts';
 import { postgresByApt, postgresOnPath } from './postgres.ts';
 import { redisByApt, redisOnPath, valkeyByPip } from './redis-server.ts';
+import { topologyWay } from './redis-topology.ts';
 import { secantusByPip } from './secantus.ts';
 
 /** The servers for tests and rigs. `stop` ends those that were started, and waits until they are gone. */
@@ -65,7 +66,13 @@ export function planWays(env: NodeJS.ProcessEnv): Record<ComposeService, Way[]> 
     return [found ?? { name: wanted, open: async () => ({ not: `unknown; there are ${known}` }) }];
   }
   const mongodb = plan('mongodb', 'MONGODB_URL', mongodbUrl, [mongodOnPath, mongodbEngine, secantusByPip]);
-  const redis = plan('redis', 'REDIS_URL', redisUrl, [redisOnPath, redisByApt, valkeyByPip]);
+  const redis = plan('redis', 'REDIS_URL', redisUrl, [
+    redisOnPath,
+    redisByApt,
+    valkeyByPip,
+    topologyWay('Redis Cluster'),
+    topologyWay('Redis Sentinel'),
+  ]);
   const postgres = plan('postgres', 'POSTGRES_URL', postgresUrl, [postgresOnPath, postgresByApt]);
   return {
     mongodb: chosen('mongodb', mongodb),

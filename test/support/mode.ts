@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { Redis } from 'ioredis';
 import { MongoClient } from 'mongodb';
 import { afterAll } from 'vitest';
+import { openRedis } from '../../src/queue/redis/connect-redis.ts';
 import { createTroupe, type TroupeOptions } from '../../src/runtime.ts';
 import type { TroupeInput } from '../../src/config/agents-file.ts';
 import { DEFAULT_TENANT } from '../../src/events/index.ts';
@@ -12,6 +12,7 @@ import type { StoreDriver } from '../../src/store/driver.ts';
 import { createMemoryDocuments } from '../../sim/memory-documents.ts';
 import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
 import type { Troupe } from '../../src/troupe.ts';
+import { removeKeys } from './redis-keys.ts';
 
 /**
  * Runs the same suites in both modes: `vitest.config.ts` runs them once embedded and once distributed. Tests through
@@ -92,12 +93,11 @@ export function redisUrl(): string {
 export async function dropDatabases(names: ReadonlySet<string>): Promise<void> {
   if (names.size === 0) return;
   const client = new MongoClient(mongoUrl('test'));
-  const redis = new Redis(redisUrl());
+  const redis = openRedis(redisUrl(), { lazyConnect: true });
+  await redis.connect();
   for (const name of names) {
     await client.db(name).dropDatabase();
-    for (const keys of [await redis.keys(`${name}:*`), await redis.keys(`{${name}}:*`)]) {
-      if (keys.length > 0) await redis.del(keys);
-    }
+    await removeKeys(redis, `{${name}}:*`);
   }
   redis.disconnect();
   await client.close();

@@ -224,7 +224,7 @@ async function checkRedisServer(url: string, need: typeof DISTRIBUTED): Promise<
   try {
     const [{ checkRedis }, { redisAddress }] = await Promise.all([
       loadWith(need, () => import('../../queue/redis/check-redis.ts')),
-      loadWith(need, () => import('../../queue/redis/connect-redis.ts')),
+      loadWith(need, () => import('../../queue/redis/redis-url.ts')),
     ]);
     const onWarning = (warning: unknown) => warnings.push(String(warning));
     const { version, policy } = await checkRedis(url, { onWarning });

@@ -43,7 +43,11 @@ const REDIS: Service = {
   name: 'Redis',
   option: 'redis',
   variable: 'REDIS_URL',
-  schemes: ['redis:', 'rediss:'],
+  schemes: ['redis', 'rediss'].flatMap((scheme) => [
+    `${scheme}:`,
+    `${scheme}+cluster:`,
+    `${scheme}+sentinel:`,
+  ]),
   example: 'redis://127.0.0.1:6379',
 };
 const ON_ONE_MACHINE = 'On one machine "troupe dev" needs neither a database server nor Redis';

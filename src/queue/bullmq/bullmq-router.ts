@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import type { RedisClient } from '../redis/connect-redis.ts';
 import type { Clock } from '../../clock.ts';
 import type { StorePace } from '../fair-share.ts';
 import { limitWarnings } from '../redis/outage.ts';
@@ -36,9 +36,9 @@ export interface BullmqRouterOptions {
 
 export interface RouterConnections {
   /** A connection of profile `producer`. It is shared: `close` leaves it open. */
-  producer: Redis;
+  producer: RedisClient;
   /** A new connection of profile `blocking`, for a started router only; `close` ends it. */
-  connectBlocking: () => Redis;
+  connectBlocking: () => RedisClient;
 }
 
 export interface BullmqRouter extends Router {

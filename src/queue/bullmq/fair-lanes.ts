@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import type { RedisClient } from '../redis/connect-redis.ts';
 import type { Clock } from '../../clock.ts';
 import type { ActorAddress, TenantId } from '../../events/index.ts';
 import { familyOf } from '../fair-queue.ts';
@@ -19,7 +19,7 @@ export interface FairLanes {
 }
 
 interface FairLanesOptions {
-  redis: Redis;
+  redis: RedisClient;
   /** Redis key of a set of actors, by what it counts. */
   keyOf: (counted: 'backlog' | 'front' | 'family', group: string) => string;
   /** Number of waiting wakes of all tenants. */

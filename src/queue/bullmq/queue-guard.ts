@@ -1,11 +1,12 @@
 import type { Redis } from 'ioredis';
+import { primariesOf, type RedisClient } from '../redis/connect-redis.ts';
 import type { Clock } from '../../clock.ts';
 import { TroupeError } from '../../errors.ts';
 import { guardScripts, QUEUE_KEYS } from './guard-scripts.ts';
 import { bracedPrefix, QUEUE_NAME } from './wake-queue.ts';
 
 interface QueueGuardDeps {
-  redis: Redis;
+  redis: RedisClient;
   prefix: string;
   clock: Clock;
   everyMs: number;
@@ -125,14 +126,21 @@ export class QueueGuard {
   /** Inspects all keys of the troupe, slice by slice. Returns how many were removed. */
   async #sift(cut: string): Promise<number> {
     let removed = 0;
+    for (const server of primariesOf(this.#deps.redis)) removed += await this.#siftServer(server, cut);
+    return removed;
+  }
+
+  async #siftServer(server: Redis, cut: string): Promise<number> {
+    let removed = 0;
     let cursor = '0';
-    const { redis } = this.#deps;
     const pattern = `${this.#own.replaceAll(/[\\*?[\]]/g, String.raw`\$&`)}*`;
     do {
-      const [next, keys] = await redis.scan(cursor, 'MATCH', pattern, 'COUNT', KEYS_PER_SLICE);
+      const [next, keys] = await server.scan(cursor, 'MATCH', pattern, 'COUNT', KEYS_PER_SLICE);
       cursor = next;
       if (keys.length === 0) continue;
-      const problems = pairs(await guardScripts.sift.run(redis, keys, [this.#base, this.#own, cut]));
+      const problems = pairs(
+        await guardScripts.sift.run(this.#deps.redis, keys, [this.#base, this.#own, cut]),
+      );
       this.#report(problems, 'it was removed');
       removed += problems.length;
     } while (cursor !== '0' && !this.#started?.signal.aborted);

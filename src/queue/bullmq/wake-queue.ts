@@ -1,9 +1,8 @@
 import { type Job, Queue } from 'bullmq';
-import type { Redis } from 'ioredis';
 import type { Clock } from '../../clock.ts';
 import { TroupeError } from '../../errors.ts';
 import { ActorAddress, addressKey, type TenantId } from '../../events/index.ts';
-import { CONNECT_TIMEOUT_MS, isReady, readyWithin } from '../redis/connect-redis.ts';
+import { CONNECT_TIMEOUT_MS, isReady, readyWithin, type RedisClient } from '../redis/connect-redis.ts';
 import type { QueueDepth, WaitingWake } from '../router.ts';
 import { createFairLanes, type FairLanes } from './fair-lanes.ts';
 import { EVENTS_KEPT } from './guard-scripts.ts';
@@ -17,7 +16,7 @@ export const LATER = 'later';
 const DELAYED_SCORE_FACTOR = 4_096;
 
 export interface WakeQueueOptions {
-  redis: Redis;
+  redis: RedisClient;
   prefix: string;
   clock: Clock;
   strayAfterMs: number;
@@ -38,7 +37,7 @@ export interface WakeQueueOptions {
  */
 export class WakeQueue {
   readonly #queue: Queue<unknown>;
-  readonly #redis: Redis;
+  readonly #redis: RedisClient;
   readonly #clock: Clock;
   readonly #suspect: (error: unknown) => void;
   readonly #firstReady: Promise<boolean>;

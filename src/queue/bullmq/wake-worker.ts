@@ -1,6 +1,6 @@
 import { type Job, Worker } from 'bullmq';
-import type { Redis } from 'ioredis';
-import { afterMs, endConnection } from '../redis/connect-redis.ts';
+import { Cluster } from 'ioredis';
+import { afterMs, endConnection, type RedisClient } from '../redis/connect-redis.ts';
 import { bracedPrefix, isDecodeError, QUEUE_NAME } from './wake-queue.ts';
 import type { Clock } from '../../clock.ts';
 
@@ -13,7 +13,7 @@ import type { Clock } from '../../clock.ts';
  */
 export interface WakeWorkerOptions {
   /** A connection of profile `blocking`; ends with the worker. */
-  redis: Redis;
+  redis: RedisClient;
   prefix: string;
   concurrency: number;
   lockMs: number;
@@ -78,14 +78,19 @@ export function openWakeWorker(options: WakeWorkerOptions): WakeWorker {
 }
 
 /** BullMQ duplicates the connection for blocking reads. The copy must end with the worker and needs an error listener. */
-function adoptCopies(redis: Redis, connections: Redis[]): void {
-  const duplicate = redis.duplicate.bind(redis);
-  redis.duplicate = (override) => {
-    const copy = duplicate(override);
+function adoptCopies(redis: RedisClient, connections: RedisClient[]): void {
+  const adopt = <T extends RedisClient>(copy: T): T => {
     copy.on('error', () => {});
     connections.push(copy);
     return copy;
   };
+  if (redis instanceof Cluster) {
+    const duplicate = redis.duplicate.bind(redis);
+    redis.duplicate = (nodes, override) => adopt(duplicate(nodes, override));
+  } else {
+    const duplicate = redis.duplicate.bind(redis);
+    redis.duplicate = (override) => adopt(duplicate(override));
+  }
 }
 
 /**

@@ -1,5 +1,5 @@
+import type { RedisClient } from './connect-redis.ts';
 import { randomUUID } from 'node:crypto';
-import type { Redis } from 'ioredis';
 import type { ActorAddress, TenantId } from '../../events/index.ts';
 import type { Admission, AdmissionCaps, AdmissionLoad, Entry } from '../admission.ts';
 import { admissionLimits, DEFAULT_SLOT_MS, retryInMs } from '../admission-rules.ts';
@@ -9,7 +9,7 @@ import { createOutage } from './outage.ts';
 
 export interface RedisAdmissionOptions {
   /** Shared: `close` leaves it open. */
-  redis: Redis;
+  redis: RedisClient;
   /** Prefix of all keys of one troupe. */
   prefix: string;
   caps: AdmissionCaps;

@@ -1,15 +1,15 @@
-import type { Redis } from 'ioredis';
+import { Cluster, Redis } from 'ioredis';
 import type { Broadcast, Notice } from '../broadcast.ts';
 import { createListeners } from '../in-process-broadcast.ts';
 import { createNoticeOutbox, decodeNotices, encodeNotices, isFrom } from '../notice-outbox.ts';
-import { afterMs, endConnection } from './connect-redis.ts';
+import { afterMs, endConnection, type RedisClient } from './connect-redis.ts';
 import { createOutage, type Outage } from './outage.ts';
 
 export interface RedisBroadcastOptions {
   /** Connection for publishing. It is shared: `close` leaves it open. */
-  publisher: Redis;
+  publisher: RedisClient;
   /** A new connection for listening that reconnects without end; `close` ends it. */
-  connectSubscriber: () => Redis;
+  connectSubscriber: () => RedisClient;
   /** Prefix of all keys and channels of one troupe. */
   prefix: string;
   /** Identifies this member. */
@@ -19,6 +19,8 @@ export interface RedisBroadcastOptions {
   coalesceMs?: number;
   /** Redis counts as unavailable when a message takes longer. */
   stallMs?: number;
+  /** Time between two checks of the listening connection. */
+  pingMs?: number;
   /** Most characters of waiting deltas, activities and answers to recalls. */
   maxPendingChars?: number;
 }
@@ -55,12 +57,13 @@ export function createRedisBroadcast(options: RedisBroadcastOptions): RedisBroad
   });
   const sender = createSender({ ...options, channel, outage, signal: closing.signal });
   const subscriber = options.connectSubscriber();
+  const echo = subscriber instanceof Cluster ? createEcho(subscriber, `${channel}:${from}`) : null;
   const firstListening = Promise.withResolvers<void>();
   let malformed = 0;
 
   async function listen(): Promise<void> {
     try {
-      await subscriber.subscribe(channel);
+      await subscriber.subscribe(...(echo ? [channel, echo.channel] : [channel]));
       outage.end('listening');
       firstListening.resolve();
     } catch (error) {
@@ -83,20 +86,24 @@ export function createRedisBroadcast(options: RedisBroadcastOptions): RedisBroad
   }
 
   // ioredis would subscribe too, and leave a rejection unhandled when the connection is lost meanwhile.
-  subscriber.options.autoResubscribe = false;
+  if (subscriber instanceof Redis) subscriber.options.autoResubscribe = false;
   let lastError: unknown = new Error('connection closed');
   subscriber.on('error', (error) => (lastError = error));
   subscriber.on('close', () => {
     if (!closing.signal.aborted) outage.begin('listening', lastError);
   });
   subscriber.on('ready', () => void listen());
-  subscriber.on('message', (_channel, text) => receive(text));
+  subscriber.on('message', (at: string, text: string) =>
+    echo && at === echo.channel ? echo.heard() : receive(text),
+  );
   if (subscriber.status === 'ready') void listen();
   // A lazy connection; its failure arrives as `close` too.
   else if (subscriber.status === 'wait') void subscriber.connect().catch(() => {});
   const pings = setInterval(() => {
-    if (subscriber.status === 'ready') subscriber.ping().catch(() => {});
-  }, PING_MS).unref();
+    if (subscriber.status !== 'ready') return;
+    if (echo) echo.check();
+    else subscriber.ping().catch(() => {});
+  }, options.pingMs ?? PING_MS).unref();
 
   return {
     publish: sender.publish,
@@ -110,6 +117,28 @@ export function createRedisBroadcast(options: RedisBroadcastOptions): RedisBroad
       listeners.clear();
       await sender.flush();
       endConnection(subscriber);
+    },
+  };
+}
+
+/** Checks that what is published in a Cluster arrives (P4). */
+function createEcho(subscriber: Cluster, channel: string) {
+  let isAwaited = false;
+  return {
+    channel,
+    heard: () => void (isAwaited = false),
+    check(): void {
+      if (isAwaited) {
+        isAwaited = false;
+        subscriber.disconnect(true);
+      } else {
+        subscriber.publish(channel, '').then(
+          () => {},
+          // Not published, so not awaited.
+          () => void (isAwaited = false),
+        );
+        isAwaited = true;
+      }
     },
   };
 }
