@@ -26,6 +26,9 @@ const CHOSEN = {
   postgres: 'TROUPE_TEST_POSTGRES',
 } as const;
 
+/** Taken only if chosen by name: they take seconds to start. */
+const TOPOLOGIES = [topologyWay('Redis Cluster'), topologyWay('Redis Sentinel')];
+
 export async function startServices(env: NodeJS.ProcessEnv = process.env): Promise<Services> {
   const plan = planWays(env);
   const [mongodb, redis, postgres] = await Promise.all([
@@ -61,18 +64,13 @@ export function planWays(env: NodeJS.ProcessEnv): Record<ComposeService, Way[]> 
   function chosen(service: ComposeService, ways: Way[]): Way[] {
     const wanted = env[CHOSEN[service]];
     if (!wanted) return ways;
-    const found = ways.find(({ name }) => name === wanted);
-    const known = ways.map(({ name }) => name).join(', ');
+    const all = service === 'redis' ? [...ways, ...TOPOLOGIES] : ways;
+    const found = all.find(({ name }) => name === wanted);
+    const known = all.map(({ name }) => name).join(', ');
     return [found ?? { name: wanted, open: async () => ({ not: `unknown; there are ${known}` }) }];
   }
   const mongodb = plan('mongodb', 'MONGODB_URL', mongodbUrl, [mongodOnPath, mongodbEngine, secantusByPip]);
-  const redis = plan('redis', 'REDIS_URL', redisUrl, [
-    redisOnPath,
-    redisByApt,
-    valkeyByPip,
-    topologyWay('Redis Cluster'),
-    topologyWay('Redis Sentinel'),
-  ]);
+  const redis = plan('redis', 'REDIS_URL', redisUrl, [redisOnPath, redisByApt, valkeyByPip]);
   const postgres = plan('postgres', 'POSTGRES_URL', postgresUrl, [postgresOnPath, postgresByApt]);
   return {
     mongodb: chosen('mongodb', mongodb),
