@@ -31,11 +31,11 @@ describe.skipIf(!TOPOLOGY)(name, () => {
     await router.wake(address('before'));
     await until(() => served.includes('before'), { what: 'a wake before' });
 
-    const { ready, connect, end } = createConnections(topology.url);
-    onTestFinished(end);
-    const redis = await ready('producer');
+    const connections = createConnections(topology.url);
+    onTestFinished(() => connections.end());
+    const redis = await connections.ready('producer');
     const join = async (process: string) => {
-      const connectSubscriber = () => connect('blocking');
+      const connectSubscriber = () => connections.connect('blocking');
       const options = { publisher: redis, connectSubscriber, prefix: stage.prefix, process, pingMs: 500 };
       const broadcast = createRedisBroadcast({ ...options, onWarning: ignore });
       onTestFinished(() => broadcast.close());

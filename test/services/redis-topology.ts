@@ -20,17 +20,17 @@ export interface RedisTopology {
   version: string;
   folder: string;
   /** The node that holds the key now. */
-  primaryOf(key: string): Promise<RedisNode>;
-  stop(): Promise<void>;
+  primaryOf: (key: string) => Promise<RedisNode>;
+  stop: () => Promise<void>;
 }
 
 /** One server, which keeps its port and folder when it is started again. */
 export interface RedisNode {
   port: number;
-  start(): Promise<void>;
-  kill(): Promise<void>;
-  pause(): void;
-  resume(): void;
+  start: () => Promise<void>;
+  kill: () => Promise<void>;
+  pause: () => void;
+  resume: () => void;
 }
 
 export type TopologyKind = 'Redis Cluster' | 'Redis Sentinel';
