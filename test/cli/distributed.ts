@@ -107,6 +107,9 @@ export async function freePort(): Promise<number> {
 function withSchema(url: string, schema: string): string {
   const named = new URL(url);
   named.searchParams.set('schema', schema);
+  // Only a hanging server exceeds these limits, however busy the machine is.
+  named.searchParams.set('connect_timeout', '60');
+  named.searchParams.set('statement_timeout', '60000');
   return named.href;
 }
 

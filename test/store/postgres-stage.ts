@@ -32,7 +32,7 @@ const TABLES = ['conversations', 'standings', 'passages', 'events', 'actors', 'e
 /** A driver of an empty schema. */
 export async function openPostgresOnce(): Promise<DocumentDriver> {
   const stage = spare.pop() ?? newStage();
-  const driver = await stage.open();
+  const driver = await stage.open({ url: withParameters(stage.url, { max: '4' }) });
   let closed: Promise<void> | undefined;
   const close = async () => {
     await driver.close();
@@ -51,7 +51,7 @@ type Stage = ReturnType<typeof newStage>;
 
 function newStage() {
   const schema = `troupe-test-${randomUUID().slice(0, 13)}`;
-  const url = withParameters(POSTGRES_URL, { schema });
+  const url = withParameters(POSTGRES_URL, { schema, ...PATIENT });
   const drivers: DocumentDriver[] = [];
 
   async function sql<T extends object>(text: string, values: unknown[] = []): Promise<T[]> {
@@ -79,6 +79,9 @@ function newStage() {
     },
   };
 }
+
+/** Only a hanging server exceeds these limits, however busy the machine is. */
+export const PATIENT = { connect_timeout: '60', statement_timeout: '60000' };
 
 export function withParameters(url: string, parameters: Record<string, string>): string {
   const changed = new URL(url);

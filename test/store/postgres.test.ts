@@ -171,4 +171,69 @@ describe.skipIf(!POSTGRES_URL)(POSTGRES, () => {
     await driver.putOnce(key, 'x', 1);
     expect(await driver.readEntry(key)).toBe('on');
   });
+
+  test('every sorted index of the schema serves a query of the store', async () => {
+    const stage = postgresStage();
+    // In tables of few rows the server would read all of them and sort.
+    const options = '-c enable_seqscan=off -c enable_sort=off';
+    const url = withParameters(stage.url, { application_name: stage.schema, options });
+    const driver = await stage.open({ url });
+    await useEverything(driver);
+    await driver.close();
+    // The server counts the reads of a connection when it ends.
+    const running = 'SELECT 1 FROM pg_stat_activity WHERE application_name = $1';
+    while ((await stage.sql(running, [stage.schema])).length > 0);
+    // Those of words are worth their cost only with many rows.
+    const unused = `SELECT indexrelname FROM pg_stat_user_indexes
+      WHERE schemaname = $1 AND idx_scan = 0 AND indexrelname NOT LIKE '%_terms'`;
+    expect(await stage.sql(unused, [stage.schema])).toEqual([]);
+  });
 });
+
+const CONDITIONS = [
+  {},
+  { ranks: [3] },
+  { ranks: [1, 3] },
+  { agent: 'worker', owner: 'o', text: 'w', from: 0, to: 9 },
+  { terms: [{ term: 'w', whole: false }] },
+  { ranges: [{ from: 'a', to: 'z' }] },
+];
+
+async function useEverything(driver: DocumentDriver): Promise<void> {
+  const tenant = LOG.tenant;
+  const key = { ...LOG, agent: 'worker' };
+  const entry = { tenant, namespace: 'journal', key: 'k' } as const;
+  await driver.append([eventRow('a', { ...LOG, to: ['worker'] })]);
+  await driver.append(['a', 'b', 'c'].map((id) => eventRow(id, LOG)));
+  await driver.head(LOG);
+  await driver.readEvents({ ...ALL, maxBytes: 5 });
+  await driver.readEvent({ ...LOG, id: 'a' });
+  await driver.addressed({ ...key, after: 0, upTo: 9 });
+  for (const more of [{}, { before: { at: 5, id: 'x' } }, { ranges: [{ from: 'a', to: 'z' }] }])
+    await driver.conversations({ tenant, limit: 5, ...more });
+  const sorted = { seq: 1, rank: 3, since: 1, cost: 1, spent: 1 };
+  const said = { owner: 'o', agents: ['worker'], words: 'word', terms: ['word'], data: '{}' };
+  await driver.saveStanding(LOG, { ...sorted, ...said });
+  await driver.standingSeq(LOG);
+  for (const filter of CONDITIONS) {
+    await driver.countStandings({ tenant, ...filter });
+    for (const order of ['urgent', 'newest', 'oldest', 'costliest', 'mostSpent'] as const)
+      await driver.standings({ tenant, order, limit: 5, ...filter });
+  }
+  await driver.behind({ tenant, limit: 5 });
+  await driver.savePassages(LOG, [{ first: 1, last: 1, at: 1, terms: ['word'] }]);
+  await driver.findPassages({ tenant, terms: [{ term: 'w', whole: false }], limit: 5 });
+  await driver.acquire(key, { owner: 'o', now: 1, until: 1 });
+  await driver.compareAndSet(key, { fence: 1, turn: null, notCancelled: true }, { turn: 't', outbox: true });
+  await driver.requestCancel(key, 't');
+  await driver.park(key, null, null);
+  await driver.listActors(LOG);
+  await driver.due({ now: 9, clock: 9, since: 0, limit: 5 });
+  await driver.putOnce(entry, 'x', 1);
+  await driver.readEntries([entry]);
+  await driver.entryKeys({ tenant, namespace: 'journal', after: 'a', before: 'z', limit: 5 });
+  await driver.swap(entry, 'x', 'y');
+  await driver.removeEntries([entry]);
+  await driver.expire('journal', 9);
+  await driver.deleteConversation(LOG);
+}

@@ -13,11 +13,11 @@ import { createPassageDocuments } from './postgres-passages.ts';
 import { migrateDatabase, tablesOf } from './postgres-schema.ts';
 import { createStandingDocuments } from './postgres-standings.ts';
 
-/** Together they bound every wait: for a connection, for a lock, for an answer. */
-const CONNECT_MS = 3_500;
+/** Together they bound every wait: for a connection at the start, for a lock, for an answer. */
+const CONNECT_S = 3.5;
 const STATEMENT_MS = 8_000;
-const ANSWER_MS = 10_000;
-const POOL_WAIT_MS = 10_000;
+/** How much longer this process waits for an answer, or for a connection of its own, than the server works on a statement. */
+const MARGIN_MS = 2_000;
 const IDLE_MS = 120_000;
 /** A server has 100 connections unless it is told otherwise. */
 const MAX_CONNECTIONS = 16;
@@ -30,43 +30,58 @@ const OLDEST = 130_000;
  * Set by a statement and not in the connection's options, which a connection pooler would refuse. A write whose promise has
  * resolved must be on the disk, whatever the default of the server is.
  */
-const SETTINGS = `SELECT set_config('statement_timeout', '${STATEMENT_MS}', false),
-  set_config('idle_in_transaction_session_timeout', '${STATEMENT_MS}', false),
-  set_config('default_transaction_isolation', 'read committed', false),
-  set_config('jit', 'off', false),
-  set_config('synchronous_commit', replace(current_setting('synchronous_commit'), 'off', 'on'), false)`;
+const settings = (statementMs: number) => `
+  SELECT set_config('statement_timeout', '${statementMs}', false),
+    set_config('idle_in_transaction_session_timeout', '${statementMs}', false),
+    set_config('default_transaction_isolation', 'read committed', false),
+    set_config('jit', 'off', false),
+    set_config('synchronous_commit', replace(current_setting('synchronous_commit'), 'off', 'on'), false)`;
 
 export interface PostgresTarget {
   config: pg.ClientConfig;
   place: PostgresPlace;
   connections: number;
+  statementMs: number;
 }
 
 /**
- * Reads a url of the form that libpq knows, and two parameters beside it: `schema`, the schema of the tables, and `max`, the
- * most connections of this process. Throws `config_invalid`.
+ * Reads a url of the form that libpq knows, and parameters beside it: `schema`, the schema of the tables; `max`, the most
+ * connections of this process; `statement_timeout`, ms. Throws `config_invalid`.
  */
 export function targetOf(url: string): PostgresTarget {
-  if (!URL.canParse(url)) throw urlError();
-  const parsed = new URL(url);
-  const schema = parsed.searchParams.get('schema') ?? DEFAULT_NAME;
-  const connectMs = Number(parsed.searchParams.get('connect_timeout') ?? 0) * 1_000 || CONNECT_MS;
-  const connections = Number(parsed.searchParams.get('max') ?? MAX_CONNECTIONS);
-  for (const own of ['schema', 'max']) parsed.searchParams.delete(own);
-  if (!parsed.pathname || parsed.pathname === '/') parsed.pathname = `/${DEFAULT_NAME}`;
-  const isUsable =
-    /^postgres(?:ql)?:$/.test(parsed.protocol) && Number.isSafeInteger(connections) && connections > 0;
-  if (!isUsable) throw urlError();
-  const host = parsed.host || (parsed.searchParams.get('host') ?? 'localhost');
-  const database = decodeURIComponent(parsed.pathname.slice(1));
+  const parsed = parseUrl(url);
+  const { searchParams: given } = parsed;
+  const schema = given.get('schema') ?? DEFAULT_NAME;
+  const connections = numberOf(given.get('max') ?? MAX_CONNECTIONS);
+  const statementMs = numberOf(given.get('statement_timeout') ?? STATEMENT_MS);
+  const connectMs = 1_000 * numberOf(given.get('connect_timeout') ?? CONNECT_S);
+  const place = {
+    host: parsed.host || (given.get('host') ?? 'localhost'),
+    database: decodeURIComponent(parsed.pathname.slice(1)),
+    schema,
+  };
+  for (const own of ['schema', 'max', 'statement_timeout']) given.delete(own);
   const config = {
     connectionString: parsed.href,
     application_name: 'troupe',
     connectionTimeoutMillis: connectMs,
-    query_timeout: ANSWER_MS,
+    query_timeout: statementMs + MARGIN_MS,
     keepAlive: true,
   };
-  return { config, place: { host, database, schema }, connections };
+  return { config, place, connections, statementMs };
+}
+
+function parseUrl(url: string): URL {
+  const parsed = URL.parse(url);
+  if (!parsed || !/^postgres(?:ql)?:$/.test(parsed.protocol)) throw urlError();
+  if (!parsed.pathname || parsed.pathname === '/') parsed.pathname = `/${DEFAULT_NAME}`;
+  return parsed;
+}
+
+function numberOf(given: string | number): number {
+  const number = Number(given);
+  if (!Number.isFinite(number) || number <= 0) throw urlError();
+  return number;
 }
 
 export interface PostgresDriverOptions {
@@ -79,14 +94,15 @@ export async function openPostgresDriver({
   url,
   clock = systemClock,
 }: PostgresDriverOptions): Promise<DocumentDriver> {
-  const { config, place, connections } = targetOf(url);
+  const { config, place, connections, statementMs } = targetOf(url);
+  const set = settings(statementMs);
   await prepareDatabase(config, place, clock);
   const database = openDatabase({
     ...config,
     max: connections,
-    connectionTimeoutMillis: POOL_WAIT_MS,
+    connectionTimeoutMillis: statementMs + MARGIN_MS,
     idleTimeoutMillis: IDLE_MS,
-    verify: (client, done) => client.query(SETTINGS, (error) => done(error)),
+    verify: (client, done) => client.query(set, (error) => done(error)),
   });
   return createDocumentDriver(createPostgresDocuments(database, place), {
     random: Math.random,

@@ -33,7 +33,7 @@ export function createStandingDocuments(database: Database, tables: Tables): Sta
     `SELECT standing AS seq FROM ${conversations} WHERE tenant = $1 AND conversation = $2`,
   );
   const selectBehind = prepared(
-    `SELECT conversation AS id FROM ${conversations} WHERE tenant = $1 AND head > standing
+    `SELECT conversation AS id FROM ${conversations} WHERE tenant = $1 AND behind
      ORDER BY at DESC, conversation DESC LIMIT $2`,
   );
   return {
@@ -85,7 +85,7 @@ async function count(
   const where = createConditions();
   addConditions(where, filter);
   const late = createConditions();
-  late.add('tenant = ? AND head > standing', filter.tenant);
+  late.add('tenant = ? AND behind', filter.tenant);
   late.addRanges('conversation', filter.ranges);
   const [counted, [behind]] = await Promise.all([
     database.rows<{ rank: number; count: number }>(
@@ -106,7 +106,10 @@ async function count(
 function addConditions(where: Conditions, filter: StandingFilter): void {
   const { tenant, ranks, agent, owner, from, to, text, terms } = filter;
   where.add('tenant = ?', tenant);
-  if (ranks) where.add('rank = ANY (?::int[])', ranks);
+  const [only, ...others] = ranks ?? [];
+  // Of one rank, the index has the order as well.
+  if (only !== undefined && others.length === 0) where.add('rank = ?', only);
+  else if (ranks) where.add('rank = ANY (?::int[])', ranks);
   if (from !== undefined) where.add('since >= ?', from);
   if (to !== undefined) where.add('since < ?', to);
   if (agent !== undefined) where.add('? = ANY (agents)', agent);
