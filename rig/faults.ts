@@ -8,7 +8,14 @@ import type { TcpProxy } from './tcp-proxy.ts';
 /** A fault that was injected. The list of faults, in order, is the only record to judge a violation by. */
 export interface Fault {
   at: number;
-  what: 'kill' | 'stop' | 'continue' | 'wipe queue' | 'cut queue file' | 'reset connections';
+  what:
+    | 'kill'
+    | 'stop'
+    | 'continue'
+    | 'wipe queue'
+    | 'cut queue file'
+    | 'fail over queue'
+    | 'reset connections';
   target: string;
 }
 
@@ -81,7 +88,11 @@ export function startFaults(options: FaultOptions): { faults: Fault[]; done: Pro
   let losses = 0;
   async function loseQueue(random: Random): Promise<void> {
     losses += 1;
-    if (losses % 2 === 1 || !redis.own) {
+    if (redis.failOver && losses % 2 === 1) {
+      await redis.failOver();
+      return void note('fail over queue', 'primary killed');
+    }
+    if (losses % 2 === 1 || !redis.own || redis.failOver) {
       await redis.wipe();
       return void note('wipe queue', redis.own ? 'all' : 'this database');
     }

@@ -70,7 +70,7 @@ export function figuresOf(run: RunTotals): Figures {
     events: counts.events,
     kills: times('kill'),
     stops: times('stop'),
-    queueLosses: times('wipe queue', 'cut queue file'),
+    queueLosses: times('wipe queue', 'cut queue file', 'fail over queue'),
     connectionResets: times('reset connections'),
     failedStarts: run.failedStarts,
     posts: posts.length,

@@ -70,7 +70,7 @@ const MOST_BACKLOG = 500;
 const MOST_OPEN = 150;
 /** Time without any progress: a slow machine may take its time, a stuck system may not. */
 const QUIET_WITHIN_MS = 60_000;
-const START_WITHIN_MS = 30_000;
+const START_WITHIN_MS = 120_000;
 /** On a slow machine, a run goes on until its goals are met, for at most half its time again. */
 const MOST_TIMES = 1.5;
 /**
@@ -266,7 +266,7 @@ function progressOf({ clients, faults }: LoadState) {
   return {
     kills: times('kill'),
     stops: times('continue'),
-    queueLosses: times('wipe queue') + times('cut queue file'),
+    queueLosses: times('wipe queue') + times('cut queue file') + times('fail over queue'),
     conversations: new Set(posts.map(({ conversation }) => conversation)).size,
     triggers: posts.reduce((sum, { acked, to }) => sum + (acked ? to.length : 0), 0),
   };

@@ -13,10 +13,12 @@ export interface RigOptions {
   strict: boolean;
   /** The log is in PostgreSQL, not in MongoDB. */
   postgres: boolean;
+  /** The queue is on a Cluster or behind Sentinels, and their primary is killed in place of the cuts of its file. */
+  redis: 'single' | 'cluster' | 'sentinel';
 }
 
 export const USAGE =
-  'npm run rig -- [--seconds 60] [--seed N] [--json] [--keep] [--calm] [--strict] [--postgres]';
+  'npm run rig -- [--seconds 60] [--seed N] [--json] [--keep] [--calm] [--strict] [--postgres] [--redis cluster|sentinel]';
 
 /** Throws with the usage for anything else. */
 export function readOptions(args: string[]): RigOptions {
@@ -30,11 +32,15 @@ export function readOptions(args: string[]): RigOptions {
       calm: { type: 'boolean', default: false },
       strict: { type: 'boolean', default: false },
       postgres: { type: 'boolean', default: false },
+      redis: { type: 'string', default: 'single' },
     },
   });
   const { json, keep, calm, strict, postgres } = values;
   const [seconds, seed] = [Number(values.seconds), Number(values.seed)];
   if (!Number.isInteger(seconds) || seconds < 1 || !Number.isInteger(seed) || seed < 0)
     throw new Error(`--seconds and --seed are whole numbers: ${USAGE}`);
-  return { seconds, seed, json, keep, calm, strict, postgres };
+  const { redis } = values;
+  if (redis !== 'single' && redis !== 'cluster' && redis !== 'sentinel')
+    throw new Error(`--redis is cluster or sentinel: ${USAGE}`);
+  return { seconds, seed, json, keep, calm, strict, postgres, redis };
 }

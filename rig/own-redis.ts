@@ -4,6 +4,8 @@ import { createServer, type AddressInfo } from 'node:net';
 import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import { openRedis, primariesOf } from '../src/queue/redis/connect-redis.ts';
+import { startTopology, type TopologyKind } from '../test/services/redis-topology.ts';
 
 /** The queue's server, with two ways to lose its data. */
 export interface RigRedis {
@@ -13,10 +15,13 @@ export interface RigRedis {
   wipe(): Promise<void>;
   /** Kills the server, cuts the end off its append-only file, and restarts it on the same port. Own servers only. */
   cutFile(keep: number): Promise<void>;
+  /** In place of `cutFile`, where there is a replica: kills the primary, and starts it again when it is replaced. */
+  failOver?: () => Promise<void>;
   close(): Promise<void>;
 }
 
 const START_MS = 5_000;
+const REPLACED_MS = 60_000;
 
 /** A server of our own with an append-only file in `dir`; null without `redis-server` on the PATH. */
 export async function startOwnRedis(dir: string): Promise<RigRedis | null> {
@@ -65,6 +70,32 @@ export async function startOwnRedis(dir: string): Promise<RigRedis | null> {
   };
 }
 
+/** A Cluster or Sentinels of our own. The keys of `prefix` are on the primary that is killed. */
+export async function startReplicated(kind: TopologyKind, prefix: string): Promise<RigRedis> {
+  const topology = await startTopology(kind);
+  if ('not' in topology) throw new Error(topology.not);
+  const { url, primaryOf, stop } = topology;
+  const key = `{${prefix}}`;
+  return {
+    url,
+    own: true,
+    wipe: () => flush(url, 'all'),
+    cutFile: () => Promise.reject(new Error('its servers have no append-only file')),
+    async failOver() {
+      const primary = await primaryOf(key);
+      await primary.kill();
+      const until = Date.now() + REPLACED_MS;
+      while ((await primaryOf(key).catch(() => primary)) === primary) {
+        if (Date.now() > until)
+          throw new Error(`no replica replaced the primary within ${REPLACED_MS / 1_000} s`);
+        await wait(100);
+      }
+      await primary.start();
+    },
+    close: stop,
+  };
+}
+
 /** A foreign server: its database may be wiped, nothing more. */
 export function foreignRedis(url: string): RigRedis {
   return {
@@ -84,9 +115,11 @@ function probe(url: string): Redis {
 }
 
 async function flush(url: string, what: 'all' | 'database'): Promise<void> {
-  const client = new Redis(url, { maxRetriesPerRequest: 5 });
+  const client = openRedis(url, { maxRetriesPerRequest: 5, lazyConnect: true });
   try {
-    await (what === 'all' ? client.flushall() : client.flushdb());
+    await client.connect();
+    const servers = primariesOf(client);
+    await Promise.all(servers.map((each) => (what === 'all' ? each.flushall() : each.flushdb())));
   } finally {
     client.disconnect();
   }

@@ -7,10 +7,10 @@ import { figuresLine, figuresOf } from './figures.ts';
 import { judge } from './judge.ts';
 import { killRun } from './kill-run.ts';
 import { readOptions, type RigOptions } from './options.ts';
-import { foreignRedis, type RigRedis, startOwnRedis } from './own-redis.ts';
+import { foreignRedis, type RigRedis, startOwnRedis, startReplicated } from './own-redis.ts';
 
 /**
- * `npm run rig -- [--seconds 60] [--seed N] [--json] [--keep] [--calm] [--strict] [--postgres]`: kills, stops and cuts off real
+ * `npm run rig -- [--seconds 60] [--seed N] [--json] [--keep] [--calm] [--strict] [--postgres] [--redis cluster|sentinel]`: kills, stops and cuts off real
  * processes at random, on a real Redis and a real server of MongoDB's protocol, or PostgreSQL, and then checks everything that was
  * stored. Prints one line of figures at the end. Exit code 1 on a violation, or if less than half of the planned work
  * was done. A missed goal is reported; on a slow machine it says more about the machine, so it fails the run only
@@ -30,7 +30,7 @@ async function main(options: RigOptions): Promise<number> {
   say(`${server}, seed ${seed}, ${seconds} s`);
   const dir = mkdtempSync(path.join(tmpdir(), 'troupe-rig-'));
   const name = `rig_${seed}_${Date.now().toString(36)}`;
-  const redis = await openRedis(dir);
+  const redis = await openRedis(dir, options.redis, name);
   const database = await (options.postgres ? openRigSchema : openRigDatabase)(url, name);
   if (!database.proxy) say('MONGODB_URL names a set of servers: its connections are not reset');
   const store = createStore(await database.open());
@@ -74,7 +74,9 @@ async function main(options: RigOptions): Promise<number> {
   }
 }
 
-async function openRedis(dir: string): Promise<RigRedis> {
+async function openRedis(dir: string, kind: RigOptions['redis'], prefix: string): Promise<RigRedis> {
+  if (kind !== 'single')
+    return startReplicated(kind === 'cluster' ? 'Redis Cluster' : 'Redis Sentinel', prefix);
   const own = await startOwnRedis(dir);
   if (own) return own;
   const url = process.env['REDIS_URL'];

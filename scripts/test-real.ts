@@ -6,19 +6,24 @@ import path from 'node:path';
 /**
  * `npm run test:real`: the suites of the stores and queues, and every test of the distributed mode, on each server that can
  * be had here. Prints a line for each: parts with versions, suite, result. Exits 1 if a test failed. A part that cannot be had is
- * there with its reason.
+ * there with its reason. Words given to it choose the rows.
  */
 const ROOT = path.dirname(import.meta.dirname);
-/** Each database once and each Redis once. */
+/** Each database once and each kind of Redis once. */
 const PAIRS = [
   { TROUPE_TEST_MONGODB: 'MongoDB engine', TROUPE_TEST_REDIS: 'redis-server' },
   { TROUPE_TEST_MONGODB: 'SecantusDB', TROUPE_TEST_REDIS: 'Valkey' },
   { TROUPE_TEST_MONGODB: 'mongod', TROUPE_TEST_REDIS: 'redis-server' },
+  { TROUPE_TEST_MONGODB: 'MongoDB engine', TROUPE_TEST_REDIS: 'Redis Cluster' },
+  { TROUPE_TEST_MONGODB: 'MongoDB engine', TROUPE_TEST_REDIS: 'Redis Sentinel' },
 ] as const;
 const SUITES = {
   'stores and queues': ['--project', 'embedded', 'test/store', 'test/queue'],
+  'many processes': ['--project', 'embedded', 'test/distributed'],
   'distributed mode': ['--project', 'distributed'],
 } as const;
+/** `npm run test:real -- 'Redis Cluster' 'many processes'`: only the rows that have all these words. */
+const wanted = process.argv.slice(2);
 
 interface Row {
   parts: string;
@@ -37,6 +42,8 @@ if (failed > 0) process.exitCode = 1;
 
 function* suitesOf(pair: (typeof PAIRS)[number]): Generator<Row, void> {
   for (const [suite, args] of Object.entries(SUITES)) {
+    const row = [...Object.values(pair), suite].join(' ');
+    if (!wanted.every((word) => row.includes(word))) continue;
     console.error(`test:real: ${Object.values(pair).join(' and ')}: ${suite} ...`);
     const { services, counts, missing } = runSuite(args, pair);
     if (missing !== undefined) {

@@ -61,6 +61,8 @@ test('unknown options are refused with the usage', () => {
     calm: false,
     strict: false,
     postgres: false,
+    redis: 'single',
   });
   expect(() => readOptions(['--seconds', 'soon'])).toThrow(/npm run rig/);
+  expect(() => readOptions(['--redis', 'many'])).toThrow(/cluster or sentinel/);
 });
