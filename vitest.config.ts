@@ -29,7 +29,7 @@ const shared = {
   // For what hangs: on a shared machine a test may take several times as long as on a quiet one.
   testTimeout: 240_000,
   hookTimeout: 240_000,
-  expect: { poll: { timeout: 20_000 } },
+  expect: { poll: { timeout: 60_000 } },
 } as const;
 
 export default defineConfig({

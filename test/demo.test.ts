@@ -17,7 +17,7 @@ const SCENES = [
 /** Rejects if the demo does not end with code 0. */
 async function demo(...flags: string[]): Promise<{ stdout: string; stderr: string }> {
   const file = path.join(ROOT, 'examples/demo/demo.ts');
-  return promisify(execFile)(process.execPath, [file, ...flags], { cwd: ROOT, timeout: 120_000 });
+  return promisify(execFile)(process.execPath, [file, ...flags], { cwd: ROOT, timeout: 240_000 });
 }
 
 /** Removes what differs between runs: fences depend on a secret of the store, and durations vary. */

@@ -67,7 +67,7 @@ test('a program of @troupe/client prints who says what, and decides an approval'
   const env = { ...process.env, TROUPE_URL: server.url };
   const file = path.join(ROOT, 'examples/client/ask.ts');
   async function ask(...flags: string[]): Promise<string[]> {
-    const asked = promisify(execFile)(process.execPath, [file, ...flags], { env, timeout: 60_000 });
+    const asked = promisify(execFile)(process.execPath, [file, ...flags], { env, timeout: 240_000 });
     return (await asked).stdout.trim().split('\n');
   }
   const [approved, refused] = await Promise.all([ask(), ask('Where is my money?', '--refuse')]);
@@ -81,7 +81,7 @@ test('a program of @troupe/client prints who says what, and decides an approval'
 
 test('an unknown example is refused with the list of examples', async () => {
   const file = path.join(ROOT, 'examples/play/play.ts');
-  const failed = promisify(execFile)(process.execPath, [file, 'nothing'], { cwd: ROOT, timeout: 120_000 });
+  const failed = promisify(execFile)(process.execPath, [file, 'nothing'], { cwd: ROOT, timeout: 240_000 });
   await expect(failed).rejects.toMatchObject({
     code: 2,
     stderr: expect.stringContaining('code-review | research-desk | support-triage') as string,

@@ -13,7 +13,7 @@ let receiver: Receiver;
 let stage: Stage;
 let key = '';
 
-const until = (holds: () => void | Promise<void>) => vi.waitFor(holds, { timeout: 30_000 });
+const until = (holds: () => void | Promise<void>) => vi.waitFor(holds, { timeout: 90_000 });
 
 async function open(): Promise<Stage> {
   return openStage(['asker', 'cy'], {

@@ -70,7 +70,7 @@ test('a connection may break anywhere: whoever posts again has every word once',
     expect([after, 'Hm, hm.'.startsWith(thoughts(messages))]).toEqual([after, true]);
   }
   expect(stage.requests('desk')).toHaveLength(1);
-}, 60_000);
+});
 
 function thoughts(messages: readonly Message[]): string {
   return messages.flatMap((each) => (each.role === 'reasoning' ? [each.content] : [])).join('');

@@ -101,7 +101,7 @@ export const atRest = (chat: Chat) =>
     () => {
       if (chat.status !== 'ready') throw new Error(`the chat is ${chat.status}: ${chat.error?.message}`);
     },
-    { timeout: 10_000 },
+    { timeout: 60_000 },
   );
 
 /** The body of a request with one message of a user. */

@@ -221,7 +221,7 @@ test('an approval in the thread of a task is asked for and given in the chat', a
   const { id } = (part as { approval: { id: string } }).approval;
   expect(id).toContain('/');
   await chat.addToolApprovalResponse({ id, approved: true });
-  await expect.poll(() => lines(chat.messages).at(-1), { timeout: 10_000 }).toBe('lead: All is paid.');
+  await expect.poll(() => lines(chat.messages).at(-1)).toBe('lead: All is paid.');
   await atRest(chat);
   expect(lines(chat.messages)).toContain('cashier calls pay: output-available');
   expect(stage.requests('cashier')).toHaveLength(2);

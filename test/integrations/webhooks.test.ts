@@ -4,7 +4,7 @@ import { startReceiver, type Receiver } from './receiver.ts';
 import { openStage } from './stage.ts';
 
 const seqs = ({ received }: Receiver) => received.map(({ body }) => body.event.seq);
-const poll = <T>(look: () => T) => expect.poll(look, { timeout: 20_000, interval: 5 });
+const poll = <T>(look: () => T) => expect.poll(look, { timeout: 60_000, interval: 5 });
 
 test('each event of the chosen kinds and conversations is sent once, in order, with a signature that another library verifies', async () => {
   await using receiver = await startReceiver();

@@ -43,7 +43,7 @@ export interface Browsing {
   expectErrors(pattern: RegExp): void;
 }
 
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 90_000;
 const SIZE = { width: 1280, height: 800 };
 
 export async function launchChromium(path = CHROMIUM): Promise<Browser> {

@@ -60,7 +60,7 @@ export const WRITE_TOKEN = 'token-of-this-start';
 const WEB = process.env['TROUPE_TEST_WEB'];
 const PAUSE_MS = 1_200;
 const LOOK_MS = 20;
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 90_000;
 const PAGE = 5_000;
 
 export async function openStage(play: Play, options: StageOptions = {}): Promise<PageStage> {
