@@ -201,6 +201,19 @@ describe.skipIf(REDIS_URL === '')(needsRedis('the Redis broadcast'), () => {
     expect(heard).toEqual([delta(0, 'the end')]);
   });
 
+  test('notices of one process arrive in their order, whatever node they pass', async () => {
+    const prefix = uniquePrefix();
+    const [speaker, hearer] = [await joinRedis(prefix, 'p1'), await joinRedis(prefix, 'p2')];
+    const heard = hearing(hearer);
+    const sent = Array.from({ length: 200 }, (_, index) => appended(0, 1, `c${index}`));
+    for (const [index, notice] of sent.entries()) {
+      speaker.publish(notice);
+      await until(() => speaker.counts().sent > index);
+    }
+    await until(() => heard.length === sent.length);
+    expect(heard).toEqual(sent);
+  });
+
   test('ignores invalid notices, counts them and warns once', async () => {
     const prefix = uniquePrefix();
     const warnings: unknown[] = [];

@@ -2,7 +2,7 @@ import { Cluster, Redis } from 'ioredis';
 import type { Broadcast, Notice } from '../broadcast.ts';
 import { createListeners } from '../in-process-broadcast.ts';
 import { createNoticeOutbox, decodeNotices, encodeNotices, isFrom } from '../notice-outbox.ts';
-import { afterMs, endConnection, type RedisClient } from './connect-redis.ts';
+import { afterMs, endConnection, luaScript, type RedisClient } from './connect-redis.ts';
 import { createOutage, type Outage } from './outage.ts';
 
 export interface RedisBroadcastOptions {
@@ -121,6 +121,17 @@ export function createRedisBroadcast(options: RedisBroadcastOptions): RedisBroad
   };
 }
 
+const PUBLISH = luaScript("return redis.call('PUBLISH', ARGV[1], ARGV[2])");
+
+/**
+ * In a Cluster ioredis would publish at any node, and what two nodes pass on may overtake each other. A script with a key is
+ * always run by the primary that has it, which keeps the order.
+ */
+function publishIn(publisher: RedisClient, prefix: string, channel: string, text: string): Promise<unknown> {
+  if (publisher instanceof Redis) return publisher.publish(channel, text);
+  return PUBLISH.run(publisher, [`{${prefix}}`], [channel, text]);
+}
+
 /** Checks that what is published in a Cluster arrives (P4). */
 function createEcho(subscriber: Cluster, channel: string) {
   let isAwaited = false;
@@ -184,7 +195,7 @@ function createSender(options: SenderOptions) {
       isStalled = true;
       drop(outbox.take(), new Error(`no answer for ${stallMs} ms`));
     }, stallMs).unref();
-    sending = publisher.publish(channel, encodeNotices(options.process, notices)).then(
+    sending = publishIn(publisher, options.prefix, channel, encodeNotices(options.process, notices)).then(
       () => {
         counts.sent += 1;
         outage.end('publishing');
