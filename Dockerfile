@@ -1,5 +1,10 @@
-# The API and the worker of the distributed mode: one image, two commands. See docker-compose.yml.
-FROM node:24-slim AS build
+# The API and the worker of the distributed mode: one image, two commands. See docker-compose.yml and docs/deployment.md.
+# It runs as an unprivileged user on a read-only file system; only /tmp and, for `dev --data /data`, /data are written:
+#   docker run --read-only --tmpfs /tmp --cap-drop ALL ...
+# For a build that never changes, name the base by its digest: --build-arg NODE_IMAGE=node@sha256:...
+ARG NODE_IMAGE=node:24.21.0-bookworm-slim
+
+FROM ${NODE_IMAGE} AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
 COPY packages/nostr/package.json packages/nostr/
@@ -12,7 +17,7 @@ COPY web ./web
 COPY packages ./packages
 RUN npm run -s build && npm run -s build -w @troupe/nostr
 
-FROM node:24-slim AS dependencies
+FROM ${NODE_IMAGE} AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
 COPY packages/nostr/package.json packages/nostr/
@@ -23,18 +28,22 @@ RUN node -e "const p = require('./package.json'); Object.assign(p.dependencies, 
 # The built package takes the place of the link to its sources; for it, 'troupe' is this application.
 RUN rm node_modules/@troupe/nostr && ln -s /app node_modules/troupe
 
-FROM node:24-slim
-ENV NODE_ENV=production
+FROM ${NODE_IMAGE}
+ENV NODE_ENV=production TROUPE_HEALTH_PORT=4600
 WORKDIR /app
 COPY --from=dependencies /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
 COPY --from=build /app/packages/nostr/dist ./node_modules/@troupe/nostr
 # An agents file under /app may import 'troupe': for Node it is part of the package of that name.
 COPY package.json LICENSE ./
-USER node
-EXPOSE 4600
-# For the API. A worker has its own in docker-compose.yml: it answers on another port.
+RUN install -d -o 1000 -g 1000 -m 700 /data
+# By number: Kubernetes' runAsNonRoot cannot check a name.
+USER 1000:1000
+EXPOSE 4600 4601
+STOPSIGNAL SIGTERM
+# A worker answers on its status port: TROUPE_HEALTH_PORT=4601.
 HEALTHCHECK --interval=5s --timeout=4s --start-period=30s --retries=3 \
-  CMD ["node", "-e", "fetch('http://127.0.0.1:4600/readyz').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
+  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.TROUPE_HEALTH_PORT}/readyz`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
+# No shell in between: signals reach Node.
 ENTRYPOINT ["node", "/app/dist/cli.js"]
 CMD ["serve", "--host", "0.0.0.0", "--port", "4600", "/app/agents/agents.ts"]

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { installHelm } from '../test/services/helm.ts';
 
 /**
  * `npm run test:real`: the suites of the stores and queues, and every test of the distributed mode, on each server that can
@@ -35,10 +36,17 @@ let failed = 0;
 for (const pair of PAIRS)
   for (const { parts, suite, result } of suitesOf(pair)) {
     // As soon as it is known: a suite takes minutes.
-    console.log(`${parts.padEnd(72)}  ${suite.padEnd(17)}  ${result}`);
-    if (/ [1-9]\d* failed/.test(result)) failed += 1;
+    show({ parts, suite, result });
   }
+const helm = await installHelm();
+const chart = 'path' in helm ? runSuite(['--project', 'embedded', 'test/deploy'], {}).counts : helm.not;
+show({ parts: 'Helm', suite: 'chart, image, units', result: chart });
 if (failed > 0) process.exitCode = 1;
+
+function show({ parts, suite, result }: Row): void {
+  console.log(`${parts.padEnd(72)}  ${suite.padEnd(19)}  ${result}`);
+  if (/ [1-9]\d* failed/.test(result)) failed += 1;
+}
 
 function* suitesOf(pair: (typeof PAIRS)[number]): Generator<Row, void> {
   for (const [suite, args] of Object.entries(SUITES)) {

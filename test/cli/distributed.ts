@@ -6,7 +6,7 @@ import { MongoClient } from 'mongodb';
 import pg from 'pg';
 import { test } from 'vitest';
 import { removeKeysAt } from '../support/redis-keys.ts';
-import { type Running, type Workplace, workplace } from './harness.ts';
+import { type Running, type Workplace, workplace, type WorkplaceOptions } from './harness.ts';
 
 /** Token of the API, which requires one. */
 export const TOKEN = 'site-token';
@@ -33,10 +33,14 @@ const missing = MONGODB_URL ? (REDIS_URL ? null : 'Redis') : 'MongoDB';
 const missingBesidePostgres = POSTGRES_URL ? (REDIS_URL ? null : 'Redis') : 'PostgreSQL';
 
 /** A test that needs both servers. Without them it is skipped under a name that gives the reason. */
-export function siteTest(name: string, run: (site: Site) => Promise<void>): void {
+export function siteTest(
+  name: string,
+  run: (site: Site) => Promise<void>,
+  options: WorkplaceOptions = {},
+): void {
   if (missing !== null) return test.skip(`${name} (skipped: no ${missing})`, () => {});
   test(name, async () => {
-    await using site = openSite();
+    await using site = openSite(options);
     await run(site);
   });
 }
@@ -54,7 +58,7 @@ export function postgresSiteTest(name: string, run: (site: Site) => Promise<void
 export function openSite({
   database = 'mongodb',
   ...options
-}: { agents?: object; database?: 'mongodb' | 'postgres' } = {}): Site {
+}: WorkplaceOptions & { database?: 'mongodb' | 'postgres' } = {}): Site {
   const name = `troupe-test-${randomBytes(6).toString('hex')}`;
   const own =
     database === 'mongodb'

@@ -64,7 +64,13 @@ function agent(id: string, role: string, rules: object[]): object {
 /** Variables that name servers and credentials of other places. */
 const OUTSIDE = ['TROUPE_URL', 'TROUPE_TOKEN', 'TROUPE_KEY', 'MONGODB_URL', 'POSTGRES_URL', 'REDIS_URL'];
 
-export function workplace({ agents = AGENTS }: { agents?: object | null } = {}): Workplace {
+export interface WorkplaceOptions {
+  agents?: object | null;
+  /** Begins the command line of started processes, e.g. `setpriv` with its arguments. */
+  launcher?: readonly string[];
+}
+
+export function workplace({ agents = AGENTS, launcher = [] }: WorkplaceOptions = {}): Workplace {
   const dir = mkdtempSync(path.join(tmpdir(), 'troupe-cli-'));
   const env: NodeJS.ProcessEnv = { ...process.env, NO_COLOR: '1' };
   // A bundle belongs to one run, and so does its compile cache.
@@ -74,7 +80,8 @@ export function workplace({ agents = AGENTS }: { agents?: object | null } = {}):
   const running = new Set<ChildProcess>();
 
   function launch(args: string[], more: Record<string, string> = {}): ChildProcess {
-    const child = spawn(process.execPath, [CLI, ...args], { cwd: dir, env: { ...env, ...more } });
+    const [command = '', ...rest] = [...launcher, process.execPath, CLI, ...args];
+    const child = spawn(command, rest, { cwd: dir, env: { ...env, ...more } });
     running.add(child);
     child.on('close', () => running.delete(child));
     return child;
