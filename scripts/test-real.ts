@@ -83,7 +83,8 @@ function runSuite(
     const none = services?.slice(1).find((each) => each.startsWith('none ('));
     if (!services || none !== undefined)
       return { services: '', counts: '', missing: `not here: ${none ?? lines.at(-1) ?? 'no output'}` };
-    for (const line of lines.filter((each) => /^ *FAIL /.test(each))) console.error(line);
+    // The name of each failed test, and its error.
+    for (const line of lines.filter((each) => /^ *FAIL |^\w*Error: /.test(each))) console.error(line);
     return { services: services.slice(1).join(', '), counts: lines.at(-1) ?? '' };
   } finally {
     rmSync(folder, { recursive: true, force: true });
