@@ -1,0 +1,34 @@
+import type { Point } from './measure.ts';
+
+/** What `npm run bench:scale -- --measure` counted. Parts that take nothing are left out. `test/scale.test.ts` counts again. */
+export const MEASURED: Record<'mongodb' | 'sqlite', Point> = {
+  mongodb: {
+    perConversation: {
+      events: { documents: 2, bytes: 1_080, entries: 4 },
+      actors: { documents: 1, bytes: 265, entries: 1 },
+      conversations: { documents: 1, bytes: 76, entries: 9 },
+    },
+    perTurn: {
+      events: { documents: 4, bytes: 1_917, entries: 9 },
+      'registers (prompt)': { documents: 1, bytes: 1_413, entries: 3 },
+      'registers (journal)': { documents: 1, bytes: 235, entries: 3 },
+    },
+    commandsPerTurn: 15,
+  },
+  sqlite: {
+    perConversation: {
+      logs: { documents: 1, bytes: 112, entries: 0 },
+      events: { documents: 2, bytes: 928, entries: 0 },
+      actors: { documents: 1, bytes: 207, entries: 0 },
+    },
+    perTurn: {
+      events: { documents: 4, bytes: 1_547, entries: 0 },
+      addressed: { documents: 1, bytes: 11, entries: 0 },
+      registers: { documents: 2, bytes: 1_592, entries: 0 },
+    },
+    commandsPerTurn: 0,
+  },
+};
+
+/** Of an agent of a conversation in the memory of a sweep: 200,000 of them on a heap, collected before and after. */
+export const ADDRESSEE_BYTES = 313;
