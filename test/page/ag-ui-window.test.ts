@@ -92,5 +92,6 @@ pageTest(
     await eventually(shown).toEqual(whole);
     const { events } = await troupe.events('support-18');
     expect(events.filter(({ kind }) => kind === 'approval.decided')).toHaveLength(1);
+    await page.close();
   },
 );

@@ -42,5 +42,7 @@ pageTest(
     await eventually(shown).toEqual(after);
     const { events } = await troupe.events('support-17');
     expect(events.filter(({ kind }) => kind === 'approval.decided')).toHaveLength(1);
+    // Its stream is open: a server that ends under a page is a fault of the page's.
+    await page.close();
   },
 );

@@ -65,6 +65,30 @@ pageTest('words that stream are shown as they come, and are there again after a 
   await abortAll(stage(), 'streaming');
 });
 
+pageTest('what is said while older events are still loaded is shown', async () => {
+  await playIdle(stage(), 'late');
+  const page = await browsing.open(`${stage().url}c/late?list=turns`);
+  const isAsked = Promise.withResolvers<void>();
+  const goOn = Promise.withResolvers<void>();
+  await page.route(/events[?]after=/, async (route) => {
+    isAsked.resolve();
+    await goOn.promise;
+    await route.continue();
+  });
+  const slider = page.getByRole('slider', { name: 'Last event shown' });
+  const isTold = async () =>
+    eventually(() => slider.inputValue()).toBe(String((await stage().troupe.state('late')).head));
+  // What came since the page was opened is not among the events that came with it.
+  await stage().say('late', [], 'One more, before.');
+  await isTold();
+  await happened(page).getByRole('link', { name: 'Talk' }).click();
+  await isAsked.promise;
+  await stage().say('late', [], 'One more, meanwhile.');
+  await isTold();
+  goOn.resolve();
+  await happened(page).getByText('One more, meanwhile.').waitFor();
+});
+
 pageTest('Markdown is drawn; HTML in it is text, and links lead to the web only', async () => {
   const content = [
     '# Plan',

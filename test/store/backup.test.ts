@@ -48,7 +48,7 @@ async function mongo(): Promise<Place> {
   };
 }
 
-/** Into a new schema, in one transaction: what pg_dump and pg_restore do with its rows. */
+/** Into a new schema: what pg_dump and pg_restore do with its rows. Generated columns are not copied. */
 async function postgres(): Promise<Place> {
   const [from, to] = [postgresStage(), postgresStage()];
   return {
@@ -56,10 +56,16 @@ async function postgres(): Promise<Place> {
     async restore() {
       const driver = await to.open();
       const tables = ['conversations', 'standings', 'passages', 'events', 'actors', 'entries'];
-      const copies = tables.map(
-        (table) => `DELETE FROM t.${table}; INSERT INTO t.${table} SELECT * FROM "${from.schema}".${table}`,
-      );
-      await to.sql(copies.join(';'));
+      for (const table of tables) {
+        const columns = await to.sql<{ name: string }>(
+          `SELECT quote_ident(column_name) AS name FROM information_schema.columns
+           WHERE table_schema = $1 AND table_name = $2 AND is_generated = 'NEVER'`,
+          [to.schema, table],
+        );
+        const names = columns.map(({ name }) => name).join(', ');
+        await to.sql(`DELETE FROM t.${table}`);
+        await to.sql(`INSERT INTO t.${table} (${names}) SELECT ${names} FROM "${from.schema}".${table}`);
+      }
       return driver;
     },
   };

@@ -1,4 +1,4 @@
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { Command, Event } from '../../../src/events/index.ts';
 import { mode } from '../state/settings.ts';
 import { CommandButton, READ_ONLY } from './command-button.tsx';
@@ -20,7 +20,8 @@ export function AskFirst({ command, label, class: name = '', question, effect, o
   const id = useId();
   const box = useRef<HTMLDivElement>(null);
   const button = useRef<HTMLButtonElement>(null);
-  useEffect(() => {
+  // At once: a key that is pressed in the next frame is meant for the question.
+  useLayoutEffect(() => {
     if (isOpen) box.current?.focus();
   }, [isOpen]);
   const close = () => {
@@ -28,7 +29,7 @@ export function AskFirst({ command, label, class: name = '', question, effect, o
     button.current?.focus();
   };
   return (
-    <span class="ask-first">
+    <span class="ask-first" onKeyDown={onKey}>
       <button
         type="button"
         class={`button ${name}`}
@@ -50,12 +51,6 @@ export function AskFirst({ command, label, class: name = '', question, effect, o
           aria-describedby={`${id}-effect`}
           tabIndex={-1}
           ref={box}
-          onKeyDown={(event) => {
-            if (event.key !== 'Escape') return;
-            event.preventDefault();
-            event.stopPropagation();
-            close();
-          }}
         >
           <p id={`${id}-question`}>
             <b>{question}</b>
@@ -71,6 +66,13 @@ export function AskFirst({ command, label, class: name = '', question, effect, o
       )}
     </span>
   );
+
+  function onKey(event: KeyboardEvent): void {
+    if (event.key !== 'Escape' || !isOpen) return;
+    event.preventDefault();
+    event.stopPropagation();
+    close();
+  }
 
   function accepted(answer: { event: Event; seq: number }): void {
     setOpen(false);

@@ -7,7 +7,8 @@ import { messageOf } from './row-source.ts';
  * The part of a conversation that is on the screen, as events without gaps.
  *  W1  `events` are consecutive: each seq is that of its predecessor plus one.
  *  W2  At most `MAX_EVENTS` are kept; the far end is dropped, and can be loaded again.
- *  W3  Live events are added only behind the last event of the log that was known.
+ *  W3  A window that reaches the end of the log goes on to reach it: live events are added, and what came while a page was
+ *      loaded is loaded as well.
  */
 export interface ReadingWindow {
   readonly events: ReadonlySignal<readonly Event[]>;
@@ -20,7 +21,8 @@ export interface ReadingWindow {
   later(): Promise<void>;
   /** Shows the surroundings of an event, or the end of the conversation for null. */
   seek(seq: number | null): Promise<void>;
-  arrived(events: readonly Event[]): void;
+  /** Tells of live events, and of the last seq of the log. */
+  arrived(events: readonly Event[], head: number): void;
 }
 
 const PAGE = 120;
@@ -45,6 +47,8 @@ export function openReading(
   const events = signal<readonly Event[]>(isKnown ? newest : []);
   const problem = signal<string | null>(null);
   let last = end ?? head;
+  /** Whether the window reached the end of the log when it was loaded. */
+  let isAtEnd = isKnown;
   let loading: Promise<void> | null = null;
 
   const firstSeq = () => events.peek()[0]?.seq ?? 1;
@@ -57,7 +61,11 @@ export function openReading(
         () => void (problem.value = null),
         (error: unknown) => void (problem.value = messageOf(error)),
       )
-      .finally(() => (loading = null));
+      .finally(() => {
+        loading = null;
+        // What came since the work looked last.
+        if (problem.peek() === null && isAtEnd && lastSeq() < last) void load(reachEnd);
+      });
     return loading;
   }
 
@@ -73,13 +81,26 @@ export function openReading(
     return found;
   }
 
+  /** Loads what is missing up to the end, also what comes meanwhile. */
+  async function reachEnd(): Promise<void> {
+    for (let before = -1; isAtEnd && lastSeq() < last && lastSeq() > before;) {
+      before = lastSeq();
+      const found = await read(before, last);
+      events.value = [...events.peek(), ...found].slice(-MAX_EVENTS);
+    }
+    if (lastSeq() < last) isAtEnd = false;
+  }
+
   const seek = async (seq: number | null) => {
     // A page that is being loaded is not what is looked for.
     await loading;
     await load(async () => {
       const target = Math.min(seq ?? last, last);
       const after = seq === null ? Math.max(0, last - PAGE) : Math.max(0, target - BEFORE);
-      events.value = await read(after, Math.min(last, after + PAGE));
+      const upTo = Math.min(last, after + PAGE);
+      isAtEnd = upTo === last;
+      events.value = await read(after, upTo);
+      await reachEnd();
     });
   };
 
@@ -93,21 +114,28 @@ export function openReading(
       load(async () => {
         const upTo = firstSeq() - 1;
         const found = await read(Math.max(0, upTo - PAGE), upTo);
-        events.value = [...found, ...events.peek()].slice(0, MAX_EVENTS);
+        const all = [...found, ...events.peek()];
+        if (all.length > MAX_EVENTS) isAtEnd = false;
+        events.value = all.slice(0, MAX_EVENTS);
+        await reachEnd();
       }),
     later: () =>
       load(async () => {
-        const found = await read(lastSeq(), Math.min(last, lastSeq() + PAGE));
+        const upTo = Math.min(last, lastSeq() + PAGE);
+        isAtEnd = upTo === last;
+        const found = await read(lastSeq(), upTo);
         events.value = [...events.peek(), ...found].slice(-MAX_EVENTS);
+        await reachEnd();
       }),
     seek,
-    arrived(fresh) {
+    arrived(fresh, newHead) {
       if (end !== null) return;
-      const isAtEnd = lastSeq() === last && events.peek().length > 0;
-      last = Math.max(last, fresh.at(-1)?.seq ?? 0);
-      if (!isAtEnd) return;
+      last = Math.max(last, newHead);
+      // A page that is being loaded goes on to the new end.
+      if (!isAtEnd || loading) return;
       const next = fresh.filter(({ seq }) => seq > lastSeq());
       if (next[0]?.seq === lastSeq() + 1) events.value = [...events.peek(), ...next].slice(-MAX_EVENTS);
+      if (lastSeq() < last) void load(reachEnd);
     },
   };
 }

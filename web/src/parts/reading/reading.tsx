@@ -33,7 +33,12 @@ export function Reading() {
         : null,
     [conversation, isOpen, at],
   );
-  useEffect(() => (part ? onEvents((events) => part.arrived(events)) : undefined), [part]);
+  useEffect(() => {
+    if (!part) return;
+    // What came between opening the window and here.
+    part.arrived([], head.peek());
+    return onEvents((events) => part.arrived(events, head.peek()));
+  }, [part]);
   if (part && conversation !== null)
     return <Part key={`${conversation} ${at}`} part={part} id={conversation} />;
   return (
