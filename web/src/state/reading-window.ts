@@ -1,4 +1,4 @@
-import { type ReadonlySignal, signal } from '@preact/signals';
+import { type ReadonlySignal, type Signal, signal } from '@preact/signals';
 import type { Event } from '../../../src/events/index.ts';
 import { api } from './api.ts';
 import { messageOf } from './row-source.ts';
@@ -30,56 +30,32 @@ const MAX_EVENTS = 1_200;
 /** Events shown before one that is looked for. */
 const BEFORE = 40;
 
-/**
- * `end`: the last seq that may be shown; null for the present, whose last seq is `head`. `newest`: events that the page
- * already has; they are shown at once if they reach the end.
- */
-export function openReading(
-  conversation: string,
-  {
-    end,
-    head,
-    at,
-    newest,
-  }: { end: number | null; head: number; at: number | null; newest: readonly Event[] },
-): ReadingWindow {
+interface Opening {
+  /** The last seq that may be shown; null for the present, whose last seq is `head`. */
+  end: number | null;
+  head: number;
+  /** The event that is looked for; null for the end. */
+  at: number | null;
+  /** Events that the page already has; they are shown at once if they reach the end. */
+  newest: readonly Event[];
+}
+
+export function openReading(conversation: string, { end, head, at, newest }: Opening): ReadingWindow {
   const isKnown = at === null && newest.at(-1)?.seq === (end ?? head);
   const events = signal<readonly Event[]>(isKnown ? newest : []);
   const problem = signal<string | null>(null);
   let last = end ?? head;
   /** Whether the window reached the end of the log when it was loaded. */
   let isAtEnd = isKnown;
-  let loading: Promise<void> | null = null;
 
   const firstSeq = () => events.peek()[0]?.seq ?? 1;
   const lastSeq = () => events.peek().at(-1)?.seq ?? 0;
 
-  /** One reading at a time: a second one asks for the same events. */
-  function load(work: () => Promise<void>): Promise<void> {
-    loading ??= work()
-      .then(
-        () => void (problem.value = null),
-        (error: unknown) => void (problem.value = messageOf(error)),
-      )
-      .finally(() => {
-        loading = null;
-        // What came since the work looked last.
-        if (problem.peek() === null && isAtEnd && lastSeq() < last) void load(reachEnd);
-      });
-    return loading;
-  }
-
-  /** A page of the server holds as many events as fit into it. */
-  async function read(after: number, upTo: number): Promise<Event[]> {
-    const found: Event[] = [];
-    for (let from = after; from < upTo;) {
-      const page = await api.events(conversation, { after: from, limit: upTo - from });
-      if (page.events.length === 0) break;
-      found.push(...page.events);
-      from = page.events.at(-1)?.seq ?? upTo;
-    }
-    return found;
-  }
+  const { load, loading } = oneAtATime(problem, () => {
+    // What came since the work looked last.
+    if (isAtEnd && lastSeq() < last) void load(reachEnd);
+  });
+  const read = (after: number, upTo: number) => readEvents(conversation, after, upTo);
 
   /** Loads what is missing up to the end, also what comes meanwhile. */
   async function reachEnd(): Promise<void> {
@@ -93,7 +69,7 @@ export function openReading(
 
   const seek = async (seq: number | null) => {
     // A page that is being loaded is not what is looked for.
-    await loading;
+    await loading();
     await load(async () => {
       const target = Math.min(seq ?? last, last);
       const after = seq === null ? Math.max(0, last - PAGE) : Math.max(0, target - BEFORE);
@@ -132,10 +108,40 @@ export function openReading(
       if (end !== null) return;
       last = Math.max(last, newHead);
       // A page that is being loaded goes on to the new end.
-      if (!isAtEnd || loading) return;
+      if (!isAtEnd || loading() !== null) return;
       const next = fresh.filter(({ seq }) => seq > lastSeq());
       if (next[0]?.seq === lastSeq() + 1) events.value = [...events.peek(), ...next].slice(-MAX_EVENTS);
       if (lastSeq() < last) void load(reachEnd);
     },
   };
+}
+
+/** A page of the server holds as many events as fit into it. */
+async function readEvents(conversation: string, after: number, upTo: number): Promise<Event[]> {
+  const found: Event[] = [];
+  for (let from = after; from < upTo;) {
+    const page = await api.events(conversation, { after: from, limit: upTo - from });
+    if (page.events.length === 0) break;
+    found.push(...page.events);
+    from = page.events.at(-1)?.seq ?? upTo;
+  }
+  return found;
+}
+
+/** A second work would ask for the same events. `onDone` is called when one has succeeded. */
+function oneAtATime(problem: Signal<string | null>, onDone: () => void) {
+  let loading: Promise<void> | null = null;
+  function load(work: () => Promise<void>): Promise<void> {
+    loading ??= work()
+      .then(
+        () => void (problem.value = null),
+        (error: unknown) => void (problem.value = messageOf(error)),
+      )
+      .finally(() => {
+        loading = null;
+        if (problem.peek() === null) onDone();
+      });
+    return loading;
+  }
+  return { load, loading: () => loading };
 }
