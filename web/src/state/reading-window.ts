@@ -41,10 +41,11 @@ interface Opening {
 }
 
 export function openReading(conversation: string, { end, head, at, newest }: Opening): ReadingWindow {
-  const isKnown = at === null && newest.at(-1)?.seq === (end ?? head);
+  const isKnown = at === null && newest.at(-1)?.seq === Math.min(end ?? head, head);
   const events = signal<readonly Event[]>(isKnown ? newest : []);
   const problem = signal<string | null>(null);
-  let last = end ?? head;
+  // An address may name a later moment than there is.
+  let last = Math.min(end ?? head, head);
   /** Whether the window reached the end of the log when it was loaded. */
   let isAtEnd = isKnown;
 
@@ -61,8 +62,9 @@ export function openReading(conversation: string, { end, head, at, newest }: Ope
   async function reachEnd(): Promise<void> {
     for (let before = -1; isAtEnd && lastSeq() < last && lastSeq() > before;) {
       before = lastSeq();
-      const found = await read(before, last);
-      events.value = [...events.peek(), ...found].slice(-MAX_EVENTS);
+      const isFar = last - before > MAX_EVENTS;
+      const found = await read(isFar ? last - PAGE : before, last);
+      events.value = isFar ? found : [...events.peek(), ...found].slice(-MAX_EVENTS);
     }
     if (lastSeq() < last) isAtEnd = false;
   }
@@ -120,7 +122,7 @@ export function openReading(conversation: string, { end, head, at, newest }: Ope
 async function readEvents(conversation: string, after: number, upTo: number): Promise<Event[]> {
   const found: Event[] = [];
   for (let from = after; from < upTo;) {
-    const page = await api.events(conversation, { after: from, limit: upTo - from });
+    const page = await api.events(conversation, { after: from, limit: Math.min(MAX_EVENTS, upTo - from) });
     if (page.events.length === 0) break;
     found.push(...page.events);
     from = page.events.at(-1)?.seq ?? upTo;
