@@ -41,6 +41,25 @@ function watchForMarks() {
   new MutationObserver(look).observe(document.body, { childList: true, characterData: true, subtree: true });
 }
 
+/** Does something in each of so many frames, and tells how long they took. */
+async function timeFrames(frames, act) {
+  const deltas = [];
+  let last = await new Promise((resolve) => requestAnimationFrame(resolve));
+  for (let frame = 0; frame < frames; frame++) {
+    act(frame);
+    const now = await new Promise((resolve) => requestAnimationFrame(resolve));
+    deltas.push(now - last);
+    last = now;
+  }
+  const sorted = deltas.toSorted((a, b) => a - b);
+  return {
+    longestMs: sorted.at(-1),
+    usualMs: sorted[sorted.length >> 1],
+    long: deltas.filter((ms) => ms > 50).length,
+    frames,
+  };
+}
+
 /** Scrolls the longest list from its end to its beginning and back, frame by frame. */
 async function scrollLongest(frames) {
   const room = (element) => element.scrollHeight - element.clientHeight;
@@ -48,55 +67,24 @@ async function scrollLongest(frames) {
     .filter((element) => /auto|scroll/.test(getComputedStyle(element).overflowY))
     .toSorted((a, b) => room(b) - room(a));
   const step = (room(list) / frames) * 2;
-  const deltas = [];
   let distance = 0;
-  let last = await new Promise((resolve) => requestAnimationFrame(resolve));
-  for (let frame = 0; frame < frames; frame++) {
+  const timed = await timeFrames(frames, (frame) => {
     const before = list.scrollTop;
     list.scrollTop += frame < frames / 2 ? -step : step;
     distance += Math.abs(list.scrollTop - before);
-    const now = await new Promise((resolve) => requestAnimationFrame(resolve));
-    deltas.push(now - last);
-    last = now;
-  }
-  const sorted = deltas.toSorted((a, b) => a - b);
-  return {
-    longestMs: sorted.at(-1),
-    usualMs: sorted[sorted.length >> 1],
-    long: deltas.filter((ms) => ms > 50).length,
-    frames,
-    distance,
-  };
+  });
+  return { ...timed, distance };
 }
 
 /** Zooms the timeline in from all of it and out again, frame by frame, as a wheel does. */
-async function zoomTimeline(frames) {
+function zoomTimeline(frames) {
   const lanes = document.querySelector('.timeline-scroller');
   const { left, top, width, height } = lanes.getBoundingClientRect();
-  const deltas = [];
-  let last = await new Promise((resolve) => requestAnimationFrame(resolve));
-  for (let frame = 0; frame < frames; frame++) {
-    lanes.dispatchEvent(
-      new WheelEvent('wheel', {
-        deltaY: frame < frames / 2 ? -60 : 60,
-        ctrlKey: true,
-        clientX: left + width / 2,
-        clientY: top + height / 2,
-        bubbles: true,
-        cancelable: true,
-      }),
-    );
-    const now = await new Promise((resolve) => requestAnimationFrame(resolve));
-    deltas.push(now - last);
-    last = now;
-  }
-  const sorted = deltas.toSorted((a, b) => a - b);
-  return {
-    longestMs: sorted.at(-1),
-    usualMs: sorted[sorted.length >> 1],
-    long: deltas.filter((ms) => ms > 50).length,
-    frames,
-  };
+  const wheel = { ctrlKey: true, clientX: left + width / 2, clientY: top + height / 2 };
+  return timeFrames(frames, (frame) => {
+    const deltaY = frame < frames / 2 ? -60 : 60;
+    lanes.dispatchEvent(new WheelEvent('wheel', { ...wheel, deltaY, bubbles: true, cancelable: true }));
+  });
 }
 
 globalThis.bench = { shownAt, longestTask, watchForMarks, seen, scrollLongest, zoomTimeline };

@@ -1,6 +1,6 @@
 import { chmodSync, existsSync } from 'node:fs';
-import { Redis } from 'ioredis';
 import { aptInstall } from './apt-get.ts';
+import { askRedis } from './ask-redis.ts';
 import type { Found, Way } from './first-way.ts';
 import path from 'node:path';
 import { findOnPath } from './run-command.ts';
@@ -9,7 +9,6 @@ import { flags, startServerProcess } from './server-process.ts';
 
 /** Where apt-get installs it, even if PATH lacks these folders. */
 const PACKAGE_FOLDERS = ['/usr/bin', '/usr/local/bin'];
-const ANSWER_MS = 2_000;
 
 export const redisOnPath: Way = {
   name: 'redis-server',
@@ -61,7 +60,7 @@ async function startRedisServer(command: string, origin: string): Promise<Found>
         appendonly: 'no',
         save: '',
       }),
-    ask: async (port) => (version = await askRedis(port)),
+    ask: async (port) => (version = await describeRedis(port)),
   });
   const { port, pid, folder, stop } = server;
   return {
@@ -72,25 +71,12 @@ async function startRedisServer(command: string, origin: string): Promise<Found>
   };
 }
 
-async function askRedis(port: number): Promise<string> {
-  const redis = new Redis({
-    host: '127.0.0.1',
-    port,
-    lazyConnect: true,
-    connectTimeout: ANSWER_MS,
-    commandTimeout: ANSWER_MS,
-    maxRetriesPerRequest: 0,
-    retryStrategy: () => null,
-  });
-  redis.on('error', () => {}); // The request that fails reports it.
-  try {
-    await redis.connect();
+function describeRedis(port: number): Promise<string> {
+  return askRedis(port, async (redis) => {
     await redis.ping();
     const info = await redis.info('server');
     const valkey = /valkey_version:(\S+)/.exec(info)?.[1];
     if (valkey !== undefined) return `Valkey ${valkey}`;
     return `redis-server ${/redis_version:(\S+)/.exec(info)?.[1] ?? 'of unknown version'}`;
-  } finally {
-    redis.disconnect();
-  }
+  });
 }

@@ -3,7 +3,8 @@ import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writ
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
+import { askRedis } from './ask-redis.ts';
 import type { Found, Way } from './first-way.ts';
 import { findOnPath, lastLine, runCommand } from './run-command.ts';
 import { flags, freePort } from './server-process.ts';
@@ -96,7 +97,9 @@ async function startCluster(group: Group, cli: string): Promise<RedisTopology> {
   const created = await runCommand(cli, create, { timeoutMs: READY_WITHIN_MS });
   if (!created.ok) throw new Error(`the Cluster was not created: ${created.reason}`);
   await until('every node knows all slots and all replicas', async () => {
-    const views = await Promise.all(nodes.map((node) => ask(node, (redis) => redis.cluster('SLOTS'))));
+    const views = await Promise.all(
+      nodes.map((node) => askRedis(node.port, (redis) => redis.cluster('SLOTS'))),
+    );
     return views.every((ranges) => ranges.length === 3 && ranges.every((range) => range.length >= 4));
   });
   return group.topology({
@@ -118,7 +121,7 @@ async function startSentinels(group: Group): Promise<RedisTopology> {
   const replica = await group.add({ ...IN_MEMORY, ...REPLICA, replicaof: `127.0.0.1 ${primary.port}` });
   // Sentinels find the replicas of a primary when they first ask it, and later only every ten seconds.
   await until('the replica follows', async () =>
-    (await ask(replica, (redis) => redis.info('replication'))).includes('master_link_status:up'),
+    (await askRedis(replica.port, (redis) => redis.info('replication'))).includes('master_link_status:up'),
   );
   const watch = [
     `sentinel monitor ${PRIMARY} 127.0.0.1 ${primary.port} 2`,
@@ -128,7 +131,7 @@ async function startSentinels(group: Group): Promise<RedisTopology> {
   const sentinels = await Promise.all([0, 1, 2].map(() => group.add({ bind: '127.0.0.1' }, watch)));
   await until('the Sentinels know each other and the replica', async () => {
     const views = await Promise.all(
-      sentinels.map((each) => ask(each, (redis) => redis.call('SENTINEL', 'MASTER', PRIMARY))),
+      sentinels.map((each) => askRedis(each.port, (redis) => redis.call('SENTINEL', 'MASTER', PRIMARY))),
     );
     return views.map(String).every((view) => /num-slaves,1,num-other-sentinels,2,/.test(view));
   });
@@ -180,7 +183,7 @@ function openGroup(command: string) {
   }
 
   async function topology(of: Pick<RedisTopology, 'url' | 'primaryOf'>): Promise<RedisTopology> {
-    const info = await ask(nodes[0]!, (redis) => redis.info('server'));
+    const info = await askRedis(nodes[0]!.port, (redis) => redis.info('server'));
     return { ...of, version: /redis_version:(\S+)/.exec(info)?.[1] ?? 'of unknown version', folder, stop };
   }
 
@@ -223,7 +226,7 @@ function nodeOf(command: string, { port, data, options, sentinel }: NodePlan): R
     server = child;
     await until(`redis-server on port ${port}`, async () => {
       if (isOver) throw new Error(`redis-server ended: ${lastLine(readFileSync(logFile, 'utf8'))}`);
-      return (await ask(node, (redis) => redis.ping()).catch(() => null)) === 'PONG';
+      return (await askRedis(node.port, (redis) => redis.ping()).catch(() => null)) === 'PONG';
     });
   }
 
@@ -243,31 +246,8 @@ function nodeOf(command: string, { port, data, options, sentinel }: NodePlan): R
   return node;
 }
 
-const ANSWER_MS = 2_000;
-
-/** Asks one server over a connection of its own. */
-async function ask<T>({ port }: Pick<RedisNode, 'port'>, question: (redis: Redis) => Promise<T>): Promise<T> {
-  const redis = new Redis({
-    host: '127.0.0.1',
-    port,
-    lazyConnect: true,
-    enableReadyCheck: false,
-    connectTimeout: ANSWER_MS,
-    commandTimeout: ANSWER_MS,
-    maxRetriesPerRequest: 0,
-    retryStrategy: () => null,
-  });
-  redis.on('error', () => {}); // The request that fails reports it.
-  try {
-    await redis.connect();
-    return await question(redis);
-  } finally {
-    redis.disconnect();
-  }
-}
-
 function firstAnswer<T>(nodes: readonly RedisNode[], question: (redis: Redis) => Promise<T>): Promise<T> {
-  return Promise.any(nodes.map((node) => ask(node, question)));
+  return Promise.any(nodes.map((node) => askRedis(node.port, question)));
 }
 
 async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
