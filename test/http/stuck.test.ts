@@ -118,9 +118,11 @@ test('a question that no person has answered for long is stuck, until it is answ
     ['c1', 'inquire'],
     ['c2', 'pay'],
     ['calm', 'hello'],
-  ] as const)
+  ] as const) {
     await api.troupe.send(id, { author: ANA, to: ['cy'], content });
-  await api.troupe.idle();
+    // Each ends before the next begins: the oldest question comes first in the list.
+    await api.troupe.idle();
+  }
   const stuck = async ({ get }: Pick<typeof reader, 'get'>, query = '') =>
     (await get(`/api/stuck${query}`)).body;
   // The inbox has read it all, and a day has not passed.
