@@ -146,3 +146,19 @@ pageTest(
     await bar.getByRole('button', { name: 'Replay' }).waitFor();
   },
 );
+
+pageTest(
+  'the timeline nests a task that was given in a thread, and links to where it was given',
+  async () => {
+    const page = await browsing.open(`${stage().url}c/plot`);
+    const timeline = page.getByRole('region', { name: 'Timeline' });
+    await timeline.getByText('Timeline as text').click();
+    const nested = timeline.getByRole('link', { name: /^surveyor delegated to digger, ended/i });
+    await eventually(() => timeline.getByRole('listitem').allInnerTexts()).toEqual(
+      expect.arrayContaining([expect.stringMatching(/^lead delegated to surveyor, done/i)]),
+    );
+    await nested.click();
+    await eventually(() => happened(page).innerText()).toMatch(/dig a hole/);
+    await eventually(() => new URL(page.url()).pathname).not.toMatch(/\/plot$/);
+  },
+);

@@ -6,9 +6,15 @@ import { emptyTimes, MARK, type TimePage } from '../../src/projection/time-page.
 import { newProjection } from '../../src/projection/projection.ts';
 import { type Layout, layoutTimeline, MARK_ROOM_PX } from '../../web/src/state/timeline/layout.ts';
 import { addPage, newestPages, noTimes } from '../../web/src/state/timeline/log-times.ts';
-import { placeLanes } from '../../web/src/state/timeline/rows.ts';
+import { packThreads, placeLanes } from '../../web/src/state/timeline/rows.ts';
 import { createScale, type Range, zoomToFit } from '../../web/src/state/timeline/scale.ts';
-import { spansOf, threadTurns, type TurnSpan } from '../../web/src/state/timeline/spans.ts';
+import {
+  nestedIn,
+  spansOf,
+  type ThreadSpan,
+  type ThreadTimes,
+  threadTimes,
+} from '../../web/src/state/timeline/spans.ts';
 import { targetAt } from '../../web/src/state/timeline/target-at.ts';
 
 const NO_TOKENS = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
@@ -56,7 +62,7 @@ interface Shown {
   range?: Range;
   pages?: TimePage[];
   expanded?: string[];
-  threads?: Map<string, TurnSpan[]>;
+  threads?: Map<string, ThreadTimes>;
   now?: number;
 }
 
@@ -170,7 +176,7 @@ test('a delegated task spans its time in the lane of its owner, with the turns o
       NOON + 2_000,
     ),
   );
-  const threads = new Map([['c/t', threadTurns(times, 'c/t', NOON)]]);
+  const threads = new Map([['c/t', threadTimes(times, 'c/t', NOON)]]);
   const projection = projectionWith([turnOf('a', 0, 10_000)], { tasks: [task] });
   const layout = shown({ projection, threads });
   const thread = layout.boxes.find(({ target }) => target?.kind === 'thread');
@@ -179,6 +185,101 @@ test('a delegated task spans its time in the lane of its owner, with the turns o
   expect(inner?.x).toBeGreaterThan(thread?.x ?? 0);
   expect((inner?.x ?? 0) + (inner?.width ?? 0)).toBeLessThan(900);
   expect(targetAt(layout, (inner?.x ?? 0) + 5, (inner?.y ?? 0) + 5)).toMatchObject({ thread: 'c/t' });
+});
+
+test('a task that was given in a thread is nested in it, with the turns of its own thread', () => {
+  const log = (thread: string, given: TimePage['threads'], ended: TimePage['ended'], agent: string) => {
+    const times = noTimes();
+    const events = [1_000, 0, 1_000, 1_000, 1_000, 1_000].map(
+      (ms, index): [number, TimePage['what'][number]] => [
+        ms,
+        index === 1 ? MARK.started : index === 5 ? MARK.done : MARK.other,
+      ],
+    );
+    addPage(times, { ...pageOf(events, NOON + 2_000, agent), threads: given, ended });
+    return [thread, threadTimes(times, thread, NOON)] as const;
+  };
+  const threads = new Map([
+    // A thread begins with the task that has opened it.
+    log(
+      't1',
+      [
+        { seq: 1, task: 'c1', thread: 't1' },
+        { seq: 3, task: 'c2', thread: 't2' },
+      ],
+      [{ seq: 5, task: 'c2' }],
+      'b',
+    ),
+    log('t2', [{ seq: 4, task: 'c3', thread: 't3' }], [], 'd'),
+    log('t3', [{ seq: 2, task: 'c4', thread: 't1' }], [], 'e'),
+  ]);
+  const task = {
+    id: 'c1',
+    kind: 'delegation',
+    owner: 'a',
+    seq: 5,
+    at: NOON + 1_000,
+    text: 'count',
+    assignee: 'b',
+    thread: 't1' as ConversationId,
+    outcome: 'done',
+    endedAt: NOON + 9_000,
+  } as TaskView;
+  const projection = projectionWith([turnOf('a', 0, 10_000)], { tasks: [task] });
+  const { boxes } = shown({ projection, threads });
+  const frames = boxes.flatMap(({ target, y }) => (target?.kind === 'thread' ? [{ ...target.span, y }] : []));
+  expect(frames).toMatchObject([
+    { task: { thread: 't1' }, givenIn: null },
+    {
+      task: { thread: 't2', owner: 'b', assignee: 'd', outcome: 'ended' },
+      givenIn: 't1',
+      start: NOON + 3_000,
+      end: NOON + 5_000,
+    },
+    // Nobody has said that it ended, and t1 is not drawn in itself.
+    {
+      task: { thread: 't3', owner: 'd', assignee: 'e', outcome: null },
+      givenIn: 't2',
+      end: NOON + 5_000,
+      nested: [],
+    },
+  ]);
+  const ys = frames.map(({ y }) => y);
+  expect(ys).toEqual(ys.toSorted((a, b) => a - b));
+  expect(new Set(ys).size).toBe(3);
+  const inner = boxes.flatMap(({ target }) =>
+    target?.kind === 'turn' && target.thread ? [target.thread] : [],
+  );
+  expect(inner).toEqual(['t1', 't2', 't3']);
+});
+
+test('rows of threads: nothing overlaps, and what is nested lies right below', () => {
+  const ofDepth = (depth: number): fc.Arbitrary<ThreadSpan> =>
+    fc
+      .record({
+        start: fc.nat(50),
+        ms: fc.nat(30),
+        nested: depth === 0 ? fc.constant([]) : fc.array(ofDepth(depth - 1), { maxLength: 3 }),
+      })
+      .map(({ start, ms, nested }) => ({ start, end: start + ms, nested }) as unknown as ThreadSpan);
+  fc.assert(
+    fc.property(fc.array(ofDepth(2), { maxLength: 8 }), (spans) => {
+      const { rows, threads } = packThreads(spans);
+      const rowOf = new Map(threads.map(({ span, row }) => [span, row]));
+      const all = spans.flatMap((span) => [...nestedIn(span)]);
+      expect(rowOf.size).toBe(all.length);
+      expect(Math.max(-1, ...rowOf.values()) + 1).toBe(rows);
+      for (const parent of all)
+        for (const child of parent.nested)
+          expect(rowOf.get(child)).toBeGreaterThan(rowOf.get(parent) ?? Infinity);
+      for (const inRow of Map.groupBy(threads, ({ row }) => row).values()) {
+        const sorted = inRow.map(({ span }) => span).toSorted((a, b) => a.start - b.start || a.end - b.end);
+        for (const [index, { end }] of sorted.entries())
+          expect(end).toBeLessThanOrEqual(sorted[index + 1]?.start ?? Infinity);
+      }
+    }),
+    { seed: 22 },
+  );
 });
 
 /** A page of events of one agent, each after so many ms. */

@@ -115,7 +115,8 @@ const THREAD_PX = 12;
 function isSame(a: Target, b: Target): boolean {
   if (a.kind !== b.kind) return false;
   if (a.kind === 'turn' && b.kind === 'turn') return a.turn.id === b.turn.id;
-  if (a.kind === 'thread' && b.kind === 'thread') return a.span.task.id === b.span.task.id;
+  if (a.kind === 'thread' && b.kind === 'thread')
+    return a.span.task.thread === b.span.task.thread && a.span.task.id === b.span.task.id;
   return false;
 }
 

@@ -1,6 +1,8 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { Go } from '../../shared/go.tsx';
-import type { Spans } from '../../state/timeline/spans.ts';
+import type { Route } from '../../state/route.ts';
+import { needThread } from '../../state/timeline/loaded-times.ts';
+import { nestedIn, type Spans, type ThreadSpan } from '../../state/timeline/spans.ts';
 import { nameOf } from '../../state/timeline/cursor.ts';
 import { wordsOf } from './words.ts';
 
@@ -15,34 +17,63 @@ export function TimelineText({ spans }: { spans: Spans }) {
       onToggle={(event) => setOpen((event.currentTarget as HTMLDetailsElement).open)}
     >
       <summary>Timeline as text</summary>
-      {isOpen && (
-        <ol>
-          {entries(spans).map(({ key, seq, text, turn }) => (
-            <li key={key}>
-              <Go to={turn === null ? { event: seq, tab: 'raw' } : { turn, event: null }}>{text}</Go>
-            </li>
-          ))}
-        </ol>
-      )}
+      {isOpen && <Entries spans={spans} />}
     </details>
   );
 }
 
-function entries({ lanes }: Spans) {
-  const all = lanes.flatMap(({ turns, threads, waits }) => [
+function Entries({ spans }: { spans: Spans }) {
+  useEffect(() => {
+    for (const { threads } of spans.lanes)
+      for (const { task } of threads.flatMap((thread) => [...nestedIn(thread)]))
+        if (task.thread !== null) needThread(task.thread, task.endedAt === null);
+  }, [spans]);
+  return (
+    <ol>
+      {entries(spans).map(({ key, text, to }) => (
+        <li key={key}>
+          <Go to={to}>{text}</Go>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+interface Entry {
+  key: string;
+  at: number;
+  text: string;
+  to: Partial<Route>;
+}
+
+function entries({ lanes }: Spans): Entry[] {
+  const all = lanes.flatMap(({ turns, threads, waits }): Entry[] => [
     ...turns.slice(-MOST).map((turn) => {
       const { title, lines } = wordsOf({ kind: 'turn', turn, thread: null }, nameOf);
       const text = [title, ...lines].join('; ');
-      return { key: turn.id, at: turn.start, seq: turn.seq, turn: turn.id as string | null, text };
+      return { key: turn.id, at: turn.start, text, to: { turn: turn.id, event: null } };
     }),
-    ...threads.map((span) => {
-      const text = wordsOf({ kind: 'thread', span }, nameOf).title;
-      return { key: span.task.id, at: span.start, seq: span.task.seq, turn: null, text };
-    }),
+    ...threads.flatMap((thread) => [...nestedIn(thread)]).map(entryOf),
     ...waits.map(({ task, start }) => {
       const text = `${nameOf(task.owner)} waits for a person: ${task.kind}, ${task.outcome ?? 'open'}`;
-      return { key: task.id, at: start, seq: task.seq, turn: null, text };
+      return { key: task.id, at: start, text, to: placeOf(task.seq) };
     }),
   ]);
   return all.toSorted((a, b) => a.at - b.at).slice(-MOST);
+}
+
+function entryOf(span: ThreadSpan): Entry {
+  const { task, givenIn, start } = span;
+  const { title } = wordsOf({ kind: 'thread', span }, nameOf);
+  const elsewhere = givenIn === null ? {} : { conversation: givenIn };
+  return {
+    key: `${task.thread} ${task.id}`,
+    at: start,
+    text: title,
+    to: { ...elsewhere, ...placeOf(task.seq) },
+  };
+}
+
+function placeOf(seq: number): Partial<Route> {
+  return { event: seq, tab: 'raw' };
 }

@@ -33,9 +33,10 @@ export function wordsOf(target: Target, name: (agent: string) => string): Words 
     case 'thread': {
       const { task, start, end } = target.span;
       const state = task.outcome ?? 'open';
+      const whom = task.assignee === null ? 'a task' : `to ${name(task.assignee)}`;
       return {
-        title: `${name(task.owner)} delegated to ${name(task.assignee ?? '')}, ${state}, ${duration(end - start)}`,
-        lines: [task.text, `from ${momentOf(start)}`],
+        title: `${name(task.owner)} delegated ${whom}, ${state}, ${duration(end - start)}`,
+        lines: [...(task.text === '' ? [] : [task.text]), `from ${momentOf(start)}`],
       };
     }
     case 'event':

@@ -3,7 +3,7 @@ import { shown } from '../live.ts';
 import { go, href, parseRoute, route } from '../route.ts';
 import { selectEvent } from '../selection.ts';
 import type { Target } from './layout.ts';
-import type { TurnSpan } from './spans.ts';
+import type { ThreadSpan, TurnSpan } from './spans.ts';
 import { expanded, fitRange, reveal, spans } from './view.ts';
 
 /** The turn that the keyboard is on; null until a key is pressed. */
@@ -78,12 +78,18 @@ export function selectTarget(target: Target): void {
     case 'part':
       return selectSpan(target.turn, target.thread, target.kind === 'part' && target.part.kind === 'tool');
     case 'thread':
-      return selectEvent(target.span.task.seq, null);
+      return selectTask(target.span);
     case 'event':
       return selectEvent(target.seq, null);
     case 'many':
       return fitRange([target.from, target.to]);
   }
+}
+
+/** A task that was given in a thread is in another conversation. */
+function selectTask({ task, givenIn }: ThreadSpan): void {
+  if (givenIn === null) return selectEvent(task.seq, null);
+  go(parseRoute(new URL(href({ conversation: givenIn, event: task.seq }), location.href)));
 }
 
 /** A turn of a thread is in another conversation. */

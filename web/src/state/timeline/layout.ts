@@ -6,6 +6,7 @@ import {
   BAR_TOP_PX,
   MAX_TOOL_ROWS,
   packRows,
+  packThreads,
   PART_ROW_PX,
   PARTS_AT_PX,
   type Placed,
@@ -136,10 +137,8 @@ function layLane(paint: Paint, { lane, rows }: Placed, y: number): void {
   layTurns(paint, lane.turns, y, rows.parts ? y : null);
   layMarks(paint, lane, y);
   if (lane.threads.length === 0) return;
-  for (const [row, threads] of packRows(lane.threads).entries()) {
-    if (row >= rows.threads) break;
-    for (const span of threads) layThread(paint, span, y + rows.threadsAt + row * THREAD_ROW_PX);
-  }
+  for (const { span, row } of packThreads(lane.threads).threads)
+    if (row < rows.threads) layThread(paint, span, y + rows.threadsAt + row * THREAD_ROW_PX);
 }
 
 interface NewBox extends Partial<Box> {
@@ -297,7 +296,7 @@ function layParts(paint: Paint, turn: TurnSpan, y: number): void {
 
 function layThread(paint: Paint, span: ThreadSpan, y: number): void {
   const { task, start, end, turns } = span;
-  const label = turns.length === 0 ? `→ ${task.assignee ?? ''} ${task.text}` : '';
+  const label = turns.length === 0 ? `→ ${task.assignee ?? ''} ${task.text}`.trimEnd() : '';
   addBox(paint, {
     start,
     end,

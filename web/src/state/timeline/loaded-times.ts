@@ -5,7 +5,7 @@ import { api } from '../api.ts';
 import { onEvents } from '../live.ts';
 import { head } from '../selection.ts';
 import { addPage, type LogTimes, newestPages, noTimes } from './log-times.ts';
-import { threadTurns, type TurnSpan } from './spans.ts';
+import { type ThreadTimes, threadTimes } from './spans.ts';
 
 /**
  * The times of the conversation's log that are loaded: the newest events at first, older ones when they are looked at.
@@ -145,8 +145,8 @@ export function timeOfEvent(seq: number): number | null {
   return times.at[seq - times.first] ?? null;
 }
 
-/** The turns of threads of delegated tasks, by conversation. */
-export const threads = signal<ReadonlyMap<string, readonly TurnSpan[]>>(new Map());
+/** What is known of the threads of delegated tasks, by conversation. */
+export const threads = signal<ReadonlyMap<string, ThreadTimes>>(new Map());
 const asked = new Map<string, number>();
 const FRESH_MS = 5_000;
 const MAX_THREADS = 40;
@@ -165,7 +165,7 @@ export function needThread(thread: string, isOpen: boolean): void {
       const times = noTimes();
       addPage(times, page);
       const now = times.at.at(-1) ?? 0;
-      threads.value = new Map(threads.peek()).set(thread, threadTurns(times, thread, now));
+      threads.value = new Map(threads.peek()).set(thread, threadTimes(times, thread, now));
     },
     () => undefined, // no thread is shown; opening it says why
   );

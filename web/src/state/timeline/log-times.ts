@@ -13,9 +13,20 @@ export interface OldTurn {
   parts: Part[];
 }
 
+/** A task that an agent gave another, as far as the times of a log show it. */
+export interface OldTask {
+  id: string;
+  owner: string;
+  thread: string;
+  seq: number;
+  start: number;
+  end: number | null;
+}
+
 /** What the times of a log say: its turns, and its events by agent; '' for people. Pages are added in order, without a gap. */
 export interface LogTimes {
   readonly turns: OldTurn[];
+  readonly tasks: Map<string, OldTask>;
   /** Times of all events, by seq. */
   readonly at: number[];
   /** Seq of the first event in `at`. */
@@ -25,7 +36,7 @@ export interface LogTimes {
 }
 
 export function noTimes(): LogTimes {
-  return { turns: [], at: [], first: 1, marks: new Map(), running: new Map() };
+  return { turns: [], tasks: new Map(), at: [], first: 1, marks: new Map(), running: new Map() };
 }
 
 /** The fewest of the newest pages that hold so many events; all if they hold fewer. */
@@ -66,6 +77,21 @@ export function addPage(times: LogTimes, page: TimePage): void {
     }
     if (mark === MARK.talk || mark === MARK.problem) addMark(times.marks, agent, { seq, time, mark });
     else if (mark === MARK.failed) addMark(times.marks, agent, { seq, time, mark: MARK.problem });
+  }
+  addTasks(times, page);
+}
+
+function addTasks(
+  { tasks, at, first }: LogTimes,
+  { threads, ended, who, agents, first: from }: TimePage,
+): void {
+  for (const { seq, task: id, thread } of threads) {
+    const owner = agents[who[seq - from] ?? -1] ?? '';
+    tasks.set(id, { id, owner, thread, seq, start: at[seq - first] ?? 0, end: null });
+  }
+  for (const { seq, task } of ended) {
+    const open = tasks.get(task);
+    if (open) open.end ??= at[seq - first] ?? null;
   }
 }
 

@@ -1,4 +1,4 @@
-import type { LaneSpans } from './spans.ts';
+import type { LaneSpans, ThreadSpan } from './spans.ts';
 
 /** A lane at its place. */
 export interface Placed {
@@ -25,7 +25,7 @@ export const PARTS_AT_PX = 33;
 export const PART_ROW_PX = 15;
 export const MAX_TOOL_ROWS = 3;
 export const THREAD_ROW_PX = 18;
-const MAX_THREAD_ROWS = 4;
+const MAX_THREAD_ROWS = 6;
 const SPACE_PX = 4;
 
 export interface PlacedLanes {
@@ -39,7 +39,7 @@ export function placeLanes(lanes: readonly LaneSpans[], expanded: ReadonlySet<st
   const placed = lanes.map((lane): Placed => {
     const parts = lane.agent !== null && expanded.has(lane.agent);
     const toolRows = parts ? mostTools(lane) : 0;
-    const threads = Math.min(MAX_THREAD_ROWS, rowCount(lane.threads));
+    const threads = Math.min(MAX_THREAD_ROWS, packThreads(lane.threads).rows);
     const threadsAt = parts ? PARTS_AT_PX + (1 + toolRows) * PART_ROW_PX + SPACE_PX : LANE_PX;
     const below =
       parts || threads > 0 ? threadsAt + threads * THREAD_ROW_PX + (threads > 0 ? SPACE_PX : 0) : LANE_PX;
@@ -74,6 +74,34 @@ export function packRows<T extends Stretch>(spans: readonly T[]): T[][] {
     else rows.push([span]);
   }
   return rows;
+}
+
+interface PackedThreads {
+  rows: number;
+  threads: { span: ThreadSpan; row: number }[];
+}
+
+/** Threads in rows: what is nested in one lies right below it, and nothing else beside the two. */
+export function packThreads(threads: readonly ThreadSpan[]): PackedThreads {
+  const placed: PackedThreads['threads'] = [];
+  const ends: number[] = [];
+  for (const { span, inner, start, end } of threads.map(blockOf).toSorted((a, b) => a.start - b.start)) {
+    let free = 0;
+    let next = 0;
+    while (free <= inner.rows) free = (ends[next++] ?? Number.NEGATIVE_INFINITY) <= start ? free + 1 : 0;
+    const row = next - free;
+    for (let each = row; each < next; each++) ends[each] = end;
+    placed.push({ span, row });
+    for (const each of inner.threads) placed.push({ span: each.span, row: row + 1 + each.row });
+  }
+  return { rows: ends.length, threads: placed };
+}
+
+function blockOf(span: ThreadSpan) {
+  const inner = packThreads(span.nested);
+  const spans = [span, ...inner.threads.map((each) => each.span)];
+  const start = Math.min(...spans.map((each) => each.start));
+  return { span, inner, start, end: Math.max(...spans.map((each) => each.end)) };
 }
 
 function rowCount(spans: readonly Stretch[]): number {

@@ -1,7 +1,7 @@
 import type { TimedPart } from '../../../../src/events/index.ts';
 import type { Projection, TaskView, TurnView } from '../../../../src/projection/model.ts';
 import type { TimeMark } from '../../../../src/projection/time-page.ts';
-import type { LogTimes, OldTurn } from './log-times.ts';
+import type { LogTimes, OldTask, OldTurn } from './log-times.ts';
 import { lastBefore, type Silences, silencesOf } from './scale.ts';
 
 /** A turn on the axis of time. Times in ms since the epoch. */
@@ -34,10 +34,20 @@ export interface Part {
 
 /** A delegated task in the lane of the agent that asked, with the turns of its thread. */
 export interface ThreadSpan {
-  task: TaskView;
+  task: Pick<TaskView, 'id' | 'owner' | 'assignee' | 'text' | 'outcome' | 'seq' | 'thread' | 'endedAt'>;
+  /** The thread in which the task was given; null for the conversation that is shown. */
+  givenIn: string | null;
   start: number;
   end: number;
   turns: readonly TurnSpan[];
+  /** The tasks that were given in its thread. */
+  nested: readonly ThreadSpan[];
+}
+
+/** What is known of a thread from the times of its log. */
+export interface ThreadTimes {
+  turns: readonly TurnSpan[];
+  tasks: readonly OldTask[];
 }
 
 /** A time in which an agent waits for a person. */
@@ -73,17 +83,17 @@ export interface Spans {
   to: number;
 }
 
-const NO_TURNS: readonly TurnSpan[] = [];
+interface Present {
+  now: number;
+  /** By conversation. */
+  threads: ReadonlyMap<string, ThreadTimes>;
+}
 
 /**
  * Everything that the timeline draws of a conversation. `now` is where running turns end. The projection has the newest
  * turns in full; `times` adds the older ones and the events.
  */
-export function spansOf(
-  projection: Projection,
-  times: LogTimes,
-  { now, threads }: { now: number; threads: ReadonlyMap<string, readonly TurnSpan[]> },
-): Spans {
+export function spansOf(projection: Projection, times: LogTimes, { now, threads }: Present): Spans {
   const lanes = new Map<string | null, { turns: TurnSpan[]; lane: LaneSpans }>();
   const add = (agent: string | null, name: string) => {
     const turns: TurnSpan[] = [];
@@ -107,15 +117,52 @@ export function spansOf(
   return { lanes: all, ...extentOf(projection, times, all, now) };
 }
 
-function addTask(
-  lane: LaneSpans | undefined,
-  task: TaskView,
-  { now, threads }: { now: number; threads: ReadonlyMap<string, readonly TurnSpan[]> },
-): void {
+function addTask(lane: LaneSpans | undefined, task: TaskView, { now, threads }: Present): void {
   const span = { task, start: task.at, end: task.endedAt ?? now };
   if (task.kind !== 'delegation') return void (lane?.waits as WaitSpan[] | undefined)?.push(span);
-  const turns = (task.thread && threads.get(task.thread)) || NO_TURNS;
-  (lane?.threads as ThreadSpan[] | undefined)?.push({ ...span, turns });
+  const inside = insideOf(threads, task.thread, { end: span.end, outer: [] });
+  (lane?.threads as ThreadSpan[] | undefined)?.push({ ...span, givenIn: null, ...inside });
+}
+
+/** Threads deeper than this are not drawn. */
+const MAX_DEPTH = 8;
+
+/** The turns of a thread, and what was given in it. A task that is still open is drawn as long as the one around it. */
+function insideOf(
+  threads: ReadonlyMap<string, ThreadTimes>,
+  thread: string | null,
+  { end, outer }: { end: number; outer: readonly string[] },
+): Pick<ThreadSpan, 'turns' | 'nested'> {
+  const times = thread === null ? undefined : threads.get(thread);
+  if (thread === null || !times || outer.length >= MAX_DEPTH) return { turns: [], nested: [] };
+  const around = [...outer, thread];
+  const nested = times.tasks
+    // A thread begins with the task that opened it.
+    .filter((task) => !around.includes(task.thread))
+    .map((task): ThreadSpan => {
+      const until = task.end ?? Math.max(task.start, end);
+      const inside = insideOf(threads, task.thread, { end: until, outer: around });
+      const { id, owner, seq, thread: own, start } = task;
+      const assignee = (inside.turns[0]?.agent ?? null) as TaskView['assignee'];
+      const outcome = task.end === null ? null : 'ended';
+      return {
+        task: {
+          id,
+          owner: owner as TaskView['owner'],
+          assignee,
+          text: '',
+          outcome,
+          seq,
+          thread: own as TaskView['thread'],
+          endedAt: task.end,
+        },
+        givenIn: thread,
+        start,
+        end: until,
+        ...inside,
+      };
+    });
+  return { turns: times.turns, nested };
 }
 
 const NO_MARKS: Marks = { seq: [], at: [], mark: [] };
@@ -186,9 +233,16 @@ function olderSpan(turn: OldTurn, conversation: string, now: number): TurnSpan {
   };
 }
 
-/** The turns of a thread, from the times of its log. */
-export function threadTurns(times: LogTimes, thread: string, now: number): TurnSpan[] {
-  return times.turns.map((turn) => olderSpan(turn, thread, now)).toSorted((a, b) => a.start - b.start);
+/** What the times of its log say of a thread. */
+export function threadTimes(times: LogTimes, thread: string, now: number): ThreadTimes {
+  const turns = times.turns.map((turn) => olderSpan(turn, thread, now));
+  return { turns: turns.toSorted((a, b) => a.start - b.start), tasks: [...times.tasks.values()] };
+}
+
+/** A task with all that are nested in it. */
+export function* nestedIn(thread: ThreadSpan): Generator<ThreadSpan> {
+  yield thread;
+  for (const each of thread.nested) yield* nestedIn(each);
 }
 
 function extentOf(
@@ -205,7 +259,8 @@ function extentOf(
       const waited = queued === null ? 0 : start - queued;
       spans.push([waited > 0 && waited <= LONG_WAIT_MS ? start - waited : start, end]);
     }
-    for (const thread of threads) for (const { start, end } of thread.turns) spans.push([start, end]);
+    for (const { turns: inner } of threads.flatMap((thread) => [...nestedIn(thread)]))
+      for (const { start, end } of inner) spans.push([start, end]);
   }
   if (projection.at > 0) spans.push([projection.at, projection.at]);
   spans.sort((a, b) => a[0] - b[0]);
