@@ -258,8 +258,8 @@ export interface StoreDriver {
   removeEntries(keys: readonly EntryKey[]): Promise<void>;
   /** Replaces `from` by `to`; false if the entry has another value. */
   swap(key: EntryKey, from: string, to: string): Promise<boolean>;
-  /** Removes entries of a namespace written before `before`; returns their number. */
-  expire(namespace: Namespace, before: number): Promise<number>;
+  /** Removes entries of a namespace written before `before`; returns their number. Only these two have an index for it. */
+  expire(namespace: 'journal' | 'effect', before: number): Promise<number>;
 
   /** Removes a conversation in the order that `Store` promises; see `delete-conversation.ts`. */
   deleteConversation(log: {

@@ -77,13 +77,13 @@ export const ENTRY_CASES: readonly StoreCase[] = [
   }),
   on('expire', 'removes and counts old entries of one namespace', async ({ driver }) => {
     await inLots([...Array(1200).keys()], (index) =>
-      driver.putOnce({ tenant: 'acme', namespace: 'prompt', key: `p${index}` }, 'x', index),
+      driver.putOnce({ tenant: 'acme', namespace: 'effect', key: `p${index}` }, 'x', index),
     );
     await driver.putOnce(KEY, 'kept', 1);
-    assert.equal(await driver.expire('prompt', 1100), 1100);
-    assert.equal(await driver.expire('prompt', 1100), 0);
-    assert.equal(await driver.readEntry({ tenant: 'acme', namespace: 'prompt', key: 'p1099' }), null);
-    assert.equal(await driver.readEntry({ tenant: 'acme', namespace: 'prompt', key: 'p1100' }), 'x');
+    assert.equal(await driver.expire('effect', 1100), 1100);
+    assert.equal(await driver.expire('effect', 1100), 0);
+    assert.equal(await driver.readEntry({ tenant: 'acme', namespace: 'effect', key: 'p1099' }), null);
+    assert.equal(await driver.readEntry({ tenant: 'acme', namespace: 'effect', key: 'p1100' }), 'x');
     assert.equal(await driver.readEntry(KEY), 'kept');
   }),
   on('journal', 'returns the data stored first', async ({ store }) => {

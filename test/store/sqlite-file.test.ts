@@ -208,7 +208,8 @@ test('a full disk refuses writes, keeps the log whole, and recovers with free sp
   const path = join(tempDir(), 'troupe.db');
   const driver = await openSqliteDriver({ path, maxPages: 200 });
   const store = createStore(driver);
-  for (let n = 0; n < 50; n += 1) await store.putBody(LOG.tenant, `b${n}`, 'x'.repeat(8000), 1);
+  for (let n = 0; n < 50; n += 1)
+    await driver.putOnce({ tenant: LOG.tenant, namespace: 'effect', key: `b${n}` }, 'x'.repeat(8000), 1);
   const writes = Array.from({ length: 300 }, (_, n) =>
     store.append(logOf(`talk-${n % 3}`), [
       entryOf(`e${n}`, { to: ['worker'], content: n === 150 ? 'x'.repeat(2_000_000) : 'x'.repeat(2000) }),
@@ -228,7 +229,7 @@ test('a full disk refuses writes, keeps the log whole, and recovers with free sp
     const seqs = await store.addressed(addressOf('worker', `talk-${n}`), { after: 0, upTo: 1000 });
     expect(seqs).toEqual(events.map(({ seq }) => seq));
   }
-  expect(await driver.expire('body', 2)).toBe(50);
+  expect(await driver.expire('effect', 2)).toBe(50);
   const [written] = await store.append(LOG, [entryOf('after', { content: 'x'.repeat(2000) })]);
   expect(written?.event.seq).toBe(1);
   expect(await contents(store, LOG)).toEqual(['x'.repeat(2000)]);
