@@ -42,7 +42,7 @@ export default defineConfig({
         test: {
           ...shared,
           name: 'embedded',
-          include: ['test/**/*.test.ts', 'packages/*/test/**/*.test.ts'],
+          include: ['test/**/*.test.ts', 'packages/*/test/**/*.test.ts', 'examples/**/*.eval.ts'],
           exclude: ['test/support/no-services.test.ts', 'test/clis/**'],
         },
       },

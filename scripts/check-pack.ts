@@ -15,7 +15,9 @@ import { sameApp } from './same-app.ts';
  * entry points, the blocks of README, the page, and `@troupe/nostr` beside it. Finds what tests in the checkout cannot: a file missing from
  * `files`, or wrong `exports`.
  */
-const ENTRY_POINTS = ['troupe', 'troupe/client', 'troupe/integrations', 'troupe/testing'];
+const ENTRY_POINTS = ['troupe', 'troupe/client', 'troupe/integrations', 'troupe/testing', 'troupe/evals'];
+/** Optional peers that an entry point cannot do without. */
+const PEERS = ['vitest'];
 
 // In memory where there is room: five installs write and remove some 100,000 files.
 using scratch = openScratch();
@@ -27,8 +29,9 @@ try {
 }
 
 async function checkPack(folder: string): Promise<void> {
-  const { version } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8')) as {
+  const { version, peerDependencies } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8')) as {
     version: string;
+    peerDependencies: Record<string, string>;
   };
 
   const app = path.join(folder, 'app');
@@ -41,6 +44,7 @@ async function checkPack(folder: string): Promise<void> {
   if (printed !== version)
     throw new Error(`troupe --version printed ${JSON.stringify(printed)}, not ${version}`);
 
+  installTarball(app, ...PEERS.map((name) => `${name}@${peerDependencies[name]}`));
   for (const entry of ENTRY_POINTS) {
     const source = `const entry = await import('${entry}'); console.log(Object.keys(entry).length);`;
     const exported = Number(run(app, process.execPath, ['--input-type=module', '--eval', source]));

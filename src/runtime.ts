@@ -95,6 +95,8 @@ export async function createTroupe<
 interface OpenOptions extends TroupeOptions {
   /** The caller has locked the data directory, and keeps it when the troupe closes. */
   lock?: DataLock | undefined;
+  /** Secret of a new store, for tests whose prompts are the same bytes each time. Default: a random one. */
+  newSecret?: string | undefined;
 }
 
 /** Like `createTroupe`, for a definition whose types are not known. */
@@ -136,7 +138,7 @@ export async function openTroupe(input: TroupeInput, options: OpenOptions): Prom
       operators,
       clock,
       metrics,
-      app: options.app,
+      given: options,
       process: owner,
       opened,
     });

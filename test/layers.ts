@@ -160,6 +160,21 @@ const LAYERS: Record<string, Layer> = {
     pure: true,
   },
   routing: { may: ['events', 'errors.ts', 'machines'], packages: ['zod'], mayTypes: ['troupe.ts'] },
+  /** For tests of applications: opens troupes and reads their logs. Only here is vitest imported. */
+  evals: {
+    may: [
+      'events',
+      'errors.ts',
+      'clock.ts',
+      'config',
+      'projection/summarise-event.ts',
+      'runtime.ts',
+      'testing/check-log.ts',
+      'tools/schema.ts',
+    ],
+    mayTypes: ['message.ts', 'tools', 'troupe.ts'],
+    packages: ['vitest', 'node:fs', 'node:os', 'node:path', 'node:url'],
+  },
   /** Serves editors at stdin and stdout. */
   acp: { may: ['asking', 'doors', 'events', 'errors.ts', 'clock.ts'], mayTypes: ['troupe.ts'] },
   http: {

@@ -45,8 +45,12 @@ export interface EngineOptions {
   operators: Pick<EngineDeps, 'logger' | 'tracer' | 'onWarning'>;
   clock: Clock;
   metrics: Metrics;
-  /** What the application gives its tools. */
-  app: unknown;
+  given: {
+    /** What the application gives its tools. */
+    app?: unknown;
+    /** Secret of a new store. Default: a random one. */
+    newSecret?: string | undefined;
+  };
   /** Id of this process among lease holders. */
   process: string;
   /** Takes what must be closed before the services. */
@@ -69,11 +73,11 @@ export interface OpenedEngine {
 
 /** The engine with everything it depends on. It takes no turns before `engine.start`. */
 export async function openEngine(options: EngineOptions): Promise<OpenedEngine> {
-  const { definition, services, agents, operators, clock, metrics, opened } = options;
+  const { definition, services, agents, operators, clock, metrics, opened, given } = options;
   const { store, router, broadcast, admission } = services;
   const { onWarning } = operators;
   const random = Math.random;
-  const secret = await store.meta('secret', randomBytes(24).toString('hex'));
+  const secret = await store.meta('secret', given.newSecret ?? randomBytes(24).toString('hex'));
   const secretOf: EngineDeps['secretOf'] = ({ tenant, conversation }) =>
     fenceKey(secret, `${tenant}/${conversation}`);
   const limits = limitsOf(definition, services);
@@ -137,7 +141,7 @@ export async function openEngine(options: EngineOptions): Promise<OpenedEngine> 
     tenants: () => tenants.list(),
     profileOf: (tenant, person) => profilesOf(tenant).get(person),
     trust: definition.trust?.people ?? null,
-    app: options.app,
+    app: given.app,
     forTools: createForTools(),
     stopping: stopping.signal,
     ...live.sinks,

@@ -1,0 +1,34 @@
+/** Tests of conversations, on vitest: scenarios, users, and matchers over the log. */
+import { extendExpect } from './extend-expect.ts';
+
+extendExpect();
+
+export {
+  type ClaimResult,
+  type ConversationEvals,
+  describeConversation,
+  type EvalSettings,
+} from './describe-conversation.ts';
+export type { AddScenario, Claim, Scenario, ScenarioOptions } from './scenario.ts';
+export { playConversation, type PlayOptions, type Users } from './play-conversation.ts';
+export type { Company, Replacements, TestModel, ToolStub } from './company.ts';
+export { readRun, type ReadRunOptions } from './read-run.ts';
+export {
+  callsOf,
+  type ConversationRun,
+  type RunCall,
+  type RunEnd,
+  type RunPlace,
+  type RunPrompt,
+  type RunTurn,
+} from './conversation-run.ts';
+export type { NewUser, Seen, User, UserMove, UserStart } from './user.ts';
+export { minutesPass, person, type Person } from './person.ts';
+export { scriptedUser, type Step, when } from './scripted-user.ts';
+export { type Moment, type Often } from './moment.ts';
+export { type Cause, failed, stopped, told, woken } from './moments-of-turns.ts';
+export { answered, handedOver, said } from './moments-of-words.ts';
+export { asked, askedApproval, called, type CallOutcome, decided, delegated } from './moments-of-work.ts';
+export { type Bounds, takenBy, type Within } from './whole-run.ts';
+export type { AskedWith, RunMatchers } from './run-matchers.ts';
+export type { Args, Asymmetric, Named, What, Who } from './pattern.ts';
