@@ -9,6 +9,7 @@ import { bundleCli, CLI_ENV } from './services/bundled-cli.ts';
 import { CHROMIUM_ENV, describeChromium, installChromium } from './services/chromium.ts';
 import { describeClis, installClis, PEERS_ENV } from './services/clis.ts';
 import { A2A_PYTHON_ENV, describeA2aPython, installA2aPython } from './services/a2a-python.ts';
+import { describeLlama, installLlama, LLAMA_ENV } from './services/llama-server.ts';
 import { describeOpenAiPython, installOpenAiPython, OPENAI_PYTHON_ENV } from './services/openai-python.ts';
 import { insideArgs, insideEnv, isInside, whyNotIsolated } from './services/isolation.ts';
 import { openScratch } from './services/scratch.ts';
@@ -32,12 +33,13 @@ async function main(args: string[]): Promise<number> {
   using scratch = openScratch();
   process.env['TMPDIR'] = scratch.folder;
   const countsFile = path.join(scratch.folder, 'counts.json');
-  const [services, clis, chromium, openAiPython, a2aPython] = await Promise.all([
+  const [services, clis, chromium, openAiPython, a2aPython, llama] = await Promise.all([
     startServices(),
     installClis(),
     installChromium(),
     installOpenAiPython(),
     installA2aPython(),
+    installLlama(),
   ]);
   try {
     // Everything is installed by now: nothing from here on needs the network.
@@ -56,6 +58,7 @@ async function main(args: string[]): Promise<number> {
     console.log(describeChromium(chromium));
     console.log(describeOpenAiPython(openAiPython));
     console.log(describeA2aPython(a2aPython));
+    console.log(describeLlama(llama));
     console.log(`network: ${open === null ? '127.0.0.1 only' : `open (${open})`}`);
     const unbuilt = 'path' in chromium ? await buildPage() : null;
     if (unbuilt !== null) console.log(`page: not built (${unbuilt})`);
@@ -65,6 +68,7 @@ async function main(args: string[]): Promise<number> {
       ...('home' in clis && { [PEERS_ENV]: clis.home }),
       ...('path' in chromium && { [CHROMIUM_ENV]: chromium.path }),
       ...('folder' in a2aPython && { [A2A_PYTHON_ENV]: JSON.stringify(a2aPython) }),
+      [LLAMA_ENV]: JSON.stringify(llama),
       ...('folder' in openAiPython && { [OPENAI_PYTHON_ENV]: JSON.stringify(openAiPython) }),
     };
     const code = await runVitest(args, { ...serviceUrls(services), ...found, [COUNTS_FILE_ENV]: countsFile });

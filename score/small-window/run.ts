@@ -1,8 +1,12 @@
-import { homedir } from 'node:os';
-import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { describeFigures, missedGoals } from './goals.ts';
-import { REAL_MODELS, type RealModel, startRealServer } from './real-server.ts';
+import {
+  fetchLlama,
+  LLAMA_CACHE,
+  REAL_MODELS,
+  type RealModel,
+  startLlamaServer,
+} from '../../test/services/llama-server.ts';
 import { type ChatRecorder, startRecorder } from './recorder.ts';
 import { playSmallWindow } from './scene.ts';
 import { startScriptedModel, SUMMARY_STYLES } from './scripted-model.ts';
@@ -20,7 +24,7 @@ const { values } = parseArgs({
     model: { type: 'string', default: 'smollm2' },
     window: { type: 'string', default: '2048,8192' },
     turns: { type: 'string', default: '60' },
-    cache: { type: 'string', default: join(homedir(), '.cache', 'troupe', 'llama') },
+    cache: { type: 'string', default: LLAMA_CACHE },
     json: { type: 'boolean', default: false },
   },
 });
@@ -65,14 +69,11 @@ async function playReal(name: RealModel): Promise<void> {
 async function realServer(name: RealModel): Promise<(AsyncDisposable & { url: string }) | null> {
   const given = process.env['LLAMA_SERVER_URL'];
   if (given) return { url: given, [Symbol.asyncDispose]: () => Promise.resolve() };
+  const llama = await fetchLlama(name, values.cache);
   const size = { contextTokens: Math.max(...windows) + SLOT_MARGIN, slots: 3 };
-  try {
-    return await startRealServer(values.cache, name, size);
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    console.log(`skipped: no real model (${why.trim()}). Set LLAMA_SERVER_URL, or let pip reach PyPI.`);
-    return null;
-  }
+  if (!('not' in llama)) return startLlamaServer(llama, size);
+  console.log(`skipped: no real model (${llama.not}). Set LLAMA_SERVER_URL, or let pip reach PyPI.`);
+  return null;
 }
 
 await (values.real ? playReal(model) : playScripted());

@@ -43,6 +43,20 @@ export async function installPythonLibrary(wanted: Wanted): Promise<PythonLibrar
   return 'not' in library ? library : { ...library, command: python.command };
 }
 
+/** An interpreter with pip. */
+export async function findPip(): Promise<Python | { not: string }> {
+  const python = await findPython();
+  if ('not' in python) return python;
+  const failure = await whyNoPip(python.command);
+  return failure === null ? python : { not: failure };
+}
+
+async function whyNoPip(command: string): Promise<string | null> {
+  const { ok } = await runCommand(command, ['-m', 'pip', '--version'], { timeoutMs: PROBE_MS });
+  const failure = ok ? null : await aptInstall(['python3-pip']);
+  return failure && `python3 has no pip, and ${failure}`;
+}
+
 async function findPython(): Promise<Python | { not: string }> {
   if (!findOnPath('python3', PACKAGE_FOLDERS)) {
     const failure = await aptInstall(['python3', 'python3-pip']);
@@ -83,19 +97,17 @@ async function install(
   { command }: Python,
   { spec, name, folder }: { spec: string; name: string; folder: string },
 ): Promise<string | null> {
-  const pip = ['-m', 'pip'];
-  const hasPip = await runCommand(command, [...pip, '--version'], { timeoutMs: PROBE_MS });
-  const failure = hasPip.ok ? null : await aptInstall(['python3-pip']);
-  if (failure) return `python3 has no pip, and ${failure}`;
+  const failure = await whyNoPip(command);
+  if (failure) return failure;
 
   mkdirSync(path.dirname(folder), { recursive: true });
-  removeStale(`${folder}.partial-`);
+  removeStale(`${folder}.partial-`, INSTALL_MS);
   const partial = mkdtempSync(`${folder}.partial-`);
   try {
     say(`installing ${spec} with pip ...`);
     // Only from a wheel: a build takes longer than any test run.
-    const args = ['install', '--quiet', '--only-binary', name, '--target', partial, spec];
-    const installed = await runCommand(command, [...pip, ...args], { timeoutMs: INSTALL_MS });
+    const args = ['-m', 'pip', 'install', '--quiet', '--only-binary', name, '--target', partial, spec];
+    const installed = await runCommand(command, args, { timeoutMs: INSTALL_MS });
     if (!installed.ok) return `pip: ${installed.reason}`;
     renameSync(partial, folder);
     return null;
@@ -109,13 +121,13 @@ async function install(
 }
 
 /** Remains of interrupted installs; an install under way is younger than its time limit. */
-function removeStale(prefix: string): void {
+export function removeStale(prefix: string, limitMs: number): void {
   const cache = path.dirname(prefix);
   for (const name of readdirSync(cache)) {
     const left = path.join(cache, name);
     if (!left.startsWith(prefix)) continue;
     const age = Date.now() - (statSync(left, { throwIfNoEntry: false })?.mtimeMs ?? Date.now());
-    if (age > 2 * INSTALL_MS) rmSync(left, { recursive: true, force: true });
+    if (age > 2 * limitMs) rmSync(left, { recursive: true, force: true });
   }
 }
 

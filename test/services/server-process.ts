@@ -29,6 +29,10 @@ interface ServerPlan {
   command: string;
   args: (at: { port: number; data: string }) => string[];
   env?: NodeJS.ProcessEnv;
+  /** Default: a free one. */
+  port?: number;
+  /** Default 30 s. */
+  readyWithinMs?: number;
   /** Resolves once the server has answered a request; may throw any number of times before. */
   ask: (port: number) => Promise<unknown>;
 }
@@ -41,7 +45,7 @@ const GUARD = 'read -r _ || { kill -9 "$1"; sleep 1; rm -rf -- "$2"; } 2>/dev/nu
 
 export async function startServerProcess(plan: ServerPlan): Promise<ServerProcess> {
   for (let attempt = 1; ; attempt += 1) {
-    const started = await tryToStart(plan, await freePort());
+    const started = await tryToStart(plan, plan.port ?? (await freePort()));
     if (!('exited' in started)) return started;
     if (attempt === ATTEMPTS) throw new Error(`${plan.command} ended at once: ${started.exited}`);
   }
@@ -88,7 +92,8 @@ async function tryToStart(plan: ServerPlan, port: number): Promise<ServerProcess
     dismissGuard();
   };
 
-  const deadline = Date.now() + READY_WITHIN_MS;
+  const { readyWithinMs = READY_WITHIN_MS } = plan;
+  const deadline = Date.now() + readyWithinMs;
   for (;;) {
     try {
       await connectTo(port); // A client library is slow to notice that a closed port has opened.
@@ -98,7 +103,7 @@ async function tryToStart(plan: ServerPlan, port: number): Promise<ServerProcess
     } catch (error) {
       if (failure === null && Date.now() > deadline) {
         await stop();
-        throw new Error(`${plan.command} did not answer within ${READY_WITHIN_MS / 1000} s`, {
+        throw new Error(`${plan.command} did not answer within ${readyWithinMs / 1000} s`, {
           cause: error,
         });
       }
