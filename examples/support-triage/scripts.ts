@@ -23,6 +23,10 @@ export const triage = {
 export const billing = {
   rules: [
     { when: { contains: 'refund 90' }, reply: 'Good news: the 90 euros are on their way back to you.' },
+    {
+      when: { contains: 'nobody answered in time' },
+      reply: 'My colleague could not decide today. I ask her again tomorrow, and you will hear from me.',
+    },
     { when: { contains: '(answer to' }, reply: 'My colleague has decided, and will write to you herself.' },
     {
       when: { contains: 'Reminder that you asked for' },

@@ -24,8 +24,8 @@ export const MATCHERS: Judges = {
     judgeMoment(run, called(agent, tool, args, expected), expected),
   toHaveAsked: (run, ...[agent, whom, question, expected]) =>
     judgeMoment(run, asked(agent, whom, question, expected?.choices), expected),
-  toHaveAskedApproval: (run, ...[agent, tool, args, often]) =>
-    judgeMoment(run, askedApproval(agent, tool, args), often),
+  toHaveAskedApproval: (run, ...[agent, whom, tool, args, often]) =>
+    judgeMoment(run, askedApproval(agent, whom, tool, args), often),
   toHaveBeenStopped: (run, agent, guard, often) => judgeMoment(run, stopped(agent, guard), often),
   toHaveFailed: (run, agent, why, often) => judgeMoment(run, failed(agent, why), often),
   toHaveHappenedInOrder: judgeOrder,

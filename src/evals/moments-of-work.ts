@@ -70,16 +70,18 @@ export function asked(agent: Who, whom: Who, question?: What, choices?: readonly
   );
 }
 
-/** An agent asked for the approval of a call. */
-export function askedApproval(agent: Who, tool: What, args?: Args): Moment {
+/** An agent asked for the approval of a call. `whom`: somebody who may decide. */
+export function askedApproval(agent: Who, whom: Who, tool: What, args?: Args): Moment {
   const name = typeof tool === 'string' ? tool : patternWords(tool);
+  const words = args === undefined ? '' : ` ${patternWords(args)}`;
   return momentOf(
-    `${whoWords(agent)} asks for approval to call ${name}${args === undefined ? '' : ` ${patternWords(args)}`}`,
-    ({ kind, author, body }) =>
-      kind === 'approval.requested' &&
-      isWho(agent, author) &&
-      isName(tool, body.tool) &&
-      (args === undefined || areArgs(args, body.args)),
+    `${whoWords(agent)} asks ${whoWords(whom)} to approve ${name}${words}`,
+    (event) =>
+      event.kind === 'approval.requested' &&
+      isWho(agent, event.author) &&
+      isAmong(whom, event.body.by) &&
+      isName(tool, event.body.tool) &&
+      (args === undefined || areArgs(args, event.body.args)),
     ({ kind }) => kind === 'approval.requested',
     ({ kind, author }) => kind === 'step' && isWho(agent, author),
   );
@@ -114,7 +116,7 @@ function hasOutcome({ result }: RunCall, { outcome, result: what }: CallOutcome)
   return what === undefined || (result !== null && isWhat(what, result.body.content));
 }
 
-/** An empty list is everybody. */
+/** Nobody in particular is everybody. */
 function isAmong(whom: Who, by: readonly string[]): boolean {
   return by.length === 0 || by.some((id) => isWho(whom, { id, name: id }));
 }

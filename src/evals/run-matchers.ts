@@ -22,8 +22,8 @@ export interface RunMatchers<R = unknown> {
   toHaveCalled(agent: Who, tool: What, args?: Args, expected?: CallOutcome & Often): R;
   /** An agent asked a person: `toHaveAsked('billing', 'dana', /refund/i, { choices: ['refund nothing'] })`. */
   toHaveAsked(agent: Who, whom: Who, question?: What, expected?: AskedWith & Often): R;
-  /** An agent asked people to approve a call. */
-  toHaveAskedApproval(agent: Who, tool: What, args?: Args, often?: Often): R;
+  /** An agent asked a person to approve a call: `toHaveAskedApproval('editor', 'ana', 'publish', { title: /tram/ })`. */
+  toHaveAskedApproval(agent: Who, whom: Who, tool: What, args?: Args, often?: Often): R;
   /** A guard stopped an agent: a loop, a chain, a budget. `guard`: its name. */
   toHaveBeenStopped(agent: Who, guard?: What, often?: Often): R;
   /** A turn of an agent failed. `why`: code and message. */

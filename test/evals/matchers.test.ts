@@ -122,8 +122,13 @@ const TOLD_APART: [name: string, holds: () => void, isOtherwise: () => void][] =
   ],
   [
     'which approval is asked for',
-    () => expect(run).toHaveAskedApproval('billing', 'refund', { euros: 90 }),
-    () => expect(run).toHaveAskedApproval('billing', 'refund', { euros: 91 }),
+    () => expect(run).toHaveAskedApproval('billing', 'dana', 'refund', { euros: 90 }),
+    () => expect(run).toHaveAskedApproval('billing', 'dana', 'refund', { euros: 91 }),
+  ],
+  [
+    'who may approve',
+    () => expect(run).toHaveAskedApproval(/billing/, 'dana', /^ref/),
+    () => expect(run).toHaveAskedApproval('billing', 'mia', 'refund'),
   ],
   [
     'the order',
@@ -177,7 +182,7 @@ test('a whole conversation in one order, across threads and people', () => {
     answered('clerk', 'billing', '90 euros'),
     asked('billing', 'dana', 'Refund 90 euros?', ['refund it']),
     said('dana', 'refund it'),
-    askedApproval('billing', 'refund'),
+    askedApproval('billing', 'dana', 'refund'),
     decided('dana', 'approved'),
     answered('billing', 'dana', 'on its way'),
     said('desk', 'You are welcome.'),
