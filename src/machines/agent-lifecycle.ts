@@ -148,15 +148,50 @@ const SavedAgent = z.strictObject({ value: AtRest, context: Counts.optional() })
 
 export type AgentSnapshot = SnapshotFrom<typeof agentLifecycle>;
 
+/**
+ * A snapshot without context is its value: there is one of each, and XState decides each step from it once. A process
+ * takes some ten steps per turn, and an actor that is made for each costs more than the decision.
+ */
+const known = new Map<string, AgentSnapshot>();
+let taken = new WeakMap<AgentSnapshot, Map<string, AgentSnapshot>>();
+
+/** Each step is decided by XState again: for tests that watch the machine. */
+export function forgetSteps(): void {
+  taken = new WeakMap();
+}
+
+function oneOf(value: AgentSnapshot['value'], make: () => AgentSnapshot): AgentSnapshot {
+  const path = pathOf(value);
+  const found = known.get(path) ?? make();
+  known.set(path, found);
+  return found;
+}
+
+/** Events with the same key are decided alike. There are few keys. */
+function keyOf(event: AgentEvent): string {
+  if (event.type === 'COMMITTED') return `${event.type} ${event.waits}`;
+  if (event.type !== 'MODEL_FAILED') return event.type;
+  const { retryable, isAway, answered } = event.failed;
+  return `${event.type} ${retryable} ${isAway} ${answered < MAX_TRIES}`;
+}
+
 export function newAgent(): AgentSnapshot {
-  return initialTransition(agentLifecycle)[0];
+  return oneOf('idle', () => initialTransition(agentLifecycle)[0]);
 }
 
 /** Throws `internal` for an event that the state does not accept: the effect then does not match the machine. */
 export function nextAgent(snapshot: AgentSnapshot, event: AgentEvent): AgentSnapshot {
+  let steps = taken.get(snapshot);
+  if (!steps) taken.set(snapshot, (steps = new Map()));
+  const key = keyOf(event);
+  const found = steps.get(key);
+  if (found) return found;
   if (!snapshot.can(event))
     throw new TroupeError('internal', `${event.type} is not accepted in ${pathOf(snapshot.value)}`);
-  return transition(agentLifecycle, snapshot, event)[0];
+  const [next] = transition(agentLifecycle, snapshot, event);
+  const one = oneOf(next.value, () => next);
+  steps.set(key, one);
+  return one;
 }
 
 /** For a machine at rest only: a turn in progress is restored from its pinned turn. */
@@ -183,7 +218,8 @@ export function restoreAgent(saved: string | null, version: number): AgentSnapsh
   if (!parsed.success) {
     throw new TroupeError('actor_corrupt', `the snapshot cannot be read: ${z.prettifyError(parsed.error)}`);
   }
-  return agentLifecycle.resolveState({ value: parsed.data.value });
+  const { value } = parsed.data;
+  return oneOf(value, () => agentLifecycle.resolveState({ value }));
 }
 
 function parseJson(text: string): unknown {

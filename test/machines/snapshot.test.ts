@@ -1,8 +1,11 @@
 import fc from 'fast-check';
+import { initialTransition, transition } from 'xstate';
 import { expect, test } from 'vitest';
 import { TroupeError } from '../../src/errors.ts';
 import {
   AGENT_MACHINE_VERSION,
+  type AgentEvent,
+  agentLifecycle,
   newAgent,
   nextAgent,
   restoreAgent,
@@ -41,6 +44,52 @@ test('the snapshot of a settled turn is the state of the machine, and works when
 test('an event that the state does not accept is an error and not ignored', () => {
   expect(() => nextAgent(newAgent(), { type: 'COMMITTED', waits: null })).toThrow(
     'COMMITTED is not accepted in idle',
+  );
+});
+
+test('the steps that are kept are those of XState, whatever came before', () => {
+  const types = [
+    'PINNED',
+    'PROMPT_READY',
+    'OVER_BUDGET',
+    'COMPACTED',
+    'OVERFLOWED',
+    'MODEL_REPLIED',
+    'MODEL_CALLED',
+  ];
+  const more = ['RETRY_DUE', 'CALLS_DONE', 'CALLS_ENDED_TURN', 'ACCEPTED', 'CORRECTED', 'REFUSED', 'ABORTED'];
+  const bools = [true, false];
+  const all = [
+    ...[...types, ...more].map((type) => ({ type }) as AgentEvent),
+    ...([null, 'delegation', 'approval', 'answer'] as const).map((waits) => ({
+      type: 'COMMITTED' as const,
+      waits,
+    })),
+    ...bools.flatMap((retryable) =>
+      bools.flatMap((isAway) =>
+        [0, 3, 4, 5].map((answered) => ({
+          type: 'MODEL_FAILED' as const,
+          failed: { retryable, isAway, answered },
+        })),
+      ),
+    ),
+  ];
+  fc.assert(
+    fc.property(fc.array(fc.nat(), { maxLength: 300, size: 'max' }), (picks) => {
+      let plain = initialTransition(agentLifecycle)[0];
+      let kept = newAgent();
+      for (const pick of picks) {
+        const accepted = all.filter((event) => plain.can(event));
+        const event = accepted[pick % accepted.length] as AgentEvent;
+        const refused = all.find((each) => !accepted.includes(each)) as AgentEvent;
+        const at = kept;
+        expect(() => nextAgent(at, refused)).toThrow('is not accepted');
+        [plain] = transition(agentLifecycle, plain, event);
+        kept = nextAgent(kept, event);
+        expect([kept.value, [...kept.tags]]).toEqual([plain.value, [...plain.tags]]);
+      }
+    }),
+    { numRuns: 30 },
   );
 });
 

@@ -1,4 +1,5 @@
 import { type AnyMachineSnapshot, type AnyStateMachine, createMachine, transition } from 'xstate';
+import { forgetSteps } from '../../src/machines/agent-lifecycle.ts';
 import { type MockInstance, vi } from 'vitest';
 
 /** One arrow of a machine: the position of a transition in the config. */
@@ -27,8 +28,12 @@ export interface Recording {
   stop(): void;
 }
 
-/** Records every distinct event sent to one of the machines. Both `transition()` and actors call `transition`. */
+/**
+ * Records every distinct event sent to one of the machines. Both `transition()` and actors call `transition`, and that of
+ * agents once per distinct event.
+ */
 export function recordMachines(machines: readonly AnyStateMachine[]): Recording {
+  forgetSteps();
   const sent: Sent[] = [];
   const known = new Set<string>();
   const spies: MockInstance[] = [];
