@@ -36,11 +36,13 @@ export {
   NO_FRAGMENTS,
   type StaticText,
 } from './fragment.ts';
+export { AnswerCleaner, cleanAnswer } from './clean-answer.ts';
 export { fenceKey, hashText } from './hash.ts';
 export { liveDelta, modeItems, phaseItem, RUNTIME_ITEMS, type StatedItems } from './live.ts';
 export { stateItem, statedUnder } from './live.ts';
 export {
   addPerson,
+  agentLabel,
   createPeople,
   hasSeveralPeople,
   isUntrusted,

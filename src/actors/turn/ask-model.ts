@@ -11,6 +11,7 @@ import { noteBegun, withBegun } from '../sessions/begun-answer.ts';
 import type { Sending } from '../sessions/session-run.ts';
 import { cacheKeyOf } from '../sessions/settle-session.ts';
 import { checkReply } from './check-reply.ts';
+import { hearWords } from './hear-words.ts';
 import { showActivity } from './show-activity.ts';
 import { watchSilence } from './watch-silence.ts';
 import { showAnswer } from './show-answer.ts';
@@ -121,20 +122,20 @@ function endOf({ deps, runtime, meanwhile }: TurnRun, heard: StreamOutcome): Cal
 
 async function stream(run: TurnRun, sending: Sending, watch: CallWatch): Promise<StreamOutcome> {
   const { lease, runtime } = run;
-  let text = '';
   let reasoning: Reasoning | undefined;
   const calls: ToolCall[] = [];
   const shown = showAnswer(run);
+  const words = hearWords(run, (piece) => shown.text(piece));
   const request = await withImages(run, await withBegun(run, requestOf(run, sending)));
   for await (const event of runtime.provider.stream(request, { signal: lease.signal })) {
+    words.before(event.type);
     switch (event.type) {
       case 'start':
         break;
       case 'text':
         recordPrompt(run, sending);
         watch.heard();
-        text += event.delta;
-        shown.text(event.delta);
+        words.push(event.delta);
         break;
       case 'thinking':
         watch.heard();
@@ -165,11 +166,11 @@ async function stream(run: TurnRun, sending: Sending, watch: CallWatch): Promise
       case 'failed':
       case 'aborted':
         if (event.type === 'done') shown.end();
-        run.meanwhile.partial = text;
-        return finished(run, sending, event, { text, calls, reasoning });
+        run.meanwhile.partial = words.said().text;
+        return finished(run, sending, event, { ...words.said(), calls, reasoning });
     }
   }
-  run.meanwhile.partial = text;
+  run.meanwhile.partial = words.said().text;
   return {
     kind: 'failed',
     failure: { code: 'provider_truncated', message: 'the provider ended without a result' },
@@ -180,7 +181,7 @@ function finished(
   run: TurnRun,
   sending: Sending,
   event: Extract<ModelEvent, { type: 'done' | 'failed' | 'aborted' }>,
-  said: Pick<ModelAnswer, 'text' | 'calls' | 'reasoning'>,
+  said: Pick<ModelAnswer, 'text' | 'original' | 'calls' | 'reasoning'>,
 ): StreamOutcome {
   // A prompt that is refused as too long may be sent again shorter; `failCall` records the others.
   if (event.type !== 'failed') recordPrompt(run, sending);

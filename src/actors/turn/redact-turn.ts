@@ -10,11 +10,16 @@ interface Speaker {
 
 /** Redacts an answer before it is journalled, as the step or the message that it becomes. */
 export function redactAnswer(redaction: Redaction, agent: Speaker, answer: ModelAnswer): ModelAnswer {
-  const { text, calls, reasoning } = answer;
+  const { text, original, calls, reasoning } = answer;
   const data = 'data' in answer ? { data: answer.data } : {};
   const kind = calls.length > 0 ? 'step' : 'message';
   const said = { text, calls, ...(reasoning && { reasoning }), ...data };
-  return { ...answer, ...redaction.body(said, { kind, author: agentAuthor(agent) }) };
+  const where = { kind, author: agentAuthor(agent) } as const;
+  return {
+    ...answer,
+    ...redaction.body(said, where),
+    ...(original !== undefined && { original: redaction.text(original, where) }),
+  };
 }
 
 /** Redacts the result and the effects of a call before they enter the ledger. */

@@ -193,6 +193,8 @@ export type Ending =
 /** A model's finished answer, as journalled. */
 export interface ModelAnswer {
   text: string;
+  /** The words as the model wrote them, if marks of Troupe were taken away. */
+  original?: string;
   calls: ToolCall[];
   reasoning?: Reasoning | undefined;
   stop: 'end' | 'calls' | 'length' | 'refusal';
