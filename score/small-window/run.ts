@@ -7,17 +7,18 @@ import {
   type RealModel,
   startLlamaServer,
 } from '../../test/services/llama-server.ts';
-import { type ChatRecorder, startRecorder } from './recorder.ts';
+import { type CacheLayout, describeCache, measurePromptCache } from './prompt-cache.ts';
+import { type ChatBody, type ChatRecorder, startRecorder } from './recorder.ts';
 import { playSmallWindow } from './scene.ts';
 import { startScriptedModel, SUMMARY_STYLES } from './scripted-model.ts';
 
 /**
  * Three agents in windows of 2k and 8k: figures on stdout, progress on stderr, and an exit code of 1 if a goal is missed.
  * `npm run score:small-window` plays it with scripted models that write summaries of several kinds, `npm run real-model`
- * with a real one.
+ * with a real one, and measures the prompt cache of its server.
  */
 const USAGE =
-  'npm run score:small-window | real-model -- [--window 2048,8192] [--turns 60] [--model smollm2|qwen] [--cache DIR] [--json]';
+  'npm run score:small-window | real-model -- [--window 2048,8192] [--turns 60] [--model smollm2|qwen] [--cache DIR] [--only cache] [--json]';
 const { values } = parseArgs({
   options: {
     real: { type: 'boolean', default: false },
@@ -25,18 +26,24 @@ const { values } = parseArgs({
     window: { type: 'string', default: '2048,8192' },
     turns: { type: 'string', default: '60' },
     cache: { type: 'string', default: LLAMA_CACHE },
+    only: { type: 'string' },
     json: { type: 'boolean', default: false },
   },
 });
 const windows = values.window.split(',').map(Number);
 const turns = Number(values.turns);
 const model = REAL_MODELS.find((name) => name === values.model);
-if (!model || ![turns, ...windows].every((n) => Number.isInteger(n) && n > 0)) {
+if (
+  !model ||
+  ![undefined, 'cache'].includes(values.only) ||
+  ![turns, ...windows].every((n) => Number.isInteger(n) && n > 0)
+) {
   console.error(USAGE);
   process.exit(2);
 }
 /** Beyond the window, so that the server refuses nothing that Troupe allows. */
 const SLOT_MARGIN = 256;
+const MOST_REPLAYED = 60;
 
 async function play(name: string, window: number, recorder: ChatRecorder): Promise<void> {
   const onTurn = (turn: number) => process.stderr.write(`\r${name}, window ${window}: turn ${turn + 1} `);
@@ -56,13 +63,34 @@ async function playScripted(): Promise<void> {
     }
 }
 
+/** Only the prompt cache: with scripted answers the requests are the same in every run, and no model has to write them. */
+async function playCache(name: RealModel): Promise<void> {
+  const window = Math.max(...windows);
+  await using recorder = await startScriptedModel('ordinary');
+  await playSmallWindow({ recorder, model: name, window, turns });
+  await replay(name, recorder.requests);
+}
+
 async function playReal(name: RealModel): Promise<void> {
-  await using server = await realServer(name);
-  if (!server) return;
   for (const window of windows) {
+    await using server = await realServer(name);
+    if (!server) return;
     await using recorder = await startRecorder(server.url);
     await play(name, window, recorder);
+    if (window === Math.max(...windows)) await replay(name, recorder.requests);
   }
+}
+
+/** Each layout has a server of its own: in the same one the second would find the prompts of the first. */
+async function replay(name: RealModel, requests: readonly ChatBody[]): Promise<void> {
+  const measure = async (layout: CacheLayout) => {
+    process.stderr.write(`prompt cache: ${layout}\n`);
+    await using server = await realServer(name);
+    // Awaited, or the server would be stopped before it answers.
+    return server && (await measurePromptCache(server.url, layout, requests.slice(0, MOST_REPLAYED)));
+  };
+  const [appended, fronted] = [await measure('append-only'), await measure('live block in front')];
+  if (appended && fronted) console.log(describeCache([appended, fronted]));
 }
 
 /** The server of `LLAMA_SERVER_URL`, or one of our own. Null if it cannot be had: that is no failure of Troupe. */
@@ -76,4 +104,4 @@ async function realServer(name: RealModel): Promise<(AsyncDisposable & { url: st
   return null;
 }
 
-await (values.real ? playReal(model) : playScripted());
+await (values.only === 'cache' ? playCache(model) : values.real ? playReal(model) : playScripted());
