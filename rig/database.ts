@@ -8,6 +8,7 @@ import type { StoreDriver } from '../src/store/driver.ts';
 import { openMongoDriver } from '../src/store/mongo/connect-mongo.ts';
 import { openPostgresDriver } from '../src/store/postgres/connect-postgres.ts';
 import type { Store } from '../src/store/store.ts';
+import { withDatabase } from '../test/support/mongo-url.ts';
 import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 
 /** The rig's own database on a server, and the breakable connection to it. */
@@ -24,7 +25,7 @@ export interface RigDatabase {
 }
 
 export async function openRigDatabase(serverUrl: string, name: string): Promise<RigDatabase> {
-  const url = withName(serverUrl, name);
+  const url = withDatabase(serverUrl, name);
   const target = singleHost(url);
   const proxy = target && (await startTcpProxy(target));
   return {
@@ -67,11 +68,6 @@ export function withSchema(serverUrl: string, name: string): string {
   const url = new URL(serverUrl);
   url.searchParams.set('schema', name);
   return url.href;
-}
-
-export function withName(serverUrl: string, name: string): string {
-  const [, head = '', options = ''] = /^([a-z+]+:\/\/[^/?]+)(?:\/[^?]*)?(\?.*)?$/.exec(serverUrl) ?? [];
-  return `${head}/${name}${options}`;
 }
 
 /** A driver that discovers its servers would bypass the proxy. */

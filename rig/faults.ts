@@ -2,6 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { type Random, randomOf } from '../test/support/engine-random.ts';
 import { LEASE_MS } from './agents.ts';
 import type { Fleet, FleetProcess, Place } from './fleet.ts';
+import type { OwnDatabase } from './own-database.ts';
 import type { RigRedis } from './own-redis.ts';
 import type { TcpProxy } from './tcp-proxy.ts';
 
@@ -15,6 +16,7 @@ export interface Fault {
     | 'wipe queue'
     | 'cut queue file'
     | 'fail over queue'
+    | 'fail over database'
     | 'reset connections';
   target: string;
 }
@@ -25,6 +27,8 @@ export interface FaultOptions {
   redis: RigRedis;
   /** Null if the database cannot be put behind a proxy. */
   proxy: TcpProxy | null;
+  /** Null if the servers of the database are not the rig's own. */
+  ownDatabase: OwnDatabase | null;
   signal: AbortSignal;
   /** Called just before a process is killed. */
   onKill: (target: FleetProcess) => void;
@@ -37,10 +41,12 @@ const AFTERMATH_MS = 1_000;
 const LEAST_UP = 3;
 const QUEUE_LOSS_EVERY_MS = 24_000;
 const RESET_EVERY_MS = 11_000;
+/** From the end of one to the next. */
+const DATABASE_EVERY_MS = 12_000;
 
 /** Starts all faults. `faults` grows; `done` resolves after the signal, when nothing is stopped any more. */
 export function startFaults(options: FaultOptions): { faults: Fault[]; done: Promise<void> } {
-  const { seed, fleet, redis, proxy, signal, onKill } = options;
+  const { seed, fleet, redis, proxy, ownDatabase, signal, onKill } = options;
   const faults: Fault[] = [];
   const spared = new Set<FleetProcess>();
   const note = (what: Fault['what'], target: string) => faults.push({ at: Date.now(), what, target });
@@ -105,12 +111,17 @@ export function startFaults(options: FaultOptions): { faults: Fault[]; done: Pro
     if (proxy) note('reset connections', `${proxy.resetAll()}`);
   }
 
+  async function failOverDatabase(random: Random): Promise<void> {
+    if (ownDatabase) note('fail over database', await ownDatabase.failOver(random));
+  }
+
   const done = Promise.all([
     // 200 to 600 ms, with a bias to longer pauses: a killed process must restart on the same few cores.
     every(1, (random) => 200 + Math.sqrt(random()) * 400, kill),
     every(2, (random) => 200 + random() * 500, stop),
     every(3, (random) => QUEUE_LOSS_EVERY_MS * (0.8 + random() * 0.4), loseQueue),
     every(4, (random) => RESET_EVERY_MS * (0.7 + random() * 0.6), reset),
+    every(5, (random) => DATABASE_EVERY_MS * (0.7 + random() * 0.6), failOverDatabase),
   ]);
   return { faults, done: done.then(() => undefined) };
 }

@@ -16,6 +16,7 @@ export interface Figures {
   stops: number;
   queueLosses: number;
   connectionResets: number;
+  databaseFailovers: number;
   failedStarts: number;
   posts: number;
   duplicatesPosted: number;
@@ -72,6 +73,7 @@ export function figuresOf(run: RunTotals): Figures {
     stops: times('stop'),
     queueLosses: times('wipe queue', 'cut queue file', 'fail over queue'),
     connectionResets: times('reset connections'),
+    databaseFailovers: times('fail over database'),
     failedStarts: run.failedStarts,
     posts: posts.length,
     duplicatesPosted: posts.reduce((sum, { tries }) => sum + Math.max(0, tries - 1), 0),
@@ -105,6 +107,7 @@ export function figuresLine(figures: Figures): string {
     `${figures.stops} stops`,
     `${figures.queueLosses} queue losses`,
     `${figures.connectionResets} connection resets`,
+    `${figures.databaseFailovers} failovers of the database`,
     `${figures.duplicatesPosted} duplicates posted`,
     `${figures.toolCalls} tool calls`,
     `${figures.lostCallsFlagged} lost calls flagged`,

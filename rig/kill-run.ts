@@ -12,6 +12,7 @@ import { type FakeTools, startFakeTools } from './fake-tools.ts';
 import { type Fault, startFaults } from './faults.ts';
 import { type Fleet, type Role, startFleet } from './fleet.ts';
 import { conversationsFor, missedRecovery, missingGoals, recoveriesFor } from './goals.ts';
+import type { OwnDatabase } from './own-database.ts';
 import type { RigRedis } from './own-redis.ts';
 import { createRecovery, type Recovery } from './recovery.ts';
 import { recoveryPhase } from './recovery-phase.ts';
@@ -30,6 +31,7 @@ export interface KillRunOptions {
   dir: string;
   prefix: string;
   database: RigDatabase;
+  ownDatabase: OwnDatabase | null;
   store: Store;
   redis: RigRedis;
   say: (line: string) => void;
@@ -83,7 +85,7 @@ const RECOVERY_POLL_MS = 150;
 const SPARE_RECOVERIES = 5;
 
 export async function killRun(options: KillRunOptions): Promise<KillRun> {
-  const { seconds, seed, dir, database, store, redis, prefix, say } = options;
+  const { seconds, seed, dir, database, ownDatabase, store, redis, prefix, say } = options;
   const work = createWorkLog();
   const ending = new AbortController();
   const over = new AbortController();
@@ -140,6 +142,7 @@ export async function killRun(options: KillRunOptions): Promise<KillRun> {
       fleet,
       redis,
       proxy: database.proxy,
+      ownDatabase,
       signal: options.calm ? AbortSignal.abort() : ending.signal,
       onKill: ({ name }) => recovery.watch(work.of(name), Date.now()),
     });

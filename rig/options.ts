@@ -13,12 +13,17 @@ export interface RigOptions {
   strict: boolean;
   /** The log is in PostgreSQL, not in MongoDB. */
   postgres: boolean;
-  /** The queue is on a Cluster or behind Sentinels, and their primary is killed in place of the cuts of its file. */
-  redis: 'single' | 'cluster' | 'sentinel';
+  /**
+   * The database is the rig's own, and its primary is killed as well: one of a replica set of three, or the one server of
+   * PostgreSQL, which is started again.
+   */
+  killDatabase: boolean;
+  /** On a Cluster or behind Sentinels the primary of the queue is killed in place of the cuts of its file. */
+  redis: 'single' | 'valkey' | 'cluster' | 'sentinel';
 }
 
 export const USAGE =
-  'npm run rig -- [--seconds 60] [--seed N] [--json] [--keep] [--calm] [--strict] [--postgres] [--redis cluster|sentinel]';
+  'npm run rig -- [--seconds 60] [--seed N] [--json] [--keep] [--calm] [--strict] [--postgres] [--kill-database] [--redis valkey|cluster|sentinel]';
 
 /** Throws with the usage for anything else. */
 export function readOptions(args: string[]): RigOptions {
@@ -32,6 +37,7 @@ export function readOptions(args: string[]): RigOptions {
       calm: { type: 'boolean', default: false },
       strict: { type: 'boolean', default: false },
       postgres: { type: 'boolean', default: false },
+      'kill-database': { type: 'boolean', default: false },
       redis: { type: 'string', default: 'single' },
     },
   });
@@ -40,7 +46,8 @@ export function readOptions(args: string[]): RigOptions {
   if (!Number.isInteger(seconds) || seconds < 1 || !Number.isInteger(seed) || seed < 0)
     throw new Error(`--seconds and --seed are whole numbers: ${USAGE}`);
   const { redis } = values;
-  if (redis !== 'single' && redis !== 'cluster' && redis !== 'sentinel')
-    throw new Error(`--redis is cluster or sentinel: ${USAGE}`);
-  return { seconds, seed, json, keep, calm, strict, postgres, redis };
+  if (redis !== 'single' && redis !== 'valkey' && redis !== 'cluster' && redis !== 'sentinel')
+    throw new Error(`--redis is valkey, cluster or sentinel: ${USAGE}`);
+  const killDatabase = values['kill-database'];
+  return { seconds, seed, json, keep, calm, strict, postgres, killDatabase, redis };
 }

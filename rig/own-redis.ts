@@ -5,6 +5,7 @@ import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { openRedis, primariesOf } from '../src/queue/redis/connect-redis.ts';
+import { findValkey } from '../test/services/redis-server.ts';
 import { startTopology, type TopologyKind } from '../test/services/redis-topology.ts';
 
 /** The queue's server, with two ways to lose its data. */
@@ -23,8 +24,8 @@ export interface RigRedis {
 const START_MS = 5_000;
 const REPLACED_MS = 60_000;
 
-/** A server of our own with an append-only file in `dir`; null without `redis-server` on the PATH. */
-export async function startOwnRedis(dir: string): Promise<RigRedis | null> {
+/** A server of our own with an append-only file in `dir`; null without the command. */
+export async function startOwnRedis(dir: string, command = 'redis-server'): Promise<RigRedis | null> {
   const port = await freePort();
   const url = `redis://127.0.0.1:${port}`;
   let server = start();
@@ -36,7 +37,7 @@ export async function startOwnRedis(dir: string): Promise<RigRedis | null> {
       `--${name}`,
       String(value),
     ]);
-    const child = spawn('redis-server', args, { stdio: 'ignore' });
+    const child = spawn(command, args, { stdio: 'ignore' });
     child.on('error', () => {}); // `isUp` reports it.
     return child;
   }
@@ -68,6 +69,14 @@ export async function startOwnRedis(dir: string): Promise<RigRedis | null> {
     },
     close: () => end(server, 'SIGTERM'),
   };
+}
+
+/** Valkey in place of Redis. */
+export async function startOwnValkey(dir: string): Promise<RigRedis> {
+  const found = await findValkey();
+  const server = 'not' in found ? null : await startOwnRedis(dir, found.command);
+  if (!server) throw new Error(`no Valkey: ${'not' in found ? found.not : 'it does not start'}`);
+  return server;
 }
 
 /** A Cluster or Sentinels of our own. The keys of `prefix` are on the primary that is killed. */

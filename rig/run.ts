@@ -7,10 +7,11 @@ import { figuresLine, figuresOf } from './figures.ts';
 import { judge } from './judge.ts';
 import { killRun } from './kill-run.ts';
 import { readOptions, type RigOptions } from './options.ts';
-import { foreignRedis, type RigRedis, startOwnRedis, startReplicated } from './own-redis.ts';
+import { startOwnDatabase } from './own-database.ts';
+import { foreignRedis, type RigRedis, startOwnRedis, startOwnValkey, startReplicated } from './own-redis.ts';
 
 /**
- * `npm run rig -- [--seconds 60] [--seed N] [--json] [--keep] [--calm] [--strict] [--postgres] [--redis cluster|sentinel]`: kills, stops and cuts off real
+ * `npm run rig -- [--seconds 60] [--seed N] [--json] [--keep] [--calm] [--strict] [--postgres] [--kill-database] [--redis valkey|cluster|sentinel]`: kills, stops and cuts off real
  * processes at random, on a real Redis and a real server of MongoDB's protocol, or PostgreSQL, and then checks everything that was
  * stored. Prints one line of figures at the end. Exit code 1 on a violation, or if less than half of the planned work
  * was done. A missed goal is reported; on a slow machine it says more about the machine, so it fails the run only
@@ -22,21 +23,35 @@ process.exit(await main(readOptions(process.argv.slice(2))));
 async function main(options: RigOptions): Promise<number> {
   const { seconds, seed, json, keep, calm, strict } = options;
   const [server, variable] = options.postgres ? ['PostgreSQL', 'POSTGRES_URL'] : ['MongoDB', 'MONGODB_URL'];
-  const url = process.env[variable];
+  const own = options.killDatabase
+    ? await startOwnDatabase(options.postgres ? 'PostgreSQL' : 'MongoDB')
+    : null;
+  const url = own?.url ?? process.env[variable];
   if (!url) {
     say(`no ${server}: set ${variable}, or run \`npm run rig\`, which provides a server`);
     return 1;
   }
-  say(`${server}, seed ${seed}, ${seconds} s`);
+  say(`${own?.about ?? server}, seed ${seed}, ${seconds} s`);
   const dir = mkdtempSync(path.join(tmpdir(), 'troupe-rig-'));
   const name = `rig_${seed}_${Date.now().toString(36)}`;
   const redis = await openRedis(dir, options.redis, name);
   const database = await (options.postgres ? openRigSchema : openRigDatabase)(url, name);
-  if (!database.proxy) say('MONGODB_URL names a set of servers: its connections are not reset');
+  if (!database.proxy) say('the database is a set of servers: its connections are not reset');
   const store = createStore(await database.open());
   let isKept = keep;
   try {
-    const run = await killRun({ seconds, seed, calm, dir, prefix: name, database, store, redis, say });
+    const run = await killRun({
+      seconds,
+      seed,
+      calm,
+      dir,
+      prefix: name,
+      database,
+      ownDatabase: own,
+      store,
+      redis,
+      say,
+    });
     say('quiet; reading everything');
     const { findings, counts, conversations } = await judge(run, store, dir);
     const figures = figuresOf({
@@ -70,11 +85,13 @@ async function main(options: RigOptions): Promise<number> {
     await store.close();
     await database.proxy?.close();
     await redis.close();
+    await own?.close();
     if (!isKept) rmSync(dir, { recursive: true, force: true });
   }
 }
 
 async function openRedis(dir: string, kind: RigOptions['redis'], prefix: string): Promise<RigRedis> {
+  if (kind === 'valkey') return startOwnValkey(dir);
   if (kind !== 'single')
     return startReplicated(kind === 'cluster' ? 'Redis Cluster' : 'Redis Sentinel', prefix);
   const own = await startOwnRedis(dir);

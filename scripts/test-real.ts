@@ -14,7 +14,8 @@ const ROOT = path.dirname(import.meta.dirname);
 const PAIRS = [
   { TROUPE_TEST_MONGODB: 'MongoDB engine', TROUPE_TEST_REDIS: 'redis-server' },
   { TROUPE_TEST_MONGODB: 'SecantusDB', TROUPE_TEST_REDIS: 'Valkey' },
-  { TROUPE_TEST_MONGODB: 'mongod', TROUPE_TEST_REDIS: 'redis-server' },
+  { TROUPE_TEST_MONGODB: 'any mongod', TROUPE_TEST_REDIS: 'redis-server' },
+  { TROUPE_TEST_MONGODB: 'MongoDB replica set', TROUPE_TEST_REDIS: 'redis-server' },
   { TROUPE_TEST_MONGODB: 'MongoDB engine', TROUPE_TEST_REDIS: 'Redis Cluster' },
   { TROUPE_TEST_MONGODB: 'MongoDB engine', TROUPE_TEST_REDIS: 'Redis Sentinel' },
 ] as const;

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { MongoClient } from 'mongodb';
 import pg from 'pg';
 import { test } from 'vitest';
+import { withDatabase } from '../support/mongo-url.ts';
 import { removeKeysAt } from '../support/redis-keys.ts';
 import { type Running, type Workplace, workplace, type WorkplaceOptions } from './harness.ts';
 
@@ -96,10 +97,6 @@ export function openSite({
 }
 
 /** The same server with this database. Edits the text, because a list of hosts is no URL to a parser. */
-export function withDatabase(url: string, database: string): string {
-  return url.replace(/^([^/]+\/\/[^/?]+)(?:\/[^?]*)?/, `$1/${database}`);
-}
-
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -1,16 +1,21 @@
 import { expect, test } from 'vitest';
-import { singleHost, withName, withSchema } from '../../rig/database.ts';
+import { singleHost, withSchema } from '../../rig/database.ts';
 import { conversationsFor, missedRecovery, missingGoals, recoveriesFor } from '../../rig/goals.ts';
 import { readOptions } from '../../rig/options.ts';
+import { withDatabase, withOptions } from '../support/mongo-url.ts';
 
 test('a run has a separate database on the given server', () => {
-  expect(withName('mongodb://127.0.0.1:9/?directConnection=true', 'rig_1')).toBe(
+  expect(withDatabase('mongodb://127.0.0.1:9/?directConnection=true', 'rig_1')).toBe(
     'mongodb://127.0.0.1:9/rig_1?directConnection=true',
   );
-  expect(withName('mongodb://a:1,b:2/troupe?replicaSet=rs', 'rig_1')).toBe(
+  expect(withDatabase('mongodb://a:1,b:2/troupe?replicaSet=rs', 'rig_1')).toBe(
     'mongodb://a:1,b:2/rig_1?replicaSet=rs',
   );
-  expect(withName('mongodb://user:secret@h:1', 'rig_1')).toBe('mongodb://user:secret@h:1/rig_1');
+  expect(withDatabase('mongodb://user:secret@h:1', 'rig_1')).toBe('mongodb://user:secret@h:1/rig_1');
+  expect(withOptions('mongodb://a:1,b:2/t?replicaSet=rs&x=1', { x: '2', y: '3' })).toBe(
+    'mongodb://a:1,b:2/t?replicaSet=rs&x=1&y=3',
+  );
+  expect(withOptions('mongodb://a:1', { y: '3' })).toBe('mongodb://a:1/?y=3');
   expect(withSchema('postgres://user@h:1/db?max=4', 'rig_1')).toBe(
     'postgres://user@h:1/db?max=4&schema=rig_1',
   );
@@ -61,8 +66,13 @@ test('unknown options are refused with the usage', () => {
     calm: false,
     strict: false,
     postgres: false,
+    killDatabase: false,
     redis: 'single',
   });
+  expect(readOptions(['--kill-database', '--redis', 'valkey'])).toMatchObject({
+    killDatabase: true,
+    redis: 'valkey',
+  });
   expect(() => readOptions(['--seconds', 'soon'])).toThrow(/npm run rig/);
-  expect(() => readOptions(['--redis', 'many'])).toThrow(/cluster or sentinel/);
+  expect(() => readOptions(['--redis', 'many'])).toThrow(/valkey, cluster or sentinel/);
 });

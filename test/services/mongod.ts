@@ -1,5 +1,6 @@
 import { MongoClient } from 'mongodb';
-import type { Way } from './first-way.ts';
+import type { Found, Way } from './first-way.ts';
+import { findMongod, type MongodProgram } from './mongod-program.ts';
 import { findOnPath } from './run-command.ts';
 import { flags, startServerProcess } from './server-process.ts';
 
@@ -9,20 +10,34 @@ export const mongodOnPath: Way = {
   async open() {
     const command = findOnPath('mongod');
     if (!command) return { not: 'not on PATH' };
-    let version = '';
-    const { port, pid, folder, stop } = await startServerProcess({
-      name: 'mongod',
-      command,
-      args: ({ port, data }) => [
-        ...flags({ bind_ip: '127.0.0.1', port, dbpath: data }),
-        '--nounixsocket',
-        '--quiet',
-      ],
-      ask: async (port) => (version = await askMongo(port)),
-    });
-    return { url: mongoUrl(port), how: `mongod ${version} (PATH)`, process: { pid, folder }, stop };
+    return startMongod({ command, args: [], origin: 'PATH' });
   },
 };
+
+/** Taken only if chosen by name: where it is emulated, it is far slower than the others. */
+export const anyMongod: Way = {
+  name: 'any mongod',
+  async open() {
+    const program = await findMongod();
+    return 'not' in program ? program : startMongod(program);
+  },
+};
+
+async function startMongod({ command, args: before, origin }: MongodProgram): Promise<Found> {
+  let version = '';
+  const { port, pid, folder, stop } = await startServerProcess({
+    name: 'mongod',
+    command,
+    args: ({ port, data }) => [
+      ...before,
+      ...flags({ bind_ip: '127.0.0.1', port, dbpath: data }),
+      '--nounixsocket',
+      '--quiet',
+    ],
+    ask: async (port) => (version = await askMongo(port)),
+  });
+  return { url: mongoUrl(port), how: `mongod ${version} (${origin})`, process: { pid, folder }, stop };
+}
 
 export function mongoUrl(port: number): string {
   return `mongodb://127.0.0.1:${port}/?directConnection=true`;

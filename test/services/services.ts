@@ -2,11 +2,12 @@ import { createCompose } from './compose.ts';
 import type { Compose, ComposeService } from './compose.ts';
 import { firstWay } from './first-way.ts';
 import type { Service, Way } from './first-way.ts';
-import { mongodOnPath } from './mongod.ts';
+import { anyMongod, mongodOnPath } from './mongod.ts';
 import { mongodbEngine } from './mongodb-engine.ts';
 import { postgresByApt, postgresOnPath } from './postgres.ts';
 import { redisByApt, redisOnPath, valkeyByPip } from './redis-server.ts';
 import { topologyWay } from './redis-topology.ts';
+import { replicaSetWay } from './replica-set.ts';
 import { secantusByPip } from './secantus.ts';
 
 /** The servers for tests and rigs. `stop` ends those that were started, and waits until they are gone. */
@@ -26,8 +27,12 @@ const CHOSEN = {
   postgres: 'TROUPE_TEST_POSTGRES',
 } as const;
 
-/** Taken only if chosen by name: they take seconds to start. */
-const TOPOLOGIES = [topologyWay('Redis Cluster'), topologyWay('Redis Sentinel')];
+/** Taken only if chosen by name: they take long to start, or are slow. */
+const CHOSEN_ONLY: Record<ComposeService, readonly Way[]> = {
+  mongodb: [anyMongod, replicaSetWay],
+  redis: [topologyWay('Redis Cluster'), topologyWay('Redis Sentinel')],
+  postgres: [],
+};
 
 export async function startServices(env: NodeJS.ProcessEnv = process.env): Promise<Services> {
   const plan = planWays(env);
@@ -64,7 +69,7 @@ export function planWays(env: NodeJS.ProcessEnv): Record<ComposeService, Way[]> 
   function chosen(service: ComposeService, ways: Way[]): Way[] {
     const wanted = env[CHOSEN[service]];
     if (!wanted) return ways;
-    const all = service === 'redis' ? [...ways, ...TOPOLOGIES] : ways;
+    const all = [...ways, ...CHOSEN_ONLY[service]];
     const found = all.find(({ name }) => name === wanted);
     const known = all.map(({ name }) => name).join(', ');
     return [found ?? { name: wanted, open: async () => ({ not: `unknown; there are ${known}` }) }];

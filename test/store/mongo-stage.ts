@@ -52,6 +52,9 @@ function newStage() {
   };
 }
 
+/** Clients of a set of servers know all of them, so no proxy is between. */
+export const IS_SET = MONGODB_URL.includes('replicaSet=');
+
 /** A proxy to the server, whose connections can be reset or blocked. */
 export function throughProxy(url: string, port: number): string {
   return url.replace(/(?<=^mongodb:\/\/(?:[^@/]*@)?)[^/?]+/, `127.0.0.1:${port}`);

@@ -12,6 +12,7 @@ import type { StoreDriver } from '../../src/store/driver.ts';
 import { createMemoryDocuments } from '../../sim/memory-documents.ts';
 import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
 import type { Troupe } from '../../src/troupe.ts';
+import { withDatabase, withOptions } from './mongo-url.ts';
 import { removeKeys } from './redis-keys.ts';
 
 /**
@@ -72,17 +73,17 @@ export async function openDriver(): Promise<StoreDriver> {
 }
 
 export function mongoUrl(database: string): string {
-  const url = new URL(process.env['MONGODB_URL'] ?? 'mongodb://127.0.0.1:27017');
-  url.pathname = `/${database}`;
-  return patient(url.href);
+  return patient(withDatabase(process.env['MONGODB_URL'] ?? 'mongodb://127.0.0.1:27017', database));
 }
 
 /** A URL with generous timeouts for a busy test machine: only a hanging server exceeds them. */
 export function patient(mongodb: string): string {
-  const url = new URL(mongodb);
-  for (const name of ['socketTimeoutMS', 'serverSelectionTimeoutMS', 'waitQueueTimeoutMS'])
-    if (!url.searchParams.has(name)) url.searchParams.set(name, '60000');
-  return url.href;
+  const ms = '60000';
+  return withOptions(mongodb, {
+    socketTimeoutMS: ms,
+    serverSelectionTimeoutMS: ms,
+    waitQueueTimeoutMS: ms,
+  });
 }
 
 export function redisUrl(): string {
