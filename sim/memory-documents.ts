@@ -106,7 +106,12 @@ function createMemoryEvents(logs: MemoryData['logs'], gate: DocumentGate): Docum
         const rows = logs.get(logKey(key))?.addressed.get(key.agent) ?? [];
         return rows.map(({ seq }) => seq).filter((seq) => seq > after && seq <= upTo);
       }),
-    addressees: (since) => gate('events.addressees', () => [...addresseesOf(logs, since)]),
+    visitAddressees: async (since, visit) =>
+      visit(
+        await gate('events.visitAddressees', () =>
+          [...addresseesOf(logs, since)].toSorted((a, b) => a.at - b.at),
+        ),
+      ),
     unaddress: (log) => gate('events.unaddress', () => unaddress(logs.get(logKey(log)))),
     removeNewest: async (log, { after, limit }) => {
       let removed = 0;

@@ -236,6 +236,20 @@ const DUE_CASES: readonly StoreCase[] = [
     assert.deepEqual(await dueAgents(store, { since: 1001 }), []);
     assert.deepEqual(await dueAgents(store, { since: 1000 }), ['acme/talk/worker']);
   }),
+  on('due', 'behind thousands of events that are processed, the oldest first', async ({ driver, store }) => {
+    const handled = Array.from({ length: 5_200 }, (_, i) => entryOf(`e${i}`, { to: ['worker'], at: 1000 }));
+    for (let from = 0; from < handled.length; from += 400)
+      await store.append(LOG, handled.slice(from, from + 400));
+    await store.update(await acquired(store, WORKER), { until: 0, processed: handled.length });
+    for (const [name, at] of [['new', 3000] as const, ['old', 2000] as const])
+      await store.append(logOf(name), [entryOf('e1', { to: ['worker'], at })]);
+    const found = async (limit: number) =>
+      (await driver.due({ now: 9000, clock: 9000, since: 0, limit })).map(({ conversation }) => conversation);
+    assert.deepEqual(await found(9), ['old', 'new']);
+    assert.deepEqual(await found(1), ['old']);
+    await store.append(LOG, [entryOf('late', { to: ['worker'], at: 4000 })]);
+    assert.deepEqual((await found(9)).toSorted(), ['new', 'old', 'talk']);
+  }),
   on('due', 'a pinned turn of any age, after its lease', async ({ store }) => {
     await pinned(store, WORKER);
     assert.deepEqual(await dueAgents(store, { now: 1100, since: 4000 }), []);

@@ -3,7 +3,8 @@ import { newActorRow } from '../actor-row.ts';
 import { deleteInOrder, untilFewer } from '../delete-conversation.ts';
 import type { AcquireOutcome, ActorKey, EntryKey, StoreDriver } from '../driver.ts';
 import { type AppendQueueOptions, type AppendStats, createAppendQueue } from './append-queue.ts';
-import type { ActorCondition, ActorDocuments, Addressee, Documents, EntryDocuments } from './documents.ts';
+import type { ActorCondition, ActorDocuments, Documents, EntryDocuments } from './documents.ts';
+import { findDue } from './find-due.ts';
 
 export interface DocumentDriver extends StoreDriver {
   /** Counted since the driver was made. */
@@ -172,65 +173,4 @@ async function putOnce(entries: EntryDocuments, key: EntryKey, data: string, at:
   throw new TroupeError('store_unavailable', `${key.namespace} ${key.key} keeps expiring; try again`, {
     ...key,
   });
-}
-
-interface Due extends ActorKey {
-  /** Time of the oldest event to process, for the order; -1 with a pinned turn, an outbox or an ended timer. */
-  at: number;
-}
-
-/** Bounds the memory of one query. */
-const MAX_UNFINISHED = 20_000;
-
-/** Actors with work, each once. A hint: the rows may change during the query. */
-async function findDue(
-  { actors, events }: Pick<Documents, 'actors' | 'events'>,
-  { now, clock, since, limit }: Parameters<StoreDriver['due']>[0],
-): Promise<ActorKey[]> {
-  const [unfinished, addressees] = await Promise.all([
-    actors.unfinished({ now, clock, limit: MAX_UNFINISHED }),
-    events.addressees(since),
-  ]);
-  const due = new Map<string, Due>();
-  for (const key of unfinished) due.set(nameOf(key), { ...keyOf(key), at: -1 });
-  const others = addressees.filter((each) => !due.has(nameOf(each)));
-  for (const each of await unprocessed(actors, others, now))
-    due.set(nameOf(each), { ...keyOf(each), at: each.at });
-  return takeTurns([...due.values()])
-    .slice(0, limit)
-    .map(keyOf);
-}
-
-async function unprocessed(
-  actors: Documents['actors'],
-  addressees: readonly Addressee[],
-  now: number,
-): Promise<Addressee[]> {
-  if (addressees.length === 0) return [];
-  const rows = new Map((await actors.findMany(addressees.map(keyOf))).map((row) => [nameOf(row), row]));
-  return addressees.filter((each) => {
-    const row = rows.get(nameOf(each));
-    return !row || (row.until < now && row.parked === null && row.processed < each.seq);
-  });
-}
-
-/** Agent names alternate, oldest work first within each, so that work for an agent that no process serves delays no other. */
-function takeTurns(due: readonly Due[]): Due[] {
-  const places = new Map<string, number>();
-  const ranked = due
-    .toSorted((a, b) => a.at - b.at)
-    .map((each) => {
-      const place = places.get(each.agent) ?? 0;
-      places.set(each.agent, place + 1);
-      return { each, place };
-    });
-  return ranked.toSorted((a, b) => a.place - b.place || a.each.at - b.each.at).map(({ each }) => each);
-}
-
-function keyOf({ tenant, conversation, agent }: ActorKey): ActorKey {
-  return { tenant, conversation, agent };
-}
-
-function nameOf({ tenant, conversation, agent }: ActorKey): string {
-  return `${tenant}/${conversation}/${agent}`;
 }

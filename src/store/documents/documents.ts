@@ -69,8 +69,11 @@ export interface EventDocuments {
   ): Promise<EventRow[]>;
   /** Seqs of events that address the agent, after < seq <= upTo, ascending. */
   addressed(key: ActorKey, range: { after: number; upTo: number }): Promise<number[]>;
-  /** Actors addressed at or after `since`, each once, with the seq of the newest such event and the time of the oldest. */
-  addressees(since: number): Promise<Addressee[]>;
+  /**
+   * Calls `visit` with the actors that were addressed at or after `since`, a page of events at a time, oldest events first.
+   * Within a page each is there once, with the seq of the newest such event in it and the time of the oldest.
+   */
+  visitAddressees(since: number, visit: (page: Addressee[]) => Promise<void>): Promise<void>;
   /** Removes the addresses of all events: the first step of a removal. */
   unaddress(log: LogKey): Promise<void>;
   /** Removes the newest events with seq > `after`, at most `limit`; returns their number. */

@@ -8,7 +8,8 @@ import {
   type ConversationsQuery,
   type EventRow,
 } from '../driver.ts';
-import type { Addressee, EventDocuments, LogKey } from '../documents/documents.ts';
+import type { EventDocuments, LogKey } from '../documents/documents.ts';
+import { type AddressedEvent, eachAddressee } from '../documents/find-due.ts';
 import type { BlobRef, Blobs, StoredText } from './mongo-blobs.ts';
 import type { Conversations } from './mongo-conversations.ts';
 import { isDuplicateKey } from './mongo-error.ts';
@@ -181,7 +182,7 @@ function createEventReads(
 
 function createAddresseeReads(
   collection: Collection<EventDoc>,
-): Pick<EventDocuments, 'addressed' | 'addressees'> {
+): Pick<EventDocuments, 'addressed' | 'visitAddressees'> {
   return {
     /** Without an index: callers ask for the unread end of the log, which is short. */
     async addressed({ agent, ...log }, { after, upTo }) {
@@ -195,24 +196,21 @@ function createAddresseeReads(
     },
 
     /** Not grouped by the server, so that no single answer takes long. */
-    async addressees(since) {
-      const found = new Map<string, Addressee>();
+    async visitAddressees(since, visit) {
       const cursor = collection
         .find({ addressedAt: { $gte: since } }, { projection: { _id: 0, log: 1, seq: 1, at: 1, to: 1 } })
+        .sort({ addressedAt: 1 })
         .batchSize(ADDRESSED_BATCH);
+      let page: AddressedEvent[] = [];
       for await (const doc of cursor) {
-        for (const agent of addresseesOf(doc)) {
-          const name = `${doc.log}/${agent}`;
-          const known = found.get(name);
-          const [tenant, conversation, ...rest] = String(doc.log).split('/');
-          if (!known && tenant && conversation && rest.length === 0)
-            found.set(name, { tenant, conversation, agent, seq: doc.seq, at: doc.at });
-          if (!known) continue;
-          known.seq = Math.max(known.seq, doc.seq);
-          known.at = Math.min(known.at, doc.at);
-        }
+        const [tenant, conversation, ...rest] = String(doc.log).split('/');
+        if (tenant && conversation && rest.length === 0)
+          page.push({ tenant, conversation, seq: doc.seq, at: doc.at, to: addresseesOf(doc) });
+        if (page.length < ADDRESSED_BATCH) continue;
+        await visit(eachAddressee(page));
+        page = [];
       }
-      return [...found.values()];
+      await visit(eachAddressee(page));
     },
   };
 }

@@ -1,6 +1,7 @@
 import type { ConversationPage, ConversationRow, ConversationsQuery, EventRow } from '../driver.ts';
 import { placeOf } from '../driver.ts';
-import type { Addressee, EventDocuments, LogEnd, LogKey } from '../documents/documents.ts';
+import type { EventDocuments, LogEnd, LogKey } from '../documents/documents.ts';
+import { type AddressedEvent, eachAddressee } from '../documents/find-due.ts';
 import { createConditions } from './conditions.ts';
 import { type Database, prepared, type Queries, type Value } from './database.ts';
 import { isDuplicateKey } from './postgres-error.ts';
@@ -17,6 +18,8 @@ const BATCH = 1_000;
 const SHORT_BATCH = 100;
 /** Events of one update: one update of a long log could exceed the time limit of a statement. */
 const UNADDRESSED = 1_000;
+/** Events of one answer about all conversations. */
+const ADDRESSED_BATCH = 5_000;
 
 /** An event and the end of its log in the list of conversations are one write, so the list is exact. */
 export function createEventDocuments(database: Database, tables: Tables): EventDocuments {
@@ -157,15 +160,16 @@ function rowOf({ tenant, conversation }: LogKey, row: StoredEvent): EventRow {
 function createAddresseeReads(
   database: Database,
   { events }: Tables,
-): Pick<EventDocuments, 'addressed' | 'addressees'> {
+): Pick<EventDocuments, 'addressed' | 'visitAddressees'> {
   const selectAddressed = prepared(
     `SELECT seq FROM ${events} WHERE ${OF_LOG} AND seq > $3 AND seq <= $4 AND addressed AND $5 = ANY (recipients)
      ORDER BY seq`,
   );
-  const selectAddressees = prepared(
-    `SELECT tenant, conversation, agent, max(seq) AS seq, min(at) AS at
-     FROM ${events} CROSS JOIN unnest(recipients) AS agent WHERE addressed AND at >= $1
-     GROUP BY tenant, conversation, agent`,
+  // The first condition lets the scan start inside the index, whose only column is the time.
+  const selectPage = prepared(
+    `SELECT tenant, conversation, seq, at, recipients AS "to" FROM ${events}
+     WHERE addressed AND at >= $1 AND (at, tenant, conversation, seq) > ($1, $2, $3, $4)
+     ORDER BY at, tenant, conversation, seq LIMIT ${ADDRESSED_BATCH}`,
   );
   return {
     /** Without an index: callers ask for the unread end of the log, which is short. */
@@ -173,7 +177,15 @@ function createAddresseeReads(
       const values = [tenant, conversation, after, upTo, agent];
       return (await database.rows<{ seq: number }>(selectAddressed, values)).map(({ seq }) => seq);
     },
-    addressees: (since) => database.rows<Addressee>(selectAddressees, [since]),
+    async visitAddressees(since, visit) {
+      for (let place: Value[] = [since, '', '', 0]; ;) {
+        const page = await database.rows<AddressedEvent>(selectPage, place);
+        await visit(eachAddressee(page));
+        const last = page.at(-1);
+        if (!last || page.length < ADDRESSED_BATCH) return;
+        place = [last.at, last.tenant, last.conversation, last.seq];
+      }
+    },
   };
 }
 
