@@ -1,5 +1,5 @@
 import type { Amounts } from './measure.ts';
-import { ADDRESSEE_BYTES, MEASURED } from './points.ts';
+import { LOOK_BYTES, MEASURED } from './points.ts';
 
 /** A line of docs/scale.md: what, how much, and the unit. */
 export type Row = readonly [what: string, value: number, unit: string];
@@ -10,6 +10,7 @@ export interface Scenario {
 }
 
 const DAY_S = 86_400;
+const MIB = 2 ** 20;
 const GIB = 2 ** 30;
 /** Assumptions, not measured. */
 export const ASSUMED = {
@@ -28,7 +29,6 @@ const REDIS_CONNECTIONS = 4;
 const MONGO_CONNECTIONS = 64 + 3;
 /** Default of the server. */
 const REDIS_MAX_CLIENTS = 10_000;
-const HEAP_BYTES = 4 * GIB;
 /** Actors of one read. */
 const ACTORS_PER_READ = 500;
 
@@ -98,9 +98,8 @@ function idle(conversations: number): Scenario {
       ['index entries', kept(conversations, 'entries'), ''],
       ['read by a round of the sweeper', 0, ''],
       ['read by a look at everything: events', addressed, ''],
-      ['  queries for actors', conversations / ACTORS_PER_READ, ''],
-      ['  memory of the worker', (conversations * ADDRESSEE_BYTES) / GIB, 'GiB'],
-      ['  conversations that fit a heap of 4 GiB', HEAP_BYTES / ADDRESSEE_BYTES, ''],
+      ['  queries for actors, at most', addressed / ACTORS_PER_READ, ''],
+      ['  memory of the worker, at most', LOOK_BYTES / MIB, 'MiB'],
     ],
   };
 }

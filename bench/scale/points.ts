@@ -30,5 +30,5 @@ export const MEASURED: Record<'mongodb' | 'sqlite', Point> = {
   },
 };
 
-/** Of an agent of a conversation in the memory of a sweep: 200,000 of them on a heap, collected before and after. */
-export const ADDRESSEE_BYTES = 313;
+/** Memory of a look at everything: 200,000 and 400,000 agents with nothing to do, on a heap that is collected on the way. */
+export const LOOK_BYTES = 10_800_000;

@@ -76,10 +76,18 @@ export async function startReplicaSet(): Promise<ReplicaSet | { not: string }> {
       origin: program.origin,
       folder: group.folder,
       primary: () => primaryOf(nodes),
-      async stepDown() {
-        const { port } = await primaryOf(nodes);
-        await withAdmin(port, (admin) => admin.command({ replSetStepDown: STEPPED_DOWN_S }));
-      },
+      // Refused while no other member has caught up.
+      stepDown: () =>
+        until('the primary steps down', () =>
+          primaryOf(nodes)
+            .then(({ port }) =>
+              withAdmin(port, (admin) => admin.command({ replSetStepDown: STEPPED_DOWN_S })),
+            )
+            .then(
+              () => true,
+              () => false,
+            ),
+        ),
       stop: group.stop,
     };
   } catch (error) {
@@ -103,7 +111,7 @@ type Admin = ReturnType<MongoClient['db']>;
 
 async function withAdmin<T>(port: number, ask: (admin: Admin) => Promise<T>): Promise<T> {
   const client = new MongoClient(mongoUrl(port), {
-    serverSelectionTimeoutMS: 1_000,
+    serverSelectionTimeoutMS: 5_000,
     connectTimeoutMS: 2_000,
     socketTimeoutMS: 20_000,
   });
