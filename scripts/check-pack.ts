@@ -5,6 +5,7 @@ import { checkNostr } from './check-nostr.ts';
 import { checkNodes, checkOldNode } from './check-nodes.ts';
 import { checkReadme } from './check-readme.ts';
 import { checkPage } from './check-page.ts';
+import { checkTesting } from './check-testing.ts';
 import { checkWeight } from './check-weight.ts';
 import { ENV, installTarball, packTroupe, ROOT, run } from './packed.ts';
 import { openScratch } from '../test/services/scratch.ts';
@@ -52,6 +53,7 @@ async function checkPack(folder: string): Promise<void> {
     console.log(`check-pack: '${entry}' has ${exported} exports`);
   }
   console.log(`check-pack: ${checkHover(app, ENTRY_POINTS)}`);
+  console.log(`check-pack: ${checkTesting(app)}`);
   console.log(`check-pack: ${checkOldNode(app)}`);
   console.log(`check-pack: ${checkNodes(app, folder, [22, 24])}`);
   console.log(`check-pack: ${await checkReadme(folder, tarball)}`);

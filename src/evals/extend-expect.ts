@@ -1,16 +1,6 @@
 import { expect } from 'vitest';
 import type { ConversationRun } from './conversation-run.ts';
 import { MATCHERS } from './matchers.ts';
-import type { RunMatchers } from './run-matchers.ts';
-
-declare module 'vitest' {
-  // The parameters have to be those of vitest's own declaration.
-  // oxlint-disable-next-line no-unused-vars
-  interface Matchers<
-    R extends void | Promise<void> = void | Promise<void>,
-    T = unknown,
-  > extends RunMatchers<R> {}
-}
 
 type Judge = (run: ConversationRun, ...args: unknown[]) => { pass: boolean; message: () => string };
 

@@ -59,7 +59,8 @@ export async function playToItsEnd(
 ): Promise<ConversationRun> {
   const { conversation = 'conversation', seed = 1, data = 'memory', mostMoves = MOST_MOVES } = options;
   const { definition, agentsFile } = await prepareCompany(company, options);
-  const clock = createEvalClock({ stands: isScripted(definition) });
+  const hasModels = !isScripted(definition) && options.troupe?.replay === undefined;
+  const clock = createEvalClock({ stands: !hasModels });
   const place: RunPlace | null =
     data === 'memory' ? null : { data: mkdtempSync(path.join(tmpdir(), 'troupe-eval-')), agentsFile };
   try {

@@ -41,3 +41,13 @@ export interface AskedWith {
   /** Choices that it has, others beside them. Default: any. */
   choices?: readonly string[] | undefined;
 }
+
+/** Here, because a declaration in a file of which only values are used is in no package. */
+declare module 'vitest' {
+  // The parameters have to be those of vitest's own declaration.
+  // oxlint-disable-next-line no-unused-vars
+  interface Matchers<
+    R extends void | Promise<void> = void | Promise<void>,
+    T = unknown,
+  > extends RunMatchers<R> {}
+}
