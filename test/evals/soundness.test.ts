@@ -92,3 +92,15 @@ test('any conversation of a troupe is read as a run', async () => {
   expect(bare.turns[0]?.prompts).toEqual([]);
   await expect(readRun(troupe, 'other')).rejects.toMatchObject({ code: 'conversation_unknown' });
 });
+
+test('an imported conversation is read as a run, for what was said', async () => {
+  await using troupe = await createTroupe(support, { work: false });
+  async function* lines(): AsyncGenerator<string> {
+    yield '{"role":"user","content":"Where is it?"}\n{"role":"assistant","content":"In Basel."}\n';
+  }
+  await troupe.import(lines(), { conversation: 'old', agent: 'desk' });
+  const run = await readRun(troupe, 'old');
+  expect(run).toHaveSaid('desk', 'In Basel.');
+  expect(run).not.toHaveSaid('desk', 'In Bern.');
+  expect(run).toBeSound();
+});
