@@ -27,6 +27,8 @@ interface Wanted {
   label: string;
   /** The one known to work. Where it is unavailable, pip chooses. */
   version: string;
+  /** Packages beside it that it does not bring itself. */
+  beside?: readonly string[];
 }
 
 interface Python {
@@ -71,7 +73,7 @@ async function findPython(): Promise<Python | { not: string }> {
 
 async function findLibrary(
   python: Python,
-  { name, extras = '', label, version }: Wanted,
+  { name, extras = '', label, version, beside = [] }: Wanted,
 ): Promise<{ folder: string; version: string } | { not: string }> {
   const cache = path.join(process.env['XDG_CACHE_HOME'] || path.join(homedir(), '.cache'), 'troupe');
   const pinned = {
@@ -82,7 +84,7 @@ async function findLibrary(
   let failure = '';
   const there = [pinned, any].find(({ folder }) => existsSync(folder));
   for (const { spec, folder } of there ? [there] : [pinned, any]) {
-    const problem = there ? null : await install(python, { spec, name, folder });
+    const problem = there ? null : await install(python, { specs: [spec, ...beside], name, folder });
     if (!problem) return { folder, version: installedVersion(folder, name) };
     failure ||= problem;
   }
@@ -95,7 +97,7 @@ async function findLibrary(
  */
 async function install(
   { command }: Python,
-  { spec, name, folder }: { spec: string; name: string; folder: string },
+  { specs, name, folder }: { specs: readonly string[]; name: string; folder: string },
 ): Promise<string | null> {
   const failure = await whyNoPip(command);
   if (failure) return failure;
@@ -104,9 +106,9 @@ async function install(
   removeStale(`${folder}.partial-`, INSTALL_MS);
   const partial = mkdtempSync(`${folder}.partial-`);
   try {
-    say(`installing ${spec} with pip ...`);
+    say(`installing ${specs.join(' and ')} with pip ...`);
     // Only from a wheel: a build takes longer than any test run.
-    const args = ['-m', 'pip', 'install', '--quiet', '--only-binary', name, '--target', partial, spec];
+    const args = ['-m', 'pip', 'install', '--quiet', '--only-binary', name, '--target', partial, ...specs];
     const installed = await runCommand(command, args, { timeoutMs: INSTALL_MS });
     if (!installed.ok) return `pip: ${installed.reason}`;
     renameSync(partial, folder);
