@@ -27,6 +27,7 @@ import type { DataLock } from './store/sqlite/data-lock.ts';
 import { createIntegrations, type Integrations } from './runtime/integrations.ts';
 import { watchWaits } from './runtime/queue-waits.ts';
 import { keyValueOf, type ServiceOptions } from './runtime/services.ts';
+import type { Durability } from './store/sqlite/sqlite-driver.ts';
 import type { TracingOptions } from './tracing.ts';
 import type { Troupe } from './troupe.ts';
 import type { TroupeOf } from './typed-troupe.ts';
@@ -35,6 +36,12 @@ import type { TroupeOf } from './typed-troupe.ts';
 export interface TroupeOptions {
   /** Embedded mode: the data directory. Default ':memory:', which keeps nothing when the process ends. */
   data?: string;
+  /**
+   * Embedded mode: what survives a power loss. `disk`, the default: every accepted event, stop and started tool call.
+   * `process`: the end of the process loses nothing, but a power loss takes the last moments, also the memory of tool calls,
+   * which may then run twice.
+   */
+  durability?: Durability;
   /** Distributed mode: URL of a MongoDB, with the database in its path (default `troupe`). With `redis`, without `data`. */
   mongodb?: string;
   /** Distributed mode: URL of a PostgreSQL, in place of `mongodb`. Its parameter `schema` names the schema (default `troupe`). */
@@ -194,6 +201,7 @@ const Truth = z.boolean().optional();
 const Given = z.unknown().optional();
 const Options = z.strictObject({
   data: Text,
+  durability: z.enum(['disk', 'process']).optional(),
   mongodb: Text,
   postgres: Text,
   redis: Text,

@@ -129,7 +129,11 @@ async function findPeers(): Promise<Peer[]> {
     script: 'play.mjs',
     env: {},
   });
-  const peers = [javascript('troupe', own.version), javascript('raw-loop', 'node:sqlite')];
+  const peers = [
+    javascript('troupe', own.version),
+    javascript('troupe-process', own.version),
+    javascript('raw-loop', 'node:sqlite'),
+  ];
   const packages = { 'ai-sdk': 'ai', mastra: '@mastra/core', voltagent: '@voltagent/core' };
   const not = await installNpmFolder({ home: HOME, packages: Object.values(packages), label: 'the peers' });
   for (const [name, key] of Object.entries(packages))

@@ -6,7 +6,7 @@ import { createInProcessRouter } from '../queue/in-process.ts';
 import { slicesOf } from '../slices.ts';
 import { createStore } from '../store/create-store.ts';
 import { type DataLock, lockDataDir } from '../store/sqlite/data-lock.ts';
-import { openSqliteDriver } from '../store/sqlite/sqlite-driver.ts';
+import { type Durability, openSqliteDriver } from '../store/sqlite/sqlite-driver.ts';
 import { databaseOf, loadDatabase, needOf } from './open-database.ts';
 import { chargeReads, countStoreErrors, reportDamage } from './observed-store.ts';
 import type { ServiceOptions, Services } from './services.ts';
@@ -17,18 +17,19 @@ export interface ServiceUrls {
   postgres?: string | undefined;
   redis?: string | undefined;
   prefix?: string | undefined;
+  /** Of the data directory. Default `disk`. */
+  durability?: Durability | undefined;
   /** The caller's lock of `data`, which the services leave locked. Default: their own, released when they close. */
   lock?: DataLock | undefined;
 }
 
 /** Opens the distributed services if a database and `redis` are given, else the embedded ones. Throws `config_invalid`. */
 export async function openServices(urls: ServiceUrls, options: ServiceOptions): Promise<Services> {
-  const { data, redis, prefix = 'troupe', lock } = urls;
+  const { data, redis, prefix = 'troupe', lock, durability } = urls;
   const database = databaseOf(urls);
   if (database === undefined && redis === undefined) {
-    if (lock) return openEmbedded(lock, options, () => {});
-    const own = data === undefined || data === ':memory:' ? null : lockDataDir(data);
-    return openEmbedded(own, options, () => own?.release());
+    const own = lock || data === undefined || data === ':memory:' ? null : lockDataDir(data);
+    return openEmbedded({ lock: lock ?? own, durability }, options, () => own?.release());
   }
   if (database === undefined || redis === undefined) {
     const [name = ''] = Object.keys(database ?? {});
@@ -38,6 +39,11 @@ export async function openServices(urls: ServiceUrls, options: ServiceOptions): 
   }
   if (data !== undefined) {
     const message = 'data is the directory of the embedded mode; omit it with a database and redis';
+    throw new TroupeError('config_invalid', message);
+  }
+  if (durability !== undefined) {
+    const message =
+      'durability is a setting of the data directory of the embedded mode; set that of the database itself';
     throw new TroupeError('config_invalid', message);
   }
   // The drivers are loaded only for the distributed mode.
@@ -50,13 +56,14 @@ export async function openServices(urls: ServiceUrls, options: ServiceOptions): 
 
 /** One process with a data directory, or in memory. Throws `data_busy`, `data_unwritable`, `store_corrupt`, `store_newer`. */
 async function openEmbedded(
-  lock: DataLock | null,
+  { lock, durability }: { lock: DataLock | null; durability: Durability | undefined },
   { clock, caps, mostWaiting, metrics, onWarning }: ServiceOptions,
   release: () => void,
 ): Promise<Services> {
   if (lock?.exposed) onWarning(lock.exposed, 'data');
   try {
-    const driver = await openSqliteDriver({ path: lock?.paths.database ?? ':memory:', onWarning });
+    const path = lock?.paths.database ?? ':memory:';
+    const driver = await openSqliteDriver({ path, durability, onWarning });
     const store = createStore(
       chargeReads(countStoreErrors(driver, metrics)),
       slicesOf(clock),

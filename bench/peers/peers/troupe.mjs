@@ -6,7 +6,7 @@ const ANA = { kind: 'user', id: 'ana', name: 'Ana' };
 const USAGE = { input: 1, output: 1, cacheRead: 0, cacheWrite: 0, reasoning: 0 };
 
 /** Embedded, as `createTroupe` opens it: SQLite, synced, every step journalled, the whole history in each prompt. */
-export async function open(dir) {
+export async function open(dir, options = {}) {
   const sent = { calls: 0, chars: 0, messages: 0 };
   const model = defineProvider({
     name: 'fake',
@@ -30,7 +30,7 @@ export async function open(dir) {
     throw new Error(where, { cause: error });
   };
   const company = { agents: ['left', 'right'].map(agentOf), providers: { fake: model } };
-  const troupe = await createTroupe(company, { data: `${dir}/troupe`, onWarning: stop });
+  const troupe = await createTroupe(company, { ...options, data: `${dir}/troupe`, onWarning: stop });
   const waiting = new Map();
   troupe.watch((note) => {
     if (note.type !== 'event') return;

@@ -10,6 +10,7 @@ export interface OpenDevOptions extends OperatorFlags {
   host: string;
   data: string;
   concurrency?: number;
+  durability?: 'disk' | 'process';
   record?: string;
   replay?: string[];
   readOnly?: boolean;
@@ -38,7 +39,7 @@ export const MEMORY = ':memory:';
 
 /** Throws `data_busy`, `data_unwritable`. */
 export async function createDevOpener(options: OpenDevOptions): Promise<DevOpener> {
-  const { host, data, concurrency, record, replay, readOnly } = options;
+  const { host, data, concurrency, durability, record, replay, readOnly } = options;
   const [
     { openTroupe },
     { createApp, isLoopback },
@@ -72,6 +73,7 @@ export async function createDevOpener(options: OpenDevOptions): Promise<DevOpene
       record,
       replay,
       ...(concurrency !== undefined && { concurrency }),
+      ...(durability !== undefined && { durability }),
     });
     async function close(): Promise<void> {
       ending.abort();

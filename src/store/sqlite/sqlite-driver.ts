@@ -12,11 +12,20 @@ import { createPassageTable } from './passage-table.ts';
 import { createStandingTable } from './standing-table.ts';
 import { migrate } from './schema.ts';
 
+/**
+ * What survives. `disk`: what was promised to the outside (events, stops, started tool calls) survives a power loss.
+ * `process`: the end of the process loses nothing; a power loss takes the last moments, started tool calls among them, and
+ * leaves a log without a gap.
+ */
+export type Durability = 'disk' | 'process';
+
 export interface SqliteDriverOptions {
   /** A file, or ':memory:'. */
   path: string;
   /** Maximum size of the file in pages of 4 kB; tests simulate a full disk with it. */
   maxPages?: number;
+  /** Default `disk`. */
+  durability?: Durability | undefined;
   onWarning?: (error: unknown, where: string) => void;
 }
 
@@ -81,7 +90,10 @@ function createDriver(database: Database, options: SqliteDriverOptions): StoreDr
 type Parts = ReturnType<typeof openParts>;
 
 /** The tables of one database, and its single queue of writes. */
-function openParts(database: Database, { path, onWarning = () => {} }: SqliteDriverOptions) {
+function openParts(
+  database: Database,
+  { path, onWarning = () => {}, durability = 'disk' }: SqliteDriverOptions,
+) {
   const mark = openLogMark(database, path);
   const trouble = createStoreTrouble(onWarning);
   const logs = createLogNumbers(database);
@@ -97,13 +109,17 @@ function openParts(database: Database, { path, onWarning = () => {} }: SqliteDri
     rows.forget();
   };
   const checkpoints = createCheckpoints(path);
-  const queue = createWriteQueue(database, path, forget, {
+  const { write, close } = createWriteQueue(database, path, forget, {
     failed: (error) => trouble.failed(error),
     wrote(writes) {
       trouble.wrote();
       checkpoints.wrote(writes * WRITE_BYTES);
     },
   });
+  const queue: WriteQueue = {
+    write: (work, needed) => write(work, durability === 'disk' ? needed : 'ordered'),
+    close,
+  };
 
   /** Reads run at once, on committed rows (W4). */
   async function read<T>(work: () => T): Promise<T> {

@@ -12,11 +12,11 @@ import { Worker } from 'node:worker_threads';
  *  W5  Caches are cleared (`forget`) when a transaction is undone, and before the first write after another connection
  *      has written: nothing is ever compared with data that is not in the file.
  */
-export type Durability = 'synced' | 'ordered';
+export type Sync = 'synced' | 'ordered';
 
 export interface WriteQueue {
   /** `work` runs synchronously in a transaction. It may run again after an undo, so it must keep no state. */
-  write<T>(work: () => T, durability: Durability): Promise<T>;
+  write<T>(work: () => T, sync: Sync): Promise<T>;
   /** Commits the queued writes; every later write is refused. */
   close(): void;
 }
@@ -29,7 +29,7 @@ export interface CommitListener {
 
 interface Write {
   work: () => unknown;
-  durability: Durability;
+  sync: Sync;
   resolve: (result: unknown) => void;
   reject: (error: unknown) => void;
 }
@@ -55,7 +55,7 @@ export function createWriteQueue(
 
   function runBatch(batch: readonly Write[]): void {
     try {
-      transaction.begin(batch.some(({ durability }) => durability === 'synced') ? 'synced' : 'ordered');
+      transaction.begin(batch.some(({ sync }) => sync === 'synced') ? 'synced' : 'ordered');
     } catch (error) {
       rollback(database);
       return rejectAll(batch, error);
@@ -87,11 +87,11 @@ export function createWriteQueue(
   }
 
   return {
-    write<T>(work: () => T, durability: Durability): Promise<T> {
+    write<T>(work: () => T, sync: Sync): Promise<T> {
       if (isClosed) return Promise.reject(closedError(path));
       return new Promise<T>((resolve, reject) => {
         if (queue.length === 0) setImmediate(flush);
-        queue.push({ work, durability, resolve: resolve as Write['resolve'], reject });
+        queue.push({ work, sync, resolve: resolve as Write['resolve'], reject });
       });
     },
     close() {
@@ -107,10 +107,10 @@ function createTransaction(database: Database, forget: () => void) {
   const commit = database.prepare('COMMIT');
   const readVersion = database.prepare('PRAGMA data_version');
   let version = versionNow();
-  let syncing: Durability = 'synced';
+  let syncing: Sync = 'synced';
 
   /** A sync also makes all earlier writes durable, so an ordered write never survives without those before it. */
-  function setSync(needed: Durability): void {
+  function setSync(needed: Sync): void {
     if (needed === syncing) return;
     database.exec(`PRAGMA synchronous = ${needed === 'synced' ? 'FULL' : 'NORMAL'}`);
     syncing = needed;
@@ -121,8 +121,8 @@ function createTransaction(database: Database, forget: () => void) {
     return getRow<{ data_version: number }>(readVersion)!.data_version;
   }
 
-  function begin(durability: Durability): void {
-    setSync(durability);
+  function begin(sync: Sync): void {
+    setSync(sync);
     beginning.run();
     const now = versionNow();
     if (now !== version) forget();
