@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -22,7 +22,12 @@ async function syncs(durability?: 'disk' | 'process'): Promise<boolean> {
     exec.mockClear();
     await troupe.send('c', { author: ANA, to: ['bo'], content: 'hello' });
     await troupe.idle();
-    return exec.mock.calls.some(([sql]) => sql === 'PRAGMA synchronous = FULL');
+    const { calls, contexts } = exec.mock;
+    return calls.some(
+      ([sql], index) =>
+        sql === 'PRAGMA synchronous = FULL' &&
+        (contexts[index]?.location() ?? '').startsWith(realpathSync(data)),
+    );
   } finally {
     vi.restoreAllMocks();
     rmSync(data, { recursive: true, force: true });

@@ -109,7 +109,7 @@ function openParts(
     rows.forget();
   };
   const checkpoints = createCheckpoints(path);
-  const { write, close } = createWriteQueue(database, path, forget, {
+  const commits = createWriteQueue(database, path, forget, {
     failed: (error) => trouble.failed(error),
     wrote(writes) {
       trouble.wrote();
@@ -117,8 +117,8 @@ function openParts(
     },
   });
   const queue: WriteQueue = {
-    write: (work, needed) => write(work, durability === 'disk' ? needed : 'ordered'),
-    close,
+    write: (work, needed) => commits.write(work, durability === 'disk' ? needed : 'ordered'),
+    close: () => commits.close(),
   };
 
   /** Reads run at once, on committed rows (W4). */
