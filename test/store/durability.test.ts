@@ -26,7 +26,7 @@ async function syncs(durability?: 'disk' | 'process'): Promise<boolean> {
     return calls.some(
       ([sql], index) =>
         sql === 'PRAGMA synchronous = FULL' &&
-        (contexts[index]?.location() ?? '').startsWith(realpathSync(data)),
+        ((contexts[index] as DatabaseSync).location() ?? '').startsWith(realpathSync(data)),
     );
   } finally {
     vi.restoreAllMocks();
