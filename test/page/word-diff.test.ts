@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { wordDiff, withWords } from '../../web/src/parts/detail/word-diff.ts';
+import { cpuMsOf } from '../support/cpu-ms.ts';
 
 test('the words that differ are found, and the text is kept as it is', () => {
   const found = wordDiff('High water is at four.', 'Low water is at five, again.');
@@ -22,14 +23,15 @@ test('marks are divided into the lines they belong to', () => {
   expect(marks).toEqual([['two'], [], ['2'], [], null]);
 });
 
-test('the time for hostile texts is bounded', () => {
+test('the time for hostile texts is bounded', async () => {
   const texts: [string, string][] = [
     ['a '.repeat(100_000), 'b '.repeat(100_000)],
     ['ab'.repeat(5_000), 'ba '.repeat(5_000)],
     ['x y '.repeat(4_900), 'y x '.repeat(4_900)],
     ['"\\'.repeat(9_000), '\\"'.repeat(9_000)],
   ];
-  const began = performance.now();
-  for (const [before, after] of texts) wordDiff(before, after);
-  expect(performance.now() - began).toBeLessThan(5_000);
+  const cpuMs = await cpuMsOf(() => {
+    for (const [before, after] of texts) wordDiff(before, after);
+  });
+  expect(cpuMs).toBeLessThan(5_000);
 });
