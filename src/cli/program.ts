@@ -1,6 +1,7 @@
 import { Argument, Command, Help, InvalidArgumentError, Option } from 'commander';
 import { addAccessCommands, addWebhookCommands, list } from './program-access.ts';
 import { repeated, wholeNumber } from './option-values.ts';
+import { addEvalCommands } from './program-evals.ts';
 import { addNostrCommands } from './program-nostr.ts';
 import { addDoorCommands, addInitCommand, addProcessCommands, addSchemaCommand } from './program-process.ts';
 import { version } from './version.ts';
@@ -44,6 +45,7 @@ export function createProgram(): Command {
   addAccessCommands(program, client);
   addWebhookCommands(program, client);
   addNostrCommands(program, client);
+  addEvalCommands(program, client);
   addDoctorCommand(program);
   addSchemaCommand(program);
   return program;

@@ -5,7 +5,8 @@ import type { TroupeInput } from '../config/agents-file.ts';
 import { loadAgentsFile } from '../config/load-agents-file.ts';
 import { TroupeError } from '../errors.ts';
 import { nearestName } from '../events/index.ts';
-import type { Tool, ToolContext, ToolReturn } from '../tools/tool.ts';
+import { isProvider, type Provider } from '../providers/provider.ts';
+import { defineTool, type Tool, type ToolContext, type ToolReturn } from '../tools/tool.ts';
 import { SWEEP_MS } from './eval-clock.ts';
 
 /**
@@ -16,20 +17,27 @@ export type Company = TroupeInput | readonly AgentInput[] | string | URL;
 
 type FieldsOfModel<A> = A extends { provider: string } ? Omit<A, 'id'> : never;
 
-/** The model of an agent in a test: rules of a script, or the provider with its fields. */
-export type TestModel = { rules: readonly unknown[] } | Partial<FieldsOfModel<AgentInput>>;
+/** The model of an agent in a test: rules of a script, a provider that takes no time, or the name of one with its fields. */
+export type TestModel = { rules: readonly unknown[] } | Provider | Partial<FieldsOfModel<AgentInput>>;
 
 /** What a tool does in a test: its result, or a function of the arguments. */
 export type ToolStub =
   | string
-  | ((args: Record<string, unknown>, context: ToolContext) => ToolReturn | Promise<ToolReturn>);
+  | ((
+      args: Record<string, unknown>,
+      context: ToolContext,
+      /** Name of the tool. */
+      tool: string,
+    ) => ToolReturn | Promise<ToolReturn>);
 
 /** What is different from the company in operation. */
 export interface Replacements {
   /** Models by id of the agent; `*`: of all others. Default: those of the company. */
   models?: Readonly<Record<string, TestModel>> | undefined;
-  /** Tools by name. Their descriptions, schemas and approvals stay. Default: those of the company. */
+  /** Tools by name; `*`: all others. Their descriptions, schemas and approvals stay. Default: those of the company. */
   tools?: Readonly<Record<string, ToolStub>> | undefined;
+  /** Tools that the company lacks: their names, each with the ids of the agents that have it. Default: none. */
+  standIns?: Readonly<Record<string, readonly string[]>> | undefined;
 }
 
 /** Fields that say who runs the model of an agent, and how: a replacement brings its own. */
@@ -56,34 +64,59 @@ const OF_AGENTS: ReadonlySet<string> = new Set([
 /** A company as it is opened for a test, and the file it is from. */
 export interface OpenedCompany {
   definition: TroupeInput;
+  /** Times do not depend on how long anything takes. */
+  isScripted: boolean;
   agentsFile: string | null;
 }
 
 /** Throws `config_invalid`: also for a replacement of an agent or a tool that there is not. */
 export async function prepareCompany(
   company: Company,
-  { models = {}, tools = {} }: Replacements,
+  { models = {}, tools = {}, standIns = {} }: Replacements,
 ): Promise<OpenedCompany> {
   const { definition, agentsFile } = await readCompany(company);
-  const agents = definition.agents.map((agent) => withModel(agent, models[agent.id] ?? models['*']));
+  const modelOf = ({ id }: AgentInput) => models[id] ?? models['*'];
+  const agents = definition.agents.map((agent) => withModel(withTools(agent, standIns), modelOf(agent)));
   refuseUnknown('agent', Object.keys(models), ['*', ...agents.map(({ id }) => id)]);
-  const given = definition.tools ?? [];
-  refuseUnknown(
-    'tool',
-    Object.keys(tools),
-    given.map(({ name }) => name),
-  );
-  const replaced = given.map((tool) => withStub(tool, tools[tool.name]));
+  const given = [...(definition.tools ?? []), ...Object.keys(standIns).map(standIn)];
+  refuseUnknown('tool', Object.keys(tools), ['*', ...given.map(({ name }) => name)]);
+  const replaced = given.map((tool) => withStub(tool, tools[tool.name] ?? tools['*']));
   const limits = { ...definition.limits, sweepMs: SWEEP_MS };
-  return { definition: { ...definition, agents, tools: replaced, limits }, agentsFile };
+  const brought = Object.values(models).flatMap((model) =>
+    isProvider(model) ? [[adapterOf(model), model] as const] : [],
+  );
+  const providers = { ...definition.providers, ...Object.fromEntries(brought) };
+  const isScripted = definition.agents.every((agent, at) => {
+    const model = modelOf(agent);
+    return isProvider(model) || agents[at]?.provider === 'scripted';
+  });
+  return {
+    definition: { ...definition, agents, tools: replaced, limits, providers },
+    agentsFile,
+    isScripted,
+  };
 }
 
-/** Without models, times do not depend on how long anything takes. */
-export function isScripted({ agents }: TroupeInput): boolean {
-  return agents.every(({ provider }) => provider === 'scripted');
+/** Of a model that is a function: none is known. */
+const WINDOW = 200_000;
+
+function adapterOf({ name }: Provider): string {
+  return `test-${name}`;
 }
 
-async function readCompany(company: Company): Promise<OpenedCompany> {
+function withTools(agent: AgentInput, standIns: NonNullable<Replacements['standIns']>): AgentInput {
+  const more = Object.entries(standIns).flatMap(([name, agents]) =>
+    agents.includes(agent.id) ? [name] : [],
+  );
+  return more.length === 0 ? agent : ({ ...agent, tools: [...(agent.tools ?? []), ...more] } as AgentInput);
+}
+
+function standIn(name: string): Tool {
+  const schema = { type: 'object', additionalProperties: true };
+  return defineTool({ name, description: 'Stands in for a tool of a recording.', schema, run: () => '' });
+}
+
+export async function readCompany(company: Company): Promise<Omit<OpenedCompany, 'isScripted'>> {
   if (typeof company === 'string' || company instanceof URL) {
     const agentsFile = typeof company === 'string' ? path.resolve(company) : fileURLToPath(company);
     return { definition: (await loadAgentsFile(agentsFile)) as TroupeInput, agentsFile };
@@ -100,14 +133,19 @@ function isList(company: TroupeInput | readonly AgentInput[]): company is readon
 function withModel(agent: AgentInput, model: TestModel | undefined): AgentInput {
   if (model === undefined) return agent;
   const own = Object.fromEntries(Object.entries(agent).filter(([field]) => OF_AGENTS.has(field)));
-  const other = 'rules' in model ? { provider: 'scripted', script: model } : model;
+  const other = isProvider(model)
+    ? { provider: 'custom', adapter: adapterOf(model), model: 'test', contextWindow: WINDOW }
+    : 'rules' in model
+      ? { provider: 'scripted', script: model }
+      : model;
   // What is wrong with it is found when the troupe is opened.
   return { ...own, ...other } as AgentInput;
 }
 
 function withStub(tool: Tool, stub: ToolStub | undefined): Tool {
   if (stub === undefined) return tool;
-  const run = typeof stub === 'string' ? () => stub : stub;
+  if (typeof stub === 'string') return { ...tool, run: () => stub };
+  const run = (args: Record<string, unknown>, context: ToolContext) => stub(args, context, tool.name);
   return { ...tool, run: run as Tool['run'] };
 }
 

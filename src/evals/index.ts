@@ -12,6 +12,9 @@ export {
 export type { AddScenario, Claim, Scenario, ScenarioOptions } from './scenario.ts';
 export { playConversation, type PlayOptions, type Users } from './play-conversation.ts';
 export type { Company, Replacements, TestModel, ToolStub } from './company.ts';
+export { recordedModels } from './recorded-models.ts';
+export { recordedTools } from './recorded-tools.ts';
+export { readRecording, type Recording } from './recording.ts';
 export { readRun, type ReadRunOptions } from './read-run.ts';
 export {
   callsOf,

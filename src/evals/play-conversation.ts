@@ -3,11 +3,15 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { TroupeError } from '../errors.ts';
 import { openTroupe, type TroupeOptions } from '../runtime.ts';
-import { type Company, isScripted, prepareCompany, type Replacements } from './company.ts';
+import { type Company, prepareCompany, type Replacements } from './company.ts';
 import type { ConversationRun, RunEnd, RunPlace } from './conversation-run.ts';
 import { createEvalClock } from './eval-clock.ts';
 import { playUsers } from './play-users.ts';
 import { readRun } from './read-run.ts';
+import { recordedModels } from './recorded-models.ts';
+import { recordedTools } from './recorded-tools.ts';
+import type { Recording } from './recording.ts';
+import { changeIn, refusalIn } from './refusal.ts';
 import { scriptedUser, type Step } from './scripted-user.ts';
 import type { NewUser } from './user.ts';
 
@@ -16,8 +20,13 @@ export type Users = Step | readonly Step[] | { readonly users: readonly NewUser[
 
 /** Options of a run. */
 export interface PlayOptions extends Replacements {
-  /** Id of the conversation. Default `conversation`. */
+  /** Id of the conversation. Default: that of the recording, else `conversation`. */
   conversation?: string | undefined;
+  /**
+   * Answers in place of models and tools: see `readRecording`. The run is impossible where it wants what was not recorded, and
+   * where an agent's instructions or tools have changed. Default: none.
+   */
+  recording?: Recording | undefined;
   /** Number of the run, from 1, for users with randomness. Default 1. */
   seed?: number | undefined;
   /** Where the data is: in memory, or in a new folder below the system's for temporary files. Default `memory`. */
@@ -57,9 +66,11 @@ export async function playToItsEnd(
   users: Users,
   options: PlayOptions = {},
 ): Promise<ConversationRun> {
-  const { conversation = 'conversation', seed = 1, data = 'memory', mostMoves = MOST_MOVES } = options;
-  const { definition, agentsFile } = await prepareCompany(company, options);
-  const hasModels = !isScripted(definition) && options.troupe?.replay === undefined;
+  const { recording, seed = 1, data = 'memory', mostMoves = MOST_MOVES } = options;
+  const { conversation = recording?.conversation ?? 'conversation' } = options;
+  const prepared = await prepareCompany(company, recording ? replacementsOf(recording, options) : options);
+  const { definition, agentsFile, isScripted } = prepared;
+  const hasModels = !isScripted && options.troupe?.replay === undefined;
   const clock = createEvalClock({ stands: !hasModels });
   const place: RunPlace | null =
     data === 'memory' ? null : { data: mkdtempSync(path.join(tmpdir(), 'troupe-eval-')), agentsFile };
@@ -72,11 +83,27 @@ export async function playToItsEnd(
     });
     const started = usersOf(users).map((newUser) => newUser({ seed }));
     const ended: RunEnd = await playUsers(troupe, started, { conversation, clock, mostMoves });
-    return await readRun(troupe, conversation, { ended, endedAt: clock.now(), place });
+    const run = await readRun(troupe, conversation, { ended, endedAt: clock.now(), place });
+    return comparedWith(options, run);
   } catch (error) {
     discard(place);
     throw error;
   }
+}
+
+/** Where a run has left the recording, it is impossible. With other models, other instructions are what is tried. */
+function comparedWith({ recording, models }: PlayOptions, run: ConversationRun): ConversationRun {
+  const changed = recording && models === undefined ? changeIn(run, recording) : null;
+  const why = changed ?? refusalIn(run);
+  return why === null ? run : { ...run, ended: { kind: 'impossible', why } };
+}
+
+function replacementsOf(recording: Recording, { models, tools }: Replacements): Replacements {
+  return {
+    models: { ...recordedModels(recording), ...models },
+    tools: { ...recordedTools(recording), ...tools },
+    standIns: recording.standIns,
+  };
 }
 
 /** Removes the data of a run. */

@@ -1,0 +1,97 @@
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { TroupeError } from '../../errors.ts';
+import type { Event } from '../../events/index.ts';
+import { readRun } from '../../evals/read-run.ts';
+import { type RecordedTest, recordTest } from '../../evals/record-test.ts';
+import { writeTest } from '../../evals/write-test.ts';
+import type { Client } from '../client/client.ts';
+import { type ClientOptions, connect } from '../client/connect.ts';
+import { findAgents, recallAgents } from '../client/find-agents.ts';
+import { count, print, printJson } from '../render/output.ts';
+
+interface RecordOptions extends ClientOptions {
+  out?: string;
+}
+
+const DEFAULT_DATA = '.troupe';
+const ENDING = '.test.ts';
+
+/** Writes a test of a conversation. A test that is there stays, as somebody may have changed it; its recording is new. */
+export async function evalRecord(conversation: string, options: RecordOptions): Promise<void> {
+  const { json, data = DEFAULT_DATA, out = conversation.replaceAll(':', '-') } = options;
+  const agents = (await findAgents(options.agents)) ?? (await recallAgents(data));
+  if (!agents?.file)
+    throw new TroupeError('config_invalid', 'a test needs an agents file: name one with --agents');
+  const base = out.endsWith(ENDING) ? out.slice(0, -ENDING.length) : out;
+  const [test, recording] = [`${base}${ENDING}`, `${base}.recording.json`];
+  const made = await recordTest(await storedRun(conversation, options), agents.file);
+  const from = path.dirname(path.resolve(test));
+  const text = writeTest(made, {
+    agents: besideOf(from, agents.file),
+    recording: besideOf(from, path.resolve(recording)),
+  });
+  await write(recording, `${JSON.stringify(made.recording, null, 2)}\n`, 'w');
+  const isNew = await write(test, text, 'wx');
+  if (json) printJson({ conversation, test, recording, isNew, ...sizeOf(made) });
+  else print(report(test, recording, isNew, made));
+}
+
+async function storedRun(conversation: string, options: RecordOptions) {
+  const client = await connect(options, { needs: 'names' });
+  try {
+    const source = {
+      events: (id: string) => readLog(client, id),
+      promptOf: (turn: string, step?: number) => client.promptOf(turn, step),
+      trace: (turn: string) => client.trace(turn),
+    };
+    return await readRun(source, conversation, { prompts: false });
+  } finally {
+    await client.close();
+  }
+}
+
+async function readLog(client: Client, id: string): Promise<{ events: Event[]; head: number }> {
+  const head = await client.head(id);
+  if (head === 0)
+    throw new TroupeError('conversation_unknown', `there is no conversation "${id}"`, { conversation: id });
+  const events: Event[] = [];
+  const stop = new AbortController();
+  for await (const frame of client.follow(id, 0, stop.signal)) {
+    if (frame.type === 'event') events.push(frame.event);
+    if ((events.at(-1)?.seq ?? 0) >= head) break;
+  }
+  stop.abort();
+  return { events, head };
+}
+
+function besideOf(folder: string, file: string): string {
+  const relative = path.relative(folder, file).split(path.sep).join('/');
+  return relative.startsWith('.') ? relative : `./${relative}`;
+}
+
+/** False: with `wx`, there is such a file. */
+async function write(file: string, text: string, flag: 'w' | 'wx'): Promise<boolean> {
+  try {
+    await writeFile(file, text, { flag });
+    return true;
+  } catch (cause) {
+    if (flag === 'wx' && (cause as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new TroupeError('data_unwritable', `cannot write ${file}: ${reason}`, { file }, { cause });
+  }
+}
+
+function sizeOf({ recording, moves, run }: RecordedTest) {
+  const { answers, calls } = recording;
+  return { moves: moves.length, turns: run.turns.length, answers: answers.length, calls: calls.length };
+}
+
+function report(test: string, recording: string, isNew: boolean, made: RecordedTest): string {
+  const { moves, turns, answers, calls } = sizeOf(made);
+  return [
+    `${test}: ${isNew ? `${count(moves, 'move')} of people, ${count(turns, 'turn')}` : 'kept as it was'}`,
+    `${recording}: ${count(answers, 'answer')} of models, ${count(calls, 'result')} of tools`,
+    `played once, offline: run it with npx vitest run ${test}`,
+  ].join('\n');
+}

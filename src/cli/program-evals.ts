@@ -1,0 +1,17 @@
+import type { Command } from 'commander';
+
+/** `troupe eval …`; `client` adds the options of commands that need a troupe. */
+export function addEvalCommands(program: Command, client: (command: Command) => Command): void {
+  const evals = program
+    .command('eval', { hidden: true })
+    .description('write tests from conversations: record')
+    .helpCommand(false);
+
+  client(evals.command('record'))
+    .description('write a test that plays a conversation again, and its recording')
+    .argument('<conversation>')
+    .option('--out <file>', 'name of the test, without .test.ts (default: the conversation)')
+    .action(async (conversation, options) =>
+      (await import('./commands/eval.ts')).evalRecord(conversation, options),
+    );
+}

@@ -1,0 +1,74 @@
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import * as z from 'zod';
+import { TroupeError } from '../errors.ts';
+import { canonicalJson } from '../events/index.ts';
+
+/** An answer of a model in one call. */
+const RecordedAnswer = z.strictObject({
+  /** Id of the turn. */
+  turn: z.string(),
+  /** Number of the model call within its turn, from 1. */
+  step: z.int().positive(),
+  /** What it said. */
+  content: z.string(),
+  /** What it called, with the arguments as it wrote them. */
+  calls: z.array(z.strictObject({ id: z.string(), name: z.string(), args: z.string() })).optional(),
+  /** Why there is no answer. */
+  failed: z.string().optional(),
+});
+export type RecordedAnswer = z.infer<typeof RecordedAnswer>;
+
+/** A call of a tool of the company, with what it returned. */
+const RecordedCall = z.strictObject({
+  /** Id of the turn. */
+  turn: z.string(),
+  /** Name of the tool. */
+  tool: z.string(),
+  /** Arguments as the tool was given them. */
+  args: z.record(z.string(), z.unknown()),
+  outcome: z.enum(['done', 'failed']),
+  /** What the model was told. */
+  result: z.string(),
+});
+export type RecordedCall = z.infer<typeof RecordedCall>;
+
+/** A conversation as a test plays it again: `troupe eval record` writes it. */
+export const Recording = z.strictObject({
+  version: z.literal(1),
+  /** Id of the conversation. Ids of turns and tasks follow from it. */
+  conversation: z.string(),
+  /** Hashes of what each agent was told of itself, and of its tools, when this was written. */
+  agents: z.record(
+    z.string(),
+    z.strictObject({ instructions: z.array(z.string()), tools: z.array(z.string()) }),
+  ),
+  answers: z.array(RecordedAnswer),
+  calls: z.array(RecordedCall),
+  /** Tools of an imported conversation that the company lacks: name, and ids of the agents that called it. */
+  standIns: z.record(z.string(), z.array(z.string())),
+  /** Texts that people attached, by name. */
+  files: z.record(z.string(), z.string()),
+});
+export type Recording = z.infer<typeof Recording>;
+
+/** Reads a recording. Throws `config_invalid`. */
+export function readRecording(file: string | URL): Recording {
+  const path = typeof file === 'string' ? file : fileURLToPath(file);
+  try {
+    return Recording.parse(JSON.parse(readFileSync(path, 'utf8')));
+  } catch (cause) {
+    const reason = cause instanceof z.ZodError ? z.prettifyError(cause) : String(cause);
+    throw new TroupeError('config_invalid', `${path} is no recording: ${reason}`, { file: path }, { cause });
+  }
+}
+
+/** The same text for the same arguments, in whatever order they stand. */
+export function comparable(value: unknown): string {
+  try {
+    return canonicalJson(value);
+  } catch {
+    // It is nested too deep.
+    return '';
+  }
+}
