@@ -175,7 +175,7 @@ const LAYERS: Record<string, Layer> = {
       'tools/tool.ts',
     ],
     mayTypes: ['message.ts', 'tools', 'troupe.ts'],
-    packages: ['vitest', 'zod', 'node:fs', 'node:os', 'node:path', 'node:url'],
+    packages: ['vitest', 'zod', 'node:crypto', 'node:fs', 'node:os', 'node:path', 'node:url', 'node:util'],
   },
   /** Serves editors at stdin and stdout. */
   acp: { may: ['asking', 'doors', 'events', 'errors.ts', 'clock.ts'], mayTypes: ['troupe.ts'] },

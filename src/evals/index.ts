@@ -35,3 +35,19 @@ export { asked, askedApproval, called, type CallOutcome, decided, delegated } fr
 export { type Bounds, takenBy, type Within } from './whole-run.ts';
 export type { AskedWith, RunMatchers } from './run-matchers.ts';
 export type { Args, Asymmetric, Named, What, Who } from './pattern.ts';
+export { cost, hasFacts, keptPolicy, type Policy, reachedGoal, tokens, turns } from './common-scores.ts';
+export { judge, type JudgeSettings } from './judge.ts';
+export {
+  type ExplainedValue,
+  type Judged,
+  lessIsBetter,
+  type Score,
+  type ScoreContext,
+  type ScoreValue,
+} from './score.ts';
+export { type ScenarioToScore, scoreScenarios, type ScoreSettings } from './score-scenarios.ts';
+export { readScorecard, type RunScore, type Scorecard, type ScoreSummary } from './scorecard.ts';
+export { type Change, type ComparedScore, compareScores, worseOnes } from './compare-scores.ts';
+export { scoresTable } from './scores-table.ts';
+export { scoresJunit } from './scores-junit.ts';
+export { scoresJson, writeScores } from './write-scores.ts';
