@@ -81,7 +81,8 @@ export async function prepareCompany(
   const given = [...(definition.tools ?? []), ...Object.keys(standIns).map(standIn)];
   refuseUnknown('tool', Object.keys(tools), ['*', ...given.map(({ name }) => name)]);
   const replaced = given.map((tool) => withStub(tool, tools[tool.name] ?? tools['*']));
-  const limits = { ...definition.limits, sweepMs: SWEEP_MS };
+  const isForeign = Object.keys(standIns).length > 0;
+  const limits = { ...(isForeign && FOREIGN_LIMITS), ...definition.limits, sweepMs: SWEEP_MS };
   const brought = Object.values(models).flatMap((model) =>
     isProvider(model) ? [[adapterOf(model), model] as const] : [],
   );
@@ -97,8 +98,10 @@ export async function prepareCompany(
   };
 }
 
-/** Of a model that is a function: none is known. */
-const WINDOW = 200_000;
+/** Of a model that is a provider of the test: so wide that nothing is compacted, since no answer to that is recorded. */
+const WINDOW = 10_000_000;
+/** Other programs let a turn go on for longer. */
+const FOREIGN_LIMITS = { maxSteps: 10_000, maxRepeats: 10_000 };
 
 function adapterOf({ name }: Provider): string {
   return `test-${name}`;

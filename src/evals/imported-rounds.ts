@@ -10,6 +10,7 @@ interface Round {
   agent: string;
 }
 
+const NO_RESULT = 'the conversation has no result of this call';
 const NO_ANSWER = 'the conversation has no answer here';
 
 /** An imported conversation has no turns: what an agent did between the words of people is one. */
@@ -55,9 +56,11 @@ function addTurn(
     }
     const call = kind === 'tool.result' ? asked.get(body.call) : undefined;
     if (kind !== 'tool.result' || !call) continue;
+    asked.delete(body.call);
     if (body.outcome === 'done' || body.outcome === 'failed')
       made.calls.push({ ...call, outcome: body.outcome, result: body.content });
   }
+  for (const call of asked.values()) made.calls.push({ ...call, outcome: 'failed', result: NO_RESULT });
   const content = words.join('\n\n');
   made.answers.push({ turn, step, content, ...(content === '' && { failed: NO_ANSWER }) });
 }

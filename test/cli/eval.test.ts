@@ -28,12 +28,13 @@ function company(instructions: string, isOffline: boolean): object {
   return { agents: [desk, shipping], defaults: { respondWhenUnaddressed: 'desk' } };
 }
 
-/** A log of another program, with a call of a tool that the company does not have. */
+/** A log of another program, with calls of tools that the company does not have: of the second there is no result. */
+const LOST = { id: 'c2', type: 'function', function: { name: 'count', arguments: '{}' } };
 const CALL = { id: 'c1', type: 'function', function: { name: 'list', arguments: '{"folder":"/"}' } };
 const LOG = {
   messages: [
     { role: 'user', content: 'Which files are there?' },
-    { role: 'assistant', content: null, tool_calls: [CALL] },
+    { role: 'assistant', content: null, tool_calls: [CALL, LOST] },
     { role: 'tool', tool_call_id: 'c1', content: 'a.txt' },
     { role: 'assistant', content: 'There is a.txt.' },
     { role: 'user', content: 'Thank you.' },
@@ -81,7 +82,7 @@ test('an imported log becomes a test, and a test that is there is kept', async (
   await place.call(['import', place.write('log.json', LOG), '--conversation', 'old', '--agent', 'shipping']);
   const file = path.join(place.dir, 'old.test.ts');
   const record = ['eval', 'record', 'old', '--out', file, '--json'];
-  expect((await place.call(record)).json).toMatchObject({ moves: 2, answers: 3, calls: 1, isNew: true });
+  expect((await place.call(record)).json).toMatchObject({ moves: 2, answers: 3, calls: 2, isNew: true });
   await runWritten(file);
   writeFileSync(file, readFileSync(file, 'utf8').replace('There is a.txt.', 'There is b.txt.'));
   expect((await place.call(record)).json).toMatchObject({ isNew: false });
