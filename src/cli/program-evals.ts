@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 export function addEvalCommands(program: Command, client: (command: Command) => Command): void {
   const evals = program
     .command('eval', { hidden: true })
-    .description('write tests from conversations: record')
+    .description('tests of conversations: record, compare')
     .helpCommand(false);
 
   client(evals.command('record'))
@@ -13,5 +13,15 @@ export function addEvalCommands(program: Command, client: (command: Command) => 
     .option('--out <file>', 'name of the test, without .test.ts (default: the conversation)')
     .action(async (conversation, options) =>
       (await import('./commands/eval.ts')).evalRecord(conversation, options),
+    );
+
+  evals
+    .command('compare')
+    .description('compare scores with a baseline; exit code 1 if one is worse')
+    .argument('<before>', 'scores.json of the baseline')
+    .argument('<after>', 'scores.json')
+    .option('--json', 'machine-readable output')
+    .action(async (before, after, options) =>
+      (await import('./commands/eval-compare.ts')).evalCompare(before, after, options),
     );
 }
