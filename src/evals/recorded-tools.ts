@@ -1,5 +1,6 @@
 import { nearestName } from '../events/index.ts';
 import type { ToolContext } from '../tools/tool.ts';
+import type { ToolStub } from './company.ts';
 import { comparable, type RecordedCall, type Recording } from './recording.ts';
 import { refusal } from './refusal.ts';
 
@@ -10,7 +11,7 @@ const MOST_SHOWN = 400;
  * Tools that return what they returned: for `tools` of `playConversation`. A call with other arguments, or of a tool that was
  * not called, fails and ends the run as impossible; the message names the nearest recorded call.
  */
-export function recordedTools({ calls }: Pick<Recording, 'calls'>) {
+export function recordedTools({ calls }: Pick<Recording, 'calls'>): Record<'*', ToolStub> {
   const known = Map.groupBy(calls, ({ tool, args }) => keyOf(tool, args));
   const uses = new Map<string, number>();
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import * as z from 'zod';
 import { TroupeError } from '../errors.ts';
-import { canonicalJson } from '../events/index.ts';
+import { canonicalJson, ToolCall } from '../events/index.ts';
 
 /** An answer of a model in one call. */
 const RecordedAnswer = z.strictObject({
@@ -13,7 +13,7 @@ const RecordedAnswer = z.strictObject({
   /** What it said. */
   content: z.string(),
   /** What it called, with the arguments as it wrote them. */
-  calls: z.array(z.strictObject({ id: z.string(), name: z.string(), args: z.string() })).optional(),
+  calls: z.array(ToolCall).optional(),
   /** Why there is no answer. */
   failed: z.string().optional(),
 });
@@ -27,6 +27,7 @@ const RecordedCall = z.strictObject({
   tool: z.string(),
   /** Arguments as the tool was given them. */
   args: z.record(z.string(), z.unknown()),
+  /** Whether it worked. */
   outcome: z.enum(['done', 'failed']),
   /** What the model was told. */
   result: z.string(),
@@ -35,15 +36,23 @@ export type RecordedCall = z.infer<typeof RecordedCall>;
 
 /** A conversation as a test plays it again: `troupe eval record` writes it. */
 export const Recording = z.strictObject({
+  /** Of this format. */
   version: z.literal(1),
   /** Id of the conversation. Ids of turns and tasks follow from it. */
   conversation: z.string(),
   /** Hashes of what each agent was told of itself, and of its tools, when this was written. */
   agents: z.record(
     z.string(),
-    z.strictObject({ instructions: z.array(z.string()), tools: z.array(z.string()) }),
+    z.strictObject({
+      /** Of its instructions, role and approvals; of several, if they changed in between. */
+      instructions: z.array(z.string()),
+      /** Of its tools: names, descriptions and schemas. */
+      tools: z.array(z.string()),
+    }),
   ),
+  /** Answers of models. */
   answers: z.array(RecordedAnswer),
+  /** Calls of tools. */
   calls: z.array(RecordedCall),
   /** Tools of an imported conversation that the company lacks: name, and ids of the agents that called it. */
   standIns: z.record(z.string(), z.array(z.string())),
