@@ -49,8 +49,14 @@ async function readAll(api: Harness, query: string): Promise<string[]> {
 }
 
 /** Waits until every conversation is counted. */
+/** Reads all that is behind. A slow database takes its time for 190 conversations: what counts is that they become fewer. */
 async function counted(api: Harness): Promise<void> {
-  await untilHolds(async () => expect((await read(api)).unread).toBe(0));
+  for (let left = (await read(api)).unread; left > 0;)
+    left = await untilHolds(async () => {
+      const { unread } = await read(api);
+      expect(unread).toBeLessThan(left);
+      return unread;
+    });
 }
 
 test('says where a conversation stands, and why, in words', async () => {
