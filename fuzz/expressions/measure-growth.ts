@@ -3,9 +3,9 @@ import { grown, type Repetition } from './hostile-repetitions.ts';
 
 /**
  * Small steps first, so that doubling with every letter is noticed before it takes forever. Quadratic work on the last is
- * millions of steps, which take longer than noise.
+ * hundreds of millions of steps, which take longer than noise on a fast machine, too.
  */
-const SIZES = [16, 20, 24, 28, 32, 40, 48, 64, 96, 192, 512, 2_048, 8_192];
+const SIZES = [16, 20, 24, 28, 32, 40, 48, 64, 96, 192, 512, 2_048, 8_192, 32_768];
 /** CPU time for one text. Below it a measurement is noise; linear code on a short text never reaches it. */
 const SUSPECT_MS = 4;
 /**

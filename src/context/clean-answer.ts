@@ -180,10 +180,21 @@ function closes(line: string, fence: string): boolean {
 
 /** Longest end of a line that waits for its closing tags. */
 const MAX_TAIL = 512;
-const TAIL = /[ \t\r]*(?:<[^<>\s]{0,40}>?[ \t\r]*)*$/;
+const MAX_TAG = 40;
+const BLANK = /[ \t\r]/;
+const IN_TAG = /[^<>\s]/;
 
-/** Where the end begins that may be blanks and closing tags. */
+/** Where the end begins that may be blanks and closing tags. Read from the end: a pattern would try every beginning. */
 function tailOf(line: string): number {
-  const from = Math.max(0, line.length - MAX_TAIL);
-  return from + line.slice(from).search(TAIL);
+  const first = Math.max(0, line.length - MAX_TAIL);
+  let at = line.length;
+  for (let before = at + 1; at < before;) {
+    before = at;
+    while (at > first && BLANK.test(line[at - 1] ?? '')) at -= 1;
+    let tag = line[at - 1] === '>' ? at - 1 : at;
+    const least = Math.max(first, tag - MAX_TAG);
+    while (tag > least && IN_TAG.test(line[tag - 1] ?? '')) tag -= 1;
+    if (tag > first && line[tag - 1] === '<') at = tag - 1;
+  }
+  return at;
 }

@@ -164,7 +164,7 @@ function changeIn({ kind, text, call }: Draft): RerunChange | null {
 
 /** Events come in bursts: the end of a turn is five of them. */
 const SETTLE_MS = 250;
-/** What the stream of the fork begins with, so that nothing falls between the first answer and the stream. */
+/** What the stream of the fork begins with: the end of the turn is among it, if it has come before the stream. */
 const NEWEST = '20';
 
 /** Follows the fork until its turn has ended. */
@@ -185,8 +185,8 @@ function Beside({ turn, made }: { turn: TurnId; made: TurnId }) {
     const news = settled(SETTLE_MS, () => void ask());
     const conversation = partsOf(made)?.conversation ?? '';
     const leave = followStream({ conversation, newest: NEWEST }, (frame) => {
-      if (frame === null) void ask();
-      else if (frame.event === 'event' && (JSON.parse(frame.data) as Event).turn === made) news.soon();
+      // Before its first event the server does not know the turn.
+      if (frame?.event === 'event' && (JSON.parse(frame.data) as Event).turn === made) news.soon();
     });
     return () => {
       isOver = true;
