@@ -163,6 +163,7 @@ const LAYERS: Record<string, Layer> = {
   /** For tests of applications: opens troupes and reads their logs. Only here is vitest imported. */
   evals: {
     may: [
+      'actors/turn/repeated-calls.ts',
       'events',
       'errors.ts',
       'clock.ts',

@@ -154,7 +154,7 @@ function play({ name, command, script, env }: Peer, scene: Scene, round: number)
   const dir = mkdtempSync(join(tmpdir(), 'troupe-peers-'));
   try {
     for (const [at, [what, size]] of scene.plays.entries()) {
-      if (process.stderr.isTTY) process.stderr.write(`\r\u001b[K${scene.name} ${name} ${round + 1}/${runs}`);
+      console.error(`bench:peers: ${scene.name} ${name} ${round + 1}/${runs}`);
       const output = execFileSync(command, [join(HOME, script), name, what, `${size}`, dir], {
         encoding: 'utf8',
         timeout: TIMEOUT_MS,
@@ -170,7 +170,6 @@ function play({ name, command, script, env }: Peer, scene: Scene, round: number)
   } catch (error) {
     failures.push(`${scene.name} ${name}: ${String(error).split('\n')[0]}`);
   } finally {
-    if (process.stderr.isTTY) process.stderr.write('\r\u001b[K');
     rmSync(dir, { recursive: true, force: true });
   }
 }

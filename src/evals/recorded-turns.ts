@@ -1,3 +1,4 @@
+import { withoutStaleNote } from '../actors/turn/repeated-calls.ts';
 import { type Event, eventOf } from '../events/index.ts';
 import { callsOf, type ConversationRun, type RunTurn } from './conversation-run.ts';
 import type { RecordedAnswer, RecordedCall } from './recording.ts';
@@ -19,14 +20,11 @@ export function recordedTurns(run: ConversationRun): RecordedTurns {
     if (!result || (outcome !== 'done' && outcome !== 'failed')) return [];
     // An approved call is made in a later turn.
     const of = result.turn ?? turn.id;
-    return [{ turn: of, agent: turn.agent, tool, args, outcome, result: withoutNote(result.body.content) }];
+    return [
+      { turn: of, agent: turn.agent, tool, args, outcome, result: withoutStaleNote(result.body.content) },
+    ];
   });
   return { answers: run.turns.flatMap((turn) => answersOf(turn, requests)), calls };
-}
-
-/** The engine adds a note to a result that brings nothing new. */
-function withoutNote(content: string): string {
-  return content.split('\n\n[Troupe: ')[0] ?? content;
 }
 
 function answersOf(turn: RunTurn, requests: ReadonlySet<string>): RecordedAnswer[] {

@@ -1,3 +1,4 @@
+import { withoutStaleNote } from '../actors/turn/repeated-calls.ts';
 import { checkLog } from '../testing/check-log.ts';
 import type { Event } from '../events/index.ts';
 import { callsOf, type ConversationRun } from './conversation-run.ts';
@@ -154,8 +155,7 @@ function isToItself({ author, to, kind }: Event): boolean {
 
 function loopsOf(run: ConversationRun): { what: string; at: Event }[] {
   const alike = Map.groupBy(callsOf(run), ({ turn, tool, args, result }) =>
-    // The engine adds a note to a result that brings nothing new.
-    JSON.stringify([turn.id, tool, args, result?.body.content.split('\n\n[Troupe: ')[0]]),
+    JSON.stringify([turn.id, tool, args, result && withoutStaleNote(result.body.content)]),
   );
   return [...alike.values()].flatMap((calls) => {
     const [call] = calls;

@@ -68,12 +68,12 @@ function namesOf(moves: readonly UserMove[]): Names {
   return names;
 }
 
-/** Names that the test itself uses, and short words of the language. */
-const RESERVED = new Set(
-  'expect test minutesPass person playConversation readRecording company recording people run await async do if in new for let var try this with case else enum null true void class const super throw'.split(
-    ' ',
-  ),
-);
+/** Names that the test itself uses. */
+const USED = 'expect test minutesPass person playConversation readRecording company recording people run';
+/** Words that no variable of a module can have as its name, by ECMAScript. */
+const KEYWORDS =
+  'arguments await break case catch class const continue debugger default delete do else enum eval export extends false finally for function if implements import in instanceof interface let new null package private protected public return static super switch this throw true try typeof var void while with yield';
+const RESERVED = new Set(`${USED} ${KEYWORDS}`.split(' '));
 
 function stepText(move: UserMove, names: Names): string {
   if (move.move === 'wait') return `minutesPass(${move.minutes ?? 0})`;

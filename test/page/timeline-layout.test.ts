@@ -53,6 +53,22 @@ function turnOf(agent: string, start: number, end: number | null, more: Partial<
   };
 }
 
+/** A task of a for b, that took eight seconds. */
+function taskOf(id: string, thread: string): TaskView {
+  return {
+    id,
+    kind: 'delegation',
+    owner: 'a',
+    seq: 5,
+    at: NOON + 1_000,
+    text: 'count',
+    assignee: 'b',
+    thread: thread as ConversationId,
+    outcome: 'done',
+    endedAt: NOON + 9_000,
+  } as TaskView;
+}
+
 function projectionWith(turns: TurnView[], more: Partial<Projection> = {}): Projection {
   const agents = Object.fromEntries(['a', 'b'].map((id) => [id, { id, name: id }])) as never;
   return { ...newProjection('c'), seq: 1_000_000, agents, turns, ...more };
@@ -154,18 +170,7 @@ test('a turn shows how long it waited, its parts, and its tools below each other
 });
 
 test('a delegated task spans its time in the lane of its owner, with the turns of its thread inside', () => {
-  const task = {
-    id: 't',
-    kind: 'delegation',
-    owner: 'a',
-    seq: 5,
-    at: NOON + 1_000,
-    text: 'count',
-    assignee: 'b',
-    thread: 'c/t' as ConversationId,
-    outcome: 'done',
-    endedAt: NOON + 9_000,
-  } as TaskView;
+  const task = taskOf('t', 'c/t');
   const times = noTimes();
   addPage(
     times,
@@ -214,18 +219,7 @@ test('a task that was given in a thread is nested in it, with the turns of its o
     log('t2', [{ seq: 4, task: 'c3', thread: 't3' }], [], 'd'),
     log('t3', [{ seq: 2, task: 'c4', thread: 't1' }], [], 'e'),
   ]);
-  const task = {
-    id: 'c1',
-    kind: 'delegation',
-    owner: 'a',
-    seq: 5,
-    at: NOON + 1_000,
-    text: 'count',
-    assignee: 'b',
-    thread: 't1' as ConversationId,
-    outcome: 'done',
-    endedAt: NOON + 9_000,
-  } as TaskView;
+  const task = taskOf('c1', 't1');
   const projection = projectionWith([turnOf('a', 0, 10_000)], { tasks: [task] });
   const { boxes } = shown({ projection, threads });
   const frames = boxes.flatMap(({ target, y }) => (target?.kind === 'thread' ? [{ ...target.span, y }] : []));

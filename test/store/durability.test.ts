@@ -54,17 +54,7 @@ test('durability is refused where a database of its own decides, and when it is 
 test('a process that waits for no disk is killed, and has lost nothing of what it acknowledged', async () => {
   using place = workplace();
   const dev = await place.dev(['--durability', 'process']);
-  const sent = await place.call([
-    'send',
-    'c',
-    'hello',
-    '--to',
-    'worker',
-    '--wait',
-    '--json',
-    '--url',
-    dev.url,
-  ]);
+  const sent = await place.call(['send', 'c', 'hello', '--to', 'worker', '--wait']);
   expect(sent.code).toBe(0);
   dev.child.kill('SIGKILL');
   await dev.exited;

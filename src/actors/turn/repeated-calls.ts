@@ -43,7 +43,16 @@ export function afterStep(before: RepeatedCalls, calls: readonly EndedCall[]): R
 /** The note below the last result of a step without anything new; empty if there is none. */
 export function staleNote({ stale }: RepeatedCalls, limit: number): string {
   if (stale < NOTE_FROM || stale >= limit) return '';
-  return `\n\n[Troupe: the last ${stale} steps brought nothing that this turn had not been told before. Call something else, call it with other arguments, or answer with what you have; after ${limit} such steps the turn is ended.]`;
+  return `${NOTE_BEGINS}${stale} steps brought nothing that this turn had not been told before. Call something else, call it with other arguments, or answer with what you have; after ${limit}${NOTE_ENDS}`;
+}
+
+const NOTE_BEGINS = '\n\n[Troupe: the last ';
+const NOTE_ENDS = ' such steps the turn is ended.]';
+
+/** What the tool has returned. */
+export function withoutStaleNote(result: string): string {
+  const at = result.endsWith(NOTE_ENDS) ? result.lastIndexOf(NOTE_BEGINS) : -1;
+  return at < 0 ? result : result.slice(0, at);
 }
 
 export function staleStop({ stale }: RepeatedCalls, agent: string, limit: number): GuardStoppedBody | null {

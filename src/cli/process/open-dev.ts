@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { systemClock } from '../../clock.ts';
+import type { Durability } from '../../store/sqlite/sqlite-driver.ts';
 import type { Troupe } from '../../troupe.ts';
 import { type FoundAgents, rememberAgents } from '../client/find-agents.ts';
 import { version } from '../version.ts';
@@ -10,7 +11,7 @@ export interface OpenDevOptions extends OperatorFlags {
   host: string;
   data: string;
   concurrency?: number;
-  durability?: 'disk' | 'process';
+  durability?: Durability;
   record?: string;
   replay?: string[];
   readOnly?: boolean;

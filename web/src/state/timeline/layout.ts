@@ -6,7 +6,6 @@ import {
   BAR_TOP_PX,
   MAX_TOOL_ROWS,
   packRows,
-  packThreads,
   PART_ROW_PX,
   PARTS_AT_PX,
   type Placed,
@@ -136,9 +135,7 @@ function layLane(paint: Paint, { lane, rows }: Placed, y: number): void {
     });
   layTurns(paint, lane.turns, y, rows.parts ? y : null);
   layMarks(paint, lane, y);
-  if (lane.threads.length === 0) return;
-  for (const { span, row } of packThreads(lane.threads).threads)
-    if (row < rows.threads) layThread(paint, span, y + rows.threadsAt + row * THREAD_ROW_PX);
+  for (const { span, row } of rows.threads) layThread(paint, span, y + rows.threadsAt + row * THREAD_ROW_PX);
 }
 
 interface NewBox extends Partial<Box> {

@@ -11,7 +11,8 @@ export interface Placed {
 interface LaneRows {
   /** Whether the parts of its turns have rows. */
   parts: boolean;
-  threads: number;
+  /** Those that have a row. */
+  threads: PackedThreads['threads'];
   threadsAt: number;
 }
 
@@ -39,10 +40,14 @@ export function placeLanes(lanes: readonly LaneSpans[], expanded: ReadonlySet<st
   const placed = lanes.map((lane): Placed => {
     const parts = lane.agent !== null && expanded.has(lane.agent);
     const toolRows = parts ? mostTools(lane) : 0;
-    const threads = Math.min(MAX_THREAD_ROWS, packThreads(lane.threads).rows);
+    const packed = packThreads(lane.threads);
+    const threadRows = Math.min(MAX_THREAD_ROWS, packed.rows);
+    const threads = packed.threads.filter(({ row }) => row < threadRows);
     const threadsAt = parts ? PARTS_AT_PX + (1 + toolRows) * PART_ROW_PX + SPACE_PX : LANE_PX;
     const below =
-      parts || threads > 0 ? threadsAt + threads * THREAD_ROW_PX + (threads > 0 ? SPACE_PX : 0) : LANE_PX;
+      parts || threadRows > 0
+        ? threadsAt + threadRows * THREAD_ROW_PX + (threadRows > 0 ? SPACE_PX : 0)
+        : LANE_PX;
     const height = lane.agent === null ? PEOPLE_PX : below;
     const at = y;
     y += height;
