@@ -1,6 +1,4 @@
-import { existsSync, readdirSync, statSync } from 'node:fs';
-import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
+import { cpuMs, storedBytes } from './measures.ts';
 import { textOf } from './texts.mjs';
 
 /**
@@ -71,11 +69,11 @@ const SCENES = {
   async bytes(peer) {
     await peer.turn('measured', 'left', textOf(0));
     await peer.close();
-    const before = bytesIn(dir);
+    const before = storedBytes(dir);
     const again = await open(dir);
     for (let index = 0; index < count; index++) await again.turn('measured', 'left', textOf(index));
     await again.close();
-    return { bytesPerTurn: (bytesIn(dir) - before) / count };
+    return { bytesPerTurn: (storedBytes(dir) - before) / count };
   },
 };
 
@@ -88,24 +86,6 @@ async function conversations(peer, prefix, all) {
     }
   };
   await Promise.all(Array.from({ length: 64 }, client));
-}
-
-function cpuMs() {
-  const { user, system } = process.cpuUsage();
-  return (user + system) / 1_000;
-}
-
-/** Of files in the folder and below it, once the write-ahead logs of databases are in them. */
-function bytesIn(folder) {
-  const paths = readdirSync(folder, { withFileTypes: true, recursive: true })
-    .filter((entry) => entry.isFile())
-    .map(({ parentPath, name: file }) => join(parentPath, file));
-  for (const path of paths.filter((each) => each.endsWith('.db'))) {
-    const database = new DatabaseSync(path);
-    database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
-    database.close();
-  }
-  return paths.reduce((sum, path) => sum + (existsSync(path) ? statSync(path).size : 0), 0);
 }
 
 const opened = performance.now();

@@ -6,13 +6,14 @@ import { parseArgs } from 'node:util';
 import { installNpmFolder, versionAt } from '../../test/services/npm-folder.ts';
 import { installPythonLibrary } from '../../test/services/python-library.ts';
 import { percentile } from '../support.ts';
+import { HOME, NPM, PYTHON } from './packages.ts';
+import { shown } from './shown.ts';
 
 /**
  * `npm run bench:peers`: the same scenes with Troupe and with others, in one run: fresh processes, a model in the process
  * that answers at once, each on its own store in a file. Who begins changes from round to round. Prints a table of medians.
  * `--runs N` (default 3), `--peer NAME` and `--scene NAME` (each may be repeated), `--json`.
  */
-const HOME = import.meta.dirname;
 const TIMEOUT_MS = 900_000;
 
 const { values: given } = parseArgs({
@@ -23,17 +24,6 @@ const { values: given } = parseArgs({
     json: { type: 'boolean', default: false },
   },
 });
-/** From PyPI, with their own stores on SQLite. */
-const PYTHON = {
-  'openai-agents': { name: 'openai-agents', label: 'openai-agents', version: '0.24.0' },
-  langgraph: {
-    name: 'langgraph-checkpoint-sqlite',
-    label: 'langgraph-sqlite',
-    version: '3.1.2',
-    // It needs the core only.
-    beside: ['langgraph==1.2.24'],
-  },
-} as const;
 const runs = Math.max(1, Math.trunc(Number(given.runs)) || 1);
 
 /** How a peer is played; `version` is what is installed. */
@@ -134,9 +124,8 @@ async function findPeers(): Promise<Peer[]> {
     javascript('troupe-process', own.version),
     javascript('raw-loop', 'node:sqlite'),
   ];
-  const packages = { 'ai-sdk': 'ai', mastra: '@mastra/core', voltagent: '@voltagent/core' };
-  const not = await installNpmFolder({ home: HOME, packages: Object.values(packages), label: 'the peers' });
-  for (const [name, key] of Object.entries(packages))
+  const not = await installNpmFolder({ home: HOME, packages: Object.values(NPM), label: 'the peers' });
+  for (const [name, key] of Object.entries(NPM))
     if (not === null) peers.push(javascript(name, versionAt(HOME, key) ?? ''));
     else console.error(`bench:peers: ${name} is left out: ${not}`);
   for (const [name, wanted] of Object.entries(PYTHON)) {
@@ -205,10 +194,4 @@ function print(): void {
     for (const failure of failures) console.log(`\nfailed: ${failure}`);
   }
   if (failures.length > 0) process.exitCode = 1;
-}
-
-function shown(value: number | null): string {
-  if (value === null || Number.isNaN(value)) return 'failed';
-  if (value >= 100) return Math.round(value).toLocaleString('en');
-  return value.toFixed(value >= 10 ? 1 : 2);
 }
