@@ -171,6 +171,7 @@ const LAYERS: Record<string, Layer> = {
       'projection/summarise-event.ts',
       'runtime.ts',
       'providers/provider.ts',
+      'providers/sampling-problems.ts',
       'testing/check-log.ts',
       'tools/schema.ts',
       'tools/tool.ts',

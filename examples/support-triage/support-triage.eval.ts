@@ -1,11 +1,39 @@
 import { expect } from 'vitest';
-import { asked, describeConversation, handedOver, minutesPass, person, said } from '../../src/evals/index.ts'; // from 'troupe/evals'
+import {
+  asked,
+  describeConversation,
+  handedOver,
+  minutesPass,
+  person,
+  said,
+  scriptedUser,
+  simulatedUser,
+} from '../../src/evals/index.ts'; // from 'troupe/evals'
 import { troupe } from './agents.ts';
 import * as scripts from './scripts.ts';
 
 const mia = person('mia');
 const dana = person('dana');
 const RENEWAL = 'My subscription was renewed, and it costs more than you promised.';
+
+/** A customer who waits until she knows. With a model in place of the rules, she finds her own words. */
+const customer = simulatedUser({
+  person: mia,
+  goal: 'Get the 90 euros back that the renewal costs more than you were promised.',
+  persona: 'Patient and polite. Knows what she was promised, and no more.',
+  waitMinutes: 31,
+  model: {
+    rules: [
+      { when: { contains: 'you speak first' }, reply: JSON.stringify({ move: 'say', text: RENEWAL }) },
+      {
+        when: { contains: 'on their way back to you' },
+        reply: '{ "move": "reached", "text": "They refund it." }',
+      },
+      { reply: '{ "move": "wait", "text": "" }' },
+    ],
+  },
+});
+const boss = scriptedUser([minutesPass(31), dana.answers('refund 90 euros')]);
 
 export const evals = describeConversation(
   troupe,
@@ -73,6 +101,20 @@ export const evals = describeConversation(
         'after the hand-over, billing hears what the customer says next': (run) =>
           expect(run).toHaveWoken('billing', { by: 'mia', with: 'That was quick.' }),
         'it takes five turns': (run) => expect(run).toHaveTakenAtMost({ turns: 5, steps: 7 }),
+      },
+    );
+
+    scenario(
+      'a customer who wants her money back',
+      { users: [customer, boss] },
+      {
+        'she knows in the end that she gets it': (run) =>
+          expect(run).toHaveReachedGoal('mia', 'They refund it.'),
+        'she had to write once': (run) => expect(run).toHaveSaid('mia', /./, { times: 1 }),
+        'she was told meanwhile that it takes longer': (run) =>
+          expect(run).toHaveSaid('billing', 'This takes longer than I thought'),
+        'the company took no more than with a script': (run) =>
+          expect(run).toHaveTakenAtMost({ turns: 4, steps: 6 }),
       },
     );
 

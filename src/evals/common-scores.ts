@@ -13,6 +13,19 @@ export function reachedGoal(...moments: readonly Moment[]): Score {
   };
 }
 
+/** Whether the simulated users, or this one, have reached their goals, as they say. No value: there was none. */
+export function userReachedGoal(who: Who = /./): Score {
+  return function isReached({ users }) {
+    const meant = users.filter((user) => isWho(who, user));
+    const others = meant.filter(({ outcome }) => outcome.kind !== 'reached');
+    const why = others
+      .map(({ name, outcome: { kind, why: reason } }) => `${name}: ${kind}, ${reason}`)
+      .join('; ');
+    if (meant.length === 0) return { value: null, why: 'no such user is simulated' };
+    return { value: others.length === 0, why };
+  };
+}
+
 /** The share of facts that agents have said, 0 to 1. `by`: this agent. Default: any agent. */
 export function hasFacts(facts: readonly What[], { by = /./ }: { by?: Who } = {}): Score {
   return function isTold({ events }) {

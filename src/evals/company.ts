@@ -6,6 +6,7 @@ import { loadAgentsFile } from '../config/load-agents-file.ts';
 import { TroupeError } from '../errors.ts';
 import { nearestName } from '../events/index.ts';
 import { isProvider, type Provider } from '../providers/provider.ts';
+import type { TroupeOptions } from '../runtime.ts';
 import { defineTool, type Tool, type ToolContext, type ToolReturn } from '../tools/tool.ts';
 import { SWEEP_MS } from './eval-clock.ts';
 
@@ -14,6 +15,9 @@ import { SWEEP_MS } from './eval-clock.ts';
  * names nobody.
  */
 export type Company = TroupeInput | readonly AgentInput[] | string | URL;
+
+/** Further options of `createTroupe` for a run: `replay`, `record`, `env`, `app`, `integrations`. */
+export type TroupeSettings = Pick<TroupeOptions, 'replay' | 'record' | 'env' | 'app' | 'integrations'>;
 
 type FieldsOfModel<A> = A extends { provider: string } ? Omit<A, 'id'> : never;
 

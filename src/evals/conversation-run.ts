@@ -30,6 +30,36 @@ export interface ConversationRun {
   ended: RunEnd;
   /** Where people can look at it. Null: it was in memory only. */
   place: RunPlace | null;
+  /** The simulated users, in the order in which they were given. A log that was not played has none. */
+  users: readonly RunUser[];
+}
+
+/** A simulated user: what it has come to, and what it took. None of that counts for the company. */
+export interface RunUser {
+  /** Id of the person. */
+  id: string;
+  /** Name of the person. */
+  name: string;
+  /** Whether it has reached its goal. */
+  outcome: UserOutcome;
+  /** Moves that it made, waits among them. */
+  moves: number;
+  /** Calls of its model. */
+  calls: number;
+  /** Tokens of these calls, in and out. */
+  tokens: number;
+  /** US dollars. Null: the model has no price. */
+  dollars: number | null;
+}
+
+/**
+ * How it went for a simulated user. `reached`, `gave up`: as it said itself. `stopped`: it made as many moves as it may, or its
+ * model did not answer with a move. `open`: the run was over before it had ended.
+ */
+export interface UserOutcome {
+  readonly kind: 'reached' | 'gave up' | 'stopped' | 'open';
+  /** Why, in its own words or in Troupe's. */
+  readonly why: string;
 }
 
 /** `impossible`: a user made a move that the conversation did not allow at that point. */

@@ -11,7 +11,7 @@ export {
 } from './describe-conversation.ts';
 export type { AddScenario, Claim, Scenario, ScenarioOptions } from './scenario.ts';
 export { playConversation, type PlayOptions, type Users } from './play-conversation.ts';
-export type { Company, Replacements, TestModel, ToolStub } from './company.ts';
+export type { Company, Replacements, TestModel, ToolStub, TroupeSettings } from './company.ts';
 export { recordedModels } from './recorded-models.ts';
 export { recordedTools } from './recorded-tools.ts';
 export { readRecording, type Recording } from './recording.ts';
@@ -24,10 +24,15 @@ export {
   type RunPlace,
   type RunPrompt,
   type RunTurn,
+  type RunUser,
+  type UserOutcome,
 } from './conversation-run.ts';
 export type { NewUser, Seen, User, UserMove, UserStart } from './user.ts';
 export { minutesPass, person, type Person } from './person.ts';
 export { scriptedUser, type Step, when } from './scripted-user.ts';
+export { simulatedUser } from './simulated-user.ts';
+export type { SimulatedUserSettings } from './simulated-user-settings.ts';
+export type { ModelChoice } from './model-agent.ts';
 export { type Moment, type Often } from './moment.ts';
 export { type Cause, failed, stopped, told, woken } from './moments-of-turns.ts';
 export { answered, handedOver, said } from './moments-of-words.ts';
@@ -35,7 +40,16 @@ export { asked, askedApproval, called, type CallOutcome, decided, delegated } fr
 export { type Bounds, takenBy, type Within } from './whole-run.ts';
 export type { AskedWith, RunMatchers } from './run-matchers.ts';
 export type { Args, Asymmetric, Named, What, Who } from './pattern.ts';
-export { cost, hasFacts, keptPolicy, type Policy, reachedGoal, tokens, turns } from './common-scores.ts';
+export {
+  cost,
+  hasFacts,
+  keptPolicy,
+  type Policy,
+  reachedGoal,
+  tokens,
+  turns,
+  userReachedGoal,
+} from './common-scores.ts';
 export { judge, type JudgeSettings } from './judge.ts';
 export {
   type ExplainedValue,

@@ -1,24 +1,20 @@
 import { readFileSync } from 'node:fs';
 import * as z from 'zod';
-import type { AgentInput } from '../config/agent-input.ts';
-import type { TroupeInput } from '../config/agents-file.ts';
 import { TroupeError } from '../errors.ts';
-import type { TestModel } from './company.ts';
 import type { ConversationRun } from './conversation-run.ts';
+import { companyOfOne, type ModelChoice } from './model-agent.ts';
 import { person } from './person.ts';
 import { playConversation } from './play-conversation.ts';
 import type { Score } from './score.ts';
 import { transcriptOf } from './transcript.ts';
 import { takenBy } from './whole-run.ts';
 
-type GivenProvider = NonNullable<TroupeInput['providers']>[string];
-
 /** Settings of a judge. */
 export interface JudgeSettings {
   /** What it is to decide: a text, or the URL of a file with it. */
   prompt: string | URL;
   /** Its model: the provider with its fields, rules of a script, or a provider of your own. */
-  model: TestModel | { use: GivenProvider; model?: string };
+  model: ModelChoice;
   /** `yes or no`: a verdict is true or false. `0 to 1`: a number. Default `yes or no`. */
   answers?: 'yes or no' | '0 to 1' | undefined;
   /** Id of the judge, in recordings. Default `judge`. */
@@ -43,7 +39,10 @@ export function judge({ prompt, model, answers = 'yes or no', id = 'judge' }: Ju
   const instructions = typeof prompt === 'string' ? prompt : readFileSync(prompt, 'utf8');
   if (instructions.trim() === '')
     throw new TroupeError('config_invalid', `the prompt of the judge "${id}" has no words`);
-  const company = courtOf({ id, instructions, reply: answers === 'yes or no' ? Decision : Grade }, model);
+  const company = companyOfOne(
+    { id, instructions, reply: answers === 'yes or no' ? Decision : Grade },
+    model,
+  );
 
   return async function ask(run, { troupe }) {
     const question = `${HEAD}\n\n${transcriptOf(run)}`;
@@ -56,24 +55,6 @@ export function judge({ prompt, model, answers = 'yes or no', id = 'judge' }: Ju
     const { steps, tokens, dollars } = takenBy(asked);
     return { value: verdict, why, judged: { calls: steps ?? 0, tokens: tokens ?? 0, dollars } };
   };
-}
-
-function courtOf(
-  agent: Pick<AgentInput, 'id' | 'instructions' | 'reply'>,
-  model: JudgeSettings['model'],
-): TroupeInput {
-  const defaults = { respondWhenUnaddressed: agent.id };
-  if ('use' in model) {
-    const fields = {
-      provider: 'custom',
-      adapter: 'given',
-      ...(model.model !== undefined && { model: model.model }),
-    };
-    return { agents: [{ ...agent, ...fields } as AgentInput], providers: { given: model.use }, defaults };
-  }
-  const fields = 'rules' in model ? { provider: 'scripted', script: model } : model;
-  // What is wrong with it is found when the troupe is opened.
-  return { agents: [{ ...agent, ...fields } as AgentInput], defaults };
 }
 
 function verdictOf({ events }: ConversationRun, id: string): { why: string; verdict: boolean | number } {

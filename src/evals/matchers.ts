@@ -1,4 +1,5 @@
 import type { ConversationRun } from './conversation-run.ts';
+import { judgeGoal } from './judge-goal.ts';
 import { failed, stopped, told, woken } from './moments-of-turns.ts';
 import { answered, handedOver, said } from './moments-of-words.ts';
 import { asked, askedApproval, called, delegated } from './moments-of-work.ts';
@@ -28,6 +29,7 @@ export const MATCHERS: Judges = {
     judgeMoment(run, askedApproval(agent, whom, tool, args), often),
   toHaveBeenStopped: (run, agent, guard, often) => judgeMoment(run, stopped(agent, guard), often),
   toHaveFailed: (run, agent, why, often) => judgeMoment(run, failed(agent, why), often),
+  toHaveReachedGoal: judgeGoal,
   toHaveHappenedInOrder: judgeOrder,
   toHaveTakenAtMost: judgeBounds,
   toBeSound: judgeSoundness,

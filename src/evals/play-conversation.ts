@@ -2,10 +2,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { TroupeError } from '../errors.ts';
-import { openTroupe, type TroupeOptions } from '../runtime.ts';
-import { type Company, prepareCompany, type Replacements } from './company.ts';
-import type { ConversationRun, RunEnd, RunPlace } from './conversation-run.ts';
-import { createEvalClock } from './eval-clock.ts';
+import { type Company, prepareCompany, type Replacements, type TroupeSettings } from './company.ts';
+import type { ConversationRun, RunEnd, RunPlace, RunUser } from './conversation-run.ts';
+import { openCompany } from './open-company.ts';
 import { playUsers } from './play-users.ts';
 import { readRun } from './read-run.ts';
 import { recordedModels } from './recorded-models.ts';
@@ -13,7 +12,7 @@ import { recordedTools } from './recorded-tools.ts';
 import type { Recording } from './recording.ts';
 import { changeIn, refusalIn } from './refusal.ts';
 import { scriptedUser, type Step } from './scripted-user.ts';
-import type { NewUser } from './user.ts';
+import type { NewUser, User } from './user.ts';
 
 /** The people of a conversation: a step or steps of a script, or one or several users. */
 export type Users = Step | readonly Step[] | { readonly users: readonly NewUser[] };
@@ -34,12 +33,10 @@ export interface PlayOptions extends Replacements {
   /** Most moves of all users. Default 200. */
   mostMoves?: number | undefined;
   /** Further options of `createTroupe`: `replay`, `record`, `env`, `app`. */
-  troupe?: Pick<TroupeOptions, 'replay' | 'record' | 'env' | 'app' | 'integrations'> | undefined;
+  troupe?: TroupeSettings | undefined;
 }
 
 const MOST_MOVES = 200;
-/** Prompts contain numbers that follow from the secret of the store. */
-const TEST_SECRET = 'troupe-evals';
 
 /**
  * Plays a conversation with a company, and gives its log as matchers take it. The clock begins at the same date each time
@@ -69,26 +66,34 @@ export async function playToItsEnd(
   const { recording, seed = 1, data = 'memory', mostMoves = MOST_MOVES } = options;
   const { conversation = recording?.conversation ?? 'conversation' } = options;
   const prepared = await prepareCompany(company, recording ? replacementsOf(recording, options) : options);
-  const { definition, agentsFile, isScripted } = prepared;
-  const hasModels = !isScripted && options.troupe?.replay === undefined;
-  const clock = createEvalClock({ stands: !hasModels });
+  const { agentsFile } = prepared;
   const place: RunPlace | null =
     data === 'memory' ? null : { data: mkdtempSync(path.join(tmpdir(), 'troupe-eval-')), agentsFile };
+  const people: User[] = [];
   try {
-    await using troupe = await openTroupe(definition, {
-      ...options.troupe,
-      clock,
-      data: place?.data ?? ':memory:',
-      newSecret: TEST_SECRET,
-    });
-    const started = usersOf(users).map((newUser) => newUser({ seed }));
-    const ended: RunEnd = await playUsers(troupe, started, { conversation, clock, mostMoves });
-    const run = await readRun(troupe, conversation, { ended, endedAt: clock.now(), place });
+    await using opened = await openCompany(prepared, options.troupe, place?.data);
+    const { troupe, clock } = opened;
+    for (const newUser of usersOf(users))
+      people.push(newUser({ seed, conversation, troupe: options.troupe }));
+    const ended: RunEnd = await playUsers(troupe, people, { conversation, clock, mostMoves });
+    const endedAt = clock.now();
+    const reports = await endUsers(people);
+    const run = await readRun(troupe, conversation, { ended, endedAt, place, users: reports });
     return comparedWith(options, run);
   } catch (error) {
+    await endUsers(people).catch(() => undefined); // The first error is the one to report.
     discard(place);
     throw error;
   }
+}
+
+/** Ends each user once, also if one of them fails at it. */
+async function endUsers(people: User[]): Promise<RunUser[]> {
+  const ends = await Promise.allSettled(people.splice(0).map(async (user) => user.end?.()));
+  return ends.flatMap((end) => {
+    if (end.status === 'rejected') throw end.reason;
+    return end.value ?? [];
+  });
 }
 
 /** Where a run has left the recording, it is impossible. With other models, other instructions are what is tried. */

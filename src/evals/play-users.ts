@@ -37,6 +37,7 @@ export async function playUsers(troupe: Troupe, users: readonly User[], parts: P
       continue;
     }
     const move = await user.next(await stage.seenBy(user));
+    if (move.move === 'stop') return { kind: 'impossible', why: `${user.name} cannot go on: ${move.why}` };
     if (move.move === 'done') done.add(user);
     else if (move.move === 'wait') waiting.set(user, move.minutes ?? Infinity);
     else {
@@ -51,7 +52,7 @@ export async function playUsers(troupe: Troupe, users: readonly User[], parts: P
   return { kind: 'done' };
 }
 
-type ActingMove = Exclude<UserMove, { move: 'wait' | 'done' }>;
+type ActingMove = Exclude<UserMove, { move: 'wait' | 'done' | 'stop' }>;
 
 function openStage(troupe: Troupe, { conversation, clock }: Parts) {
   const events: Event[] = [];

@@ -2,7 +2,7 @@ import { type ByKind, forKind, type KindAbout } from '../events/aspects.ts';
 import { TroupeError } from '../errors.ts';
 import { type Author, type ConversationId, type Event, NO_USAGE, parseTurnId } from '../events/index.ts';
 import type { Troupe } from '../troupe.ts';
-import type { ConversationRun, RunEnd, RunPlace, RunPrompt, RunTurn } from './conversation-run.ts';
+import type { ConversationRun, RunEnd, RunPlace, RunPrompt, RunTurn, RunUser } from './conversation-run.ts';
 
 /** Options of `readRun`. */
 export interface ReadRunOptions {
@@ -14,6 +14,8 @@ export interface ReadRunOptions {
   endedAt?: number | undefined;
   /** Where people can look at it. Default: nowhere. */
   place?: RunPlace | null | undefined;
+  /** What became of the simulated users of a run that was just played: in it nobody may have spoken. Default: there were none. */
+  users?: readonly RunUser[] | undefined;
 }
 
 type Source = Pick<Troupe, 'events' | 'promptOf' | 'trace'>;
@@ -25,9 +27,9 @@ type Source = Pick<Troupe, 'events' | 'promptOf' | 'trace'>;
 export async function readRun(
   troupe: Source,
   conversation: string,
-  { prompts = true, ended = { kind: 'done' }, endedAt, place = null }: ReadRunOptions = {},
+  { prompts = true, ended = { kind: 'done' }, endedAt, place = null, users }: ReadRunOptions = {},
 ): Promise<ConversationRun> {
-  const events = await readOrdered(troupe, conversation, ended.kind === 'impossible');
+  const events = await readOrdered(troupe, conversation, users !== undefined);
   const turns = turnsOf(events);
   if (prompts) for (const turn of turns) await addPrompts(troupe, turn);
   const first = events[0]?.at ?? endedAt ?? 0;
@@ -39,6 +41,7 @@ export async function readRun(
     durationMs: last - first,
     ended,
     place,
+    users: users ?? [],
   };
 }
 

@@ -28,9 +28,11 @@ export interface RunMatchers<R = unknown> {
   toHaveBeenStopped(agent: Who, guard?: What, often?: Often): R;
   /** A turn of an agent failed. `why`: code and message. */
   toHaveFailed(agent: Who, why?: What, often?: Often): R;
+  /** A simulated user has reached its goal, as it says itself. `why`: how it knows. */
+  toHaveReachedGoal(who: Who, why?: What): R;
   /** Each moment is behind the one before: `toHaveHappenedInOrder([handedOver('triage', 'billing'), asked('billing', 'dana')])`. */
   toHaveHappenedInOrder(moments: readonly Moment[], within?: Within): R;
-  /** Turns, model calls, tool calls, tokens, dollars and minutes of the whole run. */
+  /** Turns, model calls, tool calls, tokens, dollars and minutes of the whole run, without those of simulated users. */
   toHaveTakenAtMost(bounds: Bounds): R;
   /** No event twice, none without an answer, nobody talks to itself, no turn is open, no loop went on. */
   toBeSound(): R;

@@ -1,6 +1,8 @@
 import type { Author, Event } from '../events/index.ts';
 import type { NewAttachment } from '../message.ts';
 import type { Wait } from '../troupe.ts';
+import type { TroupeSettings } from './company.ts';
+import type { RunUser } from './conversation-run.ts';
 
 /**
  * Plays the people of a conversation. Scripts implement it, and so may a model with a goal, or a recording. It is asked for
@@ -12,6 +14,11 @@ export interface User {
   readonly name: string;
   /** The next move. What it throws ends the run. */
   next(seen: Seen): UserMove | Promise<UserMove>;
+  /**
+   * What the user has come to and what it took, for `users` of the run. Called once, after the last move or when the run is
+   * broken off: it also frees what the user holds. Default: nothing is told.
+   */
+  end?(): Promise<RunUser>;
 }
 
 /** Makes the user of one run. Runs share nothing. */
@@ -21,6 +28,10 @@ export type NewUser = (start: UserStart) => User;
 export interface UserStart {
   /** Number of the run, from 1. All randomness of a user follows from it. */
   seed: number;
+  /** Id of the conversation. Default `conversation`. */
+  conversation?: string | undefined;
+  /** Options of `createTroupe` of the run: what asks a model records and replays as they say. Default: none. */
+  troupe?: TroupeSettings | undefined;
 }
 
 /** What people can see. */
@@ -76,4 +87,10 @@ export type UserMove =
   | {
       /** Nothing more comes of this user. */
       readonly move: 'done';
+    }
+  | {
+      /** The run cannot go on: it is impossible. */
+      readonly move: 'stop';
+      /** Why. */
+      readonly why: string;
     };

@@ -77,7 +77,7 @@ const RESERVED = new Set(`${USED} ${KEYWORDS}`.split(' '));
 
 function stepText(move: UserMove, names: Names): string {
   if (move.move === 'wait') return `minutesPass(${move.minutes ?? 0})`;
-  if (move.move === 'done') return '';
+  if (!('by' in move)) return '';
   const who = names.get(move.by.id)?.name ?? '';
   if (move.move === 'say') {
     const files = move.attachments?.map(({ name = '', mediaType }) => {

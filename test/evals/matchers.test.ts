@@ -13,6 +13,8 @@ import {
   person,
   playConversation,
   said,
+  scriptedUser,
+  simulatedUser,
   takenBy,
   told,
   woken,
@@ -23,13 +25,16 @@ const [mia, dana] = [person('mia'), person('dana')];
 let run: ConversationRun;
 
 beforeAll(async () => {
-  run = await playConversation(support, [
+  const script = scriptedUser([
     mia.says('It costs more than you promised.'),
     minutesPass(31),
     dana.answers('refund it'),
     dana.approves('refund', { note: 'Gladly.' }),
     mia.says('Thank you.', { to: ['desk'] }),
   ]);
+  const model = { rules: [{ reply: '{"move":"reached","text":"I have agreed."}' }] };
+  const simulated = simulatedUser({ person: dana, goal: 'Decide.', model });
+  run = await playConversation(support, { users: [script, simulated] });
 });
 
 /** Matchers of what happened, and the same with one thing that is otherwise: each has to tell them apart. */
@@ -129,6 +134,11 @@ const TOLD_APART: [name: string, holds: () => void, isOtherwise: () => void][] =
     'who may approve',
     () => expect(run).toHaveAskedApproval(/billing/, 'dana', /^ref/),
     () => expect(run).toHaveAskedApproval('billing', 'mia', 'refund'),
+  ],
+  [
+    'who has reached the goal',
+    () => expect(run).toHaveReachedGoal('dana', /agreed/),
+    () => expect(run).toHaveReachedGoal('mia'),
   ],
   [
     'the order',

@@ -81,6 +81,13 @@ test('a colleague gets no schema, and reads the reply as text', async () => {
   expect((await messages(room)).at(-1)).toEqual({ content: 'p answers 1' });
 });
 
+test('a schema that admits a text takes words that are no JSON, and others refuse them', async () => {
+  await using room = await judge(['It works.'], z.union([Verdict, z.string().max(20)]));
+  await room.say(UMA, 'j', 'Is it good?');
+  expect(await messages(room)).toEqual([{ content: 'It works.', data: 'It works.' }]);
+  expect(await failures(room)).toEqual([]);
+});
+
 test("a fence around the JSON is removed, and the schema's defaults are in the data", async () => {
   await using room = await judge(['```json\n{"verdict": "no", "why": "a ``` in it"}\n```\n']);
   await room.say(UMA, 'j', 'Is it good?');

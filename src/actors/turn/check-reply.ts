@@ -24,6 +24,9 @@ export async function checkReply(
   const text = withoutFence(answer.text);
   const value = parseJson(text);
   if (value instanceof SyntaxError) {
+    // A schema that admits a text takes words as they are.
+    const said = await reply.check(answer.text);
+    if ('data' in said) return { ...outcome, answer: { ...answer, data: said.data } };
     return failed(
       answer.stop === 'length' ? 'it was cut off at maxOutputTokens' : `it is no JSON: ${value.message}`,
     );

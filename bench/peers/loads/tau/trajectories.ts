@@ -45,6 +45,7 @@ async function readTrajectories(file: string): Promise<ConversationRun[]> {
     durationMs: 0,
     ended: { kind: 'done' },
     place: null,
+    users: [],
   }));
 }
 

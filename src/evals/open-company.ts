@@ -1,0 +1,25 @@
+import { openTroupe } from '../runtime.ts';
+import type { Troupe } from '../troupe.ts';
+import type { OpenedCompany, TroupeSettings } from './company.ts';
+import { createEvalClock, type EvalClock } from './eval-clock.ts';
+
+/** Prompts contain numbers that follow from the secret of the store. */
+const TEST_SECRET = 'troupe-evals';
+
+/** A company at work, on the clock of its run. */
+export interface CompanyAtWork extends AsyncDisposable {
+  troupe: Troupe;
+  clock: EvalClock;
+}
+
+/** `data`: the data directory. Default: in memory. Throws `config_invalid`. */
+export async function openCompany(
+  { definition, isScripted }: Pick<OpenedCompany, 'definition' | 'isScripted'>,
+  settings: TroupeSettings = {},
+  data: string = ':memory:',
+): Promise<CompanyAtWork> {
+  const hasModels = !isScripted && settings.replay === undefined;
+  const clock = createEvalClock({ stands: !hasModels });
+  const troupe = await openTroupe(definition, { ...settings, clock, data, newSecret: TEST_SECRET });
+  return { troupe, clock, [Symbol.asyncDispose]: () => troupe[Symbol.asyncDispose]() };
+}
