@@ -1,11 +1,12 @@
 import type { RedisClient } from '../redis/connect-redis.ts';
 import type { Clock } from '../../clock.ts';
 import type { StorePace } from '../fair-share.ts';
-import { limitWarnings } from '../redis/outage.ts';
+import { limitWarnings } from '../outage.ts';
+import type { RouterObserver } from '../router-observer.ts';
 import { assertStartable, MOST_WAITING, type Router, type Service } from '../router.ts';
 import { QueueGuard } from './queue-guard.ts';
 import { WakeQueue } from './wake-queue.ts';
-import { type RouterObserver, WakeRunner } from './wake-runner.ts';
+import { WakeRunner } from './wake-runner.ts';
 import { openWakeWorker, type WakeWorker, watchProgress } from './wake-worker.ts';
 
 export interface BullmqRouterOptions {

@@ -2,19 +2,9 @@ import { DelayedError, type Job, WaitingError } from 'bullmq';
 import type { Clock } from '../../clock.ts';
 import { type ActorAddress, addressKey } from '../../events/index.ts';
 import { createFairShare, type FairShare, type StorePace } from '../fair-share.ts';
+import type { RouterObserver } from '../router-observer.ts';
 import type { Service, WakeOutcome } from '../router.ts';
 import { isDecodeError, LATER, readAddress, type WakeQueue } from './wake-queue.ts';
-
-/** Facts for histograms and counters. */
-export interface RouterObserver {
-  /** The work of a wake has begun; `waitMs` since it was added. */
-  onTaken?(facts: { waitMs: number }): void;
-  onDone?(facts: { runMs: number; outcome: WakeOutcome['kind'] | 'failed' }): void;
-  /** A job was not a wake of this troupe. */
-  onIgnored?(): void;
-  /** A damaged key was repaired, or the queue was emptied. */
-  onMended?(part: 'queue' | 'key'): void;
-}
 
 interface WakeRunnerDeps {
   queue: WakeQueue;

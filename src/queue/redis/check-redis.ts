@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { TroupeError } from '../../errors.ts';
 import { openRedis, reason, type RedisClient } from './connect-redis.ts';
-import type { Warn } from './outage.ts';
+import type { Warn } from '../outage.ts';
 import { parseRedisUrl, redisAddress, type RedisPlace } from './redis-url.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
-import { createOutage } from './outage.ts';
+import { createOutage } from '../outage.ts';
 import { type ClusterPlace, parseRedisUrl, redisAddress, type SentinelPlace } from './redis-url.ts';
 
 /** A connection to one server, also to the primary that Sentinels name, or connections to the nodes of a Cluster. */

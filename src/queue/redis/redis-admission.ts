@@ -5,7 +5,7 @@ import type { Admission, AdmissionCaps, AdmissionLoad, Entry } from '../admissio
 import { admissionLimits, DEFAULT_SLOT_MS, retryInMs } from '../admission-rules.ts';
 import { parseSlot, parseWish, slotText, wishText } from '../refusals.ts';
 import { admissionScripts } from './admission-scripts.ts';
-import { createOutage } from './outage.ts';
+import { createOutage } from '../outage.ts';
 
 export interface RedisAdmissionOptions {
   /** Shared: `close` leaves it open. */

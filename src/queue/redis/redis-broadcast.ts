@@ -1,9 +1,10 @@
 import { Cluster, Redis } from 'ioredis';
-import type { Broadcast, Notice } from '../broadcast.ts';
+import type { Broadcast } from '../broadcast.ts';
 import { createListeners } from '../in-process-broadcast.ts';
-import { createNoticeOutbox, decodeNotices, encodeNotices, isFrom } from '../notice-outbox.ts';
-import { afterMs, endConnection, luaScript, type RedisClient } from './connect-redis.ts';
-import { createOutage, type Outage } from './outage.ts';
+import { decodeNotices, isFrom } from '../notice-outbox.ts';
+import { createNoticeSender } from '../notice-sender.ts';
+import { endConnection, luaScript, type RedisClient } from './connect-redis.ts';
+import { createOutage } from '../outage.ts';
 
 export interface RedisBroadcastOptions {
   /** Connection for publishing. It is shared: `close` leaves it open. */
@@ -32,30 +33,32 @@ export interface RedisBroadcast extends Broadcast {
   counts(): { sent: number; dropped: number; malformed: number };
 }
 
-const CLOSE_WAIT_MS = 500;
 const PING_MS = 10_000;
-/** Notices that may come often, or be large. */
-const WAITING: ReadonlySet<Notice['type']> = new Set(['delta', 'activity', 'state', 'recalled']);
+const OUTAGE = {
+  where: 'broadcast',
+  away: 'Redis is unavailable: other processes do not hear of new events and live text; nothing is lost',
+  back: 'Redis is back: other processes hear of new events and live text again',
+};
 
 /**
  * Notices over Redis pub/sub, on one channel per troupe. Nothing is stored, here or there.
- *  P1  At most one message is under way. Notices that come meanwhile wait in the outbox and are joined there.
- *  P2  Deltas, activities, states and answers to recalls wait `coalesceMs`. Everything else is sent at once, together with what came before it.
- *  P3  While Redis is unavailable (no connection, or a message under way longer than `stallMs`) notices are dropped.
+ * `notice-sender.ts` has P1 to P3, about publishing.
  *  P4  It subscribes whenever its connection becomes ready. It also pings: a connection that only listens would not notice
  *      that the other end is gone, but its socket timeout notices a ping without an answer.
  */
 export function createRedisBroadcast(options: RedisBroadcastOptions): RedisBroadcast {
-  const { process: from, onWarning } = options;
-  const channel = `${options.prefix}:notices`;
+  const { process: from, publisher, prefix, onWarning } = options;
+  const channel = `${prefix}:notices`;
   const listeners = createListeners(onWarning);
   const closing = new AbortController();
-  const outage = createOutage(onWarning, {
-    where: 'broadcast',
-    away: 'Redis is unavailable: other processes do not hear of new events and live text; nothing is lost',
-    back: 'Redis is back: other processes hear of new events and live text again',
+  const outage = createOutage(onWarning, OUTAGE);
+  const sender = createNoticeSender({
+    ...options,
+    send: (text) => publishIn(publisher, prefix, channel, text),
+    whyNot: () => (publisher.status === 'ready' ? null : `connection is ${publisher.status}`),
+    outage,
+    signal: closing.signal,
   });
-  const sender = createSender({ ...options, channel, outage, signal: closing.signal });
   const subscriber = options.connectSubscriber();
   const echo = subscriber instanceof Cluster ? createEcho(subscriber, `${channel}:${from}`) : null;
   const firstListening = Promise.withResolvers<void>();
@@ -151,79 +154,5 @@ function createEcho(subscriber: Cluster, channel: string) {
         isAwaited = true;
       }
     },
-  };
-}
-
-type SenderOptions = RedisBroadcastOptions & { channel: string; outage: Outage; signal: AbortSignal };
-
-/** The publishing side (P1 to P3). */
-function createSender(options: SenderOptions) {
-  const { publisher, channel, outage, signal, coalesceMs = 50, stallMs = 5_000 } = options;
-  const outbox = createNoticeOutbox({ maxChars: options.maxPendingChars ?? 1_000_000 });
-  const counts = { sent: 0, dropped: 0 };
-  let timer: NodeJS.Timeout | null = null;
-  let sending: Promise<void> | null = null;
-  let sendsSoon = false;
-  let isStalled = false;
-
-  function publish(notice: Notice): void {
-    if (signal.aborted) return;
-    if (isStalled) return void (counts.dropped += 1);
-    outbox.add(notice);
-    if (WAITING.has(notice.type)) {
-      timer ??= setTimeout(sendWaiting, coalesceMs);
-    } else if (!sendsSoon) {
-      sendsSoon = true;
-      queueMicrotask(send);
-    }
-  }
-
-  function sendWaiting(): void {
-    if (timer) clearTimeout(timer);
-    timer = null;
-    sendsSoon = true;
-    send();
-  }
-
-  function send(): void {
-    if (sending) return;
-    sendsSoon = false;
-    if (outbox.isEmpty()) return;
-    const notices = outbox.take();
-    if (publisher.status !== 'ready') return drop(notices, new Error(`connection is ${publisher.status}`));
-    const stall = setTimeout(() => {
-      isStalled = true;
-      drop(outbox.take(), new Error(`no answer for ${stallMs} ms`));
-    }, stallMs).unref();
-    sending = publishIn(publisher, options.prefix, channel, encodeNotices(options.process, notices)).then(
-      () => {
-        counts.sent += 1;
-        outage.end('publishing');
-      },
-      (error: unknown) => drop(notices, error),
-    );
-    void sending.finally(() => {
-      clearTimeout(stall);
-      sending = null;
-      isStalled = false;
-      if (sendsSoon) send();
-    });
-  }
-
-  function drop(notices: readonly Notice[], error: unknown): void {
-    counts.dropped += notices.length;
-    outage.begin('publishing', error);
-  }
-
-  /** Sends what waits; returns when it is sent, but soon in any case. */
-  async function flush(): Promise<void> {
-    sendWaiting();
-    if (sending) await Promise.race([sending, afterMs(CLOSE_WAIT_MS)]);
-  }
-
-  return {
-    publish,
-    flush,
-    counts: () => ({ sent: counts.sent, dropped: counts.dropped + outbox.dropped() }),
   };
 }

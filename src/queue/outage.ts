@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../clock.ts';
 
 /**
  * Warns once when a service becomes unavailable and once when it returns, however many calls notice. The service is
@@ -35,7 +35,7 @@ export function createOutage(
 const EVERY_MS = 10_000;
 const MAX_KINDS = 100;
 
-/** Passes one warning of each kind per ten seconds: a failing Redis causes the same one for each job. */
+/** Passes one warning of each kind per ten seconds: a failing server causes the same one for each job. */
 export function limitWarnings(onWarning: Warn, clock: Clock): Warn {
   const warnedAt = new Map<string, number>();
   return (error, where) => {
@@ -49,7 +49,7 @@ export function limitWarnings(onWarning: Warn, clock: Clock): Warn {
     try {
       onWarning(error, where);
     } catch {
-      // Called from listeners of BullMQ, which must not throw. A warning that cannot be delivered is dropped.
+      // Called from listeners, which must not throw. A warning that cannot be delivered is dropped.
     }
   };
 }
