@@ -27,6 +27,9 @@ export interface SmallWindowFigures {
   /** Memories shown, and how many of them were old words of the person. */
   memories: number;
   questions: number;
+  /** Answers of turns, and how many of them had a line that looks like a mark or a head of Troupe. */
+  answers: number;
+  copying: number;
 }
 
 export interface Played {
@@ -35,6 +38,7 @@ export interface Played {
   persona: string;
   events: readonly Event[];
   requests: readonly ChatBody[];
+  answers: readonly string[];
   /** Requests sent before each turn. */
   promptsBefore: readonly number[];
 }
@@ -47,6 +51,7 @@ export function figuresOf(played: Played): SmallWindowFigures {
     failed: events.filter(({ kind }) => kind === 'turn.failed').length,
     ...promptFigures(played),
     ...compactionFigures(events),
+    ...answerFigures(played),
   };
 }
 
@@ -81,6 +86,17 @@ function promptFigures({ persona, requests, promptsBefore }: Played) {
     memories: sum.memories,
     questions: sum.questions,
   };
+}
+
+/** Of either framing, and of the fences of summaries; also where nothing but the name of somebody stands in brackets. */
+const COPIED =
+  /^[ \t]*(?:\[[^\]\n]*(?:@|#\d|>|reminder|new)[^\]\n]*\]|<\/?(?:summary|msg|reminder)-|#\d{6}\s*$|From [^\n]{1,80}:)/m;
+
+function answerFigures({ persona, requests, answers }: Played) {
+  const said = answers.filter((_, at) =>
+    requests[at]?.messages.some(({ content }) => content.includes(persona)),
+  );
+  return { answers: said.length, copying: said.filter((text) => COPIED.test(text)).length };
 }
 
 /** The memories of a turn's reminder. */

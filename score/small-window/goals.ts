@@ -23,7 +23,7 @@ function lostIn({ lost }: SmallWindowFigures): string {
 
 export function describeFigures(name: string, figures: SmallWindowFigures): string {
   const { window, turns, prompts, keeping, compactions, written, adopted } = figures;
-  const { summaryShare, frontShare, memories, questions, rejected } = figures;
+  const { summaryShare, frontShare, memories, questions, rejected, answers, copying } = figures;
   const reasons = Object.entries(rejected).map(([why, times]) => `${times} x ${why}`);
   return [
     `${name}, window ${window}, ${turns} turns`,
@@ -32,6 +32,7 @@ export function describeFigures(name: string, figures: SmallWindowFigures): stri
     `  requests for summaries, of all tokens   ${percent(summaryShare)}`,
     `  compaction in front, of a prompt        ${percent(frontShare)}`,
     `  memories, of them a person's words      ${memories}, ${questions}`,
+    ...(answers > 0 ? [`  answers that copy a mark or a head        ${copying} of ${answers}`] : []),
     ...(reasons.length > 0 ? [`  not made: ${reasons.join('; ')}`] : []),
   ].join('\n');
 }

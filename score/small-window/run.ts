@@ -9,7 +9,7 @@ import {
 } from '../../test/services/llama-server.ts';
 import { type CacheLayout, describeCache, measurePromptCache } from './prompt-cache.ts';
 import { type ChatBody, type ChatRecorder, startRecorder } from './recorder.ts';
-import { playSmallWindow } from './scene.ts';
+import { type Framing, FRAMINGS, playSmallWindow } from './scene.ts';
 import { startScriptedModel, SUMMARY_STYLES } from './scripted-model.ts';
 
 /**
@@ -18,7 +18,7 @@ import { startScriptedModel, SUMMARY_STYLES } from './scripted-model.ts';
  * with a real one, and measures the prompt cache of its server.
  */
 const USAGE =
-  'npm run score:small-window | real-model -- [--window 2048,8192] [--turns 60] [--model smollm2|qwen] [--cache DIR] [--only cache] [--json]';
+  'npm run score:small-window | real-model -- [--window 2048,8192] [--turns 60] [--model smollm2|qwen] [--cache DIR] [--framing marked,plain] [--only cache] [--json]';
 const { values } = parseArgs({
   options: {
     real: { type: 'boolean', default: false },
@@ -26,15 +26,18 @@ const { values } = parseArgs({
     window: { type: 'string', default: '2048,8192' },
     turns: { type: 'string', default: '60' },
     cache: { type: 'string', default: LLAMA_CACHE },
+    framing: { type: 'string', default: 'marked' },
     only: { type: 'string' },
     json: { type: 'boolean', default: false },
   },
 });
 const windows = values.window.split(',').map(Number);
 const turns = Number(values.turns);
+const framings = values.framing.split(',').map((name) => FRAMINGS.find((framing) => framing === name));
 const model = REAL_MODELS.find((name) => name === values.model);
 if (
   !model ||
+  framings.includes(undefined) ||
   ![undefined, 'cache'].includes(values.only) ||
   ![turns, ...windows].every((n) => Number.isInteger(n) && n > 0)
 ) {
@@ -45,9 +48,13 @@ if (
 const SLOT_MARGIN = 256;
 const MOST_REPLAYED = 60;
 
-async function play(name: string, window: number, recorder: ChatRecorder): Promise<void> {
+async function play(
+  name: string,
+  window: number,
+  { recorder, framing = 'marked' }: { recorder: ChatRecorder; framing?: Framing | undefined },
+): Promise<void> {
   const onTurn = (turn: number) => process.stderr.write(`\r${name}, window ${window}: turn ${turn + 1} `);
-  const figures = await playSmallWindow({ recorder, model: name, window, turns, onTurn });
+  const figures = await playSmallWindow({ recorder, model: name, window, turns, framing, onTurn });
   const goals = missedGoals(figures);
   process.stderr.write('\n');
   console.log(values.json ? JSON.stringify({ name, ...figures }) : describeFigures(name, figures));
@@ -59,7 +66,7 @@ async function playScripted(): Promise<void> {
   for (const window of windows)
     for (const style of SUMMARY_STYLES) {
       await using recorder = await startScriptedModel(style);
-      await play(`${style} summaries`, window, recorder);
+      await play(`${style} summaries`, window, { recorder });
     }
 }
 
@@ -72,13 +79,15 @@ async function playCache(name: RealModel): Promise<void> {
 }
 
 async function playReal(name: RealModel): Promise<void> {
-  for (const window of windows) {
-    await using server = await realServer(name);
-    if (!server) return;
-    await using recorder = await startRecorder(server.url);
-    await play(name, window, recorder);
-    if (window === Math.max(...windows)) await replay(name, recorder.requests);
-  }
+  for (const window of windows)
+    for (const framing of framings) {
+      await using server = await realServer(name);
+      if (!server) return;
+      await using recorder = await startRecorder(server.url);
+      await play(`${name}, ${framing}`, window, { recorder, framing });
+      if (window === Math.max(...windows) && framing === framings.at(-1))
+        await replay(name, recorder.requests);
+    }
 }
 
 /** Each layout has a server of its own: in the same one the second would find the prompts of the first. */

@@ -4,6 +4,9 @@ import { DEMANDS, LONG_TEXT, LONG_TURN, TOPICS } from './demands.ts';
 import { figuresOf, type SmallWindowFigures } from './figures.ts';
 import type { ChatRecorder } from './recorder.ts';
 
+export const FRAMINGS = ['marked', 'plain'] as const;
+export type Framing = (typeof FRAMINGS)[number];
+
 /** A conversation of three agents in a small window, and the demands that every prompt must still contain. */
 export interface SceneOptions {
   recorder: ChatRecorder;
@@ -11,6 +14,7 @@ export interface SceneOptions {
   /** Tokens of the model's whole window. */
   window: number;
   turns: number;
+  framing?: Framing;
   onTurn?: (turn: number) => void;
 }
 
@@ -20,13 +24,14 @@ export const PERSONA =
   'You are one of three who plan a small web shop with Ana. Answer in one or two sentences.';
 
 export async function playSmallWindow(options: SceneOptions): Promise<SmallWindowFigures> {
-  const { recorder, model, window, turns, onTurn } = options;
+  const { recorder, model, window, turns, framing = 'marked', onTurn } = options;
   const agents = AGENTS.map((id) => ({
     id,
     provider: 'openai-compatible' as const,
     baseUrl: recorder.url,
     model,
     instructions: PERSONA,
+    framing,
     contextWindow: window,
     maxOutputTokens: Math.min(256, Math.floor(window / 8)),
   }));
@@ -49,8 +54,8 @@ export async function playSmallWindow(options: SceneOptions): Promise<SmallWindo
     events.push(...page.events);
     after = page.events.at(-1)?.seq ?? after;
   }
-  const { requests } = recorder;
-  return figuresOf({ window, turns, persona: PERSONA, events, requests, promptsBefore });
+  const { requests, answers } = recorder;
+  return figuresOf({ window, turns, persona: PERSONA, events, requests, answers, promptsBefore });
 }
 
 export function wordsOf(turn: number): string {

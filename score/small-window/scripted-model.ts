@@ -52,6 +52,7 @@ export async function startScriptedModel(style: SummaryStyle): Promise<ChatRecor
   });
   return {
     url: server.url,
+    answers: [],
     get requests() {
       return server.requests.map(({ body }) => body as ChatBody);
     },

@@ -25,6 +25,7 @@ const AgentFields = z.object({
   needsApproval: z.array(z.string()).optional(),
   join: JoinPolicy.default('full'),
   peers: z.enum(['user', 'system']).default('user'),
+  framing: z.enum(['marked', 'plain']).default('marked'),
   whileBusy: BusyPolicy.default('queue'),
   retry: RetrySettings.prefault({}),
   reply: z.custom<ReplyInput>().superRefine(refineReply).optional(),

@@ -58,6 +58,11 @@ export interface AgentBase {
    */
   peers?: 'user' | 'system' | undefined;
   /**
+   * How the words of others are told apart: by short marks with numbers that no author can guess (`marked`), or by lines such as
+   * `From Ana:` (`plain`), for small models that copy marks into their answers. Default `marked`.
+   */
+  framing?: 'marked' | 'plain' | undefined;
+  /**
    * Treatment of a message while the agent has a turn under way: it waits for the next turn (`queue`), joins the next step
    * (`steer`), aborts the turn (`interrupt`), or is refused (`reject`). A message may override it. Default `queue`.
    */

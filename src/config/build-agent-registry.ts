@@ -281,6 +281,7 @@ function profileOf(agent: AgentDefinition, tools: readonly Tool[]): AgentProfile
     maxOutputTokens,
     join,
     ...(agent.peers === 'system' && { peers: agent.peers }),
+    ...(agent.framing === 'plain' && { framing: agent.framing }),
     tools: tools.map(toolSpec),
     approvals: tools.flatMap(approvalOf),
   };

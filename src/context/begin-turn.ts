@@ -44,6 +44,7 @@ export function* beginTurnSteps(view: View, turn: TurnInput): Steps<void> {
   closeGroup(view);
   view.rendering = turn.rendering ?? 1;
   view.peers = turn.peers ?? 'user';
+  view.framing = turn.framing ?? 'marked';
   const inputs = new Set(turn.inputs);
   const shown = yield* settlePending(view, turn.upTo, inputs);
   const reader = readerAt(view, turn.upTo);

@@ -1,3 +1,5 @@
+import { RUNTIME } from './plain.ts';
+
 /**
  * Takes marks of Troupe away that a model has copied into its answer from its prompt: small models do, and copy their own
  * copies again in the next turn. The words between marks stay.
@@ -5,10 +7,12 @@
  *  C2  Code blocks stay as they are, for agents that work on texts with such marks.
  *  C3  Of other marks without a number, only the agent's own name in front of its words goes: what it writes in another's
  *      name is not made its own.
- *  C4  Pieces give what the whole gives: a piece waits only while it may be the beginning of a mark.
+ *  C4  In the plain framing the head of its own words goes as well, and that of the runtime's.
+ *  C5  Pieces give what the whole gives: a piece waits only while it may be the beginning of a mark.
  */
 export class AnswerCleaner {
   readonly #own: string;
+  readonly #framing: 'marked' | 'plain';
   /** The beginning of the line is decided. */
   #isOpen = false;
   /** Of the line: a mark was taken away. */
@@ -22,9 +26,10 @@ export class AnswerCleaner {
   /** Keys of the marks that were taken away: their ends follow. */
   readonly #opened = new Set<string>();
 
-  /** `own`: how the agent is named in prompts, without the `@`. */
-  constructor(own: string) {
+  /** `own`: how the agent is named in prompts, without the `@`. `framing`: how they tell who says what. */
+  constructor(own: string, framing: 'marked' | 'plain' = 'marked') {
     this.#own = own;
+    this.#framing = framing;
   }
 
   push(piece: string): string {
@@ -110,7 +115,17 @@ export class AnswerCleaner {
       else this.#opened.add(`#${key}`).add(name === 'new' ? '#' : `#${key}`);
       return keyed[0].length;
     }
-    return this.#labelAt(isWhole);
+    return this.#headAt(isWhole) || this.#labelAt(isWhole);
+  }
+
+  /** A head of the plain framing. */
+  #headAt(isWhole: boolean): number {
+    if (this.#framing !== 'plain') return 0;
+    const head = HEAD.exec(this.#held);
+    // Blanks behind it may follow.
+    if (!head || (!isWhole && head[0].length === this.#held.length)) return 0;
+    const { name } = head.groups ?? {};
+    return name === this.#own || name === RUNTIME ? head[0].length : 0;
   }
 
   #labelAt(isWhole: boolean): number {
@@ -124,6 +139,8 @@ export class AnswerCleaner {
 
   #mayBeginMark(): boolean {
     if (this.#opened.size > 0 && NUMBER.test(this.#held)) return true;
+    if (this.#framing === 'plain' && HEAD_BEGINNINGS.some((beginning) => beginning.test(this.#held)))
+      return true;
     return BEGINNINGS.some((beginning) => beginning.test(this.#held));
   }
 
@@ -140,8 +157,8 @@ export class AnswerCleaner {
 }
 
 /** The whole answer without the marks. */
-export function cleanAnswer(text: string, own: string): string {
-  const cleaner = new AnswerCleaner(own);
+export function cleanAnswer(text: string, own: string, framing: 'marked' | 'plain' = 'marked'): string {
+  const cleaner = new AnswerCleaner(own, framing);
   return cleaner.push(text) + cleaner.end();
 }
 
@@ -152,6 +169,11 @@ const KEYED =
   /^[ \t]{0,64}\[(?<name>@|new|reminder|late result of )(?:[^[\]\n#]|#(?!\d{6}\])){0,160}#(?<key>\d{6})\][ \t]*/;
 const LABEL =
   /^[ \t]{0,64}\[(?<at>@?)(?<name>[\w.:-]{1,64})(?<to>>[^[\]\n]{1,160})?(?: [\dTZ:-]{1,24})?\](?![([:])[ \t]*/;
+const HEAD = /^[ \t]{0,64}From @?(?<name>[\w.-]{1,64})(?:,? [^:\n()]{1,160})?(?: \([\d :-]{5,16}\))?:[ \t]*/;
+const HEAD_BEGINNINGS = [
+  /^[ \t]{0,64}(?:F|Fr|Fro|From|From @?[\w.-]{0,64},?)$/,
+  /^[ \t]{0,64}From @?[\w.-]{1,64}(?:,? [^:\n()]{0,160})?(?: \([\d :-]{0,16}\)?)?(?::[ \t]{0,64})?$/,
+];
 const BLANKS = /^[ \t\r]+/;
 /** The beginning of a mark that is not whole, or blanks in front of one. */
 const BEGINNINGS = [

@@ -3,6 +3,7 @@ import type { Directive, Phase } from '../machines/directions.ts';
 import { escapeMarks, fence } from './fence.ts';
 import { fenceKey, markKey } from './hash.ts';
 import { escapeWords, mark } from './mark.ts';
+import { escapeHeads, plainNote } from './plain.ts';
 
 /**
  * The live block: what changed for this agent since the last block. It is part of the trigger's message, is recorded
@@ -125,4 +126,12 @@ export function markedLive(
   const key = markKey(secret, `live ${turn}`);
   if (lines.length === 0) return time === '' ? '' : `[${escapeWords(time)} #${key}]`;
   return mark('reminder', key, [...(time === '' ? [] : [`time: ${escapeWords(time)}`]), ...lines].join('\n'));
+}
+
+/** In the plain framing. */
+export function plainLive(time: string, items: LiveItems): string {
+  const clean = (text: string) => escapeHeads(escapeWords(text));
+  const lines = Object.entries(items).map(([name, value]) => `${name}: ${clean(value)}`);
+  if (lines.length === 0) return time === '' ? '' : `[${clean(time)}]`;
+  return plainNote([...(time === '' ? [] : [`time: ${clean(time)}`]), ...lines].join('\n'));
 }

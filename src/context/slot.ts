@@ -27,6 +27,8 @@ export interface Part {
   as?: 'system';
   /** From rendering 3 on: the last minute told before this message, null for none. Absent in earlier renderings. */
   told?: string | null;
+  /** Rendered in plain words. Absent: with marks. */
+  framing?: 'plain';
 }
 
 export type SlotLayer = 'summary' | 'history' | 'missed' | 'trigger';

@@ -4,9 +4,10 @@ import { estimateFraming, estimateMarks, estimateTokens, FRAME_TOKENS, IMAGE_TOK
 import { fence } from './fence.ts';
 import { imagesIn, type Line, linesOf, type Part, type SlotLayer } from './slot.ts';
 import { fenceKey, markKey } from './hash.ts';
-import { fencedLive, markedLive, MEMORIES } from './live.ts';
+import { fencedLive, markedLive, MEMORIES, plainLive } from './live.ts';
 import { EARLIER, FENCED_LINES } from './render/fenced-lines.ts';
 import { MARKED_LINES } from './render/marked-lines.ts';
+import { PLAIN_LINES } from './render/plain-lines.ts';
 import type { LineRules } from './render/line.ts';
 import { blockLines, indentsIn, isTimed, timedContent, timeOf } from './render/told-times.ts';
 import { blockOf } from './mark.ts';
@@ -97,7 +98,7 @@ function* renderSteps(part: Part, secret: string): Steps<string> {
 
 function plainContent(part: Part, line: Line): string {
   return part.told !== undefined && isTimed(part)
-    ? timedContent(line, timeOf(part).time ?? '')
+    ? timedContent(part, line, timeOf(part).time ?? '')
     : line.content;
 }
 
@@ -117,7 +118,7 @@ function* renderBlock(part: Part, secret: string): Steps<string | null> {
     parts.push(fence('missed', fenceKey(secret, `missed ${first.seq}`), `${AWAY}\n${lines}`));
   } else if (first) {
     const lines = yield* joinedLines(blockLines(part));
-    parts.push(blockOf(lines, markKey(secret, `missed ${first.seq}`)));
+    parts.push(part.framing ? lines : blockOf(lines, markKey(secret, `missed ${first.seq}`)));
   }
   return parts.length > 0 ? parts.join('\n') : null;
 }
@@ -142,13 +143,15 @@ function* joinedLines(lines: Iterable<string>): Steps<string> {
   return all;
 }
 
-function rulesOf({ rendering }: Reader): LineRules {
-  return rendering >= 3 ? MARKED_LINES : FENCED_LINES;
+function rulesOf({ rendering, view }: Reader): LineRules {
+  if (rendering < 3) return FENCED_LINES;
+  return view.framing === 'plain' ? PLAIN_LINES : MARKED_LINES;
 }
 
-/** Marks a part as one of rendering 3 or later. */
-function toldBefore({ rendering }: Reader, told: string | null): Pick<Part, 'told'> {
-  return rendering >= 3 ? { told } : {};
+/** Marks a part as one of rendering 3 or later, and one in plain words. */
+function toldBefore({ rendering, view }: Reader, told: string | null): Pick<Part, 'told' | 'framing'> {
+  if (rendering < 3) return {};
+  return view.framing === 'plain' ? { told, framing: view.framing } : { told };
 }
 
 /** An event that a turn answers, as a separate message. */
@@ -208,9 +211,10 @@ export function withLive(part: Part, live: NonNullable<Part['live']>, told: stri
 }
 
 export function liveText(part: Part, secret: string): string {
-  const { live, told } = part;
+  const { live, told, framing } = part;
   if (!live) return '';
   if (told === undefined) return fencedLive(live.items, secret, live.turn);
   const { time, items } = timeOf(part);
-  return markedLive(isTimed(part) ? '' : (time ?? ''), items, { secret, turn: live.turn });
+  const shown = isTimed(part) ? '' : (time ?? '');
+  return framing ? plainLive(shown, items) : markedLive(shown, items, { secret, turn: live.turn });
 }

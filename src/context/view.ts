@@ -64,6 +64,8 @@ export interface View {
   rendering: number;
   /** Role of other agents' words that the last turn did not answer. */
   peers: 'user' | 'system';
+  /** How the last turn told apart who says what. */
+  framing: 'marked' | 'plain';
   /** The baseline in force: the last one logged by this agent. */
   baseline: { id: EventId; body: BaselineBody } | null;
   /** Whether the agent has spoken or had a turn. */
@@ -141,6 +143,7 @@ export function createView(agent: AgentId, secret: string): View {
     directives: new Map(),
     rendering: RENDERING,
     peers: 'user',
+    framing: 'marked',
     baseline: null,
     present: false,
     compactions: new Map(),

@@ -58,6 +58,7 @@ const OF_AGENTS: ReadonlySet<string> = new Set([
   'needsApproval',
   'join',
   'peers',
+  'framing',
   'whileBusy',
   'retry',
   'reply',

@@ -35,6 +35,7 @@ export const PinnedTurn = z.strictObject({
   /** As in `TurnStartedBody`. */
   rendering: z.int().positive().optional(),
   peers: z.literal('system').optional(),
+  framing: z.literal('plain').optional(),
   /** Present if the turn calls no model. */
   halt: Halt.optional(),
   /** An input is by a person, so the turn runs even if the task of its thread was cancelled. */
@@ -66,7 +67,7 @@ export type Timer = z.infer<typeof Timer>;
  * Version of the record and of the machine snapshot in it. Raise it with any change that older code would misread:
  * processes of two versions run side by side during a rolling deploy.
  */
-export const ACTOR_VERSION = 8;
+export const ACTOR_VERSION = 9;
 
 /** Why an actor begins no turns. */
 export const Unavailability = z.enum(['paused', 'failed', 'retired']);

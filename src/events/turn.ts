@@ -32,6 +32,8 @@ export const TurnStartedBody = z.strictObject({
   rendering: z.int().positive().optional(),
   /** Words of other agents that the turn does not answer have the role of the system. Default: of the user. */
   peers: z.literal('system').optional(),
+  /** Who says what is told in plain words. Default: by marks. */
+  framing: z.literal('plain').optional(),
 });
 export type TurnStartedBody = z.infer<typeof TurnStartedBody>;
 

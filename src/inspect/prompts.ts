@@ -93,6 +93,7 @@ async function beginNextTurn(
     baseline: baseline.id,
     rendering: RENDERING,
     ...(runtime.profile.peers && { peers: runtime.profile.peers }),
+    ...(runtime.profile.framing && { framing: runtime.profile.framing }),
   });
   await inSlices(deps.clock, steps);
 }

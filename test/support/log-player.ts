@@ -99,12 +99,18 @@ export function rebuilt({ agent, prompt, turn, log, outputs, compactions }: Sent
  * A conversation whose agents take turns as in the engine: pinned, begun, stepped, committed. Views are kept warm.
  */
 export class LogPlayer {
+  /** The agent whose prompts are in the plain framing. */
+  readonly #plain: string | null;
   readonly log: Event[] = [];
   readonly sent: Sent[] = [];
   readonly views = new Map<string, View>();
   readonly #settled = new Map<string, number>();
   #turns = 0;
   #ids = 0;
+
+  constructor(plain: string | null = null) {
+    this.#plain = plain;
+  }
 
   append(draft: Omit<EventDraft, 'id'> & { id?: string }): Event {
     const id = draft.id ?? `e${(this.#ids += 1)}`;
@@ -138,6 +144,7 @@ export class LogPlayer {
       join: 'full',
       baseline: 'b',
       rendering: RENDERING,
+      ...(agent === this.#plain && { framing: 'plain' as const }),
     };
     const log = this.log.slice();
     this.#settled.set(agent, turn.upTo);

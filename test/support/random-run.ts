@@ -87,7 +87,7 @@ type CompactionOptions = { policy: CompactionPolicy; room: Room };
 
 /** Plays the moves. Every text holds a unique word, `w<n>z`, so that tests can find it. */
 export class RandomRun {
-  readonly player = new LogPlayer();
+  readonly player = new LogPlayer('cyd');
   readonly #filler: string;
   readonly #compaction: (n: number) => CompactionOptions | null;
   readonly #open = new Map<Agent, { id: string; name: string }[]>();

@@ -219,7 +219,7 @@ function stepsOf({ own }: LoggedTurn): EventOf<'step'>[] {
 
 function pinnedAs(original: LoggedTurn): Omit<PinnedTurn, 'id' | 'baseline' | 'rerun'> {
   const { started, inputs } = original;
-  const { upTo, live, join, rendering, peers } = started.body;
+  const { upTo, live, join, rendering, peers, framing } = started.body;
   const approved = approvedIn(original);
   return {
     upTo,
@@ -232,6 +232,7 @@ function pinnedAs(original: LoggedTurn): Omit<PinnedTurn, 'id' | 'baseline' | 'r
     at: inputs.at(-1)?.at ?? started.at,
     ...(rendering !== undefined && { rendering }),
     ...(peers && { peers }),
+    ...(framing && { framing }),
     ...(approved && { approved }),
     // Whatever has become of the task that it worked on.
     byPerson: true,

@@ -46,8 +46,12 @@ function build(run: TurnRun): PromptRecord {
 
 async function beginTurnOnce({ deps, live, turn }: TurnRun): Promise<void> {
   if (live.view.turn?.id === turn.id) return;
-  const { id, upTo, inputs, live: items, join, baseline, rendering, peers } = turn;
-  const rules = { ...(rendering !== undefined && { rendering }), ...(peers && { peers }) };
+  const { id, upTo, inputs, live: items, join, baseline, rendering, peers, framing } = turn;
+  const rules = {
+    ...(rendering !== undefined && { rendering }),
+    ...(peers && { peers }),
+    ...(framing && { framing }),
+  };
   const input = { id, upTo, inputs, live: items, join, baseline, ...rules };
   live.isBeginning = true;
   try {

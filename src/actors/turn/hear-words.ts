@@ -16,7 +16,7 @@ const ENDS_WORDS: ReadonlySet<ModelEvent['type']> = new Set([
  * Collects the words of an answer without copied marks of the prompt. What `show` is given, piece by piece, is what is stored.
  */
 export function hearWords({ runtime }: TurnRun, show: (piece: string) => void) {
-  const cleaner = new AnswerCleaner(agentLabel(runtime.profile.id));
+  const cleaner = new AnswerCleaner(agentLabel(runtime.profile.id), runtime.profile.framing);
   let text = '';
   let original = '';
 

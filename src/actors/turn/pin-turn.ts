@@ -114,6 +114,7 @@ async function nextTurn(
     at: last.at,
     rendering: RENDERING,
     ...(runtime.profile.peers && { peers: runtime.profile.peers }),
+    ...(runtime.profile.framing && { framing: runtime.profile.framing }),
     context: contextOf(baseline, live.view, facts, runtime.tools),
     ...(approved.length > 0 && { approved }),
     ...(halt && { halt }),

@@ -224,8 +224,12 @@ async function startRun(given: TurnStart): Promise<TurnRun> {
 
 function startedDraft(runtime: AgentRuntime, turn: PinnedTurn): EventDraft {
   const { id, name } = runtime.profile;
-  const { upTo, inputs, live, join, baseline, context, rendering, peers } = turn;
-  const rules = { ...(rendering !== undefined && { rendering }), ...(peers && { peers }) };
+  const { upTo, inputs, live, join, baseline, context, rendering, peers, framing } = turn;
+  const rules = {
+    ...(rendering !== undefined && { rendering }),
+    ...(peers && { peers }),
+    ...(framing && { framing }),
+  };
   return {
     id: startedId(turn),
     author: { kind: 'agent', id, name },

@@ -12,6 +12,7 @@ import { inputLayers } from '../begin-turn.ts';
 import { atOnce } from '../steps.ts';
 import { escapeMarks } from '../fence.ts';
 import { escapeKeyed, escapeWords } from '../mark.ts';
+import { escapeHeads } from '../plain.ts';
 
 /**
  * Rebuilds the view on a shared compaction: covered slots are dropped, newer ones stay.
@@ -84,10 +85,11 @@ function summarySlot(view: View, { compaction, upTo }: Adoption): Slot | null {
   // A log cut before its import may name a missing compaction. Then nothing is covered.
   const body = compaction === null ? undefined : view.compactions.get(compaction);
   if (!body) return null;
-  const content = renderCompaction(body, view.secret, upTo);
+  const { secret, framing } = view;
+  const content = renderCompaction(body, secret, { upTo, framing });
   return {
     message: { role: 'user', content, seqs: [] },
-    tokens: tokensOf(body, content, view.secret) + FRAME_TOKENS,
+    tokens: tokensOf(body, content, { secret, framing }) + FRAME_TOKENS,
     layer: 'summary',
     part: null,
     event: compaction,
@@ -98,8 +100,12 @@ function summarySlot(view: View, { compaction, upTo }: Adoption): Slot | null {
 }
 
 /** Counted for the whole; of one with fewer quotes, their share of it. */
-function tokensOf(body: CompactionBody, content: string, secret: string): number {
-  const whole = renderCompaction(body, secret);
+function tokensOf(
+  body: CompactionBody,
+  content: string,
+  { secret, framing }: Pick<View, 'secret' | 'framing'>,
+): number {
+  const whole = renderCompaction(body, secret, { framing });
   if (content.length === whole.length) return body.tokens.after;
   return Math.ceil((body.tokens.after * estimateTokens(content)) / estimateTokens(whole));
 }
@@ -152,7 +158,7 @@ function isInPrefix({ step }: Slot, prefix: Prefix | undefined): boolean {
 /** The early steps of a long turn as one message. It takes over their seqs, including those that arrive later. */
 function prefixSlot(view: View, turn: OpenTurn, { id, text }: Prefix) {
   const seqs: number[] = [];
-  const content = renderTurnPrefix(text, view.secret, id);
+  const content = renderTurnPrefix(text, view.secret, { turn: id, framing: view.framing });
   const slot: Slot = {
     message: { role: 'user', content, seqs },
     tokens: estimateTokens(content) + FRAME_TOKENS,
@@ -210,15 +216,16 @@ export function trimSlots(view: View, trimmed: readonly { event: EventId; text: 
     if (text === undefined || slot.layer === 'summary') return slot;
     return {
       ...slot,
-      message: { ...slot.message, content: trimmedResult(slot, text, view.rendering) },
+      message: { ...slot.message, content: trimmedResult(slot, text, view) },
       tokens: estimateTokens(text) + FRAME_TOKENS,
     };
   });
 }
 
 /** A cut may put the middle of a line where a line begins. */
-function trimmedResult({ message }: Slot, text: string, rendering: number): string {
-  return message.role === 'tool' && rendering >= 3 ? escapeKeyed(text) : text;
+function trimmedResult({ message }: Slot, text: string, { rendering, framing }: View): string {
+  if (message.role !== 'tool' || rendering < 3) return text;
+  return framing === 'plain' ? escapeHeads(escapeKeyed(text)) : escapeKeyed(text);
 }
 
 /** Escapes all that could be a name, since the names of the speakers are not at hand. `[… 12 characters …]` is ours. */
@@ -226,9 +233,14 @@ function escapeTrimmed(text: string): string {
   return escapeWords(text, (name) => !name.startsWith('…') && /\p{L}/u.test(name));
 }
 
+function escapeOf({ told, framing }: Part): (text: string) => string {
+  if (told === undefined) return escapeMarks;
+  return framing ? (text) => escapeHeads(escapeTrimmed(text)) : escapeTrimmed;
+}
+
 function trimPart(slot: Slot, part: Part, texts: ReadonlyMap<EventId, string>, secret: string): Slot {
   if (!linesOf(part).some(({ event }) => texts.has(event))) return slot;
-  const escape = part.told === undefined ? escapeMarks : escapeTrimmed;
+  const escape = escapeOf(part);
   const trim = (line: Line): Line => trimLine(line, texts.get(line.event), escape);
   const shorter: Part = {
     ...part,

@@ -4,7 +4,7 @@ import type { View } from '../view.ts';
 
 /** The reader of a prompt, and what was known of the other speakers when the prompt was made. */
 export interface Reader {
-  view: Pick<View, 'agent' | 'secret' | 'people' | 'rendering' | 'peers'>;
+  view: Pick<View, 'agent' | 'secret' | 'people' | 'rendering' | 'peers' | 'framing'>;
   upTo: number;
   /** Whether several people speak. From then on new lines carry their names. */
   named: boolean;

@@ -26,18 +26,20 @@ function verbatim(event: Event, reader: Reader): Line {
 /** Named with its recipients, so that the reader sees itself among them. The only person stays without a name. */
 function earlier(event: Event, reader: Reader): Line {
   const alone = verbatim(event, reader);
-  if (alone.by === undefined) return { ...alone, ...headed(EARLIER, alone) };
+  if (alone.by === undefined) return addressedEarlier(alone);
   return said(event, reader, listLabel(event, reader));
 }
 
 const EARLIER = '(addressed to you earlier)\n';
 
-function headed(head: string, { content, from, to }: Framed): Framed {
-  return { content: head + content, from: from + head.length, to: to + head.length };
+/** For a line that names nobody. */
+export function addressedEarlier(line: Line): Line {
+  const { content, from, to } = line;
+  return { ...line, content: EARLIER + content, from: from + EARLIER.length, to: to + EARLIER.length };
 }
 
 /** What an event is, where that has to be told. Null for events that are words of somebody. */
-function headOf(event: Event, reader: Reader): string | null {
+export function headOf(event: Event, reader: Reader): string | null {
   if (event.kind === 'phase.changed')
     return `${listLabel(event, reader)} ${phaseWords(event)}; what came before it`;
   if (event.kind === 'command') return 'reminder';

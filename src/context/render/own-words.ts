@@ -14,6 +14,7 @@ import { eventText } from '../event-text.ts';
 import { escapeFences, escapeMarks, fence } from '../fence.ts';
 import { fenceKey, markKey } from '../hash.ts';
 import { escapeKeyed, escapeWords, mark } from '../mark.ts';
+import { escapeHeads, plainNote } from '../plain.ts';
 import { pushSlot, type View } from '../view.ts';
 
 /** Whether an own event has anything to render. The others are bookkeeping. */
@@ -68,11 +69,18 @@ function takeNote(view: View, text: string, { id, seqs, tokens }: Placed): Promp
   const place = `note ${id}`;
   const content =
     view.rendering >= 3
-      ? mark('reminder', markKey(view.secret, place), escapeWords(text))
+      ? reminder(view, place, text)
       : fence('reminder', fenceKey(view.secret, place), escapeMarks(text));
   const message: PromptMessage = { role: 'user', content, seqs };
   view.note = { message, tokens: tokens + estimateFraming(content.length - text.length) + FRAME_TOKENS };
   return message;
+}
+
+function reminder({ framing, secret }: View, place: string, text: string): string {
+  const words = escapeWords(text);
+  return framing === 'plain'
+    ? plainNote(escapeHeads(words))
+    : mark('reminder', markKey(secret, place), words);
 }
 
 /**
@@ -96,7 +104,7 @@ function pushRuntime(
   { id, seqs, tokens }: Placed,
   place: number | null,
 ): PromptMessage {
-  const content = mark('reminder', markKey(view.secret, `failure ${id}`), escapeWords(line));
+  const content = reminder(view, `failure ${id}`, line);
   const message: PromptMessage = { role: 'user', content, seqs };
   pushSlot(view, {
     message,
@@ -209,8 +217,9 @@ function addResult(view: View, body: ToolResultBody, placed: Placed): PromptMess
   return message;
 }
 
-function outputShown(text: string, { rendering }: View): string {
-  return rendering >= 3 ? escapeKeyed(text) : escapeFences(text);
+function outputShown(text: string, { rendering, framing }: View): string {
+  if (rendering < 3) return escapeFences(text);
+  return framing === 'plain' ? escapeHeads(escapeKeyed(text)) : escapeKeyed(text);
 }
 
 /** Gives every open call its synthetic result. */

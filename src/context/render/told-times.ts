@@ -1,5 +1,6 @@
 import type { LiveItems } from '../../events/index.ts';
 import { indented } from '../mark.ts';
+import { plainHead } from '../plain.ts';
 import type { Line, Part } from '../slot.ts';
 import { recipientIn } from './attribution.ts';
 
@@ -38,6 +39,7 @@ function isClose(at: string, told: string | null): boolean {
  * before addressed has none.
  */
 export function* blockLines(part: Part): Generator<string> {
+  if (part.framing) return yield* plainBlock(part);
   let before: string | null = null;
   for (const { line, time } of timedLines(part)) {
     const { content, from, to, by = '' } = line;
@@ -46,6 +48,14 @@ export function* blockLines(part: Part): Generator<string> {
     before = by;
     const head = name === '->' && time === '' ? name : `[${[name, time].filter(Boolean).join(' ')}]`;
     yield `${head} ${indented(content.slice(from, to))}`;
+  }
+}
+
+/** Only heads begin at the margin. */
+function* plainBlock(part: Part): Generator<string> {
+  for (const { line, time } of timedLines(part)) {
+    const { content, from, to, by = '' } = line;
+    yield `${plainHead(by, time)}\n ${indented(content.slice(from, to))}`;
   }
 }
 
@@ -96,7 +106,9 @@ export function isTimed({ plain, live }: Part): boolean {
 }
 
 /** A line with the time behind its speaker. */
-export function timedContent({ content, by = '' }: Line, time: string): string {
+export function timedContent({ framing }: Part, { content, by = '' }: Line, time: string): string {
+  if (time === '') return content;
+  if (framing) return plainHead(by, time) + content.slice(plainHead(by).length);
   const end = 1 + by.length;
-  return time === '' ? content : `${content.slice(0, end)} ${time}${content.slice(end)}`;
+  return `${content.slice(0, end)} ${time}${content.slice(end)}`;
 }
