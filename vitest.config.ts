@@ -2,7 +2,11 @@ import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { countReporterPlugin } from './test/reporter.ts';
 
-const HAS_SERVICES = Boolean(process.env['MONGODB_URL'] && process.env['REDIS_URL']);
+const { MONGODB_URL, REDIS_URL, POSTGRES_URL, TROUPE_TEST_DISTRIBUTED } = process.env;
+/** Those that the distributed project runs on, see `test/support/places.ts`. */
+const HAS_SERVICES = Boolean(
+  TROUPE_TEST_DISTRIBUTED === 'postgres' ? POSTGRES_URL : MONGODB_URL && REDIS_URL,
+);
 
 /**
  * Run once embedded and once on MongoDB and Redis, see `test/support/mode.ts`: what users see of conversations, and where

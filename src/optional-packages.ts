@@ -16,6 +16,7 @@ export const DISTRIBUTED: Need = {
   by: 'the distributed mode',
   packages: { mongodb: 7, bullmq: 6, ioredis: 6 },
 };
+export const POSTGRES_ALONE: Need = { by: 'the distributed mode', packages: { pg: 8 } };
 export const DISTRIBUTED_ON_POSTGRES: Need = {
   by: 'the distributed mode',
   packages: { pg: 8, bullmq: 6, ioredis: 6 },

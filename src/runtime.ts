@@ -44,11 +44,14 @@ export interface TroupeOptions {
   durability?: Durability;
   /** Distributed mode: URL of a MongoDB, with the database in its path (default `troupe`). With `redis`, without `data`. */
   mongodb?: string;
-  /** Distributed mode: URL of a PostgreSQL, in place of `mongodb`. Its parameter `schema` names the schema (default `troupe`). */
+  /**
+   * Distributed mode: URL of a PostgreSQL, in place of `mongodb`, with `redis` or alone. Its parameter `schema` names the
+   * schema (default `troupe`).
+   */
   postgres?: string;
   /** Distributed mode: URL of a Redis that evicts nothing: `redis://`, `redis+cluster://` or `redis+sentinel://`, see docs/operations.md. */
   redis?: string;
-  /** Distributed mode: processes with the same prefix and database are one troupe. Default `troupe`. */
+  /** Distributed mode: processes with the same prefix in Redis and the same database are one troupe. Default `troupe`. */
   prefix?: string;
   /** Turns that run at once in this process. Default 64. */
   concurrency?: number;
@@ -108,7 +111,7 @@ interface OpenOptions extends TroupeOptions {
 
 /** Like `createTroupe`, for a definition whose types are not known. */
 export async function openTroupe(input: TroupeInput, options: OpenOptions): Promise<Troupe> {
-  const { work = true, concurrency = 64, env = process.env, clock = systemClock, redis } = options;
+  const { work = true, concurrency = 64, env = process.env, clock = systemClock } = options;
   const metrics = watchWaits(options.metrics ?? NO_METRICS, clock);
   const definition = readDefinition(input, options);
   const integrations = await integrationsOf(definition, options);
@@ -118,7 +121,7 @@ export async function openTroupe(input: TroupeInput, options: OpenOptions): Prom
   const { onWarning } = operators;
   warnOfSettings(definition, work, onWarning);
   // A process that serves must answer at once. Commands that only inspect data count no tokens.
-  if (work || redis !== undefined) await loadTokenizer();
+  if (work || isDistributed(options)) await loadTokenizer();
   const opened = new ResourceStack();
   try {
     const models = await openModels(everyone, { ...options, work, env, clock, onWarning });
@@ -131,7 +134,7 @@ export async function openTroupe(input: TroupeInput, options: OpenOptions): Prom
     const agents = await openAgents(definition, {
       integrations,
       providerOf: models.providerOf,
-      urls: [options.mongodb, options.postgres, redis],
+      urls: [options.mongodb, options.postgres, options.redis],
       opened: work ? opened : null,
       env,
       clock,
@@ -186,6 +189,10 @@ export async function openTroupe(input: TroupeInput, options: OpenOptions): Prom
     await opened.close().catch((failure: unknown) => onWarning(failure, 'close'));
     throw error;
   }
+}
+
+function isDistributed({ mongodb, postgres }: TroupeOptions): boolean {
+  return (mongodb ?? postgres) !== undefined;
 }
 
 const NO_AGENTS: TroupeDefinition = {

@@ -101,13 +101,13 @@ export function addDoorCommands(program: Command): void {
     .action(async (agents, options) => (await import('./commands/acp.ts')).acp({ agents, ...options }));
 }
 
-/** Options of processes that use a database and Redis. */
+/** Options of processes that use a database, and Redis if named. */
 function services(command: Command): Command {
   return command
     .argument('[agents-file]', 'default: ./agents.ts, .js, .json, .yaml')
     .option('--mongodb <url>', 'database of the log (or MONGODB_URL)')
     .option('--postgres <url>', 'the same in PostgreSQL (or POSTGRES_URL)')
-    .option('--redis <url>', 'server of the queue (or REDIS_URL)')
+    .option('--redis <url>', 'server of the queue (or REDIS_URL); with PostgreSQL not needed')
     .option('--prefix <name>', 'prefix that separates troupes on one Redis', 'troupe')
     .option(...LOG_LEVEL)
     .option('--json', 'print one JSON line when ready');

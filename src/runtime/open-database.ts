@@ -1,6 +1,12 @@
 import type { Clock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
-import { DISTRIBUTED, DISTRIBUTED_ON_POSTGRES, loadWith, type Need } from '../optional-packages.ts';
+import {
+  DISTRIBUTED,
+  DISTRIBUTED_ON_POSTGRES,
+  loadWith,
+  type Need,
+  POSTGRES_ALONE,
+} from '../optional-packages.ts';
 import type { StoreDriver } from '../store/driver.ts';
 
 /** The database of the distributed mode. */
@@ -23,22 +29,24 @@ export function databaseOf(urls: {
   throw new TroupeError('config_invalid', message);
 }
 
-/** The packages that a process with this database needs. */
-export function needOf(database: DatabaseUrl): Need {
-  return database.postgres === undefined ? DISTRIBUTED : DISTRIBUTED_ON_POSTGRES;
+/** The packages that a process with this database needs, with Redis or without. */
+export function needOf(database: DatabaseUrl, redis: string | undefined): Need {
+  if (database.postgres === undefined) return DISTRIBUTED;
+  return redis === undefined ? POSTGRES_ALONE : DISTRIBUTED_ON_POSTGRES;
 }
 
 /** Loads the adapter of the database. Throws `package_missing`; what it returns throws the errors of the adapter. */
 export async function loadDatabase(
   database: DatabaseUrl,
+  need: Need,
 ): Promise<(options?: DatabaseOptions) => Promise<StoreDriver>> {
   const { mongodb, postgres } = database;
   if (postgres !== undefined) {
     const load = () => import('../store/postgres/connect-postgres.ts');
-    const { openPostgresDriver } = await loadWith(needOf(database), load);
+    const { openPostgresDriver } = await loadWith(need, load);
     return (options = {}) => openPostgresDriver({ url: postgres, ...options });
   }
   const load = () => import('../store/mongo/connect-mongo.ts');
-  const { openMongoDriver } = await loadWith(needOf(database), load);
+  const { openMongoDriver } = await loadWith(need, load);
   return (options = {}) => openMongoDriver({ url: mongodb, ...options });
 }

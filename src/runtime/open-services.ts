@@ -7,8 +7,9 @@ import { slicesOf } from '../slices.ts';
 import { createStore } from '../store/create-store.ts';
 import { type DataLock, lockDataDir } from '../store/sqlite/data-lock.ts';
 import { type Durability, openSqliteDriver } from '../store/sqlite/sqlite-driver.ts';
-import { databaseOf, loadDatabase, needOf } from './open-database.ts';
+import { databaseOf, type DatabaseUrl, loadDatabase, needOf } from './open-database.ts';
 import { chargeReads, countStoreErrors, reportDamage } from './observed-store.ts';
+import type { QueueServer } from './queue.ts';
 import type { ServiceOptions, Services } from './services.ts';
 
 export interface ServiceUrls {
@@ -23,7 +24,10 @@ export interface ServiceUrls {
   lock?: DataLock | undefined;
 }
 
-/** Opens the distributed services if a database and `redis` are given, else the embedded ones. Throws `config_invalid`. */
+/**
+ * Opens the distributed services if a database is given, with `redis` beside it or a PostgreSQL that is both; else the
+ * embedded ones. Throws `config_invalid`.
+ */
 export async function openServices(urls: ServiceUrls, options: ServiceOptions): Promise<Services> {
   const { data, redis, prefix = 'troupe', lock, durability } = urls;
   const database = databaseOf(urls);
@@ -31,14 +35,9 @@ export async function openServices(urls: ServiceUrls, options: ServiceOptions): 
     const own = lock || data === undefined || data === ':memory:' ? null : lockDataDir(data);
     return openEmbedded({ lock: lock ?? own, durability }, options, () => own?.release());
   }
-  if (database === undefined || redis === undefined) {
-    const [name = ''] = Object.keys(database ?? {});
-    const [given, missing] = database ? [name, 'redis'] : ['redis', 'mongodb or postgres'];
-    const message = `${given} is given without ${missing}: the distributed mode needs both, a single process neither`;
-    throw new TroupeError('config_invalid', message);
-  }
+  if (database === undefined) throw without('redis', 'mongodb or postgres');
   if (data !== undefined) {
-    const message = 'data is the directory of the embedded mode; omit it with a database and redis';
+    const message = 'data is the directory of the embedded mode; omit it with a database';
     throw new TroupeError('config_invalid', message);
   }
   if (durability !== undefined) {
@@ -47,11 +46,28 @@ export async function openServices(urls: ServiceUrls, options: ServiceOptions): 
     throw new TroupeError('config_invalid', message);
   }
   // The drivers are loaded only for the distributed mode.
-  const [openDriver, { openDistributed }] = await Promise.all([
-    loadDatabase(database),
-    loadWith(needOf(database), () => import('./distributed.ts')),
+  const need = needOf(database, redis);
+  const [openDriver, { openDistributed }, queue] = await Promise.all([
+    loadDatabase(database, need),
+    import('./distributed.ts'),
+    loadWith(need, () => loadQueue(database, redis, prefix)),
   ]);
-  return openDistributed({ openDriver, redis, prefix }, options);
+  return openDistributed({ openDriver, queue }, options);
+}
+
+async function loadQueue(
+  database: DatabaseUrl,
+  redis: string | undefined,
+  prefix: string,
+): Promise<QueueServer> {
+  if (redis !== undefined) return (await import('./redis-queue.ts')).redisQueue(redis, prefix);
+  if (database.postgres === undefined) throw without('mongodb', 'redis');
+  return (await import('./postgres-queue.ts')).postgresQueue(database.postgres);
+}
+
+function without(given: string, missing: string): TroupeError {
+  const message = `${given} is given without ${missing}: the distributed mode needs a database and redis, or postgres alone; a single process needs none`;
+  return new TroupeError('config_invalid', message);
 }
 
 /** One process with a data directory, or in memory. Throws `data_busy`, `data_unwritable`, `store_corrupt`, `store_newer`. */

@@ -21,8 +21,9 @@ import type { ProviderSettings } from '../providers/settings.ts';
 export interface ModelOptions extends Omit<ProviderContext, 'home'> {
   /** Data directory of the embedded mode. */
   data?: string | undefined;
-  /** URL of the distributed mode. */
-  redis?: string | undefined;
+  /** URLs of the distributed mode. */
+  mongodb?: string | undefined;
+  postgres?: string | undefined;
   prefix?: string | undefined;
   record?: string | undefined;
   replay?: string | readonly string[] | undefined;
@@ -102,9 +103,10 @@ function sessionHome(
   agents: readonly Pick<ProviderSettings, 'provider'>[],
   {
     data,
-    redis,
+    mongodb,
+    postgres,
     prefix = 'troupe',
-  }: { data?: string | undefined; redis?: string | undefined; prefix?: string | undefined },
+  }: Pick<ModelOptions, 'data' | 'mongodb' | 'postgres' | 'prefix'>,
 ): SessionHome {
   const keep = (dir: string): SessionHome => {
     makePrivateDir(dir);
@@ -112,7 +114,7 @@ function sessionHome(
     return { dir, remove: () => undefined };
   };
   if (!agents.some(({ provider }) => KEEPS_SESSIONS[provider])) return { dir: '', remove: () => undefined };
-  if (redis !== undefined) return keep(join(stateDir(), 'troupe', prefix, 'sessions'));
+  if ((mongodb ?? postgres) !== undefined) return keep(join(stateDir(), 'troupe', prefix, 'sessions'));
   if (data !== undefined && data !== ':memory:') return keep(resolve(data, 'sessions'));
   const dir = mkdtempSync(join(tmpdir(), 'troupe-sessions-'));
   return { dir, remove: () => rmSync(dir, { recursive: true, force: true }) };

@@ -56,16 +56,26 @@ export function postgresSiteTest(name: string, run: (site: Site) => Promise<void
   });
 }
 
+/** The same on PostgreSQL alone. */
+export function postgresAloneTest(name: string, run: (site: Site) => Promise<void>): void {
+  if (!POSTGRES_URL) return test.skip(`${name} (skipped: no PostgreSQL)`, () => {});
+  test(name, async () => {
+    await using site = openSite({ database: 'postgres', redis: '' });
+    await run(site);
+  });
+}
+
 export function openSite({
   database = 'mongodb',
+  redis = REDIS_URL ?? '',
   ...options
-}: WorkplaceOptions & { database?: 'mongodb' | 'postgres' } = {}): Site {
+}: WorkplaceOptions & { database?: 'mongodb' | 'postgres'; redis?: string } = {}): Site {
   const name = `troupe-test-${randomBytes(6).toString('hex')}`;
   const own =
     database === 'mongodb'
       ? { MONGODB_URL: withDatabase(MONGODB_URL ?? '', name) }
       : { POSTGRES_URL: withSchema(POSTGRES_URL ?? '', name) };
-  const env: Record<string, string> = { ...own, REDIS_URL: REDIS_URL ?? '' };
+  const env: Record<string, string> = { ...own, REDIS_URL: redis };
   const place = workplace(options);
   const started: Running[] = [];
 
@@ -129,5 +139,5 @@ async function clean(
     await client.query(`DROP SCHEMA IF EXISTS "${name}" CASCADE`);
     await client.end();
   }
-  await removeKeysAt(redisUrl, `*${name}*`);
+  if (redisUrl !== '') await removeKeysAt(redisUrl, `*${name}*`);
 }

@@ -115,6 +115,17 @@ test('without the drivers the distributed mode is refused at the start, with the
   }
 });
 
+test('on PostgreSQL alone its driver is all that is named', async () => {
+  const env = { POSTGRES_URL: 'postgres://127.0.0.1:1/t', TROUPE_TOKEN: 't'.repeat(32) };
+  const { code, err } = await run(
+    ['worker', 'agents.json'],
+    { provider: 'scripted', script: { rules: [{ reply: 'Hi' }] } },
+    env,
+  );
+  expect(code).toBe(1);
+  expect(err).toContain('the distributed mode needs a package that is not installed: npm install pg@8');
+});
+
 test('without its package troupe mcp is refused at the start, with the command that installs it', async () => {
   const agent = { provider: 'scripted', script: { rules: [{ reply: 'Hi' }] } };
   const { code, err } = await run(['mcp', '--data', ':memory:'], agent);

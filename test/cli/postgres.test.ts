@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import type { Event } from '../../src/events/index.ts';
 import { checkLog } from '../../src/testing/check-log.ts';
-import { ask, postgresSiteTest } from './distributed.ts';
+import { ask, postgresAloneTest, postgresSiteTest, type Site } from './distributed.ts';
 import { readEvents } from './read-events.ts';
 
 const ANA = { kind: 'user', id: 'ana', name: 'Ana' };
@@ -23,50 +23,61 @@ async function log(url: string, conversation: string): Promise<Event[]> {
   return ((await response.json()) as { events: Event[] }).events;
 }
 
-postgresSiteTest(
-  'on PostgreSQL a killed worker loses no message, and none is answered twice',
-  async (site) => {
-    const script = { rules: [{ reply: 'abcdefghijkl', chunk: 1, chunkDelayMs: 20 }] };
-    site.place.write('agents.json', {
-      agents: AGENTS.map((id) => ({ id, name: id, provider: 'scripted', model: 'test', script })),
-      limits: { leaseMs: 1_500, sweepMs: 500 },
-    });
-    const [api, one] = await Promise.all([site.serve(), site.worker(), site.worker()]);
-    expect(api.ready).toMatchObject({ postgres: expect.stringMatching(/^postgres:/) });
-    const stream = await ask(`${api.url}/api/events`);
-    const killed = readEvents(stream, (seen) => seen.filter(({ event }) => event === 'stream').length > 20);
-    await Promise.all(
-      CONVERSATIONS.map(async (conversation) => {
-        for (let message = 1; message <= MESSAGES; message += 1)
-          await post(api.url, conversation, `message ${message}`);
-      }),
-    );
-    await killed;
-    one.child.kill('SIGKILL');
-    const covered = (events: readonly Event[]) =>
-      events.flatMap((event) => (event.kind === 'turn.done' ? event.body.covers : []));
-    await expect
-      .poll(
-        async () => {
-          const logs = await Promise.all(CONVERSATIONS.map((conversation) => log(api.url, conversation)));
-          return logs.map((events) => covered(events).length);
-        },
-        { timeout: 60_000, interval: 200 },
-      )
-      .toEqual(CONVERSATIONS.map(() => MESSAGES * AGENTS.length));
-    for (const conversation of CONVERSATIONS)
-      expect(checkLog(await log(api.url, conversation), [])).toEqual([]);
+const isChecked = {
+  status: expect.stringMatching(/^(?:ok|warning)$/),
+  detail: expect.stringMatching(/: \d+/),
+};
 
-    const { json } = await site.place.run(['doctor', '--verify', '--json'], { env: site.env });
-    expect(json).toMatchObject({ ok: true, conversations: CONVERSATIONS.length, unchained: 0 });
-    const checked = await site.place.run(['doctor', '--json'], { env: site.env });
-    expect((checked.json['checks'] as { name: string }[]).slice(-2)).toMatchObject([
-      {
-        name: 'postgres',
-        status: expect.stringMatching(/^(?:ok|warning)$/),
-        detail: expect.stringMatching(/: \d+/),
-      },
-      { name: 'redis', status: 'ok' },
-    ]);
+postgresSiteTest(
+  'on PostgreSQL and Redis a killed worker loses no message, and none is answered twice',
+  async (site) => {
+    const redis = { name: 'redis', status: 'ok' };
+    await killOneOfTwo(site, [{ name: 'postgres', ...isChecked }, redis]);
   },
 );
+
+postgresAloneTest('on PostgreSQL alone neither', async (site) => {
+  const { api, doctor } = await killOneOfTwo(site, [{ name: 'postgres', ...isChecked }]);
+  expect(api.ready).not.toHaveProperty('redis');
+  expect((doctor['checks'] as { name: string }[]).map(({ name }) => name)).not.toContain('services');
+});
+
+/** `checks`: the last ones of `troupe doctor`. */
+async function killOneOfTwo(site: Site, checks: object[]) {
+  const script = { rules: [{ reply: 'abcdefghijkl', chunk: 1, chunkDelayMs: 20 }] };
+  site.place.write('agents.json', {
+    agents: AGENTS.map((id) => ({ id, name: id, provider: 'scripted', model: 'test', script })),
+    limits: { leaseMs: 1_500, sweepMs: 500 },
+  });
+  const [api, one] = await Promise.all([site.serve(), site.worker(), site.worker()]);
+  expect(api.ready).toMatchObject({ postgres: expect.stringMatching(/^postgres:/) });
+  const stream = await ask(`${api.url}/api/events`);
+  const killed = readEvents(stream, (seen) => seen.filter(({ event }) => event === 'stream').length > 20);
+  await Promise.all(
+    CONVERSATIONS.map(async (conversation) => {
+      for (let message = 1; message <= MESSAGES; message += 1)
+        await post(api.url, conversation, `message ${message}`);
+    }),
+  );
+  await killed;
+  one.child.kill('SIGKILL');
+  const covered = (events: readonly Event[]) =>
+    events.flatMap((event) => (event.kind === 'turn.done' ? event.body.covers : []));
+  await expect
+    .poll(
+      async () => {
+        const logs = await Promise.all(CONVERSATIONS.map((conversation) => log(api.url, conversation)));
+        return logs.map((events) => covered(events).length);
+      },
+      { timeout: 60_000, interval: 200 },
+    )
+    .toEqual(CONVERSATIONS.map(() => MESSAGES * AGENTS.length));
+  for (const conversation of CONVERSATIONS)
+    expect(checkLog(await log(api.url, conversation), [])).toEqual([]);
+
+  const { json } = await site.place.run(['doctor', '--verify', '--json'], { env: site.env });
+  expect(json).toMatchObject({ ok: true, conversations: CONVERSATIONS.length, unchained: 0 });
+  const checked = await site.place.run(['doctor', '--json'], { env: site.env });
+  expect((checked.json['checks'] as object[]).slice(-checks.length)).toMatchObject(checks);
+  return { api, doctor: checked.json };
+}

@@ -1,20 +1,19 @@
-import { MongoClient } from 'mongodb';
 import { afterAll, describe, expect, test } from 'vitest';
 import type { Author, Event } from '../../src/events/index.ts';
 import { createTroupe, type TroupeOptions } from '../../src/runtime.ts';
 import { checkLog } from '../../src/testing/check-log.ts';
 import type { Troupe, Watcher } from '../../src/troupe.ts';
-import { dropDatabases, HAS_SERVICES, mongoUrl, redisUrl } from '../support/mode.ts';
-import { removeKeysAt } from '../support/redis-keys.ts';
+import { mongoUrl, redisUrl } from '../support/mode.ts';
+import { MONGODB_AND_REDIS, type Place, POSTGRES_ALONE } from '../support/places.ts';
 
-/** Several troupes on one MongoDB and one Redis, as in several processes: each has its own engine, connections and memory. */
+/** Several troupes on the same servers, as in several processes: each has its own engine, connections and memory. */
 const ANA: Author = { kind: 'user', id: 'u1', name: 'Ana' };
-const names = new Set<string>();
+const names = new Map<string, Place>();
 let count = 0;
 
-function newName(): string {
+function newName(place: Place): string {
   const name = `many_${process.pid}_${Date.now().toString(36)}_${(count += 1)}`;
-  names.add(name);
+  names.set(name, place);
   return name;
 }
 
@@ -29,7 +28,7 @@ async function open(
       agents: ['bo', 'cy'].map((id) => ({ id, provider: 'scripted', script: { rules } })),
       limits: { leaseMs: 2_000, sweepMs: 1_000, ...limits },
     },
-    { mongodb: mongoUrl(name), redis: redisUrl(), prefix: name, onWarning: () => undefined, ...rest },
+    { ...names.get(name)?.options(name), onWarning: () => undefined, ...rest },
   );
 }
 
@@ -46,13 +45,18 @@ async function answered(troupe: Troupe, conversation: string): Promise<Event[]> 
   return events.filter(({ kind }) => kind === 'turn.done');
 }
 
-if (!HAS_SERVICES) test.skip('skipped: no MongoDB, no Redis: many processes', () => undefined);
+const PLACES = [MONGODB_AND_REDIS, POSTGRES_ALONE];
+for (const { title, missing } of PLACES)
+  if (missing !== null) test.skip(`skipped: ${missing}: many processes on ${title}`, () => undefined);
 
-describe.runIf(HAS_SERVICES)('many processes', () => {
-  afterAll(() => dropDatabases(names));
+afterAll(async () => {
+  for (const place of PLACES)
+    await place.drop(new Set([...names.keys()].filter((name) => names.get(name) === place)));
+});
 
+describe.each(PLACES.filter(({ missing }) => missing === null))('many processes on $title', (place) => {
   test('three workers share the work of an API process, and every message is answered once', async () => {
-    const name = newName();
+    const name = newName(place);
     await using api = await open(name, { work: false });
     const workers = await Promise.all([open(name), open(name), open(name)]);
     const sent = Array.from({ length: 60 }, (_, i) =>
@@ -71,7 +75,7 @@ describe.runIf(HAS_SERVICES)('many processes', () => {
   });
 
   test('a watcher at one process sees the work of another: events once and in order, and the text as it comes', async () => {
-    const name = newName();
+    const name = newName(place);
     await using api = await open(name, { work: false });
     await using _worker = await open(name);
     const notes: Parameters<Watcher>[0][] = [];
@@ -87,7 +91,7 @@ describe.runIf(HAS_SERVICES)('many processes', () => {
   });
 
   test('an abort at one process reaches the turn at another at once', async () => {
-    const name = newName();
+    const name = newName(place);
     await using api = await open(name, { work: false });
     await using _worker = await createTroupe(
       {
@@ -102,7 +106,7 @@ describe.runIf(HAS_SERVICES)('many processes', () => {
         // Neither the reply, nor a lease, nor a sweep ends within this test.
         limits: { leaseMs: 3_600_000, sweepMs: 3_600_000 },
       },
-      { mongodb: mongoUrl(name), redis: redisUrl(), prefix: name },
+      place.options(name),
     );
     await api.send('c', { author: ANA, to: ['bo'], content: 'tell' });
     await until('the turn runs', async () => (await api.actors('c')).some(({ turn }) => turn !== null));
@@ -113,11 +117,11 @@ describe.runIf(HAS_SERVICES)('many processes', () => {
     );
   });
 
-  test('messages whose wakes Redis lost are answered after one sweep', async () => {
-    const name = newName();
+  test('messages whose wakes were lost are answered after one sweep', async () => {
+    const name = newName(place);
     await using api = await open(name, { work: false });
     for (let i = 0; i < 10; i++) await api.send(`c${i}`, { author: ANA, to: ['bo', 'cy'], content: 'hello' });
-    await removeKeysAt(redisUrl(), `*${name}*`);
+    await place.loseQueue(name);
     expect(await api.queues()).toMatchObject({ waiting: 0, active: 0, delayed: 0 });
     // The second sweep would come after an hour.
     await using worker = await open(name, { limits: { sweepMs: 3_600_000 } });
@@ -127,16 +131,11 @@ describe.runIf(HAS_SERVICES)('many processes', () => {
   });
 
   test('a corrupt actor document fails its actor visibly, and the others continue', async () => {
-    const name = newName();
+    const name = newName(place);
     await using troupe = await open(name);
     await troupe.send('c', { author: ANA, to: ['bo', 'cy'], content: 'one' });
     await until('both have answered', async () => (await answered(troupe, 'c')).length === 2);
-    const client = new MongoClient(mongoUrl(name));
-    await client
-      .db()
-      .collection<{ _id: string }>('actors')
-      .updateOne({ _id: 'default/c/bo' }, { $set: { data: { evil: true }, processed: 'many' } });
-    await client.close();
+    await place.damageActor(name, { conversation: 'c', agent: 'bo' });
     await troupe.send('c', { author: ANA, to: ['bo', 'cy'], content: 'two' });
     await until('cy has answered and bo has failed', async () => {
       const { events } = await troupe.events('c');
@@ -149,7 +148,7 @@ describe.runIf(HAS_SERVICES)('many processes', () => {
   });
 
   test('a tenant cap holds over all processes', async () => {
-    const name = newName();
+    const name = newName(place);
     await using api = await open(name, { work: false });
     const limits = { turnsPerTenant: 2 };
     const workers = await Promise.all([open(name, { limits }), open(name, { limits })]);
@@ -173,7 +172,9 @@ describe.runIf(HAS_SERVICES)('many processes', () => {
     expect(most).toBeLessThanOrEqual(2);
     for (const worker of workers) await worker.close();
   });
+});
 
+describe.skipIf(MONGODB_AND_REDIS.missing !== null)('wrong settings', () => {
   test.each([
     // MongoDB's own limit is an hour: ours comes first.
     [{ mongodb: 'mongodb://127.0.0.1:1/x?serverSelectionTimeoutMS=3600000' }, 'store_unavailable'],
@@ -181,14 +182,14 @@ describe.runIf(HAS_SERVICES)('many processes', () => {
     [{ mongodb: 'not a url' }, 'config_invalid'],
     [{ redis: 'http://127.0.0.1' }, 'config_invalid'],
   ])('%o is refused as %s', async (wrong, code) => {
-    await expect(open(newName(), wrong)).rejects.toMatchObject({ code });
+    await expect(open(newName(MONGODB_AND_REDIS), wrong)).rejects.toMatchObject({ code });
   });
 
-  test('one of the two URLs alone is refused, and so are both with a data directory, and two databases', async () => {
+  test('MongoDB or Redis alone is refused, and so are both with a data directory, and two databases', async () => {
     const agents = [{ id: 'bo', provider: 'scripted' as const, script: { rules: [{}] } }];
     for (const options of [
       { mongodb: mongoUrl('x') },
-      { postgres: 'postgres://127.0.0.1:1/x' },
+      { postgres: 'postgres://127.0.0.1:1/x', data: 'dir' },
       { redis: redisUrl() },
       { mongodb: mongoUrl('x'), postgres: 'postgres://127.0.0.1:1/x', redis: redisUrl() },
       { mongodb: mongoUrl('x'), redis: redisUrl(), data: 'dir' },

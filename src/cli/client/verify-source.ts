@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { TroupeError } from '../../errors.ts';
 import { ConversationId, DEFAULT_TENANT, type TenantId } from '../../events/index.ts';
 import { createTenants } from '../../facade/credentials.ts';
-import { loadDatabase } from '../../runtime/open-database.ts';
+import { loadDatabase, needOf } from '../../runtime/open-database.ts';
 import { keyValueOf } from '../../runtime/services.ts';
 import { createStore } from '../../store/create-store.ts';
 import type { ConversationPlace } from '../../store/driver.ts';
@@ -40,7 +40,7 @@ export async function openVerifySource({
   if (server) return serverSource({ url: server });
   const database = data === undefined ? databaseIn(process.env) : undefined;
   if (database) {
-    const openDriver = await loadDatabase(database);
+    const openDriver = await loadDatabase(database, needOf(database, undefined));
     const store = createStore(await openDriver());
     return storeSource(store, () => store.close());
   }

@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { toTroupeError, TroupeError } from '../../errors.ts';
-import { DISTRIBUTED, DISTRIBUTED_ON_POSTGRES, loadWith } from '../../optional-packages.ts';
+import { DISTRIBUTED, DISTRIBUTED_ON_POSTGRES, loadWith, POSTGRES_ALONE } from '../../optional-packages.ts';
 import { checkDatabase } from '../../store/sqlite/check-files.ts';
 import { dataPaths, lockDataDir } from '../../store/sqlite/data-lock.ts';
 import { findAgents, type FoundAgents, recallAgents } from '../client/find-agents.ts';
@@ -173,7 +173,7 @@ async function checkServices(env: Env): Promise<Check[]> {
   );
   const checks = await Promise.all([
     mongodb ? checkMongodb(mongodb) : null,
-    postgres ? checkPostgresql(postgres) : null,
+    postgres ? checkPostgresql(postgres, redis ? DISTRIBUTED_ON_POSTGRES : POSTGRES_ALONE) : null,
     redis ? checkRedisServer(redis, postgres ? DISTRIBUTED_ON_POSTGRES : DISTRIBUTED) : null,
   ]);
   const found = checks.filter((check) => check !== null);
@@ -181,18 +181,18 @@ async function checkServices(env: Env): Promise<Check[]> {
     const detail = 'MONGODB_URL and POSTGRES_URL are both set: troupe serve and troupe worker take one';
     return [...found, { name: 'services', status: 'failed', detail }];
   }
-  if (found.length !== 1) return found;
-  const database = postgres ? 'POSTGRES_URL' : 'MONGODB_URL';
-  const [named, other] = redis ? ['REDIS_URL', `${database} is not`] : [database, 'REDIS_URL is not'];
-  const detail = `${named} is set and ${other}: troupe serve and troupe worker need both`;
+  // PostgreSQL alone is enough.
+  if (found.length !== 1 || postgres) return found;
+  const [named, other] = redis ? ['REDIS_URL', 'MONGODB_URL'] : ['MONGODB_URL', 'REDIS_URL'];
+  const detail = `${named} is set and ${other} is not: troupe serve and troupe worker need both, or POSTGRES_URL alone`;
   return [...found, { name: 'services', status: 'warning', detail }];
 }
 
-async function checkPostgresql(url: string): Promise<Check> {
+async function checkPostgresql(url: string, need: typeof DISTRIBUTED): Promise<Check> {
   const name = 'postgres';
   try {
     const load = () => import('../../store/postgres/check-postgres.ts');
-    const { checkPostgres } = await loadWith(DISTRIBUTED_ON_POSTGRES, load);
+    const { checkPostgres } = await loadWith(need, load);
     const { at, version, standbys, isDurable } = await checkPostgres(url);
     const found = `${at}: ${version}, standbys: ${standbys}`;
     if (isDurable) return { name, status: 'ok', detail: found };

@@ -3,7 +3,7 @@ import { systemClock } from '../../clock.ts';
 import type { HttpServer } from '../../http/index.ts';
 import { count, paint, print, printJson, table } from '../render/output.ts';
 import { agentNames, type ProcessParts, runProcess } from '../process/run-process.ts';
-import { databaseRow, type UrlOptions } from '../process/service-urls.ts';
+import { serviceRows, type UrlOptions } from '../process/service-urls.ts';
 import { version } from '../version.ts';
 
 interface ServeOptions extends UrlOptions {
@@ -53,8 +53,7 @@ function showBanner({ url }: HttpServer, { found, services }: ProcessParts): voi
   const rows = [
     ['Page', paint('cyan', `${url}/`)],
     ['API', `${url}/api/openapi.json`],
-    databaseRow(services),
-    ['Redis', `${services.redis} (prefix ${services.prefix})`],
+    ...serviceRows(services),
     ['Agents', `${agentNames(found.definition)} (${found.file})`],
   ];
   print(paint('bold', `troupe: API for ${count(found.definition.agents.length, 'agent')} ready`));

@@ -5,7 +5,7 @@ import { type Clock, systemClock } from '../../clock.ts';
 import type { HttpServer } from '../../http/index.ts';
 import { count, paint, print, printJson, table } from '../render/output.ts';
 import { agentNames, AT_FAULT, type ProcessParts, runProcess } from '../process/run-process.ts';
-import { databaseRow, type UrlOptions } from '../process/service-urls.ts';
+import { serviceRows, type UrlOptions } from '../process/service-urls.ts';
 
 interface WorkerOptions extends UrlOptions {
   concurrency: number;
@@ -74,8 +74,7 @@ function showBanner(
 ): void {
   const rows = [
     ['Turns', `${turns} at once`],
-    databaseRow(services),
-    ['Redis', `${services.redis} (prefix ${services.prefix})`],
+    ...serviceRows(services),
     ['Status', server ? `${server.url}/readyz, /healthz, /metrics` : 'off (see --status-port)'],
     ['Agents', `${agentNames(found.definition)} (${found.file})`],
   ];

@@ -1,9 +1,9 @@
 import { TroupeError } from '../../errors.ts';
 import { type DatabaseUrl, databaseOf } from '../../runtime/open-database.ts';
 
-/** The servers of the distributed mode: one database, and Redis. */
+/** The servers of the distributed mode: one database, and Redis unless PostgreSQL takes its place. */
 export type ServiceUrls = DatabaseUrl & {
-  redis: string;
+  redis?: string;
   /** Prefix of all keys in Redis. */
   prefix: string;
 };
@@ -54,11 +54,11 @@ const ON_ONE_MACHINE = 'On one machine "troupe dev" needs neither a database ser
 
 /** Reads the URLs from the flags, else from the environment. Throws `config_invalid` for a missing or wrong one. */
 export function readServiceUrls(options: UrlOptions, env: Env): ServiceUrls {
-  return {
-    ...readDatabase(options, env),
-    redis: readUrl(REDIS, options, env),
-    prefix: options.prefix,
-  };
+  const database = readDatabase(options, env);
+  const { prefix } = options;
+  const needsRedis = database.postgres === undefined;
+  if (!needsRedis && !(options.redis ?? env[REDIS.variable]?.trim())) return { ...database, prefix };
+  return { ...database, redis: readUrl(REDIS, options, env), prefix };
 }
 
 /** A flag counts more than the environment. Two databases are never guessed between. */
@@ -87,7 +87,7 @@ function urlsIn(env: Env): { mongodb: string | undefined; postgres: string | und
 function readUrl({ name, option, variable, schemes, example }: Service, options: UrlOptions, env: Env) {
   const url = options[option] ?? env[variable]?.trim();
   if (!url) {
-    const message = `no ${name} server is set: set ${variable} (for example ${example}) or use --${option}. ${ON_ONE_MACHINE}`;
+    const message = `no ${name} server is set: set ${variable} (for example ${example}) or use --${option}; PostgreSQL in place of MongoDB needs no Redis. ${ON_ONE_MACHINE}`;
     throw new TroupeError('config_invalid', message, { variable });
   }
   if (schemes.some((scheme) => url.startsWith(`${scheme}//`))) return url;
@@ -99,14 +99,17 @@ function readUrl({ name, option, variable, schemes, example }: Service, options:
 
 /** The same without credentials, for display. */
 export function shownServices(services: ServiceUrls): ServiceUrls {
-  const { mongodb, postgres, prefix } = services;
+  const { mongodb, postgres, redis, prefix } = services;
   const database = postgres === undefined ? { mongodb: shownUrl(mongodb) } : { postgres: shownUrl(postgres) };
-  return { ...database, redis: shownUrl(services.redis), prefix };
+  return { ...database, ...(redis !== undefined && { redis: shownUrl(redis) }), prefix };
 }
 
-/** The line of a banner. */
-export function databaseRow({ mongodb, postgres }: DatabaseUrl): string[] {
-  return postgres === undefined ? [MONGODB.name, mongodb] : [POSTGRES.name, postgres];
+/** The lines of a banner. */
+export function serviceRows({ mongodb, postgres, redis, prefix }: ServiceUrls): string[][] {
+  const database = postgres === undefined ? [MONGODB.name, mongodb] : [POSTGRES.name, postgres];
+  const queue =
+    redis === undefined ? ['Queue', 'in PostgreSQL'] : [REDIS.name, `${redis} (prefix ${prefix})`];
+  return [database, queue];
 }
 
 /**

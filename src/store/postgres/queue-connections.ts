@@ -1,6 +1,8 @@
 import pg from 'pg';
+import type { TroupeError } from '../../errors.ts';
 import { targetOf } from './connect-postgres.ts';
 import { type Database, openDatabase, TYPES } from './database.ts';
+import { postgresError } from './postgres-error.ts';
 
 const CONNECTIONS = 4;
 const IDLE_MS = 120_000;
@@ -23,6 +25,8 @@ export interface QueueConnections {
   database: Database & { schema: string };
   /** A connection of its own, to listen on. */
   connectListener: () => pg.Client;
+  /** What an error of the driver means to the operator. */
+  errorOf: (thrown: unknown) => TroupeError;
 }
 
 /** Connections for wakes, notices and admission, beside those of a store that is open. Throws `config_invalid`. */
@@ -38,5 +42,6 @@ export function openQueueConnections(url: string): QueueConnections {
   return {
     database: { ...database, schema: place.schema },
     connectListener: () => new pg.Client({ ...config, types: TYPES }),
+    errorOf: (thrown) => postgresError(thrown, place),
   };
 }
