@@ -27,7 +27,7 @@ const customer = simulatedUser({
       { when: { contains: 'you speak first' }, reply: JSON.stringify({ move: 'say', text: RENEWAL }) },
       {
         when: { contains: 'on their way back to you' },
-        reply: '{ "move": "reached", "text": "They refund it." }',
+        reply: '{ "move": "leave", "text": "They refund it." }',
       },
       { reply: '{ "move": "wait", "text": "" }' },
     ],

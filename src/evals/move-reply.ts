@@ -11,51 +11,62 @@ const MOVES = {
   approve: 'the first call you are asked to approve may be made; "text" is a note, or empty',
   deny: 'the first call you are asked to approve may not be made; "text" is a note, or empty',
   wait: 'you say nothing for now; "text" is empty',
-  reached: 'your goal is reached, and you leave; "text" says how you know',
-  give_up: 'your goal cannot be reached, and you leave; "text" says why',
+  // Of all words for it, small models tell this one best from the others.
+  leave: 'you have what you want, and leave; "text" says how you know',
+  give_up: 'you cannot get what you want, and leave; "text" says why',
 } as const;
 type Word = keyof typeof MOVES;
-const WORDS = Object.keys(MOVES) as Word[];
+/** Every person may end. */
+const ENDS = ['leave', 'give_up'] as const;
+/** The moves that not every person may make. */
+export type MoveName = Exclude<Word, (typeof ENDS)[number]>;
+export const ALL_MOVES: readonly MoveName[] = ['say', 'answer', 'approve', 'deny', 'wait'];
 
 /** Other words for them that models write. */
 const ALIKE: Readonly<Record<string, Word>> = {
   ask: 'say',
   reply: 'answer',
   reject: 'deny',
-  done: 'reached',
-  goal_reached: 'reached',
+  done: 'leave',
+  reached: 'leave',
+  goal_reached: 'leave',
   gave_up: 'give_up',
 };
 
 /** The moves with their meaning, a line each. */
-export const MOVES_IN_WORDS = WORDS.map((word) => `- ${word}: ${MOVES[word]}`).join('\n');
+export function movesInWords(moves: readonly MoveName[]): string {
+  return [...moves, ...ENDS].map((word) => `- ${word}: ${MOVES[word]}`).join('\n');
+}
 
 const MOST_WORDS = 2_000;
+/** Models are told less than is taken: grammars of servers bear no more, and people in a chat are brief. */
+const SHOWN_MOST = 500;
 /** Longest reply in which a move is looked for, characters. */
 const MOST_REPLY = 20_000;
-
-const JSON_SCHEMA = {
-  type: 'object',
-  properties: {
-    move: { type: 'string', enum: WORDS },
-    text: { type: 'string', maxLength: MOST_WORDS },
-  },
-  required: ['move', 'text'],
-  additionalProperties: false,
-};
 
 /**
  * The schema of replies: models are shown what a move looks like, and any reply is taken, words that are no JSON among them.
  * `readMove` decides: so a model is told what is wrong, and not asked the same again.
  */
-export const MOVE_SCHEMA: StandardSchema = {
-  '~standard': {
+export function moveSchema(moves: readonly MoveName[]): StandardSchema {
+  const json = {
+    type: 'object',
+    properties: {
+      move: { type: 'string', enum: [...moves, ...ENDS] },
+      text: { type: 'string', maxLength: SHOWN_MOST },
+    },
+    required: ['move', 'text'],
+    additionalProperties: false,
+  };
+  const jsonSchema = { input: () => json, output: () => json };
+  const standard = {
     version: 1,
     vendor: 'troupe',
-    validate: (value) => ({ value }),
-    jsonSchema: { input: () => JSON_SCHEMA, output: () => JSON_SCHEMA },
-  } as StandardSchema['~standard'],
-};
+    validate: (value: unknown) => ({ value }),
+    jsonSchema,
+  } as const;
+  return { '~standard': standard };
+}
 
 /** A move, the end, or why it is neither. */
 export type ReadMove =
@@ -64,10 +75,17 @@ export type ReadMove =
   | { readonly kind: 'none'; readonly problem: string };
 
 /** Reads the reply of a model: data, or its words. `asked`: what the person may answer and decide now. */
-export function readMove(reply: unknown, by: Author, asked: Asked): ReadMove {
+export function readMove(
+  reply: unknown,
+  by: Author,
+  asked: Asked,
+  moves: readonly MoveName[] = ALL_MOVES,
+): ReadMove {
   const written = moveIn(typeof reply === 'string' ? dataIn(reply) : reply);
   if (!written) return none(`a move is JSON such as {"move": "say", "text": "Hello."}`);
   const { word, text } = written;
+  const may: readonly Word[] = [...moves, ...ENDS];
+  if (!may.includes(word)) return none(`"${word}" is not among your moves: ${may.join(', ')}`);
   switch (word) {
     case 'say':
       return text === '' ? none('"say" needs words in "text"') : move({ move: 'say', by, content: text });
@@ -75,16 +93,19 @@ export function readMove(reply: unknown, by: Author, asked: Asked): ReadMove {
       return answer(text, by, asked);
     case 'approve':
     case 'deny':
-      if (asked.approvals.length === 0)
-        return none(`nothing waits for your approval, so "${word}" is no move`);
-      return move({ move: word, by, tool: asked.approvals[0]?.tool, note: text || undefined });
+      return decide(word, text, by, asked);
     case 'wait':
       return move({ move: 'wait' });
-    case 'reached':
+    case 'leave':
       return { kind: 'end', outcome: { kind: 'reached', why: text } };
     case 'give_up':
       return { kind: 'end', outcome: { kind: 'gave up', why: text } };
   }
+}
+
+function decide(word: 'approve' | 'deny', note: string, by: Author, { approvals: [call] }: Asked): ReadMove {
+  if (!call) return none(`nothing waits for your approval, so "${word}" is no move`);
+  return move({ move: word, by, tool: call.tool, note: note || undefined });
 }
 
 /** What answers no question is said. */

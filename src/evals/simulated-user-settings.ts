@@ -2,6 +2,7 @@ import { TroupeError } from '../errors.ts';
 import type { Author } from '../events/index.ts';
 import type { Tool } from '../tools/tool.ts';
 import type { ModelChoice } from './model-agent.ts';
+import { ALL_MOVES, type MoveName } from './move-reply.ts';
 
 /** Settings of a simulated user. */
 export interface SimulatedUserSettings {
@@ -17,6 +18,8 @@ export interface SimulatedUserSettings {
   tools?: readonly Tool[] | undefined;
   /** Ids of the agents whom its words address. Default: whoever the company's routing finds. */
   to?: readonly string[] | undefined;
+  /** What it may do, beside leaving: small models do better with little. Default: all, which is to say, answer, approve, deny and wait. */
+  moves?: readonly MoveName[] | undefined;
   /** Most moves, waits among them. Default 20. */
   maxMoves?: number | undefined;
   /** Most calls of the model for one move: each look at a tool is one. Default 10. */
@@ -29,11 +32,12 @@ const DEFAULTS = { maxMoves: 20, maxSteps: 10, waitMinutes: 30 };
 type Bounds = typeof DEFAULTS;
 
 /** With the bounds that are given by default. */
-export type PlayedPerson = Omit<SimulatedUserSettings, keyof Bounds> & Bounds;
+export type PlayedPerson = Omit<SimulatedUserSettings, keyof Bounds | 'moves'> &
+  Bounds & { moves: readonly MoveName[] };
 
 /** Checks the settings. Throws `config_invalid`. */
 export function playedPerson(settings: SimulatedUserSettings): PlayedPerson {
-  const { person, goal, tools = [] } = settings;
+  const { person, goal, tools = [], moves = ALL_MOVES } = settings;
   const { id, name } = Object(person) as Partial<Author>;
   if (typeof id !== 'string' || id === '' || typeof name !== 'string')
     throw invalid("a simulated user needs a person: { person: person('mia') }");
@@ -41,6 +45,9 @@ export function playedPerson(settings: SimulatedUserSettings): PlayedPerson {
   if (typeof goal !== 'string' || goal.trim() === '') throw invalid(`${who} has no goal`);
   const twice = tools.find((tool, at) => tools.findIndex((each) => each.name === tool.name) !== at);
   if (twice) throw invalid(`${who} has two tools of the name "${twice.name}"`);
+  const unknown = moves.find((move) => !ALL_MOVES.includes(move));
+  if (unknown !== undefined)
+    throw invalid(`moves of ${who} has "${unknown}"; there are ${ALL_MOVES.join(', ')}`);
   const bounds = { ...DEFAULTS };
   for (const field of Object.keys(DEFAULTS) as (keyof Bounds)[]) {
     const value = settings[field] ?? DEFAULTS[field];
@@ -48,7 +55,7 @@ export function playedPerson(settings: SimulatedUserSettings): PlayedPerson {
       throw invalid(`${field} of ${who} is ${value}, and has to be a whole number from 1 on`);
     bounds[field] = value;
   }
-  return { ...settings, ...bounds, person: { kind: 'user', id, name } };
+  return { ...settings, ...bounds, moves, person: { kind: 'user', id, name } };
 }
 
 function invalid(message: string): TroupeError {

@@ -25,7 +25,7 @@ export function simulatedUser(settings: SimulatedUserSettings): NewUser {
 }
 
 function playPerson(settings: PlayedPerson, start: UserStart): User {
-  const { person, to, maxMoves, waitMinutes } = settings;
+  const { person, goal, to, maxMoves, waitMinutes } = settings;
   const simulation = openSimulation(settings, start);
   /** Words of its own that it has not yet seen in the log. */
   const own: string[] = [];
@@ -42,7 +42,8 @@ function playPerson(settings: PlayedPerson, start: UserStart): User {
       ...(passed > 0 ? [`${passed} minutes have passed.`] : []),
       ...(news.length > 0 ? ['What is new:', ...news] : [NOTHING[seen.events.length > 0 ? 'new' : 'yet']]),
       ...(asked.length > 0 ? ['What you are asked:', ...asked] : []),
-      'What do you do?',
+      `You are ${person.name}, and want: ${goal.trim()}`,
+      seen.events.length > 0 ? LATER : 'What is your move?',
     ].join('\n');
   }
 
@@ -72,7 +73,7 @@ function playPerson(settings: PlayedPerson, start: UserStart): User {
       for (let isLast = false; ; isLast = true) {
         const reply = await simulation.ask(words);
         if (reply.kind === 'failed') return stop(`its model failed: ${reply.why}`);
-        const read = readMove(reply.data, person, asked);
+        const read = readMove(reply.data, person, asked, settings.moves);
         if (read.kind === 'move') return perform(read.move);
         if (read.kind === 'end') {
           outcome = read.outcome;
@@ -89,6 +90,8 @@ function playPerson(settings: PlayedPerson, start: UserStart): User {
   };
 }
 
+/** Small models go on for ever unless they are asked. */
+const LATER = 'If you have that now, do not say so: leave. Otherwise, what is your move?';
 const NOTHING = {
   yet: 'Nobody has said anything yet: you speak first.',
   new: 'Nobody has said anything since.',

@@ -32,7 +32,7 @@ beforeAll(async () => {
     dana.approves('refund', { note: 'Gladly.' }),
     mia.says('Thank you.', { to: ['desk'] }),
   ]);
-  const model = { rules: [{ reply: '{"move":"reached","text":"I have agreed."}' }] };
+  const model = { rules: [{ reply: '{"move":"leave","text":"I have agreed."}' }] };
   const simulated = simulatedUser({ person: dana, goal: 'Decide.', model });
   run = await playConversation(support, { users: [script, simulated] });
 });
