@@ -55,11 +55,14 @@ export function figuresOf(played: Played): SmallWindowFigures {
   };
 }
 
+/** A compaction, in either framing: in the plain one it is a message of its own. */
+const FRONT = /<summary-(\w+)>[^]*?<\/summary-\1>|From Troupe:\n(?:Summary|Selection) \d[^]*?(?=\0)/;
+
 function promptFigures({ persona, requests, promptsBefore }: Played) {
   const lost: Record<string, number[]> = {};
   const sum = { prompts: 0, keeping: 0, summary: 0, front: 0, turns: 0, memories: 0, questions: 0 };
   for (const [index, { messages }] of requests.entries()) {
-    const text = messages.map(({ content }) => content).join('\n');
+    const text = messages.map(({ content }) => `${content}\0`).join('\n');
     const tokens = countTokens(text);
     if (!text.includes(persona)) {
       sum.summary += tokens;
@@ -67,7 +70,7 @@ function promptFigures({ persona, requests, promptsBefore }: Played) {
     }
     sum.prompts += 1;
     sum.turns += tokens;
-    sum.front += countTokens(/<summary-(\w+)>[^]*?<\/summary-\1>/.exec(text)?.[0] ?? '');
+    sum.front += countTokens(FRONT.exec(text)?.[0] ?? '');
     const memories = memoriesOf(messages.at(-1)?.content ?? '');
     sum.memories += memories.length;
     sum.questions += memories.filter((line) => /^#\d+ Ana /.test(line)).length;

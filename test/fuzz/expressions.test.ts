@@ -70,6 +70,8 @@ test.each([
   ['an end that comes again and again', /^a.*x[x"]*(?: \(b [^)]*\))?$/],
 ])('%s is found to be slow', (_, { source, flags }) => {
   const take = matcher({ source, flags });
-  const slow = hostileRepetitions({ source, flags }).find((each) => measureGrowth(take, each) !== null);
+  const slow = hostileRepetitions({ source, flags }).find(
+    (each) => measureGrowth(take, each, { tries: 1 }) !== null,
+  );
   expect(slow).toBeDefined();
 });
