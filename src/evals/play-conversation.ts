@@ -57,18 +57,18 @@ export async function playConversation(
   return run;
 }
 
-/** As `playConversation`, but gives what was played if a move is not possible. */
+/** As `playConversation`, but gives what was played if a move is not possible. `folder`: the data directory. Null: in memory. */
 export async function playToItsEnd(
   company: Company,
   users: Users,
   options: PlayOptions = {},
+  folder: string | null = options.data === 'folder' ? newFolder() : null,
 ): Promise<ConversationRun> {
-  const { recording, seed = 1, data = 'memory', mostMoves = MOST_MOVES } = options;
+  const { recording, seed = 1, mostMoves = MOST_MOVES } = options;
   const { conversation = recording?.conversation ?? 'conversation' } = options;
   const prepared = await prepareCompany(company, recording ? replacementsOf(recording, options) : options);
   const { agentsFile } = prepared;
-  const place: RunPlace | null =
-    data === 'memory' ? null : { data: mkdtempSync(path.join(tmpdir(), 'troupe-eval-')), agentsFile };
+  const place: RunPlace | null = folder === null ? null : { data: folder, agentsFile };
   const people: User[] = [];
   try {
     await using opened = await openCompany(prepared, options.troupe, place?.data);
@@ -85,6 +85,10 @@ export async function playToItsEnd(
     discard(place);
     throw error;
   }
+}
+
+function newFolder(): string {
+  return mkdtempSync(path.join(tmpdir(), 'troupe-eval-'));
 }
 
 /** Ends each user once, also if one of them fails at it. */

@@ -1,11 +1,13 @@
 import { createHash } from 'node:crypto';
+import { rmSync } from 'node:fs';
 import { TroupeError } from '../errors.ts';
 import type { Company } from './company.ts';
 import { meanOf, rateOf } from './interval.ts';
 import { playToItsEnd } from './play-conversation.ts';
 import { type Claim, type Scenario, type ScenarioOptions, scenariosOf } from './scenario.ts';
 import { type Judged, type Score, scoreOfClaim, takeScore } from './score.ts';
-import type { RunScore, Scorecard, ScoreSummary } from './scorecard.ts';
+import { folderOfRun } from './kept-runs.ts';
+import type { RunScore, Scorecard, ScoredRun, ScoreSummary } from './scorecard.ts';
 
 /** A scenario to be scored: one of `describeConversation`, or a name and the people. */
 export type ScenarioToScore = Pick<Scenario, 'name' | 'users'> &
@@ -17,10 +19,15 @@ export interface ScoreSettings extends ScenarioOptions {
   scores: Readonly<Record<string, Score>>;
   /** Runs of each scenario, with seeds from 1 on. Default 1. */
   repeats?: number | undefined;
+  /**
+   * Folder that keeps the data of each run, in `runs/<conversation>`, in place of those of an earlier run of that name: that of
+   * `writeScores`, so that `troupe eval show` finds both. Default: runs are in memory.
+   */
+  keep?: string | undefined;
 }
 
 /**
- * Plays each scenario several times in memory, one run after the other, and scores each run. The claims of a scenario are
+ * Plays each scenario several times, one run after the other, and scores each run. The claims of a scenario are
  * scores too: how often does each hold? Throws `config_invalid`: also if two scenarios or scores have the same name.
  *
  *     const scores = await scoreScenarios(company, evals.scenarios, { scores: { cost, polite: judge({ … }) }, repeats: 10 });
@@ -28,7 +35,7 @@ export interface ScoreSettings extends ScenarioOptions {
 export async function scoreScenarios(
   company: Company,
   scenarios: readonly ScenarioToScore[],
-  { scores, repeats = 1, ...settings }: ScoreSettings,
+  { scores, repeats = 1, keep, ...settings }: ScoreSettings,
 ): Promise<Scorecard> {
   if (!Number.isInteger(repeats) || repeats < 1)
     throw new TroupeError('config_invalid', `repeats is ${repeats}, and has to be a whole number from 1 on`);
@@ -48,18 +55,24 @@ export async function scoreScenarios(
       `scores of "${name}"`,
       all.map(([score]) => score),
     );
-    const runs: Scorecard['scenarios'][number]['runs'] = [];
+    const runs: ScoredRun[] = [];
     for (let seed = 1; seed <= repeats; seed += 1) {
       const troupe = settings.troupe ?? options?.troupe;
-      const play = { ...options, ...settings, troupe, seed, conversation: nameOfRun(name, seed) };
-      const run = await playToItsEnd(company, users, play);
+      const conversation = nameOfRun(name, seed);
+      const play = { ...options, ...settings, troupe, seed, conversation };
+      const run = await playToItsEnd(
+        company,
+        users,
+        play,
+        keep === undefined ? null : emptied(keep, conversation),
+      );
       const taken: RunScore[] = [];
       for (const [score, take] of all) {
         const { taken: value, judged } = await takeScore(score, take, run, { seed, troupe });
         taken.push(value);
         if (judged) addTo(judges, judged);
       }
-      runs.push({ seed, scores: taken });
+      runs.push({ seed, ...(keep !== undefined && { conversation }), scores: taken });
     }
     const summaries = all.map(([score, { better = 'more' }]) =>
       summaryOf(
@@ -81,6 +94,18 @@ function claimsOf({ name, users, options }: ScenarioToScore): Readonly<Record<st
 /** Runs have conversations of their own, so that a recording gives each of them its own answers. */
 function nameOfRun(scenario: string, seed: number): string {
   return `scored-${createHash('sha256').update(scenario).digest('hex').slice(0, 12)}-${seed}`;
+}
+
+/** The folder of a run, without what an earlier run of that name has left. */
+function emptied(keep: string, conversation: string): string {
+  const folder = folderOfRun(keep, conversation);
+  try {
+    rmSync(folder, { recursive: true, force: true });
+  } catch (cause) {
+    const text = `cannot keep the data of runs in ${folder}: ${String(cause)}`;
+    throw new TroupeError('data_unwritable', text, { folder }, { cause });
+  }
+  return folder;
 }
 
 function summaryOf(score: string, better: ScoreSummary['better'], taken: readonly RunScore[]): ScoreSummary {

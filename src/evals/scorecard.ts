@@ -38,11 +38,23 @@ export const ScoreSummary = z.object({
 });
 export type ScoreSummary = z.infer<typeof ScoreSummary>;
 
-const ScoredScenario = z.object({
+/** One run of a scenario. */
+export const ScoredRun = z.object({
+  /** Number of the run, from 1. */
+  seed: z.int(),
+  /** Its conversation, if its data were kept: they are in `runs/<conversation>`. */
+  conversation: z.string().optional(),
+  scores: z.array(RunScore),
+});
+export type ScoredRun = z.infer<typeof ScoredRun>;
+
+/** A scenario with the runs of it. */
+export const ScoredScenario = z.object({
   scenario: z.string(),
   scores: z.array(ScoreSummary),
-  runs: z.array(z.object({ seed: z.int(), scores: z.array(RunScore) })),
+  runs: z.array(ScoredRun),
 });
+export type ScoredScenario = z.infer<typeof ScoredScenario>;
 
 /** Scores of scenarios over repeated runs. Nothing in it differs between two replays of the same recording. */
 export const Scorecard = z.object({

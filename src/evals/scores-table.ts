@@ -1,12 +1,20 @@
 import { stripVTControlCharacters } from 'node:util';
+import { howToShow } from './kept-runs.ts';
 import { clip } from './show-run.ts';
 import { type ComparedScore, compareScores } from './compare-scores.ts';
 import type { Scorecard, ScoreSummary } from './scorecard.ts';
 
 const MOST_NAME = 60;
 
-/** A table for the terminal, which is Markdown too: for a comment or the summary of a job. With a baseline: what has changed. */
-export function scoresTable(scores: Scorecard, before?: Scorecard): string {
+/**
+ * A table for the terminal, which is Markdown too: for a comment or the summary of a job. With a baseline: what has changed. If
+ * the data of runs were kept, it ends with how to look at them; `folders` are those of the scores and of the baseline.
+ */
+export function scoresTable(
+  scores: Scorecard,
+  before?: Scorecard,
+  folders: readonly [after: string, before?: string] = ['FOLDER'],
+): string {
   const rows = compareScores(before ?? scores, scores).map((row) => rowOf(row, before !== undefined));
   const heads = ['scenario', 'score', 'mean [95 %]', 'runs', ...(before ? ['before', ''] : [])];
   const table = [heads, heads.map(() => ''), ...rows];
@@ -20,7 +28,8 @@ export function scoresTable(scores: Scorecard, before?: Scorecard): string {
   const { calls, tokens, dollars } = scores.judges;
   const price = dollars === null ? 'unknown' : String(Number(dollars.toFixed(4)));
   const judged = calls === 0 ? [] : ['', `Judges: ${calls} calls, ${tokens} tokens, dollars: ${price}`];
-  return [...lines, ...judged].join('\n');
+  const how = howToShow(scores, ...folders);
+  return [...lines, ...judged, ...(how === null ? [] : ['', how])].join('\n');
 }
 
 function rowOf({ scenario, score, change, before, after }: ComparedScore, isCompared: boolean): string[] {

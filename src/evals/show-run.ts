@@ -61,6 +61,7 @@ export function howToOpen(
   return `look at it: npx troupe dev ${file} --read-only --data ${quoted(place.data)}\n            http://127.0.0.1:4600/c/${where}${at}`;
 }
 
-function quoted(path: string): string {
+/** A path as an argument of a command line. */
+export function quoted(path: string): string {
   return /^[\w./:@+-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
 }

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -27,7 +27,7 @@ import {
   worseOnes,
   writeScores,
 } from '../../src/evals/index.ts';
-import { defineProvider, type ModelRequest } from '../../src/index.ts';
+import { createTroupe, defineProvider, type ModelRequest } from '../../src/index.ts';
 import { support } from './support-company.ts';
 
 const [mia, dana] = [person('mia'), person('dana')];
@@ -166,6 +166,40 @@ async function changeOf(
 ) {
   return compareScores(await cardOf(before, better), await cardOf(after, better))[0]?.change;
 }
+
+test('runs are kept where they are asked for, each in place of the one before and of nothing else', async () => {
+  const keep = folder();
+  const scores = { turns };
+  const first = await scored({ scores, keep, repeats: 2 });
+  const names = first.scenarios[0]!.runs.map(({ conversation }) => conversation!);
+  writeFileSync(path.join(keep, 'runs', 'notes.txt'), 'mine');
+  writeFileSync(path.join(keep, 'runs', names[0]!, 'left.txt'), 'of the earlier run');
+  expect(await scored({ scores, keep })).toEqual({
+    ...first,
+    repeats: 1,
+    scenarios: [
+      { ...first.scenarios[0], scores: expect.anything(), runs: first.scenarios[0]!.runs.slice(0, 1) },
+    ],
+  });
+  expect(readdirSync(path.join(keep, 'runs')).toSorted()).toEqual(['notes.txt', ...names].toSorted());
+  expect(existsSync(path.join(keep, 'runs', names[0]!, 'left.txt'))).toBe(false);
+  await using troupe = await createTroupe(support, { data: path.join(keep, 'runs', names[0]!), work: false });
+  const { events } = await troupe.events(names[0]!);
+  expect(events[0]).toMatchObject({ body: { content: 'It costs more than you promised.' } });
+  expect(scoresTable(first)).toMatch(/\n\nlook at the conversations: npx troupe eval show FOLDER$/);
+});
+
+test('without keep nothing is written, and no run names a conversation', async () => {
+  const card = await scored({ scores: { turns } });
+  expect(Object.keys(card.scenarios[0]!.runs[0]!)).toEqual(['seed', 'scores']);
+  expect(scoresTable(card)).not.toContain('troupe eval show');
+});
+
+test('a folder that cannot be written to is named before anything is played', async () => {
+  const file = path.join(folder(), 'a-file');
+  writeFileSync(file, '');
+  await expect(scored({ scores: { turns }, keep: file })).rejects.toMatchObject({ code: 'data_unwritable' });
+});
 
 test('scores are better or worse only if the interval of the difference says so', async () => {
   const [yes, no] = [true, false];

@@ -9,6 +9,6 @@ export function evalCompare(before: string, after: string, { json }: { json?: bo
   const compared = compareScores(was, is);
   const worse = worseOnes(compared);
   if (json) printJson({ ok: worse.length === 0, compared });
-  else print(scoresTable(is, was));
+  else print(scoresTable(is, was, [after, before]));
   if (worse.length > 0) process.exitCode = 1;
 }
