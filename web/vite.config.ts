@@ -1,15 +1,30 @@
-import { defineConfig } from 'vite';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { defineConfig, type Plugin } from 'vite';
 
 /** The bundler names what parts share after all of them. */
 function shortOf(name: string): string {
   return name.replace(/\.[^.]*$/, '').replace(/~.*/, '');
 }
 
+/** The pages of `troupe eval show` have no script that would load styles: theirs are one file. */
+const evalStyles: Plugin = {
+  name: 'eval-styles',
+  generateBundle() {
+    const sheets = ['tokens.css', 'base.css', 'evals.css'];
+    const texts = sheets.map((name) =>
+      readFileSync(path.join(import.meta.dirname, 'src/style', name), 'utf8'),
+    );
+    this.emitFile({ type: 'asset', fileName: 'evals.css', source: texts.join('') });
+  },
+};
+
 /** The page: built into `dist/web`, from where the gateway serves it under whatever path it is mounted at. */
 export default defineConfig({
   root: import.meta.dirname,
   // Assets are found from the injected <base href>.
   base: './',
+  plugins: [evalStyles],
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
   build: {
     outDir: '../dist/web',

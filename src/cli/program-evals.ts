@@ -1,10 +1,11 @@
 import type { Command } from 'commander';
+import { wholeNumber } from './option-values.ts';
 
 /** `troupe eval …`; `client` adds the options of commands that need a troupe. */
 export function addEvalCommands(program: Command, client: (command: Command) => Command): void {
   const evals = program
     .command('eval', { hidden: true })
-    .description('tests of conversations: record, compare')
+    .description('tests of conversations: record, compare, show')
     .helpCommand(false);
 
   client(evals.command('record'))
@@ -23,5 +24,17 @@ export function addEvalCommands(program: Command, client: (command: Command) => 
     .option('--json', 'machine-readable output')
     .action(async (before, after, options) =>
       (await import('./commands/eval-compare.ts')).evalCompare(before, after, options),
+    );
+
+  evals
+    .command('show')
+    .description('show scores and the conversations behind them, beside a baseline')
+    .argument('<folder>', 'folder with scores.json, and runs that were kept')
+    .argument('[baseline]', 'folder of the baseline')
+    .option('--port <n>', 'port, or the first free one after it', wholeNumber(0, 65_535), 4600)
+    .option('--open', 'open the page in a browser')
+    .option('--json', 'print one JSON line when ready')
+    .action(async (folder, baseline, options) =>
+      (await import('./commands/eval-show.ts')).evalShow(folder, baseline, options),
     );
 }

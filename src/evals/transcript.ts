@@ -1,6 +1,6 @@
 import type { Event } from '../events/index.ts';
-import { callsOf, type ConversationRun } from './conversation-run.ts';
-import { eventWords, isSpoken } from './event-words.ts';
+import type { ConversationRun } from './conversation-run.ts';
+import { linesOf, type RunLine } from './run-lines.ts';
 
 const MOST_TEXT = 8_000;
 const MOST_ALL = 200_000;
@@ -10,31 +10,19 @@ const MOST_ALL = 200_000;
  * times and ids of calls. Long words are cut, and a long conversation in its middle.
  */
 export function transcriptOf(run: ConversationRun): string {
-  const calls = Map.groupBy(callsOf(run), ({ step }) => step);
-  const lines = run.events.flatMap((event) => {
-    const own = event.kind === 'step' ? (calls.get(event) ?? []) : [];
-    const said = isSpoken(event) && eventWords(event) !== '' ? [spoken(event)] : [];
-    const made = own.map(({ turn, tool, args, result }) => ({
-      who: turn.agent,
-      kind: 'call',
-      tool,
-      arguments: cut(args),
-      result: result && cut(result.body.content),
-    }));
-    return [...said, ...made].map((line) => JSON.stringify(line));
+  const lines = linesOf(run).flatMap((line) => {
+    if (line.kind === 'ended') return [];
+    return JSON.stringify(line.kind === 'said' ? spoken(line.event, line.text) : called(line));
   });
   return cutMiddle(lines).join('\n');
 }
 
-function spoken(event: Event): object {
-  const { author, to, kind } = event;
-  return {
-    who: author.id,
-    is: author.kind,
-    ...(to.length > 0 && { to }),
-    kind,
-    text: cut(eventWords(event)),
-  };
+function called({ who, tool, args, result }: Extract<RunLine, { kind: 'called' }>): object {
+  return { who, kind: 'call', tool, arguments: cut(args), result: result && cut(result.body.content) };
+}
+
+function spoken({ author, to, kind }: Event, text: string): object {
+  return { who: author.id, is: author.kind, ...(to.length > 0 && { to }), kind, text: cut(text) };
 }
 
 function cut(text: string): string {

@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { relative, resolve } from 'node:path';
 import { toTroupeError } from '../../errors.ts';
@@ -9,6 +8,7 @@ import { changesText } from '../process/definition-changes.ts';
 import { readEnvFile } from '../process/env-file.ts';
 import { createFreshImport } from '../process/fresh-import.ts';
 import { onInterrupt } from '../process/interrupt.ts';
+import { openBrowser } from '../process/open-browser.ts';
 import { createDevOpener, MEMORY, type OpenDevOptions } from '../process/open-dev.ts';
 import { createReloader, type ReloadReport } from '../process/reloader.ts';
 import { watchFiles } from '../process/watch-files.ts';
@@ -123,22 +123,4 @@ function showBanner(
   const target = `${options.data === '.troupe' ? '' : ` --url ${url}`}`;
   print(`Try: npx troupe send hello "Plan a small release"${target} --wait`);
   print(paint('dim', 'Ctrl-C finishes the current steps and stops; press it twice to stop at once.'));
-}
-
-const OPENERS: Partial<Record<NodeJS.Platform, [string, ...string[]]>> = {
-  darwin: ['open'],
-  win32: ['cmd', '/c', 'start', ''],
-};
-
-/** Opens the browser if there is one, and reports a failure. */
-async function openBrowser(url: string): Promise<void> {
-  const [command, ...args] = OPENERS[process.platform] ?? ['xdg-open'];
-  const child = spawn(command, [...args, url], { stdio: 'ignore', detached: true });
-  const problem = await new Promise<Error | null>((resolve) => {
-    child.once('spawn', () => resolve(null));
-    child.once('error', resolve);
-  });
-  if (problem)
-    process.stderr.write(`no browser could be opened (${problem.message}); the page is at ${url}\n`);
-  else child.unref();
 }

@@ -15,7 +15,8 @@ export interface PageOptions {
 
 /** First path segments that never answer with the page. */
 const NOT_THE_PAGE = new Set(['api', 'metrics', 'healthz', 'readyz']);
-const HEADERS = {
+/** Of every document and file of a page. */
+export const PAGE_HEADERS = {
   'content-security-policy':
     "default-src 'self'; img-src 'self' blob:; base-uri 'self'; frame-ancestors 'none'; form-action 'none'; object-src 'none'",
   'x-content-type-options': 'nosniff',
@@ -76,7 +77,7 @@ async function fileOf(context: Context, web: string, path: string): Promise<Resp
   const file = await readWebFile(web, path, context.req.header('accept-encoding'));
   if (!file) return null;
   return context.body(file.bytes, 200, {
-    ...HEADERS,
+    ...PAGE_HEADERS,
     'content-type': file.type,
     ...(file.encoding && { 'content-encoding': file.encoding }),
     'cache-control': path.startsWith('assets/') ? FOREVER : 'no-cache',
@@ -87,7 +88,7 @@ async function fileOf(context: Context, web: string, path: string): Promise<Resp
 /** Never cached: it contains the token of this start. */
 function documentOf(context: Context, html: string): Response {
   const etag = `"${createHash('sha256').update(html).digest('base64url').slice(0, 27)}"`;
-  const headers = { ...HEADERS, 'cache-control': 'no-store', etag, vary: 'accept' };
+  const headers = { ...PAGE_HEADERS, 'cache-control': 'no-store', etag, vary: 'accept' };
   if (context.req.header('if-none-match') === etag) return context.body(null, 304, headers);
   return context.body(html, 200, { ...headers, 'content-type': 'text/html; charset=utf-8' });
 }

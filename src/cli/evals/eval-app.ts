@@ -1,0 +1,131 @@
+import { type Context, Hono } from 'hono';
+import { toTroupeError } from '../../errors.ts';
+import { readRun } from '../../evals/read-run.ts';
+import { linesOf } from '../../evals/run-lines.ts';
+import type { ScoredRun } from '../../evals/scorecard.ts';
+import { checkHost, READS } from '../../http/guard.ts';
+import { PAGE_HEADERS } from '../../http/page/page.ts';
+import { BUILT_PAGE, readWebFile } from '../../http/page/web-folder.ts';
+import { errorResponse, Refusal } from '../../http/refusal.ts';
+import type { OpenRuns } from './open-runs.ts';
+import { LINKS, type Markup } from './page-frame.ts';
+import { runPage, type RunSide } from './run-page.ts';
+import { runsPage, scoresPage, type Shown } from './scores-page.ts';
+import { dataOf, runOf, type ShownScores, type Side } from './shown-scores.ts';
+
+/** The pages of `troupe eval show`: scores, runs side by side, and the console of each kept run. All of it is read-only. */
+export function createEvalApp(shown: ShownScores, runs: OpenRuns): Hono {
+  const app = new Hono();
+  app.use(async (context, next) => {
+    // A page of another origin can have its name point to this machine.
+    checkHost(context.req, {});
+    if (!READS.has(context.req.method))
+      throw new Refusal(403, 'read_only', 'what was kept of runs is read and not written to');
+    await next();
+  });
+  app.get('/', (context) => {
+    const { show, page } = context.req.query();
+    return answer(context, scoresPage(shown, { show: shownOf(show), page: numberOf(page) }));
+  });
+  app.get('/runs', (context) => {
+    const { scenario = '', page } = context.req.query();
+    if (!shown.after.scenarios.has(scenario)) throw unknown(context);
+    return answer(context, runsPage(shown, scenario, numberOf(page)));
+  });
+  app.get('/run', async (context) => {
+    const { scenario = '', seed, lines } = context.req.query();
+    const number = numberOf(seed);
+    const scored = {
+      before: runOf(shown.before, scenario, number),
+      after: runOf(shown.after, scenario, number),
+    };
+    if (!scored.before && !scored.after) throw unknown(context);
+    const sides = {
+      before: await readSide(shown, runs, 'before', scored.before),
+      after: await readSide(shown, runs, 'after', scored.after),
+    };
+    const page = {
+      scenario,
+      seed: number,
+      lines: lines === 'changed' ? ('changed' as const) : ('all' as const),
+      scored,
+      sides,
+    };
+    return answer(context, runPage(shown, page));
+  });
+  for (const file of ['evals.css', 'favicon.svg']) app.get(`/${file}`, (context) => styleOf(context, file));
+  for (const side of ['before', 'after'] as const) {
+    for (const path of ['', '/*'])
+      app.get(`/${side}/:conversation${path}`, async (context) => {
+        const conversation = context.req.param('conversation') ?? '';
+        const stored = shown[side];
+        const data = stored && dataOf(stored, conversation);
+        if (!data) throw unknown(context);
+        const { raw } = context.req;
+        return runs.use(LINKS.console(side, conversation), data, (run) => run.app.fetch(raw, context.env));
+      });
+  }
+  app.notFound((context) => errorResponse(context, unknown(context), reportError));
+  app.onError((error, context) => errorResponse(context, error, reportError));
+  return app;
+}
+
+function answer(context: Context, page: Markup): Response | Promise<Response> {
+  return context.html(page, 200, { ...PAGE_HEADERS, 'cache-control': 'no-store' });
+}
+
+async function styleOf(context: Context, file: string): Promise<Response> {
+  const found = await readWebFile(BUILT_PAGE, file, context.req.header('accept-encoding'));
+  if (!found) throw unknown(context);
+  return context.body(found.bytes, 200, {
+    ...PAGE_HEADERS,
+    'content-type': found.type,
+    ...(found.encoding && { 'content-encoding': found.encoding }),
+    'cache-control': 'no-cache',
+    vary: 'accept-encoding',
+  });
+}
+
+/** What a side has of a run. A problem with its data is told in its place, beside what the scores say. */
+async function readSide(
+  shown: ShownScores,
+  runs: OpenRuns,
+  side: Side,
+  scored: ScoredRun | undefined,
+): Promise<RunSide> {
+  const stored = shown[side];
+  if (!stored || !scored) return { kind: 'missing', why: 'There is no such run.' };
+  const { conversation } = scored;
+  const data = dataOf(stored, conversation);
+  if (conversation === undefined || data === null) {
+    const why = 'The data of this run were not kept: score it with keep, and leave its folder where it is.';
+    return { kind: 'missing', why };
+  }
+  try {
+    return await runs.use(LINKS.console(side, conversation), data, async ({ troupe }) => {
+      const run = await readRun(troupe, conversation, { prompts: false });
+      return { kind: 'read', conversation, lines: linesOf(run) } as const;
+    });
+  } catch (error) {
+    const { code, message } = toTroupeError(error);
+    return { kind: 'missing', why: `The data of this run cannot be read. ${code}: ${message}` };
+  }
+}
+
+function shownOf(text: string | undefined): Shown {
+  return text === 'changed' || text === 'failed' ? text : 'all';
+}
+
+/** 1 for what is no number. */
+function numberOf(text: string | undefined): number {
+  const number = Number(text);
+  return Number.isSafeInteger(number) ? number : 1;
+}
+
+function unknown(context: Context): Refusal {
+  return new Refusal(404, 'route_unknown', `there is nothing at ${context.req.path}; see /`);
+}
+
+function reportError(error: unknown): void {
+  console.error('troupe: a request failed:', error);
+}

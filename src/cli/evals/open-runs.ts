@@ -1,0 +1,110 @@
+import { copyFileSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import type { Hono } from 'hono';
+import { toTroupeError, TroupeError } from '../../errors.ts';
+import { createApp } from '../../http/index.ts';
+import { ResourceStack } from '../../resource-stack.ts';
+import { openTroupe } from '../../runtime.ts';
+import type { Troupe } from '../../troupe.ts';
+import { version } from '../version.ts';
+
+/** A kept run that is open: its troupe takes no turns, and its console no writes. */
+export interface OpenRun {
+  troupe: Troupe;
+  app: Pick<Hono, 'fetch'>;
+}
+
+/** Runs, opened when they are looked at. */
+export interface OpenRuns extends AsyncDisposable {
+  /** `base`: where the console of the run is mounted; `data`: its data directory. The run stays open until `act` is done. */
+  use<T>(base: string, data: string, act: (run: OpenRun) => T | Promise<T>): Promise<T>;
+}
+
+interface Entry {
+  opening: Promise<OpenRun & AsyncDisposable>;
+  users: number;
+}
+
+/** Open at once, beside those in use. */
+const MOST_OPEN = 6;
+/** The files of the database; what else is in the directory is of the process that wrote it. */
+const DATABASE = /^troupe\.db(?:-wal|-mark)?$/;
+
+export function createOpenRuns(): OpenRuns {
+  /** Those used last come last. */
+  const entries = new Map<string, Entry>();
+
+  async function close(base: string): Promise<void> {
+    const entry = entries.get(base);
+    entries.delete(base);
+    const opened = await entry?.opening.catch(() => null);
+    await opened?.[Symbol.asyncDispose]();
+  }
+  async function closeOldest(): Promise<void> {
+    while (entries.size > MOST_OPEN) {
+      // Looked for anew each time: while one closes, others are used.
+      const idle = [...entries].find(([, { users }]) => users === 0);
+      if (!idle) return;
+      await close(idle[0]);
+    }
+  }
+  return {
+    async use(base, data, act) {
+      const entry = entries.get(base) ?? { opening: openRun(base, data), users: 0 };
+      entries.delete(base);
+      entries.set(base, entry);
+      entry.users += 1;
+      try {
+        return await act(await entry.opening);
+      } catch (error) {
+        // What could not be opened is tried again the next time.
+        entry.opening.catch(() => entries.get(base) === entry && entries.delete(base));
+        throw error;
+      } finally {
+        entry.users -= 1;
+        await closeOldest();
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all([...entries.keys()].map(close));
+    },
+  };
+}
+
+/** Opens a copy, so that what was kept stays as it is, may be on a medium without writes, and may be open elsewhere. */
+async function openRun(base: string, data: string): Promise<OpenRun & AsyncDisposable> {
+  const opened = new ResourceStack();
+  const copy = mkdtempSync(path.join(tmpdir(), 'troupe-eval-show-'));
+  opened.defer(() => rmSync(copy, { recursive: true, force: true }));
+  try {
+    copyDatabase(data, copy);
+    const settings = { data: copy, work: false, allowEmpty: true, onWarning: () => {} };
+    const troupe = await openTroupe({ agents: [] }, settings);
+    opened.defer(() => troupe.close());
+    const ending = new AbortController();
+    opened.defer(() => ending.abort());
+    const app = createApp(troupe, {
+      basePath: base,
+      readOnly: true,
+      signal: ending.signal,
+      version: version(),
+    });
+    return { troupe, app, [Symbol.asyncDispose]: () => opened.close() };
+  } catch (cause) {
+    await opened.close();
+    const { code, message, data: facts } = toTroupeError(cause);
+    // Readers know the folder that was kept, not the copy.
+    throw new TroupeError(code, message.replaceAll(copy, data), facts, { cause });
+  }
+}
+
+/** Throws `store_corrupt` if there is no database. */
+function copyDatabase(from: string, to: string): void {
+  const files = readdirSync(from, { withFileTypes: true }).filter(
+    (entry) => entry.isFile() && DATABASE.test(entry.name),
+  );
+  if (files.length === 0)
+    throw new TroupeError('store_corrupt', `there is no database in ${from}`, { data: from });
+  for (const { name } of files) copyFileSync(path.join(from, name), path.join(to, name));
+}

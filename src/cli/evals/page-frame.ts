@@ -1,0 +1,78 @@
+import { html, raw } from 'hono/html';
+import type { Side } from './shown-scores.ts';
+
+/** Markup in which every text is escaped. */
+export type Markup = ReturnType<typeof html>;
+
+/** What a side is called. */
+export const SIDE_WORDS: Record<Side, string> = { before: 'Baseline', after: 'This run' };
+
+/** Links of one page to another. All paths begin at the root: the server has no other pages. */
+export const LINKS = {
+  scores: (query: { show?: string; page?: number }) => `/${queryOf(query)}`,
+  runs: (scenario: string, page?: number) => `/runs${queryOf({ scenario, page })}`,
+  run: (scenario: string, seed: number, lines?: string) => `/run${queryOf({ scenario, seed, lines })}`,
+  console: (side: Side, conversation: string) => `/${side}/${conversation}`,
+  event: (side: Side, run: string, { conversation, seq }: { conversation: string; seq: number }) =>
+    `/${side}/${run}/c/${encodeURIComponent(conversation)}?list=events&event=${seq}&tab=raw`,
+};
+
+function queryOf(parts: Record<string, string | number | undefined>): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(parts)) if (value !== undefined) query.set(name, String(value));
+  return query.size === 0 ? '' : `?${query}`;
+}
+
+/** A whole document in the look of the console, whose styles `vite build` puts into `evals.css`. */
+export function documentOf(
+  title: string,
+  body: Markup | Markup[],
+  width: 'narrow' | 'wide' = 'narrow',
+): Markup {
+  return html`${raw('<!doctype html>')}
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <title>${title} · Troupe</title>
+        <link rel="icon" href="/favicon.svg" type="image/svg+xml" />
+        <link rel="stylesheet" href="/evals.css" />
+      </head>
+      <body>
+        <main class="eval-page${width === 'wide' ? ' eval-wide' : ''}">${body}</main>
+      </body>
+    </html>`;
+}
+
+/** Links of which one is where the reader is. */
+export function choices(
+  label: string,
+  links: readonly { words: string; to: string; isHere: boolean }[],
+): Markup {
+  const items = links.map(({ words, to, isHere }) =>
+    isHere ? html`<a href="${to}" aria-current="page">${words}</a>` : html`<a href="${to}">${words}</a>`,
+  );
+  return html`<nav class="eval-links" aria-label="${label}">${items}</nav>`;
+}
+
+/** Links to the pages before and behind. Nothing if there is one page. */
+export function pager(page: number, pages: number, linkTo: (page: number) => string): Markup | null {
+  if (pages <= 1) return null;
+  const before = page > 1 ? html`<a href="${linkTo(page - 1)}" rel="prev">Previous</a>` : null;
+  const next = page < pages ? html`<a href="${linkTo(page + 1)}" rel="next">Next</a>` : null;
+  return html`<nav class="eval-links" aria-label="Pages">
+    ${before}<span>Page ${page} of ${pages}</span>${next}
+  </nav>`;
+}
+
+/** A page of a list: a number beyond its ends is that of an end. */
+export function pageOf<T>(
+  all: readonly T[],
+  asked: number,
+  size: number,
+): { page: number; pages: number; items: readonly T[] } {
+  const pages = Math.max(1, Math.ceil(all.length / size));
+  const page = Math.min(Math.max(1, asked), pages);
+  return { page, pages, items: all.slice((page - 1) * size, page * size) };
+}

@@ -1,0 +1,139 @@
+import { html } from 'hono/html';
+import type { Change, ComparedScore } from '../../evals/compare-scores.ts';
+import type { ScoredRun } from '../../evals/scorecard.ts';
+import { summaryWords } from '../../evals/scores-table.ts';
+import { count } from '../render/output.ts';
+import { choices, documentOf, LINKS, type Markup, pageOf, pager } from './page-frame.ts';
+import { isBad, runMark } from './score-marks.ts';
+import { dataOf, type ShownScores, type StoredScores } from './shown-scores.ts';
+
+/** Which scores are listed. */
+export type Shown = 'all' | 'changed' | 'failed';
+
+const SCENARIOS = 20;
+const RUNS = 50;
+/** Marks of one score; of more runs, only those in which it does not hold. */
+const MARKS = 20;
+
+/** All scenarios with their scores: what each came to in every run, and what has changed. */
+export function scoresPage(shown: ShownScores, { show, page }: { show: Shown; page: number }): Markup {
+  const listed: Record<Shown, readonly ComparedScore[]> = {
+    all: shown.compared,
+    changed: shown.compared.filter(({ change }) => shown.before !== null && change !== 'same'),
+    failed: shown.compared.filter((row) => runsOf(shown, row).some((run) => isBad(takenIn(run, row)))),
+  };
+  const kinds = (shown.before ? ['all', 'changed', 'failed'] : ['all', 'failed']) as Shown[];
+  const links = kinds.map((each) => ({
+    words: `${WORDS[each]} (${listed[each].length})`,
+    to: LINKS.scores(each === 'all' ? {} : { show: each }),
+    isHere: each === show,
+  }));
+  const scenarios = [...Map.groupBy(listed[show], ({ scenario }) => scenario)];
+  const { items, pages, ...at } = pageOf(scenarios, page, SCENARIOS);
+  const nothing = scenarios.length === 0 ? html`<p>No score is listed here.</p>` : null;
+  return documentOf('Scores', [
+    html`<h1>Scores</h1>`,
+    html`<p>${headWords(shown)}</p>`,
+    choices('Scores', links),
+    ...items.map(([scenario, rows]) => scenarioPart(shown, scenario, rows)),
+    html`${nothing}${pager(at.page, pages, (other) => LINKS.scores({ show, page: other }))}`,
+  ]);
+}
+
+const WORDS: Record<Shown, string> = { all: 'All', changed: 'Changed', failed: 'Failed in a run' };
+const CHANGES: readonly Change[] = ['worse', 'better', 'same', 'new', 'gone'];
+
+function headWords({ before, after, compared }: ShownScores): string {
+  const runs = count(after.card.scenarios.flatMap((scenario) => scenario.runs).length, 'run');
+  const about = `${count(after.scenarios.size, 'scenario')}, ${runs}.`;
+  if (before === null) return `${about} There is no baseline to compare with.`;
+  const changes = CHANGES.flatMap((change) => {
+    const of = compared.filter((row) => row.change === change).length;
+    return of === 0 ? [] : `${of} ${change}`;
+  });
+  return `${about} Scores against the baseline: ${changes.join(', ')}.`;
+}
+
+function scenarioPart(shown: ShownScores, scenario: string, rows: readonly ComparedScore[]): Markup {
+  const runs = shown.after.scenarios.get(scenario)?.runs ?? [];
+  const all =
+    runs.length === 0
+      ? html`<span class="eval-quiet">in the baseline only</span>`
+      : html`<a href="${LINKS.runs(scenario)}"
+          >${runs.length === 1 ? 'its run' : `its ${runs.length} runs`}</a
+        >`;
+  return html`<section class="eval-part">
+    <h2>${scenario}</h2>
+    <p class="eval-links">${all}${withoutData(shown.after, runs)}</p>
+    <ul class="eval-scores">
+      ${rows.map((row) => scorePart(shown, row))}
+    </ul>
+  </section>`;
+}
+
+function withoutData(after: StoredScores, runs: readonly ScoredRun[]): Markup | null {
+  const lost = runs.filter(({ conversation }) => dataOf(after, conversation) === null).length;
+  return lost === 0 ? null : html`<span class="eval-quiet">${lost} without kept data</span>`;
+}
+
+function scorePart(shown: ShownScores, row: ComparedScore): Markup {
+  const { scenario, score, change, before, after } = row;
+  const compared =
+    shown.before === null
+      ? null
+      : html`<span><span class="eval-quiet">before</span> ${summaryWords(before)}</span
+          >${changeMark(change)}`;
+  const runs = runsOf(shown, row);
+  const few = runs.length <= MARKS ? runs : runs.filter((run) => isBad(takenIn(run, row))).slice(0, MARKS);
+  const marks = few.map((run) => runMark(run.seed, takenIn(run, row), LINKS.run(scenario, run.seed)));
+  const more =
+    few.length < runs.length
+      ? html`<a class="eval-mark" href="${LINKS.runs(scenario)}">all ${runs.length}</a>`
+      : null;
+  return html`<li class="eval-score">
+    <h3>${score}</h3>
+    <span><span class="eval-quiet">mean</span> ${summaryWords(after)}</span>
+    ${compared}
+    <div class="eval-marks">${marks}${more}</div>
+  </li>`;
+}
+
+const LOOKS: Partial<Record<Change, string>> = { better: ' eval-good', worse: ' eval-bad' };
+
+function changeMark(change: Change): Markup {
+  return html`<span><span class="eval-mark${LOOKS[change] ?? ''}">${change}</span></span>`;
+}
+
+/** Of a score that is gone, those of the baseline. */
+function runsOf(shown: ShownScores, { scenario, after }: ComparedScore): readonly ScoredRun[] {
+  const stored = after === null ? shown.before : shown.after;
+  return stored?.scenarios.get(scenario)?.runs ?? [];
+}
+
+function takenIn({ scores }: ScoredRun, { score }: ComparedScore): ScoredRun['scores'][number] | undefined {
+  return scores.find((each) => each.score === score);
+}
+
+/** All runs of a scenario, with what does not hold in each. */
+export function runsPage(shown: ShownScores, scenario: string, page: number): Markup {
+  const all = shown.after.scenarios.get(scenario)?.runs ?? [];
+  const { items, pages, ...at } = pageOf(all, page, RUNS);
+  const rows = items.map((run) => {
+    const bad = run.scores.filter(isBad).map(({ score }) => score);
+    const words = bad.length === 0 ? 'everything holds' : `does not hold: ${bad.join(', ')}`;
+    const isKept = dataOf(shown.after, run.conversation) !== null;
+    return html`<li class="eval-row">
+      <a href="${LINKS.run(scenario, run.seed)}">Run ${run.seed}</a>
+      <span class="eval-mark ${bad.length === 0 ? 'eval-good' : 'eval-bad'}">${words}</span>
+      ${isKept ? null : html`<span class="eval-quiet">no kept data</span>`}
+    </li>`;
+  });
+  return documentOf(scenario, [
+    html`<nav class="eval-links" aria-label="Back"><a href="/">All scores</a></nav>`,
+    html`<h1>${scenario}</h1>`,
+    html`<ol class="eval-scores">
+      ${rows}
+    </ol>`,
+    html`${pager(at.page, pages, (other) => LINKS.runs(scenario, other))}`,
+  ]);
+}

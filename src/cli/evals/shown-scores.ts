@@ -1,0 +1,58 @@
+import { existsSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { TroupeError } from '../../errors.ts';
+import { type ComparedScore, compareScores } from '../../evals/compare-scores.ts';
+import { folderOfRun, keptConversations } from '../../evals/kept-runs.ts';
+import { readScorecard, type Scorecard, type ScoredRun, type ScoredScenario } from '../../evals/scorecard.ts';
+
+/** Of what is compared: the baseline, or the scores that are looked at. */
+export type Side = 'before' | 'after';
+
+/** Scores and where the data of their runs are. */
+export interface StoredScores {
+  folder: string;
+  card: Scorecard;
+  scenarios: ReadonlyMap<string, ScoredScenario>;
+  kept: ReadonlySet<string>;
+}
+
+/** What the pages of `troupe eval show` are about. Without a baseline nothing has changed. */
+export interface ShownScores {
+  before: StoredScores | null;
+  after: StoredScores;
+  compared: readonly ComparedScore[];
+}
+
+/** `place`: a folder with `scores.json`, or such a file. Throws `config_invalid`. */
+export function readStoredScores(place: string): StoredScores {
+  const isFolder = statSync(place, { throwIfNoEntry: false })?.isDirectory() === true;
+  const file = isFolder ? path.join(place, 'scores.json') : place;
+  if (!existsSync(file)) {
+    const text = `there are no scores in ${file}; writeScores(folder, scores) writes them, and keep: folder of scoreScenarios keeps the conversations`;
+    throw new TroupeError('config_invalid', text, { file });
+  }
+  const card = readScorecard(file);
+  const scenarios = new Map(card.scenarios.map((scenario) => [scenario.scenario, scenario]));
+  return { folder: path.resolve(path.dirname(file)), card, scenarios, kept: keptConversations(card) };
+}
+
+/** Throws `config_invalid`. */
+export function readShownScores(after: string, before?: string): ShownScores {
+  const shown = {
+    before: before === undefined ? null : readStoredScores(before),
+    after: readStoredScores(after),
+  };
+  return { ...shown, compared: compareScores((shown.before ?? shown.after).card, shown.after.card) };
+}
+
+/** Undefined: these scores have no such run. */
+export function runOf(stored: StoredScores | null, scenario: string, seed: number): ScoredRun | undefined {
+  return stored?.scenarios.get(scenario)?.runs.find((run) => run.seed === seed);
+}
+
+/** The data directory of a run. Null: its data were not kept, or are no longer there. */
+export function dataOf(stored: StoredScores, conversation: string | undefined): string | null {
+  if (conversation === undefined || !stored.kept.has(conversation)) return null;
+  const data = folderOfRun(stored.folder, conversation);
+  return existsSync(data) ? data : null;
+}
