@@ -33,6 +33,7 @@ export { scriptedUser, type Step, when } from './scripted-user.ts';
 export { simulatedUser } from './simulated-user.ts';
 export type { SimulatedUserSettings } from './simulated-user-settings.ts';
 export type { ModelChoice } from './model-agent.ts';
+export type { MoveName } from './move-reply.ts';
 export { type Moment, type Often } from './moment.ts';
 export { type Cause, failed, stopped, told, woken } from './moments-of-turns.ts';
 export { answered, handedOver, said } from './moments-of-words.ts';
