@@ -9,6 +9,7 @@ import { openMongoDriver } from '../src/store/mongo/connect-mongo.ts';
 import { openPostgresDriver } from '../src/store/postgres/connect-postgres.ts';
 import type { Store } from '../src/store/store.ts';
 import { withDatabase } from '../test/support/mongo-url.ts';
+import type { RigRedis } from './own-redis.ts';
 import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 
 /** The rig's own database on a server, and the breakable connection to it. */
@@ -61,6 +62,22 @@ export async function openRigSchema(serverUrl: string, name: string): Promise<Ri
       await client.query(`DROP SCHEMA IF EXISTS "${name}" CASCADE`);
       await client.end();
     },
+  };
+}
+
+/** The queue in that schema, in place of Redis. */
+export function queueTables(serverUrl: string, name: string): RigRedis {
+  return {
+    url: null,
+    own: false,
+    async wipe() {
+      const client = new pg.Client(serverUrl);
+      await client.connect();
+      await client.query(`TRUNCATE "${name}".wakes, "${name}".admission`);
+      await client.end();
+    },
+    cutFile: () => Promise.reject(new Error('the queue has no file of its own')),
+    close: () => Promise.resolve(),
   };
 }
 

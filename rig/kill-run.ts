@@ -101,8 +101,7 @@ export async function killRun(options: KillRunOptions): Promise<KillRun> {
     agents,
     `--${database.option}`,
     database.proxiedUrl,
-    '--redis',
-    redis.url,
+    ...(redis.url === null ? [] : ['--redis', redis.url]),
     '--prefix',
     prefix,
     '--json',
@@ -118,6 +117,8 @@ export async function killRun(options: KillRunOptions): Promise<KillRun> {
         : ['worker', ...shared, '--concurrency', String(CONCURRENCY), '--max-lag', '0'],
     env: {
       TROUPE_TOKEN: API_TOKEN,
+      // Not that of the rig's own surroundings.
+      REDIS_URL: redis.url ?? '',
       RIG_MODEL_URL: model.url,
       RIG_TOOLS_URL: tools.url,
       // Loading is most of the cost of a restart.

@@ -18,12 +18,18 @@ export interface RigOptions {
    * PostgreSQL, which is started again.
    */
   killDatabase: boolean;
-  /** On a Cluster or behind Sentinels the primary of the queue is killed in place of the cuts of its file. */
-  redis: 'single' | 'valkey' | 'cluster' | 'sentinel';
+  /** On a Cluster or behind Sentinels the primary of the queue is killed in place of the cuts of its file. `none`: PostgreSQL holds the queue. */
+  redis: 'single' | 'valkey' | 'cluster' | 'sentinel' | 'none';
 }
 
 export const USAGE =
-  'npm run rig -- [--seconds 60] [--seed N] [--json] [--keep] [--calm] [--strict] [--postgres] [--kill-database] [--redis valkey|cluster|sentinel]';
+  'npm run rig -- [--seconds 60] [--seed N] [--json] [--keep] [--calm] [--strict] [--postgres] [--kill-database] [--redis valkey|cluster|sentinel|none]';
+
+const REDIS: readonly RigOptions['redis'][] = ['single', 'valkey', 'cluster', 'sentinel', 'none'];
+
+function isRedis(value: string): value is RigOptions['redis'] {
+  return REDIS.some((each) => each === value);
+}
 
 /** Throws with the usage for anything else. */
 export function readOptions(args: string[]): RigOptions {
@@ -46,8 +52,8 @@ export function readOptions(args: string[]): RigOptions {
   if (!Number.isInteger(seconds) || seconds < 1 || !Number.isInteger(seed) || seed < 0)
     throw new Error(`--seconds and --seed are whole numbers: ${USAGE}`);
   const { redis } = values;
-  if (redis !== 'single' && redis !== 'valkey' && redis !== 'cluster' && redis !== 'sentinel')
-    throw new Error(`--redis is valkey, cluster or sentinel: ${USAGE}`);
+  if (!isRedis(redis)) throw new Error(`--redis is valkey, cluster, sentinel or none: ${USAGE}`);
+  if (redis === 'none' && !postgres) throw new Error(`--redis none needs --postgres: ${USAGE}`);
   const killDatabase = values['kill-database'];
   return { seconds, seed, json, keep, calm, strict, postgres, killDatabase, redis };
 }

@@ -10,7 +10,8 @@ import { startTopology, type TopologyKind } from '../test/services/redis-topolog
 
 /** The queue's server, with two ways to lose its data. */
 export interface RigRedis {
-  url: string;
+  /** Null: the queue is in the database. */
+  url: string | null;
   /** True if the process is ours, so that its file may be cut. */
   own: boolean;
   wipe(): Promise<void>;
@@ -25,7 +26,10 @@ const START_MS = 5_000;
 const REPLACED_MS = 60_000;
 
 /** A server of our own with an append-only file in `dir`; null without the command. */
-export async function startOwnRedis(dir: string, command = 'redis-server'): Promise<RigRedis | null> {
+export async function startOwnRedis(
+  dir: string,
+  command = 'redis-server',
+): Promise<(RigRedis & { url: string }) | null> {
   const port = await freePort();
   const url = `redis://127.0.0.1:${port}`;
   let server = start();

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createStore } from '../src/store/create-store.ts';
-import { openRigDatabase, openRigSchema } from './database.ts';
+import { openRigDatabase, openRigSchema, queueTables } from './database.ts';
 import { figuresLine, figuresOf } from './figures.ts';
 import { judge } from './judge.ts';
 import { killRun } from './kill-run.ts';
@@ -11,7 +11,7 @@ import { startOwnDatabase } from './own-database.ts';
 import { foreignRedis, type RigRedis, startOwnRedis, startOwnValkey, startReplicated } from './own-redis.ts';
 
 /**
- * `npm run rig -- [--seconds 60] [--seed N] [--json] [--keep] [--calm] [--strict] [--postgres] [--kill-database] [--redis valkey|cluster|sentinel]`: kills, stops and cuts off real
+ * `npm run rig -- [--seconds 60] [--seed N] [--json] [--keep] [--calm] [--strict] [--postgres] [--kill-database] [--redis valkey|cluster|sentinel|none]`: kills, stops and cuts off real
  * processes at random, on a real Redis and a real server of MongoDB's protocol, or PostgreSQL, and then checks everything that was
  * stored. Prints one line of figures at the end. Exit code 1 on a violation, or if less than half of the planned work
  * was done. A missed goal is reported; on a slow machine it says more about the machine, so it fails the run only
@@ -34,8 +34,8 @@ async function main(options: RigOptions): Promise<number> {
   say(`${own?.about ?? server}, seed ${seed}, ${seconds} s`);
   const dir = mkdtempSync(path.join(tmpdir(), 'troupe-rig-'));
   const name = `rig_${seed}_${Date.now().toString(36)}`;
-  const redis = await openRedis(dir, options.redis, name);
   const database = await (options.postgres ? openRigSchema : openRigDatabase)(url, name);
+  const redis = options.redis === 'none' ? queueTables(url, name) : await openRedis(dir, options.redis, name);
   if (!database.proxy) say('the database is a set of servers: its connections are not reset');
   const store = createStore(await database.open());
   let isKept = keep;
@@ -90,7 +90,11 @@ async function main(options: RigOptions): Promise<number> {
   }
 }
 
-async function openRedis(dir: string, kind: RigOptions['redis'], prefix: string): Promise<RigRedis> {
+async function openRedis(
+  dir: string,
+  kind: Exclude<RigOptions['redis'], 'none'>,
+  prefix: string,
+): Promise<RigRedis> {
   if (kind === 'valkey') return startOwnValkey(dir);
   if (kind !== 'single')
     return startReplicated(kind === 'cluster' ? 'Redis Cluster' : 'Redis Sentinel', prefix);

@@ -74,5 +74,6 @@ test('unknown options are refused with the usage', () => {
     redis: 'valkey',
   });
   expect(() => readOptions(['--seconds', 'soon'])).toThrow(/npm run rig/);
-  expect(() => readOptions(['--redis', 'many'])).toThrow(/valkey, cluster or sentinel/);
+  expect(() => readOptions(['--redis', 'many'])).toThrow(/valkey, cluster, sentinel or none/);
+  expect(() => readOptions(['--redis', 'none'])).toThrow(/needs --postgres/);
 });
