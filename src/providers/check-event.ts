@@ -41,7 +41,7 @@ function doubtOf(reported: Usage, facts: CallFacts): string | null {
   const { input, output, cacheRead, cacheWrite, reasoning } = reported;
   if (cacheRead + cacheWrite > input)
     return `${cacheRead + cacheWrite} cached tokens in an input of ${input}`;
-  const mostInput = facts.remembers ? REMEMBERED_TOKENS : mostSent(facts.request);
+  const mostInput = facts.remembers ? REMEMBERED_TOKENS : mostSent(facts.request, input);
   if (input > mostInput) return `input is ${input}, but the request has at most ${mostInput} tokens`;
   const { maxOutputTokens } = facts.request;
   const mostOutput = facts.remembers
@@ -51,11 +51,16 @@ function doubtOf(reported: Usage, facts: CallFacts): string | null {
   return most > mostOutput ? `output is ${most}, but the answer has at most ${mostOutput} tokens` : null;
 }
 
-function mostSent({ messages, images, tools, replySchema }: ModelRequest): number {
+/** The tokens that the request may have, or some part of them that is `enough`. */
+function mostSent({ messages, images, tools, replySchema }: ModelRequest, enough: number): number {
+  const framed = messages.length * TOKENS_PER_MESSAGE + ADDED_TOKENS;
+  // To write a long prompt as JSON takes as long as the rest of a turn. Its words alone nearly always suffice.
+  const words = messages.reduce((sum, { content }) => sum + content.length, framed);
+  if (words >= enough) return words;
   const bytes = messages.reduce((sum, message) => sum + sizeOf(message), 0);
   const named = sizeOf(tools) + (replySchema ? sizeOf(replySchema) : 0);
   const pictures = (images?.size ?? 0) * TOKENS_PER_IMAGE;
-  return bytes + named + pictures + messages.length * TOKENS_PER_MESSAGE + ADDED_TOKENS;
+  return bytes + named + pictures + framed;
 }
 
 function sizeOf(value: unknown): number {
