@@ -16,6 +16,13 @@ const SKIPPED = POSTGRES_URL ? '' : ' (skipped: no PostgreSQL)';
 /** Admits without asking once PostgreSQL is late: of no concern to the contract, and a busy machine is late. */
 const PATIENT_MS = 60_000;
 
+function fails(asked: Promise<unknown>): Promise<boolean> {
+  return asked.then(
+    () => false,
+    () => true,
+  );
+}
+
 async function admitted(entering: Promise<Entry>): Promise<Extract<Entry, { kind: 'admitted' }>> {
   const entry = await entering;
   if (entry.kind !== 'admitted') throw new Error('refused');
@@ -63,7 +70,12 @@ describe.skipIf(!POSTGRES_URL)(`the PostgreSQL admission${SKIPPED}`, () => {
     await using stage = await openQueueStage(POSTGRES_URL);
     const open = async () => {
       const { database } = await stage.join();
-      const options = { caps: ONE_AT_A_TIME, slotMs: 300, answerMs: PATIENT_MS, onWarning: stage.onWarning };
+      const options = {
+        caps: ONE_AT_A_TIME,
+        slotMs: 6_000,
+        answerMs: PATIENT_MS,
+        onWarning: stage.onWarning,
+      };
       return createPostgresAdmission({ database, ...options });
     };
     const [holder, other] = [await open(), await open()];
@@ -90,7 +102,7 @@ test('when PostgreSQL is unavailable all are admitted, and counted when it is ba
   const admission = createPostgresAdmission({
     database: stage,
     caps: ONE_AT_A_TIME,
-    slotMs: 600,
+    slotMs: 6_000,
     answerMs: 10_000,
     onWarning: (warning) => warnings.push(String(warning)),
   });
@@ -98,6 +110,8 @@ test('when PostgreSQL is unavailable all are admitted, and counted when it is ba
   expect((await admission.enter(X, 'p')).kind).toBe('full');
 
   await server.node.kill();
+  // Connections end a moment after the server that made them.
+  await until(() => fails(database.rows({ text: 'SELECT 1' })));
   const meanwhile = await Promise.all(Array.from({ length: 20 }, () => admitted(admission.enter(X, 'p'))));
   expect(await admission.takeCall(X, 'p')).toBe(0);
   expect(await admission.takeCall(X, 'p')).toBe(0);

@@ -229,6 +229,9 @@ test('wakes are served after the server was killed and started again', async () 
   await router.wake(A);
   await until(() => starts.length === 1, { what: 'the first run' });
   await server.node.kill();
+  // Connections end a moment after the server that made them.
+  const isGone = async () => (await router.check().catch(() => 'gone')) === 'gone';
+  await until(isGone, { what: 'the end of the server' });
   await expect(router.wake(A)).rejects.toMatchObject({ code: 'queue_unavailable' });
   await expect(router.check()).rejects.toMatchObject({ code: 'queue_unavailable' });
   await server.node.start();
