@@ -1,6 +1,6 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { createEvalApp } from '../../src/cli/evals/eval-app.ts';
 import { createOpenRuns } from '../../src/cli/evals/open-runs.ts';
 import { readShownScores } from '../../src/cli/evals/shown-scores.ts';
@@ -85,6 +85,14 @@ test('names and words of others are texts, never markup', async () => {
   expect(MARKUP).toMatch(/<img/);
 });
 
+test('the console renders the prompts of a run again, though no agents file is there', async () => {
+  const [conversation = ''] = kept.conversations;
+  const get = pages(kept.after);
+  const { status, text } = await get(`after/${conversation}/api/turns/${conversation}:desk:1/prompt?step=2`);
+  expect([status, JSON.parse(text)]).toEqual([200, expect.objectContaining({ verified: true, step: 2 })]);
+  expect(text).toContain('in Bern');
+});
+
 test('the filter shows what has changed, or what does not hold in a run', async () => {
   const get = pages(kept.after, kept.before);
   expect(wordsOf((await get('')).text)).toContain(
@@ -117,7 +125,8 @@ test('scores of before runs were kept are shown, and each run says that it has n
 test('a name that leads out of the folder is no run', async () => {
   using place = workplace({ agents: null });
   const card = JSON.parse(readFileSync(path.join(kept.after, 'scores.json'), 'utf8')) as Scorecard;
-  card.scenarios[0]!.runs[0]!.conversation = `../../../${path.basename(path.dirname(kept.after))}`;
+  const elsewhere = path.join(kept.after, 'runs', kept.conversations[0]!);
+  card.scenarios[0]!.runs[0]!.conversation = path.relative(path.join(place.dir, 'runs'), elsewhere);
   const get = pages(place.write('scores.json', card));
   expect((await get(RUN)).text).toContain('were not kept');
   for (const name of ['..%2F..', 'nobody', kept.conversations[0]])
@@ -176,17 +185,24 @@ test('a folder without scores is refused with what to do, and what is unknown ha
     expect((await get(to)).status).toBe(404);
 });
 
-test('more runs are looked at than stay open', async () => {
-  using many = await keptScores(8);
-  const get = pages(many.after, many.before);
-  for (let round = 0; round < 2; round += 1) {
-    const answers = await Promise.all(
-      many.conversations.flatMap((id, at) => [
-        get(`${RUN.replace(/\d$/, '')}${at + 1}`),
-        get(`after/${id}/api/conversations/${id}/events`),
-      ]),
+test('few runs stay open, and one that is in use is not closed for another', async () => {
+  using place = workplace({ agents: null });
+  vi.stubEnv('TMPDIR', place.dir);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const copies = () => readdirSync(place.dir).filter((name) => name.startsWith('troupe-eval-show-'));
+  const [conversation = ''] = kept.conversations;
+  const data = path.join(kept.after, 'runs', conversation);
+  {
+    await using runs = createOpenRuns();
+    await runs.use('/after/first', data, async ({ troupe }) => {
+      for (let at = 0; at < 9; at += 1) await runs.use(`/after/${at}`, data, () => {});
+      expect((await troupe.events(conversation)).events.length).toBeGreaterThan(3);
+    });
+    expect(copies()).toHaveLength(6);
+    const page = await runs.use('/after/0', data, ({ app }) =>
+      app.fetch(new Request('http://127.0.0.1/after/0/healthz')),
     );
-    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
-    expect(answers.filter(({ text }) => text.includes('Friday'))).toHaveLength(answers.length);
+    expect(page.status).toBe(200);
   }
+  expect(copies()).toEqual([]);
 });

@@ -126,6 +126,7 @@ function unknown(context: Context): Refusal {
   return new Refusal(404, 'route_unknown', `there is nothing at ${context.req.path}; see /`);
 }
 
+/** What is wrong with data is told in the answer. */
 function reportError(error: unknown): void {
-  console.error('troupe: a request failed:', error);
+  if (toTroupeError(error).code === 'internal') console.error('troupe: a request failed:', error);
 }

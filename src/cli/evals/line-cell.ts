@@ -13,7 +13,7 @@ export interface Place {
 /** Characters of a text; the console has the rest. */
 const MOST_TEXT = 2_000;
 /** Bound of the work on one pair of texts: beyond it they are too different for marks to help. */
-const MOST_EDITS = 200;
+const MOST_EDITS = 100;
 
 /** A line of a conversation. `other`: the line of the other side, to which differences are marked. */
 export function lineCell(line: RunLine, other: RunLine | null, place: Place): Markup {

@@ -2,12 +2,14 @@ import { copyFileSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Hono } from 'hono';
+import type { AgentInput } from '../../config/agent-input.ts';
 import { toTroupeError, TroupeError } from '../../errors.ts';
 import { createApp } from '../../http/index.ts';
 import { ResourceStack } from '../../resource-stack.ts';
-import { openTroupe } from '../../runtime.ts';
+import { openTroupe, type TroupeOptions } from '../../runtime.ts';
 import type { Troupe } from '../../troupe.ts';
 import { version } from '../version.ts';
+import { agentsOfRun } from './agents-of-run.ts';
 
 /** A kept run that is open: its troupe takes no turns, and its console no writes. */
 export interface OpenRun {
@@ -80,7 +82,8 @@ async function openRun(base: string, data: string): Promise<OpenRun & AsyncDispo
   try {
     copyDatabase(data, copy);
     const settings = { data: copy, work: false, allowEmpty: true, onWarning: () => {} };
-    const troupe = await openTroupe({ agents: [] }, settings);
+    const agents = await agentsIn(settings, path.basename(data));
+    const troupe = await openTroupe({ agents }, settings);
     opened.defer(() => troupe.close());
     const ending = new AbortController();
     opened.defer(() => ending.abort());
@@ -97,6 +100,11 @@ async function openRun(base: string, data: string): Promise<OpenRun & AsyncDispo
     // Readers know the folder that was kept, not the copy.
     throw new TroupeError(code, message.replaceAll(copy, data), facts, { cause });
   }
+}
+
+async function agentsIn(settings: TroupeOptions, conversation: string): Promise<AgentInput[]> {
+  await using troupe = await openTroupe({ agents: [] }, settings);
+  return await agentsOfRun(troupe, conversation);
 }
 
 /** Throws `store_corrupt` if there is no database. */
