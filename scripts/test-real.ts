@@ -39,6 +39,14 @@ for (const pair of PAIRS)
     // As soon as it is known: a suite takes minutes.
     show({ parts, suite, result });
   }
+const ALONE = 'PostgreSQL alone';
+if (wanted.every((word) => `${ALONE} distributed mode`.includes(word))) {
+  const { services, counts, missing } = runSuite(SUITES['distributed mode'], {
+    TROUPE_TEST_DISTRIBUTED: 'postgres',
+  });
+  const parts = services.split(', ').at(-1) ?? '';
+  show({ parts: `${parts} alone`, suite: 'distributed mode', result: missing ?? counts });
+}
 const helm = await installHelm();
 const chart = 'path' in helm ? runSuite(['--project', 'embedded', 'test/deploy'], {}).counts : helm.not;
 show({ parts: 'Helm', suite: 'chart, image, units', result: chart });

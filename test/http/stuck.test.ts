@@ -148,5 +148,6 @@ test('a question that no person has answered for long is stuck, until it is answ
     { command: 'answer', conversation: 'c1', question: reason.task, content: 'Red' } as never,
     ANA,
   );
-  expect(await stuck(reader)).toMatchObject({ stuck: [{ conversation: 'c2' }], total: 1 });
+  // The inbox reads the answer a moment later.
+  await expect.poll(() => stuck(reader)).toMatchObject({ stuck: [{ conversation: 'c2' }], total: 1 });
 });
