@@ -28,7 +28,7 @@ export interface ScoreSettings extends ScenarioOptions {
 
 /**
  * Plays each scenario several times, one run after the other, and scores each run. The claims of a scenario are
- * scores too: how often does each hold? Throws `config_invalid`: also if two scenarios or scores have the same name.
+ * scores too: how often does each hold? Throws `config_invalid`: also if two scenarios or scores have the same name; and `data_unwritable`.
  *
  *     const scores = await scoreScenarios(company, evals.scenarios, { scores: { cost, polite: judge({ … }) }, repeats: 10 });
  */

@@ -173,6 +173,16 @@ test('a thousand runs are listed in pages, and only those that failed on the fir
   expect(wordsOf(last)).toContain('Page 20 of 20');
 });
 
+test('eval compare says how to look at what it compares', async () => {
+  using place = workplace({ agents: null });
+  const [before, after] = [kept.before, kept.after].map((folder) => path.join(folder, 'scores.json')) as [
+    string,
+    string,
+  ];
+  const { out } = await place.call(['eval', 'compare', before, after]);
+  expect(out).toContain(`look at the conversations: npx troupe eval show ${after} ${before}\n`);
+});
+
 test('a folder without scores is refused with what to do, and what is unknown has no page', async () => {
   using place = workplace({ agents: null });
   const { code, json } = await place.call(['eval', 'show', 'nowhere', '--json']);
@@ -181,8 +191,13 @@ test('a folder without scores is refused with what to do, and what is unknown ha
     error: { code: 'config_invalid', message: expect.stringContaining('writeScores') },
   });
   const get = pages(kept.after);
-  for (const to of ['no', 'run?scenario=x', 'runs?scenario=x', 'before/x/'])
-    expect((await get(to)).status).toBe(404);
+  for (const to of ['no', 'run?scenario=x', 'runs?scenario=x', 'before/x/']) {
+    const { status, text } = await get(to);
+    expect(status).toBe(404);
+    expect(wordsOf(text)).toContain('All scores This cannot be shown route_unknown: there is nothing at');
+  }
+  const { text } = await get('before/x/api/conversations', { headers: { accept: 'application/json' } });
+  expect(JSON.parse(text)).toMatchObject({ error: { code: 'route_unknown' } });
 });
 
 test('few runs stay open, and one that is in use is not closed for another', async () => {

@@ -1,4 +1,5 @@
 import { type Context, Hono } from 'hono';
+import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { toTroupeError } from '../../errors.ts';
 import { readRun } from '../../evals/read-run.ts';
 import { linesOf } from '../../evals/run-lines.ts';
@@ -8,7 +9,7 @@ import { PAGE_HEADERS } from '../../http/page/page.ts';
 import { BUILT_PAGE, readWebFile } from '../../http/page/web-folder.ts';
 import { errorResponse, Refusal } from '../../http/refusal.ts';
 import type { OpenRuns } from './open-runs.ts';
-import { LINKS, type Markup } from './page-frame.ts';
+import { LINKS, type Markup, problemPage } from './page-frame.ts';
 import { runPage, type RunSide } from './run-page.ts';
 import { runsPage, scoresPage, type Shown } from './scores-page.ts';
 import { dataOf, runOf, type ShownScores, type Side } from './shown-scores.ts';
@@ -65,13 +66,25 @@ export function createEvalApp(shown: ShownScores, runs: OpenRuns): Hono {
         return runs.use(LINKS.console(side, conversation), data, (run) => run.app.fetch(raw, context.env));
       });
   }
-  app.notFound((context) => errorResponse(context, unknown(context), reportError));
-  app.onError((error, context) => errorResponse(context, error, reportError));
+  app.notFound((context) => problem(context, unknown(context)));
+  app.onError((error, context) => problem(context, error));
   return app;
 }
 
 function answer(context: Context, page: Markup): Response | Promise<Response> {
   return context.html(page, 200, { ...PAGE_HEADERS, 'cache-control': 'no-store' });
+}
+
+/** For a browser a page with a way back; for the console's requests, as its API answers. */
+async function problem(context: Context, thrown: unknown): Promise<Response> {
+  const answered = errorResponse(context, thrown, reportError);
+  const { method } = context.req;
+  // A foreign page is told no more than the API tells it.
+  const isRead = READS.has(method) && (context.req.header('accept') ?? '').includes('text/html');
+  if (!isRead || answered.status === 403) return answered;
+  const { error } = (await answered.json()) as { error: { code: string; message: string } };
+  const page = problemPage(`${error.code}: ${error.message}`);
+  return context.html(page, answered.status as ContentfulStatusCode, PAGE_HEADERS);
 }
 
 async function styleOf(context: Context, file: string): Promise<Response> {

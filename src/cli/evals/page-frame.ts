@@ -45,6 +45,15 @@ export function documentOf(
     </html>`;
 }
 
+/** In place of what cannot be shown. */
+export function problemPage(why: string): Markup {
+  return documentOf('Not shown', [
+    html`<nav class="eval-links" aria-label="Back"><a href="/">All scores</a></nav>`,
+    html`<h1>This cannot be shown</h1>`,
+    html`<p class="eval-problem">${why}</p>`,
+  ]);
+}
+
 /** Links of which one is where the reader is. */
 export function choices(
   label: string,
