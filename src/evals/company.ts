@@ -9,6 +9,8 @@ import { isProvider, type Provider } from '../providers/provider.ts';
 import type { TroupeOptions } from '../runtime.ts';
 import { defineTool, type Tool, type ToolContext, type ToolReturn } from '../tools/tool.ts';
 import { SWEEP_MS } from './eval-clock.ts';
+import { withServers } from './recorded-servers.ts';
+import type { Recording } from './recording.ts';
 
 /**
  * The company under test: a definition, the path or URL of an agents file, or agents alone, of whom the first answers what
@@ -42,6 +44,8 @@ export interface Replacements {
   tools?: Readonly<Record<string, ToolStub>> | undefined;
   /** Tools that the company lacks: their names, each with the ids of the agents that have it. Default: none. */
   standIns?: Readonly<Record<string, readonly string[]>> | undefined;
+  /** What MCP servers offered, as recorded: none is started. Default: those that agents are granted are started. */
+  servers?: Recording['servers'] | undefined;
 }
 
 /** Fields that say who runs the model of an agent, and how: a replacement brings its own. */
@@ -77,9 +81,10 @@ export interface OpenedCompany {
 /** Throws `config_invalid`: also for a replacement of an agent or a tool that there is not. */
 export async function prepareCompany(
   company: Company,
-  { models = {}, tools = {}, standIns = {} }: Replacements,
+  { models = {}, tools = {}, standIns = {}, servers }: Replacements,
 ): Promise<OpenedCompany> {
-  const { definition, agentsFile } = await readCompany(company);
+  const { definition: written, agentsFile } = await readCompany(company);
+  const definition = servers ? withServers(written, servers) : written;
   const modelOf = ({ id }: AgentInput) => models[id] ?? models['*'];
   const agents = definition.agents.map((agent) => withModel(withTools(agent, standIns), modelOf(agent)));
   refuseUnknown('agent', Object.keys(models), ['*', ...agents.map(({ id }) => id)]);

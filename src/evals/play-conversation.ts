@@ -112,6 +112,7 @@ function replacementsOf(recording: Recording, { models, tools }: Replacements): 
     models: { ...recordedModels(recording), ...models },
     tools: { ...recordedTools(recording), ...tools },
     standIns: recording.standIns,
+    servers: recording.servers,
   };
 }
 

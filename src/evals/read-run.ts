@@ -6,8 +6,11 @@ import type { ConversationRun, RunEnd, RunPlace, RunPrompt, RunTurn, RunUser } f
 
 /** Options of `readRun`. */
 export interface ReadRunOptions {
-  /** Renders the prompts of all turns. Slow for long logs. Default true. */
-  prompts?: boolean | undefined;
+  /**
+   * Renders the prompts of all turns, which is slow for long logs; with `tools`, the first prompt alone of each turn whose
+   * agent is offered other tools than before. Default true.
+   */
+  prompts?: boolean | 'tools' | undefined;
   /** How the run ended. Default: done. */
   ended?: RunEnd | undefined;
   /** Time of its end, ms since the epoch. Default: of the last event. */
@@ -31,7 +34,8 @@ export async function readRun(
 ): Promise<ConversationRun> {
   const events = await readOrdered(troupe, conversation, users !== undefined);
   const turns = turnsOf(events);
-  if (prompts) for (const turn of turns) await addPrompts(troupe, turn);
+  if (prompts === 'tools') await addPromptsOfNewTools(troupe, turns);
+  else if (prompts) for (const turn of turns) await addPrompts(troupe, turn);
   const first = events[0]?.at ?? endedAt ?? 0;
   const last = events.reduce((latest, { at }) => Math.max(latest, at), endedAt ?? first);
   return {
@@ -195,12 +199,25 @@ function endTurn(turn: OpenTurn, event: Event): void {
   if (event.kind === 'turn.aborted') turn.status = 'aborted';
 }
 
-async function addPrompts(troupe: Source, turn: OpenTurn): Promise<void> {
+async function addPrompts(troupe: Source, turn: OpenTurn, most = Infinity): Promise<void> {
   const trace = await troupe.trace(turn.id);
   turn.cost = trace.cost;
-  for (const { step } of trace.prompts) {
+  for (const { step } of trace.prompts.slice(0, most)) {
     const { model, messages, tools, verified } = await troupe.promptOf(turn.id, step);
     turn.prompts.push({ step, model, messages, tools, verified });
+  }
+}
+
+/** The first prompt of each turn whose agent is offered other tools than before. */
+async function addPromptsOfNewTools(troupe: Source, turns: readonly OpenTurn[]): Promise<void> {
+  const known = new Set<string>();
+  for (const turn of turns) {
+    const tools = turn.events.find(({ kind }) => kind === 'turn.started')?.context?.tools ?? '';
+    const key = `${turn.agent} ${tools}`;
+    if (known.has(key)) continue;
+    await addPrompts(troupe, turn, 1);
+    // A turn may end before its model is asked.
+    if (turn.prompts.length > 0) known.add(key);
   }
 }
 

@@ -1,13 +1,14 @@
 import { redactSecrets } from '../config/redact-secrets.ts';
 import { TroupeError } from '../errors.ts';
-import { type Event, parseTurnId } from '../events/index.ts';
+import { type Event, eventOf, parseTurnId } from '../events/index.ts';
 import type { Tool } from '../tools/tool.ts';
 import { type Company, readCompany } from './company.ts';
-import type { ConversationRun } from './conversation-run.ts';
+import type { ConversationRun, RunPrompt } from './conversation-run.ts';
 import { importedMoves, importedTurns, isImported } from './imported-rounds.ts';
 import { playToItsEnd } from './play-conversation.ts';
 import { recordedMoves } from './recorded-moves.ts';
 import { recordedTurns, type RecordedTurns } from './recorded-turns.ts';
+import { serversOf, withServers } from './recorded-servers.ts';
 import type { RecordedCall, Recording } from './recording.ts';
 import { agentsOf } from './refusal.ts';
 import type { UserMove } from './user.ts';
@@ -25,14 +26,18 @@ export interface RecordedTest {
  * company that lacks an agent of the conversation.
  */
 export async function recordTest(stored: ConversationRun, company: Company): Promise<RecordedTest> {
-  const { definition } = await readCompany(company);
-  const unaddressed = definition.defaults?.respondWhenUnaddressed ?? undefined;
-  const run = redacted(stored, definition.redact);
+  const { definition: written } = await readCompany(company);
+  const unaddressed = written.defaults?.respondWhenUnaddressed ?? undefined;
+  const run = redacted(stored, written.redact);
+  const servers = serversOf(run, written);
+  const definition = withServers(written, servers);
   const isForeign = isImported(run);
   const turns = isForeign ? importedTurns(run) : recordedTurns(run);
   const { moves, files } = isForeign ? importedMoves(run, unaddressed) : recordedMoves(run, unaddressed);
   if (moves.length === 0) throw refused(run, 'nobody speaks in it');
   requireAgents(turns, new Set(definition.agents.map(({ id }) => id)));
+  const asking = askingTool(run, turns, definition.tools ?? []);
+  if (asking) throw refused(run, `the tool ${asking} asked a person during its call`);
   const standIns = isForeign ? standInsFor(turns, definition.tools ?? []) : {};
   const recording: Recording = {
     version: 1,
@@ -41,6 +46,7 @@ export async function recordTest(stored: ConversationRun, company: Company): Pro
     answers: turns.answers,
     calls: await callsAsGiven(turns, definition.tools ?? [], standIns),
     standIns,
+    servers,
     files,
   };
   const played = await playToItsEnd(company, moves, { recording, mostMoves: moves.length });
@@ -60,17 +66,22 @@ type Redact = (text: string, where: Pick<Event, 'kind' | 'author'>) => string;
 
 function redacted(run: ConversationRun, redact: Redact = (text) => text): ConversationRun {
   const hideKeys = redactSecrets();
-  const clean = ({ kind, author, body, ...rest }: Event) => {
+  const cleaned = (value: unknown, { kind, author }: Pick<Event, 'kind' | 'author'>): unknown => {
     const where = { kind, author };
-    const text = JSON.stringify(body, (_, part: unknown) =>
+    const text = JSON.stringify(value, (_, part: unknown) =>
       typeof part === 'string' ? hideKeys(redact(part, where), where) : part,
     );
-    return { ...rest, kind, author, body: JSON.parse(text) as unknown } as Event;
+    return JSON.parse(text) as unknown;
   };
+  const clean = (event: Event) => ({ ...event, body: cleaned(event.body, event) }) as Event;
   const events = new Map(run.events.map((event) => [event, clean(event)]));
   const turns = run.turns.map((turn) => ({
     ...turn,
     events: turn.events.map((event) => events.get(event) ?? clean(event)),
+    prompts: turn.prompts.map((prompt) => {
+      const [start] = turn.events;
+      return start ? { ...prompt, tools: cleaned(prompt.tools, start) as RunPrompt['tools'] } : prompt;
+    }),
   }));
   return { ...run, events: [...events.values()], turns };
 }
@@ -82,6 +93,20 @@ function requireAgents({ answers }: RecordedTurns, known: ReadonlySet<string>): 
     const message = `the agents file has no agent "${agent}", who speaks in the conversation`;
     throw new TroupeError('config_invalid', message, { agent });
   }
+}
+
+/** A tool of the company or of a server that asked something of people, which its stand-in cannot do. */
+function askingTool(
+  { events }: ConversationRun,
+  { calls }: RecordedTurns,
+  tools: readonly Tool[],
+): string | undefined {
+  const questions = events.flatMap((event) => eventOf(event, 'question')?.body.question ?? []);
+  const asking = calls.find(
+    ({ tool, result }) =>
+      tools.some(({ name }) => name === tool) && questions.some((id) => result.startsWith(`${id} is asked`)),
+  );
+  return asking?.tool;
 }
 
 function standInsFor({ calls }: RecordedTurns, tools: readonly Tool[]): Recording['standIns'] {

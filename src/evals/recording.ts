@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import * as z from 'zod';
 import { TroupeError } from '../errors.ts';
-import { canonicalJson, ToolCall } from '../events/index.ts';
+import { canonicalJson, ToolCall, ToolSpec } from '../events/index.ts';
 
 /** An answer of a model in one call. */
 const RecordedAnswer = z.strictObject({
@@ -56,6 +56,18 @@ export const Recording = z.strictObject({
   calls: z.array(RecordedCall),
   /** Tools of an imported conversation that the company lacks: name, and ids of the agents that called it. */
   standIns: z.record(z.string(), z.array(z.string())),
+  /** What the company's MCP servers offered, by their names: none of them is started. */
+  servers: z
+    .record(
+      z.string(),
+      z.strictObject({
+        /** Its tools, as models were offered them. `grant`: what gives it, without the name of the server. */
+        tools: z.array(ToolSpec.extend({ grant: z.string() })),
+        /** Whether that is all that the server offered. */
+        isWhole: z.boolean(),
+      }),
+    )
+    .default({}),
   /** Texts that people attached, by name. */
   files: z.record(z.string(), z.string()),
 });

@@ -8,10 +8,10 @@ import { openInstructionFiles } from '../config/instruction-files.ts';
 import { openSkills } from '../config/skills.ts';
 import { countTokens } from '../context/tokens.ts';
 import { TroupeError } from '../errors.ts';
-import { unknownName } from '../events/index.ts';
 import { type Provider, STATELESS } from '../providers/provider.ts';
 import { isExtra, parseGrant } from '../tools/mcp/grants.ts';
-import type { McpOptions, McpTools } from '../tools/mcp/open-mcp-tools.ts';
+import type { McpOptions } from '../tools/mcp/open-mcp-tools.ts';
+import { replaceGrants } from '../tools/mcp/replace-grants.ts';
 import type { ModelOptions, Models } from './providers.ts';
 import { hideInTools, type ModelSettings } from './secrets.ts';
 
@@ -106,47 +106,4 @@ async function grantMcpTools<D extends Definition>(
   const mcp = await openMcpTools(Object.fromEntries(wanted), { ...options, extras });
   opened.defer(() => mcp.close());
   return replaceGrants(definition, mcp);
-}
-
-function offersNone(what: string, extra: string): string {
-  return `${what}: it offers no ${extra.slice(1)}`;
-}
-
-function replaceGrants<D extends Definition>(
-  definition: D,
-  { tools: offered, leftOut }: Pick<McpTools, 'tools' | 'leftOut'>,
-): D {
-  const problems: string[] = [];
-  const toolsOf = (names: readonly string[], field: string, index: number): string[] =>
-    names.flatMap((name, at) => {
-      const grant = parseGrant(name);
-      if (!grant) return [name];
-      const ofServer = offered.filter(({ origin }) => origin.server === grant.server);
-      // `*` grants no resources and prompts, but an approval for all covers them.
-      const given = ofServer.filter(({ origin }) =>
-        grant.tool === null ? field === 'needsApproval' || !isExtra(origin.tool) : origin.tool === grant.tool,
-      );
-      // Granting a tool that was left out is no mistake: a warning has reported it.
-      const isLeftOut = leftOut.some(({ server, tool }) => server === grant.server && tool === grant.tool);
-      if (given.length === 0 && grant.tool !== null && !isLeftOut) {
-        const what = `agents[${index}].${field}[${at}]: the MCP server "${grant.server}" has no tool "${grant.tool}"`;
-        const known = ofServer.map(({ origin }) => origin.tool);
-        problems.push(
-          isExtra(grant.tool) ? offersNone(what, grant.tool) : unknownName(what, grant.tool, known),
-        );
-      }
-      return given.map((tool) => tool.name);
-    });
-  const agents = definition.agents.map((agent, index) => ({
-    ...agent,
-    tools: toolsOf(agent.tools, 'tools', index),
-    ...(agent.needsApproval && { needsApproval: toolsOf(agent.needsApproval, 'needsApproval', index) }),
-  }));
-  for (const { name, origin } of offered) {
-    if (!definition.tools.some((own) => own.name === name)) continue;
-    problems.push(`tools: "${name}" is also the name of ${origin.server}/${origin.tool}`);
-  }
-  if (problems.length === 0) return { ...definition, agents, tools: [...definition.tools, ...offered] };
-  const message = `${problems.length} problem(s) with tools of MCP servers:\n  ${problems.join('\n  ')}`;
-  throw new TroupeError('config_invalid', message, { problems });
 }

@@ -4,6 +4,7 @@ import { pathToFileURL } from 'node:url';
 import { runInThisContext } from 'node:vm';
 import { expect, test } from 'vitest';
 import * as evals from '../../src/evals/index.ts';
+import { startMcpHttpServer } from '../support/mcp-http-server.ts';
 import { workplace } from './harness.ts';
 
 const PARTS: Readonly<Record<string, unknown>> = { ...evals };
@@ -40,6 +41,8 @@ const LOG = {
     { role: 'user', content: 'Thank you.' },
   ],
 };
+
+const SUM = { name: 'numbers__add', args: { a: 1, b: 2 } };
 
 /** Runs a written test in this process: another Vitest takes seconds. What it imports must be there. */
 async function runWritten(file: string): Promise<void> {
@@ -87,6 +90,31 @@ test('an imported log becomes a test, and a test that is there is kept', async (
   writeFileSync(file, readFileSync(file, 'utf8').replace('There is a.txt.', 'There is b.txt.'));
   expect((await place.call(record)).json).toMatchObject({ isNew: false });
   await expect(runWritten(file)).rejects.toThrow('expected that shipping says "There is b.txt."');
+});
+
+test('a test of a conversation with a tool server runs once that server is gone', async () => {
+  const server = await startMcpHttpServer();
+  const script = { rules: [{ when: { step: 1 }, calls: [SUM] }, { reply: 'It is 3.' }] };
+  const ofServer = (model: object) => ({
+    agents: [{ id: 'desk', tools: ['numbers/*'], ...model }],
+    defaults: { respondWhenUnaddressed: 'desk' },
+    mcpServers: { numbers: { url: server.url } },
+  });
+  using place = workplace({ agents: ofServer({ provider: 'scripted', script }) });
+  await place.call(['send', 'sums', 'What is 1 and 2?', '--as', 'mia']);
+  await place.call(['send', 'sums', 'And again?', '--as', 'mia']);
+  await server[Symbol.asyncDispose]();
+  const begun = server.trace.length;
+  const file = path.join(place.dir, 'sums.test.ts');
+  const made = await place.call(['eval', 'record', 'sums', '--out', file, '--json']);
+  expect(made.json).toMatchObject({ moves: 2, answers: 4, calls: 2, isNew: true });
+  const written = readFileSync(file, 'utf8');
+  expect(written).toContain("expect(run).toHaveCalled('desk', 'numbers__add', { a: 1, b: 2 });");
+  const [, agents = ''] = /new URL\('(\S+)'/.exec(written) ?? [];
+  const offline = ofServer({ provider: 'anthropic', model: 'claude-sonnet-5' });
+  writeFileSync(path.join(place.dir, agents), JSON.stringify(offline));
+  await runWritten(file);
+  expect(server.trace).toHaveLength(begun);
 });
 
 test('a conversation that there is not, or whose agents are others, writes nothing', async () => {

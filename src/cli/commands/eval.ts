@@ -25,7 +25,8 @@ export async function evalRecord(conversation: string, options: RecordOptions): 
     throw new TroupeError('config_invalid', 'a test needs an agents file: name one with --agents');
   const base = out.endsWith(ENDING) ? out.slice(0, -ENDING.length) : out;
   const [test, recording] = [`${base}${ENDING}`, `${base}.recording.json`];
-  const made = await recordTest(await storedRun(conversation, options), agents.file);
+  const hasServers = agents.definition.mcpServers !== undefined;
+  const made = await recordTest(await storedRun(conversation, options, hasServers), agents.file);
   const from = path.dirname(path.resolve(test));
   const text = writeTest(made, {
     agents: besideOf(from, agents.file),
@@ -37,7 +38,8 @@ export async function evalRecord(conversation: string, options: RecordOptions): 
   else print(report(test, recording, isNew, made));
 }
 
-async function storedRun(conversation: string, options: RecordOptions) {
+/** What MCP servers offered is in prompts alone. */
+async function storedRun(conversation: string, options: RecordOptions, hasServers: boolean) {
   const client = await connect(options, { needs: 'names' });
   try {
     const source = {
@@ -45,7 +47,7 @@ async function storedRun(conversation: string, options: RecordOptions) {
       promptOf: (turn: string, step?: number) => client.promptOf(turn, step),
       trace: (turn: string) => client.trace(turn),
     };
-    return await readRun(source, conversation, { prompts: false });
+    return await readRun(source, conversation, { prompts: hasServers && 'tools' });
   } finally {
     await client.close();
   }

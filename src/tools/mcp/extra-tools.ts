@@ -4,7 +4,8 @@ import { defineTool } from '../tool.ts';
 import { blockText, resourceText } from './block-text.ts';
 import type { CallContext, Connection, ServerRequest } from './connection.ts';
 import { PROMPTS, RESOURCES } from './grants.ts';
-import { type McpTool, type Origin, toolName } from './wrap-tool.ts';
+import { toolName } from './tool-name.ts';
+import type { McpTool, Origin } from './wrap-tool.ts';
 
 /** Of a description in a list: what is listed is read before anything of it is chosen. */
 const DESCRIPTION_CHARACTERS = 300;

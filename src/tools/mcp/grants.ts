@@ -7,6 +7,12 @@ import { unknownName } from '../../events/index.ts';
 export const RESOURCES = '@resources';
 export const PROMPTS = '@prompts';
 
+/** The tools that such a grant gives, by their names without the server's. */
+export const EXTRA_TOOLS: ReadonlyMap<string, readonly string[]> = new Map([
+  [RESOURCES, ['list_resources', 'read_resource']],
+  [PROMPTS, ['list_prompts', 'get_prompt']],
+]);
+
 export function isExtra(tool: string): boolean {
   return tool === RESOURCES || tool === PROMPTS;
 }

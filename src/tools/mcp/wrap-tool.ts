@@ -5,17 +5,11 @@ import { defineTool, type Tool, type ToolText } from '../tool.ts';
 import { createAsking } from './input-required.ts';
 import type { Connection } from './connection.ts';
 import type { McpServer } from './settings.ts';
+import { toolName } from './tool-name.ts';
 
 /** A tool of a server, under the name that models call it by. */
 export interface McpTool extends Tool {
   readonly origin: { server: string; tool: string };
-}
-
-/** The longest name that all vendors accept. */
-const MAX_TOOL_NAME = 64;
-
-export function toolName(server: string, tool: string): string {
-  return `${server}__${tool.replace(/[^A-Za-z0-9_-]/g, '_')}`.slice(0, MAX_TOOL_NAME);
 }
 
 export interface Origin {
