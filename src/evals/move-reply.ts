@@ -15,12 +15,10 @@ const MOVES = {
   leave: 'you have what you want, and leave; "text" says how you know',
   give_up: 'you cannot get what you want, and leave; "text" says why',
 } as const;
-type Word = keyof typeof MOVES;
-/** Every person may end. */
-const ENDS = ['leave', 'give_up'] as const;
-/** The moves that not every person may make. */
-export type MoveName = Exclude<Word, (typeof ENDS)[number]>;
-export const ALL_MOVES: readonly MoveName[] = ['say', 'answer', 'approve', 'deny', 'wait'];
+export type Word = keyof typeof MOVES;
+/** The moves that a person may be left without. */
+export type MoveName = Exclude<Word, 'leave'>;
+export const ALL_MOVES: readonly MoveName[] = ['say', 'answer', 'approve', 'deny', 'wait', 'give_up'];
 
 /** Other words for them that models write. */
 const ALIKE: Readonly<Record<string, Word>> = {
@@ -34,8 +32,8 @@ const ALIKE: Readonly<Record<string, Word>> = {
 };
 
 /** The moves with their meaning, a line each. */
-export function movesInWords(moves: readonly MoveName[]): string {
-  return [...moves, ...ENDS].map((word) => `- ${word}: ${MOVES[word]}`).join('\n');
+export function movesInWords(words: readonly Word[]): string {
+  return words.map((word) => `- ${word}: ${MOVES[word]}`).join('\n');
 }
 
 const MOST_WORDS = 2_000;
@@ -48,11 +46,11 @@ const MOST_REPLY = 20_000;
  * The schema of replies: models are shown what a move looks like, and any reply is taken, words that are no JSON among them.
  * `readMove` decides: so a model is told what is wrong, and not asked the same again.
  */
-export function moveSchema(moves: readonly MoveName[]): StandardSchema {
+export function moveSchema(words: readonly Word[]): StandardSchema {
   const json = {
     type: 'object',
     properties: {
-      move: { type: 'string', enum: [...moves, ...ENDS] },
+      move: { type: 'string', enum: words },
       text: { type: 'string', maxLength: SHOWN_MOST },
     },
     required: ['move', 'text'],
@@ -74,17 +72,11 @@ export type ReadMove =
   | { readonly kind: 'end'; readonly outcome: UserOutcome }
   | { readonly kind: 'none'; readonly problem: string };
 
-/** Reads the reply of a model: data, or its words. `asked`: what the person may answer and decide now. */
-export function readMove(
-  reply: unknown,
-  by: Author,
-  asked: Asked,
-  moves: readonly MoveName[] = ALL_MOVES,
-): ReadMove {
+/** Reads the reply of a model: data, or its words. `asked`: what the person may answer and decide now. `may`: its moves. */
+export function readMove(reply: unknown, by: Author, asked: Asked, may: readonly Word[]): ReadMove {
   const written = moveIn(typeof reply === 'string' ? dataIn(reply) : reply);
   if (!written) return none(`a move is JSON such as {"move": "say", "text": "Hello."}`);
   const { word, text } = written;
-  const may: readonly Word[] = [...moves, ...ENDS];
   if (!may.includes(word)) return none(`"${word}" is not among your moves: ${may.join(', ')}`);
   switch (word) {
     case 'say':

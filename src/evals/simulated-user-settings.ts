@@ -2,7 +2,8 @@ import { TroupeError } from '../errors.ts';
 import type { Author } from '../events/index.ts';
 import type { Tool } from '../tools/tool.ts';
 import type { ModelChoice } from './model-agent.ts';
-import { ALL_MOVES, type MoveName } from './move-reply.ts';
+import { ALL_MOVES, type MoveName, type Word } from './move-reply.ts';
+import type { Seen } from './user.ts';
 
 /** Settings of a simulated user. */
 export interface SimulatedUserSettings {
@@ -10,6 +11,11 @@ export interface SimulatedUserSettings {
   person: Author;
   /** What the person wants to reach: it ends when that is reached, or cannot be. */
   goal: string;
+  /**
+   * When the goal is reached: an agent has said this, or what the function finds. Then it ends, and its model cannot end by leaving.
+   * Default: its model decides that.
+   */
+  until?: string | RegExp | ((seen: Seen) => boolean) | undefined;
   /** Who the person is: what it knows, how it speaks. Default: nothing is said of that. */
   persona?: string | undefined;
   /** Its model: a provider with its fields, rules of a script, or a provider of your own. */
@@ -18,7 +24,10 @@ export interface SimulatedUserSettings {
   tools?: readonly Tool[] | undefined;
   /** Ids of the agents whom its words address. Default: whoever the company's routing finds. */
   to?: readonly string[] | undefined;
-  /** What it may do, beside leaving: small models do better with little. Default: all, which is to say, answer, approve, deny and wait. */
+  /**
+   * What it may do: small models do better with little. Without `until` it may always leave and give up. Default: all, which is to say,
+   * answer, approve, deny, wait and give up.
+   */
   moves?: readonly MoveName[] | undefined;
   /** Most moves, waits among them. Default 20. */
   maxMoves?: number | undefined;
@@ -31,13 +40,13 @@ export interface SimulatedUserSettings {
 const DEFAULTS = { maxMoves: 20, maxSteps: 10, waitMinutes: 30 };
 type Bounds = typeof DEFAULTS;
 
-/** With the bounds that are given by default. */
+/** With the bounds that are given by default, and all that the model may write as a move. */
 export type PlayedPerson = Omit<SimulatedUserSettings, keyof Bounds | 'moves'> &
-  Bounds & { moves: readonly MoveName[] };
+  Bounds & { may: readonly Word[] };
 
 /** Checks the settings. Throws `config_invalid`. */
 export function playedPerson(settings: SimulatedUserSettings): PlayedPerson {
-  const { person, goal, tools = [], moves = ALL_MOVES } = settings;
+  const { person, goal, until, tools = [], moves = ALL_MOVES, ...rest } = settings;
   const { id, name } = Object(person) as Partial<Author>;
   if (typeof id !== 'string' || id === '' || typeof name !== 'string')
     throw invalid("a simulated user needs a person: { person: person('mia') }");
@@ -55,7 +64,9 @@ export function playedPerson(settings: SimulatedUserSettings): PlayedPerson {
       throw invalid(`${field} of ${who} is ${value}, and has to be a whole number from 1 on`);
     bounds[field] = value;
   }
-  return { ...settings, ...bounds, moves, person: { kind: 'user', id, name } };
+  const ends: readonly Word[] = until === undefined ? ['leave', 'give_up'] : [];
+  const may: readonly Word[] = [...new Set<Word>([...moves, ...ends])];
+  return { ...rest, ...bounds, goal, until, tools, may, person: { kind: 'user', id, name } };
 }
 
 function invalid(message: string): TroupeError {

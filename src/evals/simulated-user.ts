@@ -1,6 +1,8 @@
 import type { UserOutcome } from './conversation-run.ts';
 import { askedLines, askedOf, newsFor } from './person-view.ts';
+import { eventWords } from './event-words.ts';
 import { readMove } from './move-reply.ts';
+import { isWhat } from './pattern.ts';
 import { clip } from './show-run.ts';
 import { type PlayedPerson, playedPerson, type SimulatedUserSettings } from './simulated-user-settings.ts';
 import { openSimulation } from './simulation.ts';
@@ -25,7 +27,7 @@ export function simulatedUser(settings: SimulatedUserSettings): NewUser {
 }
 
 function playPerson(settings: PlayedPerson, start: UserStart): User {
-  const { person, goal, to, maxMoves, waitMinutes } = settings;
+  const { person, goal, until, to, maxMoves, waitMinutes } = settings;
   const simulation = openSimulation(settings, start);
   /** Words of its own that it has not yet seen in the log. */
   const own: string[] = [];
@@ -43,7 +45,7 @@ function playPerson(settings: PlayedPerson, start: UserStart): User {
       ...(news.length > 0 ? ['What is new:', ...news] : [NOTHING[seen.events.length > 0 ? 'new' : 'yet']]),
       ...(asked.length > 0 ? ['What you are asked:', ...asked] : []),
       `You are ${person.name}, and want: ${goal.trim()}`,
-      seen.events.length > 0 ? LATER : 'What is your move?',
+      seen.events.length > 0 && until === undefined ? LATER : 'What is your move?',
     ].join('\n');
   }
 
@@ -63,6 +65,13 @@ function playPerson(settings: PlayedPerson, start: UserStart): User {
   return {
     name: `${person.name} (simulated)`,
     async next(seen) {
+      if (until !== undefined && hasHappened(until, seen)) {
+        outcome = {
+          kind: 'reached',
+          why: typeof until === 'function' ? 'until holds' : `an agent said ${until}`,
+        };
+        return { move: 'done' };
+      }
       if (moves >= maxMoves) {
         outcome = { kind: 'stopped', why: `it has made ${moves} moves` };
         return { move: 'done' };
@@ -73,7 +82,7 @@ function playPerson(settings: PlayedPerson, start: UserStart): User {
       for (let isLast = false; ; isLast = true) {
         const reply = await simulation.ask(words);
         if (reply.kind === 'failed') return stop(`its model failed: ${reply.why}`);
-        const read = readMove(reply.data, person, asked, settings.moves);
+        const read = readMove(reply.data, person, asked, settings.may);
         if (read.kind === 'move') return perform(read.move);
         if (read.kind === 'end') {
           outcome = read.outcome;
@@ -88,6 +97,13 @@ function playPerson(settings: PlayedPerson, start: UserStart): User {
       return { id: person.id, name: person.name, outcome, moves, ...(await simulation.close()) };
     },
   };
+}
+
+function hasHappened(until: NonNullable<PlayedPerson['until']>, seen: Seen): boolean {
+  if (typeof until === 'function') return until(seen);
+  return seen.events.some(
+    (event) => event.kind === 'message' && event.author.kind === 'agent' && isWhat(until, eventWords(event)),
+  );
 }
 
 /** Small models go on for ever unless they are asked. */

@@ -3,6 +3,7 @@ import * as z from 'zod';
 import {
   person,
   playConversation,
+  type Seen,
   scriptedUser,
   simulatedUser,
   type SimulatedUserSettings,
@@ -219,6 +220,26 @@ test('it makes only the moves that it may make, and its model is shown no others
   expect(told()[1]).toContain('That is no move: "wait" is not among your moves: say, leave, give_up.');
 });
 
+test.each([
+  ['words of an agent', 'a reservation'],
+  ['a pattern', /a reserv\w+/],
+  ['what a function finds', ({ events }: Seen) => events.some(({ kind }) => kind === 'turn.done')],
+])('it ends when %s say that the goal is reached, and leaving is no move', async (_, until) => {
+  const { user, asked, told } = customer([reached('I have it.'), says('A charge twice.')], { until });
+  const run = await playedBy([user]);
+  expect(run).toHaveReachedGoal('mia');
+  expect(run.users).toMatchObject([{ moves: 1, calls: 2, outcome: { kind: 'reached' } }]);
+  expect(told()[1]).toContain('"leave" is not among your moves');
+  expect(asked[0]?.messages[0]?.content).not.toContain('- leave: ');
+});
+
+test('words of a person do not reach the goal of another', async () => {
+  const { user } = customer([says('It is a reservation!'), gaveUp('They are slow.')], {
+    until: 'reservation!',
+  });
+  expect((await playedBy([user])).users).toMatchObject([{ outcome: { kind: 'gave up' } }]);
+});
+
 test('a choice that is none is named with the choices that there are', async () => {
   const boss = modelOf(
     { move: 'answer', text: 'Perhaps.' },
@@ -276,7 +297,7 @@ test.each<[string, object, string]>([
   [
     'another move',
     { moves: ['shout'] },
-    'moves of the simulated user "mia" has "shout"; there are say, answer, approve, deny, wait',
+    'moves of the simulated user "mia" has "shout"; there are say, answer, approve, deny, wait, give_up',
   ],
 ])('a wrong simulated user is refused where it is made: %s', (_, wrong, message) => {
   const settings = { person: mia, goal: GOAL, model: { rules: [] }, ...wrong } as SimulatedUserSettings;
