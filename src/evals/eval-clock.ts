@@ -26,9 +26,12 @@ interface Sleeper {
 /**
  * A clock for `createTroupe`. `stands`: time is what `pass` and whole pauses have taken, so that a log does not depend on how
  * fast a machine is. Else it also goes on as the system's does, as models that take time need it. Pauses are real but for
- * those of `SWEEP_MS`.
+ * those of `SWEEP_MS`. `startsAt`: ms since the epoch.
  */
-export function createEvalClock({ stands }: { stands: boolean }, system: Clock = systemClock): EvalClock {
+export function createEvalClock(
+  { stands, startsAt = EVAL_START_MS }: { stands: boolean; startsAt?: number | undefined },
+  system: Clock = systemClock,
+): EvalClock {
   const sleepers = new Set<Sleeper>();
   const begun = system.monotonic();
   let paused = 0;
@@ -58,7 +61,7 @@ export function createEvalClock({ stands }: { stands: boolean }, system: Clock =
   }
 
   return {
-    now: () => Math.floor(EVAL_START_MS + passed + elapsed()),
+    now: () => Math.floor(startsAt + passed + elapsed()),
     monotonic: elapsed,
     sleep: (ms, signal) => (ms >= LEAST_SWEEP_MS ? sleepUntilPassed(signal) : pause(ms, signal)),
     async pass(ms) {

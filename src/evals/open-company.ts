@@ -12,14 +12,22 @@ export interface CompanyAtWork extends AsyncDisposable {
   clock: EvalClock;
 }
 
-/** `data`: the data directory. Default: in memory. Throws `config_invalid`. */
+/** When and where a company is opened. */
+interface Circumstances {
+  /** The data directory. Default: in memory. */
+  data?: string | undefined;
+  /** When its clock begins, ms since the epoch. Default: as in every test. */
+  startsAt?: number | undefined;
+}
+
+/** Throws `config_invalid`. */
 export async function openCompany(
   { definition, isScripted }: Pick<OpenedCompany, 'definition' | 'isScripted'>,
   settings: TroupeSettings = {},
-  data: string = ':memory:',
+  { data = ':memory:', startsAt }: Circumstances = {},
 ): Promise<CompanyAtWork> {
   const hasModels = !isScripted && settings.replay === undefined;
-  const clock = createEvalClock({ stands: !hasModels });
+  const clock = createEvalClock({ stands: !hasModels, startsAt });
   const troupe = await openTroupe(definition, { ...settings, clock, data, newSecret: TEST_SECRET });
   return { troupe, clock, [Symbol.asyncDispose]: () => troupe[Symbol.asyncDispose]() };
 }

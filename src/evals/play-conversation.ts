@@ -71,7 +71,10 @@ export async function playToItsEnd(
   const place: RunPlace | null = folder === null ? null : { data: folder, agentsFile };
   const people: User[] = [];
   try {
-    await using opened = await openCompany(prepared, options.troupe, place?.data);
+    await using opened = await openCompany(prepared, options.troupe, {
+      data: place?.data,
+      startsAt: recording?.startsAt,
+    });
     const { troupe, clock } = opened;
     for (const newUser of usersOf(users))
       people.push(newUser({ seed, conversation, troupe: options.troupe }));

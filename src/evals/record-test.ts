@@ -1,3 +1,4 @@
+import type { TroupeInput } from '../config/agents-file.ts';
 import { redactSecrets } from '../config/redact-secrets.ts';
 import { TroupeError } from '../errors.ts';
 import { type Event, eventOf, parseTurnId } from '../events/index.ts';
@@ -7,6 +8,7 @@ import type { ConversationRun, RunPrompt } from './conversation-run.ts';
 import { importedMoves, importedTurns, isImported } from './imported-rounds.ts';
 import { playToItsEnd } from './play-conversation.ts';
 import { recordedMoves } from './recorded-moves.ts';
+import { differenceOfSchedules, startOf, unknownSchedule } from './recorded-times.ts';
 import { recordedTurns, type RecordedTurns } from './recorded-turns.ts';
 import { serversOf, withServers } from './recorded-servers.ts';
 import type { RecordedCall, Recording } from './recording.ts';
@@ -36,24 +38,25 @@ export async function recordTest(stored: ConversationRun, company: Company): Pro
   const { moves, files } = isForeign ? importedMoves(run, unaddressed) : recordedMoves(run, unaddressed);
   if (moves.length === 0) throw refused(run, 'nobody speaks in it');
   requireAgents(turns, new Set(definition.agents.map(({ id }) => id)));
-  const asking = askingTool(run, turns, definition.tools ?? []);
-  if (asking) throw refused(run, `the tool ${asking} asked a person during its call`);
-  const standIns = isForeign ? standInsFor(turns, definition.tools ?? []) : {};
+  const { tools = [] } = definition;
+  const cannot = isForeign ? null : whatCannotBePlayed(run, turns, definition);
+  if (cannot) throw refused(run, cannot);
+  const startsAt = isForeign ? null : startOf(run);
+  const standIns = isForeign ? standInsFor(turns, tools) : {};
   const recording: Recording = {
     version: 1,
     conversation: run.conversation,
+    ...(startsAt !== null && { startsAt }),
     agents: {},
     answers: turns.answers,
-    calls: await callsAsGiven(turns, definition.tools ?? [], standIns),
+    calls: await callsAsGiven(turns, tools, standIns),
     standIns,
     servers,
     files,
   };
   const played = await playToItsEnd(company, moves, { recording, mostMoves: moves.length });
-  if (played.ended.kind === 'impossible') throw refused(run, played.ended.why);
-  const asked = new Set(recordedTurns(played).answers.map(({ turn, step }) => `${turn} ${step}`));
-  const left = recording.answers.find(({ turn, step }) => !asked.has(`${turn} ${step}`));
-  if (left) throw refused(run, `nothing asks for step ${left.step} of ${left.turn}`);
+  const difference = differenceOf(run, recording, played);
+  if (difference) throw refused(run, difference);
   return { recording: { ...recording, agents: agentsOf(played) }, moves, run: played };
 }
 
@@ -93,6 +96,28 @@ function requireAgents({ answers }: RecordedTurns, known: ReadonlySet<string>): 
     const message = `the agents file has no agent "${agent}", who speaks in the conversation`;
     throw new TroupeError('config_invalid', message, { agent });
   }
+}
+
+/** Null: nothing is known to be in the way. */
+function whatCannotBePlayed(
+  run: ConversationRun,
+  turns: RecordedTurns,
+  definition: Pick<TroupeInput, 'tools' | 'schedules'>,
+): string | null {
+  const unknown = unknownSchedule(run, definition);
+  if (unknown) return `the agents file has no schedule "${unknown}", which sent a message in it`;
+  const asking = askingTool(run, turns, definition.tools ?? []);
+  return asking ? `the tool ${asking} asked a person during its call` : null;
+}
+
+/** Null: it went as it did. */
+function differenceOf(run: ConversationRun, { answers }: Recording, played: ConversationRun): string | null {
+  const ofSchedules = differenceOfSchedules(run, played);
+  if (ofSchedules) return ofSchedules;
+  if (played.ended.kind === 'impossible') return played.ended.why;
+  const asked = new Set(recordedTurns(played).answers.map(({ turn, step }) => `${turn} ${step}`));
+  const left = answers.find(({ turn, step }) => !asked.has(`${turn} ${step}`));
+  return left ? `nothing asks for step ${left.step} of ${left.turn}` : null;
 }
 
 /** A tool of the company or of a server that asked something of people, which its stand-in cannot do. */

@@ -2,6 +2,7 @@ import { TroupeError } from '../errors.ts';
 import { type Event, type EventOf, eventOf } from '../events/index.ts';
 import type { ConversationRun } from './conversation-run.ts';
 import { minutesPass } from './person.ts';
+import { scheduledMessage, waitsOf } from './recorded-times.ts';
 import { isPersons } from './recorded-turns.ts';
 import { clip } from './show-run.ts';
 import type { UserMove } from './user.ts';
@@ -12,27 +13,27 @@ export interface RecordedMoves {
   files: Record<string, string>;
 }
 
-const MS_PER_MINUTE = 60_000;
 const MOST_QUESTION = 60;
 
 /**
- * The people of a run as moves. What came by itself, such as a reminder, becomes minutes that pass. `unaddressed`: the agent
- * that answers words that address nobody. Throws `command_refused` for what a test cannot play yet.
+ * The people of a run as moves. What came by itself, such as a reminder or the message of a schedule, becomes minutes that
+ * pass. `unaddressed`: the agent that answers words that address nobody. Throws `command_refused` for what a test cannot play yet.
  */
-export function recordedMoves({ events }: ConversationRun, unaddressed: string | undefined): RecordedMoves {
+export function recordedMoves(run: ConversationRun, unaddressed: string | undefined): RecordedMoves {
+  const { events } = run;
+  const minutesBefore = waitsOf(run);
   const made: RecordedMoves = { moves: [], files: {} };
   const asked = new Map<string, Event>();
   const hasSeveral = events.filter(({ kind }) => kind === 'question').length > 1;
-  let since = events[0]?.at ?? 0;
   for (const event of events) {
     if (event.kind === 'question') asked.set(event.body.question, event);
     if (event.kind === 'approval.requested') asked.set(event.body.request, event);
     const isDue = isTimed(event);
-    const minutes = isDue ? Math.ceil((event.at - since) / MS_PER_MINUTE) : 0;
-    if (minutes > 0) made.moves.push(minutesPass(minutes));
     const move = isDue ? null : moveOf(event, { asked, hasSeveral, unaddressed, files: made.files });
+    if (!move && !isDue) continue;
+    const minutes = minutesBefore(event, isDue);
+    if (minutes > 0) made.moves.push(minutesPass(minutes));
     if (move) made.moves.push(move);
-    if (move || isDue) since = event.at;
   }
   return made;
 }
@@ -89,6 +90,7 @@ function saidMove(event: EventOf<'message'>, { unaddressed, files }: Known): Use
 /** It came by itself, as time passed. */
 function isTimed(event: Event): boolean {
   const { id, kind, body, author } = event;
+  if (scheduledMessage(event)) return true;
   if (kind === 'message') return author.kind === 'system' && id.startsWith('remind:');
   if (kind === 'question.answered' || kind === 'approval.decided') return body.outcome === 'expired';
   return false;

@@ -40,6 +40,8 @@ export const Recording = z.strictObject({
   version: z.literal(1),
   /** Id of the conversation. Ids of turns and tasks follow from it. */
   conversation: z.string(),
+  /** When the clock begins, ms since the epoch, if something depended on the time of day. Default: as in every test. */
+  startsAt: z.number().optional(),
   /** Hashes of what each agent was told of itself, and of its tools, when this was written. */
   agents: z.record(
     z.string(),
