@@ -107,7 +107,7 @@ function services(command: Command): Command {
     .argument('[agents-file]', 'default: ./agents.ts, .js, .json, .yaml')
     .option('--mongodb <url>', 'database of the log (or MONGODB_URL)')
     .option('--postgres <url>', 'the same in PostgreSQL (or POSTGRES_URL)')
-    .option('--redis <url>', 'server of the queue (or REDIS_URL); with PostgreSQL not needed')
+    .option('--redis <url>', 'queue, unless PostgreSQL holds it (or REDIS_URL)')
     .option('--prefix <name>', 'prefix that separates troupes on one Redis', 'troupe')
     .option(...LOG_LEVEL)
     .option('--json', 'print one JSON line when ready');
