@@ -57,6 +57,7 @@ export interface RunUser {
  * model did not answer with a move. `open`: the run was over before it had ended.
  */
 export interface UserOutcome {
+  /** How it ended. */
   readonly kind: 'reached' | 'gave up' | 'stopped' | 'open';
   /** Why, in its own words or in Troupe's. */
   readonly why: string;
