@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { findOnPath } from '../services/run-command.ts';
 
 /** A Redis on one port, without persistence, that a test may kill, pause and restart. */
@@ -15,6 +16,10 @@ export interface OwnRedis {
   pause(): void;
   resume(): void;
 }
+
+/** A connection of somebody else may have the port for a moment while the server is away. */
+const MOST_STARTS = 100;
+const BETWEEN_MS = 100;
 
 export function redisServerPath(): string | null {
   return findOnPath('redis-server');
@@ -27,6 +32,16 @@ export async function startOwnRedis(onEnd: (end: () => Promise<void>) => void): 
   let server: ChildProcess | null = null;
 
   async function start(): Promise<void> {
+    for (let left = MOST_STARTS; ; left -= 1) {
+      const problem = await launch();
+      if (problem === null) return;
+      if (left === 0 || !problem.includes('Address already in use')) throw new Error(problem);
+      await delay(BETWEEN_MS);
+    }
+  }
+
+  /** Null once it is ready, else why it ended. */
+  async function launch(): Promise<string | null> {
     const args = [
       '--port',
       `${port}`,
@@ -41,14 +56,14 @@ export async function startOwnRedis(onEnd: (end: () => Promise<void>) => void): 
     ];
     const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] });
     server = child;
-    await new Promise<void>((resolve, reject) => {
+    return new Promise((resolve, reject) => {
       let said = '';
       child.stdout.on('data', (chunk: Buffer) => {
         said += chunk.toString();
-        if (said.includes('Ready to accept connections')) resolve();
+        if (said.includes('Ready to accept connections')) resolve(null);
       });
       child.on('error', reject);
-      child.on('exit', () => reject(new Error(`redis-server ended: ${said}`)));
+      child.on('exit', () => resolve(`redis-server ended: ${said}`));
     });
   }
 
