@@ -1,31 +1,11 @@
 import { expect, test } from 'vitest';
 import { beginTurn, RENDERING } from '../../src/context/index.ts';
 import { adoptCompaction, trimSlots } from '../../src/context/compaction/apply.ts';
-import type {
-  AgentId,
-  Author,
-  CompactionBody,
-  Event,
-  EventDraft,
-  EventId,
-  TurnId,
-} from '../../src/events/index.ts';
-import { logged, promptOf, viewOf } from '../support/log-player.ts';
+import type { AgentId, Author, CompactionBody, Event, EventId, TurnId } from '../../src/events/index.ts';
+import { promptOf, viewOf } from '../support/log-player.ts';
+import { agent, ana, ben, logOf, type Said } from '../support/said-log.ts';
 
 const READER = 'ada';
-const T0 = Date.UTC(2026, 0, 1, 10, 0);
-const ana: Author = { kind: 'user', id: 'u1', name: 'Ana' };
-const ben: Author = { kind: 'user', id: 'u2', name: 'Ben' };
-const agent = (id: string): Author => ({ kind: 'agent', id, name: id });
-
-type Said = [author: Author, content: string, to?: string[], minutes?: number];
-
-function logOf(...said: Said[]): Event[] {
-  return said.map(([author, content, to = [], minutes = 0], n) => {
-    const draft = { id: `m${n + 1}`, author, to: to as AgentId[], kind: 'message', body: { content } };
-    return logged(draft as unknown as EventDraft, n + 1, T0 + minutes * 60_000);
-  });
-}
 
 /** The user messages of a turn that answers the last event, without the numbers of marks. */
 function shown(log: readonly Event[], live: Record<string, string> = {}): string[] {

@@ -2,33 +2,13 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { AnswerCleaner, beginTurn, cleanAnswer, RENDERING } from '../../src/context/index.ts';
 import { adoptCompaction, trimSlots } from '../../src/context/compaction/apply.ts';
-import type {
-  AgentId,
-  Author,
-  CompactionBody,
-  Event,
-  EventDraft,
-  EventId,
-  TurnId,
-} from '../../src/events/index.ts';
+import type { CompactionBody, Event, EventId, TurnId } from '../../src/events/index.ts';
 import { cpuMsOf } from '../support/cpu-ms.ts';
-import { logged, promptOf, viewOf } from '../support/log-player.ts';
+import { promptOf, viewOf } from '../support/log-player.ts';
+import { agent, ana, ben, logOf, type Said } from '../support/said-log.ts';
 
 const READER = 'ada';
-const T0 = Date.UTC(2026, 0, 1, 10, 0);
-const ana: Author = { kind: 'user', id: 'u1', name: 'Ana' };
-const ben: Author = { kind: 'user', id: 'u2', name: 'Ben' };
-const agent = (id: string): Author => ({ kind: 'agent', id, name: id });
-
-type Said = [author: Author, content: string, to?: string[], minutes?: number];
 const OWN: Said = [agent(READER), 'I was here'];
-
-function logOf(...said: Said[]): Event[] {
-  return said.map(([author, content, to = [], minutes = 0], n) => {
-    const draft = { id: `m${n + 1}`, author, to: to as AgentId[], kind: 'message', body: { content } };
-    return logged(draft as unknown as EventDraft, n + 1, T0 + minutes * 60_000);
-  });
-}
 
 function viewAfter(log: readonly Event[], live: Record<string, string> = {}) {
   const view = viewOf(READER, log);

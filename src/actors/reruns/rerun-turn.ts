@@ -29,6 +29,7 @@ import type { EngineDeps } from '../engine/engine-deps.ts';
 import { patchAtRest } from '../engine/patch-at-rest.ts';
 import { readPages } from '../log/read-pages.ts';
 import { readBaseline } from '../turn/freeze-baseline.ts';
+import { promptRulesOf } from '../turn/prompt-rules.ts';
 import { journalKey, type ModelAnswer } from '../turn/turn-run.ts';
 import { withModel } from './other-model.ts';
 import { callsOf, type LoggedTurn, readTurn } from './read-turn.ts';
@@ -219,7 +220,7 @@ function stepsOf({ own }: LoggedTurn): EventOf<'step'>[] {
 
 function pinnedAs(original: LoggedTurn): Omit<PinnedTurn, 'id' | 'baseline' | 'rerun'> {
   const { started, inputs } = original;
-  const { upTo, live, join, rendering, peers, framing } = started.body;
+  const { upTo, live, join } = started.body;
   const approved = approvedIn(original);
   return {
     upTo,
@@ -230,9 +231,7 @@ function pinnedAs(original: LoggedTurn): Omit<PinnedTurn, 'id' | 'baseline' | 'r
     join,
     hop: Math.max(0, ...inputs.map(({ hop = 0 }) => hop)),
     at: inputs.at(-1)?.at ?? started.at,
-    ...(rendering !== undefined && { rendering }),
-    ...(peers && { peers }),
-    ...(framing && { framing }),
+    ...promptRulesOf(started.body),
     ...(approved && { approved }),
     // Whatever has become of the task that it worked on.
     byPerson: true,

@@ -6,6 +6,7 @@ import { beginStep, replayCompaction } from '../compaction/replay-compaction.ts'
 import { compactionReason } from '../compaction/compaction-reason.ts';
 import { reachAt } from '../steering/reach.ts';
 import { steerTurn } from '../steering/steer-turn.ts';
+import { promptRulesOf } from './prompt-rules.ts';
 import { changed, type Outcome, type TurnRun } from './turn-run.ts';
 
 /** Builds the prompt of the present step from the warm view, and asks for a compaction if it is too long. */
@@ -46,13 +47,8 @@ function build(run: TurnRun): PromptRecord {
 
 async function beginTurnOnce({ deps, live, turn }: TurnRun): Promise<void> {
   if (live.view.turn?.id === turn.id) return;
-  const { id, upTo, inputs, live: items, join, baseline, rendering, peers, framing } = turn;
-  const rules = {
-    ...(rendering !== undefined && { rendering }),
-    ...(peers && { peers }),
-    ...(framing && { framing }),
-  };
-  const input = { id, upTo, inputs, live: items, join, baseline, ...rules };
+  const { id, upTo, inputs, live: items, join, baseline } = turn;
+  const input = { id, upTo, inputs, live: items, join, baseline, ...promptRulesOf(turn) };
   live.isBeginning = true;
   try {
     await inSlices(deps.clock, beginTurnSteps(live.view, input));

@@ -3,11 +3,11 @@ import {
   memoryItem,
   modeItems,
   phaseItem,
-  RENDERING,
   rosterNews,
   stateItem,
   statedUnder,
 } from '../../context/index.ts';
+import { promptRulesFor } from './prompt-rules.ts';
 import { TroupeError } from '../../errors.ts';
 import {
   ACTOR_VERSION,
@@ -112,9 +112,7 @@ async function nextTurn(
     baseline: baseline.id,
     hop: Math.max(...inputs.map((event) => event.hop ?? 0)),
     at: last.at,
-    rendering: RENDERING,
-    ...(runtime.profile.peers && { peers: runtime.profile.peers }),
-    ...(runtime.profile.framing && { framing: runtime.profile.framing }),
+    ...promptRulesFor(runtime.profile),
     context: contextOf(baseline, live.view, facts, runtime.tools),
     ...(approved.length > 0 && { approved }),
     ...(halt && { halt }),

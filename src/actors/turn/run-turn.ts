@@ -8,6 +8,7 @@ import {
 } from '../../events/index.ts';
 import { TroupeError } from '../../errors.ts';
 import type { EffectName } from '../../machines/agent-lifecycle.ts';
+import { promptRulesOf } from './prompt-rules.ts';
 import { assemble } from './assemble.ts';
 import { backOff } from './back-off.ts';
 import { callModel } from './call-model.ts';
@@ -224,19 +225,14 @@ async function startRun(given: TurnStart): Promise<TurnRun> {
 
 function startedDraft(runtime: AgentRuntime, turn: PinnedTurn): EventDraft {
   const { id, name } = runtime.profile;
-  const { upTo, inputs, live, join, baseline, context, rendering, peers, framing } = turn;
-  const rules = {
-    ...(rendering !== undefined && { rendering }),
-    ...(peers && { peers }),
-    ...(framing && { framing }),
-  };
+  const { upTo, inputs, live, join, baseline, context } = turn;
   return {
     id: startedId(turn),
     author: { kind: 'agent', id, name },
     to: [],
     turn: turn.id,
     kind: 'turn.started',
-    body: { upTo, inputs, live, join, baseline, ...rules },
+    body: { upTo, inputs, live, join, baseline, ...promptRulesOf(turn) },
     ...(context && { context }),
   };
 }

@@ -7,18 +7,13 @@ import {
   type SlotAsk,
   takeToken,
 } from '../admission-rules.ts';
+import type { HeldPlace } from '../held-slots.ts';
 import { prepared, type QueueDatabase, type QueueQueries, queueTablesOf } from './queue-database.ts';
 
 /** A question to admission: a slot, or one call. */
 export type AdmissionAsk =
   | { kind: 'slot'; ask: SlotAsk; provider: string; wish: string }
   | { kind: 'call'; rate: CallRate; provider: string; wish: string };
-
-/** Places where a slot is held: `<scope>`, and the slot as its member. */
-export interface HeldPlace {
-  scope: string;
-  member: string;
-}
 
 export const tenantScope = (tenant: string) => `tenant:${tenant}`;
 export const providerScope = (provider: string) => `provider:${provider}`;

@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto';
 import type { ActorAddress, TenantId } from '../../events/index.ts';
 import type { Admission, AdmissionCaps, AdmissionLoad, Entry } from '../admission.ts';
 import { admissionLimits, DEFAULT_SLOT_MS, retryInMs } from '../admission-rules.ts';
-import { createOutage } from '../outage.ts';
+import { createAskServer } from '../ask-server.ts';
+import { createHeldSlots } from '../held-slots.ts';
 import { parseSlot, parseWish, slotText, wishText } from '../refusals.ts';
 import { type AdmissionAsk, createAdmissionTable, providerScope, tenantScope } from './admission-table.ts';
 import { createBatches } from './batches.ts';
-import { createHeldSlots, type Within } from './held-slots.ts';
 import type { QueueDatabase } from './queue-database.ts';
 
 export interface PostgresAdmissionOptions {
@@ -31,8 +31,8 @@ export function createPostgresAdmission(options: PostgresAdmissionOptions): Admi
   const { database, caps, slotMs = DEFAULT_SLOT_MS, random = Math.random } = options;
   const limits = admissionLimits(caps);
   const table = createAdmissionTable(database);
-  const within = createAsk(options);
-  const slots = createHeldSlots({ table, within, slotMs });
+  const within = createAskServer({ ...options, server: 'PostgreSQL' });
+  const slots = createHeldSlots({ places: table, ask: within, slotMs });
   const batches = createBatches(async (asks: AdmissionAsk[]) => {
     const answers = await table.decide(asks);
     return new Map(asks.map((ask, at) => [ask, answers[at] ?? 0]));
@@ -84,33 +84,4 @@ export function createPostgresAdmission(options: PostgresAdmissionOptions): Admi
   }
 
   return { enter, takeCall, load, close: () => slots.close() };
-}
-
-/** Nothing waits longer than `answerMs`. Null if PostgreSQL is unavailable; after an answer that comes too late, `late` is called. */
-function createAsk({ answerMs = 1_000, onWarning, onFailed = () => {} }: PostgresAdmissionOptions): Within {
-  const outage = createOutage(onWarning, {
-    where: 'admission',
-    away: 'PostgreSQL is unavailable: turns and model calls are admitted without regard to caps until it is back',
-    back: 'PostgreSQL is back: caps hold again',
-  });
-  return async (question, late = () => {}) => {
-    const asked = question();
-    const limit = Promise.withResolvers<'late'>();
-    const timer = setTimeout(() => limit.resolve('late'), answerMs);
-    try {
-      const answer = await Promise.race([asked.then((found) => ({ found })), limit.promise]);
-      if (answer === 'late') {
-        asked.then(late, () => {});
-        throw new Error(`no answer for ${answerMs} ms`);
-      }
-      outage.end('PostgreSQL');
-      return answer.found;
-    } catch (error) {
-      onFailed(error);
-      outage.begin('PostgreSQL', error);
-      return null;
-    } finally {
-      clearTimeout(timer);
-    }
-  };
 }

@@ -5,7 +5,8 @@ import type { Admission, AdmissionCaps, AdmissionLoad, Entry } from '../admissio
 import { admissionLimits, DEFAULT_SLOT_MS, retryInMs } from '../admission-rules.ts';
 import { parseSlot, parseWish, slotText, wishText } from '../refusals.ts';
 import { admissionScripts } from './admission-scripts.ts';
-import { createOutage } from '../outage.ts';
+import { createAskServer } from '../ask-server.ts';
+import { createHeldSlots } from '../held-slots.ts';
 
 export interface RedisAdmissionOptions {
   /** Shared: `close` leaves it open. */
@@ -23,28 +24,37 @@ export interface RedisAdmissionOptions {
   random?: () => number;
 }
 
-/** The sets that hold a slot: its tenant's, its provider's, or both. */
-interface HeldSlot {
-  id: string;
-  keys: readonly string[];
-}
-
 /**
- * Admission over Redis, one script per question.
- *  A1  `held` has the slots of this process that were not left. All are renewed every third of `slotMs`. Renewing adds
- *      missing ones, so slots granted while Redis was unavailable, or lost with its data, count again.
- *  A2  A script may run after its slot was left, when Redis is slow or had to be sent the text first. Therefore whatever
- *      adds a slot checks afterwards whether it is still held, and removes it if not.
- *  A3  Nothing waits longer than `answerMs`, and nothing waits at all without a connection.
+ * Admission over Redis, one script per question. `queue/held-slots.ts` keeps what was granted. Nothing waits longer than `answerMs`,
+ * and nothing waits at all without a connection.
  */
 export function createRedisAdmission(options: RedisAdmissionOptions): Admission {
   const { redis, prefix, slotMs = DEFAULT_SLOT_MS, random = Math.random } = options;
   const limits = admissionLimits(options.caps);
   const scripts = admissionScripts();
-  const ask = createAsk(options);
-  const held = new Map<string, HeldSlot>();
-  let renewing = false;
-  let timer: NodeJS.Timeout | null = null;
+  const ask = createAskServer({
+    ...options,
+    server: 'Redis',
+    whyNot: () => (redis.status === 'ready' ? null : `connection is ${redis.status}`),
+  });
+  const slots = createHeldSlots({
+    places: {
+      hold: (places, ms) =>
+        scripts.renew.run(
+          redis,
+          places.map(({ scope }) => scope),
+          [ms, ...places.map(({ member }) => member)],
+        ),
+      async remove(places) {
+        const removals = redis.pipeline();
+        for (const { scope, member } of places) removals.zrem(scope, member);
+        const failed = (await removals.exec())?.find(([error]) => error);
+        if (failed?.[0]) throw failed[0];
+      },
+    },
+    ask,
+    slotMs,
+  });
   const refused = ['since', 'until'].map((time) => `{${prefix}}:refused:${time}`);
 
   async function enter(address: ActorAddress, provider: string): Promise<Entry> {
@@ -54,48 +64,15 @@ export function createRedisAdmission(options: RedisAdmissionOptions): Admission 
     const providerKey = `{${prefix}}:slots:provider:${provider}`;
     const keys = [...(tenantCap === null ? [] : [tenantKey]), ...(providerCap === null ? [] : [providerKey])];
     if (keys.length === 0) return { kind: 'admitted', leave: async () => {} };
-    const slot: HeldSlot = { id: slotText({ address, provider }, randomUUID()), keys };
+    const slot = slotText({ address, provider }, randomUUID());
     const places = [tenantKey, providerKey, `{${prefix}}:asking:${provider}`, ...refused];
     const asked = [tenantCap ?? 0, providerCap ?? 0, wishText({ address, provider, for: 'slot' })];
     const answer = await ask(
-      () => scripts.enter.run(redis, places, [address.tenant, slot.id, slotMs, ...asked]),
-      () => void removeLeft([slot]),
+      () => scripts.enter.run(redis, places, [address.tenant, slot, slotMs, ...asked]),
+      () => void slots.removeLeft(slot, keys),
     );
     if (answer === 0) return { kind: 'full', retryInMs: retryInMs(random) };
-    held.set(slot.id, slot);
-    timer ??= setInterval(() => void renew(), slotMs / 3).unref();
-    return { kind: 'admitted', leave: () => leave([slot]) };
-  }
-
-  async function renew(): Promise<void> {
-    if (renewing || held.size === 0) return;
-    renewing = true;
-    const slots = [...held.values()];
-    const places = slots.flatMap(({ id, keys }) => keys.map((key) => ({ id, key })));
-    const keys = places.map(({ key }) => key);
-    const ids = places.map(({ id }) => id);
-    await ask(
-      () => scripts.renew.run(redis, keys, [slotMs, ...ids]),
-      () => void removeLeft(slots),
-    );
-    await removeLeft(slots);
-    renewing = false;
-  }
-
-  async function leave(slots: readonly HeldSlot[]): Promise<void> {
-    await removeLeft(slots.filter(({ id }) => held.delete(id)));
-  }
-
-  /** Removes the slots that are no longer held. A slot that cannot be removed now lapses. */
-  async function removeLeft(slots: readonly HeldSlot[]): Promise<void> {
-    const left = slots.filter(({ id }) => !held.has(id));
-    if (left.length === 0) return;
-    await ask(async () => {
-      const removals = redis.pipeline();
-      for (const { id, keys } of left) for (const key of keys) removals.zrem(key, id);
-      const failed = (await removals.exec())?.find(([error]) => error);
-      if (failed?.[0]) throw failed[0];
-    });
+    return { kind: 'admitted', leave: slots.hold(slot, keys) };
   }
 
   async function takeCall(address: ActorAddress, provider: string): Promise<number> {
@@ -107,14 +84,9 @@ export function createRedisAdmission(options: RedisAdmissionOptions): Admission 
     return typeof waitMs === 'number' ? waitMs : 0;
   }
 
-  async function close(): Promise<void> {
-    if (timer) clearInterval(timer);
-    await leave([...held.values()]);
-  }
-
   const load = (tenant: TenantId) =>
     readLoad(options, tenant, (sets) => ask(() => scripts.load.run(redis, [...refused, ...sets], [])));
-  return { enter, takeCall, load, close };
+  return { enter, takeCall, load, close: () => slots.close() };
 }
 
 async function readLoad(
@@ -140,44 +112,4 @@ function loadOf(answer: unknown): Pick<AdmissionLoad, 'held' | 'waiting'> {
     return wish ? [{ ...wish, since: Number(wishes[index + 1]) }] : [];
   });
   return { held: [...new Set(slots)].flatMap((slot) => parseSlot(slot) ?? []), waiting };
-}
-
-type Ask = <T>(question: () => Promise<T>, late?: () => void) => Promise<T | null>;
-
-/** Asks Redis within `answerMs`. Null if Redis is unavailable; after an answer that comes too late, `late` is called. */
-function createAsk({ redis, answerMs = 1_000, onWarning, onFailed = () => {} }: RedisAdmissionOptions): Ask {
-  const outage = createOutage(onWarning, {
-    where: 'admission',
-    away: 'Redis is unavailable: turns and model calls are admitted without regard to caps until it is back',
-    back: 'Redis is back: caps hold again',
-  });
-  return async (question, late = () => {}) => {
-    try {
-      if (redis.status !== 'ready') throw new Error(`connection is ${redis.status}`);
-      const asked = question();
-      const answer = await withinMs(answerMs, asked);
-      if (answer === LATE) {
-        void asked.then(late, () => {});
-        throw new Error(`no answer for ${answerMs} ms`);
-      }
-      outage.end('Redis');
-      return answer;
-    } catch (error) {
-      onFailed(error);
-      outage.begin('Redis', error);
-      return null;
-    }
-  };
-}
-
-const LATE = Symbol('late');
-
-async function withinMs<T>(ms: number, answer: Promise<T>): Promise<T | typeof LATE> {
-  const late = Promise.withResolvers<typeof LATE>();
-  const timer = setTimeout(() => late.resolve(LATE), ms);
-  try {
-    return await Promise.race([answer, late.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

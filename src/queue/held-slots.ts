@@ -1,22 +1,32 @@
-import type { AdmissionTable } from './admission-table.ts';
+import type { AskServer } from './ask-server.ts';
 
-/** Asks PostgreSQL within some time; null if it is unavailable. After an answer that comes too late, `late` is called. */
-export type Within = <T>(question: () => Promise<T>, late?: () => void) => Promise<T | null>;
+/** A place where a slot is held: that of a tenant or of a provider, and the slot as its member. */
+export interface HeldPlace {
+  scope: string;
+  member: string;
+}
+
+/** Where slots are held, on a server. */
+export interface SlotPlaces {
+  /** Holds these for `slotMs` from now, also those that are not there. */
+  hold(places: readonly HeldPlace[], slotMs: number): Promise<unknown>;
+  remove(places: readonly HeldPlace[]): Promise<unknown>;
+}
 
 /**
  * The slots of this process.
  *  A1  `held` has those that were not left, each with its scopes. All are renewed every third of `slotMs`. Renewing adds
- *      missing ones, so slots granted while PostgreSQL was unavailable, or lost with its tables, count again.
- *  A2  An answer may come after its slot was left. Therefore whatever adds a slot checks afterwards whether it is still
- *      held, and removes it if not.
+ *      missing ones, so slots granted while the server was unavailable, or lost with its data, count again.
+ *  A2  An answer may come after its slot was left, when the server is slow. Therefore whatever adds a slot checks
+ *      afterwards whether it is still held, and removes it if not.
  */
 export function createHeldSlots({
-  table,
-  within,
+  places: server,
+  ask,
   slotMs,
 }: {
-  table: AdmissionTable;
-  within: Within;
+  places: SlotPlaces;
+  ask: AskServer;
   slotMs: number;
 }) {
   const held = new Map<string, readonly string[]>();
@@ -31,8 +41,8 @@ export function createHeldSlots({
     const slots = [...held];
     const removeAll = () => Promise.all(slots.map(([slot, scopes]) => removeLeft(slot, scopes)));
     const places = slots.flatMap(([slot, scopes]) => placesOf(slot, scopes));
-    await within(
-      () => table.hold(places, slotMs),
+    await ask(
+      () => server.hold(places, slotMs),
       () => void removeAll(),
     );
     await removeAll();
@@ -46,7 +56,7 @@ export function createHeldSlots({
 
   /** Removes a slot that is not held. One that cannot be removed now lapses. */
   async function removeLeft(slot: string, scopes: readonly string[]): Promise<void> {
-    if (!held.has(slot)) await within(() => table.remove(placesOf(slot, scopes)));
+    if (!held.has(slot)) await ask(() => server.remove(placesOf(slot, scopes)));
   }
 
   return {
