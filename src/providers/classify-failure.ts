@@ -1,13 +1,13 @@
 import type { ModelFailure } from './provider.ts';
 import { createRedact } from './redact.ts';
+import { policyOf } from '../errors.ts';
+import { type DelaySource, retryDelayOf } from './retry-delay.ts';
 
 /** A failed call as its vendor or SDK described it, without any vendor's types. */
-export interface VendorError {
+export interface VendorError extends DelaySource {
   status?: number;
   /** The vendor's error codes and types, in lower case. */
   words: readonly string[];
-  message: string;
-  headers?: { get(name: string): string | null };
   /** No response from the vendor at all: refused, reset, timed out, cut. */
   connection: boolean;
   /** A connection failure that may pass: no server listens, or it hung up. Wrong names and certificates stay wrong. */
@@ -37,9 +37,17 @@ const REFUSED_WORDS = [
   'cyber_policy',
   'misalignment_policy_violation',
 ];
-const BUSY_WORDS = ['overloaded_error', 'overloaded', 'server_is_overloaded', 'slow_down'];
-const RATE_WORDS = ['rate_limit_error', 'rate_limit_exceeded'];
-const AUTH_WORDS = ['invalid_api_key', 'api_key_invalid', 'authentication_error', 'permission_error'];
+/** Those in capitals at Google: https://cloud.google.com/apis/design/errors. */
+const BUSY_WORDS = ['overloaded_error', 'overloaded', 'server_is_overloaded', 'slow_down', 'unavailable'];
+const RATE_WORDS = ['rate_limit_error', 'rate_limit_exceeded', 'rate_limited', 'resource_exhausted'];
+const AUTH_WORDS = [
+  'invalid_api_key',
+  'api_key_invalid',
+  'authentication_error',
+  'permission_error',
+  'unauthenticated',
+  'permission_denied',
+];
 
 /** Decides the code, and with it what the engine does (see errors.ts). The first rule that holds wins: specific before general. */
 function codeOf(error: VendorError, opened: boolean): ModelFailure['code'] {
@@ -121,9 +129,7 @@ export function classifyFailure(
   if (error.status !== undefined && !message.startsWith(String(error.status)))
     message = `${error.status} ${message}`;
   if (code === 'provider_invalid_request' && isNotFound(error)) message += ' (is the base URL right?)';
-  const retryAfterMs =
-    (error.headers && parseRetryAfter(error.headers, now)) ??
-    (code === 'provider_rate_limited' ? retryAfterIn(error.message) : undefined);
+  const retryAfterMs = policyOf(code) === 'retry' ? retryDelayOf(error, now) : undefined;
   return {
     code,
     message,
@@ -136,28 +142,6 @@ export function classifyFailure(
 export function shownMessage(message: string, secrets: readonly string[]): string {
   // Cut last: half of a key is not recognised.
   return createRedact(secrets)(message).slice(0, MESSAGE_LIMIT).toWellFormed();
-}
-
-/** Reads `retry-after-ms`, or `retry-after` in seconds or as a date. */
-export function parseRetryAfter(
-  headers: { get(name: string): string | null },
-  now: number,
-): number | undefined {
-  const ms = headers.get('retry-after-ms')?.trim();
-  if (ms && Number.isFinite(Number(ms))) return Math.max(0, Math.round(Number(ms)));
-  const after = headers.get('retry-after')?.trim();
-  if (!after) return undefined;
-  if (Number.isFinite(Number(after))) return Math.max(0, Math.round(Number(after) * 1000));
-  const date = Date.parse(after);
-  return Number.isNaN(date) ? undefined : Math.max(0, date - now);
-}
-
-/** OpenAI ends a stream without headers and says "Please try again in 1.3s". */
-function retryAfterIn(message: string): number | undefined {
-  const [, number, unit] = /try again in (\d+(?:\.\d+)?)\s*(ms|s)\b/i.exec(message) ?? [];
-  return number === undefined
-    ? undefined
-    : Math.ceil(Number(number) * (unit?.toLowerCase() === 'ms' ? 1 : 1000));
 }
 
 const NETWORK_CODE =
@@ -179,22 +163,60 @@ const AWAY_CODES = [
 /** Reads an SDK's error by its shape, so that adapters do not need the error classes of their SDKs. */
 export function vendorErrorOf(thrown: unknown): VendorError {
   const error = recordOf(thrown);
-  const body = recordOf(error['error']);
-  const inner = recordOf(body['error']);
-  const status = typeof error['status'] === 'number' ? error['status'] : undefined;
-  const words = [error['code'], error['type'], body['code'], body['type'], inner['type'], inner['code']]
-    .filter((word) => typeof word === 'string')
-    .map((word) => word.toLowerCase());
+  const records = recordsIn(error['error']);
+  const words = [error, ...records].flatMap(wordsOf);
+  const status = typeof error['status'] === 'number' ? error['status'] : statusIn(words);
   const causes = causesOf(thrown);
   const connection = status === undefined && causes.some(isConnectionLoss);
-  const said = inner['message'] ?? body['message'];
-  const message = typeof said === 'string' && said !== '' ? said : messageOf(causes, thrown);
-  const vendor: VendorError = { words, message, connection };
+  const said = records.toReversed().map(messageIn).find(Boolean);
+  const message = said ?? messageOf(causes, thrown);
+  const vendor: VendorError = { words, message, connection, records };
   if (connection && causes.some(hasAwayCode)) vendor.away = true;
   if (status !== undefined) vendor.status = status;
   const headers = error['headers'];
   if (headers instanceof Headers) vendor.headers = headers;
   return vendor;
+}
+
+/** Errors stand in one another: in `error`, in lists of them, and in the `response` that failed. */
+const MOST_NESTED = 5;
+
+/** The records of a vendor's report, from the outside to the inside. Gemini's chat completions send it in a list. */
+function recordsIn(body: unknown): Record<string, unknown>[] {
+  const records: Record<string, unknown>[] = [];
+  let at = body;
+  while (records.length < MOST_NESTED) {
+    if (Array.isArray(at)) at = at[0];
+    if (typeof at === 'string' && at !== '') return [...records, { message: at }];
+    if (typeof at !== 'object' || at === null || Array.isArray(at)) return records;
+    const record = at as Record<string, unknown>;
+    records.push(record);
+    at = record['error'] ?? record['errors'];
+  }
+  return records;
+}
+
+/** Google names the kind of an error in its `status`, and the reason among its details. */
+function wordsOf(record: Record<string, unknown>): string[] {
+  const { code, type, status, details } = record;
+  const reasons = Array.isArray(details) ? details.slice(0, 16).map((each) => recordOf(each)['reason']) : [];
+  const said = [code, type, status, ...reasons];
+  return said.flatMap((word) =>
+    typeof word === 'string' || typeof word === 'number' ? [String(word).toLowerCase()] : [],
+  );
+}
+
+/** Within a stream the code of an error is the status that its answer would have had. */
+function statusIn(words: readonly string[]): number | undefined {
+  const code = words.find((word) => /^[45]\d\d$/.test(word));
+  return code === undefined ? undefined : Number(code);
+}
+
+/** FastAPI, and with it many servers, put the words into `detail`, or into a list of them. */
+function messageIn({ message, detail, msg }: Record<string, unknown>): string | undefined {
+  const [first] = Array.isArray(detail) ? (detail as unknown[]) : [detail];
+  const all = [message, msg, typeof first === 'string' ? first : recordOf(first)['msg']];
+  return all.find((each) => typeof each === 'string' && each !== '') as string | undefined;
 }
 
 function recordOf(value: unknown): Record<string, unknown> {

@@ -1,11 +1,7 @@
 import { expect, test } from 'vitest';
+import { parseRetryAfter } from '../../src/providers/retry-delay.ts';
 import { backoffMs } from '../../src/providers/backoff.ts';
-import {
-  classifyFailure,
-  parseRetryAfter,
-  type VendorError,
-  vendorErrorOf,
-} from '../../src/providers/classify-failure.ts';
+import { classifyFailure, type VendorError, vendorErrorOf } from '../../src/providers/classify-failure.ts';
 
 const NOW = Date.UTC(2026, 0, 1);
 const classify = (error: Partial<VendorError>, opened = false) =>
@@ -93,16 +89,106 @@ test('retry-after is read as milliseconds, seconds or a date', () => {
   expect(of({})).toBeUndefined();
 });
 
-test('a delay named in the message counts if no header names one', () => {
-  const limited = (message: string, headers = new Headers()) =>
-    classifyFailure(
-      { status: 429, words: [], message, connection: false, headers },
-      { opened: false, now: NOW },
-    ).retryAfterMs;
-  expect(limited('Please try again in 1.3s.')).toBe(1300);
-  expect(limited('Please try again in 20ms.')).toBe(20);
-  expect(limited('Please try again in 20ms.', new Headers({ 'retry-after': '2' }))).toBe(2000);
-  expect(limited('Please try again later.')).toBeUndefined();
+const limited = (error: unknown, headers = new Headers(), status: number | undefined = 429) =>
+  classifyFailure(vendorErrorOf(Object.assign(new Error('429'), { status, headers, error })), {
+    opened: false,
+    now: NOW,
+  });
+const google = (retryDelay: unknown, message = 'You exceeded your current quota.') => ({
+  error: {
+    code: 429,
+    message,
+    status: 'RESOURCE_EXHAUSTED',
+    details: [
+      { '@type': 'type.googleapis.com/google.rpc.QuotaFailure', violations: [] },
+      { '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay },
+    ],
+  },
+});
+const said = (message: string) => ({ error: { message } });
+
+test.each<[string, unknown, number | undefined]>([
+  ['OpenAI', said('Rate limit reached: Limit 3, Used 3, Requested 1. Please try again in 20s.'), 20_000],
+  ['OpenAI in minutes', said('Rate limit reached on RPM: Limit 3. Please try again in 6m0s.'), 360_000],
+  ['OpenAI in milliseconds', said('Please try again in 20ms.'), 20],
+  ['OpenAI in fractions', said('Please try again in 1.3s.'), 1300],
+  ['Groq', said('Limit 7000, Used 6148. Please try again in 1m0.363142857s. Visit the page.'), 60_364],
+  ['Groq per day', said('Please try again in 7h33m12.5s.'), 27_192_500],
+  ['Azure', said('Requests have exceeded token rate limit. Please retry after 26 seconds.'), 26_000],
+  ['Azure, one second', said('Please retry after 1 second.'), 1000],
+  ['Gemini in a list', [google('39s')], 39_000],
+  ['Gemini as an object', google('39.5s'), 39_500],
+  ['Gemini in words', google(undefined, 'Quota exceeded.\nPlease retry in 41.820516331s.'), 41_821],
+  ['Vertex with seconds and nanos', google({ seconds: 12, nanos: 500_000_000 }), 12_500],
+  ['OpenRouter', { error: { code: 429, message: 'limited', metadata: { retry_after_seconds: 9 } } }, 9000],
+  [
+    'OpenRouter with the headers of the limit',
+    { error: { message: 'limited', metadata: { headers: { 'X-RateLimit-Reset': String(NOW + 5000) } } } },
+    5000,
+  ],
+  [
+    'OpenRouter with the text of the vendor',
+    { error: { message: 'Provider returned error', metadata: { raw: JSON.stringify(google('17s')) } } },
+    17_000,
+  ],
+  [
+    'LiteLLM around Vertex',
+    said('litellm.RateLimitError: VertexAIException - b\'{"error": {"details": [{"retryDelay": "33s"}]}}\''),
+    33_000,
+  ],
+  ['LiteLLM with a date', said('Limit resets at: 2026-01-01 00:00:30 UTC'), 30_000],
+  ['words with two units', said('Wait for 1 minute and 30 seconds.'), 90_000],
+  ['words with hours', said('Try again in about 2 hours'), 7_200_000],
+  ['the header in words', said('rate limited, Retry-After: 30'), 30_000],
+  ['Django', { detail: 'Request was throttled. Expected available in 20 seconds.' }, 20_000],
+  ['an error that is a text', { error: 'Too many requests, retry in 5 seconds' }, 5000],
+  ['errors in a list', { errors: [{ code: 10_000, message: 'try again in 4 s' }] }, 4000],
+  ['a field beside the error', { error: { message: 'slow down' }, retry_after: 3 }, 3000],
+  ['a field in milliseconds', { error: { message: 'slow down', retryAfterMs: 1500 } }, 1500],
+  ['no delay', said('Please try again later.'), undefined],
+  ['a limit that is no delay', said('You may send 5 requests per 60 seconds. Please wait.'), undefined],
+  ['a number of tries', said('retry 3 times'), undefined],
+  ['a field that is no number', { error: { retry_after: 'soon' } }, undefined],
+])('a delay in the body counts: %s', (_, body, ms) => {
+  expect(limited(body)).toMatchObject({ code: 'provider_rate_limited' });
+  expect(limited(body).retryAfterMs).toBe(ms);
+});
+
+test('a delay in the headers counts more than one in the body', () => {
+  expect(limited(said('Please try again in 20ms.'), new Headers({ 'retry-after': '2' })).retryAfterMs).toBe(
+    2000,
+  );
+  expect(limited(google('39s'), new Headers({ 'retry-after': '1m30s' })).retryAfterMs).toBe(90_000);
+});
+
+test('a model that is still loading names its time', () => {
+  const body = { error: 'Model m is currently loading', estimated_time: 20.5 };
+  expect(limited(body, undefined, 503)).toMatchObject({ isAway: true, retryAfterMs: 20_500 });
+});
+
+test.each<[string, unknown, string]>([
+  ['429', { error: { code: 429, message: 'x' } }, 'provider_rate_limited'],
+  ['429 as a text', { error: { code: '429', message: 'x' } }, 'provider_rate_limited'],
+  ['401', { error: { code: 401, message: 'x' } }, 'provider_auth'],
+  ['402', { error: { code: 402, message: 'x' } }, 'provider_quota'],
+  ['503', { code: 503, message: 'x' }, 'provider_overloaded'],
+  ['400 in a list', [{ error: { code: 400, message: 'x' } }], 'provider_invalid_request'],
+  ['RESOURCE_EXHAUSTED', { error: { status: 'RESOURCE_EXHAUSTED' } }, 'provider_rate_limited'],
+  ['UNAVAILABLE', [{ error: { status: 'UNAVAILABLE' } }], 'provider_overloaded'],
+  ['a reason among the details', { error: { details: [{ reason: 'API_KEY_INVALID' }] } }, 'provider_auth'],
+])('the code of an error within a stream is its status: %s', (_, error, code) => {
+  const thrown = Object.assign(new Error('x'), { error });
+  expect(classifyFailure(vendorErrorOf(thrown), { opened: true, now: NOW }).code).toBe(code);
+});
+
+test.each<[string, unknown, string]>([
+  ['in a list', [{ error: { message: 'no' } }], '400 no'],
+  ['of FastAPI', { detail: [{ loc: ['body'], msg: 'field required' }] }, '400 field required'],
+  ['in words', { error: 'no' }, '400 no'],
+  ['of several', { success: false, errors: [{ code: 7003, message: 'no' }] }, '400 no'],
+  ['in a list in the error', { error: [{ message: 'no' }] }, '400 no'],
+])('the words of an error are found: %s', (_, body, message) => {
+  expect(limited(body, undefined, 400).message).toBe(message);
 });
 
 test('the delay doubles up to its limit, and half of it is random', () => {

@@ -32,7 +32,7 @@ export function vendorFailure(thrown: unknown): unknown {
   return Object.assign(new Error(messageOf(thrown), { cause }), {
     ...(status !== undefined && { status }),
     ...(isRecord(responseHeaders) && { headers: new Headers(responseHeaders as Record<string, string>) }),
-    error: withWords(said),
+    error: said,
   });
 }
 
@@ -47,7 +47,7 @@ function errorIn(value: unknown): Fields | undefined {
 }
 
 function bodyOf({ responseBody }: Fields): unknown {
-  if (typeof responseBody !== 'string' || !responseBody.startsWith('{')) return undefined;
+  if (typeof responseBody !== 'string' || !/^\s*[{[]/.test(responseBody)) return undefined;
   try {
     return JSON.parse(responseBody);
   } catch {
@@ -61,17 +61,6 @@ function messageOf(error: Fields): string {
   if (typeof responseBody === 'string' && responseBody !== '' && bodyOf(error) === undefined)
     return responseBody;
   return typeof message === 'string' && message !== '' ? message : JSON.stringify(error);
-}
-
-/** Google names the kind of an error in its `status` and `details`. */
-function withWords(body: unknown): unknown {
-  const inner = isRecord(body) ? body['error'] : undefined;
-  if (!isRecord(inner) || typeof inner['status'] !== 'string') return body;
-  const details = Array.isArray(inner['details']) ? inner['details'] : [];
-  const reason: unknown = details
-    .map((detail) => (isRecord(detail) ? detail['reason'] : undefined))
-    .find(Boolean);
-  return { ...(body as object), error: { ...inner, type: inner['status'], code: reason } };
 }
 
 function isRecord(value: unknown): value is Fields {

@@ -1,6 +1,7 @@
 import type Anthropic from '@anthropic-ai/sdk';
 import { readMessageEvents } from './events.ts';
 import { anthropicBody } from './messages.ts';
+import { readEventStream } from '../event-stream.ts';
 import { loadAnthropicSdk } from './sdk.ts';
 import { foreignHeaders, serverOf, vendorFetch } from '../vendor-fetch.ts';
 import { type SchemaForm, shownSchema } from '../plain-schema.ts';
@@ -62,9 +63,11 @@ export function createAnthropic(options: AnthropicOptions): Provider {
     // The SDK types beta parameters elsewhere only, and sends them as they are.
     const sampled = anthropicSampling(options.sampling ?? {}, request);
     const body = Object.assign(anthropicBody(request, NAME, schemas), params as object, sampled, extras.body);
-    const events = await messages.create(body, { signal: watch.signal, headers: headersOf(params, extras) });
+    const asked = messages.create(body, { signal: watch.signal, headers: headersOf(params, extras) });
+    // The SDK's own reader skips events without a name, a last one without an empty line, and whole messages.
+    const response = await asked.asResponse();
     watch.touch();
-    yield* readMessageEvents(events, request, NAME, watch);
+    yield* readMessageEvents(readEventStream(response), request, NAME, watch);
   }
 
   return {

@@ -17,7 +17,7 @@ const CUT = ['max_tokens', 'model_context_window_exceeded', 'pause_turn'];
 
 /** Converts stream events to model events. Reasoning and calls are yielded whole when the stop reason is known. */
 export async function* readMessageEvents(
-  events: AsyncIterable<Anthropic.RawMessageStreamEvent>,
+  events: AsyncIterable<StreamEvent | Anthropic.Message>,
   request: ModelRequest,
   provider: string,
   { touch, meter }: Pick<StreamWatch, 'touch' | 'meter'>,
@@ -28,7 +28,7 @@ export async function* readMessageEvents(
   let stop: string | null = null;
   let hasThought = false;
   try {
-    for await (const event of events) {
+    for await (const event of wholeInPieces(events)) {
       touch();
       if (event.type === 'message_start') {
         const { usage: first, model, id } = event.message;
@@ -63,6 +63,30 @@ export async function* readMessageEvents(
   if (stop === null) return;
   yield* finish([...blocks.values()], stop, request, provider);
   yield { type: 'done', stop: stopOf(stop, blocks), usage, response };
+}
+
+type StreamEvent = Anthropic.RawMessageStreamEvent;
+
+/** Some servers and proxies answer with the whole message, as if no stream had been asked for. */
+async function* wholeInPieces(
+  events: AsyncIterable<StreamEvent | Anthropic.Message>,
+): AsyncGenerator<StreamEvent> {
+  for await (const event of events) {
+    if (event.type !== 'message') {
+      yield event;
+      continue;
+    }
+    const { content, stop_reason, usage } = event;
+    yield { type: 'message_start', message: event };
+    for (const [index, block] of (content ?? []).entries()) {
+      yield { type: 'content_block_start', index, content_block: block };
+      if (block.type !== 'tool_use') continue;
+      const delta = { type: 'input_json_delta' as const, partial_json: JSON.stringify(block.input ?? {}) };
+      yield { type: 'content_block_delta', index, delta };
+    }
+    const delta = { stop_reason } as Anthropic.RawMessageDeltaEvent['delta'];
+    yield { type: 'message_delta', delta, usage: usage as unknown as Anthropic.MessageDeltaUsage };
+  }
 }
 
 function* begun(block: Open, hasThought: boolean): Generator<ModelEvent> {

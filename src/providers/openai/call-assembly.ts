@@ -33,6 +33,10 @@ export class CallAssembly {
     this.#trace = trace;
   }
 
+  get isEmpty(): boolean {
+    return this.#calls.length === 0;
+  }
+
   /** Yields what of the call is new. */
   *add(delta: CallDelta): Generator<ModelEvent> {
     const call = this.#callOf(delta);

@@ -1,4 +1,4 @@
-import { EventSourceParserStream } from 'eventsource-parser/stream';
+import { readEventStream, reportedFailure } from '../event-stream.ts';
 import { customHeaders, type VendorFetch } from '../vendor-fetch.ts';
 import { isOpenAi } from './quirks.ts';
 
@@ -43,7 +43,7 @@ export function openAiClient({ apiKey, baseUrl, fetch, headers: own }: ClientOpt
       return await (await post(path, body, signal)).json();
     },
     async stream(path, body, signal) {
-      return eventsOf(await post(path, body, signal));
+      return readEventStream(await post(path, body, signal));
     },
   };
 }
@@ -65,23 +65,6 @@ function accountHeaders(): Record<string, string> {
   };
 }
 
-async function* eventsOf<E>(response: Response): AsyncGenerator<E> {
-  if (!response.body) return;
-  const messages = response.body
-    .pipeThrough(new TextDecoderStream())
-    .pipeThrough(new EventSourceParserStream());
-  for await (const { event, data } of messages) {
-    if (data === '[DONE]') return;
-    const body: unknown = JSON.parse(data);
-    if (event === 'error' || saysError(body)) throw failure(data, body, { headers: response.headers });
-    yield body as Awaited<E>;
-  }
-}
-
-function saysError(body: unknown): boolean {
-  return typeof body === 'object' && body !== null && 'error' in body && Boolean(body.error);
-}
-
 /** The error of a response that is not OK. */
 function refusal(text: string, { status, headers }: Response): Error {
   let body: unknown;
@@ -90,11 +73,5 @@ function refusal(text: string, { status, headers }: Response): Error {
   } catch {
     // Proxies answer with HTML: the text is the message.
   }
-  return failure(text, body, { status, headers });
-}
-
-function failure(text: string, body: unknown, facts: { status?: number; headers: Headers }): Error {
-  const inner = typeof body === 'object' && body !== null && 'error' in body ? body.error : body;
-  const message = typeof inner === 'string' && inner !== '' ? inner : text.trim();
-  return Object.assign(new Error(message || 'the answer has no body'), facts, { error: inner });
+  return reportedFailure(text, body, { status, headers });
 }

@@ -77,8 +77,11 @@ function chatSampling(sampling: Sampling, { trace }: ModelRequest, { seedField }
   });
 }
 
-type Chunk = OpenAI.ChatCompletionChunk;
-type Delta = Omit<Chunk['choices'][number]['delta'], 'content'> & {
+type Choice = OpenAI.ChatCompletionChunk['choices'][number];
+type Chunk = Omit<OpenAI.ChatCompletionChunk, 'choices'> & {
+  choices: (Omit<Choice, 'delta'> & { delta?: Delta | null; message?: Delta | null })[];
+};
+type Delta = Omit<Choice['delta'], 'content'> & {
   content?: string | Part[] | null;
   reasoning_content?: unknown;
   reasoning?: unknown;
@@ -112,7 +115,10 @@ class Answer {
   readonly #request: ModelRequest;
   readonly #calls: CallAssembly;
   finish: string | null = null;
+  #said = '';
   #reasoning = '';
+  /** The message as servers send it in place of pieces, or beside them. */
+  #whole: Delta | null = null;
   #usage = NO_USAGE;
   #response: ResponseName = {};
   #refused = false;
@@ -129,18 +135,40 @@ class Answer {
     if (chunk.usage) this.#usage = usageOf(chunk.usage);
     const choice = chunk.choices?.[0];
     if (!choice) return;
-    const delta: Delta = choice.delta ?? {};
+    if (choice.delta) yield* this.#read(choice.delta);
+    this.#whole = choice.message ?? this.#whole;
+    if (choice.finish_reason) this.finish = choice.finish_reason;
+  }
+
+  *#read(delta: Delta): Generator<ModelEvent> {
     const parts = typeof delta.content === 'string' ? [] : (delta.content ?? []);
-    const thought = thoughtOf(delta, parts);
-    yield* this.#think(thought);
-    const text = typeof delta.content === 'string' ? delta.content : textOf(parts);
-    if (text) yield { type: 'text', delta: text };
+    yield* this.#think(thoughtOf(delta, parts));
+    yield* this.#say(typeof delta.content === 'string' ? delta.content : textOf(parts));
     if (delta.refusal) {
       this.#refused = true;
-      yield { type: 'text', delta: delta.refusal };
+      yield* this.#say(delta.refusal);
     }
     for (const call of delta.tool_calls ?? []) yield* this.#calls.add(call);
-    if (choice.finish_reason) this.finish = choice.finish_reason;
+  }
+
+  *#say(delta: string): Generator<ModelEvent> {
+    this.#said += delta;
+    if (delta) yield { type: 'text', delta };
+  }
+
+  /** What of the whole message no piece has said. */
+  *#readRest(whole: Delta): Generator<ModelEvent> {
+    const { content, refusal, tool_calls: calls } = whole;
+    const text = typeof content === 'string' ? content : textOf(content ?? []);
+    const isSaid = this.#said !== '' && !text.startsWith(this.#said);
+    const thought =
+      this.#reasoning === '' ? thoughtOf(whole, typeof content === 'string' ? [] : (content ?? [])) : '';
+    yield* this.#read({
+      content: isSaid ? '' : text.slice(this.#said.length),
+      reasoning: thought,
+      refusal: this.#said === '' ? (refusal ?? null) : null,
+      tool_calls: this.#calls.isEmpty ? (calls ?? []).map((call, index) => ({ ...call, index })) : [],
+    });
   }
 
   *#think(delta: string): Generator<ModelEvent> {
@@ -152,6 +180,7 @@ class Answer {
   *end(provider: string): Generator<ModelEvent> {
     const { finish } = this;
     if (finish === null) return;
+    if (this.#whole) yield* this.#readRest(this.#whole);
     if (finish === 'error') {
       yield {
         type: 'failed',

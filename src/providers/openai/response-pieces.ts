@@ -34,3 +34,63 @@ export class ResponsePieces {
     yield { type: 'thinking', delta: isFurther ? `\n\n${delta}` : delta };
   }
 }
+
+type TextEvent = Extract<
+  OpenAI.Responses.ResponseStreamEvent,
+  { type: `response.${'output_text' | 'refusal'}.${'delta' | 'done'}` }
+>;
+type OutputItem = OpenAI.Responses.ResponseOutputItem;
+
+/** The text of an answer. Servers give it in pieces, with the end of a part or an item, or only in the whole response. */
+export class ResponseWords {
+  #said = '';
+  /** Where the present part and item begin in what was said. */
+  #part = 0;
+  #item = 0;
+  refused = false;
+
+  *read(event: TextEvent): Generator<ModelEvent> {
+    switch (event.type) {
+      case 'response.refusal.delta':
+        this.refused = true;
+        return yield* this.#say(event.delta);
+      case 'response.output_text.delta':
+        return yield* this.#say(event.delta);
+      case 'response.refusal.done':
+        this.refused = true;
+        yield* this.#sayRest(event.refusal, this.#part);
+        break;
+      case 'response.output_text.done':
+        yield* this.#sayRest(event.text, this.#part);
+    }
+    this.#part = this.#said.length;
+  }
+
+  *item(item: OutputItem): Generator<ModelEvent> {
+    if (item?.type !== 'message') return;
+    yield* this.#sayRest(this.#textOf([item]), this.#item);
+    this.#part = this.#item = this.#said.length;
+  }
+
+  *rest({ output }: Pick<OpenAI.Responses.Response, 'output'>): Generator<ModelEvent> {
+    yield* this.#sayRest(this.#textOf(output ?? []), 0);
+  }
+
+  *#say(delta: unknown): Generator<ModelEvent> {
+    if (typeof delta !== 'string' || delta === '') return;
+    this.#said += delta;
+    yield { type: 'text', delta };
+  }
+
+  *#sayRest(whole: unknown, from: number): Generator<ModelEvent> {
+    if (typeof whole !== 'string') return;
+    const said = this.#said.slice(from);
+    if (whole.length > said.length && whole.startsWith(said)) yield* this.#say(whole.slice(said.length));
+  }
+
+  #textOf(items: readonly OutputItem[]): string {
+    const parts = items.flatMap((item) => (item?.type === 'message' ? (item.content ?? []) : []));
+    this.refused ||= parts.some(({ type }) => type === 'refusal');
+    return parts.map((part) => (part.type === 'refusal' ? part.refusal : (part.text ?? ''))).join('');
+  }
+}

@@ -12,7 +12,7 @@ import {
 import { shownSchema } from '../plain-schema.ts';
 import type { ModelEvent, ModelRequest } from '../provider.ts';
 import { type ChatQuirks, NOT_REASONING } from './quirks.ts';
-import { ResponsePieces } from './response-pieces.ts';
+import { ResponsePieces, ResponseWords } from './response-pieces.ts';
 import { classifyFailure } from '../classify-failure.ts';
 import type { StreamWatch } from '../guard-stream.ts';
 import type { ReplyMeter } from '../reply-limits.ts';
@@ -139,41 +139,62 @@ type FunctionCall = Extract<OutputItem, { type: 'function_call' }>;
  * incomplete response is an event of the stream, not an exception.
  */
 export async function* readResponseEvents(
-  events: AsyncIterable<ResponseEvent>,
+  events: AsyncIterable<ResponseEvent | Response>,
   request: ModelRequest,
   provider: string,
   { touch, meter }: Pick<StreamWatch, 'touch' | 'meter'>,
 ): AsyncGenerator<ModelEvent> {
   const items: OutputItem[] = [];
   const pieces = new ResponsePieces();
-  let refused = false;
+  const words = new ResponseWords();
   for await (const event of events) {
     touch();
+    if (isWhole(event)) {
+      yield* ended(event);
+      return;
+    }
     yield* pieces.read(event);
     if (!isRead(event)) continue;
     switch (event.type) {
       case 'response.output_text.delta':
-        if (event.delta) yield { type: 'text', delta: event.delta };
-        break;
+      case 'response.output_text.done':
       case 'response.refusal.delta':
-        refused = true;
-        if (event.delta) yield { type: 'text', delta: event.delta };
+      case 'response.refusal.done':
+        yield* words.read(event);
         break;
       case 'response.output_item.done':
+        yield* words.item(event.item);
         items.push(measured(event.item, meter));
         break;
       case 'response.completed':
       case 'response.incomplete':
-        yield* finish(items, event.response, refused, { request, provider });
-        return;
       case 'response.failed':
-        yield failure(event.response.error);
+        yield* ended(event.response);
         return;
       case 'error':
         yield failure(event);
         return;
     }
   }
+
+  function* ended(response: Response): Generator<ModelEvent> {
+    if (response.status === 'failed') return yield failure(response.error);
+    for (const item of (response.output ?? []).filter((each) => !items.some((known) => isSame(known, each))))
+      items.push(measured(item, meter));
+    yield* words.rest(response);
+    yield* finish(items, response, words.refused, { request, provider });
+  }
+}
+
+/** The answer of a server that does not stream. */
+function isWhole(event: ResponseEvent | Response): event is Response {
+  return 'output' in event && Array.isArray(event.output);
+}
+
+function isSame(known: OutputItem, item: OutputItem): boolean {
+  if (known.type !== item.type) return false;
+  if (known.type === 'function_call') return known.call_id === (item as FunctionCall).call_id;
+  return known.id === item.id;
 }
 
 /**
@@ -197,7 +218,9 @@ function measured(item: OutputItem, meter: ReplyMeter): OutputItem {
 /** All other events repeat finished items, or belong to tools that are not used. */
 const READ = [
   'response.output_text.delta',
+  'response.output_text.done',
   'response.refusal.delta',
+  'response.refusal.done',
   'response.output_item.done',
   'response.completed',
   'response.incomplete',
@@ -248,7 +271,7 @@ function reasoningOf(items: readonly OutputItem[]): { text: string; signature?: 
     }
     if (item.type === 'function_call') at += 1;
     if (item.type !== 'reasoning') continue;
-    texts.push(...[...item.summary, ...(item.content ?? [])].map(({ text }) => text));
+    texts.push(...[...(item.summary ?? []), ...(item.content ?? [])].map(({ text }) => text));
     // The status belongs to the response and is not sent back.
     const { status: _, ...kept } = item;
     if (item.encrypted_content) signed.items.push({ at, item: kept });
