@@ -14,16 +14,16 @@ import { describeOpenAiPython, installOpenAiPython, OPENAI_PYTHON_ENV } from './
 import { insideArgs, insideEnv, isInside, whyNotIsolated } from './services/isolation.ts';
 import { openScratch } from './services/scratch.ts';
 import { describeServices, serviceUrls, startServices } from './services/services.ts';
+import { DOES_NOT_RUN, lacksPart, type Unusable, UNUSABLE_ENV } from './services/unusable.ts';
 
 /**
  * `npm test [-- vitest arguments]`: starts the services that tests need, runs vitest, stops the services, and ends with
  * the line `N passed, N failed, N skipped`. Exits 1 if a test failed, if no test ran at all, or if CI=true and a test
- * was skipped for want of a service. TROUPE_TEST_SERVICES=none starts none.
+ * was skipped for want of a part, unless the part is there and does not run on this machine (`services/unusable.ts`).
+ * TROUPE_TEST_SERVICES=none starts none.
  */
 const ROOT = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const COMPILED = path.join(ROOT, 'node_modules/.cache/compiled');
-/** A test that cannot run here says so in its name, e.g. `skipped: no MongoDB`. In CI every service must be there. */
-const MISSING_SERVICE = 'skipped: no';
 
 const NOTHING_COUNTED: TestCounts = { passed: 0, failed: 0, skipped: 0, skippedNames: [] };
 
@@ -41,15 +41,29 @@ async function main(args: string[]): Promise<number> {
     installA2aPython(),
     installLlama(),
   ]);
+  const unusable = {
+    ...('home' in clis && clis.unusable),
+    ...('missing' in chromium && onlyUnusable('Chromium', chromium.missing)),
+    ...('not' in a2aPython && onlyUnusable('A2A Python SDK', a2aPython.not)),
+    ...('not' in openAiPython && onlyUnusable('OpenAI Python SDK', openAiPython.not)),
+  };
+  const parts = {
+    ...('home' in clis && { [PEERS_ENV]: clis.home }),
+    ...('path' in chromium && { [CHROMIUM_ENV]: chromium.path }),
+    ...('folder' in a2aPython && { [A2A_PYTHON_ENV]: JSON.stringify(a2aPython) }),
+    ...('folder' in openAiPython && { [OPENAI_PYTHON_ENV]: JSON.stringify(openAiPython) }),
+    [LLAMA_ENV]: JSON.stringify(llama),
+    [UNUSABLE_ENV]: JSON.stringify(unusable),
+  };
   try {
-    // Everything is installed by now: nothing from here on needs the network.
+    // Everything is installed and tried by now: nothing from here on needs the network.
     const open = isInside() ? null : await whyNotIsolated();
     if (open === null && !isInside()) {
       await services.stop();
       return await run(
         'unshare',
         insideArgs(process.execPath, [import.meta.filename, ...args]),
-        insideEnv(process.env),
+        insideEnv({ ...process.env, ...parts }),
       );
     }
     console.log(`files: ${scratch.folder}`);
@@ -65,17 +79,18 @@ async function main(args: string[]): Promise<number> {
     using cli = await bundleCli();
     const found = {
       ...(cli && { [CLI_ENV]: cli.path }),
-      ...('home' in clis && { [PEERS_ENV]: clis.home }),
-      ...('path' in chromium && { [CHROMIUM_ENV]: chromium.path }),
-      ...('folder' in a2aPython && { [A2A_PYTHON_ENV]: JSON.stringify(a2aPython) }),
-      [LLAMA_ENV]: JSON.stringify(llama),
-      ...('folder' in openAiPython && { [OPENAI_PYTHON_ENV]: JSON.stringify(openAiPython) }),
+      ...parts,
     };
     const code = await runVitest(args, { ...serviceUrls(services), ...found, [COUNTS_FILE_ENV]: countsFile });
     return report(code, readCounts(countsFile));
   } finally {
     await services.stop();
   }
+}
+
+/** By part, if the reason is that it does not run here. */
+function onlyUnusable(part: keyof Unusable, reason: string): Unusable {
+  return reason.includes(DOES_NOT_RUN) ? { [part]: reason } : {};
 }
 
 function runVitest(args: string[], extraEnv: NodeJS.ProcessEnv): Promise<number> {
@@ -111,8 +126,7 @@ function readCounts(file: string): TestCounts | null {
 
 function report(vitestCode: number, counts: TestCounts | null): number {
   const { passed, failed, skipped, skippedNames } = counts ?? NOTHING_COUNTED;
-  const missing =
-    process.env['CI'] === 'true' ? skippedNames.filter((name) => name.includes(MISSING_SERVICE)) : [];
+  const missing = process.env['CI'] === 'true' ? skippedNames.filter(lacksPart) : [];
   if (!counts) console.log(`vitest ended with code ${vitestCode} before it had counted the tests`);
   else if (passed + failed === 0) console.log('no test ran');
   for (const name of missing) console.log(`CI=true, but skipped: ${name}`);

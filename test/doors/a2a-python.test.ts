@@ -4,14 +4,17 @@ import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { A2A_PYTHON_ENV } from '../services/a2a-python.ts';
 import type { PythonLibrary } from '../services/python-library.ts';
+import { unusableParts } from '../services/unusable.ts';
 import { openStage } from './stage.ts';
 
 const GIVEN = process.env[A2A_PYTHON_ENV];
+const UNUSABLE = unusableParts()['A2A Python SDK'];
+const WHY_NONE = UNUSABLE === undefined ? '' : ` (${UNUSABLE})`;
 const PROGRAM = path.join(import.meta.dirname, 'a2a-client.py');
 const NAME =
   "A2A's SDK for Python verifies cards, has tasks whole and streamed, answers questions, and is told what has failed";
 
-test.skipIf(!GIVEN)(GIVEN ? NAME : `${NAME} (skipped: no A2A Python SDK)`, async () => {
+test.skipIf(!GIVEN)(GIVEN ? NAME : `${NAME} (skipped: no A2A Python SDK${WHY_NONE})`, async () => {
   const { command, folder } = JSON.parse(GIVEN ?? '') as PythonLibrary;
   const handoff = { calls: [{ name: 'handoff', args: '{"to":"billing","goal":"refund"}' }] };
   await using stage = await openStage(['bo', 'desk', 'billing', 'asker', 'broken'], {

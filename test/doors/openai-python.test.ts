@@ -4,14 +4,17 @@ import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { OPENAI_PYTHON_ENV } from '../services/openai-python.ts';
 import type { PythonLibrary } from '../services/python-library.ts';
+import { unusableParts } from '../services/unusable.ts';
 import { openStage } from './stage.ts';
 
 const GIVEN = process.env[OPENAI_PYTHON_ENV];
+const UNUSABLE = unusableParts()['OpenAI Python SDK'];
+const WHY_NONE = UNUSABLE === undefined ? '' : ` (${UNUSABLE})`;
 const PROGRAM = path.join(import.meta.dirname, 'openai-client.py');
 const NAME =
   "OpenAI's SDK for Python hears agents by both APIs, streamed or not, and is told what has failed";
 
-test.skipIf(!GIVEN)(GIVEN ? NAME : `${NAME} (skipped: no OpenAI Python SDK)`, async () => {
+test.skipIf(!GIVEN)(GIVEN ? NAME : `${NAME} (skipped: no OpenAI Python SDK${WHY_NONE})`, async () => {
   const { command, folder } = JSON.parse(GIVEN ?? '') as PythonLibrary;
   const handoff = { calls: [{ name: 'handoff', args: '{"to":"billing","goal":"refund"}' }] };
   await using stage = await openStage(['desk', 'billing', 'clerk', 'broken'], {

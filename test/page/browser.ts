@@ -1,15 +1,18 @@
 import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { CHROMIUM_ENV } from '../services/chromium.ts';
+import { unusableParts } from '../services/unusable.ts';
 
 /** The browser that `npm test` has found or installed. */
 const CHROMIUM = process.env[CHROMIUM_ENV];
 
 export const HAS_CHROMIUM = CHROMIUM !== undefined;
+const { Chromium: whyNone } = unusableParts();
+const SKIPPED = `skipped: no Chromium${whyNone === undefined ? '' : ` (${whyNone})`}`;
 
 /** A test that needs a browser; skipped with this reason if there is none. */
 export function pageTest(name: string, run: () => Promise<void>): void {
-  test.skipIf(!HAS_CHROMIUM)(HAS_CHROMIUM ? name : `${name} (skipped: no Chromium)`, run);
+  test.skipIf(!HAS_CHROMIUM)(HAS_CHROMIUM ? name : `${name} (${SKIPPED})`, run);
 }
 
 /** A costly object that the tests of a file share. It is made only if there is a browser. */

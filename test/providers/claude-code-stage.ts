@@ -4,16 +4,19 @@ import path from 'node:path';
 import { type ClaudeCodeOptions, createClaudeCode } from '../../src/providers/claude-code/claude-code.ts';
 import { PEERS_ENV } from '../../src/providers/cli/find-peer.ts';
 import type { Provider } from '../../src/providers/provider.ts';
+import { unusableParts } from '../services/unusable.ts';
 import { startFakeAnthropic } from '../../src/testing/fake-vendors.ts';
 import type { FakeHandler, FakeReply, FakeRequest, FakeServer } from '../../src/testing/fake-server.ts';
 
 export const CLIS = path.join(import.meta.dirname, '../clis');
 
 /** The programs under test are not dependencies: npm ci --prefix test/clis --ignore-scripts. */
-export const HAS_CLAUDE_CODE = existsSync(path.join(CLIS, 'node_modules/@anthropic-ai/claude-agent-sdk'));
+const UNUSABLE = unusableParts()['Claude Code'];
+export const HAS_CLAUDE_CODE =
+  UNUSABLE === undefined && existsSync(path.join(CLIS, 'node_modules/@anthropic-ai/claude-agent-sdk'));
 process.env[PEERS_ENV] = CLIS;
 
-export const NO_CLAUDE_CODE = 'skipped: no Claude Code (test/clis is not installed)';
+export const NO_CLAUDE_CODE = `skipped: no Claude Code (${UNUSABLE ?? 'test/clis is not installed'})`;
 
 export interface ClaudeCodeStage extends AsyncDisposable {
   server: FakeServer;

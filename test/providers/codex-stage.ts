@@ -5,6 +5,7 @@ import { createCodex, type CodexOptions } from '../../src/providers/codex/codex.
 import { findCodex } from '../../src/providers/codex/config.ts';
 import { PEERS_ENV } from '../../src/providers/cli/find-peer.ts';
 import type { Provider } from '../../src/providers/provider.ts';
+import { unusableParts } from '../services/unusable.ts';
 import { startFakeOpenAiResponses } from '../../src/testing/fake-vendors.ts';
 import type { FakeHandler, FakeRequest, FakeServer } from '../../src/testing/fake-server.ts';
 import type { SessionFixture } from '../../src/testing/session-conformance.ts';
@@ -15,8 +16,10 @@ process.env[PEERS_ENV] ??= join(import.meta.dirname, '..', 'clis');
 /** A model in the catalogue of the tested Codex version that calls tools by function calls. */
 export const CODEX_MODEL = 'gpt-5.5';
 
-/** Appended to the names of skipped tests; empty if Codex is installed. */
-export const NO_CODEX = isInstalled() ? '' : ' (skipped: no Codex (test/clis is not installed))';
+const UNUSABLE = unusableParts().Codex ?? (isInstalled() ? null : 'test/clis is not installed');
+
+/** Appended to the names of skipped tests; empty if Codex is there and runs. */
+export const NO_CODEX = UNUSABLE === null ? '' : ` (skipped: no Codex (${UNUSABLE}))`;
 
 function isInstalled(): boolean {
   try {

@@ -1,7 +1,14 @@
 import { installPythonLibrary, type PythonLibrary } from './python-library.ts';
+import { unusableParts } from './unusable.ts';
 
 /** The SDK of A2A for Python, which one test of that door needs. */
-const WANTED = { name: 'a2a-sdk', extras: '[signing]', label: 'a2a-sdk', version: '1.3.0' };
+const WANTED = {
+  name: 'a2a-sdk',
+  extras: '[signing]',
+  label: 'a2a-sdk',
+  version: '1.3.0',
+  trial: 'import a2a.types',
+};
 
 /** Passes the interpreter and the folder of the SDK to the tests, as JSON. */
 export const A2A_PYTHON_ENV = 'TROUPE_A2A_PYTHON';
@@ -11,6 +18,8 @@ export type A2aPython = PythonLibrary | { not: string };
 
 /** Finds or installs it. `TROUPE_TEST_A2A_PYTHON=none` does neither. */
 export async function installA2aPython(env: NodeJS.ProcessEnv = process.env): Promise<A2aPython> {
+  const unusable = unusableParts(env)['A2A Python SDK'];
+  if (unusable !== undefined) return { not: unusable };
   const given = env[A2A_PYTHON_ENV];
   if (given) return JSON.parse(given) as PythonLibrary;
   return env[SWITCH] === 'none' ? { not: `${SWITCH}: none` } : installPythonLibrary(WANTED);

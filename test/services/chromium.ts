@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { aptInstall } from './apt-get.ts';
 import { findOnPath, runCommand } from './run-command.ts';
+import { DOES_NOT_RUN, unusableParts } from './unusable.ts';
 
 /** The browser of page tests, screenshots and page benchmarks. */
 export type Chromium = { path: string; how: string } | { missing: string };
@@ -16,10 +17,15 @@ const BROWSERS = ['chromium', 'chromium-browser', 'google-chrome'];
 const FOLDERS = ['/usr/bin', '/usr/local/bin'];
 /** Without a font a page shows boxes. */
 const FONTS = 'fonts-dejavu-core';
-const VERSION_MS = 20_000;
+const TRIAL_MS = 60_000;
+/** As root, and without requests of its own. */
+const TRIAL = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run'];
+const TRIAL_PAGE = 'data:text/html,<script>document.write(6*7)</script>';
 
 /** Finds or installs it. `TROUPE_TEST_CHROMIUM=none` does neither. */
 export async function installChromium(env: NodeJS.ProcessEnv = process.env): Promise<Chromium> {
+  const unusable = unusableParts(env).Chromium;
+  if (unusable !== undefined) return { missing: unusable };
   for (const name of [NAMED_ENV, CHROMIUM_ENV]) {
     const path = env[name];
     if (path) return existsSync(path) ? open(path, name) : { missing: `${name}: there is no ${path}` };
@@ -44,10 +50,13 @@ function find(names: readonly string[]): string | null {
   return names.map((name) => findOnPath(name, FOLDERS)).find((path) => path !== null) ?? null;
 }
 
-/** A browser that cannot even print its version would fail every test with unclear messages. */
+/** A browser that cannot show a page would fail every test with unclear messages. */
 async function open(path: string, origin: string): Promise<Chromium> {
-  const { ok, stdout, reason } = await runCommand(path, ['--version'], { timeoutMs: VERSION_MS });
+  const { ok, stdout, reason } = await runCommand(path, ['--version'], { timeoutMs: TRIAL_MS });
   if (!ok) return { missing: `${path}: ${reason}` };
+  const page = await runCommand(path, [...TRIAL, '--dump-dom', TRIAL_PAGE], { timeoutMs: TRIAL_MS });
+  if (!page.ok || !page.stdout.includes('42'))
+    return { missing: `${path} ${DOES_NOT_RUN}: it showed no page (${page.reason})` };
   const version = /\d+(\.\d+)+/.exec(stdout)?.[0] ?? 'of unknown version';
   return { path, how: `Chromium ${version} (${origin})` };
 }

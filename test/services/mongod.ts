@@ -43,13 +43,17 @@ export function mongoUrl(port: number): string {
   return `mongodb://127.0.0.1:${port}/?directConnection=true`;
 }
 
-/** Its version, once it accepts writes. */
+/** Its version, once it has taken a document and given it back. */
 export async function askMongo(port: number): Promise<string> {
   const client = new MongoClient(mongoUrl(port), { serverSelectionTimeoutMS: 500, connectTimeoutMS: 2_000 });
   try {
     const admin = client.db('admin');
     const hello = await admin.command({ hello: 1 });
     if (!hello['isWritablePrimary']) throw new Error('the server takes no writes yet');
+    const trial = client.db('troupe_trial').collection<{ _id: number }>('trial');
+    await trial.updateOne({ _id: 1 }, { $set: { n: 1 } }, { upsert: true });
+    if ((await trial.findOne({ _id: 1 })) === null) throw new Error('the server lost a document');
+    await trial.drop();
     return String((await admin.command({ buildInfo: 1 }))['version']);
   } finally {
     await client.close();

@@ -1,7 +1,13 @@
 import { installPythonLibrary, type PythonLibrary } from './python-library.ts';
+import { unusableParts } from './unusable.ts';
 
 /** OpenAI's SDK for Python, which one test of the OpenAI door needs. */
-const WANTED = { name: 'openai', label: 'openai', version: '3.57.0' };
+const WANTED = {
+  name: 'openai',
+  label: 'openai',
+  version: '3.57.0',
+  trial: 'import openai; openai.OpenAI(api_key="k")',
+};
 
 /** Passes the interpreter and the folder of the SDK to the tests, as JSON. */
 export const OPENAI_PYTHON_ENV = 'TROUPE_OPENAI_PYTHON';
@@ -11,6 +17,8 @@ export type OpenAiPython = PythonLibrary | { not: string };
 
 /** Finds or installs it. `TROUPE_TEST_OPENAI_PYTHON=none` does neither. */
 export async function installOpenAiPython(env: NodeJS.ProcessEnv = process.env): Promise<OpenAiPython> {
+  const unusable = unusableParts(env)['OpenAI Python SDK'];
+  if (unusable !== undefined) return { not: unusable };
   const given = env[OPENAI_PYTHON_ENV];
   if (given) return JSON.parse(given) as PythonLibrary;
   return env[SWITCH] === 'none' ? { not: `${SWITCH}: none` } : installPythonLibrary(WANTED);

@@ -105,6 +105,7 @@ async function askPostgres(port: number): Promise<string> {
   client.on('error', () => {});
   try {
     await client.connect();
+    await client.query("CREATE TEMPORARY TABLE trial AS SELECT to_tsvector('a word') AS words");
     const { rows } = await client.query<{ server_version: string }>('SHOW server_version');
     return rows[0]?.server_version.split(' ')[0] ?? 'of unknown version';
   } finally {

@@ -4,9 +4,10 @@ import path from 'node:path';
 import { aptInstall } from './apt-get.ts';
 import { findOnPath, runCommand } from './run-command.ts';
 import { say } from './say.ts';
+import { DOES_NOT_RUN } from './unusable.ts';
 
 const PACKAGE_FOLDERS = ['/usr/bin'];
-const PROBE_MS = 20_000;
+const PROBE_MS = 60_000;
 const INSTALL_MS = 300_000;
 
 /** A package of PyPI in a folder of the user's cache, for tests only: nothing of Troupe depends on it. */
@@ -29,6 +30,8 @@ interface Wanted {
   version: string;
   /** Packages beside it that it does not bring itself. */
   beside?: readonly string[];
+  /** A script that fails if it does not work here: compiled parts may need another processor. */
+  trial?: string;
 }
 
 interface Python {
@@ -42,7 +45,13 @@ export async function installPythonLibrary(wanted: Wanted): Promise<PythonLibrar
   const python = await findPython();
   if ('not' in python) return python;
   const library = await findLibrary(python, wanted);
-  return 'not' in library ? library : { ...library, command: python.command };
+  if ('not' in library) return library;
+  const { command } = python;
+  const { ok, reason } = await runCommand(command, ['-c', wanted.trial ?? ''], {
+    timeoutMs: PROBE_MS,
+    env: { ...process.env, PYTHONPATH: library.folder },
+  });
+  return ok ? { ...library, command } : { not: `${wanted.name} ${DOES_NOT_RUN}: ${reason}` };
 }
 
 /** An interpreter with pip. */

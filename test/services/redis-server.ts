@@ -78,7 +78,7 @@ async function startRedisServer(command: string, origin: string): Promise<Found>
 
 function describeRedis(port: number): Promise<string> {
   return askRedis(port, async (redis) => {
-    await redis.ping();
+    await redis.eval("redis.call('set', KEYS[1], 'yes', 'px', 1000)", 1, 'troupe:trial');
     const info = await redis.info('server');
     const valkey = /valkey_version:(\S+)/.exec(info)?.[1];
     if (valkey !== undefined) return `Valkey ${valkey}`;

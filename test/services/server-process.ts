@@ -77,7 +77,8 @@ async function tryToStart(plan: ServerPlan, port: number): Promise<ServerProcess
       resolve();
     });
     server.on('exit', (code, signal) => {
-      failure ??= lastLine(readFileSync(logFile, 'utf8')) || `${signal ?? `exit code ${code}`}`;
+      // The last line of a program that was killed seldom says why.
+      failure ??= signal ?? (lastLine(readFileSync(logFile, 'utf8')) || `exit code ${code}`);
       resolve();
     });
   });
