@@ -4,8 +4,11 @@ export interface Clock {
   now(): number;
   /** Milliseconds since an arbitrary start; never goes back. */
   monotonic(): number;
-  /** Resolves after `ms`, or at once when `signal` aborts; 0 yields to the event loop once. Never rejects. */
-  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+  /**
+   * Resolves after `ms`, or at once when `signal` aborts; 0 yields to the event loop once. Never rejects. `upkeep`: no turn
+   * waits for it, so a clock that stands still between turns does not move on by it.
+   */
+  sleep(ms: number, signal?: AbortSignal, purpose?: 'upkeep'): Promise<void>;
 }
 
 /** The clock of the system. */

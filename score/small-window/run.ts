@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { describeFigures, missedGoals } from './goals.ts';
 import {
@@ -108,7 +109,8 @@ async function realServer(name: RealModel): Promise<(AsyncDisposable & { url: st
   if (given) return { url: given, [Symbol.asyncDispose]: () => Promise.resolve() };
   const llama = await fetchLlama(name, values.cache);
   const size = { contextTokens: Math.max(...windows) + SLOT_MARGIN, slots: 3 };
-  if (!('not' in llama)) return startLlamaServer(llama, size);
+  if (!('not' in llama))
+    return startLlamaServer(llama, { ...size, more: { threads: availableParallelism() } });
   console.log(`skipped: no real model (${llama.not}). Set LLAMA_SERVER_URL, or let pip reach PyPI.`);
   return null;
 }

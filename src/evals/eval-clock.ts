@@ -24,8 +24,8 @@ interface Sleeper {
 }
 
 /**
- * A clock for `createTroupe`. `stands`: time is what `pass` and whole pauses have taken, so that a log does not depend on how
- * fast a machine is. Else it also goes on as the system's does, as models that take time need it. Pauses are real but for
+ * A clock for `createTroupe`. `stands`: time is what `pass` and the pauses that turns waited for have taken, so that a log does not
+ * depend on how fast a machine is. Else it also goes on as the system's does, as models that take time need it. Pauses are real but for
  * those of `SWEEP_MS`. `startsAt`: ms since the epoch.
  */
 export function createEvalClock(
@@ -54,16 +54,17 @@ export function createEvalClock(
     });
   }
 
-  async function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  async function pause(ms: number, signal?: AbortSignal, purpose?: 'upkeep'): Promise<void> {
     const until = elapsed() + ms;
     await system.sleep(ms, signal);
-    if (ms >= LEAST_PAUSE_MS && !signal?.aborted) paused = Math.max(paused, until);
+    if (ms >= LEAST_PAUSE_MS && !signal?.aborted && purpose !== 'upkeep') paused = Math.max(paused, until);
   }
 
   return {
     now: () => Math.floor(startsAt + passed + elapsed()),
     monotonic: elapsed,
-    sleep: (ms, signal) => (ms >= LEAST_SWEEP_MS ? sleepUntilPassed(signal) : pause(ms, signal)),
+    sleep: (ms, signal, purpose) =>
+      ms >= LEAST_SWEEP_MS ? sleepUntilPassed(signal) : pause(ms, signal, purpose),
     async pass(ms) {
       // The engine begins with a search of its own.
       if (sleepers.size === 0) await asleep.promise;

@@ -15,7 +15,7 @@ export class Signal {
     if (!this.#isRaised && ms > 0) {
       const awake = new AbortController();
       this.#wake = () => awake.abort();
-      await clock.sleep(ms, awake.signal);
+      await clock.sleep(ms, awake.signal, 'upkeep');
       this.#wake = () => {};
     }
     this.#isRaised = false;

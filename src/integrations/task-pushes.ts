@@ -38,7 +38,7 @@ export function createTaskPushes(parts: TaskPushParts): TaskPushes {
         return [];
       });
       for (const tenant of tenants) await (looks = looks.then(() => look(at, tenant)));
-      await at.clock.sleep(LOOK_MS, closing.signal);
+      await at.clock.sleep(LOOK_MS, closing.signal, 'upkeep');
     }
   }
 

@@ -145,7 +145,7 @@ export interface LlamaOptions {
   contextTokens: number;
   /** Requests answered at the same time, each with a cache of its own prompt. Default 1. */
   slots?: number;
-  /** Further options of the program, by name without dashes. */
+  /** Further options of the program, by name without dashes. Default: one thread, since two wait for each other on a busy machine. */
   more?: Record<string, string | number>;
   /** Options of the program that take no value, such as `--embeddings`. */
   switches?: readonly string[];
@@ -168,7 +168,7 @@ export async function startLlamaServer(
     readyWithinMs: LOADED_WITHIN_MS,
     args: ({ port: own }) => [
       ...flags({ model, host: '127.0.0.1', port: own, 'ctx-size': contextTokens * slots, parallel: slots }),
-      ...flags({ 'n-gpu-layers': 0, fit: 'off', ...more }),
+      ...flags({ 'n-gpu-layers': 0, fit: 'off', threads: 1, ...more }),
       '--jinja',
       '--no-ui',
       ...switches,

@@ -147,7 +147,7 @@ async function keepRenewed(
   }
 
   for (;;) {
-    await clock.sleep(limits.leaseMs / 3, stopped);
+    await clock.sleep(limits.leaseMs / 3, stopped, 'upkeep');
     if (stopped.aborted) return;
     try {
       if (lease.record.owner === '') return; // given back during the sleep
