@@ -1,4 +1,4 @@
-import type { Author, BusyPolicy } from './events/index.ts';
+import type { AskedReply, Author, BusyPolicy } from './events/index.ts';
 
 /** A new message. Without `to` it is routed, else it goes to the default agent, unless it is a reply. */
 export interface NewMessage<Id extends string = string> {
@@ -41,6 +41,8 @@ export interface NewMessage<Id extends string = string> {
         refused?: 'author' | undefined;
       }
     | undefined;
+  /** The form of the answer, in place of the agent's own: its JSON is the reply's `data`. */
+  reply?: AskedReply | undefined;
   /**
    * A value for the tools of the turns that come of the message, as `context.forTools`. It stays in this process: tools
    * that run in another one, or after a restart, get null. Null or left out: none.

@@ -41,6 +41,11 @@ export class ChatTurn {
   #attempt = 0;
   /** Number of steps whose events have come. */
   #committed = 0;
+  /**
+   * Why the words of the last model call do not count, by step. They stay until another call begins, because the end of a
+   * failed or stopped turn keeps them.
+   */
+  readonly #failed = new Map<number, string>();
 
   constructor(owner: Owner, asked: Map<string, string>) {
     this.#owner = owner;
@@ -96,8 +101,9 @@ export class ChatTurn {
 
   void(part: VoidPart): ChatChange[] {
     if (part.attempt < this.#attempt) return [];
-    const steps = part.all ? [...this.#steps.keys()] : [part.step];
-    return this.#drop(steps, part.reason);
+    if (part.all) return this.#drop([...this.#steps.keys()], part.reason);
+    if (part.round >= (this.#steps.get(part.step)?.round ?? 0)) this.#failed.set(part.step, part.reason);
+    return [];
   }
 
   commitStep({ index, content, calls }: StepBody): ChatChange[] {
@@ -168,7 +174,7 @@ export class ChatTurn {
     const known = this.#steps.get(number);
     if (known && round < known.round) return { step: null, changes };
     if (known && round > known.round && known.round > 0)
-      changes.push(...this.#drop([number], 'the model is called anew'));
+      changes.push(...this.#drop([number], this.#failed.get(number) ?? 'the model is called anew'));
     const step = this.#stepAt(number);
     step.round = round;
     return { step, changes };
@@ -186,7 +192,10 @@ export class ChatTurn {
   #drop(numbers: number[], reason: string): ChatChange[] {
     const dropped = numbers.filter((number) => number > this.#committed);
     const ids = dropped.flatMap((number) => idsOf(this.#steps.get(number)));
-    for (const number of dropped) this.#steps.delete(number);
+    for (const number of dropped) {
+      this.#steps.delete(number);
+      this.#failed.delete(number);
+    }
     return ids.length > 0 ? [voided(ids, reason)] : [];
   }
 

@@ -40,6 +40,8 @@ export const PinnedTurn = z.strictObject({
   halt: Halt.optional(),
   /** An input is by a person, so the turn runs even if the task of its thread was cancelled. */
   byPerson: z.literal(true).optional(),
+  /** The schema that an input asks the answer to have; the last one counts. */
+  reply: z.record(z.string(), z.unknown()).optional(),
   /** The session that an input names for this agent. */
   session: NamedSession.optional(),
   /** The event that records what this turn runs again. */

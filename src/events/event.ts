@@ -5,6 +5,7 @@ import { CompactionBody, CompactionNote, PruneBody } from './compaction.ts';
 import * as coordination from './coordination.ts';
 import { AgentId, ConversationId, EventId, Mode, Seq, TenantId, TurnId } from './ids.ts';
 import {
+  AskedReply,
   HandoffBody,
   InjectionBody,
   JoinedBody,
@@ -75,6 +76,8 @@ export const EventContext = z.strictObject({
   channel: Channel.optional(),
   /** What the application gave the tools with the message, if it asked to have it stored. */
   forTools: JsonData.optional(),
+  /** The form that the message wants its answer in. */
+  reply: AskedReply.optional(),
   /** A session that the message names for one of its addressees. */
   session: NamedSession.optional(),
   /** The rule that found the addressees of a message without any. */

@@ -61,6 +61,15 @@ function isWithin(value: unknown, levels: number): boolean {
   return levels > 0 && Object.values(value).every((item) => isWithin(item, levels - 1));
 }
 
+/** The form that the writer of a message wants its answer in. */
+export const AskedReply = z.strictObject({
+  /** A JSON schema. */
+  schema: z.record(z.string(), JsonData),
+  /** The tool of a client whose arguments the answer is. */
+  tool: z.string().min(1).max(64).optional(),
+});
+export type AskedReply = z.infer<typeof AskedReply>;
+
 /** A message to everyone, or to the agents in `to`. */
 export const MessageBody = z.strictObject({
   content: z.string(),

@@ -42,6 +42,7 @@ const MESSAGE_FIELDS = {
   includeInContext: z.boolean().optional(),
   channel: z.string().optional(),
   session: z.looseObject({ agent: z.string() }).optional(),
+  reply: z.looseObject({ schema: z.looseObject({}) }).optional(),
   forTools: z.unknown().optional(),
   storeForTools: z.boolean().optional(),
   context: z.looseObject({}).optional(),

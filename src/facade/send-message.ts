@@ -6,15 +6,18 @@ import type { PendingCount } from '../actors/engine/pending-count.ts';
 import { isOurs } from '../actors/log/own-id.ts';
 import type { Redaction } from '../actors/log/redaction.ts';
 import { refuseBusy } from '../actors/steering/busy-policy.ts';
+import { askedReply } from '../actors/turn/asked-reply.ts';
 import { answerByReply } from '../actors/tasks/execute-task-command.ts';
 import { TroupeError } from '../errors.ts';
 import {
   type AgentId,
+  AskedReply,
   type Attachment,
   type EventDraft,
   type EventDraftOf,
   type EventId,
   isRuntimeId,
+  parseGiven,
 } from '../events/index.ts';
 import type { Appended, ConversationKey, Store } from '../store/store.ts';
 import type { NewMessage } from '../troupe.ts';
@@ -35,12 +38,10 @@ export async function sendMessage(
   if (message.includeInContext === false) refuseRecipients(message);
   const { attachments, bodies } = readAttachments(redactAttachments(fetched, author, deps.redaction));
   const content = await parts.integrations.readable(message.content, nameFrom(deps.agents));
-  const parsed = parseMessage(
-    { ...message, content },
-    to,
-    attachments,
-    storedForTools(message, deps.redaction),
-  );
+  const parsed = parseMessage({ ...message, content }, to, attachments, {
+    ...storedForTools(message, deps.redaction),
+    ...askedFor(message),
+  });
   const draft = (deps.redaction?.draft(parsed) ?? parsed) as Spoken;
   const log = { tenant, conversation: conversationId(conversation) };
   const echo = isRuntimeId(draft.id) ? await findEcho(deps.store, log, draft) : null;
@@ -102,6 +103,27 @@ function storedForTools(
   return { forTools: redaction ? redaction.body({ data }, where).data : data };
 }
 
+/** Most characters of a schema: it is stored with the message, and with the turn. */
+const MOST_SCHEMA = 65_536;
+
+/** Throws `event_invalid` for a schema by which no answer can be checked. */
+function askedFor({ reply }: NewMessage): { reply?: AskedReply } {
+  if (reply === undefined) return {};
+  const refuse = (why: string, cause?: unknown) => {
+    const message = `reply: the schema cannot be used: ${why}`;
+    return new TroupeError('event_invalid', message, { path: 'reply.schema' }, { cause });
+  };
+  const asked = parseGiven(AskedReply, reply, 'reply', 'event_invalid');
+  if (JSON.stringify(asked.schema).length > MOST_SCHEMA)
+    throw refuse(`it has more than ${MOST_SCHEMA} characters`);
+  try {
+    askedReply(asked.schema);
+  } catch (cause) {
+    throw refuse(cause instanceof Error ? cause.message : String(cause), cause);
+  }
+  return { reply: asked };
+}
+
 function nameFrom(agents: AgentRegistry): (pubkey: string) => string | null {
   return (pubkey) => [...agents.values()].find((agent) => agent.pubkey === pubkey)?.profile.name ?? null;
 }
@@ -126,7 +148,7 @@ function parseMessage(
   message: NewMessage,
   to: readonly AgentId[],
   attachments: readonly Attachment[],
-  stored: { forTools?: unknown },
+  stored: { forTools?: unknown; reply?: AskedReply },
 ): EventDraft {
   const {
     id = mintId(),

@@ -10,7 +10,10 @@ import type { Caller } from './access/caller.ts';
 import { checkScope } from './access/check-scope.ts';
 
 /** What a client of another protocol says, and where. */
-export interface Spoken extends Pick<NewMessage, 'id' | 'to' | 'content' | 'attachments'> {
+export interface Spoken extends Pick<
+  NewMessage,
+  'id' | 'to' | 'content' | 'attachments' | 'reply' | 'whileBusy'
+> {
   conversation: string;
   /** The door: `openai`, `ag-ui`, … */
   channel: string;
@@ -27,13 +30,19 @@ export interface Exchange {
 
 /**
  * Sends what a client says, as its caller, and gives what comes of it. Besides the scope `write`, of the route, it needs
- * `read`. Throws as `admitMessage` and `send` do, and `agent_unknown` if nobody is to answer.
+ * `read`. `before` runs once the message is admitted. Throws as `admitMessage` and `send` do, and `agent_unknown` if nobody is
+ * to answer.
  */
-export async function beginExchange(caller: Caller, { conversation, ...said }: Spoken): Promise<Exchange> {
+export async function beginExchange(
+  caller: Caller,
+  { conversation, ...said }: Spoken,
+  before?: () => Promise<unknown>,
+): Promise<Exchange> {
   const { troupe, principal } = caller;
   checkScope(principal, 'read');
   const message = addressed({ ...said, author: authorOf(caller) }, troupe.agents);
   admitMessage(caller, conversation, message);
+  await before?.();
   const { event } = await troupe.send(conversation, message);
   if (event.to.length === 0) throw nobodyAnswers();
   const { seq, at } = event;

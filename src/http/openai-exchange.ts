@@ -1,14 +1,21 @@
 import { createHash } from 'node:crypto';
 import type { Context } from 'hono';
 import { ulid } from 'ulid';
+import { covers, isGranted } from '../access/index.ts';
 import type { Answer } from '../asking/answer.ts';
 import type { ChatChange } from '../asking/chat-change.ts';
-import type { Said } from '../doors/openai/said.ts';
+import { storedEvents } from '../asking/follow.ts';
+import { type ApiError, failureOf } from '../doors/openai/outcome.ts';
+import type { ReplyFormat } from '../doors/openai/reply-format.ts';
+import { begin, type Heard, invalid, quoted, type Said } from '../doors/openai/said.ts';
 import { createSpeech } from '../doors/speech.ts';
 import type { Clock } from '../clock.ts';
-import { toTroupeError } from '../errors.ts';
+import { toTroupeError, TroupeError } from '../errors.ts';
+import type { ConversationId } from '../events/index.ts';
+import type { Troupe } from '../troupe.ts';
 import type { Caller } from './access/caller.ts';
-import { beginExchange, wholeAnswer } from './exchange.ts';
+import { beginExchange, type Exchange, wholeAnswer } from './exchange.ts';
+import { newConversation } from './new-conversation.ts';
 import { type HeldPlace, openStream, withHeartbeats, withPlace } from './open-stream.ts';
 import type { RouteServer } from './route.ts';
 
@@ -20,10 +27,11 @@ interface Request {
   context: Context;
   caller: Caller;
   model: string;
-  /** Null: a new one. */
+  /** Null: a new one, or that of the last answer of the history. */
   conversation: string | null;
   isStreamed: boolean;
-  said: Said;
+  heard: Heard;
+  format: ReplyFormat | null;
 }
 
 /** Where an answer is, for its ids. */
@@ -48,12 +56,6 @@ export interface AnswerWriter {
   last: string;
 }
 
-export interface ApiError {
-  code: string;
-  message: string;
-  type: 'troupe_error';
-}
-
 /** Says what the client says, and answers in the words of its API. */
 export function answerAs(
   request: Request,
@@ -71,34 +73,135 @@ async function answerHeld(
   writerOf: (place: AnswerPlace) => AnswerWriter,
   { clock, held }: { clock: Clock; held: HeldPlace },
 ): Promise<Response> {
-  const { context, caller, model, said } = request;
-  const key = keyOf(context);
-  const conversation = request.conversation ?? `openai-${key ?? ulid(clock.now()).toLowerCase()}`;
-  const exchange = await beginExchange(caller, {
-    conversation,
-    channel: 'openai',
-    ...said,
-    ...(key !== null && { id: `openai-${key}` }),
-    ...(model !== ROUTED && { to: [model] }),
-  });
+  const { context, caller, format } = request;
+  const { conversation, exchange } = await say(request, clock);
   const { seq, at } = exchange;
   const writer = writerOf({ conversation, seq, created: Math.floor(at / 1_000) });
-  const { agents } = caller.troupe;
-  const textOf = createSpeech(conversation, (agent) => agents.find(({ id }) => id === agent)?.name ?? agent);
+  const words = answerWords(caller.troupe, conversation, format);
   const headers = { [CONVERSATION_HEADER]: conversation };
   if (!request.isStreamed) {
-    let text = '';
-    const see = (change: ChatChange) => void (text += textOf(change));
-    const answer = await wholeAnswer(context, exchange, { ends: held.ends, see });
+    const answer = await wholeAnswer(context, exchange, {
+      ends: held.ends,
+      see: (change) => words.see(change),
+    });
     held.end();
-    const error = failureOf(answer);
-    return error
-      ? context.json({ error }, 502, headers)
-      : context.json(writer.whole(text, answer), 200, headers);
+    const failure = failureOf(answer, format);
+    return failure
+      ? refused(context, failure, headers)
+      : context.json(writer.whole(words.text(answer), answer), 200, headers);
   }
   const write = (ends: AbortSignal) =>
-    withHeartbeats(frames(exchange.changes(ends), { writer, textOf, ends }), { clock, ends });
+    withHeartbeats(frames(exchange.changes(ends), { writer, words, format, ends }), { clock, ends });
   return openStream(context, write, { caller, clock, headers, place: held });
+}
+
+/**
+ * The agents have tried again by themselves, and their tools may have had effects. SDKs of OpenAI heed the header, others
+ * repeat whatever has a status of 500 or more.
+ */
+function refused(
+  context: Context,
+  { isPermanent, ...error }: ApiError & { isPermanent: boolean },
+  headers: Record<string, string>,
+): Response {
+  return context.json({ error }, isPermanent ? 422 : 502, { ...headers, 'x-should-retry': 'false' });
+}
+
+/** A message of the client that is stored, where it belongs. */
+async function say(request: Request, clock: Clock): Promise<{ conversation: string; exchange: Exchange }> {
+  const { context, caller, model, heard, format } = request;
+  const { troupe, principal } = caller;
+  const key = keyOf(context);
+  const known = request.conversation ?? (await goneOnIn(caller, heard));
+  const conversation =
+    known ?? newConversation(principal, `openai-${key ?? ulid(clock.now()).toLowerCase()}`);
+  const saying = {
+    conversation,
+    channel: 'openai',
+    ...(key !== null && { id: `openai-${key}` }),
+    ...(model !== ROUTED && { to: [model] }),
+    // Steered into another turn, it would have that one's form.
+    ...(format && { reply: format, whileBusy: 'queue' as const }),
+  };
+  const goOn = () => beginExchange(caller, { ...saying, ...heard.fresh });
+  const mayBegin = heard.history.length > 0 || heard.rules !== '';
+  if (!mayBegin) return { conversation, exchange: await goOn() };
+  async function beginThere(): Promise<Exchange> {
+    const { first, before } = beginningOf(caller, { conversation, model, heard });
+    return beginExchange(caller, { ...saying, ...first }, before);
+  }
+  if (known === null || (await isEmpty(troupe, conversation)))
+    return { conversation, exchange: await beginThere() };
+  // A repeated request has begun the conversation itself, and so has said more.
+  const repeated = (error: unknown) => {
+    if (key !== null && error instanceof TroupeError && error.code === 'event_conflict') return beginThere();
+    throw error;
+  };
+  return { conversation, exchange: await goOn().catch(repeated) };
+}
+
+/**
+ * The conversation in which the history ends, if nobody has spoken there since. Null: there is none. Throws
+ * `event_invalid` if the history names answers without their words, and they are not the last.
+ */
+async function goneOnIn({ troupe, principal }: Caller, { history }: Heard): Promise<string | null> {
+  const last = history.at(-1);
+  const answer = last?.role === 'assistant' ? last.answer : undefined;
+  if (answer && isGranted(principal, answer.conversation) && (await isNewest(troupe, answer)))
+    return answer.conversation;
+  if (!history.some((told) => told.role === 'assistant' && told.isReference)) return null;
+  throw invalid(
+    'input',
+    'an item_reference names an answer that is not the newest of a conversation here: send the items of the history whole, or name previous_response_id',
+  );
+}
+
+async function isNewest(
+  troupe: Troupe,
+  { conversation, seq }: { conversation: string; seq: number },
+): Promise<boolean> {
+  let isThere = false;
+  for await (const event of storedEvents(troupe, conversation as ConversationId, Math.max(0, seq - 1))) {
+    if (event.kind !== 'message' || event.author.kind !== 'user') continue;
+    if (event.seq !== seq) return false;
+    isThere = true;
+  }
+  return isThere;
+}
+
+async function isEmpty(troupe: Troupe, conversation: string): Promise<boolean> {
+  try {
+    return (await troupe.events(conversation, { after: 0, limit: 1 })).events.length === 0;
+  } catch (error) {
+    if (error instanceof TroupeError && error.code === 'conversation_unknown') return true;
+    throw error;
+  }
+}
+
+/** The first message of a conversation, and what to store before it. */
+function beginningOf(
+  { troupe, principal }: Caller,
+  { conversation, model, heard }: { conversation: string; model: string; heard: Heard },
+): { first: Said; before?: () => Promise<unknown> } {
+  const { agents } = troupe;
+  const begun = begin(heard);
+  const { transcript, first } = begun;
+  if (transcript.length === 0) return { first };
+  const [only] = agents;
+  const asked = agents.find(({ id }) => id === model) ?? (agents.length === 1 ? only : undefined);
+  // Whoever may not write what agents say, tells it in their own words.
+  const mayImport =
+    principal.author === null &&
+    principal.scopes.includes('operate') &&
+    covers(principal, `${conversation}*`);
+  if (!mayImport || (!asked && model !== ROUTED)) return { first: quoted(begun) };
+  const request = { conversation, format: 'openai', ...(asked && { agent: asked.id }) };
+  const text = JSON.stringify({ messages: transcript });
+  return { first, before: () => troupe.import(oneOf(text), request) };
+}
+
+async function* oneOf(text: string): AsyncGenerator<string> {
+  yield text;
 }
 
 /** A repeated request, such as the retry of an SDK, is the same message in the same conversation. Null: it has no key. */
@@ -107,41 +210,64 @@ function keyOf({ req }: Context): string | null {
   return given ? createHash('sha256').update(given).digest('hex').slice(0, 32) : null;
 }
 
+/** The words of an answer. In a form that the client asked for, those of the last reply alone, when it is whole. */
+export function answerWords(
+  troupe: Pick<Troupe, 'agents'>,
+  conversation: string,
+  format: ReplyFormat | null,
+) {
+  const { agents } = troupe;
+  const textOf = createSpeech(conversation, (agent) => agents.find(({ id }) => id === agent)?.name ?? agent);
+  let said = '';
+  return {
+    /** Returns what is new. */
+    see(change: ChatChange): string {
+      const words = format ? '' : textOf(change);
+      said += words;
+      return words;
+    },
+    get said() {
+      return said;
+    },
+    text: (answer: Answer) => (format ? answer.text : said),
+  };
+}
+
+interface FramesParts {
+  writer: AnswerWriter;
+  words: ReturnType<typeof answerWords>;
+  format: ReplyFormat | null;
+  ends: AbortSignal;
+}
+
 async function* frames(
   changes: AsyncGenerator<ChatChange, Answer>,
-  {
-    writer,
-    textOf,
-    ends,
-  }: { writer: AnswerWriter; textOf: (change: ChatChange) => string; ends: AbortSignal },
+  { writer, words, format, ends }: FramesParts,
 ): AsyncGenerator<string, void> {
   const { frame } = writer;
-  let text = '';
   try {
     for (const each of writer.begin()) yield frame(each);
     let next = await changes.next();
     for (; !next.done; next = await changes.next()) {
-      const words = textOf(next.value);
-      text += words;
-      if (words !== '') yield frame(writer.words(words));
+      const news = words.see(next.value);
+      if (news !== '') yield frame(writer.words(news));
     }
-    const failure = failureOf(next.value);
-    if (failure) yield frame(writer.fail(text, failure));
-    else for (const each of writer.end(text, next.value)) yield frame(each);
+    const answer = next.value;
+    const failure = failureOf(answer, format);
+    if (failure) {
+      const { isPermanent: _, ...error } = failure;
+      yield frame(writer.fail(words.said, error));
+    } else {
+      const text = words.text(answer);
+      if (format) yield frame(writer.words(text));
+      for (const each of writer.end(text, answer)) yield frame(each);
+    }
   } catch (error) {
     if (ends.aborted) return;
     const { code, message } = toTroupeError(error);
-    yield frame(writer.fail(text, { code, message, type: 'troupe_error' }));
+    yield frame(writer.fail(words.said, { code, message, type: 'troupe_error' }));
   } finally {
     await changes.return(undefined as never);
   }
   yield writer.last;
-}
-
-/** Nobody has answered, and somebody failed. */
-function failureOf({ outcome, replies, failures }: Answer): ApiError | null {
-  const [failure] = failures;
-  if (outcome !== 'failed' || replies.length > 0 || !failure) return null;
-  const { agent, code, message } = failure;
-  return { code, message: `@${agent}: ${message}`, type: 'troupe_error' };
 }

@@ -75,6 +75,8 @@ const STATUS: Partial<Record<ErrorCode, ContentfulStatusCode>> = {
   event_too_large: 413,
   tenant_busy: 429,
   address_unreachable: 502,
+  // The wait was ended: the client has left, its key was revoked, or the process is about to end.
+  aborted: 503,
   data_busy: 503,
   shutting_down: 503,
   store_unavailable: 503,

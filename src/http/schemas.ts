@@ -133,6 +133,11 @@ export const PATH_PARAMETERS = {
   compare: { schema: TurnName, example: 'main:writer:1' },
   diff: { schema: z.union([TurnName, z.literal('next')]), example: 'next' },
   chat: { schema: z.string().regex(/^[A-Za-z0-9._@:~-]{1,256}$/), example: 'main' },
+  models: { schema: AgentId, example: 'writer' },
+  responses: {
+    schema: z.string().regex(/^resp_[A-Za-z0-9._@:-]{1,128}_\d{1,15}(_unstored)?$/),
+    example: 'resp_main_1',
+  },
   keys: { schema: RecordId, example: 'abcdefghijkl' },
   webhooks: { schema: RecordId, example: 'abcdefghijkl' },
   people: { schema: z.string().regex(/^[A-Za-z0-9._@+:~-]{1,128}$/), example: 'ana' },

@@ -139,6 +139,38 @@ test('a stopped turn keeps the words that the log keeps', () => {
   expect(texts(changes)).toBe('Once upon a');
 });
 
+test.each([
+  [
+    'a failed turn',
+    'turn.failed',
+    'Once upon',
+    ['block.start', 'block.delta', 'block.end', 'event'],
+    'Once upon',
+  ],
+  [
+    'a stopped turn',
+    'turn.aborted',
+    'Once upon',
+    ['block.start', 'block.delta', 'block.end', 'event'],
+    'Once upon',
+  ],
+  [
+    'a turn without words in the log',
+    'turn.failed',
+    '',
+    ['block.start', 'block.delta', 'void', 'event'],
+    'Once upon',
+  ],
+])('%s: words of a model call that failed are told once', (_, kind, partial, types, said) => {
+  const changesOf = chatChanges();
+  const place = { attempt: 1, step: 1, round: 1 };
+  const lost = { type: 'void', ...at, ...place, reason: 'overloaded', all: false } as Part;
+  const end = committed(kind, 'end', { partial, by: 'Uma', message: 'overloaded', covers: [] });
+  const changes = [...roundParts(place, 'Once upon', 1, null), lost, end].flatMap(changesOf);
+  expect(changes.map(({ type }) => type)).toEqual(types);
+  expect(texts(changes)).toBe(said);
+});
+
 async function headOf(troupe: Troupe): Promise<number> {
   return (await troupe.state('c')).head;
 }

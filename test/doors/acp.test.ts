@@ -205,6 +205,21 @@ test('a cancelled prompt stops its turn', async () => {
   expect(kinds).toContain('turn.aborted');
 });
 
+test('the words of a prompt that is cancelled come once', async () => {
+  await using stage = await scene({
+    answers: { bo: () => ({ text: 'Once upon a time, never', chunk: 4, breaks: { after: 4, how: 'hang' } }) },
+  });
+  const { editor, sessionId, troupe } = stage;
+  let told = '';
+  troupe.watch((note) => {
+    if (note.type !== 'delta') return;
+    told += note.delta.text;
+    if (told === 'Once upon a time') void editor.notify(methods.agent.session.cancel, { sessionId });
+  });
+  expect(await stage.say('Go.')).toEqual({ stopReason: 'cancelled' });
+  expect(stage.said()).toBe('Once upon a time');
+});
+
 test('a session is listed, and loaded with its messages', async () => {
   await using stage = await scene({ answers: { bo: ['Blue.'] } });
   await stage.say('Which colour?');

@@ -148,7 +148,7 @@ test('an agent that fails is an error of the API, streamed or not', async () => 
   });
   const client = clientOf(`${stage.url}/api/conversations/c1/v1`);
   const request = { model: 'bo', messages: [{ role: 'user' as const, content: 'Go.' }] };
-  await expect(client.chat.completions.create(request)).rejects.toMatchObject({ status: 502 });
+  await expect(client.chat.completions.create(request)).rejects.toMatchObject({ status: 422 });
   const stream = await client.chat.completions.create({ ...request, stream: true });
   await expect(
     (async () => {
@@ -161,12 +161,12 @@ test.each([
   ['an unknown agent', { model: 'nobody', messages: [{ role: 'user', content: 'x' }] }, 400, 'agent_unknown'],
   ['no words of a user', { model: 'bo', messages: [{ role: 'system', content: 'x' }] }, 400, 'event_invalid'],
   [
-    'answers in a new conversation',
+    'an answer at the end',
     {
       model: 'bo',
       messages: [
-        { role: 'assistant', content: 'x' },
-        { role: 'user', content: 'y' },
+        { role: 'user', content: 'x' },
+        { role: 'assistant', content: 'y' },
       ],
     },
     400,

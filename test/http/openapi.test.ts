@@ -53,6 +53,8 @@ const IDS: Record<string, string> = {
   b: 'c1:echo:2',
   d: 'c1',
   id: 'nobody',
+  m: 'echo',
+  r: 'resp_c1_1',
 };
 
 function address({ path }: Pick<Operation, 'path'>, ids: Record<string, string> = IDS): string {

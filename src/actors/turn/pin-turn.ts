@@ -101,6 +101,7 @@ async function nextTurn(
     await isThreadCancelled(deps.store, address.tenant, live.tasks),
   );
   const named = sessionNamedIn(inputs, address.agent);
+  const reply = inputs.findLast(({ context }) => context?.reply)?.context?.reply;
   const approved = halt ? [] : approvedCalls(live.tasks, inputs);
   return {
     id: turnId(address, lease.record.turnNo + 1),
@@ -116,6 +117,7 @@ async function nextTurn(
     context: contextOf(baseline, live.view, facts, runtime.tools),
     ...(approved.length > 0 && { approved }),
     ...(halt && { halt }),
+    ...(reply && { reply: reply.schema }),
     ...(named && { session: named }),
     ...(live.tasks.thread !== null && inputs.some(isOfPeople) && { byPerson: true }),
   };

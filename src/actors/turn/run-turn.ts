@@ -9,6 +9,7 @@ import {
 import { TroupeError } from '../../errors.ts';
 import type { EffectName } from '../../machines/agent-lifecycle.ts';
 import { promptRulesOf } from './prompt-rules.ts';
+import { askedReply } from './asked-reply.ts';
 import { assemble } from './assemble.ts';
 import { backOff } from './back-off.ts';
 import { callModel } from './call-model.ts';
@@ -171,7 +172,9 @@ interface TurnStart extends ActiveActor {
 
 async function startRun(given: TurnStart): Promise<TurnRun> {
   const again = await readRerun(given);
-  const start = { ...given, ...(again && { runtime: again.runtime }) };
+  const known = again?.runtime ?? given.runtime;
+  const asked = given.turn.reply;
+  const start = { ...given, runtime: asked ? { ...known, reply: askedReply(asked) } : known };
   const { deps, lease, runtime, live, slot, turn, resumed } = start;
   // The pinned baseline: after a change of configuration, a later attempt still sends the same prompt.
   if (live.baseline?.id !== turn.baseline) {

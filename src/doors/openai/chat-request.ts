@@ -1,15 +1,49 @@
 import * as z from 'zod';
-import { TroupeError } from '../../errors.ts';
-import { imageAt, type Said } from './said.ts';
+import { Format, FunctionGiven, type ReplyFormat, replyFormat, ToolFields } from './reply-format.ts';
+import {
+  type Attached,
+  fileAt,
+  fileIn,
+  type Heard,
+  heardIn,
+  invalid,
+  type Told,
+  type ToldCall,
+} from './said.ts';
 
+const MOST_URL = 32 * 1_024 * 1_024;
+const File = z.looseObject({
+  file_data: z.string().nullish(),
+  file_id: z.string().nullish(),
+  filename: z.string().nullish(),
+});
 const Part = z.looseObject({
   type: z.string(),
-  text: z.string().optional(),
-  image_url: z.looseObject({ url: z.string().max(32 * 1_024 * 1_024) }).optional(),
+  text: z.string().nullish(),
+  refusal: z.string().nullish(),
+  image_url: z
+    .union([z.string().transform((url) => ({ url })), z.looseObject({ url: z.string().max(MOST_URL) })])
+    .nullish(),
+  file: File.nullish(),
+});
+const Callee = z.looseObject({
+  name: z.string().nullish(),
+  arguments: z.unknown().optional(),
+  input: z.unknown().optional(),
+});
+const Call = z.looseObject({
+  id: z.string().nullish(),
+  function: Callee.nullish(),
+  custom: Callee.nullish(),
 });
 const Message = z.looseObject({
   role: z.enum(['system', 'developer', 'user', 'assistant', 'tool', 'function']),
   content: z.union([z.string(), z.array(Part)]).nullish(),
+  refusal: z.string().nullish(),
+  name: z.string().nullish(),
+  tool_call_id: z.string().nullish(),
+  tool_calls: z.array(Call).nullish(),
+  function_call: Callee.nullish(),
 });
 type Message = z.infer<typeof Message>;
 
@@ -21,51 +55,84 @@ export const ChatRequest = z.looseObject({
   stream: z.boolean().nullish(),
   stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
   n: z.literal(1, 'one answer only').nullish(),
-  tools: z.array(z.unknown()).max(0, 'agents have tools of their own: leave them out').nullish(),
+  ...ToolFields,
+  functions: z.array(FunctionGiven).max(128).nullish(),
+  function_call: z.union([z.string(), z.looseObject({ name: z.string() })]).nullish(),
+  response_format: Format.nullish(),
+  modalities: z.array(z.literal('text', 'agents answer in text')).nullish(),
 });
 export type ChatRequest = z.infer<typeof ChatRequest>;
 
-/**
- * The messages of the user since the last answer. Before the first answer the texts of the system come first: later they are
- * in the log already. Throws `event_invalid` if the user says nothing, or if a new conversation has earlier answers.
- */
-export function saidIn({ messages }: ChatRequest, { isNew }: { isNew: boolean }): Said {
-  const last = messages.findLastIndex(({ role }) => role === 'assistant');
-  if (isNew && last >= 0) throw new TroupeError('event_invalid', CONTINUED, { path: 'messages' });
-  const fresh = messages
-    .slice(last + 1)
-    .filter(({ role }) => role === 'user' || (last < 0 && isSystem(role)));
-  const content = fresh
-    .map(textOf)
-    .filter((text) => text !== '')
-    .join('\n\n');
-  const attachments = fresh.flatMap(imagesOf);
-  if (!fresh.some(({ role }) => role === 'user') || (content === '' && attachments.length === 0))
-    throw new TroupeError('event_invalid', 'messages: the last message must be one of the user', {
-      path: 'messages',
-    });
-  return { content, attachments };
+/** What the user says since the last answer, and what was said before. Throws `event_invalid`. */
+export function heardInChat({ messages }: ChatRequest): Heard {
+  return heardIn(messages.map(toldBy), '', 'messages');
 }
 
-const CONTINUED =
-  'messages: a new conversation begins without answers; to go on with one, name it in the base URL: /api/conversations/ID/v1. The header x-troupe-conversation of the first answer has its id';
-
-function isSystem(role: Message['role']): boolean {
-  return role === 'system' || role === 'developer';
+/** Throws `event_invalid` for tools that an agent would not call. */
+export function formatOfChat({
+  tools,
+  tool_choice: choice,
+  functions,
+  function_call: legacy,
+  response_format: format,
+}: ChatRequest): ReplyFormat | null {
+  const given = [
+    ...(tools ?? []),
+    ...(functions ?? []).map((callee) => ({ type: 'function', function: callee })),
+  ];
+  return replyFormat({ tools: given, choice: choice ?? legacy }, format, 'response_format');
 }
 
-function textOf({ content }: Message): string {
+function toldBy(message: Message): Told {
+  const text = textOf(message);
+  switch (message.role) {
+    case 'system':
+    case 'developer':
+      return { role: 'system', text };
+    case 'user':
+      return { role: 'user', text, attachments: filesOf(message) };
+    case 'assistant':
+      return { role: 'assistant', text, calls: callsOf(message) };
+    case 'tool':
+    case 'function':
+      return {
+        role: 'tool',
+        call: message.tool_call_id ?? null,
+        name: message.name ?? null,
+        text,
+        attachments: filesOf(message),
+      };
+  }
+}
+
+function textOf({ content, refusal }: Message): string {
   if (typeof content === 'string') return content;
-  return (content ?? []).flatMap(({ type, text }) => (type === 'text' && text ? [text] : [])).join('\n');
+  const texts = (content ?? []).map((part) => part.text ?? part.refusal ?? '');
+  return [...texts, refusal ?? ''].filter((text) => text !== '').join('\n');
 }
 
-function imagesOf({ content }: Message): Said['attachments'] {
+function callsOf({ tool_calls: calls, function_call: legacy }: Message): ToldCall[] {
+  const made = (calls ?? []).map(({ id, function: callee, custom }) => ({ id, ...(callee ?? custom) }));
+  return [...made, ...(legacy ? [{ id: null, ...legacy }] : [])].map(
+    ({ id, name, arguments: args, input }): ToldCall => ({
+      id: id ?? null,
+      name: name ?? 'unknown',
+      args: textIn(args ?? input),
+    }),
+  );
+}
+
+/** Arguments are a text; some clients send them as data. */
+function textIn(args: unknown): string {
+  return typeof args === 'string' ? args : JSON.stringify(args ?? {});
+}
+
+function filesOf({ content }: Message): Attached[] {
   if (typeof content === 'string') return [];
-  return (content ?? []).flatMap((part): Said['attachments'] => {
+  return (content ?? []).flatMap((part): Attached[] => {
     if (part.type === 'text') return [];
-    if (part.type === 'image_url' && part.image_url) return [imageAt(part.image_url.url)];
-    throw new TroupeError('event_invalid', `messages: parts of the type "${part.type}" are not taken`, {
-      path: 'messages',
-    });
+    if (part.type === 'image_url' && part.image_url) return [fileAt(part.image_url.url)];
+    if (part.type === 'file' && part.file) return [fileIn(part.file, 'messages')];
+    throw invalid('messages', `parts of the type "${part.type}" are not taken: text, image_url and file are`);
   });
 }

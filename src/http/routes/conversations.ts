@@ -44,7 +44,7 @@ const ANSWERS: ReadonlySet<Command['command']> = new Set(['answer', 'decide', 'c
 /** The type that clients send. The author defaults to that of the caller's key. */
 const MessageBody = NewEventBody as unknown as z.ZodType<
   z.output<typeof NewEventBody>,
-  Omit<NewMessage, 'author' | 'forTools' | 'storeForTools'> & { author?: Author }
+  Omit<NewMessage, 'author' | 'forTools' | 'storeForTools' | 'reply'> & { author?: Author }
 >;
 
 const sendMessage = defineRoute({

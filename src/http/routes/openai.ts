@@ -1,23 +1,44 @@
 import type { Context } from 'hono';
 import * as z from 'zod';
-import { ChatRequest, saidIn } from '../../doors/openai/chat-request.ts';
-import { completion, completionChunk, completionEnd } from '../../doors/openai/completion.ts';
+import { TroupeError } from '../../errors.ts';
+import { ChatRequest, formatOfChat, heardInChat } from '../../doors/openai/chat-request.ts';
+import {
+  completion,
+  completionBegin,
+  completionChunk,
+  completionEnd,
+} from '../../doors/openai/completion.ts';
 import {
   conversationOf,
+  formatOfResponse,
+  heardInResponse,
   responseId,
   ResponseRequest,
-  saidInResponse,
 } from '../../doors/openai/response-request.ts';
-import { responseEvents, responseOf } from '../../doors/openai/response.ts';
-import { TroupeError } from '../../errors.ts';
+import { responseEvents, responseWith } from '../../doors/openai/response.ts';
+import { invalid } from '../../doors/openai/said.ts';
 import type { Troupe } from '../../troupe.ts';
 import type { Caller } from '../access/caller.ts';
 import { answerAs, type AnswerPlace, type AnswerWriter, ROUTED } from '../openai-exchange.ts';
+import { inputItems, toldResponse } from '../openai-response.ts';
 import { defineRoute, type RouteServer } from '../route.ts';
 import { ConversationPath, parseInput } from '../schemas.ts';
 
 const Whole = z.looseObject({ id: z.string(), object: z.string() });
-const Models = z.object({ object: z.literal('list'), data: z.array(z.looseObject({ id: z.string() })) });
+const Model = z.object({
+  id: z.string(),
+  object: z.literal('model'),
+  created: z.literal(0),
+  owned_by: z.literal('troupe'),
+});
+const Models = z.object({ object: z.literal('list'), data: z.array(Model) });
+const Items = z.object({
+  object: z.literal('list'),
+  data: z.array(z.looseObject({ id: z.string() })),
+  first_id: z.string().nullable(),
+  last_id: z.string().nullable(),
+  has_more: z.literal(false),
+});
 
 interface Asked<B> {
   context: Context;
@@ -28,63 +49,87 @@ interface Asked<B> {
 }
 
 function complete(asked: Asked<ChatRequest>, server: RouteServer): Promise<Response> {
-  const { body, conversation } = asked;
+  const { body } = asked;
   const { model, stream, stream_options: options } = body;
+  const format = formatOfChat(body);
   function writerOf({ conversation: id, seq, created }: AnswerPlace): AnswerWriter {
-    const head = { id: `chatcmpl-${id}-${seq}`, created, model };
+    const head = { id: `chatcmpl-${id}-${seq}`, created, model, tool: format?.tool ?? null };
     return {
       whole: (text, answer) => completion(head, text, answer),
-      begin: () => [completionChunk(head, '', true)],
-      words: (text) => completionChunk(head, text, false),
+      begin: () => [completionBegin(head)],
+      words: (text) => completionChunk(head, text),
       end: (_, answer) => completionEnd(head, answer, { usage: options?.include_usage === true }),
       fail: (_, error) => ({ error }),
       frame: (event) => `data: ${JSON.stringify(event)}\n\n`,
       last: 'data: [DONE]\n\n',
     };
   }
-  const said = saidIn(body, { isNew: conversation === null });
-  return answerAs({ ...asked, model, said, isStreamed: stream === true }, writerOf, server);
+  const request = { ...asked, model, format, heard: heardInChat(body), isStreamed: stream === true };
+  return answerAs(request, writerOf, server);
 }
 
 function respond(asked: Asked<ResponseRequest>, server: RouteServer): Promise<Response> {
   const { body } = asked;
+  const { model, metadata, store, stream } = body;
   const named = conversationOf(body);
   if (asked.conversation !== null && named !== null && named !== asked.conversation)
-    throw new TroupeError('event_invalid', `conversation: the path names "${asked.conversation}"`, {
-      path: 'conversation',
-    });
-  const { conversation } = parseInput(
+    throw invalid('conversation', `the path names "${asked.conversation}"`);
+  const { conversation = null } = parseInput(
     ConversationPath.partial(),
     { conversation: asked.conversation ?? named ?? undefined },
     'the body',
   );
+  const format = formatOfResponse(body);
   function writerOf({ conversation: id, seq, created }: AnswerPlace): AnswerWriter {
-    const head = { id: responseId(id, seq), created, model: body.model, conversation: id };
-    const events = responseEvents(head);
+    const isStored = store !== false;
+    const head = {
+      id: responseId({ conversation: id, seq, isStored }),
+      created,
+      model,
+      conversation: id,
+      isStored,
+      metadata: metadata ?? {},
+      format,
+    };
     return {
-      ...events,
-      whole: (text, answer) => responseOf(head, text, { status: 'completed', answer }),
+      ...responseEvents(head),
+      whole: (text, answer) => responseWith(head, text, answer),
       frame: (event) => `event: ${(event as { type: string }).type}\ndata: ${JSON.stringify(event)}\n\n`,
       last: '',
     };
   }
-  const said = saidInResponse(body, { isNew: conversation === undefined });
-  const request = { ...asked, conversation: conversation ?? null, model: body.model, said };
-  return answerAs({ ...request, isStreamed: body.stream === true }, writerOf, server);
+  const request = { ...asked, conversation, model, format, heard: heardInResponse(body) };
+  return answerAs({ ...request, isStreamed: stream === true }, writerOf, server);
+}
+
+function modelNamed(id: string): z.infer<typeof Model> {
+  return { id, object: 'model', created: 0, owned_by: 'troupe' };
 }
 
 function modelsOf({ agents }: Troupe): z.infer<typeof Models> {
-  const ids = [ROUTED, ...agents.map(({ id }) => id)];
-  return { object: 'list', data: ids.map((id) => ({ id, object: 'model', created: 0, owned_by: 'troupe' })) };
+  return { object: 'list', data: [ROUTED, ...agents.map(({ id }) => id)].map(modelNamed) };
+}
+
+function modelOf({ agents }: Troupe, id: string): z.infer<typeof Model> {
+  if (id === ROUTED || agents.some((agent) => agent.id === id)) return modelNamed(id);
+  throw new TroupeError('agent_unknown', `there is no agent "${id}"; the list of models names them`, {
+    agent: id,
+  });
 }
 
 const answering = {
   method: 'POST',
   scopes: ['write'],
   answer: Whole,
-  also: { 200: { type: 'text/event-stream' }, 502: { schema: z.looseObject({ error: z.unknown() }) } },
+  also: {
+    200: { type: 'text/event-stream' },
+    422: { schema: z.looseObject({ error: z.unknown() }) },
+    502: { schema: z.looseObject({ error: z.unknown() }) },
+  },
   errors: [403, 404, 409, 413, 429],
 } as const;
+
+const reading = { method: 'GET', scopes: ['read'], errors: [404, 429] } as const;
 
 const CHAT_EXAMPLE = { model: 'writer', messages: [{ role: 'user', content: 'Hello' }] };
 
@@ -156,5 +201,62 @@ export const openAiRoutes = [
       idIn(params);
       return modelsOf(caller.troupe);
     },
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/api/v1/models/{m}',
+    scopes: ['read', 'write'],
+    id: 'getModel',
+    summary: 'One agent, as a model of OpenAI',
+    answer: Model,
+    errors: [404],
+    handle: ({ caller, params }) => modelOf(caller.troupe, params.m),
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/api/conversations/{c}/v1/models/{m}',
+    scopes: ['read', 'write'],
+    id: 'getModelOfConversation',
+    summary: 'The same as /api/v1/models/{m}, below the base URL of a conversation',
+    answer: Model,
+    errors: [404],
+    handle({ caller, params }) {
+      idIn(params);
+      return modelOf(caller.troupe, params.m);
+    },
+  }),
+  defineRoute({
+    ...reading,
+    path: '/api/v1/responses/{r}',
+    id: 'getResponse',
+    summary: 'An answer of the Responses API by its id: as it is in the log, or in_progress',
+    answer: Whole,
+    handle: ({ context, caller, params }, server) => toldResponse({ context, caller, id: params.r }, server),
+  }),
+  defineRoute({
+    ...reading,
+    path: '/api/conversations/{c}/v1/responses/{r}',
+    id: 'getResponseOfConversation',
+    summary: 'The same, below the base URL of its conversation',
+    answer: Whole,
+    handle: ({ context, caller, params }, server) =>
+      toldResponse({ context, caller, id: params.r, within: idIn(params) }, server),
+  }),
+  defineRoute({
+    ...reading,
+    path: '/api/v1/responses/{r}/input_items',
+    id: 'listInputItems',
+    summary:
+      'The message that an answer of the Responses API is about. What was said before is in the conversation',
+    answer: Items,
+    handle: ({ caller, params }) => inputItems({ caller, id: params.r }),
+  }),
+  defineRoute({
+    ...reading,
+    path: '/api/conversations/{c}/v1/responses/{r}/input_items',
+    id: 'listInputItemsOfConversation',
+    summary: 'The same, below the base URL of its conversation',
+    answer: Items,
+    handle: ({ caller, params }) => inputItems({ caller, id: params.r, within: idIn(params) }),
   }),
 ] as const;
