@@ -6,6 +6,7 @@ export * from './command.ts';
 export * from './compaction.ts';
 export * from './coordination.ts';
 export * from './event.ts';
+export * from './exact-json.ts';
 export * from './ids.ts';
 export * from './import-rule.ts';
 export * from './input-words.ts';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { ImageRef } from '../events/index.ts';
+import { type ImageRef, parseExact } from '../events/index.ts';
 import type { ModelRequest } from './provider.ts';
 
 /** An id for a call that came without one: the same if the same step is asked again. */
@@ -35,7 +35,7 @@ export function fitCacheKey(cacheKey: string): string {
 export function parseArgs(args: string): Record<string, unknown> | null {
   if (args.trim() === '') return {};
   try {
-    const value: unknown = JSON.parse(args);
+    const value = parseExact(args);
     return typeof value === 'object' && value !== null && !Array.isArray(value)
       ? (value as Record<string, unknown>)
       : null;

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Usage } from '../events/index.ts';
+import { parseExact, type Usage } from '../events/index.ts';
 import type { ModelFailure } from '../providers/provider.ts';
 
 /** A vendor's wire format. */
@@ -166,7 +166,7 @@ function send(
 
 function parseBody(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseExact(text);
   } catch {
     return text; // A test may check a body that is not JSON.
   }

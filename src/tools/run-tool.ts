@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import type { Clock } from '../clock.ts';
-import type { ToolCall } from '../events/index.ts';
+import { exactInteger, findExactInteger, parseExact, type ToolCall } from '../events/index.ts';
 import { firstProblems } from './schema.ts';
 import { type Tool, type ToolContext, ToolRequest } from './tool.ts';
 
@@ -57,17 +57,23 @@ async function parseAndRun(tool: Tool, call: ToolCall, context: ToolContext): Pr
 async function parseCall(tool: Tool, call: ToolCall): Promise<{ value: unknown } | { failed: string }> {
   let args: unknown;
   try {
-    args = JSON.parse(call.args.trim() || '{}');
+    args = parseExact(call.args.trim() || '{}');
   } catch (thrown) {
     return { failed: `the arguments of ${tool.name} are not valid JSON: ${messageOf(thrown)}` };
   }
   if (typeof args !== 'object' || args === null || Array.isArray(args)) {
     return { failed: `the arguments of ${tool.name} must be a JSON object, not ${call.args.slice(0, 100)}` };
   }
+  const lost = tool.takesExact ? null : findExactInteger(args, { text: call.args });
+  if (lost) return { failed: `the arguments of ${tool.name} do not fit: ${tooManyDigits(lost)}` };
   const checked = await tool.check(args);
   if ('value' in checked) return checked;
   const problems = firstProblems(checked.problems).join('\n');
   return { failed: `the arguments of ${tool.name} do not fit its schema:\n${problems}` };
+}
+
+function tooManyDigits({ place, digits }: { place: string; digits: string }): string {
+  return `${place}: ${digits.slice(0, 40)} is beyond 2^53 and would lose digits: give it as a text, in quotes, if the schema admits one`;
 }
 
 const NOTHING = '[the tool returned nothing]';
@@ -101,7 +107,11 @@ function isText(returned: unknown): returned is { text: string; request?: unknow
 function jsonOf(returned: unknown, change: (text: string) => string): string {
   try {
     const json = JSON.stringify(returned, (key, value: unknown) =>
-      typeof value === 'string' ? change(value) : checkedJson(key, value),
+      typeof value === 'string'
+        ? change(value)
+        : typeof value === 'bigint'
+          ? exactInteger(value)
+          : checkedJson(key, value),
     );
     return change(json).toWellFormed();
   } catch (thrown) {
@@ -119,8 +129,7 @@ function checkedJson(key: string, value: unknown): unknown {
 }
 
 function lostIn(value: unknown): string | null {
-  if (typeof value === 'bigint' || typeof value === 'function' || typeof value === 'symbol')
-    return `a ${typeof value}`;
+  if (typeof value === 'function' || typeof value === 'symbol') return `a ${typeof value}`;
   if (typeof value === 'number') return Number.isFinite(value) ? null : String(value);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return null;
   const prototype: unknown = Object.getPrototypeOf(value);

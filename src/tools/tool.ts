@@ -109,6 +109,8 @@ export interface Tool<Name extends string = string> {
   readonly timeoutMs: number;
   /** Size limit of an output in a prompt. Default: the troupe's limits. */
   readonly previewBytes?: number;
+  /** It sends its arguments on as JSON: integers beyond 2^53 arrive as `ExactInteger`. Others refuse them. */
+  readonly takesExact?: boolean;
   /** Why calls may fail at present, in a few words for the model. Null: no reason is known. */
   readonly trouble?: () => string | null;
   /** Called once the arguments are checked. */

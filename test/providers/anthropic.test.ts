@@ -110,6 +110,17 @@ describe('what is sent', () => {
     expect(JSON.stringify(body)).toContain('👍');
   });
 
+  test('integers beyond 2^53 go back within call arguments with the digits that the model wrote', async () => {
+    const body = await sentBody(server, provider(), {
+      messages: [
+        user('a'),
+        assistant('', [['c1', '{"a":1917043659912705297,"b":[-9007199254740993]}']]),
+        result('c1', 'ok'),
+      ],
+    });
+    expect(JSON.stringify(body)).toContain('"input":{"a":1917043659912705297,"b":[-9007199254740993]}');
+  });
+
   test('appending a message changes nothing before it', async () => {
     const before = [user('one'), assistant('', [['c1', '{}']]), result('c1', '1')];
     const first = (await sentBody(server, provider(), { messages: before }))['messages'] as Sent;

@@ -1,4 +1,10 @@
-import type { Author, EventDraft, EventKind } from '../../events/index.ts';
+import {
+  type Author,
+  type EventDraft,
+  type EventKind,
+  isExactInteger,
+  parseExact,
+} from '../../events/index.ts';
 import type { ActorPatch } from '../../store/store.ts';
 
 /** Place of a text: the kind of its event, and the author. */
@@ -52,7 +58,7 @@ export function createRedaction(
   function free(value: unknown, where: TextPlace): unknown {
     if (typeof value === 'string') return text(value, where);
     if (Array.isArray(value)) return value.map((each) => free(each, where));
-    if (typeof value !== 'object' || value === null) return value;
+    if (typeof value !== 'object' || value === null || isExactInteger(value)) return value;
     return Object.fromEntries(
       Object.entries(value).map(([key, part]) => [text(key, where), free(part, where)]),
     );
@@ -61,7 +67,7 @@ export function createRedaction(
   function json(given: string, where: TextPlace): string {
     let value: unknown;
     try {
-      value = JSON.parse(given);
+      value = parseExact(given);
     } catch {
       // A model may write arguments that are not JSON; the tool refuses them.
       return text(given, where);

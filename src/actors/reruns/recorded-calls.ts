@@ -1,4 +1,10 @@
-import { canonicalJson, type Rerun, type ToolCall, type ToolOutcome } from '../../events/index.ts';
+import {
+  canonicalJson,
+  parseExact,
+  type Rerun,
+  type ToolCall,
+  type ToolOutcome,
+} from '../../events/index.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import { callsOf, type LoggedCall, type LoggedTurn } from './read-turn.ts';
 
@@ -54,7 +60,7 @@ export function isSame(a: ToolCall, b: ToolCall): boolean {
 
 function comparable(args: string): string {
   try {
-    return canonicalJson(JSON.parse(args.trim() || '{}'));
+    return canonicalJson(parseExact(args.trim() || '{}'));
   } catch {
     return args;
   }

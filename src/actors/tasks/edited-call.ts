@@ -1,5 +1,5 @@
 import { TroupeError } from '../../errors.ts';
-import type { ApprovalRequestedBody, AgentId } from '../../events/index.ts';
+import { type AgentId, type ApprovalRequestedBody, isExactInteger, parseExact } from '../../events/index.ts';
 import { checkInTime } from '../../tools/check-in-time.ts';
 import { firstProblems } from '../../tools/schema.ts';
 import type { Tool } from '../../tools/tool.ts';
@@ -18,9 +18,11 @@ export async function editedArgs(
   { owner, body }: { owner: AgentId; body: ApprovalRequestedBody },
   args: Readonly<Record<string, unknown>>,
 ): Promise<string | undefined> {
-  const text = JSON.stringify(args);
+  const asked = parsed(body.args);
+  const text = JSON.stringify(withDigits(args, asked));
   if (text.length > MAX_ARGS) throw invalid(`have ${text.length} characters; at most ${MAX_ARGS} are taken`);
-  if (text === sameText(body.args)) return undefined;
+  // Without the spaces that a model may write. Arguments that cannot be read are like no others.
+  if (asked !== null && text === JSON.stringify(asked)) return undefined;
   const tool = agents?.get(owner)?.tools.get(body.tool);
   const problems = tool ? await problemsOf(tool, args, clock) : [];
   if (problems.length > 0)
@@ -42,13 +44,30 @@ async function problemsOf(
   }
 }
 
-/** Without the spaces that a model may write. Arguments that cannot be read are like no others. */
-function sameText(args: string): string | null {
+function parsed(args: string): unknown {
   try {
-    return JSON.stringify(JSON.parse(args.trim() || '{}'));
+    return parseExact(args.trim() || '{}');
   } catch {
-    return null;
+    return null; // A model may write arguments that are no JSON.
   }
+}
+
+/** Integers beyond 2^53 that the approver left alone get the digits back that the approver's program rounded. */
+function withDigits(edited: unknown, asked: unknown): unknown {
+  if (isExactInteger(asked)) return edited === Number(asked.rawJSON) ? asked : edited;
+  if (Array.isArray(edited))
+    return Array.isArray(asked) ? edited.map((each, index) => withDigits(each, asked[index])) : edited;
+  if (!isRecord(edited) || !isRecord(asked)) return edited;
+  return Object.fromEntries(
+    Object.entries(edited).map(([key, value]) => [
+      key,
+      Object.hasOwn(asked, key) ? withDigits(value, asked[key]) : value,
+    ]),
+  );
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function invalid(what: string): TroupeError {

@@ -1,5 +1,5 @@
 import { hashText } from '../../context/index.ts';
-import { canonicalJson, type GuardStoppedBody, type ToolOutcome } from '../../events/index.ts';
+import { canonicalJson, type GuardStoppedBody, parseExact, type ToolOutcome } from '../../events/index.ts';
 
 /**
  * The results of a turn so far, and the number of steps without a new one. A model that is stuck repeats a call or invents
@@ -80,7 +80,7 @@ function keyOf({ name, args, outcome, text }: EndedCall): string | null {
 /** Null if it is not JSON. */
 function parse(args: string): unknown {
   try {
-    return JSON.parse(args);
+    return parseExact(args);
   } catch {
     return null;
   }

@@ -1,6 +1,6 @@
 import type Anthropic from '@anthropic-ai/sdk';
 import { fitCallId, fitToolName, parseArgs, shownImages } from '../call-text.ts';
-import type { PromptMessage, Reasoning, ToolCall } from '../../events/index.ts';
+import { isExactInteger, type PromptMessage, type Reasoning, type ToolCall } from '../../events/index.ts';
 import { type SchemaForm, shownSchema } from '../plain-schema.ts';
 import type { ModelRequest } from '../provider.ts';
 
@@ -136,7 +136,7 @@ function weave(visible: readonly Block[], thinking: readonly PlacedThinking[]): 
 function wellFormed(value: unknown): unknown {
   if (typeof value === 'string') return value.toWellFormed();
   if (Array.isArray(value)) return value.map(wellFormed);
-  if (typeof value !== 'object' || value === null) return value;
+  if (typeof value !== 'object' || value === null || isExactInteger(value)) return value;
   return Object.fromEntries(
     Object.entries(value).map(([key, item]) => [key.toWellFormed(), wellFormed(item)]),
   );

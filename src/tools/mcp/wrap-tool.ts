@@ -48,7 +48,7 @@ export function wrapTool(listed: ListedTool, { server, settings, connection, red
     if (connection.isLost()) return `the tool server ${server} was lost; a call tries it again`;
     return connection.offers(listed.name) ? null : `${tool.name} is no longer offered by its server`;
   };
-  return { ...tool, trouble, origin: { server, tool: listed.name } };
+  return { ...tool, takesExact: true, trouble, origin: { server, tool: listed.name } };
 }
 
 function isQuestion(result: CallToolResult | ToolText): result is ToolText {

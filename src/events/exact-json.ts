@@ -1,0 +1,70 @@
+/** An integer that no number holds, such as the ids of X, Discord and databases. `JSON.stringify` writes its digits. */
+export interface ExactInteger {
+  readonly rawJSON: string;
+}
+
+/** In Node since 21, and not yet in the compiler's library. */
+const { rawJSON, isRawJSON } = JSON as unknown as {
+  rawJSON: (this: void, text: string) => ExactInteger;
+  isRawJSON: (this: void, value: unknown) => value is ExactInteger;
+};
+type Reviver = (this: unknown, key: string, value: unknown, context: { source?: string }) => unknown;
+const parseWith = JSON.parse as (text: string, reviver: Reviver) => unknown;
+
+/** A text without so many digits in a row has no such integer. */
+const MANY_DIGITS = /\d{16}/;
+const INTEGER = /^-?\d+$/;
+
+/**
+ * JSON from outside that goes on to somebody else: arguments of calls and results of tools. `JSON.parse` rounds integers
+ * beyond 2^53 without a word; here they stay as they were written. Throws like `JSON.parse`.
+ */
+export function parseExact(text: string): unknown {
+  if (!MANY_DIGITS.test(text)) return JSON.parse(text);
+  try {
+    return parseWith(text, (_, value, { source }) =>
+      typeof value === 'number' && source !== undefined && isRounded(value, source) ? rawJSON(source) : value,
+    );
+  } catch (thrown) {
+    // A reviver is called recursively, so it overflows the stack where `JSON.parse` does not.
+    if (thrown instanceof RangeError) return JSON.parse(text);
+    throw thrown;
+  }
+}
+
+/** The integer as JSON, with all its digits. */
+export function exactInteger(value: bigint): ExactInteger {
+  return rawJSON(String(value));
+}
+
+export function isExactInteger(value: unknown): value is ExactInteger {
+  return isRawJSON(value);
+}
+
+/** The first integer of a parsed text that no number holds, with its place; null if there is none. */
+export function findExactInteger(
+  value: unknown,
+  { text }: { text: string },
+): { place: string; digits: string } | null {
+  if (!MANY_DIGITS.test(text)) return null;
+  const open: { place: string; value: unknown }[] = [{ place: '', value }];
+  for (let next = open.pop(); next; next = open.pop()) {
+    const { place, value: at } = next;
+    if (isRawJSON(at)) return { place, digits: at.rawJSON };
+    if (typeof at !== 'object' || at === null) continue;
+    for (const [key, part] of Object.entries(at).toReversed())
+      open.push({ place: place === '' ? key : `${place}.${key}`, value: part });
+  }
+  return null;
+}
+
+function isRounded(value: number, source: string): boolean {
+  return !Number.isSafeInteger(value) && INTEGER.test(source) && isChanged(value, source);
+}
+
+/** Beyond the range of numbers all is changed. Comparing very long digits would take long. */
+const MOST_COMPARED = 400;
+
+function isChanged(value: number, source: string): boolean {
+  return source.length > MOST_COMPARED || !Number.isFinite(value) || BigInt(source) !== BigInt(value);
+}
