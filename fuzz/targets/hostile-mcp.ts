@@ -1,9 +1,11 @@
-import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client';
+import type { Transport } from '@modelcontextprotocol/client';
 import { below, pick, type Random } from '../../sim/random.ts';
 import { systemClock } from '../../src/clock.ts';
 import type { ActorAddress } from '../../src/events/index.ts';
 import { createConnection } from '../../src/tools/mcp/connection.ts';
-import { toolProblem } from '../../src/tools/mcp/tool-problem.ts';
+import { readAnswers } from '../../src/tools/mcp/read-answers.ts';
+import { readTool } from '../../src/tools/mcp/tool-problem.ts';
+import { createWire, type Wire } from '../../src/tools/mcp/wire.ts';
 import { wrapTool } from '../../src/tools/mcp/wrap-tool.ts';
 import { createToolContext } from '../../src/testing/tool-context.ts';
 import { runTool } from '../../src/tools/run-tool.ts';
@@ -13,14 +15,21 @@ import { nastyText, nastyValue, nested } from '../nasty.ts';
 import { Broken, type Target } from '../target.ts';
 
 /**
- * An MCP server that answers with arbitrary data, to the real client and our code around it.
+ * An MCP server that answers with arbitrary texts, as lines or by the body of an HTTP answer, to the real client and our code
+ * around it.
  * S1  A listing gives tools that can stand in a prompt, or a readable error; a call gives a result with text. Nothing
  * is thrown.
  * S2  Every offered tool has a name that vendors accept, and can be written as JSON.
+ * S3  The good tool of a list is offered, whatever stands beside it.
+ * S4  A call whose answer has a result is done, unless the result says that it failed; one whose answer is none ends at once.
  */
 export interface McpInput {
-  tools: unknown;
+  /** What stands in the list of tools beside a good one. */
+  tools: unknown[];
   result: unknown;
+  /** The answer to a call; null: the result in its envelope. `$id` and `$result` stand for those. */
+  answer: string | null;
+  http: { type: string; status: number } | null;
   /** Unsolicited messages before each answer. */
   notices: unknown[];
 }
@@ -41,11 +50,15 @@ export function hostileMcpTarget(): Target<McpInput> {
     keepKeys: true,
     make: makeInput,
     async run(input) {
+      const wire = createWire();
       const connection = createConnection({
         timeoutMs: TIMEOUT_MS,
         createLink: () =>
           Promise.resolve({
-            transport: transportOf(input),
+            transport: transportOf(input, wire),
+            wire,
+            isAbsent: () => false,
+            fate: () => null,
             negotiates: false,
             breaksSilently: false,
             isForgotten: () => false,
@@ -60,9 +73,11 @@ export function hostileMcpTarget(): Target<McpInput> {
         clock: systemClock,
       });
       try {
-        const listed = await connection.list();
-        const [tool] = listed.filter((each) => toolProblem(each) === null);
-        if (!tool) return 'no tool that can be offered';
+        const { tools } = await connection.list();
+        const read = tools.map(readTool).filter((each) => 'parameters' in each);
+        const good = read.find(({ name }) => name === GOOD.name);
+        if (!good) throw new Broken('the good tool is not offered');
+        const tool = pickLast(read) ?? good;
         const settings = { command: 'x', args: [], env: [], cwd: undefined, timeoutMs: TIMEOUT_MS };
         const wrapped = wrapTool(tool, { server: 's', settings, connection, redact: (text) => text });
         const spec = JSON.stringify(toolSpec(wrapped));
@@ -70,6 +85,7 @@ export function hostileMcpTarget(): Target<McpInput> {
         const call = { id: 'c1', name: wrapped.name, args: '{}' };
         const ran = await runTool(wrapped, call, createToolContext(CONTEXT), { clock: systemClock });
         if (typeof ran.text !== 'string') throw new Broken('a result without a text');
+        checkOutcome(input, ran);
         return ran.outcome === 'done' ? 'accepted' : 'failed';
       } catch (thrown) {
         if (thrown instanceof Broken || !(thrown instanceof Error)) throw thrown;
@@ -82,8 +98,24 @@ export function hostileMcpTarget(): Target<McpInput> {
   };
 }
 
-/** The server, in this process. Its messages go through JSON, as they would over a wire. */
-function transportOf(input: McpInput): Transport {
+const GOOD = { name: 'good', inputSchema: { type: 'object' } };
+
+function pickLast<T>(list: readonly T[]): T | undefined {
+  return list.at(-1);
+}
+
+function checkOutcome(
+  { result, answer }: McpInput,
+  { outcome, text }: { outcome: string; text: string },
+): void {
+  if (text.includes('longer than')) throw new Broken('a call waited for an answer that had come');
+  const { isError, resultType } = Object(result) as Record<string, unknown>;
+  if (isError === true || isError === 'true' || resultType === 'input_required' || answer !== null) return;
+  if (outcome !== 'done') throw new Broken(`a call that ran is reported as failed: ${text.slice(0, 200)}`);
+}
+
+/** The server, in this process. Its messages are texts, as on a wire, and each arrives in a turn of the event loop. */
+function transportOf(input: McpInput, wire: Wire): Transport {
   const { tools, result, notices } = wireOf(input);
   const transport: Transport = {
     start: () => Promise.resolve(),
@@ -91,54 +123,102 @@ function transportOf(input: McpInput): Transport {
       transport.onclose?.();
       return Promise.resolve();
     },
-    send(message) {
+    async send(message) {
       const { id, method } = message as { id?: number; method?: string };
       // A message without a method answers a request that a notice of ours had made.
-      if (id === undefined || method === undefined) return Promise.resolve();
+      if (id === undefined || method === undefined) return;
       for (const notice of notices) say(notice);
-      say(`{"jsonrpc":"2.0","id":${id},"result":${resultOf(method)}}`);
-      return Promise.resolve();
+      const whole = `{"jsonrpc":"2.0","id":${id},"result":${resultOf(method)}}`;
+      if (method !== 'tools/call') return say(whole);
+      const text = input.answer?.replaceAll('$id', String(id)).replaceAll('$result', () => result) ?? whole;
+      if (input.http) for (const line of await overHttp(text, input.http, message, wire)) hear(line);
+      else say(text);
     },
   };
   function resultOf(method: string | undefined): string {
     if (method === 'tools/call') return result;
-    if (method === 'tools/list') return `{"tools":${tools}}`;
+    if (method === 'tools/list') return `{"tools":[${JSON.stringify(GOOD)}${tools}]}`;
     const serverInfo = { name: 'x', version: '1' };
     return JSON.stringify({ protocolVersion: '2025-03-26', capabilities: { tools: {} }, serverInfo });
   }
-  /** Each message arrives in a separate turn of the event loop, as from a wire. */
   function say(text: string): void {
-    setImmediate(() => transport.onmessage?.(JSON.parse(text) as JSONRPCMessage));
+    setImmediate(() => {
+      try {
+        for (const message of wire.read(text)) transport.onmessage?.(message);
+      } catch (error) {
+        transport.onerror?.(error as Error);
+      }
+    });
+  }
+  /** Texts that `readAnswers` has made. */
+  function hear(text: string): void {
+    setImmediate(() => transport.onmessage?.(JSON.parse(text) as never));
   }
   return transport;
 }
 
-interface Wire {
+/** The messages that the client would read of an answer. */
+async function overHttp(
+  text: string,
+  { type, status }: NonNullable<McpInput['http']>,
+  message: unknown,
+  wire: Wire,
+): Promise<string[]> {
+  const body =
+    type === 'text/event-stream' ? `event: message\ndata: ${text.replaceAll('\n', ' ')}\n\n` : text;
+  const fetch = readAnswers(
+    () => Promise.resolve(new Response(body, { status, headers: { 'content-type': type } })),
+    wire,
+  );
+  const init = { method: 'POST', body: JSON.stringify(message) };
+  const response = await fetch('http://127.0.0.1/', init);
+  const given = await response.text();
+  if (response.headers.get('content-type') === 'application/json')
+    return (JSON.parse(given) as unknown[]).map((each) => JSON.stringify(each));
+  const events = given.split('\n').filter((line) => line.startsWith('data:'));
+  const read = events.map((line) => line.slice(5)).filter((data) => data.startsWith(' {"jsonrpc":"2.0"'));
+  const { id } = message as { id: number };
+  const failed = wire.fail(id, 'the stream ended during the call');
+  return failed ? [...read, JSON.stringify(failed)] : read;
+}
+
+interface Texts {
   tools: string;
   result: string;
   notices: string[];
 }
 
-const wires = new WeakMap<McpInput, Wire>();
+const wires = new WeakMap<McpInput, Texts>();
 
 /** Built once for all repetitions of an input, so that the server's own work does not count as time of the client. */
-function wireOf(input: McpInput): Wire {
+function wireOf(input: McpInput): Texts {
   const known = wires.get(input);
   if (known) return known;
   const text = (value: unknown) => JSON.stringify(value) ?? 'null';
   const wire = {
-    tools: text(input.tools),
-    result: text(asObject(input.result)),
+    tools: input.tools.map((tool) => `,${text(tool)}`).join(''),
+    result: text(input.result),
     notices: input.notices.map(text),
   };
   wires.set(input, wire);
   return wire;
 }
 
-/** Anything but an object is no answer; the client would only wait for one. */
-function asObject(value: unknown): object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : { content: value };
-}
+/** Answers to a call that are none, or that are odd. */
+const ANSWERS = [
+  '{"jsonrpc":"2.0","id":$id,"result":',
+  '{"jsonrpc":"2.0","id":$id,"result":$result,"error":null}',
+  '{"jsonrpc":"2.0","id":"$id","result":$result}',
+  '[{"jsonrpc":"2.0","id":$id,"result":$result}]',
+  '{"id":$id,"result":$result}',
+  '{"jsonrpc":"2.0","id":$id}',
+  '{"jsonrpc":"2.0","id":$id,"error":$result}',
+  '{"jsonrpc":"2.0","id":null,"error":{"data":$result}}',
+  '{"jsonrpc":"2.0","id":$id,"error":{"code":$result,"message":$result}}',
+  '\uFEFF{"jsonrpc":"2.0","id":$id,"result":$result}',
+  'a line of a log{"jsonrpc":"2.0","id":$id,"result":$result}',
+] as const;
+const TYPES = ['application/json', 'text/event-stream', 'text/plain', 'text/html', ''] as const;
 
 function makeInput(random: Random): McpInput {
   const tool = {
@@ -169,9 +249,12 @@ function makeInput(random: Random): McpInput {
     ]),
     params: random() < 0.7 ? {} : nastyValue(random),
   };
+  const http = random() < 0.5 ? null : { type: pick(random, TYPES), status: pick(random, [200, 201, 202]) };
   return {
-    tools: random() < 0.05 ? nastyValue(random) : tools,
-    result: random() < 0.35 ? mutate(random, result) : result,
+    tools: random() < 0.05 ? [nastyValue(random)] : tools,
+    result: random() < 0.1 ? nastyValue(random) : random() < 0.35 ? mutate(random, result) : result,
+    answer: random() < 0.75 ? null : pick(random, ANSWERS),
+    http,
     notices: Array.from({ length: below(random, 3) }, () =>
       random() < 0.4 ? mutate(random, notice) : notice,
     ),

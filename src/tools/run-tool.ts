@@ -26,12 +26,17 @@ export async function runTool(
   try {
     const signal = AbortSignal.any([context.signal, ending.signal]);
     if (signal.aborted) return failed(`${tool.name} was aborted before it started`);
-    const timeout = clock.sleep(tool.timeoutMs, AbortSignal.any([over.signal, context.signal]));
+    const limit = createLimit(tool, clock);
+    const timeout = limit.sleep(AbortSignal.any([over.signal, context.signal]));
+    const progress: ToolContext['progress'] = (report) => {
+      limit.renew();
+      context.progress(report);
+    };
     // A check may be asynchronous, so it is under the timeout too.
-    const finished = parseAndRun(tool, call, { ...context, signal });
+    const finished = parseAndRun(tool, call, { ...context, signal, progress });
     const result = await Promise.race([finished, timeout]);
     if (result) return result;
-    const reason = context.signal.aborted ? 'was aborted' : `took longer than ${tool.timeoutMs} ms`;
+    const reason = context.signal.aborted ? 'was aborted' : `took longer than ${limit.spentMs()} ms`;
     ending.abort(new Error(`${tool.name} ${reason}`));
     return failed(`${tool.name} ${reason} and was stopped; whether it had an effect is not known`);
   } catch (thrown) {
@@ -39,6 +44,22 @@ export async function runTool(
   } finally {
     over.abort();
   }
+}
+
+/** The time that a call may take. Reports of progress begin it anew, where the tool says so. */
+function createLimit({ timeoutMs, longestMs = timeoutMs }: Tool, clock: Clock) {
+  const begun = clock.monotonic();
+  let renewed = begun;
+  const end = () => Math.min(renewed + timeoutMs, begun + longestMs);
+  return {
+    renew: () => void (renewed = clock.monotonic()),
+    async sleep(signal: AbortSignal): Promise<void> {
+      for (let left = timeoutMs; left > 0 && !signal.aborted; left = end() - clock.monotonic())
+        await clock.sleep(left, signal);
+    },
+    /** Of a call that was stopped: its limit, and what reports of progress added to it. */
+    spentMs: () => Math.round(end() - begun),
+  };
 }
 
 async function parseAndRun(tool: Tool, call: ToolCall, context: ToolContext): Promise<ToolRun> {

@@ -107,6 +107,8 @@ export interface Tool<Name extends string = string> {
   readonly needsApproval?: Approval;
   /** Milliseconds. */
   readonly timeoutMs: number;
+  /** Reports of progress begin the time anew, up to so many milliseconds in all. Default: they do not. */
+  readonly longestMs?: number;
   /** Size limit of an output in a prompt. Default: the troupe's limits. */
   readonly previewBytes?: number;
   /** It sends its arguments on as JSON: integers beyond 2^53 arrive as `ExactInteger`. Others refuse them. */

@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { TroupeError } from '../../src/errors.ts';
 import { caller, mcpRoom, stdioStage } from '../tools/mcp-stage.ts';
 import { attack } from './attack.ts';
 
@@ -12,30 +11,32 @@ const hostile = (manner: string, timeoutMs = 30_000) => ({
   timeoutMs,
 });
 
-/** Refusals at the start, with their messages. */
+/** What is left out at the start, with the warning. */
 const LISTS: Readonly<Record<string, string>> = {
-  deep: 'mcpServers.evil cannot be started: its tool "abyss" has a schema of more than 64 levels',
-  many: 'mcpServers.evil cannot be started: its list has more than 1000 tools',
-  'long name': 'characters; the limit is 256',
-  'long description': 'mcpServers.evil: its tool "novel" has a description of 1000000 characters',
-  'wide schema': 'mcpServers.evil: its tool "wide" has a schema of',
-  twins: 'evil/twin and evil/twin would both be called "evil__twin"',
-  pages: 'mcpServers.evil cannot be started: its list of tools has more than 100 pages',
+  deep: '"abyss": its schema has more than 64 levels',
+  many: 'its list has more than 1000 tools: the first are offered',
+  'long name': 'its name has 5000 characters; the limit is 256',
+  'long description': '"novel": its description has 1000000 characters',
+  'wide schema': '"wide": its schema has',
+  twins: '"twin" is listed twice',
+  pages: 'its list repeats a cursor: what it lists before is offered',
 };
 
 attack(38, 'an MCP server whose tools are too deep, too many or too long', async (refused) => {
-  const agents = [caller('ana', ['evil/*'], {})];
+  const stage = stdioStage();
+  const agents = [
+    caller('ana', ['evil/*'], {}),
+    caller('bo', ['files/*'], { sum: ['files__add', { a: 1, b: 1 }] }),
+  ];
+  const files = stage.server();
   await fc.assert(
     fc.asyncProperty(fc.constantFrom(...Object.keys(LISTS)), async (manner) => {
-      const opened: unknown = await mcpRoom({ agents, mcpServers: { evil: hostile(manner) } }).catch(
-        (thrown: unknown) => thrown,
-      );
-      expect(opened).toBeInstanceOf(TroupeError);
-      const { code, message } = opened as TroupeError;
-      expect(code).toBe('config_invalid');
-      expect(message).toContain(LISTS[manner]);
-      expect(message.length).toBeLessThan(5_000);
-      refused('config_invalid');
+      await using room = await mcpRoom({ agents, mcpServers: { evil: hostile(manner), files } });
+      expect(room.warnings.join('\n')).toContain(`mcpServers.evil: `);
+      expect(room.warnings.join('\n')).toContain(LISTS[manner]);
+      expect(room.warnings.join('\n').length).toBeLessThan(5_000);
+      expect(await room.call('bo', 'sum')).toEqual({ outcome: 'done', content: '2' });
+      refused('a warning with server and tool');
     }),
     { numRuns: 7, examples: Object.keys(LISTS).map((manner): [string] => [manner]), endOnFailure: true },
   );
@@ -52,7 +53,7 @@ const CALLS: Readonly<Record<string, { outcome: string; says: string; most?: num
   line: { outcome: 'failed', says: 'maximum size of 10485760 bytes' },
   'some garbage': { outcome: 'done', says: 'still here' },
   parts: { outcome: 'done', says: 'p' },
-  'deep result': { outcome: 'failed', says: 'evil__go failed' },
+  'deep result': { outcome: 'done', says: '[not shown: it has more than 200 levels]' },
   mute: { outcome: 'failed', says: 'longer than 4000 ms' },
   dies: { outcome: 'failed', says: 'it ended with code 9' },
   changes: { outcome: 'done', says: 'changed' },

@@ -1,30 +1,49 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
+import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { openMcpTools } from '../../src/tools/mcp/open-mcp-tools.ts';
+import { McpServers } from '../../src/tools/mcp/settings.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { ROOM, UMA } from '../support/company.ts';
-import { oddStdio, startOddHttp } from '../support/odd-mcp.ts';
+import { event, json, oddStdio, startOddHttp } from '../support/odd-mcp.ts';
 import { caller, mcpRoom } from './mcp-stage.ts';
 
 /** Of a post on X: no number of JavaScript holds it. */
 const BIG = '1917043659912705297';
 
-test.each(['stdio', 'http'])(
-  'over %s, a tool server gets an integer beyond 2^53 as the model wrote it',
+test.each(['stdio', 'http', 'http as a stream'])(
+  'over %s, a tool server gets an integer beyond 2^53 as the model wrote it, and the model one of its result',
   async (way) => {
-    const stage = oddStdio({ 'tools/call': '{"content":[]}' });
-    await using web = await startOddHttp(() => false);
-    const ana = caller('ana', ['files/*'], {
-      look: ['files__look', `{"deep":[{"id":${BIG}}],"least":-${BIG}}`],
+    const result = `{"content":[],"structuredContent":{"id":${BIG},"small":7},"isError":false}`;
+    const stage = oddStdio({ 'tools/call': result });
+    await using web = await startOddHttp((request, response) => {
+      if (request.method !== 'tools/call') return false;
+      const message = `{"jsonrpc":"2.0","id":${request.id},"result":${result}}`;
+      if (way === 'http') json(response, message);
+      else event(response, message);
+      return true;
     });
+    const args = `{"deep":[{"id":${BIG}}],"least":-${BIG}}`;
+    const ana = caller('ana', ['files/*'], { look: ['files__look', args] });
     const files = way === 'stdio' ? stage.server : { url: web.url };
     await using room = await mcpRoom({ agents: [ana], mcpServers: { files } });
-    expect(await room.call('ana', 'look')).toMatchObject({ outcome: 'done' });
+    expect(await room.call('ana', 'look')).toEqual({ outcome: 'done', content: `{"id":${BIG},"small":7}` });
     const sent = way === 'stdio' ? stage.sent() : web.requests.map(({ text }) => text);
-    expect(sent.find((line) => line.includes('tools/call'))).toContain(
-      `"arguments":{"deep":[{"id":${BIG}}],"least":-${BIG}}`,
-    );
+    expect(sent.find((line) => line.includes('tools/call'))).toContain(`"arguments":${args}`);
   },
 );
+
+test('a schema of a tool server with such an integer is shown as data', async () => {
+  const schema = '{"type":"object","properties":{"id":{"type":"integer","maximum":18446744073709551615}}}';
+  const stage = oddStdio({ 'tools/list': `{"tools":[{"name":"look","inputSchema":${schema}}]}` });
+  const mcp = await openMcpTools(McpServers.parse({ files: stage.server }), {
+    env: {},
+    clock: createFakeClock(),
+    onWarning: () => undefined,
+  });
+  expect(mcp.tools[0]?.parameters).toEqual(JSON.parse(schema));
+  await mcp.close();
+});
 
 const SCHEMAS = {
   'a number': z.object({ id: z.number() }),

@@ -94,7 +94,7 @@ test('an answer that does not fit is asked for again with the reason, and is not
       }),
       (input) => {
         sent.push(input);
-        return Promise.resolve(input ? { content: [] } : required);
+        return Promise.resolve(input ? { text: 'sold', isError: false } : required);
       },
     );
   const first = 'The tool shop/order asks: How many?\nAnswer with n (integer), or with "decline".';
@@ -104,7 +104,7 @@ test('an answer that does not fit is asked for again with the reason, and is not
   // Another call, and another question, do not take the answer.
   expect(await run([[second, '3']], { other: true })).toMatchObject({ request: { text: first } });
   expect(sent).toEqual([null, null]);
-  expect(await run([[second, '3']])).toEqual({ content: [] });
+  expect(await run([[second, '3']])).toEqual({ text: 'sold', isError: false });
   expect(sent.at(-1)).toEqual({ inputResponses: { n: { action: 'accept', content: { n: 3 } } } });
 });
 

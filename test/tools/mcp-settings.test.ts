@@ -9,7 +9,7 @@ import { defineTool } from '../../src/tools/tool.ts';
 import * as z from 'zod';
 import { startMcpHttpServer } from '../support/mcp-http-server.ts';
 import { tempDir } from '../store/temp-dir.ts';
-import { caller, isAlive, stdioStage } from './mcp-stage.ts';
+import { caller, isAlive, mcpRoom, stdioStage } from './mcp-stage.ts';
 import { BUILTIN_TOOLS } from '../../src/tools/builtin/index.ts';
 
 function problemsOf(tools: string[], mcpServers: unknown): string[] {
@@ -147,19 +147,17 @@ test('all servers that cannot start are reported with the reason, and the others
     absent: { command: 'no-such-command-anywhere' },
     away: { url: gone.url },
     unset: { command: 'x', env: ['NOT_SET'] },
-    mute: { ...stage.server('mute'), timeoutMs: 1_500 },
   };
   const tools = Object.keys(mcpServers).map((name) => `${name}/*`);
   const message = await refusal({ mcpServers }, tools, { SECRET: 'hush-hush' });
   expect(message.split('\n')).toEqual([
-    '5 problem(s) with MCP servers:',
+    '4 problem(s) with MCP servers:',
     '  mcpServers.broken cannot be started: it ended with code 3: dying with [SECRET]. Of the environment it gets only PATH, HOME, SECRET: list what else it needs in its field "env"',
     '  mcpServers.absent cannot be started: spawn no-such-command-anywhere ENOENT',
     expect.stringMatching(
       /^ {2}mcpServers\.away cannot be reached: fetch failed: connect ECONNREFUSED/,
     ) as string,
     '  mcpServers.unset.env: the variable NOT_SET is not set',
-    expect.stringMatching(/^ {2}mcpServers\.mute cannot be started: .*timed out/) as string,
   ]);
   expect(stage.pids().length).toBeGreaterThanOrEqual(2);
   expect(stage.pids().some(isAlive)).toBe(false);
@@ -177,12 +175,28 @@ test('an unknown tool of a server is refused with the nearest name, and no proce
   expect(stage.pids().map(isAlive)).toEqual([false, false]);
 });
 
-test('tools with the same name are reported unless one of them is excluded', async () => {
+test('a server that is there and does not answer is left out with a warning, and the others are used', async () => {
+  const stage = stdioStage();
+  const mcpServers = { files: stage.server(), mute: { ...stage.server('mute'), timeoutMs: 1_500 } };
+  const ana = caller('ana', ['files/*', 'mute/*', 'mute/add'], { sum: ['files__add', { a: 1, b: 1 }] });
+  await using room = await mcpRoom({ agents: [ana], mcpServers });
+  expect(room.warnings).toEqual([
+    expect.stringMatching(
+      /^mcpServers\.mute: it cannot be used, so agents have none of its tools until the next start: .*timed out/,
+    ),
+  ]);
+  expect(await room.call('ana', 'sum')).toEqual({ outcome: 'done', content: '2' });
+});
+
+test('of tools that models would call by one name, the first is offered, and a warning says so', async () => {
   const stage = stdioStage();
   const server = stage.server('colliding');
-  expect(await refusal({ mcpServers: { files: server } }, ['files/*'])).toContain(
-    'files/files_read_all and files/files.read/all would both be called "files__files_read_all"',
-  );
+  const ana = caller('ana', ['files/*', 'files/files.read/all'], { sum: ['files__add', { a: 1, b: 1 }] });
+  await using room = await mcpRoom({ agents: [ana], mcpServers: { files: server } });
+  expect(room.warnings).toEqual([
+    'mcpServers.files: of tools with one name the first is offered: "files.read/all" would be called "files__files_read_all", as files/files_read_all is; choose with `tools` of the server',
+  ]);
+  expect(await room.call('ana', 'sum')).toEqual({ outcome: 'done', content: '2' });
   const own = defineTool({ name: 'files__add', description: '', schema: z.object({}), run: () => '' });
   const mcpServers = { files: { ...server, tools: ['add', 'files.read/all'] } };
   expect(await refusal({ mcpServers, tools: [own] }, ['files/*'])).toContain(

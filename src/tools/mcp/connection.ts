@@ -1,18 +1,13 @@
-import type {
-  CallToolResult,
-  ServerCapabilities,
-  SpecTypeName,
-  SpecTypes,
-  Tool as ListedTool,
-} from '@modelcontextprotocol/client';
+import type { ServerCapabilities } from '@modelcontextprotocol/client';
 import type { Clock } from '../../clock.ts';
 import type { ToolContext } from '../tool.ts';
 import type { Link } from './link.ts';
-import { messageOf } from './messages.ts';
-import { InputRequired } from './input-required.ts';
+import { messageOf, OddServer } from './messages.ts';
+import { resultText } from './block-text.ts';
+import { type Answered, InputRequired } from './input-required.ts';
 import { createOfferedTools } from './offered-tools.ts';
-import { AnyResult, isTooDeep, parseResult } from './results.ts';
-import { listTools, openSession, type Session } from './session.ts';
+import { AnyResult, isRecord, isTooDeep, withoutNulls } from './results.ts';
+import { type ListedTools, listTools, openSession, type Session } from './session.ts';
 
 /**
  * A server as agents use it: one session shared by all of them, opened on demand and reopened after a loss.
@@ -23,17 +18,14 @@ import { listTools, openSession, type Session } from './session.ts';
  * C4 Errors and reports are redacted.
  */
 export interface Connection {
-  list(): Promise<ListedTool[]>;
+  /** Its tools. A server that is there and cannot be used throws `OddServer`. */
+  list(): Promise<ListedTools>;
   /** What the server says that it has. */
   capabilities(): Promise<ServerCapabilities>;
   /** Calls a tool. A call that needs answers of people first has had no effect. */
-  call(params: Record<string, unknown>, context: CallContext): Promise<CallToolResult | InputRequired>;
-  /** Sends a request, and reads its result as one of the given type. */
-  request<K extends SpecTypeName>(
-    type: K,
-    request: ServerRequest,
-    context: CallContext,
-  ): Promise<SpecTypes[K]>;
+  call(params: Record<string, unknown>, context: CallContext): Promise<Answered | InputRequired>;
+  /** Sends a request. What it gives is not checked. */
+  request(request: ServerRequest, context: CallContext): Promise<Record<string, unknown>>;
   /** The session was lost, or could not be opened, and nothing has reached the server since. */
   isLost(): boolean;
   /** Whether the server still offers a tool, as far as it has said. */
@@ -71,8 +63,8 @@ const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 30_000;
 /** The SDK's own timeout is only a fallback: ours comes first and says more. */
 const SPARE_MS = 5_000;
-/** Limit of the parts of one result. */
-const MAX_PARTS = 1_000;
+/** Reports of progress begin the time of a call anew, up to this many times its limit in all. */
+export const MOST_RENEWALS = 10;
 
 export function createConnection(parts: ConnectionParts): Connection {
   const { timeoutMs } = parts;
@@ -89,18 +81,22 @@ export function createConnection(parts: ConnectionParts): Connection {
 
   const send = createSend(sessions, { timeoutMs, thrownAs });
 
-  async function list(): Promise<ListedTool[]> {
-    const { client, link } = await sessions.get().catch(thrownAs((error) => messageOf(error)));
-    const tools = await listTools(client, timeoutMs).catch(thrownAs((error) => link.explain(error)));
+  async function list(): Promise<ListedTools> {
+    const session = await sessions.get().catch(thrownAs((error) => messageOf(error)));
+    const listed = await listTools(session, timeoutMs).catch(
+      thrownAs((error) => session.lostFor() ?? session.link.explain(error)),
+    );
     sessions.answered({ listed: true });
-    return tools;
+    return listed;
   }
 
   /** Opens no session: a server that announces changes and ends would be started for ever. */
-  async function listAgain(): Promise<ListedTool[]> {
+  async function listAgain(): Promise<readonly unknown[]> {
     const session = await sessions.current();
     if (!session) throw new Error('the session was lost');
-    return listTools(session.client, timeoutMs);
+    const { tools, problems } = await listTools(session, timeoutMs);
+    if (tools.length === 0 && problems.length > 0) throw new Error(problems[0]);
+    return tools;
   }
 
   async function capabilities(): Promise<ServerCapabilities> {
@@ -108,29 +104,22 @@ export function createConnection(parts: ConnectionParts): Connection {
     return client.getServerCapabilities() ?? {};
   }
 
-  function request<K extends SpecTypeName>(
-    type: K,
-    sent: ServerRequest,
-    context: CallContext,
-  ): Promise<SpecTypes[K]> {
+  function request(sent: ServerRequest, context: CallContext): Promise<Record<string, unknown>> {
     return send(sent, context, (result) => {
       if (isInputRequired(result))
         throw new Error('its server asks for more first, which is passed on for tools only');
-      return parseResult(type, firstParts(result));
+      return isRecord(result) ? result : {};
     });
   }
 
-  function call(
-    params: Record<string, unknown>,
-    context: CallContext,
-  ): Promise<CallToolResult | InputRequired> {
-    return send<CallToolResult | InputRequired>(
-      { method: 'tools/call', params },
-      context,
-      (result, declined) =>
-        isInputRequired(result)
-          ? parseInputRequired(result)
-          : parseResult('CallToolResult', withDeclined(firstParts(result), declined)),
+  function call(params: Record<string, unknown>, context: CallContext): Promise<Answered | InputRequired> {
+    return send<Answered | InputRequired>({ method: 'tools/call', params }, context, (result, declined) =>
+      isInputRequired(result)
+        ? parseInputRequired(result)
+        : {
+            isError: isRecord(result) && [true, 'true'].includes(result['isError'] as boolean),
+            text: [resultText(result), ...declinedText(declined)].filter(Boolean).join('\n'),
+          },
     );
   }
 
@@ -151,7 +140,7 @@ export function createConnection(parts: ConnectionParts): Connection {
 type Send = <T>(
   request: ServerRequest,
   context: CallContext,
-  read: (result: Record<string, unknown>, declined: readonly string[]) => Promise<T>,
+  read: (result: unknown, declined: readonly string[]) => T,
 ) => Promise<T>;
 
 /** Sends a request in the open session, and once more in a new one if the server has forgotten the first (C3). */
@@ -162,7 +151,7 @@ function createSend(
   return async function send<T>(
     { method, params }: ServerRequest,
     { signal, progress }: CallContext,
-    read: (result: Record<string, unknown>, declined: readonly string[]) => Promise<T>,
+    read: (result: unknown, declined: readonly string[]) => T,
   ): Promise<T> {
     for (let again = true; ; again = false) {
       const { client, link, declined, lostFor, lose } = await sessions
@@ -171,14 +160,14 @@ function createSend(
       signal.throwIfAborted();
       const before = declined.length;
       try {
-        const result = await client.request({ method, params }, AnyResult, {
+        const given = await client.request({ method, params }, AnyResult, {
           signal,
-          timeout: timeoutMs + SPARE_MS,
+          timeout: MOST_RENEWALS * timeoutMs + SPARE_MS,
           allowInputRequired: true,
           onprogress: ({ progress: done, total, message: text }) => progress({ done, total, text }),
         });
         sessions.answered();
-        return await read(result, declined.slice(before));
+        return read(link.wire.take(given), declined.slice(before));
       } catch (error) {
         if (again && link.isForgotten(error)) {
           lose(error);
@@ -187,7 +176,7 @@ function createSend(
         const ending = lostFor();
         return thrownAs(() =>
           ending === null
-            ? (link.refusal(error) ?? messageOf(error))
+            ? (link.refusal(error) ?? link.fate(error) ?? messageOf(error))
             : `its server ended during the call (${ending}); whether it had an effect is not known`,
         )(error);
       }
@@ -276,39 +265,27 @@ function redactedThrow(
   redact: (text: string) => string,
 ): (words: (error: unknown) => string) => (error: unknown) => never {
   return (words) => (error) => {
-    throw new Error(redact(words(error)));
+    const message = redact(words(error));
+    throw error instanceof OddServer ? new OddServer(message) : new Error(message);
   };
 }
 
-/** Validating a part costs thousands of times its bytes, so surplus parts are dropped first. */
-function firstParts(result: Record<string, unknown>): Record<string, unknown> {
-  const kept = Object.entries(result).map(([field, value]) => [
-    field,
-    Array.isArray(value) && value.length > MAX_PARTS ? value.slice(0, MAX_PARTS) : (value as unknown),
-  ]);
-  const { content } = result;
-  if (!Array.isArray(content) || content.length <= MAX_PARTS)
-    return Object.fromEntries(kept) as typeof result;
-  const left = { type: 'text', text: `[${content.length - MAX_PARTS} more parts: not shown]` };
-  return { ...Object.fromEntries(kept), content: [...(content.slice(0, MAX_PARTS) as unknown[]), left] };
-}
-
 /** Tells the model why its call may have ended early. With parallel calls, each is told. */
-function withDeclined(result: Record<string, unknown>, declined: readonly string[]): Record<string, unknown> {
-  const { content } = result;
-  if (declined.length === 0 || !Array.isArray(content)) return result;
-  const [first = ''] = declined;
-  const text = `[during the call its server asked a person ${JSON.stringify(first)}. Over its revision of the protocol this cannot be passed on, so it was declined]`;
-  return { ...result, content: [...(content as unknown[]), { type: 'text', text }] };
+function declinedText(declined: readonly string[]): string[] {
+  const [first] = declined;
+  if (first === undefined) return [];
+  return [
+    `[during the call its server asked a person ${JSON.stringify(first)}. Over its revision of the protocol this cannot be passed on, so it was declined]`,
+  ];
 }
 
-function isInputRequired(result: Record<string, unknown>): boolean {
-  return result['resultType'] === 'input_required';
+function isInputRequired(result: unknown): boolean {
+  return isRecord(result) && result['resultType'] === 'input_required';
 }
 
-function parseInputRequired(result: Record<string, unknown>): Promise<InputRequired> {
+function parseInputRequired(result: unknown): InputRequired {
   if (isTooDeep(result)) throw new Error('its question has too many levels');
-  const parsed = InputRequired.safeParse(result);
-  if (parsed.success) return Promise.resolve(parsed.data);
+  const parsed = InputRequired.safeParse(withoutNulls(result as Record<string, unknown>));
+  if (parsed.success) return parsed.data;
   throw new Error(`its question is not valid: ${parsed.error.issues[0]?.message}`);
 }

@@ -1,10 +1,11 @@
-import type { Prompt, Resource, ServerCapabilities } from '@modelcontextprotocol/client';
+import type { ServerCapabilities } from '@modelcontextprotocol/client';
 import * as z from 'zod';
 import { defineTool } from '../tool.ts';
-import { blockText, resourceText } from './block-text.ts';
+import { blocksText, numberOf, resourceText } from './block-text.ts';
 import type { CallContext, Connection, ServerRequest } from './connection.ts';
 import { PROMPTS, RESOURCES } from './grants.ts';
 import { toolName } from './tool-name.ts';
+import { cursorOf, isRecord, itemsOf, textOf } from './results.ts';
 import type { McpTool, Origin } from './wrap-tool.ts';
 
 /** Of a description in a list: what is listed is read before anything of it is chosen. */
@@ -61,9 +62,9 @@ function resourceTools(origin: Origin): McpTool[] {
     schema: Page,
     async read(page: z.output<typeof Page>, context: CallContext) {
       const request = { method: 'resources/list' as const, params: page };
-      const { resources, nextCursor } = await connection.request('ListResourcesResult', request, context);
+      const { resources, nextCursor } = await connection.request(request, context);
       const patterns = page.cursor === undefined ? await templateLines(connection, context) : [];
-      return listText([...resources.map(resourceLine), ...patterns], nextCursor, 'resources');
+      return listText([...linesOf(resources, 'uri', resourceLine), ...patterns], nextCursor, 'resources');
     },
   };
   const Uri = z.object({ uri: z.string().min(1).describe('Of the list, or made from a pattern of it.') });
@@ -73,8 +74,8 @@ function resourceTools(origin: Origin): McpTool[] {
     schema: Uri,
     async read(params: z.output<typeof Uri>, context: CallContext) {
       const request = { method: 'resources/read' as const, params };
-      const { contents } = await connection.request('ReadResourceResult', request, context);
-      return contents.map(resourceText).join('\n') || '[the resource is empty]';
+      const { contents } = await connection.request(request, context);
+      return firstOf(contents).map(resourceText).join('\n') || '[the resource is empty]';
     },
   };
   return [extraTool(origin, RESOURCES, list), extraTool(origin, RESOURCES, read)];
@@ -88,8 +89,8 @@ function promptTools(origin: Origin): McpTool[] {
     schema: Page,
     async read(page: z.output<typeof Page>, context: CallContext) {
       const request = { method: 'prompts/list' as const, params: page };
-      const { prompts, nextCursor } = await connection.request('ListPromptsResult', request, context);
-      return listText(prompts.map(promptLine), nextCursor, 'prompts');
+      const { prompts, nextCursor } = await connection.request(request, context);
+      return listText(linesOf(prompts, 'name', promptLine), nextCursor, 'prompts');
     },
   };
   const Named = z.object({
@@ -102,40 +103,67 @@ function promptTools(origin: Origin): McpTool[] {
     schema: Named,
     async read(params: z.output<typeof Named>, context: CallContext) {
       const request: ServerRequest = { method: 'prompts/get', params };
-      const { messages } = await connection.request('GetPromptResult', request, context);
-      const said = messages.map(({ role, content }) => `${role}: ${blockText(content)}`);
+      const { messages } = await connection.request(request, context);
+      const said = firstOf(messages).map(saidIn);
       return [`[prompt ${params.name} of ${server}]`, ...said].join('\n');
     },
   };
   return [extraTool(origin, PROMPTS, list), extraTool(origin, PROMPTS, get)];
 }
 
+/** Longest list that is read. */
+const MAX_ITEMS = 1_000;
+
+function firstOf(list: unknown): readonly unknown[] {
+  return itemsOf(list).slice(0, MAX_ITEMS);
+}
+
+/** A line for each item that has its key. Others cannot be chosen, and are counted. */
+function linesOf(
+  list: unknown,
+  key: string,
+  line: (what: string, item: Record<string, unknown>) => string,
+): string[] {
+  const items = firstOf(list);
+  const lines = items.flatMap((item) => {
+    const what = isRecord(item) ? textOf(item[key]) : undefined;
+    return what === undefined ? [] : [line(what, item as Record<string, unknown>)];
+  });
+  const left = items.length - lines.length;
+  return left > 0 ? [...lines, `[${left} more cannot be read: they have no ${key}]`] : lines;
+}
+
+function saidIn(message: unknown): string {
+  const { role, content = message } = isRecord(message) ? message : {};
+  return `${textOf(role) ?? 'user'}: ${blocksText(content).join('\n')}`;
+}
+
 async function templateLines(connection: Connection, context: CallContext): Promise<string[]> {
   const request = { method: 'resources/templates/list' as const, params: {} };
   // Many servers have resources and no patterns, and refuse to list what they do not have.
-  const listed = await connection
-    .request('ListResourceTemplatesResult', request, context)
-    .catch(() => ({ resourceTemplates: [] }));
-  return listed.resourceTemplates.map(({ uriTemplate, ...rest }) =>
-    resourceLine({ uri: `pattern ${uriTemplate}`, ...rest }),
+  const listed: Record<string, unknown> = await connection.request(request, context).catch(() => ({}));
+  return linesOf(listed['resourceTemplates'], 'uriTemplate', (pattern, rest) =>
+    resourceLine(`pattern ${pattern}`, rest),
   );
 }
 
-function resourceLine({
-  uri,
-  name,
-  title,
-  mimeType,
-  size,
-  description,
-}: Omit<Resource, 'icons' | '_meta' | 'annotations'>): string {
-  const bytes = size === undefined ? undefined : `${size} bytes`;
-  return lineOf(uri, [title ?? name, mimeType, bytes], description);
+function resourceLine(
+  uri: string,
+  { name, title, mimeType, size, description }: Record<string, unknown>,
+): string {
+  const bytes = numberOf(size) === undefined ? undefined : `${numberOf(size)} bytes`;
+  return lineOf(uri, [textOf(title) ?? textOf(name), textOf(mimeType), bytes], textOf(description));
 }
 
-function promptLine({ name, title, description, arguments: places = [] }: Prompt): string {
-  const filled = places.map((place) => `${place.name}${place.required ? ' (required)' : ''}`).join(', ');
-  return lineOf(name, [title, filled && `arguments: ${filled}`], description);
+function promptLine(
+  name: string,
+  { title, description, arguments: places }: Record<string, unknown>,
+): string {
+  const filled = itemsOf(places)
+    .filter((place) => isRecord(place))
+    .map((place) => `${textOf(place['name']) ?? '?'}${place['required'] === true ? ' (required)' : ''}`)
+    .join(', ');
+  return lineOf(name, [textOf(title), filled && `arguments: ${filled}`], textOf(description));
 }
 
 function lineOf(what: string, facts: readonly (string | undefined)[], description = ''): string {
@@ -143,7 +171,8 @@ function lineOf(what: string, facts: readonly (string | undefined)[], descriptio
   return [[what, ...facts].filter(Boolean).join(', '), said].filter(Boolean).join(': ');
 }
 
-function listText(lines: readonly string[], cursor: string | undefined, what: string): string {
+function listText(lines: readonly string[], next: unknown, what: string): string {
+  const cursor = cursorOf(next);
   if (lines.length === 0 && cursor === undefined) return `[it has no ${what}]`;
   const more = cursor === undefined ? [] : [`[more: call again with cursor ${JSON.stringify(cursor)}]`];
   return [...lines, ...more].join('\n');

@@ -1,4 +1,3 @@
-import type { CallToolResult } from '@modelcontextprotocol/client';
 import * as z from 'zod';
 import type { ToolContext, ToolText } from '../tool.ts';
 import { Form, formAnswer, questionOf } from './form.ts';
@@ -16,13 +15,19 @@ export const InputRequired = z.object({
 /** The result of a call that a server makes only after people have answered. The call has had no effect. */
 export type InputRequired = z.infer<typeof InputRequired>;
 
+/** The result of a call that ran: what the model reads. */
+export interface Answered {
+  text: string;
+  isError: boolean;
+}
+
 /** What a repeated call brings along. */
 export interface Input {
   inputResponses: Record<string, unknown>;
   requestState?: string;
 }
 
-type Send = (input: Input | null) => Promise<CallToolResult | InputRequired>;
+type Send = (input: Input | null) => Promise<Answered | InputRequired>;
 type AskContext = Pick<ToolContext, 'address' | 'answers'>;
 
 interface Waiting {
@@ -45,7 +50,7 @@ const MAX_WAITING = 1_000;
  */
 export function createAsking(
   from: string,
-): (args: unknown, context: AskContext, send: Send) => Promise<CallToolResult | ToolText> {
+): (args: unknown, context: AskContext, send: Send) => Promise<Answered | ToolText> {
   const waiting = new Map<string, Waiting>();
   const used = new WeakSet<object>();
 
@@ -55,8 +60,8 @@ export function createAsking(
     waiting.delete(key);
     if (!state) {
       const first = await send(null);
-      if (!('resultType' in first)) return first as CallToolResult;
-      state = begin(first as InputRequired);
+      if (!('resultType' in first)) return first;
+      state = begin(first);
     }
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       const asked = take(state, context);
@@ -70,8 +75,8 @@ export function createAsking(
         inputResponses: state.responses,
         ...(requestState !== undefined && { requestState }),
       });
-      if (!('resultType' in next)) return next as CallToolResult;
-      state = begin(next as InputRequired);
+      if (!('resultType' in next)) return next;
+      state = begin(next);
     }
     throw new Error(`its server asked more than ${MAX_ROUNDS} times in a row`);
   };

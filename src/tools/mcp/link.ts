@@ -1,10 +1,12 @@
 import type { OAuthClientProvider, Transport } from '@modelcontextprotocol/client';
 import type { Clock } from '../../clock.ts';
 import { messageOf } from './messages.ts';
+import { readAnswers } from './read-answers.ts';
 import type { HttpServer, McpServer, StdioServer } from './settings.ts';
 import { openServerFetch } from './server-fetch.ts';
 import { createSignIn, signInProblem } from './sign-in.ts';
 import { createStdioTransport } from './stdio-transport.ts';
+import { createWire, type Wire } from './wire.ts';
 
 /** One transport to a server. It serves a single connection and then ends. */
 export interface Link {
@@ -15,6 +17,12 @@ export interface Link {
   breaksSilently: boolean;
   /** The server refused a request because it no longer knows the session; the request had no effect. */
   isForgotten(error: unknown): boolean;
+  /** What is read and written. */
+  wire: Wire;
+  /** No server could be started or reached: the settings are wrong, or it is down. */
+  isAbsent(error: unknown): boolean;
+  /** What is known of a request that failed without an answer; null if the server gave one. May contain secrets. */
+  fate(error: unknown): string | null;
   /** Why the connection failed or ended. May contain secrets. */
   explain(error: unknown): string;
   /** What is wrong with the sign-in, or with an address that was not reached; null for any other error. */
@@ -45,19 +53,20 @@ export function linksTo(settings: McpServer, parts: LinkParts): () => Promise<Li
     httpLink(settings, parts, oauth && (await (signingIn ??= createSignIn(oauth, parts.variables))));
 }
 
-async function stdioLink(
+function stdioLink(
   { command, args, cwd, env: passed }: StdioServer,
   { variables, clock }: LinkParts,
 ): Promise<Link> {
-  const { deserializeMessage } = await import('@modelcontextprotocol/client');
   const { PATH, HOME } = process.env;
   const env = { ...(PATH !== undefined && { PATH }), ...(HOME !== undefined && { HOME }), ...variables };
-  const transport = createStdioTransport(
-    { command, args, cwd, env },
-    { clock, deserialize: deserializeMessage },
-  );
-  return {
+  const wire = createWire();
+  const transport = createStdioTransport({ command, args, cwd, env }, { clock, wire });
+  return Promise.resolve({
     transport,
+    wire,
+    isAbsent: () => !transport.hasStarted() || transport.hasExited(),
+    // A process that ends is noticed by its session.
+    fate: () => null,
     negotiates: false,
     breaksSilently: false,
     isForgotten: () => false,
@@ -68,7 +77,7 @@ async function stdioLink(
         .join(': '),
     hint: () => (transport.hasExited() ? environmentHint(passed) : ''),
     end: () => transport.close(),
-  };
+  });
 }
 
 /** A missing key is the most frequent reason of a server that ends at its start. */
@@ -83,6 +92,26 @@ function environmentHint(passed: readonly string[]): string {
  */
 const REOPEN_MS = 1_000;
 
+/** Servers say that they do not know a session. */
+const SESSION_GONE =
+  /\bsession\b[^.]{0,40}\b(?:not found|expired|invalid|unknown|terminated|closed|does not exist)|\b(?:invalid|unknown|expired|no valid|no such|missing)\b[^.]{0,20}\bsession\b/i;
+/** Nothing was sent: no connection was made. */
+const UNREACHED = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+const UNKNOWN_EFFECT = '; whether it had an effect is not known';
+
+function isUnreached(error: unknown): boolean {
+  for (let at = error; at instanceof Error; at = at.cause)
+    if ('code' in at && UNREACHED.has(String(at.code))) return true;
+  return false;
+}
+
 /** The first request only tries the revision of the protocol: what failed is the connection. */
 function withoutProbe(error: unknown): unknown {
   const isOfProbe = error instanceof Error && error.message.startsWith('Version negotiation');
@@ -94,15 +123,17 @@ async function httpLink(
   { variables, clock }: LinkParts,
   authProvider: OAuthClientProvider | undefined,
 ): Promise<Link> {
-  const { SdkHttpError, StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
+  const { ProtocolError, SdkHttpError, StreamableHTTPClientTransport } =
+    await import('@modelcontextprotocol/client');
   const { url, headersEnv } = settings;
   const headers = Object.fromEntries(
     Object.entries(headersEnv).map(([header, variable]) => [header, variables[variable] ?? '']),
   );
   const guarded = openServerFetch(settings, headers);
   const refusal = await signInProblem(settings);
+  const wire = createWire();
   const transport = new StreamableHTTPClientTransport(new URL(url), {
-    fetch: guarded.fetch,
+    fetch: readAnswers(guarded.fetch, wire),
     ...(authProvider && { authProvider }),
     reconnectionScheduler: (reconnect, delay) => {
       const cancelling = new AbortController();
@@ -121,15 +152,32 @@ async function httpLink(
     await guarded.close();
   }
 
+  function isHttp(error: unknown): error is InstanceType<typeof SdkHttpError> {
+    return error instanceof SdkHttpError;
+  }
+
   return {
     transport,
+    wire,
     negotiates: true,
     breaksSilently: true,
-    // The specification says 404; many servers answer 400.
+    // The specification says 404; many servers answer 400. Others say it in words, with any status.
     isForgotten: (error) =>
-      error instanceof SdkHttpError &&
       transport.sessionId !== undefined &&
-      (error.status === 404 || error.status === 400),
+      ((isHttp(error) && (error.status === 404 || error.status === 400)) ||
+        ((isHttp(error) || error instanceof ProtocolError) &&
+          SESSION_GONE.test(error.message.slice(0, 500)))),
+    isAbsent(failed) {
+      const error = withoutProbe(failed);
+      const isRefused = isHttp(error) && error.status >= 400 && error.status < 500;
+      return isRefused || refusal(error) !== null || isUnreached(error) || settings.oauth !== undefined;
+    },
+    fate(error) {
+      if (error instanceof ProtocolError) return null;
+      if (isUnreached(error)) return `its server cannot be reached: ${messageOf(error)}`;
+      const isServers = isHttp(error) ? error.status >= 500 : error instanceof TypeError;
+      return isServers ? `${messageOf(error).slice(0, EXPLAIN_CHARACTERS)}${UNKNOWN_EFFECT}` : null;
+    },
     refusal,
     explain: (error) => refusal(error) ?? messageOf(withoutProbe(error)).slice(0, EXPLAIN_CHARACTERS),
     hint: () => '',

@@ -21,3 +21,6 @@ export function messageOf(thrown: unknown): string {
     ? `${message || name}: ${cause.message}`
     : message || name;
 }
+
+/** A server that is there and cannot be used: it stays out, and a troupe starts without it. */
+export class OddServer extends Error {}

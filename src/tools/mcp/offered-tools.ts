@@ -1,4 +1,5 @@
 import type { Clock } from '../../clock.ts';
+import { textOf } from './results.ts';
 
 /** Which tools a server offers, as last listed. */
 export interface OfferedTools {
@@ -12,7 +13,7 @@ export interface OfferedTools {
 const PAUSE_MS = 1_000;
 
 export function createOfferedTools(
-  list: () => Promise<readonly { name: string }[]>,
+  list: () => Promise<readonly unknown[]>,
   { clock, signal }: { clock: Clock; signal: AbortSignal },
 ): OfferedTools {
   let names: ReadonlySet<string> | null = null;
@@ -24,7 +25,7 @@ export function createOfferedTools(
     try {
       while (isStale && !signal.aborted) {
         isStale = false;
-        names = new Set((await list()).map(({ name }) => name));
+        names = new Set((await list()).map((tool) => textOf(Object(tool)['name']) ?? ''));
         await clock.sleep(PAUSE_MS, signal);
       }
     } catch {

@@ -1,4 +1,3 @@
-import type { Tool as ListedTool } from '@modelcontextprotocol/client';
 import type { Clock } from '../../clock.ts';
 import { TroupeError } from '../../errors.ts';
 import { type Connection, createConnection } from './connection.ts';
@@ -6,9 +5,9 @@ import { unknownName } from '../../events/index.ts';
 import { linksTo } from './link.ts';
 import { extraTools } from './extra-tools.ts';
 import { isExtra, PROMPTS, RESOURCES } from './grants.ts';
-import { createRedactor, messageOf } from './messages.ts';
+import { createRedactor, messageOf, OddServer } from './messages.ts';
 import type { McpServer, McpServers } from './settings.ts';
-import { toolProblem } from './tool-problem.ts';
+import { type OfferedTool, readTool } from './tool-problem.ts';
 import { type McpTool, wrapTool } from './wrap-tool.ts';
 
 /** Minimum time between two warnings of one kind. */
@@ -18,8 +17,8 @@ const NAME_SHOWN = 80;
 
 export interface McpTools {
   tools: McpTool[];
-  /** Tools of the server that no agent is offered. */
-  leftOut: McpTool['origin'][];
+  /** Tools that no agent is offered, and servers that could not be used, whose tools are not known. */
+  leftOut: { server: string; tool: string | null }[];
   /** Ends all sessions and processes. */
   close(): Promise<void>;
 }
@@ -36,14 +35,15 @@ interface Wanted {
 }
 
 /**
- * Starts or reaches every server and wraps its tools. If one server fails, none is kept: tools open every prompt, so
- * agents that begin without some of them would lack them for the rest of their conversation. Throws `config_invalid`,
- * with every server that failed.
+ * Starts or reaches every server and wraps its tools. If one cannot be started or reached, none is kept: tools open every
+ * prompt, so agents that begin without some of them would lack them for the rest of their conversation. Throws
+ * `config_invalid`, with every server that failed. A server that is there and odd is left out with a warning, and so is an
+ * odd tool: nobody here can mend them.
  */
 export async function openMcpTools(servers: McpServers, options: McpOptions & Wanted): Promise<McpTools> {
   const connections: Connection[] = [];
   const close = async () => void (await Promise.all(connections.map((connection) => connection.close())));
-  const leftOut: McpTool['origin'][] = [];
+  const leftOut: McpTools['leftOut'] = [];
   const opened = await Promise.allSettled(
     Object.entries(servers).map(([server, settings]) =>
       openServer(server, settings, options, {
@@ -52,12 +52,11 @@ export async function openMcpTools(servers: McpServers, options: McpOptions & Wa
       }),
     ),
   );
-  const tools = opened.flatMap((each) => (each.status === 'fulfilled' ? each.value : []));
-  const problems = [
-    ...opened.flatMap((each) => (each.status === 'rejected' ? [messageOf(each.reason)] : [])),
-    ...collisions(tools),
-  ];
-  if (problems.length === 0) return { tools, leftOut, close };
+  const problems = opened.flatMap((each) => (each.status === 'rejected' ? [messageOf(each.reason)] : []));
+  if (problems.length === 0) {
+    const all = opened.flatMap((each) => (each.status === 'fulfilled' ? each.value : []));
+    return { tools: withoutTwins(all, { leftOut, onWarning: options.onWarning }), leftOut, close };
+  }
   await close();
   const message = `${problems.length} problem(s) with MCP servers:\n  ${problems.join('\n  ')}`;
   throw new TroupeError('config_invalid', message, { problems });
@@ -65,7 +64,8 @@ export async function openMcpTools(servers: McpServers, options: McpOptions & Wa
 
 interface Opened {
   onConnection: (connection: Connection) => void;
-  onLeftOut: (tool: string) => void;
+  /** Null: all of them. */
+  onLeftOut: (tool: string | null) => void;
 }
 
 async function openServer(
@@ -89,30 +89,28 @@ async function openServer(
     }),
   });
   onConnection(connection);
-  const listed = await connection.list().catch((error: unknown) => {
-    const isRemote = 'url' in settings;
-    throw new Error(`${where} cannot be ${isRemote ? 'reached' : 'started'}: ${messageOf(error)}`);
+  const listed = await connection.list().catch(async (error: unknown) => {
+    const verb = 'url' in settings ? 'reached' : 'started';
+    const why = messageOf(error);
+    if (!(error instanceof OddServer)) throw new Error(`${where} cannot be ${verb}: ${why}`);
+    onWarning(`it cannot be used, so agents have none of its tools until the next start: ${why}`, where);
+    onLeftOut(null);
+    await connection.close();
+    return null;
   });
-  const names = listed.map((tool) => tool.name);
+  if (listed === null) return [];
+  const { offered, names } = offeredTools(listed.tools, settings, {
+    onProblem: (problem) => onWarning(problem, where),
+    onLeftOut,
+  });
+  for (const problem of listed.problems) onWarning(problem, where);
   const missing = settings.tools?.filter((tool) => !names.includes(tool) && !isExtra(tool)) ?? [];
-  if (missing.length > 0) {
+  if (missing.length > 0 && listed.problems.length === 0) {
     throw new Error(
       missing
         .map((tool) => unknownName(`${where}.tools: it has no tool "${tool}"`, tool, names))
         .join('\n  '),
     );
-  }
-  const allowed = listed.filter((tool) => settings.tools?.includes(tool.name) ?? true);
-  const offered = allowed.filter((tool) => !needsTask(tool));
-  const left = allowed.filter(needsTask).map((tool) => tool.name);
-  left.forEach(onLeftOut);
-  if (left.length > 0) onWarning(leftOutText(left), where);
-  const problems = offered.flatMap((tool) => toolProblem(tool) ?? []);
-  if (problems.length > 0) {
-    const shown = problems.slice(0, PROBLEMS_SHOWN).map((problem) => `${where}: ${problem}`);
-    const more = problems.length - shown.length;
-    if (more > 0) shown.push(`${where}: ${more} more of its tools have problems`);
-    throw new Error(shown.join('\n  '));
   }
   const origin = { server: name, settings, connection, redact };
   const wanted = [RESOURCES, PROMPTS].filter((extra) => extras?.has(`${name}/${extra}`));
@@ -120,9 +118,33 @@ async function openServer(
   return [...offered.map((tool) => wrapTool(tool, origin)), ...more];
 }
 
-/** A tool that answers MCP tasks only, which Troupe does not create: every call would fail. */
-function needsTask({ execution }: ListedTool): boolean {
-  return execution?.taskSupport === 'required';
+/** The tools of a list that agents can be offered, each read by itself. `names`: of all that are in the list. */
+function offeredTools(
+  listed: readonly unknown[],
+  settings: McpServer,
+  { onProblem, onLeftOut }: Pick<Opened, 'onLeftOut'> & { onProblem: (problem: string) => void },
+): { offered: OfferedTool[]; names: string[] } {
+  const read = listed.map(readTool);
+  const allowed = read.filter(({ name }) => settings.tools?.includes(name) ?? true);
+  const offered: OfferedTool[] = [];
+  const odd: string[] = [];
+  const tasks: string[] = [];
+  for (const tool of allowed) {
+    if (!('why' in tool) && !tool.needsTask) {
+      offered.push(tool);
+      continue;
+    }
+    onLeftOut(tool.name);
+    if ('why' in tool) odd.push(`${JSON.stringify(tool.name.slice(0, NAME_SHOWN))}: ${tool.why}`);
+    else tasks.push(tool.name);
+  }
+  if (tasks.length > 0) onProblem(leftOutText(tasks));
+  const more = odd.length > PROBLEMS_SHOWN ? `; and ${odd.length - PROBLEMS_SHOWN} more` : '';
+  if (odd.length > 0)
+    onProblem(
+      `not offered to agents, because they cannot be used: ${odd.slice(0, PROBLEMS_SHOWN).join('; ')}${more}`,
+    );
+  return { offered, names: read.map(({ name }) => name) };
 }
 
 function leftOutText(names: readonly string[]): string {
@@ -167,15 +189,34 @@ function variableNames(settings: McpServer): (readonly [field: string, name: str
   ];
 }
 
-function collisions(tools: readonly McpTool[]): string[] {
+/** The first of the tools that models would call by one name. The others are reported by server. */
+function withoutTwins(
+  tools: readonly McpTool[],
+  { leftOut, onWarning }: Pick<McpTools, 'leftOut'> & Pick<McpOptions, 'onWarning'>,
+): McpTool[] {
   const first = new Map<string, McpTool>();
-  const found = tools.flatMap((tool) => {
+  const twins = new Map<string, string[]>();
+  for (const tool of tools) {
     const other = first.get(tool.name);
-    if (!other) first.set(tool.name, tool);
-    if (!other) return [];
-    const [a, b] = [other, tool].map(({ origin }) => `${origin.server}/${origin.tool}`);
-    return [`${a} and ${b} would both be called "${tool.name}": leave one out with \`tools\` of its server`];
-  });
-  const more = found.length - PROBLEMS_SHOWN;
-  return more > 0 ? [...found.slice(0, PROBLEMS_SHOWN), `${more} more of this kind`] : found;
+    if (!other) {
+      first.set(tool.name, tool);
+      continue;
+    }
+    const { server, tool: name } = tool.origin;
+    const isSame = other.origin.server === server && other.origin.tool === name;
+    if (!isSame) leftOut.push(tool.origin);
+    const what = isSame
+      ? `"${name}" is listed twice`
+      : `"${name}" would be called "${tool.name}", as ${other.origin.server}/${other.origin.tool} is`;
+    twins.set(server, [...(twins.get(server) ?? []), what]);
+  }
+  for (const [server, found] of twins) {
+    const more = found.length > PROBLEMS_SHOWN ? `; and ${found.length - PROBLEMS_SHOWN} more` : '';
+    const shown = found.slice(0, PROBLEMS_SHOWN).join('; ');
+    onWarning(
+      `of tools with one name the first is offered: ${shown}${more}; choose with \`tools\` of the server`,
+      `mcpServers.${server}`,
+    );
+  }
+  return [...first.values()];
 }

@@ -28,7 +28,9 @@ export function replaceGrants<D extends WithGrants>(
         grant.tool === null ? field === 'needsApproval' || !isExtra(origin.tool) : origin.tool === grant.tool,
       );
       // Granting a tool that was left out is no mistake: a warning has reported it.
-      const isLeftOut = leftOut.some(({ server, tool }) => server === grant.server && tool === grant.tool);
+      const isLeftOut = leftOut.some(
+        ({ server, tool }) => server === grant.server && (tool === null || tool === grant.tool),
+      );
       if (given.length === 0 && grant.tool !== null && !isLeftOut) {
         const what = `agents[${index}].${field}[${at}]: the MCP server "${grant.server}" has no tool "${grant.tool}"`;
         const known = ofServer.map(({ origin }) => origin.tool);

@@ -1,25 +1,10 @@
-import type { SpecTypeName, SpecTypes, StandardSchemaV1 } from '@modelcontextprotocol/client';
 import * as z from 'zod';
 
-/** Accepts every object: the size of a result is limited before it is validated. */
+/** Accepts every object: Troupe reads results itself. */
 export const AnyResult = z.looseObject({});
 
-/** Limit of the nesting of a message. The client's schemas are recursive, and would overflow the stack. */
+/** Limit of the nesting of a message: what is recursive, as `JSON.stringify`, would overflow the stack. */
 const MAX_LEVELS = 200;
-const PATH_SHOWN = 200;
-
-/** Throws a readable reason. */
-export async function parseResult<K extends SpecTypeName>(name: K, value: unknown): Promise<SpecTypes[K]> {
-  if (isTooDeep(value)) throw new Error(`its answer has more than ${MAX_LEVELS} levels`);
-  const { specTypeSchemas } = await import('@modelcontextprotocol/client');
-  const schema: StandardSchemaV1<unknown, SpecTypes[K]> = specTypeSchemas[name];
-  const parsed = await schema['~standard'].validate(value);
-  if (!parsed.issues) return parsed.value;
-  const [issue] = parsed.issues;
-  const path = issue?.path?.map((part) => String(typeof part === 'object' ? part.key : part)) ?? [];
-  const place = path.length > 0 ? ` at ${path.join('.').slice(0, PATH_SHOWN)}` : '';
-  throw new Error(`its answer is not valid${place}: ${issue?.message}`);
-}
 
 export function isTooDeep(value: unknown): boolean {
   return isDeeper(value, MAX_LEVELS);
@@ -33,4 +18,35 @@ export function isDeeper(value: unknown, levels: number): boolean {
     if (level.length === 0) return false;
   }
   return true;
+}
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Its fields that are there: many servers write null for what they do not have. */
+export function withoutNulls(given: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null));
+}
+
+export function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+/** The items of a list. Servers give null for none, and one item without a list around it. */
+export function itemsOf(value: unknown): readonly unknown[] {
+  if (Array.isArray(value)) return value;
+  return value === null || value === undefined ? [] : [value];
+}
+
+/** Where a list goes on; undefined at its end, which servers also mark with an empty text or null. */
+export function cursorOf(value: unknown): string | undefined {
+  return typeof value === 'number' ? String(value) : textOf(value);
+}
+
+/** JSON with the digits of its integers, or words for what is nested too deeply. */
+export function jsonText(value: unknown): string {
+  return isTooDeep(value)
+    ? `[not shown: it has more than ${MAX_LEVELS} levels]`
+    : (JSON.stringify(value) ?? '');
 }

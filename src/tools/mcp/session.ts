@@ -1,8 +1,9 @@
-import type { Client, ClientOptions, Tool as ListedTool, Transport } from '@modelcontextprotocol/client';
+import type { Client, ClientOptions, Transport } from '@modelcontextprotocol/client';
 import type { Clock } from '../../clock.ts';
 import type { Link } from './link.ts';
-import { AnyResult, isTooDeep, parseResult } from './results.ts';
-import { assertFlatSchemas } from './tool-problem.ts';
+import { messageOf, OddServer } from './messages.ts';
+import { AnyResult, cursorOf, isRecord, isTooDeep } from './results.ts';
+import type { Wire } from './wire.ts';
 
 /** An open connection. It is not used again once it is lost. */
 export interface Session {
@@ -53,7 +54,7 @@ export async function openSession(
       return { action: 'decline' as const };
     });
   client.setNotificationHandler('notifications/tools/list_changed', onToolsChanged);
-  const transport = boundMessages(link.transport, clock, (why) => {
+  const transport = boundMessages(link, clock, (why) => {
     flooded = why;
     if (isOpen) lose(why);
     else void link.end();
@@ -63,8 +64,9 @@ export async function openSession(
   } catch (error) {
     // Asked before the link is ended: afterwards that would be the explanation.
     const why = link.explain(flooded ?? error) + link.hint();
+    const isAbsent = flooded === null && link.isAbsent(error);
     await link.end();
-    throw new Error(why);
+    throw isAbsent ? new Error(why) : new OddServer(why);
   }
   isOpen = true;
   function lose(why: unknown): void {
@@ -92,26 +94,64 @@ function createWatch(client: Client, onGone: (why: unknown) => void): () => void
   };
 }
 
-/**
- * Reads all pages within the time of one request. `client.listTools` is avoided: it compiles each output schema and
- * then refuses results that do not fit it. Tools are counted before they are validated.
- */
-export async function listTools(client: Client, timeoutMs: number): Promise<ListedTool[]> {
-  const tools: ListedTool[] = [];
+/** A list of tools as it was sent. `problems`: why it may lack some. */
+export interface ListedTools {
+  tools: readonly unknown[];
+  problems: readonly string[];
+}
+
+/** Reads all pages, each within the time of one request. What has been read is kept, whatever the server answers then. */
+export async function listTools({ client, link }: Session, timeoutMs: number): Promise<ListedTools> {
+  const tools: unknown[] = [];
+  const problems: string[] = [];
+  const cursors = new Set<string>();
   const signal = AbortSignal.timeout(timeoutMs);
   let cursor: string | undefined;
-  for (let page = 0; page < MAX_PAGES; page += 1) {
-    const request = { method: 'tools/list' as const, params: cursor === undefined ? {} : { cursor } };
-    const given = await client.request(request, AnyResult, { timeout: timeoutMs, signal });
-    if (Array.isArray(given['tools']) && tools.length + given['tools'].length > MAX_TOOLS)
-      throw new Error(`its list has more than ${MAX_TOOLS} tools`);
-    assertFlatSchemas(given['tools']);
-    const listed = await parseResult('ListToolsResult', given);
-    tools.push(...listed.tools);
-    cursor = listed.nextCursor;
-    if (cursor === undefined) return tools;
+  do {
+    const page = await listPage({ client, link }, cursor, { timeout: timeoutMs, signal });
+    if ('problem' in page) {
+      // A server of resources alone has no such method.
+      if (tools.length > 0 || client.getServerCapabilities()?.tools) problems.push(page.problem);
+      break;
+    }
+    tools.push(...page.tools.slice(0, MAX_TOOLS - tools.length));
+    if (
+      page.tools.length > 0 &&
+      tools.length === MAX_TOOLS &&
+      (page.tools.length > MAX_TOOLS || page.next !== undefined)
+    )
+      problems.push(`its list has more than ${MAX_TOOLS} tools: the first are offered`);
+    if (tools.length === MAX_TOOLS) break;
+    cursor = page.next;
+    if (cursor === undefined) break;
+    if (cursors.has(cursor)) problems.push('its list repeats a cursor: what it lists before is offered');
+    else if (cursors.size === MAX_PAGES - 1)
+      problems.push(`its list has more than ${MAX_PAGES} pages: the first are offered`);
+    cursors.add(cursor);
+  } while (problems.length === 0);
+  return { tools, problems };
+}
+
+type Page = { tools: readonly unknown[]; next: string | undefined } | { problem: string };
+
+/** `client.listTools` is avoided: it compiles each output schema and then refuses results that do not fit it. */
+async function listPage(
+  { client, link }: Pick<Session, 'client' | 'link'>,
+  cursor: string | undefined,
+  options: { timeout: number; signal: AbortSignal },
+): Promise<Page> {
+  const { ProtocolError } = await import('@modelcontextprotocol/client');
+  const request = { method: 'tools/list' as const, params: cursor === undefined ? {} : { cursor } };
+  try {
+    const given = link.wire.take(await client.request(request, AnyResult, options));
+    const { tools, nextCursor } = isRecord(given) ? given : {};
+    if (!Array.isArray(tools)) return { problem: 'its list of tools is no list' };
+    return { tools, next: cursorOf(nextCursor) };
+  } catch (error) {
+    // Without an answer there is no server; with one, there is one that lists nothing.
+    if (!(error instanceof ProtocolError)) throw error;
+    return { problem: `its list of tools cannot be read: ${messageOf(error)}` };
   }
-  throw new Error(`its list of tools has more than ${MAX_PAGES} pages`);
 }
 
 /** Limit of messages per second: responses, notifications and unparsable lines. */
@@ -120,9 +160,13 @@ const WINDOW_MS = 1_000;
 
 /**
  * Wraps a transport and counts the server's messages before they are validated. Beyond the limit it passes on nothing
- * more: validating a flood of messages would block everything else.
+ * more: validating a flood of messages would block everything else. A request whose stream ends without an answer fails.
  */
-function boundMessages(inner: Transport, clock: Clock, onFlood: (why: Error) => void): Transport {
+function boundMessages(
+  { transport: inner, wire }: Pick<Link, 'transport' | 'wire'>,
+  clock: Clock,
+  onFlood: (why: Error) => void,
+): Transport {
   let since = clock.monotonic();
   let count = 0;
   let isOver = false;
@@ -152,10 +196,32 @@ function boundMessages(inner: Transport, clock: Clock, onFlood: (why: Error) => 
       inner.onclose = () => outer.onclose?.();
       return inner.start();
     },
-    send: (message, options) => inner.send(message, options),
+    send: (message, options) => sendNoted(message, options, { inner, outer, wire }),
     close: () => inner.close(),
     ...(inner.hasPerRequestStream === true && { hasPerRequestStream: true }),
     setProtocolVersion: (version) => inner.setProtocolVersion?.(version),
   };
   return outer;
+}
+
+async function sendNoted(
+  message: Parameters<Transport['send']>[0],
+  options: Parameters<Transport['send']>[1],
+  { inner, outer, wire }: { inner: Transport; outer: Transport; wire: Wire },
+): Promise<void> {
+  wire.sent(message);
+  if (!('method' in message && 'id' in message)) return inner.send(message, options);
+  const { id } = message;
+  options?.requestSignal?.addEventListener('abort', () => wire.forget(id), { once: true });
+  const onRequestStreamEnd = () => {
+    const failed = wire.fail(id, 'the stream of its answer ended during the call, without an answer');
+    if (failed) outer.onmessage?.(failed);
+    options?.onRequestStreamEnd?.();
+  };
+  try {
+    await inner.send(message, { ...options, onRequestStreamEnd });
+  } catch (error) {
+    wire.forget(id);
+    throw error;
+  }
 }

@@ -1,10 +1,11 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
-import type { deserializeMessage, JSONRPCMessage, Transport } from '@modelcontextprotocol/client';
+import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client';
 import type { Clock } from '../../clock.ts';
 import { Cutter } from '../../net/cutter.ts';
 import { signalGroup } from '../../process-group.ts';
 import { messageOf } from './messages.ts';
+import type { Wire } from './wire.ts';
 
 export const MAX_MESSAGE_BYTES = 10 * 1_024 * 1_024;
 const MAX_UNREAD_BYTES = 32 * 1_024 * 1_024;
@@ -31,6 +32,8 @@ interface StdioTransport extends Transport {
   ending(): string | null;
   /** It ended by itself, with an exit code. */
   hasExited(): boolean;
+  /** There was such a program. */
+  hasStarted(): boolean;
   /** The last line of stderr, or ''. */
   lastLine(): string;
 }
@@ -42,7 +45,7 @@ interface StdioTransport extends Transport {
  */
 export function createStdioTransport(
   { command, args, cwd, env }: StdioProcess,
-  { clock, deserialize }: { clock: Clock; deserialize: typeof deserializeMessage },
+  { clock, wire }: { clock: Clock; wire: Wire },
 ): StdioTransport {
   const gone = new AbortController();
   const lines = new Cutter({
@@ -88,6 +91,7 @@ export function createStdioTransport(
     close: () => (closing ??= stop(child, clock, gone.signal)),
     ending: () => ending,
     hasExited: () => closing === null && (child?.exitCode ?? -1) >= 0,
+    hasStarted: () => child?.pid !== undefined,
     lastLine: () => stderr.trimEnd().split('\n').at(-1)?.trim() ?? '',
   };
 
@@ -104,7 +108,7 @@ export function createStdioTransport(
       if (!whole) return;
       // Empty lines count like others. The last line ends with a line feed, too.
       for (const line of Buffer.from(whole).toString().slice(0, -1).split('\n'))
-        if (!closing) receiveLine(line, deserialize, transport);
+        if (!closing) receiveLine(line, wire, transport);
     } catch (error) {
       // An endless message: what follows it cannot be read either.
       return giveUp(error);
@@ -120,14 +124,14 @@ export function createStdioTransport(
 }
 
 /** A line that is not a message is skipped: some servers print to stdout. */
-function receiveLine(line: string, deserialize: typeof deserializeMessage, transport: Transport): void {
-  let message: JSONRPCMessage;
+function receiveLine(line: string, wire: Wire, transport: Transport): void {
+  let messages: JSONRPCMessage[];
   try {
-    message = deserialize(line);
+    messages = wire.read(line);
   } catch (error) {
     return transport.onerror?.(error as Error);
   }
-  transport.onmessage?.(message);
+  for (const message of messages) transport.onmessage?.(message);
 }
 
 async function stop(child: Child | null, clock: Clock, gone: AbortSignal): Promise<void> {

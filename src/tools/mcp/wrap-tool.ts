@@ -1,11 +1,10 @@
-import type { CallToolResult, Tool as ListedTool } from '@modelcontextprotocol/client';
 import * as z from 'zod';
-import { blockText } from './block-text.ts';
 import { defineTool, type Tool, type ToolText } from '../tool.ts';
-import { createAsking } from './input-required.ts';
-import type { Connection } from './connection.ts';
+import { type Answered, createAsking } from './input-required.ts';
+import { type Connection, MOST_RENEWALS } from './connection.ts';
 import type { McpServer } from './settings.ts';
 import { toolName } from './tool-name.ts';
+import type { OfferedTool } from './tool-problem.ts';
 
 /** A tool of a server, under the name that models call it by. */
 export interface McpTool extends Tool {
@@ -19,18 +18,15 @@ export interface Origin {
   redact: (text: string) => string;
 }
 
-export function wrapTool(listed: ListedTool, { server, settings, connection, redact }: Origin): McpTool {
-  const { annotations, inputSchema } = listed;
-  const { $schema: _, ...parameters } = inputSchema;
+export function wrapTool(listed: OfferedTool, { server, settings, connection, redact }: Origin): McpTool {
   const askAndCall = createAsking(`${server}/${listed.name}`);
   const tool = defineTool({
     name: toolName(server, listed.name),
-    description: (listed.description ?? listed.title ?? '').toWellFormed(),
+    description: listed.description,
     // The server validates the arguments: only it knows every keyword of its schema.
     schema: z.looseObject({}),
-    // Some vendors refuse a schema without `properties`.
-    parameters: { properties: {}, ...parameters },
-    idempotent: annotations?.idempotentHint === true || annotations?.readOnlyHint === true,
+    parameters: listed.parameters,
+    idempotent: listed.idempotent,
     timeoutMs: settings.timeoutMs,
     ...(settings.previewBytes !== undefined && { previewBytes: settings.previewBytes }),
     async run(args, context) {
@@ -39,27 +35,23 @@ export function wrapTool(listed: ListedTool, { server, settings, connection, red
         connection.call({ ...params, ...input }, context),
       );
       if (isQuestion(result)) return result;
-      const text = resultText(result);
-      if (result.isError) throw new Error(redact(text));
-      return text;
+      if (result.isError) throw new Error(redact(result.text));
+      return result.text === '' ? undefined : result.text;
     },
   });
   const trouble = () => {
     if (connection.isLost()) return `the tool server ${server} was lost; a call tries it again`;
     return connection.offers(listed.name) ? null : `${tool.name} is no longer offered by its server`;
   };
-  return { ...tool, takesExact: true, trouble, origin: { server, tool: listed.name } };
+  return {
+    ...tool,
+    takesExact: true,
+    longestMs: MOST_RENEWALS * settings.timeoutMs,
+    trouble,
+    origin: { server, tool: listed.name },
+  };
 }
 
-function isQuestion(result: CallToolResult | ToolText): result is ToolText {
+function isQuestion(result: Answered | ToolText): result is ToolText {
   return 'request' in result;
-}
-
-/** A result as the model sees it: text is shown whole, anything else as one line that names it. */
-function resultText({ content, structuredContent }: CallToolResult): string {
-  const lines = content.map(blockText);
-  const hasText = content.some((block) => block.type === 'text' && block.text !== '');
-  // Servers repeat structured content as text. If one does not, it is the whole result.
-  if (!hasText && structuredContent) lines.unshift(JSON.stringify(structuredContent));
-  return lines.filter((line) => line !== '').join('\n');
 }

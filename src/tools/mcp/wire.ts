@@ -1,0 +1,234 @@
+import type { JSONRPCMessage, RequestId } from '@modelcontextprotocol/client';
+import { findExactInteger, parseExact } from '../../events/index.ts';
+import { messageOf } from './messages.ts';
+import { isRecord, isTooDeep, withoutNulls } from './results.ts';
+
+/**
+ * What a server says, between its text and the client of the protocol, whose schemas refuse a whole message for one odd field.
+ *
+ * W1 Null is absence, and a field of the envelope that no message has is dropped.
+ * W2 Results of the requests that Troupe makes reach it as they were sent, with the digits of their integers; the client sees
+ *    an empty one in their place.
+ * W3 A request whose answer cannot be read, or will not come, ends at once, with words.
+ */
+export interface Wire {
+  /** Notes a message that is sent to the server. */
+  sent(message: JSONRPCMessage): void;
+  /**
+   * The messages of a text; throws if it has none. `answering`: the request that an answer of HTTP belongs to, whatever id
+   * the server writes.
+   */
+  read(text: string, answering?: RequestId): JSONRPCMessage[];
+  /** Whether a request waits for its answer. */
+  awaits(id: RequestId): boolean;
+  /** An error in place of an answer; null if the request does not wait for one. */
+  fail(id: RequestId, why: string): JSONRPCMessage | null;
+  /** No answer is of use any more. */
+  forget(id: RequestId): void;
+  /** What the server sent, for a result that the client gave. */
+  take(given: Record<string, unknown>): unknown;
+}
+
+/** Methods whose results Troupe reads itself. */
+const OWN = new Set([
+  'tools/list',
+  'tools/call',
+  'resources/list',
+  'resources/templates/list',
+  'resources/read',
+  'prompts/list',
+  'prompts/get',
+]);
+/** Results that nobody took: of calls that had just ended. */
+const MOST_HELD = 100;
+const HELD = 'troupe/result';
+/** Fits the schemas of all methods in `OWN`, in every revision of the protocol. */
+const EMPTY = {
+  resultType: 'complete',
+  tools: [],
+  content: [],
+  resources: [],
+  resourceTemplates: [],
+  contents: [],
+  prompts: [],
+  messages: [],
+  ttlMs: 0,
+  cacheScope: 'private',
+};
+const INTERNAL_ERROR = -32_603;
+const UNKNOWN_EFFECT = '; whether it had an effect is not known';
+
+export function createWire(): Wire {
+  const waiting = new Map<RequestId, string>();
+  const held = new Map<number, unknown>();
+  let count = 0;
+
+  function fail(id: RequestId, why: string): JSONRPCMessage | null {
+    const method = waiting.get(id);
+    if (method === undefined) return null;
+    waiting.delete(id);
+    const message = why + (method === 'tools/call' ? UNKNOWN_EFFECT : '');
+    return { jsonrpc: '2.0', id, error: { code: INTERNAL_ERROR, message } };
+  }
+
+  function read(text: string, answering?: RequestId): JSONRPCMessage[] {
+    let given: unknown;
+    try {
+      given = parseMessage(text);
+    } catch (error) {
+      const id = answering ?? idIn(text);
+      const failed =
+        id === null || !isAnswer(text) ? null : fail(id, `its answer is no JSON (${messageOf(error)})`);
+      if (failed) return [failed];
+      throw error;
+    }
+    // Revision 2025-03-26 has lists of messages.
+    return (Array.isArray(given) ? given : [given]).map((each) => messageFrom(each, { text, answering }));
+  }
+
+  function messageFrom(given: unknown, { text, answering }: From): JSONRPCMessage {
+    if (!isRecord(given)) throw new Error('a message is no object');
+    const { id, method } = given;
+    if (typeof method === 'string') {
+      const params = isRecord(given['params']) ? { params: withoutNulls(given['params']) } : {};
+      return { jsonrpc: '2.0', ...(isId(id) && { id }), method, ...params } as JSONRPCMessage;
+    }
+    if (!('result' in given || 'error' in given || isId(id))) throw new Error('it is no message of JSON-RPC');
+    const of = requestOf(waiting, given, answering);
+    if (of === null) throw new Error('it answers no request that waits');
+    return answerTo(of, given, text);
+  }
+
+  function answerTo(id: RequestId, { result, error }: Record<string, unknown>, text: string): JSONRPCMessage {
+    const method = waiting.get(id) ?? '';
+    waiting.delete(id);
+    if (isPresent(error)) return { jsonrpc: '2.0', id, error: errorFrom(error) };
+    if (method === 'initialize') return { jsonrpc: '2.0', id, result: handshakeFrom(result) };
+    if (!OWN.has(method)) return { jsonrpc: '2.0', id, result: isRecord(result) ? withoutNulls(result) : {} };
+    count += 1;
+    held.set(count, method === 'tools/call' ? result : withNumbers(result, text));
+    if (held.size > MOST_HELD) held.delete(held.keys().next().value ?? 0);
+    return { jsonrpc: '2.0', id, result: { ...EMPTY, _meta: { [HELD]: count } } };
+  }
+
+  return {
+    sent(message) {
+      if (!('method' in message)) return;
+      if ('id' in message) return void waiting.set(message.id, message.method);
+      const cancelled = message.method === 'notifications/cancelled' && message.params?.['requestId'];
+      if (isId(cancelled)) waiting.delete(cancelled);
+    },
+    read,
+    awaits: (id) => waiting.has(id),
+    fail,
+    forget: (id) => void waiting.delete(id),
+    take(given) {
+      const { _meta: meta } = given;
+      const at = isRecord(meta) ? meta[HELD] : undefined;
+      if (typeof at !== 'number' || !held.has(at)) return given;
+      const result = held.get(at);
+      held.delete(at);
+      return result;
+    },
+  };
+}
+
+/**
+ * The request that a message answers. Servers write ids as texts; some have none for the first request, whose id is 0.
+ */
+function requestOf(
+  waiting: ReadonlyMap<RequestId, string>,
+  { id, error }: Record<string, unknown>,
+  answering: RequestId | undefined,
+): RequestId | null {
+  if (isId(id) && waiting.has(id)) return id;
+  if (typeof id === 'string' && waiting.has(Number(id))) return Number(id);
+  if (answering !== undefined) return waiting.has(answering) ? answering : null;
+  const [[only, method] = []] = waiting;
+  if (isId(id) || waiting.size !== 1 || only === undefined) return null;
+  return method === 'initialize' || isPresent(error) ? only : null;
+}
+
+interface From {
+  text: string;
+  answering: RequestId | undefined;
+}
+
+/** Schemas and lists are data of Troupe: their integers are numbers. */
+function withNumbers(result: unknown, text: string): unknown {
+  return findExactInteger(result, { text }) ? (JSON.parse(JSON.stringify(result)) as unknown) : result;
+}
+
+const BOM = '\uFEFF';
+const MESSAGE_START = '{"jsonrpc"';
+
+/** Some servers print a line without its end before a message. */
+function parseMessage(text: string): unknown {
+  const clean = text.startsWith(BOM) ? text.slice(1) : text;
+  try {
+    return parseExact(clean);
+  } catch (error) {
+    const start = clean.indexOf(MESSAGE_START);
+    if (start <= 0) throw error;
+    return parseExact(clean.slice(start));
+  }
+}
+
+/** How far the envelope is looked for in a text that is no JSON. */
+const ENVELOPE_CHARACTERS = 200;
+
+/** A request or notification has a method at its beginning. */
+function isAnswer(text: string): boolean {
+  const envelope = text.slice(0, ENVELOPE_CHARACTERS);
+  return /^\s*[{[]/.test(envelope) && !envelope.includes('"method"');
+}
+
+function idIn(text: string): RequestId | null {
+  const [, id] = /"id" ?: ?(\d{1,15})\b/.exec(text.slice(0, ENVELOPE_CHARACTERS)) ?? [];
+  return id === undefined ? null : Number(id);
+}
+
+function isPresent(value: unknown): boolean {
+  return value !== null && value !== undefined;
+}
+
+function isId(value: unknown): value is RequestId {
+  return typeof value === 'string' || Number.isSafeInteger(value);
+}
+
+function errorFrom(error: unknown): { code: number; message: string; data?: unknown } {
+  if (!isRecord(error))
+    return { code: INTERNAL_ERROR, message: typeof error === 'string' ? error : 'it failed' };
+  const { code, message, data } = error;
+  const number = Number(code);
+  return {
+    code: Number.isSafeInteger(number) && number !== 0 ? number : INTERNAL_ERROR,
+    message: typeof message === 'string' && message !== '' ? message : 'it failed without a message',
+    ...(data !== undefined && data !== null && !isTooDeep(data) && { data }),
+  };
+}
+
+/** The revision that has no field of its own for the version of HTTP requests. */
+const OLDEST_OF_HTTP = '2025-03-26';
+
+/** What Troupe needs of an `initialize` result. What is no object at all is left to the client, which refuses it. */
+function handshakeFrom(result: unknown): Record<string, unknown> {
+  if (!isRecord(result)) return {};
+  const { protocolVersion, capabilities, serverInfo, instructions } = result;
+  const info = isRecord(serverInfo) ? serverInfo : {};
+  const textOf = (value: unknown) => (typeof value === 'string' ? value : '?');
+  return {
+    protocolVersion: typeof protocolVersion === 'string' ? protocolVersion : OLDEST_OF_HTTP,
+    capabilities: isRecord(capabilities) ? capabilitiesFrom(capabilities) : {},
+    serverInfo: { name: textOf(info['name']), version: textOf(info['version']) },
+    ...(typeof instructions === 'string' && { instructions }),
+  };
+}
+
+/** PHP writes an empty object as `[]`. */
+function capabilitiesFrom(given: Record<string, unknown>): Record<string, unknown> {
+  const known = ['tools', 'resources', 'prompts'].filter((name) => Boolean(given[name]));
+  return Object.fromEntries(
+    known.map((name) => [name, { listChanged: Object(given[name])['listChanged'] === true }]),
+  );
+}
