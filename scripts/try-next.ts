@@ -2,12 +2,15 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import type { Browser } from 'playwright-core';
+import { launchChromium } from '../test/page/browser.ts';
+import { installChromium } from '../test/services/chromium.ts';
 import { ENV, installTarball, packTroupe, ROOT, run } from './packed.ts';
 
 /**
  * Tries the Next.js part of docs/mounting.md with the newest Next.js: packs Troupe, makes an app of the blocks of that
- * part in an empty folder, builds and starts it, and uses page, API, event stream and an approval. By hand: it installs
- * some 200 MB. `node scripts/try-next.ts [TARBALL]`
+ * part in an empty folder, builds and starts it, and uses the page in Chromium, API, event stream and an approval. By hand: it
+ * installs some 200 MB. `node scripts/try-next.ts [TARBALL]`
  */
 const GUIDE = path.join(ROOT, 'docs/mounting.md');
 const SECTION = /^## Next\.js[^]*?(?=^## )/m;
@@ -55,15 +58,64 @@ async function tryNext(scratch: string, given: string | undefined): Promise<void
   for (const [name, text] of [...Object.entries(OWN_FILES), ...filesOfGuide()]) write(app, name, text);
   run(app, 'npx', ['--no-install', 'next', 'build']);
   say(`next ${versionOf(app)} builds the app, and opens no troupe for that`);
-  for (const mode of ['start', 'dev']) {
-    const server = await serve(app, mode);
-    try {
-      await use(`${server.url}/inspector`, server.url);
-      say(`next ${mode}: page and its files, POST, event stream and approval work`);
-    } finally {
-      await stop(server.child);
+  const browser = await openBrowser();
+  try {
+    for (const mode of ['start', 'dev']) {
+      const server = await serve(app, mode);
+      try {
+        const url = `${server.url}/inspector`;
+        await use(url, server.url);
+        await look(browser, url);
+        say(`next ${mode}: page, its files and long JSON in Chromium, POST, event stream and approval work`);
+      } finally {
+        await stop(server.child);
+      }
     }
+  } finally {
+    await browser.close();
   }
+}
+
+async function openBrowser(): Promise<Browser> {
+  const found = await installChromium();
+  if ('missing' in found) throw new Error(`there is no browser: ${found.missing}`);
+  return launchChromium(found.path);
+}
+
+/** What a person sees: words of the conversation, and nothing on the console. A browser alone notices bytes that it cannot decode. */
+async function look(browser: Browser, url: string): Promise<void> {
+  const page = await browser.newPage();
+  const faults: string[] = [];
+  page.on('pageerror', (error) => faults.push(error.message));
+  page.on('requestfailed', (request) => {
+    const text = request.failure()?.errorText ?? '';
+    // Left by the next page.
+    if (text !== 'net::ERR_ABORTED') faults.push(`${request.url()}: ${text}`);
+  });
+  page.on('console', (message) => {
+    if (message.type() === 'error') faults.push(message.text());
+  });
+  page.setDefaultTimeout(PATIENCE_MS);
+  await page.goto(url);
+  await page.getByText('trial').first().waitFor();
+  await page.goto(`${url}/c/trial`);
+  await page
+    .getByText(/answer \d/)
+    .first()
+    .waitFor();
+  await send(url, 'once more');
+  await page.getByText('once more').first().waitFor();
+  const long = await page.evaluate(async (at) => {
+    const answer = await fetch(at);
+    const text = await answer.text();
+    return { characters: text.length, openapi: (JSON.parse(text) as { openapi: string }).openapi };
+  }, `${url}/api/openapi.json`);
+  expectTo(
+    'a browser reads the document of the API',
+    long.characters > 10_000 && long.openapi.startsWith('3.'),
+  );
+  if (faults.length > 0) throw new Error(`the page has faults: ${faults.join('; ')}`);
+  await page.close();
 }
 
 function filesOfGuide(): [string, string][] {
@@ -86,6 +138,9 @@ async function use(url: string, other: string): Promise<void> {
     'its script loads',
     loaded.ok && (loaded.headers.get('content-type') ?? '').includes('javascript'),
   );
+  expectTo('its script is readable', (await loaded.text()).includes('import'));
+  const document = await (await fetch(`${url}/api/openapi.json`)).json();
+  expectTo('long JSON is readable', 'openapi' in (document as object));
   expectTo('the other pages stay', (await (await fetch(other)).text()).includes('of the other app'));
 
   const stop = new AbortController();

@@ -1,7 +1,7 @@
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import type { Context, Next } from 'hono';
-import { acceptedEncodings } from './accepted-encodings.ts';
+import { codingsFor } from './codings.ts';
 
 /** A smaller answer fits into one packet anyway. */
 const MIN_BYTES = 1_024;
@@ -40,7 +40,7 @@ export async function compressJson(context: Context, next: Next): Promise<void> 
   const { status, headers } = answer;
   if (status !== 304 && !isCompressible(headers)) return;
   headers.append('vary', 'accept-encoding');
-  const accepted = acceptedEncodings(context.req.header('accept-encoding') ?? '');
+  const accepted = codingsFor(context);
   const [encoding, compress] = COMPRESSIONS.find(([name]) => accepted.has(name)) ?? [];
   if (!encoding || !compress || !answer.body || context.req.method === 'HEAD') return;
   const plain = new Uint8Array(await answer.arrayBuffer());

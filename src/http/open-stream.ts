@@ -10,7 +10,8 @@ const CHECK_CALLER_MS = 2_500;
 const OWNERS = { caller: 'one caller', tenant: 'one tenant', process: 'this process' };
 const HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
-  'cache-control': 'no-store',
+  // A server around that compresses would keep events back until its buffer is full.
+  'cache-control': 'no-store, no-transform',
   'x-accel-buffering': 'no',
   // Ends with its stream, so that a closing server need not wait for the connection to time out.
   connection: 'close',

@@ -4,11 +4,13 @@ import { startGuarded, withKey } from './access.ts';
 import { ANA, type Harness, readStream, startApi } from './harness.ts';
 
 const LONG = 'a page of words about pumps and valves. '.repeat(100);
+/** What a server of `node:http` gives the app. */
+const ON_NODE = { outgoing: {} };
 const EVENTS = '/api/conversations/main/events';
 
 async function answer({ app }: Harness, path: string, accept?: string, init: RequestInit = {}) {
   const headers = { ...(init.headers as object), ...(accept && { 'accept-encoding': accept }) };
-  const response = await app.request(path, { ...init, headers });
+  const response = await app.request(path, { ...init, headers }, ON_NODE);
   const bytes = Buffer.from(await response.arrayBuffer());
   const encoding = response.headers.get('content-encoding');
   const plain = encoding === 'br' ? brotliDecompressSync(bytes) : encoding ? gunzipSync(bytes) : bytes;
@@ -43,6 +45,16 @@ test('long JSON answers are compressed as the client accepts; short ones, stream
   expect(stream.headers.get('content-encoding')).toBeNull();
   const frames = await readStream(stream, (all) => all.length > 0);
   expect(frames).not.toEqual([]);
+});
+
+test('without node:http below nothing is compressed: what is around does that, and may drop or repeat codings', async () => {
+  await using api = await startApi();
+  await api.troupe.send('main', { author: ANA, to: [], content: LONG });
+  for (const env of [undefined, {}, { remoteAddr: {} }]) {
+    const got = await api.app.request(EVENTS, { headers: { 'accept-encoding': 'br, gzip' } }, env);
+    expect(got.headers.get('content-encoding')).toBeNull();
+    expect(await got.text()).toContain(LONG);
+  }
 });
 
 test('the tag of an answer holds however that is compressed', async () => {

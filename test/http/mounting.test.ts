@@ -1,6 +1,7 @@
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { createGzip, type Gzip } from 'node:zlib';
 import express from 'express';
 import fastify from 'fastify';
 import { Hono } from 'hono';
@@ -46,14 +47,80 @@ const FRAMEWORKS: Record<string, (troupe: Troupe) => Promise<{ url: string } & A
     server.route('/inspector', createApp(troupe));
     return listen(createServer(nodeListener(server)));
   },
-  'a route handler from Request to Response, as in Next.js': async (troupe) => {
-    const { fetch } = createApp(troupe, { basePath: '/inspector' });
-    const handler = (request: Request) => fetch(request);
-    const outer = new Hono().get('/', (context) => context.text('of the other app'));
-    outer.all('*', (context) => handler(context.req.raw));
-    return listen(createServer(nodeListener(outer)));
+  'a route handler of Next.js, which drops content codings and compresses by itself': (troupe) =>
+    aroundFetch(troupe, ({ status, headers, body }, accepted) => {
+      const kept = new Headers(headers);
+      for (const name of ['content-length', 'content-encoding', 'transfer-encoding']) kept.delete(name);
+      if (!body || !accepted.includes('gzip') || isLeftAlone(kept))
+        return new Response(body, { status, headers: kept });
+      kept.set('content-encoding', 'gzip');
+      return new Response(body.pipeThrough(new CompressionStream('gzip')), { status, headers: kept });
+    }),
+  'a Worker, which compresses what is marked as compressed': (troupe) =>
+    aroundFetch(troupe, ({ status, headers, body }) => {
+      const isMarked = headers.get('content-encoding') === 'gzip';
+      const sent = isMarked && body ? body.pipeThrough(new CompressionStream('gzip')) : body;
+      return new Response(sent, { status, headers });
+    }),
+  'Bun or Deno, which give a handler another second parameter': (troupe) =>
+    aroundFetch(troupe, (response) => response, { remoteAddr: { hostname: '127.0.0.1', port: 1 } }),
+  'Express behind a middleware that compresses in large blocks': async (troupe) => {
+    const server = express();
+    server.use(compressInBlocks);
+    server.use('/inspector', nodeListener(createApp(troupe)));
+    server.get('/', (_, response) => void response.type('text').send('of the other app'));
+    return listen(createServer(server));
   },
 };
+
+/** A server that calls `createApp(…).fetch`, and sends what `send` makes of the answer. */
+async function aroundFetch(
+  troupe: Troupe,
+  send: (answer: Response, accepted: string) => Response,
+  second?: object,
+): Promise<{ url: string } & AsyncDisposable> {
+  const { fetch } = createApp(troupe, { basePath: '/inspector' });
+  const outer = new Hono().get('/', (context) => context.text('of the other app'));
+  outer.all('*', async ({ req }) => send(await fetch(req.raw, second), req.header('accept-encoding') ?? ''));
+  return listen(createServer(nodeListener(outer)));
+}
+
+/** RFC 9111: `no-transform` forbids it. Streams would else come when they are over. */
+function isLeftAlone(headers: Headers): boolean {
+  return headers.get('cache-control')?.includes('no-transform') === true;
+}
+
+/** As `compression` of Express does, which leaves alone what is compressed already. */
+function compressInBlocks(_request: IncomingMessage, response: ServerResponse, next: () => void): void {
+  const { writeHead, write, end } = response;
+  let gzip: Gzip | null | undefined;
+  const open = () => {
+    if (gzip !== undefined) return gzip;
+    const isDone = response.hasHeader('content-encoding');
+    gzip =
+      isDone || String(response.getHeader('cache-control')).includes('no-transform') ? null : createGzip();
+    gzip?.on('data', (bytes: Buffer) => write.call(response, bytes, 'utf8'));
+    gzip?.on('end', () => end.call(response, undefined, 'utf8'));
+    return gzip;
+  };
+  Object.assign(response, {
+    writeHead(status: number, headers: Record<string, string> = {}) {
+      for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+      if (open()) {
+        response.setHeader('content-encoding', 'gzip');
+        response.removeHeader('content-length');
+      }
+      return writeHead.call(response, status);
+    },
+    write: (bytes: Buffer) =>
+      (open() ?? { write: write.bind(response) as (bytes: Buffer) => boolean }).write(bytes),
+    end: (bytes?: Buffer) => {
+      if (!response.headersSent) response.writeHead(response.statusCode);
+      return gzip ? gzip.end(bytes) : end.call(response, bytes, 'utf8');
+    },
+  });
+  next();
+}
 
 describe.each(Object.keys(FRAMEWORKS))('mounted in %s', (name) => {
   test('page, API, writes and streams work below the path', async () => {
@@ -73,6 +140,12 @@ describe.each(Object.keys(FRAMEWORKS))('mounted in %s', (name) => {
     expect(await jsonOf(`${server.url}/inspector/api/openapi.json`)).toMatchObject({
       servers: [{ url: '/inspector' }],
     });
+    const script = /<script[^>]* src="\.\/([^"]+)"/.exec(
+      await (await fetch(`${server.url}/inspector`, { headers: { accept: 'text/html' } })).text(),
+    )?.[1];
+    const loaded = await fetch(`${server.url}/inspector/${script}`);
+    expect(loaded.headers.get('content-type')).toContain('javascript');
+    expect(await loaded.text()).toContain('import');
     const events = `${server.url}/inspector/api/conversations/c/events`;
     const sent = await fetch(events, {
       method: 'POST',

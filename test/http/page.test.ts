@@ -149,7 +149,7 @@ test.each([
   using built = builtPage();
   await using api = await startApi({ web: built.folder });
   const headers = { 'accept-encoding': accepted };
-  const response = await api.app.request('/assets/page-1a2b.js', { headers });
+  const response = await api.app.request('/assets/page-1a2b.js', { headers }, { outgoing: {} });
   expect(response.headers.get('content-encoding')).toBe(encoding);
   expect(response.headers.get('content-type')).toBe('text/javascript; charset=utf-8');
   expect(response.headers.get('cache-control')).toBe('public, max-age=31536000, immutable');

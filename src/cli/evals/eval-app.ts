@@ -4,6 +4,7 @@ import { toTroupeError } from '../../errors.ts';
 import { readRun } from '../../evals/read-run.ts';
 import { linesOf } from '../../evals/run-lines.ts';
 import type { ScoredRun } from '../../evals/scorecard.ts';
+import { codingsFor } from '../../http/codings.ts';
 import { checkHost, READS } from '../../http/guard.ts';
 import { PAGE_HEADERS } from '../../http/page/page.ts';
 import { BUILT_PAGE, readWebFile } from '../../http/page/web-folder.ts';
@@ -88,7 +89,7 @@ async function problem(context: Context, thrown: unknown): Promise<Response> {
 }
 
 async function styleOf(context: Context, file: string): Promise<Response> {
-  const found = await readWebFile(BUILT_PAGE, file, context.req.header('accept-encoding'));
+  const found = await readWebFile(BUILT_PAGE, file, codingsFor(context));
   if (!found) throw unknown(context);
   return context.body(found.bytes, 200, {
     ...PAGE_HEADERS,

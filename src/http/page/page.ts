@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Context, Hono } from 'hono';
+import { codingsFor } from '../codings.ts';
 import { isKeyless } from '../access/gate.ts';
 import { checkHost, type GuardOptions, READS } from '../guard.ts';
 import { mountPath, placeInHono } from './mount-path.ts';
@@ -74,7 +75,7 @@ function accessOf(trust: GuardOptions): { mode: PageMode; token: string } {
 }
 
 async function fileOf(context: Context, web: string, path: string): Promise<Response | null> {
-  const file = await readWebFile(web, path, context.req.header('accept-encoding'));
+  const file = await readWebFile(web, path, codingsFor(context));
   if (!file) return null;
   return context.body(file.bytes, 200, {
     ...PAGE_HEADERS,

@@ -1,7 +1,6 @@
 import { readFile, stat } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { acceptedEncodings } from '../accepted-encodings.ts';
 
 /** A file of the built page, as it is sent. */
 interface WebFile {
@@ -39,12 +38,11 @@ const COMPRESSED = [
 export async function readWebFile(
   folder: string,
   path: string,
-  acceptEncoding = '',
+  accepted: ReadonlySet<string> = new Set(),
 ): Promise<WebFile | null> {
   const type = TYPES[extname(path)];
   if (type === undefined || !WEB_PATH.test(path)) return null;
   const file = join(folder, path);
-  const accepted = acceptedEncodings(acceptEncoding);
   for (const { encoding, suffix } of COMPRESSED) {
     const bytes = accepted.has(encoding) ? await readIfThere(file + suffix) : null;
     if (bytes) return { bytes, type, encoding };
