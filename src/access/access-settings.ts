@@ -98,12 +98,24 @@ export interface AccessLimits {
   allStreams?: number | undefined;
 }
 
+/** An address of http or https, without credentials, query and fragment. */
+export const PublicUrl = z
+  .string()
+  .max(2_000)
+  .refine((text) => {
+    const url = URL.parse(text);
+    if (!url || !/^https?:$/.test(url.protocol)) return false;
+    return url.username + url.password + url.search + url.hash === '' && !/[?#\s]/.test(text);
+  }, 'write an address such as "https://agents.example/inspector": http or https, no query');
+
 /** The `access` block of a definition: who may use the HTTP API beside owners of keys, and how fast. */
 export interface AccessInput {
   /** Tokens that an application issues to its users. Default: only keys are accepted. */
   jwt?: JwtInput | undefined;
   /** Rates and numbers of requests. */
   limits?: AccessLimits | undefined;
+  /** Where clients reach the API, with the path of its mount; cards of A2A name it and are signed for it alone. Default: only names of this machine. */
+  publicUrl?: string | undefined;
   /** Pages of other origins that may use the API. Default: none. */
   cors?: CorsSettings | undefined;
 }
@@ -136,6 +148,7 @@ const Rate = z.number().positive().max(1_000_000);
 
 export const AccessSettings = z.strictObject({
   jwt: JwtSettings.optional(),
+  publicUrl: PublicUrl.optional(),
   cors: CorsSettings.optional(),
   limits: z
     .strictObject({

@@ -1,5 +1,5 @@
 /** Access control: scopes, principals, API keys, JWT, limits. */
-export { type AccessInput, AccessSettings } from './access-settings.ts';
+export { type AccessInput, AccessSettings, PublicUrl } from './access-settings.ts';
 export { CorsSettings } from './cors-settings.ts';
 export { createAuthenticator, createJwtVerifier, type JwtVerifier } from './authenticator.ts';
 export {

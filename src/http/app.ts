@@ -12,9 +12,10 @@ import { guard, type GuardOptions, trustedCaller } from './guard.ts';
 import type { ProcessMetrics } from './metrics.ts';
 import { type DocumentOptions, writeDocument } from './openapi.ts';
 import { placeInHono } from './page/mount-path.ts';
+import { publicAddress, readPublicUrl } from './public-address.ts';
 import { addPageRoutes, type PageOptions } from './page/page.ts';
 import { createReadiness } from './readiness.ts';
-import { countedRefusal, errorResponse, Refusal } from './refusal.ts';
+import { countedRefusal, errorResponse, methodRefused, Refusal } from './refusal.ts';
 import { addRoutes, type Route, type RouteServer } from './route.ts';
 import { methodsOf, ROUTE_SCOPES, ROUTES } from './routes/index.ts';
 import { metricsRoute, probeRoutes } from './routes/status.ts';
@@ -42,6 +43,7 @@ export function createApp(troupe: Troupe, options: AppOptions = {}): Hono {
   const { web, version, cors, ...given } = rest;
   const trust: GuardOptions = { ...given, writeToken: given.writeToken ?? newWriteToken() };
   if (cors) trust.cors = readCors(cors);
+  if (given.publicUrl !== undefined) trust.publicUrl = readPublicUrl(given.publicUrl);
   const app = new Hono();
   if (trust.cors) app.use('/api/*', allowOrigins(trust.cors));
   app.use('/api/*', compressJson);
@@ -105,6 +107,7 @@ function addGuarded(
     keeperOf: createInboxKeepers(root, parts),
     readiness: createReadiness(root, parts),
     trustedCaller: (context) => trustedCaller(context, gate, trust),
+    addressOf: (context) => publicAddress(context, trust),
     describe: (base) => openApiDocument({ keyless: isKeyless(trust), base }),
   };
   addRoutes(app, probeRoutes, server);
@@ -121,10 +124,7 @@ function unknownRoute(context: Context): Refusal {
     const message = `there is no ${method} ${path}; see /api/openapi.json`;
     return new Refusal(404, 'route_unknown', message);
   }
-  const allow = methods.join(', ');
-  context.header('allow', allow);
-  const message = `${path} allows ${allow}, not ${method}; see /api/openapi.json`;
-  return new Refusal(405, 'method_refused', message, { methods });
+  return methodRefused(context, methods);
 }
 
 /** A new token for every start, so that a page from before it must be loaded again. */

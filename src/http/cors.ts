@@ -19,7 +19,7 @@ export function allowOrigins({ origins, credentials = false }: CorsSettings): Mi
     credentials,
     allowMethods: ['GET', 'HEAD', 'POST', 'DELETE'],
     allowHeaders: ['authorization', 'content-type', 'if-none-match', 'last-event-id', 'x-troupe-token'],
-    exposeHeaders: ['allow', 'content-disposition', 'etag', 'retry-after'],
+    exposeHeaders: ['allow', 'content-disposition', 'etag', 'retry-after', 'www-authenticate'],
     maxAge: MAX_AGE_S,
   });
   return async function allowListed(context, next) {

@@ -18,6 +18,8 @@ import { onAccount } from '../work.ts';
 export interface GuardOptions extends GateOptions {
   /** Accepted host names in addition to the loopback ones. Requests with a credential may use any name. */
   allowedHosts?: readonly string[] | undefined;
+  /** Where clients reach the app, with the path of its mount: `https://agents.example/inspector`. Cards of A2A name it and are signed for it alone. */
+  publicUrl?: string | undefined;
   /** Pages of other origins that may read and write as the page of this app does. Default: none. */
   cors?: CorsSettings | undefined;
   /** Refuses all writes. */
@@ -110,11 +112,20 @@ export async function trustedCaller(
 /** Without a credential, requests must use a known host name. Throws `Refusal`. */
 export function checkHost(req: HonoRequest, options: GuardOptions): void {
   if (!isKeyless(options)) return;
-  const { allowedHosts = [] } = options;
-  const name = nameOf(req).replace(/:\d+$/, '').toLowerCase();
-  if (LOOPBACK.has(name) || allowedHosts.includes(name)) return;
+  const name = hostNameOf(req);
+  if (isKnownHost(name, options)) return;
   const message = `this server does not accept the host name ${name}; use 127.0.0.1, or allow the name`;
   throw new Refusal(403, 'host_refused', message, { host: name });
+}
+
+/** Whether it is a name of this machine, or one that was allowed. */
+export function isKnownHost(name: string, { allowedHosts = [] }: GuardOptions): boolean {
+  return LOOPBACK.has(name) || allowedHosts.includes(name);
+}
+
+/** Without the port, in lower case. */
+export function hostNameOf(req: HonoRequest): string {
+  return nameOf(req).replace(/:\d+$/, '').toLowerCase();
 }
 
 /**

@@ -54,6 +54,15 @@ export function countedRefusal(thrown: unknown): string | null {
   return REFUSALS_COUNTED.find((each) => each === code) ?? null;
 }
 
+/** Sets `allow`, too. */
+export function methodRefused(context: Context, methods: readonly string[]): Refusal {
+  const { method, path } = context.req;
+  const allow = methods.join(', ');
+  context.header('allow', allow);
+  const message = `${path} allows ${allow}, not ${method}; see /api/openapi.json`;
+  return new Refusal(405, 'method_refused', message, { methods });
+}
+
 export function rateLimited(message: string, limit: number, retryAfterMs: number): Refusal {
   return new Refusal(429, 'rate_limited', `${message}: try again later`, { limit, retryAfterMs });
 }
@@ -94,7 +103,8 @@ export function errorResponse(
 ): Response {
   if (thrown instanceof Refusal) {
     const { status, code, message, data } = thrown;
-    return context.json({ error: { code, message, data } }, status, retryAfter(data));
+    const headers = status === 401 ? challenge(context) : retryAfter(data);
+    return context.json({ error: { code, message, data } }, status, headers);
   }
   const error = toTroupeError(thrown);
   const { code } = error;
@@ -106,6 +116,12 @@ export function errorResponse(
   }
   const headers = status === 503 ? { 'retry-after': RETRY_AFTER_SECONDS } : retryAfter(error.data);
   return context.json({ error: { code, message: error.message, data: error.data } }, status, headers);
+}
+
+/** RFC 6750. Clients learn how to send a credential; `invalid_token` that theirs is of no use. */
+function challenge({ req }: Context): Record<string, string> {
+  const why = req.header('authorization') === undefined ? '' : ', error="invalid_token"';
+  return { 'www-authenticate': `Bearer realm="troupe"${why}` };
 }
 
 /** In whole seconds, as the header needs it. */

@@ -27,6 +27,8 @@ export interface RouteServer {
   readiness: () => Promise<Readiness>;
   /** The caller of a public route; null if the guard would refuse it. */
   trustedCaller: (context: Context) => Promise<Principal | null>;
+  /** Where clients reach the app, for what is signed. Throws `Refusal` for a host that nobody has named. */
+  addressOf: (context: Context) => string;
   /** Version of Troupe, for clients. */
   version: string;
   /** Receives errors that clients are not told. */

@@ -8,7 +8,9 @@ import { checkReach } from './webhook-book.ts';
 import type { WebhookSettings } from './webhook-settings.ts';
 
 /** Tasks that are open: what has ended needs none. */
-const MOST_PER_TENANT = 100;
+const MOST_PER_TENANT = 200;
+/** One key leaves room for others. */
+const MOST_PER_KEY = 100;
 const MOST_PER_TASK = 5;
 
 /** A value of a header. */
@@ -18,8 +20,9 @@ const Secret = z
   .regex(/^[\x20-\x7e]*$/, 'it may have visible ASCII characters only');
 
 export const TaskPush = z.strictObject({
-  /** Unique within the task. */
+  /** Unique within the task and its owner. */
   id: z.string().min(1).max(128),
+  owner: z.string(),
   agent: z.string(),
   conversation: z.string(),
   seq: z.int().positive(),
@@ -42,8 +45,10 @@ export const TaskPush = z.strictObject({
 });
 /** Where the states of a task of A2A are sent. */
 export interface TaskPush {
-  /** Unique within the task. */
+  /** Unique within the task and its owner. */
   id: string;
+  /** Id of the caller that made it, and may see and delete it. */
+  owner: string;
   /** Id of the agent that was asked. */
   agent: string;
   /** The conversation of the task. */
@@ -73,19 +78,19 @@ export interface TaskPush {
   told?: string | undefined;
 }
 
-/** A task whose states may be sent. */
-export type PushedTask = Pick<TaskPush, 'conversation' | 'seq' | 'event' | 'at'>;
+/** A task whose states may be sent, and the caller whose receivers are meant. */
+export type PushedTask = Pick<TaskPush, 'owner' | 'conversation' | 'seq' | 'event' | 'at'>;
 
 /** The receivers of the states of one tenant's tasks. */
 export interface TaskPushBook {
   /** Throws what `add` would throw now. */
-  check(receiver: Pick<TaskPush, 'url' | 'token' | 'authentication'>): Promise<void>;
+  check(receiver: Pick<TaskPush, 'owner' | 'url' | 'token' | 'authentication'>): Promise<void>;
   /**
-   * Stores one, in place of one with its id. Throws `event_invalid`, `address_refused`, and `command_refused` if the task or the
-   * tenant has its maximum.
+   * Stores one, in place of its owner's with its id. Throws `event_invalid`, `address_refused`, and `command_refused` if the task,
+   * the owner or the tenant has its maximum.
    */
   add(push: Omit<TaskPush, 'createdAt' | 'told'>): Promise<void>;
-  /** Those of a task, oldest first. */
+  /** Those of a task and an owner, oldest first. */
   list(task: PushedTask): Promise<TaskPush[]>;
   /** Removes one for good. Returns whether there was one. */
   remove(task: PushedTask, id: string): Promise<boolean>;
@@ -104,16 +109,16 @@ export function createTaskPushBook({ keyValue, clock, settings = {}, onChange }:
   const reach = reachRule(settings.allow);
   const Receiver = TaskPush.pick({ url: true, token: true, authentication: true });
   return {
-    async check(receiver) {
+    async check({ owner, ...receiver }) {
       checkReach(parseGiven(Receiver, receiver, 'the notification').url, reach);
-      checkRoom((await readTaskPushes(keyValue)).length, MOST_PER_TENANT, 'this tenant');
+      checkRooms(await readTaskPushes(keyValue), owner);
     },
     async add(given) {
       const push = parseGiven(TaskPush, { ...given, createdAt: clock.now() }, 'the notification');
       checkReach(push.url, reach);
       await changeTaskPushes(keyValue, (all) => {
         const others = all.filter((each) => !(isOfTask(each, push) && each.id === push.id));
-        checkRoom(others.length, MOST_PER_TENANT, 'this tenant');
+        checkRooms(others, push.owner);
         checkRoom(others.filter((each) => isOfTask(each, push)).length, MOST_PER_TASK, 'this task');
         return [...others, push];
       });
@@ -133,14 +138,20 @@ export function createTaskPushBook({ keyValue, clock, settings = {}, onChange }:
   };
 }
 
+function checkRooms(all: readonly TaskPush[], owner: string): void {
+  checkRoom(all.length, MOST_PER_TENANT, 'this tenant');
+  checkRoom(all.filter((each) => each.owner === owner).length, MOST_PER_KEY, 'this key');
+}
+
 function checkRoom(count: number, most: number, whose: string): void {
   if (count < most) return;
   const message = `${whose} has ${count} notifications of open tasks and may have ${most}: delete one`;
   throw new TroupeError('command_refused', message, { limit: most });
 }
 
-function isOfTask(push: TaskPush, { conversation, seq, event, at }: PushedTask): boolean {
-  return push.conversation === conversation && push.seq === seq && push.event === event && push.at === at;
+function isOfTask(push: TaskPush, { owner, conversation, seq, event, at }: PushedTask): boolean {
+  const isTask = push.conversation === conversation && push.seq === seq && push.event === event;
+  return isTask && push.at === at && push.owner === owner;
 }
 
 export function isSamePush(one: TaskPush, other: TaskPush): boolean {

@@ -232,6 +232,6 @@ export class TenantPushes {
   }
 }
 
-function keyOf({ conversation, seq, id }: TaskPush): string {
-  return JSON.stringify([conversation, seq, id]);
+function keyOf({ owner, conversation, seq, id }: TaskPush): string {
+  return JSON.stringify([owner, conversation, seq, id]);
 }

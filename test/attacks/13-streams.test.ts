@@ -68,3 +68,46 @@ attack(13, 'an invalid position is refused', async (refused) => {
   expect(statusOf(await stage.ask('/api/events?after=1'))).toBe('400 event_invalid');
   refused('400 event_invalid');
 });
+
+attack(
+  13,
+  "one key neither sees, replaces nor deletes another's notifications of a task, nor takes their places",
+  async (refused) => {
+    const gate = Promise.withResolvers<void>();
+    await using stage = await openStage({
+      guarded: true,
+      company: { webhooks: { allow: ['*'] } },
+      // The task stays open.
+      answer: async () => {
+        await gate.promise;
+        return { text: 'done' };
+      },
+    });
+    const keys = { scopes: ['read', 'write'] } as const;
+    const [own, other] = [
+      await withKey(stage, ACME, { scopes: [...keys.scopes] }),
+      await withKey(stage, ACME, { scopes: [...keys.scopes] }),
+    ];
+    await stage.troupe.forTenant(ACME).send('c', { author: ANA, content: 'wait', to: ['bo'] });
+    const { events } = await stage.troupe.forTenant(ACME).events('c');
+    const task = `c~${events.find(({ kind }) => kind === 'message')!.seq}`;
+    const at = `/api/a2a/bo/tasks/${task}/pushNotificationConfigs`;
+    const a2a = { 'a2a-version': '1.0' };
+    const add = (who: typeof own, id: string) =>
+      who(at, { body: { id, url: 'https://93.184.216.34/hook', token: `of ${id}` }, headers: a2a });
+    expect(statusOf(await add(own, 'p'))).toBe('200');
+    const list = await other(at, { headers: a2a });
+    expect(list.body).toMatchObject({ configs: [] });
+    expect((await other(`${at}/p`, { headers: a2a })).status).toBe(404);
+    refused('404');
+    // Neither the deletion nor one of the same id touches it.
+    expect((await other(`${at}/p`, { method: 'DELETE', headers: a2a })).status).toBe(200);
+    expect(statusOf(await add(other, 'p'))).toBe('200');
+    for (let n = 1; n < 5; n++) expect(statusOf(await add(other, `q${n}`))).toBe('200');
+    expect((await add(other, 'q5')).status).toBe(400);
+    for (let n = 1; n < 5; n++) expect(statusOf(await add(own, `r${n}`))).toBe('200');
+    expect((await own(`${at}/p`, { headers: a2a })).body).toMatchObject({ id: 'p' });
+    refused('five places of a task are those of one key');
+    gate.resolve();
+  },
+);

@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import type { Author } from '../../src/events/index.ts';
 import { mailer } from '../support/approvals.ts';
 import { attack } from './attack.ts';
-import { ANA, EVE, only, openStage, type StageOptions, statusOf } from './stage.ts';
+import { ANA, EVE, only, openStage, type StageOptions, statusOf, withKey } from './stage.ts';
 
 const BO: Author = { kind: 'agent', id: 'bo', name: 'bo' };
 
@@ -19,7 +19,8 @@ async function asked(more: StageOptions = {}) {
     },
     ...more,
   });
-  await stage.say('c', 'write to eve', { to: ['bo'] });
+  await stage.troupe.send('c', { author: ANA, content: 'write to eve', to: ['bo'] });
+  await stage.troupe.idle();
   const [task] = (await stage.troupe.tasks('c')).tasks;
   if (!task) throw new Error('there is no request for approval');
   return { stage, sent, task };
@@ -112,3 +113,52 @@ attack(14, 'an approval after its deadline runs nothing', async (refused) => {
   expect(sent).toEqual([]);
   refused('409 command_refused');
 });
+
+attack(
+  14,
+  'a key that may only write learns of no open task, no decision and no task of A2A',
+  async (refused) => {
+    const { stage, task } = await asked({ guarded: true, app: { limits: { triesPerSecond: 10_000 } } });
+    await using _ = stage;
+    const writer = await withKey(stage, 'default', { scopes: ['write'] });
+    const reader = await withKey(stage, 'default', { scopes: ['read', 'write'] });
+    const secrets = [task.id, task.id.slice(0, 8), 'to eve', 'mail', 'only ana may', 'the reason of Ana'];
+    const tries = async () => {
+      const decide = { command: 'decide', conversation: 'c', approved: true };
+      for (const body of [
+        { ...decide, request: 'nonsense' },
+        { ...decide, request: `${task.id}x` },
+        { ...decide, request: 'a-' },
+        { ...decide, request: 'a' },
+        { command: 'answer', conversation: 'c', question: 'a-', content: 'yes' },
+        { command: 'answer', conversation: 'c', question: '', content: 'yes' },
+        { command: 'cancelTask', conversation: 'c', task: 'd-0000', reason: 'x' },
+      ]) {
+        const answer = await writer('/api/commands', { body: { ...body, author: EVE } });
+        expect(answer.status).toBeGreaterThanOrEqual(400);
+        for (const secret of secrets) expect(answer.text).not.toContain(secret);
+        refused(statusOf(answer));
+      }
+      for (const method of ['SendMessage', 'SendStreamingMessage', 'GetTask', 'ListTasks', 'CancelTask']) {
+        const message = { messageId: 'x', role: 'ROLE_USER', taskId: 'c~1', parts: [{ text: 'approve' }] };
+        const body = { jsonrpc: '2.0', id: 1, method, params: { id: 'c~1', message } };
+        const answer = await writer('/api/a2a/bo', { body, headers: { 'a2a-version': '1.0' } });
+        expect(statusOf(answer)).toBe('403 scope_missing');
+        expect(answer.text).not.toContain('write to eve');
+        refused(statusOf(answer));
+      }
+    };
+    await tries();
+    // Who may read is told what is open.
+    const told = await reader('/api/commands', {
+      body: { command: 'decide', conversation: 'c', approved: true, request: 'nonsense', author: EVE },
+    });
+    expect(told.text).toContain(task.id);
+    const decided = await stage.troupe.command(
+      { command: 'decide', conversation: 'c', request: task.id, approved: false, note: 'the reason of Ana' },
+      ANA,
+    );
+    expect(decided.kind).toBe('approval.decided');
+    await tries();
+  },
+);

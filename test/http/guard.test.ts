@@ -47,8 +47,11 @@ test('a server with a token requires it of every request, under any host name', 
   await using api = await startApi({ token: 's3cret' });
   for (const authorization of [undefined, 'Bearer wrong!', 'Bearer s3cret2', 's3cret']) {
     const headers = authorization === undefined ? {} : { authorization };
-    const { status, body } = await api.get('/api/conversations', { headers });
+    const { status, body, headers: said } = await api.get('/api/conversations', { headers });
     expect([status, body]).toMatchObject([401, { error: { code: 'token_required' } }]);
+    expect(said.get('www-authenticate')).toBe(
+      `Bearer realm="troupe"${authorization === undefined ? '' : ', error="invalid_token"'}`,
+    );
   }
   const headers = { authorization: 'Bearer s3cret', host: 'troupe.example' };
   expect((await api.get('/api/conversations', { headers })).status).toBe(200);

@@ -45,6 +45,7 @@ const SCOPES: Readonly<Record<string, readonly Scope[]>> = {
   'GET /api/a2a/{a}/.well-known/agent-card.json': ['read', 'write'],
   'GET /api/a2a/.well-known/jwks.json': ['read', 'write'],
   'POST /api/a2a/{a}': ['read', 'write'],
+  'POST /api/a2a/{a}/': ['read', 'write'],
   'POST /api/a2a/{a}/message:send': ['read', 'write'],
   'POST /api/a2a/{a}/message:stream': ['read', 'write'],
   'GET /api/a2a/{a}/extendedAgentCard': ['read', 'write'],

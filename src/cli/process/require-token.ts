@@ -23,12 +23,13 @@ export function requireToken(host: string, env: Env): string | undefined {
 export function callerOptions(
   troupe: Pick<Troupe, 'authenticate'>,
   token: string | undefined,
-  { cors, limits }: Pick<AccessInput, 'cors' | 'limits'> = {},
+  { cors, limits, publicUrl }: Pick<AccessInput, 'cors' | 'limits' | 'publicUrl'> = {},
 ) {
   return {
     token,
     authenticate: (credential: string) => troupe.authenticate(credential),
     cors,
+    publicUrl,
     limits,
     traffic: limits,
   };

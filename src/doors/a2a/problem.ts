@@ -5,7 +5,7 @@ const PROBLEMS = {
   TASK_NOT_FOUND: { code: -32001, status: 404, name: 'NOT_FOUND', of: 'task_unknown' },
   TASK_NOT_CANCELABLE: { code: -32002, status: 400, name: 'FAILED_PRECONDITION', of: 'command_refused' },
   UNSUPPORTED_OPERATION: { code: -32004, status: 400, name: 'FAILED_PRECONDITION', of: 'command_refused' },
-  CONTENT_TYPE_NOT_SUPPORTED: { code: -32005, status: 400, name: 'INVALID_ARGUMENT', of: 'event_invalid' },
+  CONTENT_TYPE_NOT_SUPPORTED: { code: -32005, status: 415, name: 'INVALID_ARGUMENT', of: 'event_invalid' },
   VERSION_NOT_SUPPORTED: { code: -32009, status: 400, name: 'FAILED_PRECONDITION', of: 'event_invalid' },
   INVALID_PARAMS: { code: -32602, status: 400, name: 'INVALID_ARGUMENT', of: 'event_invalid' },
   INVALID_REQUEST: { code: -32600, status: 400, name: 'INVALID_ARGUMENT', of: 'event_invalid' },

@@ -1,6 +1,24 @@
 import * as z from 'zod';
 import { ConversationId } from '../../events/index.ts';
 
+/** Holds JSON of the client's own, whose names are not of the protocol. */
+const OPAQUE: ReadonlySet<string> = new Set(['data', 'metadata']);
+
+/** As parsers of ProtoJSON read it: names are also those of the proto file (`task_id`), and null is absence. */
+export function fromProtoJson(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(fromProtoJson);
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).flatMap(([name, each]): [string, unknown][] => {
+    if (OPAQUE.has(name)) return [[name, each]];
+    return each === null ? [] : [[camelCase(name), fromProtoJson(each)]];
+  });
+  return Object.fromEntries(entries);
+}
+
+export function camelCase(name: string): string {
+  return name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
+
 const Id = z.string().min(1).max(1_000);
 const MediaType = z.string().max(255);
 const PartFields = z.object({
@@ -76,7 +94,17 @@ const STATES = [
 
 export const ListRequest = z.object({
   contextId: z.union([z.literal(''), ConversationId]).optional(),
-  status: z.enum(STATES).optional(),
+  /** By name or by number, as for the role. */
+  status: z
+    .union([
+      z.enum(STATES),
+      z
+        .int()
+        .min(0)
+        .max(STATES.length - 1)
+        .transform((number) => STATES[number]!),
+    ])
+    .optional(),
   pageSize: z.int().min(1).max(100).default(50),
   pageToken: z.string().max(1_000).default(''),
   historyLength: HistoryLength,

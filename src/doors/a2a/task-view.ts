@@ -103,18 +103,20 @@ export class TaskView {
     return [this.#update({ artifact: this.#artifact(shown.block, text), append, lastChunk: false })];
   }
 
+  /** The whole text replaces its pieces: some clients, such as Google's ADK, keep what the last update holds alone. */
   #end(id: string): TaskUpdate[] {
     const shown = this.#blocks.get(id);
     if (!shown?.isTold) return [];
-    return [this.#update({ artifact: this.#artifact(shown.block, ''), append: true, lastChunk: true })];
+    const artifact = this.#artifact(shown.block, shown.text);
+    return [this.#update({ artifact, append: false, lastChunk: true })];
   }
 
-  /** The protocol takes nothing back, but what does not append replaces. */
+  /** The protocol takes nothing back, but what does not append replaces. It is no last update: nobody is to keep the empty text as a reply. */
   #void(id: string, reason: string): TaskUpdate[] {
     const shown = this.#blocks.get(id);
     if (!this.#blocks.delete(id) || !shown?.isTold) return [];
     const artifact = this.#artifact(shown.block, '', { void: reason });
-    return [this.#update({ artifact, append: false, lastChunk: true })];
+    return [this.#update({ artifact, append: false, lastChunk: false })];
   }
 
   #event(event: Event): TaskUpdate[] {

@@ -12,13 +12,18 @@ import { findTask, readTask } from '../../doors/a2a/read-task.ts';
 /**
  * Says what a client's message says: to the agent, or to the task that it names, which waits for it. Returns the message
  * that began the task. The id of the message is its idempotency key, and with a message that names no context it gives
- * the context, so that a repeated one begins no second task.
+ * the context, so that a repeated one begins no second task. Other words with the same id are another message: some clients
+ * number theirs anew with each start.
  */
 export async function beginTask(caller: Caller, agent: string, message: GivenMessage): Promise<Event> {
   const { troupe, principal } = caller;
   if (message.taskId) return goOn(caller, agent, message);
   const conversation =
-    message.contextId || newConversation(principal, `a2a-${digest(principal.id, agent, message.messageId)}`);
+    message.contextId ||
+    newConversation(
+      principal,
+      `a2a-${digest(principal.id, agent, message.messageId, JSON.stringify(message.parts))}`,
+    );
   const id = eventId(message.messageId);
   const said = { conversation, channel: 'a2a', id, ...saidIn(message), to: [agent] };
   const { seq } = await beginExchange(caller, said);

@@ -5,7 +5,7 @@ import { canonicalJson } from '../../events/canonical-json.ts';
 import { TroupeError } from '../../errors.ts';
 import type { AgentInfo, Troupe } from '../../troupe.ts';
 import type { Caller } from '../access/caller.ts';
-import { mountPath } from '../page/mount-path.ts';
+import type { RouteServer } from '../route.ts';
 
 /** Throws `agent_unknown`. */
 export function agentIn({ agents }: Troupe, id: string): AgentInfo {
@@ -18,23 +18,17 @@ interface CardRequest {
   context: Context;
   caller: Caller;
   agent: string;
-  version: string;
+  server: Pick<RouteServer, 'addressOf' | 'version'>;
 }
 
-/** The card of an agent, signed, with addresses as the client has reached this one. */
-export function cardOf({ context, caller, agent, version }: CardRequest, options = { isExtended: false }) {
+/** The card of an agent, signed, with the public address. */
+export function cardOf({ context, caller, agent, server }: CardRequest, options = { isExtended: false }) {
   const { troupe, principal } = caller;
   const info = agentIn(troupe, agent);
-  const base = `${originOf(context)}${mountPath(context)}/api/a2a`;
+  const base = `${server.addressOf(context)}/api/a2a`;
+  const { version } = server;
   const place = { url: `${base}/${info.id}`, version, isKeyed: principal.id !== LOCAL.id };
   const card = agentCard(info, place, options);
   const header = { typ: 'JOSE', jku: `${base}/.well-known/jwks.json` };
   return { ...card, signatures: [troupe.cardKey.sign(canonicalJson(card), header)] };
-}
-
-/** What a proxy that ends TLS says of the scheme. */
-function originOf({ req }: Context): string {
-  const { origin, protocol, host } = new URL(req.url);
-  const given = req.header('x-forwarded-proto');
-  return given === 'https' && protocol === 'http:' ? `https://${host}` : origin;
 }

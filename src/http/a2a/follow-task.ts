@@ -5,7 +5,7 @@ import { followConversation } from '../../asking/follow.ts';
 import { wholeExchange } from '../../asking/whole-exchange.ts';
 import type { Clock } from '../../clock.ts';
 import type { TaskUpdate } from '../../doors/a2a/protocol.ts';
-import { isAtRest } from '../../doors/a2a/task-progress.ts';
+import { isAtRest, isTerminal } from '../../doors/a2a/task-progress.ts';
 import { TaskView } from '../../doors/a2a/task-view.ts';
 import type { Event } from '../../events/index.ts';
 import type { Troupe } from '../../troupe.ts';
@@ -18,10 +18,12 @@ export type Followed = { type: 'task'; view: TaskView } | { type: 'update'; upda
 interface FollowParts {
   clock: Clock;
   signal: AbortSignal;
+  /** Goes on while people are asked: to the end alone. */
+  toEnd?: boolean | undefined;
 }
 
 /**
- * Follows a task until it has ended, or waits for people who are asked. While nobody works on it, because its agents are
+ * Follows a task until it has ended, or, without `toEnd`, waits for people who are asked. While nobody works on it, because its agents are
  * paused, it is followed on.
  *  F1  What the log has at the beginning is in the task, and what comes later in the updates: every word once.
  */
@@ -31,7 +33,8 @@ export async function* followTask(
   parts: FollowParts,
 ): AsyncGenerator<Followed, TaskView> {
   const { conversation, seq } = sent;
-  const { signal } = parts;
+  const { signal, toEnd = false } = parts;
+  const isOver = toEnd ? isTerminal : isAtRest;
   const { head } = await troupe.events(conversation, { limit: 1 });
   const view = new TaskView(sent, namesIn(troupe));
   const changesOf = changesFrom(troupe, sent);
@@ -60,7 +63,7 @@ export async function* followTask(
     if (!isTold) yield { type: 'task', view };
     else for (const update of held) yield { type: 'update', update };
     isTold = true;
-    if (isAtRest(view.progress.state)) return view;
+    if (isOver(view.progress.state)) return view;
     if (!(await somethingCame(troupe, { sent, seen, ...parts }))) return view;
   }
 }

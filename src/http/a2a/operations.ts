@@ -3,6 +3,7 @@ import type * as z from 'zod';
 import { a2aError } from '../../doors/a2a/problem.ts';
 import type { A2aTask, StreamResponse } from '../../doors/a2a/protocol.ts';
 import {
+  fromProtoJson,
   ListRequest,
   NewPushRequest,
   PushListRequest,
@@ -69,23 +70,23 @@ export async function operate(name: string, call: Call): Promise<Reply> {
 }
 
 function input<T>(schema: z.ZodType<T>, { params }: Call): T {
-  return parseInput(schema, params, 'params');
+  return parseInput(schema, fromProtoJson(params), 'params');
 }
 
 /** Begins the task of a message. Nothing is begun for a client that would wait for notifications in vain. */
 async function beginSent({ caller, agent }: Call, request: SendRequest): Promise<Event> {
   const push = request.configuration?.taskPushNotificationConfig;
   if (!push) return beginTask(caller, agent, request.message);
-  checkScope(caller.principal, 'read');
   await checkPush(caller, push);
   const sent = await beginTask(caller, agent, request.message);
-  await addPush({ troupe: caller.troupe, agent }, sent, push);
+  await addPush({ ...caller, agent }, sent, push);
   return sent;
 }
 
 async function send(call: Call): Promise<Reply> {
   const { context, caller, server } = call;
   checkScope(caller.principal, 'write');
+  checkScope(caller.principal, 'read');
   const request = input(SendRequest, call);
   const { configuration } = request;
   const { clock, signal } = server;
@@ -130,11 +131,11 @@ async function sendStreaming(call: Call): Promise<Reply> {
 
 function streamOf(
   { troupe }: Caller,
-  { sent, place, clock }: { sent: Event; place: HeldPlace; clock: Clock },
+  { sent, place, clock, toEnd }: { sent: Event; place: HeldPlace; clock: Clock; toEnd?: boolean },
   historyLength?: number,
 ): Reply {
   async function* tell(ends: AbortSignal): AsyncGenerator<StreamResponse, void> {
-    for await (const each of followTask({ troupe }, sent, { clock, signal: ends }))
+    for await (const each of followTask({ troupe }, sent, { clock, signal: ends, toEnd }))
       if (each.type === 'update') yield each.update;
       else yield { task: await showTask(troupe, each.view, { historyLength }) };
   }
@@ -151,7 +152,7 @@ async function subscribe(call: Call): Promise<Reply> {
     const sent = await findTask({ troupe, agent }, id);
     if ((await readTask({ troupe }, sent)).isOver)
       throw a2aError('UNSUPPORTED_OPERATION', 'the task has ended: get it instead');
-    return streamOf(caller, { sent, place, clock });
+    return streamOf(caller, { sent, place, clock, toEnd: true });
   });
 }
 
@@ -187,8 +188,7 @@ async function cancel(call: Call): Promise<Reply> {
 
 async function extendedCard({ context, caller, agent, server }: Call): Promise<Reply> {
   checkScope(caller.principal, 'read');
-  const { version } = server;
-  return { type: 'value', value: cardOf({ context, caller, agent, version }, { isExtended: true }) };
+  return { type: 'value', value: cardOf({ context, caller, agent, server }, { isExtended: true }) };
 }
 
 async function createPush(call: Call): Promise<Reply> {
@@ -198,20 +198,20 @@ async function createPush(call: Call): Promise<Reply> {
   checkScope(caller.principal, 'read');
   const { taskId, ...push } = input(NewPushRequest, call);
   const sent = await findTask({ troupe, agent }, taskId);
-  return { type: 'value', value: await addPush({ troupe, agent }, sent, push) };
+  return { type: 'value', value: await addPush({ ...caller, agent }, sent, push) };
 }
 
 async function getPush(call: Call): Promise<Reply> {
   const { caller, agent } = call;
   const request = input(PushRequest, call);
-  return reading(caller, () => readPush({ troupe: caller.troupe, agent }, request));
+  return reading(caller, () => readPush({ ...caller, agent }, request));
 }
 
 async function listPush(call: Call): Promise<Reply> {
   const { caller, agent } = call;
   const { taskId } = input(PushListRequest, call);
   return reading(caller, async () => ({
-    configs: await listPushes({ troupe: caller.troupe, agent }, taskId),
+    configs: await listPushes({ ...caller, agent }, taskId),
     nextPageToken: '',
   }));
 }
@@ -220,7 +220,7 @@ async function deletePush(call: Call): Promise<Reply> {
   const { caller, agent } = call;
   checkScope(caller.principal, 'write');
   checkScope(caller.principal, 'read');
-  await removePush({ troupe: caller.troupe, agent }, input(PushRequest, call));
+  await removePush({ ...caller, agent }, input(PushRequest, call));
   return { type: 'value', value: {} };
 }
 

@@ -1,30 +1,40 @@
 import { createHash } from 'node:crypto';
 import { a2aError } from '../../doors/a2a/problem.ts';
-import { type Desk, findTask } from '../../doors/a2a/read-task.ts';
+import { findTask } from '../../doors/a2a/read-task.ts';
 import type { PushConfig, PushRequest } from '../../doors/a2a/requests.ts';
 import { taskId } from '../../doors/a2a/task-id.ts';
 import type { Event } from '../../events/index.ts';
 import type { PushedTask } from '../../integrations/task-push.ts';
+import type { Caller } from '../access/caller.ts';
 
 type Given = Omit<PushConfig, 'taskId'>;
 
+/** Who asks an agent. What a caller has set is shown to no other. */
+interface Asker extends Pick<Caller, 'troupe' | 'principal'> {
+  agent: string;
+}
+
 /** Throws what `addPush` would throw, before a task is begun for it. */
-export async function checkPush({ troupe }: Pick<Desk, 'troupe'>, given: Given): Promise<void> {
-  await troupe.taskPushes.check(receiverOf(given));
+export async function checkPush(
+  { troupe, principal }: Pick<Caller, 'troupe' | 'principal'>,
+  given: Given,
+): Promise<void> {
+  await troupe.taskPushes.check({ owner: principal.id, ...receiverOf(given) });
 }
 
 /** Stores where the states of a task are sent. The same address without an id is one, however often it is given. */
-export async function addPush({ troupe, agent }: Desk, sent: Event, given: Given): Promise<object> {
+export async function addPush(asker: Asker, sent: Event, given: Given): Promise<object> {
   const receiver = receiverOf(given);
   const id = given.id || createHash('sha256').update(receiver.url).digest('hex').slice(0, 24);
-  await troupe.taskPushes.add({ id, agent, ...markOf(sent), ...receiver });
+  const { agent } = asker;
+  await asker.troupe.taskPushes.add({ id, agent, ...markOf(asker, sent), ...receiver });
   return { id, taskId: taskId(sent), ...receiver };
 }
 
-export async function listPushes(desk: Desk, task: string): Promise<object[]> {
-  const sent = await findTask(desk, task);
-  const pushes = await desk.troupe.taskPushes.list(markOf(sent));
-  // Their secrets are for the receiver, and are not shown to others who may read the task.
+export async function listPushes(asker: Asker, task: string): Promise<object[]> {
+  const sent = await findTask(asker, task);
+  const pushes = await asker.troupe.taskPushes.list(markOf(asker, sent));
+  // Their secrets are for the receiver, and are never shown again.
   return pushes.map(({ id, url, authentication }) => ({
     id,
     taskId: task,
@@ -33,24 +43,22 @@ export async function listPushes(desk: Desk, task: string): Promise<object[]> {
   }));
 }
 
-export async function readPush(desk: Desk, { taskId: task, id }: PushRequest): Promise<object> {
-  const pushes = await listPushes(desk, task);
+export async function readPush(asker: Asker, { taskId: task, id }: PushRequest): Promise<object> {
+  const pushes = await listPushes(asker, task);
   const push = pushes.find((each) => 'id' in each && each.id === id);
-  if (!push) throw unknownPush(id);
+  if (!push)
+    throw a2aError('TASK_NOT_FOUND', `the task has no notification "${id.slice(0, 128).toWellFormed()}"`);
   return push;
 }
 
-export async function removePush(desk: Desk, { taskId: task, id }: PushRequest): Promise<void> {
-  const sent = await findTask(desk, task);
-  if (!(await desk.troupe.taskPushes.remove(markOf(sent), id))) throw unknownPush(id);
+/** The protocol has it idempotent: what is gone already may be deleted. */
+export async function removePush(asker: Asker, { taskId: task, id }: PushRequest): Promise<void> {
+  const sent = await findTask(asker, task);
+  await asker.troupe.taskPushes.remove(markOf(asker, sent), id);
 }
 
-function unknownPush(id: string): Error {
-  return a2aError('TASK_NOT_FOUND', `the task has no notification "${id.slice(0, 128).toWellFormed()}"`);
-}
-
-function markOf({ conversation, seq, id, at }: Event): PushedTask {
-  return { conversation, seq, event: id, at };
+function markOf({ principal }: Asker, { conversation, seq, id, at }: Event): PushedTask {
+  return { owner: principal.id, conversation, seq, event: id, at };
 }
 
 /** Clients send empty texts for none. */

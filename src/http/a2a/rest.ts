@@ -1,6 +1,7 @@
 import type { Context } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { errorInfo, type Problem, problemOf } from '../../doors/a2a/problem.ts';
+import { camelCase } from '../../doors/a2a/requests.ts';
 import { checkVersion } from './check-version.ts';
 import { type Call, operate } from './operations.ts';
 import { readBody } from './read-body.ts';
@@ -58,7 +59,8 @@ const FLAGS: Readonly<Record<string, boolean>> = { true: true, false: false };
 
 /** The parameters of the query, with their types. What is no number or flag is refused as text. */
 function paramsOf({ req }: Context, { task, push, isAboutPushes }: RestPath): object {
-  const given = Object.entries(req.query()).map(([name, text]) => {
+  const given = Object.entries(req.query()).map(([spelling, text]) => {
+    const name = camelCase(spelling);
     if (NUMBERS.has(name) && /^\d{1,9}$/.test(text)) return [name, Number(text)];
     if (name === 'includeArtifacts') return [name, FLAGS[text] ?? text];
     return [name, text];

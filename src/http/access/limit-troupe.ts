@@ -84,7 +84,8 @@ type MembersOf<K extends Kind> = Pick<Troupe, Members<K>>;
 export function limitTroupe(troupe: Troupe, principal: Principal): Troupe {
   const { author, scopes, conversations: granted } = principal;
   // This caller has no limits and gets the application's own troupe.
-  if (granted === null && author === null && scopes.includes('operate')) return troupe;
+  if (granted === null && author === null && scopes.includes('operate') && scopes.includes('read'))
+    return troupe;
   const spoken = limitAuthors(troupe, principal);
   const shared = membersOf(troupe, 'shared');
   const narrowed =
@@ -245,13 +246,34 @@ function limitAuthors(troupe: Troupe, principal: Principal): MembersOf<'message'
     stream: (conversation, asked, options) => troupe.stream(conversation, checked(asked), options),
     async command(command, by) {
       checkAuthor(principal, by);
-      return troupe.command(command, by);
+      if (principal.scopes.includes('read') || !TASK_COMMANDS.has(command.command))
+        return troupe.command(command, by);
+      return commandUnread(troupe, command, by);
     },
     async import(chunks, request) {
       checkAllAuthors(principal);
       return troupe.import(chunks, request);
     },
   };
+}
+
+const TASK_COMMANDS: ReadonlySet<string> = new Set(['answer', 'decide', 'cancelTask']);
+const UNREAD: ReadonlySet<string> = new Set(['task_unknown', 'command_refused', 'event_invalid']);
+
+/** Refusals name what is open, who has ended it and how: a caller that may not read is told none of it. */
+async function commandUnread(
+  troupe: Troupe,
+  command: CommandInput,
+  by: Parameters<Troupe['command']>[1],
+): Promise<Awaited<ReturnType<Troupe['command']>>> {
+  try {
+    return await troupe.command(command, by);
+  } catch (error) {
+    if (!(error instanceof TroupeError) || !UNREAD.has(error.code)) throw error;
+    const { command: name } = command;
+    const message = `the command ${name} was refused: what it names is not open, or does not allow it; a key with the scope "read" is told more`;
+    throw new TroupeError('task_unknown', message, {});
+  }
 }
 
 /** Conversations that a command names or creates must be granted. */

@@ -1,12 +1,17 @@
+import { createHash } from 'node:crypto';
+import type { Context } from 'hono';
 import * as z from 'zod';
 import { RpcRequest } from '../../doors/a2a/requests.ts';
 import type { PublicSigningKey } from '../../access/index.ts';
+import { canonicalJson } from '../../events/canonical-json.ts';
 import { AgentId } from '../../events/index.ts';
+import type { Caller } from '../access/caller.ts';
 import { agentIn, cardOf } from '../a2a/card.ts';
 import { typed } from '../answers.ts';
 import { answerRpc } from '../a2a/json-rpc.ts';
 import { answerRest } from '../a2a/rest.ts';
-import { defineRoute } from '../route.ts';
+import { methodRefused } from '../refusal.ts';
+import { defineRoute, type RouteServer } from '../route.ts';
 import { parseInput } from '../schemas.ts';
 
 const Card = z.looseObject({ name: z.string(), supportedInterfaces: z.array(z.looseObject({})) });
@@ -35,6 +40,8 @@ function restRoute<const M extends 'GET' | 'POST' | 'DELETE', const P extends st
     handle({ context, caller }, server) {
       const { a = '', t, p } = context.req.param() as Record<string, string>;
       const { id } = agentIn(caller.troupe, agentOf({ a }));
+      // No id ends so, and GET has this path without the verb.
+      if (operation === 'GetTask' && t?.endsWith(':cancel')) throw methodRefused(context, ['POST']);
       // The parameter of a path that ends with a verb has the verb, too.
       const task = t?.replace(/:(?:cancel|subscribe)$/, '');
       const isAboutPushes = operation.includes('PushNotification');
@@ -43,7 +50,27 @@ function restRoute<const M extends 'GET' | 'POST' | 'DELETE', const P extends st
   });
 }
 
+/** It changes with the definition. A proxy must not give it to those without a key. */
+const CARD_CACHE = 'private, max-age=60';
 const TASKS = '/api/a2a/{a}/tasks';
+
+const rpcRoute = {
+  method: 'POST',
+  scopes: ['read', 'write'],
+  summary:
+    'The JSON-RPC binding of A2A 1.0: a message to the agent is a task, and its context is the conversation. Needs the header A2A-Version',
+  body: RpcRequest,
+  example: { jsonrpc: '2.0', id: 1, method: 'ListTasks', params: {} },
+  answer: RpcAnswer,
+  also: { 200: { type: 'text/event-stream' } },
+  errors: [403, 404, 413, 429],
+} as const;
+
+function callAgent({ context, caller }: { context: Context; caller: Caller }, server: RouteServer) {
+  const { a = '' } = context.req.param() as Record<string, string>;
+  const { id } = agentIn(caller.troupe, agentOf({ a }));
+  return answerRpc({ context, caller, agent: id, server });
+}
 
 export const a2aRoutes = [
   defineRoute({
@@ -54,8 +81,16 @@ export const a2aRoutes = [
     summary: 'The card of an agent, as A2A 1.0 has it',
     answer: Card,
     errors: [404],
-    handle: ({ context, params, caller }, { version }) =>
-      context.json(cardOf({ context, caller, agent: agentOf(params), version })),
+    also: { 304: {} },
+    headers: ['etag'],
+    handle({ context, params, caller }, server) {
+      const { signatures, ...card } = cardOf({ context, caller, agent: agentOf(params), server });
+      // The signature of the same card is another each time.
+      const etag = `W/"${createHash('sha256').update(canonicalJson(card)).digest('base64url').slice(0, 27)}"`;
+      const headers = { etag, 'cache-control': CARD_CACHE };
+      if (context.req.header('if-none-match') === etag) return context.body(null, 304, headers);
+      return context.json({ ...card, signatures }, 200, headers);
+    },
   }),
   defineRoute({
     method: 'GET',
@@ -66,23 +101,9 @@ export const a2aRoutes = [
     answer: KeySet,
     handle: ({ troupe }) => ({ keys: [troupe.cardKey.publicKey] }),
   }),
-  defineRoute({
-    method: 'POST',
-    path: '/api/a2a/{a}',
-    scopes: ['read', 'write'],
-    id: 'callAgent',
-    summary:
-      'The JSON-RPC binding of A2A 1.0: a message to the agent is a task, and its context is the conversation. Needs the header A2A-Version',
-    body: RpcRequest,
-    example: { jsonrpc: '2.0', id: 1, method: 'ListTasks', params: {} },
-    answer: RpcAnswer,
-    also: { 200: { type: 'text/event-stream' } },
-    errors: [403, 404, 413, 429],
-    handle({ context, params, caller }, server) {
-      const { id } = agentIn(caller.troupe, agentOf(params));
-      return answerRpc({ context, caller, agent: id, server });
-    },
-  }),
+  defineRoute({ ...rpcRoute, path: '/api/a2a/{a}', id: 'callAgent', handle: callAgent }),
+  // Clients add the slash to the address that the card has.
+  defineRoute({ ...rpcRoute, path: '/api/a2a/{a}/', id: null, handle: callAgent }),
   restRoute('POST', '/api/a2a/{a}/message:send', 'SendMessage'),
   restRoute('POST', '/api/a2a/{a}/message:stream', 'SendStreamingMessage'),
   restRoute('GET', '/api/a2a/{a}/extendedAgentCard', 'GetExtendedAgentCard'),
