@@ -138,7 +138,7 @@ test('names in data of the client stay as they are', async () => {
   const { result } = await rpc('bo', 'SendMessage', message('', 'data', { parts: [{ data }] }));
   const { contextId } = result!.task;
   const { events } = await stage.troupe.events(contextId);
-  expect((events[0]?.body as { content: string }).content).toBe(JSON.stringify(data));
+  expect((events[0]!.body as { content: string }).content).toBe(JSON.stringify(data));
 });
 
 test('the address of a card with a slash at its end is the same', async () => {

@@ -4,8 +4,7 @@ import { openChat } from '../../asking/chat.ts';
 import { followConversation } from '../../asking/follow.ts';
 import { wholeExchange } from '../../asking/whole-exchange.ts';
 import type { Clock } from '../../clock.ts';
-import type { TaskUpdate } from '../../doors/a2a/protocol.ts';
-import { isAtRest, isTerminal } from '../../doors/a2a/task-progress.ts';
+import type { TaskState, TaskUpdate } from '../../doors/a2a/protocol.ts';
 import { TaskView } from '../../doors/a2a/task-view.ts';
 import type { Event } from '../../events/index.ts';
 import type { Troupe } from '../../troupe.ts';
@@ -18,12 +17,12 @@ export type Followed = { type: 'task'; view: TaskView } | { type: 'update'; upda
 interface FollowParts {
   clock: Clock;
   signal: AbortSignal;
-  /** Goes on while people are asked: to the end alone. */
-  toEnd?: boolean | undefined;
+  /** The states in which it ends. */
+  until: (state: TaskState) => boolean;
 }
 
 /**
- * Follows a task until it has ended, or, without `toEnd`, waits for people who are asked. While nobody works on it, because its agents are
+ * Follows a task until it has come to its end, or to where people are asked, as `until` says. While nobody works on it, because its agents are
  * paused, it is followed on.
  *  F1  What the log has at the beginning is in the task, and what comes later in the updates: every word once.
  */
@@ -33,8 +32,7 @@ export async function* followTask(
   parts: FollowParts,
 ): AsyncGenerator<Followed, TaskView> {
   const { conversation, seq } = sent;
-  const { signal, toEnd = false } = parts;
-  const isOver = toEnd ? isTerminal : isAtRest;
+  const { signal, until } = parts;
   const { head } = await troupe.events(conversation, { limit: 1 });
   const view = new TaskView(sent, namesIn(troupe));
   const changesOf = changesFrom(troupe, sent);
@@ -63,7 +61,7 @@ export async function* followTask(
     if (!isTold) yield { type: 'task', view };
     else for (const update of held) yield { type: 'update', update };
     isTold = true;
-    if (isOver(view.progress.state)) return view;
+    if (until(view.progress.state)) return view;
     if (!(await somethingCame(troupe, { sent, seen, ...parts }))) return view;
   }
 }
@@ -82,7 +80,7 @@ function changesFrom(troupe: Troupe, { conversation, seq }: Event) {
   };
 }
 
-interface Waiting extends FollowParts {
+interface Waiting extends Pick<FollowParts, 'clock' | 'signal'> {
   sent: Event;
   seen: ReadonlyMap<string, number>;
 }

@@ -1,7 +1,7 @@
 import type { Context } from 'hono';
 import type * as z from 'zod';
 import { a2aError } from '../../doors/a2a/problem.ts';
-import type { A2aTask, StreamResponse } from '../../doors/a2a/protocol.ts';
+import type { A2aTask, StreamResponse, TaskState } from '../../doors/a2a/protocol.ts';
 import {
   fromProtoJson,
   ListRequest,
@@ -11,6 +11,7 @@ import {
   SendRequest,
   TaskRequest,
 } from '../../doors/a2a/requests.ts';
+import { isAtRest, isTerminal } from '../../doors/a2a/task-progress.ts';
 import type { Clock } from '../../clock.ts';
 import type { Event } from '../../events/index.ts';
 import { onAccount } from '../../work.ts';
@@ -107,7 +108,7 @@ async function untilOver(
 ): Promise<void> {
   try {
     // The log has all of it then.
-    for await (const _ of followTask({ troupe }, sent, parts));
+    for await (const _ of followTask({ troupe }, sent, { ...parts, until: isAtRest }));
   } catch (error) {
     if (!parts.signal.aborted) throw error;
   }
@@ -125,17 +126,24 @@ async function sendStreaming(call: Call): Promise<Reply> {
   const { clock, signal } = server;
   return withPlace({ caller, clock, signal }, async (place) => {
     const sent = await beginSent(call, request);
-    return streamOf(caller, { sent, place, clock }, request.configuration?.historyLength);
+    return streamOf(caller, { sent, place, clock, until: isAtRest }, request.configuration?.historyLength);
   });
+}
+
+interface StreamParts {
+  sent: Event;
+  place: HeldPlace;
+  clock: Clock;
+  until: (state: TaskState) => boolean;
 }
 
 function streamOf(
   { troupe }: Caller,
-  { sent, place, clock, toEnd }: { sent: Event; place: HeldPlace; clock: Clock; toEnd?: boolean },
+  { sent, place, clock, until }: StreamParts,
   historyLength?: number,
 ): Reply {
   async function* tell(ends: AbortSignal): AsyncGenerator<StreamResponse, void> {
-    for await (const each of followTask({ troupe }, sent, { clock, signal: ends, toEnd }))
+    for await (const each of followTask({ troupe }, sent, { clock, signal: ends, until }))
       if (each.type === 'update') yield each.update;
       else yield { task: await showTask(troupe, each.view, { historyLength }) };
   }
@@ -152,7 +160,7 @@ async function subscribe(call: Call): Promise<Reply> {
     const sent = await findTask({ troupe, agent }, id);
     if ((await readTask({ troupe }, sent)).isOver)
       throw a2aError('UNSUPPORTED_OPERATION', 'the task has ended: get it instead');
-    return streamOf(caller, { sent, place, clock, toEnd: true });
+    return streamOf(caller, { sent, place, clock, until: isTerminal });
   });
 }
 
