@@ -61,6 +61,18 @@ export function countTokens(written: string): number {
   return Math.min(Math.round((tokens * text.length) / length), Buffer.byteLength(text));
 }
 
+/** Characters counted of a text at most: the probes, and the slices that stand for the rest. */
+const MOST_COUNTED = PROBES * SLICE + COUNTED_IF_SLOW;
+/** How many times as long as other work on a character counting it may take: a made-up word is many tokens. */
+const COUNTED_AS = 6;
+/** Fixed cost of a count, in characters. */
+const COUNT_CHARS = 32;
+
+/** The work of counting a text of this length, in the characters of `Steps`. */
+export function countingWork(length: number): number {
+  return COUNT_CHARS + Math.min(length, MOST_COUNTED) * COUNTED_AS + Math.ceil(length / 16);
+}
+
 /** Counts one slice per step, from the middle of the first step. Equal slices are counted once. */
 function countEvery(slices: readonly string[], step: number, counts: Map<string, number>) {
   let tokens = 0;

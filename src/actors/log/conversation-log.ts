@@ -50,7 +50,7 @@ export interface ConversationLog {
 /** Most events that a page takes from memory. Beyond it the store is read, which frees the event loop. */
 const MOST_RECENT = 500;
 /** Characters from which a text takes milliseconds to count and write, and so takes turns with other long work. */
-const LONG_TEXT = 32_768;
+const LONG_TEXT = 8_192;
 
 export type AppendListener = (tenant: TenantId, event: Event) => void;
 

@@ -2,7 +2,7 @@ import type { AgentId, CompactionBody, CompactionReason, Event, Facts, Usage } f
 import { collectFactsSteps } from '../extract/collect-facts.ts';
 import { headTail } from '../extract/cut-text.ts';
 import { type Candidate, candidateSteps } from '../extract/candidates.ts';
-import { type Pin, pinsOf } from '../extract/goals.ts';
+import { type Pin, pinSteps } from '../extract/goals.ts';
 import { chooserSteps } from '../extract/key-messages.ts';
 import { createPricing } from '../extract/pricing.ts';
 import { type ListingPart, renderFacts } from '../extract/render-facts.ts';
@@ -113,7 +113,7 @@ export function* summarySteps(base: SummaryBase): Steps<Composed> {
 
 function* candidatesOf(base: CompactionBase): Steps<Candidate[]> {
   const { events, previous, count, trusted = null } = base;
-  const pins = pinsOf(events, pinnedBefore(previous), trusted);
+  const pins = yield* pinSteps(events, pinnedBefore(previous), trusted);
   return yield* candidateSteps(events, previous?.quotes ?? [], { count, trusted, pins });
 }
 

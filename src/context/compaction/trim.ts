@@ -1,7 +1,7 @@
 import type { Event, EventDraft, EventId } from '../../events/index.ts';
 import { collectFactsSteps } from '../extract/collect-facts.ts';
 import { gist, headTail } from '../extract/cut-text.ts';
-import { extractKeyMessages } from '../extract/key-messages.ts';
+import { keyMessageSteps } from '../extract/key-messages.ts';
 import { renderFacts } from '../extract/render-facts.ts';
 import { lineTokens, linesOf, type Slot } from '../slot.ts';
 import type { Steps } from '../steps.ts';
@@ -87,7 +87,7 @@ function* replaceEarlySteps(
   const early = earlySteps(outputs, steps).map((draft, index) => asLogged(draft, index + 1));
   const budget = Math.floor(room.available * PREFIX_SHARE);
   const facts = renderFacts(yield* collectFactsSteps(early, null), Math.floor(budget / 3), count);
-  const { quotes } = extractKeyMessages({
+  const { quotes } = yield* keyMessageSteps({
     events: early,
     previous: null,
     budget: Math.floor(budget / 2),

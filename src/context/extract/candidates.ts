@@ -2,7 +2,7 @@ import type { Event, EventOf, Quote, ToolCall, ToolResultBody } from '../../even
 import { isPersonSpeaker, peopleOf, speakerOf } from '../summary/speakers.ts';
 import type { Steps } from '../steps.ts';
 import { isUntrusted, type Trusted } from '../people.ts';
-import { quotableText } from './spoken-text.ts';
+import { fairLimits, quotableText, readable } from './spoken-text.ts';
 import { type Scorable, type Score, scoreEvent } from './score-event.ts';
 import { capped, headTail, oneLine } from './cut-text.ts';
 import type { Pin } from './goals.ts';
@@ -30,6 +30,11 @@ const KEY_KINDS: ReadonlySet<Event['kind']> = new Set([
 const MOST_CANDIDATES = 5_000;
 /** Characters judged in all. */
 const MOST_JUDGED = 8 * 1_048_576;
+/** Characters of all texts together, more than any window holds. Beyond it each speaker has an equal part. */
+const MOST_QUOTABLE = 8 * 1_048_576;
+const LEAST_QUOTABLE = 256;
+/** Cost of an event beside its text, in characters. */
+const DRAFTED = 256;
 
 export interface CandidateOptions {
   count: Count;
@@ -43,19 +48,17 @@ export function* candidateSteps(
   quotes: readonly Quote[],
   { count, trusted = null, pins = [] }: CandidateOptions,
 ): Steps<Candidate[]> {
-  const results = resultsOf(events);
-  const people = peopleOf(events);
-  const drafts = events.flatMap((event) => {
-    const draft = draftOf(event, speakerOf(event, people), results, count);
-    if (draft && isUntrusted(trusted, event)) draft.untrusted = true;
-    return draft ?? [];
-  });
+  const drafts = yield* draftsOf(events, count, trusted);
   const known = new Set(drafts.map(({ seq }) => seq));
   const before = quotes.filter(({ seq }) => !known.has(seq)).map(draftOfQuote);
   const pinned = new Map(pins.map(({ seq, why }) => [seq, why]));
   const every = [...before, ...drafts].toSorted((a, b) => a.seq - b.seq);
   const all = every.filter(({ seq }, at) => at >= every.length - MOST_CANDIDATES || pinned.has(seq));
   const most = Math.floor(MOST_JUDGED / Math.max(1, all.length));
+  const limits = fairLimits(
+    all.map(({ speaker, whole }) => ({ key: speaker, size: whole.length })),
+    MOST_QUOTABLE,
+  );
   let round = 1 + all.filter(({ role }) => role === 'person').length;
   const candidates: Candidate[] = [];
   for (const [index, { judged, ...draft }] of all.entries()) {
@@ -63,10 +66,32 @@ export function* candidateSteps(
     const age = all.length === 1 ? 0 : (all.length - 1 - index) / (all.length - 1);
     const scored = scoreEvent({ ...judged, role: draft.role, age }, most);
     const why = pinned.get(draft.seq);
-    candidates.push({ ...draft, ...(why && { pinned: why }), age, round: Math.max(1, round), scored });
+    const place = { age, round: Math.max(1, round), scored };
+    candidates.push({ ...limited(draft, limits(draft.speaker)), ...(why && { pinned: why }), ...place });
     yield Math.min(most, judged.text.length + judged.results.length);
   }
   return candidates;
+}
+
+function* draftsOf(events: readonly Event[], count: Count, trusted: Trusted): Steps<Draft[]> {
+  const results = resultsOf(events);
+  const people = peopleOf(events);
+  const drafts: Draft[] = [];
+  for (const event of events) {
+    const draft = draftOf(event, speakerOf(event, people), results, count);
+    yield DRAFTED + (draft ? draft.judged.calls.length + draft.judged.results.length : 0);
+    if (!draft) continue;
+    if (isUntrusted(trusted, event)) draft.untrusted = true;
+    drafts.push(draft);
+  }
+  return drafts;
+}
+
+/** A text beyond its speaker's part of what may be quoted is as if both its ends were all of it. */
+function limited<D extends Omit<Draft, 'judged'>>(draft: D, limit: number): D {
+  if (draft.whole.length <= limit) return draft;
+  const { tokens: _, ...rest } = draft;
+  return { ...rest, whole: readable(draft.whole, Math.max(LEAST_QUOTABLE, limit)), isCut: true } as D;
 }
 
 function draftOf(event: Event, speaker: string, results: Results, count: Count): Draft | null {
@@ -75,7 +100,8 @@ function draftOf(event: Event, speaker: string, results: Results, count: Count):
   if (whole.trim() === '') return null;
   const judged = { text: whole, calls: '', results: '', kept: false };
   const units = () => unitsOf(whole);
-  return { seq: event.seq, speaker, role: roleOf(event), isCut: false, judged, whole, units };
+  const stored = event.kind === 'message' ? { tokens: event.tokens } : {};
+  return { seq: event.seq, speaker, role: roleOf(event), isCut: false, judged, whole, units, ...stored };
 }
 
 function roleOf({ kind, author }: Event): Scorable['role'] {
@@ -108,6 +134,8 @@ export interface Candidate {
   /** Whether the whole text is already a shortened quote. */
   isCut: boolean;
   whole: string;
+  /** Of `whole`, if they were counted when it was stored. */
+  tokens?: number;
   /** The parts of which a digest chooses. */
   units: () => Unit[];
 }

@@ -1,5 +1,6 @@
 import { type Event, messageText, type Quote } from '../../events/index.ts';
 import { isTrustedPerson, type Trusted } from '../people.ts';
+import type { Steps } from '../steps.ts';
 import { sentencesOf } from './cut-text.ts';
 import { CONSTRAINT, REFUSAL } from './lexicon.ts';
 
@@ -14,6 +15,8 @@ const REPLACED =
 /** Longer texts state their goal in one of their first sentences. */
 const MOST_SENTENCES = 40;
 const MOST_CHARS = 8_192;
+/** Cost of looking at one message, in characters. */
+const LOOK = 64;
 /** Stated goals in force, the newest. */
 const MOST_GOALS = 6;
 
@@ -44,7 +47,7 @@ export interface Pin {
 /**
  * The first request and the stated goals of trusted people, ascending. `pinned` are those of the previous compaction.
  */
-export function pinsOf(events: readonly Event[], pinned: readonly Pin[], trusted: Trusted): Pin[] {
+export function* pinSteps(events: readonly Event[], pinned: readonly Pin[], trusted: Trusted): Steps<Pin[]> {
   let request = pinned.find(({ why }) => why === 'request') ?? null;
   let goals = pinned.filter(({ why }) => why === 'goal');
   for (const event of events) {
@@ -53,6 +56,7 @@ export function pinsOf(events: readonly Event[], pinned: readonly Pin[], trusted
     const { seq } = event;
     const text = messageText(event.body).slice(0, MOST_CHARS);
     const sentences = sentencesOf(text).slice(0, MOST_SENTENCES);
+    yield LOOK + text.length;
     if (sentences.some((sentence) => REPLACED.test(sentence))) goals = [];
     if (request === null && text.trim() !== '' && !isChatter(text)) request = { seq, why: 'request' };
     else if (request?.seq !== seq && sentences.some((sentence) => GOAL.test(sentence)))

@@ -14,11 +14,14 @@ export function* keepWords(people: readonly Candidate[], share: number, pricing:
   const whole = yield* allAt(people, WHOLE_LEVEL, share, pricing);
   if (whole) return whole;
   const ranked = people.filter(isWorthKeeping).toSorted(byImportance);
-  const isLarge = (candidate: Candidate) => pricing.at(candidate, LEAST_LEVEL).tokens > LARGE_TOKENS;
-  const large = ranked.filter(isLarge);
-  const needed = large.reduce((sum, candidate) => sum + pricing.at(candidate, WHOLE_LEVEL).tokens, 0);
-  const forLarge = Math.min(needed, Math.floor(share * LARGE_SHARE));
-  const others = ranked.filter((candidate) => !isLarge(candidate));
+  const large: Candidate[] = [];
+  const others: Candidate[] = [];
+  for (const candidate of ranked) {
+    const isLarge = pricing.roughly(candidate, LEAST_LEVEL) > LARGE_TOKENS;
+    (isLarge ? large : others).push(candidate);
+    yield pricing.work();
+  }
+  const forLarge = yield* neededFor(large, Math.floor(share * LARGE_SHARE), pricing);
   return [
     ...(yield* shortened(large, forLarge, pricing)),
     ...(yield* shortened(others, share - forLarge, pricing)),
@@ -28,6 +31,17 @@ export function* keepWords(people: readonly Candidate[], share: number, pricing:
 /** Messages that are long even when each of their lines is short, as pasted logs are, share a part of their own. */
 const LARGE_TOKENS = 400;
 const LARGE_SHARE = 0.3;
+
+/** Tokens of all of them whole, or `most` if these are more. */
+export function* neededFor(candidates: readonly Candidate[], most: number, pricing: Pricing): Steps<number> {
+  let needed = 0;
+  for (const candidate of candidates) {
+    needed += pricing.at(candidate, WHOLE_LEVEL).tokens;
+    yield pricing.work();
+    if (needed >= most) break;
+  }
+  return Math.min(needed, most);
+}
 
 function* shortened(ranked: readonly Candidate[], share: number, pricing: Pricing): Steps<Kept[]> {
   const shortest = yield* mostThatFit(ranked, share, pricing);
@@ -67,7 +81,7 @@ function* mostThatFit(
   let left = share;
   for (const candidate of ranked) {
     const form = pricing.at(candidate, LEAST_LEVEL);
-    yield form.text.length;
+    yield pricing.work();
     if (form.tokens > left) {
       const part = pricing.within(candidate, left);
       return { kept: part ? [...kept, part] : kept, isAll: false };
@@ -89,7 +103,7 @@ export function* allAt(
   let left = share;
   for (const candidate of candidates) {
     const form = pricing.at(candidate, level);
-    yield form.text.length;
+    yield form.text.length + pricing.work();
     left -= form.tokens;
     if (left < 0) return null;
     kept.push(form);

@@ -1,7 +1,7 @@
 import type { Choice, Event, Quote } from '../../events/index.ts';
 import { type Candidate, candidateSteps } from './candidates.ts';
 import { atOnce, type Steps } from '../steps.ts';
-import { allAt, keepWords } from './keep-words.ts';
+import { allAt, keepWords, neededFor } from './keep-words.ts';
 import { createPricing, type Kept, type Pricing } from './pricing.ts';
 import { type Ranked, rankUnits } from './rank-units.ts';
 import { WHOLE_LEVEL } from './shorten-words.ts';
@@ -29,10 +29,14 @@ const MAX_PEOPLE_TOKENS = 20_000;
 const LEAST_PEOPLE_TOKENS = 60;
 
 /** The words worth keeping, chosen without a model. Deterministic, never over the budget, never less with more room. */
-export function extractKeyMessages({ events, previous, budget, count }: ExtractionInput): Extraction {
-  const candidates = atOnce(candidateSteps(events, previous?.quotes ?? [], { count }));
-  const choose = atOnce(chooserSteps(candidates, createPricing(count), { most: budget, shown: '' }));
-  return atOnce(choose(budget));
+export function extractKeyMessages(input: ExtractionInput): Extraction {
+  return atOnce(keyMessageSteps(input));
+}
+
+export function* keyMessageSteps({ events, previous, budget, count }: ExtractionInput): Steps<Extraction> {
+  const candidates = yield* candidateSteps(events, previous?.quotes ?? [], { count });
+  const choose = yield* chooserSteps(candidates, createPricing(count), { most: budget, shown: '' });
+  return yield* choose(budget);
 }
 
 interface ChooserOptions {
@@ -57,7 +61,8 @@ export function* chooserSteps(
   const { peopleShare = PEOPLE_SHARE, mostForPeople = Infinity } = options;
   const people = candidates.filter(({ role }) => role === 'person');
   const others = candidates.filter(({ role }) => role !== 'person');
-  const needed = people.reduce((sum, candidate) => sum + pricing.at(candidate, WHOLE_LEVEL).tokens, 0);
+  // No budget to choose within is larger.
+  const needed = yield* neededFor(people, most, pricing);
   // An upper bound, for which nothing is counted.
   const othersNeed = Math.ceil(others.reduce((total, { whole }) => total + whole.length / 2 + 40, 0));
   const newestFirst = others.toReversed();
@@ -70,10 +75,8 @@ export function* chooserSteps(
     const usual = Math.min(MAX_PEOPLE_TOKENS, part);
     const share = Math.min(needed, mostForPeople, Math.max(usual, budget - othersNeed));
     const kept = yield* keepWords(people, share, pricing);
-    return extractionOf([
-      ...kept,
-      ...digest({ ranked, newestFirst }, Math.min(budget - share, mostForOthers), pricing),
-    ]);
+    const rest = Math.min(budget - share, mostForOthers);
+    return extractionOf([...kept, ...(yield* digest({ ranked, newestFirst }, rest, pricing))]);
   };
 }
 
@@ -94,35 +97,36 @@ function extractionOf(kept: readonly Kept[]): Extraction {
 }
 
 /** The first parts in their order that fit, each message's on one line. If all fit, the newest messages are whole. */
-function digest(
+function* digest(
   { ranked, newestFirst }: { ranked: readonly Ranked[]; newestFirst: readonly Candidate[] },
   budget: number,
   pricing: Pricing,
-): Kept[] {
+): Steps<Kept[]> {
   let [fits, tooMany] = [0, ranked.length + 1];
   let best: Kept[] = [];
   // The cost of joints and headings depends on the choice, so the whole is priced.
   while (tooMany - fits > 1) {
     const middle = Math.floor((fits + tooMany) / 2);
-    const lines = linesOf(ranked.slice(0, middle), pricing);
+    const lines = yield* linesOf(ranked.slice(0, middle), pricing);
     if (sum(lines) <= budget) [best, fits] = [lines, middle];
     else tooMany = middle;
   }
-  return fits === ranked.length ? wholeAgain(best, newestFirst, { budget, pricing }) : best;
+  return fits === ranked.length ? yield* wholeAgain(best, newestFirst, { budget, pricing }) : best;
 }
 
 /** Larger ones stay in excerpts: they are results. */
 const MOST_WHOLE_TOKENS = 2_000;
 
-function wholeAgain(
+function* wholeAgain(
   lines: readonly Kept[],
   newestFirst: readonly Candidate[],
   { budget, pricing }: { budget: number; pricing: Pricing },
-): Kept[] {
+): Steps<Kept[]> {
   const kept = new Map(lines.map((line) => [line.candidate, line]));
   let left = budget - sum(lines);
   for (const candidate of newestFirst) {
     const whole = pricing.at(candidate, WHOLE_LEVEL);
+    yield pricing.work();
     if (whole.tokens > MOST_WHOLE_TOKENS) continue;
     const more = whole.tokens - (kept.get(candidate)?.tokens ?? 0);
     if (more > left) break;
@@ -136,21 +140,19 @@ function sum(kept: readonly Kept[]): number {
   return kept.reduce((total, { tokens }) => total + tokens, 0);
 }
 
-function linesOf(ranked: readonly Ranked[], pricing: Pricing): Kept[] {
+function* linesOf(ranked: readonly Ranked[], pricing: Pricing): Steps<Kept[]> {
   const places = new Map<Candidate, number[]>();
   for (const { candidate, at } of ranked) {
     const chosen = places.get(candidate);
     if (chosen) chosen.push(at);
     else places.set(candidate, [at]);
   }
-  return [...places].map(([candidate, chosen]) => {
+  const lines: Kept[] = [];
+  for (const [candidate, chosen] of places) {
     const units = candidate.units();
-    return pricing.as(
-      candidate,
-      joinUnits(
-        units,
-        chosen.toSorted((a, b) => a - b),
-      ),
-    );
-  });
+    const ascending = chosen.toSorted((a, b) => a - b);
+    lines.push(pricing.as(candidate, joinUnits(units, ascending)));
+    yield candidate.whole.length + pricing.work();
+  }
+  return lines;
 }

@@ -1,5 +1,6 @@
 import type { Quote } from '../../events/index.ts';
 import type { Candidate } from './candidates.ts';
+import { countingWork } from '../tokens.ts';
 import { atLevel, mostImportant, WHOLE_LEVEL } from './shorten-words.ts';
 
 type Count = (text: string) => number;
@@ -20,6 +21,10 @@ export interface Pricing {
   within: (candidate: Candidate, tokens: number) => Kept | null;
   /** As these words, which are a part of it. */
   as: (candidate: Candidate, text: string) => Kept;
+  /** Its size at a level by the stored count of the whole, for choices that need no exact one. */
+  roughly: (candidate: Candidate, level: number) => number;
+  /** The work since it was last asked, in the characters of `Steps`. */
+  work: () => number;
 }
 
 /** Shorter pieces say nothing. */
@@ -53,13 +58,23 @@ export function quoteTokens(
   );
 }
 
-/** Counts each form of a text once. */
-export function createPricing(count: Count): Pricing {
+/** Counts each form of a text once, and not at all what was counted when it was stored. */
+export function createPricing(counted: Count): Pricing {
   const known = new Map<Candidate, Map<number, Kept>>();
+  let work = 0;
+  const count: Count = (text) => {
+    work += countingWork(text.length);
+    return counted(text);
+  };
   const price = (candidate: Candidate, text: string, cut: boolean): Kept => {
-    const { speaker, untrusted } = candidate;
-    const tokens = quoteTokens({ speaker, text, ...(untrusted && { untrusted }) }, count);
+    const { speaker, untrusted, whole, tokens: stored } = candidate;
+    const countOf = (words: string) => (words === whole && stored !== undefined ? stored : count(words));
+    const tokens = quoteTokens({ speaker, text, ...(untrusted && { untrusted }) }, countOf);
     return { candidate, text, cut, tokens };
+  };
+  const shown = (candidate: Candidate, level: number): string => {
+    work += candidate.whole.length;
+    return shownAt(candidate, level);
   };
   const as = (candidate: Candidate, text: string): Kept =>
     price(candidate, text, candidate.isCut || text !== candidate.whole);
@@ -69,7 +84,7 @@ export function createPricing(count: Count): Pricing {
     at(candidate, level) {
       const forms = known.get(candidate) ?? new Map<number, Kept>();
       known.set(candidate, forms);
-      const form = forms.get(level) ?? as(candidate, shownAt(candidate, level));
+      const form = forms.get(level) ?? as(candidate, shown(candidate, level));
       forms.set(level, form);
       return form;
     },
@@ -79,6 +94,16 @@ export function createPricing(count: Count): Pricing {
       if (tokens - frame < MIN_PIECE_TOKENS) return null;
       const text = mostImportant(whole, tokens - frame, count);
       return text === null ? null : as(candidate, text);
+    },
+    roughly(candidate, level) {
+      const { length } = shown(candidate, level);
+      const { whole, tokens: stored } = candidate;
+      return Math.ceil(stored === undefined ? length / 4 : (stored * length) / Math.max(1, whole.length));
+    },
+    work() {
+      const done = work;
+      work = 0;
+      return done;
     },
   };
 }

@@ -4,6 +4,7 @@ import { isChatter, GOAL } from './goals.ts';
 import { errorLines } from './find-errors.ts';
 import { findWords } from './find-names.ts';
 import { CONSTRAINT, DECISION, DONE, PENDING, TODO_MARK } from './lexicon.ts';
+import { countingWork } from '../tokens.ts';
 import type { Unit } from './units.ts';
 
 /** A part of a message, with its rank in a digest. */
@@ -34,6 +35,8 @@ const NAME = 0.8;
 const NUMBER = 0.8;
 const COMMAND = 1.6;
 const WORD = 0.12;
+/** Cost of weighing one part roughly, in characters. */
+const WEIGHING = 8;
 /** What the oldest message is worth beside the newest. */
 const OLDEST = 0.2;
 /** Added to the tokens of each part when it is weighed: speaker, number and joints. */
@@ -74,15 +77,22 @@ export function* rankUnits(
   }
   const covered = new Set(factsOf({ text: shown, heading: null, isCall: false }).keys());
   const rough = (each: Weighed) => gainOf(each, uses, covered) / (each.unit.text.length / 4 + FRAME_TOKENS);
-  const best = weighed
-    .map((each) => ({ each, worth: rough(each) }))
-    .toSorted(
-      (a, b) => b.worth - a.worth || b.each.candidate.seq - a.each.candidate.seq || a.each.at - b.each.at,
-    )
-    .slice(0, MOST_WEIGHED)
-    .map(({ each }) => each);
-  for (const each of best) each.tokens = count(each.unit.text) + 1;
-  return yield* inOrder(best, uses, covered, most);
+  let best: Queued[] = [];
+  for (let from = 0; from < weighed.length; from += MOST_WEIGHED) {
+    const some = weighed.slice(from, from + MOST_WEIGHED).map((each) => ({ each, worth: rough(each) }));
+    best = [...best, ...some].toSorted(byWorth).slice(0, MOST_WEIGHED);
+    yield some.length * WEIGHING;
+  }
+  for (const { each } of best) {
+    each.tokens = count(each.unit.text) + 1;
+    yield countingWork(each.unit.text.length);
+  }
+  return yield* inOrder(
+    best.map(({ each }) => each),
+    uses,
+    covered,
+    most,
+  );
 }
 
 /** Gains only fall as more is covered, so the first part whose gain is up to date is the best. */

@@ -123,18 +123,27 @@ const WORD = 256;
 type ReadLimits = (event: Event) => number;
 
 export function readLimits(events: readonly Event[], most: number = MOST_IN_ALL): ReadLimits {
+  const texts = events.map((event) => ({ key: keyOf(event), size: Math.min(sizeOf(event), MOST_OF_ONE) }));
+  const limits = fairLimits(texts, most);
+  return (event) => Math.min(MOST_OF_ONE, limits(keyOf(event)));
+}
+
+/** The most that may be read of each author's texts, by the author's key, so that all together are at most `most`. */
+export function fairLimits(
+  texts: readonly { key: string; size: number }[],
+  most: number,
+): (key: string) => number {
   const byAuthor = new Map<string, number[]>();
-  for (const event of events) {
-    const key = keyOf(event);
-    const sizes = byAuthor.get(key) ?? [];
-    sizes.push(Math.min(sizeOf(event), MOST_OF_ONE));
-    byAuthor.set(key, sizes);
+  for (const { key, size } of texts) {
+    const sizes = byAuthor.get(key);
+    if (sizes) sizes.push(size);
+    else byAuthor.set(key, [size]);
   }
   const totals = [...byAuthor.values()].map(sum);
-  if (sum(totals) <= most) return () => MOST_OF_ONE;
+  if (sum(totals) <= most) return () => Infinity;
   const part = equalPart(totals, most);
   const limits = new Map([...byAuthor].map(([key, sizes]) => [key, equalPart(sizes, part)]));
-  return (event) => Math.min(MOST_OF_ONE, limits.get(keyOf(event)) ?? 0);
+  return (key) => limits.get(key) ?? 0;
 }
 
 /** The texts of one event share its limit, in order. */
