@@ -36,6 +36,7 @@ const POLICY = {
   aborted: 'stop',
   shutting_down: 'stop',
   context_overflow: 'stop',
+  context_too_costly: 'stop',
   provider_auth: 'stop',
   provider_quota: 'stop',
   provider_model_unknown: 'stop',

@@ -24,10 +24,15 @@ function asLatin(letter: string): string {
 
 /** A person under one name, from the seq at which they first spoke under it. */
 interface Speaker {
-  id: string;
   since: number;
-  /** Skeleton of the short id. */
-  mark: string;
+  /** How many earlier namesakes have a short id that reads the same. */
+  alike: number;
+}
+
+/** All who spoke under one name, by id, in the order in which they began to, and how many of them share a short id. */
+interface Namesakes {
+  speakers: Map<string, Speaker>;
+  shorts: Map<string, number>;
 }
 
 /**
@@ -35,8 +40,8 @@ interface Speaker {
  * namesakes have equal names; from 2 on, names with equal skeletons.
  */
 export interface People {
-  names: Map<string, Speaker[]>;
-  skeletons: Map<string, Speaker[]>;
+  names: Map<string, Namesakes>;
+  skeletons: Map<string, Namesakes>;
   /** Skeleton of each known name, computed once. */
   skeletonOf: Map<string, string>;
 }
@@ -49,8 +54,13 @@ export function createPeople(): People {
 export const NOBODY: People = createPeople();
 
 export function copyPeople({ names, skeletons, skeletonOf: known }: People): People {
-  const copy = (speakers: People['names']) =>
-    new Map([...speakers].map(([name, all]) => [name, all.slice()]));
+  const copy = (all: People['names']) =>
+    new Map(
+      [...all].map(([name, { speakers, shorts }]) => [
+        name,
+        { speakers: new Map(speakers), shorts: new Map(shorts) },
+      ]),
+    );
   return { names: copy(names), skeletons: copy(skeletons), skeletonOf: new Map(known) };
 }
 
@@ -113,22 +123,40 @@ export function addPerson(people: People, author: Author, seq: number): void {
   const name = plainName(author);
   const skeleton = people.skeletonOf.get(name) ?? skeletonOf(name);
   people.skeletonOf.set(name, skeleton);
-  const speaker = () => ({ id: author.id, since: seq, mark: skeletonOf(shortId(author.id)) });
-  for (const [speakers, key] of [
-    [people.names, displayName(author)],
-    [people.skeletons, skeleton],
-  ] as const) {
-    const known = speakers.get(key);
-    if (!known) speakers.set(key, [speaker()]);
-    else if (!known.some(({ id }) => id === author.id)) known.push(speaker());
+  addSpeaker(people.names, displayName(author), { id: author.id, seq, short: shortId });
+  const short = (id: string) => skeletonOf(shortId(id));
+  addSpeaker(people.skeletons, skeleton, { id: author.id, seq, short });
+}
+
+function addSpeaker(
+  names: People['names'],
+  name: string,
+  { id, seq, short }: { id: string; seq: number; short: (id: string) => string },
+): void {
+  const { speakers, shorts } = names.get(name) ?? { speakers: new Map(), shorts: new Map() };
+  if (speakers.has(id)) return;
+  const mark = short(id);
+  const alike = shorts.get(mark) ?? 0;
+  speakers.set(id, { since: seq, alike });
+  shorts.set(mark, alike + 1);
+  names.set(name, { speakers, shorts });
+}
+
+/** Whether at least so many had spoken under the name by `upTo`. They began in this order. */
+function haveSpoken(namesakes: Namesakes | undefined, least: number, upTo: number): boolean {
+  let count = 0;
+  for (const { since } of namesakes?.speakers.values() ?? []) {
+    if (since > upTo) return false;
+    if (++count === least) return true;
   }
+  return false;
 }
 
 /** Whether more than one person had spoken by `upTo`. */
 export function hasSeveralPeople(people: People, upTo: number): boolean {
   let count = 0;
-  for (const namesakes of people.names.values()) {
-    for (const { since } of namesakes) if (since <= upTo && ++count > 1) return true;
+  for (const { speakers } of people.names.values()) {
+    for (const { since } of speakers.values()) if (since <= upTo && ++count > 1) return true;
   }
   return false;
 }
@@ -137,10 +165,9 @@ export function hasSeveralPeople(people: People, upTo: number): boolean {
 export function isPerson(people: People, text: string, upTo: number, rendering: number): boolean {
   const name = cleanName(text);
   const names = rendering < 3 ? [name] : [name, withoutTime(name)];
-  const known = names
+  return names
     .flatMap((each) => [each, each.replace(NAMESAKE_SUFFIX, '')])
-    .flatMap((each) => speakersOf(people, each, rendering));
-  return known.some(({ since }) => since <= upTo);
+    .some((each) => haveSpoken(speakersOf(people, each, rendering), 1, upTo));
 }
 
 /** From rendering 3 on, a time may stand behind a name. */
@@ -153,10 +180,10 @@ function withoutTime(name: string): string {
 /** Names are shorter. The limit leaves room for ignorable characters between the letters. */
 const MOST_OF_NAME = 1_024;
 
-function speakersOf(people: People, name: string, rendering: number): readonly Speaker[] {
-  if (rendering < 2) return people.names.get(name) ?? [];
-  if (name.length > MOST_OF_NAME) return [];
-  return people.skeletons.get(people.skeletonOf.get(name) ?? skeletonOf(name)) ?? [];
+function speakersOf(people: People, name: string, rendering: number): Namesakes | undefined {
+  if (rendering < 2) return people.names.get(name);
+  if (name.length > MOST_OF_NAME) return undefined;
+  return people.skeletons.get(people.skeletonOf.get(name) ?? skeletonOf(name));
 }
 
 /**
@@ -171,11 +198,8 @@ export function personLabel(people: People, author: Author, upTo: number, render
 
 function labelByName(people: People, author: Author, upTo: number): string {
   const name = displayName(author);
-  const namesakes = people.names.get(name)?.filter(({ since }) => since <= upTo) ?? [];
-  if (namesakes.length < 2) return name;
-  const short = shortId(author.id);
-  const alike = namesakes.filter(({ id }) => shortId(id) === short).findIndex(({ id }) => id === author.id);
-  return `${name} (${numbered(short, alike)})`;
+  const namesakes = people.names.get(name);
+  return haveSpoken(namesakes, 2, upTo) ? `${name} (${numbered(namesakes, author, upTo)})` : name;
 }
 
 function labelByLook(
@@ -185,16 +209,16 @@ function labelByLook(
 ): string {
   const name = plainName(author);
   const skeleton = people.skeletonOf.get(name) ?? skeletonOf(name);
-  const namesakes = people.skeletons.get(skeleton)?.filter(({ since }) => since <= upTo) ?? [];
+  const namesakes = people.skeletons.get(skeleton);
   const isForged = isTaken(skeleton) || (isMarked && isMark(name, skeleton));
-  if (namesakes.length < 2 && !isForged) return name;
-  const mark = namesakes.find(({ id }) => id === author.id)?.mark;
-  const alike = namesakes.filter((each) => each.mark === mark).findIndex(({ id }) => id === author.id);
-  return `${name} (${numbered(shortId(author.id), alike)})`;
+  return haveSpoken(namesakes, 2, upTo) || isForged ? `${name} (${numbered(namesakes, author, upTo)})` : name;
 }
 
-function numbered(short: string, alike: number): string {
-  return alike > 0 ? `${short}#${alike + 1}` : short;
+function numbered(namesakes: Namesakes | undefined, { id }: Author, upTo: number): string {
+  const speaker = namesakes?.speakers.get(id);
+  return speaker && speaker.since <= upTo && speaker.alike > 0
+    ? `${shortId(id)}#${speaker.alike + 1}`
+    : shortId(id);
 }
 
 /** Ids of trusted people (`trust.people`). Null trusts everybody. */

@@ -4,6 +4,7 @@ import {
   extractionSteps,
   latestCompaction,
   pairSafe,
+  type Steps,
   summaryRequestSteps,
   summarySteps,
   verifySummary,
@@ -21,7 +22,7 @@ import {
 } from '../../events/index.ts';
 import type { CompactionEvent } from '../../machines/compaction.ts';
 import { askSummary } from './ask-summary.ts';
-import { inSlices } from '../engine/in-slices.ts';
+import { inSlices, spend } from '../engine/in-slices.ts';
 import type { TurnRun } from '../turn/turn-run.ts';
 import { readPages } from '../log/read-pages.ts';
 import { noteCompaction, type TurnCompaction } from './turn-compaction.ts';
@@ -55,14 +56,15 @@ export async function makeCompaction(
   if (there) return { kind: 'made', compaction: there };
   const base = await baseOf(work, cut, previous);
   if (!base) return not('SKIPPED');
-  const { clock } = run.deps;
-  if (strategy === 'extraction') return log(work, number, await inSlices(clock, extractionSteps(base)));
+  const { deps, meanwhile } = run;
+  const inTurn = <T>(steps: Steps<T>) => inSlices(deps.clock, steps, meanwhile.work);
+  if (strategy === 'extraction') return log(work, number, await inTurn(extractionSteps(base)));
   if (!(await takeLock(run, number))) return not('LOCKED');
   const range = { from: 1, upTo: base.upTo };
   await noteCompaction(work, 'compaction.summarising', { strategy, range });
   const written = await summarise(work, base);
   if (written.kind === 'not') return written;
-  const body = await inSlices(clock, summarySteps({ ...base, ...written }));
+  const body = await inTurn(summarySteps({ ...base, ...written }));
   return body ? log(work, number, body) : failed(work, 'the summary does not fit into the available room');
 }
 
@@ -114,7 +116,8 @@ async function summarise(
   const budgetTokens = policy.summaryTokens;
   const maxTokens = requestTokens(await summariserWindow(run), budgetTokens);
   const input = { previous, events, budgetTokens, people, secret, trusted: trusted ?? null };
-  const request = await inSlices(run.deps.clock, summaryRequestSteps({ ...input, maxTokens, count }));
+  const steps = summaryRequestSteps({ ...input, maxTokens, count });
+  const request = await inSlices(run.deps.clock, steps, run.meanwhile.work);
   if (!request) return failed(work, 'even the shortest request for a summary does not fit the window');
   const answer = await askSummary(run, request, Math.ceil(budgetTokens * 1.5));
   if (answer.kind === 'aborted') return not('ABORTED');
@@ -164,10 +167,19 @@ async function made({ deps, live }: TurnRun, number: number): Promise<SharedComp
   return { id, body };
 }
 
+/** Work that a token in memory counts as: what a turn may hold ends long before the memory of its process. */
+const HELD = 16;
+
 async function readRange({ run }: TurnCompaction, after: number, upTo: number): Promise<Event[]> {
   const { store } = run.deps;
   const events: Event[] = [];
-  for await (const page of readPages(store, run.live.address, { after, upTo })) events.push(...page);
+  for await (const page of readPages(store, run.live.address, { after, upTo })) {
+    spend(
+      run.meanwhile.work,
+      page.reduce((sum, { tokens }) => sum + tokens * HELD, 0),
+    );
+    events.push(...page);
+  }
   return events;
 }
 

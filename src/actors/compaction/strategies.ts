@@ -34,8 +34,8 @@ export const STRATEGIES: Record<
 
 async function trim(work: TurnCompaction): Promise<CompactionEvent> {
   const steps = work.plan.turn?.steps;
-  const { outputs, deps } = work.run;
-  const outcome = await inSlices(deps.clock, trimStrategy(work, outputs, deps.countTokens));
+  const { outputs, deps, meanwhile } = work.run;
+  const outcome = await inSlices(deps.clock, trimStrategy(work, outputs, deps.countTokens), meanwhile.work);
   const isSplit = work.plan.turn !== null && work.plan.turn.steps !== steps;
   if (isSplit && !(await summariseSteps(work))) return { type: 'ABORTED' };
   return eventFor(outcome);
@@ -105,7 +105,7 @@ async function summariseSteps(work: TurnCompaction): Promise<boolean> {
     maxTokens: requestTokens(await summariserWindow(run), policy.summaryTokens),
     count,
   });
-  const request = await inSlices(run.deps.clock, fitting);
+  const request = await inSlices(run.deps.clock, fitting, run.meanwhile.work);
   if (!request) return true;
   await noteCompaction(work, 'compaction.summarising', { strategy: 'trim' });
   const answer = await askSummary(run, request, Math.ceil(policy.summaryTokens * 1.5));

@@ -145,6 +145,8 @@ export interface EngineLimits {
   idleMs: number;
   /** Size above which a tool output is shown as a preview, bytes. */
   previewBytes: number;
+  /** Characters that reading and compacting may process in one turn: about a minute of one core. */
+  turnWork: number;
   /** Ages from which work counts as stuck, ms: see `LimitInput`. */
   stuckModelMs: number;
   stuckToolsMs: number;
@@ -179,6 +181,7 @@ export const DEFAULT_LIMITS: EngineLimits = {
   sweepWindowMs: 3_600_000,
   idleMs: 60_000,
   previewBytes: 8_192,
+  turnWork: 1_073_741_824,
   stuckModelMs: 180_000,
   stuckToolsMs: 600_000,
   stuckBackoffMs: 60_000,

@@ -31,7 +31,8 @@ export async function completeHandoff(
   const summary = await fillHandoff(request, {
     from: run.live.address.agent,
     events: () => recentEvents(run),
-    extract: (events, from) => inSlices(run.deps.clock, handoffSteps(events, from, run.deps.trust ?? null)),
+    extract: (events, from) =>
+      inSlices(run.deps.clock, handoffSteps(events, from, run.deps.trust ?? null), run.meanwhile.work),
     summarise,
     onWarning: run.deps.onWarning,
   });
@@ -144,7 +145,7 @@ export async function summariseHandoff(
     count: deps.countTokens,
     trusted: deps.trust ?? null,
   });
-  const request = await inSlices(deps.clock, fitting);
+  const request = await inSlices(deps.clock, fitting, run.meanwhile.work);
   if (!request) throw noSummary('the request does not fit the window');
   const answer = await askSummary(run, request, SUMMARY_TOKENS);
   if (answer.kind === 'aborted') return null;

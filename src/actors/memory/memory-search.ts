@@ -7,6 +7,7 @@ import type { Embedder } from '../../providers/embedder.ts';
 import { createEmbedderWatch, type EmbedderWatch } from './embedder-watch.ts';
 import { memoryText } from '../../context/retrieve/memory-text.ts';
 import { createVectorIndex, type VectorIndex } from '../../context/retrieve/vector-index.ts';
+import { slicesOf } from '../../slices.ts';
 import { type ErrorCode, toTroupeError } from '../../errors.ts';
 
 /**
@@ -55,6 +56,9 @@ const FIRST_DEADLINE_MS = 10_000;
 const MAX_EVENTS = 100_000;
 /** Most events of a new index that a turn waits for: some 10 ms. */
 const MOST_AT_ONCE = 250;
+/** Tokens of events that are indexed at once: some 10 ms. Of a long text only the beginning is. */
+const PART_TOKENS = 32_768;
+const MOST_TOKENS_OF_ONE = 8_192;
 /** Longer than the rest of a turn on a fast machine, ms. */
 const BEHIND_MS = 250;
 /** Ranks of each ranking that are used when two are fused. */
@@ -94,9 +98,24 @@ export function createMemorySearch(deps: MemorySearchDeps): MemorySearch {
     for await (const page of typeof events === 'function' ? events(after) : [events]) {
       if (behind.isClosed()) return;
       // Another search may have added this page meanwhile; events that are already known are skipped.
-      index.add(page);
-      vectors?.add(address, page);
+      await inParts(page, (part) => {
+        index.add(part);
+        vectors?.add(address, part);
+      });
     }
+  }
+
+  /** Gives way to other work between two parts of a page with much text. */
+  async function inParts(page: readonly Event[], add: (part: readonly Event[]) => void): Promise<void> {
+    let [from, tokens] = [0, 0];
+    for (const [at, event] of page.entries()) {
+      tokens += Math.min(event.tokens, MOST_TOKENS_OF_ONE);
+      if (tokens < PART_TOKENS) continue;
+      add(page.slice(from, at + 1));
+      [from, tokens] = [at + 1, 0];
+      await slicesOf(clock).next();
+    }
+    if (from < page.length) add(page.slice(from));
   }
 
   /** The nearest events by meaning; none if the vector of the query is not there in time. */

@@ -45,13 +45,13 @@ function build(run: TurnRun): PromptRecord {
   return { ...prompt, upTo: reachAt(turn, run.step) };
 }
 
-async function beginTurnOnce({ deps, live, turn }: TurnRun): Promise<void> {
+async function beginTurnOnce({ deps, live, turn, meanwhile }: TurnRun): Promise<void> {
   if (live.view.turn?.id === turn.id) return;
   const { id, upTo, inputs, live: items, join, baseline } = turn;
   const input = { id, upTo, inputs, live: items, join, baseline, ...promptRulesOf(turn) };
   live.isBeginning = true;
   try {
-    await inSlices(deps.clock, beginTurnSteps(live.view, input));
+    await inSlices(deps.clock, beginTurnSteps(live.view, input), meanwhile.work);
   } finally {
     live.isBeginning = false;
   }

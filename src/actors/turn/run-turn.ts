@@ -101,6 +101,8 @@ async function perform(run: TurnRun, effect: EffectName): Promise<Outcome> {
     const outcome = await run.watch.effect(effect, () => EFFECTS[effect](run));
     return outcome.event.type === 'ABORTED' ? breakOff(outcome.run) : outcome;
   } catch (error) {
+    if (error instanceof TroupeError && error.code === 'context_too_costly')
+      return refuse(changed(run, { turn: run.meanwhile.pinned }), error);
     // After a failed commit, a lost lease or an unavailable store the turn stays pinned for its next holder.
     if (effect === 'commit' || (error instanceof TroupeError && error.code !== 'internal')) throw error;
     deps.onWarning(error, `${effect} of ${run.turn.id}`);
@@ -197,6 +199,7 @@ async function startRun(given: TurnStart): Promise<TurnRun> {
     resumed,
     recorded: again?.recorded ?? null,
     meanwhile: {
+      work: { left: deps.limits.turnWork },
       writing: [],
       recorded: null,
       pinned: turn,

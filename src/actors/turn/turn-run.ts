@@ -16,6 +16,7 @@ import {
 import type { AgentEvent } from '../../machines/agent-lifecycle.ts';
 import type { ModelFailure } from '../../providers/provider.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
+import type { TurnWork } from '../engine/in-slices.ts';
 import type { Lease } from '../engine/lease.ts';
 import type { TurnSlot } from '../engine/turn-slot.ts';
 import type { FrozenBaseline, AgentRuntime } from '../engine/agent-runtime.ts';
@@ -134,6 +135,8 @@ export interface Meanwhile {
   /** Text of a model call that broke off. */
   partial: string;
   usage: Usage;
+  /** What its work on the context may still cost. */
+  work: TurnWork;
   /** Model calls of this attempt that were begun. */
   rounds: number;
 }

@@ -71,7 +71,11 @@ export function* extractionSteps(base: CompactionBase): Steps<Composed> {
   // The events behind an earlier model summary are not read again, so its words cannot be found anew.
   const prose = (room: number) => headTail(previous?.summary ?? '', Math.floor(room * PROSE_SHARE), count);
   const most = Math.max(0, base.budget - FRAME_TOKENS);
-  const choose = yield* chooserSteps(candidates, createPricing(count), { most, shown: prose(most) });
+  const choose = yield* chooserSteps(candidates, createPricing(count), {
+    largest: base.budget,
+    most,
+    shown: prose(most),
+  });
   const listsNeed = tokensOf(facts, 'rest', base);
   return yield* firstFitting(base, facts, function* (room) {
     const summary = prose(room);
@@ -95,6 +99,7 @@ export function* summarySteps(base: SummaryBase): Steps<Composed> {
   const whole = hasUntrustedWords(base) ? withoutConstraints(base.text) : base.text;
   const listsNeed = tokensOf(facts, 'rest', base);
   const choose = yield* chooserSteps(candidates, createPricing(count), {
+    largest: base.budget,
     most: count(whole),
     shown: whole,
     peopleShare: PEOPLE_SHARE,

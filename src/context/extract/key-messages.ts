@@ -35,11 +35,17 @@ export function extractKeyMessages(input: ExtractionInput): Extraction {
 
 export function* keyMessageSteps({ events, previous, budget, count }: ExtractionInput): Steps<Extraction> {
   const candidates = yield* candidateSteps(events, previous?.quotes ?? [], { count });
-  const choose = yield* chooserSteps(candidates, createPricing(count), { most: budget, shown: '' });
+  const choose = yield* chooserSteps(candidates, createPricing(count), {
+    largest: budget,
+    most: budget,
+    shown: '',
+  });
   return yield* choose(budget);
 }
 
 interface ChooserOptions {
+  /** The largest budget that is chosen within. */
+  largest: number;
   /** Tokens of the digest that may be wanted. */
   most: number;
   /** Stands beside the quotes anyway. */
@@ -57,12 +63,11 @@ export function* chooserSteps(
   pricing: Pricing,
   options: ChooserOptions,
 ): Steps<Chooser> {
-  const { most, shown, mostForOthers = Infinity } = options;
+  const { largest, most, shown, mostForOthers = Infinity } = options;
   const { peopleShare = PEOPLE_SHARE, mostForPeople = Infinity } = options;
   const people = candidates.filter(({ role }) => role === 'person');
   const others = candidates.filter(({ role }) => role !== 'person');
-  // No budget to choose within is larger.
-  const needed = yield* neededFor(people, most, pricing);
+  const needed = yield* neededFor(people, largest, pricing);
   // An upper bound, for which nothing is counted.
   const othersNeed = Math.ceil(others.reduce((total, { whole }) => total + whole.length / 2 + 40, 0));
   const newestFirst = others.toReversed();
