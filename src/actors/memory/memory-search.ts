@@ -98,24 +98,11 @@ export function createMemorySearch(deps: MemorySearchDeps): MemorySearch {
     for await (const page of typeof events === 'function' ? events(after) : [events]) {
       if (behind.isClosed()) return;
       // Another search may have added this page meanwhile; events that are already known are skipped.
-      await inParts(page, (part) => {
+      await inParts(clock, page, (part) => {
         index.add(part);
         vectors?.add(address, part);
       });
     }
-  }
-
-  /** Gives way to other work between two parts of a page with much text. */
-  async function inParts(page: readonly Event[], add: (part: readonly Event[]) => void): Promise<void> {
-    let [from, tokens] = [0, 0];
-    for (const [at, event] of page.entries()) {
-      tokens += Math.min(event.tokens, MOST_TOKENS_OF_ONE);
-      if (tokens < PART_TOKENS) continue;
-      add(page.slice(from, at + 1));
-      [from, tokens] = [at + 1, 0];
-      await slicesOf(clock).next();
-    }
-    if (from < page.length) add(page.slice(from));
   }
 
   /** The nearest events by meaning; none if the vector of the query is not there in time. */
@@ -148,6 +135,23 @@ export function createMemorySearch(deps: MemorySearchDeps): MemorySearch {
       await vectors?.[Symbol.asyncDispose]();
     },
   };
+}
+
+/** Gives way to other work between two parts of a page with much text. */
+async function inParts(
+  clock: Clock,
+  page: readonly Event[],
+  add: (part: readonly Event[]) => void,
+): Promise<void> {
+  let [from, tokens] = [0, 0];
+  for (const [at, event] of page.entries()) {
+    tokens += Math.min(event.tokens, MOST_TOKENS_OF_ONE);
+    if (tokens < PART_TOKENS) continue;
+    add(page.slice(from, at + 1));
+    [from, tokens] = [at + 1, 0];
+    await slicesOf(clock).next();
+  }
+  if (from < page.length) add(page.slice(from));
 }
 
 /** Builds the indexes of long logs in the background. */
