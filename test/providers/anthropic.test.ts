@@ -39,6 +39,7 @@ function marksOf(body: Record<string, unknown>): string[] {
 describe('what is sent', () => {
   test('roles alternate and results stand before text', async () => {
     const body = await sentBody(server, provider(), {
+      model: 'claude-sonnet-5',
       messages: [
         system('rules'),
         system('persona'),

@@ -91,7 +91,7 @@ describe('what is sent', () => {
     expect(body['messages']).toEqual([{ role: 'user', content: 'a\ufffd b 👍 \ufffdc' }]);
   });
 
-  test('a long call id is renamed equally in call and result', async () => {
+  test('a long call id of another model is renamed equally in call and result', async () => {
     const id = `call_${'x'.repeat(80)}`;
     const body = await sentBody(server, provider(), {
       messages: [user('one'), assistant('', [[id, '{}']]), result(id, '1')],

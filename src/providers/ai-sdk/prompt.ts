@@ -48,19 +48,17 @@ export function callOptions(
 }
 
 const MAX_BREAKPOINTS = 4;
-/** Accepted by all vendors. */
-const CALL_ID = /^[A-Za-z0-9_-]{1,40}$/;
 
 function promptOf(
   request: ModelRequest,
   provider: string,
-  { cacheMark }: VendorTraits,
+  { cacheMark, callIds }: VendorTraits,
 ): LanguageModelV4Prompt {
   const prompt: LanguageModelV4Prompt = [];
   /** Index in `prompt` of each message; a message may be part of one before it. */
   const places: number[] = [];
   for (const message of request.messages) {
-    const sent = messageOf(message, request, provider);
+    const sent = messageOf(message, request, { provider, callIds });
     const last = prompt.at(-1);
     // Results of one answer belong together.
     if (sent?.role === 'tool' && last?.role === 'tool') last.content.push(...sent.content);
@@ -82,7 +80,7 @@ function promptOf(
 function messageOf(
   message: PromptMessage,
   { model, images }: ModelRequest,
-  provider: string,
+  { provider, callIds }: Pick<VendorTraits, 'callIds'> & { provider: string },
 ): LanguageModelV4Message | null {
   const content = message.content.toWellFormed();
   switch (message.role) {
@@ -98,7 +96,7 @@ function messageOf(
     }
     case 'tool': {
       const output = { type: message.failed ? ('error-text' as const) : ('text' as const), value: content };
-      const toolCallId = fitCallId(message.call, CALL_ID);
+      const toolCallId = fitCallId(message.call, callIds);
       return {
         role: 'tool',
         content: [{ type: 'tool-result', toolCallId, toolName: fitToolName(message.name), output }],
@@ -107,7 +105,11 @@ function messageOf(
     case 'assistant': {
       const { reasoning } = message;
       const isOwn = reasoning?.provider === provider && reasoning.model === model;
-      const parts = assistantParts(message, isOwn ? signedParts(reasoning) : { thoughts: [], calls: {} });
+      const parts = assistantParts(
+        message,
+        isOwn ? signedParts(reasoning) : { thoughts: [], calls: {} },
+        callIds,
+      );
       return parts.length === 0 ? null : { role: 'assistant', content: parts };
     }
   }
@@ -117,6 +119,7 @@ function messageOf(
 function assistantParts(
   { content, calls = [] }: Extract<PromptMessage, { role: 'assistant' }>,
   signed: SignedParts,
+  callIds: RegExp,
 ): AssistantPart[] {
   const visible: AssistantPart[] = [];
   if (content.trim() !== '')
@@ -125,7 +128,7 @@ function assistantParts(
     const input = parseArgs(args.toWellFormed()) ?? {};
     visible.push({
       type: 'tool-call',
-      toolCallId: fitCallId(id, CALL_ID),
+      toolCallId: fitCallId(id, callIds),
       toolName: fitToolName(name),
       input,
       ...kept(signed.calls[id]),

@@ -14,6 +14,8 @@ export interface VendorTraits {
   /** Form of the schemas of tools and replies. */
   schemas: SchemaForm;
   templateMarks: readonly MarkFamily[];
+  /** Ids of calls that the vendor takes. Those of its own model go back unchanged. */
+  callIds: RegExp;
 }
 
 const EPHEMERAL = { cacheControl: { type: 'ephemeral' } };
@@ -23,6 +25,10 @@ const WHOLE_SCHEMAS = /^(?:openai|azure|anthropic|google|vertex|amazon-bedrock|b
 /** The log is the memory, and schemas of replies may be open. */
 const OPENAI = { store: false, strictJsonSchema: false };
 
+const CLAUDE_IDS = /^[A-Za-z0-9_-]{1,64}$/;
+const OPENAI_IDS = /^[\s\S]{1,40}$/;
+const ANY_ID = /^/;
+
 export function traitsOf({ provider, modelId }: Pick<AiSdkModel, 'provider' | 'modelId'>): VendorTraits {
   const isClaude = /anthropic|claude/.test(`${provider} ${modelId}`);
   const isOpenAi = /^(?:openai|azure)\b/.test(provider);
@@ -31,6 +37,7 @@ export function traitsOf({ provider, modelId }: Pick<AiSdkModel, 'provider' | 'm
     options: isOpenAi ? { openai: OPENAI, azure: OPENAI } : {},
     schemas: WHOLE_SCHEMAS.test(provider) ? 'whole' : 'plain',
     replyOrTools: provider.startsWith('google') && /gemini-(?:1|2)/.test(modelId),
+    callIds: isClaude || /bedrock/.test(provider) ? CLAUDE_IDS : isOpenAi ? OPENAI_IDS : ANY_ID,
     templateMarks: isClaude ? ['speakers', 'clients'] : isOpenAi ? ['tokens'] : ['tokens', 'templates'],
   };
 }

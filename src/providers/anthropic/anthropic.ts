@@ -62,7 +62,12 @@ export function createAnthropic(options: AnthropicOptions): Provider {
     }
     // The SDK types beta parameters elsewhere only, and sends them as they are.
     const sampled = anthropicSampling(options.sampling ?? {}, request);
-    const body = Object.assign(anthropicBody(request, NAME, schemas), params as object, sampled, extras.body);
+    const body = Object.assign(
+      anthropicBody(request, NAME, schemas, isForeign),
+      params as object,
+      sampled,
+      extras.body,
+    );
     const asked = messages.create(body, { signal: watch.signal, headers: headersOf(params, extras) });
     // The SDK's own reader skips events without a name, a last one without an empty line, and whole messages.
     const response = await asked.asResponse();

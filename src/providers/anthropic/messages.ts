@@ -21,7 +21,14 @@ const CACHE = { type: 'ephemeral' } as const;
 export const BLOCKS_PREFIX = 'blocks:';
 
 /** The request body. Anthropic requires alternating roles, tool results before text, and no empty text block. */
-export function anthropicBody(request: ModelRequest, provider: string, schemas: SchemaForm): Body {
+export function anthropicBody(
+  request: ModelRequest,
+  provider: string,
+  schemas: SchemaForm,
+  isForeign = false,
+): Body {
+  // Kimi and others want their own ids and unsigned thoughts back. Claude takes neither, at whichever server it is.
+  const own: Own = { provider, takesAll: isForeign && !/claude/i.test(request.model) };
   const system: Anthropic.TextBlockParam[] = [];
   const turns: Turn[] = [];
   /** The last block of each message; undefined if the message yields none. */
@@ -34,7 +41,7 @@ export function anthropicBody(request: ModelRequest, provider: string, schemas: 
       continue;
     }
     const role = message.role === 'assistant' ? 'assistant' : 'user';
-    const blocks = blocksOf(message, request, provider);
+    const blocks = blocksOf(message, request, own);
     if (blocks.length > 0) addBlocks(turns, role, blocks);
     ends.push(blocks.findLast(isMarkable));
   }
@@ -69,7 +76,18 @@ function addBlocks(turns: Turn[], role: Turn['role'], blocks: Block[]): void {
   last.content.splice(text < 0 ? last.content.length : text, 0, ...blocks);
 }
 
-function blocksOf(message: PromptMessage, { model, images }: ModelRequest, provider: string): Block[] {
+interface Own {
+  provider: string;
+  /** Calls may have any id, and thinking no signature. */
+  takesAll: boolean;
+}
+
+function blocksOf(
+  message: PromptMessage,
+  { model, images }: ModelRequest,
+  { provider, takesAll }: Own,
+): Block[] {
+  const fitId = (id: string) => (takesAll ? id : fitCallId(id, CALL_ID));
   const text = textBlock(message.content);
   switch (message.role) {
     case 'system':
@@ -81,7 +99,7 @@ function blocksOf(message: PromptMessage, { model, images }: ModelRequest, provi
       return [
         {
           type: 'tool_result',
-          tool_use_id: fitCallId(message.call, CALL_ID),
+          tool_use_id: fitId(message.call),
           ...(text ? { content: text.text } : {}),
           ...(message.failed ? { is_error: true } : {}),
         },
@@ -90,15 +108,16 @@ function blocksOf(message: PromptMessage, { model, images }: ModelRequest, provi
       const { reasoning } = message;
       // A signature is valid only for the model that made it, and only before the calls that it led to.
       const isOwn = reasoning?.provider === provider && reasoning.model === model;
-      const blocks = [...(text ? [text] : []), ...(message.calls ?? []).map(callBlock)];
-      return isOwn ? weave(blocks, thinkingOf(reasoning)) : blocks;
+      const calls = (message.calls ?? []).map((call) => callBlock(call, fitId));
+      const blocks = [...(text ? [text] : []), ...calls];
+      return isOwn ? weave(blocks, thinkingOf(reasoning, takesAll)) : blocks;
     }
   }
 }
 
-function callBlock({ id, name, args }: ToolCall): Block {
+function callBlock({ id, name, args }: ToolCall, fitId: (id: string) => string): Block {
   const input = wellFormed(parseArgs(args) ?? {});
-  return { type: 'tool_use', id: fitCallId(id, CALL_ID), name: fitToolName(name), input };
+  return { type: 'tool_use', id: fitId(id), name: fitToolName(name), input };
 }
 
 export function imageBlock({
@@ -112,7 +131,8 @@ function textBlock(text: string): Anthropic.TextBlockParam | undefined {
   return text.trim() === '' ? undefined : { type: 'text', text: text.toWellFormed() };
 }
 
-function thinkingOf({ text, signature }: Reasoning): PlacedThinking[] {
+function thinkingOf({ text, signature }: Reasoning, takesAll: boolean): PlacedThinking[] {
+  if (signature === '' && takesAll && text !== '') return [{ type: 'thinking', thinking: text, signature }];
   if (!signature) return [];
   if (!signature.startsWith(BLOCKS_PREFIX)) return [{ type: 'thinking', thinking: text, signature }];
   return JSON.parse(signature.slice(BLOCKS_PREFIX.length)) as PlacedThinking[];

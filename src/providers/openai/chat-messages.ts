@@ -4,20 +4,22 @@ import type { PromptMessage } from '../../events/index.ts';
 import { fitArgs, fitCacheKey, fitCallId, fitToolName, shownImages } from '../call-text.ts';
 import { appendSchema, shownSchema } from '../plain-schema.ts';
 import type { ModelRequest } from '../provider.ts';
-import type { ChatQuirks } from './quirks.ts';
+import { type Attached, type AttachedCall, attachedIn, type ThoughtField } from './attachments.ts';
+import type { ChatQuirks, VendorRules } from './quirks.ts';
 
 type Body = OpenAI.ChatCompletionCreateParamsStreaming & { session_id?: string };
-type Message = OpenAI.ChatCompletionMessageParam & { reasoning?: string; reasoning_content?: string };
+type Message = OpenAI.ChatCompletionMessageParam & { [field in ThoughtField]?: string };
 
 type Schema = Record<string, unknown>;
 
-// OpenAI refuses ids of more than 40 characters; other servers accept their own ids.
-const CALL_ID = /^[\s\S]{1,40}$/;
+/** Azure and OpenAI: "Expected a string with maximum length 40". All others take this much of other models' ids too. */
+const FORTY = /^[\s\S]{1,40}$/;
 const NINE = /^[A-Za-z0-9]{9}$/;
 /** Filler for vendors that require an assistant message between a tool result and a user message. */
 const BRIDGE = 'I have the results.';
 
-export function openAiBody(request: ModelRequest, quirks: ChatQuirks, provider: string): Body {
+export function openAiBody(request: ModelRequest, vendor: VendorRules, provider: string): Body {
+  const quirks = CHECKS_SIGNATURES.test(request.model) ? vendor : { ...vendor, unsigned: undefined };
   const { replySchema, replyFormat = 'json_schema' } = { ...request, ...quirks };
   const shown = (schema: Schema) => shownSchema(schema, quirks.schemas);
   const spoken =
@@ -46,6 +48,9 @@ export function openAiBody(request: ModelRequest, quirks: ChatQuirks, provider: 
   return body;
 }
 
+/** Gemini's models from version 3 on. */
+const CHECKS_SIGNATURES = /gemini-(?:[3-9]|\d\d)/;
+
 interface Model {
   provider: string;
   model: string;
@@ -54,8 +59,9 @@ interface Model {
 
 type Images = ModelRequest['images'];
 
-function messagesOf(messages: readonly PromptMessage[], quirks: ChatQuirks, model: Model): Message[] {
-  const fitId = quirks.callIds === 'nine' ? nineOf : (id: string) => fitCallId(id, CALL_ID);
+function messagesOf(messages: readonly PromptMessage[], quirks: VendorRules, model: Model): Message[] {
+  const given: AttachedCalls = new Map();
+  const fitId = fitIds(quirks, given);
   const sent: Message[] = [];
   for (const message of messages) {
     const last = sent.at(-1);
@@ -66,29 +72,70 @@ function messagesOf(messages: readonly PromptMessage[], quirks: ChatQuirks, mode
     if (quirks.assistantAfterTool && message.role === 'user' && last?.role === 'tool') {
       sent.push({ role: 'assistant', content: BRIDGE });
     }
+    const attached = attachedTo(message, model, given);
     const each = openAiMessage(message, fitId, model.images);
     if (message.role === 'assistant') {
       if (quirks.mergeConsecutive && isSaid(last)) {
         each.content = typeof each.content === 'string' ? `${last.content}\n\n${each.content}` : last.content;
         sent.pop();
       }
-      addReasoning(each, message, quirks, model);
+      attach(each, message, given, quirks);
+      Object.assign(each, attached.message, reasoningOf(message, quirks, { attached, ...model }));
     }
     sent.push(each);
   }
   return sent;
 }
 
-function addReasoning(
+/** The ids of calls as they are sent. `attached`: what came with calls of this model; their ids go back as they came. */
+function fitIds({ callIds: form }: ChatQuirks, attached: AttachedCalls): (id: string) => string {
+  if (form === 'nine') return nineOf;
+  if (form === 'forty') return (id) => fitCallId(id, FORTY);
+  return (id) => attached.get(id)?.id ?? fitCallId(id, FORTY);
+}
+
+/** By the ids of the log. A call that was approved is made again with its id, and so with what came with it. */
+type AttachedCalls = Map<string, AttachedCall>;
+
+/** Only the model that attached it understands it. Adds what came with calls to `given`. */
+function attachedTo(message: PromptMessage, { provider, model }: Model, given: AttachedCalls): Attached {
+  if (message.role !== 'assistant' || !message.reasoning) return {};
+  const { reasoning } = message;
+  if (reasoning.provider !== provider || reasoning.model !== model) return {};
+  const attached = attachedIn(reasoning.signature);
+  for (const [id, parts] of Object.entries(attached.calls ?? {})) given.set(id, parts);
+  return attached;
+}
+
+function attach(
   to: Message,
-  { reasoning }: Extract<PromptMessage, { role: 'assistant' }>,
-  { reasoningField, reasoningRequired }: ChatQuirks,
-  { provider, model }: Model,
+  { calls = [] }: Assistant,
+  given: AttachedCalls,
+  { unsigned }: VendorRules,
 ): void {
-  if (!reasoningField) return;
+  if (!('tool_calls' in to)) return;
+  const parts = calls.map(({ id }) => given.get(id));
+  const isSigned = parts.some((each) => each?.call);
+  for (const [index, sent] of (to.tool_calls ?? []).entries()) {
+    // Of calls side by side, the vendor signs the first.
+    Object.assign(sent, parts[index]?.call ?? (index === 0 && !isSigned && unsigned));
+    if (sent.type === 'function') Object.assign(sent.function, parts[index]?.function);
+  }
+}
+
+type Assistant = Extract<PromptMessage, { role: 'assistant' }>;
+
+/** Without a setting, reasoning goes back in the field in which it came. */
+function reasoningOf(
+  { reasoning }: Assistant,
+  { reasoningField, reasoningRequired }: ChatQuirks,
+  { attached, provider, model }: Model & { attached: Attached },
+): { [field in ThoughtField]?: string } {
+  const field = reasoningField === undefined ? attached.field : reasoningField;
+  if (!field) return {};
   const isOwn = reasoning?.provider === provider && reasoning.model === model;
   const text = isOwn ? reasoning.text.toWellFormed() : '';
-  if (text !== '' || reasoningRequired) to[reasoningField] = text;
+  return text !== '' || reasoningRequired ? { [field]: text } : {};
 }
 
 /** An assistant message with text and without calls. */

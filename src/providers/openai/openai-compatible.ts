@@ -15,6 +15,7 @@ import { type ChatQuirks, quirksOf } from './quirks.ts';
 import { NO_EXTRAS, type RequestExtras } from '../request-settings.ts';
 import { givenOf, type Sampling } from '../sampling.ts';
 import { NO_USAGE, type Usage } from '../../events/index.ts';
+import { Attachments, thoughtIn } from './attachments.ts';
 import { CallAssembly } from './call-assembly.ts';
 
 interface OpenAiCompatibleOptions {
@@ -83,7 +84,6 @@ type Chunk = Omit<OpenAI.ChatCompletionChunk, 'choices'> & {
 };
 type Delta = Omit<Choice['delta'], 'content'> & {
   content?: string | Part[] | null;
-  reasoning_content?: unknown;
   reasoning?: unknown;
 };
 /** Mistral's reasoning models answer in parts. */
@@ -114,6 +114,7 @@ class Answer {
   readonly #meter: ReplyMeter;
   readonly #request: ModelRequest;
   readonly #calls: CallAssembly;
+  readonly #attached: Attachments;
   finish: string | null = null;
   #said = '';
   #reasoning = '';
@@ -127,6 +128,7 @@ class Answer {
     this.#meter = meter;
     this.#request = request;
     this.#calls = new CallAssembly(meter, request.trace);
+    this.#attached = new Attachments(meter);
   }
 
   /** Yields the texts of the chunk, and its pieces of reasoning and calls. */
@@ -142,7 +144,9 @@ class Answer {
 
   *#read(delta: Delta): Generator<ModelEvent> {
     const parts = typeof delta.content === 'string' ? [] : (delta.content ?? []);
-    yield* this.#think(thoughtOf(delta, parts));
+    const thought = thoughtIn(delta as Record<string, unknown>);
+    this.#attached.add(delta as Record<string, unknown>, thought.field);
+    yield* this.#think(thought.text + thinkingOf(parts));
     yield* this.#say(typeof delta.content === 'string' ? delta.content : textOf(parts));
     if (delta.refusal) {
       this.#refused = true;
@@ -161,11 +165,12 @@ class Answer {
     const { content, refusal, tool_calls: calls } = whole;
     const text = typeof content === 'string' ? content : textOf(content ?? []);
     const isSaid = this.#said !== '' && !text.startsWith(this.#said);
-    const thought =
-      this.#reasoning === '' ? thoughtOf(whole, typeof content === 'string' ? [] : (content ?? [])) : '';
+    const thoughts = { reasoning_content: '', reasoning: '', reasoning_text: '' };
+    const thinking = typeof content === 'string' ? '' : thinkingOf(content ?? []);
     yield* this.#read({
+      ...(this.#attached.isEmpty && whole),
+      ...(this.#reasoning === '' ? thinking !== '' && { reasoning: thinking } : thoughts),
       content: isSaid ? '' : text.slice(this.#said.length),
-      reasoning: thought,
       refusal: this.#said === '' ? (refusal ?? null) : null,
       tool_calls: this.#calls.isEmpty ? (calls ?? []).map((call, index) => ({ ...call, index })) : [],
     });
@@ -188,25 +193,21 @@ class Answer {
       };
       return;
     }
-    if (this.#reasoning !== '') {
+    const calls = [...this.#calls.finished(finish === 'length')];
+    const signature = this.#attached.signature(calls.map(({ id }) => id));
+    if (this.#reasoning !== '' || signature !== null) {
       const { model } = this.#request;
-      yield { type: 'reasoning', reasoning: { text: this.#reasoning, provider, model } };
+      const signed = signature === null ? {} : { signature };
+      yield { type: 'reasoning', reasoning: { text: this.#reasoning, ...signed, provider, model } };
     }
-    let called = false;
-    for (const call of this.#calls.finished(finish === 'length')) {
-      called = true;
-      yield { type: 'call', call };
-    }
-    const stop = stopOf(finish, this.#refused, called);
+    for (const call of calls) yield { type: 'call', call };
+    const stop = stopOf(finish, this.#refused, calls.length > 0);
     yield { type: 'done', stop, usage: this.#usage, response: this.#response };
   }
 }
 
-/** Servers use one name or the other, and some send both. */
-function thoughtOf({ reasoning_content, reasoning }: Delta, parts: readonly Part[]): string {
-  const thought = reasoning_content || reasoning;
-  const thinking = parts.map((part) => (part.type === 'thinking' ? textOf(part.thinking ?? []) : ''));
-  return [typeof thought === 'string' ? thought : '', ...thinking].join('');
+function thinkingOf(parts: readonly Part[]): string {
+  return parts.map((part) => (part.type === 'thinking' ? textOf(part.thinking ?? []) : '')).join('');
 }
 
 function textOf(parts: readonly Part[]): string {

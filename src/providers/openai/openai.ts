@@ -38,7 +38,7 @@ export function createOpenAi(options: OpenAiOptions): Provider {
     const body = { ...responsesBody(request, NAME, quirks), ...extras.body, ...sampled };
     const events = await client.stream<ResponseEvent>('/responses', body, watch.signal);
     watch.touch();
-    yield* readResponseEvents(events, request, NAME, watch);
+    yield* readResponseEvents(events, { request, provider: NAME, callIds: quirks.callIds }, watch);
   }
 
   return {

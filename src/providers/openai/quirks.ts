@@ -9,7 +9,7 @@ export const ChatQuirks = z
     maxTokensField: z.enum(['max_tokens', 'max_completion_tokens']),
     streamUsage: z.boolean(),
     cacheKeyField: z.enum(['prompt_cache_key', 'session_id']).nullable(),
-    callIds: z.enum(['any', 'nine']),
+    callIds: z.enum(['any', 'nine', 'forty']),
     replyFormat: z.enum(['json_schema', 'json_object', 'prompt']),
     schemas: z.enum(['plain', 'whole']),
     reasoningField: z.enum(['reasoning', 'reasoning_content']).nullable(),
@@ -38,13 +38,13 @@ export interface ChatQuirks {
   streamUsage?: boolean | undefined;
   /** Field of the cache key, which groups requests with a common prefix. Default: none is sent. */
   cacheKeyField?: 'prompt_cache_key' | 'session_id' | null | undefined;
-  /** Ids of calls. `nine`: exactly nine letters and digits. Default `any`. */
-  callIds?: 'any' | 'nine' | undefined;
+  /** Ids of calls. `nine`: exactly nine letters and digits. `forty`: at most 40 signs. Default `any`. */
+  callIds?: 'any' | 'nine' | 'forty' | undefined;
   /** How the reply schema is sent: as a schema, as JSON mode with words in the prompt, or in words alone. Default `json_schema`. */
   replyFormat?: 'json_schema' | 'json_object' | 'prompt' | undefined;
   /** `plain`: schemas of tools and replies are reduced to what grammars of servers support. Default `plain`. */
   schemas?: 'plain' | 'whole' | undefined;
-  /** Field in which reasoning is sent back to the model that made it; null sends none. Default null. */
+  /** Field in which reasoning is sent back to the model that made it; null sends none. Default: the one in which it came. */
   reasoningField?: 'reasoning' | 'reasoning_content' | null | undefined;
   /** Sends that field even if it is empty. Default false. */
   reasoningRequired?: boolean | undefined;
@@ -54,21 +54,35 @@ export interface ChatQuirks {
   topK?: boolean | undefined;
 }
 
+/** Rules of vendors that no other server has, and no agent sets. */
+export interface VendorRules extends ChatQuirks {
+  /** Parts of calls that their model has not signed: those of other models, of people, of an imported log. */
+  unsigned?: object | undefined;
+}
+
+const MOONSHOT: ChatQuirks = { reasoningField: 'reasoning_content', reasoningRequired: true };
+
 /**
  * By host, as of November 2026. Ollama, LM Studio, vLLM, Together and all others use the defaults. LM Studio refuses
  * `json_object`. vLLM and llama.cpp apply chat templates: Qwen's refuse a system message that is not the first,
  * Gemma's and Mistral's refuse two user messages in a row; `mergeConsecutive` helps there.
  */
-export const VENDOR_QUIRKS: Readonly<Record<string, ChatQuirks>> = {
+export const VENDOR_QUIRKS: Readonly<Record<string, VendorRules>> = {
   // Reasoning models refuse `max_tokens`. Requests with one cache key are routed to one machine.
   'api.openai.com': {
     interleavedSystem: true,
     images: true,
     maxTokensField: 'max_completion_tokens',
     cacheKeyField: 'prompt_cache_key',
+    callIds: 'forty',
     schemas: 'whole',
     topK: false,
   },
+  // "Function call is missing a thought_signature": https://ai.google.dev/gemini-api/docs/thought-signatures
+  'generativelanguage.googleapis.com': {
+    unsigned: { extra_content: { google: { thought_signature: 'skip_thought_signature_validator' } } },
+  },
+  'openai.azure.com': { callIds: 'forty' },
   // Keeps a session on the upstream vendor with the warm cache, and passes reasoning on between calls.
   'openrouter.ai': { cacheKeyField: 'session_id', reasoningField: 'reasoning' },
   // Thinking is on by default, and reasoning must be sent back even if it was empty: otherwise 400 "The
@@ -81,6 +95,10 @@ export const VENDOR_QUIRKS: Readonly<Record<string, ChatQuirks>> = {
     seedField: null,
     topK: false,
   },
+  // "thinking is enabled but reasoning_content is missing in assistant tool call message":
+  // https://platform.moonshot.ai/docs/guide/use-kimi-k2-thinking-model
+  'api.moonshot.ai': MOONSHOT,
+  'api.moonshot.cn': MOONSHOT,
   // Refuses unknown fields (422 extra_forbidden, also for stream_options: usage comes unasked), ids of other lengths
   // ("must be a-z, A-Z, 0-9, with a length of 9") and "Unexpected role 'user' after role 'tool'".
   'api.mistral.ai': {
@@ -92,7 +110,13 @@ export const VENDOR_QUIRKS: Readonly<Record<string, ChatQuirks>> = {
     topK: false,
   },
   // "Streaming and tool use are not currently supported with Structured Outputs"; `max_tokens` is deprecated.
-  'api.groq.com': { maxTokensField: 'max_completion_tokens', replyFormat: 'prompt', topK: false },
+  // Reasoning is refused in messages: "property 'reasoning' is unsupported".
+  'api.groq.com': {
+    maxTokensField: 'max_completion_tokens',
+    replyFormat: 'prompt',
+    reasoningField: null,
+    topK: false,
+  },
 };
 
 /** Models of OpenAI that reason, by their names. */
@@ -104,10 +128,14 @@ const REASONING = /^(?:ft:)?(?:o[1-9](?![a-z0-9])|gpt-(?:[5-9]|\d\d))/;
 export const NOT_REASONING = /^(ft:)?(chatgpt-|gpt-[34]|gpt-5[\d.]*-chat)/;
 
 /** The known quirks of the host, overridden by those of the definition. */
-export function quirksOf(baseUrl: string, own: ChatQuirks = {}): ChatQuirks {
-  const host = isOpenAi(baseUrl) ? OPENAI : new URL(baseUrl).hostname;
+export function quirksOf(baseUrl: string, own: ChatQuirks = {}): VendorRules {
+  const { hostname } = new URL(baseUrl);
+  const host = isOpenAi(baseUrl) ? OPENAI : AZURE.test(hostname) ? 'openai.azure.com' : hostname;
   return { ...VENDOR_QUIRKS[host], ...own };
 }
+
+/** A resource of Azure has a host of its own. */
+const AZURE = /\.(?:openai|cognitiveservices|services\.ai)\.azure\.com$/;
 
 const OPENAI = 'api.openai.com';
 

@@ -27,25 +27,35 @@ interface SignedStep {
   items: { at: number; item: OpenAI.Responses.ResponseReasoningItem }[];
   /** The phase of the step's text; newer models want it back. */
   phase?: Phase;
+  /** What was attached to calls, by their ids. */
+  calls?: Record<string, { call_id?: string }>;
 }
 
-const CALL_ID = /^[\s\S]{1,64}$/;
+/** OpenAI: "Expected a string with maximum length 64". */
+const SIXTY_FOUR = /^[\s\S]{1,64}$/;
+/** The parts of a call itself. All others were attached to it. */
+const OF_CALLS = new Set(['type', 'id', 'call_id', 'name', 'arguments', 'status']);
 
 /** The request body. Nothing is stored with the vendor, so every request carries the whole prompt. */
 export function responsesBody(
   request: ModelRequest,
   provider: string,
-  { schemas }: Pick<ChatQuirks, 'schemas'>,
+  { schemas, callIds }: Pick<ChatQuirks, 'schemas' | 'callIds'>,
 ): Body {
+  const given = new Map<string, string>();
+  const fitId = (id: string) =>
+    (callIds === 'forty' ? undefined : given.get(id)) ?? fitCallId(id, SIXTY_FOUR);
   const shown = (schema: Record<string, unknown>) => shownSchema(schema, schemas);
   const { model, messages, replySchema } = request;
   const begin = messages.findIndex(({ role }) => role !== 'system');
   const leading = messages.slice(0, begin < 0 ? messages.length : begin);
   const body: Body = {
     model,
-    input: messages
-      .slice(leading.length)
-      .flatMap((message) => itemsOf(message, isOwn(message, model, provider), request.images)),
+    input: messages.slice(leading.length).flatMap((message) => {
+      const signed = isOwn(message, model, provider);
+      for (const [id, { call_id: own }] of Object.entries(signed?.calls ?? {})) if (own) given.set(id, own);
+      return itemsOf(message, signed, { images: request.images, fitId });
+    }),
     stream: true,
     store: false,
     max_output_tokens: request.maxOutputTokens,
@@ -70,7 +80,11 @@ export function responsesBody(
 }
 
 /** `type` is set on messages too: OpenAI does not need it, but other servers tell items apart by it. */
-function itemsOf(message: PromptMessage, signed: SignedStep | null, images: ModelRequest['images']): Item[] {
+function itemsOf(
+  message: PromptMessage,
+  signed: SignedStep | null,
+  { images, fitId }: { images: ModelRequest['images']; fitId: (id: string) => string },
+): Item[] {
   const content = message.content.toWellFormed();
   switch (message.role) {
     case 'system':
@@ -90,11 +104,12 @@ function itemsOf(message: PromptMessage, signed: SignedStep | null, images: Mode
       ];
     }
     case 'tool':
-      return [{ type: 'function_call_output', call_id: fitCallId(message.call, CALL_ID), output: content }];
+      return [{ type: 'function_call_output', call_id: fitId(message.call), output: content }];
     case 'assistant': {
       const visible: Item[] = (message.calls ?? []).map((call) => ({
+        ...signed?.calls?.[call.id],
         type: 'function_call',
-        call_id: fitCallId(call.id, CALL_ID),
+        call_id: fitId(call.id),
         name: fitToolName(call.name),
         arguments: fitArgs(call.args),
       }));
@@ -140,8 +155,7 @@ type FunctionCall = Extract<OutputItem, { type: 'function_call' }>;
  */
 export async function* readResponseEvents(
   events: AsyncIterable<ResponseEvent | Response>,
-  request: ModelRequest,
-  provider: string,
+  reading: Reading,
   { touch, meter }: Pick<StreamWatch, 'touch' | 'meter'>,
 ): AsyncGenerator<ModelEvent> {
   const items: OutputItem[] = [];
@@ -182,7 +196,7 @@ export async function* readResponseEvents(
     for (const item of (response.output ?? []).filter((each) => !items.some((known) => isSame(known, each))))
       items.push(measured(item, meter));
     yield* words.rest(response);
-    yield* finish(items, response, words.refused, { request, provider });
+    yield* finish(items, response, words.refused, reading);
   }
 }
 
@@ -234,15 +248,20 @@ function isRead(event: ResponseEvent): event is Read {
   return READ.some((type) => type === event.type);
 }
 
+interface Reading extends Pick<ChatQuirks, 'callIds'> {
+  request: ModelRequest;
+  provider: string;
+}
+
 type Stop = Extract<ModelEvent, { type: 'done' }>['stop'];
 
 function* finish(
   items: readonly OutputItem[],
   { status, incomplete_details: incomplete, usage, model, id }: Response,
   refused: boolean,
-  { request, provider }: { request: ModelRequest; provider: string },
+  { request, provider, callIds }: Reading,
 ): Generator<ModelEvent> {
-  const reasoning = reasoningOf(items);
+  const reasoning = reasoningOf(items, callIds !== 'forty');
   if (reasoning) yield { type: 'reasoning', reasoning: { ...reasoning, provider, model: request.model } };
   const isCut = status === 'incomplete';
   const calls = items.filter((item): item is FunctionCall => item.type === 'function_call');
@@ -259,26 +278,50 @@ function* finish(
   yield { type: 'done', stop, usage: usageOf(usage), response: { model, id } };
 }
 
-function reasoningOf(items: readonly OutputItem[]): { text: string; signature?: string } | null {
+function reasoningOf(
+  items: readonly OutputItem[],
+  keepsAll: boolean,
+): { text: string; signature?: string } | null {
   const texts: string[] = [];
   const signed: SignedStep = { items: [] };
+  const calls: NonNullable<SignedStep['calls']> = {};
   let at = 0;
   for (const item of items) {
-    if (item.type === 'message') {
-      // Several messages are one text in the log.
-      if (at === 0) at += 1;
-      if (item.phase) signed.phase = item.phase;
-    }
-    if (item.type === 'function_call') at += 1;
+    // Several messages are one text in the log.
+    if (item.type === 'function_call' || (item.type === 'message' && at === 0)) at += 1;
+    if (item.type === 'message' && item.phase) signed.phase = item.phase;
+    if (item.type === 'function_call') Object.assign(calls, attachedTo(item, keepsAll));
     if (item.type !== 'reasoning') continue;
-    texts.push(...[...(item.summary ?? []), ...(item.content ?? [])].map(({ text }) => text));
+    texts.push(...textsOf(item));
     // The status belongs to the response and is not sent back.
     const { status: _, ...kept } = item;
-    if (item.encrypted_content) signed.items.push({ at, item: kept });
+    if (isSentBack(item, keepsAll)) signed.items.push({ at, item: kept });
   }
   const text = texts.join('\n\n');
-  if (signed.items.length > 0 || signed.phase) return { text, signature: JSON.stringify(signed) };
+  if (Object.keys(calls).length > 0) signed.calls = calls;
+  if (signed.items.length > 0 || signed.phase || signed.calls)
+    return { text, signature: JSON.stringify(signed) };
   return text === '' ? null : { text };
+}
+
+/** OpenAI looks for an item that is not encrypted by its id, and has not stored it. Servers of open models read its content. */
+function isSentBack(
+  { encrypted_content, content }: OpenAI.Responses.ResponseReasoningItem,
+  keepsAll: boolean,
+): boolean {
+  return Boolean(encrypted_content) || (keepsAll && Boolean(content?.length));
+}
+
+function textsOf({ summary, content }: OpenAI.Responses.ResponseReasoningItem): string[] {
+  return [...(summary ?? []), ...(content ?? [])].map(({ text }) => text);
+}
+
+/** What a call has besides its own parts, by the id that the log has of it: the beginning of a long one. */
+function attachedTo(call: FunctionCall, keepsIds: boolean): NonNullable<SignedStep['calls']> {
+  const { call_id: id } = call;
+  const attached = Object.entries(call).filter(([name, value]) => !OF_CALLS.has(name) && value !== null);
+  if (keepsIds && !SIXTY_FOUR.test(id)) attached.push(['call_id', id]);
+  return attached.length === 0 ? {} : { [String(id).slice(0, 256)]: Object.fromEntries(attached) };
 }
 
 function failure(error: { code: string | null; message: string } | null): ModelEvent {
