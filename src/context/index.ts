@@ -19,7 +19,7 @@ export {
   NOTHING_KNOWN,
   receiptOf,
 } from './build-prompt.ts';
-export { isPlausible, type UsageAnchor } from './budget/calibrate.ts';
+export { isPlausible, leastEstimate, type UsageAnchor } from './budget/calibrate.ts';
 export { limitIn } from './budget/model-windows.ts';
 export { windowOf } from './budget/model-windows.ts';
 export { budgetOf, MAX_REQUEST_BYTES } from './budget/token-budget.ts';

@@ -339,31 +339,30 @@ test('a turn stopped while a summary is written publishes nothing', async () => 
   expect(await stage.check('c', { cancelled: ['c:bo:1'] })).toEqual([]);
 });
 
-test('three compactions with little effect break the circuit: that is logged, and no further one is requested', async () => {
+test('three compactions with little effect break the circuit: none is made for a prompt that fits, and one for each that does not', async () => {
   const bo = mind();
   const context = { retrieval: { enabled: false } };
-  const stage = await openStage({ agents: [small('bo', bo)], context });
-  await fill(stage, 8);
-  // The messages that need an answer alone exceed what a compaction may leave.
-  for (let n = 101; n <= 104; n++) await ask(stage, prose(n, 15_000));
-  expect(bo.asked()).toHaveLength(4);
-  expect(bo.summaries()).toHaveLength(3);
-  const failed = await of(stage, 'compaction.failed');
-  expect(failed).toHaveLength(1);
-  const [broken] = failed;
-  expect(broken?.body.message).toContain('the last 3 compactions brought the prompt hardly under its limit');
-  expect((await of(stage, 'compaction.done')).at(-1)?.body.strategy).toBe('trim');
-  await ask(stage, prose(105, 40_000));
-  expect((await of(stage, 'turn.failed')).at(-1)?.body).toMatchObject({
-    code: 'context_overflow',
-    message: expect.stringContaining('the last 3 compactions'),
+  // The instructions leave room for two such messages and a summary, but no compaction leaves much less.
+  const stage = await openStage({
+    agents: [small('bo', bo, { instructions: () => prose(1, 7_000) })],
+    context,
   });
+  for (let n = 101; n <= 105; n++) await ask(stage, prose(n, 7_400));
   expect(bo.summaries()).toHaveLength(3);
-  // The large messages are history now, so a compaction is sure to help.
+  expect(await of(stage, 'compaction.failed')).toEqual([]);
+  await ask(stage, prose(106, 7_400));
+  expect(bo.summaries()).toHaveLength(3);
+  const [broken] = await of(stage, 'compaction.failed');
+  expect(broken?.body.message).toContain('the last 3 compactions brought the prompt hardly under its limit');
+  await ask(stage, prose(107, 7_400));
+  expect(bo.summaries()).toHaveLength(4);
+  expect(await of(stage, 'turn.done')).toHaveLength(7);
+  // A message that fits no window fails alone, and without a summary that could not help.
+  await ask(stage, prose(108, 40_000));
+  expect((await of(stage, 'turn.failed')).at(-1)?.body.code).toBe('context_overflow');
+  expect(bo.summaries()).toHaveLength(4);
   await ask(stage, 'are you still there?');
   expect((await stage.events('c')).at(-1)?.kind).toBe('turn.done');
-  expect(bo.summaries()).toHaveLength(4);
-  expect((await of(stage, 'compaction.done')).at(-1)?.body.strategy).toBe('summary');
   expect(await stage.check('c')).toEqual([]);
 });
 

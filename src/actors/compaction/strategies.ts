@@ -44,7 +44,7 @@ async function trim(work: TurnCompaction): Promise<CompactionEvent> {
 async function compactBy(work: TurnCompaction, strategy: 'summary' | 'extraction'): Promise<CompactionEvent> {
   const cut = proposeCut(work);
   if (!cut) {
-    const message = strategy === 'summary' ? brokenCircuit(work.run) : null;
+    const message = strategy === 'summary' ? brokenCircuit(work) : null;
     if (message !== null) await noteCompaction(work, 'compaction.failed', { strategy, message });
     return { type: 'SKIPPED' };
   }

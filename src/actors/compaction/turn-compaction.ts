@@ -97,16 +97,13 @@ export function nameLargest(run: TurnRun, { tokens, layers }: PromptRecord): str
     `the prompt has about ${tokens.estimate} tokens; a window of ${window} less ${reserved} reserved for the answer leaves ${available}`,
     `largest layers: ${parts.map(({ name, tokens: size }) => `${name} ${size}`).join(', ')}`,
     `largest messages: ${largest.map(nameOf).join(', ')}`,
-    brokenCircuit(run),
     'what is to be answered, the newest results and the instructions are never cut',
-  ]
-    .filter((part) => part !== null)
-    .join('. ');
+  ].join('. ');
 }
 
 /** The reason for making no further compaction; null if another one may be made. */
-export function brokenCircuit({ live, policy }: TurnRun): string | null {
-  if (!hasStalled(live.view, policy)) return null;
+export function brokenCircuit(work: TurnCompaction): string | null {
+  if (!hasStalled(work)) return null;
   return `the last ${STALLED_AFTER} compactions brought the prompt hardly under its limit, so no further one is made`;
 }
 

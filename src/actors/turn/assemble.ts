@@ -1,4 +1,10 @@
-import { beginTurnSteps, buildPrompt, foldAhead, MAX_REQUEST_BYTES } from '../../context/index.ts';
+import {
+  beginTurnSteps,
+  buildPrompt,
+  foldAhead,
+  leastEstimate,
+  MAX_REQUEST_BYTES,
+} from '../../context/index.ts';
 import type { PromptRecord } from '../../events/index.ts';
 import { inSlices } from '../engine/in-slices.ts';
 import { nameLargest } from '../compaction/turn-compaction.ts';
@@ -22,13 +28,17 @@ export async function assemble(before: TurnRun): Promise<Outcome> {
     const compaction = { ...run.compaction, reason };
     return { event: { type: 'OVER_BUDGET' }, run: changed(run, { compaction }) };
   }
-  const fits = prompt.tokens.free >= 0 && run.live.view.bytes <= MAX_REQUEST_BYTES;
-  if (fits) return { event: { type: 'PROMPT_READY' }, run };
+  if (mayFit(run, prompt)) return { event: { type: 'PROMPT_READY' }, run };
   const message = nameLargest(run, prompt);
   return {
     event: { type: 'REFUSED' },
     run: changed(run, { ending: { kind: 'failed', code: 'context_overflow', message } }),
   };
+}
+
+function mayFit({ live }: TurnRun, { tokens }: PromptRecord): boolean {
+  const { estimate, free, calibrated } = tokens;
+  return leastEstimate(estimate, calibrated) <= estimate + free && live.view.bytes <= MAX_REQUEST_BYTES;
 }
 
 function build(run: TurnRun): PromptRecord {

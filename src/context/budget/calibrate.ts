@@ -133,6 +133,14 @@ export function estimate(
   return { tokens: Math.max(0, Math.ceil((anchor?.reported ?? 0) + safe)), calibrated };
 }
 
+/**
+ * The estimate without its safety factor. The factor is a reason to compact early, not to refuse: what may fit is sent,
+ * and the report on it calibrates.
+ */
+export function leastEstimate(tokens: number, calibrated: boolean): number {
+  return calibrated ? tokens : Math.floor(tokens / MARGIN);
+}
+
 /** Never exceeds the prior variance, so a kind seen again after a million reports does not jump. */
 function drift(variance: number, index: number): number {
   return Math.min(variance + DRIFT * DRIFT, Math.max(variance, priorOf(index) ** 2));

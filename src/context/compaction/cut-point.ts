@@ -2,7 +2,7 @@ import type { CompactionBody, Event, EventId, Facts } from '../../events/index.t
 import type { View } from '../view.ts';
 import { type CompactionPlan, latestCompaction, withPlan } from './plan.ts';
 import { type Place, placesIn } from './places.ts';
-import { type CompactionPolicy, type Room, sizeIn } from './policy.ts';
+import { type CompactionPolicy, progressLimit, type Room, sizeIn } from './policy.ts';
 
 /** Least tokens of a useful summary. */
 const LEAST_TOKENS = 150;
@@ -56,7 +56,7 @@ function compactionTokens(least: number, room: Room, policy: CompactionPolicy): 
   const tenth = Math.floor(room.available * 0.1);
   const small = Math.min(SMALL_TOKENS, Math.floor(room.available * 0.25));
   const wanted = Math.min(WANTED_TOKENS, Math.max(small, tenth));
-  const free = Math.max(room.target, Math.floor(room.trigger * policy.progress)) - least;
+  const free = Math.max(room.target, Math.floor(progressLimit(room, policy))) - least;
   if (free >= wanted) {
     const share = Math.max(
       free * LEAST_COMPACTION_SHARE,

@@ -11,7 +11,10 @@ export interface CompactionPolicy {
   /** Share that a compaction aims at, and the same after a provider refused a request as too long. */
   target: number;
   targetAfterOverflow: number;
-  /** A compaction that leaves more than this share of the trigger made no progress. Three in a row stop it. */
+  /**
+   * A compaction that leaves more than this share of the room for the history made no progress. That room is what the
+   * baseline leaves below the trigger. After three in a row, no other is made for a prompt that fits without one.
+   */
   progress: number;
   /** Least share of the room that a rewrite must gain if the request fits without it: a rewrite costs the cache. */
   leastGain: number;
@@ -91,6 +94,9 @@ export interface Room {
 
 /** Share of the present history that a compaction at a person's request aims at. */
 const MANUAL_SHARE = 0.5;
+/** The least shares of the room beside the baseline, so that a large baseline leaves a history that can be reached. */
+const LEAST_TRIGGER = 0.5;
+const LEAST_TARGET = 0.25;
 
 /**
  * `ratio` is the provider's count per counted token, as far as is known; `history` the counted tokens
@@ -108,11 +114,17 @@ export function roomOf(
 ): Room {
   const counted = Math.floor(available / Math.max(0.1, ratio));
   const aim = reason === 'overflow' ? policy.targetAfterOverflow : policy.target;
+  const least = (share: number) => fixed + Math.max(0, counted - fixed) * share;
   const joined = fixed + (policy.keepTokens + policy.summaryTokens + policy.quoteTokens) * 1.2;
   return {
     available: counted,
-    trigger: Math.floor(counted * policy.trigger),
-    target: Math.floor(wished(reason, counted * aim, { joined, half: fixed + history * MANUAL_SHARE })),
+    trigger: Math.floor(Math.max(counted * policy.trigger, least(LEAST_TRIGGER))),
+    target: Math.floor(
+      wished(reason, Math.max(counted * aim, least(LEAST_TARGET)), {
+        joined,
+        half: fixed + history * MANUAL_SHARE,
+      }),
+    ),
     fixed,
   };
 }
@@ -137,6 +149,11 @@ function wished(
 
 export function sizeIn(view: View, { fixed }: Room): number {
   return fixed + view.tokens;
+}
+
+/** The size below which a compaction made progress. */
+export function progressLimit({ trigger, fixed }: Room, { progress }: CompactionPolicy): number {
+  return fixed + Math.max(0, trigger - fixed) * progress;
 }
 
 export function isWithin(view: View, room: Room, limit: number): boolean {

@@ -11,7 +11,7 @@ import { type ProposedCut, cutPointFor, findPlace } from './cut-point.ts';
 import { type Place, placesIn } from './places.ts';
 import { latestCompaction, NO_PLAN, type CompactionPlan, type SharedCompaction, withPlan } from './plan.ts';
 import { planTrim } from './trim.ts';
-import { type CompactionPolicy, isWithin, type Room, sizeIn } from './policy.ts';
+import { type CompactionPolicy, isWithin, progressLimit, type Room, sizeIn } from './policy.ts';
 
 /**
  * One compaction in progress. A strategy extends the plan if that makes the prompt smaller, and returns the outcome.
@@ -94,7 +94,7 @@ function leastGain({ room, policy }: CompactionRun): number {
 }
 
 /** Whether the request could be sent as it is. */
-function isFitting({ view, room }: CompactionRun): boolean {
+function isFitting({ view, room }: Pick<CompactionRun, 'view' | 'room'>): boolean {
   return isWithin(view, room, room.available);
 }
 
@@ -113,14 +113,28 @@ function gainSuffices(run: CompactionRun, after: number): boolean {
   return run.before - after >= leastGain(run);
 }
 
-/** The reach of the next compaction. Null if none would help or be worth it, or if the last ones did not help. */
+/**
+ * The reach of the next compaction. Null if none would help or be worth it, or if the last ones did not help and the
+ * request fits without one.
+ */
 export function proposeCut(run: CompactionRun): ProposedCut | null {
-  const { view, plan, room, policy, before } = run;
-  const cut = cutPointFor(view, plan, room, policy);
+  const { view, room, policy, before } = run;
+  let cut = cutPointFor(view, run.plan, room, policy);
+  if (!cut && forgetOwnMemories(run)) cut = cutPointFor(view, run.plan, room, policy);
   const after = cut ? before - cut.before + cut.budget : before;
   if (!cut || !gainSuffices(run, after)) return null;
   // The cause of the stall may have passed, so a compaction that is sure to help is still made.
-  return !hasStalled(view, policy) || after <= compactionLimit(run) ? cut : null;
+  return hasStalled(run) && after > compactionLimit(run) ? null : cut;
+}
+
+/** What the running turn was reminded of makes room for the history that it was taken from. */
+function forgetOwnMemories(run: CompactionRun): boolean {
+  const { view, plan } = run;
+  const turn = view.turn?.id;
+  if (turn === undefined || isFitting(run) || plan.forgotten.includes(turn)) return false;
+  return (
+    tryPlan(run, { ...plan, forgotten: [...plan.forgotten, turn] }, 'prune', run.room.target) !== 'nothing'
+  );
 }
 
 export function takeCompaction(
@@ -185,7 +199,7 @@ type Count = (text: string) => number;
 /** The size below which a compaction is worth it. */
 function compactionLimit(run: CompactionRun): number {
   const { room, policy } = run;
-  return isStrict(run) ? room.target : Math.max(room.target, room.trigger * policy.progress);
+  return isStrict(run) ? room.target : Math.max(room.target, progressLimit(room, policy));
 }
 
 /** Whether the target counts, and not what the cache costs. */
@@ -196,9 +210,13 @@ function isStrict({ reason }: CompactionRun): boolean {
 /** This many compactions in a row without progress stop further ones. */
 export const STALLED_AFTER = 3;
 
-export function hasStalled({ cuts }: View, { progress }: CompactionPolicy): boolean {
-  const latest = cuts.filter(({ kind }) => kind === 'adopt').slice(-STALLED_AFTER);
-  const failed = latest.filter(({ tokens }) => tokens.after > tokens.trigger * progress);
+/** Whether the last compactions gained too little for another one. A request that does not fit has no choice. */
+export function hasStalled(run: Pick<CompactionRun, 'view' | 'room' | 'policy'>): boolean {
+  const { view, room, policy } = run;
+  if (!isFitting(run)) return false;
+  const latest = view.cuts.filter(({ kind }) => kind === 'adopt').slice(-STALLED_AFTER);
+  // The trigger of that time: the window may have been another one.
+  const failed = latest.filter(({ tokens }) => tokens.after > progressLimit({ ...room, ...tokens }, policy));
   return failed.length === STALLED_AFTER;
 }
 
