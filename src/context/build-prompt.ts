@@ -20,9 +20,11 @@ export interface ModelFacts {
   calibration: Calibration;
   /** The window that a provider named when it refused a request. */
   window: number | null;
+  /** Images that its server refused, the latest last. */
+  refused: readonly string[];
 }
 
-export const NOTHING_KNOWN: ModelFacts = { calibration: emptyCalibration(), window: null };
+export const NOTHING_KNOWN: ModelFacts = { calibration: emptyCalibration(), window: null, refused: [] };
 
 interface PromptInput {
   view: View;

@@ -7,10 +7,10 @@ import type { AgentId, TenantId } from '../../events/index.ts';
 import type { Store } from '../../store/store.ts';
 
 /**
- * Facts learnt about a tenant's models: how they count tokens, and context windows that providers named in a refusal.
+ * Facts learnt about a tenant's models: how they count tokens, context windows that providers named in a refusal, and images that they refused.
  * Kept in memory, and in the store as one entry per model, so that other processes need not learn them again.
  *  B1  Nothing depends on it: an unreadable entry counts as missing, and a failure is only a warning.
- *  B2  No turn waits for a write. A model's entry is written at most every 20 s, and whenever a window is learnt.
+ *  B2  No turn waits for a write. A model's entry is written at most every 20 s, and whenever a refusal teaches something.
  *  B3  Two processes that learn at once lose nothing: the second adds its own reports to the entry of the first.
  */
 export interface CalibrationBook {
@@ -18,6 +18,7 @@ export interface CalibrationBook {
   get(tenant: TenantId, name: ModelName): Promise<ModelFacts>;
   observe(tenant: TenantId, name: ModelName, report: UsageAnchor): ModelFacts;
   learnWindow(tenant: TenantId, name: ModelName, window: number): ModelFacts;
+  learnRefused(tenant: TenantId, name: ModelName, images: readonly string[]): ModelFacts;
   /**
    * Warns that the usage an agent's model reports is not trusted, and why; null means that it reports none. Warns once
    * for each agent.
@@ -43,14 +44,22 @@ const MAX_DOUBTED = 1_000;
 /** Most attempts of a write that loses to another process each time. */
 const MAX_ROUNDS = 5;
 
-const Note = z.object({ calibration: Calibration, window: z.int().positive().nullable() });
+/** Most refused images remembered of a model. One that is forgotten is refused once more. */
+const MAX_REFUSED = 200;
+
+const Note = z.object({
+  calibration: Calibration,
+  window: z.int().positive().nullable(),
+  refused: z.array(z.string()).default([]),
+});
 
 /** Facts that this process has learnt and not written yet. */
 interface News {
   reports: readonly UsageAnchor[];
   window: number | null;
+  refused: readonly string[];
 }
-const NO_NEWS: News = { reports: [], window: null };
+const NO_NEWS: News = { reports: [], window: null, refused: [] };
 
 interface Page {
   tenant: TenantId;
@@ -78,6 +87,16 @@ export function createCalibrationBook(deps: BookDeps): CalibrationBook {
   const { read, write } = createPageStorage(deps);
   const doubted = new Set<string>();
 
+  function learn(tenant: TenantId, name: ModelName, told: Partial<News>): ModelFacts {
+    const page = pages.of(tenant, name);
+    const news = { ...NO_NEWS, ...told };
+    page.facts = withNews(page.facts, news);
+    page.news = { ...page.news, ...told, refused: added(page.news.refused, news.refused) };
+    // A write under way may have copied its news already.
+    void (page.writing ?? Promise.resolve()).then(() => write(page));
+    return page.facts;
+  }
+
   function isDue(at: number, every: number): boolean {
     return clock.monotonic() - at >= every;
   }
@@ -97,14 +116,8 @@ export function createCalibrationBook(deps: BookDeps): CalibrationBook {
       if (isDue(page.writtenAt, WRITE_EVERY_MS)) void write(page);
       return page.facts;
     },
-    learnWindow(tenant, name, window) {
-      const page = pages.of(tenant, name);
-      page.facts = { ...page.facts, window };
-      page.news = { ...page.news, window };
-      // A write under way may have copied its news already.
-      void (page.writing ?? Promise.resolve()).then(() => write(page));
-      return page.facts;
-    },
+    learnWindow: (tenant, name, window) => learn(tenant, name, { window }),
+    learnRefused: (tenant, name, refused) => learn(tenant, name, { refused }),
     doubt(tenant, agent, why) {
       const who = `${tenant}/${agent}`;
       if (doubted.has(who) || doubted.size >= MAX_DOUBTED) return;
@@ -218,13 +231,23 @@ function factsIn(note: string | null): ModelFacts {
   }
 }
 
-function withNews({ calibration, window }: ModelFacts, news: News): ModelFacts {
-  return { calibration: news.reports.reduce(observe, calibration), window: news.window ?? window };
+function withNews({ calibration, window, refused }: ModelFacts, news: News): ModelFacts {
+  return {
+    calibration: news.reports.reduce(observe, calibration),
+    window: news.window ?? window,
+    refused: added(refused, news.refused),
+  };
+}
+
+function added(before: readonly string[], more: readonly string[]): readonly string[] {
+  return more.length === 0 ? before : [...new Set([...before, ...more])].slice(-MAX_REFUSED);
 }
 
 function without(now: News, written: News): News {
   const old = new Set(written.reports);
   const reports = now.reports.filter((report) => !old.has(report));
   const window = now.window === written.window ? null : now.window;
-  return reports.length === 0 && window === null ? NO_NEWS : { reports, window };
+  const refused = now.refused.filter((image) => !written.refused.includes(image));
+  const isEmpty = reports.length + refused.length === 0 && window === null;
+  return isEmpty ? NO_NEWS : { reports, window, refused };
 }

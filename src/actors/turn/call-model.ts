@@ -7,6 +7,7 @@ import { stopDraft } from '../tasks/call-effects.ts';
 import { askModel, recordPrompt } from './ask-model.ts';
 import { takeCall } from './back-off.ts';
 import { failCall } from './fail-call.ts';
+import { learnRefused } from './refused-images.ts';
 import {
   changed,
   type Ending,
@@ -57,8 +58,9 @@ function settle(run: TurnRun, entry: JournalEntry): Outcome {
   meanwhile.partial = '';
   meanwhile.usage = addUsage(meanwhile.usage, entry.usage);
   meanwhile.session.compacted ||= entry.session?.compacted ?? false;
-  const next = changed(run, { answer: entry, failure: null, ...learn(run, entry) });
-  if (entry.stop === 'refusal' && entry.calls.length === 0) return refused(next, entry);
+  const isRefusal = entry.stop === 'refusal' && entry.calls.length === 0;
+  const next = changed(learnRefused(run, isRefusal), { answer: entry, failure: null, ...learn(run, entry) });
+  if (isRefusal) return refused(next, entry);
   return { event: { type: entry.calls.length > 0 ? 'MODEL_CALLED' : 'MODEL_REPLIED' }, run: next };
 }
 

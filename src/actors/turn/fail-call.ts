@@ -5,12 +5,15 @@ import type { ModelFailure } from '../../providers/provider.ts';
 import { policyFor } from '../compaction/compaction-policy.ts';
 import type { Sending } from '../sessions/session-run.ts';
 import { recordPrompt } from './ask-model.ts';
+import { leaveImagesOut } from './refused-images.ts';
 import { changed, type FailedCall, type Outcome, ownDraft, type TurnRun } from './turn-run.ts';
 
 /** Logs a failed call with the text so far, and decides whether it is retried, shortened, or ends the turn. */
 export async function failCall(run: TurnRun, failure: ModelFailure, sending: Sending): Promise<Outcome> {
   // No retry can succeed until an operator acts: the turn stays pinned, and other agents go on.
   if (policyOf(failure.code) === 'operator') throw new TroupeError(failure.code, failure.message);
+  const without = leaveImagesOut(run, failure);
+  if (without) return sendWithoutImages(without, failure);
   const failed = planRetry(run, failure);
   const { code, message, answered, wait, awayFrom } = failed;
   if (isNewFailure(run.failure, failed)) await logFailure(run, failed);
@@ -28,6 +31,28 @@ export async function failCall(run: TurnRun, failure: ModelFailure, sending: Sen
       failed: { retryable: wait !== null, isAway: awayFrom !== null, answered },
     },
     run: next,
+  };
+}
+
+/** Another request, so the refusal does not count as a try. */
+async function sendWithoutImages(
+  { run, count }: { run: TurnRun; count: number },
+  failure: ModelFailure,
+): Promise<Outcome> {
+  const answered = run.failure?.answered ?? 0;
+  const now = run.deps.clock.now();
+  const what = count === 1 ? 'an image' : `${count} images`;
+  const failed: FailedCall = {
+    ...planRetry(run, failure),
+    message: `${failure.message} (sent again without ${what})`,
+    answered,
+    awayFrom: null,
+    wait: { ms: 0, next: now, until: null },
+  };
+  await logFailure(run, failed);
+  return {
+    event: { type: 'MODEL_FAILED', failed: { retryable: true, isAway: false, answered } },
+    run: changed(run, { failure: failed }),
   };
 }
 

@@ -1,7 +1,8 @@
 import { MAX_REQUEST_BYTES } from '../../context/index.ts';
 import type { ImageRef, PromptMessage } from '../../events/index.ts';
 import type { ModelRequest } from '../../providers/provider.ts';
-import type { TurnRun } from './turn-run.ts';
+import { isRefused } from './refused-images.ts';
+import type { ShownImage, TurnRun } from './turn-run.ts';
 
 /** Limit for all images of a request together, as base64. */
 const MAX_IMAGE_BYTES = 20 * 1_024 * 1_024;
@@ -12,8 +13,8 @@ const TEXT_ONLY = '[this model is not shown images]';
 
 /**
  * Adds the bytes of the images that the messages name, the newest first, up to the limits. The message says which images
- * are not shown: those beyond the limits, missing from the store, or all of them if the model takes no images. The
- * recorded prompt names them all.
+ * are not shown: those beyond the limits, missing from the store, refused by the model's server, or all of them if the model
+ * takes no images. The recorded prompt names them all.
  */
 export async function withImages(run: TurnRun, request: ModelRequest): Promise<ModelRequest> {
   if (!request.messages.some(hasImages)) return request;
@@ -22,12 +23,13 @@ export async function withImages(run: TurnRun, request: ModelRequest): Promise<M
   }
   const images = new Map<string, string>();
   const messages: PromptMessage[] = [];
+  const sent: ShownImage[] = [];
   let room = Math.min(MAX_IMAGE_BYTES, MAX_REQUEST_BYTES - run.live.view.bytes);
   let left = MAX_IMAGES;
   for (const message of request.messages.toReversed()) {
     const shown = new Set<ImageRef>();
     for (const image of imagesOf(message).toReversed()) {
-      const data = left > 0 ? await readImage(run, image) : null;
+      const data = left > 0 && !isRefused(run, image) ? await readImage(run, image) : null;
       if (data === null) continue;
       room -= data.length;
       // The first image that does not fit ends the loop: an older, smaller one must not take its place.
@@ -35,9 +37,11 @@ export async function withImages(run: TurnRun, request: ModelRequest): Promise<M
       if (room < 0) break;
       images.set(image.hash, data);
       shown.add(image);
+      sent.push({ image, isNew: isNew(run, message) });
     }
-    messages.push(withOnly(message, shown));
+    messages.push(withOnly(run, message, shown));
   }
+  run.meanwhile.images = { ...run.meanwhile.images, shown: sent.toReversed() };
   return { ...request, messages: messages.toReversed(), images };
 }
 
@@ -62,11 +66,18 @@ function hasImages(message: PromptMessage): boolean {
   return imagesOf(message).length > 0;
 }
 
-function withOnly(message: PromptMessage, shown: ReadonlySet<ImageRef>): PromptMessage {
+/** Whether the agent answers the message now for the first time. */
+function isNew({ lease, turn }: TurnRun, { seqs }: PromptMessage): boolean {
+  return seqs.some((seq) => seq > lease.record.processed || turn.inputs.includes(seq));
+}
+
+function withOnly(run: TurnRun, message: PromptMessage, shown: ReadonlySet<ImageRef>): PromptMessage {
   const images = imagesOf(message);
-  const notes = images.flatMap((image, index) =>
-    shown.has(image) ? [] : [`[image ${index + 1} of this message is not shown]`],
-  );
+  const notes = images.flatMap((image, index) => {
+    if (shown.has(image)) return [];
+    const why = isRefused(run, image) ? ': the server of this model refused it' : '';
+    return [`[image ${index + 1} of this message is not shown${why}]`];
+  });
   if (notes.length === 0) return message;
   return showing(
     images.filter((image) => shown.has(image)),

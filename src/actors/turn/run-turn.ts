@@ -206,6 +206,7 @@ async function startRun(given: TurnStart): Promise<TurnRun> {
       key: null,
       session: sessionRun(lease.record),
       begun: null,
+      images: { shown: [], suspected: [] },
       partial: '',
       usage: NO_USAGE,
       rounds: 0,

@@ -2,6 +2,7 @@ import type { AgentProfile, ModelFacts, CompactionPolicy, UsageAnchor } from '..
 import {
   type EventDraft,
   type EventId,
+  type ImageRef,
   type PinnedTurn,
   type OutgoingEvent,
   type PromptRecord,
@@ -132,6 +133,8 @@ export interface Meanwhile {
   session: SessionRun;
   /** The answer that the provider has begun; see `begun-answer.ts`. */
   begun: BegunAnswer | null;
+  /** Images of the last request, the oldest first, and those left out since a refusal. */
+  images: { shown: readonly ShownImage[]; suspected: readonly ImageRef[] };
   /** Text of a model call that broke off. */
   partial: string;
   usage: Usage;
@@ -139,6 +142,12 @@ export interface Meanwhile {
   work: TurnWork;
   /** Model calls of this attempt that were begun. */
   rounds: number;
+}
+
+/** An image of a request; `isNew` if no earlier turn of the agent has shown it. */
+export interface ShownImage {
+  image: ImageRef;
+  isNew: boolean;
 }
 
 /** What an effect returns. */

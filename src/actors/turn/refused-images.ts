@@ -1,0 +1,110 @@
+import type { ImageRef } from '../../events/index.ts';
+import type { ModelFailure } from '../../providers/provider.ts';
+import { changed, type ShownImage, type TurnRun } from './turn-run.ts';
+
+/**
+ * Images that a model's server has refused. They are left out of later requests to this model, whichever agent, fork or
+ * retry makes them; the prompt names each in a line. Models that have not refused an image are still shown it.
+ *  P1  A refusal that speaks of images is remembered at once. One that names no cause is put down to the new images only
+ *      when the request is taken without them.
+ *  P2  New images are left out before those that the model took in an earlier turn.
+ *  P3  Each refusal leaves out at least one more image, so a request is sent again only as often as it has images.
+ */
+
+/** Names that vendors give to images in their errors, also in paths of fields. */
+const IMAGE =
+  /\bimages?\b|image_?url|input_image|inline_?data|\bpictures?\b|\bphotos?\b|\bvision\b|multi-?modal|mime.?type|media.?type|\bpixels?\b|\bmmproj\b/i;
+/** Of a failure that may pass, only these words blame the image. */
+const UNREADABLE = /support|process|load|decod|format|invalid|unknown|missing|unable|cannot|could not/i;
+/** A number of images or a size of the request, not a single image. */
+const TOO_MANY =
+  /(?:at most|up to|more than|maximum(?: of| number of)?|limit of|exceeds?|too many)\D{0,20}(\d{0,4})[^.]{0,20}\bimages\b|too many[^.]{0,40}\bimages?\b|\bimages? .{0,40}(?:at most|limit of|maximum of) (\d{1,4})|at most (\d{1,4}) image/i;
+const TOO_LARGE =
+  /^413\b|entity too large|payload too large|request_too_large|request (?:body )?(?:is )?too large/i;
+/** Only the start of a message is read. */
+const READ_CHARACTERS = 2_000;
+
+type Blame =
+  /** The words speak of images. */
+  | { kind: 'image' }
+  /** Only this many are taken; null: fewer than were sent. */
+  | { kind: 'number'; most: number | null }
+  /** The words name no cause. */
+  | { kind: 'unclear' };
+
+const UNCLEAR: Blame = { kind: 'unclear' };
+
+/** What a failed request says of its images; null: they are not the cause. */
+export function blameOf({ code, message }: Pick<ModelFailure, 'code' | 'message'>): Blame | null {
+  const text = message.slice(0, READ_CHARACTERS);
+  const speaks = IMAGE.test(text);
+  const many = speaks ? TOO_MANY.exec(text) : null;
+  switch (code) {
+    case 'provider_invalid_request':
+    case 'provider_refused':
+      if (many) return { kind: 'number', most: numberIn(many) };
+      if (speaks) return { kind: 'image' };
+      return text.startsWith('404') ? null : UNCLEAR;
+    case 'context_overflow':
+      return speaks || TOO_LARGE.test(text) ? { kind: 'image' } : null;
+    case 'provider_failed':
+      return speaks && UNREADABLE.test(text) ? { kind: 'image' } : null;
+    default:
+      return null;
+  }
+}
+
+function numberIn(match: RegExpExecArray): number | null {
+  const found = match.slice(1).find((each) => each !== undefined && each !== '');
+  return found === undefined ? null : Number(found);
+}
+
+/** The images to leave out, of those shown in this order. Empty if they are not the cause. */
+export function imagesToLeaveOut(blame: Blame, shown: readonly ShownImage[]): ImageRef[] {
+  const all = shown.map(({ image }) => image);
+  if (blame.kind === 'number') {
+    const most = blame.most !== null && blame.most < all.length ? blame.most : Math.floor(all.length / 2);
+    return all.slice(0, all.length - most);
+  }
+  const fresh = shown.filter(({ isNew }) => isNew).map(({ image }) => image);
+  return fresh.length > 0 || blame.kind === 'unclear' ? fresh : all;
+}
+
+/** The run whose request leaves out what was refused, and how many; null if the images are not the cause. */
+export function leaveImagesOut(run: TurnRun, failure: ModelFailure): { run: TurnRun; count: number } | null {
+  const { shown, suspected } = run.meanwhile.images;
+  if (shown.length === 0) return null;
+  const isStillTooLong = failure.code === 'context_overflow' && run.compaction.overflowed;
+  const blame = blameOf(failure) ?? (isStillTooLong ? UNCLEAR : null);
+  if (!blame || (blame.kind === 'unclear' && suspected.length > 0)) return null;
+  const images = imagesToLeaveOut(blame, shown);
+  if (images.length === 0) return null;
+  run.meanwhile.images = { shown: [], suspected: [...suspected, ...images] };
+  return { run: blame.kind === 'unclear' ? run : rememberRefused(run, images), count: images.length };
+}
+
+/** After an answer: what had to be left out for it was the cause, and what a filter stopped is not shown again. */
+export function learnRefused(run: TurnRun, isRefusal: boolean): TurnRun {
+  const { shown, suspected } = run.meanwhile.images;
+  const images = isRefusal ? imagesToLeaveOut(UNCLEAR, shown) : suspected;
+  return images.length === 0 ? run : rememberRefused(run, images);
+}
+
+function rememberRefused(run: TurnRun, images: readonly ImageRef[]): TurnRun {
+  const { deps, live, runtime } = run;
+  const keys = images.map((image) => refusedKey(run, image));
+  return changed(run, { model: deps.models.learnRefused(live.address.tenant, runtime.profile, keys) });
+}
+
+/** Another server may take what this one refuses, under the same name of the model. */
+function refusedKey({ runtime }: TurnRun, { hash }: ImageRef): string {
+  const { server } = runtime.provider;
+  return server ? `${server.address}:${server.port} ${hash}` : hash;
+}
+
+export function isRefused(run: TurnRun, image: ImageRef): boolean {
+  const { suspected } = run.meanwhile.images;
+  return (
+    suspected.some(({ hash }) => hash === image.hash) || run.model.refused.includes(refusedKey(run, image))
+  );
+}
