@@ -289,8 +289,8 @@ export interface Troupe {
   export(conversation: string, options?: { threads?: boolean | undefined }): AsyncGenerator<string>;
   /**
    * Deletes a conversation with its threads for good. `exported`: number of their events that the caller has exported, or
-   * 'none' to delete without a check. Throws `conversation_unknown`, and `command_refused` if that number is wrong or an
-   * agent is at work.
+   * 'none' to delete without a check. Throws `conversation_unknown`, and `command_refused` if that number is wrong, an
+   * agent is at work, or the conversation is the thread of an open task.
    */
   delete(conversation: string, options: { exported: number | 'none' }): Promise<Deleted>;
   /** Calls `watcher` for this tenant, or only for the named conversation. Returns a function that stops it. */
