@@ -1,4 +1,5 @@
 import type { EngineDeps } from '../actors/engine/engine-deps.ts';
+import { undefinedWork } from '../actors/engine/undefined-agents.ts';
 import { isGranted, rangesOf } from '../access/index.ts';
 import type { ConversationId, TenantId } from '../events/index.ts';
 import {
@@ -8,6 +9,7 @@ import {
   type StuckThresholds,
   stuckReasons,
   unansweredLine,
+  undefinedLine,
 } from '../inspect/stuck-reasons.ts';
 import { rankOf, type Standing } from '../projection/standing.ts';
 import type { HeardTurn } from './running-book.ts';
@@ -42,12 +44,31 @@ export async function readStuck(
       doing,
     }));
   const { waiting } = await turnsNow(deps, tenant, live);
-  const stuck = stuckReasons({ running, waiting }, now, after);
+  const stuck = [
+    ...(await undefinedLines(deps, tenant, { among, afterMs }, now)),
+    ...stuckReasons({ running, waiting }, now, after),
+  ];
   const { lines, total } = await asked;
   return {
     stuck: [...stuck, ...lines].slice(0, Math.min(limit, MOST_STUCK)),
     total: Math.min(stuck.length + total, MOST_STUCK),
   };
+}
+
+/** What waits for agents that are not defined: it does so from the first moment. */
+async function undefinedLines(
+  deps: EngineDeps,
+  tenant: TenantId,
+  { among, afterMs = 0 }: StuckQuery,
+  now: number,
+): Promise<StuckLine[]> {
+  const work = await undefinedWork(deps, tenant);
+  return work
+    .filter(({ conversation, since }) => {
+      if (now - since < afterMs) return false;
+      return !among || isGranted({ conversations: among }, conversation);
+    })
+    .map(({ since, ...of }) => undefinedLine(of, since, now));
 }
 
 interface UnansweredQuery {

@@ -35,6 +35,8 @@ export type StuckReason =
   | { kind: 'slot_full'; since: number; provider: string | null; heldBy: Holder[]; holders: number }
   /** It waits for something else before it begins or goes on. */
   | { kind: 'queued'; since: number; for: Exclude<WaitCause, 'provider_slot' | 'tenant_slot'> }
+  /** The agent is not defined: it was renamed or removed. */
+  | { kind: 'undefined'; since: number }
   /** A person has not answered. `task`: the oldest one that the agent waits for; `count`: all in its conversation. */
   | UnansweredReason;
 
@@ -55,7 +57,7 @@ export interface UnansweredReason {
 }
 
 /** What a person can do about it. */
-export type StuckAction = 'abort' | 'raise_limit' | 'check_provider' | 'answer' | 'decide';
+export type StuckAction = 'abort' | 'raise_limit' | 'check_provider' | 'answer' | 'decide' | 'define';
 
 /** Work that has not gone on for longer than its threshold. */
 export interface StuckLine {
@@ -137,8 +139,25 @@ export function unansweredLine(
   return { conversation, agent, turn: null, reason, words, actions: [action] };
 }
 
+/** Work for an agent that is not defined. */
+export function undefinedLine(
+  { conversation, agent }: Pick<StuckLine, 'conversation' | 'agent'>,
+  since: number,
+  now: number,
+): StuckLine {
+  const words = `has work but is not defined, noticed ${ageWords(now - since)} ago: it was renamed or removed`;
+  return {
+    conversation,
+    agent,
+    turn: null,
+    reason: { kind: 'undefined', since },
+    words,
+    actions: ['define'],
+  };
+}
+
 /** Why a running turn does not go on. */
-type DoingReason = Exclude<StuckReason, { kind: 'slot_full' | 'queued' | 'unanswered' }>;
+type DoingReason = Exclude<StuckReason, { kind: 'slot_full' | 'queued' | 'unanswered' | 'undefined' }>;
 
 function reasonOf(doing: Doing, now: number, after: StuckThresholds): DoingReason | null {
   switch (doing.kind) {

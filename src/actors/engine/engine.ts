@@ -15,6 +15,7 @@ import { turnToInterrupt } from '../steering/busy-policy.ts';
 import { stopBelow } from '../tasks/cancellation.ts';
 import { publishAvailability } from '../turn/transition.ts';
 import { createEndQuiet, fireSchedules } from '../conversations/upkeep.ts';
+import { createUndefinedAgents } from './undefined-agents.ts';
 import { createParticipantsCache } from '../conversations/participants-cache.ts';
 
 /** The turn engine of one process: serves wakes, sweeps, and carries out commands on actors. */
@@ -236,6 +237,7 @@ async function runSweeper(deps: EngineDeps, stopped: AbortSignal, call: Call): P
   const { clock, limits, schedules = [], lifecycle = {} } = deps;
   const participantsCache = createParticipantsCache(deps.log, deps.checkpoints);
   const endQuiet = createEndQuiet(deps, participantsCache, lifecycle);
+  const undefinedAgents = createUndefinedAgents(deps);
   let lookAtAll = 0;
   let expireAt = 0;
   while (!stopped.aborted) {
@@ -244,13 +246,16 @@ async function runSweeper(deps: EngineDeps, stopped: AbortSignal, call: Call): P
     call.isCalled = false;
     call.pause = new AbortController();
     try {
+      await undefinedAgents.note();
       if ((await claimed(deps, 'sweep', limits.sweepMs * 0.7)) || isCalled) {
         const isFull = isCalled || now >= lookAtAll;
-        const found = await sweep(deps, isFull ? 0 : now - limits.sweepWindowMs);
+        const due = await sweep(deps, isFull ? 0 : now - limits.sweepWindowMs);
+        const found = due.length;
         // Actors beyond a full batch may be older than the window by the next round.
         if (isFull || found >= BATCH) lookAtAll = nextFullLook(found, now, limits.sweepWindowMs);
         await fireSchedules(deps, schedules, participantsCache);
         await endQuiet();
+        await undefinedAgents.heed(due);
       }
       if (now >= expireAt && (await claimed(deps, 'expire', EXPIRE_EVERY_MS / 2))) {
         await deps.store.expire('journal', now - KEPT_MS);
@@ -280,8 +285,8 @@ async function claimed(deps: EngineDeps, task: string, forMs: number): Promise<b
   return deps.store.claim(task, { owner: deps.process, now, until: now + Math.ceil(forMs) });
 }
 
-/** One round. Returns the number of woken actors. */
-async function sweep(deps: EngineDeps, since: number): Promise<number> {
+/** One round. Returns the woken actors. */
+async function sweep(deps: EngineDeps, since: number): Promise<ActorAddress[]> {
   const { store, router, clock, limits } = deps;
   // With one owner a live lease is ours, and the wake is merged, or a dead process left it.
   const now = limits.soleOwner ? Number.MAX_SAFE_INTEGER : clock.now();
@@ -289,5 +294,5 @@ async function sweep(deps: EngineDeps, since: number): Promise<number> {
   for (const address of due) await router.wake(address);
   deps.metrics.count('sweeps', {});
   deps.metrics.count('sweep_found', {}, due.length);
-  return due.length;
+  return due;
 }

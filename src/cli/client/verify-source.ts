@@ -38,18 +38,45 @@ export async function openVerifySource({
 }): Promise<VerifySource> {
   const server = url ?? (data === undefined ? process.env['TROUPE_URL'] : undefined);
   if (server) return serverSource({ url: server });
-  const database = data === undefined ? databaseIn(process.env) : undefined;
-  if (database) {
-    const openDriver = await loadDatabase(database, needOf(database, undefined));
-    const store = createStore(await openDriver());
-    return storeSource(store, () => store.close());
-  }
   const dir = data ?? DEFAULT_DATA;
+  if (data === undefined && databaseIn(process.env)) {
+    const { store, close } = await openOwnStore(dir, process.env);
+    return storeSource(store, close);
+  }
   if (!existsSync(dir)) {
     const message = `there is no data directory ${dir}; name it with --data, or a server with --url`;
     throw new TroupeError('config_invalid', message, { data: dir });
   }
-  return serverOf(dir) === null ? directorySource(dir) : serverSource({ data: dir });
+  if (serverOf(dir) !== null) return serverSource({ data: dir });
+  const { store, close } = await openOwnStore(dir, {});
+  return storeSource(store, close);
+}
+
+/** The database that the environment names, else a data directory that no process has open. */
+export async function openOwnStore(
+  dir: string,
+  env: Record<string, string | undefined>,
+): Promise<{ store: Store; close: () => Promise<void> }> {
+  const database = databaseIn(env);
+  if (database) {
+    const openDriver = await loadDatabase(database, needOf(database, undefined));
+    const store = createStore(await openDriver());
+    return { store, close: () => store.close() };
+  }
+  const lock = lockDataDir(resolve(dir));
+  try {
+    const store = createStore(await openSqliteDriver({ path: lock.paths.database }));
+    return {
+      store,
+      async close() {
+        await store.close();
+        lock.release();
+      },
+    };
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
 }
 
 async function serverSource(options: { url?: string; data?: string }): Promise<VerifySource> {
@@ -67,20 +94,6 @@ async function serverSource(options: { url?: string; data?: string }): Promise<V
     verify: (_, conversation, after) => client.verify(conversation, after),
     close: () => client.close(),
   };
-}
-
-async function directorySource(dir: string): Promise<VerifySource> {
-  const lock = lockDataDir(resolve(dir));
-  try {
-    const store = createStore(await openSqliteDriver({ path: lock.paths.database }));
-    return storeSource(store, async () => {
-      await store.close();
-      lock.release();
-    });
-  } catch (error) {
-    lock.release();
-    throw error;
-  }
 }
 
 const PAGE = 200;

@@ -6,6 +6,7 @@ import { checkDatabase } from '../../store/sqlite/check-files.ts';
 import { dataPaths, lockDataDir } from '../../store/sqlite/data-lock.ts';
 import { findAgents, type FoundAgents, recallAgents } from '../client/find-agents.ts';
 import { findPeer, PROGRAMS } from '../../providers/cli/find-peer.ts';
+import { databaseIn } from '../process/service-urls.ts';
 import { nodeProblem } from '../../node-version.ts';
 
 interface CheckOptions {
@@ -27,6 +28,7 @@ export async function runChecks({ file, data, env }: CheckOptions): Promise<Chec
     ...(await checkPackages(agents.found)),
     ...checkData(data),
     ...services,
+    ...(await checkWork(agents.found, data, env)),
   ];
 }
 
@@ -162,6 +164,20 @@ function checkIntegrity(dir: string): Check {
   } catch (error) {
     return { name, status: 'failed', detail: toTroupeError(error).message };
   }
+}
+
+/** Work in the data that is for agents which the file does not define. What cannot be opened is told by other checks. */
+async function checkWork(found: FoundAgents | null, data: string, env: Env): Promise<Check[]> {
+  const hasServer = databaseIn(env) !== undefined;
+  if (!found || (!hasServer && !existsSync(dataPaths(resolve(data)).database))) return [];
+  const { openWork } = await import('../client/undefined-work.ts');
+  const work = await openWork(found.definition, { data, env }).catch(() => []);
+  return [...Map.groupBy(work, ({ agent }) => agent)].map(([agent, of]) => {
+    const where =
+      of.length === 1 ? of[0]?.conversation : `${of.length} conversations, ${of[0]?.conversation} for one`;
+    const detail = `@${agent} is not defined, but has work in ${where}: define it again if it was renamed or removed by mistake; a started troupe ends its tasks`;
+    return { name: 'work', status: 'warning', detail };
+  });
 }
 
 type Env = Record<string, string | undefined>;

@@ -32,7 +32,10 @@ export function stuckLines({ stuck: lines, total }: StuckReport): string[] {
   ];
 }
 
-function adviceOf(action: StuckLine['actions'][number], { conversation, turn, reason }: StuckLine): string {
+function adviceOf(
+  action: StuckLine['actions'][number],
+  { conversation, agent, turn, reason }: StuckLine,
+): string {
   switch (action) {
     case 'abort':
       return `to stop it: POST /api/commands ${JSON.stringify({ command: 'abort', turn })}`;
@@ -41,6 +44,8 @@ function adviceOf(action: StuckLine['actions'][number], { conversation, turn, re
     case 'answer':
     case 'decide':
       return personAdvice(conversation, reason);
+    case 'define':
+      return `to go on: define @${agent} in the agents file again, or tell its work to another agent`;
     case 'check_provider':
       return 'to find the cause: does the provider answer?';
   }

@@ -1,0 +1,225 @@
+import * as z from 'zod';
+import { TroupeError } from '../../errors.ts';
+import {
+  type ActorAddress,
+  addressKey,
+  AgentId,
+  ConversationId,
+  DEFAULT_TENANT,
+  SYSTEM_AUTHOR,
+  type TenantId,
+} from '../../events/index.ts';
+import { isTaskOpen, openTasks, type Task } from '../../machines/task-book.ts';
+import type { ConversationKey, Store } from '../../store/store.ts';
+import { readTasks } from '../tasks/read-tasks.ts';
+import { abortTask, sendOutgoing } from '../tasks/task-events.ts';
+import type { EngineDeps } from './engine-deps.ts';
+
+/**
+ * Work for agents that are no longer defined: renamed in the agents file, or removed from it.
+ *  U1  Its messages stay: an agent that is defined again continues from its index. Only its tasks end, those that it was
+ *      given and those that it gave, because somebody waits for them.
+ *  U2  Nothing ends before `ROUNDS` rounds have found the agent missing, so that a mistake can be mended.
+ *  U3  Of several processes none judges alone: each notes the agents that it defines, and an agent that one has noted within
+ *      `ROUNDS` rounds is defined. So an older process does not end the tasks of an agent that a newer one brought.
+ */
+export interface UndefinedAgents {
+  /** Notes the agents of this process for the others. */
+  note(): Promise<void>;
+  /** Looks at the actors with work that a round has found. */
+  heed(due: readonly ActorAddress[]): Promise<void>;
+}
+
+const ROUNDS = 3;
+/** Most actors that are looked at in a round and listed for a tenant. */
+const MOST = 100;
+/** Most open tasks whose agents are looked up when a process starts. */
+const MOST_TASKS = 1_000;
+
+/** Entry of a tenant: its work for agents that are not defined. */
+const LISTED_KEY = 'undefined agents';
+const Line = z.object({ conversation: ConversationId, agent: AgentId, since: z.number() });
+type Line = z.infer<typeof Line>;
+const Lines = z.array(Line).catch([]);
+
+/** Entry of the installation: when a process noted last that it defines an agent. */
+const DEFINED_KEY = 'defined agents';
+const Defined = z.record(z.string(), z.number()).catch({});
+const FORGOTTEN_MS = 24 * 3_600_000;
+
+interface Missing {
+  address: ActorAddress;
+  rounds: number;
+  isSettled: boolean;
+}
+
+export function createUndefinedAgents(deps: EngineDeps): UndefinedAgents {
+  const { agents, store, clock, limits } = deps;
+  const missing = new Map<string, Missing>();
+  const warned = new Set<AgentId>();
+  let noted: Record<string, number> = {};
+  let isFirst = true;
+
+  function isDefined(agent: AgentId): boolean {
+    return agents.has(agent) || clock.now() - (noted[agent] ?? -Infinity) <= ROUNDS * limits.sweepMs;
+  }
+
+  async function see(address: ActorAddress): Promise<void> {
+    const hasWork = await hasOpenWork(deps, address);
+    missing.set(addressKey(address), { address, rounds: 0, isSettled: !hasWork });
+    if (!hasWork) return;
+    const { tenant, conversation, agent } = address;
+    await list(store, tenant, (lines) => [
+      ...lines.filter((line) => !isOf(address, line)),
+      { conversation, agent, since: clock.now() },
+    ]);
+    if (warned.has(agent)) return;
+    warned.add(agent);
+    const message = `@${agent} is not defined, but has work, in ${conversation} for one: define it again if it was renamed or removed by mistake; else its open tasks are ended, and its messages stay`;
+    deps.onWarning(new TroupeError('agent_unknown', message, { agent, conversation }), `work of @${agent}`);
+  }
+
+  async function settle(found: Missing): Promise<void> {
+    found.isSettled = true;
+    const { address } = found;
+    await endTasksOf(deps, address);
+    if (await hasOpenWork(deps, address)) return;
+    await list(store, address.tenant, (lines) => lines.filter((line) => !isOf(address, line)));
+  }
+
+  return {
+    async note() {
+      if (!limits.soleOwner) noted = await noteOwn(deps);
+    },
+    async heed(due) {
+      const found = isFirst ? [...due, ...(await undefinedOwners(store, agents, clock.now()))] : due;
+      isFirst = false;
+      if (missing.size >= MOST_TASKS) missing.clear();
+      const isNew = (address: ActorAddress) => !isDefined(address.agent) && !missing.has(addressKey(address));
+      for (const address of found.filter(isNew).slice(0, MOST)) await see(address);
+      for (const [key, each] of missing) {
+        if (isDefined(each.address.agent)) missing.delete(key);
+        else if (!each.isSettled && (each.rounds += 1) > ROUNDS) await settle(each);
+      }
+    },
+  };
+}
+
+function isOf({ conversation, agent }: ActorAddress, line: Line): boolean {
+  return line.conversation === conversation && line.agent === agent;
+}
+
+/** Whether somebody may wait for the agent. In the thread of a task nobody does once it has ended. */
+async function hasOpenWork(
+  deps: Pick<EngineDeps, 'store' | 'checkpoints'>,
+  { agent, ...log }: ActorAddress,
+): Promise<boolean> {
+  const head = await deps.store.head(log);
+  if (head === 0) return false;
+  const { book } = await readTasks(deps.store, log, deps.checkpoints);
+  if (openTasks(book, agent).length > 0) return true;
+  if (book.thread) return isTaskOpen(book);
+  const record = await deps.store.readActor({ ...log, agent });
+  return record === null || record.turn !== null || record.processed < head;
+}
+
+/** All actors with open work that are not defined. */
+export async function undefinedActors(
+  deps: Pick<EngineDeps, 'store' | 'clock'> & { agents: { has(agent: AgentId): boolean } },
+): Promise<ActorAddress[]> {
+  const { store, agents, clock } = deps;
+  const all = Number.MAX_SAFE_INTEGER;
+  const due = await store.due({ now: all, clock: clock.now(), since: 0, limit: MOST_TASKS });
+  const found = new Map<string, ActorAddress>();
+  for (const address of [...due, ...(await undefinedOwners(store, agents, clock.now()))])
+    if (!agents.has(address.agent) && (await hasOpenWork(deps, address)))
+      found.set(addressKey(address), address);
+  return [...found.values()];
+}
+
+/** Owners and assignees of open tasks that are not defined: nothing may be addressed to them while they wait. */
+async function undefinedOwners(
+  store: Pick<Store, 'due' | 'readActor'>,
+  agents: { has(agent: AgentId): boolean },
+  now: number,
+): Promise<ActorAddress[]> {
+  // Each open task has a timer with the events that end it: one for its owner, and one for the assignee.
+  const all = Number.MAX_SAFE_INTEGER;
+  const owners = await store.due({ now: all, clock: all, since: now, limit: MOST_TASKS });
+  const found = new Map<string, ActorAddress>();
+  for (const owner of owners) {
+    const record = await store.readActor(owner).catch(() => null); // an unreadable record fails its own actor
+    const posts = (record?.timers ?? []).flatMap((timer) => timer.posts);
+    const others = posts.flatMap(({ conversation, draft }) =>
+      draft.to.map((agent) => ({ tenant: owner.tenant, conversation, agent })),
+    );
+    for (const address of [owner, ...others])
+      if (!agents.has(address.agent)) found.set(addressKey(address), address);
+  }
+  return [...found.values()];
+}
+
+/** Ends the open tasks that the agent was given or has given, each for its other side to hear. */
+async function endTasksOf(deps: EngineDeps, { tenant, conversation, agent }: ActorAddress): Promise<void> {
+  const log = { tenant, conversation };
+  const why = `@${agent} is no longer defined: it was renamed or removed`;
+  const { book } = await readTasks(deps.store, log, deps.checkpoints);
+  const end = (at: ConversationKey, task: Task) => abortTask(at, task, SYSTEM_AUTHOR, why);
+  const own = openTasks(book, agent).flatMap((task) => end(log, task));
+  const given = [];
+  for (const { delegation, home, assignee } of book.thread?.open ?? []) {
+    if (assignee !== agent) continue;
+    const above = { tenant, conversation: home };
+    const task = (await readTasks(deps.store, above, deps.checkpoints)).book.tasks.get(delegation);
+    if (task?.end === null) given.push(...end(above, task));
+  }
+  await sendOutgoing(deps, tenant, [...own, ...given]);
+}
+
+/** Notes the agents of this process; returns when each agent was noted last. */
+async function noteOwn({ store, agents, clock }: EngineDeps): Promise<Record<string, number>> {
+  const now = clock.now();
+  const before = await store.get(DEFAULT_TENANT, DEFINED_KEY);
+  const known = Object.entries(parsed(Defined, before) ?? {}).filter(([, at]) => now - at < FORGOTTEN_MS);
+  const noted = {
+    ...Object.fromEntries(known),
+    ...Object.fromEntries([...agents.keys()].map((id) => [id, now])),
+  };
+  const after = await store.compareAndSet(DEFAULT_TENANT, DEFINED_KEY, before, JSON.stringify(noted));
+  // Another process was faster: its note counts with ours, which the next round writes.
+  return { ...noted, ...(parsed(Defined, after) ?? {}) };
+}
+
+async function list(
+  store: Pick<Store, 'get' | 'compareAndSet'>,
+  tenant: TenantId,
+  change: (lines: readonly Line[]) => Line[],
+): Promise<void> {
+  const before = await store.get(tenant, LISTED_KEY);
+  const next = JSON.stringify(change(parsed(Lines, before) ?? []).slice(-MOST));
+  if (next !== before) await store.compareAndSet(tenant, LISTED_KEY, before, next);
+}
+
+/** The work of a tenant that is listed and still there, the oldest first. */
+export async function undefinedWork(
+  { store, agents }: Pick<EngineDeps, 'store' | 'agents'>,
+  tenant: TenantId,
+): Promise<Line[]> {
+  const lines = parsed(Lines, await store.get(tenant, LISTED_KEY)) ?? [];
+  const open: Line[] = [];
+  for (const line of lines) {
+    if (agents.has(line.agent)) continue;
+    const head = await store.head({ tenant, conversation: line.conversation });
+    if (head > 0) open.push(line);
+  }
+  return open;
+}
+
+function parsed<T>(schema: z.ZodType<T>, text: string | null): T | null {
+  if (text === null) return null;
+  try {
+    return schema.parse(JSON.parse(text));
+  } catch {
+    return null; // an unreadable entry counts as missing
+  }
+}

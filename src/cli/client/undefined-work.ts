@@ -1,0 +1,22 @@
+import { undefinedActors } from '../../actors/engine/undefined-agents.ts';
+import type { TroupeInput } from '../../config/agents-file.ts';
+import { templateOf } from '../../config/coordination-settings.ts';
+import type { ActorAddress } from '../../events/index.ts';
+import { systemClock } from '../../clock.ts';
+import { openOwnStore } from './verify-source.ts';
+
+/** The actors with work in a database, or in a data directory that no process has open, which the definition does not name. */
+export async function openWork(
+  { agents, templates = [] }: TroupeInput,
+  { data, env }: { data: string; env: Record<string, string | undefined> },
+): Promise<ActorAddress[]> {
+  const ids = new Set<string>(agents.map(({ id }) => id));
+  const kinds = new Set<string>(templates.map(({ id }) => id));
+  const has = (agent: string) => ids.has(agent) || kinds.has(templateOf(agent) ?? '');
+  const { store, close } = await openOwnStore(data, env);
+  try {
+    return await undefinedActors({ store, agents: { has }, clock: systemClock });
+  } finally {
+    await close();
+  }
+}
