@@ -1,5 +1,6 @@
 import { workIn } from '../actors/conversations/conversation-work.ts';
 import type { Answer, AskOptions } from '../asking/answer.ts';
+import { agentOfTool, lendToolPlace } from '../actors/calls/lent-place.ts';
 import { ask, type CostOf } from '../asking/ask.ts';
 import { addressed, messageFrom, nobodyAnswers } from '../asking/asked.ts';
 import { followConversation, type Note } from '../asking/follow.ts';
@@ -28,9 +29,16 @@ export function askingMethods(context: TenantContext, itself: () => Troupe) {
     asked: Asked,
     options: AskOptions,
   ): AsyncGenerator<Note, Answer> {
-    const { event } = await itself().send(conversation, addressed(messageFrom(asked), context.agents));
-    if (event.to.length === 0) throw nobodyAnswers();
-    return yield* answersTo(event, options);
+    // Before the message wakes the agents that are to answer.
+    const returnPlace = await lendToolPlace();
+    try {
+      const { event } = await itself().send(conversation, addressed(messageFrom(asked), context.agents));
+      if (event.to.length === 0) throw nobodyAnswers();
+      refuseToAskItself(event);
+      return yield* answersTo(event, options);
+    } finally {
+      await returnPlace();
+    }
   }
 
   async function* answersTo(event: Event, { signal, timeoutMs }: AskOptions): AsyncGenerator<Note, Answer> {
@@ -58,19 +66,6 @@ export function askingMethods(context: TenantContext, itself: () => Troupe) {
     return yield* answersTo(event, options);
   }
 
-  async function* asParts(going: AsyncGenerator<Note, Answer>): AsyncGenerator<Part, Answer> {
-    const partOf = showParts();
-    try {
-      for (;;) {
-        const next = await going.next();
-        if (next.done) return next.value;
-        yield partOf(next.value);
-      }
-    } finally {
-      await going.return(undefined as never);
-    }
-  }
-
   return {
     stream(conversation, asked, options = {}) {
       checkOptionsOf('stream', options);
@@ -94,6 +89,19 @@ export function askingMethods(context: TenantContext, itself: () => Troupe) {
   } satisfies Partial<Troupe>;
 }
 
+async function* asParts(going: AsyncGenerator<Note, Answer>): AsyncGenerator<Part, Answer> {
+  const partOf = showParts();
+  try {
+    for (;;) {
+      const next = await going.next();
+      if (next.done) return next.value;
+      yield partOf(next.value);
+    }
+  } finally {
+    await going.return(undefined as never);
+  }
+}
+
 async function* followed(
   troupe: Troupe,
   conversation: string,
@@ -107,6 +115,14 @@ async function* followed(
   const ends = signal ? AbortSignal.any([signal, closed]) : closed;
   const frames = followConversation(conversationId(conversation), after, { troupe, clock, signal: ends });
   for await (const frame of frames) if (frame.type === 'event') yield frame.event;
+}
+
+/** A tool that waits for its own agent would wait for the end of its own turn. */
+function refuseToAskItself({ tenant, conversation, to }: Event): void {
+  const own = agentOfTool();
+  if (own?.tenant !== tenant || own.conversation !== conversation || !to.includes(own.agent)) return;
+  const message = `a tool of @${own.agent} asks @${own.agent} itself in ${conversation}: it would wait for its own turn. The message is stored and is answered after this turn; to ask others, name them in "to"`;
+  throw new TroupeError('command_refused', message, { agent: own.agent, conversation });
 }
 
 function notRejoinable(conversation: string, seq: number): TroupeError {

@@ -28,6 +28,7 @@ import { readAttachment } from './read-attachment.ts';
 import { checkOptionsOf } from './read-options.ts';
 import { waitUntilRest } from '../actors/conversations/conversation-work.ts';
 import { passageShelf } from './passage-shelf.ts';
+import { lendToolPlace } from '../actors/calls/lent-place.ts';
 import { standingShelf } from './standing-shelf.ts';
 import { sendMessage } from './send-message.ts';
 import { findConversation, type TenantContext } from './tenant-context.ts';
@@ -229,7 +230,13 @@ function operatorMethods(context: TenantContext) {
       checkOptionsOf('idle', options);
       const { conversation } = options;
       if (conversation === undefined) return waitUntilQuiet(router, { clock, closed });
-      return waitUntilRest(deps, await findConversation(context, conversation), closed);
+      const log = await findConversation(context, conversation);
+      const returnPlace = await lendToolPlace();
+      try {
+        await waitUntilRest(deps, log, closed);
+      } finally {
+        await returnPlace();
+      }
     },
   } satisfies Partial<Troupe>;
 }

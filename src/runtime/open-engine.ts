@@ -35,6 +35,7 @@ import type { Metrics } from '../metrics.ts';
 import type { Embedder } from '../providers/embedder.ts';
 import { releaseOf } from './release.ts';
 import type { ResourceStack } from '../resource-stack.ts';
+import { withLentPlaces } from '../queue/lent-places.ts';
 import { keyValueOf, type Services } from './services.ts';
 
 export interface EngineOptions {
@@ -74,7 +75,8 @@ export interface OpenedEngine {
 /** The engine with everything it depends on. It takes no turns before `engine.start`. */
 export async function openEngine(options: EngineOptions): Promise<OpenedEngine> {
   const { definition, services, agents, operators, clock, metrics, opened, given } = options;
-  const { store, router, broadcast, admission } = services;
+  const { store, broadcast, admission } = services;
+  const router = withLentPlaces(services.router, clock);
   const { onWarning } = operators;
   const random = Math.random;
   const secret = await store.meta('secret', given.newSecret ?? randomBytes(24).toString('hex'));
@@ -123,6 +125,7 @@ export async function openEngine(options: EngineOptions): Promise<OpenedEngine> 
     models,
     memory,
     pending,
+    lendPlace: () => router.lend(),
     budgets: createBudgetLedger({ store, clock, random, metrics, onWarning, caps }),
     trees: createTaskTrees({ store, clock, random, limits }),
     checkpoints,

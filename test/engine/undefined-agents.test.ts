@@ -106,7 +106,7 @@ describe('the assignee of an open task was renamed', () => {
     const [task] = (await troupe.tasks('c', { open: true })).tasks as { thread?: ConversationId }[];
     const thread = task?.thread as ConversationId;
     const question = (await all(troupe, thread)).find(({ kind }) => kind === 'question');
-    const { question: id } = question?.body as { question: string };
+    const id = (question?.body as { question: string } | undefined)?.question ?? '';
     await troupe.command(
       { command: 'answer', conversation: thread, question: id, content: 'The first.' },
       ANA,

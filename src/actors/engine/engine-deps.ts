@@ -66,6 +66,8 @@ export interface EngineDeps {
   budgets: BudgetLedger;
   /** Counts the tasks that follow from one message. */
   trees: TaskTrees;
+  /** Lends the place of a running turn to others of this process; the function returns it. Absent: places are not lent. */
+  lendPlace?: () => () => void;
   /** Counts the waiting actors. Absent: no limit. */
   pending?: PendingCount;
   /** Search over events that have left an agent's window. */

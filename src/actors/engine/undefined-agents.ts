@@ -61,7 +61,10 @@ export function createUndefinedAgents(deps: EngineDeps): UndefinedAgents {
   let isFirst = true;
 
   function isDefined(agent: AgentId): boolean {
-    return agents.has(agent) || clock.now() - (noted[agent] ?? -Infinity) <= ROUNDS * limits.sweepMs;
+    if (agents.has(agent)) return true;
+    // An agent of a template has its name and a number.
+    const at = noted[agent] ?? noted[agent.replace(/-\d+$/, '')] ?? -Infinity;
+    return clock.now() - at <= ROUNDS * limits.sweepMs;
   }
 
   async function see(address: ActorAddress): Promise<void> {
@@ -176,18 +179,18 @@ async function endTasksOf(deps: EngineDeps, { tenant, conversation, agent }: Act
   await sendOutgoing(deps, tenant, [...own, ...given]);
 }
 
-/** Notes the agents of this process; returns when each agent was noted last. */
-async function noteOwn({ store, agents, clock }: EngineDeps): Promise<Record<string, number>> {
+/** Notes the agents of this process, unless one of the same definition just did; returns when each was noted last. */
+async function noteOwn({ store, agents, clock, limits }: EngineDeps): Promise<Record<string, number>> {
   const now = clock.now();
   const before = await store.get(DEFAULT_TENANT, DEFINED_KEY);
-  const known = Object.entries(parsed(Defined, before) ?? {}).filter(([, at]) => now - at < FORGOTTEN_MS);
-  const noted = {
-    ...Object.fromEntries(known),
-    ...Object.fromEntries([...agents.keys()].map((id) => [id, now])),
-  };
+  const known = parsed(Defined, before) ?? {};
+  const own: string[] = [...agents.keys(), ...(agents.templates ?? [])];
+  if (own.every((agent) => now - (known[agent] ?? -Infinity) < limits.sweepMs)) return known;
+  const recent = Object.entries(known).filter(([, at]) => now - at < FORGOTTEN_MS);
+  const noted = { ...Object.fromEntries(recent), ...Object.fromEntries(own.map((agent) => [agent, now])) };
   const after = await store.compareAndSet(DEFAULT_TENANT, DEFINED_KEY, before, JSON.stringify(noted));
   // Another process was faster: its note counts with ours, which the next round writes.
-  return { ...noted, ...(parsed(Defined, after) ?? {}) };
+  return { ...noted, ...parsed(Defined, after) };
 }
 
 async function list(

@@ -39,19 +39,12 @@ export function blameOf({ code, message }: Pick<ModelFailure, 'code' | 'message'
   const text = message.slice(0, READ_CHARACTERS);
   const speaks = IMAGE.test(text);
   const many = speaks ? TOO_MANY.exec(text) : null;
-  switch (code) {
-    case 'provider_invalid_request':
-    case 'provider_refused':
-      if (many) return { kind: 'number', most: numberIn(many) };
-      if (speaks) return { kind: 'image' };
-      return text.startsWith('404') ? null : UNCLEAR;
-    case 'context_overflow':
-      return speaks || TOO_LARGE.test(text) ? { kind: 'image' } : null;
-    case 'provider_failed':
-      return speaks && UNREADABLE.test(text) ? { kind: 'image' } : null;
-    default:
-      return null;
-  }
+  if (code === 'context_overflow') return speaks || TOO_LARGE.test(text) ? { kind: 'image' } : null;
+  if (code === 'provider_failed') return speaks && UNREADABLE.test(text) ? { kind: 'image' } : null;
+  if (code !== 'provider_invalid_request' && code !== 'provider_refused') return null;
+  if (many) return { kind: 'number', most: numberIn(many) };
+  if (speaks) return { kind: 'image' };
+  return text.startsWith('404') ? null : UNCLEAR;
 }
 
 function numberIn(match: RegExpExecArray): number | null {

@@ -3,6 +3,7 @@ import type { Event, EventDraft, EventDraftOf, RunTime, ToolCall, ToolOutcome } 
 import { preview } from '../../tools/preview.ts';
 import { runTool } from '../../tools/run-tool.ts';
 import type { ToolContext } from '../../tools/tool.ts';
+import { createToolPlace, inToolPlace } from '../calls/lent-place.ts';
 import { type AboutTools, aboutTools } from '../calls/tool-context.ts';
 import { redactCall } from './redact-turn.ts';
 import { showCall, showResult } from './show-activity.ts';
@@ -32,7 +33,11 @@ export async function runCalls(run: TurnRun): Promise<Outcome> {
   };
   // Read before a call begins: one that began is not repeated.
   const about = await aboutTools(run);
-  const settled = await allEnded(answer.calls.map((call, index) => settleAndShow(run, about, call, index)));
+  const place = createToolPlace(run);
+  const ends = await inToolPlace(place, () =>
+    allEnded(answer.calls.map((call, index) => settleAndShow(run, about, call, index))),
+  );
+  const settled = onlyFirstHandoff(ends);
   const { tenant } = live.address;
   for (const { outcome } of settled) deps.metrics.count('tool_calls', { tenant, outcome });
   const results = await Promise.all(
@@ -60,6 +65,18 @@ export async function runCalls(run: TurnRun): Promise<Outcome> {
     },
   );
   return endAfter(next, effects);
+}
+
+/** A conversation is handed over once in a step: the first counts, and the model reads of the others that they did not. */
+function onlyFirstHandoff(ends: readonly Settled[]): readonly Settled[] {
+  const targets = ends.map(({ effects }) => effects?.events.find(({ kind }) => kind === 'handoff')?.to[0]);
+  const first = targets.findIndex((to) => to !== undefined);
+  return ends.map((end, index) => {
+    const to = targets[index];
+    if (to === undefined || index === first) return end;
+    const text = `[not handed over to @${to}: this step had handed over to @${targets[first]} before, and only the first counts. To involve several agents, delegate to them.]`;
+    return { ...end, outcome: 'failed', text, effects: undefined };
+  });
 }
 
 /** Decides whether the turn goes on after the calls of a step. */
