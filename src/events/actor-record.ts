@@ -3,6 +3,7 @@ import { ActorAddress, ConversationId, EventId, JoinPolicy, Seq, TurnId } from '
 import { EventContext, EventDraft } from './event.ts';
 import { GuardStoppedBody, TurnSteeredBody } from './coordination.ts';
 import { NamedSession, Session } from './session.ts';
+import { AskedReply } from './message.ts';
 import { LiveItems, ToolCall } from './turn.ts';
 import { TaskId } from './task.ts';
 
@@ -40,8 +41,8 @@ export const PinnedTurn = z.strictObject({
   halt: Halt.optional(),
   /** An input is by a person, so the turn runs even if the task of its thread was cancelled. */
   byPerson: z.literal(true).optional(),
-  /** The schema that an input asks the answer to have; the last one counts. */
-  reply: z.record(z.string(), z.unknown()).optional(),
+  /** The form that an input wants the answer in; the last one counts. */
+  reply: AskedReply.optional(),
   /** The session that an input names for this agent. */
   session: NamedSession.optional(),
   /** The event that records what this turn runs again. */

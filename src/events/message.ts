@@ -67,6 +67,8 @@ export const AskedReply = z.strictObject({
   schema: z.record(z.string(), JsonData),
   /** The tool of a client whose arguments the answer is. */
   tool: z.string().min(1).max(64).optional(),
+  /** The answer has calls of a client's tools as `calls`, beside words as `say`. `optional`: plain words will do. */
+  calls: z.enum(['optional', 'required']).optional(),
 });
 export type AskedReply = z.infer<typeof AskedReply>;
 

@@ -117,7 +117,7 @@ function askedFor({ reply }: NewMessage): { reply?: AskedReply } {
   if (JSON.stringify(asked.schema).length > MOST_SCHEMA)
     throw refuse(`it has more than ${MOST_SCHEMA} characters`);
   try {
-    askedReply(asked.schema);
+    askedReply(asked);
   } catch (cause) {
     throw refuse(cause instanceof Error ? cause.message : String(cause), cause);
   }

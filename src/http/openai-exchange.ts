@@ -5,13 +5,12 @@ import { covers, isGranted } from '../access/index.ts';
 import type { Answer } from '../asking/answer.ts';
 import type { ChatChange } from '../asking/chat-change.ts';
 import { storedEvents } from '../asking/follow.ts';
-import { type ApiError, failureOf } from '../doors/openai/outcome.ts';
-import type { ReplyFormat } from '../doors/openai/reply-format.ts';
+import { type AnswerPart, type ApiError, failureOf, partsOf } from '../doors/openai/outcome.ts';
 import { begin, type Heard, invalid, quoted, type Said } from '../doors/openai/said.ts';
 import { createSpeech } from '../doors/speech.ts';
 import type { Clock } from '../clock.ts';
 import { toTroupeError, TroupeError } from '../errors.ts';
-import type { ConversationId } from '../events/index.ts';
+import type { AskedReply, ConversationId } from '../events/index.ts';
 import type { Troupe } from '../troupe.ts';
 import type { Caller } from './access/caller.ts';
 import { beginExchange, type Exchange, wholeAnswer } from './exchange.ts';
@@ -31,7 +30,7 @@ interface Request {
   conversation: string | null;
   isStreamed: boolean;
   heard: Heard;
-  format: ReplyFormat | null;
+  format: AskedReply | null;
 }
 
 /** Where an answer is, for its ids. */
@@ -44,11 +43,12 @@ export interface AnswerPlace {
 
 /** How one of the APIs writes an answer. */
 export interface AnswerWriter {
-  whole: (text: string, answer: Answer) => object;
+  whole: (parts: readonly AnswerPart[], answer: Answer) => object;
   /** Each object is one event of the stream. */
   begin: () => object[];
+  /** Of answers in no form. */
   words: (text: string) => object;
-  end: (text: string, answer: Answer) => object[];
+  end: (parts: readonly AnswerPart[], answer: Answer) => object[];
   fail: (text: string, error: ApiError) => object;
   /** The text of an event of the stream. */
   frame: (event: object) => string;
@@ -88,7 +88,7 @@ async function answerHeld(
     const failure = failureOf(answer, format);
     return failure
       ? refused(context, failure, headers)
-      : context.json(writer.whole(words.text(answer), answer), 200, headers);
+      : context.json(writer.whole(words.parts(answer), answer), 200, headers);
   }
   const write = (ends: AbortSignal) =>
     withHeartbeats(frames(exchange.changes(ends), { writer, words, format, ends }), { clock, ends });
@@ -210,33 +210,29 @@ function keyOf({ req }: Context): string | null {
   return given ? createHash('sha256').update(given).digest('hex').slice(0, 32) : null;
 }
 
-/** The words of an answer. In a form that the client asked for, those of the last reply alone, when it is whole. */
-export function answerWords(
-  troupe: Pick<Troupe, 'agents'>,
-  conversation: string,
-  format: ReplyFormat | null,
-) {
+/** The words of an answer, as they come unless the client has asked for a form, and its parts when it is whole. */
+export function answerWords(troupe: Pick<Troupe, 'agents'>, conversation: string, format: AskedReply | null) {
   const { agents } = troupe;
   const textOf = createSpeech(conversation, (agent) => agents.find(({ id }) => id === agent)?.name ?? agent);
   let said = '';
   return {
     /** Returns what is new. */
     see(change: ChatChange): string {
-      const words = format ? '' : textOf(change);
+      const words = textOf(change);
       said += words;
-      return words;
+      return format ? '' : words;
     },
     get said() {
       return said;
     },
-    text: (answer: Answer) => (format ? answer.text : said),
+    parts: (answer: Answer) => partsOf(answer, said, format),
   };
 }
 
 interface FramesParts {
   writer: AnswerWriter;
   words: ReturnType<typeof answerWords>;
-  format: ReplyFormat | null;
+  format: AskedReply | null;
   ends: AbortSignal;
 }
 
@@ -258,9 +254,7 @@ async function* frames(
       const { isPermanent: _, ...error } = failure;
       yield frame(writer.fail(words.said, error));
     } else {
-      const text = words.text(answer);
-      if (format) yield frame(writer.words(text));
-      for (const each of writer.end(text, answer)) yield frame(each);
+      for (const each of writer.end(words.parts(answer), answer)) yield frame(each);
     }
   } catch (error) {
     if (ends.aborted) return;

@@ -2,7 +2,7 @@ import type { Context } from 'hono';
 import type { Answer } from '../asking/answer.ts';
 import { failureOf } from '../doors/openai/outcome.ts';
 import { answerNamed, responseId } from '../doors/openai/response-request.ts';
-import { type ResponseHead, responseOf, responseWith } from '../doors/openai/response.ts';
+import { type ResponseHead, responseOf, responseWith, wordsSaid } from '../doors/openai/response.ts';
 import { TroupeError } from '../errors.ts';
 import type { EventOf } from '../events/index.ts';
 import type { Caller } from './access/caller.ts';
@@ -49,20 +49,26 @@ export async function toldResponse(
     const changes = changesSince(caller.troupe, { conversation, seq }, ends);
     let next = await changes.next();
     for (; !next.done; next = await changes.next()) words.see(next.value);
-    return given(head, next.value, words.text(next.value));
+    return given(head, next.value, words);
   } catch (error) {
     if (!(error instanceof TroupeError) || error.code !== 'aborted') throw error;
-    return asAnswer(responseOf(head, '', { status: 'in_progress' }));
+    return asAnswer(responseOf(head, [], { status: 'in_progress' }));
   } finally {
     late.abort();
     place.end();
   }
 }
 
-function given(head: ResponseHead, answer: Answer, text: string): { id: string; object: string } {
+function given(
+  head: ResponseHead,
+  answer: Answer,
+  words: ReturnType<typeof answerWords>,
+): { id: string; object: string } {
   const error = failureOf(answer, head.format);
   return asAnswer(
-    error ? responseOf(head, text, { status: 'failed', error }) : responseWith(head, text, answer),
+    error
+      ? responseOf(head, wordsSaid(words.said), { status: 'failed', error })
+      : responseWith(head, words.parts(answer), answer),
   );
 }
 

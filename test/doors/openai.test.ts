@@ -173,12 +173,6 @@ test.each([
     'event_invalid',
   ],
   [
-    'tools of the client',
-    { model: 'bo', messages: [{ role: 'user', content: 'x' }], tools: [{}] },
-    400,
-    'event_invalid',
-  ],
-  [
     'several answers',
     { model: 'bo', messages: [{ role: 'user', content: 'x' }], n: 2 },
     400,

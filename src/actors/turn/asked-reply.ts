@@ -1,4 +1,5 @@
 import { Script } from 'node:vm';
+import type { AskedReply } from '../../events/index.ts';
 import { readySchema } from '../../tools/schema.ts';
 import type { ReplySchema } from '../engine/agent-runtime.ts';
 
@@ -6,11 +7,13 @@ import type { ReplySchema } from '../engine/agent-runtime.ts';
  * The form in which the writer of a message wants the answer. The schema is of somebody outside: with patterns and choices
  * within choices a small one can take forever, so the work with it has an end. Throws if it cannot be checked.
  */
-export function askedReply(schema: Record<string, unknown>): ReplySchema {
+export function askedReply({ schema, calls }: AskedReply): ReplySchema {
   const ready = inTime(() => readySchema(withDraft(schema), 'output'));
   return {
     schema: ready.json,
     async check(value) {
+      // Who has nothing to call may answer in words.
+      if (calls === 'optional' && !('calls' in Object(value))) return { data: value };
       try {
         const checked = await inTime(() => ready.check(value));
         if ('value' in checked) return { data: checked.value };

@@ -117,7 +117,7 @@ async function nextTurn(
     context: contextOf(baseline, live.view, facts, runtime.tools),
     ...(approved.length > 0 && { approved }),
     ...(halt && { halt }),
-    ...(reply && { reply: reply.schema }),
+    ...(reply && { reply }),
     ...(named && { session: named }),
     ...(live.tasks.thread !== null && inputs.some(isOfPeople) && { byPerson: true }),
   };

@@ -1,5 +1,6 @@
 import * as z from 'zod';
-import { Format, FunctionGiven, type ReplyFormat, replyFormat, ToolFields } from './reply-format.ts';
+import type { AskedReply } from '../../events/index.ts';
+import { Format, FunctionGiven, replyFormat, ToolFields } from './reply-format.ts';
 import {
   type Attached,
   fileAt,
@@ -68,19 +69,22 @@ export function heardInChat({ messages }: ChatRequest): Heard {
   return heardIn(messages.map(toldBy), '', 'messages');
 }
 
-/** Throws `event_invalid` for tools that an agent would not call. */
+/** Throws `event_invalid` for what an agent cannot do for a client. */
 export function formatOfChat({
   tools,
   tool_choice: choice,
+  parallel_tool_calls: isParallel,
   functions,
   function_call: legacy,
   response_format: format,
-}: ChatRequest): ReplyFormat | null {
-  const given = [
-    ...(tools ?? []),
-    ...(functions ?? []).map((callee) => ({ type: 'function', function: callee })),
-  ];
-  return replyFormat({ tools: given, choice: choice ?? legacy }, format, 'response_format');
+}: ChatRequest): AskedReply | null {
+  const older = (functions ?? []).map((callee) => ({ type: 'function', function: callee }));
+  const given = {
+    tools: [...(tools ?? []), ...older],
+    choice: choice ?? legacy ?? 'auto',
+    isSingle: isParallel === false || older.length > 0,
+  };
+  return replyFormat(given, format, 'response_format');
 }
 
 function toldBy(message: Message): Told {

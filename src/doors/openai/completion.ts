@@ -1,6 +1,6 @@
 import type { Answer } from '../../asking/answer.ts';
 import type { Usage } from '../../events/index.ts';
-import { isCut } from './outcome.ts';
+import { type AnswerPart, isCut } from './outcome.ts';
 
 /** What all chunks of a completion have. */
 export interface CompletionHead {
@@ -8,68 +8,84 @@ export interface CompletionHead {
   /** Seconds since the epoch. */
   created: number;
   model: string;
-  /** The tool of the client whose arguments the answer is. */
-  tool: string | null;
 }
 
 /** The first chunk of a streamed completion. */
 export function completionBegin(head: CompletionHead): object {
-  return chunkOf(head, { role: 'assistant', content: head.tool === null ? '' : null }, null);
+  return chunkOf(head, { role: 'assistant', content: '' }, null);
 }
 
 /** A piece of a streamed completion. */
 export function completionChunk(head: CompletionHead, content: string): object {
-  return chunkOf(
-    head,
-    head.tool === null ? { content } : { tool_calls: [{ index: 0, ...callOf(head, content) }] },
-    null,
-  );
+  return chunkOf(head, { content }, null);
 }
 
-/** The last chunk. `usage`: also the one with the tokens. */
-export function completionEnd(head: CompletionHead, answer: Answer, { usage }: { usage: boolean }): object[] {
-  const end = chunkOf(head, {}, finishOf(head, answer));
-  return usage
-    ? [end, { ...shared(head), object: 'chat.completion.chunk', choices: [], usage: usageOf(answer.usage) }]
-    : [end];
+/** The last chunks. `parts`: what was not streamed; `usage`: also the chunk with the tokens. */
+export function completionEnd(
+  head: CompletionHead,
+  { parts, answer, usage }: { parts: readonly AnswerPart[]; answer: Answer; usage: boolean },
+): object[] {
+  const calls = callsOf(head, parts).map((call, index) =>
+    chunkOf(head, { tool_calls: [{ index, ...call }] }, null),
+  );
+  const words = wordsIn(parts);
+  const end = chunkOf(head, {}, finishOf(parts, answer));
+  return [
+    ...(words === '' ? [] : [completionChunk(head, words)]),
+    ...calls,
+    end,
+    ...(usage
+      ? [{ ...head, object: 'chat.completion.chunk', choices: [], usage: usageOf(answer.usage) }]
+      : []),
+  ];
 }
 
 /** The answer as a whole. */
-export function completion(head: CompletionHead, content: string, answer: Answer): object {
-  const message = head.tool === null ? { content } : { content: null, tool_calls: [callOf(head, content)] };
+export function completion(head: CompletionHead, parts: readonly AnswerPart[], answer: Answer): object {
+  const calls = callsOf(head, parts);
+  const content = parts.some(({ kind }) => kind === 'words') ? wordsIn(parts) : null;
+  const message = {
+    role: 'assistant',
+    content,
+    refusal: null,
+    ...(calls.length > 0 && { tool_calls: calls }),
+  };
   return {
-    ...shared(head),
+    ...head,
     object: 'chat.completion',
-    choices: [
-      {
-        index: 0,
-        message: { role: 'assistant', ...message, refusal: null },
-        logprobs: null,
-        finish_reason: finishOf(head, answer),
-      },
-    ],
+    choices: [{ index: 0, message, logprobs: null, finish_reason: finishOf(parts, answer) }],
     usage: usageOf(answer.usage),
   };
 }
 
 type Finish = 'stop' | 'length' | 'tool_calls';
 
-function finishOf({ tool }: CompletionHead, answer: Answer): Finish {
+function finishOf(parts: readonly AnswerPart[], answer: Answer): Finish {
   if (isCut(answer)) return 'length';
-  return tool === null ? 'stop' : 'tool_calls';
+  return parts.some(({ kind }) => kind === 'call') ? 'tool_calls' : 'stop';
 }
 
-function callOf({ id, tool }: CompletionHead, args: string): object {
-  return { id: `call_${id.slice(-35)}`, type: 'function', function: { name: tool, arguments: args } };
+function wordsIn(parts: readonly AnswerPart[]): string {
+  return parts.flatMap((part) => (part.kind === 'words' ? [part.text] : [])).join('\n\n');
+}
+
+function callsOf({ id }: CompletionHead, parts: readonly AnswerPart[]): object[] {
+  const calls = parts.flatMap((part) => (part.kind === 'call' ? [part] : []));
+  return calls.map(({ name, args }, index) => ({
+    id: callId(id, index),
+    type: 'function',
+    function: { name, arguments: args },
+  }));
+}
+
+/** At most 40 characters, as those of OpenAI: the end of the answer's id tells calls of answers apart. */
+export function callId(answer: string, index: number): string {
+  return `call${index}_${answer.slice(-32)}`;
 }
 
 function chunkOf(head: CompletionHead, delta: object, finish: Finish | null): object {
   const choices = [{ index: 0, delta, logprobs: null, finish_reason: finish }];
-  return { ...shared(head), object: 'chat.completion.chunk', choices };
-}
-
-function shared({ id, created, model }: CompletionHead): object {
-  return { id, created, model };
+  return { ...head, object: 'chat.completion.chunk', choices };
 }
 
 function usageOf({ input, output, cacheRead, reasoning }: Usage): object {

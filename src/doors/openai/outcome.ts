@@ -1,6 +1,6 @@
 import type { Answer } from '../../asking/answer.ts';
 import { ERROR_CODES, policyOf } from '../../errors.ts';
-import type { ReplyFormat } from './reply-format.ts';
+import type { AskedReply } from '../../events/index.ts';
 
 export interface ApiError {
   code: string;
@@ -12,7 +12,7 @@ export interface ApiError {
 export type Failed = ApiError & { isPermanent: boolean };
 
 /** Nobody has answered and somebody failed, or the answer has another form than the client can read. */
-export function failureOf(answer: Answer, format: ReplyFormat | null): Failed | null {
+export function failureOf(answer: Answer, format: AskedReply | null): Failed | null {
   const { outcome, replies, failures, waits } = answer;
   const [failure] = failures;
   if (outcome === 'failed' && replies.length === 0 && failure) {
@@ -21,7 +21,7 @@ export function failureOf(answer: Answer, format: ReplyFormat | null): Failed | 
     const isPermanent = known === undefined || policyOf(known) !== 'retry';
     return { ...failed(code, `@${agent}: ${message}`), isPermanent };
   }
-  if (!format || answer.data !== undefined) return null;
+  if (!format || format.calls === 'optional' || answer.data !== undefined) return null;
   const [wait] = waits;
   const why = wait
     ? `@${wait.task.owner} waits for people first (${wait.task.id})`
@@ -45,4 +45,42 @@ export function isCut({ replies, events }: Answer): boolean {
       event.body.cut !== undefined &&
       (turns.size === 0 || turns.has(event.turn)),
   );
+}
+
+/** What an answer consists of for a client. `args`: JSON. */
+export type AnswerPart = { kind: 'words'; text: string } | { kind: 'call'; name: string; args: string };
+
+/** `said`: all that agents have said. In a form that the client asked for, the last reply alone counts. */
+export function partsOf(answer: Answer, said: string, format: AskedReply | null): AnswerPart[] {
+  if (!format) return [{ kind: 'words', text: said }];
+  if (format.tool !== undefined) return [{ kind: 'call', name: format.tool, args: answer.text }];
+  if (format.calls === undefined) return [{ kind: 'words', text: answer.text }];
+  const { data } = answer as { data?: { say?: unknown; calls?: unknown } };
+  if (typeof data !== 'object' || data === null || !Array.isArray(data.calls))
+    return [{ kind: 'words', text: said }];
+  const { say, calls } = JSON.parse(answer.text, asWritten as typeof plain) as {
+    say: string;
+    calls: { name: string; arguments: unknown }[];
+  };
+  const words: AnswerPart[] = say === '' && calls.length > 0 ? [] : [{ kind: 'words', text: say }];
+  return [
+    ...words,
+    ...calls.map(({ name, arguments: args }): AnswerPart => ({
+      kind: 'call',
+      name,
+      args: JSON.stringify(args),
+    })),
+  ];
+}
+
+const { rawJSON } = JSON as { rawJSON?: (text: string) => unknown };
+
+/** Numbers keep their digits. */
+function asWritten(_key: string, value: unknown, { source }: { source?: string } = {}): unknown {
+  const isChanged = typeof value === 'number' && source !== undefined && String(value) !== source;
+  return isChanged && rawJSON ? rawJSON(source) : value;
+}
+
+function plain(_key: string, value: unknown): unknown {
+  return value;
 }

@@ -1,22 +1,23 @@
 import * as z from 'zod';
+import { type AskedReply, JsonData } from '../../events/index.ts';
 import { invalid } from './said.ts';
 
-/** In which form the client wants the answer. Null: as words. `tool`: as the arguments of this tool of the client's. */
-export interface ReplyFormat {
-  schema: Record<string, unknown>;
-  tool?: string | undefined;
-}
-
-const Schema = z.record(z.string(), z.unknown());
-export const FunctionGiven = z.looseObject({ name: z.string().min(1).max(64), parameters: Schema.nullish() });
+const Schema = z.record(z.string(), JsonData);
+type Schema = z.infer<typeof Schema>;
+export const FunctionGiven = z.looseObject({
+  name: z.string().min(1).max(64),
+  description: z.string().nullish(),
+  parameters: Schema.nullish(),
+});
+type FunctionGiven = z.infer<typeof FunctionGiven>;
 /** The chat API nests the function, the Responses API does not. */
 const Tool = z.looseObject({ type: z.string().nullish(), function: FunctionGiven.nullish() });
+type Tool = z.infer<typeof Tool>;
 const Named = z.looseObject({
   type: z.string().nullish(),
   name: z.string().nullish(),
   function: z.looseObject({ name: z.string() }).nullish(),
 });
-type Named = z.infer<typeof Named>;
 const Allowed = z.looseObject({ mode: z.string(), tools: z.array(Named).max(128) });
 const Choice = Named.extend({
   mode: z.string().nullish(),
@@ -29,8 +30,15 @@ type Choice = z.infer<typeof Choice>;
 export const ToolFields = {
   tools: z.array(Tool).max(128).nullish(),
   tool_choice: z.union([z.string(), Choice]).nullish(),
+  parallel_tool_calls: z.boolean().nullish(),
 };
-type ToolGiven = z.infer<z.ZodObject<typeof ToolFields>>;
+
+interface ToolsGiven {
+  tools: readonly Tool[];
+  choice: string | Choice;
+  /** At most one call in an answer. */
+  isSingle: boolean;
+}
 
 const JsonSchema = z.looseObject({ schema: Schema.nullish() });
 /** `response_format`, and `text.format`, where the schema is not nested. */
@@ -43,18 +51,21 @@ type Format = z.infer<typeof Format>;
 
 const ANY_OBJECT = { type: 'object' };
 
-/** Throws `event_invalid` for what an agent cannot do for a client. `path`: of the format. */
+/** The form of the answer. Null: words. Throws `event_invalid` for what an agent cannot do for a client. `path`: of the format. */
 export function replyFormat(
-  { tools, choice }: { tools: ToolGiven['tools']; choice: ToolGiven['tool_choice'] },
+  given: ToolsGiven,
   format: Format | null | undefined,
   path: string,
-): ReplyFormat | null {
+): AskedReply | null {
   const shape = shapeOf(format, path);
-  // A call has no words, and so none that need a form.
-  return forcedTool(tools ?? [], choice ?? 'auto') ?? shape;
+  const calls = callsOf(given);
+  if (shape && calls?.calls !== undefined)
+    throw invalid(path, 'with tools that may be called the answer has another form: leave one of both out');
+  // A forced call has no words, and so none that need a form.
+  return calls ?? shape;
 }
 
-function shapeOf(format: Format | null | undefined, path: string): ReplyFormat | null {
+function shapeOf(format: Format | null | undefined, path: string): AskedReply | null {
   if (!format) return null;
   switch (format.type) {
     case 'text':
@@ -68,44 +79,106 @@ function shapeOf(format: Format | null | undefined, path: string): ReplyFormat |
   }
 }
 
-function forcedTool(tools: readonly z.infer<typeof Tool>[], choice: string | Choice): ReplyFormat | null {
+/** Calls of tools of the client are part of the answer: the agent answers in their form, and the client carries them out. */
+function callsOf({ tools, choice, isSingle }: ToolsGiven): AskedReply | null {
   if (choice === 'none') return null;
-  const names = wantedBy(choice);
-  const wanted = tools.filter((tool) => names === 'any' || names?.includes(nameOf(tool) ?? ''));
-  const [only, ...others] = wanted;
-  if (only && others.length === 0) return { tool: nameOf(only) ?? '', schema: schemaOf(only) };
-  if (names !== null && names !== 'any' && names.length === 1 && !only)
-    throw invalid('tool_choice', `no tool with the name "${names[0]}" is given`);
-  if (tools.length === 0) return null;
-  throw invalid('tools', OFFERED);
+  const { isForced, names } = wantedBy(choice);
+  const offered = tools.filter((tool) => names === null || names.includes(functionOf(tool)?.name ?? ''));
+  const missing = names?.find((name) => !offered.some((tool) => functionOf(tool)?.name === name));
+  if (missing !== undefined) throw invalid('tool_choice', `no tool with the name "${missing}" is given`);
+  const functions = offered.map((tool) => functionOf(tool) ?? refuse(tool));
+  const [only, ...others] = functions;
+  if (!only) return null;
+  if (isForced && others.length === 0) return { tool: only.name, schema: only.parameters ?? ANY_OBJECT };
+  return { calls: isForced ? 'required' : 'optional', schema: formOf(functions, { isForced, isSingle }) };
 }
 
-const OFFERED =
-  'agents call the tools of their definition, and none of the client: add the tools there (tools, or a server of MCP), force one of yours with tool_choice, whose arguments are then the answer, or leave them out (tool_choice: "none")';
+function refuse({ type }: Tool): never {
+  throw invalid(
+    'tools',
+    `tools of the type "${type}" are not taken, functions are: an agent has the tools of its definition, and servers of MCP there`,
+  );
+}
 
-/** The tools one of which must be called. Null: none must be. */
-function wantedBy(choice: string | Choice): string[] | 'any' | null {
-  if (typeof choice === 'string') return choice === 'required' || choice === 'any' ? 'any' : null;
+/** `names`: the tools that may be called. Null: all. */
+function wantedBy(choice: string | Choice): { isForced: boolean; names: string[] | null } {
+  if (typeof choice === 'string') return { isForced: choice === 'required' || choice === 'any', names: null };
   const allowed =
-    choice.allowed_tools ?? (choice.mode && choice.tools ? { ...choice, tools: choice.tools } : null);
-  if (allowed) return allowed.mode === 'required' ? allowed.tools.map((each) => named(each) ?? '') : null;
-  const name = named(choice);
-  return name === null ? null : [name];
+    choice.allowed_tools ?? (choice.mode && choice.tools ? { mode: choice.mode, tools: choice.tools } : null);
+  if (!allowed) {
+    const name = named(choice);
+    return name === null ? { isForced: false, names: null } : { isForced: true, names: [name] };
+  }
+  return { isForced: allowed.mode === 'required', names: allowed.tools.flatMap((each) => named(each) ?? []) };
 }
 
-function named({ name, function: callee }: Named): string | null {
+function named({ name, function: callee }: z.infer<typeof Named>): string | null {
   return callee?.name ?? name ?? null;
 }
 
-function nameOf(tool: z.infer<typeof Tool>): string | null {
-  return functionOf(tool)?.name ?? null;
-}
-
-function schemaOf(tool: z.infer<typeof Tool>): Record<string, unknown> {
-  return functionOf(tool)?.parameters ?? ANY_OBJECT;
-}
-
-function functionOf(tool: z.infer<typeof Tool>): z.infer<typeof FunctionGiven> | null {
+function functionOf(tool: Tool): FunctionGiven | null {
   if (tool.function) return tool.function;
   return tool.type === 'function' || tool.type == null ? (FunctionGiven.safeParse(tool).data ?? null) : null;
+}
+
+const SAY = 'What you say to the user. Empty if you only call tools.';
+const CALLS =
+  "Calls of tools that the user's program carries out after this answer; their results come with its next message. Empty: none.";
+
+/** An object, because vendors take no alternatives at the top. */
+function formOf(
+  functions: readonly FunctionGiven[],
+  { isForced, isSingle }: { isForced: boolean; isSingle: boolean },
+): Schema {
+  const definitions: Schema = {};
+  const items = functions.map(({ name, description, parameters }, index) => ({
+    type: 'object',
+    ...(description && { description }),
+    properties: {
+      name: { type: 'string', enum: [name] },
+      arguments: hoisted(parameters ?? ANY_OBJECT, `t${index}_`, definitions),
+    },
+    required: ['name', 'arguments'],
+    additionalProperties: false,
+  }));
+  const calls = {
+    type: 'array',
+    description: CALLS,
+    items: items.length === 1 ? items[0] : { anyOf: items },
+    ...(isForced && { minItems: 1 }),
+    ...(isSingle && { maxItems: 1 }),
+  };
+  return {
+    type: 'object',
+    properties: { say: { type: 'string', description: SAY }, calls },
+    required: ['say', 'calls'],
+    additionalProperties: false,
+    ...(Object.keys(definitions).length > 0 && { $defs: definitions }),
+  };
+}
+
+/** A schema within another: its definitions are those of the whole, under names of their own. */
+function hoisted(
+  { $schema: _draft, $defs, definitions, ...own }: Schema,
+  prefix: string,
+  into: Schema,
+): unknown {
+  const defined = { ...Object(definitions), ...Object($defs) } as Schema;
+  for (const [name, schema] of Object.entries(defined)) into[`${prefix}${name}`] = renamed(schema, prefix);
+  const schema = renamed(own, prefix);
+  if (JSON.stringify(schema).includes(`"#/$defs/${prefix}"`)) into[prefix] = schema;
+  return schema;
+}
+
+function renamed(value: unknown, prefix: string): unknown {
+  if (Array.isArray(value)) return value.map((each) => renamed(each, prefix));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, part]) => [
+      key,
+      key === '$ref' && typeof part === 'string'
+        ? part.replace(/^#(?:\/(?:\$defs|definitions)\/)?/, `#/$defs/${prefix}`)
+        : renamed(part, prefix),
+    ]),
+  );
 }

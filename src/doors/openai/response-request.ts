@@ -1,5 +1,6 @@
 import * as z from 'zod';
-import { Format, type ReplyFormat, replyFormat, ToolFields } from './reply-format.ts';
+import type { AskedReply } from '../../events/index.ts';
+import { Format, replyFormat, ToolFields } from './reply-format.ts';
 import {
   type Attached,
   fileAt,
@@ -93,9 +94,15 @@ export function heardInResponse({ input, instructions }: ResponseRequest): Heard
   return heardIn(items.reduce(addItem, []), instructions ?? '', 'input');
 }
 
-/** Throws `event_invalid` for tools that an agent would not call. */
-export function formatOfResponse({ tools, tool_choice: choice, text }: ResponseRequest): ReplyFormat | null {
-  return replyFormat({ tools, choice }, text?.format, 'text.format');
+/** Throws `event_invalid` for what an agent cannot do for a client. */
+export function formatOfResponse({
+  tools,
+  tool_choice: choice,
+  parallel_tool_calls: isParallel,
+  text,
+}: ResponseRequest): AskedReply | null {
+  const given = { tools: tools ?? [], choice: choice ?? 'auto', isSingle: isParallel === false };
+  return replyFormat(given, text?.format, 'text.format');
 }
 
 /** The parts of one answer are items of their own: they become one. */
@@ -156,7 +163,7 @@ function resultIn({ call_id: call, output }: Item): Told {
 
 /** Items of an answer have its id, after a word of their own. */
 function answerOf({ id }: Item): Pick<Told & { role: 'assistant' }, 'answer'> {
-  const answer = answerNamed((id ?? '').replace(/^(msg|fc)_/, ''));
+  const answer = answerNamed((id ?? '').replace(/^(?:msg|fc)\d*_/, ''));
   return answer ? { answer } : {};
 }
 

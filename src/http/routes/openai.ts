@@ -53,12 +53,17 @@ function complete(asked: Asked<ChatRequest>, server: RouteServer): Promise<Respo
   const { model, stream, stream_options: options } = body;
   const format = formatOfChat(body);
   function writerOf({ conversation: id, seq, created }: AnswerPlace): AnswerWriter {
-    const head = { id: `chatcmpl-${id}-${seq}`, created, model, tool: format?.tool ?? null };
+    const head = { id: `chatcmpl-${id}-${seq}`, created, model };
     return {
-      whole: (text, answer) => completion(head, text, answer),
+      whole: (parts, answer) => completion(head, parts, answer),
       begin: () => [completionBegin(head)],
       words: (text) => completionChunk(head, text),
-      end: (_, answer) => completionEnd(head, answer, { usage: options?.include_usage === true }),
+      end: (parts, answer) =>
+        completionEnd(head, {
+          parts: format ? parts : [],
+          answer,
+          usage: options?.include_usage === true,
+        }),
       fail: (_, error) => ({ error }),
       frame: (event) => `data: ${JSON.stringify(event)}\n\n`,
       last: 'data: [DONE]\n\n',
@@ -93,7 +98,7 @@ function respond(asked: Asked<ResponseRequest>, server: RouteServer): Promise<Re
     };
     return {
       ...responseEvents(head),
-      whole: (text, answer) => responseWith(head, text, answer),
+      whole: (parts, answer) => responseWith(head, parts, answer),
       frame: (event) => `event: ${(event as { type: string }).type}\ndata: ${JSON.stringify(event)}\n\n`,
       last: '',
     };
