@@ -50,6 +50,63 @@ const CHATS = [
     ],
   },
 ];
+/** What SDKs of OpenAI post: histories, calls with their results, files, tools to choose from. */
+const FUNCTION = { name: 'look', description: 'Looks.', parameters: { type: 'object', $defs: { A: {} } } };
+const MADE = { id: 'l1', type: 'function', function: { name: 'look', arguments: '{"a":1}' } };
+const COMPLETIONS = [
+  {
+    model: 'echo',
+    stream: true,
+    messages: [
+      { role: 'system', content: 'Be short.' },
+      {
+        role: 'user',
+        content: [TEXT, { type: 'image_url', image_url: { url: 'data:image/png;base64,YQ==' } }],
+      },
+      { role: 'assistant', content: null, tool_calls: [MADE] },
+      { role: 'tool', tool_call_id: 'l1', content: 'seen' },
+      { role: 'assistant', content: 'Hello' },
+      { role: 'user', content: [TEXT, { type: 'file', file: { filename: 'a.txt', file_data: 'YQ==' } }] },
+    ],
+  },
+  {
+    model: 'troupe',
+    messages: [{ role: 'user', content: 'Hello' }],
+    tools: [{ type: 'function', function: FUNCTION }],
+    tool_choice: 'auto',
+    response_format: { type: 'text' },
+  },
+];
+const RESPONSES = [
+  {
+    model: 'echo',
+    instructions: 'Be short.',
+    input: [
+      { role: 'user', content: [{ type: 'input_text', text: 'Hello' }] },
+      { type: 'reasoning', id: 'rs_1', summary: [] },
+      {
+        type: 'message',
+        id: 'msg_resp_c1_1',
+        role: 'assistant',
+        content: [{ type: 'output_text', text: 'Hi' }],
+      },
+      { type: 'function_call', id: 'fc1_resp_c1_1', call_id: 'l1', name: 'look', arguments: '{}' },
+      { type: 'function_call_output', call_id: 'l1', output: [{ type: 'input_text', text: 'seen' }] },
+      { type: 'input_file', role: 'user', content: [{ type: 'input_file', file_data: 'YQ==' }] },
+    ],
+    tools: [{ type: 'function', ...FUNCTION }],
+    text: { format: { type: 'text' } },
+    metadata: { a: 'b' },
+  },
+  { model: 'echo', input: 'Hello', previous_response_id: 'resp_c1_1', store: false, stream: true },
+  {
+    model: 'echo',
+    input: [
+      { type: 'item_reference', id: 'msg_resp_c1_1' },
+      { role: 'user', content: 'x' },
+    ],
+  },
+];
 const METHODS = ['GET', 'POST', 'DELETE', 'PUT', 'PATCH', 'HEAD', 'OPTIONS', 'PROPFIND', 'get', '\0'];
 const NAMES = [
   'c1',
@@ -60,6 +117,7 @@ const NAMES = [
   'c1:echo:1',
   'c1:echo:2',
   'c1:nobody:1',
+  'resp_c1_1',
   'none',
   'c'.repeat(128),
   'c'.repeat(4_000),
@@ -182,8 +240,13 @@ function bodyOf(random: Random, path: string): string {
     return lines.join('\n').slice(0, LONGEST_BODY);
   }
   const shapes = path.endsWith('/commands') ? COMMANDS : MESSAGES;
-  const sample = path.endsWith('/chat')
-    ? pick(random, CHATS)
+  const posted = [
+    ['/chat', CHATS],
+    ['/completions', COMPLETIONS],
+    ['/responses', RESPONSES],
+  ].find(([end]) => path.endsWith(end as string))?.[1];
+  const sample = posted
+    ? pick(random, posted as object[])
     : aimed(random, sampleOf(random, pick(random, shapes)));
   const text = JSON.stringify(random() < 0.35 ? sample : mutate(random, sample)) ?? '';
   if (random() < 0.9) return text.slice(0, LONGEST_BODY);

@@ -48,13 +48,12 @@ test.each([
 
 test('a failure that may pass is 502, and SDKs of OpenAI are told not to begin another conversation', async () => {
   await using stage = await openStage(['bo'], {
-    agents: { bo: { reply: { type: 'object' } } },
-    answers: { bo: () => ({ text: 'no data' }) },
+    answers: { bo: () => ({ text: '', error: { code: 'provider_failed' } }) },
   });
   const client = clientOf(`${stage.url}/api/v1`, { maxRetries: 2 });
   await expect(client.chat.completions.create(GO)).rejects.toMatchObject({
     status: 502,
-    error: { code: 'provider_invalid_reply' },
+    error: { code: 'provider_failed' },
   });
   expect(await stage.troupe.conversations()).toHaveLength(1);
 });

@@ -1,6 +1,6 @@
 import type { Answer } from '../../asking/answer.ts';
 import { ERROR_CODES, policyOf } from '../../errors.ts';
-import type { AskedReply } from '../../events/index.ts';
+import { type AskedReply, parseExact } from '../../events/index.ts';
 
 export interface ApiError {
   code: string;
@@ -18,7 +18,9 @@ export function failureOf(answer: Answer, format: AskedReply | null): Failed | n
   if (outcome === 'failed' && replies.length === 0 && failure) {
     const { agent, code, message } = failure;
     const known = ERROR_CODES.find((each) => each === code);
-    const isPermanent = known === undefined || policyOf(known) !== 'retry';
+    // A model that was asked again and again gives no other form to another request.
+    const isPermanent =
+      known === undefined || known === 'provider_invalid_reply' || policyOf(known) !== 'retry';
     return { ...failed(code, `@${agent}: ${message}`), isPermanent };
   }
   if (!format || format.calls === 'optional' || answer.data !== undefined) return null;
@@ -58,7 +60,7 @@ export function partsOf(answer: Answer, said: string, format: AskedReply | null)
   const { data } = answer as { data?: { say?: unknown; calls?: unknown } };
   if (typeof data !== 'object' || data === null || !Array.isArray(data.calls))
     return [{ kind: 'words', text: said }];
-  const { say, calls } = JSON.parse(answer.text, asWritten as typeof plain) as {
+  const { say, calls } = parseExact(answer.text) as {
     say: string;
     calls: { name: string; arguments: unknown }[];
   };
@@ -71,16 +73,4 @@ export function partsOf(answer: Answer, said: string, format: AskedReply | null)
       args: JSON.stringify(args),
     })),
   ];
-}
-
-const { rawJSON } = JSON as { rawJSON?: (text: string) => unknown };
-
-/** Numbers keep their digits. */
-function asWritten(_key: string, value: unknown, { source }: { source?: string } = {}): unknown {
-  const isChanged = typeof value === 'number' && source !== undefined && String(value) !== source;
-  return isChanged && rawJSON ? rawJSON(source) : value;
-}
-
-function plain(_key: string, value: unknown): unknown {
-  return value;
 }
