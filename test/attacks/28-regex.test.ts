@@ -23,19 +23,12 @@ const TEXTS: Readonly<Record<string, string>> = {
 };
 
 /** Forms that somebody asks an answer to have, and an answer that takes forever to check. */
-const choices = (i: number) => ({ anyOf: [{ $ref: `#/$defs/a${i}` }, { $ref: `#/$defs/a${i}` }] });
 const FORMS = [
   { schema: { type: 'string', pattern: '^(a+)+$' } },
-  {
-    schema: {
-      $defs: Object.fromEntries(
-        Array.from({ length: 40 }, (_, i) => [`a${i}`, i === 39 ? { type: 'number' } : choices(i + 1)]),
-      ),
-      $ref: '#/$defs/a0',
-    },
-  },
+  { schema: { type: 'object', patternProperties: { '^(a+)+$': {} }, additionalProperties: false } },
 ];
-const ENDLESS = JSON.stringify(`${'a'.repeat(60)}!`);
+const ENDLESS = `${'a'.repeat(60)}!`;
+const IN_FORM = [JSON.stringify(ENDLESS), JSON.stringify({ [ENDLESS]: 1 })];
 
 const REPLY = { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] };
 
@@ -44,7 +37,8 @@ attack(28, 'texts that are expensive to search block no other caller', async (re
   await using stage = await openStage({
     agents: ['bo', 'cy', { id: 'di', reply: REPLY }],
     answer: ({ agent, last }) => {
-      if (last.includes('in my form')) return { text: ENDLESS };
+      const form = /in my form (\d)/.exec(last)?.[1];
+      if (form !== undefined) return { text: IN_FORM[Number(form)] ?? '' };
       const number = /say text (\d+)/.exec(last)?.[1];
       if (agent === 'cy' || number === undefined) return { text: agent === 'di' ? '{"n":1}' : 'fine' };
       return { text: texts[Number(number)] ?? '', chunk: CHUNK };
@@ -57,7 +51,7 @@ attack(28, 'texts that are expensive to search block no other caller', async (re
       await stage.troupe.send(`q${n}`, { author: ANA, content: 'and you?', to: ['cy'] });
     }
     for (const [n, reply] of FORMS.entries())
-      await stage.troupe.send(`f${n}`, { author: ANA, content: 'in my form', to: ['bo'], reply });
+      await stage.troupe.send(`f${n}`, { author: ANA, content: `in my form ${n}`, to: ['bo'], reply });
     await stage.troupe.idle();
     // Messages are part of the next prompt.
     for (const n of texts.keys())
@@ -75,11 +69,7 @@ attack(28, 'texts that are expensive to search block no other caller', async (re
     for (const { body } of only(await stage.events(`m${n}`), 'turn.failed'))
       refused(`turn.failed ${body.code}`);
   }
-  for (const n of FORMS.keys()) {
-    expect(await endings(stage, `f${n}`)).toEqual(['bo turn.failed']);
-    for (const { body } of only(await stage.events(`f${n}`), 'turn.failed'))
-      refused(`turn.failed ${body.code}`);
-  }
+  for (const n of FORMS.keys()) expect(await endings(stage, `f${n}`)).toEqual(['bo turn.done']);
   expect(turns).toBeGreaterThan(texts.length);
   expect(longestMs).toBeLessThan(HELD_MS);
   expect(stage.errors).toEqual([]);

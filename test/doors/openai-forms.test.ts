@@ -2,6 +2,7 @@ import OpenAI from 'openai';
 import { zodResponseFormat, zodTextFormat } from 'openai/helpers/zod';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
+import { defineTool } from '../../src/tools/tool.ts';
 import { openStage } from './stage.ts';
 
 const clientOf = (baseURL: string, more = {}) =>
@@ -110,18 +111,42 @@ test('an answer that does not fit the form is asked for again, and is never give
   expect(stage.requests('bo').length).toBeGreaterThan(1);
 });
 
-test('a form is of the agent that is asked: another that answers for it is a failure', async () => {
-  await using stage = await openStage(['desk', 'billing'], {
-    agents: { desk: { tools: ['handoff'] } },
+test('whoever takes over answers in the form, and who asks others first', async () => {
+  await using stage = await openStage(['desk', 'billing', 'clerk', 'helper'], {
+    agents: { desk: { tools: ['handoff'] }, clerk: { tools: ['delegate'] } },
     answers: {
-      desk: [{ calls: [{ name: 'handoff', args: '{"to":"billing","goal":"refund"}' }] }],
-      billing: ['Done.'],
+      desk: [{ calls: [{ name: 'handoff', args: '{"to":"billing","goal":"name her"}' }] }],
+      billing: [ADA],
+      clerk: [{ calls: [{ name: 'delegate', args: '{"to":"helper","task":"Who is it?"}' }] }, ADA],
+      helper: ['It is Ada, 36.'],
     },
   });
-  const asked = { ...GO, model: 'desk', response_format: zodResponseFormat(Person, 'person') };
+  const client = clientOf(`${stage.url}/api/v1`);
+  for (const model of ['desk', 'clerk']) {
+    const asked = { ...GO, model, response_format: zodResponseFormat(Person, 'person') };
+    const { choices } = await client.chat.completions.parse(asked);
+    expect([model, choices[0]?.message.parsed]).toEqual([model, { name: 'Ada', age: 36 }]);
+  }
+  expect(askedForm(stage.requests('helper')[0]?.body)).toBeUndefined();
+});
+
+test('an answer that waits for people is not in the form', async () => {
+  const pay = defineTool({
+    name: 'pay',
+    description: '',
+    schema: z.object({}),
+    needsApproval: true,
+    run: () => 'paid',
+  });
+  await using stage = await openStage(['bo'], {
+    tools: [pay],
+    agents: { bo: { tools: ['pay'] } },
+    answers: { bo: [{ calls: [{ name: 'pay', args: '{}' }] }] },
+  });
+  const asked = { ...GO, response_format: zodResponseFormat(Person, 'person') };
   await expect(clientOf(`${stage.url}/api/v1`).chat.completions.create(asked)).rejects.toMatchObject({
     status: 422,
-    message: expect.stringContaining('@billing has answered in words'),
+    message: expect.stringContaining('@bo waits for people first'),
   });
 });
 
@@ -254,31 +279,81 @@ test('tools that must not be called may be sent', async () => {
   expect(choices[0]?.message.content).toBe('bo answers 1');
 });
 
+const choices = (name: string) => ({ anyOf: [{ $ref: `#/$defs/${name}` }, { $ref: `#/$defs/${name}` }] });
+const chain = Array.from({ length: 40 }, (_, i) => [
+  `a${i}`,
+  i === 39 ? { type: 'number' } : choices(`a${i + 1}`),
+]);
+
 test.each([
   [
-    'a pattern',
-    { type: 'object', properties: { x: { type: 'string', pattern: '^(a+)+$' } } },
-    `{"x":"${'a'.repeat(60)}!"}`,
+    'choices within choices',
+    { $defs: Object.fromEntries(chain) as object, $ref: '#/$defs/a0' },
+    /5000 parts/,
   ],
   [
-    'choices within choices',
-    {
-      $defs: Object.fromEntries(
-        Array.from({ length: 40 }, (_, i) => [
-          `a${i}`,
-          i === 39
-            ? { type: 'number' }
-            : { anyOf: [{ $ref: `#/$defs/a${i + 1}` }, { $ref: `#/$defs/a${i + 1}` }] },
-        ]),
-      ),
-      $ref: '#/$defs/a0',
-    },
-    '"x"',
+    'choices that lead back',
+    { $defs: { a: { type: 'object', properties: { x: choices('a') } } }, $ref: '#/$defs/a' },
+    /lead back/,
   ],
-])('%s that would take forever to check ends the answer, not the server', async (_, schema, reply) => {
-  await using stage = await openStage(['bo'], { answers: { bo: () => ({ text: reply }) } });
+  [
+    'choices that lead back by a detour',
+    {
+      $defs: {
+        a: { type: 'object', properties: { x: { oneOf: [{ $ref: '#/$defs/b' }, { $ref: '#/$defs/c' }] } } },
+        b: { type: 'object', properties: { y: { $ref: '#/$defs/a' } } },
+        c: { type: 'object', properties: { y: { $ref: '#/$defs/a' }, z: {} } },
+      },
+      $ref: '#/$defs/a',
+    },
+    /lead back/,
+  ],
+  [
+    'all of what leads back',
+    { type: 'object', properties: { x: { allOf: [{ $ref: '#' }, { $ref: '#' }] } } },
+    /lead back/,
+  ],
+])('%s, a schema whose check may never end, is refused in words', async (_, schema, said) => {
+  await using stage = await openStage(['bo']);
   const response_format = { type: 'json_schema' as const, json_schema: { name: 'x', schema } };
   await expect(
     clientOf(`${stage.url}/api/v1`).chat.completions.create({ ...GO, response_format }),
-  ).rejects.toMatchObject({ code: 'provider_invalid_reply' });
+  ).rejects.toMatchObject({ status: 400, message: expect.stringMatching(said) });
+});
+
+test('patterns are told to the model and not checked: one may never end', async () => {
+  const reply = `{"x":"${'a'.repeat(60)}!"}`;
+  await using stage = await openStage(['bo'], { answers: { bo: [reply] } });
+  const schema = { type: 'object', properties: { x: { type: 'string', pattern: '^(a+)+$' } } };
+  const response_format = { type: 'json_schema' as const, json_schema: { name: 'x', schema } };
+  const { choices: given } = await clientOf(`${stage.url}/api/v1`).chat.completions.create({
+    ...GO,
+    response_format,
+  });
+  expect(given[0]?.message.content).toBe(reply);
+  expect(JSON.stringify(stage.requests('bo')[0]?.body)).toContain('^(a+)+$');
+});
+
+test('a form of values within values is checked at every depth', async () => {
+  const schema = {
+    $defs: {
+      Json: {
+        anyOf: [
+          { type: 'string' },
+          { type: 'array', items: { $ref: '#/$defs/Json' } },
+          { type: 'object', additionalProperties: { $ref: '#/$defs/Json' } },
+        ],
+      },
+    },
+    type: 'object',
+    properties: { all: { $ref: '#/$defs/Json' } },
+  };
+  const reply = '{"all":{"a":["b",{"c":["d"]}]}}';
+  await using stage = await openStage(['bo'], { answers: { bo: ['{"all":{"a":[1]}}', reply] } });
+  const response_format = { type: 'json_schema' as const, json_schema: { name: 'x', schema } };
+  const { choices: given } = await clientOf(`${stage.url}/api/v1`).chat.completions.create({
+    ...GO,
+    response_format,
+  });
+  expect(given[0]?.message.content).toBe(reply);
 });

@@ -7,6 +7,13 @@ import type { PythonLibrary } from '../services/python-library.ts';
 import { unusableParts } from '../services/unusable.ts';
 import { openStage } from './stage.ts';
 
+const ADA = '{"name":"Ada"}';
+const FORMS = [
+  ADA,
+  ADA,
+  '{"say":"","calls":[{"name":"Weather","arguments":{"at":"Bern"}}]}',
+  '{"say":"Rain.","calls":[]}',
+];
 const GIVEN = process.env[OPENAI_PYTHON_ENV];
 const UNUSABLE = unusableParts()['OpenAI Python SDK'];
 const WHY_NONE = UNUSABLE === undefined ? '' : ` (${UNUSABLE})`;
@@ -25,13 +32,17 @@ test.skipIf(!GIVEN)(GIVEN ? NAME : `${NAME} (skipped: no OpenAI Python SDK${WHY_
         { text: 'Once more.', ...handoff },
       ],
       billing: ['It is refunded.', 'It was refunded.'],
-      clerk: ['Blue.', 'The sky.', 'Yes.'],
+      clerk: ['Blue.', 'The sky.', 'Yes.', ...FORMS, 'Uma.', 'Uma, still.'],
       broken: () => ({ text: '', error: { code: 'provider_invalid_request' } }),
     },
   });
-  const { stdout } = await promisify(execFile)(command, [PROGRAM, `${stage.url}/api/conversations/c1/v1`], {
-    env: { ...process.env, PYTHONPATH: folder },
-  });
+  const { stdout } = await promisify(execFile)(
+    command,
+    [PROGRAM, ...['conversations/c1/v1', 'v1'].map((base) => `${stage.url}/api/${base}`)],
+    {
+      env: { ...process.env, PYTHONPATH: folder },
+    },
+  );
   expect(JSON.parse(stdout)).toEqual({
     models: ['troupe', 'desk', 'billing', 'clerk', 'broken'],
     completion: ['One moment.\n\n**Billing:** It is refunded.', 'stop'],
@@ -39,6 +50,10 @@ test.skipIf(!GIVEN)(GIVEN ? NAME : `${NAME} (skipped: no OpenAI Python SDK${WHY_
     usage: expect.any(Number) as number,
     responses: ['Blue.', 'The sky.', 'completed'],
     streamed: [['Yes.'], 'Yes.'],
+    parsed: ['Ada', 'Ada'],
+    called: [{ at: 'Bern' }, 'Rain.'],
+    stateless: ['Uma.', 'Uma, still.', true],
+    read: ['Blue.', 'Which colour?', 'clerk'],
     unknown: {
       class: 'BadRequestError',
       status: 400,
@@ -46,8 +61,8 @@ test.skipIf(!GIVEN)(GIVEN ? NAME : `${NAME} (skipped: no OpenAI Python SDK${WHY_
       message: expect.stringContaining('nobody') as string,
     },
     failed: {
-      class: 'InternalServerError',
-      status: 502,
+      class: 'UnprocessableEntityError',
+      status: 422,
       code: 'provider_invalid_request',
       message: expect.stringContaining('@broken') as string,
     },

@@ -26,6 +26,7 @@ import { taskOf } from '../tasks/task-items.ts';
 import { sessionNamedIn } from '../sessions/adopt-session.ts';
 import { copyFolds, isWorthStoring, storeFolds } from '../checkpoints/actor-checkpoint.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
+import { replyAskedBy } from './asked-reply.ts';
 import { freezeBaseline } from './freeze-baseline.ts';
 import { presentRuntime } from './write-instructions.ts';
 import type { FrozenBaseline, AgentRuntime } from '../engine/agent-runtime.ts';
@@ -101,7 +102,7 @@ async function nextTurn(
     await isThreadCancelled(deps.store, address.tenant, live.tasks),
   );
   const named = sessionNamedIn(inputs, address.agent);
-  const reply = inputs.findLast(({ context }) => context?.reply)?.context?.reply;
+  const reply = await replyAskedBy(deps, inputs);
   const approved = halt ? [] : approvedCalls(live.tasks, inputs);
   return {
     id: turnId(address, lease.record.turnNo + 1),

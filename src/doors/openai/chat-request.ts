@@ -134,7 +134,7 @@ function textIn(args: unknown): string {
 function filesOf({ content }: Message): Attached[] {
   if (typeof content === 'string') return [];
   return (content ?? []).flatMap((part): Attached[] => {
-    if (part.type === 'text') return [];
+    if (part.type === 'text' || part.type === 'input_text' || part.type === 'refusal') return [];
     if (part.type === 'image_url' && part.image_url) return [fileAt(part.image_url.url)];
     if (part.type === 'file' && part.file) return [fileIn(part.file, 'messages')];
     throw invalid('messages', `parts of the type "${part.type}" are not taken: text, image_url and file are`);
