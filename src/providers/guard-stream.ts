@@ -14,7 +14,9 @@ import { classifyFailure, shownMessage, vendorErrorOf } from './classify-failure
 import type { ModelEvent, ModelFailure, ModelRequest, Provider, ProviderCapabilities } from './provider.ts';
 import { limitsFor, type ReplyLimits, ReplyMeter, replyTooLong } from './reply-limits.ts';
 import { type MarkFamily, MarkRestorer, restoredCall, withPlainMarks } from './template-marks.ts';
+import type { ToolRules } from './tool-schema.ts';
 import { ownFailure } from './vendor-fetch.ts';
+import { withFittedTools } from './fit-tools.ts';
 
 /** The guard's side of an adapter's reader. */
 export interface StreamWatch {
@@ -44,15 +46,18 @@ interface GuardOptions {
 export function guardedStream({
   read,
   templateMarks = [],
+  tools,
   ...parts
 }: Omit<GuardOptions, 'request' | 'signal' | 'read'> &
   Pick<ProviderCapabilities, 'templateMarks'> & {
     read: (request: ModelRequest, watch: StreamWatch) => AsyncIterable<ModelEvent>;
+    /** How the vendor wants tools. Absent: as they are. */
+    tools?: ToolRules | undefined;
   }): Provider['stream'] {
   return (asked, { signal }) => {
     const marks = asked.asWritten ? [] : templateMarks;
-    const request = withPlainMarks(asked, marks);
-    const stream = guardStream({ ...parts, request, signal, read: (watch) => read(request, watch) });
+    const { request, restore } = withFittedTools(withPlainMarks(asked, marks), tools);
+    const stream = restore(guardStream({ ...parts, request, signal, read: (watch) => read(request, watch) }));
     return marks.length === 0 ? stream : withMarksRestored(stream, marks);
   };
 }
@@ -145,7 +150,11 @@ async function* guardStream(options: GuardOptions): AsyncGenerator<ModelEvent> {
     }
   } catch (thrown) {
     if (signal.aborted) yield { type: 'aborted' };
-    else yield { type: 'failed', error: failureOf(thrown, { opened, secrets }) };
+    else
+      yield {
+        type: 'failed',
+        error: namingTool(failureOf(thrown, { opened, secrets }), options.request.tools),
+      };
   } finally {
     clearTimeout(timer);
     clearTimeout(deadline);
@@ -239,6 +248,17 @@ function failureOf(
   if (own?.code === 'package_missing') return { code: 'provider_unusable', message: own.message };
   if (own && isFailureCode(own.code)) return { code: own.code, message: shownMessage(own.message, secrets) };
   return classifyFailure(vendorErrorOf(thrown), { opened, now: Date.now(), secrets });
+}
+
+/** Vendors count tools: Anthropic and OpenAI from `tools.0` on, Gemini within `function_declarations`. */
+const COUNTS = [/function_declarations\[(\d{1,4})\]/, /\btools?[.[](\d{1,4})(?!\d)/];
+
+/** A failure that counts a tool says its name too. */
+function namingTool(failure: ModelFailure, tools: ModelRequest['tools']): ModelFailure {
+  const [, index] = COUNTS.map((count) => count.exec(failure.message)).find(Boolean) ?? [];
+  const name = index === undefined ? undefined : tools[Number(index)]?.name;
+  if (name === undefined || failure.message.includes(name)) return failure;
+  return { ...failure, message: `${failure.message} (the tool "${name}")` };
 }
 
 /** The end of the stream was already reported; a later outcome of the SDK changes nothing. */

@@ -147,6 +147,7 @@ function definitionsIn(map: string, definitions: unknown): [string, unknown][] {
 function isSendable(key: string, value: unknown): boolean {
   if (key === 'type') return isType(value);
   if (key === 'enum' && !isFilled(value)) return false;
+  if (key === 'required' && !Array.isArray(value)) return false;
   return typeof value !== 'object' || !JSON.stringify(value).includes(`"${REF}"`);
 }
 

@@ -200,6 +200,8 @@ export interface Provider {
   readonly cwdOf?: (cacheKey: string) => string;
   /** The server that requests go to, if there is one. */
   readonly server?: { address: string; port: number };
+  /** Why a tool cannot be offered to its models; null if it can. Such a tool is left out when a troupe starts. */
+  readonly toolProblem?: (tool: ToolSpec) => string | null;
   /** One call of the model, as a stream of events. */
   stream(request: ModelRequest, options: { signal: AbortSignal }): AsyncIterable<ModelEvent>;
   /** Abandons the open turn of this cache key. Its session stays usable by its marks. */

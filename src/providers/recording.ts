@@ -21,7 +21,7 @@ interface RecordSink {
  * acted on is in the recording. A call whose reader left is recorded as aborted.
  */
 export function record(provider: Provider, sink: RecordSink): Provider {
-  const { name, capabilities, home, cwdOf, server } = provider;
+  const { name, capabilities, home, cwdOf, server, toolProblem } = provider;
   // Lists every member, optional ones too, so that a member added to the port is not lost here.
   const recorder: Required<Omit<Provider, Optional>> & Pick<Provider, Optional> = {
     name,
@@ -29,6 +29,7 @@ export function record(provider: Provider, sink: RecordSink): Provider {
     ...(home !== undefined && { home }),
     ...(cwdOf && { cwdOf }),
     ...(server && { server }),
+    ...(toolProblem && { toolProblem }),
     stream: (request, options) => recorded(provider.stream(request, options), request, sink),
     leave: (cacheKey) => provider.leave?.(cacheKey),
     close: async () => provider.close?.(),
@@ -36,7 +37,7 @@ export function record(provider: Provider, sink: RecordSink): Provider {
   return recorder;
 }
 
-type Optional = 'home' | 'cwdOf' | 'server';
+type Optional = 'home' | 'cwdOf' | 'server' | 'toolProblem';
 
 async function* recorded(
   source: AsyncIterable<ModelEvent>,

@@ -13,6 +13,7 @@ import { isExtra, parseGrant } from '../tools/mcp/grants.ts';
 import type { McpOptions } from '../tools/mcp/open-mcp-tools.ts';
 import { replaceGrants } from '../tools/mcp/replace-grants.ts';
 import type { ModelOptions, Models } from './providers.ts';
+import { toolSpec } from '../tools/tool.ts';
 import { hideInTools, type ModelSettings } from './secrets.ts';
 
 export interface AgentOptions extends McpOptions, Pick<ModelSettings, 'integrations'> {
@@ -29,7 +30,8 @@ export async function openAgents(
   { integrations, providerOf, urls, opened, ...options }: AgentOptions,
 ): Promise<AgentRegistry> {
   const everyone = withTemplates(definition);
-  const granted = opened ? await grantMcpTools(everyone, options, opened) : everyone;
+  const offered = opened ? await grantMcpTools(everyone, options, opened) : everyone;
+  const granted = withoutRefusedTools(offered, providerOf, options.onWarning);
   const named = definition.agents.length;
   const { onWarning } = options;
   const reading = { onWarning, isTolerant: opened === null };
@@ -83,6 +85,33 @@ function readScript(path: string): unknown {
 }
 
 type Definition = Pick<TroupeDefinition, 'agents' | 'tools' | 'mcpServers'>;
+
+/** A tool that the vendor of an agent refuses would fail each of its requests. */
+function withoutRefusedTools(
+  definition: TroupeDefinition,
+  providerOf: Models['providerOf'],
+  onWarning: McpOptions['onWarning'],
+): TroupeDefinition {
+  const tools = new Map(definition.tools.map((tool) => [tool.name, toolSpec(tool)]));
+  const agents = definition.agents.map((agent) => {
+    const { toolProblem } = agent.tools.some((name) => tools.has(name)) ? providerOf(agent) : {};
+    if (!toolProblem) return agent;
+    const refused = agent.tools.filter((name) => {
+      const tool = tools.get(name);
+      const problem = tool ? toolProblem(tool) : null;
+      if (problem !== null) onWarning(`it is left out: ${problem}`, `tool "${name}" of @${agent.id}`);
+      return problem !== null;
+    });
+    if (refused.length === 0) return agent;
+    const kept = (names: readonly string[]) => names.filter((name) => !refused.includes(name));
+    return {
+      ...agent,
+      tools: kept(agent.tools),
+      ...(agent.needsApproval && { needsApproval: kept(agent.needsApproval) }),
+    };
+  });
+  return { ...definition, agents };
+}
 
 /** Opens the MCP servers whose tools are granted, and replaces the grants by those tools. Throws `config_invalid`. */
 async function grantMcpTools<D extends Definition>(

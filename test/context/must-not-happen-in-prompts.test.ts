@@ -185,7 +185,7 @@ test('a signature of one model is sent to another', () => {
     { role: 'tool' as const, call: 'c1', name: 'add', content: '1', failed: false, seqs: [3] },
   ];
   const sentTo = (model: string) =>
-    JSON.stringify(anthropicBody(sampleRequest({ model, messages }), 'anthropic', 'whole'));
+    JSON.stringify(anthropicBody(sampleRequest({ model, messages }), 'anthropic'));
   expect(sentTo('a')).toContain('sig-of-a');
   expect(sentTo('b')).not.toContain('sig-of-a');
   expect(sentTo('b')).not.toContain('hm');

@@ -188,7 +188,7 @@ test('a step without calls is a plain text for every vendor, and one without wor
   const request = { model: 'm', messages, tools: [], breakpoints: [], maxOutputTokens: 1, cacheKey: 'k' };
   const bodies = [
     openAiBody(request as unknown as ModelRequest, {}, 'p'),
-    anthropicBody(request as unknown as ModelRequest, 'p', 'whole'),
+    anthropicBody(request as unknown as ModelRequest, 'p'),
     responsesBody(request as unknown as ModelRequest, 'p', {}),
   ];
   for (const body of bodies) expect(JSON.stringify(body)).not.toMatch(/tool_calls|tool_use|function_call/);

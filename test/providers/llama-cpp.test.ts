@@ -109,6 +109,6 @@ test.each(REFUSED)('a whole schema with %s is refused, as recorded', async (_, s
 test('Anthropic itself gets the whole schema', () => {
   const parameters = { type: 'object', properties: { at: { type: 'string', pattern: String.raw`^\d+$` } } };
   const tools = [{ name: 't', description: 'T.', parameters }];
-  const body = anthropicBody(sampleRequest({ tools }), 'anthropic', 'whole');
+  const body = anthropicBody(sampleRequest({ tools }), 'anthropic');
   expect(body.tools).toMatchObject([{ input_schema: parameters }]);
 });

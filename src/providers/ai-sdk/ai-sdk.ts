@@ -4,6 +4,7 @@ import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from '..
 import { type ReplyLimitSettings, replyLimits } from '../reply-limits.ts';
 import { NO_EXTRAS, type RequestExtras } from '../request-settings.ts';
 import { givenOf, type Sampling } from '../sampling.ts';
+import { toolProblem } from '../fit-tools.ts';
 import { vendorFailure } from './errors.ts';
 import type { AiSdkModel } from '../ai-sdk-model.ts';
 import { callOptions } from './prompt.ts';
@@ -25,7 +26,7 @@ export function createAiSdk(
   const model = given as unknown as LanguageModelV4;
   const name = `ai-sdk.${model.provider.replace(/[^\w.-]/g, '_')}`.slice(0, 64);
   const traits = traitsOf(model);
-  const { templateMarks } = traits;
+  const { templateMarks, tools } = traits;
   const limits = replyLimits(options.replyLimits);
 
   async function* read(request: ModelRequest, watch: StreamWatch): AsyncGenerator<ModelEvent> {
@@ -54,7 +55,8 @@ export function createAiSdk(
       caching: traits.cacheMark ? 'breakpoints' : 'automatic',
       templateMarks,
     },
-    stream: guardedStream({ limits, secrets: extras.secrets, templateMarks, read }),
+    toolProblem: (tool) => toolProblem(tool, tools),
+    stream: guardedStream({ limits, secrets: extras.secrets, templateMarks, tools, read }),
   };
 }
 

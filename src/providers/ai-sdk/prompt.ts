@@ -32,7 +32,7 @@ export function callOptions(
         type: 'function' as const,
         name,
         description,
-        inputSchema: { type: 'object', ...shownSchema(parameters, traits.schemas) } as Schema['inputSchema'],
+        inputSchema: { type: 'object', ...parameters } as Schema['inputSchema'],
       })),
       toolChoice: { type: 'auto' as const },
     }),

@@ -1,6 +1,8 @@
 import type { MarkFamily } from '../template-marks.ts';
 import type { AiSdkModel } from '../ai-sdk-model.ts';
 import type { SchemaForm } from '../plain-schema.ts';
+import { COMMON_KEYS, PLAIN_TOOLS, type ToolRules } from '../tool-schema.ts';
+import { wholeToolSchema } from '../whole-schema.ts';
 import type { PartMetadata } from './signature.ts';
 
 /** Differences of vendors that the AI SDK leaves to its callers. */
@@ -11,8 +13,9 @@ export interface VendorTraits {
   options: PartMetadata;
   /** The vendor refuses a schema of the reply beside tools. */
   replyOrTools: boolean;
-  /** Form of the schemas of tools and replies. */
+  /** Form of the schemas of replies. */
   schemas: SchemaForm;
+  tools: ToolRules;
   templateMarks: readonly MarkFamily[];
   /** Ids of calls that the vendor takes. Those of its own model go back unchanged. */
   callIds: RegExp;
@@ -25,6 +28,8 @@ const WHOLE_SCHEMAS = /^(?:openai|azure|anthropic|google|vertex|amazon-bedrock|b
 /** The log is the memory, and schemas of replies may be open. */
 const OPENAI = { store: false, strictJsonSchema: false };
 
+/** The strictest of these vendors, which may be behind any of their packages: Anthropic. */
+const WHOLE_TOOLS: ToolRules = { shape: wholeToolSchema, keys: COMMON_KEYS };
 const CLAUDE_IDS = /^[A-Za-z0-9_-]{1,64}$/;
 const OPENAI_IDS = /^[\s\S]{1,40}$/;
 const ANY_ID = /^/;
@@ -36,6 +41,7 @@ export function traitsOf({ provider, modelId }: Pick<AiSdkModel, 'provider' | 'm
     ...((isClaude || /bedrock/.test(provider)) && { cacheMark: CACHE_MARK }),
     options: isOpenAi ? { openai: OPENAI, azure: OPENAI } : {},
     schemas: WHOLE_SCHEMAS.test(provider) ? 'whole' : 'plain',
+    tools: isClaude || WHOLE_SCHEMAS.test(provider) ? WHOLE_TOOLS : PLAIN_TOOLS,
     replyOrTools: provider.startsWith('google') && /gemini-(?:1|2)/.test(modelId),
     callIds: isClaude || /bedrock/.test(provider) ? CLAUDE_IDS : isOpenAi ? OPENAI_IDS : ANY_ID,
     templateMarks: isClaude ? ['speakers', 'clients'] : isOpenAi ? ['tokens'] : ['tokens', 'templates'],

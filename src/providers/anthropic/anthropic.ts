@@ -1,6 +1,9 @@
 import type Anthropic from '@anthropic-ai/sdk';
 import { readMessageEvents } from './events.ts';
 import { anthropicBody } from './messages.ts';
+import { COMMON_KEYS, PLAIN_TOOLS, type ToolRules } from '../tool-schema.ts';
+import { toolProblem } from '../fit-tools.ts';
+import { wholeToolSchema } from '../whole-schema.ts';
 import { readEventStream } from '../event-stream.ts';
 import { loadAnthropicSdk } from './sdk.ts';
 import { foreignHeaders, serverOf, vendorFetch } from '../vendor-fetch.ts';
@@ -26,6 +29,12 @@ const NAME = 'anthropic';
 /** The turns of its older API, and tags that its models know from Claude Code. */
 const MARKS = ['speakers', 'clients'] as const;
 
+/**
+ * "input_schema does not support oneOf, allOf, or anyOf at the top level", "Property keys should match pattern", "JSON schema is
+ * invalid. It must match JSON Schema draft 2020-12": https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview
+ */
+const CLAUDE_TOOLS: ToolRules = { shape: wholeToolSchema, keys: COMMON_KEYS };
+
 /** Anthropic's messages API. */
 export function createAnthropic(options: AnthropicOptions): Provider {
   const { baseUrl = 'https://api.anthropic.com', apiKey, contextEditing, extras = NO_EXTRAS } = options;
@@ -33,6 +42,7 @@ export function createAnthropic(options: AnthropicOptions): Provider {
   const isForeign = serverOf(baseUrl).address !== 'api.anthropic.com';
   // Servers in Anthropic's place, such as llama.cpp, turn the schemas of tools into grammars.
   const schemas = isForeign ? 'plain' : 'whole';
+  const tools = isForeign ? PLAIN_TOOLS : CLAUDE_TOOLS;
   let client: Promise<Anthropic> | undefined;
 
   async function connect(): Promise<Anthropic> {
@@ -63,7 +73,7 @@ export function createAnthropic(options: AnthropicOptions): Provider {
     // The SDK types beta parameters elsewhere only, and sends them as they are.
     const sampled = anthropicSampling(options.sampling ?? {}, request);
     const body = Object.assign(
-      anthropicBody(request, NAME, schemas, isForeign),
+      anthropicBody(request, NAME, isForeign),
       params as object,
       sampled,
       extras.body,
@@ -86,7 +96,14 @@ export function createAnthropic(options: AnthropicOptions): Provider {
       reportsUsage: !contextEditing,
     },
     server: serverOf(baseUrl),
-    stream: guardedStream({ limits, secrets: [apiKey, ...extras.secrets], templateMarks: MARKS, read }),
+    toolProblem: (tool) => toolProblem(tool, tools),
+    stream: guardedStream({
+      limits,
+      secrets: [apiKey, ...extras.secrets],
+      templateMarks: MARKS,
+      tools,
+      read,
+    }),
   };
 }
 

@@ -1,7 +1,6 @@
 import type Anthropic from '@anthropic-ai/sdk';
 import { fitCallId, fitToolName, parseArgs, shownImages } from '../call-text.ts';
 import { isExactInteger, type PromptMessage, type Reasoning, type ToolCall } from '../../events/index.ts';
-import { type SchemaForm, shownSchema } from '../plain-schema.ts';
 import type { ModelRequest } from '../provider.ts';
 
 type Body = Anthropic.MessageCreateParamsStreaming;
@@ -21,12 +20,7 @@ const CACHE = { type: 'ephemeral' } as const;
 export const BLOCKS_PREFIX = 'blocks:';
 
 /** The request body. Anthropic requires alternating roles, tool results before text, and no empty text block. */
-export function anthropicBody(
-  request: ModelRequest,
-  provider: string,
-  schemas: SchemaForm,
-  isForeign = false,
-): Body {
+export function anthropicBody(request: ModelRequest, provider: string, isForeign = false): Body {
   // Kimi and others want their own ids and unsigned thoughts back. Claude takes neither, at whichever server it is.
   const own: Own = { provider, takesAll: isForeign && !/claude/i.test(request.model) };
   const system: Anthropic.TextBlockParam[] = [];
@@ -48,7 +42,7 @@ export function anthropicBody(
   const tools = request.tools.map((tool): Anthropic.Tool => ({
     name: tool.name,
     description: tool.description,
-    input_schema: { type: 'object', ...shownSchema(tool.parameters, schemas) },
+    input_schema: { type: 'object', ...tool.parameters },
   }));
   markBreakpoints(request.breakpoints, ends, system.at(-1) ?? tools.at(-1));
   const body: Body = {

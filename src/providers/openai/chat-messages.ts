@@ -36,7 +36,7 @@ export function openAiBody(request: ModelRequest, vendor: VendorRules, provider:
   if (request.tools.length > 0) {
     body.tools = request.tools.map((tool) => ({
       type: 'function',
-      function: { ...tool, parameters: shown(tool.parameters) },
+      function: tool,
     }));
   }
   if (quirks.cacheKeyField) body[quirks.cacheKeyField] = fitCacheKey(request.cacheKey);

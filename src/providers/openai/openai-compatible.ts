@@ -11,7 +11,8 @@ import {
   STATELESS,
 } from '../provider.ts';
 import { replyLimits, type ReplyLimitSettings, type ReplyMeter } from '../reply-limits.ts';
-import { type ChatQuirks, quirksOf } from './quirks.ts';
+import { type ChatQuirks, quirksOf, toolRules, type VendorRules } from './quirks.ts';
+import { toolProblem } from '../fit-tools.ts';
 import { NO_EXTRAS, type RequestExtras } from '../request-settings.ts';
 import { givenOf, type Sampling } from '../sampling.ts';
 import { NO_USAGE, type Usage } from '../../events/index.ts';
@@ -25,7 +26,7 @@ interface OpenAiCompatibleOptions {
   /** Limits of the size and duration of an answer. */
   replyLimits?: ReplyLimitSettings;
   /** Overrides what is known of the host. */
-  quirks?: ChatQuirks;
+  quirks?: VendorRules;
   sampling?: Sampling;
   extras?: RequestExtras;
 }
@@ -37,6 +38,7 @@ const MARKS = ['tokens', 'templates'] as const;
 export function createOpenAiCompatible(options: OpenAiCompatibleOptions): Provider {
   const { name = 'openai-compatible', baseUrl, apiKey, extras = NO_EXTRAS } = options;
   const quirks = quirksOf(baseUrl, options.quirks);
+  const tools = toolRules(quirks);
   const limits = replyLimits(options.replyLimits);
   const client = openAiClient({ apiKey, baseUrl, fetch: vendorFetch(limits), headers: extras.headers });
 
@@ -62,7 +64,14 @@ export function createOpenAiCompatible(options: OpenAiCompatibleOptions): Provid
       images: quirks.images ?? false,
     },
     server: serverOf(baseUrl),
-    stream: guardedStream({ limits, secrets: [apiKey, ...extras.secrets], templateMarks: MARKS, read }),
+    ...(tools && { toolProblem: (tool) => toolProblem(tool, tools) }),
+    stream: guardedStream({
+      limits,
+      secrets: [apiKey, ...extras.secrets],
+      templateMarks: MARKS,
+      tools,
+      read,
+    }),
   };
 }
 

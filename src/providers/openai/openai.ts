@@ -4,7 +4,8 @@ import { type ReplyLimitSettings, replyLimits } from '../reply-limits.ts';
 import { serverOf, vendorFetch } from '../vendor-fetch.ts';
 import { readResponseEvents, type ResponseEvent, responsesBody } from './responses.ts';
 import { openAiClient } from './client.ts';
-import { quirksOf } from './quirks.ts';
+import { quirksOf, toolRules } from './quirks.ts';
+import { toolProblem } from '../fit-tools.ts';
 import { NO_EXTRAS, type RequestExtras } from '../request-settings.ts';
 import { givenOf, type Sampling } from '../sampling.ts';
 
@@ -31,6 +32,7 @@ export function createOpenAi(options: OpenAiOptions): Provider {
     reasoning: reasoningOf(extras),
   });
   const quirks = quirksOf(baseUrl);
+  const tools = toolRules(quirks);
   const limits = replyLimits(options.replyLimits);
   const client = openAiClient({ apiKey, baseUrl, fetch: vendorFetch(limits), headers: extras.headers });
 
@@ -45,7 +47,14 @@ export function createOpenAi(options: OpenAiOptions): Provider {
     name: NAME,
     capabilities: { ...STATELESS, interleavedSystem: true, images: true, templateMarks: MARKS },
     server: serverOf(baseUrl),
-    stream: guardedStream({ limits, secrets: [apiKey, ...extras.secrets], templateMarks: MARKS, read }),
+    ...(tools && { toolProblem: (tool) => toolProblem(tool, tools) }),
+    stream: guardedStream({
+      limits,
+      secrets: [apiKey, ...extras.secrets],
+      templateMarks: MARKS,
+      tools,
+      read,
+    }),
   };
 }
 

@@ -1,4 +1,7 @@
 import * as z from 'zod';
+import { PLAIN_TOOLS, type ToolRules } from '../tool-schema.ts';
+import { wholeToolSchema } from '../whole-schema.ts';
+import { GEMINI_TOOLS } from './gemini-schema.ts';
 
 export const ChatQuirks = z
   .strictObject({
@@ -58,6 +61,16 @@ export interface ChatQuirks {
 export interface VendorRules extends ChatQuirks {
   /** Parts of calls that their model has not signed: those of other models, of people, of an imported log. */
   unsigned?: object | undefined;
+  /** How the vendor wants tools, if it is known. */
+  tools?: ToolRules | undefined;
+}
+
+/** "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level". */
+const OPENAI_TOOLS: ToolRules = { shape: wholeToolSchema };
+
+/** Grammars refuse unknown keywords. An agent's own setting `whole` sends what it has. */
+export function toolRules({ tools, schemas }: VendorRules): ToolRules | undefined {
+  return tools ?? (schemas === 'whole' ? undefined : PLAIN_TOOLS);
 }
 
 const MOONSHOT: ChatQuirks = { reasoningField: 'reasoning_content', reasoningRequired: true };
@@ -76,13 +89,15 @@ export const VENDOR_QUIRKS: Readonly<Record<string, VendorRules>> = {
     cacheKeyField: 'prompt_cache_key',
     callIds: 'forty',
     schemas: 'whole',
+    tools: OPENAI_TOOLS,
     topK: false,
   },
   // "Function call is missing a thought_signature": https://ai.google.dev/gemini-api/docs/thought-signatures
   'generativelanguage.googleapis.com': {
+    tools: GEMINI_TOOLS,
     unsigned: { extra_content: { google: { thought_signature: 'skip_thought_signature_validator' } } },
   },
-  'openai.azure.com': { callIds: 'forty' },
+  'openai.azure.com': { callIds: 'forty', schemas: 'whole', tools: OPENAI_TOOLS },
   // Keeps a session on the upstream vendor with the warm cache, and passes reasoning on between calls.
   'openrouter.ai': { cacheKeyField: 'session_id', reasoningField: 'reasoning' },
   // Thinking is on by default, and reasoning must be sent back even if it was empty: otherwise 400 "The
@@ -128,14 +143,18 @@ const REASONING = /^(?:ft:)?(?:o[1-9](?![a-z0-9])|gpt-(?:[5-9]|\d\d))/;
 export const NOT_REASONING = /^(ft:)?(chatgpt-|gpt-[34]|gpt-5[\d.]*-chat)/;
 
 /** The known quirks of the host, overridden by those of the definition. */
-export function quirksOf(baseUrl: string, own: ChatQuirks = {}): VendorRules {
+export function quirksOf(baseUrl: string, own: VendorRules = {}): VendorRules {
   const { hostname } = new URL(baseUrl);
-  const host = isOpenAi(baseUrl) ? OPENAI : AZURE.test(hostname) ? 'openai.azure.com' : hostname;
-  return { ...VENDOR_QUIRKS[host], ...own };
+  const family = FAMILIES.find(([, hosts]) => hosts.test(hostname))?.[0];
+  const host = isOpenAi(baseUrl) ? OPENAI : (family ?? hostname);
+  return { ...VENDOR_QUIRKS[host], ...own, ...(own.schemas && { tools: own.tools }) };
 }
 
-/** A resource of Azure has a host of its own. */
-const AZURE = /\.(?:openai|cognitiveservices|services\.ai)\.azure\.com$/;
+/** Vendors whose resources or regions have hosts of their own. */
+const FAMILIES = [
+  ['openai.azure.com', /\.(?:openai|cognitiveservices|services\.ai)\.azure\.com$/],
+  ['generativelanguage.googleapis.com', /^(?:[a-z0-9-]+-)?aiplatform\.googleapis\.com$/],
+] as const;
 
 const OPENAI = 'api.openai.com';
 

@@ -69,7 +69,6 @@ export function responsesBody(
     body.tools = request.tools.map((tool) => ({
       type: 'function',
       ...tool,
-      parameters: shown(tool.parameters),
       strict: false,
     }));
   }

@@ -1,0 +1,228 @@
+import { plainSchema } from './plain-schema.ts';
+
+export type Schema = Readonly<Record<string, unknown>>;
+
+/** How a vendor wants the schemas of tools. Each vendor's rules stand with its adapter. */
+export interface ToolRules {
+  /** The schema as it is sent; null: no call of this vendor's models could fit it. */
+  shape: (schema: Schema) => Record<string, unknown> | null;
+  /** The names that properties may have. Others are renamed, and named back in calls. */
+  keys?: RegExp;
+}
+
+/** Names that every vendor takes: Anthropic refuses the whole request for any other. */
+export const COMMON_KEYS = /^[a-zA-Z0-9_.-]{1,64}$/;
+
+/** For servers that are not known: they may have a grammar, or pass requests on to any vendor. */
+export const PLAIN_TOOLS: ToolRules = {
+  shape: (schema) => flatTop(typedChoices(plainSchema(schema))),
+  keys: COMMON_KEYS,
+};
+
+const MAX_DEPTH = 64;
+const MAPS = ['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas'] as const;
+const LISTS = ['anyOf', 'oneOf', 'allOf', 'prefixItems'] as const;
+const SINGLES = [
+  'items',
+  'additionalProperties',
+  'additionalItems',
+  'contains',
+  'not',
+  'if',
+  'then',
+  'else',
+  'propertyNames',
+  'unevaluatedItems',
+  'unevaluatedProperties',
+] as const;
+
+export function isSchema(value: unknown): value is Schema {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The schema with each of its parts, from the inside to the outside, as `change` makes it. Parts that are too deep accept anything. */
+export function mapSchema(schema: unknown, change: (part: Schema) => Schema, depth = 0): Schema {
+  if (!isSchema(schema) || depth > MAX_DEPTH) return {};
+  const part = (value: unknown) => (typeof value === 'boolean' ? value : mapSchema(value, change, depth + 1));
+  const changed: Record<string, unknown> = { ...schema };
+  for (const name of MAPS) {
+    const map = schema[name];
+    if (isSchema(map))
+      changed[name] = Object.fromEntries(Object.entries(map).map(([key, value]) => [key, part(value)]));
+  }
+  for (const name of [...LISTS, 'items'] as const) {
+    const list = schema[name];
+    if (Array.isArray(list)) changed[name] = list.map(part);
+  }
+  for (const name of SINGLES) if (isSchema(schema[name])) changed[name] = part(schema[name]);
+  return change(changed);
+}
+
+/**
+ * Moves a type into the alternatives beside it, which means the same. Moonshot refuses the request otherwise: "when using anyOf,
+ * type should be defined in anyOf items instead of the parent schema".
+ */
+function typedChoices(schema: Schema): Schema {
+  return mapSchema(schema, (part) => {
+    const { type, ...rest } = part;
+    const choices = ['anyOf', 'oneOf'].filter((name) => Array.isArray(part[name]));
+    if (type === undefined || choices.length === 0) return part;
+    const typed = choices.map((name) => {
+      const branches = part[name] as unknown[];
+      return [
+        name,
+        branches.map((each) =>
+          isSchema(each) && !('type' in each) && !('$ref' in each) ? { type, ...each } : each,
+        ),
+      ];
+    });
+    return { ...rest, ...(Object.fromEntries(typed) as Schema) };
+  });
+}
+
+/** What vendors refuse beside the type `object` at the top. */
+const REFUSED_AT_TOP = [
+  'anyOf',
+  'oneOf',
+  'allOf',
+  'not',
+  'enum',
+  'const',
+  'if',
+  'then',
+  'else',
+  '$ref',
+] as const;
+/** Parts of a schema that are looked at for its top. */
+const MOST_PARTS = 256;
+const SHOWN_CHARACTERS = 1_000;
+
+/**
+ * The schema with a plain object at its top: the properties of all alternatives, required if all of them require them. What
+ * the alternatives say is told in words, and the tool checks its arguments against its own schema. Null: no object fits.
+ */
+export function flatTop(schema: Schema): Record<string, unknown> | null {
+  const refused = REFUSED_AT_TOP.filter((name) => name in schema);
+  const isObject = schema['type'] === 'object';
+  if (refused.length === 0 && isObject && isSchema(schema['properties'])) return schema;
+  const top = new Top(schema).merge(schema, 0);
+  if (top === null) return null;
+  const kept = Object.entries(schema).filter(([name]) => !refused.some((each) => each === name));
+  const words = refused
+    .filter((name) => name !== '$ref')
+    .map((name) => `${name}: ${JSON.stringify(schema[name])}`);
+  const { description } = schema;
+  const said = typeof description === 'string' ? [description] : [];
+  if (words.length > 0) said.push(`{${words.join(', ')}}`.slice(0, SHOWN_CHARACTERS).toWellFormed());
+  return {
+    ...Object.fromEntries(kept),
+    type: 'object',
+    properties: Object.fromEntries(top.properties),
+    ...(top.required.size > 0 && { required: [...top.required] }),
+    ...(said.length > 0 && { description: said.join('\n\n') }),
+  };
+}
+
+interface Fields {
+  properties: Map<string, unknown>;
+  required: Set<string>;
+}
+
+/** Collects the properties of an object from the parts of its schema. Linear: each part counts against a limit. */
+class Top {
+  readonly #root: Schema;
+  #parts = 0;
+
+  constructor(root: Schema) {
+    this.#root = root;
+  }
+
+  /** Null: no object fits this part. */
+  merge(part: unknown, depth: number): Fields | null {
+    this.#parts += 1;
+    if (part === false) return null;
+    if (!isSchema(part) || depth > MAX_DEPTH || this.#parts > MOST_PARTS)
+      return { properties: new Map(), required: new Set() };
+    const { type } = part;
+    if (type !== undefined && type !== 'object' && !(Array.isArray(type) && type.includes('object')))
+      return null;
+    const fields = ownFields(part);
+    for (const each of this.#allOf(part)) {
+      const more = this.merge(each, depth + 1);
+      if (more === null) return null;
+      join(fields, more, more.required);
+    }
+    for (const choices of [part['anyOf'], part['oneOf']])
+      if (Array.isArray(choices) && choices.length > 0 && !this.#choose(choices, fields, depth)) return null;
+    return fields;
+  }
+
+  #allOf({ allOf, $ref }: Schema): unknown[] {
+    const all = Array.isArray(allOf) ? (allOf as unknown[]) : [];
+    return typeof $ref === 'string' ? [...all, targetOf(this.#root, $ref)] : all;
+  }
+
+  /** Adds what the alternatives have. False: none of them fits an object. */
+  #choose(choices: readonly unknown[], into: Fields, depth: number): boolean {
+    const fitting = choices.map((each) => this.merge(each, depth + 1)).filter((each) => each !== null);
+    const [first, ...others] = fitting;
+    if (first === undefined) return false;
+    const inAll = [...first.required].filter((field) => others.every((each) => each.required.has(field)));
+    for (const each of fitting) join(into, each, new Set());
+    for (const field of inAll) into.required.add(field);
+    return true;
+  }
+}
+
+function ownFields({ properties, required }: Schema): Fields {
+  const names = Array.isArray(required) ? required.filter((name) => typeof name === 'string') : [];
+  return {
+    properties: new Map(isSchema(properties) ? Object.entries(properties) : []),
+    required: new Set(names),
+  };
+}
+
+function join(into: Fields, more: Fields, required: ReadonlySet<string>): void {
+  for (const [name, value] of more.properties) {
+    const known = into.properties.get(name);
+    into.properties.set(name, known === undefined ? value : either(known, value));
+  }
+  for (const name of required) into.required.add(name);
+}
+
+/** A property that alternatives describe differently. */
+function either(one: unknown, other: unknown): unknown {
+  if (JSON.stringify(one) === JSON.stringify(other)) return one;
+  const values = [valuesOf(one), valuesOf(other)];
+  if (
+    isSchema(one) &&
+    isSchema(other) &&
+    values.every((each) => each !== null) &&
+    one['type'] === other['type']
+  ) {
+    const { const: _, ...rest } = one;
+    return { ...rest, enum: [...new Set(values.flat())] };
+  }
+  const known = isSchema(one) && Object.keys(one).join() === 'anyOf' ? (one['anyOf'] as unknown[]) : [one];
+  const text = JSON.stringify(other);
+  return known.some((each) => JSON.stringify(each) === text) ? one : { anyOf: [...known, other] };
+}
+
+function valuesOf(schema: unknown): unknown[] | null {
+  if (!isSchema(schema)) return null;
+  if ('const' in schema) return [schema['const']];
+  return Array.isArray(schema['enum']) ? schema['enum'] : null;
+}
+
+/** What a reference names within the schema; undefined if there is no such place. */
+export function targetOf(root: Schema, ref: string): unknown {
+  if (ref === '#') return root;
+  if (!ref.startsWith('#/')) return undefined;
+  let at: unknown = root;
+  for (const step of ref.slice(2).split('/', MAX_DEPTH)) {
+    const name = step.replaceAll('~1', '/').replaceAll('~0', '~');
+    if (typeof at !== 'object' || at === null || !Object.hasOwn(at, name)) return undefined;
+    at = (at as Schema)[name];
+  }
+  return at;
+}
