@@ -43,7 +43,7 @@ export function addResources(server: McpServer, host: McpHost): void {
     },
     (uri, { conversation }) =>
       reading(async () => {
-        const name = decodeURIComponent(String(conversation));
+        const name = decoded(conversation);
         const { head } = await troupe.events(name, { limit: 1 });
         const { events } = await troupe.events(name, {
           after: Math.max(0, head - MOST_EVENTS),
@@ -62,11 +62,21 @@ export function addResources(server: McpServer, host: McpHost): void {
     },
     (uri, { turn }) =>
       reading(async () => {
-        const { tools, messages } = await troupe.promptOf(decodeURIComponent(String(turn)));
+        const { tools, messages } = await troupe.promptOf(decoded(turn));
         const text = JSON.stringify({ tools, messages }, null, 1);
         return textOf(uri, 'application/json', text.slice(0, MOST_CHARS).toWellFormed());
       }),
   );
+}
+
+function decoded(name: unknown): string {
+  try {
+    return decodeURIComponent(String(name));
+  } catch {
+    const message =
+      'the address of the resource is not valid: each % is followed by the two digits of a byte of UTF-8';
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams, message);
+  }
 }
 
 function textOf({ href }: URL, mimeType: string, text: string) {
@@ -77,6 +87,7 @@ async function orProblem<T>(host: McpHost, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
+    if (error instanceof ProtocolError) throw error;
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, describeError(error, host));
   }
 }

@@ -1,4 +1,4 @@
-import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
+import { createMcpHandler, McpServer, PROTOCOL_VERSION_META_KEY } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { addResources } from './add-resources.ts';
 import { addTools } from './add-tools.ts';
@@ -23,11 +23,21 @@ export function createServer(host: McpHost): McpServer {
 
 /** Answers one request of the streamable HTTP transport, without sessions. `body`: its JSON. */
 export async function answerMcp(host: McpHost, request: Request, body: unknown): Promise<Response> {
+  const pong = pongTo(body);
+  if (pong) return Response.json(pong);
   const { fetch } = createMcpHandler(() => createServer(host), {
     // The client is told what is wrong with its request.
     onerror: (error) => void (error.message.startsWith(REJECTED) || host.onError(error)),
   });
   return fetch(request, { parsedBody: body });
+}
+
+/** Revision 2026-07-28 has no ping, and its clients keep connections alive with one. Null: the body is another request. */
+function pongTo(body: unknown): object | null {
+  const { method, id, params } = Object(body) as Record<string, unknown>;
+  const meta = Object(Object(params)['_meta']) as Record<string, unknown>;
+  if (method !== 'ping' || id === undefined || meta[PROTOCOL_VERSION_META_KEY] === undefined) return null;
+  return { jsonrpc: '2.0', id, result: { resultType: 'complete' } };
 }
 
 /** Serves the client at the other end of stdin and stdout. */

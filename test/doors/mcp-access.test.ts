@@ -187,3 +187,61 @@ test('a state that this server has not given is refused', async () => {
   });
   expect(stage.requests('bo')).toHaveLength(0);
 });
+
+async function post(url: string, message: object, headers: Record<string, string> = {}) {
+  const response = await fetch(`${url}/api/mcp`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      ...headers,
+    },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, ...message }),
+  });
+  return { status: response.status, text: await response.text() };
+}
+
+const META = {
+  'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+  'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
+  'io.modelcontextprotocol/clientCapabilities': {},
+};
+
+test.each([
+  ['2025-11-25', {}, {}],
+  ['2026-07-28', { params: { _meta: META } }, { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'ping' }],
+])('a ping of revision %s is answered', async (_, more, headers) => {
+  await using stage = await openStage(['bo']);
+  const { status, text } = await post(
+    stage.url,
+    { method: 'ping', ...more },
+    headers as Record<string, string>,
+  );
+  expect(status).toBe(200);
+  expect(text).toContain('"result":{');
+});
+
+test.each([
+  ['troupe://conversations/%E0%A4%A', 'each % is followed by'],
+  ['troupe://conversations/%', 'each % is followed by'],
+  ['troupe://prompts/%zz', 'each % is followed by'],
+  ['troupe://conversations/%00', 'conversation'],
+])('a resource at %s is refused with words, and is no error of the server', async (uri, words) => {
+  await using stage = await openStage(['bo']);
+  const { text } = await post(stage.url, { method: 'resources/read', params: { uri } });
+  expect(text).toContain('-32602');
+  expect(text).toContain(words);
+  expect(text).not.toContain('internal');
+});
+
+test('a client may name the origin of the server itself, and no other', async () => {
+  await using stage = await openStage(['bo']);
+  const { port } = new URL(stage.url);
+  const from = (origin: string) => post(stage.url, { method: 'tools/list' }, { origin });
+  expect((await from(`http://127.0.0.1:${port}`)).status).toBe(200);
+  for (const origin of ['http://evil.example', `http://localhost:${Number(port) + 1}`, 'null']) {
+    const { status, text } = await from(origin);
+    expect([origin, status]).toEqual([origin, 403]);
+    expect(text).toContain('origin_refused');
+  }
+});
