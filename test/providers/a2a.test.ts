@@ -46,6 +46,86 @@ test('a plain message is the reply', async () => {
   expect(textOf(await ask())).toBe('Hi{"a":1}');
 });
 
+/** .NET, Python and Rust write null for what is absent. */
+test.each<[string, object[], string]>([
+  [
+    'nulls for what is absent',
+    [
+      {
+        task: null,
+        message: {
+          messageId: 'm',
+          parts: [{ text: 'Hi', data: null, raw: null, url: null, metadata: null }],
+          contextId: null,
+        },
+        statusUpdate: null,
+      },
+    ],
+    'Hi',
+  ],
+  ['a null among the parts', [{ message: { parts: [null, { text: 'Hi' }] } }], 'Hi'],
+  [
+    'a part that cannot be read',
+    [{ message: { parts: [{ text: 5 }, 'x', { text: ' Hi' }] } }],
+    '[a part that cannot be read][a part that cannot be read] Hi',
+  ],
+  ['nulls in data', [{ message: { parts: [{ data: { a: null, b: [null] } }] } }], '{"a":null,"b":[null]}'],
+  [
+    'a task with nulls and an artifact that is none',
+    [
+      {
+        task: {
+          id: 't1',
+          contextId: null,
+          artifacts: [null, 'x', { artifactId: 'a', name: null, parts: [{ text: 'Hi' }] }],
+          history: null,
+          status: { state: 'TASK_STATE_COMPLETED', message: null, timestamp: null },
+        },
+      },
+    ],
+    '[a part that cannot be read]\n\nHi',
+  ],
+  [
+    'an update with nulls',
+    [
+      {
+        artifactUpdate: {
+          ...ids,
+          artifact: { artifactId: 'a', parts: [{ text: 'Hi' }], extensions: null },
+          append: null,
+          lastChunk: null,
+        },
+      },
+      { statusUpdate: { ...ids, status: { state: 'TASK_STATE_COMPLETED', message: null }, metadata: null } },
+    ],
+    'Hi',
+  ],
+])('an answer with %s is read part by part', async (_, results, said) => {
+  remote.plays = { SendStreamingMessage: [{ results }] };
+  const events = await ask();
+  expect(textOf(events)).toBe(said);
+  expect(events.at(-1)).toMatchObject({ type: 'done' });
+});
+
+test('a card with nulls and an interface that cannot be read is used', async () => {
+  const at = { url: `${remote.url}/rpc`, protocolBinding: 'JSONRPC', protocolVersion: '1.0', tenant: null };
+  remote.more = {
+    supportedInterfaces: [null, { url: 'not a url', protocolBinding: 'GRPC' }, at],
+    defaultInputModes: null,
+    capabilities: { streaming: true, pushNotifications: null },
+    provider: null,
+  };
+  remote.plays = { SendStreamingMessage: [{ results: [{ message: { parts: [{ text: 'Hi' }] } }] }] };
+  expect(textOf(await ask())).toBe('Hi');
+});
+
+test('an error with nulls is told with its code', async () => {
+  remote.plays = { SendStreamingMessage: [{ error: { code: -32_603, message: null, data: null } as never }] };
+  expect(failure(await ask())).toMatchObject({
+    message: 'the remote agent refused: it gives no reason (-32603)',
+  });
+});
+
 test('a question of the remote agent is the reply, and the next message goes to the same task', async () => {
   remote.plays = {
     SendStreamingMessage: [

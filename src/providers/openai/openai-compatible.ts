@@ -216,11 +216,11 @@ class Answer {
 }
 
 function thinkingOf(parts: readonly Part[]): string {
-  return parts.map((part) => (part.type === 'thinking' ? textOf(part.thinking ?? []) : '')).join('');
+  return parts.map((part) => (part?.type === 'thinking' ? textOf(part.thinking ?? []) : '')).join('');
 }
 
 function textOf(parts: readonly Part[]): string {
-  return parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
+  return parts.map((part) => (part?.type === 'text' ? part.text : '')).join('');
 }
 
 function stopOf(

@@ -89,7 +89,8 @@ export class ResponseWords {
   }
 
   #textOf(items: readonly OutputItem[]): string {
-    const parts = items.flatMap((item) => (item?.type === 'message' ? (item.content ?? []) : []));
+    const all = items.flatMap((item) => (item?.type === 'message' ? (item.content ?? []) : []));
+    const parts = all.filter(Boolean);
     this.refused ||= parts.some(({ type }) => type === 'refusal');
     return parts.map((part) => (part.type === 'refusal' ? part.refusal : (part.text ?? ''))).join('');
   }

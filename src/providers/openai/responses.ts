@@ -177,7 +177,7 @@ export async function* readResponseEvents(
         break;
       case 'response.output_item.done':
         yield* words.item(event.item);
-        items.push(measured(event.item, meter));
+        if (isItem(event.item)) items.push(measured(event.item, meter));
         break;
       case 'response.completed':
       case 'response.incomplete':
@@ -192,11 +192,16 @@ export async function* readResponseEvents(
 
   function* ended(response: Response): Generator<ModelEvent> {
     if (response.status === 'failed') return yield failure(response.error);
-    for (const item of (response.output ?? []).filter((each) => !items.some((known) => isSame(known, each))))
-      items.push(measured(item, meter));
+    for (const item of (response.output ?? []).filter(isItem))
+      if (!items.some((known) => isSame(known, item))) items.push(measured(item, meter));
     yield* words.rest(response);
     yield* finish(items, response, words.refused, reading);
   }
+}
+
+/** Some servers leave a null where they dropped an item. */
+function isItem(item: OutputItem | null): item is OutputItem {
+  return typeof item === 'object' && item !== null;
 }
 
 /** The answer of a server that does not stream. */
@@ -312,7 +317,7 @@ function isSentBack(
 }
 
 function textsOf({ summary, content }: OpenAI.Responses.ResponseReasoningItem): string[] {
-  return [...(summary ?? []), ...(content ?? [])].map(({ text }) => text);
+  return [...(summary ?? []), ...(content ?? [])].flatMap((part) => part?.text ?? []);
 }
 
 /** What a call has besides its own parts, by the id that the log has of it: the beginning of a long one. */
