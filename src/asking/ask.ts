@@ -9,6 +9,7 @@ import {
   type Usage,
 } from '../events/index.ts';
 import type { Answer } from './answer.ts';
+import type { StuckLine } from '../troupe.ts';
 import { type Answers, awaitAnswers } from './answers.ts';
 import { exchange, type ExchangeParts } from './exchange.ts';
 import { type Note, storedEvents } from './follow.ts';
@@ -23,8 +24,11 @@ export async function* ask(sent: Event, parts: ExchangeParts, costOf: CostOf): A
   const { troupe, signal } = parts;
   const answers = awaitAnswers(sent);
   const { events, waits } = yield* exchange(sent, answers, parts);
-  if (signal.aborted)
-    throw new TroupeError('aborted', `the wait for an answer was ended; ${atWork(answers)}`);
+  if (signal.aborted) {
+    const causes = causesOf(answers, events, await stuckWords(parts));
+    const message = ['the wait for an answer was ended', atWork(answers), ...causes].join('; ');
+    throw new TroupeError('aborted', message);
+  }
   const ends = [...answers.ends, ...(await endsBelow(troupe, answers.delegations))];
   return answerOf(answers, { events, waits, ends, costOf });
 }
@@ -33,6 +37,32 @@ function atWork({ missing }: Answers): string {
   return missing.length === 0
     ? 'nobody is to answer'
     : `at work: ${missing.map((agent) => `@${agent}`).join(', ')}`;
+}
+
+/** Most causes that an error names. */
+const MOST_CAUSES = 5;
+
+/** What the agents at work wait for, with the words of the last failed call. */
+function causesOf({ missing }: Answers, events: readonly Event[], stuck: readonly StuckLine[]): string[] {
+  const silent = missing.filter((agent) => !stuck.some((line) => line.agent === agent));
+  const lines = [...stuck, ...silent.map((agent) => ({ agent, words: '' }))];
+  const causes = lines.flatMap(({ agent, words }) => {
+    const error = events.findLast(({ kind, author }) => kind === 'error' && author.id === agent);
+    const isTold = missing.includes(agent) && error?.kind === 'error';
+    const failure = isTold ? `its last call failed: ${error.body.message}` : '';
+    if (words === '') return failure === '' ? [] : [`@${agent}: ${failure}`];
+    return [`@${agent} ${words}${failure === '' ? '' : ` (${failure})`}`];
+  });
+  return causes.slice(0, MOST_CAUSES);
+}
+
+/** What goes on in the conversation and its threads. None if that cannot be read, as while the troupe closes. */
+async function stuckWords({ stuck }: ExchangeParts): Promise<readonly StuckLine[]> {
+  try {
+    return await stuck();
+  } catch {
+    return []; // the end of the wait is what the caller is to hear of
+  }
 }
 
 /** The ends of the turns of tasks, and of tasks below them. Their threads may have had other tasks before. */

@@ -1,7 +1,7 @@
 import type { Wait, Work } from '../actors/conversations/conversation-work.ts';
 import type { Clock } from '../clock.ts';
 import { type Event, isAbout } from '../events/index.ts';
-import type { Troupe } from '../troupe.ts';
+import type { StuckLine, Troupe } from '../troupe.ts';
 import type { Answers } from './answers.ts';
 import { followConversation, type Frame, type Note } from './follow.ts';
 
@@ -10,6 +10,8 @@ export interface ExchangeParts {
   clock: Clock;
   /** The work in the conversation, and the waits of tasks that were opened since the message. */
   work: () => Promise<Work>;
+  /** What goes on there, and for how long, whatever counts as stuck. */
+  stuck: () => Promise<readonly StuckLine[]>;
   signal: AbortSignal;
 }
 

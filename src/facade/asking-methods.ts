@@ -48,8 +48,12 @@ export function askingMethods(context: TenantContext, itself: () => Troupe) {
     const ends = AbortSignal.any([closed, late.signal, ...(signal ? [signal] : [])]);
     const root = { tenant, conversation: event.conversation };
     const work = () => workIn(parts.deps, root, { after: event.seq });
+    const stuck = async () =>
+      (await itself().stuck({ afterMs: 0, among: [event.conversation] })).stuck.filter(({ conversation }) =>
+        isWithin(conversation, event.conversation),
+      );
     try {
-      return yield* ask(event, { troupe: itself(), clock, work, signal: ends }, priced);
+      return yield* ask(event, { troupe: itself(), clock, work, stuck, signal: ends }, priced);
     } finally {
       isOver.abort();
     }
@@ -131,6 +135,11 @@ function notRejoinable(conversation: string, seq: number): TroupeError {
     `seq: "${conversation}" has no event ${seq} that agents are to answer; give the seq of a message, or of what a command has recorded`,
     { path: 'seq' },
   );
+}
+
+/** A conversation, or a thread of its tasks. */
+function isWithin(conversation: string, root: string): boolean {
+  return conversation === root || conversation.startsWith(`${root}.`);
 }
 
 /** What begins a run addresses nobody: its steps do. */

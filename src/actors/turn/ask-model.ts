@@ -81,7 +81,13 @@ async function measured(run: TurnRun, sending: Sending): Promise<{ outcome: Stre
   });
   run.meanwhile.rounds += 1;
   const silence = watchSilence(run, sending.prompt);
-  const heard = await call.within(() => stream(run, sending, call)).finally(() => silence.end());
+  const watch = {
+    heard() {
+      call.heard();
+      silence.heard();
+    },
+  };
+  const heard = await call.within(() => stream(run, sending, watch)).finally(() => silence.end());
   const outcome = heard.kind === 'answered' ? await checkReply(run.runtime.reply, heard) : heard;
   if (outcome.kind !== 'answered') showActivity(run, { kind: 'void', reason: endName(outcome), all: false });
   // The answer is discarded; its tokens still count as spent.
@@ -120,7 +126,11 @@ function endOf({ deps, runtime, meanwhile }: TurnRun, heard: StreamOutcome): Cal
   };
 }
 
-async function stream(run: TurnRun, sending: Sending, watch: CallWatch): Promise<StreamOutcome> {
+async function stream(
+  run: TurnRun,
+  sending: Sending,
+  watch: Pick<CallWatch, 'heard'>,
+): Promise<StreamOutcome> {
   const { lease, runtime } = run;
   let reasoning: Reasoning | undefined;
   const calls: ToolCall[] = [];

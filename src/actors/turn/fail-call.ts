@@ -6,6 +6,7 @@ import { policyFor } from '../compaction/compaction-policy.ts';
 import type { Sending } from '../sessions/session-run.ts';
 import { recordPrompt } from './ask-model.ts';
 import { leaveImagesOut } from './refused-images.ts';
+import { tellAway } from './silent-server.ts';
 import { changed, type FailedCall, type Outcome, ownDraft, type TurnRun } from './turn-run.ts';
 
 /** Logs a failed call with the text so far, and decides whether it is retried, shortened, or ends the turn. */
@@ -17,6 +18,7 @@ export async function failCall(run: TurnRun, failure: ModelFailure, sending: Sen
   const failed = planRetry(run, failure);
   const { code, message, answered, wait, awayFrom } = failed;
   if (isNewFailure(run.failure, failed)) await logFailure(run, failed);
+  tellAway(run, failure);
   const next = changed(run, { failure: failed, ending: { kind: 'failed', code, message } });
   const shortened = code === 'context_overflow' ? shorten(next, failure) : null;
   if (shortened) {
