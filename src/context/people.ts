@@ -1,4 +1,4 @@
-import type { Author, Event } from '../events/index.ts';
+import { type Author, type Event, type EventDraft, isImported } from '../events/index.ts';
 import unhomoglyph from 'unhomoglyph';
 
 /** Invisible, or visible only as a gap. */
@@ -66,8 +66,8 @@ export function copyPeople({ names, skeletons, skeletonOf: known }: People): Peo
 
 const KEY = /^(?:[0-9a-f]{32,}|n(?:pub|profile)1[0-9a-z]{20,})$/i;
 /** Words that Troupe itself writes in headers. */
-const RESERVED = /^(?:system|troupe|late result\b.*)$/i;
-const RESERVED_SKELETONS = ['system', 'troupe', 'late result'].map(skeletonOf);
+const RESERVED = /^(?:system|troupe|late result\b.*|imported note)$/i;
+const RESERVED_SKELETONS = ['system', 'troupe', 'late result', 'imported note'].map(skeletonOf);
 /** The suffix of a namesake: a short id, and a number if several have that id. */
 const NAMESAKE_SUFFIX = / \([A-Za-z0-9_.:-]{1,8}(?:#\d+)?\)$/;
 
@@ -219,6 +219,11 @@ function numbered(namesakes: Namesakes | undefined, { id }: Author, upTo: number
   return speaker && speaker.since <= upTo && speaker.alike > 0
     ? `${shortId(id)}#${speaker.alike + 1}`
     : shortId(id);
+}
+
+/** The name of the runtime. A file that was imported speaks in its own. */
+export function systemLabel({ context }: Pick<Event | EventDraft, 'context'>, rendering: number): string {
+  return rendering >= 4 && isImported({ context }) ? 'imported note' : 'system';
 }
 
 /** Ids of trusted people (`trust.people`). Null trusts everybody. */

@@ -30,7 +30,8 @@ export const IMPORTED: Record<EventKind, 'as is' | 'history'> = {
   'phase.changed': 'history',
   'run.directive': 'history',
   'guard.stopped': 'as is',
-  todos: 'as is',
+  // The runtime reminds an agent of its list, in its own voice.
+  todos: 'history',
   injection: 'as is',
   error: 'as is',
   // These change the view of one agent. The importer bounds their reach (`import/admit-draft.ts`).

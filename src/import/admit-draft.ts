@@ -4,6 +4,7 @@ import {
   type CompactionBody,
   type ConversationId,
   type EventDraft,
+  type LiveItems,
   parseTurnId,
   turnOfRuntimeId,
   isAbout,
@@ -19,7 +20,7 @@ export interface DraftPlace {
 
 /**
  * Prepares an exported event for a log: marks it as imported, so that it carries no authority (`events/import-rule.ts`),
- * and drops what another installation measured. Throws `import_invalid`.
+ * and drops what another installation measured and what its runtime said in reminders. Throws `import_invalid`.
  *
  * No number in a log exceeds its own place, because each turn, epoch, step and compaction has events of its own. So
  * `place` bounds every count and every seq, and no imported summary can hide later events.
@@ -31,10 +32,19 @@ export function admitDraft(draft: EventDraft, { conversation, line, place }: Dra
     throw new TroupeError('import_invalid', message, { line, id: draft.id, name, number });
   }
   const admitted = { ...draft, context: { ...draft.context, imported: true as const } };
+  if (admitted.kind === 'turn.started')
+    return { ...admitted, body: { ...admitted.body, live: timeOnly(admitted.body.live) } };
   if (admitted.kind !== 'turn.done') return admitted;
   // Token counts of another installation's provider would distort the calibration here.
   const { last: _last, ...body } = admitted.body;
   return { ...admitted, body };
+}
+
+const TIME = /^[\d:. TZ+-]{1,40}$/;
+
+/** Of a reminder, which the runtime speaks, nothing of a file but a time. */
+function timeOnly({ time }: LiveItems): LiveItems {
+  return time !== undefined && TIME.test(time) ? { time } : {};
 }
 
 /** A number with its name for the error message. */

@@ -33,7 +33,9 @@ const SYSTEM: Author = { kind: 'system', id: 'system', name: 'System' };
 const MAX_NAME = 256;
 
 /** Kind and body of a draft. Distributes over the union, so that they stay matched. */
-type Content<D extends EventDraft = EventDraft> = D extends EventDraft ? Pick<D, 'kind' | 'body'> : never;
+type Content<D extends EventDraft = EventDraft> = D extends EventDraft
+  ? Pick<D, 'kind' | 'body' | 'context'>
+  : never;
 
 /**
  * Turns the entries of one conversation into drafts. Owns their ids and places, the call ids and the step count of the turn.
@@ -97,7 +99,9 @@ export class DraftWriter {
     const { user } = this.#authors;
     const author = entry.author === 'user' ? user : entry.author === 'system' ? SYSTEM : entry.author;
     const kind = entry.forPeople ? 'notice' : 'message';
-    yield this.#item(entry, author, { kind, body: { content: entry.text } });
+    // Its words are not those of this runtime.
+    const marked = author === SYSTEM ? { context: { imported: true as const } } : {};
+    yield this.#item(entry, author, { kind, body: { content: entry.text }, ...marked });
   }
 
   *#assistant(entry: AssistantEntry): Generator<ImportItem, void> {

@@ -1,5 +1,5 @@
 import type { Event } from '../../events/index.ts';
-import { agentLabel, hasSeveralPeople, isPerson, personLabel } from '../people.ts';
+import { agentLabel, hasSeveralPeople, isPerson, personLabel, systemLabel } from '../people.ts';
 import type { View } from '../view.ts';
 
 /** The reader of a prompt, and what was known of the other speakers when the prompt was made. */
@@ -27,9 +27,11 @@ export function recipientIn(label: string): string | null {
   return at === -1 || label.includes(',', at) ? null : label.slice(at + 1);
 }
 
-function speaker({ author }: Event, { view, upTo, rendering }: Reader): string {
+function speaker(event: Event, { view, upTo, rendering }: Reader): string {
+  const { author } = event;
   if (author.kind === 'agent') return `@${agentLabel(author.id)}`;
-  return author.kind === 'system' ? 'system' : personLabel(view.people, author, upTo, rendering);
+  if (author.kind === 'system') return systemLabel(event, rendering);
+  return personLabel(view.people, author, upTo, rendering);
 }
 
 /**

@@ -5,8 +5,9 @@
  *   attachment. People with confusable names count as namesakes, and no label begins with a word of Troupe's headers.
  *   3  One mark around a block instead of a fence around each event, names once per run of lines and none of an answer to
  *   the line before, times where they say more than the last one. No name ends like a mark.
+ *   4  What an imported file says in the name of the runtime is an imported note.
  */
-export const RENDERING = 3;
+export const RENDERING = 4;
 
 /** Characters newly shown to a turn: more than any window takes. Version 1 only knew the limit of a request. */
 const MOST_SHOWN = 8 * 1_048_576;

@@ -1,6 +1,6 @@
 import type { Event, EventDraft } from '../../events/index.ts';
 import { escapeFences } from '../fence.ts';
-import { agentLabel, createPeople, addPerson, type People, personLabel } from '../people.ts';
+import { agentLabel, createPeople, addPerson, type People, personLabel, systemLabel } from '../people.ts';
 import { RENDERING } from '../render/rendering.ts';
 
 /** Texts for every reader use the names known at the end of the log. */
@@ -16,20 +16,17 @@ export function peopleOf(events: readonly (Event | EventDraft)[]): People {
 }
 
 /** The speaker, and the recipients unless it was for all: `Ana`, `@planner`, `Ana -> @coder`. */
-export function speakerOf(
-  { author, to }: Event | EventDraft,
-  people: People,
-  rendering: number = RENDERING,
-): string {
+export function speakerOf(event: Event | EventDraft, people: People, rendering: number = RENDERING): string {
+  const { author, to } = event;
   const target = to.length === 0 ? '' : ` -> ${to.map((agent) => `@${agentLabel(agent)}`).join(', ')}`;
   if (author.kind === 'agent') return `@${agentLabel(author.id)}${target}`;
-  if (author.kind === 'system') return `system${target}`;
+  if (author.kind === 'system') return `${systemLabel(event, rendering)}${target}`;
   return `${personLabel(people, author, AT_THE_END, rendering)}${target}`;
 }
 
-/** Names of people never begin with '@' and are never `system`: see `personLabel`. */
+/** Names of people never begin with '@' and are never those of the runtime: see `personLabel`. */
 export function isPersonSpeaker(speaker: string): boolean {
-  return !/^(?:@|system(?: ->|$))/.test(speaker);
+  return !/^(?:@|(?:system|imported note)(?: ->|$))/.test(speaker);
 }
 
 /** Marks words of an untrusted person, behind the header. */
