@@ -10,6 +10,7 @@ export const SHARES: Readonly<Record<string, number>> = {
   regex: 10,
   'hostile-model': 50,
   'hostile-mcp': 20,
+  'costly-logs': 2,
 };
 
 export const TARGETS: Readonly<Record<string, () => Promise<Target>>> = {
@@ -20,6 +21,7 @@ export const TARGETS: Readonly<Record<string, () => Promise<Target>>> = {
   frames: async () => (await import('./frames.ts')).framesTarget(),
   'hostile-model': async () => (await import('./hostile-model.ts')).hostileModelTarget(),
   'hostile-mcp': async () => (await import('./hostile-mcp.ts')).hostileMcpTarget(),
+  'costly-logs': async () => (await import('./costly-logs.ts')).costlyLogsTarget(),
   regex: openRegex,
 };
 

@@ -249,11 +249,19 @@ function bodyOf(random: Random, path: string): string {
     ? pick(random, posted as object[])
     : aimed(random, sampleOf(random, pick(random, shapes)));
   const text = JSON.stringify(random() < 0.35 ? sample : mutate(random, sample)) ?? '';
+  if (random() < 0.02) return text.replace(/(?<=[:[,])"[^"]*"/, () => manyValues(random));
   if (random() < 0.9) return text.slice(0, LONGEST_BODY);
   const roll = random();
   if (roll < 0.5) return mutateText(random, text).slice(0, LONGEST_BODY);
   if (roll < 0.75) return '['.repeat(pick(random, [64, 65, 20_000])) + text;
   return text.replace(/:\d+|:"[^"]*"/, ':1e999');
+}
+
+/** Values that are many for their bytes. */
+function manyValues(random: Random): string {
+  const value = pick(random, ['[]', '{}', '1', 'null', '""', '[[],{}]', '{"a":[]}', '"\\""', ' ']);
+  const times = Math.floor(pick(random, [1_000, 100_000, 1_000_000]) / (value.length + 1));
+  return value === ' ' ? `[${value.repeat(times)}]` : `[${`${value},`.repeat(times)}${value}]`;
 }
 
 /** Replaces ids of conversations, agents and turns, mostly with existing ones. */

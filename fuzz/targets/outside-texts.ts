@@ -14,7 +14,7 @@ import { parseHandoff } from '../../src/context/summary/handoff-request.ts';
 import { toolSyntaxShare } from '../../src/context/summary/tool-syntax.ts';
 import { verifySummary } from '../../src/context/summary/verify-summary.ts';
 import { parseTurnId } from '../../src/events/index.ts';
-import { isDeeperThan, MAX_JSON_DEPTH } from '../../src/http/read-json.ts';
+import { exceeded } from '../../src/http/json-bounds.ts';
 import { conversationName } from '../../src/import/import-transcript.ts';
 import { escapeHtml } from '../../src/projection/render-html.ts';
 import { readReferences } from '../../packages/nostr/src/references.ts';
@@ -53,7 +53,7 @@ export const OUTSIDE_TEXTS: Readonly<Record<string, (text: string) => unknown>> 
   verifySummary: (text) =>
     verifySummary(text, { inputTokens: Infinity, maxTokens: text.length - 2, count: lettersOf }),
   parseTurnId,
-  isDeeperThan: (text) => isDeeperThan(text, MAX_JSON_DEPTH),
+  exceeded: (text) => exceeded(Buffer.from(text), { depth: 64, values: 1_000, bare: 10_000 }),
   conversationName: (text) => conversationName(text, 1),
   escapeHtml,
   redactSecrets: (text) => redact(text, { kind: 'message' } as Parameters<typeof redact>[1]),

@@ -3,11 +3,12 @@ import type { Answer } from '../asking/answer.ts';
 import { addressed, nobodyAnswers } from '../asking/asked.ts';
 import type { ChatChange } from '../asking/chat-change.ts';
 import { openChat } from '../asking/chat.ts';
-import type { Author } from '../events/index.ts';
-import type { NewMessage, Troupe } from '../troupe.ts';
+import type { Author, Event } from '../events/index.ts';
+import type { CommandInput, NewMessage, Troupe } from '../troupe.ts';
 import { admitMessage } from './access/admit-message.ts';
 import type { Caller } from './access/caller.ts';
 import { checkScope } from './access/check-scope.ts';
+import { checkWords } from './read-json.ts';
 
 /** What a client of another protocol says, and where. */
 export interface Spoken extends Pick<
@@ -55,6 +56,12 @@ const CLIENT = { kind: 'user', id: 'user', name: 'User' } as const;
 /** As whom a client of another protocol writes. */
 export function authorOf({ principal }: Pick<Caller, 'principal'>): Author {
   return principal.author ?? CLIENT;
+}
+
+/** Gives a command as the client. Throws `event_too_large` as for a message. */
+export async function giveCommand(caller: Caller, command: CommandInput): Promise<Event> {
+  checkWords(JSON.stringify(command));
+  return caller.troupe.command(command, authorOf(caller));
 }
 
 /** What has come and comes of an event, as changes of a chat. */

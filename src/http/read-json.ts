@@ -3,6 +3,7 @@ import type { Full } from '../access/index.ts';
 import { TroupeError } from '../errors.ts';
 import { MAX_ATTACHED_BYTES } from '../events/index.ts';
 import { callerOf } from './access/caller.ts';
+import { exceeded } from './json-bounds.ts';
 import { rateLimited, Refusal } from './refusal.ts';
 
 const MAX_BODY_BYTES = 1_048_576;
@@ -10,26 +11,42 @@ const MAX_BODY_BYTES = 1_048_576;
 const MAX_MESSAGE_BYTES = MAX_BODY_BYTES + Math.ceil(MAX_ATTACHED_BYTES / 3) * 4;
 /** Larger bodies take milliseconds to parse, so they queue with other long work. */
 const LONG_BODY_BYTES = 65_536;
-export const MAX_JSON_DEPTH = 64;
+const MAX_JSON_DEPTH = 64;
+const MAX_VALUES = 20_000;
+/** Of a chat, which may have thousands of messages. */
+const MAX_CHAT_VALUES = 200_000;
+/** Settings, such as a key or a webhook. */
+export const SMALL_BODY_BYTES = 65_536;
 const BODIES_RETRY_MS = 1_000;
 
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i;
 
+/** Limits of one kind of body. */
+interface BodyLimits {
+  bytes: number;
+  values: number;
+}
+
 /** Parses the body. Each limit is checked before the work that it limits. */
-export async function readJson(context: Context): Promise<unknown> {
-  return (await readValue(context, MAX_BODY_BYTES)).value;
+export async function readJson(context: Context, bytes: number = MAX_BODY_BYTES): Promise<unknown> {
+  return (await readValue(context, { bytes, values: MAX_VALUES })).value;
 }
 
 /** Parses a message. Its text has the limit of any other body; its attachments have their own. */
 export async function readMessage(context: Context): Promise<unknown> {
-  const { value, size } = await readValue(context, MAX_MESSAGE_BYTES);
+  const { value, size } = await readValue(context, { bytes: MAX_MESSAGE_BYTES, values: MAX_VALUES });
   if (size - attachedBytes(value) > MAX_BODY_BYTES) throw tooLarge(MAX_BODY_BYTES);
   return value;
 }
 
+/** Parses one message in the words of another protocol, where the words of attachments may stand anywhere. */
+export async function readOneMessage(context: Context): Promise<unknown> {
+  return (await readValue(context, { bytes: MAX_MESSAGE_BYTES, values: MAX_VALUES })).value;
+}
+
 /** Parses the messages of a chat, which clients send whole though only the newest is read. */
 export async function readMessages(context: Context): Promise<unknown> {
-  return (await readValue(context, MAX_MESSAGE_BYTES)).value;
+  return (await readValue(context, { bytes: MAX_MESSAGE_BYTES, values: MAX_CHAT_VALUES })).value;
 }
 
 /** Checks the words of one message. Throws `event_too_large`. */
@@ -47,7 +64,10 @@ function attachedBytes(body: unknown): number {
   }, 0);
 }
 
-async function readValue(context: Context, limit: number): Promise<{ value: unknown; size: number }> {
+async function readValue(
+  context: Context,
+  { bytes: limit, values }: BodyLimits,
+): Promise<{ value: unknown; size: number }> {
   const request = context.req.raw;
   const type = request.headers.get('content-type') ?? '';
   if (!JSON_TYPE.test(type)) {
@@ -60,16 +80,31 @@ async function readValue(context: Context, limit: number): Promise<{ value: unkn
   }
   const bytes = await readBytes(context, limit);
   if (bytes.length > LONG_BODY_BYTES) await callerOf(context).traffic.slices.next();
+  checkBounds(bytes, values);
   const text = decode(bytes);
-  if (isDeeperThan(text, MAX_JSON_DEPTH)) {
-    const message = `the body is nested deeper than ${MAX_JSON_DEPTH} levels`;
-    throw new TroupeError('event_invalid', message, { path: '', limit: MAX_JSON_DEPTH });
-  }
   try {
     return { value: JSON.parse(text), size: bytes.length };
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new TroupeError('event_invalid', `the body is not JSON: ${reason}`, { path: '' }, { cause });
+  }
+}
+
+/** Throws before anything is built of the body. */
+function checkBounds(bytes: Uint8Array, values: number): void {
+  switch (exceeded(bytes, { depth: MAX_JSON_DEPTH, values, bare: MAX_BODY_BYTES })) {
+    case null:
+      return;
+    case 'depth': {
+      const message = `the body is nested deeper than ${MAX_JSON_DEPTH} levels`;
+      throw new TroupeError('event_invalid', message, { path: '', limit: MAX_JSON_DEPTH });
+    }
+    case 'values': {
+      const message = `the body has more than ${values} values; send less at once`;
+      throw new TroupeError('event_too_large', message, { limit: values });
+    }
+    case 'bare':
+      throw tooLarge(MAX_BODY_BYTES);
   }
 }
 
@@ -123,28 +158,6 @@ function decode(bytes: Uint8Array): string {
   } catch (cause) {
     throw new TroupeError('event_invalid', 'the body is not UTF-8', { path: '' }, { cause });
   }
-}
-
-/** Counts brackets outside of strings, without checking that the text is JSON. */
-export function isDeeperThan(text: string, limit: number): boolean {
-  let depth = 0;
-  for (let at = 0; at < text.length; at++) {
-    const char = text[at];
-    if (char === '"') at = endOfString(text, at);
-    else if (char === '}' || char === ']') depth -= 1;
-    else if ((char === '{' || char === '[') && ++depth > limit) return true;
-  }
-  return false;
-}
-
-/** Index of the closing quote. Uses `indexOf`, because an attachment is a string of megabytes. */
-function endOfString(text: string, start: number): number {
-  for (let at = text.indexOf('"', start + 1); at >= 0; at = text.indexOf('"', at + 1)) {
-    let slashes = 0;
-    while (text[at - 1 - slashes] === '\\') slashes += 1;
-    if (slashes % 2 === 0) return at;
-  }
-  return text.length;
 }
 
 const FIRST_BYTES = 4_096;

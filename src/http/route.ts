@@ -70,6 +70,8 @@ export interface RouteSpec<M extends Method, P extends string, Q, B, A> {
   summary: string;
   query?: z.ZodObject & z.ZodType<Q>;
   body?: z.ZodType<B>;
+  /** Most bytes of the body, if it is to be smaller than others. */
+  bodyBytes?: number;
   /** Media type of a body that is a file; its handler reads it. */
   bodyType?: string;
   /** A body that is accepted where `main` is a conversation and `writer` an agent, as in the examples of the path. */
@@ -151,7 +153,7 @@ async function answer(context: Context, route: Route, server: RouteServer): Prom
     context,
     params: context.req.param() as Record<string, string>,
     query: query ? parseInput(query, context.req.query(), 'the query') : {},
-    body: async () => body && parseInput(body, await readJson(context), 'the body'),
+    body: async () => body && parseInput(body, await readJson(context, route.bodyBytes), 'the body'),
     get caller() {
       return callerOf(context);
     },

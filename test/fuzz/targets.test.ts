@@ -13,6 +13,7 @@ test.each([
   ['frames', 800],
   ['hostile-model', 800],
   ['hostile-mcp', 300],
+  ['costly-logs', 30],
   ['regex', 500],
 ])(
   '%s: nothing that is made up crashes, hangs, answers 500 or breaks what must hold',

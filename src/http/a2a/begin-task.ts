@@ -5,7 +5,7 @@ import { commandIn, saidIn } from '../../doors/a2a/said.ts';
 import { taskId } from '../../doors/a2a/task-id.ts';
 import type { Event } from '../../events/index.ts';
 import type { Caller } from '../access/caller.ts';
-import { authorOf, beginExchange } from '../exchange.ts';
+import { beginExchange, giveCommand } from '../exchange.ts';
 import { newConversation } from '../new-conversation.ts';
 import { findTask, readTask } from '../../doors/a2a/read-task.ts';
 
@@ -46,7 +46,7 @@ async function goOn(caller: Caller, agent: string, message: GivenMessage): Promi
   }));
   if (waits.length === 0)
     throw a2aError('UNSUPPORTED_OPERATION', 'the task waits for no message: begin another in its context');
-  await troupe.command(commandIn(message, waits), authorOf(caller));
+  await giveCommand(caller, commandIn(message, waits));
   return sent;
 }
 

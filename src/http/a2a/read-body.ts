@@ -1,13 +1,13 @@
 import type { Context } from 'hono';
 import { a2aError } from '../../doors/a2a/problem.ts';
 import { toTroupeError } from '../../errors.ts';
+import { readOneMessage } from '../read-json.ts';
 import { Refusal } from '../refusal.ts';
-import { readMessages } from '../read-json.ts';
 
 /** Throws PARSE_ERROR, CONTENT_TYPE_NOT_SUPPORTED, and what every route refuses. */
 export async function readBody(context: Context): Promise<unknown> {
   try {
-    return await readMessages(context);
+    return await readOneMessage(context);
   } catch (error) {
     if (error instanceof Refusal && error.code === 'content_type_refused')
       throw a2aError('CONTENT_TYPE_NOT_SUPPORTED', error.message);

@@ -1,5 +1,6 @@
 import { isGranted } from '../../access/index.ts';
 import type { NewMessage } from '../../troupe.ts';
+import { checkWords } from '../read-json.ts';
 import { rateLimited } from '../refusal.ts';
 import { checkAuthor } from './author-rule.ts';
 import type { Caller } from './caller.ts';
@@ -12,10 +13,11 @@ import { unknownConversation } from './limit-troupe.ts';
 export function admitMessage(
   { principal, traffic }: Pick<Caller, 'principal' | 'traffic'>,
   conversation: string,
-  { author }: Pick<NewMessage, 'author'>,
+  { author, content }: Pick<NewMessage, 'author' | 'content'>,
 ): void {
   if (!isGranted(principal, conversation)) throw unknownConversation(conversation);
   checkAuthor(principal, author);
+  checkWords(content);
   const wait = traffic.message(principal, principal.tenant, author);
   const { messagesPerSecond: limit } = traffic.limits;
   if (wait > 0) throw rateLimited(`at most ${limit} messages a second of one author`, limit, wait);

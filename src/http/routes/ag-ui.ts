@@ -23,7 +23,7 @@ import type { Troupe } from '../../troupe.ts';
 import type { Caller } from '../access/caller.ts';
 import { checkScope } from '../access/check-scope.ts';
 import { unknownConversation } from '../access/limit-troupe.ts';
-import { authorOf, beginExchange, changesSince } from '../exchange.ts';
+import { beginExchange, changesSince, giveCommand } from '../exchange.ts';
 import { openStream, withHeartbeats, withPlace } from '../open-stream.ts';
 import { readMessages } from '../read-json.ts';
 import { defineRoute, type RouteServer } from '../route.ts';
@@ -118,7 +118,7 @@ async function decide(
   for (const each of resume ?? []) {
     const command = commandOf(each, conversation);
     try {
-      await caller.troupe.command(command, authorOf(caller));
+      await giveCommand(caller, command);
     } catch (error) {
       const { code, message } = toTroupeError(error);
       if (code !== 'command_refused' && code !== 'task_unknown') throw error;

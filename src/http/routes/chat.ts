@@ -15,7 +15,7 @@ import { unknownConversation } from '../access/limit-troupe.ts';
 import { lookBack, tellExchange } from '../chat-exchange.ts';
 import { filePartsIn } from '../chat-files.ts';
 import { readHistory } from '../chat-history.ts';
-import { authorOf, beginExchange } from '../exchange.ts';
+import { beginExchange, giveCommand } from '../exchange.ts';
 import { type HeldPlace, openStream, withHeartbeats, withPlace } from '../open-stream.ts';
 import { checkWords, readMessages } from '../read-json.ts';
 import { defineRoute, type RouteServer } from '../route.ts';
@@ -70,7 +70,7 @@ async function answerQuestion(
 ): Promise<Tale> {
   const { conversation, task } = readAskedKey(question, here);
   const command = { command: 'answer', conversation, question: task, content } as const;
-  const event = await caller.troupe.command(command, authorOf(caller));
+  const event = await giveCommand(caller, command);
   if (event.conversation === here) return { root: event.seq, from: event.seq };
   const root = await exchangeOfThread(caller.troupe, here, event.conversation);
   return { root, from: root, threads: new Map([[event.conversation, 1]]) };
@@ -89,7 +89,7 @@ async function decide(
     const command = { command: 'decide', conversation, request: task, approved } as const;
     const said = { ...command, ...(note !== '' && { note }) };
     try {
-      decided.push(await troupe.command(said, authorOf(caller)));
+      decided.push(await giveCommand(caller, said));
     } catch (error) {
       const earlier = await decisionOf(troupe, conversation, task);
       if (!(error instanceof TroupeError) || error.code !== 'command_refused' || !earlier) throw error;

@@ -5,6 +5,7 @@ import type { Troupe } from '../../troupe.ts';
 import { checkReach, sees, tenantFor } from '../access/key-rules.ts';
 import { CallerAnswer, IssuedKeyAnswer, KeyAnswer } from '../answers.ts';
 import { Refusal } from '../refusal.ts';
+import { SMALL_BODY_BYTES } from '../read-json.ts';
 import { defineRoute } from '../route.ts';
 import { TenantQuery } from '../schemas.ts';
 
@@ -42,6 +43,7 @@ export const keyRoutes = [
     id: 'createKey',
     summary: 'Create a key; its secret is only in this answer',
     body: NewKey.extend({ tenant: TenantId.optional() }),
+    bodyBytes: SMALL_BODY_BYTES,
     example: { name: 'dashboard', scopes: ['read'] },
     status: 201,
     answer: IssuedKeyAnswer,
@@ -62,6 +64,7 @@ export const keyRoutes = [
     summary: 'Create a new secret for a key; the old one stays valid for `graceMs`',
     query: TenantQuery,
     body: RotateKey,
+    bodyBytes: SMALL_BODY_BYTES,
     answer: IssuedKeyAnswer,
     async handle({ context, caller: { principal }, params: { id }, query, body }, { root }) {
       const book = bookFor(root, principal, query.tenant);

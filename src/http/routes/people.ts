@@ -2,6 +2,7 @@ import * as z from 'zod';
 import type { Principal } from '../../access/index.ts';
 import { PersonProfile } from '../../events/index.ts';
 import { Refusal } from '../refusal.ts';
+import { SMALL_BODY_BYTES } from '../read-json.ts';
 import { defineRoute } from '../route.ts';
 import { parseInput, PATH_PARAMETERS } from '../schemas.ts';
 
@@ -28,6 +29,7 @@ export const peopleRoutes = [
     id: 'setPerson',
     summary: 'Replace the profile of a person: name, time zone, preferences',
     body: PersonProfile,
+    bodyBytes: SMALL_BODY_BYTES,
     example: { name: 'Ana', timeZone: 'Europe/Berlin', preferences: 'Answer in one paragraph.' },
     answer: ProfileAnswer,
     async handle({ caller: { principal }, params: { id }, troupe, body }) {

@@ -12,6 +12,7 @@ import { checkScope } from '../access/check-scope.ts';
 import { checkConversations, sees, tenantFor } from '../access/key-rules.ts';
 import { typed } from '../answers.ts';
 import { Refusal } from '../refusal.ts';
+import { SMALL_BODY_BYTES } from '../read-json.ts';
 import { defineRoute, type RouteRequest, type RouteServer } from '../route.ts';
 import { TenantQuery } from '../schemas.ts';
 
@@ -41,6 +42,7 @@ export const webhookRoutes = [
     summary: 'Create a webhook; its secret is only in this answer',
     query: TenantQuery,
     body: NewWebhook,
+    bodyBytes: SMALL_BODY_BYTES,
     example: { url: 'https://hooks.example/troupe', on: ['message'] },
     status: 201,
     answer: typed<IssuedWebhook>(),
