@@ -51,6 +51,7 @@ export async function importInto(
     // Other formats contain only messages and calls, with ids that the runtime never creates.
     const draft = report.format === 'troupe' ? admitDraft(given, place) : given;
     refuseForeignConversations(conversation, draft, request.mayLeadTo);
+    if (request.readsAll === false) await refuseUnseenFiles(deps, { tenant, conversation }, draft, line);
     if (batch && batch.log.conversation !== conversation) {
       await appendBatch(deps, batch);
       batch = null;
@@ -150,6 +151,31 @@ function refuseForeignConversations(
   if (beyond === undefined) return;
   const message = `there is no conversation "${beyond}"`;
   throw new TroupeError('conversation_unknown', message, { conversation: beyond });
+}
+
+/**
+ * Refuses an event that names stored bytes by their hash, unless it is in the conversation already: whoever may not read
+ * the whole tenant could otherwise read, or show to an agent, files of conversations that they may not see.
+ */
+async function refuseUnseenFiles(
+  { store }: Pick<EngineDeps, 'store'>,
+  log: ConversationKey,
+  draft: EventDraft,
+  line: number,
+): Promise<void> {
+  const named = filesIn(draft);
+  if (named.length === 0) return;
+  const there = await store.readById(log, draft.id);
+  const seen = new Set(there ? filesIn(there) : []);
+  if (named.every((each) => seen.has(each))) return;
+  const message = `Line ${line}: it names an attachment whose bytes are not in the file. Only a key that may read every conversation of the tenant can import it; or send the file as a message`;
+  throw new TroupeError('import_invalid', message, { line });
+}
+
+/** Hashes of the stored bytes that an event names. */
+function filesIn(event: EventDraft | Event): string[] {
+  if (event.kind !== 'message' && event.kind !== 'notice') return [];
+  return (event.body.attachments ?? []).flatMap((each) => (each.type === 'text' ? [] : [each.hash]));
 }
 
 /** An export refers to events by seq, so its conversation must be empty or begin with the same event. */

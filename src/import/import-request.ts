@@ -13,4 +13,6 @@ export interface ImportRequest {
 export interface ImportLimits {
   /** Whether an imported file may write to a conversation and name it in tasks. Default: any. */
   mayLeadTo?: ((conversation: string) => boolean) | undefined;
+  /** Whether its caller may read every conversation of the tenant. Default: yes. */
+  readsAll?: boolean | undefined;
 }

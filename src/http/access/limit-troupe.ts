@@ -252,7 +252,8 @@ function limitAuthors(troupe: Troupe, principal: Principal): MembersOf<'message'
     },
     async import(chunks, request) {
       checkAllAuthors(principal);
-      return troupe.import(chunks, request);
+      const readsAll = principal.conversations === null && principal.scopes.includes('read');
+      return troupe.import(chunks, { ...request, readsAll });
     },
   };
 }
