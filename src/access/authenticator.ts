@@ -130,8 +130,9 @@ function rethrow(cause: unknown): never {
 
 function principalOf(payload: JWTPayload, settings: JwtSettings): Principal | null {
   const { claims } = settings;
-  const { sub = '' } = payload;
-  if (!Subject.test(sub)) return null;
+  // JSON may have anything here, and an expression would read it as a text.
+  const sub: unknown = payload.sub;
+  if (typeof sub !== 'string' || !Subject.test(sub)) return null;
   const tenant = TenantId.safeParse(claims.tenant === undefined ? settings.tenant : payload[claims.tenant]);
   const conversations =
     claims.conversations === undefined

@@ -1,7 +1,6 @@
-import { createHash } from 'node:crypto';
 import type { Context } from 'hono';
 import { ulid } from 'ulid';
-import { covers, isGranted } from '../access/index.ts';
+import { covers, isGranted, type Principal } from '../access/index.ts';
 import type { Answer } from '../asking/answer.ts';
 import type { ChatChange } from '../asking/chat-change.ts';
 import { storedEvents } from '../asking/follow.ts';
@@ -14,7 +13,7 @@ import type { AskedReply, ConversationId } from '../events/index.ts';
 import type { Troupe } from '../troupe.ts';
 import type { Caller } from './access/caller.ts';
 import { beginExchange, type Exchange, wholeAnswer } from './exchange.ts';
-import { newConversation } from './new-conversation.ts';
+import { callersKey, newConversation } from './new-conversation.ts';
 import { type HeldPlace, openStream, withHeartbeats, withPlace } from './open-stream.ts';
 import type { RouteServer } from './route.ts';
 
@@ -111,7 +110,7 @@ function refused(
 async function say(request: Request, clock: Clock): Promise<{ conversation: string; exchange: Exchange }> {
   const { context, caller, model, heard, format } = request;
   const { troupe, principal } = caller;
-  const key = keyOf(context);
+  const key = keyOf(context, principal);
   const known = request.conversation ?? (await goneOnIn(caller, heard));
   const conversation =
     known ?? newConversation(principal, `openai-${key ?? ulid(clock.now()).toLowerCase()}`);
@@ -205,9 +204,9 @@ async function* oneOf(text: string): AsyncGenerator<string> {
 }
 
 /** A repeated request, such as the retry of an SDK, is the same message in the same conversation. Null: it has no key. */
-function keyOf({ req }: Context): string | null {
+function keyOf({ req }: Context, principal: Principal): string | null {
   const given = req.header('idempotency-key');
-  return given ? createHash('sha256').update(given).digest('hex').slice(0, 32) : null;
+  return given ? callersKey(principal, given) : null;
 }
 
 /** The words of an answer, as they come unless the client has asked for a form, and its parts when it is whole. */

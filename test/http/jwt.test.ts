@@ -81,6 +81,10 @@ test.each<[string, JWTPayload, number]>([
   ['of another issuer', { ...CLAIMS, iss: 'https://evil.example' }, 401],
   ['for others', { ...CLAIMS, aud: 'other' }, 401],
   ['with an empty subject', { ...CLAIMS, sub: '' }, 401],
+  ['with a list as its subject', { ...CLAIMS, sub: ['u1'] as never }, 401],
+  ['with a number as its subject', { ...CLAIMS, sub: 42 as never }, 401],
+  ['with an object as its subject', { ...CLAIMS, sub: { toString: 'u1' } as never }, 401],
+  ['with a truth as its subject', { ...CLAIMS, sub: true as never }, 401],
   ['with an endless subject', { ...CLAIMS, sub: 'x'.repeat(129) }, 401],
 ])('a token %s', async (_, claims, status) => {
   await using api = await start({});

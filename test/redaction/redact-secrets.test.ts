@@ -47,6 +47,35 @@ test.each([
 });
 
 test.each([
+  ['password: word', 'password: [password]'],
+  ['Password : word, then more', 'Password : [password], then more'],
+  ['the password=hunter2; go on', 'the password=[password]; go on'],
+  ['DB_PASSWORD=hunter2\nNEXT=1', 'DB_PASSWORD=[password]\nNEXT=1'],
+  ['{"password":"two words","a":1}', '{"password":"[password]","a":1}'],
+  ["{ password: 'hunter2' }", "{ password: '[password]' }"],
+  ['{\\"password\\":\\"hunter2\\"}', '{\\"password\\":\\"[password]\\"}'],
+  ['?user=ana&password=hunter2&x=1', '?user=ana&password=[password]&x=1'],
+  ['api_key: abc123', 'api_key: [password]'],
+  ['API-Key=abc123', 'API-Key=[password]'],
+  ['client_secret=abc123', 'client_secret=[password]'],
+  ['aws_secret_access_key = abc123', 'aws_secret_access_key = [password]'],
+  ['access_token: abc123', 'access_token: [password]'],
+  ['Passwort: geheim', 'Passwort: [password]'],
+  ['Mot de passe : secretissime', 'Mot de passe : [password]'],
+  ['пароль: тайна', 'пароль: [password]'],
+  ['passphrase := correct', 'passphrase := [password]'],
+])('%s becomes %s', (text, made) => {
+  const redact = redactSecrets();
+  expect(redact(text, WHERE)).toBe(made);
+  expect(redact(made, WHERE)).toBe(made);
+});
+
+test.each([
+  'interface Login { password: string; token: number }',
+  'password: ${PASSWORD}',
+  'password: process.env.PASSWORD',
+  'what is the password of the harbour office?',
+  'tokens: 1200, keys: 3',
   'a plain sentence, with a colon: and an at@sign',
   'see https://example.org:8080/path@2 and mail bob@example.org',
   'the bearer of this letter',
@@ -84,7 +113,18 @@ test('redacted text is unchanged by redaction, and equal texts have equal result
 
 test('a long text of half secrets is redacted quickly', async () => {
   const redact = redactSecrets();
-  for (const piece of ['a://b:', '-----BEGIN PRIVATE KEY-----', 'eyJ', 'Bearer ', 'sk-']) {
+  for (const piece of [
+    'a://b:',
+    '-----BEGIN PRIVATE KEY-----',
+    'eyJ',
+    'Bearer ',
+    'sk-',
+    'password: ',
+    'password',
+    'secret key ',
+    '"password":"',
+    'api_key\\\\',
+  ]) {
     expect(await cpuMsOf(() => redact(piece.repeat(20_000), WHERE))).toBeLessThan(2_000);
   }
 });

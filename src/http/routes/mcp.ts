@@ -7,7 +7,7 @@ import { onAccount } from '../../work.ts';
 import type { Caller } from '../access/caller.ts';
 import { checkScope } from '../access/check-scope.ts';
 import { authorOf, beginExchange, changesSince } from '../exchange.ts';
-import { newConversation } from '../new-conversation.ts';
+import { callersKey, newConversation } from '../new-conversation.ts';
 import { holdPlace } from '../open-stream.ts';
 import { rateLimited } from '../refusal.ts';
 import { defineRoute, type RouteServer } from '../route.ts';
@@ -43,7 +43,7 @@ function hostFor(
     onError,
     newConversation: (name) => newConversation(principal, `mcp-${name ?? ulid(clock.now()).toLowerCase()}`),
     // Requests are numbered by each client for itself, so their ids alone tell nothing.
-    keyOf: (request) => (key === undefined ? null : `${key}-${request}`.replaceAll(/[^A-Za-z0-9._-]/g, '-')),
+    keyOf: (request) => (key === undefined ? null : callersKey(principal, key, `${request}`)),
     async send({ conversation, content, agent, id }) {
       checkScope(principal, 'write');
       const said = { conversation, channel: CHANNEL, content, id };
