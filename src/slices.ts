@@ -64,3 +64,20 @@ export function slicesOf(clock: Ticking): Slices {
 
 /** Never waits: for simulations and scripts, which run alone. */
 export const WHOLE: Slices = { next: () => Promise.resolve() };
+
+const SHARED_MS = 10_000;
+
+/** Whether tenants share a process: different tenants had work here within the last `SHARED_MS`. */
+export function createSharing(clock: Pick<Clock, 'monotonic'>) {
+  let last: string | null = null;
+  let until = Number.NEGATIVE_INFINITY;
+  return {
+    /** Records that the tenant has work here. */
+    note(tenant: string): void {
+      if (tenant === last) return;
+      if (last !== null) until = clock.monotonic() + SHARED_MS;
+      last = tenant;
+    },
+    isShared: (): boolean => clock.monotonic() < until,
+  };
+}

@@ -10,6 +10,11 @@ export const NOISES = {
   bomb: 'agents that give 20 tasks in every turn, and these again',
   reads: 'a conversation of 200,000 events is read by 40 callers at once, with all that is dear',
   stream: 'eight agents whose model sends one line without end',
+  appends: '64 connections that append short messages',
+  turns: '64 connections that each ask an agent again and again',
+  imports: '64 connections that import short transcripts',
+  document: '64 connections that read the description of the API',
+  refused: '64 connections that ignore that they are over their rate',
 } as const;
 export type Noise = keyof typeof NOISES;
 
@@ -26,7 +31,7 @@ const STREAMS = 8;
 
 /** Runs until the process ends. Calls `onLoud` once the noise is at full strength. */
 export async function makeNoise(noise: Noise, to: Serving, onLoud: () => void): Promise<void> {
-  const make = { flood, bomb, reads, stream };
+  const make = { flood, bomb, reads, stream, appends, turns, imports, document, refused };
   await make[noise](to, onLoud);
 }
 
@@ -118,6 +123,60 @@ async function stream(to: Serving, onLoud: () => void): Promise<void> {
   for (let index = 0; index < STREAMS; index++)
     await say(to, { conversation: `stream-${index}`, agent: 'streamed', content: 'Tell me all.' });
   onLoud();
+}
+
+const CONNECTIONS = 64;
+
+/** Each connection repeats its request as soon as it is answered, with one of the keys of the tenant. */
+async function everywhere(
+  to: Serving,
+  onLoud: () => void,
+  ask: (key: string, index: number, turn: number) => Promise<unknown>,
+) {
+  onLoud();
+  const connection = async (index: number) => {
+    for (let turn = 0; ; turn++)
+      await ask(to.noisyKeys[index % to.noisyKeys.length] ?? '', index, turn).catch(() => {});
+  };
+  await Promise.all(Array.from({ length: CONNECTIONS }, (_, index) => connection(index)));
+}
+
+function append(
+  { url }: Serving,
+  key: string,
+  { index, turn, agent }: { index: number; turn: number; agent?: string },
+) {
+  const author = { kind: 'user', id: `eve-${index}-${turn % 50}`, name: 'Eve' };
+  const body = { author, content: 'A short message.', ...(agent && { to: [agent] }) };
+  return postJson(url, `/api/conversations/cheap-${index}/events`, { key, body });
+}
+
+function appends(to: Serving, onLoud: () => void): Promise<void> {
+  return everywhere(to, onLoud, (key, index, turn) => append(to, key, { index, turn }));
+}
+
+function turns(to: Serving, onLoud: () => void): Promise<void> {
+  return everywhere(to, onLoud, (key, index, turn) => append(to, key, { index, turn, agent: 'calm' }));
+}
+
+function refused(to: Serving, onLoud: () => void): Promise<void> {
+  return everywhere(to, onLoud, (_, index, turn) => append(to, to.keys.noisy, { index, turn }));
+}
+
+function imports({ url, ...to }: Serving, onLoud: () => void): Promise<void> {
+  const body = Array.from({ length: 20 }, (_, n) => ({
+    role: n % 2 === 0 ? 'user' : 'assistant',
+    content: `Line ${n}.`,
+  }));
+  return everywhere({ url, ...to }, onLoud, (key, index, turn) =>
+    postJson(url, `/api/import?format=openai&conversation=cheap-${index}-${turn}`, { key, body }),
+  );
+}
+
+function document({ url, ...to }: Serving, onLoud: () => void): Promise<void> {
+  return everywhere({ url, ...to }, onLoud, (key) =>
+    read({ url, ...to, keys: { ...to.keys, noisy: key } }, '/api/openapi.json'),
+  );
 }
 
 async function say(

@@ -15,6 +15,8 @@ export interface ProcessTask {
 export interface Serving {
   url: string;
   keys: { calm: string; noisy: string };
+  /** Further keys of the noisy tenant: rates are those of one key. */
+  noisyKeys: string[];
 }
 
 const { role, modelUrl, options } = JSON.parse(process.argv[2] ?? '{}') as ProcessTask;
@@ -43,5 +45,6 @@ async function serve(): Promise<Serving> {
   const scopes = ['read', 'write', 'operate'] as const;
   const keyOf = async (tenant: string) =>
     (await troupe.forTenant(tenant).keys.create({ name: tenant, scopes: [...scopes] })).secret;
-  return { url, keys: { calm: await keyOf('calm'), noisy: await keyOf('noisy') } };
+  const noisyKeys = await Promise.all(Array.from({ length: 16 }, () => keyOf('noisy')));
+  return { url, keys: { calm: await keyOf('calm'), noisy: await keyOf('noisy') }, noisyKeys };
 }

@@ -10,7 +10,7 @@ import { type Mode, MODES, startSystem } from './system.ts';
 
 /**
  * `npm run bench:neighbour [-- --seconds 20 --only flood
- * bomb
+
  * reads
  * stream --mode embedded
  * distributed --json]`: the effect of one tenant's noise on another. Each kind of noise gets a fresh system, which is
@@ -44,7 +44,11 @@ async function measureNoise({ heading, add }: Bench, where: Mode, noise: Noise):
   try {
     await listenAsCalm(system, { seconds: WARM_UP_SECONDS });
     const quiet = await listenAsCalm(system, { seconds });
-    const noisy = await startNoise(noise, { url: system.url, keys: system.keys });
+    const noisy = await startNoise(noise, {
+      url: system.url,
+      keys: system.keys,
+      noisyKeys: system.noisyKeys,
+    });
     await listenAsCalm(system, { seconds: WARM_UP_SECONDS });
     const loud = await listenAsCalm(system, { seconds });
     noisy.stop();
@@ -67,6 +71,8 @@ async function measureNoise({ heading, add }: Bench, where: Mode, noise: Noise):
     add(`${what} while quiet: p99`, quiet, 'ms');
     add(`${what} beside the noise: p50`, percentile(felt.loud[key], 0.5), 'ms');
     add(`${what} beside the noise: p99`, loud, 'ms');
+    const medians = [felt.quiet, felt.loud].map((each) => percentile(each[key], 0.5)) as [number, number];
+    add(`${what}: p50 beside the noise`, medians[1] / medians[0], 'times', { atMost: TIMES });
     add(`${what}: p99 beside the noise`, loud / quiet, 'times', { atMost: TIMES });
   }
 }

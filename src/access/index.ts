@@ -27,6 +27,7 @@ export {
 } from './principal.ts';
 export type { Reading } from './reads.ts';
 export { type Full, Traffic, type TrafficLimits } from './traffic.ts';
+export { MOST_WAITING } from './turnstile.ts';
 export {
   createSigningKey,
   type DetachedSignature,

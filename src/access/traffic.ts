@@ -4,6 +4,7 @@ import { type Author, DEFAULT_TENANT, type TenantId } from '../events/index.ts';
 import { KeyedBuckets } from '../token-bucket.ts';
 import { LOCAL, type Principal } from './principal.ts';
 import { type ReadLimits, Reads } from './reads.ts';
+import { Turnstile } from './turnstile.ts';
 
 const MIB = 1_024 * 1_024;
 /** Bytes of unfinished bodies. A tenant other than `default` leaves half to others. */
@@ -97,6 +98,7 @@ const MESSAGE_BURST_S = 5;
 export class Traffic {
   readonly bodies = new Bodies();
   readonly reads: Reads;
+  readonly turnstile: Turnstile;
   /** Schedules long work among requests. */
   readonly slices: Slices;
   /** The limits, for error messages. */
@@ -112,6 +114,7 @@ export class Traffic {
 
   constructor(limits: TrafficLimits, clock: Pick<Clock, 'monotonic' | 'sleep'>) {
     this.reads = new Reads(limits, clock);
+    this.turnstile = new Turnstile(clock);
     this.slices = slicesOf(clock);
     const { requestsPerSecond = 100, messagesPerSecond = 20, streams = 50, allStreams = 1_000 } = limits;
     this.limits = { requestsPerSecond, messagesPerSecond };

@@ -45,6 +45,8 @@ export async function beginExchange(
   admitMessage(caller, conversation, message);
   await before?.();
   const { event } = await troupe.send(conversation, message);
+  // What follows is waiting.
+  caller.parked();
   if (event.to.length === 0) throw nobodyAnswers();
   const { seq, at } = event;
   return { seq, at, changes: (signal) => changesSince(troupe, { conversation, seq }, signal) };
@@ -61,7 +63,9 @@ export function authorOf({ principal }: Pick<Caller, 'principal'>): Author {
 /** Gives a command as the client. Throws `event_too_large` as for a message. */
 export async function giveCommand(caller: Caller, command: CommandInput): Promise<Event> {
   checkWords(JSON.stringify(command));
-  return caller.troupe.command(command, authorOf(caller));
+  const event = await caller.troupe.command(command, authorOf(caller));
+  caller.parked();
+  return event;
 }
 
 /** What has come and comes of an event, as changes of a chat. */

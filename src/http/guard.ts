@@ -1,8 +1,9 @@
 import { timingSafeEqual } from 'node:crypto';
-import type { Context, HonoRequest, MiddlewareHandler } from 'hono';
+import type { Context, HonoRequest, MiddlewareHandler, Next } from 'hono';
 import {
   type CorsSettings,
   LOCAL,
+  MOST_WAITING,
   type Principal,
   type Traffic,
   type TrafficLimits,
@@ -30,6 +31,7 @@ export interface GuardOptions extends GateOptions {
   writeToken?: string | undefined;
 }
 
+const WAITING_RETRY_MS = 1_000;
 const WRITE_TOKEN_HEADER = 'x-troupe-token';
 
 const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
@@ -55,15 +57,33 @@ interface GuardParts {
  */
 export function guard({ troupe, gate, options, traffic, scopes }: GuardParts): MiddlewareHandler {
   return async function checkCaller(context, next) {
+    const identified = await identify(context, gate, options);
+    const entering = traffic.turnstile.enter(identified.principal.tenant);
+    if (entering === null) {
+      const message = `at most ${MOST_WAITING} requests of one tenant may wait`;
+      throw rateLimited(message, MOST_WAITING, WAITING_RETRY_MS);
+    }
+    const leave = typeof entering === 'function' ? entering : await entering;
+    try {
+      return await admit(context, next, { ...identified, leave });
+    } finally {
+      leave();
+    }
+  };
+
+  async function admit(
+    context: Context,
+    next: Next,
+    { principal, isStillGood, leave }: Identified & { leave: () => void },
+  ): Promise<Response | void> {
     const { req } = context;
-    const { principal, isStillGood } = await identify(context, gate, options);
     const { requestsPerSecond: limit } = traffic.limits;
     const wait = traffic.request(principal);
     if (wait > 0) throw rateLimited(`at most ${limit} requests a second of one caller`, limit, wait);
     if (!READS.has(req.method)) checkWrite(req, principal, options);
     else if (isLocal(principal)) refuseForeign(req, principal, options, 'read');
     checkRoute(context, principal, scopes);
-    const caller = { principal, isStillGood, traffic, troupe: troupeFor(troupe, principal) };
+    const caller = { principal, isStillGood, traffic, troupe: troupeFor(troupe, principal), parked: leave };
     if (!READS.has(req.method)) {
       setCaller(context, { ...caller, reading: null });
       return next();
@@ -80,7 +100,7 @@ export function guard({ troupe, gate, options, traffic, scopes }: GuardParts): M
     } finally {
       reading.end();
     }
-  };
+  }
 }
 
 function troupeFor(troupe: Troupe, principal: Principal): Troupe {

@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts';
 import type { TenantId } from '../events/index.ts';
+import { createSharing } from '../slices.ts';
 
 /**
  * Decides which wakes taken by a worker begin. While tenants share the worker, a busy tenant runs no more at once than
@@ -122,25 +123,8 @@ function createPostponement(clock: Clock) {
   };
 }
 
-const SHARED_MS = 10_000;
-
 /** Actors of one tenant that begin at once beside other tenants: a conversation, not a flood. */
 export const FEW = 4;
-
-/** Whether tenants share a process: different tenants had work here within the last `SHARED_MS`. */
-export function createSharing(clock: Pick<Clock, 'monotonic'>) {
-  let last: TenantId | null = null;
-  let until = Number.NEGATIVE_INFINITY;
-  return {
-    /** Records that the tenant has work here. */
-    note(tenant: TenantId): void {
-      if (tenant === last) return;
-      if (last !== null) until = clock.monotonic() + SHARED_MS;
-      last = tenant;
-    },
-    isShared: (): boolean => clock.monotonic() < until,
-  };
-}
 
 /**
  * The concurrency that a store keeps pace with, derived from its latency. Beyond it, operations only wait for each

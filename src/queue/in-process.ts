@@ -2,9 +2,9 @@ import type { Clock } from '../clock.ts';
 import { addressKey } from '../events/index.ts';
 import type { ActorAddress, TenantId } from '../events/index.ts';
 import { type Metrics, NO_METRICS, type Timers } from '../metrics.ts';
-import { slicesOf } from '../slices.ts';
+import { createSharing, slicesOf } from '../slices.ts';
 import { createFairQueue, familyOf } from './fair-queue.ts';
-import { createSharing, FEW } from './fair-share.ts';
+import { FEW } from './fair-share.ts';
 import {
   assertStartable,
   MOST_WAITING,

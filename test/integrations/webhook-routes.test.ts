@@ -30,6 +30,7 @@ function routesOf(stage: Stage, principal: Partial<Principal> = {}): Hono {
       principal: { ...LOCAL, ...principal },
       troupe: root,
       isStillGood: null,
+      parked: () => undefined,
       reading: null,
       traffic,
     });

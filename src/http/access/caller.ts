@@ -9,6 +9,8 @@ export interface Caller {
   /** Whether the credential still identifies the same principal; for streams. Null: it cannot change. */
   isStillGood: (() => Promise<boolean>) | null;
   traffic: Traffic;
+  /** To be called by a request that now waits for others: requests of its tenant need not wait for it any longer. */
+  parked: () => void;
   /** Account of a request that only reads. Null for writes. */
   reading: Reading | null;
 }
