@@ -9,6 +9,8 @@ export const SHARES: Readonly<Record<string, number>> = {
   frames: 50,
   regex: 10,
   'hostile-model': 50,
+  'vendor-streams': 30,
+  'tool-schemas': 10,
   'hostile-mcp': 20,
   'costly-logs': 2,
 };
@@ -20,6 +22,8 @@ export const TARGETS: Readonly<Record<string, () => Promise<Target>>> = {
   routes: async () => (await import('./routes.ts')).routesTarget(),
   frames: async () => (await import('./frames.ts')).framesTarget(),
   'hostile-model': async () => (await import('./hostile-model.ts')).hostileModelTarget(),
+  'vendor-streams': async () => (await import('./vendor-streams.ts')).vendorStreamsTarget(),
+  'tool-schemas': async () => (await import('./tool-schemas.ts')).toolSchemasTarget(),
   'hostile-mcp': async () => (await import('./hostile-mcp.ts')).hostileMcpTarget(),
   'costly-logs': async () => (await import('./costly-logs.ts')).costlyLogsTarget(),
   regex: openRegex,

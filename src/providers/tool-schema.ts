@@ -95,6 +95,8 @@ const REFUSED_AT_TOP = [
 ] as const;
 /** Parts of a schema that are looked at for its top. */
 const MOST_PARTS = 256;
+/** Properties that alternatives describe differently are compared up to this many characters in all; then the first counts. */
+const MOST_COMPARED = 100_000;
 const SHOWN_CHARACTERS = 1_000;
 
 /**
@@ -131,7 +133,9 @@ interface Fields {
 /** Collects the properties of an object from the parts of its schema. Linear: each part counts against a limit. */
 class Top {
   readonly #root: Schema;
+  readonly #followed = new Set<string>();
   #parts = 0;
+  #compared = 0;
 
   constructor(root: Schema) {
     this.#root = root;
@@ -150,7 +154,7 @@ class Top {
     for (const each of this.#allOf(part)) {
       const more = this.merge(each, depth + 1);
       if (more === null) return null;
-      join(fields, more, more.required);
+      this.#join(fields, more, more.required);
     }
     for (const choices of [part['anyOf'], part['oneOf']])
       if (Array.isArray(choices) && choices.length > 0 && !this.#choose(choices, fields, depth)) return null;
@@ -159,7 +163,9 @@ class Top {
 
   #allOf({ allOf, $ref }: Schema): unknown[] {
     const all = Array.isArray(allOf) ? (allOf as unknown[]) : [];
-    return typeof $ref === 'string' ? [...all, targetOf(this.#root, $ref)] : all;
+    if (typeof $ref !== 'string' || this.#followed.has($ref)) return all;
+    this.#followed.add($ref);
+    return [...all, targetOf(this.#root, $ref)];
   }
 
   /** Adds what the alternatives have. False: none of them fits an object. */
@@ -168,9 +174,24 @@ class Top {
     const [first, ...others] = fitting;
     if (first === undefined) return false;
     const inAll = [...first.required].filter((field) => others.every((each) => each.required.has(field)));
-    for (const each of fitting) join(into, each, new Set());
+    for (const each of fitting) this.#join(into, each, new Set());
     for (const field of inAll) into.required.add(field);
     return true;
+  }
+
+  #join(into: Fields, more: Fields, required: ReadonlySet<string>): void {
+    for (const [name, value] of more.properties) {
+      const known = into.properties.get(name);
+      into.properties.set(name, known === undefined ? value : this.#either(known, value));
+    }
+    for (const name of required) into.required.add(name);
+  }
+
+  #either(known: unknown, value: unknown): unknown {
+    if (known === value || this.#compared > MOST_COMPARED) return known;
+    const texts = [JSON.stringify(known), JSON.stringify(value)];
+    this.#compared += texts.join('').length;
+    return texts[0] === texts[1] ? known : either(known, value);
   }
 }
 
@@ -182,17 +203,8 @@ function ownFields({ properties, required }: Schema): Fields {
   };
 }
 
-function join(into: Fields, more: Fields, required: ReadonlySet<string>): void {
-  for (const [name, value] of more.properties) {
-    const known = into.properties.get(name);
-    into.properties.set(name, known === undefined ? value : either(known, value));
-  }
-  for (const name of required) into.required.add(name);
-}
-
 /** A property that alternatives describe differently. */
 function either(one: unknown, other: unknown): unknown {
-  if (JSON.stringify(one) === JSON.stringify(other)) return one;
   const values = [valuesOf(one), valuesOf(other)];
   if (
     isSchema(one) &&

@@ -8,6 +8,8 @@ import { framesTarget } from '../../fuzz/targets/frames.ts';
 import { importsTarget } from '../../fuzz/targets/imports.ts';
 import { regexTarget } from '../../fuzz/targets/regex.ts';
 import { routesTarget } from '../../fuzz/targets/routes.ts';
+import { toolSchemasTarget } from '../../fuzz/targets/tool-schemas.ts';
+import { vendorStreamsTarget } from '../../fuzz/targets/vendor-streams.ts';
 import { EventDraft, type PromptMessage } from '../../src/events/index.ts';
 import { importTranscript } from '../../src/import/index.ts';
 import type { readEvent } from '../../packages/nostr/src/signed-event.ts';
@@ -46,6 +48,19 @@ test('a parser that changes the object prototype is found', async () => {
   } finally {
     delete (Object.prototype as { polluted?: boolean }).polluted;
   }
+});
+
+test('a reader of streams that loses the last word of an answer is found', async () => {
+  const lossy = vendorStreamsTarget((events) => {
+    const last = events.findLast(({ type }) => type === 'text');
+    return events.filter((event) => event !== last);
+  });
+  expect((await findings(lossy, 100))[0]?.message).toContain('the text is another');
+});
+
+test('a form of schemas that leaves alternatives at the top is found', async () => {
+  const lax = toolSchemasTarget({ lax: { shape: (schema) => ({ ...schema, type: 'object' }) } });
+  expect((await findings(lax, 500))[0]?.message).toContain('more than an object at the top');
 });
 
 const undo = (from: RegExp, to: string) => (message: PromptMessage) =>

@@ -12,6 +12,8 @@ test.each([
   ['routes', 1_000],
   ['frames', 800],
   ['hostile-model', 800],
+  ['vendor-streams', 500],
+  ['tool-schemas', 300],
   ['hostile-mcp', 300],
   ['costly-logs', 30],
   ['regex', 500],
