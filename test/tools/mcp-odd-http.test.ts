@@ -189,6 +189,29 @@ test.each<[what: string, answer: (request: OddRequest, response: ServerResponse)
   expect(await room.call('bo', 'look')).toEqual({ outcome: 'done', content: 'sun' });
 });
 
+test.each<[what: string, answer: (response: ServerResponse) => void]>([
+  ['500', (response) => answer(response, 'text/plain', 'Internal Server Error', 500)],
+  ['501 and a page', (response) => answer(response, 'text/html', '<html>Not implemented</html>', 501)],
+  ['404 and a page', (response) => answer(response, 'text/html', '<html>Not found</html>', 404)],
+  ['405', (response) => void response.writeHead(405).end()],
+  ['a page', (response) => answer(response, 'text/html', '<html>Hello</html>')],
+  ['an empty object', (response) => json(response, '{}')],
+  ['202', (response) => void response.writeHead(202).end()],
+  ['a cut connection', (response) => void response.destroy()],
+  ['a stream that ends', (response) => answer(response, 'text/event-stream', ': no\n\n')],
+  ['nothing', () => undefined],
+])('an old server that answers the question for the newest revision with %s works', async (_, how) => {
+  await using web = await startOddHttp((request, response) => {
+    if (request.method !== 'server/discover') return false;
+    how(response);
+    return true;
+  });
+  const it = { url: web.url, timeoutMs: 3_000 };
+  await using room = await mcpRoom({ agents: [ana], mcpServers: { it } });
+  expect(room.warnings).toEqual([]);
+  expect(await room.call('ana', 'look')).toEqual({ outcome: 'done', content: 'sun' });
+});
+
 test('reports of progress begin the time of a call anew, up to ten times its limit', async () => {
   const clock = createFakeClock();
   let report: () => void = () => undefined;

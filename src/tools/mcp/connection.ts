@@ -203,6 +203,8 @@ function createSessions(parts: ConnectionParts): Sessions {
   let openings = 0;
   let isListed = false;
   let isLost = false;
+  /** The server does not take the newest revision of the protocol. */
+  let isOld = false;
 
   function get(): Promise<Session> {
     if (current) return current;
@@ -226,11 +228,20 @@ function createSessions(parts: ConnectionParts): Sessions {
       await clock.sleep(Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (openings - 1)), closing.signal);
     }
     openings += 1;
+    return begin(forget).catch((error: unknown) => {
+      if (isOld || !(error instanceof OddServer && error.isOld)) throw error;
+      isOld = true;
+      return begin(forget);
+    });
+  }
+
+  async function begin(forget: () => void): Promise<Session> {
     const link = await parts.createLink();
     if (closing.signal.aborted) throw new Error('it is being closed');
     links.add(link);
     return openSession(link, {
       timeoutMs,
+      isOld,
       clock,
       onToolsChanged: () => {
         if (isListed) parts.onToolsChanged();

@@ -1,6 +1,6 @@
 import type { OAuthClientProvider, Transport } from '@modelcontextprotocol/client';
 import type { Clock } from '../../clock.ts';
-import { messageOf } from './messages.ts';
+import { isOfProbe, messageOf } from './messages.ts';
 import { readAnswers } from './read-answers.ts';
 import type { HttpServer, McpServer, StdioServer } from './settings.ts';
 import { openServerFetch } from './server-fetch.ts';
@@ -114,8 +114,7 @@ function isUnreached(error: unknown): boolean {
 
 /** The first request only tries the revision of the protocol: what failed is the connection. */
 function withoutProbe(error: unknown): unknown {
-  const isOfProbe = error instanceof Error && error.message.startsWith('Version negotiation');
-  return isOfProbe && error.cause instanceof Error ? error.cause : error;
+  return isOfProbe(error) && error.cause instanceof Error ? error.cause : error;
 }
 
 async function httpLink(

@@ -1,7 +1,7 @@
 import type { Client, ClientOptions, Transport } from '@modelcontextprotocol/client';
 import type { Clock } from '../../clock.ts';
 import type { Link } from './link.ts';
-import { messageOf, OddServer } from './messages.ts';
+import { isOfProbe, messageOf, OddServer } from './messages.ts';
 import { AnyResult, cursorOf, isRecord, isTooDeep } from './results.ts';
 import type { Wire } from './wire.ts';
 
@@ -19,6 +19,8 @@ export interface Session {
 
 interface SessionParts {
   timeoutMs: number;
+  /** It is known not to take the newest revision of the protocol. */
+  isOld: boolean;
   clock: Clock;
   onToolsChanged: () => void;
   onLost: (why: string) => void;
@@ -26,26 +28,32 @@ interface SessionParts {
 
 const PING_MS = 5_000;
 const MESSAGE_CHARACTERS = 300;
-/** Questions of servers are handed to the caller, who asks people between two turns. */
-const NEGOTIATING: ClientOptions = {
-  capabilities: { elicitation: { form: {} } },
-  versionNegotiation: { mode: 'auto' },
-  inputRequired: { autoFulfill: false },
-};
+/** Longest wait for what a server says to the newest revision. */
+const PROBE_MS = 10_000;
+
+function optionsFor({ negotiates }: Link, { timeoutMs, isOld }: SessionParts): ClientOptions {
+  if (!negotiates) return {};
+  const capabilities = { elicitation: { form: {} } };
+  if (isOld) return { capabilities, versionNegotiation: { mode: 'legacy' } };
+  return {
+    capabilities,
+    versionNegotiation: { mode: 'auto', probe: { timeoutMs: Math.min(PROBE_MS, timeoutMs) } },
+    // Questions of servers are handed to the caller, who asks people between two turns.
+    inputRequired: { autoFulfill: false },
+  };
+}
 const MAX_PAGES = 100;
 const MAX_TOOLS = 1_000;
 
 /** Throws the reason if no session can be opened; the link is ended by then. */
-export async function openSession(
-  link: Link,
-  { timeoutMs, clock, onToolsChanged, onLost }: SessionParts,
-): Promise<Session> {
+export async function openSession(link: Link, parts: SessionParts): Promise<Session> {
+  const { timeoutMs, clock, onToolsChanged, onLost } = parts;
   const { Client } = await import('@modelcontextprotocol/client');
   let isOpen = false;
   let ending: string | null = null;
   let flooded: Error | null = null;
   // The version is a constant: no server should behave differently for one.
-  const client = new Client({ name: 'troupe', version: '1' }, link.negotiates ? NEGOTIATING : {});
+  const client = new Client({ name: 'troupe', version: '1' }, optionsFor(link, parts));
   // Over an older revision the question comes during the call, and nothing says of which call it is part.
   const declined: string[] = [];
   if (link.negotiates)
@@ -66,7 +74,7 @@ export async function openSession(
     const why = link.explain(flooded ?? error) + link.hint();
     const isAbsent = flooded === null && link.isAbsent(error);
     await link.end();
-    throw isAbsent ? new Error(why) : new OddServer(why);
+    throw isAbsent ? new Error(why) : new OddServer(why, { isOld: isOfProbe(error) });
   }
   isOpen = true;
   function lose(why: unknown): void {
