@@ -38,6 +38,8 @@ export interface CompactionBase {
 /** Framing around the parts, and the shares of the budget tried until the whole fits. */
 const FRAME_TOKENS = 100;
 const SHARES = [1, 0.95, 0.9, 0.8, 0.6, 0.4, 0.2];
+/** Cost of rendering and counting the lists or the whole once, in characters. Their size is bounded. */
+const LISTING_WORK = 65_536;
 /** Around the lists. */
 const JOINT_TOKENS = 3;
 /** Most that lists may take of a compaction, and the same as a share of everything beside them. */
@@ -174,10 +176,13 @@ function* firstFitting(
     const forDemands = Math.min(most, tokensOf(unsaid(facts, few), 'demands', base));
     const { usage, ...words } = yield* wordsIn(room - forDemands);
     const parts = { number, upTo, reason, by, before, secret, count, ...words, ...(usage && { usage }) };
+    yield LISTING_WORK;
     const left = budget - composeCompaction({ ...parts, facts, listing: '' }).tokens.after - JOINT_TOKENS;
     // The frame took more than was set aside: the words give way, not the demands.
     if (left < forDemands && share !== SHARES.at(-1)) continue;
-    const whole = { ...parts, facts, ...listsBeside({ ...parts, facts }, Math.min(left, most), base) };
+    yield LISTING_WORK;
+    const lists = yield* listsBeside({ ...parts, facts }, Math.min(left, most), base);
+    const whole = { ...parts, facts, ...lists };
     const body = composeCompaction(whole);
     if (body.tokens.after <= budget && body.tokens.after < before) return body;
   }
@@ -186,14 +191,16 @@ function* firstFitting(
 
 type Unlisted = Omit<Parameters<typeof composeCompaction>[0], 'demands' | 'listing'>;
 
-function listsBeside(
+function* listsBeside(
   words: Unlisted,
   mostForThem: number,
   { budget, count, people }: CompactionBase,
-): { demands: string; listing: string } {
+): Steps<{ demands: string; listing: string }> {
   const { facts } = words;
   const demands = renderFacts(unsaid(facts, words), mostForThem, count, { part: 'demands', people });
+  yield LISTING_WORK;
   const beside = composeCompaction({ ...words, demands, listing: '' }).tokens.after;
+  yield LISTING_WORK;
   const most = Math.min(budget - beside - JOINT_TOKENS, Math.floor(beside * LISTS_BESIDE));
   if (most <= 0) return { demands, listing: '' };
   const shown = saidBy(words);

@@ -7,7 +7,7 @@ import { filesOf, findWords } from './find-names.ts';
 import { isTracked, trackTasks, trackQuestions, tasksOfCall } from './find-pending.ts';
 import { closedBy, taskId, type Tasks, tasksOf } from './task-lists.ts';
 import { demandingText, limitedReader, readLimits, spokenText } from './spoken-text.ts';
-import { addSaying, type Entry, type Sayings, sayingsOf, speakerOfEvent, wordsOf } from './sayings.ts';
+import { addSaying, type Entry, keyOf, type Sayings, sayingsOf, speakerOfEvent, wordsOf } from './sayings.ts';
 import { capped, oneLine, sentencesOf } from './cut-text.ts';
 
 /** Most names taken from one result. More would push out names that are needed, and the artifact has them all. */
@@ -178,14 +178,36 @@ function addTasks({ pending }: Lists, event: Event, { open, done }: Tasks, trust
     for (const [key, entry] of pending)
       if (isTask(entry) && isClosed(wordsOf(entry)) && mayClose(entry)) pending.delete(key);
   }
+  const numbered = open.some((text) => taskId(text) !== null)
+    ? numberedTasks(pending)
+    : new Map<string, string[]>();
   for (const text of open) {
+    const saying = { text, ...speaker };
     // A task with a number is listed once, in its newest words.
     const id = taskId(text);
-    if (id !== null)
-      for (const [key, entry] of pending)
-        if (isTask(entry) && taskId(wordsOf(entry)) === id && mayClose(entry)) pending.delete(key);
-    addSaying(pending, { text, ...speaker });
+    if (id !== null) {
+      const keys = numbered.get(id) ?? [];
+      for (const key of keys) {
+        const entry = pending.get(key);
+        if (entry !== undefined && mayClose(entry)) pending.delete(key);
+      }
+      numbered.set(id, [...keys.filter((key) => pending.has(key)), keyOf(saying)]);
+    }
+    addSaying(pending, saying);
   }
+}
+
+/** The keys of the open tasks by their number. */
+function numberedTasks(pending: Sayings): Map<string, string[]> {
+  const numbered = new Map<string, string[]>();
+  for (const [key, entry] of pending) {
+    const id = isTask(entry) ? taskId(wordsOf(entry)) : null;
+    if (id === null) continue;
+    const keys = numbered.get(id);
+    if (keys) keys.push(key);
+    else numbered.set(id, [key]);
+  }
+  return numbered;
 }
 
 /** Questions, delegations and approvals are closed by events of their own. */

@@ -74,7 +74,7 @@ function nameOf({ kind, id, name }: Saying['by'], people: People): string {
   }
 }
 
-function keyOf(entry: Entry): string {
+export function keyOf(entry: Entry): string {
   if (typeof entry === 'string') return `\n${entry}`;
   const { asks, text } = entry;
   return `${authorOf(entry)} ${asks?.join() ?? ''}\n${text}`;
