@@ -212,11 +212,18 @@ function statusIn(words: readonly string[]): number | undefined {
   return code === undefined ? undefined : Number(code);
 }
 
-/** FastAPI, and with it many servers, put the words into `detail`, or into a list of them. */
-function messageIn({ message, detail, msg }: Record<string, unknown>): string | undefined {
+/**
+ * FastAPI, and with it many servers, put the words into `detail`, or into a list of them. OpenRouter says "Provider returned error"
+ * and passes on what the provider said.
+ */
+function messageIn({ message, detail, msg, metadata }: Record<string, unknown>): string | undefined {
   const [first] = Array.isArray(detail) ? (detail as unknown[]) : [detail];
   const all = [message, msg, typeof first === 'string' ? first : recordOf(first)['msg']];
-  return all.find((each) => typeof each === 'string' && each !== '') as string | undefined;
+  const said = all.find((each) => typeof each === 'string' && each !== '') as string | undefined;
+  const { raw } = recordOf(metadata);
+  return typeof raw === 'string' && raw !== ''
+    ? `${said ?? 'the provider failed'}: ${raw.slice(0, MESSAGE_LIMIT)}`
+    : said;
 }
 
 function recordOf(value: unknown): Record<string, unknown> {

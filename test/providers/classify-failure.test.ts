@@ -186,6 +186,11 @@ test.each<[string, unknown, string]>([
   ['of FastAPI', { detail: [{ loc: ['body'], msg: 'field required' }] }, '400 field required'],
   ['in words', { error: 'no' }, '400 no'],
   ['of several', { success: false, errors: [{ code: 7003, message: 'no' }] }, '400 no'],
+  [
+    'of the vendor behind OpenRouter',
+    { error: { message: 'Provider returned error', code: 400, metadata: { raw: '{"error":"no"}' } } },
+    '400 Provider returned error: {"error":"no"}',
+  ],
   ['in a list in the error', { error: [{ message: 'no' }] }, '400 no'],
 ])('the words of an error are found: %s', (_, body, message) => {
   expect(limited(body, undefined, 400).message).toBe(message);

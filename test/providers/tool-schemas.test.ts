@@ -170,6 +170,32 @@ describe.each(Object.entries(PROVIDERS))('%s', (_, [, make]) => {
   });
 });
 
+test.each([
+  ['openai, responses', (body: Fields) => (body['text'] as { format: Fields }).format['schema']],
+  [
+    'openai, chat',
+    (body: Fields) => (body['response_format'] as { json_schema: Fields }).json_schema['schema'],
+  ],
+  ['gemini', (body: Fields) => (body['response_format'] as { json_schema: Fields }).json_schema['schema']],
+])('%s takes a reply that is one of several objects', async (name, schemaIn) => {
+  const [host, make] = PROVIDERS[name] ?? [];
+  let reply: unknown;
+  vi.stubGlobal('fetch', (input: string | URL | Request, init?: RequestInit) => {
+    if (urlOf(input).href.startsWith('data:')) return Promise.resolve(new Response());
+    reply = schemaIn(JSON.parse(init?.body as string) as Fields);
+    return Promise.resolve(new Response('{}', { status: 418 }));
+  });
+  const replySchema = {
+    anyOf: [
+      { type: 'object', properties: { a: text } },
+      { type: 'object', properties: { b: text } },
+    ],
+  };
+  if (make) await collectEvents(make(), sampleRequest({ replySchema }));
+  expect(REFUSES[host ?? '']?.(reply as Fields)).toBeNull();
+  expect(reply).toMatchObject({ type: 'object', properties: { a: text, b: text } });
+});
+
 describe('what models are told of alternatives at the top', () => {
   test('all properties are there, those that all alternatives require are required, and words say the rest', async () => {
     const parameters = {

@@ -21,7 +21,7 @@ const BRIDGE = 'I have the results.';
 export function openAiBody(request: ModelRequest, vendor: VendorRules, provider: string): Body {
   const quirks = CHECKS_SIGNATURES.test(request.model) ? vendor : { ...vendor, unsigned: undefined };
   const { replySchema, replyFormat = 'json_schema' } = { ...request, ...quirks };
-  const shown = (schema: Schema) => shownSchema(schema, quirks.schemas);
+  const shown = (schema: Schema) => quirks.tools?.shape(schema) ?? shownSchema(schema, quirks.schemas);
   const spoken =
     replySchema && replyFormat !== 'json_schema'
       ? appendSchema(request.messages, replySchema)

@@ -11,7 +11,7 @@ import {
 } from '../call-text.ts';
 import { shownSchema } from '../plain-schema.ts';
 import type { ModelEvent, ModelRequest } from '../provider.ts';
-import { type ChatQuirks, NOT_REASONING } from './quirks.ts';
+import { type ChatQuirks, NOT_REASONING, type VendorRules } from './quirks.ts';
 import { ResponsePieces, ResponseWords } from './response-pieces.ts';
 import { classifyFailure } from '../classify-failure.ts';
 import type { StreamWatch } from '../guard-stream.ts';
@@ -40,12 +40,12 @@ const OF_CALLS = new Set(['type', 'id', 'call_id', 'name', 'arguments', 'status'
 export function responsesBody(
   request: ModelRequest,
   provider: string,
-  { schemas, callIds }: Pick<ChatQuirks, 'schemas' | 'callIds'>,
+  { schemas, callIds, tools }: Pick<VendorRules, 'schemas' | 'callIds' | 'tools'>,
 ): Body {
   const given = new Map<string, string>();
   const fitId = (id: string) =>
     (callIds === 'forty' ? undefined : given.get(id)) ?? fitCallId(id, SIXTY_FOUR);
-  const shown = (schema: Record<string, unknown>) => shownSchema(schema, schemas);
+  const shown = (schema: Record<string, unknown>) => tools?.shape(schema) ?? shownSchema(schema, schemas);
   const { model, messages, replySchema } = request;
   const begin = messages.findIndex(({ role }) => role !== 'system');
   const leading = messages.slice(0, begin < 0 ? messages.length : begin);
