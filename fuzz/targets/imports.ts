@@ -13,6 +13,7 @@ import { transcripts } from './transcripts.ts';
  * M1  An import ends with a report, or with `import_invalid`.
  * M2  Every output is a valid draft event, can be written, and reads back the same.
  * M3  No counted event is lost: there are as many drafts as the report says.
+ * M4  A file of which nothing comes is refused, unless it is our own export of an empty conversation.
  */
 export interface ImportInput {
   format: Format | 'auto';
@@ -44,6 +45,8 @@ export function importsTarget(read: typeof importTranscript = importTranscript):
         throw error;
       }
       if (drafts !== report.events) throw new Broken('the report counts other drafts');
+      if (drafts === 0 && report.format !== 'troupe')
+        throw new Broken('nothing came in, and nobody was told');
       return drafts === 0 ? 'nothing in it' : 'accepted';
     },
   };

@@ -49,6 +49,18 @@ const TRANSCRIPTS: Readonly<Record<Format, readonly unknown[]>> = {
       timestamp: AT,
       message: { role: 'assistant', stopReason: 'aborted', content: 'never m' },
     },
+    { type: 'message', id: 'a', parentId: null, message: { role: 'user', content: 'left' } },
+    { type: 'message', id: 'b', parentId: null, message: { role: 'user', content: 'anew' } },
+    { type: 'branch_summary', id: 'c', parentId: 'b', fromId: 'a', summary: 'It was left.' },
+    {
+      type: 'compaction',
+      id: 'd',
+      parentId: 'c',
+      summary: 'They spoke.',
+      firstKeptEntryId: 'c',
+      retainedTail: [{ role: 'user', content: 'anew' }],
+    },
+    { type: 'message', id: 'e', parentId: 'd', message: { role: 'user', content: 'on' } },
   ],
   'claude-code': [
     {
@@ -89,6 +101,39 @@ const TRANSCRIPTS: Readonly<Record<Format, readonly unknown[]>> = {
       },
     },
     { type: 'system', uuid: 'u5', content: 'compacted', timestamp: AT },
+    { type: 'queue-operation', operation: 'enqueue', sessionId: 's', timestamp: AT, content: 'wait' },
+    { type: 'queue-operation', operation: 'remove', sessionId: 's', timestamp: AT },
+    {
+      type: 'attachment',
+      uuid: 'q1',
+      parentUuid: 'u4',
+      attachment: { type: 'queued_command', prompt: [{ type: 'text', text: 'wait' }], commandMode: 'prompt' },
+    },
+    { type: 'user', uuid: 'u7', parentUuid: 'q1', message: { role: 'user', content: 'left' } },
+    {
+      type: 'user',
+      uuid: 'u8',
+      parentUuid: 'q1',
+      isSidechain: true,
+      message: { role: 'user', content: 'side' },
+    },
+    {
+      type: 'system',
+      subtype: 'compact_boundary',
+      uuid: 'b',
+      parentUuid: null,
+      logicalParentUuid: 'q1',
+      compactMetadata: { preservedSegment: { headUuid: 'u3', tailUuid: 'q1' } },
+      content: 'x',
+    },
+    {
+      type: 'user',
+      uuid: 'u9',
+      parentUuid: 'b',
+      isCompactSummary: true,
+      message: { content: 'They looked.' },
+    },
+    { type: 'user', uuid: 'u10', parentUuid: 'q1', message: { role: 'user', content: 'again' } },
     {
       type: 'assistant',
       uuid: 'u6',
@@ -120,6 +165,189 @@ const TRANSCRIPTS: Readonly<Record<Format, readonly unknown[]>> = {
       ],
     },
   ],
+  codex: [
+    { timestamp: AT, type: 'session_meta', payload: { id: 's', cwd: '/w' } },
+    item({
+      type: 'message',
+      role: 'user',
+      content: [{ type: 'input_text', text: '<environment_context>x' }],
+    }),
+    item({ type: 'message', role: 'user', content: [{ type: 'input_text', text: 'hello' }] }),
+    { timestamp: AT, type: 'event_msg', payload: { type: 'user_message', message: 'hello' } },
+    item({ type: 'reasoning', summary: [], encrypted_content: 'x' }),
+    item({ type: 'function_call', name: 'shell', call_id: 'k1', arguments: '{"command":["ls"]}' }),
+    item({ type: 'custom_tool_call', name: 'apply_patch', call_id: 'k2', input: '*** Begin' }),
+    item({ type: 'function_call_output', call_id: 'k1', output: '{"output":"a"}' }),
+    item({ type: 'custom_tool_call_output', call_id: 'k2', output: { content: 'done', success: true } }),
+    { timestamp: AT, type: 'compacted', payload: { message: 'They looked.', replacement_history: [] } },
+    item({ type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'done' }] }),
+    { timestamp: AT, type: 'event_msg', payload: { type: 'thread_rolled_back', num_turns: 1 } },
+    { timestamp: AT, type: 'event_msg', payload: { type: 'turn_aborted', reason: 'interrupted' } },
+    item({ type: 'message', role: 'user', content: [{ type: 'input_text', text: 'again' }] }),
+  ],
+  opencode: [
+    {
+      info: { id: 's', title: 't', revert: { messageID: 'm9' } },
+      messages: [
+        {
+          info: { id: 'm1', role: 'user', time: { created: 1_700_000_000_000 } },
+          parts: [{ type: 'text', text: 'hello' }],
+        },
+        {
+          info: {
+            id: 'm2',
+            role: 'assistant',
+            error: { name: 'MessageAbortedError', data: { message: 'x' } },
+          },
+          parts: [
+            { type: 'step-start' },
+            {
+              type: 'tool',
+              callID: 'k1',
+              tool: 'read',
+              state: { status: 'completed', input: { a: 1 }, output: 'seen' },
+            },
+            { type: 'step-start' },
+            { type: 'text', text: 'done' },
+          ],
+        },
+        {
+          info: { id: 'm3', role: 'user' },
+          parts: [{ type: 'compaction', auto: true, tail_start_id: 'm2' }],
+        },
+        {
+          info: { id: 'm4', role: 'assistant', summary: true },
+          parts: [{ type: 'text', text: 'They looked.' }],
+        },
+        { info: { id: 'm9', role: 'user' }, parts: [{ type: 'text', text: 'undone' }] },
+      ],
+    },
+    { info: { id: 'm1', role: 'user' }, parts: [{ type: 'file', filename: 'a.png' }] },
+  ],
+  'ai-sdk': [
+    {
+      messages: [
+        {
+          id: '1',
+          role: 'user',
+          parts: [
+            { type: 'text', text: 'hello' },
+            { type: 'file', mediaType: 'image/png' },
+          ],
+        },
+        {
+          id: '2',
+          role: 'assistant',
+          metadata: { createdAt: AT },
+          parts: [
+            { type: 'step-start' },
+            { type: 'reasoning', text: 'hm' },
+            {
+              type: 'tool-look',
+              toolCallId: 'k1',
+              state: 'output-available',
+              input: { a: 1 },
+              output: { b: 2 },
+            },
+            { type: 'step-start' },
+            { type: 'text', text: 'done' },
+          ],
+        },
+      ],
+    },
+    {
+      id: '3',
+      role: 'assistant',
+      content: 'old',
+      toolInvocations: [{ state: 'result', toolCallId: 'k2', toolName: 'look', args: {}, result: 'seen' }],
+    },
+  ],
+  langchain: [
+    {
+      messages: [
+        { type: 'human', content: 'hello' },
+        {
+          type: 'ai',
+          content: '',
+          tool_calls: [{ name: 'look', args: { a: 1 }, id: 'k1', type: 'tool_call' }],
+        },
+        { type: 'tool', content: 'seen', tool_call_id: 'k1', name: 'look', status: 'error' },
+      ],
+    },
+    {
+      type: 'ai',
+      data: {
+        content: 'hi',
+        additional_kwargs: { tool_calls: [{ id: 'k2', function: { name: 'f', arguments: '{}' } }] },
+      },
+    },
+    {
+      lc: 1,
+      type: 'constructor',
+      id: ['langchain', 'schema', 'messages', 'SystemMessage'],
+      kwargs: { content: 'be kind' },
+    },
+  ],
+  gemini: [
+    {
+      sessionId: 's',
+      messages: [
+        { id: '1', type: 'user', content: 'hello', timestamp: AT },
+        {
+          id: '2',
+          type: 'gemini',
+          content: [{ text: 'I look' }],
+          toolCalls: [
+            {
+              id: 'k1',
+              name: 'look',
+              args: {},
+              status: 'success',
+              result: [{ functionResponse: { id: 'k1', name: 'look', response: { output: 'seen' } } }],
+            },
+          ],
+        },
+      ],
+    },
+    {
+      role: 'model',
+      parts: [{ text: 'hm', thought: true }, { functionCall: { name: 'look', args: { a: 1 } } }],
+    },
+    { role: 'user', parts: [{ functionResponse: { name: 'look', response: { error: 'no' } } }] },
+  ],
+  chatgpt: [
+    {
+      id: 'c1',
+      current_node: 'n3',
+      mapping: {
+        n0: { id: 'n0', message: null, parent: null, children: ['n1'] },
+        n1: {
+          id: 'n1',
+          parent: 'n0',
+          message: {
+            author: { role: 'user' },
+            create_time: 1.5,
+            content: { content_type: 'text', parts: ['hello'] },
+          },
+        },
+        n2: {
+          id: 'n2',
+          parent: 'n1',
+          message: { author: { role: 'assistant' }, content: { content_type: 'text', parts: ['left'] } },
+        },
+        n3: {
+          id: 'n3',
+          parent: 'n1',
+          message: {
+            id: 'n3',
+            author: { role: 'assistant' },
+            recipient: 'python',
+            content: { content_type: 'code', text: '1+1' },
+          },
+        },
+      },
+    },
+  ],
   dialogue: [
     {
       messages_display:
@@ -146,6 +374,10 @@ const TRANSCRIPTS: Readonly<Record<Format, readonly unknown[]>> = {
 
 export function transcripts(format: Format): readonly unknown[] {
   return TRANSCRIPTS[format];
+}
+
+function item(payload: object) {
+  return { timestamp: AT, type: 'response_item', payload };
 }
 
 function event(id: string, kind: string, body: unknown, who = 'agent') {

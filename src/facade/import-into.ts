@@ -20,6 +20,7 @@ import {
   noteSkip,
   readImportRequest,
 } from '../import/index.ts';
+import { slicesOf } from '../slices.ts';
 import type { ConversationKey } from '../store/store.ts';
 import type { ImportLimits, ImportRequest } from '../troupe.ts';
 
@@ -36,7 +37,8 @@ export async function importInto(
   const report = newImportReport();
   const options = transcriptOptions(deps, request);
   const { agent } = options;
-  const items = importTranscript(chunks, options, report);
+  const slices = slicesOf(deps.clock);
+  const items = importTranscript(chunks, { ...options, slices }, report);
   let batch = null as Batch | null;
   let lastAt = deps.clock.now();
   for await (const item of items) {
@@ -56,7 +58,10 @@ export async function importInto(
       await appendBatch(deps, batch);
       batch = null;
     }
-    if (batch && batch.drafts.length >= BATCH) await appendBatch(deps, batch);
+    if (batch && batch.drafts.length >= BATCH) {
+      await appendBatch(deps, batch);
+      await slices.next();
+    }
     if (!batch) {
       batch = { log: { tenant, conversation }, drafts: [], at: [], progress: newProgress() };
       if (report.format === 'troupe') await refuseOtherContents(deps, batch.log, draft);

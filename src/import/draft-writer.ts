@@ -31,6 +31,8 @@ export type ImportAuthors = { agent: Author; user: Author };
 
 const SYSTEM: Author = { kind: 'system', id: 'system', name: 'System' };
 const MAX_NAME = 256;
+/** In one conversation: each is composed of all events that it covers. */
+const MAX_SUMMARIES = 100;
 
 /** Kind and body of a draft. Distributes over the union, so that they stay matched. */
 type Content<D extends EventDraft = EventDraft> = D extends EventDraft
@@ -51,6 +53,8 @@ export class DraftWriter {
   readonly #calls = new CallIds();
   /** The line and the id of each event. A summary has no id. */
   readonly #written: { line: number; id: EventId | null }[] = [];
+  /** The number of events before each entry. */
+  readonly #starts: number[] = [];
   #summaries = 0;
   #covered = 0;
   #count = 0;
@@ -67,6 +71,7 @@ export class DraftWriter {
 
   *write(entry: ContentEntry): Generator<ImportItem, void> {
     this.#lastLine = entry.line;
+    this.#starts.push(this.#written.length);
     switch (entry.kind) {
       case 'said':
         yield* this.#said(entry);
@@ -153,26 +158,37 @@ export class DraftWriter {
   *#result(entry: ResultEntry): Generator<ImportItem, void> {
     const { call: foreign, line } = entry;
     const call = foreign === null ? this.#calls.closeByName(entry.name) : this.#calls.close(foreign);
-    if (call === null && foreign === null) {
-      noteSkip(this.#report, 'result_without_id', line, excerpt(entry.text));
+    const known = foreign ?? call?.id ?? null;
+    if (known === null) {
+      noteSkip(this.#report, 'result_without_id', line, entry.text);
+      return;
+    }
+    if (this.#calls.isToldTwice(known, entry.text, call !== null)) {
+      noteSkip(this.#report, 'told_twice', line, entry.text);
       return;
     }
     // The id of an orphan counts as used, so that an earlier result is never matched to a later call.
-    const id = call?.id ?? this.#calls.unique(foreign ?? '');
-    if (call === null) noteRepair(this.#report, 'orphan_result', line, excerpt(id));
+    const id = call?.id ?? this.#calls.unique(known);
+    if (call === null) noteRepair(this.#report, 'orphan_result', line, id);
     const name = (entry.name ?? call?.name ?? 'unknown').slice(0, MAX_NAME);
     const outcome = entry.failed ? 'failed' : 'done';
     const body = { call: id, name, outcome, content: entry.text } as const;
     yield this.#item(entry, this.#authors.agent, { kind: 'tool.result', body });
   }
 
-  *#summary({ line, at, text, keptFrom, files }: SummaryEntry): Generator<ImportItem, void> {
-    let upTo = this.#written.findIndex((event) => event.line >= keptFrom);
-    if (upTo < 0) upTo = this.#written.length;
-    while (upTo > 0 && this.#written[upTo - 1]?.id === null) upTo -= 1;
+  *#summary(entry: SummaryEntry): Generator<ImportItem, void> {
+    const { line, at, text, files } = entry;
+    const isEmpty = text.trim() === '';
+    // The session goes on from another file, of which it has the summary alone.
+    if (!isEmpty && this.#written.length === 0) {
+      const content = `Summary of the conversation before:\n\n${text}`;
+      yield this.#item(entry, SYSTEM, { kind: 'message', body: { content } });
+      return;
+    }
+    const upTo = this.#coveredBy(entry);
     const last = this.#written[upTo - 1]?.id;
-    if (text.trim() === '' || last == null || upTo <= this.#covered) {
-      noteSkip(this.#report, 'summary', line, text.trim() === '' ? 'it is empty' : 'it covers nothing new');
+    if (isEmpty || last == null || upTo <= this.#covered || this.#summaries >= MAX_SUMMARIES) {
+      noteSkip(this.#report, 'summary', line, isEmpty ? 'it is empty' : 'it covers nothing new');
       return;
     }
     this.#covered = upTo;
@@ -181,6 +197,20 @@ export class DraftWriter {
     const { read: filesRead, modified: filesModified } = files;
     const summary = { number, last, upTo, text, filesRead, filesModified };
     yield { conversation: this.#conversation, at, line, draft: null, summary };
+  }
+
+  /** The number of events that a summary covers. Lines rise, so that they are looked up by halves. */
+  #coveredBy({ keptFrom, kept }: SummaryEntry): number {
+    let low = 0;
+    let high = this.#written.length;
+    while (kept === undefined && low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.#written[middle]?.line ?? 0) >= keptFrom) high = middle;
+      else low = middle + 1;
+    }
+    let upTo = kept === undefined ? low : (this.#starts.at(-1 - kept) ?? 0);
+    while (upTo > 0 && this.#written[upTo - 1]?.id === null) upTo -= 1;
+    return upTo;
   }
 
   #missing(id: string, name: string): void {
@@ -210,6 +240,8 @@ class CallIds {
   readonly #used = new Set<string>();
   readonly #copies = new Map<string, number>();
   readonly #open = new Map<string, OpenCall[]>();
+  /** The last result of each call. */
+  readonly #answered = new Map<string, string>();
   #step = 0;
 
   beginStep(): void {
@@ -231,6 +263,14 @@ class CallIds {
     const call = calls?.shift() ?? null;
     if (calls?.length === 0) this.#open.delete(foreign);
     return call;
+  }
+
+  /** Whether an answered call gets the same result once more. */
+  isToldTwice(foreign: string, text: string, isOpen: boolean): boolean {
+    const hash = createHash('sha256').update(text).digest('base64');
+    if (!isOpen && this.#answered.get(foreign) === hash) return true;
+    this.#answered.set(foreign, hash);
+    return false;
   }
 
   /** For results without a call id: closes the oldest open call, of this tool if it is known. */

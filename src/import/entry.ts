@@ -1,9 +1,9 @@
 import type { Author, ConversationId, EventDraft, Reasoning } from '../events/index.ts';
-import { excerpt, type ImportReport, noteRepair } from './report.ts';
-import { isObject, type JsonObject, jsonText, textOf } from './shape.ts';
+import { excerpt, noteRepair, type Notes, noteSkip, type ImportReport } from './report.ts';
+import { isObject, type JsonObject, jsonText, textOf, nameOf } from './shape.ts';
 
 export type ForeignCall = { id: string | null; name: string | null; args: unknown; partial: boolean };
-type ForeignResult = { call: string | null; name: string | null; text: string; failed: boolean };
+export type ForeignResult = { call: string | null; name: string | null; text: string; failed: boolean };
 
 type Position = { line: number; at: number | null };
 
@@ -21,6 +21,8 @@ export type AssistantEntry = Position & {
   reasoning: Reasoning | null;
   /** Set if the turn failed or was aborted. */
   ended: { how: 'aborted' | 'failed'; message: string } | null;
+  /** It continues the entry before it: the format has a record for each call of a step. */
+  joins?: true;
 };
 export type ResultEntry = Position & { kind: 'result' } & ForeignResult;
 /** A summary that the recording program made of all entries before the line `keptFrom`. */
@@ -28,6 +30,8 @@ export type SummaryEntry = Position & {
   kind: 'summary';
   text: string;
   keptFrom: number;
+  /** In place of `keptFrom`, where a record is a whole conversation: so many entries before it are not covered. */
+  kept?: number;
   files: { read: string[]; modified: string[] };
 };
 /** An event of our own format. */
@@ -40,7 +44,7 @@ type BeginEntry = { kind: 'begin'; name: string | null; alone: boolean };
 export type Entry = BeginEntry | ContentEntry;
 export type NamedEntry = { kind: 'begin'; conversation: ConversationId } | ContentEntry;
 
-export type JsonRecord = { line: number; value: unknown };
+export type JsonRecord = { line: number; value: unknown; size: number };
 /** Reads records as entries, the first a `begin`. Never throws for bad content: the report lists it. */
 export type FormatReader = (
   records: AsyncIterable<JsonRecord>,
@@ -56,7 +60,7 @@ export type Parts = {
 };
 
 type Origin = { provider: string; model: string };
-type Place = { report: ImportReport; line: number };
+type Place = { report: Notes; line: number };
 
 /** Reads content that is a text, a list of parts, or nothing; null if it is anything else. */
 export function readParts(content: unknown, place: Place, origin: Origin | null = null): Parts | null {
@@ -74,10 +78,11 @@ export function readParts(content: unknown, place: Place, origin: Origin | null 
 
 function readPart(part: unknown, parts: Parts, place: Place, origin: Origin | null): string | null {
   if (typeof part === 'string') {
-    noteRepair(place.report, 'plain_text_part', place.line, excerpt(part));
+    noteRepair(place.report, 'plain_text_part', place.line, part);
     return part;
   }
   if (!isObject(part)) return placeholder(excerpt(part), place);
+  if (addCall(part, parts)) return null;
   switch (part['type']) {
     case 'text':
     case 'input_text':
@@ -85,27 +90,106 @@ function readPart(part: unknown, parts: Parts, place: Place, origin: Origin | nu
       return typeof part['text'] === 'string' ? part['text'] : placeholder('text', place);
     case 'refusal':
       return textOf(part['refusal']);
-    case 'toolCall':
-      parts.calls.push(readCall(part, 'arguments'));
-      return null;
-    case 'tool_use':
-      parts.calls.push(readCall(part, 'input'));
-      return null;
-    case 'tool_result':
-      parts.results.push(readResult(part, place));
-      return null;
     case 'thinking':
     case 'redacted_thinking':
+    case 'reasoning':
       keepReasoning(part, parts, place, origin);
       return null;
     default:
-      return placeholder(partName(part), place);
+      if (textOf(part['tool_use_id']) === null) return placeholder(partName(part), place);
+      // `tool_result`, and those of the vendor's own tools: `web_search_tool_result`, …
+      parts.results.push(readResult(part, place));
+      return null;
+  }
+}
+
+/** Takes a part that is a call, or the result of one in the words of the AI SDK. False for any other part. */
+function addCall(part: JsonObject, { calls, results }: Parts): boolean {
+  switch (part['type']) {
+    case 'toolCall':
+      return calls.push(readCall(part, 'arguments')) > 0;
+    case 'tool_use':
+    case 'server_tool_use':
+    case 'mcp_tool_use':
+      return calls.push(readCall(part, 'input')) > 0;
+    // https://ai-sdk.dev/docs/reference/ai-sdk-core/model-message
+    case 'tool-call':
+      return calls.push(sdkCall(part)) > 0;
+    case 'tool-result':
+      return results.push(sdkResult(part)) > 0;
+    default:
+      return false;
   }
 }
 
 function readCall(part: JsonObject, argsKey: string): ForeignCall {
   const partial = typeof part['partialJson'] === 'string';
   return { id: textOf(part['id']), name: textOf(part['name']), args: part[argsKey], partial };
+}
+
+/** A call in the words of the AI SDK. */
+export function sdkCall(part: JsonObject): ForeignCall {
+  const args = part['input'] ?? part['args'];
+  return { id: textOf(part['toolCallId']), name: textOf(part['toolName']), args, partial: false };
+}
+
+function sdkResult(part: JsonObject): ForeignResult {
+  const output = part['output'] ?? part['result'];
+  const typed = isObject(output) && 'value' in output ? output : { type: '', value: output };
+  const failed = part['isError'] === true || nameOf(typed['type']).startsWith('error');
+  return {
+    call: textOf(part['toolCallId']),
+    name: textOf(part['toolName']),
+    text: plainText(typed['value']),
+    failed,
+  };
+}
+
+/** A text as it is, parts with texts as their texts, nothing as nothing, and any other value as JSON. */
+export function plainText(value: unknown): string {
+  if (typeof value === 'string') return value;
+  if (value == null) return '';
+  const texts = Array.isArray(value) ? value.map((part) => (isObject(part) ? part['text'] : part)) : [null];
+  return texts.every((text) => typeof text === 'string') ? texts.join('\n') : jsonText(value);
+}
+
+/** The calls that a message tells in one place, with those that it tells only in another. */
+export function bothOf(calls: readonly ForeignCall[], others: readonly ForeignCall[]): ForeignCall[] {
+  const ids = new Set(calls.map(({ id }) => id));
+  return [...calls, ...others.filter(({ id }) => id === null || !ids.has(id))];
+}
+
+/** Two entries of one model message. A block that both have is told once. */
+export function merged(first: AssistantEntry, next: AssistantEntry, notes: Notes): AssistantEntry {
+  const { line } = next;
+  if (first.reasoning && next.reasoning) noteRepair(notes, 'reasoning_dropped', line, 'no place for it');
+  const calls = bothOf(first.calls, next.calls);
+  if (calls.length < first.calls.length + next.calls.length)
+    noteSkip(notes, 'told_twice', line, 'a call of the same message');
+  const isRepeated = next.text !== '' && next.text === first.text;
+  if (isRepeated) noteSkip(notes, 'told_twice', line, next.text);
+  return {
+    ...first,
+    text: [first.text, isRepeated ? '' : next.text].filter((text) => text !== '').join('\n'),
+    calls,
+    reasoning: first.reasoning ?? next.reasoning,
+    ended: first.ended ?? next.ended,
+  };
+}
+
+/** Joins entries that continue each other. */
+export async function* joinSteps(entries: AsyncIterable<Entry>, notes: Notes): AsyncGenerator<Entry, void> {
+  let pending: AssistantEntry | null = null;
+  for await (const entry of entries) {
+    if (pending && entry.kind === 'assistant' && entry.joins) {
+      pending = merged(pending, entry, notes);
+      continue;
+    }
+    if (pending) yield pending;
+    pending = entry.kind === 'assistant' ? entry : null;
+    if (!pending) yield entry;
+  }
+  if (pending) yield pending;
 }
 
 function readResult(part: JsonObject, place: Place): ForeignResult {
@@ -117,6 +201,8 @@ function readResult(part: JsonObject, place: Place): ForeignResult {
 function keepReasoning(part: JsonObject, parts: Parts, place: Place, origin: Origin | null): void {
   const signature = textOf(part['signature']) ?? textOf(part['thinkingSignature']);
   const text = part['thinking'];
+  // Redacted in the file: a signature without words.
+  if (text === '' && signature === null) return;
   if (origin === null || signature === null || typeof text !== 'string' || parts.reasoning !== null) {
     noteRepair(
       place.report,

@@ -1,21 +1,25 @@
 import { TroupeError } from '../errors.ts';
 import type { AgentId, ConversationId } from '../events/index.ts';
+import type { Slices } from '../slices.ts';
 import { DraftWriter, type ImportAuthors, type ImportItem } from './draft-writer.ts';
 import type { ContentEntry, Entry, FormatReader, JsonRecord, NamedEntry } from './entry.ts';
+import { detectFormat } from './detect-format.ts';
 import {
-  detectFormat,
-  excerpt,
   type Format,
   formatList,
   type ImportReport,
   newImportReport,
   noteSkip,
   skipCount,
+  skippedWords,
 } from './report.ts';
+import { readChatGpt } from './read-chatgpt.ts';
 import { readClaudeCode } from './read-claude-code.ts';
-import { readPi } from './read-pi.ts';
+import { readCodex } from './read-codex.ts';
 import { readDialogue, readLocomo } from './read-dialogue.ts';
-import { readOpenAi } from './read-openai.ts';
+import { readMessages } from './read-messages.ts';
+import { readOpencode } from './read-opencode.ts';
+import { readPi } from './read-pi.ts';
 import { readTroupe } from './troupe-format.ts';
 import { readRecords } from './record.ts';
 
@@ -27,30 +31,41 @@ export type ImportOptions = {
   user?: { id: string; name: string } | undefined;
   conversation?: string | undefined;
   fileName?: string | undefined;
+  /** The work's slices. Default: none, for scripts, which run alone. */
+  slices?: Slices | undefined;
 };
 
 const READERS: Record<Format, FormatReader> = {
   troupe: readTroupe,
   pi: readPi,
   'claude-code': readClaudeCode,
-  openai: readOpenAi,
+  codex: readCodex,
+  opencode: readOpencode,
+  openai: readMessages,
+  'ai-sdk': readMessages,
+  langchain: readMessages,
+  gemini: readMessages,
+  chatgpt: readChatGpt,
   dialogue: readDialogue,
   locomo: readLocomo,
 };
 
-/** Number of records that are checked before the format counts as unknown. */
-const DETECTION_RECORDS = 64;
+/** Values that are checked before the format counts as unknown, and lines that are read for them. */
+const DETECTION_VALUES = 64;
+const DETECTION_LINES = 1_000;
+/** A file of which so many lines, and most, cannot be read is no transcript. */
+const MOST_UNREAD = 10_000;
 
 /**
- * Reads a transcript as drafts, one at a time. Memory holds one record, or the first conversation in formats with several
- * per file. The report fills with the drafts and is complete when the generator ends.
+ * Reads a transcript as drafts, one at a time. Memory holds one record; the first conversation in formats with several per
+ * file; the words of a session that is a tree (`branches.ts`). The report fills with the drafts and is complete when the generator ends.
  */
 export async function* importTranscript(
   chunks: AsyncIterable<string | Uint8Array>,
   options: ImportOptions,
   report: ImportReport = newImportReport(),
 ): AsyncGenerator<ImportItem, ImportReport> {
-  const records = jsonRecords(chunks, report);
+  const records = jsonRecords(chunks, options, report);
   try {
     const { format, head } = await chooseFormat(records, options, report);
     report.format = format;
@@ -70,7 +85,7 @@ export async function* importTranscript(
       }
     }
     writer?.finish();
-    refuseNonsense(report, format);
+    refuseNothing(report, format);
   } finally {
     await records.return();
   }
@@ -86,13 +101,29 @@ export function noteItem(report: ImportReport, { draft }: ImportItem, by: 1 | -1
 
 async function* jsonRecords(
   chunks: AsyncIterable<string | Uint8Array>,
+  { slices }: ImportOptions,
   report: ImportReport,
 ): AsyncGenerator<JsonRecord, void> {
-  for await (const record of readRecords(chunks)) {
+  for await (const record of readRecords(chunks, slices)) {
     report.lines += 1;
-    if (record.json) yield { line: record.line, value: record.value };
-    else noteSkip(report, 'not_json', record.line, excerpt(record.text));
+    const { line, size } = record;
+    if (record.json) yield { line, value: record.value, size };
+    else noteSkip(report, record.why, line, record.text);
+    if (report.lines % MOST_UNREAD === 0) refuseJunk(report);
   }
+}
+
+/** Lines that are no part of any format. */
+function unreadIn(report: ImportReport): number {
+  const kinds = ['not_json', 'too_large', 'unknown_line', 'unknown_role', 'invalid_event'] as const;
+  return kinds.reduce((sum, kind) => sum + skipCount(report, kind), 0);
+}
+
+function refuseJunk(report: ImportReport): void {
+  const unread = unreadIn(report);
+  if (unread < report.lines / 2) return;
+  const message = `Of the first ${report.lines} lines of the file ${unread} cannot be read: ${skippedWords(report)}. It is no transcript, or of another format; ${formatList()}.`;
+  throw new TroupeError('import_invalid', message, { lines: report.lines });
 }
 
 async function chooseFormat(
@@ -102,7 +133,7 @@ async function chooseFormat(
 ): Promise<{ format: Format; head: JsonRecord[] }> {
   const head: JsonRecord[] = [];
   if (options.format !== undefined && options.format !== 'auto') return { format: options.format, head };
-  while (head.length < DETECTION_RECORDS) {
+  while (head.length < DETECTION_VALUES && report.lines < DETECTION_LINES) {
     const next = await records.next();
     if (next.done) break;
     head.push(next.value);
@@ -110,24 +141,22 @@ async function chooseFormat(
     if (format !== null) return { format, head };
   }
   if (report.lines === 0) throw emptyFile();
-  throw new TroupeError('import_invalid', `The format of the file is not known; ${formatList()}.`, {
-    lines: report.lines,
-  });
+  const why = report.skipped.length === 0 ? '' : `: ${skippedWords(report)}`;
+  const message = `The format of the file is not known${why}; ${formatList()}.`;
+  throw new TroupeError('import_invalid', message, { lines: report.lines });
 }
 
-/** Refuses a file without a readable line: it is the wrong file or format, not an empty conversation. */
-function refuseNonsense(report: ImportReport, format: Format): void {
+/** Refuses a file of which nothing came: whoever sent it would believe that it is there. */
+function refuseNothing(report: ImportReport, format: Format): void {
   if (report.lines === 0) throw emptyFile();
-  const unread =
-    skipCount(report, 'not_json') + skipCount(report, 'unknown_line') + skipCount(report, 'invalid_event');
-  if (report.events > 0 || unread < report.lines) return;
+  const why = skippedWords(report);
+  // The export of an empty conversation is whole.
+  if (report.events > 0 || (format === 'troupe' && why === '')) return;
+  const records = report.lines === 1 ? 'its one record' : `its ${report.lines} records`;
   throw new TroupeError(
     'import_invalid',
-    `No line of the file is in the format ${format}; ${formatList()}.`,
-    {
-      format,
-      lines: report.lines,
-    },
+    `Nothing of the file came in: read as ${format}, ${records} had no words of a conversation${why === '' ? '' : `: ${why}`}; ${formatList()}.`,
+    { format, lines: report.lines },
   );
 }
 

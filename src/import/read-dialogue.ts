@@ -14,7 +14,7 @@ export async function* readDialogue(
   for await (const { line, value } of records) {
     const text = isObject(value) ? value['messages_display'] : null;
     if (typeof text !== 'string') {
-      noteSkip(report, 'unknown_line', line, excerpt(value));
+      noteSkip(report, 'unknown_line', line, value);
       continue;
     }
     yield { kind: 'begin', name: null, alone: false };
@@ -78,7 +78,7 @@ function splitTurns(display: string, line: number, report: ImportReport): Turn[]
     const last = turns.at(-1);
     if (match) turns.push({ role: match[1] as Role, text: match[2] ?? '' });
     else if (last) last.text += `\n${row}`;
-    else if (row.trim() !== '') noteSkip(report, 'unknown_line', line, excerpt(row));
+    else if (row.trim() !== '') noteSkip(report, 'unknown_line', line, row);
   }
   return turns;
 }
@@ -91,7 +91,7 @@ export async function* readLocomo(
   for await (const { line, value } of records) {
     const sessions = isObject(value) ? sessionsOf(value) : [];
     if (sessions.length === 0) {
-      noteSkip(report, 'unknown_line', line, excerpt(value));
+      noteSkip(report, 'unknown_line', line, value);
       continue;
     }
     yield { kind: 'begin', name: null, alone: false };
@@ -100,7 +100,7 @@ export async function* readLocomo(
       for (const turn of session.turns) {
         const author = isObject(turn) ? speakerOf(turn) : null;
         if (!isObject(turn) || author === null) {
-          noteSkip(report, 'unknown_line', line, excerpt(turn));
+          noteSkip(report, 'unknown_line', line, turn);
           continue;
         }
         yield { kind: 'said', line, at, author, text: turnText(turn, line, report) };

@@ -1,54 +1,48 @@
-import { type Entry, type ForeignCall, type JsonRecord, readParts } from './entry.ts';
-import { excerpt, noteRepair, noteSkip } from './report.ts';
-import type { ImportReport } from './report.ts';
-import { isObject, messagesOf, textOf, timeOf } from './shape.ts';
+import { bothOf, type Entry, type ForeignCall, type Parts, readParts } from './entry.ts';
+import { isItem, readItem } from './read-responses.ts';
+import { noteRepair, type Notes, noteSkip } from './report.ts';
+import { isObject, textOf, timeOf } from './shape.ts';
 import type { JsonObject } from './shape.ts';
 
-/** OpenAI chat messages: records that are whole conversations, or loose messages that together are one. */
-export async function* readOpenAi(
-  records: AsyncIterable<JsonRecord>,
-  report: ImportReport,
-): AsyncGenerator<Entry, void> {
-  let loose = false;
-  for await (const { line, value } of records) {
-    const messages = messagesOf(value);
-    if (messages !== null) {
-      loose = false;
-      yield { kind: 'begin', name: null, alone: false };
-      for (const message of messages) yield* readMessage(line, message, report);
-    } else if (isObject(value) && typeof value['role'] === 'string') {
-      if (!loose) yield { kind: 'begin', name: null, alone: true };
-      loose = true;
-      yield* readMessage(line, value, report);
-    } else {
-      noteSkip(report, 'unknown_line', line, excerpt(value));
-    }
-  }
+/** A chat message, or an item of the Responses API. */
+export function isOpenAiMessage(value: unknown): value is JsonObject {
+  return isObject(value) && (typeof value['role'] === 'string' || isItem(value));
 }
 
-function* readMessage(line: number, message: unknown, report: ImportReport): Generator<Entry, void> {
-  const parts = isObject(message) ? readParts(message['content'], { report, line }) : null;
+/** OpenAI chat messages, and items of the Responses API, where each call is an item of its own. */
+export function* readOpenAiMessage(line: number, message: unknown, notes: Notes): Generator<Entry, void> {
+  if (isObject(message) && message['role'] === undefined && isItem(message))
+    return yield* readItem(line, message, notes);
+  const parts = isObject(message) ? readParts(message['content'], { report: notes, line }) : null;
   if (!isObject(message) || parts === null) {
-    noteSkip(report, 'unknown_line', line, excerpt(message));
+    noteSkip(notes, 'unknown_line', line, message);
     return;
   }
   const at = timeOf(message['timestamp']) ?? timeOf(message['created_at']) ?? timeOf(message['created']);
-  // Some dumps put Anthropic's content parts into OpenAI's envelope.
-  for (const result of parts.results) yield { kind: 'result', line, at, ...result };
+  // Some dumps put Anthropic's or the AI SDK's content parts into OpenAI's envelope.
+  const results = parts.results.map((result) => ({ kind: 'result', line, at, ...result }) as const);
+  if (message['role'] !== 'assistant') yield* results;
+  const entry = entryOf(message, parts, { line, at, notes });
+  if (entry && !(results.length > 0 && parts.text === '' && entry.kind !== 'assistant')) yield entry;
+  if (message['role'] === 'assistant') yield* results;
+}
+
+function entryOf(message: JsonObject, parts: Parts, place: Place & { notes: Notes }): Entry | null {
+  const { notes, ...at } = place;
   switch (message['role']) {
     case 'user':
-      if (parts.text === '' && parts.results.length > 0) return;
-      return yield { kind: 'said', line, at, author: 'user', text: parts.text };
+      return { kind: 'said', ...at, author: 'user', text: parts.text };
     case 'system':
     case 'developer':
-      return yield { kind: 'said', line, at, author: 'system', text: parts.text };
+      return { kind: 'said', ...at, author: 'system', text: parts.text };
     case 'assistant':
-      return yield assistantEntry(message, parts, { line, at, report });
+      return assistantEntry(message, parts, place);
     case 'tool':
     case 'function':
-      return yield resultEntry(message, { line, at, text: parts.text });
+      return resultEntry(message, { ...at, text: parts.text });
     default:
-      noteSkip(report, 'unknown_role', line, excerpt(message['role']));
+      noteSkip(notes, 'unknown_role', place.line, message['role']);
+      return null;
   }
 }
 
@@ -57,12 +51,11 @@ type Place = { line: number; at: number | null };
 function assistantEntry(
   message: JsonObject,
   parts: { text: string; calls: ForeignCall[] },
-  { line, at, report }: Place & { report: ImportReport },
+  { line, at, notes }: Place & { notes: Notes },
 ): Entry {
-  if (textOf(message['reasoning_content']) !== null)
-    noteRepair(report, 'reasoning_dropped', line, 'unsigned');
+  if (textOf(message['reasoning_content']) !== null) noteRepair(notes, 'reasoning_dropped', line, 'unsigned');
   const text = parts.text === '' ? (textOf(message['refusal']) ?? '') : parts.text;
-  const calls = [...parts.calls, ...callsOf(message)];
+  const calls = bothOf(parts.calls, callsOf(message));
   return { kind: 'assistant', line, at, text, calls, reasoning: null, ended: null };
 }
 
@@ -75,7 +68,7 @@ function callsOf(message: JsonObject): ForeignCall[] {
   const calls: ForeignCall[] = [];
   const listed = message['tool_calls'];
   for (const call of Array.isArray(listed) ? listed : []) {
-    if (isObject(call)) calls.push(callOf(textOf(call['id']), call['function'] ?? call['custom']));
+    if (isObject(call)) calls.push(callOf(textOf(call['id']), call['function'] ?? call['custom'] ?? call));
   }
   const legacy = message['function_call'];
   if (isObject(legacy)) calls.push(callOf(null, legacy));
@@ -84,5 +77,6 @@ function callsOf(message: JsonObject): ForeignCall[] {
 
 function callOf(id: string | null, callee: unknown): ForeignCall {
   if (!isObject(callee)) return { id, name: null, args: null, partial: false };
-  return { id, name: textOf(callee['name']), args: callee['arguments'] ?? callee['input'], partial: false };
+  const args = callee['arguments'] ?? callee['input'] ?? callee['args'];
+  return { id, name: textOf(callee['name']), args, partial: false };
 }

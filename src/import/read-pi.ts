@@ -1,3 +1,4 @@
+import { activeBranch, type BranchNode, createHold } from './branches.ts';
 import {
   type AssistantEntry,
   type Entry,
@@ -7,11 +8,13 @@ import {
   type SaidEntry,
   type SummaryEntry,
 } from './entry.ts';
-import { excerpt, type ImportReport, noteSkip } from './report.ts';
+import { addNotes, type ImportReport, type Notes, noteSkip } from './report.ts';
 import { isObject, type JsonObject, textOf, timeOf } from './shape.ts';
 
 /**
- * Session logs of the pi coding agent, in file order: `{type, timestamp, …}`, a line each.
+ * Session logs of the pi coding agent: `{type, timestamp, …}`, a line each. From version 2 on they are a tree by `parentId`, and
+ * the branch of the last entry is the active one.
+ * https://github.com/earendil-works/pi/blob/main/packages/coding-agent/docs/session-format.md
  *   message         `message` has a role; see `readMessage`
  *   compaction      a summary of everything before the first kept entry
  *   branch_summary  a summary of a branch that was left
@@ -22,30 +25,60 @@ export async function* readPi(
   records: AsyncIterable<JsonRecord>,
   report: ImportReport,
 ): AsyncGenerator<Entry, void> {
+  const hold = createHold();
   const places = createPlaces();
+  const nodes: BranchNode[] = [];
   yield { kind: 'begin', name: null, alone: true };
-  for await (const { line, value } of records) {
+  for await (const { line, value, size } of records) {
     places.add(line, value);
-    const entry = readLine(line, value, places, report);
-    if (entry) yield entry;
+    const notes: Notes = { repaired: [], skipped: [] };
+    const entry = readLine(line, value, places, notes);
+    if (!isObject(value) || value['type'] === 'session') {
+      addNotes(report, notes);
+      continue;
+    }
+    const id = textOf(value['id']);
+    const parent = value['parentId'] === null ? null : (textOf(value['parentId']) ?? undefined);
+    const entries = entry ? [entry, ...retained(value, nodes, { line, notes })] : [];
+    const node: BranchNode = { line, id, parent, kind: 'any', take: id ?? `line ${line}`, entries, notes };
+    nodes.push(node);
+    hold(node, size);
   }
+  yield* activeBranch(nodes, report);
 }
 
-/** Lines of the entries, to find the first kept one: by id, or in older files by number. */
+/** What a compaction kept word by word, if the file does not have it before: a session may begin with its compaction. */
+function retained(
+  value: JsonObject,
+  before: readonly BranchNode[],
+  place: { line: number; notes: Notes },
+): Entry[] {
+  const tail = value['type'] === 'compaction' ? value['retainedTail'] : null;
+  if (!Array.isArray(tail) || before.some(({ entries }) => entries.length > 0)) return [];
+  const { line, notes } = place;
+  return tail.flatMap((message) => (isObject(message) && readMessage(line, null, { message }, notes)) || []);
+}
+
+/** Lines of the entries, to find the first kept one: by id, in older files by number, in newer ones by their count. */
 function createPlaces() {
   const lines: number[] = [];
+  const messages: number[] = [];
   const byId = new Map<string, number>();
   return {
     add(line: number, value: unknown): void {
       lines.push(line);
-      const id = isObject(value) ? textOf(value['id']) : null;
+      if (!isObject(value)) return;
+      if (value['type'] === 'message') messages.push(line);
+      const id = textOf(value['id']);
       if (id !== null) byId.set(id, line);
     },
     /** The line of the first entry that a compaction kept; null if the file names none. */
     firstKept(compaction: JsonObject): number | null {
       const id = textOf(compaction['firstKeptEntryId']);
       const index = compaction['firstKeptEntryIndex'];
+      const tail = compaction['retainedTail'];
       if (id !== null) return byId.get(id) ?? null;
+      if (Array.isArray(tail) && tail.length > 0) return messages.at(-tail.length) ?? null;
       return (typeof index === 'number' ? lines[index] : undefined) ?? null;
     },
   };
@@ -53,9 +86,9 @@ function createPlaces() {
 
 type Places = ReturnType<typeof createPlaces>;
 
-function readLine(line: number, value: unknown, places: Places, report: ImportReport): Entry | null {
+function readLine(line: number, value: unknown, places: Places, report: Notes): Entry | null {
   if (!isObject(value) || typeof value['type'] !== 'string') {
-    noteSkip(report, 'unknown_line', line, excerpt(value));
+    noteSkip(report, 'unknown_line', line, value);
     return null;
   }
   const at = timeOf(value['timestamp']);
@@ -74,15 +107,10 @@ function readLine(line: number, value: unknown, places: Places, report: ImportRe
   }
 }
 
-function readMessage(
-  line: number,
-  lineAt: number | null,
-  value: JsonObject,
-  report: ImportReport,
-): Entry | null {
+function readMessage(line: number, lineAt: number | null, value: JsonObject, report: Notes): Entry | null {
   const message = value['message'];
   if (!isObject(message)) {
-    noteSkip(report, 'unknown_line', line, excerpt(value));
+    noteSkip(report, 'unknown_line', line, value);
     return null;
   }
   const at = lineAt ?? timeOf(message['timestamp']);
@@ -102,15 +130,10 @@ function readMessage(
   }
 }
 
-function spokenEntry(
-  line: number,
-  at: number | null,
-  message: JsonObject,
-  report: ImportReport,
-): Entry | null {
+function spokenEntry(line: number, at: number | null, message: JsonObject, report: Notes): Entry | null {
   const parts = readParts(message['content'], { report, line }, originOf(message));
   if (parts === null) {
-    noteSkip(report, 'unknown_line', line, excerpt(message));
+    noteSkip(report, 'unknown_line', line, message);
     return null;
   }
   switch (message['role']) {
@@ -125,7 +148,7 @@ function spokenEntry(
       return { kind: 'result', line, at, call, name, text: parts.text, failed: message['isError'] === true };
     }
     default:
-      noteSkip(report, 'unknown_role', line, excerpt(message['role']));
+      noteSkip(report, 'unknown_role', line, message['role']);
       return null;
   }
 }
@@ -153,15 +176,10 @@ function originOf(message: JsonObject): { provider: string; model: string } | nu
 }
 
 /** A command that the person ran beside the agent. It is the person's message, with what came of it. */
-function commandEntry(
-  line: number,
-  at: number | null,
-  message: JsonObject,
-  report: ImportReport,
-): SaidEntry | null {
+function commandEntry(line: number, at: number | null, message: JsonObject, report: Notes): SaidEntry | null {
   const command = textOf(message['command']);
   if (command === null) {
-    noteSkip(report, 'unknown_line', line, excerpt(message));
+    noteSkip(report, 'unknown_line', line, message);
     return null;
   }
   const said: SaidEntry = { kind: 'said', line, at, author: 'user', text: commandText(command, message) };
@@ -208,14 +226,9 @@ function branchEntry(line: number, at: number | null, value: JsonObject): SaidEn
 }
 
 /** Words for the model that are not the person's. */
-function ofProgram(
-  line: number,
-  at: number | null,
-  value: JsonObject,
-  report: ImportReport,
-): SaidEntry | null {
+function ofProgram(line: number, at: number | null, value: JsonObject, report: Notes): SaidEntry | null {
   const parts = readParts(value['content'], { report, line });
   if (parts) return { kind: 'said', line, at, author: 'system', text: parts.text };
-  noteSkip(report, 'unknown_line', line, excerpt(value));
+  noteSkip(report, 'unknown_line', line, value);
   return null;
 }

@@ -1,5 +1,5 @@
 import type { ConversationId, EventKind } from '../events/index.ts';
-import { isObject, jsonText, messagesOf, sessionsOf } from './shape.ts';
+import { jsonText } from './shape.ts';
 
 /** A change without which the content could not be kept. */
 export type RepairKind =
@@ -18,6 +18,14 @@ export type RepairKind =
 /** Why a part of the file is not in the conversation. */
 export type SkipKind =
   | 'not_json'
+  /** A record of more than 16 MiB, or of more than a million values. */
+  | 'too_large'
+  /** Said on a branch that people left: a prompt they changed, an answer they had written anew. */
+  | 'other_branch'
+  /** Typed while an agent worked, and taken back. */
+  | 'taken_back'
+  /** The same call, result or words once more. */
+  | 'told_twice'
   | 'unknown_line'
   | 'unknown_role'
   | 'empty_message'
@@ -44,6 +52,9 @@ export type ImportReport = {
   skipped: ImportNote<SkipKind>[];
 };
 
+/** Where a reader notes what it changes or leaves out. */
+export type Notes = Pick<ImportReport, 'repaired' | 'skipped'>;
+
 const MAX_EXAMPLES = 5;
 const MAX_EXAMPLE_CHARS = 120;
 
@@ -51,25 +62,52 @@ export function newImportReport(): ImportReport {
   return { format: null, conversations: [], lines: 0, events: 0, kinds: {}, repaired: [], skipped: [] };
 }
 
-export function noteRepair(report: ImportReport, kind: RepairKind, line: number, detail: string): void {
-  addNote(report.repaired, kind, line, detail);
+export function noteRepair(notes: Notes, kind: RepairKind, line: number, detail: unknown): void {
+  addNote(notes.repaired, kind, line, detail);
 }
 
-export function noteSkip(report: ImportReport, kind: SkipKind, line: number, detail: string): void {
-  addNote(report.skipped, kind, line, detail);
+export function noteSkip(notes: Notes, kind: SkipKind, line: number, detail: unknown): void {
+  addNote(notes.skipped, kind, line, detail);
+}
+
+/** Adds the notes of a part of the file. */
+export function addNotes(report: Notes, { repaired, skipped }: Notes): void {
+  for (const note of repaired) join(report.repaired, note);
+  for (const note of skipped) join(report.skipped, note);
+}
+
+function join<K extends string>(notes: ImportNote<K>[], { kind, count, examples }: ImportNote<K>): void {
+  const note = noteOf(notes, kind);
+  note.count += count;
+  note.examples.push(...examples.slice(0, Math.max(0, MAX_EXAMPLES - note.examples.length)));
 }
 
 export function skipCount(report: ImportReport, kind: SkipKind): number {
   return report.skipped.find((note) => note.kind === kind)?.count ?? 0;
 }
 
-function addNote<K extends string>(notes: ImportNote<K>[], kind: K, line: number, detail: string): void {
-  let note = notes.find((known) => known.kind === kind);
-  if (!note) notes.push((note = { kind, count: 0, examples: [] }));
+/** The detail is shortened only for an example: most lines of a damaged file are none. */
+function addNote<K extends string>(notes: ImportNote<K>[], kind: K, line: number, detail: unknown): void {
+  const note = noteOf(notes, kind);
   note.count += 1;
   if (note.examples.length < MAX_EXAMPLES) {
-    note.examples.push(`line ${line}: ${detail}`.slice(0, MAX_EXAMPLE_CHARS));
+    note.examples.push(`line ${line}: ${excerpt(detail)}`.slice(0, MAX_EXAMPLE_CHARS));
   }
+}
+
+function noteOf<K extends string>(notes: ImportNote<K>[], kind: K): ImportNote<K> {
+  let note = notes.find((known) => known.kind === kind);
+  if (!note) notes.push((note = { kind, count: 0, examples: [] }));
+  return note;
+}
+
+/** What was left out, for an error message: `3 not json (line 1: …), 1 sidechain (line 9: …)`. */
+export function skippedWords({ skipped }: Notes): string {
+  const most = skipped.toSorted((a, b) => b.count - a.count);
+  const words = most.map(
+    ({ kind, count, examples }) => `${count} ${kind.replaceAll('_', ' ')} (${examples[0] ?? ''})`,
+  );
+  return words.join(', ');
 }
 
 /** A foreign value, short enough for an example. */
@@ -77,32 +115,21 @@ export function excerpt(value: unknown): string {
   return (typeof value === 'string' ? value : jsonText(value)).slice(0, 80);
 }
 
-export const FORMATS = ['troupe', 'pi', 'claude-code', 'openai', 'dialogue', 'locomo'] as const;
+export const FORMATS = [
+  'troupe',
+  'pi',
+  'claude-code',
+  'codex',
+  'opencode',
+  'openai',
+  'ai-sdk',
+  'langchain',
+  'gemini',
+  'chatgpt',
+  'dialogue',
+  'locomo',
+] as const;
 export type Format = (typeof FORMATS)[number];
-
-const PI_TYPES = new Set([
-  'session',
-  'model_change',
-  'thinking_level_change',
-  'compaction',
-  'branch_summary',
-]);
-const CLAUDE_KEYS = ['uuid', 'parentUuid', 'leafUuid', 'isSidechain', 'sessionId'];
-
-/** The format whose reader understands this value. Null if none does; a later value of the file may still be known. */
-export function detectFormat(value: unknown): Format | null {
-  if (Array.isArray(value)) return messagesOf(value) === null ? null : 'openai';
-  if (!isObject(value)) return null;
-  if (typeof value['troupe'] === 'number') return 'troupe';
-  if (typeof value['messages_display'] === 'string') return 'dialogue';
-  if (sessionsOf(value).length > 0) return 'locomo';
-  if (typeof value['type'] === 'string') {
-    if (CLAUDE_KEYS.some((key) => key in value)) return 'claude-code';
-    if (PI_TYPES.has(value['type'])) return 'pi';
-    if (value['type'] === 'message' && isObject(value['message'])) return 'pi';
-  }
-  return messagesOf(value) !== null || typeof value['role'] === 'string' ? 'openai' : null;
-}
 
 /** The formats in one line, for error messages. */
 export function formatList(): string {

@@ -9,6 +9,11 @@ export function textOf(value: unknown): string | null {
   return typeof value === 'string' && value !== '' ? value : null;
 }
 
+/** A text, or '': any other value may throw when it becomes one. */
+export function nameOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}
+
 /** A parsed value as JSON text. `JSON.parse` is iterative and `stringify` recursive, so deep nesting overflows only here. */
 export function jsonText(value: unknown): string {
   try {
@@ -19,17 +24,22 @@ export function jsonText(value: unknown): string {
   }
 }
 
-/** The messages of an OpenAI-style conversation: `{traj}`, `{messages}` or a bare list. Null for any other value. */
+/**
+ * The messages of a conversation: a bare list, `{messages}`, `{traj}`, a state of LangGraph, or an answer of the Responses API with
+ * its input. Null for any other value.
+ */
 export function messagesOf(value: unknown): unknown[] | null {
-  if (Array.isArray(value)) return value.some(hasRole) ? value : null;
+  if (Array.isArray(value)) return value.some(isObject) ? value : null;
   if (!isObject(value)) return null;
-  if (Array.isArray(value['traj'])) return value['traj'];
-  if (Array.isArray(value['messages'])) return value['messages'];
-  return null;
-}
-
-function hasRole(value: unknown): boolean {
-  return isObject(value) && typeof value['role'] === 'string';
+  for (const list of [value['traj'], value['messages'], value['contents']])
+    if (Array.isArray(list)) return list;
+  const state = value['values'] ?? value['kwargs'];
+  if (isObject(state) && Array.isArray(state['messages'])) return state['messages'];
+  const { input, output } = value;
+  if (!Array.isArray(output) && !Array.isArray(input)) return null;
+  if ('role' in value || typeof value['call_id'] === 'string') return null;
+  const asked = typeof input === 'string' ? [{ role: 'user', content: input }] : input;
+  return [asked, output].flatMap((list) => (Array.isArray(list) ? list : []));
 }
 
 /** The `session_N` lists of a LoCoMo sample in order, each with its unparsed time. */

@@ -1,10 +1,11 @@
-import { type Event, EventDraft, tryParse } from '../events/index.ts';
+import { type Event, EVENT_KINDS, EventDraft, tryParse } from '../events/index.ts';
 import { TroupeError } from '../errors.ts';
 import type { Entry, JsonRecord } from './entry.ts';
 import { excerpt, type ImportReport, noteSkip } from './report.ts';
-import { isObject, textOf, timeOf } from './shape.ts';
+import { isObject, textOf, timeOf, nameOf } from './shape.ts';
 
 export const EXPORT_VERSION = 1;
+const KINDS: ReadonlySet<string> = new Set(EVENT_KINDS);
 
 /**
  * A conversation as JSONL: a header, then one event per line. Without tenant, conversation, seq, tokens and the mark of an
@@ -45,13 +46,18 @@ export async function* readTroupe(
       continue;
     }
     if (!isObject(value)) {
-      noteSkip(report, 'unknown_line', line, excerpt(value));
+      noteSkip(report, 'unknown_line', line, value);
       continue;
     }
     const { at, ...draft } = value;
+    // The schema of all kinds takes long to name what is wrong with none of them.
+    if (!KINDS.has(nameOf(draft['kind'])) || typeof draft['id'] !== 'string' || !isObject(draft['body'])) {
+      noteSkip(report, 'invalid_event', line, value);
+      continue;
+    }
     const parsed = tryParse(EventDraft, draft);
     if (!parsed.success) {
-      noteSkip(report, 'invalid_event', line, excerpt(parsed.error.issues[0]?.message));
+      noteSkip(report, 'invalid_event', line, parsed.error.issues[0]?.message);
       continue;
     }
     if (!begun) yield { kind: 'begin', name: null, alone: true };

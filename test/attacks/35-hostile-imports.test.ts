@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
-import { expect } from 'vitest';
+import { expect, vi } from 'vitest';
 import * as z from 'zod';
+import type { AgentId } from '../../src/events/index.ts';
+import { importTranscript, newImportReport } from '../../src/import/index.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { attack } from './attack.ts';
 import { ANA, type AttackStage, only, openStage, statusOf } from './stage.ts';
@@ -309,3 +311,87 @@ attack(
     refused('left out');
   },
 );
+
+const GOOD = '{"role":"user","content":"hello"}';
+const LINE = '{"type":"user","uuid":"u","message":{"content":"hello"}}';
+/** What is readable first, and the line that is repeated to the size of the file. */
+const JUNK: readonly (readonly [first: string, junk: string])[] = [
+  ['', 'x'],
+  ['', '{'],
+  [GOOD, '"'],
+  [GOOD, '{}x}'],
+  [GOOD, '1'],
+  [GOOD, '{}'],
+  [GOOD, '{}{}x'],
+  [GOOD, '{"role":1}'],
+  [GOOD, '{"role":"user"}'],
+  [GOOD, ''],
+  [LINE, '{"type":"a"}'],
+  [LINE, '{"type":"a","uuid":"b"}'],
+  [LINE, LINE],
+  ['{"troupe":1}', '{}'],
+  ['{"troupe":1}', '{"troupe":1}'],
+  ['{"troupe":1}', '{"kind":"message","id":"a","body":{}}'],
+  ['{"troupe":1}', '\0'],
+];
+const FILE_BYTES = 400_000;
+/** Values parsed, in units per byte of the file. A value has at least one character and its newline. */
+const MOST_PARSED = 0.51;
+const MOST_BETWEEN = 256;
+
+/** Reads to the end, or to the refusal. */
+async function drained(items: AsyncIterable<unknown>): Promise<void> {
+  try {
+    for await (const _ of items);
+  } catch (error) {
+    expect(error).toMatchObject({ code: 'import_invalid' });
+  }
+}
+
+async function* chunksOf(file: Buffer): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < file.length; at += 65_536) yield file.subarray(at, at + 65_536);
+}
+
+attack(
+  35,
+  'lines that are left out cost little each, and the import lets others work between them',
+  async (refused) => {
+    const parse = vi.spyOn(JSON, 'parse');
+    let dearest = 0;
+    for (const [first, junk] of JUNK) {
+      const file = Buffer.from(`${first}\n${`${junk}\n`.repeat(FILE_BYTES / (junk.length + 1))}`);
+      const report = newImportReport();
+      let since = 0;
+      let most = 0;
+      const slices = {
+        next: () => {
+          most = Math.max(most, report.lines - since);
+          since = report.lines;
+          return Promise.resolve();
+        },
+      };
+      parse.mockClear();
+      const options = { agent: 'bo' as AgentId, slices };
+      await drained(importTranscript(chunksOf(file), options, report));
+      dearest = Math.max(dearest, parse.mock.calls.length / file.length);
+      expect(Math.max(most, report.lines - since), junk).toBeLessThanOrEqual(MOST_BETWEEN);
+    }
+    parse.mockRestore();
+    expect(dearest).toBeLessThanOrEqual(MOST_PARSED);
+    refused(
+      `at most ${dearest.toFixed(2)} values parsed per byte, ${MOST_BETWEEN} records between two slices`,
+    );
+  },
+);
+
+attack(35, 'a file of which most cannot be read is refused after its first lines', async (refused) => {
+  const { mail } = mailer();
+  await using stage = await openOn(mail);
+  for (const [first, junk] of JUNK.slice(0, 6)) {
+    const body = `${first}\n${`${junk}\n`.repeat(60_000)}`;
+    const answered = await stage.ask('/api/import?conversation=junk', { body });
+    expect(statusOf(answered)).toBe('400 import_invalid');
+    expect(answered.text).toMatch(/\(line \d: /);
+  }
+  refused('400 import_invalid');
+});

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { EventDraft } from '../../src/events/index.ts';
+import { FORMATS } from '../../src/import/index.ts';
 import { collect, countOf, cut, jsonl, keyValueOf, told } from './collect.ts';
 
 const call = (id: string, args: unknown = '{}', name = 'f') => ({ id, function: { name, arguments: args } });
@@ -121,10 +122,9 @@ test.each([
   ['a file of prose', 'Dear diary,\ntoday was fine.'],
   ['a file of other JSON', '{"silly":"this"}\n[1]\n42'],
 ])('%s is refused with the list of formats', async (_what, text) => {
-  const formats = /troupe, pi, claude-code, openai, dialogue, locomo/;
   await expect(collect(text)).rejects.toMatchObject({
     code: 'import_invalid',
-    message: expect.stringMatching(formats),
+    message: expect.stringContaining(FORMATS.join(', ')),
   });
   await expect(collect(text, { format: 'pi' })).rejects.toMatchObject({ code: 'import_invalid' });
 });
@@ -136,12 +136,85 @@ test('a speaker whose name is longer in lower case is imported with an id that f
   expect(EventDraft.safeParse(drafts[0]).error).toBeUndefined();
 });
 
-test('a line of more than 16 MiB is refused, with any beginning', async () => {
+test('a file whose one line has more than 16 MiB is refused with the reason, with any beginning', async () => {
   const piece = 'x'.repeat(1024 * 1024);
   for (const start of ['{"a":"', '["', 'x']) {
     const chunks = [start, ...Array.from({ length: 17 }, () => piece)];
-    await expect(collect(chunks)).rejects.toMatchObject({ code: 'import_invalid', data: { line: 1 } });
+    const message = expect.stringMatching(/1 too large \(line 1: /);
+    await expect(collect(chunks)).rejects.toMatchObject({ code: 'import_invalid', message });
   }
+});
+
+test('a record of more than 16 MiB, or of more than a million values, is left out and costs itself alone', async () => {
+  const long = JSON.stringify(says('x'.repeat(17 * 1024 * 1024)));
+  const many = `{"role":"user","content":[${'[],'.repeat(1_000_001)}1]}`;
+  for (const layout of [
+    jsonl(says('before'), long, many, says('after')),
+    `[${JSON.stringify(says('before'))},${long},${many},${JSON.stringify(says('after'))}]`,
+  ]) {
+    const { drafts, report } = await collect(layout);
+    expect(told(drafts)).toEqual(['message User: before', 'message User: after']);
+    expect(keyValueOf(report.skipped)).toEqual({ too_large: 2 });
+  }
+});
+
+test('a file that is padded with NUL, or was written in UTF-16, is read', async () => {
+  const text = jsonl(says('été 🎉'), says('last'));
+  const padding = '\0'.repeat(5_000);
+  const utf16 = Buffer.from(`\uFEFF${text}`, 'utf16le');
+  const bigEndian = Buffer.from(utf16).swap16();
+  const sources = [
+    [`${padding}${text.replace('\n', `\n${padding}`)}${padding}`],
+    [utf16],
+    [bigEndian],
+    cut(text, [1, 3, 9]),
+    [utf16.subarray(0, 1), utf16.subarray(1, 2), utf16.subarray(2)],
+  ];
+  for (const source of sources) {
+    const { drafts, report } = await collect(source);
+    expect(told(drafts)).toEqual(['message User: été 🎉', 'message User: last']);
+    expect(report).toMatchObject({ lines: 2, skipped: [] });
+  }
+});
+
+test('values that stand behind each other in one line are read, up to the first that is broken', async () => {
+  const glued = [says('one'), says('a "}{" in it'), says('three')]
+    .map((each) => JSON.stringify(each))
+    .join('');
+  const whole = await collect(`${JSON.stringify(says('zero'))}\n${glued}\n`);
+  expect(told(whole.drafts)).toHaveLength(4);
+  const broken = await collect(
+    `${JSON.stringify(says('zero'))}\n${glued}{oops}${glued}\n${JSON.stringify(says('end'))}`,
+  );
+  expect(told(broken.drafts)).toHaveLength(5);
+  expect(keyValueOf(broken.report.skipped)).toEqual({ not_json: 1 });
+});
+
+test('the same result once more is left out; another result of the same call is kept', async () => {
+  const { drafts, report } = await collect(
+    jsonl(asks(call('a')), answers('a', 'one'), answers('a', 'one'), answers('a', 'two')),
+  );
+  expect(drafts.map(({ kind }) => kind)).toEqual(['step', 'tool.result', 'tool.result']);
+  expect(keyValueOf(report.skipped)).toEqual({ told_twice: 1 });
+  expect(keyValueOf(report.repaired)).toEqual({ orphan_result: 1 });
+});
+
+test.each([
+  [
+    'only settings',
+    [{ type: 'summary', summary: 'A title', leafUuid: 'u' }],
+    /1 metadata \(line 1: summary\)/,
+  ],
+  ['roles that nobody knows', [{ messages: [{ role: 'x', content: 'y' }] }], /1 unknown role/],
+  ['empty messages', [says(''), says(' ')], /2 empty message/],
+  ['results of calls that are not there', [{ role: 'tool', content: 'whose?' }], /1 result without id/],
+  ['a list without messages', [{ messages: [] }], /its one record had no words/],
+  ['messages of an unknown shape', [{ messages: [{ from: 'a', words: 'b' }] }], /1 unknown line/],
+])('a file that has %s is refused with what was found in it', async (_what, rows, message) => {
+  await expect(collect(jsonl(...rows))).rejects.toMatchObject({
+    code: 'import_invalid',
+    message: expect.stringMatching(message),
+  });
 });
 
 test('no text makes the import fail with an error other than import_invalid', async () => {
