@@ -91,7 +91,7 @@ const LAYERS: Record<string, Layer> = {
       'net',
     ],
   },
-  import: { may: ['events', 'errors.ts'] },
+  import: { may: ['events', 'errors.ts', 'slices.ts'] },
   actors: { may: ['events', 'errors.ts', 'clock.ts', ...WATCHING, 'machines', 'context', ...PORTS] },
   inspect: {
     may: ['events', 'errors.ts', 'clock.ts', ...WATCHING, 'machines', 'context', 'actors', ...PORTS],
@@ -141,6 +141,7 @@ const LAYERS: Record<string, Layer> = {
       'inspect',
       'net',
       'projection/standing.ts',
+      'slices.ts',
       ...PORTS,
     ],
     mayTypes: ['troupe.ts', 'runtime'],
