@@ -63,6 +63,8 @@ export async function* exchange(
       events.push(frame.event);
       last = frame.event.seq;
     }
+    // The conversation was deleted: nothing more comes of the message.
+    if (frame.type === 'reset') break;
     if (frame.type !== 'heartbeat' && frame.type !== 'gap') yield frame;
     const left = answers.areComplete || mayBeOver(frame) ? await waits() : null;
     if (left) return { events, waits: left };

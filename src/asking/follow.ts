@@ -12,8 +12,15 @@ import {
 import type { Troupe, Watcher } from '../troupe.ts';
 
 export type Note = Parameters<Watcher>[0];
-/** `gap`: a stream over all conversations dropped events, because the reader is too slow. */
-export type Frame = Note | { type: 'heartbeat' } | { type: 'gap' };
+/**
+ * `gap`: a stream over all conversations dropped events, because the reader is too slow. `reset`: the log is another one than
+ * before, since the conversation was deleted or a backup restored; its events come from the first on.
+ */
+export type Frame =
+  | Note
+  | { type: 'heartbeat' }
+  | { type: 'gap' }
+  | { type: 'reset'; conversation: ConversationId };
 
 export interface FollowOptions {
   troupe: Troupe;
@@ -33,6 +40,10 @@ interface Followed {
   /** Seq of the last event. */
   sent: number;
   isBehind: boolean;
+  /** The event at `sent`; null if the reader came with its seq alone. */
+  last: Event | null;
+  /** An event came that is not of the log which was sent: the one at `sent` is compared. */
+  isDoubtful: boolean;
   /** The task whose opening is looked for: what the thread has before is of other tasks. Null: its events are told. */
   from: string | null;
 }
@@ -53,7 +64,8 @@ const FOLLOW_BYTES = 1024 * 1024;
  * 2. `sent` rises by one with each event. A live event with a seq at or below it was replayed already; one further
  *    ahead means that some were missed, and the log is read again. So no event is lost or doubled.
  * 3. Without notifications for `lookMs` the log is read: other processes write it too, and notifications may be lost.
- * 4. A conversation that does not exist yet is an empty one.
+ * 4. A conversation that does not exist yet is an empty one. A log that ends before `sent`, or has another event there, is
+ *    another one: a `reset` comes, then its events.
  * 5. With `threads`, all of this holds for the thread of each open task, from the opening of the task on, and a thread is
  *    read to its end before the end of its task comes.
  */
@@ -99,7 +111,7 @@ class Reader {
   constructor(conversation: ConversationId, after: number, options: FollowOptions) {
     this.#options = options;
     this.inbox = new Inbox(options.troupe);
-    this.#root = this.#add({ conversation, sent: after, isBehind: true, from: null });
+    this.#root = this.#add({ ...BEHIND, conversation, sent: after, from: null });
   }
 
   #add(followed: Followed): Followed {
@@ -113,7 +125,7 @@ class Reader {
 
   #addThread({ thread, delegation, how }: DelegationOpenedBody): void {
     const from = how === 'followUp' ? delegation : null;
-    this.#threads.set(delegation, this.#add({ conversation: thread, sent: 0, isBehind: true, from }));
+    this.#threads.set(delegation, this.#add({ ...BEHIND, conversation: thread, sent: 0, from }));
   }
 
   fallBehind(): void {
@@ -132,20 +144,48 @@ class Reader {
     }
     const of = this.#all.get(note.event.conversation);
     if (!of) return;
-    if (note.event.seq === of.sent + 1) yield* this.#next(of, note.event);
-    else of.isBehind ||= note.event.seq > of.sent;
+    if (note.event.seq === of.sent + 1) return yield* this.#next(of, note.event);
+    of.isDoubtful ||= note.event.seq <= of.sent && isOfAnotherLog(note.event, of.last);
+    of.isBehind ||= of.isDoubtful || note.event.seq > of.sent;
   }
 
   async *#read(of: Followed): AsyncGenerator<Frame, void> {
     const { troupe, signal } = this.#options;
     of.isBehind = false;
-    for await (const event of storedEvents(troupe, of.conversation, of.sent, signal))
-      yield* this.#next(of, event);
+    for (;;) {
+      if (of.isDoubtful) yield* this.#compare(of);
+      const { events, head } = await readPage(troupe, of.conversation, of.sent);
+      if (head < of.sent) {
+        yield* this.#restart(of);
+        continue;
+      }
+      const isEmpty = events.length === 0;
+      // Releases each event once it is sent.
+      for (let event = events.shift(); event; event = events.shift()) yield* this.#next(of, event);
+      if (isEmpty || of.sent >= head || signal.aborted) return;
+    }
+  }
+
+  async *#compare(of: Followed): AsyncGenerator<Frame, void> {
+    const { events } = await readPage(this.#options.troupe, of.conversation, of.sent - 1, 1);
+    of.isDoubtful = false;
+    const [there] = events;
+    if (of.last && there && (there.id !== of.last.id || there.at !== of.last.at)) yield* this.#restart(of);
+  }
+
+  async *#restart(of: Followed): AsyncGenerator<Frame, void> {
+    Object.assign(of, { sent: 0, last: null, from: null });
+    // Ids of turns and tasks repeat.
+    this.#ended.clear();
+    if (of !== this.#root) return;
+    this.#threads.clear();
+    yield { type: 'reset', conversation: of.conversation };
   }
 
   async *#next(of: Followed, event: Event): AsyncGenerator<Frame, void> {
     const isTold =
       of.from === null || (event.kind === 'delegation.opened' && event.body.delegation === of.from);
+    of.last = event;
     if (!isTold) return void (of.sent = event.seq);
     of.from = null;
     if (this.#options.threads && event.kind === 'delegation.opened') this.#addThread(event.body);
@@ -173,6 +213,13 @@ class Reader {
     yield* this.#read(thread);
     this.#threads.delete(body.delegation);
   }
+}
+
+const BEHIND = { isBehind: true, last: null, isDoubtful: false };
+
+/** By its time: what was sent already comes again with the time that it had. */
+function isOfAnotherLog({ seq, at }: Event, last: Event | null): boolean {
+  return last === null || at > last.at || (at === last.at && seq === 1 && last.seq > 1);
 }
 
 /** Follows all conversations from now on, or what `only` lets through. */

@@ -55,7 +55,9 @@ export type StreamFrame =
   | { type: 'stream'; delta: Addressed<StreamDelta> }
   | { type: 'activity'; activity: Addressed<ActivityNote> }
   | { type: 'state'; state: Addressed<StateNote> }
-  | { type: 'gap' };
+  | { type: 'gap' }
+  /** The log is another one than before; its events come from the first on. */
+  | { type: 'reset'; conversation: string };
 /** A note with its conversation and agent in place of the address. */
 export type Addressed<N> = N extends unknown
   ? Omit<N, 'address'> & { conversation: ConversationId; agent: AgentId }
@@ -178,6 +180,8 @@ async function* framesOf(
       if (event === 'activity') yield { type: 'activity', activity: value as Addressed<ActivityNote> };
       if (event === 'state') yield { type: 'state', state: value as Addressed<StateNote> };
       if (event === 'gap') yield { type: 'gap' };
+      if (event === 'reset')
+        yield { type: 'reset', conversation: (value as { conversation: string }).conversation };
     }
   } catch (cause) {
     if (!signal.aborted) throw unreachable(url, cause);

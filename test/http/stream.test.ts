@@ -102,6 +102,49 @@ test('a stream of a conversation that does not exist yet waits for it', async ()
   expect((await reading)[0]).toMatchObject({ id: '1', data: { conversation: 'later' } });
 });
 
+/** Names and seqs of the frames that are of the log. */
+const TOLD = (frames: StreamFrame[]) =>
+  frames.flatMap(({ event, id }) => (event === 'event' || event === 'reset' ? [`${event} ${id}`] : []));
+
+test.each([1, 3, 4, 9])(
+  'a reader whose conversation of 3 events was deleted and begun anew with %i is told, and gets the events',
+  async (count) => {
+    const clock = createFakeClock();
+    await using api = await startApi({ clock });
+    const send = (content: string) => api.troupe.send('c1', { author: ANA, content });
+    for (const n of upTo(3)) await send(`${n}`);
+    const open = await api.app.request('/api/events?conversation=c1');
+    let isReplayed = () => {};
+    const replayed = new Promise<void>((resolve) => (isReplayed = resolve));
+    const reading = readStream(open, (frames) => {
+      if (SEQS(frames).length >= 3) isReplayed();
+      return SEQS(frames).length >= 3 + count;
+    });
+    await replayed;
+    await api.troupe.delete('c1', { exported: 'none' });
+    await clock.advance(1);
+    for (const n of upTo(count)) await send(`anew ${n}`);
+    const anew = ['reset 0', ...upTo(count).map((n) => `event ${n}`)];
+    expect(TOLD(await reading)).toEqual(['event 1', 'event 2', 'event 3', ...anew]);
+    const headers = { 'last-event-id': '10' };
+    const back = await api.app.request('/api/events?conversation=c1', { headers });
+    expect(TOLD(await readStream(back, (frames) => SEQS(frames).length >= count))).toEqual(anew);
+  },
+);
+
+test('a reader with a cursor of a conversation that was deleted is told, before and after it is begun anew', async () => {
+  await using api = await startApi();
+  const response = await api.app.request('/api/events?conversation=c1&after=7');
+  const reading = readStream(response, (frames) => SEQS(frames).length > 0);
+  const [first] = await readStream(
+    await api.app.request('/api/events?conversation=c1&after=7'),
+    (frames) => frames.length > 0,
+  );
+  expect(first).toMatchObject({ event: 'reset', id: '0', data: { conversation: 'c1' } });
+  await api.troupe.send('c1', { author: ANA, content: 'x' });
+  expect(TOLD(await reading)).toEqual(['reset 0', 'event 1']);
+});
+
 test('without a conversation the events of all are streamed, and cannot be resumed', async () => {
   await using api = await startApi();
   await api.troupe.send('old', { author: ANA, content: 'x' });

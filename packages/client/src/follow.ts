@@ -14,7 +14,8 @@ export interface FollowOptions {
 }
 
 /**
- * The frames of a conversation, over as many connections as it takes. Every event comes once, in order. What running
+ * The frames of a conversation, over as many connections as it takes. Every event comes once, in order; after a `reset` those
+ * of the new log. What running
  * turns have told comes again after a reconnect, from its index on. Throws what cannot be repeated, such as a refused key.
  */
 export async function* follow(
@@ -39,6 +40,8 @@ export async function* follow(
             last = frame.event.seq;
             isBegun = true;
           }
+          // Another log than before, from its beginning.
+          if (frame.type === 'reset') last = 0;
           yield frame;
         }
       } catch (error) {

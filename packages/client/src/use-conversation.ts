@@ -71,6 +71,8 @@ export function useConversation(
       change(begin);
       const wordsOf = words();
       for await (const frame of client.follow(conversation, { newest, signal, onConnection })) {
+        // The conversation was deleted and begun anew.
+        if (frame.type === 'reset') change((now) => ({ ...now, messages: [], writing: [] }));
         const changes = wordsOf(frame);
         const event = frame.type === 'event' ? frame.event : null;
         if (changes.length > 0 || event) change((now) => showEvent(changes.reduce(showWords, now), event));

@@ -137,7 +137,8 @@ export class Intake {
       if (!this.#parts.signal.aborted) done();
       return;
     }
-    const outcome = await receiver.receive(event, link.url, (thread) => this.#earlier(thread));
+    const find = (id: string) => this.#find(id);
+    const outcome = await receiver.receive(event, link.url, (thread) => this.#earlier(thread), find);
     if (outcome === null) return;
     if (outcome !== 'stored') link.refuse(outcome);
     done();
@@ -156,6 +157,16 @@ export class Intake {
     if (refused) link.refuse(refused);
     await clock.sleep(0);
     return refused === null;
+  }
+
+  /** An event that another one answers, from this relay. */
+  async #find(id: string): Promise<SignedEvent | null> {
+    const { link, clock } = this.#parts;
+    const answered = link.query({ ids: [id] }, { timeoutMs: EARLIER_MS, limit: 1 });
+    const [raw] = await answered.catch(() => []);
+    const event = readEvent(raw);
+    if (typeof event === 'string' || event.id !== id || isAhead(event, clock.now())) return null;
+    return (await this.#isValid(event)) ? event : null;
   }
 
   /** The earlier events of a thread from this relay. A failed query is not repeated: the event matters more than its context. */

@@ -14,6 +14,8 @@ export const Place = z.strictObject({
   relay: z.string(),
   /** Only tags that place it in a thread or name people. */
   tags: z.array(z.array(z.string())),
+  /** The root of its conversation, if its tags do not say it. */
+  root: z.string().optional(),
   /** Its message was in the log. If the message is missing now, it was deleted and is not stored again. */
   stored: z.literal(true).optional(),
 });

@@ -7,8 +7,8 @@ import {
   TroupeError,
 } from './troupe.ts';
 import { Exchanges } from './exchanges.ts';
-import type { SignedEvent } from './nostr-event.ts';
-import { savePlace, markStored, placeOf, readPlace } from './place.ts';
+import { isHex32, type SignedEvent } from './nostr-event.ts';
+import { savePlace, markStored, placeOf, readPlace, rootOf } from './place.ts';
 import type { Published } from './published.ts';
 import { readReferences, shortNpub } from './references.ts';
 import type { Refused } from './relay-faults.ts';
@@ -33,6 +33,8 @@ export interface ReceiverParts extends Pick<FollowParts, 'keyValue' | 'clock' | 
 
 /** Finds the earlier events of a thread, verified, oldest first. Never rejects. */
 export type FindEarlier = (thread: Thread) => Promise<SignedEvent[]>;
+/** Finds an event by its id, verified; null if the relay has none. Never rejects. */
+export type FindEvent = (id: string) => Promise<SignedEvent | null>;
 
 interface Answered {
   replyTo: string | null;
@@ -45,6 +47,9 @@ const MOST_PAUSE_MS = 30_000;
 /** Attempts for errors that do not pass by themselves. */
 const MAX_TRIES = 10;
 const MAX_KNOWN = 50_000;
+/** Events that are followed to the root of a thread, and those of them that a relay is asked for. */
+const MAX_ABOVE = 32;
+const MAX_ASKED = 4;
 /** As the log takes it. */
 const SESSION_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 
@@ -54,6 +59,8 @@ const SESSION_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
  *      between two attempts, if the event it answers arrived in between; the first message stays.
  *  V2  Earlier events of a thread are requested once, when an author who may wake agents first speaks there: entry
  *      `nostr/thread/<root>`.
+ *  V3  Many clients name only the answered event, without the root. Such an event belongs to the conversation of the event
+ *      that it answers.
  */
 export class Receiver {
   readonly #parts: ReceiverParts;
@@ -79,13 +86,19 @@ export class Receiver {
   }
 
   /** Stores a verified event. Resolves when it is in the log or refused for good; null: stopped before. */
-  async receive(event: SignedEvent, relay: string, earlier: FindEarlier): Promise<'stored' | Refused | null> {
+  async receive(
+    event: SignedEvent,
+    relay: string,
+    earlier: FindEarlier,
+    find: FindEvent = () => Promise.resolve(null),
+  ): Promise<'stored' | Refused | null> {
     const { agents, clock, random, signal, onWarning } = this.#parts;
     if (agents.has(event.pubkey)) return 'echo';
     if (!this.#isKept(event.pubkey)) return 'stranger';
     for (let tries = 1; !signal.aborted; tries++) {
       try {
-        return (await this.#store(event, relay, earlier)) ? 'stored' : null;
+        const thread = await this.#threadOf(event, find);
+        return (await this.#store(event, thread, relay, earlier)) ? 'stored' : null;
       } catch (thrown) {
         const error = toTroupeError(thrown);
         if (error.policy === 'fix_input') return 'troupe';
@@ -103,9 +116,36 @@ export class Receiver {
     return this.#parts.settings.strangers !== 'ignore' || this.#parts.people.has(pubkey);
   }
 
-  /** Returns false if stopped before. */
-  async #store(event: SignedEvent, relay: string, earlier: FindEarlier): Promise<boolean> {
+  /** The thread of an event, by what is known of the events that its tags name. */
+  async #threadOf(event: SignedEvent, find: FindEvent): Promise<Thread> {
     const thread = threadOf(event);
+    const { keyValue } = this.#parts;
+    let asked = this.isHeard(event.pubkey) ? 0 : MAX_ASKED;
+    let above = thread;
+    for (let steps = 0; steps < MAX_ABOVE && above.rootEvent !== null; steps++) {
+      const id = above.rootEvent;
+      if (id === event.id || this.#begun.get(id)) break;
+      const here = await this.#rootHere(id);
+      const place = here === null ? await readPlace(keyValue, id) : null;
+      const root = here ?? place?.root;
+      if (root != null) return { ...above, ...rooted(root), parent: thread.parent };
+      const named = place ?? (asked++ < MAX_ASKED ? await find(id) : null);
+      if (named === null) break;
+      above = threadOf(named);
+      if (above.root === id) break;
+    }
+    return { ...above, parent: thread.parent };
+  }
+
+  /** The root of the conversation that has an event, if this process has stored it or one of our agents said it. */
+  async #rootHere(id: string): Promise<string | null> {
+    const { publishedAs, settings } = this.#parts;
+    const conversation = this.#stored.get(id) ?? (await publishedAs(id))?.conversation;
+    return conversation === undefined ? null : rootOf(conversation, settings.conversationPrefix);
+  }
+
+  /** Returns false if stopped before. */
+  async #store(event: SignedEvent, thread: Thread, relay: string, earlier: FindEarlier): Promise<boolean> {
     // One event of a stranger must not cost a whole thread.
     if (this.isHeard(event.pubkey) && !(await this.#putEarlier(event, thread, relay, earlier))) return false;
     await this.#put(event, thread, relay, addressedBy(event, this.#parts.agents));
@@ -142,7 +182,9 @@ export class Receiver {
     const conversation = settings.conversationPrefix + thread.root;
     const { id, pubkey } = event;
     // Saved first, so that an answer finds its parent.
-    const place = await savePlace(keyValue, placeOf(event, relay));
+    const isNamed = threadOf(event).root === thread.root;
+    const own = placeOf(event, relay);
+    const place = await savePlace(keyValue, isNamed ? own : { ...own, root: thread.root });
     if (place.stored) return void this.#stored.set(id, conversation);
     const { replyTo, isOurs } = await this.#answered(thread.parent, conversation);
     // An event that names none of our agents must not wake the agent for unaddressed messages.
@@ -183,7 +225,8 @@ export class Receiver {
       return published.conversation === conversation ? { replyTo: published.event, isOurs: true } : NOTHING;
     }
     const place = await readPlace(this.#parts.keyValue, parent);
-    const isHere = place && this.#parts.settings.conversationPrefix + threadOf(place).root === conversation;
+    const root = place && (place.root ?? threadOf(place).root);
+    const isHere = this.#parts.settings.conversationPrefix + root === conversation;
     return isHere ? { replyTo: parent, isOurs: false } : NOTHING;
   }
 
@@ -198,6 +241,11 @@ export class Receiver {
     }
     return count === null;
   }
+}
+
+/** A thread by the root of its conversation, which is no event if it is a hash of a subject. */
+function rooted(root: string): Pick<Thread, 'root'> & Partial<Thread> {
+  return isHex32(root) ? { root, rootEvent: root, filter: { '#e': [root] } } : { root };
 }
 
 /** Agents by pubkey. */

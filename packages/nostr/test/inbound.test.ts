@@ -84,6 +84,68 @@ test('an answer to a published reply answers the event of the log that the reply
   expect((await stage.heard(`nostr:${root.id}`))[1]).toMatchObject({ replyTo: 'said-by-coder' });
 });
 
+const THREAD = ana.sign({ content: 'first', tags: to(CODER) });
+const SAID = CODER.sign({ content: 'done', tags: [['e', THREAD.id, '', 'root']] });
+const PUBLISHED = { [SAID.id]: { conversation: `nostr:${THREAD.id}`, event: 'said-by-coder' } };
+
+test.each<[string, string[][]]>([
+  ['with the marker of a reply alone', [['e', SAID.id, '', 'reply']]],
+  ['with one unmarked tag', [['e', SAID.id]]],
+  [
+    'with an unmarked tag among mentions',
+    [
+      ['e', SAID.id],
+      ['e', 'f'.repeat(64), '', 'mention'],
+    ],
+  ],
+  ['with the answered note as the root', [['e', SAID.id, '', 'root']]],
+  [
+    'with the answered note as root and reply',
+    [
+      ['e', SAID.id, '', 'root'],
+      ['e', SAID.id, '', 'reply'],
+    ],
+  ],
+])('an answer to a published note is in its conversation, %s', async (_what, tags) => {
+  const { stage } = await stageWith({ published: PUBLISHED });
+  const answer = ana.sign({ content: 'and?', tags: [...tags, ...to(CODER)] });
+  // The next one names what nobody here has published.
+  const next = ben.sign({ content: 'well', tags: [['e', answer.id, '', 'reply'], ...to(CODER)] });
+  for (const event of [THREAD, answer, next]) await stage.links[0]?.publish(event);
+  await untilHolds(async () => expect(await stage.heard(`nostr:${THREAD.id}`)).toHaveLength(3));
+  const heard = await stage.heard(`nostr:${THREAD.id}`);
+  expect(heard.slice(1)).toMatchObject([{ replyTo: 'said-by-coder' }, { replyTo: answer.id }]);
+  expect(await stage.stored()).toHaveLength(3);
+});
+
+test('a comment on a published note is in its conversation', async () => {
+  const { stage } = await stageWith({ published: PUBLISHED });
+  const tags = [['E', SAID.id], ['K', '1'], ['e', SAID.id], ['k', '1'], ...to(CODER)];
+  const comment = ana.sign({ kind: 1_111, tags });
+  for (const event of [THREAD, comment]) await stage.links[0]?.publish(event);
+  await untilHolds(async () => expect(await stage.heard(`nostr:${THREAD.id}`)).toHaveLength(2));
+});
+
+test('an answer to a note that names no agent finds the thread of the note at the relay', async () => {
+  const { stage } = await stageWith();
+  const root = ben.sign({ content: 'the plan', at: now() - 2 });
+  const note = ben.sign({ content: 'a part', at: now() - 1, tags: [['e', root.id, '', 'root']] });
+  const answer = ana.sign({ content: 'build it', tags: [['e', note.id, '', 'reply'], ...to(CODER)] });
+  for (const event of [root, note, answer]) await stage.links[0]?.publish(event);
+  await untilHolds(async () => expect(await stage.heard(`nostr:${root.id}`)).toHaveLength(3));
+  const heard = await stage.heard(`nostr:${root.id}`);
+  expect(heard.map(({ body }) => body.content)).toEqual(['the plan', 'a part', 'build it']);
+  expect(heard[2]).toMatchObject({ replyTo: note.id });
+});
+
+test('an answer to a note that no relay has begins a conversation under the id of that note', async () => {
+  const { stage } = await stageWith();
+  const unknown = 'e'.repeat(64);
+  const answer = ana.sign({ content: 'hello', tags: [['e', unknown, '', 'reply'], ...to(CODER)] });
+  await stage.links[0]?.publish(answer);
+  await untilHolds(async () => expect(await stage.heard(`nostr:${unknown}`)).toHaveLength(1));
+});
+
 test('an agent named in the middle of a thread finds the earlier messages, and only the mention wakes it', async () => {
   const { relay, stage } = await stageWith({ overlapMs: 60_000 });
   const past = now() - 1_000;

@@ -40,13 +40,14 @@ interface Delta {
 export type AgentState = Addressed<StateNote>;
 /** What happens in a running turn. */
 export type AgentActivity = Addressed<ActivityNote>;
-/** `open`: the server has accepted the stream. `gap`: events of a stream over all conversations were dropped. */
+/** `open`: the server has accepted the stream. `gap`: events of a stream over all conversations were dropped. `reset`: the conversation was begun anew. */
 export type WatchFrame =
   | { type: 'open' }
   | { type: 'event'; event: Event }
   | { type: 'activity'; activity: AgentActivity }
   | { type: 'state'; state: AgentState }
-  | { type: 'gap' };
+  | { type: 'gap' }
+  | { type: 'reset'; conversation: string };
 export type Frame =
   | { type: 'event'; event: Event }
   | { type: 'delta'; delta: Delta }

@@ -49,7 +49,7 @@ export function createDirectClient(troupe: Troupe): Client {
           ? followAll(options)
           : followConversation(conversation as ConversationId, after, options);
       for await (const frame of frames) {
-        if (frame.type === 'event' || frame.type === 'gap') yield frame;
+        if (frame.type === 'event' || frame.type === 'gap' || frame.type === 'reset') yield frame;
         if (frame.type === 'state') {
           const { address, ...state } = frame.state;
           yield { type: 'state', state: { ...state, ...address } };

@@ -92,6 +92,7 @@ async function* follow(
   for (let seen = after; !signal.aborted;) {
     for await (const frame of untilLost(await api.events({ conversation, after: seen }, signal))) {
       if (frame.type === 'event') seen = frame.event.seq;
+      if (frame.type === 'reset') seen = 0;
       if (frame.type === 'event' || frame.type === 'activity') yield frame;
       if (frame.type === 'stream') yield { type: 'delta', delta: frame.delta };
     }

@@ -132,6 +132,11 @@ function showFrame(frame: WatchFrame, options: Shown): void {
       return;
     case 'gap':
       printNotice('some events were dropped: they came faster than they could be read');
+      return;
+    case 'reset':
+      printNotice(
+        `${frame.conversation} was deleted and begun anew, or restored: its events come from the first on`,
+      );
   }
 }
 

@@ -37,7 +37,7 @@ export const streamRoute = defineRoute({
   scopes: ['read'],
   id: 'streamEvents',
   summary:
-    'Server-sent events of one conversation, from `after` or the `newest` so many events on, resumable by Last-Event-ID, or live events of all. `event`: a stored event; `stream`: part of a reply as it is written; `activity`: what else happens in a running turn (reasoning, arguments of calls as they are written, the start, progress and result of calls, and what is void again), by `kind`; `state`: a transition of an agent; `gap`: events of the stream over all conversations were dropped. With `threadsOf` only `thread`: the conversation, seq and kind of each new event in a thread of that conversation',
+    'Server-sent events of one conversation, from `after` or the `newest` so many events on, resumable by Last-Event-ID, or live events of all. `event`: a stored event; `stream`: part of a reply as it is written; `activity`: what else happens in a running turn (reasoning, arguments of calls as they are written, the start, progress and result of calls, and what is void again), by `kind`; `state`: a transition of an agent; `gap`: events of the stream over all conversations were dropped; `reset`: the conversation has another log than before (it was deleted and begun anew, or a backup was restored), whose events follow from the first on. With `threadsOf` only `thread`: the conversation, seq and kind of each new event in a thread of that conversation',
   query: StreamQuery,
   answerType: 'text/event-stream',
   handle({ context, caller, query }, { clock, signal }) {
@@ -129,6 +129,9 @@ function frameText(frame: Frame, idOf: (event: Event) => string): string {
     }
     case 'gap':
       return 'event: gap\ndata: {}\n\n';
+    // The id takes the place of the one that the reader would come back with.
+    case 'reset':
+      return `event: reset\nid: 0\ndata: ${JSON.stringify({ conversation: frame.conversation })}\n\n`;
     case 'heartbeat':
       return ': still here\n\n';
   }

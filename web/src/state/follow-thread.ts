@@ -39,6 +39,7 @@ async function follow(
       if (isOver || events.length >= most) return;
       const response = await streamOf(thread, { after: events.at(-1)?.seq ?? 0, signal });
       for await (const { event, data } of readFrames(response)) {
+        if (event === 'reset') events = [];
         if (event === 'event') add([JSON.parse(data) as Event]);
         if (events.length >= most) return;
       }

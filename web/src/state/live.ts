@@ -133,7 +133,15 @@ async function stream(id: string, signal: AbortSignal): Promise<void> {
     calls.value = new Map();
   });
   const due = frameBuffer((frames) => batch(() => take(frames)));
-  for await (const frame of readFrames(response)) due(frame);
+  for await (const frame of readFrames(response)) {
+    if (frame.event !== 'reset') {
+      due(frame);
+      continue;
+    }
+    // Another log than the one that is shown: it is loaded again.
+    live.value = null;
+    return;
+  }
 }
 
 /** Collects frames until the next screen refresh, or for a short time when nothing is drawn. */
