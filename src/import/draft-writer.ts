@@ -181,8 +181,8 @@ export class DraftWriter {
     const isEmpty = text.trim() === '';
     // The session goes on from another file, of which it has the summary alone.
     if (!isEmpty && this.#written.length === 0) {
-      const content = `Summary of the conversation before:\n\n${text}`;
-      yield this.#item(entry, SYSTEM, { kind: 'message', body: { content } });
+      const words = `Summary of the conversation before:\n\n${text}`;
+      yield* this.#said({ kind: 'said', line, at, author: 'system', text: words });
       return;
     }
     const upTo = this.#coveredBy(entry);
