@@ -264,11 +264,12 @@ export async function* storedEvents(
 
 async function readPage(
   troupe: Troupe,
-  conversation: ConversationId,
+  conversation: string,
   after: number,
+  limit = PAGE,
 ): Promise<{ events: Event[]; head: number }> {
   try {
-    return await troupe.events(conversation, { after, limit: PAGE, maxBytes: FOLLOW_BYTES });
+    return await troupe.events(conversation, { after, limit, maxBytes: FOLLOW_BYTES });
   } catch (error) {
     if (error instanceof TroupeError && error.code === 'conversation_unknown') return { events: [], head: 0 };
     throw error;
