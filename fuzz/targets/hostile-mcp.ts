@@ -59,6 +59,7 @@ export function hostileMcpTarget(): Target<McpInput> {
             wire,
             isAbsent: () => false,
             fate: () => null,
+            isAnswer: () => false,
             negotiates: false,
             breaksSilently: false,
             isForgotten: () => false,

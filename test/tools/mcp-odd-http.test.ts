@@ -189,6 +189,29 @@ test.each<[what: string, answer: (request: OddRequest, response: ServerResponse)
   expect(await room.call('bo', 'look')).toEqual({ outcome: 'done', content: 'sun' });
 });
 
+test('a server without ping keeps its session when a stream breaks or says something odd', async () => {
+  await using web = await startOddHttp((request, response) => {
+    if (request.method === 'GET') answer(response, 'text/plain', 'no streams here', 500);
+    else if (request.method === 'ping')
+      json(
+        response,
+        `{"jsonrpc":"2.0","id":${request.id},"error":{"code":-32601,"message":"Method not found"}}`,
+      );
+    else if (request.method === 'tools/call') {
+      event(response, '{"odd":true}');
+      void untilHolds(() => expect(web.requests.some(({ method }) => method === 'ping')).toBe(true)).then(
+        () => event(response, sun(request.id)),
+      );
+    } else return false;
+    return true;
+  });
+  await using room = await mcpRoom({ agents: [ana], mcpServers: { it: { url: web.url } } });
+  expect(await room.call('ana', 'look')).toEqual({ outcome: 'done', content: 'sun' });
+  expect(await room.call('ana', 'look')).toEqual({ outcome: 'done', content: 'sun' });
+  expect(room.warnings).toEqual([]);
+  expect(web.requests.filter(({ method }) => method === 'initialize')).toHaveLength(1);
+});
+
 test.each<[what: string, answer: (response: ServerResponse) => void]>([
   ['500', (response) => answer(response, 'text/plain', 'Internal Server Error', 500)],
   ['501 and a page', (response) => answer(response, 'text/html', '<html>Not implemented</html>', 501)],

@@ -232,6 +232,7 @@ test.each([
     '{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"no such city"}}\n',
     'it__look failed: no such city',
   ],
+  ['another id', '{"jsonrpc":"2.0","id":"other","result":{}}\n', `another id; ${UNKNOWN}`],
   ['half a message', '{"jsonrpc":"2.0","id":$id,"result":{"content":[{"type":"te\n', UNKNOWN],
   [
     'a number that is none',

@@ -1,4 +1,4 @@
-import { checkServer, refuseSharedConnections, targetOf, withConnection } from './connect-postgres.ts';
+import { checkServer, targetOf, withConnection } from './connect-postgres.ts';
 
 export interface PostgresFacts {
   /** Host and database, without credentials. */
@@ -13,10 +13,8 @@ export interface PostgresFacts {
 /** Checks a server without writing to it. Throws the errors of `postgresError`. */
 export async function checkPostgres(url: string): Promise<PostgresFacts> {
   const { config, place } = targetOf(url);
-  const { version, standbys, isDurable } = await withConnection(config, place, async (queries) => {
-    const facts = await checkServer(queries, place);
-    await refuseSharedConnections(queries, config, place);
-    return facts;
-  });
+  const { version, standbys, isDurable } = await withConnection(config, place, (queries) =>
+    checkServer(queries, place),
+  );
   return { at: `${place.host}/${place.database}`, version, standbys, isDurable };
 }

@@ -21,6 +21,8 @@ export interface Link {
   wire: Wire;
   /** No server could be started or reached: the settings are wrong, or it is down. */
   isAbsent(error: unknown): boolean;
+  /** The server has answered, with an error. */
+  isAnswer(error: unknown): boolean;
   /** What is known of a request that failed without an answer; null if the server gave one. May contain secrets. */
   fate(error: unknown): string | null;
   /** Why the connection failed or ended. May contain secrets. */
@@ -67,6 +69,7 @@ function stdioLink(
     isAbsent: () => !transport.hasStarted() || transport.hasExited(),
     // A process that ends is noticed by its session.
     fate: () => null,
+    isAnswer: () => false,
     negotiates: false,
     breaksSilently: false,
     isForgotten: () => false,
@@ -171,6 +174,7 @@ async function httpLink(
       const isRefused = isHttp(error) && error.status >= 400 && error.status < 500;
       return isRefused || refusal(error) !== null || isUnreached(error) || settings.oauth !== undefined;
     },
+    isAnswer: (error) => error instanceof ProtocolError,
     fate(error) {
       if (error instanceof ProtocolError) return null;
       if (isUnreached(error)) return `its server cannot be reached: ${messageOf(error)}`;

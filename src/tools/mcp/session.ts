@@ -83,19 +83,24 @@ export async function openSession(link: Link, parts: SessionParts): Promise<Sess
     onLost(ending);
   }
   client.onclose = () => lose(new Error('it was closed'));
-  if (link.breaksSilently) client.onerror = createWatch(client, lose);
+  if (link.breaksSilently) client.onerror = createWatch({ client, link }, lose);
   return { client, link, declined, lostFor: () => ending, lose };
 }
 
 /** Checks after each error whether the server still answers, one check at a time. */
-function createWatch(client: Client, onGone: (why: unknown) => void): () => void {
+function createWatch(
+  { client, link }: Pick<Session, 'client' | 'link'>,
+  onGone: (why: unknown) => void,
+): () => void {
   let looking: Promise<void> | null = null;
   return () => {
     // The newest revision has no ping.
     looking ??= (
       client.getDiscoverResult() ? client.discover({ timeout: PING_MS }) : client.ping({ timeout: PING_MS })
     )
-      .then(() => undefined, onGone)
+      // Whoever refuses a ping is there.
+      .catch((error: unknown) => link.isAnswer(error) || onGone(error))
+      .then(() => undefined)
       .finally(() => {
         looking = null;
       });

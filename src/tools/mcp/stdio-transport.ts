@@ -5,7 +5,7 @@ import type { Clock } from '../../clock.ts';
 import { Cutter } from '../../net/cutter.ts';
 import { signalGroup } from '../../process-group.ts';
 import { messageOf } from './messages.ts';
-import type { Wire } from './wire.ts';
+import { ForeignAnswer, type Wire } from './wire.ts';
 
 export const MAX_MESSAGE_BYTES = 10 * 1_024 * 1_024;
 const MAX_UNREAD_BYTES = 32 * 1_024 * 1_024;
@@ -108,7 +108,7 @@ export function createStdioTransport(
       if (!whole) return;
       // Empty lines count like others. The last line ends with a line feed, too.
       for (const line of Buffer.from(whole).toString().slice(0, -1).split('\n'))
-        if (!closing) receiveLine(line, wire, transport);
+        if (!closing) receiveLine(line, { wire, clock, transport, gone: gone.signal });
     } catch (error) {
       // An endless message: what follows it cannot be read either.
       return giveUp(error);
@@ -123,15 +123,35 @@ export function createStdioTransport(
   return transport;
 }
 
+interface Receiving {
+  wire: Wire;
+  clock: Clock;
+  transport: Transport;
+  gone: AbortSignal;
+}
+
 /** A line that is not a message is skipped: some servers print to stdout. */
-function receiveLine(line: string, wire: Wire, transport: Transport): void {
+function receiveLine(line: string, to: Receiving): void {
   let messages: JSONRPCMessage[];
   try {
-    messages = wire.read(line);
+    messages = to.wire.read(line);
   } catch (error) {
-    return transport.onerror?.(error as Error);
+    if (error instanceof ForeignAnswer) void waitForOther(error.waiting, to);
+    return to.transport.onerror?.(error as Error);
   }
-  for (const message of messages) transport.onmessage?.(message);
+  for (const message of messages) to.transport.onmessage?.(message);
+}
+
+/** How long an answer is waited for once one with another id has come. */
+const FOREIGN_MS = 2_000;
+
+async function waitForOther(
+  id: ForeignAnswer['waiting'],
+  { wire, clock, transport, gone }: Receiving,
+): Promise<void> {
+  await clock.sleep(FOREIGN_MS, gone);
+  const failed = gone.aborted ? null : wire.fail(id, 'it answered with another id');
+  if (failed) transport.onmessage?.(failed);
 }
 
 async function stop(child: Child | null, clock: Clock, gone: AbortSignal): Promise<void> {

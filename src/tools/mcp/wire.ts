@@ -29,6 +29,16 @@ export interface Wire {
   take(given: Record<string, unknown>): unknown;
 }
 
+/** An answer with an id that was never sent, while a single request waits. */
+export class ForeignAnswer extends Error {
+  readonly waiting: RequestId;
+
+  constructor(waiting: RequestId) {
+    super('it answers no request that waits');
+    this.waiting = waiting;
+  }
+}
+
 /** Methods whose results Troupe reads itself. */
 const OWN = new Set([
   'tools/list',
@@ -95,7 +105,7 @@ export function createWire(): Wire {
     }
     if (!('result' in given || 'error' in given || isId(id))) throw new Error('it is no message of JSON-RPC');
     const of = requestOf(waiting, given, answering);
-    if (of === null) throw new Error('it answers no request that waits');
+    if (of === null) throw noRequest(waiting, id);
     return answerTo(of, given, text);
   }
 
@@ -147,6 +157,15 @@ function requestOf(
   const [[only, method] = []] = waiting;
   if (isId(id) || waiting.size !== 1 || only === undefined) return null;
   return method === 'initialize' || isPresent(error) ? only : null;
+}
+
+/** Ids count up: a smaller one is that of a call that was given up. */
+function noRequest(waiting: ReadonlyMap<RequestId, string>, id: unknown): Error {
+  const [only] = waiting.keys();
+  const isLate = typeof id === 'number' && id >= 0 && id < Number(only);
+  return waiting.size === 1 && only !== undefined && isId(id) && !isLate
+    ? new ForeignAnswer(only)
+    : new Error('it answers no request that waits');
 }
 
 interface From {
