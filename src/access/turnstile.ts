@@ -2,29 +2,36 @@ import type { Clock } from '../clock.ts';
 import type { TenantId } from '../events/index.ts';
 import { createSharing } from '../slices.ts';
 
-/** Requests of one tenant under way at once beside other tenants. */
+/** Requests of one tenant under way at once beside other tenants: those of people and applications. */
+const FEW = 8;
+/** The same for a tenant that has had more of them a moment ago: a flood. */
 const AT_ONCE = 2;
+const FLOOD_MS = 10_000;
 /** Requests of one tenant that may wait. */
 export const MOST_WAITING = 1_000;
 /** A request that takes longer waits for something, and no longer holds up those behind it, ms. */
 const LONG_MS = 1_000;
 
 interface Line {
-  underWay: number;
+  /** When each request began, on the monotonic clock, by how it leaves. */
+  underWay: Map<() => void, number>;
   /** Begins the requests that wait, in their order. */
   waiting: (() => void)[];
+  /** Until then it counts as a flood, on the monotonic clock. */
+  floodUntil: number;
+  isWatched: boolean;
 }
 
 /**
  * Lets requests in before anything is read or done for them, so that a tenant with hundreds of connections delays the requests of
  * another by no more than `AT_ONCE` of its own.
  *  1. While one tenant alone uses the process, every request begins at once.
- *  2. Else each tenant has `AT_ONCE` requests under way; its others wait in its own line.
+ *  2. Else each tenant has `FEW` requests under way, or `AT_ONCE` if it floods; its others wait in its own line.
  *  3. A request is under way until its answer begins, it says that it waits (for an agent, for a place), or `LONG_MS` have passed.
  *  4. Refused requests of a known caller wait as well: refusing them in a loop costs as much as serving them.
  */
 export class Turnstile {
-  readonly #clock: Pick<Clock, 'sleep'>;
+  readonly #clock: Pick<Clock, 'monotonic' | 'sleep'>;
   readonly #sharing;
   readonly #lines = new Map<TenantId, Line>();
 
@@ -33,30 +40,52 @@ export class Turnstile {
     this.#sharing = createSharing(clock);
   }
 
-  /**
-   * Waits for the tenant's turn. Returns how the request leaves, which may be called repeatedly; null if too many wait.
-   */
+  /** Waits for the tenant's turn. Returns how the request leaves, which may be called repeatedly; null if too many wait. */
   enter(tenant: TenantId): (() => void) | Promise<() => void> | null {
     this.#sharing.note(tenant);
-    const line = this.#lines.get(tenant) ?? { underWay: 0, waiting: [] };
-    this.#lines.set(tenant, line);
-    if (line.underWay < AT_ONCE || !this.#sharing.isShared()) return this.#begin(tenant, line);
+    const line = this.#lineOf(tenant);
+    if (Math.max(line.underWay.size, line.waiting.length) >= FEW)
+      line.floodUntil = this.#clock.monotonic() + FLOOD_MS;
+    if (this.#mayBegin(line)) return this.#begin(tenant, line);
     if (line.waiting.length >= MOST_WAITING) return null;
+    if (!line.isWatched) void this.#watch(line);
     return new Promise((resolve) => line.waiting.push(() => resolve(this.#begin(tenant, line))));
   }
 
+  #lineOf(tenant: TenantId): Line {
+    const known = this.#lines.get(tenant);
+    if (known) return known;
+    const line = { underWay: new Map(), waiting: [], floodUntil: -Infinity, isWatched: false };
+    this.#lines.set(tenant, line);
+    return line;
+  }
+
   #begin(tenant: TenantId, line: Line): () => void {
-    line.underWay += 1;
-    let isUnderWay = true;
     const leave = () => {
-      if (!isUnderWay) return;
-      isUnderWay = false;
-      line.underWay -= 1;
-      if (line.waiting.length > 0 && (line.underWay < AT_ONCE || !this.#sharing.isShared()))
-        line.waiting.shift()?.();
-      else if (line.underWay === 0) this.#lines.delete(tenant);
+      if (!line.underWay.delete(leave)) return;
+      while (line.waiting.length > 0 && this.#mayBegin(line)) line.waiting.shift()?.();
+      if (line.underWay.size === 0 && !this.#floods(line)) this.#lines.delete(tenant);
     };
-    if (line.underWay >= AT_ONCE && this.#sharing.isShared()) void this.#clock.sleep(LONG_MS).then(leave);
+    line.underWay.set(leave, this.#clock.monotonic());
     return leave;
+  }
+
+  /** While requests wait, those that take long leave. */
+  async #watch(line: Line): Promise<void> {
+    line.isWatched = true;
+    do {
+      await this.#clock.sleep(LONG_MS);
+      const long = this.#clock.monotonic() - LONG_MS;
+      for (const [leave, since] of line.underWay) if (since <= long) leave();
+    } while (line.waiting.length > 0);
+    line.isWatched = false;
+  }
+
+  #mayBegin(line: Line): boolean {
+    return !this.#sharing.isShared() || line.underWay.size < (this.#floods(line) ? AT_ONCE : FEW);
+  }
+
+  #floods({ floodUntil }: Line): boolean {
+    return this.#clock.monotonic() < floodUntil;
   }
 }
