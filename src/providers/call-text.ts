@@ -31,6 +31,37 @@ export function fitCacheKey(cacheKey: string): string {
   return createHash('sha256').update(cacheKey).digest('base64url');
 }
 
+/** How often arguments are looked for in a JSON string in a JSON string. */
+const MOST_ENCODED = 3;
+const EMPTY_FIRST = /^\{\s*\}\s*(?=\{)/;
+
+/**
+ * The text of arguments, from what servers send in its place: an object, null, JSON encoded twice, an empty object before the
+ * real one, the same object twice in a row. What is none of these stays as it is, and the tool refuses it with words.
+ */
+export function argsText(given: unknown, depth = 0): string {
+  if (typeof given !== 'string') return given === null || given === undefined ? '' : JSON.stringify(given);
+  const text = given.trim();
+  if (text === 'null') return '';
+  if (text.startsWith('"')) return (depth < MOST_ENCODED && decoded(text, depth)) || given;
+  if (!text.startsWith('{')) return given;
+  if (EMPTY_FIRST.test(text)) return text.replace(EMPTY_FIRST, '');
+  const half = text.length / 2;
+  return text.length % 2 === 0 && text[half] === '{' && text.slice(half) === text.slice(0, half)
+    ? text.slice(half)
+    : given;
+}
+
+/** The object that this JSON string holds as text; '' if it holds none. */
+function decoded(text: string, depth: number): string {
+  try {
+    const args = argsText(JSON.parse(text), depth + 1);
+    return parseArgs(args) ? args : '';
+  } catch {
+    return ''; // No JSON: it stays as it is.
+  }
+}
+
 /** The arguments as an object; null if the text is not one. */
 export function parseArgs(args: string): Record<string, unknown> | null {
   if (args.trim() === '') return {};

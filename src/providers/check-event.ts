@@ -1,7 +1,7 @@
 import { NO_USAGE, type Reasoning, type ToolCall, type Usage } from '../events/index.ts';
 import type { ModelEvent, ModelFailure, ModelRequest, ResponseName } from './provider.ts';
 import { ERROR_CODES, type ErrorCode, TroupeError } from '../errors.ts';
-import { mintCallId } from './call-text.ts';
+import { argsText, mintCallId } from './call-text.ts';
 import { shownMessage } from './classify-failure.ts';
 import type { ReplyMeter } from './reply-limits.ts';
 
@@ -104,10 +104,22 @@ export function checkText(delta: unknown, what = 'text'): string {
   return delta;
 }
 
-/** The call with an id and a name, as events require. `index`: position of the call in the answer. */
-export function checkCall({ id, name, args }: ToolCall, { trace }: ModelRequest, index: number): ToolCall {
-  if (typeof args !== 'string') throw unsound('the arguments of a call', args);
-  return { id: nameOf(id) || mintCallId(trace, index), name: nameOf(name) || 'unknown', args };
+/**
+ * The call with a name and arguments as events require, and an id of its own: results find their calls by it. `before`: the calls
+ * of the answer so far.
+ */
+export function checkCall(
+  { id: given, name, args }: ToolCall,
+  { trace }: ModelRequest,
+  before: readonly ToolCall[],
+): ToolCall {
+  const id = nameOf(given);
+  const isTaken = id === '' || before.some((call) => call.id === id);
+  return {
+    id: isTaken ? mintCallId(trace, before.length) : id,
+    name: nameOf(name) || 'unknown',
+    args: argsText(args),
+  };
 }
 
 type Calling = Extract<ModelEvent, { type: 'calling' }>;
@@ -119,13 +131,17 @@ type Calling = Extract<ModelEvent, { type: 'calling' }>;
 export function createPieceCheck(meter: ReplyMeter) {
   /** Names of the calls that have begun. Null: it is whole. */
   const begun = new Map<string, string | null>();
+  let told = 0;
   return {
     calling({ id: givenId, name: givenName, delta }: Calling): Calling | null {
       checkText(delta, 'a piece of the arguments of a call');
       const id = nameOf(givenId);
       const known = begun.get(id);
       if (id === '' || known === null) return null;
-      if (known === undefined) meter.call();
+      if (known === undefined) {
+        meter.call();
+        told += 1;
+      }
       meter.arguments(delta);
       const name = known ?? (nameOf(givenName) || 'unknown');
       begun.set(id, name);
@@ -133,6 +149,10 @@ export function createPieceCheck(meter: ReplyMeter) {
     },
     whole({ id }: ToolCall): void {
       begun.set(id, null);
+    },
+    /** The tool of a call that has begun beyond these whole ones. */
+    unfinished(whole: number): string | undefined {
+      return told > whole ? ([...begun.values()].findLast((name) => name !== null) ?? undefined) : undefined;
     },
   };
 }

@@ -12,6 +12,8 @@ import {
 } from './check-event.ts';
 import { classifyFailure, shownMessage, vendorErrorOf } from './classify-failure.ts';
 import type { ModelEvent, ModelFailure, ModelRequest, Provider, ProviderCapabilities } from './provider.ts';
+import { wholeCalls } from './whole-calls.ts';
+import type { ToolCall } from '../events/index.ts';
 import { limitsFor, type ReplyLimits, ReplyMeter, replyTooLong } from './reply-limits.ts';
 import { type MarkFamily, MarkRestorer, restoredCall, withPlainMarks } from './template-marks.ts';
 import type { ToolRules } from './tool-schema.ts';
@@ -143,10 +145,10 @@ async function* guardStream(options: GuardOptions): AsyncGenerator<ModelEvent> {
         yield { type: 'failed', error: { code: 'provider_truncated', message: TRUNCATED } };
         return;
       }
-      const event = check(step.value);
-      if (!event) continue;
-      yield event;
-      if (event.type === 'done' || event.type === 'failed') return;
+      const given = check(step.value);
+      yield* given;
+      const last = given.at(-1)?.type;
+      if (last === 'done' || last === 'failed') return;
     }
   } catch (thrown) {
     if (signal.aborted) yield { type: 'aborted' };
@@ -172,48 +174,68 @@ function silence(silenceMs: number, opened: boolean): ModelFailure {
 }
 
 /**
- * Validates the events of an adapter: their order, types of texts, lengths of names, a plausible usage. Null: nothing is to
- * be passed on. Pieces have a meter of their own, or what they say would count twice.
+ * Validates the events of an adapter: their order, types of texts, lengths of names, a plausible usage. Returns those to be
+ * passed on. Calls wait for the end, which says whether they are whole; the calls of a session are its program's own matter.
+ * Pieces have a meter of their own, or what they say would count twice.
  */
 function createCheck(
   { request, remembers = false, secrets }: GuardOptions,
   meter: ReplyMeter,
-): (event: ModelEvent) => ModelEvent | null {
-  let calls = 0;
+): (event: ModelEvent) => readonly ModelEvent[] {
+  const calls: ToolCall[] = [];
+  let hasSpoken = false;
   const shown = new ReplyMeter(meter.limits);
   const pieces = createPieceCheck(shown);
+
+  function finish(event: Done): readonly ModelEvent[] {
+    const usage = checkUsage(event.usage, { request, saidBytes: meter.said, remembers });
+    const end = sound(event, usage, secrets);
+    if (remembers) return [end];
+    const unfinished = pieces.unfinished(calls.length);
+    const [last, ...whole] = settledEnd(end, calls, { hasSpoken, unfinished, request });
+    if (event.ended === undefined || hasSpoken || whole.length > 0 || last.broken !== undefined)
+      return [...whole, last];
+    return [{ type: 'failed', error: unknownEnd(event.ended, secrets) }];
+  }
+
+  function addCall(given: ToolCall): readonly ModelEvent[] {
+    const call = checkCall(given, request, calls);
+    pieces.whole(call);
+    calls.push(call);
+    return remembers ? [{ type: 'call', call }] : [];
+  }
+
+  function addPiece(event: Extract<ModelEvent, { type: 'calling' }>): readonly ModelEvent[] {
+    const piece = pieces.calling(event);
+    return piece ? [piece] : [];
+  }
+
   return (event) => {
     switch (event.type) {
       case 'text':
         meter.text(checkText(event.delta));
-        return event;
+        hasSpoken ||= event.delta.trim() !== '';
+        return [event];
       case 'thinking':
         shown.reasoning(checkText(event.delta, 'a piece of reasoning'));
-        return event;
+        return [event];
       case 'reasoning':
-        return { type: 'reasoning', reasoning: checkReasoning(event.reasoning) };
+        return [{ type: 'reasoning', reasoning: checkReasoning(event.reasoning) }];
       case 'calling':
-        return pieces.calling(event);
-      case 'call': {
-        const call = checkCall(event.call, request, calls++);
-        pieces.whole(call);
-        return { type: 'call', call };
-      }
+        return addPiece(event);
+      case 'call':
+        return addCall(event.call);
       case 'done':
-        return sound(
-          event,
-          { ...checkUsage(event.usage, { request, saidBytes: meter.said, remembers }) },
-          secrets,
-        );
+        return finish(event);
       case 'failed':
-        return { type: 'failed', error: checkFailure(event.error, secrets) };
+        return [{ type: 'failed', error: checkFailure(event.error, secrets) }];
       case 'begun':
         checkText(event.mark, 'a mark');
-        return event;
+        return [event];
       case 'session':
       case 'compacted':
         if (!remembers) throw unexpected(event);
-        return event;
+        return [event];
       case 'start':
       case 'aborted':
         throw unexpected(event);
@@ -223,10 +245,36 @@ function createCheck(
   };
 }
 
+/** The end, with what has become of calls that may not be made, and the others. */
+function settledEnd(
+  end: Done,
+  given: readonly ToolCall[],
+  {
+    hasSpoken,
+    unfinished,
+    request,
+  }: { hasSpoken: boolean; unfinished: string | undefined; request: ModelRequest },
+): [Done, ...ModelEvent[]] {
+  const { calls, isCut, broken: cut } = wholeCalls(given, end, request.maxOutputTokens);
+  const isEmpty = calls.length === 0;
+  // Calls were announced, and the server has lost them.
+  const lost = isEmpty && !hasSpoken && end.stop === 'calls' ? '' : undefined;
+  const broken = cut ?? end.broken ?? (end.stop === 'refusal' ? undefined : unfinished) ?? lost;
+  const stop = isCut ? 'length' : isEmpty && end.stop === 'calls' ? 'end' : end.stop;
+  const whole = calls.map((call): ModelEvent => ({ type: 'call', call }));
+  return [{ ...end, stop, ...(broken !== undefined && { broken }) }, ...whole];
+}
+
 type Done = Extract<ModelEvent, { type: 'done' }>;
 
+/** Nothing came, for a reason that nobody here knows: people have to see it. */
+function unknownEnd(word: string, secrets: readonly string[]): ModelFailure {
+  const message = `the vendor ended the answer with ${JSON.stringify(word.slice(0, 100))}, and nothing was said`;
+  return { code: 'provider_failed', message: shownMessage(message, secrets) };
+}
+
 function sound(
-  { response, stop, session }: Done,
+  { response, stop, session, broken }: Done,
   usage: Pick<Done, 'usage' | 'doubt'>,
   secrets: readonly string[],
 ): Done {
@@ -237,6 +285,7 @@ function sound(
     ...usage,
     ...(session && { session }),
     ...(name && { response: name }),
+    ...(typeof broken === 'string' && { broken: broken.slice(0, 256) }),
   };
 }
 

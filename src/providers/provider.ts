@@ -11,7 +11,8 @@ import type { PromptMessage, Reasoning, ToolCall, ToolSpec, TurnId, Usage } from
  *   start  session?  (begun | text | thinking | reasoning | calling | call | compacted)*  ( done | failed | aborted )
  *
  * - The stream never throws and always ends with exactly one of the last three.
- * - `call` is emitted once per tool call, when its arguments are complete.
+ * - `call` is emitted once per tool call, when its arguments are complete. A call that was cut, or that cannot be read, is
+ *   named by `broken` of the end instead.
  * - `thinking` and `calling` are pieces of what `reasoning` and `call` give whole later. Watchers see them; nothing else is
  *   made of them, and a provider may leave them out. The first `calling` of an id begins the call, perhaps with no words yet;
  *   the words of an id, joined, are the arguments of its `call`. A call that never becomes whole does not count.
@@ -35,12 +36,17 @@ export type ModelEvent =
   | { type: 'begun'; mark: string }
   /** The provider compacted its memory by itself. */
   | { type: 'compacted' }
-  /** `doubt`: why the vendor's usage is not believed; `usage` is then empty. */
+  /**
+   * `doubt`: why the vendor's usage is not believed; `usage` is then empty. `broken`: the tool of a call that began and did not
+   * come whole, '' if its name is not known. `ended`: the vendor's own word for an end that is none of the four.
+   */
   | {
       type: 'done';
       stop: 'end' | 'calls' | 'length' | 'refusal';
       usage: Usage;
       doubt?: string;
+      broken?: string;
+      ended?: string;
       session?: SessionMark;
       response?: ResponseName;
     }

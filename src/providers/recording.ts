@@ -144,6 +144,7 @@ const AnEvent = z.discriminatedUnion('type', [
     stop: z.enum(['end', 'calls', 'length', 'refusal']),
     usage: Usage,
     doubt: z.string().exactOptional(),
+    broken: z.string().exactOptional(),
     session: z.object({ id: z.string(), checkpoint: z.string() }).exactOptional(),
     response: z.object({ model: z.string().exactOptional(), id: z.string().exactOptional() }).exactOptional(),
   }),

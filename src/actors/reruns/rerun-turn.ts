@@ -203,15 +203,24 @@ function keptSteps(original: LoggedTurn, { change }: Rerun): ModelAnswer[] {
     throw new TroupeError('event_invalid', message, { path: 'change.call' });
   }
   return stepsOf(original)
-    .slice(0, found.step + 1)
-    .map(({ body: { content, calls: asked, reasoning } }) => ({
+    .filter(({ body }) => body.index <= found.step)
+    .map(({ body: { index, content, calls: asked, reasoning } }) => ({
       text: content,
       calls: asked,
       ...(reasoning && { reasoning }),
       stop: 'calls',
       usage: NO_USAGE,
+      ...sentBack(original, index),
       kept: true,
     }));
+}
+
+/** Why the model was asked again after this step. */
+function sentBack({ own, started }: LoggedTurn, step: number): Pick<ModelAnswer, 'fault'> {
+  const note = own.find(({ id }) => id === runtimeId(started.turn ?? '', `again:${step}`));
+  if (note?.kind !== 'injection') return {};
+  const { content } = note.body;
+  return { fault: { note: content, code: 'provider_invalid_reply', message: content } };
 }
 
 function stepsOf({ own }: LoggedTurn): EventOf<'step'>[] {

@@ -1,21 +1,34 @@
 import type { AgentId, EventDraft, GuardStoppedBody, TodoItem, TodosBody } from '../../events/index.ts';
-import type { TurnRun } from '../turn/turn-run.ts';
+import { faultDrafts, isFaultNote, mayTell } from '../turn/answer-fault.ts';
+import { type AnswerFault, ownDraft, type TurnRun } from '../turn/turn-run.ts';
 import { openTasks, type TaskBook } from '../../machines/task-book.ts';
 import { isSuperseded, openedBy } from '../tasks/complete-task.ts';
 
 export type Verdict =
   | { kind: 'accepted' }
-  | { kind: 'corrected'; text: string }
+  | { kind: 'corrected'; drafts: EventDraft[] }
   /** Accepted with work left to do: the log says so, for people. */
-  | { kind: 'given up'; stop: GuardStoppedBody };
+  | { kind: 'given up'; stop: GuardStoppedBody }
+  /** The answer is none, and the model does not mend it. */
+  | { kind: 'failed'; fault: AnswerFault };
 
 /** Whether a turn may end with the answer that it has. */
 export function judge(run: TurnRun): Verdict {
+  const fault = run.answer?.fault;
+  if (fault)
+    return mayTell(run, fault)
+      ? { kind: 'corrected', drafts: faultDrafts(run, fault) }
+      : { kind: 'failed', fault };
   const { idle, most } = run.runtime.supervision;
   const text = idle > 0 && most > 0 ? gateOf(run) : null;
   if (text === null) return { kind: 'accepted' };
   const stop = stopOf(run);
-  return stop ? { kind: 'given up', stop } : { kind: 'corrected', text };
+  return stop ? { kind: 'given up', stop } : { kind: 'corrected', drafts: [noteDraft(run, text)] };
+}
+
+/** A note for the next step alone. */
+function noteDraft(run: TurnRun, content: string): EventDraft {
+  return { ...ownDraft(run, `note:${run.step}`), kind: 'injection', body: { content, oneStep: true } };
 }
 
 function stopOf({ outputs, live, runtime, step, deps }: TurnRun): GuardStoppedBody | null {
@@ -55,7 +68,7 @@ function countCorrections(outputs: readonly EventDraft[], before: TodosBody | nu
   for (const draft of outputs) {
     if (draft.kind === 'todos') list = keyOf(draft.body);
     else if (draft.kind === 'tool.result') isChanged ||= isWork(draft.body);
-    else if (draft.kind === 'injection' && draft.body.oneStep) {
+    else if (draft.kind === 'injection' && draft.body.oneStep && !isFaultNote(draft)) {
       idle = isChanged || list !== corrected ? 1 : idle + 1;
       all += 1;
       corrected = list;

@@ -6,14 +6,19 @@ import { type Event, type EventDraft, eventOf } from '../../events/index.ts';
 /** Decides whether a turn may end with its present answer or takes another step. */
 export function superviseTurn(run: TurnRun): Promise<Outcome> {
   const verdict = judge(run);
-  if (verdict.kind === 'corrected') return Promise.resolve(correct(run, verdict.text));
+  if (verdict.kind === 'corrected') return Promise.resolve(correct(run, verdict.drafts));
+  if (verdict.kind === 'failed') {
+    const { code, message } = verdict.fault;
+    const ending = { kind: 'failed', code, message } as const;
+    return Promise.resolve({ event: { type: 'REFUSED' }, run: changed(run, { ending }) });
+  }
   // Needs no place: a step without calls has no other guard event.
   const outputs = verdict.kind === 'given up' ? [stopDraft(run, verdict.stop)] : [];
   return Promise.resolve({ event: { type: 'ACCEPTED' }, run: changed(run, {}, { outputs }) });
 }
 
 /** Sends an answer back: its text becomes a step, and a note for the next step alone says why the turn goes on. */
-export function correct(run: TurnRun, content: string): Outcome {
+export function correct(run: TurnRun, why: readonly EventDraft[]): Outcome {
   const { answer, step: index } = run;
   const outputs: EventDraft[] = [];
   if (answer && answer.text.trim() !== '') {
@@ -24,11 +29,7 @@ export function correct(run: TurnRun, content: string): Outcome {
       body: { index, content: text, calls: [], ...(reasoning && { reasoning }) },
     });
   }
-  outputs.push({
-    ...ownDraft(run, `note:${index}`),
-    kind: 'injection',
-    body: { content, oneStep: true },
-  });
+  outputs.push(...why);
   return { event: { type: 'CORRECTED' }, run: changed(run, { step: index + 1, answer: null }, { outputs }) };
 }
 
@@ -36,6 +37,6 @@ export function correct(run: TurnRun, content: string): Outcome {
 export function answeredStep(event: Event): number | null {
   const step = eventOf(event, 'step');
   if (step) return step.body.index;
-  const note = event.kind === 'injection' ? /:note:(\d+)$/.exec(event.id) : null;
+  const note = event.kind === 'injection' ? /:(?:note|again):(\d+)$/.exec(event.id) : null;
   return note ? Number(note[1]) : null;
 }

@@ -2,6 +2,7 @@ import { addUsage, type Reasoning, type ToolCall } from '../../events/index.ts';
 import type { ErrorCode } from '../../errors.ts';
 import { receiptOf } from '../../context/index.ts';
 import type { ModelEvent, ModelFailure, ModelRequest, ResponseName } from '../../providers/provider.ts';
+import { wholeCalls } from '../../providers/whole-calls.ts';
 import type { CallEnd } from '../budget/call-amount.ts';
 import { budgetPartsOf, countCost, paidCall, type PaidCall, placeOf } from '../budget/paid-call.ts';
 import type { BudgetRefusal } from '../budget/ledger.ts';
@@ -10,6 +11,7 @@ import { answerSession, askSession, hearSession, loseSession } from '../sessions
 import { noteBegun, withBegun } from '../sessions/begun-answer.ts';
 import type { Sending } from '../sessions/session-run.ts';
 import { cacheKeyOf } from '../sessions/settle-session.ts';
+import { faultOfEnd } from './answer-fault.ts';
 import { checkReply } from './check-reply.ts';
 import { hearWords } from './hear-words.ts';
 import { showActivity } from './show-activity.ts';
@@ -163,7 +165,6 @@ async function stream(
       case 'call':
         watch.heard();
         calls.push(event.call);
-        shown.call(event.call);
         break;
       case 'begun':
         noteBegun(run, event.mark);
@@ -175,9 +176,9 @@ async function stream(
       case 'done':
       case 'failed':
       case 'aborted':
-        if (event.type === 'done') shown.end();
         run.meanwhile.partial = words.said().text;
-        return finished(run, sending, event, { ...words.said(), calls, reasoning });
+        if (event.type !== 'done') return brokenOff(run, sending, event);
+        return finished(run, sending, event, { said: { ...words.said(), calls, reasoning }, shown });
     }
   }
   run.meanwhile.partial = words.said().text;
@@ -187,25 +188,52 @@ async function stream(
   };
 }
 
+function brokenOff(
+  run: TurnRun,
+  sending: Sending,
+  event: Extract<ModelEvent, { type: 'failed' | 'aborted' }>,
+): StreamOutcome {
+  if (event.type === 'aborted') {
+    recordPrompt(run, sending);
+    return { kind: 'aborted' };
+  }
+  // A prompt that is refused as too long may be sent again shorter; `failCall` records the others.
+  return { kind: 'failed', failure: event.error };
+}
+
+interface Heard {
+  said: Pick<ModelAnswer, 'text' | 'original' | 'calls' | 'reasoning'>;
+  shown: ReturnType<typeof showAnswer>;
+}
+
 function finished(
   run: TurnRun,
   sending: Sending,
-  event: Extract<ModelEvent, { type: 'done' | 'failed' | 'aborted' }>,
-  said: Pick<ModelAnswer, 'text' | 'original' | 'calls' | 'reasoning'>,
+  event: Extract<ModelEvent, { type: 'done' }>,
+  { said, shown }: Heard,
 ): StreamOutcome {
-  // A prompt that is refused as too long may be sent again shorter; `failCall` records the others.
-  if (event.type !== 'failed') recordPrompt(run, sending);
-  if (event.type === 'aborted') return { kind: 'aborted' };
-  if (event.type === 'failed') return { kind: 'failed', failure: event.error };
+  const { provider, profile } = run.runtime;
+  const { maxOutputTokens } = profile;
+  recordPrompt(run, sending);
+  // Providers of a program's own may give calls that were cut. The calls of a session are its program's own matter.
+  const isSettled = provider.capabilities.sessionResumption || event.broken !== undefined;
+  const own = isSettled ? null : wholeCalls(said.calls, event, maxOutputTokens);
+  const calls = own?.calls ?? said.calls;
+  const broken = event.broken ?? own?.broken;
+  for (const call of calls) shown.call(call);
+  shown.end();
+  const answer: ModelAnswer = {
+    ...said,
+    calls,
+    stop: own?.isCut ? 'length' : event.stop,
+    usage: event.usage,
+    ...(event.doubt !== undefined && { doubt: event.doubt }),
+    ...answerSession(run, sending, event),
+  };
+  const fault = faultOfEnd(answer, { broken, hasTools: sending.prompt.tools.length > 0, maxOutputTokens });
   return {
     kind: 'answered',
-    answer: {
-      ...said,
-      stop: event.stop,
-      usage: event.usage,
-      ...(event.doubt !== undefined && { doubt: event.doubt }),
-      ...answerSession(run, sending, event),
-    },
+    answer: fault ? { ...answer, fault } : answer,
     ...(event.response && { response: event.response }),
   };
 }

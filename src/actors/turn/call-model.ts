@@ -58,7 +58,7 @@ function settle(run: TurnRun, entry: JournalEntry): Outcome {
   meanwhile.partial = '';
   meanwhile.usage = addUsage(meanwhile.usage, entry.usage);
   meanwhile.session.compacted ||= entry.session?.compacted ?? false;
-  const isRefusal = entry.stop === 'refusal' && entry.calls.length === 0;
+  const isRefusal = entry.stop === 'refusal';
   const next = changed(learnRefused(run, isRefusal), { answer: entry, failure: null, ...learn(run, entry) });
   if (isRefusal) return refused(next, entry);
   return { event: { type: entry.calls.length > 0 ? 'MODEL_CALLED' : 'MODEL_REPLIED' }, run: next };

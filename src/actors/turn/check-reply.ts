@@ -18,7 +18,7 @@ export async function checkReply(
   outcome: Answered,
 ): Promise<Answered | { kind: 'failed'; failure: ModelFailure }> {
   const { answer } = outcome;
-  if (!reply || answer.calls.length > 0 || answer.stop === 'refusal') return outcome;
+  if (!reply || answer.calls.length > 0 || answer.stop === 'refusal' || answer.fault) return outcome;
   if (answer.text.length > MAX_REPLY_CHARS)
     return failed(`it has ${answer.text.length} characters, and at most ${MAX_REPLY_CHARS} are read`);
   const text = withoutFence(answer.text);

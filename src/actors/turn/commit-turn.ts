@@ -199,7 +199,7 @@ async function sealTurn(before: TurnRun): Promise<TurnRun> {
     // An answer that was sent back is followed by more steps.
     const verdict = judge(run);
     if (verdict.kind !== 'corrected') break;
-    ({ run } = correct(run, verdict.text));
+    ({ run } = correct(run, verdict.drafts));
     run.meanwhile.partial = '';
   }
   // The recorded calls may have changed the ending; the turn keeps the one it was sealed with.

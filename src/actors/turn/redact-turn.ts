@@ -10,7 +10,7 @@ interface Speaker {
 
 /** Redacts an answer before it is journalled, as the step or the message that it becomes. */
 export function redactAnswer(redaction: Redaction, agent: Speaker, answer: ModelAnswer): ModelAnswer {
-  const { text, original, calls, reasoning } = answer;
+  const { text, original, calls, reasoning, fault } = answer;
   const data = 'data' in answer ? { data: answer.data } : {};
   const kind = calls.length > 0 ? 'step' : 'message';
   const said = { text, calls, ...(reasoning && { reasoning }), ...data };
@@ -19,6 +19,14 @@ export function redactAnswer(redaction: Redaction, agent: Speaker, answer: Model
     ...answer,
     ...redaction.body(said, where),
     ...(original !== undefined && { original: redaction.text(original, where) }),
+    // It may quote the answer.
+    ...(fault && {
+      fault: {
+        ...fault,
+        note: fault.note && redaction.text(fault.note, where),
+        message: redaction.text(fault.message, where),
+      },
+    }),
   };
 }
 

@@ -5,6 +5,7 @@ import { runTool } from '../../tools/run-tool.ts';
 import type { ToolContext } from '../../tools/tool.ts';
 import { createToolPlace, inToolPlace } from '../calls/lent-place.ts';
 import { type AboutTools, aboutTools } from '../calls/tool-context.ts';
+import { faultDrafts } from './answer-fault.ts';
 import { redactCall } from './redact-turn.ts';
 import { showCall, showResult } from './show-activity.ts';
 import { afterStep, staleNote, staleStop } from './repeated-calls.ts';
@@ -53,7 +54,8 @@ export async function runCalls(run: TurnRun): Promise<Outcome> {
   const last = results.at(-1);
   if (last) last.body.content += staleNote(repeated, deps.limits.maxRepeats);
   const effects = settled.flatMap((end) => end.effects ?? []);
-  const outputs = [step, ...results, ...onceEach(effects.flatMap(({ events }) => events))];
+  const fault = answer.fault ? faultDrafts(run, answer.fault) : [];
+  const outputs = [step, ...results, ...onceEach(effects.flatMap(({ events }) => events)), ...fault];
   const silent = run.silent || effects.some((effect) => effect.silent === true);
   const next = changed(
     run,

@@ -14,6 +14,7 @@ import {
   type TurnId,
   type Usage,
 } from '../../events/index.ts';
+import type { ErrorCode } from '../../errors.ts';
 import type { AgentEvent } from '../../machines/agent-lifecycle.ts';
 import type { ModelFailure } from '../../providers/provider.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
@@ -213,12 +214,26 @@ export interface ModelAnswer {
   usage: Usage;
   /** Why the reported usage is not trusted. */
   doubt?: string;
+  /** Why it is no answer, or not all of one. */
+  fault?: AnswerFault;
   /** Taken from the turn that this one repeats: no model was asked. */
   kept?: true;
   /** Set by providers with sessions. */
   session?: AnswerSession;
   /** Set for agents whose replies are data. */
   data?: unknown;
+}
+
+/**
+ * What is wrong with an answer that came to its end. The same prompt would mostly be answered alike, so the model is told what was
+ * wrong and asked again within its turn.
+ */
+export interface AnswerFault {
+  /** For the model. Null: asking again cannot help. */
+  note: string | null;
+  /** For people, and how the turn fails if the model goes on like this. */
+  code: ErrorCode;
+  message: string;
 }
 
 /** The journal entry of a step: its answer, or the ending of the turn. */

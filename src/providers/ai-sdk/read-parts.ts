@@ -1,8 +1,9 @@
 import type { LanguageModelV4StreamPart, LanguageModelV4Usage } from '@ai-sdk/provider';
 import { NO_USAGE, type Usage } from '../../events/index.ts';
-import { mintCallId, parseArgs } from '../call-text.ts';
+import { argsText, mintCallId } from '../call-text.ts';
 import type { StreamWatch } from '../guard-stream.ts';
 import type { ModelEvent, ModelRequest, ResponseName } from '../provider.ts';
+import { kindOfEnd, type VendorEnd, vendorEnd } from '../stop-reasons.ts';
 import { vendorFailure } from './errors.ts';
 import { type PartMetadata, signedReasoning, type Thought } from './signature.ts';
 
@@ -50,13 +51,15 @@ class Answer {
   /** Metadata of the blocks of text. Several blocks are one text in the log. */
   readonly #texts = new Map<string, PartMetadata>();
   readonly #calls: CallPart[] = [];
-  /** Calls whose arguments were counted as they came, with the names of their tools. */
-  readonly #counted = new Map<string, string>();
+  /** Calls whose arguments were counted as they came, with the names of their tools and what came. */
+  readonly #counted = new Map<string, { name: string; input: string }>();
   /** The block of reasoning that was told last. */
   #thought: string | null = null;
   /** Visible parts so far, as in `Thought.at`. */
   #visible = 0;
   #spoke = false;
+  /** The vendor's own tools were called. */
+  #ranThere = false;
   #response: ResponseName = {};
   finish: Finish | null = null;
 
@@ -83,14 +86,16 @@ class Answer {
   *#addInput(part: InputPart): Generator<ModelEvent> {
     if (part.type === 'tool-input-delta') {
       this.#meter.arguments(part.delta);
-      const name = this.#counted.get(part.id);
-      if (name && part.delta) yield { type: 'calling', id: part.id, name, delta: part.delta };
+      const begun = this.#counted.get(part.id);
+      if (!begun?.name || !part.delta) return;
+      begun.input += part.delta;
+      yield { type: 'calling', id: part.id, name: begun.name, delta: part.delta };
       return;
     }
     this.#meter.call();
     // The input of the vendor's own tools is counted and not told.
     const name = part.providerExecuted ? '' : part.toolName;
-    this.#counted.set(part.id, name);
+    this.#counted.set(part.id, { name, input: '' });
     if (name) yield { type: 'calling', id: part.id, name, delta: '' };
   }
 
@@ -119,15 +124,17 @@ class Answer {
   }
 
   #addCall(part: CallPart): void {
-    // The vendor's own tools have run there.
+    this.#ranThere ||= part.providerExecuted === true;
     if (part.providerExecuted) return;
     if (!this.#counted.has(part.toolCallId)) {
       this.#meter.call();
-      this.#meter.arguments(part.input);
+      this.#meter.arguments(argsText(part.input));
     }
     this.#visible += 1;
     this.#grown({}, part);
-    this.#calls.push(part);
+    // Some packages give the input as an object, or in pieces alone.
+    const input = argsText(part.input) || (this.#counted.get(part.toolCallId)?.input ?? '');
+    this.#calls.push({ ...part, input });
   }
 
   /** Signatures may come in any part of a block. */
@@ -143,17 +150,11 @@ class Answer {
   *end(request: ModelRequest, provider: string): Generator<ModelEvent> {
     if (this.finish === null) return;
     const { finishReason, usage } = this.finish;
-    const { unified } = finishReason;
+    const { unified, raw } = finishReason;
     if (unified === 'interrupted') return;
-    if (unified === 'error') {
-      const message = `the vendor ended with an error${finishReason.raw ? ` (${finishReason.raw})` : ''}`;
-      yield { type: 'failed', error: { code: 'provider_failed', message } };
-      return;
-    }
-    const isCut = unified === 'length';
-    // An answer that was cut by its limit may end inside the arguments.
-    const calls = this.#calls.filter(({ input }) => !isCut || parseArgs(input) !== null);
-    const named = calls.map((call, index) => ({
+    const end = endOf(unified, raw, this.#calls.length > 0);
+    if ('failed' in end) return yield { type: 'failed', error: end.failed };
+    const named = this.#calls.map((call, index) => ({
       ...call,
       id: call.toolCallId || mintCallId(request.trace, index),
     }));
@@ -161,8 +162,9 @@ class Answer {
     if (reasoning) yield { type: 'reasoning', reasoning };
     for (const { id, toolName: name, input } of named)
       yield { type: 'call', call: { id, name, args: input } };
-    const stop = stopOf(unified, named.length > 0);
-    yield { type: 'done', stop, usage: usageOf(usage), response: this.#response };
+    // The vendor's own tools have run there.
+    const stop = end.stop === 'calls' && named.length === 0 && this.#ranThere ? 'end' : end.stop;
+    yield { type: 'done', ...end, stop, usage: usageOf(usage), response: this.#response };
   }
 
   #signed(calls: readonly (CallPart & { id: string })[]) {
@@ -184,13 +186,13 @@ class Answer {
   }
 }
 
-function stopOf(
-  unified: Finish['finishReason']['unified'],
-  called: boolean,
-): Extract<ModelEvent, { type: 'done' }>['stop'] {
-  if (unified === 'length') return 'length';
-  if (unified === 'content-filter') return 'refusal';
-  return called ? 'calls' : 'end';
+/** Packages call an end that they do not know `other`, and some calls that cannot be read an error. */
+function endOf(unified: string, raw: string | undefined, called: boolean): VendorEnd {
+  const isTold = unified === 'other' || unified === 'unknown' || kindOfEnd(raw) === 'malformed';
+  if (isTold && raw) return vendorEnd(raw, called);
+  if (unified !== 'error') return vendorEnd(unified, called);
+  const why = `the vendor ended with an error${raw ? ` (${raw})` : ''}`;
+  return vendorEnd('error', called, why);
 }
 
 function usageOf(usage: LanguageModelV4Usage | undefined): Usage {

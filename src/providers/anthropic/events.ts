@@ -1,19 +1,18 @@
 import type Anthropic from '@anthropic-ai/sdk';
 import { NO_USAGE, type Usage } from '../../events/index.ts';
 import { BLOCKS_PREFIX, type PlacedThinking } from './messages.ts';
-import { mintCallId, parseArgs } from '../call-text.ts';
+import { argsText, mintCallId, parseArgs } from '../call-text.ts';
 import type { StreamWatch } from '../guard-stream.ts';
 import type { ModelEvent, ModelRequest, ResponseName } from '../provider.ts';
+import { vendorEnd } from '../stop-reasons.ts';
 import type { ReplyMeter } from '../reply-limits.ts';
 
 type Open =
   | { type: 'thinking'; thinking: string; signature: string }
   | { type: 'redacted_thinking'; data: string }
   | { type: 'text' }
-  | { type: 'tool_use'; id: string; name: string; args: string };
-
-/** The answer is usable but incomplete. `pause_turn` comes from the vendor's own tools, which are not used here. */
-const CUT = ['max_tokens', 'model_context_window_exceeded', 'pause_turn'];
+  /** `given`: the input with the block's start, which servers that only resemble Anthropic's give whole. */
+  | { type: 'tool_use'; id: string; name: string; args: string; given: string };
 
 /** Converts stream events to model events. Reasoning and calls are yielded whole when the stop reason is known. */
 export async function* readMessageEvents(
@@ -22,7 +21,9 @@ export async function* readMessageEvents(
   provider: string,
   { touch, meter }: Pick<StreamWatch, 'touch' | 'meter'>,
 ): AsyncGenerator<ModelEvent> {
-  const blocks = new Map<number, Open>();
+  const blocks: Open[] = [];
+  /** By index. Servers that number all blocks 0 mean the last one. */
+  const open = new Map<number, Open>();
   let usage = NO_USAGE;
   let response: ResponseName = {};
   let stop: string | null = null;
@@ -41,13 +42,14 @@ export async function* readMessageEvents(
         if (block) {
           yield* begun(block, hasThought);
           hasThought ||= isThought(block);
-          blocks.set(event.index, block);
+          blocks.push(block);
+          open.set(event.index, block);
         }
         if (event.content_block.type === 'text' && event.content_block.text)
           yield { type: 'text', delta: event.content_block.text };
       }
       if (event.type === 'content_block_delta') {
-        const block = blocks.get(event.index);
+        const block = open.get(event.index);
         if (event.delta.type !== 'text_delta') extendBlock(block, event.delta, meter);
         yield* piecesOf(block, event.delta);
       }
@@ -60,9 +62,20 @@ export async function* readMessageEvents(
     // After the stop reason, nothing of the answer is missing.
     if (stop === null) throw thrown;
   }
-  if (stop === null) return;
-  yield* finish([...blocks.values()], stop, request, provider);
-  yield { type: 'done', stop: stopOf(stop, blocks), usage, response };
+  if (stop !== null) yield* ended(blocks, stop, { usage, response }, { request, provider });
+}
+
+function* ended(
+  blocks: readonly Open[],
+  stop: string,
+  reported: { usage: Usage; response: ResponseName },
+  { request, provider }: { request: ModelRequest; provider: string },
+): Generator<ModelEvent> {
+  const called = blocks.some(({ type }) => type === 'tool_use');
+  const end = vendorEnd(stop, called);
+  if ('failed' in end) return yield { type: 'failed', error: end.failed };
+  yield* finish(blocks, request, provider);
+  yield { type: 'done', ...end, ...reported };
 }
 
 type StreamEvent = Anthropic.RawMessageStreamEvent;
@@ -80,9 +93,6 @@ async function* wholeInPieces(
     yield { type: 'message_start', message: event };
     for (const [index, block] of (content ?? []).entries()) {
       yield { type: 'content_block_start', index, content_block: block };
-      if (block.type !== 'tool_use') continue;
-      const delta = { type: 'input_json_delta' as const, partial_json: JSON.stringify(block.input ?? {}) };
-      yield { type: 'content_block_delta', index, delta };
     }
     const delta = { stop_reason } as Anthropic.RawMessageDeltaEvent['delta'];
     yield { type: 'message_delta', delta, usage: usage as unknown as Anthropic.MessageDeltaUsage };
@@ -100,16 +110,17 @@ function* piecesOf(block: Open | undefined, delta: Anthropic.RawContentBlockDelt
   if (delta.type === 'text_delta' && delta.text) yield { type: 'text', delta: delta.text };
   if (delta.type === 'thinking_delta' && block?.type === 'thinking' && delta.thinking)
     yield { type: 'thinking', delta: delta.thinking };
-  if (delta.type === 'input_json_delta' && block?.type === 'tool_use' && delta.partial_json)
-    yield { type: 'calling', id: block.id, name: block.name, delta: delta.partial_json };
+  const piece = delta.type === 'input_json_delta' ? pieceOf(delta.partial_json) : '';
+  if (piece !== '' && block?.type === 'tool_use')
+    yield { type: 'calling', id: block.id, name: block.name, delta: piece };
 }
 
-function* finish(
-  blocks: readonly Open[],
-  stop: string,
-  request: ModelRequest,
-  provider: string,
-): Generator<ModelEvent> {
+/** Some servers send an object in place of its text. */
+function pieceOf(given: unknown): string {
+  return typeof given === 'string' ? given : argsText(given);
+}
+
+function* finish(blocks: readonly Open[], request: ModelRequest, provider: string): Generator<ModelEvent> {
   const thoughts = thoughtsOf(blocks);
   const [only] = thoughts;
   if (only) {
@@ -120,13 +131,17 @@ function* finish(
     const signature = isSingle ? only.signature : `${BLOCKS_PREFIX}${JSON.stringify(thoughts)}`;
     yield { type: 'reasoning', reasoning: { text, signature, provider, model: request.model } };
   }
-  const isCut = CUT.includes(stop);
   for (const [i, block] of blocks.entries()) {
     if (block.type !== 'tool_use') continue;
-    if (isCut && parseArgs(block.args) === null) continue;
     const id = block.id || mintCallId(request.trace, i);
-    yield { type: 'call', call: { id, name: block.name, args: block.args || '{}' } };
+    yield { type: 'call', call: { id, name: block.name, args: inputOf(block) } };
   }
+}
+
+/** The pieces count, unless the start has all and they have less. */
+function inputOf({ args, given }: Extract<Open, { type: 'tool_use' }>): string {
+  const isLess = given !== '' && Object.keys(parseArgs(args) ?? {}).length === 0;
+  return isLess ? given : args || '{}';
 }
 
 const BETWEEN_THOUGHTS = '\n\n';
@@ -154,7 +169,9 @@ function openBlock(block: Anthropic.ContentBlock): Open | null {
     return { type: 'thinking', thinking: block.thinking ?? '', signature: block.signature ?? '' };
   if (block.type === 'redacted_thinking') return { type: 'redacted_thinking', data: block.data };
   if (block.type === 'text') return { type: 'text' };
-  return block.type === 'tool_use' ? { type: 'tool_use', id: block.id, name: block.name, args: '' } : null;
+  if (block.type !== 'tool_use') return null;
+  const given = argsText(block.input);
+  return { type: 'tool_use', id: block.id, name: block.name, args: '', given: given === '{}' ? '' : given };
 }
 
 /** Size charged for a block, even an empty one. */
@@ -162,7 +179,10 @@ const EMPTY_BLOCK = ' '.repeat(64);
 
 function meterBlock(block: Open | null, meter: ReplyMeter): void {
   meter.reasoning(EMPTY_BLOCK);
-  if (block?.type === 'tool_use') meter.call();
+  if (block?.type === 'tool_use') {
+    meter.call();
+    meter.arguments(block.given);
+  }
   if (block?.type === 'redacted_thinking') meter.reasoning(block.data);
   if (block?.type !== 'thinking') return;
   meter.reasoning(block.thinking);
@@ -175,8 +195,9 @@ function extendBlock(
   meter: ReplyMeter,
 ): void {
   if (block?.type === 'tool_use' && delta.type === 'input_json_delta') {
-    meter.arguments(delta.partial_json);
-    block.args += delta.partial_json;
+    const piece = pieceOf(delta.partial_json);
+    meter.arguments(piece);
+    block.args += piece;
   }
   if (block?.type !== 'thinking') return;
   if (delta.type === 'thinking_delta') {
@@ -187,12 +208,6 @@ function extendBlock(
     meter.reasoning(delta.signature);
     block.signature += delta.signature;
   }
-}
-
-function stopOf(stop: string, blocks: Map<number, Open>): Extract<ModelEvent, { type: 'done' }>['stop'] {
-  if (CUT.includes(stop)) return 'length';
-  if (stop === 'refusal') return 'refusal';
-  return [...blocks.values()].some((block) => block.type === 'tool_use') ? 'calls' : 'end';
 }
 
 /**

@@ -1,26 +1,42 @@
-import type OpenAI from 'openai';
 import type { ToolCall } from '../../events/index.ts';
 import { mintCallId, parseArgs } from '../call-text.ts';
 import type { ModelEvent, ModelRequest } from '../provider.ts';
 import type { ReplyMeter } from '../reply-limits.ts';
 
-type CallDelta = NonNullable<OpenAI.ChatCompletionChunk['choices'][number]['delta']['tool_calls']>[number];
-
 interface Call {
-  index: number;
+  /** As the server numbers it. */
+  index: unknown;
   /** The server's own id. */
   given: string;
   id: string;
   name: string;
   args: string;
+  /** How far its arguments are read for their end. */
+  readonly end: ObjectEnd;
   /** Its pieces are told. Another call of the answer may have the same id, and then those of the first are. */
   isTold: boolean;
+  /** Its name came again after its arguments were whole: the next arguments are of another call. */
+  isNamedAgain: boolean;
+}
+
+/** A fragment of a call, read without trust. */
+interface Fragment {
+  index: unknown;
+  id: string;
+  name: string;
+  args: string;
+  /** The arguments came as an object, and so whole. */
+  isObject: boolean;
 }
 
 /**
  * The calls of an answer, from their fragments.
- *  C1  Fragments are keyed by index. Servers that number every call 0 are recognised by the id.
+ *  C1  A fragment is of the call with its id, else with its index, else of the last one. Calls are told apart also where a server
+ *      numbers all of them 0, numbers none, or gives none an id: by another name, by another entry of the same chunk, and by
+ *      arguments that begin again after they were whole.
  *  C2  Once a call has a name it is told; without an id by then it gets one, which it keeps.
+ *  C3  A call that is told again whole is one call.
+ *  C4  An id that changes from fragment to fragment begins no call without a name.
  */
 export class CallAssembly {
   readonly #calls: Call[] = [];
@@ -37,33 +53,58 @@ export class CallAssembly {
     return this.#calls.length === 0;
   }
 
-  /** Yields what of the call is new. */
-  *add(delta: CallDelta): Generator<ModelEvent> {
-    const call = this.#callOf(delta);
-    const { name = '', arguments: args = '' } = delta.function ?? {};
-    call.name ||= name;
-    this.#meter.arguments(args);
-    call.args += args;
-    if (call.isTold) {
-      if (args) yield { type: 'calling', id: call.id, name: call.name, delta: args };
-    } else if (call.name) yield* this.#begin(call);
+  /** Reads `tool_calls` of one chunk, or the older `function_call`. Yields what of the calls is new. */
+  *add(given: unknown): Generator<ModelEvent> {
+    if (!given) return;
+    const inChunk = new Set<Call>();
+    for (const each of Array.isArray(given) ? (given as unknown[]) : [given]) {
+      const fragment = fragmentOf(each);
+      if (!fragment) continue;
+      this.#meter.arguments(fragment.args);
+      const known = this.#known(fragment);
+      if (known && isAgain(known, fragment)) continue;
+      const call = known && isOf(known, fragment, inChunk) ? known : this.#begin(fragment, known);
+      inChunk.add(call);
+      yield* this.#extend(call, fragment);
+    }
   }
 
-  /** Some servers leave the index out. */
-  #callOf({ id = '', index: given }: Omit<CallDelta, 'index'> & { index?: number }): Call {
-    const index = given ?? this.#calls.at(-1)?.index ?? 0;
-    let call = this.#calls.findLast((known) => known.index === index);
-    if (!call || (id && call.given && id !== call.given)) {
-      this.#meter.call();
-      call = { index, given: '', id: '', name: '', args: '', isTold: false };
-      this.#calls.push(call);
-    }
-    call.given ||= id;
-    call.id ||= call.given;
+  #known({ id, name, index }: Fragment): Call | undefined {
+    const isHere = (call: Call) => index === undefined || call.index === index;
+    const named = id === '' ? undefined : this.#calls.findLast((call) => call.given === id && isHere(call));
+    const placed = named ?? this.#calls.findLast(isHere);
+    return placed ?? (id === '' && name === '' ? this.#calls.at(-1) : undefined);
+  }
+
+  #begin({ index, name }: Fragment, before: Call | undefined): Call {
+    this.#meter.call();
+    const call: Call = {
+      index: index ?? before?.index,
+      given: '',
+      id: '',
+      name: name || (before?.isNamedAgain ? before.name : ''),
+      args: '',
+      end: new ObjectEnd(),
+      isTold: false,
+      isNamedAgain: false,
+    };
+    this.#calls.push(call);
     return call;
   }
 
-  *#begin(call: Call): Generator<ModelEvent> {
+  *#extend(call: Call, { id, name, args, isObject }: Fragment): Generator<ModelEvent> {
+    call.given ||= id;
+    call.id ||= call.given;
+    call.name ||= name;
+    if (name !== '' && args === '' && call.end.isWhole(call.args)) call.isNamedAgain = true;
+    if (!isObject || call.args === '') call.args += args;
+    else if (args !== '{}') call.args = args;
+    if (call.isTold) {
+      if (args && call.id) yield { type: 'calling', id: call.id, name: call.name, delta: args };
+    } else if (call.name) yield* this.#tell(call);
+  }
+
+  *#tell(call: Call): Generator<ModelEvent> {
     call.id ||= mintCallId(this.#trace, this.#calls.indexOf(call));
     if (this.#told.has(call.id)) return;
     this.#told.add(call.id);
@@ -71,11 +112,79 @@ export class CallAssembly {
     yield { type: 'calling', id: call.id, name: call.name, delta: call.args };
   }
 
-  *finished(cut: boolean): Generator<ToolCall> {
+  *finished(): Generator<ToolCall> {
     for (const [i, { id, name, args }] of this.#calls.entries()) {
-      // An answer cut by its token limit may end inside the arguments; an incomplete call is dropped.
-      if (cut && parseArgs(args) === null) continue;
-      yield { id: id || mintCallId(this.#trace, i), name, args };
+      if (name !== '' || args !== '') yield { id: id || mintCallId(this.#trace, i), name, args };
     }
   }
+}
+
+/** Whether the fragment goes on with this call. */
+function isOf(known: Call, { id, name, args }: Fragment, inChunk: ReadonlySet<Call>): boolean {
+  const isOther = id !== '' && known.given !== '' && id !== known.given;
+  if (isOther && (name !== '' || args === '')) return false;
+  const beginsAnew = args.startsWith('{') && known.end.isWhole(known.args);
+  if (name === '') return !(beginsAnew && known.isNamedAgain);
+  return !inChunk.has(known) && (known.name === '' || known.name === name) && !beginsAnew;
+}
+
+/** The whole call once more, as some servers send it at the end. */
+function isAgain(known: Call, { id, name, args }: Fragment): boolean {
+  if (id !== known.given || (name !== '' && name !== known.name)) return false;
+  // Written without blanks or with them, one is never far longer than the other.
+  return args.startsWith('{') && known.args.length <= 2 * args.length + 16 && sameJson(args, known.args);
+}
+
+function sameJson(one: string, other: string): boolean {
+  if (!new ObjectEnd().isWhole(one)) return false;
+  return one === other || JSON.stringify(parseArgs(one)) === JSON.stringify(parseArgs(other));
+}
+
+/** Finds the end of an object that grows. It reads each sign once, however often it is asked. */
+class ObjectEnd {
+  #at = 0;
+  #depth = 0;
+  #isText = false;
+  #hasKey = false;
+
+  /** Whether this is one object to its end, and not an empty one. */
+  isWhole(args: string): boolean {
+    for (; this.#at < args.length; this.#at += 1) {
+      const sign = args[this.#at];
+      if (this.#isText && sign === '\\') this.#at += 1;
+      else if (sign === '"') {
+        this.#isText = !this.#isText;
+        this.#hasKey = true;
+      } else if (!this.#isText && (sign === '{' || sign === '[')) this.#depth += 1;
+      else if (!this.#isText && (sign === '}' || sign === ']')) this.#depth -= 1;
+    }
+    return this.#hasKey && !this.#isText && this.#depth === 0;
+  }
+}
+
+type Fields = { readonly [field: string]: unknown };
+
+/** Servers put arguments beside the function, or name them otherwise, or send an object in place of their text. */
+function fragmentOf(given: unknown): Fragment | null {
+  if (typeof given !== 'object' || given === null) return null;
+  const entry = given as Fields;
+  const inner = entry['function'];
+  const made = typeof inner === 'object' && inner !== null ? (inner as Fields) : entry;
+  const args = argsOf(made) ?? argsOf(entry) ?? '';
+  const { id, index } = entry;
+  return {
+    index: index ?? undefined,
+    id: typeof id === 'number' ? String(id) : textOf(id),
+    name: textOf(made['name']),
+    args: typeof args === 'string' ? args : JSON.stringify(args),
+    isObject: typeof args !== 'string',
+  };
+}
+
+function argsOf({ arguments: args, parameters, input }: Fields): unknown {
+  return args ?? parameters ?? input ?? undefined;
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
 }

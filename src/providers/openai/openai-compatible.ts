@@ -17,6 +17,7 @@ import { NO_EXTRAS, type RequestExtras } from '../request-settings.ts';
 import { givenOf, type Sampling } from '../sampling.ts';
 import { NO_USAGE, type Usage } from '../../events/index.ts';
 import { Attachments, thoughtIn } from './attachments.ts';
+import { kindOfEnd, vendorEnd } from '../stop-reasons.ts';
 import { CallAssembly } from './call-assembly.ts';
 
 interface OpenAiCompatibleOptions {
@@ -95,6 +96,13 @@ type Delta = Omit<Choice['delta'], 'content'> & {
   content?: string | Part[] | null;
   reasoning?: unknown;
 };
+/** The end as servers tell it. */
+interface End {
+  finish_reason?: unknown;
+  native_finish_reason?: unknown;
+  error?: { message?: unknown } | null;
+}
+const NAMED_BY_VENDOR: readonly unknown[] = ['malformed', 'refusal'];
 /** Mistral's reasoning models answer in parts. */
 type Part = { type: 'text'; text: string } | { type: 'thinking'; thinking?: Part[] };
 
@@ -132,6 +140,7 @@ class Answer {
   #usage = NO_USAGE;
   #response: ResponseName = {};
   #refused = false;
+  #problem: unknown;
 
   constructor(meter: ReplyMeter, request: ModelRequest) {
     this.#meter = meter;
@@ -148,7 +157,7 @@ class Answer {
     if (!choice) return;
     if (choice.delta) yield* this.#read(choice.delta);
     this.#whole = choice.message ?? this.#whole;
-    if (choice.finish_reason) this.finish = choice.finish_reason;
+    this.#readEnd(choice);
   }
 
   *#read(delta: Delta): Generator<ModelEvent> {
@@ -161,7 +170,7 @@ class Answer {
       this.#refused = true;
       yield* this.#say(delta.refusal);
     }
-    for (const call of delta.tool_calls ?? []) yield* this.#calls.add(call);
+    yield* this.#calls.add(delta.tool_calls ?? delta.function_call);
   }
 
   *#say(delta: string): Generator<ModelEvent> {
@@ -171,7 +180,7 @@ class Answer {
 
   /** What of the whole message no piece has said. */
   *#readRest(whole: Delta): Generator<ModelEvent> {
-    const { content, refusal, tool_calls: calls } = whole;
+    const { content, refusal, tool_calls, function_call } = whole;
     const text = typeof content === 'string' ? content : textOf(content ?? []);
     const isSaid = this.#said !== '' && !text.startsWith(this.#said);
     const thoughts = { reasoning_content: '', reasoning: '', reasoning_text: '' };
@@ -181,8 +190,17 @@ class Answer {
       ...(this.#reasoning === '' ? thinking !== '' && { reasoning: thinking } : thoughts),
       content: isSaid ? '' : text.slice(this.#said.length),
       refusal: this.#said === '' ? (refusal ?? null) : null,
-      tool_calls: this.#calls.isEmpty ? (calls ?? []).map((call, index) => ({ ...call, index })) : [],
+      tool_calls: this.#calls.isEmpty ? (tool_calls ?? undefined) : undefined,
+      function_call: this.#calls.isEmpty ? function_call : undefined,
     });
+  }
+
+  #readEnd({ finish_reason: finish, native_finish_reason: native, error }: End): void {
+    // DashScope says "null" of an answer that goes on.
+    if (typeof finish === 'string' && finish !== '' && finish !== 'null') this.finish = finish;
+    // OpenRouter calls the ends of all vendors by a few names.
+    if (this.finish !== null && NAMED_BY_VENDOR.includes(kindOfEnd(native))) this.finish = String(native);
+    if (error) this.#problem = error.message;
   }
 
   *#think(delta: string): Generator<ModelEvent> {
@@ -195,14 +213,9 @@ class Answer {
     const { finish } = this;
     if (finish === null) return;
     if (this.#whole) yield* this.#readRest(this.#whole);
-    if (finish === 'error') {
-      yield {
-        type: 'failed',
-        error: { code: 'provider_failed', message: 'the server ended with an error' },
-      };
-      return;
-    }
-    const calls = [...this.#calls.finished(finish === 'length')];
+    const calls = [...this.#calls.finished()];
+    const end = vendorEnd(finish, calls.length > 0, this.#problem);
+    if ('failed' in end) return yield { type: 'failed', error: end.failed };
     const signature = this.#attached.signature(calls.map(({ id }) => id));
     if (this.#reasoning !== '' || signature !== null) {
       const { model } = this.#request;
@@ -210,8 +223,8 @@ class Answer {
       yield { type: 'reasoning', reasoning: { text: this.#reasoning, ...signed, provider, model } };
     }
     for (const call of calls) yield { type: 'call', call };
-    const stop = stopOf(finish, this.#refused, calls.length > 0);
-    yield { type: 'done', stop, usage: this.#usage, response: this.#response };
+    const stop = this.#refused ? 'refusal' : end.stop;
+    yield { type: 'done', ...end, stop, usage: this.#usage, response: this.#response };
   }
 }
 
@@ -221,16 +234,6 @@ function thinkingOf(parts: readonly Part[]): string {
 
 function textOf(parts: readonly Part[]): string {
   return parts.map((part) => (part?.type === 'text' ? part.text : '')).join('');
-}
-
-function stopOf(
-  finish: string,
-  refused: boolean,
-  called: boolean,
-): Extract<ModelEvent, { type: 'done' }>['stop'] {
-  if (finish === 'length') return 'length';
-  if (finish === 'content_filter' || refused) return 'refusal';
-  return called ? 'calls' : 'end'; // Many servers say `stop` even after calls.
 }
 
 type VendorUsage = OpenAI.CompletionUsage & { prompt_cache_hit_tokens?: number };

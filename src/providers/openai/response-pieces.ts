@@ -1,10 +1,11 @@
 import type OpenAI from 'openai';
+import { argsText } from '../call-text.ts';
 import type { ModelEvent } from '../provider.ts';
 
-/** Pieces of reasoning and calls. Nothing of them is kept: the items come whole. */
+/** Pieces of reasoning and calls. The items come whole; of some servers only the pieces hold the arguments. */
 export class ResponsePieces {
   /** Calls that have begun, by the id of their item. */
-  readonly #calls = new Map<string, { id: string; name: string }>();
+  readonly #calls = new Map<string, { id: string; name: string; args: string }>();
   /** The part of the reasoning that was told last. */
   #thought: string | null = null;
 
@@ -12,7 +13,11 @@ export class ResponsePieces {
     if (event.type === 'response.output_item.added') yield* this.#begin(event.item);
     if (event.type === 'response.function_call_arguments.delta') {
       const call = this.#calls.get(event.item_id);
-      if (call && event.delta) yield { type: 'calling', ...call, delta: event.delta };
+      if (call && event.delta) yield* this.#write(call, event.delta);
+    }
+    if (event.type === 'response.function_call_arguments.done') {
+      const call = this.#calls.get(event.item_id);
+      if (call && call.args === '') yield* this.#write(call, event.arguments);
     }
     if (event.type === 'response.reasoning_summary_text.delta')
       yield* this.#think(`${event.item_id} s${event.summary_index}`, event.delta);
@@ -22,9 +27,21 @@ export class ResponsePieces {
 
   *#begin(item: OpenAI.Responses.ResponseOutputItem): Generator<ModelEvent> {
     if (item?.type !== 'function_call' || !item.id || this.#calls.has(item.id)) return;
-    const call = { id: item.call_id, name: item.name };
+    const call = { id: item.call_id, name: item.name, args: '' };
     this.#calls.set(item.id, call);
-    yield { type: 'calling', ...call, delta: item.arguments || '' };
+    yield* this.#write(call, item.arguments);
+  }
+
+  /** Some servers send an object in place of its text. */
+  *#write(call: { id: string; name: string; args: string }, given: unknown): Generator<ModelEvent> {
+    const delta = typeof given === 'string' ? given : argsText(given);
+    call.args += delta;
+    yield { type: 'calling', id: call.id, name: call.name, delta };
+  }
+
+  /** The arguments of this call, as they came in pieces. */
+  written({ id = '' }: { id?: string }): string {
+    return this.#calls.get(id)?.args ?? '';
   }
 
   *#think(part: string, delta: string): Generator<ModelEvent> {

@@ -1,6 +1,7 @@
 import type OpenAI from 'openai';
 import type { PromptMessage, Reasoning, Usage } from '../../events/index.ts';
 import {
+  argsText,
   fitArgs,
   fitCacheKey,
   fitCallId,
@@ -14,6 +15,7 @@ import type { ModelEvent, ModelRequest } from '../provider.ts';
 import { type ChatQuirks, NOT_REASONING, type VendorRules } from './quirks.ts';
 import { ResponsePieces, ResponseWords } from './response-pieces.ts';
 import { classifyFailure } from '../classify-failure.ts';
+import { vendorEnd } from '../stop-reasons.ts';
 import type { StreamWatch } from '../guard-stream.ts';
 import type { ReplyMeter } from '../reply-limits.ts';
 
@@ -195,7 +197,7 @@ export async function* readResponseEvents(
     for (const item of (response.output ?? []).filter(isItem))
       if (!items.some((known) => isSame(known, item))) items.push(measured(item, meter));
     yield* words.rest(response);
-    yield* finish(items, response, words.refused, reading);
+    yield* finish(items, response, { refused: words.refused, pieces }, reading);
   }
 }
 
@@ -226,7 +228,7 @@ function measured(item: OutputItem, meter: ReplyMeter): OutputItem {
   }
   if (item.type === 'function_call') {
     meter.call();
-    meter.arguments(item.arguments);
+    meter.arguments(argsText(item.arguments));
   } else {
     meter.reasoning(JSON.stringify(item));
   }
@@ -257,29 +259,32 @@ interface Reading extends Pick<ChatQuirks, 'callIds'> {
   provider: string;
 }
 
-type Stop = Extract<ModelEvent, { type: 'done' }>['stop'];
-
 function* finish(
   items: readonly OutputItem[],
   { status, incomplete_details: incomplete, usage, model, id }: Response,
-  refused: boolean,
+  { refused, pieces }: { refused: boolean; pieces: ResponsePieces },
   { request, provider, callIds }: Reading,
 ): Generator<ModelEvent> {
+  const calls = items.filter((item): item is FunctionCall => item.type === 'function_call');
+  const isCut = status === 'incomplete' || calls.at(-1)?.status === 'incomplete';
+  const end = vendorEnd(incomplete?.reason ?? endWord(status), calls.length > 0);
+  if ('failed' in end) return yield { type: 'failed', error: end.failed };
   const reasoning = reasoningOf(items, callIds !== 'forty');
   if (reasoning) yield { type: 'reasoning', reasoning: { ...reasoning, provider, model: request.model } };
-  const isCut = status === 'incomplete';
-  const calls = items.filter((item): item is FunctionCall => item.type === 'function_call');
-  let stop: Stop = 'end';
   for (const [i, call] of calls.entries()) {
-    // An answer cut by its token limit may end inside the arguments; an incomplete call is dropped.
-    if (isCut && parseArgs(call.arguments) === null) continue;
-    stop = 'calls';
     const id = call.call_id || mintCallId(request.trace, i);
-    yield { type: 'call', call: { id, name: call.name, args: call.arguments } };
+    yield {
+      type: 'call',
+      call: { id, name: call.name, args: argsText(call.arguments) || pieces.written(call) },
+    };
   }
-  if (isCut) stop = 'length';
-  if (refused || incomplete?.reason === 'content_filter') stop = 'refusal';
-  yield { type: 'done', stop, usage: usageOf(usage), response: { model, id } };
+  const stop = refused || end.stop === 'refusal' ? 'refusal' : isCut ? 'length' : end.stop;
+  yield { type: 'done', ...end, stop, usage: usageOf(usage), response: { model, id } };
+}
+
+/** An end without a reason. Servers that only resemble OpenAI's leave the status out. */
+function endWord(status: string | undefined): string {
+  return status === 'incomplete' ? 'length' : status === 'cancelled' ? status : 'completed';
 }
 
 function reasoningOf(
