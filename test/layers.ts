@@ -37,6 +37,7 @@ const PORTS = [
   'providers/embedder.ts',
   'providers/backoff.ts',
   'providers/prices.ts',
+  'providers/thoughts.ts',
   'providers/whole-calls.ts',
   'tools',
 ];

@@ -71,6 +71,7 @@ export function defineProvider(definition: ProviderDefinition): Provider {
     name,
     capabilities,
     stream: guardedStream({
+      name,
       limits,
       secrets,
       templateMarks,

@@ -13,7 +13,8 @@ import {
 import { classifyFailure, shownMessage, vendorErrorOf } from './classify-failure.ts';
 import type { ModelEvent, ModelFailure, ModelRequest, Provider, ProviderCapabilities } from './provider.ts';
 import { wholeCalls } from './whole-calls.ts';
-import type { ToolCall } from '../events/index.ts';
+import { ThoughtSplitter } from './thoughts.ts';
+import type { Reasoning, ToolCall } from '../events/index.ts';
 import { limitsFor, type ReplyLimits, ReplyMeter, replyTooLong } from './reply-limits.ts';
 import { type MarkFamily, MarkRestorer, restoredCall, withPlainMarks } from './template-marks.ts';
 import type { ToolRules } from './tool-schema.ts';
@@ -31,6 +32,8 @@ export interface StreamWatch {
 }
 
 interface GuardOptions {
+  /** Of the provider. */
+  name: string;
   request: ModelRequest;
   signal: AbortSignal;
   limits: ReplyLimits;
@@ -179,11 +182,13 @@ function silence(silenceMs: number, opened: boolean): ModelFailure {
  * Pieces have a meter of their own, or what they say would count twice.
  */
 function createCheck(
-  { request, remembers = false, secrets }: GuardOptions,
+  { name, request, remembers = false, secrets }: GuardOptions,
   meter: ReplyMeter,
 ): (event: ModelEvent) => readonly ModelEvent[] {
   const calls: ToolCall[] = [];
   let hasSpoken = false;
+  let hasReasoned = false;
+  const thoughts = new ThoughtSplitter();
   const shown = new ReplyMeter(meter.limits);
   const pieces = createPieceCheck(shown);
 
@@ -191,11 +196,35 @@ function createCheck(
     const usage = checkUsage(event.usage, { request, saidBytes: meter.said, remembers });
     const end = sound(event, usage, secrets);
     if (remembers) return [end];
+    const rest = thoughts.end(end.stop !== 'length' && calls.length === 0).map(heard);
+    const before = hasReasoned || thoughts.thoughts === '' ? rest : [...rest, reasoned(thoughts.thoughts)];
+    return [...before, ...ended(event, end)];
+  }
+
+  function ended(event: Done, end: Done): readonly ModelEvent[] {
     const unfinished = pieces.unfinished(calls.length);
     const [last, ...whole] = settledEnd(end, calls, { hasSpoken, unfinished, request });
     if (event.ended === undefined || hasSpoken || whole.length > 0 || last.broken !== undefined)
       return [...whole, last];
     return [{ type: 'failed', error: unknownEnd(event.ended, secrets) }];
+  }
+
+  function heard(event: ModelEvent): ModelEvent {
+    if (event.type === 'text') hasSpoken ||= event.delta.trim() !== '';
+    return event;
+  }
+
+  function reasoned(text: string): ModelEvent {
+    return { type: 'reasoning', reasoning: { text, provider: name, model: request.model } };
+  }
+
+  /** Thoughts in tags stand beside those that the vendor tells apart. What is signed stays as it is. */
+  function addReasoning(given: Reasoning): ModelEvent {
+    hasReasoned = true;
+    const reasoning = checkReasoning(given);
+    const isSigned = reasoning.signature !== undefined || thoughts.thoughts === '';
+    const text = isSigned ? reasoning.text : `${reasoning.text}\n\n${thoughts.thoughts}`;
+    return { type: 'reasoning', reasoning: { ...reasoning, text } };
   }
 
   function addCall(given: ToolCall): readonly ModelEvent[] {
@@ -214,13 +243,12 @@ function createCheck(
     switch (event.type) {
       case 'text':
         meter.text(checkText(event.delta));
-        hasSpoken ||= event.delta.trim() !== '';
-        return [event];
+        return remembers ? [event] : thoughts.push(event.delta).map(heard);
       case 'thinking':
         shown.reasoning(checkText(event.delta, 'a piece of reasoning'));
         return [event];
       case 'reasoning':
-        return [{ type: 'reasoning', reasoning: checkReasoning(event.reasoning) }];
+        return [addReasoning(event.reasoning)];
       case 'calling':
         return addPiece(event);
       case 'call':

@@ -99,14 +99,18 @@ test("a fence around the JSON is removed, and the schema's defaults are in the d
   ]);
 });
 
-test('an invalid reply is requested again, and its cost counts', async () => {
+test('an invalid reply is answered with what was wrong, and its cost counts', async () => {
   await using room = await judge(['Yes, I think so.', GOOD]);
   await room.say(UMA, 'j', 'Is it good?');
   expect(room.requests('j')).toHaveLength(2);
-  expect(room.raw('j', 2)).toEqual(room.raw('j', 1));
+  expect(room.raw('j', 2).slice(0, -2)).toEqual(room.raw('j', 1));
+  expect(room.raw('j', 2).slice(-2)).toMatchObject([
+    { role: 'assistant', content: 'Yes, I think so.' },
+    { role: 'user', content: expect.stringContaining('does not fit the schema') as string },
+  ]);
   expect(await failures(room)).toEqual([
     expect.stringMatching(
-      /^error provider_invalid_reply: the reply does not fit the agent's reply schema: it is no JSON: .* \[Yes, I think so\.\]$/,
+      /^error provider_invalid_reply: the reply does not fit the agent's reply schema: it is no JSON: .* \[\]$/,
     ),
   ]);
   const { events } = await room.troupe.events(ROOM);
@@ -123,7 +127,7 @@ test('a reply that stays invalid fails the turn with its text', async () => {
   await room.say(UMA, 'j', 'Is it good?');
   expect(room.requests('j')).toHaveLength(MAX_TRIES);
   const errors = await failures(room);
-  expect(errors).toHaveLength(MAX_TRIES + 1);
+  expect(errors).toHaveLength(MAX_TRIES);
   expect(errors.at(-1)).toMatch(
     /^turn\.failed provider_invalid_reply: .*verdict: Invalid option: .*; why: Invalid input: .*; score: Invalid input: .* \[\{"verdict":"maybe","score":"high"\}\]$/,
   );

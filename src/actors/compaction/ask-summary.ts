@@ -1,6 +1,7 @@
 import type { SummaryRequest } from '../../context/index.ts';
 import { addUsage, type Usage } from '../../events/index.ts';
 import type { ErrorCode } from '../../errors.ts';
+import { endOfThoughts } from '../../providers/thoughts.ts';
 import type { ModelRequest, ResponseName } from '../../providers/provider.ts';
 import type { CallEnd } from '../budget/call-amount.ts';
 import { budgetPartsOf, countCost, paidCall, placeOf } from '../budget/paid-call.ts';
@@ -101,7 +102,12 @@ async function read(
       if (event.doubt !== undefined)
         run.deps.models.doubt(run.live.address.tenant, run.live.address.agent, event.doubt);
       const { usage, response } = event;
-      return { kind: 'answered', text, usage, ...(response && { response }) };
+      return {
+        kind: 'answered',
+        text: endOfThoughts(text)?.text ?? text,
+        usage,
+        ...(response && { response }),
+      };
     }
   }
   return { kind: 'failed', code: 'provider_truncated', message: 'the provider ended without a result' };

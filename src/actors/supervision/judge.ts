@@ -15,10 +15,8 @@ export type Verdict =
 /** Whether a turn may end with the answer that it has. */
 export function judge(run: TurnRun): Verdict {
   const fault = run.answer?.fault;
-  if (fault)
-    return mayTell(run, fault)
-      ? { kind: 'corrected', drafts: faultDrafts(run, fault) }
-      : { kind: 'failed', fault };
+  if (fault && mayTell(run, fault)) return { kind: 'corrected', drafts: faultDrafts(run, fault) };
+  if (fault && !fault.isTaken) return { kind: 'failed', fault };
   const { idle, most } = run.runtime.supervision;
   const text = idle > 0 && most > 0 ? gateOf(run) : null;
   if (text === null) return { kind: 'accepted' };

@@ -1,4 +1,5 @@
 import type { EventDraft } from '../../events/index.ts';
+import { calledInText } from './called-in-text.ts';
 import { type AnswerFault, type ModelAnswer, ownDraft, type TurnRun } from './turn-run.ts';
 
 /** Most notes in a row, as many as a failed call is repeated. */
@@ -37,6 +38,22 @@ export function faultOfEnd(
   };
 }
 
+/** A call among the words, of which nothing runs: nobody knows whether it was meant, and a server lost it if it was. */
+export function faultOfText(text: string, tools: readonly { name: string }[]): AnswerFault | null {
+  const called = calledInText(
+    text,
+    tools.map(({ name }) => name),
+  );
+  if (called === null) return null;
+  const what = `holds a call of \`${called}\` written as text`;
+  return {
+    note: `Your answer ${what}. Nothing was run. Make it as a tool call; or give your answer once more if you only talk about it.`,
+    code: 'provider_invalid_reply',
+    message: `the answer ${what}, which was not made. If this goes on, the server does not read the calls of this model: start it with a parser for them (vLLM and SGLang: --tool-call-parser, llama.cpp: --jinja), or take a model that calls tools`,
+    isTaken: true,
+  };
+}
+
 /** The note to the model, and the same for people. */
 export function faultDrafts(run: TurnRun, { note, code, message }: AnswerFault): EventDraft[] {
   const { step } = run;
@@ -59,8 +76,8 @@ export function isFaultNote({ kind, id }: EventDraft): boolean {
 }
 
 /** Whether the model is told: not if it was told in vain, and not if no step is left. */
-export function mayTell({ outputs, step, deps }: TurnRun, { note }: AnswerFault): boolean {
+export function mayTell({ outputs, step, deps }: TurnRun, { note, isTaken }: AnswerFault): boolean {
   const worked = outputs.findLastIndex(({ kind }) => kind === 'tool.result');
   const told = outputs.slice(worked + 1).filter(isFaultNote).length;
-  return note !== null && told < MOST_NOTES && step + 1 < deps.limits.maxSteps;
+  return note !== null && told < (isTaken ? 1 : MOST_NOTES) && step + 1 < deps.limits.maxSteps;
 }

@@ -2,6 +2,7 @@ import { addUsage, type Reasoning, type ToolCall } from '../../events/index.ts';
 import type { ErrorCode } from '../../errors.ts';
 import { receiptOf } from '../../context/index.ts';
 import type { ModelEvent, ModelFailure, ModelRequest, ResponseName } from '../../providers/provider.ts';
+import { endOfThoughts } from '../../providers/thoughts.ts';
 import { wholeCalls } from '../../providers/whole-calls.ts';
 import type { CallEnd } from '../budget/call-amount.ts';
 import { budgetPartsOf, countCost, paidCall, type PaidCall, placeOf } from '../budget/paid-call.ts';
@@ -11,7 +12,7 @@ import { answerSession, askSession, hearSession, loseSession } from '../sessions
 import { noteBegun, withBegun } from '../sessions/begun-answer.ts';
 import type { Sending } from '../sessions/session-run.ts';
 import { cacheKeyOf } from '../sessions/settle-session.ts';
-import { faultOfEnd } from './answer-fault.ts';
+import { faultOfEnd, faultOfText } from './answer-fault.ts';
 import { checkReply } from './check-reply.ts';
 import { hearWords } from './hear-words.ts';
 import { showActivity } from './show-activity.ts';
@@ -65,10 +66,13 @@ function callOf(run: TurnRun, round: number): PaidCall {
   };
 }
 
-type StreamOutcome =
-  | { kind: 'answered'; answer: ModelAnswer; response?: ResponseName }
-  | { kind: 'failed'; failure: ModelFailure }
-  | { kind: 'aborted' };
+interface Answered {
+  kind: 'answered';
+  answer: ModelAnswer;
+  response?: ResponseName;
+}
+
+type StreamOutcome = Answered | { kind: 'failed'; failure: ModelFailure } | { kind: 'aborted' };
 
 async function measured(run: TurnRun, sending: Sending): Promise<{ outcome: StreamOutcome; end: CallEnd }> {
   const { metrics, clock } = run.deps;
@@ -90,7 +94,7 @@ async function measured(run: TurnRun, sending: Sending): Promise<{ outcome: Stre
     },
   };
   const heard = await call.within(() => stream(run, sending, watch)).finally(() => silence.end());
-  const outcome = heard.kind === 'answered' ? await checkReply(run.runtime.reply, heard) : heard;
+  const outcome = heard.kind === 'answered' ? await checked(run, sending, heard) : heard;
   if (outcome.kind !== 'answered') showActivity(run, { kind: 'void', reason: endName(outcome), all: false });
   // The answer is discarded; its tokens still count as spent.
   if (heard.kind === 'answered' && outcome.kind === 'failed')
@@ -100,6 +104,14 @@ async function measured(run: TurnRun, sending: Sending): Promise<{ outcome: Stre
   metrics.count('model_calls', { tenant: run.live.address.tenant, provider, outcome: ended });
   call.end(reportOf(outcome));
   return { outcome, end: endOf(run, heard) };
+}
+
+async function checked(run: TurnRun, { prompt }: Sending, heard: Answered): Promise<Answered> {
+  const outcome = await checkReply(run.runtime.reply, heard);
+  const { answer } = outcome;
+  if (answer.fault || answer.calls.length > 0 || 'data' in answer) return outcome;
+  const fault = faultOfText(answer.text, prompt.tools);
+  return fault ? { ...outcome, answer: { ...answer, fault } } : outcome;
 }
 
 function endName(outcome: StreamOutcome): ErrorCode | 'answered' | 'aborted' {
@@ -223,7 +235,7 @@ function finished(
   for (const call of calls) shown.call(call);
   shown.end();
   const answer: ModelAnswer = {
-    ...said,
+    ...withoutThoughts(said, { provider: provider.name, model: profile.model }),
     calls,
     stop: own?.isCut ? 'length' : event.stop,
     usage: event.usage,
@@ -236,6 +248,14 @@ function finished(
     answer: fault ? { ...answer, fault } : answer,
     ...(event.response && { response: event.response }),
   };
+}
+
+/** For templates that write the opening tag of the thoughts themselves. */
+function withoutThoughts(said: Heard['said'], by: Pick<Reasoning, 'provider' | 'model'>): Heard['said'] {
+  const end = endOfThoughts(said.text);
+  if (!end) return said;
+  const reasoning = said.reasoning ?? (end.thoughts === '' ? undefined : { text: end.thoughts, ...by });
+  return { ...said, text: end.text, original: said.original ?? said.text, reasoning };
 }
 
 function requestOf(run: TurnRun, { prompt, session }: Sending): ModelRequest {

@@ -234,6 +234,8 @@ export interface AnswerFault {
   /** For people, and how the turn fails if the model goes on like this. */
   code: ErrorCode;
   message: string;
+  /** The model may mean it: told once, its answer counts. */
+  isTaken?: true;
 }
 
 /** The journal entry of a step: its answer, or the ending of the turn. */

@@ -109,7 +109,7 @@ export function createA2a({ url, apiKey, cardKeys, clock = systemClock, ...optio
     },
     home: url,
     server: serverOf(url),
-    stream: guardedStream({ limits, remembers: true, secrets, read }),
+    stream: guardedStream({ name: 'a2a', limits, remembers: true, secrets, read }),
   };
 }
 

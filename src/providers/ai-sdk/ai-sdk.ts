@@ -56,7 +56,7 @@ export function createAiSdk(
       templateMarks,
     },
     toolProblem: (tool) => toolProblem(tool, tools),
-    stream: guardedStream({ limits, secrets: extras.secrets, templateMarks, tools, read }),
+    stream: guardedStream({ name, limits, secrets: extras.secrets, templateMarks, tools, read }),
   };
 }
 

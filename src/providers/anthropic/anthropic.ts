@@ -98,6 +98,7 @@ export function createAnthropic(options: AnthropicOptions): Provider {
     server: serverOf(baseUrl),
     toolProblem: (tool) => toolProblem(tool, tools),
     stream: guardedStream({
+      name: NAME,
       limits,
       secrets: [apiKey, ...extras.secrets],
       templateMarks: MARKS,

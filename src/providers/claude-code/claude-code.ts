@@ -105,6 +105,7 @@ export function createClaudeCode(options: ClaudeCodeOptions): Provider {
     home: `${hostname()}:${configDir(options)}:${options.cwd ?? join(options.home, 'work')}`,
     cwdOf: (cacheKey) => workDir(options, cacheKey),
     stream: guardedStream({
+      name: NAME,
       limits,
       remembers: true,
       secrets,

@@ -81,7 +81,7 @@ export function createCodex(options: CodexOptions): Provider {
     capabilities: { ...WITH_SESSIONS, templateMarks: MARKS },
     home: `${hostname()}:${codexHome(options)}:${work}`,
     cwdOf: (cacheKey) => cwdOf(options, work, cacheKey),
-    stream: guardedStream({ limits, remembers: true, secrets, templateMarks: MARKS, read }),
+    stream: guardedStream({ name: NAME, limits, remembers: true, secrets, templateMarks: MARKS, read }),
     leave: (cacheKey) =>
       void running?.then(
         ({ sessions }) => sessions.leave(cacheKey),

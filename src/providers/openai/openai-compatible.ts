@@ -67,6 +67,7 @@ export function createOpenAiCompatible(options: OpenAiCompatibleOptions): Provid
     server: serverOf(baseUrl),
     ...(tools && { toolProblem: (tool) => toolProblem(tool, tools) }),
     stream: guardedStream({
+      name,
       limits,
       secrets: [apiKey, ...extras.secrets],
       templateMarks: MARKS,
@@ -92,8 +93,10 @@ type Choice = OpenAI.ChatCompletionChunk['choices'][number];
 type Chunk = Omit<OpenAI.ChatCompletionChunk, 'choices'> & {
   choices: (Omit<Choice, 'delta'> & { delta?: Delta | null; message?: Delta | null })[];
 };
-type Delta = Omit<Choice['delta'], 'content'> & {
+type Delta = Omit<Choice['delta'], 'content' | 'tool_calls' | 'function_call'> & {
   content?: string | Part[] | null;
+  tool_calls?: unknown;
+  function_call?: unknown;
   reasoning?: unknown;
 };
 /** The end as servers tell it. */
@@ -190,8 +193,8 @@ class Answer {
       ...(this.#reasoning === '' ? thinking !== '' && { reasoning: thinking } : thoughts),
       content: isSaid ? '' : text.slice(this.#said.length),
       refusal: this.#said === '' ? (refusal ?? null) : null,
-      tool_calls: this.#calls.isEmpty ? (tool_calls ?? undefined) : undefined,
-      function_call: this.#calls.isEmpty ? function_call : undefined,
+      tool_calls: this.#calls.isEmpty ? tool_calls : null,
+      function_call: this.#calls.isEmpty ? function_call : null,
     });
   }
 

@@ -49,6 +49,7 @@ export function createOpenAi(options: OpenAiOptions): Provider {
     server: serverOf(baseUrl),
     ...(tools && { toolProblem: (tool) => toolProblem(tool, tools) }),
     stream: guardedStream({
+      name: NAME,
       limits,
       secrets: [apiKey, ...extras.secrets],
       templateMarks: MARKS,
