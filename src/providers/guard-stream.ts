@@ -117,7 +117,7 @@ async function* guardStream(options: GuardOptions): AsyncGenerator<ModelEvent> {
   let timer: NodeJS.Timeout | undefined;
   const deadline = setTimeout(() => interrupted.resolve('late'), limits.totalMs);
   const meter = new ReplyMeter(limits);
-  const check = createCheck(options, meter);
+  const check = new AnswerCheck(options, meter);
   const events = read({
     signal: request.signal,
     touch() {
@@ -148,7 +148,7 @@ async function* guardStream(options: GuardOptions): AsyncGenerator<ModelEvent> {
         yield { type: 'failed', error: { code: 'provider_truncated', message: TRUNCATED } };
         return;
       }
-      const given = check(step.value);
+      const given = check.pass(step.value);
       yield* given;
       const last = given.at(-1)?.type;
       if (last === 'done' || last === 'failed') return;
@@ -181,88 +181,49 @@ function silence(silenceMs: number, opened: boolean): ModelFailure {
  * passed on. Calls wait for the end, which says whether they are whole; the calls of a session are its program's own matter.
  * Pieces have a meter of their own, or what they say would count twice.
  */
-function createCheck(
-  { name, request, remembers = false, secrets }: GuardOptions,
-  meter: ReplyMeter,
-): (event: ModelEvent) => readonly ModelEvent[] {
-  const calls: ToolCall[] = [];
-  let hasSpoken = false;
-  let hasReasoned = false;
-  const thoughts = new ThoughtSplitter();
-  const shown = new ReplyMeter(meter.limits);
-  const pieces = createPieceCheck(shown);
+class AnswerCheck {
+  readonly #options: GuardOptions;
+  readonly #remembers: boolean;
+  readonly #meter: ReplyMeter;
+  readonly #shown: ReplyMeter;
+  readonly #pieces: ReturnType<typeof createPieceCheck>;
+  readonly #thoughts = new ThoughtSplitter();
+  readonly #calls: ToolCall[] = [];
+  #hasSpoken = false;
+  #hasReasoned = false;
 
-  function finish(event: Done): readonly ModelEvent[] {
-    const usage = checkUsage(event.usage, { request, saidBytes: meter.said, remembers });
-    const end = sound(event, usage, secrets);
-    if (remembers) return [end];
-    const rest = thoughts.end(end.stop !== 'length' && calls.length === 0).map(heard);
-    const before = hasReasoned || thoughts.thoughts === '' ? rest : [...rest, reasoned(thoughts.thoughts)];
-    return [...before, ...ended(event, end)];
+  constructor(options: GuardOptions, meter: ReplyMeter) {
+    this.#options = options;
+    this.#remembers = options.remembers ?? false;
+    this.#meter = meter;
+    this.#shown = new ReplyMeter(meter.limits);
+    this.#pieces = createPieceCheck(this.#shown);
   }
 
-  function ended(event: Done, end: Done): readonly ModelEvent[] {
-    const unfinished = pieces.unfinished(calls.length);
-    const [last, ...whole] = settledEnd(end, calls, { hasSpoken, unfinished, request });
-    if (event.ended === undefined || hasSpoken || whole.length > 0 || last.broken !== undefined)
-      return [...whole, last];
-    return [{ type: 'failed', error: unknownEnd(event.ended, secrets) }];
-  }
-
-  function heard(event: ModelEvent): ModelEvent {
-    if (event.type === 'text') hasSpoken ||= event.delta.trim() !== '';
-    return event;
-  }
-
-  function reasoned(text: string): ModelEvent {
-    return { type: 'reasoning', reasoning: { text, provider: name, model: request.model } };
-  }
-
-  /** Thoughts in tags stand beside those that the vendor tells apart. What is signed stays as it is. */
-  function addReasoning(given: Reasoning): ModelEvent {
-    hasReasoned = true;
-    const reasoning = checkReasoning(given);
-    const isSigned = reasoning.signature !== undefined || thoughts.thoughts === '';
-    const text = isSigned ? reasoning.text : `${reasoning.text}\n\n${thoughts.thoughts}`;
-    return { type: 'reasoning', reasoning: { ...reasoning, text } };
-  }
-
-  function addCall(given: ToolCall): readonly ModelEvent[] {
-    const call = checkCall(given, request, calls);
-    pieces.whole(call);
-    calls.push(call);
-    return remembers ? [{ type: 'call', call }] : [];
-  }
-
-  function addPiece(event: Extract<ModelEvent, { type: 'calling' }>): readonly ModelEvent[] {
-    const piece = pieces.calling(event);
-    return piece ? [piece] : [];
-  }
-
-  return (event) => {
+  pass(event: ModelEvent): readonly ModelEvent[] {
     switch (event.type) {
       case 'text':
-        meter.text(checkText(event.delta));
-        return remembers ? [event] : thoughts.push(event.delta).map(heard);
+        this.#meter.text(checkText(event.delta));
+        return this.#remembers ? [event] : this.#heard(this.#thoughts.push(event.delta));
       case 'thinking':
-        shown.reasoning(checkText(event.delta, 'a piece of reasoning'));
+        this.#shown.reasoning(checkText(event.delta, 'a piece of reasoning'));
         return [event];
       case 'reasoning':
-        return [addReasoning(event.reasoning)];
+        return [this.#reason(event.reasoning)];
       case 'calling':
-        return addPiece(event);
+        return this.#addPiece(event);
       case 'call':
-        return addCall(event.call);
+        return this.#addCall(event.call);
       case 'done':
-        return finish(event);
+        return this.#finish(event);
       case 'failed':
-        return [{ type: 'failed', error: checkFailure(event.error, secrets) }];
+        return [{ type: 'failed', error: checkFailure(event.error, this.#options.secrets) }];
       case 'begun':
         checkText(event.mark, 'a mark');
         return [event];
       case 'session':
       case 'compacted':
-        if (!remembers) throw unexpected(event);
+        if (!this.#remembers) throw unexpected(event);
         return [event];
       case 'start':
       case 'aborted':
@@ -270,7 +231,56 @@ function createCheck(
       default:
         throw unexpected(event satisfies never);
     }
-  };
+  }
+
+  #heard(events: readonly ModelEvent[]): readonly ModelEvent[] {
+    this.#hasSpoken ||= events.some((event) => event.type === 'text' && event.delta.trim() !== '');
+    return events;
+  }
+
+  /** Thoughts in tags stand beside those that the vendor tells apart. What is signed stays as it is. */
+  #reason(given: Reasoning): ModelEvent {
+    this.#hasReasoned = true;
+    const reasoning = checkReasoning(given);
+    const { thoughts } = this.#thoughts;
+    if (reasoning.signature !== undefined || thoughts === '') return { type: 'reasoning', reasoning };
+    return { type: 'reasoning', reasoning: { ...reasoning, text: `${reasoning.text}\n\n${thoughts}` } };
+  }
+
+  #addCall(given: ToolCall): readonly ModelEvent[] {
+    const call = checkCall(given, this.#options.request, this.#calls);
+    this.#pieces.whole(call);
+    this.#calls.push(call);
+    return this.#remembers ? [{ type: 'call', call }] : [];
+  }
+
+  #addPiece(event: Extract<ModelEvent, { type: 'calling' }>): readonly ModelEvent[] {
+    const piece = this.#pieces.calling(event);
+    return piece ? [piece] : [];
+  }
+
+  #finish(event: Done): readonly ModelEvent[] {
+    const { name, request, secrets } = this.#options;
+    const remembers = this.#remembers;
+    const usage = checkUsage(event.usage, { request, saidBytes: this.#meter.said, remembers });
+    const end = sound(event, usage, secrets);
+    if (remembers) return [end];
+    const rest = this.#heard(this.#thoughts.end(end.stop !== 'length' && this.#calls.length === 0));
+    const text = this.#hasReasoned ? '' : this.#thoughts.thoughts;
+    const reasoning = { text, provider: name, model: request.model };
+    const before: readonly ModelEvent[] = text === '' ? rest : [...rest, { type: 'reasoning', reasoning }];
+    return [...before, ...this.#ended(event, end)];
+  }
+
+  #ended(event: Done, end: Done): readonly ModelEvent[] {
+    const { request, secrets } = this.#options;
+    const hasSpoken = this.#hasSpoken;
+    const unfinished = this.#pieces.unfinished(this.#calls.length);
+    const [last, ...whole] = settledEnd(end, this.#calls, { hasSpoken, unfinished, request });
+    if (event.ended === undefined || hasSpoken || whole.length > 0 || last.broken !== undefined)
+      return [...whole, last];
+    return [{ type: 'failed', error: unknownEnd(event.ended, secrets) }];
+  }
 }
 
 /** The end, with what has become of calls that may not be made, and the others. */

@@ -93,6 +93,9 @@ async function* wholeInPieces(
     yield { type: 'message_start', message: event };
     for (const [index, block] of (content ?? []).entries()) {
       yield { type: 'content_block_start', index, content_block: block };
+      if (block.type !== 'tool_use') continue;
+      const delta = { type: 'input_json_delta' as const, partial_json: JSON.stringify(block.input ?? {}) };
+      yield { type: 'content_block_delta', index, delta };
     }
     const delta = { stop_reason } as Anthropic.RawMessageDeltaEvent['delta'];
     yield { type: 'message_delta', delta, usage: usage as unknown as Anthropic.MessageDeltaUsage };
