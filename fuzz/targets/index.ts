@@ -11,6 +11,7 @@ export const SHARES: Readonly<Record<string, number>> = {
   'hostile-model': 50,
   'vendor-streams': 30,
   'tool-schemas': 10,
+  'odd-model': 60,
   'hostile-mcp': 20,
   'costly-logs': 2,
 };
@@ -24,6 +25,7 @@ export const TARGETS: Readonly<Record<string, () => Promise<Target>>> = {
   'hostile-model': async () => (await import('./hostile-model.ts')).hostileModelTarget(),
   'vendor-streams': async () => (await import('./vendor-streams.ts')).vendorStreamsTarget(),
   'tool-schemas': async () => (await import('./tool-schemas.ts')).toolSchemasTarget(),
+  'odd-model': async () => (await import('./odd-model.ts')).oddModelTarget(),
   'hostile-mcp': async () => (await import('./hostile-mcp.ts')).hostileMcpTarget(),
   'costly-logs': async () => (await import('./costly-logs.ts')).costlyLogsTarget(),
   regex: openRegex,

@@ -14,6 +14,7 @@ test.each([
   ['hostile-model', 800],
   ['vendor-streams', 500],
   ['tool-schemas', 300],
+  ['odd-model', 1_000],
   ['hostile-mcp', 300],
   ['costly-logs', 30],
   ['regex', 500],

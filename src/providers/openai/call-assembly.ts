@@ -112,6 +112,12 @@ export class CallAssembly {
     yield { type: 'calling', id: call.id, name: call.name, delta: call.args };
   }
 
+  /** The tool that was named once more and got no arguments. In an answer that was cut, this was the next call. */
+  get begun(): { broken?: string } {
+    const last = this.#calls.at(-1);
+    return last?.isNamedAgain ? { broken: last.name } : {};
+  }
+
   *finished(): Generator<ToolCall> {
     for (const [i, { id, name, args }] of this.#calls.entries()) {
       if (name !== '' || args !== '') yield { id: id || mintCallId(this.#trace, i), name, args };
@@ -123,7 +129,7 @@ export class CallAssembly {
 function isOf(known: Call, { id, name, args }: Fragment, inChunk: ReadonlySet<Call>): boolean {
   const isOther = id !== '' && known.given !== '' && id !== known.given;
   if (isOther && (name !== '' || args === '')) return false;
-  const beginsAnew = args.startsWith('{') && known.end.isWhole(known.args);
+  const beginsAnew = /^[{"]/.test(args) && known.end.isWhole(known.args);
   if (name === '') return !(beginsAnew && known.isNamedAgain);
   return !inChunk.has(known) && (known.name === '' || known.name === name) && !beginsAnew;
 }
@@ -137,7 +143,8 @@ function isAgain(known: Call, { id, name, args }: Fragment): boolean {
 
 function sameJson(one: string, other: string): boolean {
   if (!new ObjectEnd().isWhole(one)) return false;
-  return one === other || JSON.stringify(parseArgs(one)) === JSON.stringify(parseArgs(other));
+  const parsed = one === other ? null : parseArgs(one);
+  return one === other || (parsed !== null && JSON.stringify(parsed) === JSON.stringify(parseArgs(other)));
 }
 
 /** Finds the end of an object that grows. It reads each sign once, however often it is asked. */

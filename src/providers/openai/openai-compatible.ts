@@ -227,7 +227,8 @@ class Answer {
     }
     for (const call of calls) yield { type: 'call', call };
     const stop = this.#refused ? 'refusal' : end.stop;
-    yield { type: 'done', ...end, stop, usage: this.#usage, response: this.#response };
+    const begun = stop === 'length' ? this.#calls.begun : {};
+    yield { type: 'done', ...end, ...begun, stop, usage: this.#usage, response: this.#response };
   }
 }
 
