@@ -24,8 +24,9 @@ const { values } = parseArgs({
 
 /** Operations that refuse, with 400, what fits their schema; and the rule that a schema cannot state. */
 const EXPLAINED: Readonly<Record<string, string>> = {
-  sendMessage: 'the agents in `to` must exist',
-  sendCommand: 'the agent must exist',
+  sendMessage:
+    'the agents in `to` must exist; a message for people only has no addressee; an attachment has data with a media type, or a url',
+  sendCommand: 'the agent must exist; a fork names a turn, or a conversation and a seq',
   chat: 'the agents in `to` must exist, and the newest message is one that may be answered',
   runThread: 'the agent in `to` must exist, and the payload is one that its interrupt asks for',
   runConversation: 'as for runThread',

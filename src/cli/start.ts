@@ -1,7 +1,8 @@
-import { enableCompileCache } from 'node:module';
+import nodeModule from 'node:module';
 
 // Must come before all other imports: a short command spends half of its time compiling.
-enableCompileCache();
+// Deno has none.
+nodeModule.enableCompileCache?.();
 const { runCli } = await import('./run-cli.ts');
 
 process.exitCode = await runCli(process.argv.slice(2));

@@ -1,5 +1,5 @@
 import { readFile, stat } from 'node:fs/promises';
-// By its object: a Node that is too old, and is refused in words, does not have this export.
+// By its object: a Node that is too old, and is refused in words, does not have this export, nor have Bun and Deno.
 import nodeModule from 'node:module';
 import { dirname, extname, isAbsolute, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -15,6 +15,8 @@ export type ImportModule = (url: string) => Promise<Record<string, unknown>>;
  * has: `npm init` writes `commonjs`, under which `import` would be a syntax error.
  */
 export const importAsModule: ImportModule = async (url) => {
+  // Bun and Deno take every TypeScript file for an ES module.
+  if (!hasHooks()) return (await import(url)) as Record<string, unknown>;
   const hooks = nodeModule.registerHooks({
     load: (at, context, next) =>
       next(at, isOwnTypeScript(at) ? { ...context, format: 'module-typescript' } : context),
@@ -25,6 +27,10 @@ export const importAsModule: ImportModule = async (url) => {
     hooks.deregister();
   }
 };
+
+export function hasHooks(): boolean {
+  return 'registerHooks' in nodeModule;
+}
 
 function isOwnTypeScript(url: string): boolean {
   const { protocol, pathname } = new URL(url);

@@ -34,6 +34,8 @@ const STREAM_TYPE = 'text/event-stream';
 const ERROR_CONTENT = { [JSON_TYPE]: { schema: { $ref: '#/components/schemas/Error' } } };
 const RETRY_AFTER = { 'retry-after': { schema: { type: 'string', pattern: '^[1-9][0-9]*$' } } };
 
+const CHALLENGE = { 'www-authenticate': { schema: { type: 'string' } } };
+
 /** Shape of every error. */
 const ERROR = {
   type: 'object',
@@ -64,23 +66,28 @@ const ERROR_MEANINGS: Record<ErrorStatus, string> = {
 /** Errors that say when to try again. */
 const MAY_PASS: ReadonlySet<string> = new Set(['429', '503']);
 
+function headersOf(status: string): { headers?: object } {
+  if (status === '401') return { headers: CHALLENGE };
+  return MAY_PASS.has(status) ? { headers: RETRY_AFTER } : {};
+}
+
 function describeApi(routes: readonly Route[], keyless: boolean): object {
   const described = routes.filter(({ id }) => id !== null);
   const paths: Record<string, Record<string, object>> = {};
   for (const route of described) {
     const operation = describeRoute(route, described, keyless);
-    (paths[route.path] ??= {})[route.method.toLowerCase()] = operation;
+    (paths[shownPath(route.path)] ??= {})[route.method.toLowerCase()] = operation;
   }
   const responses = Object.entries(ERROR_MEANINGS).map(([status, description]) => [
     `Error${status}`,
-    { description, content: ERROR_CONTENT, ...(MAY_PASS.has(status) && { headers: RETRY_AFTER }) },
+    { description, content: ERROR_CONTENT, ...headersOf(status) },
   ]);
   return {
     openapi: '3.1.0',
     info: { title: 'Troupe', version: '1' },
     paths,
     components: {
-      schemas: { Event: schemaOf(Event), Prompt: schemaOf(Prompt), Error: ERROR },
+      schemas: { ...eventSchemas(), Prompt: schemaOf(Prompt), Error: ERROR },
       responses: Object.fromEntries(responses) as object,
       securitySchemes: {
         bearer: {
@@ -98,7 +105,8 @@ function describeApi(routes: readonly Route[], keyless: boolean): object {
 function describeRoute(route: Route, all: readonly Route[], keyless: boolean): object {
   const { id, summary, query, body, bodyType, example } = route;
   const params = paramsOf(route.path);
-  const shown = { ...(body && { schema: schemaOf(body) }), ...(example !== undefined && { example }) };
+  const schema = body ? schemaOf(body) : FILE;
+  const shown = { schema, ...(example !== undefined && { example }) };
   const content = (bodyType ?? body) && { [bodyType ?? JSON_TYPE]: shown };
   return {
     operationId: id,
@@ -189,6 +197,27 @@ function securityOf({ scopes }: Route, keyless: boolean): object {
   return { security: [{ bearer: [] }, ...(keyless ? [{}] : [])], 'x-troupe-scopes': scopes };
 }
 
+/** Names of path parameters in clients, by the segment before. Of one letter, some are those of what generators write. */
+const PARAMETER_NAMES: Record<PathNoun, string> = {
+  conversations: 'conversation',
+  agents: 'agent',
+  a2a: 'agent',
+  turns: 'turn',
+  compare: 'other',
+  diff: 'other',
+  chat: 'chat',
+  responses: 'response',
+  models: 'model',
+  keys: 'key',
+  webhooks: 'webhook',
+  people: 'person',
+};
+
+function shownPath(path: string): string {
+  const params = paramsOf(path).map(({ name }) => `{${name}}`);
+  return path.replace(/\{\w+\}/g, () => params.shift() ?? '');
+}
+
 interface PathParam {
   name: string;
   /** The path segment before the parameter. */
@@ -201,7 +230,7 @@ function paramsOf(path: string): PathParam[] {
     if (!part.startsWith('{')) return [];
     const noun = parts[index - 1] ?? '';
     if (!isNoun(noun)) throw new Error(`PATH_PARAMETERS has no schema for ${part} of ${path}`);
-    return [{ name: part.slice(1, -1), noun }];
+    return [{ name: PARAMETER_NAMES[noun], noun }];
   });
 }
 
@@ -222,8 +251,53 @@ function queryParameters(query: z.ZodObject | undefined): object[] {
   });
 }
 
+/** A body that is no JSON. */
+const FILE = { type: 'string', format: 'binary' };
+const INT32_MAX = 2 ** 31 - 1;
+const SCHEMAS = '#/components/schemas/';
+
+/** A schema for each kind of event, and `Event`, which is one of them: so generators have a name for each. */
+function eventSchemas(): Record<string, object> {
+  const { oneOf } = schemaOf(Event) as { oneOf: { properties: { kind: { const: string } } }[] };
+  const named = oneOf.map((schema) => {
+    const { const: kind } = schema.properties.kind;
+    return { kind, schema, name: `${kind.split(/[._-]/).map(capital).join('')}Event` };
+  });
+  const mapping = Object.fromEntries(named.map(({ kind, name }) => [kind, `${SCHEMAS}${name}`]));
+  const anyEvent = {
+    oneOf: named.map(({ name }) => ({ $ref: `${SCHEMAS}${name}` })),
+    discriminator: { propertyName: 'kind', mapping },
+  };
+  return { Event: anyEvent, ...Object.fromEntries(named.map(({ name, schema }) => [name, schema])) };
+}
+
+function capital(word: string): string {
+  return `${word.charAt(0).toUpperCase()}${word.slice(1)}`;
+}
+
 /** JSON Schema of what clients write, before defaults and transforms. */
 function schemaOf(schema: z.ZodType): object {
-  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
+  const { $schema: _, ...rest } = z.toJSONSchema(schema, {
+    io: 'input',
+    unrepresentable: 'any',
+    override: ({ jsonSchema }) => writePlainly(jsonSchema),
+  });
   return rest;
+}
+
+/** Generators of clients read no lists of positions, with `items: false` behind them, and null only as the second of two. */
+function writePlainly(schema: z.core.JSONSchema.BaseSchema): void {
+  const { prefixItems, anyOf, properties = {} } = schema;
+  const others = anyOf?.filter(({ type }) => type !== 'null');
+  if (anyOf && others && others.length > 1 && others.length < anyOf.length)
+    schema.anyOf = [{ anyOf: others }, { type: 'null' }];
+  for (const each of Object.values(properties))
+    if (typeof each === 'object' && each.type === 'null') delete each.type;
+  // Times in ms would overflow what is an integer without this.
+  if (schema.type === 'integer' && (schema.maximum ?? Infinity) > INT32_MAX) schema.format = 'int64';
+  if (!Array.isArray(prefixItems)) return;
+  const [first, ...more] = new Map(prefixItems.map((each) => [JSON.stringify(each), each])).values();
+  schema.items = more.length === 0 ? first! : { anyOf: [first!, ...more] };
+  schema.minItems = schema.maxItems = prefixItems.length;
+  delete schema.prefixItems;
 }

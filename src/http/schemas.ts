@@ -37,43 +37,32 @@ const NewAttachmentBody = AttachmentFields.superRefine(({ mediaType, data, url }
   if (data === undefined && url === undefined) problem('data', 'give data or a url');
   if (data !== undefined && url !== undefined) problem('url', 'give data or a url, not both');
   if (data !== undefined && mediaType === undefined) problem('mediaType', 'is missing');
-}).meta({
-  // The same rules for the document.
-  oneOf: [{ required: ['data'] }, { required: ['url'] }],
-  dependentRequired: { data: ['mediaType'] },
+  // The document leaves these rules out: of alternatives beside fields, generators make types without the fields.
 }) as unknown as z.ZodType<NewAttachment | AttachmentByAddress>;
-export const NewEventBody = z
-  .strictObject({
-    /** Ids with a ':' parse, so that messages stored by an earlier version can be sent again; new ones are refused later. */
-    id: EventId.meta({
-      pattern: '^[A-Za-z0-9][A-Za-z0-9._@-]{0,255}$',
-      description:
-        'Chosen by the client, so that a repeated request stores the event once. Ids with ":" are reserved for the runtime.',
-    }).optional(),
-    author: Author,
-    // Checks the number before the items.
-    to: z.array(z.unknown()).max(MAX_RECIPIENTS).pipe(z.array(Recipient)).optional(),
-    content: z.string(),
-    attachments: z.array(NewAttachmentBody).max(MAX_MESSAGE_ATTACHMENTS).optional(),
-    replyTo: EventId.optional(),
-    /** Behaviour while an addressed agent is busy. Default: the agent's own setting. */
-    whileBusy: BusyPolicy.optional(),
-    /** False: for people only; no agent sees the message or is woken by it. */
-    includeInContext: z.boolean().optional(),
-    /** Where a gateway took the message from. Default: `http`. Another name needs the scope `operate`. */
-    channel: Channel.optional(),
-    /** A session that an addressed agent is to adopt. Needs the scope `operate`. */
-    session: NamedSession.omit({ refused: true }).optional(),
-    /** Only the runtime writes the rest of an event's context. */
-    context: z.strictObject({ attachments: Attachments.optional() }).optional(),
-  })
-  .meta({
-    // For the document: a message for people only reaches no agent.
-    anyOf: [
-      { properties: { includeInContext: { const: true } } },
-      { properties: { to: { maxItems: 0 }, whileBusy: false, session: false } },
-    ],
-  });
+export const NewEventBody = z.strictObject({
+  /** Ids with a ':' parse, so that messages stored by an earlier version can be sent again; new ones are refused later. */
+  id: EventId.meta({
+    pattern: '^[A-Za-z0-9][A-Za-z0-9._@-]{0,255}$',
+    description:
+      'Chosen by the client, so that a repeated request stores the event once. Ids with ":" are reserved for the runtime.',
+  }).optional(),
+  author: Author,
+  // Checks the number before the items.
+  to: z.array(z.unknown()).max(MAX_RECIPIENTS).pipe(z.array(Recipient)).optional(),
+  content: z.string(),
+  attachments: z.array(NewAttachmentBody).max(MAX_MESSAGE_ATTACHMENTS).optional(),
+  replyTo: EventId.optional(),
+  /** Behaviour while an addressed agent is busy. Default: the agent's own setting. */
+  whileBusy: BusyPolicy.optional(),
+  /** False: for people only; no agent sees the message or is woken by it. */
+  includeInContext: z.boolean().optional(),
+  /** Where a gateway took the message from. Default: `http`. Another name needs the scope `operate`. */
+  channel: Channel.optional(),
+  /** A session that an addressed agent is to adopt. Needs the scope `operate`. */
+  session: NamedSession.omit({ refused: true }).optional(),
+  /** Only the runtime writes the rest of an event's context. */
+  context: z.strictObject({ attachments: Attachments.optional() }).optional(),
+});
 
 /** Author of commands that name none. */
 const OPERATOR: Author = { kind: 'user', id: 'operator', name: 'Operator' };

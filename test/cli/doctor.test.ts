@@ -1,3 +1,5 @@
+import { Long } from 'mongodb';
+import { startFakeMongo } from '../support/fake-mongo.ts';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
@@ -109,9 +111,52 @@ test('doctor fails for silent servers, without their passwords', async () => {
   };
   const { code, out, err } = await place.run(['doctor'], { env });
   expect(code).toBe(1);
-  expect(out).toMatch(/^failed +mongodb +.*127\.0\.0\.1:1/m);
+  expect(out).toMatch(/^failed +mongodb +MongoDB at 127\.0\.0\.1:1: no (?:server answers|answer in)/m);
+  expect(out).not.toContain('opology');
   expect(out).toMatch(/^failed +redis +.*127\.0\.0\.1:1/m);
   expect(out + err).not.toContain('canary');
+});
+
+test.each([
+  [
+    'refuses TTL indexes, as FerretDB 1',
+    'failed',
+    'no TTL indexes (createIndexes: expireAfterSeconds is not implemented)',
+    238,
+  ],
+  ['makes plain indexes of them', 'warning', 'TTL indexes without effect', null],
+  ['has them, and no replica set', 'warning', 'no replica set', null],
+  ['lets nobody write', 'failed', 'this user is not allowed to do that', 13],
+])('doctor says of a server that %s what that means', async (name, status, words, code) => {
+  using place = workplace();
+  let made: object[] = [];
+  await using server = await startFakeMongo((command, body) => {
+    if (command === 'buildInfo') return { ok: 1, version: '7.0.42' };
+    if (command === 'listIndexes') {
+      if (made.length === 0)
+        return { ok: 0, code: 26, codeName: 'NamespaceNotFound', errmsg: 'ns does not exist' };
+      return { ok: 1, cursor: { id: Long.ZERO, ns: 'troupe.x', firstBatch: made } };
+    }
+    if (command === 'createIndexes' && code !== null)
+      return { ok: 0, code, errmsg: 'createIndexes: expireAfterSeconds is not implemented' };
+    if (command === 'createIndexes') {
+      made = (body['indexes'] as { expireAfterSeconds?: number }[]).map(({ expireAfterSeconds, ...index }) =>
+        name.startsWith('has') ? { ...index, expireAfterSeconds, v: 2 } : { ...index, v: 2 },
+      );
+      return { ok: 1 };
+    }
+    return ['drop', 'endSessions'].includes(command) ? { ok: 1 } : null;
+  });
+  const { out } = await place.run(['doctor'], { env: { MONGODB_URL: `${server.url}/troupe` } });
+  const line = out.split('\n').find((each) => each.includes('mongodb')) ?? '';
+  expect(line).toContain(words);
+  expect(line.startsWith(status)).toBe(true);
+  // The empty collection that was made is gone.
+  if (code === null)
+    expect(server.commands.filter((each) => ['createIndexes', 'drop'].includes(each))).toEqual([
+      'createIndexes',
+      'drop',
+    ]);
 });
 
 siteTest('doctor reports that one of the two servers is missing', async ({ place, env }) => {

@@ -16,6 +16,21 @@ const COMPANY = {
   ],
 };
 
+/** As in Bun and Deno, which lack these. */
+const WITHOUT_HOOKS = `--import=data:text/javascript,${encodeURIComponent(
+  "import m from 'node:module'; delete m.registerHooks; delete m.enableCompileCache; m.syncBuiltinESMExports();",
+)}`;
+
+test('the command runs where modules have no hooks and no cache, as in Bun and Deno', async () => {
+  using place = workplace();
+  const env = { NODE_OPTIONS: WITHOUT_HOOKS };
+  expect((await place.run(['--version'], { env })).code).toBe(0);
+  await using dev = await place.start(['dev', '--port', '0'], env);
+  expect(dev.ready).toHaveProperty('url');
+  const { code, err } = await place.run(['send', 'c', 'hello', '--wait'], { env });
+  expect([code, err]).toEqual([0, '']);
+});
+
 test('run starts a workflow in a conversation and waits for its end', async () => {
   using place = workplace({ agents: COMPANY });
   const ran = await place.call(['run', 'c1', 'release', '--run', 'r1']);

@@ -47,20 +47,20 @@ function operations(): Operation[] {
 const PROBES = ['/healthz', '/readyz'];
 /** Ids that exist once `begin` has run. */
 const IDS: Record<string, string> = {
-  c: 'c1',
-  a: 'echo',
-  t: 'c1:echo:1',
-  b: 'c1:echo:2',
-  d: 'c1',
-  id: 'nobody',
-  m: 'echo',
-  r: 'resp_c1_1',
+  conversation: 'c1',
+  agent: 'echo',
+  turn: 'c1:echo:1',
+  other: 'c1:echo:2',
+  chat: 'c1',
+  key: 'nobody',
+  person: 'nobody',
+  webhook: 'nobody',
+  model: 'echo',
+  response: 'resp_c1_1',
 };
 
 function address({ path }: Pick<Operation, 'path'>, ids: Record<string, string> = IDS): string {
-  return path
-    .replace(/\{a\}\/(?=diff|compare)/, `${encodeURIComponent('c1:echo:1')}/`)
-    .replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(ids[name] ?? ''));
+  return path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(ids[name] ?? ''));
 }
 
 async function begin(api: Harness): Promise<void> {
@@ -180,7 +180,8 @@ test('the content type of every answer is declared', async () => {
     const { status, headers } = await api.app.request(at);
     // No answer of a chat is under way.
     const isResumed = operation.path.endsWith('/stream');
-    if (operation.path !== '/api/webhooks/{id}') expect([at, status]).toEqual([at, isResumed ? 204 : 200]);
+    if (operation.path !== '/api/webhooks/{webhook}')
+      expect([at, status]).toEqual([at, isResumed ? 204 : 200]);
     if (isResumed) continue;
     const type = (headers.get('content-type') ?? '').split(';')[0] ?? '';
     const { content = { 'application/json': {} } } = operation.responses[status] ?? {};
@@ -204,10 +205,10 @@ test('links lead from a message to every view of its conversation, and from its 
   const linked = (name: string, status: number) =>
     all.find(({ operationId }) => operationId === name)?.responses[status]?.links ?? {};
   expect(linked('sendMessage', 201)['listEvents']?.parameters).toEqual({
-    c: '$response.body#/event/conversation',
+    conversation: '$response.body#/event/conversation',
   });
   expect(linked('listActors', 200)['getTurn']?.parameters).toEqual({
-    t: '$response.body#/actors/0/lastTurn',
+    turn: '$response.body#/actors/0/lastTurn',
   });
   await begin(api);
   expect((await api.get('/api/conversations/c1/actors')).body).toMatchObject({
@@ -221,11 +222,11 @@ test('links to ids of another tenant name it', () => {
   const linked = (name: string) =>
     operations().find(({ operationId }) => operationId === name)?.responses[201]?.links ?? {};
   expect(linked('createKey')['revokeKey']?.parameters).toEqual({
-    id: '$response.body#/key/id',
+    key: '$response.body#/key/id',
     'query.tenant': '$response.body#/key/tenant',
   });
   expect(linked('createWebhook')['getWebhook']?.parameters).toEqual({
-    id: '$response.body#/webhook/id',
+    webhook: '$response.body#/webhook/id',
     'query.tenant': '$request.query.tenant',
   });
   expect(linked('sendMessage')['listEvents']?.parameters).not.toHaveProperty(['query.tenant']);
@@ -278,20 +279,45 @@ function isExpression(pattern: string): boolean {
   }
 }
 
-test('a message for people only is described as one that reaches no agent', () => {
-  const { paths } = z
-    .object({ paths: z.record(z.string(), z.record(z.string(), z.looseObject({}))) })
-    .parse(openApiDocument());
-  expect(paths['/api/conversations/{c}/events']?.['post']).toMatchObject({
-    requestBody: {
-      content: {
-        'application/json': {
-          schema: { anyOf: [{}, { properties: { to: { maxItems: 0 }, whileBusy: false, session: false } }] },
-        },
-      },
-    },
+test('the document has what generators of clients can read: no booleans as schemas, no lists of positions, names for kinds of events', () => {
+  const document = openApiDocument() as { components: { schemas: Record<string, Schema> } };
+  const found: string[] = [];
+  visit(document, (schema, at) => {
+    const { items, prefixItems, properties, anyOf, type, maximum, format } = schema;
+    if (typeof items === 'boolean' || Array.isArray(items) || prefixItems) found.push(`${at}: items`);
+    for (const [name, each] of Object.entries(properties ?? {}))
+      if (typeof each === 'boolean') found.push(`${at}/${name}: a boolean`);
+    if (anyOf && anyOf.length > 2 && anyOf.some((each) => Object(each).type === 'null'))
+      found.push(`${at}: null of three`);
+    if (properties && (anyOf ?? schema['oneOf'])) found.push(`${at}: alternatives beside properties`);
+    if (type === 'integer' && (maximum ?? Infinity) > 2 ** 31 && format !== 'int64')
+      found.push(`${at}: int32`);
   });
+  expect(found).toEqual([]);
+  const { Event, MessageEvent } = document.components.schemas;
+  expect(Event).toMatchObject({
+    discriminator: { propertyName: 'kind', mapping: { message: '#/components/schemas/MessageEvent' } },
+  });
+  expect(MessageEvent?.properties).toMatchObject({ kind: { const: 'message' } });
+  for (const { path } of operations())
+    for (const [, name = ''] of path.matchAll(/\{(\w+)\}/g)) expect(name.length).toBeGreaterThan(2);
 });
+
+interface Schema extends Record<string, unknown> {
+  items?: unknown;
+  prefixItems?: unknown;
+  properties?: Record<string, unknown>;
+  anyOf?: unknown[];
+  type?: unknown;
+  maximum?: number;
+  format?: unknown;
+}
+
+function visit(value: unknown, see: (schema: Schema, at: string) => void, at = ''): void {
+  if (typeof value !== 'object' || value === null) return;
+  if (!Array.isArray(value) && !at.endsWith('/properties')) see(value as Schema, at);
+  for (const [name, each] of Object.entries(value)) if (name !== 'example') visit(each, see, `${at}/${name}`);
+}
 
 test('a server that admits callers without a key says so in its description', async () => {
   await using open = await startApi();

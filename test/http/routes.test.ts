@@ -162,11 +162,11 @@ test('the OpenAPI document names every route and its errors', async () => {
   await using api = await startApi();
   const { body } = await api.get('/api/openapi.json');
   const described = Object.entries(body['paths'] as Record<string, object>).flatMap(([path, methods]) =>
-    Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+    Object.keys(methods).map((method) => `${method.toUpperCase()} ${path.replace(/\{\w+\}/g, '{}')}`),
   );
   const served = api.app.routes
     .filter(({ method, path }) => method !== 'ALL' && path !== '/api/openapi.json' && !OF_A2A.test(path))
-    .map(({ method, path }) => `${method} ${path.replace(/:(\w+)(\{[^}]*\})?/g, '{$1}')}`);
+    .map(({ method, path }) => `${method} ${path.replace(/:(\w+)(\{[^}]*\})?/g, '{}')}`);
   expect(described.toSorted()).toEqual(served.toSorted());
 });
 

@@ -224,7 +224,15 @@ async function checkMongodb(url: string): Promise<Check> {
   try {
     const load = () => import('../../store/mongo/check-mongo.ts');
     const { checkMongo } = await loadWith(DISTRIBUTED, load);
-    const { at, version, replicaSet } = await checkMongo(url);
+    const { at, version, replicaSet, expiry } = await checkMongo(url);
+    if (expiry.kind === 'refused') {
+      const detail = `${at}: ${version}, no TTL indexes (${expiry.why}): Troupe needs them, so that the server deletes journals that have expired; use MongoDB, or a server that has them`;
+      return { name, status: 'failed', detail };
+    }
+    if (expiry.kind === 'ignored') {
+      const detail = `${at}: ${version}, TTL indexes without effect: journals that have expired stay, and take space`;
+      return { name, status: 'warning', detail };
+    }
     if (replicaSet !== null)
       return { name, status: 'ok', detail: `${at}: ${version}, replica set ${replicaSet}` };
     const detail = `${at}: ${version}, no replica set: its data is lost if its disk fails`;

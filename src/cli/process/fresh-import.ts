@@ -1,16 +1,20 @@
-import { registerHooks } from 'node:module';
+// By its object: Bun and Deno may lack the export.
+import nodeModule from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { importAsModule, type ImportModule } from '../../config/load-agents-file.ts';
+import { hasHooks, importAsModule, type ImportModule } from '../../config/load-agents-file.ts';
 
 /** Marks the modules of one import, because Node keeps every module under its URL for ever. */
 const MARK = 'troupe-reload';
 /** Troupe itself must not be loaded twice. */
 const OWN_FILES = new URL('../../', import.meta.url).href;
 
-/** Imports modules with all local files that they import as they are now. `onFile` is told each before it is read. */
+/**
+ * Imports modules with all local files that they import as they are now. `onFile` is told each before it is read. Where modules
+ * cannot be resolved by a hook, only the module itself is as it is now.
+ */
 export function createFreshImport(onFile: (file: string) => void): ImportModule {
   let round = 0;
-  registerHooks({
+  const hooks: Parameters<typeof nodeModule.registerHooks>[0] = {
     resolve(specifier, context, nextResolve) {
       const resolved = nextResolve(specifier, context);
       const mark = markOf(context.parentURL);
@@ -18,7 +22,8 @@ export function createFreshImport(onFile: (file: string) => void): ImportModule 
       onFile(fileURLToPath(resolved.url));
       return { ...resolved, url: marked(resolved.url, mark) };
     },
-  });
+  };
+  if (hasHooks()) nodeModule.registerHooks(hooks);
   return async function importFresh(url) {
     round += 1;
     onFile(fileURLToPath(url));

@@ -23,19 +23,9 @@ import {
 export const IN_PARTS =
   'A list of more than 4 MiB comes in parts: `next` is the `skip` of the following part, or null at the end';
 
-/** A fork names either a turn, or a conversation and a seq. */
-const FORK_RULE = {
-  oneOf: [
-    { required: ['turn'], properties: { conversation: false, seq: false } },
-    { required: ['conversation', 'seq'], properties: { turn: false } },
-  ],
-};
 /** Every command in full, for the document. The handler checks `CommandRequest` first, for better messages. */
 const AnyCommand = z.union(
-  Command.options.map((option: z.ZodObject) => {
-    const extended = option.extend({ author: Author.optional() });
-    return 'seq' in option.shape ? extended.meta(FORK_RULE) : extended;
-  }),
+  Command.options.map((option: z.ZodObject) => option.extend({ author: Author.optional() })),
 ) as unknown as z.ZodType<Command & { author?: Author }>;
 
 /** Commands that answer a waiting agent. */

@@ -116,7 +116,8 @@ export async function openMongoDriver({
   }
 }
 
-async function connect(client: MongoClient, place: MongoPlace, clock: Clock): Promise<Document> {
+/** The answer to the first command. Others wait for it: beside it, each would fail with a topology that is closed. */
+export async function connect(client: MongoClient, place: MongoPlace, clock: Clock): Promise<Document> {
   const answered = new AbortController();
   const hello = client.connect().then(() => client.db('admin').command({ hello: 1 }));
   const silent = clock.sleep(CONNECT_MS, answered.signal).then(() => {

@@ -22,6 +22,9 @@ export const COLLECTIONS = {
   passages: 'passages',
 } as const;
 
+/** The server deletes a document at the time in `expires`. */
+export const EXPIRY = { name: 'expires', key: { expires: 1 }, expireAfterSeconds: 0 } as const;
+
 interface SchemaDoc {
   _id: string;
   /** Marks the database as Troupe's. */
@@ -42,14 +45,12 @@ const MIGRATIONS: readonly ((db: Db) => Promise<unknown>)[] = [
       { name: 'turn', key: { turn: 1 }, sparse: true },
       { name: 'outbox', key: { outbox: 1 }, sparse: true },
     ]);
-    await db.collection(COLLECTIONS.registers).createIndexes([
-      { name: 'age', key: { shelf: 1, at: 1 } },
-      { name: 'expires', key: { expires: 1 }, expireAfterSeconds: 0 },
-    ]);
-    await db.collection(COLLECTIONS.blobs).createIndexes([
-      { name: 'pending', key: { pending: 1 }, sparse: true },
-      { name: 'expires', key: { expires: 1 }, expireAfterSeconds: 0 },
-    ]);
+    await db
+      .collection(COLLECTIONS.registers)
+      .createIndexes([{ name: 'age', key: { shelf: 1, at: 1 } }, EXPIRY]);
+    await db
+      .collection(COLLECTIONS.blobs)
+      .createIndexes([{ name: 'pending', key: { pending: 1 }, sparse: true }, EXPIRY]);
     await db
       .collection(COLLECTIONS.conversations)
       .createIndexes([{ name: 'newest', key: { tenant: 1, at: -1 } }]);
