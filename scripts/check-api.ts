@@ -42,6 +42,7 @@ const EXPLAINED: Readonly<Record<string, string>> = {
   readAttachment: 'the event must have the attachment',
   getAnswer: 'the event must be one that agents answer',
   getInbox: '`after` is the `next` of a page in the same order',
+  searchConversations: '`after` is the `next` of an answer to the same query',
   callAgent: 'the agent must exist',
 };
 /** Operations for which a conversation that was deleted is one that has not begun. */
@@ -50,7 +51,9 @@ const NOT_BEGUN = ['listChatMessages', 'resumeChat', 'resumeChatById', 'listMode
 const REFUSES_INSIDE = ['callAgent'];
 /** An event stream does not end. */
 const ENDLESS = 'streamEvents';
-const ACCEPTED = ['2xx', '3xx', '400', '401', '403', '404', '409', '429', '5xx'];
+/** 413: a body has a limit of bytes and of values, as well. */
+const ACCEPTED = ['2xx', '3xx', '400', '401', '403', '404', '409', '413', '429', '5xx'];
+const REFUSED = ['400', '401', '403', '404', '405', '406', '409', '413', '415', '422', '428', '429', '5xx'];
 
 const AGENTS = [
   { id: 'writer', provider: 'scripted', model: 'test', script: { rules: [{ reply: 'Answer {{n}}.' }] } },
@@ -114,6 +117,8 @@ checks.use_after_free.enabled = false
   );
   return `continue-on-failure = true
 request-timeout = 30
+[checks]
+negative_data_rejection.expected-statuses = ${JSON.stringify(REFUSED)}
 [auth.openapi]
 bearer = { bearer = "${token}" }
 [[operations]]

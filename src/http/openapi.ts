@@ -296,7 +296,8 @@ function writePlainly(schema: z.core.JSONSchema.BaseSchema): void {
   // Times in ms would overflow what is an integer without this.
   if (schema.type === 'integer' && (schema.maximum ?? Infinity) > INT32_MAX) schema.format = 'int64';
   if (!Array.isArray(prefixItems)) return;
-  const [first, ...more] = new Map(prefixItems.map((each) => [JSON.stringify(each), each])).values();
+  const places = prefixItems as z.core.JSONSchema.JSONSchema[];
+  const [first, ...more] = new Map(places.map((each) => [JSON.stringify(each), each])).values();
   schema.items = more.length === 0 ? first! : { anyOf: [first!, ...more] };
   schema.minItems = schema.maxItems = prefixItems.length;
   delete schema.prefixItems;
