@@ -12,6 +12,7 @@ import { A2A_PYTHON_ENV, describeA2aPython, installA2aPython } from './services/
 import { describeLlama, installLlama, LLAMA_ENV } from './services/llama-server.ts';
 import { describeOpenAiPython, installOpenAiPython, OPENAI_PYTHON_ENV } from './services/openai-python.ts';
 import { insideArgs, insideEnv, isInside, whyNotIsolated } from './services/isolation.ts';
+import { installPgBouncer, PGBOUNCER_ENV } from './services/pgbouncer.ts';
 import { openScratch } from './services/scratch.ts';
 import { describeServices, serviceUrls, startServices } from './services/services.ts';
 import { DOES_NOT_RUN, lacksPart, type Unusable, UNUSABLE_ENV } from './services/unusable.ts';
@@ -33,13 +34,14 @@ async function main(args: string[]): Promise<number> {
   using scratch = openScratch();
   process.env['TMPDIR'] = scratch.folder;
   const countsFile = path.join(scratch.folder, 'counts.json');
-  const [services, clis, chromium, openAiPython, a2aPython, llama] = await Promise.all([
+  const [services, clis, chromium, openAiPython, a2aPython, llama, pgBouncer] = await Promise.all([
     startServices(),
     installClis(),
     installChromium(),
     installOpenAiPython(),
     installA2aPython(),
     installLlama(),
+    installPgBouncer(),
   ]);
   const unusable = {
     ...('home' in clis && clis.unusable),
@@ -53,6 +55,7 @@ async function main(args: string[]): Promise<number> {
     ...('folder' in a2aPython && { [A2A_PYTHON_ENV]: JSON.stringify(a2aPython) }),
     ...('folder' in openAiPython && { [OPENAI_PYTHON_ENV]: JSON.stringify(openAiPython) }),
     [LLAMA_ENV]: JSON.stringify(llama),
+    [PGBOUNCER_ENV]: JSON.stringify(pgBouncer),
     [UNUSABLE_ENV]: JSON.stringify(unusable),
   };
   try {

@@ -11,12 +11,12 @@ const ANSWER_WITHIN_MS = 120_000;
 /** One turn of the real program in front of a fake API. Null if it was answered, else why not. */
 export async function tryClaudeCode(): Promise<string | null> {
   await using stage = await openStage(() => ({ text: 'yes' }));
-  return whyNoAnswer(stage.provider, 'm');
+  return await whyNoAnswer(stage.provider, 'm');
 }
 
 export async function tryCodex(): Promise<string | null> {
   await using stage = await startCodexStage(() => ({ text: 'yes' }));
-  return whyNoAnswer(stage.provider, CODEX_MODEL);
+  return await whyNoAnswer(stage.provider, CODEX_MODEL);
 }
 
 async function whyNoAnswer(provider: Provider, model: string): Promise<string | null> {

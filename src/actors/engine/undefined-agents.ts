@@ -58,7 +58,8 @@ export function createUndefinedAgents(deps: EngineDeps): UndefinedAgents {
   const missing = new Map<string, Missing>();
   const warned = new Set<AgentId>();
   let noted: Record<string, number> = {};
-  let isFirst = true;
+  /** Of the first round: what was noted as defined then may turn out to be missing later. */
+  let waiting: readonly ActorAddress[] | null = null;
 
   function isDefined(agent: AgentId): boolean {
     if (agents.has(agent)) return true;
@@ -95,8 +96,8 @@ export function createUndefinedAgents(deps: EngineDeps): UndefinedAgents {
       if (!limits.soleOwner) noted = await noteOwn(deps);
     },
     async heed(due) {
-      const found = isFirst ? [...due, ...(await undefinedOwners(store, agents, clock.now()))] : due;
-      isFirst = false;
+      waiting ??= await undefinedOwners(store, agents, clock.now());
+      const found = [...due, ...waiting];
       if (missing.size >= MOST_TASKS) missing.clear();
       const isNew = (address: ActorAddress) => !isDefined(address.agent) && !missing.has(addressKey(address));
       for (const address of found.filter(isNew).slice(0, MOST)) await see(address);

@@ -1,4 +1,4 @@
-import { checkServer, targetOf, withConnection } from './connect-postgres.ts';
+import { checkServer, refuseSharedConnections, targetOf, withConnection } from './connect-postgres.ts';
 
 export interface PostgresFacts {
   /** Host and database, without credentials. */
@@ -13,8 +13,10 @@ export interface PostgresFacts {
 /** Checks a server without writing to it. Throws the errors of `postgresError`. */
 export async function checkPostgres(url: string): Promise<PostgresFacts> {
   const { config, place } = targetOf(url);
-  const { version, standbys, isDurable } = await withConnection(config, place, (queries) =>
-    checkServer(queries, place),
-  );
+  const { version, standbys, isDurable } = await withConnection(config, place, async (queries) => {
+    const facts = await checkServer(queries, place);
+    await refuseSharedConnections(queries, config, place);
+    return facts;
+  });
   return { at: `${place.host}/${place.database}`, version, standbys, isDurable };
 }

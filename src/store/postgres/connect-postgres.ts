@@ -4,7 +4,7 @@ import { TroupeError } from '../../errors.ts';
 import { createDocumentDriver, type DocumentDriver } from '../documents/document-driver.ts';
 import type { Documents } from '../documents/documents.ts';
 import { wrapMethods } from '../wrap-methods.ts';
-import { type Database, openDatabase, type Queries, queriesOf, TYPES } from './database.ts';
+import { type Database, inTransaction, openDatabase, type Queries, queriesOf, TYPES } from './database.ts';
 import { createActorDocuments } from './postgres-actors.ts';
 import { createEntryDocuments } from './postgres-entries.ts';
 import { postgresError, type PostgresPlace, urlError } from './postgres-error.ts';
@@ -115,6 +115,7 @@ export async function openPostgresDriver({
 async function prepareDatabase(config: pg.ClientConfig, place: PostgresPlace, clock: Clock): Promise<void> {
   await withConnection(config, place, async (queries) => {
     await checkServer(queries, place);
+    await refuseSharedConnections(queries, config, place);
     await migrateDatabase(queries, place, clock);
   });
 }
@@ -173,6 +174,36 @@ export async function checkServer(queries: Queries, place: PostgresPlace): Promi
       "Troupe needs one with the encoding UTF8: CREATE DATABASE troupe ENCODING 'UTF8' TEMPLATE template0",
     );
   return facts;
+}
+
+/**
+ * Refuses a pooler that gives each transaction some connection of the server. Settings and prepared statements of one client would
+ * be those of another, a write may then be acknowledged before it is on the disk, and notifications never arrive. Two clients at
+ * the same time have the same process of the server only behind such a pooler.
+ * https://www.pgbouncer.org/features.html
+ */
+export async function refuseSharedConnections(
+  queries: Queries,
+  config: pg.ClientConfig,
+  place: PostgresPlace,
+): Promise<void> {
+  const mine = await backendOf(queries);
+  await withConnection(config, place, (others) =>
+    inTransaction(others, async () => {
+      if ((await backendOf(others)) !== mine && (await backendOf(queries)) === mine) return;
+      const found = 'a pooler in transaction mode stands in front of it';
+      throw new TroupeError(
+        'server_unsuitable',
+        `PostgreSQL at ${place.host}: ${found}. Troupe needs connections of its own: use the address of the server itself (with many hosts port 5432 instead of 6543, or the name without "-pooler"), or pool_mode = session`,
+        { ...place, found },
+      );
+    }),
+  );
+}
+
+async function backendOf(queries: Queries): Promise<number | undefined> {
+  const [row] = await queries.rows<{ pid: number }>({ text: 'SELECT pg_backend_pid() AS pid' });
+  return row?.pid;
 }
 
 /** The documents of one schema. Owns the connections. */

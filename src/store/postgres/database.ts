@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import pg from 'pg';
-import { isUsableAfter } from './postgres-error.ts';
+import { isMisled, isUsableAfter } from './postgres-error.ts';
 import { fromStored, toStored } from './stored-text.ts';
 
 /** Only this module and `postgres-error.ts` import the driver. */
@@ -71,21 +71,37 @@ export function openDatabase(config: pg.PoolConfig): Database {
   const pool = new pg.Pool({ ...config, types: TYPES });
   const listeners = new Set<() => void>();
   let closed: Promise<void> | undefined;
+  /** Connections opened before this one are not used again. */
+  let oldest = 0;
+  let opened = 0;
+  const numbers = new WeakMap<pg.PoolClient, number>();
   const lost = () => {
     for (const listener of listeners) listener();
   };
   // Of an idle connection, and of one in use. Without listeners the process would end.
   pool.on('error', lost);
-  pool.on('connect', (client) => void client.on('error', lost));
+  pool.on('connect', (client) => {
+    numbers.set(client, (opened += 1));
+    client.on('error', lost);
+  });
+
+  async function takeClient(): Promise<pg.PoolClient> {
+    for (;;) {
+      const client = await pool.connect();
+      if ((numbers.get(client) ?? 0) >= oldest) return client;
+      client.release(true);
+    }
+  }
 
   async function withClient<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
     let isBroken = false;
-    const client = await pool.connect();
+    const client = await takeClient();
     try {
       return await work(client);
     } catch (error) {
       isBroken = !isUsableAfter(error);
       if (isBroken) lost();
+      if (isMisled(error)) oldest = opened + 1;
       throw error;
     } finally {
       client.release(isBroken);

@@ -53,7 +53,12 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
  * an operator's action, the system below. Beside them: the server takes no writes, as during a failover.
  */
 const TRANSIENT = ['08', '40', '53', '55', '57', '58'];
-const READ_ONLY = '25006';
+/**
+ * The connection leads to the wrong server or session: one that takes no writes, such as a primary that was demoted and kept its
+ * connections, or one without the statements that were prepared on it. A new connection may lead to the right one.
+ * https://www.postgresql.org/docs/current/errcodes-appendix.html
+ */
+const MISLED = ['25006', '26000', '42P05'];
 
 /** Converts an error of the PostgreSQL driver, with a code that says what the operator or the caller can do. */
 export function postgresError(thrown: unknown, { host, database, schema }: PostgresPlace): TroupeError {
@@ -71,7 +76,7 @@ export function postgresError(thrown: unknown, { host, database, schema }: Postg
   }
   const meaning = MEANINGS[thrown.code ?? ''];
   if (meaning) return become(meaning.code, `${meaning.text} (${detail})`);
-  const isTransient = TRANSIENT.includes(thrown.code?.slice(0, 2) ?? '') || thrown.code === READ_ONLY;
+  const isTransient = TRANSIENT.includes(thrown.code?.slice(0, 2) ?? '') || isMisled(thrown);
   return isTransient ? become('store_unavailable', `${detail}; try again`) : become('internal', detail);
 }
 
@@ -83,7 +88,12 @@ export function isRefusal(thrown: unknown): thrown is pg.DatabaseError {
 /** Whether the connection can be used after this error. */
 export function isUsableAfter(thrown: unknown): boolean {
   if (thrown instanceof TroupeError) return true;
-  return isRefusal(thrown) && thrown.severity === 'ERROR';
+  return isRefusal(thrown) && thrown.severity === 'ERROR' && !isMisled(thrown);
+}
+
+/** Whether connections as old as this one lead to the wrong server too. */
+export function isMisled(thrown: unknown): boolean {
+  return isRefusal(thrown) && MISLED.includes(thrown.code ?? '');
 }
 
 export function isDuplicateKey(thrown: unknown): boolean {

@@ -28,6 +28,8 @@ const workerAs = (id: string) =>
   agent(id, 'ask', call('Find it.', 'ask', { question: 'Which one?', to: 'people' }), { reply: 'Found.' });
 
 const newData = () => mkdtempSync(path.join(tmpdir(), 'troupe-undefined-'));
+/** So slow that tasks are still open when the work is listed; with several processes it is listed only after three rounds. */
+const SLOW_MS = IS_DISTRIBUTED ? 3_000 : 60_000;
 const warned: string[] = [];
 
 function open(agents: object[], data: string): Promise<Troupe> {
@@ -77,7 +79,7 @@ describe('the assignee of an open task was renamed', () => {
     const data = newData();
     await openTask(data);
     const definition = { agents: [lead, workerAs('researcher')] } as unknown as TroupeInput;
-    await using troupe = await openTroupe({ ...definition, limits: { sweepMs: 60_000 } } as TroupeInput, {
+    await using troupe = await openTroupe({ ...definition, limits: { sweepMs: SLOW_MS } } as TroupeInput, {
       data,
       onWarning: () => undefined,
     });
@@ -91,12 +93,12 @@ describe('the assignee of an open task was renamed', () => {
     );
   });
 
-  test('it goes on if it is defined again before that', async () => {
+  test.skipIf(IS_DISTRIBUTED)('it goes on if it is defined again before that', async () => {
     const data = newData();
     await openTask(data);
     {
       await using troupe = await openTroupe(
-        { agents: [lead], limits: { sweepMs: 60_000 } } as unknown as TroupeInput,
+        { agents: [lead], limits: { sweepMs: SLOW_MS } } as unknown as TroupeInput,
         { data, onWarning: () => undefined },
       );
       await holds(async () => (await troupe.stuck()).total > 0);

@@ -41,7 +41,10 @@ async function open(
         scripted(
           'di',
           [
-            { when: { step: 1 }, calls: [{ name: 'delegate', args: { to: 'cy', task: 'What is it?' } }] },
+            {
+              when: { contains: 'Ask around.', step: 1 },
+              calls: [{ name: 'delegate', args: { to: 'cy', task: 'What is it?' } }],
+            },
             { reply: 'di passes on {{last}}' },
           ],
           ['delegate'],
@@ -63,7 +66,7 @@ const LIMITS: [name: string, more: Partial<TroupeInput>][] = [
 ];
 const text = async (troupe: Troupe) =>
   (await troupe.ask('c', { author: ANA, to: ['bo'], content: 'Go.' }, { timeoutMs: 30_000 })).text;
-const question = (to: string) => ({ author: ANA, to: [to], content: 'What is it?' });
+const question = (to: string) => ({ author: ANA, to: [to], content: 'Ask around.' });
 const patience = { timeoutMs: 20_000 };
 
 describe.each(LIMITS)('a tool that waits for other agents does not keep them from working: %s', (_, more) => {
