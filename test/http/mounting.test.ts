@@ -92,15 +92,17 @@ function isLeftAlone(headers: Headers): boolean {
 
 /** As `compression` of Express does, which leaves alone what is compressed already. */
 function compressInBlocks(_request: IncomingMessage, response: ServerResponse, next: () => void): void {
-  const { writeHead, write, end } = response;
+  const writeHead = response.writeHead.bind(response);
+  const write = response.write.bind(response) as (bytes?: Buffer) => boolean;
+  const end = response.end.bind(response) as (bytes?: Buffer) => ServerResponse;
   let gzip: Gzip | null | undefined;
   const open = () => {
     if (gzip !== undefined) return gzip;
     const isDone = response.hasHeader('content-encoding');
     gzip =
       isDone || String(response.getHeader('cache-control')).includes('no-transform') ? null : createGzip();
-    gzip?.on('data', (bytes: Buffer) => write.call(response, bytes, 'utf8'));
-    gzip?.on('end', () => end.call(response, undefined, 'utf8'));
+    gzip?.on('data', (bytes: Buffer) => write(bytes));
+    gzip?.on('end', () => end());
     return gzip;
   };
   Object.assign(response, {
@@ -110,13 +112,12 @@ function compressInBlocks(_request: IncomingMessage, response: ServerResponse, n
         response.setHeader('content-encoding', 'gzip');
         response.removeHeader('content-length');
       }
-      return writeHead.call(response, status);
+      return writeHead(status);
     },
-    write: (bytes: Buffer) =>
-      (open() ?? { write: write.bind(response) as (bytes: Buffer) => boolean }).write(bytes),
+    write: (bytes: Buffer) => (open() ?? { write }).write(bytes),
     end: (bytes?: Buffer) => {
       if (!response.headersSent) response.writeHead(response.statusCode);
-      return gzip ? gzip.end(bytes) : end.call(response, bytes, 'utf8');
+      return gzip ? gzip.end(bytes) : end(bytes);
     },
   });
   next();

@@ -102,13 +102,17 @@ function streamOf(
 ): Response {
   const decoder = new TextDecoder();
   const encoder = new TextEncoder();
-  const changed = new TransformStream<Uint8Array, Uint8Array>({
-    transform: (piece, controller) =>
+  // `cancel` is in the standard and in Node, and not in each of the compiler's libraries: given as a variable it is admitted.
+  const transformer = {
+    transform: (piece: Uint8Array, controller: { enqueue(changed: Uint8Array): void }) =>
       controller.enqueue(encoder.encode(change(decoder.decode(piece, { stream: true })))),
     flush: onEnd,
     cancel: onEnd,
+  };
+  return new Response(body.pipeThrough(new TransformStream<Uint8Array, Uint8Array>(transformer)), {
+    status: 200,
+    headers: headersOf(response, STREAM_TYPE),
   });
-  return new Response(body.pipeThrough(changed), { status: 200, headers: headersOf(response, STREAM_TYPE) });
 }
 
 function withText(response: Response, type: string, text: string): Response {
