@@ -90,9 +90,14 @@ export function plain(messages: readonly UIMessage[]): unknown {
 
 /** The chunks of a stream. */
 export async function chunksIn(response: Response): Promise<UIMessageChunk[]> {
-  const text = await response.text();
-  return text
+  return chunksOf(await response.text());
+}
+
+/** The last event of a stream that goes on may not be whole yet. */
+export function chunksOf(stream: string): UIMessageChunk[] {
+  return stream
     .split('\n\n')
+    .slice(0, stream.endsWith('\n\n') ? undefined : -1)
     .flatMap((each) => (each.startsWith('data: {') ? [JSON.parse(each.slice(6)) as UIMessageChunk] : []));
 }
 

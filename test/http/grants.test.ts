@@ -32,6 +32,8 @@ test('a key sees and writes only its granted conversations, by id or prefix', as
   };
   expect(await seen('/api/conversations')).toEqual(['hall', 'team-a', 'team-b']);
   expect(await seen('/api/conversations?limit=2')).toHaveLength(2);
+  // The inbox reads the logs when it is asked, for a limited time.
+  await expect.poll(async () => (await guest.get('/api/inbox')).body['unread']).toBe(0);
   const { counts, lines } = InboxAnswer.parse((await guest.get('/api/inbox')).body);
   expect(lines.map(({ id }) => id).toSorted()).toEqual(['hall', 'team-a', 'team-b']);
   expect(counts).toMatchObject({ quiet: 3, failed: 0 });
@@ -228,13 +230,15 @@ test('an import stays within the grant, with everything in the file', async () =
   await using api = await startGuarded();
   const guest = await withKey(api, { conversations: ['hall', 'team-*'] });
   const body = '[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}]';
-  const into = async (query: string) =>
-    (await api.get(`/api/import${query}`, { method: 'POST', body, headers: guest.headers })).status;
+  const into = async (query: string, file = body) =>
+    (await api.get(`/api/import${query}`, { method: 'POST', body: file, headers: guest.headers })).status;
   expect(await into('')).toBe(404);
   expect(await into('?conversation=secret')).toBe(404);
-  // For a file with several conversations the target would be the beginning of their names.
-  expect(await into('?conversation=hall')).toBe(404);
+  // For a file with several conversations the target is the beginning of their names.
+  const several = '{"messages":[{"role":"user","content":"hi"}]}\n'.repeat(2);
+  expect(await into('?conversation=hall', several)).toBe(404);
   expect(await api.troupe.conversations()).toEqual([]);
+  expect(await into('?conversation=hall')).toBe(201);
   expect(await into('?conversation=team-a')).toBe(201);
 });
 

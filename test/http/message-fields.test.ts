@@ -15,7 +15,9 @@ test('a message with includeInContext: false is stored for people, found by sear
   await api.troupe.idle();
   const { events } = (await api.get(PATH)).body as { events: { kind: string }[] };
   expect(events.map(({ kind }) => kind)).toEqual(['notice']);
-  expect((await api.get('/api/search?q=invoice')).body).toMatchObject({ hits: [{ conversation: 'c1' }] });
+  await expect
+    .poll(async () => (await api.get('/api/search?q=invoice')).body)
+    .toMatchObject({ hits: [{ conversation: 'c1' }] });
   const rows = await api.get('/api/conversations/c1/rows');
   expect(JSON.stringify(rows.body)).toContain('invoice 7 was paid');
   const page = await api.app.request('/api/conversations/c1/export?format=html');

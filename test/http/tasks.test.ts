@@ -252,6 +252,12 @@ test('the document describes the commands about tasks', async () => {
   await using api = await start();
   const { body } = await api.get('/api/openapi.json');
   const paths = JSON.stringify(body['paths']);
-  for (const field of ['"answer"', '"decide"', '"cancelTask"', '"argsHash"', '/api/conversations/{c}/tasks'])
+  for (const field of [
+    '"answer"',
+    '"decide"',
+    '"cancelTask"',
+    '"argsHash"',
+    '/api/conversations/{conversation}/tasks',
+  ])
     expect(paths).toContain(field);
 });
