@@ -170,7 +170,9 @@ class Reader {
     const { events } = await readPage(this.#options.troupe, of.conversation, of.sent - 1, 1);
     of.isDoubtful = false;
     const [there] = events;
-    if (of.last && there && (there.id !== of.last.id || there.at !== of.last.at)) yield* this.#restart(of);
+    // Another log may grow beyond this place before it is read again.
+    const isAnother = there ? of.last && (there.id !== of.last.id || there.at !== of.last.at) : of.sent > 0;
+    if (isAnother) yield* this.#restart(of);
   }
 
   async *#restart(of: Followed): AsyncGenerator<Frame, void> {

@@ -138,7 +138,8 @@ const READS = Object.keys(ROUTE_SCOPES)
       .replace('{a}', 'a')
       .replace('{t}', 'long:a:1')
       .replace('{id}', 'none')
-      .replace(/search$/, 'search?q=nowhere'),
+      // All have the word, and none the words.
+      .replace(/search$/, 'search?q=%22words%20words%22'),
   );
 
 attack(
