@@ -36,10 +36,12 @@ attack(28, 'texts that are expensive to search block no other caller', async (re
   const texts = Object.values(TEXTS);
   await using stage = await openStage({
     agents: ['bo', 'cy', { id: 'di', reply: REPLY }],
-    answer: ({ agent, last }) => {
+    answer: ({ agent, last, messages }) => {
       const form = /in my form (\d)/.exec(last)?.[1];
       if (form !== undefined) return { text: IN_FORM[Number(form)] ?? '' };
-      const number = /say text (\d+)/.exec(last)?.[1];
+      // Told what was wrong with its answer, it gives the same again.
+      const asked = agent === 'di' ? messages.map(({ content }) => content).join(' ') : last;
+      const number = /say text (\d+)/.exec(asked)?.[1];
       if (agent === 'cy' || number === undefined) return { text: agent === 'di' ? '{"n":1}' : 'fine' };
       return { text: texts[Number(number)] ?? '', chunk: CHUNK };
     },

@@ -41,8 +41,8 @@ test.each<Mistake>([
   ],
   [
     'a mistyped field',
-    (t) => t.send('c', message({ reply: 'x' })),
-    'reply: is not a field; did you mean "replyTo"?',
+    (t) => t.send('c', message({ replyToo: 'x' })),
+    'replyToo: is not a field; did you mean "replyTo"?',
   ],
   [
     'an empty attachment',
@@ -92,8 +92,8 @@ test.each<Mistake>([
   ['null for options', (t) => t.ask('c', 'hi', null as never), 'the options of ask: they: is null'],
   [
     'two mistakes at once',
-    (t) => t.send('c', message({ to: 'bo', reply: 'x' })),
-    'to: is a text: give a list: [ … ]; reply: is not a field',
+    (t) => t.send('c', message({ to: 'bo', replyToo: 'x' })),
+    'to: is a text: give a list: [ … ]; replyToo: is not a field',
   ],
   [
     'a time that no timer can wait',
