@@ -104,9 +104,9 @@ export class DraftWriter {
     const { user } = this.#authors;
     const author = entry.author === 'user' ? user : entry.author === 'system' ? SYSTEM : entry.author;
     const kind = entry.forPeople ? 'notice' : 'message';
-    // Its words are not those of this runtime.
+    // Its words are not those of this runtime. In the order of the schema, so that what is written and read again is the same.
     const marked = author === SYSTEM ? { context: { imported: true as const } } : {};
-    yield this.#item(entry, author, { kind, body: { content: entry.text }, ...marked });
+    yield this.#item(entry, author, { ...marked, kind, body: { content: entry.text } });
   }
 
   *#assistant(entry: AssistantEntry): Generator<ImportItem, void> {

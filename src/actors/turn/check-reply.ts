@@ -75,7 +75,7 @@ async function readAll(texts: readonly string[], reply: ReplySchema): Promise<Re
 }
 
 const MOST_FENCES = 8;
-const FENCE_LINE = /^[ \t]{0,3}(`{3,}|~{3,})[ \t]*[\w+.-]{0,20}[ \t]*\r?$/;
+const FENCE_LINE = /^[ \t]{0,3}(`{3,}|~{3,})[ \t]*(?:[\w+.-]{1,20}[ \t]*)?\r?$/;
 
 function fencesIn(said: string): string[] {
   const found: string[] = [];
