@@ -5,7 +5,7 @@ import { createSharing } from '../slices.ts';
 /** Requests of one tenant under way at once beside other tenants: those of people and applications. */
 const FEW = 8;
 /** The same for a tenant that has had more of them a moment ago: a flood. */
-const AT_ONCE = 2;
+const AT_ONCE = 1;
 const FLOOD_MS = 10_000;
 /** Requests of one tenant that may wait. */
 export const MOST_WAITING = 1_000;

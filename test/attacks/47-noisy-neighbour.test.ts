@@ -6,7 +6,7 @@ import { ACME, ANA, openStage, withKey, ZETA } from './stage.ts';
 
 const CONNECTIONS = 64;
 /** Requests of a tenant that may be at work beside those of another. */
-const AT_ONCE = 2;
+const AT_ONCE = 1;
 /** Time after which a request no longer counts as at work, ms. It never comes here. */
 const LONG_MS = 1_000;
 

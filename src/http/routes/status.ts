@@ -102,18 +102,20 @@ export const statusRoutes = [
     summary: 'This document',
     handle({ context }, { describe }) {
       const mount = context.req.path.slice(0, -'/api/openapi.json'.length);
-      const bytes = bytesOf(describe(`${prefixBefore(context)}${mount}`));
+      const bytes = bytesOf(describe, `${prefixBefore(context)}${mount}`);
       return context.body(bytes, 200, { 'content-type': 'application/json' });
     },
   }),
 ] as const;
 
-/** Its third of a megabyte takes milliseconds to write. */
-const DOCUMENTS = new WeakMap<object, Uint8Array<ArrayBuffer>>();
+/** The last one of each app: a third of a megabyte takes milliseconds to write, and its base seldom changes. */
+const DOCUMENTS = new WeakMap<object, { base: string; bytes: Uint8Array<ArrayBuffer> }>();
 
-function bytesOf(document: object): Uint8Array<ArrayBuffer> {
-  const bytes = DOCUMENTS.get(document) ?? new TextEncoder().encode(JSON.stringify(document));
-  DOCUMENTS.set(document, bytes);
+function bytesOf(describe: (base: string) => object, base: string): Uint8Array<ArrayBuffer> {
+  const last = DOCUMENTS.get(describe);
+  if (last?.base === base) return last.bytes;
+  const bytes = new TextEncoder().encode(JSON.stringify(describe(base)));
+  DOCUMENTS.set(describe, { base, bytes });
   return bytes;
 }
 
