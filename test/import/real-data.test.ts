@@ -141,7 +141,7 @@ describe.runIf(HAS_DATA)('real transcripts', () => {
     expect(keyValueOf(repaired)).toEqual({ plain_text_part: 1, missing_result: 2 });
     expect(keyValueOf(skipped)).toEqual({ unknown_line: 6, metadata: 1 });
     const examples = skipped.flatMap((note) => note.examples.map((example) => example.split(':')[0]));
-    expect(examples.toSorted()).toEqual(['line 10', 'line 11', 'line 13', 'line 14', 'line 15', 'line 19']);
+    expect(new Set(examples)).toEqual(new Set([10, 11, 13, 14, 15, 19].map((line) => `line ${line}`)));
     expect(countOf(skipped, 'not_json')).toBe(0);
   });
 
