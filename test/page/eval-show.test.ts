@@ -26,6 +26,8 @@ pageTest(
     await page.getByRole('link', { name: 'Failed in a run (1)' }).press('Enter');
     await page.getByRole('link', { name: 'run 2: ✗ does not hold' }).click();
     await page.getByRole('heading', { name: /: run 2$/ }).waitFor();
+    // The heading is there before the rows below it.
+    await page.waitForLoadState();
     const differing = page.getByRole('listitem').filter({ hasText: 'differs' }).last();
     expect(await differing.locator('del').allInnerTexts()).toEqual(['Monday']);
     expect((await differing.locator('ins').allInnerTexts()).join(' ')).toMatch(/^Friday .*<script>/);
