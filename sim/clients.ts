@@ -31,8 +31,8 @@ export interface Clients {
   isDone(): boolean;
   /** Resumes every actor that a client paused. */
   resumeAll(): void;
-  /** Resumes failed actors, as an operator would. False if there are none. */
-  resumeFailed(): boolean;
+  /** Resumes actors that failed or are still paused, as an operator would. False if there are none. */
+  resumeParked(): boolean;
 }
 
 const ANA: Author = { kind: 'user', id: 'u1', name: 'Ana' };
@@ -165,11 +165,12 @@ export function openClients(world: World): Clients {
     asked,
     problems,
     isDone: () => running === 0,
-    resumeFailed() {
-      const failed = [...world.data.actors.values()]
-        .filter(({ tenant, parked }) => tenant !== '-' && parked === 'failed')
+    resumeParked() {
+      // A process that stood still may carry out a pause after the resumption that followed it.
+      const parked = [...world.data.actors.values()]
+        .filter((row) => row.tenant !== '-' && row.parked !== null)
         .map(({ tenant, conversation, agent }) => ({ tenant, conversation, agent }) as ActorAddress);
-      for (const address of failed) {
+      for (const address of parked) {
         const { tenant, conversation, agent } = address;
         const key = `${tenant}/${conversation}/${agent}`;
         if (beingResumed.has(key)) continue;
@@ -179,7 +180,7 @@ export function openClients(world: World): Clients {
           beingResumed.delete(key);
         });
       }
-      return failed.length > 0;
+      return parked.length > 0;
     },
     resumeAll() {
       for (const text of paused) {

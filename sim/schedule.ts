@@ -52,7 +52,7 @@ export async function runSchedule(options: ScheduleOptions): Promise<Outcome> {
   const deadline = from + 2 * world.farthestSkew() + LEASE_MS + foundMs + waitMs + taskMs + WORK_MS;
   await scheduler.run(() => {
     if (scheduler.now() > deadline || scheduler.steps > MOST_STEPS) return true;
-    if (clients.resumeFailed() || !queue.isEmpty() || !clients.isDone()) return false;
+    if (clients.resumeParked() || !queue.isEmpty() || !clients.isDone()) return false;
     return unsettled(world).length === 0 && world.tasks.open().length === 0;
   });
   const violations = [...checkWorld(world, clients), ...(await checkPrompts(world))];
