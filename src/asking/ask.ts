@@ -25,7 +25,7 @@ export async function* ask(sent: Event, parts: ExchangeParts, costOf: CostOf): A
   const answers = awaitAnswers(sent);
   const { events, waits } = yield* exchange(sent, answers, parts);
   if (signal.aborted) {
-    const causes = causesOf(answers, events, await stuckWords(parts));
+    const causes = causesOf(answers, await withUnread(troupe, events), await stuckWords(parts));
     const message = ['the wait for an answer was ended', atWork(answers), ...causes].join('; ');
     throw new TroupeError('aborted', message);
   }
@@ -54,6 +54,14 @@ function causesOf({ missing }: Answers, events: readonly Event[], stuck: readonl
     return [`@${agent} ${words}${failure === '' ? '' : ` (${failure})`}`];
   });
   return causes.slice(0, MOST_CAUSES);
+}
+
+/** The last call may have failed since the log was read. */
+async function withUnread(troupe: ExchangeParts['troupe'], events: readonly Event[]): Promise<Event[]> {
+  const { conversation, seq } = events.at(-1)!;
+  // The end of the wait is what the caller is to hear of.
+  const unread = await troupe.events(conversation, { after: seq }).catch(() => null);
+  return [...events, ...(unread?.events ?? [])];
 }
 
 /** What goes on in the conversation and its threads. None if that cannot be read, as while the troupe closes. */

@@ -346,6 +346,8 @@ export class RoomView {
   #add(message: Words, place: Place | null): Shown {
     const shown = { message, place, isTold: this.#had.texts.has(message.id), isOpen: false };
     this.#words.set(message.id, shown);
+    // A client keeps the order of what it has: what it has of later messages has to be taken away first.
+    this.#isStale ||= !shown.isTold && [...this.#had.texts.keys()].some((id) => !this.#words.has(id));
     this.#messages.push(message);
     return shown;
   }
