@@ -1,13 +1,13 @@
 import { workIn } from '../actors/conversations/conversation-work.ts';
 import type { Answer, AskOptions } from '../asking/answer.ts';
-import { agentOfTool, lendToolPlace } from '../actors/calls/lent-place.ts';
+import { toolPlace } from '../actors/calls/lent-place.ts';
 import { ask, type CostOf } from '../asking/ask.ts';
 import { addressed, messageFrom, nobodyAnswers } from '../asking/asked.ts';
 import { followConversation, type Note } from '../asking/follow.ts';
 import type { Part } from '../asking/part.ts';
 import { showParts } from '../asking/show-parts.ts';
 import { TroupeError } from '../errors.ts';
-import type { AgentId, Event } from '../events/index.ts';
+import type { ActorAddress, AgentId, Event } from '../events/index.ts';
 import { costOf } from '../providers/prices.ts';
 import type { Asked, FollowOptions, Troupe } from '../troupe.ts';
 import { conversationId } from './parse-input.ts';
@@ -30,14 +30,15 @@ export function askingMethods(context: TenantContext, itself: () => Troupe) {
     options: AskOptions,
   ): AsyncGenerator<Note, Answer> {
     // Before the message wakes the agents that are to answer.
-    const returnPlace = await lendToolPlace();
+    const place = toolPlace();
+    const returnPlace = await place?.lend();
     try {
       const { event } = await itself().send(conversation, addressed(messageFrom(asked), context.agents));
       if (event.to.length === 0) throw nobodyAnswers();
-      refuseToAskItself(event);
+      if (place) refuseToAskItself(place.address, event);
       return yield* answersTo(event, options);
     } finally {
-      await returnPlace();
+      await returnPlace?.();
     }
   }
 
@@ -122,9 +123,8 @@ async function* followed(
 }
 
 /** A tool that waits for its own agent would wait for the end of its own turn. */
-function refuseToAskItself({ tenant, conversation, to }: Event): void {
-  const own = agentOfTool();
-  if (own?.tenant !== tenant || own.conversation !== conversation || !to.includes(own.agent)) return;
+function refuseToAskItself(own: ActorAddress, { tenant, conversation, to }: Event): void {
+  if (own.tenant !== tenant || own.conversation !== conversation || !to.includes(own.agent)) return;
   const message = `a tool of @${own.agent} asks @${own.agent} itself in ${conversation}: it would wait for its own turn. The message is stored and is answered after this turn; to ask others, name them in "to"`;
   throw new TroupeError('command_refused', message, { agent: own.agent, conversation });
 }

@@ -40,7 +40,7 @@ export async function sendMessage(
   const content = await parts.integrations.readable(message.content, nameFrom(deps.agents));
   const parsed = parseMessage({ ...message, content }, to, attachments, {
     ...storedForTools(message, deps.redaction),
-    ...askedFor(message),
+    ...(message.reply !== undefined && askedFor(message.reply)),
   });
   const draft = (deps.redaction?.draft(parsed) ?? parsed) as Spoken;
   const log = { tenant, conversation: conversationId(conversation) };
@@ -107,8 +107,7 @@ function storedForTools(
 const MOST_SCHEMA = 65_536;
 
 /** Throws `event_invalid` for a schema by which no answer can be checked. */
-function askedFor({ reply }: NewMessage): { reply?: AskedReply } {
-  if (reply === undefined) return {};
+function askedFor(reply: NonNullable<NewMessage['reply']>): { reply: AskedReply } {
   const refuse = (why: string, cause?: unknown) => {
     const message = `reply: the schema cannot be used: ${why}`;
     return new TroupeError('event_invalid', message, { path: 'reply.schema' }, { cause });

@@ -28,7 +28,7 @@ import { readAttachment } from './read-attachment.ts';
 import { checkOptionsOf } from './read-options.ts';
 import { waitUntilRest } from '../actors/conversations/conversation-work.ts';
 import { passageShelf } from './passage-shelf.ts';
-import { lendToolPlace } from '../actors/calls/lent-place.ts';
+import { toolPlace } from '../actors/calls/lent-place.ts';
 import { standingShelf } from './standing-shelf.ts';
 import { sendMessage } from './send-message.ts';
 import { findConversation, type TenantContext } from './tenant-context.ts';
@@ -231,11 +231,11 @@ function operatorMethods(context: TenantContext) {
       const { conversation } = options;
       if (conversation === undefined) return waitUntilQuiet(router, { clock, closed });
       const log = await findConversation(context, conversation);
-      const returnPlace = await lendToolPlace();
+      const returnPlace = await toolPlace()?.lend();
       try {
         await waitUntilRest(deps, log, closed);
       } finally {
-        await returnPlace();
+        await returnPlace?.();
       }
     },
   } satisfies Partial<Troupe>;

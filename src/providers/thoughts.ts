@@ -103,16 +103,16 @@ function said(delta: string): ModelEvent[] {
   return delta === '' ? [] : [{ type: 'text', delta }];
 }
 
-const CLOSE = '</think>';
+export const THOUGHTS_END = '</think>';
 
 /**
  * Some templates write the opening tag themselves, so that the answer has only the end of its thoughts, alone or last on a line.
  * Null: it has none.
  */
 export function endOfThoughts(text: string): { thoughts: string; text: string } | null {
-  const at = text.indexOf(CLOSE);
+  const at = text.indexOf(THOUGHTS_END);
   if (at < 0 || text.slice(0, at).includes('<think>')) return null;
-  const rest = text.slice(at + CLOSE.length);
+  const rest = text.slice(at + THOUGHTS_END.length);
   if (!/^[ \t]*(?:\r?\n|$)/.test(rest) || text[at - 1] === '`') return null;
   return { thoughts: text.slice(0, at).trim(), text: rest.trimStart() };
 }

@@ -1,11 +1,11 @@
 import type { ToolCall, Usage } from '../events/index.ts';
 import { parseArgs } from './call-text.ts';
 
-interface FinishedCalls {
+export interface FinishedCalls {
   /** The calls that may be made. */
   calls: ToolCall[];
   /** The tool of a call that began and did not come whole. */
-  broken?: string;
+  broken?: string | undefined;
   /** The answer was cut, whatever its end is called. */
   isCut: boolean;
 }

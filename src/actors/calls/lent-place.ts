@@ -6,8 +6,9 @@ import type { TurnRun } from '../turn/turn-run.ts';
  * What a turn holds while its tools run: a place of its process, and a slot under the caps of concurrent turns. A tool that
  * waits for other agents lends both, because these agents may need them.
  */
-interface ToolPlace {
+export interface ToolPlace {
   readonly address: ActorAddress;
+  /** Lends what the tool holds, until the returned function is called. */
   lend(): Promise<() => Promise<void>>;
 }
 
@@ -40,12 +41,7 @@ export function inToolPlace<T>(place: ToolPlace, run: () => T): T {
   return places.run(place, run);
 }
 
-/** The agent whose tool runs here; null outside of tools. */
-export function agentOfTool(): ActorAddress | null {
-  return places.getStore()?.address ?? null;
-}
-
-/** Lends what the tool that runs here holds, until the returned function is called. Outside of tools nothing is held. */
-export async function lendToolPlace(): Promise<() => Promise<void>> {
-  return (await places.getStore()?.lend()) ?? (async () => undefined);
+/** The place of the tool that runs here; undefined outside of tools. */
+export function toolPlace(): ToolPlace | undefined {
+  return places.getStore();
 }

@@ -22,7 +22,7 @@ import {
 } from '../../events/index.ts';
 import type { CompactionEvent } from '../../machines/compaction.ts';
 import { askSummary } from './ask-summary.ts';
-import { inSlices, spend } from '../engine/in-slices.ts';
+import { inSlices, tooCostly } from '../engine/in-slices.ts';
 import type { TurnRun } from '../turn/turn-run.ts';
 import { readPages } from '../log/read-pages.ts';
 import { noteCompaction, type TurnCompaction } from './turn-compaction.ts';
@@ -174,10 +174,8 @@ async function readRange({ run }: TurnCompaction, after: number, upTo: number): 
   const { store } = run.deps;
   const events: Event[] = [];
   for await (const page of readPages(store, run.live.address, { after, upTo })) {
-    spend(
-      run.meanwhile.work,
-      page.reduce((sum, { tokens }) => sum + tokens * HELD, 0),
-    );
+    run.meanwhile.work.left -= page.reduce((sum, { tokens }) => sum + tokens * HELD, 0);
+    if (run.meanwhile.work.left < 0) throw tooCostly();
     events.push(...page);
   }
   return events;

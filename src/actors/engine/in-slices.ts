@@ -11,7 +11,10 @@ export interface TurnWork {
   left: number;
 }
 
-/** Runs long pure work in slices. Between them the event loop renews leases and serves others. */
+/**
+ * Runs long pure work in slices. Between them the event loop renews leases and serves others. Throws `context_too_costly` once
+ * the work of the turn is used up.
+ */
 export async function inSlices<T>(
   clock: Pick<Clock, 'monotonic' | 'sleep'>,
   steps: Steps<T>,
@@ -21,7 +24,7 @@ export async function inSlices<T>(
   for (;;) {
     const step = steps.next();
     if (step.done) return step.value;
-    if (work) spend(work, step.value);
+    if (work && (work.left -= step.value) < 0) throw tooCostly();
     chars += step.value;
     if (chars < SLICE_CHARS) continue;
     chars = 0;
@@ -29,11 +32,8 @@ export async function inSlices<T>(
   }
 }
 
-/** Throws `context_too_costly` once the work of the turn is used up. */
-export function spend(work: TurnWork, chars: number): void {
-  work.left -= chars;
-  if (work.left >= 0) return;
-  throw new TroupeError(
+export function tooCostly(): TroupeError {
+  return new TroupeError(
     'context_too_costly',
     'what was said since the last compaction takes more work to read and compact than one turn may cost; begin another conversation, or import a part of this one',
   );

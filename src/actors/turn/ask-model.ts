@@ -2,8 +2,8 @@ import { addUsage, type Reasoning, type ToolCall } from '../../events/index.ts';
 import type { ErrorCode } from '../../errors.ts';
 import { receiptOf } from '../../context/index.ts';
 import type { ModelEvent, ModelFailure, ModelRequest, ResponseName } from '../../providers/provider.ts';
-import { endOfThoughts } from '../../providers/thoughts.ts';
-import { wholeCalls } from '../../providers/whole-calls.ts';
+import { endOfThoughts, THOUGHTS_END } from '../../providers/thoughts.ts';
+import { type FinishedCalls, wholeCalls } from '../../providers/whole-calls.ts';
 import type { CallEnd } from '../budget/call-amount.ts';
 import { budgetPartsOf, countCost, paidCall, type PaidCall, placeOf } from '../budget/paid-call.ts';
 import type { BudgetRefusal } from '../budget/ledger.ts';
@@ -94,7 +94,8 @@ async function measured(run: TurnRun, sending: Sending): Promise<{ outcome: Stre
     },
   };
   const heard = await call.within(() => stream(run, sending, watch)).finally(() => silence.end());
-  const outcome = heard.kind === 'answered' ? await checked(run, sending, heard) : heard;
+  const mayFail = run.runtime.reply !== null || sending.prompt.tools.length > 0;
+  const outcome = heard.kind === 'answered' && mayFail ? await checked(run, sending, heard) : heard;
   if (outcome.kind !== 'answered') showActivity(run, { kind: 'void', reason: endName(outcome), all: false });
   // The answer is discarded; its tokens still count as spent.
   if (heard.kind === 'answered' && outcome.kind === 'failed')
@@ -229,20 +230,26 @@ function finished(
   recordPrompt(run, sending);
   // Providers of a program's own may give calls that were cut. The calls of a session are its program's own matter.
   const isSettled = provider.capabilities.sessionResumption || event.broken !== undefined;
-  const own = isSettled ? null : wholeCalls(said.calls, event, maxOutputTokens);
-  const calls = own?.calls ?? said.calls;
-  const broken = event.broken ?? own?.broken;
+  const { calls, broken, isCut }: FinishedCalls =
+    isSettled || said.calls.length === 0
+      ? { calls: said.calls, broken: event.broken, isCut: false }
+      : wholeCalls(said.calls, event, maxOutputTokens);
   for (const call of calls) shown.call(call);
   shown.end();
   const answer: ModelAnswer = {
-    ...withoutThoughts(said, { provider: provider.name, model: profile.model }),
+    ...(said.text.includes(THOUGHTS_END)
+      ? withoutThoughts(said, { provider: provider.name, model: profile.model })
+      : said),
     calls,
-    stop: own?.isCut ? 'length' : event.stop,
+    stop: isCut ? 'length' : event.stop,
     usage: event.usage,
     ...(event.doubt !== undefined && { doubt: event.doubt }),
     ...answerSession(run, sending, event),
   };
-  const fault = faultOfEnd(answer, { broken, hasTools: sending.prompt.tools.length > 0, maxOutputTokens });
+  const fault =
+    broken === undefined && answer.stop !== 'length'
+      ? null
+      : faultOfEnd(answer, { broken, hasTools: sending.prompt.tools.length > 0, maxOutputTokens });
   return {
     kind: 'answered',
     answer: fault ? { ...answer, fault } : answer,

@@ -37,7 +37,13 @@ export async function replyAskedBy(
   deps: Parameters<typeof originsOf>[0],
   inputs: readonly Event[],
 ): Promise<AskedReply | undefined> {
-  const isLedTo = inputs.some((event) => event.kind === 'handoff' || isTaskEnd(event));
+  let isLedTo = false;
+  let mayAsk = false;
+  for (const event of inputs) {
+    isLedTo ||= event.kind === 'handoff' || isTaskEnd(event);
+    mayAsk ||= event.context?.reply !== undefined;
+  }
+  if (!isLedTo && !mayAsk) return undefined;
   const askers = isLedTo ? await originsOf(deps, inputs) : inputs;
   const asked = askers.findLast((event) => event.context?.reply && hasAuthority(event));
   return asked?.context?.reply;

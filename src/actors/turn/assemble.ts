@@ -28,7 +28,8 @@ export async function assemble(before: TurnRun): Promise<Outcome> {
     const compaction = { ...run.compaction, reason };
     return { event: { type: 'OVER_BUDGET' }, run: changed(run, { compaction }) };
   }
-  if (mayFit(run, prompt)) return { event: { type: 'PROMPT_READY' }, run };
+  const fits = prompt.tokens.free >= 0 && run.live.view.bytes <= MAX_REQUEST_BYTES;
+  if (fits || mayFit(run, prompt)) return { event: { type: 'PROMPT_READY' }, run };
   const message = nameLargest(run, prompt);
   return {
     event: { type: 'REFUSED' },

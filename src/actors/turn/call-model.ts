@@ -59,7 +59,9 @@ function settle(run: TurnRun, entry: JournalEntry): Outcome {
   meanwhile.usage = addUsage(meanwhile.usage, entry.usage);
   meanwhile.session.compacted ||= entry.session?.compacted ?? false;
   const isRefusal = entry.stop === 'refusal';
-  const next = changed(learnRefused(run, isRefusal), { answer: entry, failure: null, ...learn(run, entry) });
+  const { shown, suspected } = meanwhile.images;
+  const told = shown.length + suspected.length > 0 ? learnRefused(run, isRefusal) : run;
+  const next = changed(told, { answer: entry, failure: null, ...learn(run, entry) });
   if (isRefusal) return refused(next, entry);
   return { event: { type: entry.calls.length > 0 ? 'MODEL_CALLED' : 'MODEL_REPLIED' }, run: next };
 }
