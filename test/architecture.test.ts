@@ -27,6 +27,7 @@ describe('the tree', () => {
       'packages',
       'test',
       'bench',
+      'turn-weight',
       'sim',
       'rig',
       'score',

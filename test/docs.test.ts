@@ -35,7 +35,7 @@ describe.each(DOCS)('%s', (file) => {
   test('names only files that exist', () => {
     const bases = ['.', 'src', path.dirname(file), ...FOLDERS.filter((folder) => text.includes(folder))];
     const named = codeIn(text).filter((code) =>
-      /^(?:(?:src|test|web|docs|examples|packages|scripts|sim|rig|score|bench|fuzz|\.ci)\/[\w./-]*|[\w/-]+\.(?:tsx?|mjs|py))$/.test(
+      /^(?:(?:src|test|web|docs|examples|packages|scripts|turn-weight|sim|rig|score|bench|fuzz|\.ci)\/[\w./-]*|[\w/-]+\.(?:tsx?|mjs|py))$/.test(
         code,
       ),
     );

@@ -1,0 +1,27 @@
+/**
+ * What only some companies use. A file belongs to a feature if its path fits, so what a feature needs elsewhere is named
+ * here too.
+ */
+export const FEATURES: Readonly<Record<string, RegExp>> = {
+  budgets: /^actors\/budget\//,
+  checkpoints: /(?:^|\/)checkpoints\//,
+  compaction: /(?:^|\/)compaction\/|^context\/(?:extract|summary)\/|^machines\/compaction/,
+  handoffs: /(?:^|\/)handoffs\//,
+  memory: /(?:^|\/)memory\/|^context\/retrieve\//,
+  reruns: /(?:^|\/)reruns\//,
+  schedules: /schedule[^/]*$/,
+  sessions: /(?:^|\/)sessions\/|^context\/session\.ts$/,
+  steering: /(?:^|\/)steering\//,
+  supervision: /(?:^|\/)supervision\//,
+  tasks: /(?:^|\/)tasks\/|^machines\/task-/,
+  workflows: /(?:^|\/)workflows\/|^machines\/(?:run-book|workflow)\.ts$/,
+};
+
+/** Files of features among these, by feature. */
+export function featureFiles(files: Iterable<string>): Map<string, string[]> {
+  const found = new Map<string, string[]>();
+  for (const file of files)
+    for (const [feature, fits] of Object.entries(FEATURES))
+      if (fits.test(file)) found.set(feature, [...(found.get(feature) ?? []), file]);
+  return found;
+}
