@@ -12,7 +12,7 @@ import { createTroupe } from '../src/runtime.ts';
  * `npm run check:api [-- --examples 30 --seed 1 --venv FOLDER]`: serves an embedded troupe on 127.0.0.1, checks its OpenAPI
  * document with `openapi-spec-validator`, and sends it the requests that `schemathesis` derives from the document. Both
  * are installed from PyPI into `--venv`, which is kept, or into a temporary folder. Exits with 1 for each finding
- * that is not in `EXPLAINED`.
+ * that is not in `EXPLAINED`. Node itself refuses a head above 16 KiB, with 431 and no body, so that of the script may be larger.
  */
 const { values } = parseArgs({
   options: {

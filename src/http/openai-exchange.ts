@@ -89,9 +89,25 @@ async function answerHeld(
       ? refused(context, failure, headers)
       : context.json(writer.whole(words.parts(answer), answer), 200, headers);
   }
+  return streamAnswer(context, exchange, { writer, words, format, caller, clock, headers, place: held });
+}
+
+interface StreamParts extends Omit<FramesParts, 'ends'> {
+  caller: Caller;
+  clock: Clock;
+  place: HeldPlace;
+  headers?: Record<string, string>;
+}
+
+/** The answer as events, from its beginning. */
+export function streamAnswer(
+  context: Context,
+  { changes }: Pick<Exchange, 'changes'>,
+  { caller, clock, place, headers, ...parts }: StreamParts,
+): Response {
   const write = (ends: AbortSignal) =>
-    withHeartbeats(frames(exchange.changes(ends), { writer, words, format, ends }), { clock, ends });
-  return openStream(context, write, { caller, clock, headers, place: held });
+    withHeartbeats(frames(changes(ends), { ...parts, ends }), { clock, ends });
+  return openStream(context, write, { caller, clock, place, ...(headers && { headers }) });
 }
 
 /**

@@ -2,13 +2,20 @@ import type { Context } from 'hono';
 import type { Answer } from '../asking/answer.ts';
 import { failureOf } from '../doors/openai/outcome.ts';
 import { answerNamed, responseId } from '../doors/openai/response-request.ts';
-import { type ResponseHead, responseOf, responseWith, wordsSaid } from '../doors/openai/response.ts';
+import {
+  type ResponseHead,
+  responseOf,
+  responseWith,
+  responseWriter,
+  wordsSaid,
+} from '../doors/openai/response.ts';
+import { invalid } from '../doors/openai/said.ts';
 import { TroupeError } from '../errors.ts';
 import type { EventOf } from '../events/index.ts';
 import type { Caller } from './access/caller.ts';
 import { filesIn } from './event-files.ts';
 import { changesSince } from './exchange.ts';
-import { answerWords, ROUTED } from './openai-exchange.ts';
+import { answerWords, ROUTED, streamAnswer } from './openai-exchange.ts';
 import { holdPlace } from './open-stream.ts';
 import type { RouteServer } from './route.ts';
 
@@ -23,30 +30,29 @@ interface Wanted {
 /** Time for which an answer may be told again, ms. Longer: it is under way. */
 const TELL_MS = 1_000;
 
-/** An answer of the Responses API, from the log. Throws `conversation_unknown`. */
+/** An answer of the Responses API, from the log. Throws `conversation_unknown` and, for a part of a stream, `event_invalid`. */
 export async function toldResponse(
-  { context, ...wanted }: Wanted & { context: Context },
+  { context, isStreamed, ...wanted }: Wanted & { context: Context; isStreamed: boolean },
   { clock, signal }: RouteServer,
-): Promise<{ id: string; object: string }> {
+): Promise<Response | { id: string; object: string }> {
   const { caller } = wanted;
-  const event = await askedBy(wanted);
-  const { conversation, seq, to, at, context: { reply = null } = {} } = event;
-  const head: ResponseHead = {
-    id: responseId({ conversation, seq, isStored: true }),
-    created: Math.floor(at / 1_000),
-    model: to.length === 1 && to[0] !== undefined ? to[0] : ROUTED,
-    conversation,
-    isStored: true,
-    metadata: {},
-    format: reply,
-  };
-  const words = answerWords(caller.troupe, conversation, reply);
+  // Words are told again in other pieces, with other numbers.
+  if (context.req.query('starting_after') !== undefined)
+    throw invalid('starting_after', 'an answer is told from its beginning: leave it out');
+  const head = headOf(await askedBy(wanted));
+  const { conversation, format } = head;
+  const words = answerWords(caller.troupe, conversation, format);
+  const changesUntil = (ends: AbortSignal) => changesSince(caller.troupe, head, ends);
   const place = holdPlace({ caller, clock, signal });
+  if (isStreamed) {
+    const writer = responseWriter(head);
+    return streamAnswer(context, { changes: changesUntil }, { writer, words, format, caller, clock, place });
+  }
   const late = new AbortController();
   void clock.sleep(TELL_MS, late.signal).then(() => late.abort());
   try {
     const ends = AbortSignal.any([place.ends, context.req.raw.signal, late.signal]);
-    const changes = changesSince(caller.troupe, { conversation, seq }, ends);
+    const changes = changesUntil(ends);
     let next = await changes.next();
     for (; !next.done; next = await changes.next()) words.see(next.value);
     return given(head, next.value, words);
@@ -57,6 +63,20 @@ export async function toldResponse(
     late.abort();
     place.end();
   }
+}
+
+function headOf(event: EventOf<'message'>): ResponseHead & { seq: number } {
+  const { conversation, seq, to, at, context: { reply = null } = {} } = event;
+  return {
+    id: responseId({ conversation, seq, isStored: true }),
+    created: Math.floor(at / 1_000),
+    model: to.length === 1 && to[0] !== undefined ? to[0] : ROUTED,
+    conversation,
+    seq,
+    isStored: true,
+    metadata: {},
+    format: reply,
+  };
 }
 
 function given(

@@ -1,5 +1,5 @@
 import { createMcpHandler, McpServer, PROTOCOL_VERSION_META_KEY } from '@modelcontextprotocol/server';
-import { serveStdio } from '@modelcontextprotocol/server/stdio';
+import { serveStdio, StdioServerTransport } from '@modelcontextprotocol/server/stdio';
 import { addResources } from './add-resources.ts';
 import { addTools } from './add-tools.ts';
 import { instructionsFor } from '../doors/mcp/agent-lines.ts';
@@ -32,12 +32,22 @@ export async function answerMcp(host: McpHost, request: Request, body: unknown):
   return fetch(request, { parsedBody: body });
 }
 
-/** Revision 2026-07-28 has no ping, and its clients keep connections alive with one. Null: the body is another request. */
-function pongTo(body: unknown): object | null {
+interface Pong {
+  jsonrpc: '2.0';
+  id: string | number;
+  result: { resultType?: 'complete' };
+}
+
+/**
+ * Revision 2026-07-28 has no ping, and its clients send one all the same, some of them without what the revision wants of each
+ * request. Null: the body is another request.
+ */
+function pongTo(body: unknown): Pong | null {
   const { method, id, params } = Object(body) as Record<string, unknown>;
+  if (method !== 'ping' || (typeof id !== 'string' && typeof id !== 'number')) return null;
   const meta = Object(Object(params)['_meta']) as Record<string, unknown>;
-  if (method !== 'ping' || id === undefined || meta[PROTOCOL_VERSION_META_KEY] === undefined) return null;
-  return { jsonrpc: '2.0', id, result: { resultType: 'complete' } };
+  const isNew = meta[PROTOCOL_VERSION_META_KEY] !== undefined;
+  return { jsonrpc: '2.0', id, result: isNew ? { resultType: 'complete' } : {} };
 }
 
 /** Serves the client at the other end of stdin and stdout. */
@@ -45,5 +55,14 @@ export function serveMcp(
   create: () => McpServer,
   onError: (error: unknown) => void,
 ): { close(): Promise<void> } {
-  return serveStdio(create, { onerror: onError });
+  const transport = new StdioServerTransport();
+  const server = serveStdio(create, { transport, onerror: onError });
+  const { onmessage } = transport;
+  // The package takes the first requests for the revision of the whole connection, and a ping has none.
+  transport.onmessage = (message) => {
+    const pong = pongTo(message);
+    if (pong) transport.send(pong).catch(onError);
+    else onmessage?.(message);
+  };
+  return server;
 }

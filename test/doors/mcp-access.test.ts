@@ -210,6 +210,7 @@ const META = {
 test.each([
   ['2025-11-25', {}, {}],
   ['2026-07-28', { params: { _meta: META } }, { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'ping' }],
+  ['2026-07-28, as that of Go writes it', {}, { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'ping' }],
 ])('a ping of revision %s is answered', async (_, more, headers) => {
   await using stage = await openStage(['bo']);
   const { status, text } = await post(

@@ -1,3 +1,6 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { defineTool } from '../../src/tools/tool.ts';
@@ -86,3 +89,30 @@ test.each(['modern', 'legacy'] as const)(
     await client.close();
   },
 );
+
+test('a ping without a revision says nothing of the requests around it', async () => {
+  using place = workplace({ agents: COMPANY });
+  const child = spawn(process.execPath, [CLI, 'mcp'], { cwd: place.dir, stdio: ['pipe', 'pipe', 'ignore'] });
+  const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
+  let id = 0;
+  async function ask(method: string, params?: object): Promise<unknown> {
+    child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id: (id += 1), method, params })}\n`);
+    return JSON.parse(String((await lines.next()).value));
+  }
+  const _meta = {
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
+    'io.modelcontextprotocol/clientCapabilities': {},
+  };
+  try {
+    expect(await ask('ping')).toEqual({ jsonrpc: '2.0', id: 1, result: {} });
+    const complete = { result: { resultType: 'complete' } };
+    expect(await ask('server/discover', { _meta })).toMatchObject(complete);
+    expect(await ask('ping')).toEqual({ jsonrpc: '2.0', id: 3, result: {} });
+    expect(await ask('tools/list', { _meta })).toMatchObject(complete);
+    expect(await ask('ping', { _meta })).toMatchObject(complete);
+  } finally {
+    child.stdin.end();
+    await once(child, 'close');
+  }
+});

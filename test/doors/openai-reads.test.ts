@@ -88,6 +88,54 @@ test('an answer under way is in_progress, and one that failed says so', async ()
   });
 });
 
+test.each(['after it', 'under way'])('an answer is told again as a stream, asked for %s', async (when) => {
+  const open = Promise.withResolvers<void>();
+  const asked = Promise.withResolvers<void>();
+  await using stage = await openStage(['bo'], {
+    answers: {
+      async bo() {
+        asked.resolve();
+        await open.promise;
+        return { text: 'At last, all of it.' };
+      },
+    },
+  });
+  const client = clientOf(`${stage.url}/api/conversations/c1/v1`);
+  const going = client.responses.create({ model: 'bo', input: 'Go.' });
+  await asked.promise;
+  const isOver = when === 'after it';
+  if (isOver) {
+    open.resolve();
+    await going;
+  }
+  const stream = await client.responses.retrieve('resp_c1_1', { stream: true });
+  const events: OpenAI.Responses.ResponseStreamEvent[] = [];
+  for await (const event of stream) {
+    if (events.push(event) === 1) open.resolve();
+  }
+  expect(events.map(({ sequence_number: number }) => number)).toEqual(events.map((_, index) => index));
+  const words = events.flatMap((event) => (event.type === 'response.output_text.delta' ? [event.delta] : []));
+  expect(words.join('')).toBe('At last, all of it.');
+  const { id, output } = await going;
+  expect(events[0]).toMatchObject({ type: 'response.created', response: { id } });
+  expect(events.at(-1)).toMatchObject({ type: 'response.completed', response: { id, output } });
+  const later = client.responses.retrieve(id, { stream: true, starting_after: 3 });
+  await expect(later).rejects.toMatchObject({ status: 400 });
+});
+
+test('an answer in a form that failed is told again as one that failed', async () => {
+  await using stage = await openStage(['bo'], {
+    answers: { bo: () => ({ text: '', error: { code: 'provider_auth' } }) },
+  });
+  const client = clientOf(`${stage.url}/api/conversations/c1/v1`);
+  const text = { format: { type: 'json_object' as const } };
+  await expect(client.responses.create({ model: 'bo', input: 'Go.', text })).rejects.toThrow();
+  const types: string[] = [];
+  for await (const { type } of await client.responses.retrieve('resp_c1_1', { stream: true }))
+    types.push(type);
+  expect(types).toEqual(['response.created', 'response.in_progress', 'response.failed']);
+});
+
 test.each([
   [
     'that was asked for with store: false',

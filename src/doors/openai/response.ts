@@ -68,7 +68,7 @@ export function wordsSaid(text: string): AnswerPart[] {
 }
 
 /** The events of a streamed answer, numbered. Words in no form are streamed as they come, in the first item. */
-export function responseEvents(head: ResponseHead) {
+function responseEvents(head: ResponseHead) {
   const isGrowing = head.format === null;
   const first = { part: { kind: 'words', text: '' }, index: 0 } as const;
   let number = 0;
@@ -119,6 +119,17 @@ export function responseEvents(head: ResponseHead) {
     },
     fail: (text: string, error: ApiError) =>
       event('response.failed', { response: responseOf(head, wordsSaid(text), { status: 'failed', error }) }),
+  };
+}
+
+/** Writes an answer, whole or as a stream. */
+export function responseWriter(head: ResponseHead) {
+  return {
+    ...responseEvents(head),
+    whole: (parts: readonly AnswerPart[], answer: Answer) => responseWith(head, parts, answer),
+    frame: (event: object) =>
+      `event: ${(event as { type: string }).type}\ndata: ${JSON.stringify(event)}\n\n`,
+    last: '',
   };
 }
 

@@ -15,14 +15,14 @@ import {
   responseId,
   ResponseRequest,
 } from '../../doors/openai/response-request.ts';
-import { responseEvents, responseWith } from '../../doors/openai/response.ts';
+import { responseWriter } from '../../doors/openai/response.ts';
 import { invalid } from '../../doors/openai/said.ts';
 import type { Troupe } from '../../troupe.ts';
 import type { Caller } from '../access/caller.ts';
 import { answerAs, type AnswerPlace, type AnswerWriter, ROUTED } from '../openai-exchange.ts';
 import { inputItems, toldResponse } from '../openai-response.ts';
 import { defineRoute, type RouteServer } from '../route.ts';
-import { ConversationPath, parseInput } from '../schemas.ts';
+import { ConversationPath, Flag, parseInput } from '../schemas.ts';
 
 const Whole = z.looseObject({ id: z.string(), object: z.string() });
 const Model = z.object({
@@ -87,7 +87,7 @@ function respond(asked: Asked<ResponseRequest>, server: RouteServer): Promise<Re
   const format = formatOfResponse(body);
   function writerOf({ conversation: id, seq, created }: AnswerPlace): AnswerWriter {
     const isStored = store !== false;
-    const head = {
+    return responseWriter({
       id: responseId({ conversation: id, seq, isStored }),
       created,
       model,
@@ -95,13 +95,7 @@ function respond(asked: Asked<ResponseRequest>, server: RouteServer): Promise<Re
       isStored,
       metadata: metadata ?? {},
       format,
-    };
-    return {
-      ...responseEvents(head),
-      whole: (parts, answer) => responseWith(head, parts, answer),
-      frame: (event) => `event: ${(event as { type: string }).type}\ndata: ${JSON.stringify(event)}\n\n`,
-      last: '',
-    };
+    });
   }
   const request = { ...asked, conversation, model, format, heard: heardInResponse(body) };
   return answerAs({ ...request, isStreamed: stream === true }, writerOf, server);
@@ -135,6 +129,12 @@ const answering = {
 } as const;
 
 const reading = { method: 'GET', scopes: ['read'], errors: [404, 429] } as const;
+
+const telling = {
+  query: z.object({ stream: Flag.optional() }),
+  answer: Whole,
+  also: { 200: { type: 'text/event-stream' } },
+} as const;
 
 const CHAT_EXAMPLE = { model: 'writer', messages: [{ role: 'user', content: 'Hello' }] };
 
@@ -234,18 +234,23 @@ export const openAiRoutes = [
     ...reading,
     path: '/api/v1/responses/{r}',
     id: 'getResponse',
-    summary: 'An answer of the Responses API by its id: as it is in the log, or in_progress',
-    answer: Whole,
-    handle: ({ context, caller, params }, server) => toldResponse({ context, caller, id: params.r }, server),
+    summary:
+      'An answer of the Responses API by its id: as it is in the log, or in_progress. With `stream` its events, from the first to the end',
+    ...telling,
+    handle: ({ context, caller, params, query }, server) =>
+      toldResponse({ context, caller, id: params.r, isStreamed: query.stream === true }, server),
   }),
   defineRoute({
     ...reading,
     path: '/api/conversations/{c}/v1/responses/{r}',
     id: 'getResponseOfConversation',
     summary: 'The same, below the base URL of its conversation',
-    answer: Whole,
-    handle: ({ context, caller, params }, server) =>
-      toldResponse({ context, caller, id: params.r, within: idIn(params) }, server),
+    ...telling,
+    handle: ({ context, caller, params, query }, server) =>
+      toldResponse(
+        { context, caller, id: params.r, within: idIn(params), isStreamed: query.stream === true },
+        server,
+      ),
   }),
   defineRoute({
     ...reading,
