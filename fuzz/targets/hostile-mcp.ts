@@ -57,7 +57,7 @@ export function hostileMcpTarget(): Target<McpInput> {
           Promise.resolve({
             transport: transportOf(input, wire),
             wire,
-            isAbsent: () => false,
+            isOld: () => false,
             fate: () => null,
             isAnswer: () => false,
             negotiates: false,

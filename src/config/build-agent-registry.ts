@@ -27,11 +27,16 @@ import { type Tool, toolSpec } from '../tools/tool.ts';
 /** Tokens assumed for a model whose window is not known. */
 const DEFAULT_CONTEXT_WINDOW = 128_000;
 
-/** What was read from the directories of a definition, by the ids of agents and templates. */
-export interface WorkspaceFiles {
+/** What was read from the directories of a definition and of its servers, by the ids of agents and templates. */
+export interface Surroundings {
   files?: ReadonlyMap<string, InstructionFiles>;
   skills?: ReadonlyMap<string, SkillSet>;
+  /** MCP servers of their grants whose tools are not known. */
+  away?: ReadonlyMap<string, readonly string[]>;
 }
+
+/** Agents that may be built again while the troupe runs: turns that have begun keep theirs. */
+export type ChangingRegistry = AgentRegistry & { become(next: ChangingRegistry): void };
 
 /** Builds the agents that the engine runs, from their definitions, providers and tools. */
 export function buildAgentRegistry(
@@ -51,14 +56,15 @@ export function buildAgentRegistry(
   >,
   providerOf: (agent: AgentDefinition) => Provider,
   countTokens: (text: string) => number,
-  { files = new Map(), skills = new Map() }: WorkspaceFiles = {},
-): AgentRegistry {
+  { files = new Map(), skills = new Map(), away = new Map() }: Surroundings = {},
+): ChangingRegistry {
   const builtin = builtinTools(definition.handoffs ?? 'extract', definition.fetch);
   const offered = new Map<string, Tool>([...definition.tools, ...builtin].map((tool) => [tool.name, tool]));
   const { agents, templates = [], context } = definition;
   const doors = channelsOf(definition.channels);
   const isLed = agents.some(({ role }) => role === 'manager');
-  const grantedTo = (agent: AgentDefinition) => toolsOf(agent, offered, skills.get(agent.id));
+  const grantedTo = (agent: AgentDefinition) =>
+    toolsOf(agent, offered, { skills: skills.get(agent.id), away: away.get(agent.id) });
   const profileIn = profileBuilder(definition, grantedTo, skills);
   const profiles = agents.map(profileIn);
   const runtimeOf = (agent: AgentDefinition, profile: AgentProfile, roster: AgentProfile[]): AgentRuntime => {
@@ -76,6 +82,7 @@ export function buildAgentRegistry(
       capabilities: agent.capabilities ?? [],
       provider: checkedProvider(agent, providerOf(agent)),
       tools: new Map(granted.map((tool) => [tool.name, tool])),
+      awayServers: away.get(agent.id) ?? [],
       pubkey: agent.pubkey ?? null,
       policy: policyOf(context),
       retrieval: retrievalOf(context),
@@ -249,10 +256,10 @@ export function longAnswers(agents: readonly AgentDefinition[]): string[] {
 function toolsOf(
   agent: AgentDefinition,
   offered: ReadonlyMap<string, Tool>,
-  skills: SkillSet | undefined,
+  { skills, away = [] }: { skills: SkillSet | undefined; away: readonly string[] | undefined },
 ): Tool[] {
   const names = new Set(agent.tools);
-  if (names.size > 0) names.add('read_artifact');
+  if (names.size + away.length > 0) names.add('read_artifact');
   const granted = [...names]
     .flatMap((name) => offered.get(name) ?? [])
     .map((tool) => (agent.needsApproval?.includes(tool.name) ? withApproval(tool) : tool));
@@ -300,7 +307,7 @@ function approvalOf({ name: tool, needsApproval = false }: Tool): ToolApproval[]
  * from the id alone, so all processes create the same ones. Iterating yields the defined agents only.
  */
 class TemplatedRegistry extends Map<AgentId, AgentRuntime> {
-  readonly #templates: ReadonlyMap<AgentId, (id: AgentId) => AgentRuntime>;
+  #templates: ReadonlyMap<AgentId, (id: AgentId) => AgentRuntime>;
   readonly #spawned = new Map<AgentId, AgentRuntime>();
 
   constructor(
@@ -309,6 +316,12 @@ class TemplatedRegistry extends Map<AgentId, AgentRuntime> {
   ) {
     super(runtimes);
     this.#templates = templates;
+  }
+
+  become(next: TemplatedRegistry): void {
+    this.#templates = next.#templates;
+    this.#spawned.clear();
+    for (const [id, runtime] of next) this.set(id, runtime);
   }
 
   get templates(): readonly AgentId[] {

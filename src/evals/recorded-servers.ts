@@ -67,7 +67,10 @@ export function withServers<C extends Company>(definition: C, servers: Servers):
   const tools = Object.entries(mcpServers).flatMap(([server, settings]) =>
     standInsOf(server, servers[server], { grants, approvals, allowed: settings.tools ?? null }),
   );
-  const replaced = replaceGrants({ ...definition, agents: everyone }, { tools, leftOut: [] });
+  const replaced = replaceGrants(
+    { ...definition, agents: everyone },
+    { tools, leftOut: [], away: new Map() },
+  );
   const names = new Set(tools.map(({ name }) => name));
   const named = replaced.agents.map((agent) => withOwnApprovals(agent, names));
   return {

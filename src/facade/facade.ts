@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { ConversationDeps } from '../actors/conversations/conversation-deps.ts';
 import { createParticipantsCache } from '../actors/conversations/participants-cache.ts';
-import type { AgentRuntime } from '../actors/engine/agent-runtime.ts';
+import type { AgentRegistry, AgentRuntime } from '../actors/engine/agent-runtime.ts';
 import { TroupeError } from '../errors.ts';
 import { DEFAULT_TENANT, TenantId } from '../events/index.ts';
 import type { AgentInfo, Troupe } from '../troupe.ts';
@@ -41,7 +41,7 @@ export function createTroupeFacade(parts: FacadeParts): Troupe {
     parts,
     conversations,
     watchers: new Watchers({ ...parts, log: deps.log, onWarning: deps.onWarning }),
-    agents: [...deps.agents.values()].map(agentInfo),
+    agents: [...deps.agents.values()].map((runtime) => agentInfo(deps.agents, runtime)),
     closed: closed.signal,
     forTenant,
   };
@@ -60,10 +60,23 @@ export function createTroupeFacade(parts: FacadeParts): Troupe {
   return forTenant(DEFAULT_TENANT);
 }
 
-function agentInfo({ profile, capabilities, tools, pubkey, price }: AgentRuntime): AgentInfo {
+/** Its tools are those that it has when they are read: those of a server may come later. */
+function agentInfo(agents: AgentRegistry, { profile, capabilities, pubkey, price }: AgentRuntime): AgentInfo {
   const { id, name, role, description, provider, model } = profile;
-  const granted = [...tools.keys()];
-  return { id, name, role, description, capabilities, provider, model, tools: granted, pubkey, price };
+  return {
+    id,
+    name,
+    role,
+    description,
+    capabilities,
+    provider,
+    model,
+    pubkey,
+    price,
+    get tools() {
+      return [...(agents.get(id)?.tools.keys() ?? [])];
+    },
+  };
 }
 
 function parseTenant(text: string): TenantId {

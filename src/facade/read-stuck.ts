@@ -1,7 +1,7 @@
 import type { EngineDeps } from '../actors/engine/engine-deps.ts';
 import { undefinedWork } from '../actors/engine/undefined-agents.ts';
 import { isGranted, rangesOf } from '../access/index.ts';
-import type { ConversationId, TenantId } from '../events/index.ts';
+import type { AgentId, ConversationId, TenantId } from '../events/index.ts';
 import {
   type StuckLine,
   type StuckQuery,
@@ -49,10 +49,19 @@ export async function readStuck(
     ...stuckReasons({ running, waiting }, now, after),
   ];
   const { lines, total } = await asked;
+  const servers = awayServers(deps);
   return {
+    ...(servers.length > 0 && { awayServers: servers }),
     stuck: [...stuck, ...lines].slice(0, Math.min(limit, MOST_STUCK)),
     total: Math.min(stuck.length + total, MOST_STUCK),
   };
+}
+
+function awayServers({ agents }: EngineDeps): NonNullable<StuckReport['awayServers']> {
+  const without = new Map<string, AgentId[]>();
+  for (const [agent, runtime] of agents)
+    for (const server of runtime.awayServers) without.set(server, [...(without.get(server) ?? []), agent]);
+  return [...without].map(([server, ids]) => ({ server, agents: ids }));
 }
 
 /** What waits for agents that are not defined: it does so from the first moment. */

@@ -104,6 +104,8 @@ export interface StuckReport {
   stuck: StuckLine[];
   /** Number of all of it, at most 1,000. */
   total: number;
+  /** Tool servers that this process could not use so far, and the agents that work without their tools. Absent: none. */
+  awayServers?: { server: string; agents: AgentId[] }[];
 }
 
 export interface StuckFacts {

@@ -10,7 +10,7 @@ import { countTokens } from '../context/tokens.ts';
 import { TroupeError } from '../errors.ts';
 import { type Provider, STATELESS } from '../providers/provider.ts';
 import { isExtra, parseGrant } from '../tools/mcp/grants.ts';
-import type { McpOptions } from '../tools/mcp/open-mcp-tools.ts';
+import type { McpOptions, McpTools } from '../tools/mcp/open-mcp-tools.ts';
 import { replaceGrants } from '../tools/mcp/replace-grants.ts';
 import type { ModelOptions, Models } from './providers.ts';
 import { toolSpec } from '../tools/tool.ts';
@@ -24,30 +24,62 @@ export interface AgentOptions extends McpOptions, Pick<ModelSettings, 'integrati
   opened: ResourceStack | null;
 }
 
-/** The agents and templates of a definition with their models and tools. Throws `config_invalid`. */
+/**
+ * The agents and templates of a definition with their models and tools. Those with tools of a server that comes later are
+ * built again then. Throws `config_invalid`.
+ */
 export async function openAgents(
   definition: TroupeDefinition,
   { integrations, providerOf, urls, opened, ...options }: AgentOptions,
 ): Promise<AgentRegistry> {
   const everyone = withTemplates(definition);
-  const offered = opened ? await grantMcpTools(everyone, options, opened) : everyone;
-  const granted = withoutRefusedTools(offered, providerOf, options.onWarning);
   const named = definition.agents.length;
-  const { onWarning } = options;
-  const reading = { onWarning, isTolerant: opened === null };
+  let arrived: () => void = () => undefined;
+  const mcp = opened && (await openGranted(everyone, { ...options, onArrival: () => arrived() }, opened));
+  const reading = { onWarning: options.onWarning, isTolerant: opened === null };
   const files = await openInstructionFiles(definition, reading);
   const skills = await openSkills(definition, reading);
-  return buildAgentRegistry(
-    {
-      ...granted,
-      tools: granted.tools.map(hideInTools({ ...everyone, integrations }, options.env, urls)),
-      agents: granted.agents.slice(0, named),
-      templates: granted.agents.slice(named),
-    },
-    providerOf,
-    countTokens,
-    { files, skills },
+  const hide = hideInTools({ ...everyone, integrations }, options.env, urls);
+
+  function build(onWarning: McpOptions['onWarning'], refuse?: (problems: readonly string[]) => void) {
+    const offered = mcp ? replaceGrants(everyone, mcp, refuse) : everyone;
+    const granted = withoutRefusedTools(offered, providerOf, onWarning);
+    return buildAgentRegistry(
+      {
+        ...granted,
+        tools: granted.tools.map(hide),
+        agents: granted.agents.slice(0, named),
+        templates: granted.agents.slice(named),
+      },
+      providerOf,
+      countTokens,
+      { files, skills, away: mcp ? awayFrom(everyone, mcp.away) : new Map() },
+    );
+  }
+
+  const warn = onceEach(options.onWarning);
+  const agents = build(warn);
+  arrived = () => agents.become(build(warn, (problems) => problems.forEach((it) => warn(it, 'mcpServers'))));
+  return agents;
+}
+
+/** The servers of an agent's grants that could not be used so far. */
+function awayFrom({ agents }: Definition, away: ReadonlyMap<string, string>): Map<string, string[]> {
+  return new Map(
+    agents.map(({ id, tools }) => {
+      const servers = new Set(tools.flatMap((name) => parseGrant(name)?.server ?? []));
+      return [id, [...servers].filter((server) => away.has(server))];
+    }),
   );
+}
+
+/** What is wrong is found again each time that the agents are built. */
+function onceEach(onWarning: McpOptions['onWarning']): McpOptions['onWarning'] {
+  const said = new Set<string>();
+  return (problem, where) => {
+    const words = `${where} ${String(problem)}`;
+    if (!said.has(words) && said.add(words)) onWarning(problem, where);
+  };
 }
 
 /** The definition with its templates among the agents: both need models, tools and secrets. */
@@ -113,26 +145,23 @@ function withoutRefusedTools(
   return { ...definition, agents };
 }
 
-/** Opens the MCP servers whose tools are granted, and replaces the grants by those tools. Throws `config_invalid`. */
-async function grantMcpTools<D extends Definition>(
-  definition: D,
-  options: McpOptions,
+/** Opens the MCP servers whose tools are granted. Null: there are none. Throws `config_invalid`. */
+async function openGranted(
+  { agents, mcpServers = {} }: Definition,
+  options: McpOptions & { onArrival: () => void },
   opened: ResourceStack,
-): Promise<D> {
-  const { mcpServers = {} } = definition;
-  const granted = new Set(
-    definition.agents.flatMap(({ tools }) => tools.map((name) => parseGrant(name)?.server)),
-  );
+): Promise<McpTools | null> {
+  const names = agents.flatMap(({ tools }) => tools);
+  const granted = new Set(names.map((name) => parseGrant(name)?.server));
   for (const name of Object.keys(mcpServers)) {
     if (!granted.has(name))
       options.onWarning('no agent is granted its tools, so it is not started', `mcpServers.${name}`);
   }
   const wanted = Object.entries(mcpServers).filter(([name]) => granted.has(name));
-  if (wanted.length === 0) return definition;
+  if (wanted.length === 0) return null;
   const { openMcpTools } = await import('../tools/mcp/open-mcp-tools.ts');
-  const names = definition.agents.flatMap(({ tools }) => tools);
   const extras = new Set(names.filter((name) => isExtra(parseGrant(name)?.tool ?? '')));
   const mcp = await openMcpTools(Object.fromEntries(wanted), { ...options, extras });
   opened.defer(() => mcp.close());
-  return replaceGrants(definition, mcp);
+  return mcp;
 }

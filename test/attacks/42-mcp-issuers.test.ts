@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
-import { createTroupe } from '../../src/runtime.ts';
 import { startFakeIssuer } from '../support/fake-issuer.ts';
 import { startMcpHttpServer } from '../support/mcp-http-server.ts';
+import { caller, mcpRoom } from '../tools/mcp-stage.ts';
 import { attack } from './attack.ts';
 
 const INTERNAL = 'http://169.254.169.254/latest/meta-data';
@@ -14,15 +14,14 @@ attack(42, 'an issuer that redirects to an internal host, or sends metadata with
       issuer: issuer.url,
     });
     const oauth = { issuer: issuer.url, clientId: 'crew', clientSecretEnv: 'SECRET' };
-    const opening = createTroupe(
-      {
-        agents: [{ id: 'bo', provider: 'scripted', script: { rules: [{}] }, tools: ['web/*'] }],
-        mcpServers: { web: { url: web.url, oauth } },
-      },
-      { env: { SECRET: 'hush-hush' }, onWarning: () => undefined },
+    await using room = await mcpRoom(
+      { agents: [caller('bo', ['web/*'], {})], mcpServers: { web: { url: web.url, oauth } } },
+      { env: { SECRET: 'hush-hush' } },
     );
-    await expect(opening).rejects.toMatchObject({ code: 'config_invalid' });
+    expect(room.warnings).toEqual([
+      expect.stringMatching(/mcpServers\.web: it cannot be used: .*(not followed|maximum size)/),
+    ]);
     expect(issuer.requests).toEqual([]);
-    refused('config_invalid');
+    refused('a warning with the server');
   }
 });

@@ -2,6 +2,7 @@ import { Long } from 'mongodb';
 import { startFakeMongo } from '../support/fake-mongo.ts';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { siteTest } from './distributed.ts';
 import { AGENTS, workplace } from './harness.ts';
@@ -64,6 +65,25 @@ test('doctor names each skill that cannot be read', async () => {
   expect(out).toMatch(/^failed +skills +skills: .*plan: SKILL\.md does not begin with a frontmatter/m);
   writeFileSync(file, '---\nname: plan\ndescription: how to plan\n---\nDo it.');
   expect((await place.call(['doctor'])).out).toMatch(/^ok +skills /m);
+});
+
+test('doctor asks the tool servers for their tools, and says which cannot be used and why', async () => {
+  const server = fileURLToPath(new URL('../support/odd-mcp-server.ts', import.meta.url));
+  const list = '{"tools":[{"name":"look","inputSchema":{"type":"object"}}]}';
+  const agents = [{ ...AGENTS.agents[0], tools: ['there/look', 'away/*'] }];
+  const mcpServers = {
+    there: { command: process.execPath, args: [server, 'sent', JSON.stringify({ 'tools/list': list })] },
+    away: { command: 'no-such-command' },
+    idle: { command: 'not-granted' },
+  };
+  using place = workplace({ agents: { ...AGENTS, agents, mcpServers } });
+  const { code, out } = await place.call(['doctor']);
+  expect(code).toBe(0);
+  expect(out).toMatch(/^ok +tools +mcpServers\.there: 1 tools$/m);
+  expect(out).toMatch(
+    /^warning +tools +mcpServers\.away cannot be used: spawn no-such-command ENOENT\. Agents work without its tools/m,
+  );
+  expect(out).not.toContain('not-granted');
 });
 
 test('doctor names the process that has the data open', async () => {

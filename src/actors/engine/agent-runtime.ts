@@ -23,6 +23,8 @@ export interface AgentRuntime {
   capabilities: readonly string[];
   provider: Provider;
   tools: ReadonlyMap<string, Tool>;
+  /** Servers of its grants that could not be used so far: their tools come with the agent's next runtime. */
+  awayServers: readonly string[];
   baseline: readonly BaselineText[];
   /** Present if a function of the application writes its instructions. `baseline` has none then. */
   written?: WrittenInstructions;

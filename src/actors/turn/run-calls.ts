@@ -1,6 +1,7 @@
 import { hashText } from '../../context/index.ts';
 import type { Event, EventDraft, EventDraftOf, RunTime, ToolCall, ToolOutcome } from '../../events/index.ts';
 import { preview } from '../../tools/preview.ts';
+import { toolName } from '../../tools/mcp/tool-name.ts';
 import { runTool } from '../../tools/run-tool.ts';
 import type { ToolContext } from '../../tools/tool.ts';
 import { createToolPlace, inToolPlace } from '../calls/lent-place.ts';
@@ -197,10 +198,7 @@ async function execute(
 ): Promise<Settled> {
   const { deps, lease, runtime } = run;
   const tool = runtime.tools.get(call.name);
-  if (!tool) {
-    const granted = [...runtime.tools.keys()].join(', ') || 'none';
-    return { outcome: 'failed', text: `there is no tool "${call.name}" here. Your tools: ${granted}.` };
-  }
+  if (!tool) return { outcome: 'failed', text: noTool(runtime, call) };
   const shown = showCall(run, call);
   const context: ToolContext = {
     ...about,
@@ -215,6 +213,12 @@ async function execute(
   shown.end();
   const ran = watch.end(outcome, text);
   return request ? { ...(await applyToolRequest(run, request, at, text)), ran } : { outcome, text, ran };
+}
+
+function noTool({ tools, awayServers }: TurnRun['runtime'], { name }: ToolCall): string {
+  const server = awayServers.find((each) => name.startsWith(toolName(each, '')));
+  const why = server === undefined ? '' : ` now, because the tool server ${server} is away`;
+  return `there is no tool "${name}" here${why}. Your tools: ${[...tools.keys()].join(', ') || 'none'}.`;
 }
 
 async function resultDraft(

@@ -9,7 +9,7 @@ const MAX_SHOWN = 50;
 
 /** Colleagues that cannot work here now, and tools whose calls may fail. Null: none. */
 export function unavailableText(
-  { profile, tools }: AgentRuntime,
+  { profile, tools, awayServers }: AgentRuntime,
   { unavailable, away }: Pick<TaskBook, 'unavailable' | 'away'>,
 ): string | null {
   const states = new Map<string, string>();
@@ -21,7 +21,8 @@ export function unavailableText(
   }
   const agents = [...states].map(([agent, state]) => `@${agent} ${state}`);
   const troubles = [...tools.values()].flatMap((tool) => tool.trouble?.() ?? []);
-  const all = [...agents.sort(), ...[...new Set(troubles)].sort()];
+  const servers = awayServers.map((server) => `the tool server ${server} is away, with its tools`);
+  const all = [...agents.sort(), ...[...new Set([...troubles, ...servers])].sort()];
   const more = all.length > MAX_SHOWN ? [`and ${all.length - MAX_SHOWN} more`] : [];
   return all.length > 0 ? [...all.slice(0, MAX_SHOWN), ...more].join('; ') : null;
 }

@@ -1,5 +1,6 @@
 import { accessSync, constants, existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
+import { systemClock } from '../../clock.ts';
 import { toTroupeError, TroupeError } from '../../errors.ts';
 import { DISTRIBUTED, DISTRIBUTED_ON_POSTGRES, loadWith, POSTGRES_ALONE } from '../../optional-packages.ts';
 import { checkDatabase } from '../../store/sqlite/check-files.ts';
@@ -26,6 +27,7 @@ export async function runChecks({ file, data, env }: CheckOptions): Promise<Chec
     ...checkKeys(agents.found, env),
     ...checkPrograms(agents.found, env),
     ...(await checkPackages(agents.found)),
+    ...(await checkServers(agents.found, env)),
     ...checkData(data),
     ...services,
     ...(await checkWork(agents.found, data, env)),
@@ -118,6 +120,49 @@ async function checkPackages(found: FoundAgents | null): Promise<Check[]> {
   } catch (error) {
     return [{ name: 'package', status: 'failed', detail: toTroupeError(error).message }];
   }
+}
+
+/** Time for a tool server to answer here, ms. */
+const SERVER_MS = 15_000;
+
+/** Starts or reaches the tool servers of which agents have tools, and asks each for its list. */
+async function checkServers(found: FoundAgents | null, env: Env): Promise<Check[]> {
+  const { agents = [], templates = [], mcpServers = {} } = found?.definition ?? {};
+  const granted = [...agents, ...templates].flatMap(({ tools = [] }) => tools);
+  const wanted = Object.entries(mcpServers).filter(([name]) =>
+    granted.some((tool) => tool.startsWith(`${name}/`)),
+  );
+  const name = 'tools';
+  const check = async ([server, settings]: (typeof wanted)[number]): Promise<Check> => {
+    const { openMcpTools } = await import('../../tools/mcp/open-mcp-tools.ts');
+    const { McpServers } = await import('../../tools/mcp/settings.ts');
+    const timeoutMs = Math.min(SERVER_MS, settings.timeoutMs ?? SERVER_MS);
+    const warnings: string[] = [];
+    const onWarning = (warning: unknown) => void warnings.push(String(warning));
+    const servers = McpServers.parse({ [server]: { ...settings, timeoutMs } });
+    const extras = new Set(granted);
+    const { tools, away, close } = await openMcpTools(servers, {
+      env,
+      clock: systemClock,
+      onWarning,
+      extras,
+    });
+    await close();
+    const why = away.get(server);
+    if (why !== undefined) {
+      const detail = `mcpServers.${server} cannot be used: ${why}. Agents work without its tools until it is there`;
+      return { name, status: 'warning', detail };
+    }
+    if (warnings.length > 0)
+      return { name, status: 'warning', detail: `mcpServers.${server}: ${warnings.join('; ')}` };
+    return { name, status: 'ok', detail: `mcpServers.${server}: ${tools.length} tools` };
+  };
+  const failed = (error: unknown): Check => ({
+    name,
+    status: 'failed',
+    detail: toTroupeError(error).message,
+  });
+  return await Promise.all(wanted.map((each) => check(each).catch(failed)));
 }
 
 function checkData(data: string): Check[] {

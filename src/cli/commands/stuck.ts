@@ -20,10 +20,14 @@ export async function stuck({ after, ...options }: StuckOptions): Promise<void> 
   }
 }
 
-export function stuckLines({ stuck: lines, total }: StuckReport): string[] {
-  if (total === 0) return [paint('dim', 'nothing is stuck')];
+export function stuckLines({ stuck: lines, total, awayServers = [] }: StuckReport): string[] {
+  if (total + awayServers.length === 0) return [paint('dim', 'nothing is stuck')];
   const more = total - lines.length;
   return [
+    ...awayServers.flatMap(({ server, agents }) => [
+      `the tool server ${server} is away: ${agents.map((agent) => `@${agent}`).join(', ')} without its tools`,
+      paint('dim', '  to find the cause: troupe doctor'),
+    ]),
     ...lines.flatMap((line) => [
       `@${line.agent} in ${line.conversation} ${line.words}`,
       ...line.actions.map((action) => paint('dim', `  ${adviceOf(action, line)}`)),

@@ -2,7 +2,7 @@ import type { ServerCapabilities } from '@modelcontextprotocol/client';
 import type { Clock } from '../../clock.ts';
 import type { ToolContext } from '../tool.ts';
 import type { Link } from './link.ts';
-import { messageOf, OddServer } from './messages.ts';
+import { messageOf, RefusedProbe } from './messages.ts';
 import { resultText } from './block-text.ts';
 import { type Answered, InputRequired } from './input-required.ts';
 import { createOfferedTools } from './offered-tools.ts';
@@ -18,7 +18,7 @@ import { type ListedTools, listTools, openSession, type Session } from './sessio
  * C4 Errors and reports are redacted.
  */
 export interface Connection {
-  /** Its tools. A server that is there and cannot be used throws `OddServer`. */
+  /** Its tools. Throws the reason if it cannot be used. */
   list(): Promise<ListedTools>;
   /** What the server says that it has. */
   capabilities(): Promise<ServerCapabilities>;
@@ -60,11 +60,16 @@ interface ConnectionParts {
 }
 
 const FIRST_PAUSE_MS = 500;
-const LONGEST_PAUSE_MS = 30_000;
+export const LONGEST_PAUSE_MS = 30_000;
 /** The SDK's own timeout is only a fallback: ours comes first and says more. */
 const SPARE_MS = 5_000;
 /** Reports of progress begin the time of a call anew, up to this many times its limit in all. */
 export const MOST_RENEWALS = 10;
+
+/** The pause before a server is tried again that has failed so many times in a row. */
+export function pauseMs(failures: number): number {
+  return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (failures - 1));
+}
 
 export function createConnection(parts: ConnectionParts): Connection {
   const { timeoutMs } = parts;
@@ -225,11 +230,11 @@ function createSessions(parts: ConnectionParts): Sessions {
 
   async function open(forget: () => void): Promise<Session> {
     if (openings > 0) {
-      await clock.sleep(Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (openings - 1)), closing.signal);
+      await clock.sleep(pauseMs(openings), closing.signal);
     }
     openings += 1;
     return begin(forget).catch((error: unknown) => {
-      if (isOld || !(error instanceof OddServer && error.isOld)) throw error;
+      if (isOld || !(error instanceof RefusedProbe)) throw error;
       isOld = true;
       return begin(forget);
     });
@@ -276,8 +281,7 @@ function redactedThrow(
   redact: (text: string) => string,
 ): (words: (error: unknown) => string) => (error: unknown) => never {
   return (words) => (error) => {
-    const message = redact(words(error));
-    throw error instanceof OddServer ? new OddServer(message) : new Error(message);
+    throw new Error(redact(words(error)));
   };
 }
 

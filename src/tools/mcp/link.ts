@@ -19,8 +19,8 @@ export interface Link {
   isForgotten(error: unknown): boolean;
   /** What is read and written. */
   wire: Wire;
-  /** No server could be started or reached: the settings are wrong, or it is down. */
-  isAbsent(error: unknown): boolean;
+  /** It failed at the newest revision of the protocol alone: an older one may work. */
+  isOld(error: unknown): boolean;
   /** The server has answered, with an error. */
   isAnswer(error: unknown): boolean;
   /** What is known of a request that failed without an answer; null if the server gave one. May contain secrets. */
@@ -66,7 +66,7 @@ function stdioLink(
   return Promise.resolve({
     transport,
     wire,
-    isAbsent: () => !transport.hasStarted() || transport.hasExited(),
+    isOld: () => false,
     // A process that ends is noticed by its session.
     fate: () => null,
     isAnswer: () => false,
@@ -169,10 +169,11 @@ async function httpLink(
       ((isHttp(error) && (error.status === 404 || error.status === 400)) ||
         ((isHttp(error) || error instanceof ProtocolError) &&
           SESSION_GONE.test(error.message.slice(0, 500)))),
-    isAbsent(failed) {
+    isOld(failed) {
+      if (!isOfProbe(failed) || settings.oauth) return false;
       const error = withoutProbe(failed);
       const isRefused = isHttp(error) && error.status >= 400 && error.status < 500;
-      return isRefused || refusal(error) !== null || isUnreached(error) || settings.oauth !== undefined;
+      return !isRefused && refusal(error) === null && !isUnreached(error);
     },
     isAnswer: (error) => error instanceof ProtocolError,
     fate(error) {
@@ -182,7 +183,11 @@ async function httpLink(
       return isServers ? `${messageOf(error).slice(0, EXPLAIN_CHARACTERS)}${UNKNOWN_EFFECT}` : null;
     },
     refusal,
-    explain: (error) => refusal(error) ?? messageOf(withoutProbe(error)).slice(0, EXPLAIN_CHARACTERS),
+    explain(failed) {
+      const error = withoutProbe(failed);
+      const status = isHttp(error) ? `it answered with HTTP ${error.status}: ` : '';
+      return refusal(failed) ?? `${status}${messageOf(error)}`.slice(0, EXPLAIN_CHARACTERS);
+    },
     hint: () => '',
     end: () => (ending ??= end()),
   };

@@ -22,16 +22,8 @@ export function messageOf(thrown: unknown): string {
     : message || name;
 }
 
-/** A server that is there and cannot be used: it stays out, and a troupe starts without it. */
-export class OddServer extends Error {
-  /** It failed when it was asked for the newest revision of the protocol, as old servers do in many ways. */
-  readonly isOld: boolean;
-
-  constructor(message: string, { isOld }: { isOld: boolean } = { isOld: false }) {
-    super(message);
-    this.isOld = isOld;
-  }
-}
+/** A server failed when it was asked for the newest revision of the protocol, as old servers do in many ways. */
+export class RefusedProbe extends Error {}
 
 export function isOfProbe(error: unknown): error is Error {
   return error instanceof Error && error.message.startsWith('Version negotiation');

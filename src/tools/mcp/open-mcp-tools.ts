@@ -1,24 +1,27 @@
 import type { Clock } from '../../clock.ts';
 import { TroupeError } from '../../errors.ts';
-import { type Connection, createConnection } from './connection.ts';
+import { type Connection, createConnection, LONGEST_PAUSE_MS, pauseMs } from './connection.ts';
 import { unknownName } from '../../events/index.ts';
 import { linksTo } from './link.ts';
 import { extraTools } from './extra-tools.ts';
 import { isExtra, PROMPTS, RESOURCES } from './grants.ts';
-import { createRedactor, messageOf, OddServer } from './messages.ts';
+import { createRedactor, messageOf } from './messages.ts';
 import type { McpServer, McpServers } from './settings.ts';
 import { type OfferedTool, readTool } from './tool-problem.ts';
-import { type McpTool, wrapTool } from './wrap-tool.ts';
+import { type McpTool, type Origin, wrapTool } from './wrap-tool.ts';
 
 /** Minimum time between two warnings of one kind. */
 const QUIET_MS = 60_000;
 const PROBLEMS_SHOWN = 10;
 const NAME_SHOWN = 80;
 
+/** Both change when a server comes that was away. */
 export interface McpTools {
   tools: McpTool[];
-  /** Tools that no agent is offered, and servers that could not be used, whose tools are not known. */
-  leftOut: { server: string; tool: string | null }[];
+  /** Tools that no agent is offered. */
+  leftOut: { server: string; tool: string }[];
+  /** Servers that could not be used so far, whose tools are not known: why. */
+  away: Map<string, string>;
   /** Ends all sessions and processes. */
   close(): Promise<void>;
 }
@@ -29,53 +32,126 @@ export interface McpOptions {
   onWarning: (error: unknown, where: string) => void;
 }
 
-/** Grants of resources and prompts, as `NAME/@resources`. They are offered only where they are granted. */
 interface Wanted {
+  /** Grants of resources and prompts, as `NAME/@resources`. They are offered only where they are granted. */
   extras?: ReadonlySet<string>;
+  /** A server that was away at the start has come, and its tools are among those that are offered. */
+  onArrival?: () => void;
 }
 
 /**
- * Starts or reaches every server and wraps its tools. If one cannot be started or reached, none is kept: tools open every
- * prompt, so agents that begin without some of them would lack them for the rest of their conversation. Throws
- * `config_invalid`, with every server that failed. A server that is there and odd is left out with a warning, and so is an
- * odd tool: nobody here can mend them.
+ * Starts or reaches every server and wraps its tools. One that cannot be used within its `timeoutMs` is left out with a
+ * warning and tried again until it can: nobody here can mend it. Throws `config_invalid` for settings that are wrong.
  */
 export async function openMcpTools(servers: McpServers, options: McpOptions & Wanted): Promise<McpTools> {
-  const connections: Connection[] = [];
-  const close = async () => void (await Promise.all(connections.map((connection) => connection.close())));
-  const leftOut: McpTools['leftOut'] = [];
-  const opened = await Promise.allSettled(
-    Object.entries(servers).map(([server, settings]) =>
-      openServer(server, settings, options, {
-        onConnection: (connection) => connections.push(connection),
-        onLeftOut: (tool) => leftOut.push({ server, tool }),
-      }),
-    ),
-  );
-  const problems = opened.flatMap((each) => (each.status === 'rejected' ? [messageOf(each.reason)] : []));
-  if (problems.length === 0) {
-    const all = opened.flatMap((each) => (each.status === 'fulfilled' ? each.value : []));
-    return { tools: withoutTwins(all, { leftOut, onWarning: options.onWarning }), leftOut, close };
+  const { clock, onWarning } = options;
+  const all = Object.entries(servers);
+  refuseProblems(all.flatMap(([name, settings]) => unsetVariables(name, settings, options.env)));
+  const closing = new AbortController();
+  const connections = new Set<Connection>();
+  const mcp: McpTools = {
+    tools: [],
+    leftOut: [],
+    away: new Map(),
+    async close() {
+      closing.abort();
+      await Promise.all([...connections].map((connection) => connection.close()));
+    },
+  };
+  const place = { options, connections, closing: closing.signal };
+
+  function add(found: readonly Arrival[]): void {
+    mcp.leftOut.push(...found.flatMap(({ leftOut }) => leftOut));
+    const more = found.flatMap(({ tools }) => tools);
+    mcp.tools.push(...withoutTwins(more, { mcp, onWarning }));
   }
-  await close();
+
+  async function startOrLeaveOut([name, settings]: [string, McpServer]): Promise<Arrival | null> {
+    let failed: (why: string) => void = () => undefined;
+    const failure = new Promise<string>((resolve) => (failed = resolve));
+    const arrival = keepOpening(name, settings, { ...place, onFailure: (why) => failed(why) });
+    const over = new AbortController();
+    const late = clock
+      .sleep(settings.timeoutMs, over.signal)
+      .then(() => `it did not answer within ${settings.timeoutMs} ms`);
+    const first = await Promise.race([arrival, failure, late]);
+    over.abort();
+    if (typeof first !== 'string') return first;
+    mcp.away.set(name, first);
+    onWarning(awayText(first), whereOf(name));
+    void arrival.then((found) => found && join(name, found));
+    return null;
+  }
+
+  function join(name: string, found: Arrival): void {
+    mcp.away.delete(name);
+    add([found]);
+    for (const problem of found.problems) onWarning(problem, whereOf(name));
+    onWarning('it can be used now: agents have its tools from their next turn on', whereOf(name));
+    options.onArrival?.();
+  }
+
+  const found = (await Promise.all(all.map(startOrLeaveOut))).filter((arrival) => arrival !== null);
+  const problems = found.flatMap((arrival) => arrival.problems);
+  if (problems.length > 0) await mcp.close();
+  refuseProblems(problems);
+  add(found);
+  return mcp;
+}
+
+function whereOf(name: string): string {
+  return `mcpServers.${name}`;
+}
+
+function refuseProblems(problems: readonly string[]): void {
+  if (problems.length === 0) return;
   const message = `${problems.length} problem(s) with MCP servers:\n  ${problems.join('\n  ')}`;
   throw new TroupeError('config_invalid', message, { problems });
 }
 
-interface Opened {
-  onConnection: (connection: Connection) => void;
-  /** Null: all of them. */
-  onLeftOut: (tool: string | null) => void;
+function awayText(why: string): string {
+  return `it cannot be used: ${why}. The troupe runs without its tools; it is tried again, at most ${LONGEST_PAUSE_MS / 1_000} s apart, and agents get them when it is there. Mend the server; settings that are changed count from the next start`;
 }
 
-async function openServer(
+/** What a server offers. */
+interface Arrival extends Pick<McpTools, 'tools' | 'leftOut'> {
+  /** Tools that its settings name and it does not have. */
+  problems: string[];
+}
+
+interface Place {
+  options: McpOptions & Wanted;
+  connections: Set<Connection>;
+  closing: AbortSignal;
+}
+
+/** Opens a server, again after each failure and growing pauses. Null: it was closed before. */
+async function keepOpening(
   name: string,
   settings: McpServer,
-  { env, clock, onWarning, extras }: McpOptions & Wanted,
-  { onConnection, onLeftOut }: Opened,
-): Promise<McpTool[]> {
-  const where = `mcpServers.${name}`;
-  const variables = variablesOf(where, settings, env);
+  { options, connections, closing, onFailure }: Place & { onFailure: (why: string) => void },
+): Promise<Arrival | null> {
+  for (let failures = 0; !closing.aborted; failures += 1) {
+    if (failures > 0) await options.clock.sleep(pauseMs(failures), closing);
+    if (closing.aborted) return null;
+    const origin = originOf(name, settings, options);
+    connections.add(origin.connection);
+    try {
+      return await readServer(origin, options);
+    } catch (error) {
+      onFailure(messageOf(error));
+      await origin.connection.close();
+      connections.delete(origin.connection);
+    }
+  }
+  return null;
+}
+
+function originOf(name: string, settings: McpServer, { env, clock, onWarning }: McpOptions): Origin {
+  const where = whereOf(name);
+  const variables = Object.fromEntries(
+    variableNames(settings).map(([, variable]) => [variable, env[variable] ?? '']),
+  );
   const redact = createRedactor(variables);
   const connection = createConnection({
     timeoutMs: settings.timeoutMs,
@@ -88,41 +164,38 @@ async function openServer(
       onWarning(`its tools have changed${often}; agents get them after the next start`, where);
     }),
   });
-  onConnection(connection);
-  const listed = await connection.list().catch(async (error: unknown) => {
-    const verb = 'url' in settings ? 'reached' : 'started';
-    const why = messageOf(error);
-    if (!(error instanceof OddServer)) throw new Error(`${where} cannot be ${verb}: ${why}`);
-    onWarning(`it cannot be used, so agents have none of its tools until the next start: ${why}`, where);
-    onLeftOut(null);
-    await connection.close();
-    return null;
-  });
-  if (listed === null) return [];
+  return { server: name, settings, connection, redact };
+}
+
+/** Throws the reason if the server cannot be used. */
+async function readServer(origin: Origin, { onWarning, extras }: McpOptions & Wanted): Promise<Arrival> {
+  const { server, settings, connection } = origin;
+  const where = whereOf(server);
+  const wanted = [RESOURCES, PROMPTS].filter((extra) => extras?.has(`${server}/${extra}`));
+  const listed = await connection.list();
+  if (listed.tools.length === 0 && wanted.length === 0)
+    throw new Error(listed.problems[0] ?? 'it lists no tools');
+  const leftOut: Arrival['leftOut'] = [];
   const { offered, names } = offeredTools(listed.tools, settings, {
     onProblem: (problem) => onWarning(problem, where),
-    onLeftOut,
+    onLeftOut: (tool) => leftOut.push({ server, tool }),
   });
   for (const problem of listed.problems) onWarning(problem, where);
+  const isWhole = listed.problems.length === 0;
   const missing = settings.tools?.filter((tool) => !names.includes(tool) && !isExtra(tool)) ?? [];
-  if (missing.length > 0 && listed.problems.length === 0) {
-    throw new Error(
-      missing
-        .map((tool) => unknownName(`${where}.tools: it has no tool "${tool}"`, tool, names))
-        .join('\n  '),
-    );
-  }
-  const origin = { server: name, settings, connection, redact };
-  const wanted = [RESOURCES, PROMPTS].filter((extra) => extras?.has(`${name}/${extra}`));
+  const problems = missing.map((tool) =>
+    unknownName(`${where}.tools: it has no tool "${tool}"`, tool, names),
+  );
   const more = wanted.length === 0 ? [] : extraTools(wanted, await connection.capabilities(), origin);
-  return [...offered.map((tool) => wrapTool(tool, origin)), ...more];
+  const tools = [...offered.map((tool) => wrapTool(tool, origin)), ...more];
+  return { tools, leftOut, problems: isWhole ? problems : [] };
 }
 
 /** The tools of a list that agents can be offered, each read by itself. `names`: of all that are in the list. */
 function offeredTools(
   listed: readonly unknown[],
   settings: McpServer,
-  { onProblem, onLeftOut }: Pick<Opened, 'onLeftOut'> & { onProblem: (problem: string) => void },
+  { onProblem, onLeftOut }: { onProblem: (problem: string) => void; onLeftOut: (tool: string) => void },
 ): { offered: OfferedTool[]; names: string[] } {
   const read = listed.map(readTool);
   const allowed = read.filter(({ name }) => settings.tools?.includes(name) ?? true);
@@ -169,14 +242,10 @@ function reportSparsely(clock: Clock, report: (times: number) => void): () => vo
   };
 }
 
-function variablesOf(where: string, settings: McpServer, env: McpOptions['env']): Record<string, string> {
-  return Object.fromEntries(
-    variableNames(settings).map(([field, name]) => {
-      const value = env[name];
-      if (value === undefined) throw new Error(`${where}.${field}: the variable ${name} is not set`);
-      return [name, value];
-    }),
-  );
+function unsetVariables(name: string, settings: McpServer, env: McpOptions['env']): string[] {
+  return variableNames(settings)
+    .filter(([, variable]) => env[variable] === undefined)
+    .map(([field, variable]) => `${whereOf(name)}.${field}: the variable ${variable} is not set`);
 }
 
 function variableNames(settings: McpServer): (readonly [field: string, name: string])[] {
@@ -189,34 +258,32 @@ function variableNames(settings: McpServer): (readonly [field: string, name: str
   ];
 }
 
-/** The first of the tools that models would call by one name. The others are reported by server. */
+/** Of tools that models would call by one name the first is offered. The others are reported by server. */
 function withoutTwins(
-  tools: readonly McpTool[],
-  { leftOut, onWarning }: Pick<McpTools, 'leftOut'> & Pick<McpOptions, 'onWarning'>,
+  more: readonly McpTool[],
+  { mcp, onWarning }: { mcp: McpTools } & Pick<McpOptions, 'onWarning'>,
 ): McpTool[] {
-  const first = new Map<string, McpTool>();
+  const first = new Map(mcp.tools.map((tool) => [tool.name, tool]));
   const twins = new Map<string, string[]>();
-  for (const tool of tools) {
+  const kept = more.filter((tool) => {
     const other = first.get(tool.name);
-    if (!other) {
-      first.set(tool.name, tool);
-      continue;
-    }
+    if (!other) return first.set(tool.name, tool);
     const { server, tool: name } = tool.origin;
     const isSame = other.origin.server === server && other.origin.tool === name;
-    if (!isSame) leftOut.push(tool.origin);
+    if (!isSame) mcp.leftOut.push(tool.origin);
     const what = isSame
       ? `"${name}" is listed twice`
       : `"${name}" would be called "${tool.name}", as ${other.origin.server}/${other.origin.tool} is`;
     twins.set(server, [...(twins.get(server) ?? []), what]);
-  }
+    return false;
+  });
   for (const [server, found] of twins) {
-    const more = found.length > PROBLEMS_SHOWN ? `; and ${found.length - PROBLEMS_SHOWN} more` : '';
+    const hidden = found.length > PROBLEMS_SHOWN ? `; and ${found.length - PROBLEMS_SHOWN} more` : '';
     const shown = found.slice(0, PROBLEMS_SHOWN).join('; ');
     onWarning(
-      `of tools with one name the first is offered: ${shown}${more}; choose with \`tools\` of the server`,
-      `mcpServers.${server}`,
+      `of tools with one name the first is offered: ${shown}${hidden}; choose with \`tools\` of the server`,
+      whereOf(server),
     );
   }
-  return [...first.values()];
+  return kept;
 }

@@ -12,10 +12,15 @@ interface WithGrants {
   tools?: readonly Tool[] | undefined;
 }
 
-/** Replaces grants by the names of the tools that servers offer, and adds these tools. Throws `config_invalid`. */
+/** Replaces grants by the names of the tools that servers offer, and adds these tools. `refuse` is told what is wrong. */
 export function replaceGrants<D extends WithGrants>(
   definition: D,
-  { tools: offered, leftOut }: Pick<McpTools, 'tools' | 'leftOut'>,
+  {
+    tools: offered,
+    leftOut,
+    away,
+  }: Pick<McpTools, 'tools' | 'leftOut'> & { away: { has(server: string): boolean } },
+  refuse: (problems: readonly string[]) => void = refuseGrants,
 ): D {
   const problems: string[] = [];
   const toolsOf = (names: readonly string[], field: string, index: number): string[] =>
@@ -28,9 +33,9 @@ export function replaceGrants<D extends WithGrants>(
         grant.tool === null ? field === 'needsApproval' || !isExtra(origin.tool) : origin.tool === grant.tool,
       );
       // Granting a tool that was left out is no mistake: a warning has reported it.
-      const isLeftOut = leftOut.some(
-        ({ server, tool }) => server === grant.server && (tool === null || tool === grant.tool),
-      );
+      const isLeftOut =
+        away.has(grant.server) ||
+        leftOut.some(({ server, tool }) => server === grant.server && tool === grant.tool);
       if (given.length === 0 && grant.tool !== null && !isLeftOut) {
         const what = `agents[${index}].${field}[${at}]: the MCP server "${grant.server}" has no tool "${grant.tool}"`;
         const known = ofServer.map(({ origin }) => origin.tool);
@@ -46,11 +51,17 @@ export function replaceGrants<D extends WithGrants>(
     ...(agent.needsApproval && { needsApproval: toolsOf(agent.needsApproval, 'needsApproval', index) }),
   }));
   const own = definition.tools ?? [];
-  for (const { name, origin } of offered) {
-    if (!own.some((tool) => tool.name === name)) continue;
-    problems.push(`tools: "${name}" is also the name of ${origin.server}/${origin.tool}`);
-  }
-  if (problems.length === 0) return { ...definition, agents, tools: [...own, ...offered] };
+  const added = offered.filter(({ name, origin }) => {
+    const isTaken = own.some((tool) => tool.name === name);
+    if (isTaken) problems.push(`tools: "${name}" is also the name of ${origin.server}/${origin.tool}`);
+    return !isTaken;
+  });
+  if (problems.length > 0) refuse(problems);
+  return { ...definition, agents, tools: [...own, ...added] };
+}
+
+/** Throws `config_invalid`. */
+function refuseGrants(problems: readonly string[]): never {
   const message = `${problems.length} problem(s) with tools of MCP servers:\n  ${problems.join('\n  ')}`;
   throw new TroupeError('config_invalid', message, { problems });
 }

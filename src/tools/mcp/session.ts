@@ -1,7 +1,7 @@
 import type { Client, ClientOptions, Transport } from '@modelcontextprotocol/client';
 import type { Clock } from '../../clock.ts';
 import type { Link } from './link.ts';
-import { isOfProbe, messageOf, OddServer } from './messages.ts';
+import { messageOf, RefusedProbe } from './messages.ts';
 import { AnyResult, cursorOf, isRecord, isTooDeep } from './results.ts';
 import type { Wire } from './wire.ts';
 
@@ -71,10 +71,10 @@ export async function openSession(link: Link, parts: SessionParts): Promise<Sess
     await client.connect(transport, { timeout: timeoutMs });
   } catch (error) {
     // Asked before the link is ended: afterwards that would be the explanation.
-    const why = link.explain(flooded ?? error) + link.hint();
-    const isAbsent = flooded === null && link.isAbsent(error);
+    const why = flooded === null ? link.explain(error) + link.hint() : messageOf(flooded);
+    const isOld = link.isOld(error);
     await link.end();
-    throw isAbsent ? new Error(why) : new OddServer(why, { isOld: isOfProbe(error) });
+    throw isOld ? new RefusedProbe(why) : new Error(why);
   }
   isOpen = true;
   function lose(why: unknown): void {

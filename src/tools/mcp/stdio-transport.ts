@@ -32,8 +32,6 @@ interface StdioTransport extends Transport {
   ending(): string | null;
   /** It ended by itself, with an exit code. */
   hasExited(): boolean;
-  /** There was such a program. */
-  hasStarted(): boolean;
   /** The last line of stderr, or ''. */
   lastLine(): string;
 }
@@ -91,7 +89,6 @@ export function createStdioTransport(
     close: () => (closing ??= stop(child, clock, gone.signal)),
     ending: () => ending,
     hasExited: () => closing === null && (child?.exitCode ?? -1) >= 0,
-    hasStarted: () => child?.pid !== undefined,
     lastLine: () => stderr.trimEnd().split('\n').at(-1)?.trim() ?? '',
   };
 

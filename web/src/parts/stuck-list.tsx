@@ -11,11 +11,19 @@ const MOST = 10;
 /** What does not go on, in the server's words. Each line leads to its turn, with what can be done beside it. */
 export function StuckList() {
   const report = stuck.value;
-  if (!report || report.total === 0) return null;
+  if (!report) return null;
+  const { awayServers = [] } = report;
+  if (report.total + awayServers.length === 0) return null;
   const shown = report.stuck.slice(0, MOST);
   const more = report.total - shown.length;
   return (
     <ul class="who-stuck" aria-label="Stuck work">
+      {awayServers.map(({ server, agents }) => (
+        <li key={server}>
+          <span class="problem">the tool server {server} is away</span>:{' '}
+          {agents.map((agent) => `@${agent}`).join(', ')} without its tools
+        </li>
+      ))}
       {shown.map((line) => (
         <li key={`${line.conversation} ${line.agent}`}>
           <Go to={{ conversation: line.conversation, agent: line.agent, turn: line.turn }}>
