@@ -6,12 +6,11 @@ const ROOT = path.dirname(import.meta.dirname);
 /**
  * Bundles programs of this repository, by name, into a few files below `dir` instead of a thousand. Returns the path
  * of each, or null without the bundler, which comes with vitest. Loading dominates the run time of a short command,
- * and a test run starts about a hundred. `alias` replaces a module with a file of ours.
+ * and a test run starts about a hundred.
  */
 export async function bundlePrograms<Name extends string>(
   sources: Record<Name, string>,
   dir: string,
-  alias: Record<string, string> = {},
 ): Promise<Record<Name, string> | null> {
   const bundler = await import('rolldown').catch(() => null);
   if (!bundler) return null;
@@ -19,7 +18,6 @@ export async function bundlePrograms<Name extends string>(
     input: sources,
     platform: 'node',
     cwd: ROOT,
-    resolve: { alias },
     logLevel: 'silent',
   });
   // Two folders deep, like `src/cli`: the version is read from the package.json above, and the page lies beside it.

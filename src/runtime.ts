@@ -9,7 +9,6 @@ import type { Checked, KnownInput, TroupeInput } from './config/troupe-input.ts'
 import { checkOptions } from './events/index.ts';
 import { longAnswers, unknownWindows } from './config/build-agent-registry.ts';
 import { messageRouter } from './config/coordination-settings.ts';
-import { loadTokenizer } from './context/tokens.ts';
 import { openCredentials } from './facade/credentials.ts';
 import { createTroupeFacade } from './facade/facade.ts';
 import type { Integration } from './integrations/integration.ts';
@@ -120,8 +119,6 @@ export async function openTroupe(input: TroupeInput, options: OpenOptions): Prom
   const operators = await openOperators(everyone, { ...options, env, process: owner });
   const { onWarning } = operators;
   warnOfSettings(definition, work, onWarning);
-  // A process that serves must answer at once. Commands that only inspect data count no tokens.
-  if (work || isDistributed(options)) await loadTokenizer();
   const opened = new ResourceStack();
   try {
     const models = await openModels(everyone, { ...options, work, env, clock, onWarning });
@@ -189,10 +186,6 @@ export async function openTroupe(input: TroupeInput, options: OpenOptions): Prom
     await opened.close().catch((failure: unknown) => onWarning(failure, 'close'));
     throw error;
   }
-}
-
-function isDistributed({ mongodb, postgres }: TroupeOptions): boolean {
-  return (mongodb ?? postgres) !== undefined;
 }
 
 const NO_AGENTS: TroupeDefinition = {

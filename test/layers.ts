@@ -55,10 +55,9 @@ const LAYERS: Record<string, Layer> = {
   'logger.ts': { may: ['errors.ts'], packages: [] },
   events: { may: ['errors.ts'], packages: ['zod'] },
   machines: { may: ['events', 'errors.ts'], packages: ['xstate', 'zod'], pure: true },
-  // `node:module` loads the tokenizer synchronously at the first count, unless it is loaded already.
   context: {
-    may: ['events', 'errors.ts', 'machines/directions.ts', 'machines/compaction-book.ts'],
-    packages: ['gpt-tokenizer', 'unhomoglyph', 'zod', 'node:crypto', 'node:module'],
+    may: ['events', 'errors.ts', 'o200k-ranks.ts', 'machines/directions.ts', 'machines/compaction-book.ts'],
+    packages: ['unhomoglyph', 'zod', 'node:crypto'],
     pure: true,
   },
   store: ADAPTER_LAYER,
@@ -72,6 +71,7 @@ const LAYERS: Record<string, Layer> = {
   'node-version.ts': { may: [], packages: [] },
   'require-node.ts': { may: ['errors.ts', 'node-version.ts'], packages: [] },
   'resource-stack.ts': { may: [], packages: [] },
+  'o200k-ranks.ts': { may: [], packages: ['gpt-tokenizer', 'node:fs', 'node:module'] },
   'optional-packages.ts': { may: ['errors.ts'], packages: ['node:module'] },
   'private-files.ts': { may: [], packages: ['node:fs'] },
   'process-group.ts': { may: [], packages: ['node:child_process'] },

@@ -1,13 +1,9 @@
-import type * as o200k from 'gpt-tokenizer/encoding/o200k_base';
-import { createRequire } from 'node:module';
-
-type Tokenizer = typeof o200k;
+import { readRanks, SPLIT } from '../o200k-ranks.ts';
+import { createTokenCounter } from './o200k.ts';
 
 /**
- * Tokens of a text in o200k. Loading takes 270 ms and 77 MB, so it does not happen at start: most commands count
- * nothing. A server loads it beforehand; elsewhere the first counted text does.
- * The tokenizer throws on its own special tokens unless told not to, is quadratic on text without word breaks (4 s for
- * 100 kB of one letter), and takes some microseconds for every token that is not a word, as in Chinese or base64. So
+ * Tokens of a text in o200k, the encoding of OpenAI's models since GPT-4o; calibration makes up for the others. Counting is
+ * quadratic on text without word breaks and takes a microsecond for every token that is not a word, as in Chinese or Base64. So
  * text is counted in slices. Of a text that would take long, evenly spaced slices are counted and stand for the rest.
  * The count is deterministic.
  */
@@ -21,29 +17,13 @@ const DENSE = 0.4;
 /** Characters counted of a long text, and of one that is slow to count. */
 const COUNTED = 65_536;
 const COUNTED_IF_SLOW = 8_192;
-const NOTHING_SPECIAL = { disallowedSpecial: new Set<string>() };
 
-let tokenizer: Tokenizer | null = null;
+let counter: ((text: string) => number) | null = null;
 
-/** Loads the tokenizer before a server reports ready. A bundler sees this import, but not the `require` below. */
-export async function loadTokenizer(): Promise<void> {
-  if (!tokenizer) remember(await import('gpt-tokenizer/encoding/o200k_base'));
-}
-
-function remember(loaded: Tokenizer): Tokenizer {
-  tokenizer = loaded;
-  // The default cache of 100,000 merges makes counting a hundred times slower once it is full.
-  tokenizer.setMergeCacheSize(1_000);
-  return tokenizer;
-}
-
-function tokenizerNow(): Tokenizer {
-  if (tokenizer) return tokenizer;
-  return remember(createRequire(import.meta.url)('gpt-tokenizer/encoding/o200k_base') as Tokenizer);
-}
-
+/** The vocabulary is read at the first count: most commands count nothing. */
 function countPiece(text: string): number {
-  return tokenizerNow().countTokens(text, NOTHING_SPECIAL);
+  counter ??= createTokenCounter(readRanks(), SPLIT);
+  return counter(text);
 }
 
 export function countTokens(written: string): number {
