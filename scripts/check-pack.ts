@@ -16,7 +16,14 @@ import { sameApp } from './same-app.ts';
  * entry points, the blocks of README, the page, and `@troupe/nostr` beside it. Finds what tests in the checkout cannot: a file missing from
  * `files`, or wrong `exports`.
  */
-const ENTRY_POINTS = ['troupe', 'troupe/client', 'troupe/integrations', 'troupe/testing', 'troupe/evals'];
+const ENTRY_POINTS = [
+  'troupe',
+  'troupe/http',
+  'troupe/client',
+  'troupe/integrations',
+  'troupe/testing',
+  'troupe/evals',
+];
 /** Optional peers that an entry point cannot do without. */
 const PEERS = ['vitest'];
 

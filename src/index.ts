@@ -38,7 +38,6 @@ export type {
   IntegrationTroupe,
 } from './integrations/integration.ts';
 export type { KeyValue } from './key-value.ts';
-export { type AppOptions, createApp, nodeListener } from './http/index.ts';
 export { createOrchestrator, type Orchestrator, type OrchestratorOptions } from './routing/orchestrator.ts';
 export { openSafeFetch, type SafeFetch, type SafeFetchOptions, type SafeResponse } from './net/safe-fetch.ts';
 export { redactSecrets } from './config/redact-secrets.ts';

@@ -24,6 +24,7 @@ import { memoryKeyValue } from '../../src/key-value.ts';
 import { createLiveFeed } from '../../src/facade/live-feed.ts';
 import { createTroupeFacade } from '../../src/facade/facade.ts';
 import { NO_METRICS } from '../../src/metrics.ts';
+import type { Provider } from '../../src/providers/provider.ts';
 import { createProvider } from '../../src/providers/registry.ts';
 import { createBullmqRouter } from '../../src/queue/bullmq/bullmq-router.ts';
 import { connectRedis, endConnection, type RedisProfile } from '../../src/queue/redis/connect-redis.ts';
@@ -109,7 +110,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     memory: createMemorySearch({ embedder: null, clock, onWarning: stop }),
     admission: createRedisAdmission({ redis: producer, prefix, caps: {}, onWarning: stop }),
     log: createConversationLog(shared),
-    agents: companyOf(definition, options),
+    agents: await companyOf(definition, options),
     registry: createRegistry({ secretOf }),
     random: Math.random,
     process: prefix,
@@ -170,11 +171,14 @@ function observed(router: Router, { onTaken }: StageOptions): Router {
   };
 }
 
-function companyOf(definition: ReturnType<typeof parseTroupe>, { onModelCall }: StageOptions) {
+async function companyOf(definition: ReturnType<typeof parseTroupe>, { onModelCall }: StageOptions) {
+  const made = new Map<string, Provider>();
+  const context = { env: {}, clock, readScript: () => ({}), home: '' };
+  for (const agent of definition.agents) made.set(agent.id, await createProvider(agent, context));
   return buildAgentRegistry(
     definition,
     (agent) => {
-      const provider = createProvider(agent, { env: {}, clock, readScript: () => ({}), home: '' });
+      const provider = made.get(agent.id)!;
       if (!onModelCall) return provider;
       return {
         ...provider,

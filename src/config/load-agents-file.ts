@@ -67,7 +67,7 @@ async function readDefinition(path: string, importModule: ImportModule): Promise
   try {
     if (!(await stat(path)).isFile()) throw new NotAgents('it is not a file');
     const format = FORMATS[extname(path)];
-    if (format) return readDataFile(await readFile(path, 'utf8'), format);
+    if (format) return await readDataFile(await readFile(path, 'utf8'), format);
     const module = await importModule(pathToFileURL(path).href);
     const definition = module['default'] ?? module['troupe'];
     if (definition === undefined) throw new NotAgents('it exports neither "troupe" nor a default');

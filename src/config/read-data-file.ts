@@ -1,4 +1,4 @@
-import { LineCounter, parseDocument } from 'yaml';
+import type { LineCounter } from 'yaml';
 
 /** The value of a JSON or YAML file, and where its parts are. */
 export interface DataFile {
@@ -18,10 +18,11 @@ export class DataSyntaxError extends Error {
 }
 
 /** Throws `DataSyntaxError`. */
-export function readDataFile(text: string, format: 'json' | 'yaml'): DataFile {
+export async function readDataFile(text: string, format: 'json' | 'yaml'): Promise<DataFile> {
   // YAML reads JSON as well, and knows where everything is.
-  const lines = new LineCounter();
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
+  const yaml = await import('yaml');
+  const lines = new yaml.LineCounter();
+  const document = yaml.parseDocument(text, { lineCounter: lines, prettyErrors: false });
   const value = format === 'json' ? parseJson(text, lines) : null;
   const [problem] = document.errors;
   if (format === 'yaml' && problem)

@@ -1,21 +1,10 @@
 import { join, resolve } from 'node:path';
 import type { Clock } from '../clock.ts';
 import { TroupeError } from '../errors.ts';
-import { createA2a } from './a2a/a2a.ts';
-import { createAiSdk } from './ai-sdk/ai-sdk.ts';
 import { type AiSdkModel, isAiSdkModel, isAiSdkVendor, modelOf, versionProblem } from './ai-sdk-model.ts';
-import { createAiSdkEmbedder } from './ai-sdk/ai-sdk-embedder.ts';
-import { createAnthropic } from './anthropic/anthropic.ts';
-import { requireAnthropicSdk } from './anthropic/sdk.ts';
-import { createClaudeCode } from './claude-code/claude-code.ts';
-import { createCodex } from './codex/codex.ts';
 import type { Embedder } from './embedder.ts';
-import { createOpenAi } from './openai/openai.ts';
-import { createOpenAiCompatible } from './openai/openai-compatible.ts';
-import { createOpenAiEmbedder } from './openai/openai-embedder.ts';
 import { type CustomAgent, type CustomProvider, isProvider, type Provider } from './provider.ts';
 import type { ReplyLimitSettings } from './reply-limits.ts';
-import { createScripted } from './scripted.ts';
 import { type RequestExtras, requestExtras, type RequestSettings } from './request-settings.ts';
 import { type Sampling, samplingOf } from './sampling.ts';
 import type { EmbedderSettings, ProviderSettings, Script } from './settings.ts';
@@ -34,17 +23,18 @@ export interface ProviderContext {
 /** The login for Claude Code without an API key; `claude setup-token` prints it. */
 const CLAUDE_LOGIN_ENV = 'CLAUDE_CODE_OAUTH_TOKEN';
 
-/** The provider for an agent's settings. Vendor SDKs are loaded with the first call, not here. */
-export function createProvider(
+/** The provider for an agent's settings, whose adapter is loaded here. Vendor SDKs are loaded with the first call. */
+export async function createProvider(
   settings: ProviderSettings & { id?: string },
   { env, clock, readScript, home, custom = {} }: ProviderContext,
-): Provider {
+): Promise<Provider> {
   const limits = settings.replyLimits ? { replyLimits: settings.replyLimits } : {};
   const extras = requestExtras(settings as RequestSettings, env);
   const common = { ...limits, sampling: samplingOf(settings), extras };
   switch (settings.provider) {
     case 'scripted': {
       const { script } = settings;
+      const { createScripted } = await import('./scripted.ts');
       // createScripted validates its script.
       return createScripted({
         script: (typeof script === 'string' ? readScript(script) : script) as Script,
@@ -52,11 +42,12 @@ export function createProvider(
       });
     }
     case 'custom':
-      return customOf(settings, custom, common);
+      return await customOf(settings, custom, common);
     case 'ai-sdk':
-      return createAiSdk(settings.languageModel as AiSdkModel, common);
+      return await aiSdkOf(settings.languageModel as AiSdkModel, common);
     case 'openai-compatible': {
       const { baseUrl, quirks } = settings;
+      const { createOpenAiCompatible } = await import('./openai/openai-compatible.ts');
       return createOpenAiCompatible({
         baseUrl,
         apiKey: keyOf(settings, env),
@@ -64,7 +55,8 @@ export function createProvider(
         ...(quirks && { quirks }),
       });
     }
-    case 'a2a':
+    case 'a2a': {
+      const { createA2a } = await import('./a2a/a2a.ts');
       return createA2a({
         url: settings.url,
         apiKey: tokenOf(settings, env),
@@ -72,13 +64,17 @@ export function createProvider(
         clock,
         ...limits,
       });
+    }
     case 'anthropic':
-      return anthropicOf(settings, env, common);
-    case 'openai':
+      return await anthropicOf(settings, env, common);
+    case 'openai': {
+      const { createOpenAi } = await import('./openai/openai.ts');
       return createOpenAi({ baseUrl: settings.baseUrl, apiKey: requiredKey(settings, env), ...common });
+    }
     case 'claude-code': {
       const { env: own, builtinTools } = settings;
       const names = readKey(env, settings.apiKeyEnv) === undefined ? [...own, CLAUDE_LOGIN_ENV] : own;
+      const { createClaudeCode } = await import('./claude-code/claude-code.ts');
       return createClaudeCode({
         home: join(home, 'claude-code'),
         env: pick(env, names),
@@ -90,6 +86,7 @@ export function createProvider(
     }
     case 'codex': {
       const { env: own, builtinTools, sandbox } = settings;
+      const { createCodex } = await import('./codex/codex.ts');
       return createCodex({
         home,
         env: pick(env, own),
@@ -104,7 +101,9 @@ export function createProvider(
 
 /** Checks that the packages of these providers are installed. Throws `package_missing`. */
 export async function requirePackages(agents: readonly Pick<ProviderSettings, 'provider'>[]): Promise<void> {
-  if (agents.some(({ provider }) => provider === 'anthropic')) await requireAnthropicSdk();
+  if (!agents.some(({ provider }) => provider === 'anthropic')) return;
+  const { requireAnthropicSdk } = await import('./anthropic/sdk.ts');
+  await requireAnthropicSdk();
 }
 
 interface Common {
@@ -113,11 +112,16 @@ interface Common {
   extras: RequestExtras;
 }
 
-function customOf(
+async function aiSdkOf(model: AiSdkModel, common: Common): Promise<Provider> {
+  const { createAiSdk } = await import('./ai-sdk/ai-sdk.ts');
+  return createAiSdk(model, common);
+}
+
+async function customOf(
   settings: SettingsOf<'custom'> & { id?: string },
   custom: Readonly<Record<string, CustomProvider>>,
   common: Common,
-): Provider {
+): Promise<Provider> {
   const { adapter, id = '', model, maxOutputTokens } = settings;
   const given = Object.hasOwn(custom, adapter) ? custom[adapter] : undefined;
   const agent: CustomAgent = {
@@ -129,7 +133,7 @@ function customOf(
   };
   if (given) {
     const made = madeFor(given, adapter, agent);
-    return isAiSdkModel(made) ? createAiSdk(made, common) : made;
+    return isAiSdkModel(made) ? await aiSdkOf(made, common) : made;
   }
   const known = Object.keys(custom).join(', ') || 'none';
   throw new TroupeError(
@@ -176,7 +180,7 @@ const NO_PROVIDER =
 type Env = ProviderContext['env'];
 type SettingsOf<P extends ProviderSettings['provider']> = Extract<ProviderSettings, { provider: P }>;
 
-function anthropicOf(settings: SettingsOf<'anthropic'>, env: Env, common: Common): Provider {
+async function anthropicOf(settings: SettingsOf<'anthropic'>, env: Env, common: Common): Promise<Provider> {
   const { baseUrl, thinking, maxOutputTokens, effort, contextEditing } = settings;
   const apiKey = requiredKey(settings, env);
   if (typeof thinking === 'object' && thinking.budgetTokens >= maxOutputTokens) {
@@ -185,6 +189,7 @@ function anthropicOf(settings: SettingsOf<'anthropic'>, env: Env, common: Common
       `thinking.budgetTokens is ${thinking.budgetTokens} and must be less than maxOutputTokens (${maxOutputTokens}), which includes it`,
     );
   }
+  const { createAnthropic } = await import('./anthropic/anthropic.ts');
   return createAnthropic({
     apiKey,
     ...common,
@@ -209,14 +214,20 @@ function programOptions(
 }
 
 /** The embedder of a definition. */
-export function createEmbedder(settings: EmbedderSettings, { env }: Pick<ProviderContext, 'env'>): Embedder {
+export async function createEmbedder(
+  settings: EmbedderSettings,
+  { env }: Pick<ProviderContext, 'env'>,
+): Promise<Embedder> {
   switch (settings.provider) {
     case 'openai-compatible': {
       const { baseUrl, model } = settings;
+      const { createOpenAiEmbedder } = await import('./openai/openai-embedder.ts');
       return createOpenAiEmbedder({ baseUrl, model, apiKey: keyOf(settings, env) });
     }
-    case 'ai-sdk':
+    case 'ai-sdk': {
+      const { createAiSdkEmbedder } = await import('./ai-sdk/ai-sdk-embedder.ts');
       return createAiSdkEmbedder(settings.model);
+    }
     case 'custom':
       return settings.embedder;
   }

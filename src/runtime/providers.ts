@@ -3,7 +3,6 @@ import type { AgentDefinition } from '../config/agent-definition.ts';
 import { TroupeError } from '../errors.ts';
 import type { Embedder } from '../providers/embedder.ts';
 import type { Provider } from '../providers/provider.ts';
-import { openRecording, readRecording, record } from '../providers/recording.ts';
 import { createRedact } from '../providers/redact.ts';
 import {
   createEmbedder,
@@ -11,7 +10,6 @@ import {
   type ProviderContext,
   requirePackages,
 } from '../providers/registry.ts';
-import { createReplay } from '../providers/replay.ts';
 import { type ModelSettings, secretValues } from './secrets.ts';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
@@ -47,6 +45,8 @@ export async function createModels(definition: ModelSettings, options: ModelOpti
   if (replay !== undefined) {
     if (options.record !== undefined)
       throw new TroupeError('config_invalid', 'record and replay cannot be used together');
+    const { createReplay } = await import('../providers/replay.ts');
+    const { readRecording } = await import('../providers/recording.ts');
     const replayed = createReplay([replay].flat().map(readRecording), redact);
     const providerOf: Models['providerOf'] = ({ id, provider }) => replayed.provider(id, provider);
     return { providerOf, embedder: null, close: () => Promise.resolve() };
@@ -55,18 +55,20 @@ export async function createModels(definition: ModelSettings, options: ModelOpti
   const home = sessionHome(agents, options);
   const make = (agent: AgentDefinition) =>
     createProvider(agent, { ...options, custom, home: join(home.dir, agent.id) });
-  const made = new Map(agents.map((agent) => [agent.id, make(agent)]));
-  const embedder = settings.embedder ? createEmbedder(settings.embedder, options) : null;
+  const made = new Map<string, Provider>();
+  for (const agent of agents) made.set(agent.id, await make(agent));
+  const embedder = settings.embedder ? await createEmbedder(settings.embedder, options) : null;
   if (options.record !== undefined) {
     const known = [...made].map(([id, { name, capabilities, home }]) => {
       return [id, { name, capabilities, ...(home !== undefined && { home }) }] as const;
     });
     const at = new Date(clock.now()).toISOString();
+    const { openRecording, record } = await import('../providers/recording.ts');
     const write = openRecording(options.record, { at, agents: Object.fromEntries(known) });
     for (const [id, provider] of made) made.set(id, record(provider, { write, redact, clock, onWarning }));
   }
   return {
-    providerOf: (agent) => made.get(agent.id) ?? make(agent),
+    providerOf: ({ id }) => made.get(id)!,
     embedder,
     async close() {
       await Promise.all([...made.values()].map(async (provider) => provider.close?.()));

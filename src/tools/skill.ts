@@ -1,6 +1,5 @@
 import { readdir } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { parse } from 'yaml';
 import * as z from 'zod';
 import { readInside } from '../read-inside.ts';
 
@@ -46,7 +45,7 @@ export async function readSkill(dir: string): Promise<SkillText> {
   const refused = (problem: string) => ({ kind: 'refused' as const, problem: `${SKILL_FILE} ${problem}` });
   const parts = partsOf(read.text);
   if (!parts) return refused('does not begin with a frontmatter: --- name and description ---');
-  const fields = Frontmatter.safeParse(yamlOf(parts.fields));
+  const fields = Frontmatter.safeParse(await yamlOf(parts.fields));
   if (!fields.success) {
     const [issue] = fields.error.issues;
     return refused(`has no valid ${issue?.path.join('.') || 'frontmatter'}: ${issue?.message}`);
@@ -63,7 +62,8 @@ function partsOf(text: string): { fields: string; text: string } | null {
   return { fields: lines.slice(1, end).join('\n'), text: lines.slice(end + 1).join('\n') };
 }
 
-function yamlOf(text: string): unknown {
+async function yamlOf(text: string): Promise<unknown> {
+  const { parse } = await import('yaml');
   try {
     // Aliases could make a small text huge.
     return parse(text, { maxAliasCount: 0, logLevel: 'error' });

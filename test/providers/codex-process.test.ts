@@ -176,7 +176,7 @@ test('the environment contains only the given variables', async () => {
   install(SERVER);
   const home = temporary();
   const settings = { provider: 'codex', env: ['GIVEN', 'NOT_SET'], apiKeyEnv: 'MY_KEY' };
-  const provider = createProvider(ProviderSettings.parse(settings), {
+  const provider = await createProvider(ProviderSettings.parse(settings), {
     env: { GIVEN: 'x', MY_KEY: 'k', OTHER: 'canary' },
     clock: createFakeClock(),
     readScript: () => null,

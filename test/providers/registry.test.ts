@@ -19,15 +19,17 @@ const create = (settings: object, env: Record<string, string> = {}) =>
   });
 
 test('a script may be in a file', async () => {
-  expect(textOf(await collectEvents(create({ provider: 'scripted', script: 'a.json' })))).toBe('from a file');
+  expect(textOf(await collectEvents(await create({ provider: 'scripted', script: 'a.json' })))).toBe(
+    'from a file',
+  );
 });
 
-test('an invalid script file is refused', () => {
+test('an invalid script file is refused', async () => {
   const invalid = expect.objectContaining({
     code: 'config_invalid',
     message: expect.stringContaining('rules'),
   });
-  expect(() => create({ provider: 'scripted', script: 'b.json' })).toThrow(invalid);
+  await expect(create({ provider: 'scripted', script: 'b.json' })).rejects.toThrow(invalid);
 });
 
 test.each([
@@ -36,15 +38,15 @@ test.each([
   [{ provider: 'openai-compatible' }, 'OPENAI_API_KEY'],
   [{ provider: 'openai-compatible', baseUrl: 'https://openrouter.ai/api/v1', apiKeyEnv: 'OR_KEY' }, 'OR_KEY'],
   [{ provider: 'openai-compatible', baseUrl: 'http://localhost.evil.com/v1' }, 'OPENAI_API_KEY'],
-])('a missing key is refused, naming its variable: %o', (settings, variable) => {
+])('a missing key is refused, naming its variable: %o', async (settings, variable) => {
   const refused = expect.objectContaining({
     code: 'config_invalid',
     message: expect.stringContaining(variable),
     data: expect.objectContaining({ variable }),
   });
-  expect(() => create(settings)).toThrow(refused);
-  expect(() => create(settings, { [variable]: ' \n' })).toThrow(refused);
-  expect(create(settings, { [variable]: 'k' }).name).toBe(settings.provider);
+  await expect(create(settings)).rejects.toThrow(refused);
+  await expect(create(settings, { [variable]: ' \n' })).rejects.toThrow(refused);
+  expect((await create(settings, { [variable]: 'k' })).name).toBe(settings.provider);
 });
 
 test.each([
@@ -54,35 +56,36 @@ test.each([
   'http://[::1]:11434/v1',
   'http://ollama:11434/v1',
   'http://gpu.local/v1',
-])('a server on this machine or network needs no key: %s', (baseUrl) => {
-  expect(create({ provider: 'openai-compatible', baseUrl }).name).toBe('openai-compatible');
+])('a server on this machine or network needs no key: %s', async (baseUrl) => {
+  expect((await create({ provider: 'openai-compatible', baseUrl })).name).toBe('openai-compatible');
 });
 
 test('a server that needs no key is sent a placeholder', async () => {
   await using server = await startFakeOpenAi();
-  await collectEvents(create({ provider: 'openai-compatible', baseUrl: server.url }));
+  await collectEvents(await create({ provider: 'openai-compatible', baseUrl: server.url }));
   expect(server.requests[0]?.headers).toMatchObject({ authorization: 'Bearer none' });
 });
 
-test('an embedder needs a key like a provider, and its server is not contacted at the start', () => {
+test('an embedder needs a key like a provider, and its server is not contacted at the start', async () => {
   const settings = EmbedderSettings.parse({ provider: 'openai-compatible', model: 'vectors' });
-  expect(() => createEmbedder(settings, { env: {} })).toThrow(
+  await expect(createEmbedder(settings, { env: {} })).rejects.toThrow(
     expect.objectContaining({ code: 'config_invalid', message: expect.stringContaining('OPENAI_API_KEY') }),
   );
-  expect(createEmbedder(settings, { env: { OPENAI_API_KEY: 'k' } }).model).toBe('vectors');
+  expect((await createEmbedder(settings, { env: { OPENAI_API_KEY: 'k' } })).model).toBe('vectors');
   const local = { ...settings, baseUrl: 'http://localhost:11434/v1' };
-  expect(createEmbedder(local, { env: {} }).model).toBe('vectors');
+  expect((await createEmbedder(local, { env: {} })).model).toBe('vectors');
 });
 
-test('a thinking budget must leave room for the answer', () => {
+test('a thinking budget must leave room for the answer', async () => {
   const settings = { provider: 'anthropic', thinking: { budgetTokens: 4096 }, maxOutputTokens: 4096 };
-  expect(() => create(settings, { ANTHROPIC_API_KEY: 'k' })).toThrow(
+  await expect(create(settings, { ANTHROPIC_API_KEY: 'k' })).rejects.toThrow(
     expect.objectContaining({
       code: 'config_invalid',
       message: expect.stringContaining('less than maxOutputTokens (4096)'),
     }),
   );
-  expect(create({ ...settings, maxOutputTokens: 8192 }, { ANTHROPIC_API_KEY: 'k' }).name).toBe('anthropic');
+  const roomy = await create({ ...settings, maxOutputTokens: 8192 }, { ANTHROPIC_API_KEY: 'k' });
+  expect(roomy.name).toBe('anthropic');
 });
 
 test('the thinking settings of a definition reach the vendor', async () => {
@@ -94,7 +97,7 @@ test('the thinking settings of a definition reach the vendor', async () => {
     effort: 'low',
     contextEditing: { clearToolUses: { triggerTokens: 9000 } },
   };
-  await collectEvents(create(settings, { ANTHROPIC_API_KEY: 'k' }));
+  await collectEvents(await create(settings, { ANTHROPIC_API_KEY: 'k' }));
   expect(server.requests[0]?.body).toMatchObject({
     thinking: { type: 'adaptive' },
     output_config: { effort: 'low' },

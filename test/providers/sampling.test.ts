@@ -26,11 +26,14 @@ beforeAll(async () => {
 afterAll(() => Promise.all([chat, responses, anthropic].map((server) => server.close())));
 
 /** The body sent for an agent with these settings. */
-function sent(server: FakeServer, settings: object, over: Partial<ModelRequest> = {}) {
+async function sent(server: FakeServer, settings: object, over: Partial<ModelRequest> = {}) {
   const parsed = ProviderSettings.parse({ baseUrl: server.url, ...settings });
   const context = { clock: createFakeClock(), readScript: () => null, home: '' };
   const env = { ANTHROPIC_API_KEY: 'k', OPENAI_API_KEY: 'k' };
-  return sentBody(server, createProvider(parsed, { ...context, env }), { model: parsed.model, ...over });
+  return sentBody(server, await createProvider(parsed, { ...context, env }), {
+    model: parsed.model,
+    ...over,
+  });
 }
 
 const ALL = { temperature: 0.2, topP: 0.9, topK: 40, seed: 7, stop: ['END', '\n\n'] };

@@ -199,7 +199,7 @@ test('quirks in the agents file override those known for the host', async () => 
     baseUrl: server.url,
     quirks: { mergeConsecutive: true, maxTokensField: 'max_completion_tokens' },
   });
-  const provider = createProvider(settings, {
+  const provider = await createProvider(settings, {
     env: {},
     clock: createFakeClock(),
     readScript: () => null,
