@@ -9,7 +9,7 @@ export const FEATURES: Readonly<Record<string, RegExp>> = {
   handoffs: /(?:^|\/)handoffs\//,
   memory: /(?:^|\/)memory\/|^context\/retrieve\//,
   reruns: /(?:^|\/)reruns\//,
-  schedules: /schedule[^/]*$/,
+  schedules: /(?:^|\/)schedules?\/|^actors\/conversations\/upkeep\.ts$/,
   sessions: /(?:^|\/)sessions\/|^context\/session\.ts$/,
   steering: /(?:^|\/)steering\//,
   supervision: /(?:^|\/)supervision\//,

@@ -13,8 +13,7 @@ const MEASURED = 31;
 const bytes: Record<string, number> = {};
 for (const scene of [...TURNS, ...DOORS])
   if (process.argv.includes(scene.name)) bytes[scene.name] = await allocated(scene);
-console.log(JSON.stringify(bytes));
-process.exit(0);
+process.stdout.write(JSON.stringify(bytes), () => process.exit());
 
 /** The median over conversations of what the sixth turn allocates: single turns in which V8 compiles do not count. */
 async function allocated(scene: Parameters<typeof openScene>[0]): Promise<number> {

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { startCoverage } from './coverage.ts';
+import { silenceThreads } from './silence-threads.ts';
 import { watchSqlite } from './sqlite-calls.ts';
 import type { Report, SceneReport } from './report.ts';
 import type { Commands } from './services.ts';
@@ -19,7 +20,9 @@ const USAGE = `npm run weigh:turn -- [options]
   --list NAME       every function that ran, with its calls
   --files NAME      every file, with the number of its functions that ran
   --statements NAME what SQLite was told
-  --diff FILE       what has changed since a saved --json`;
+  --diff FILE       what has changed since a saved --json
+  --save            writes the record that a test holds turns against; its counts may only fall
+  --raise REASON    with --save: they may rise, for this reason`;
 
 const { values } = parseArgs({
   options: {
@@ -31,6 +34,8 @@ const { values } = parseArgs({
     files: { type: 'string' },
     statements: { type: 'string' },
     diff: { type: 'string' },
+    save: { type: 'boolean', default: false },
+    raise: { type: 'string' },
     help: { type: 'boolean', default: false },
   },
 });
@@ -38,17 +43,18 @@ const { values } = parseArgs({
 // Before what they watch is loaded.
 const coverage = await startCoverage();
 const sqlite = watchSqlite();
+silenceThreads();
 const { SCENE_NAMES, weighScenes } = await import('./all.ts');
 const { difference, filesOf, sceneReport, table } = await import('./report.ts');
 
 if (values.help) console.log(`${USAGE}\nscenes: ${SCENE_NAMES.join(', ')}`);
 else await main();
-// Nothing that a package leaves open keeps the process.
-process.exit();
+// Nothing that a package leaves open keeps the process, once all is written.
+process.stdout.write('', () => process.exit());
 
 async function main(): Promise<void> {
   const shown = values.list ?? values.files ?? values.statements;
-  const names = shown === undefined ? (values.scene ?? SCENE_NAMES) : [shown];
+  const names = namesToWeigh(shown);
   const unknown = names.filter((name) => !SCENE_NAMES.includes(name));
   if (unknown.length > 0)
     throw new Error(`there is no scene ${unknown.join(', ')}: ${SCENE_NAMES.join(', ')}`);
@@ -57,6 +63,7 @@ async function main(): Promise<void> {
   const [scene] = scenes;
   if (shown !== undefined && scene) return console.log(linesOf(scene).join('\n'));
   const report: Report = { node: process.version, scenes };
+  if (values.save) return save(report);
   if (values.types) await addTypes(scenes);
   if (!values.counted) {
     addHeap(scenes);
@@ -65,6 +72,22 @@ async function main(): Promise<void> {
   if (values.json) console.log(JSON.stringify(report, null, 1));
   else if (values.diff) console.log(difference(savedReport(values.diff), report));
   else console.log(table(report));
+}
+
+/** A record is of all scenes. */
+function namesToWeigh(shown: string | undefined): readonly string[] {
+  if (values.save) return SCENE_NAMES;
+  return shown === undefined ? (values.scene ?? SCENE_NAMES) : [shown];
+}
+
+async function save(report: Report): Promise<void> {
+  const { readRecord, writeRecord } = await import('./record-files.ts');
+  const { compare, nextRecord } = await import('./ratchet.ts');
+  const record = readRecord();
+  const next = nextRecord(record, report, values.raise);
+  writeRecord(next);
+  const isNew = record.functions.size === 0;
+  console.log((isNew ? [] : compare(record, report).slice(0, -1)).join('\n') || 'the record is exact');
 }
 
 function linesOf(scene: SceneReport): string[] {

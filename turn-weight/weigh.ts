@@ -29,7 +29,7 @@ export interface Weighed {
 }
 
 /** Odd: the median of counts is one of them. */
-const CONVERSATIONS = 5;
+const CONVERSATIONS = 3;
 /** Turns of a conversation before the one that is weighed: it is behind ten messages. */
 export const BEFORE = 5;
 /** Checks that nothing happens any more. */
