@@ -66,7 +66,7 @@ export function createBench({ runs: usual, json }: { runs: number; json: boolean
   };
 }
 
-function median(values: readonly number[]): number {
+export function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
 }
 

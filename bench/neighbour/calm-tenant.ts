@@ -20,13 +20,17 @@ const LAST_ANSWERS_MS = 10_000;
 const OPENING_MS = 10_000;
 
 /** Sends messages at a steady rate in its own tenant, each when it is due, and waits for the answers. */
-export async function listenAsCalm(system: System, { seconds }: { seconds: number }): Promise<Felt> {
+export async function listenAsCalm(
+  system: System,
+  { seconds, isOffBeat = false }: { seconds: number; isOffBeat?: boolean },
+): Promise<Felt> {
   const perSecond = PER_SECOND[system.mode];
   const turns = await watchTurns(system);
   const appends: number[] = [];
   let refused = 0;
   const due = new Map<string, number>();
-  const began = performance.now();
+  // Two tenants on two systems take turns, so that neither waits for the other in this process.
+  const began = performance.now() + (isOffBeat ? 500 / perSecond : 0);
   const sent: Promise<void>[] = [];
   for (let index = 0; index < perSecond * seconds; index++) {
     const at = began + (index * 1_000) / perSecond;

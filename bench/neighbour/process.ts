@@ -1,6 +1,7 @@
 import { createApp, serveHttp } from '../../src/http/index.ts';
 import { createTroupe, type TroupeOptions } from '../../src/index.ts';
 import { neighbours } from './company.ts';
+import { tellUsage } from './usage.ts';
 
 /**
  * One process of the system under test: `both` serves and works, `api` only serves, `worker` only works. Sends its
@@ -31,6 +32,7 @@ const troupe = await createTroupe(neighbours(modelUrl), {
     if (seen === 0) console.error(`${role} ${process.pid}: ${where}: ${String(error).slice(0, 300)}`);
   },
 });
+tellUsage();
 if (role === 'worker') process.send?.('ready');
 else process.send?.(await serve());
 process.on('disconnect', () => process.exit(0));

@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
 import { dropDatabase, newDatabaseUrl } from '../distributed/bench-database.ts';
 import type { ProcessTask, Serving } from './process.ts';
+import { askUsage, type Usage } from './usage.ts';
 
 export const MODES = ['embedded', 'distributed'] as const;
 export type Mode = (typeof MODES)[number];
@@ -15,6 +16,8 @@ export type Mode = (typeof MODES)[number];
 /** A fresh system of one mode: one process on SQLite, or an API and two workers on MongoDB and Redis. */
 export interface System extends Serving {
   mode: Mode;
+  /** Of the process that serves. */
+  usage(): Promise<Usage>;
   /** True if a process has ended by itself. */
   hasFailed(): boolean;
   stop(): Promise<void>;
@@ -64,12 +67,13 @@ async function serves(child: ChildProcess): Promise<Serving> {
 function systemOf(
   mode: Mode,
   serving: Serving,
-  children: readonly ChildProcess[],
+  children: readonly [ChildProcess, ...ChildProcess[]],
   clear: () => Promise<void>,
 ): System {
   return {
     ...serving,
     mode,
+    usage: () => askUsage(children[0]),
     hasFailed: () => children.some(({ exitCode, signalCode }) => exitCode !== null || signalCode !== null),
     async stop() {
       for (const child of children) {
