@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 import type { TenantId } from '../events/index.ts';
-import { createSharing } from '../slices.ts';
+import { createSharing, slicesOf } from '../slices.ts';
 
 /** Requests of one tenant under way at once beside other tenants: those of people and applications. */
 const FEW = 8;
@@ -20,6 +20,7 @@ interface Line {
   /** Until then it counts as a flood, on the monotonic clock. */
   floodUntil: number;
   isWatched: boolean;
+  isSliceRequested: boolean;
 }
 
 /**
@@ -28,16 +29,20 @@ interface Line {
  *  1. While one tenant alone uses the process, every request begins at once.
  *  2. Else each tenant has `FEW` requests under way, or `AT_ONCE` if it floods; its others wait in its own line.
  *  3. A request is under way until its answer begins, it says that it waits (for an agent, for a place), or `LONG_MS` have passed.
- *  4. Refused requests of a known caller wait as well: refusing them in a loop costs as much as serving them.
+ *  4. Requests of a flood begin only when the event loop is idle (`slices.ts`): those that are answered at once would otherwise
+ *     follow each other without letting in a request of another tenant.
+ *  5. Refused requests of a known caller wait as well: refusing them in a loop costs as much as serving them.
  */
 export class Turnstile {
   readonly #clock: Pick<Clock, 'monotonic' | 'sleep'>;
   readonly #sharing;
+  readonly #slices;
   readonly #lines = new Map<TenantId, Line>();
 
   constructor(clock: Pick<Clock, 'monotonic' | 'sleep'>) {
     this.#clock = clock;
     this.#sharing = createSharing(clock);
+    this.#slices = slicesOf(clock);
   }
 
   /** Waits for the tenant's turn. Returns how the request leaves, which may be called repeatedly; null if too many wait. */
@@ -46,16 +51,26 @@ export class Turnstile {
     const line = this.#lineOf(tenant);
     if (Math.max(line.underWay.size, line.waiting.length) >= FEW)
       line.floodUntil = this.#clock.monotonic() + FLOOD_MS;
-    if (this.#mayBegin(line)) return this.#begin(tenant, line);
+    if (line.waiting.length === 0 && !this.#isPaced(line) && this.#mayBegin(line))
+      return this.#begin(tenant, line);
     if (line.waiting.length >= MOST_WAITING) return null;
     if (!line.isWatched) void this.#watch(line);
-    return new Promise((resolve) => line.waiting.push(() => resolve(this.#begin(tenant, line))));
+    return new Promise((resolve) => {
+      line.waiting.push(() => resolve(this.#begin(tenant, line)));
+      this.#letIn(line);
+    });
   }
 
   #lineOf(tenant: TenantId): Line {
     const known = this.#lines.get(tenant);
     if (known) return known;
-    const line = { underWay: new Map(), waiting: [], floodUntil: -Infinity, isWatched: false };
+    const line = {
+      underWay: new Map(),
+      waiting: [],
+      floodUntil: -Infinity,
+      isWatched: false,
+      isSliceRequested: false,
+    };
     this.#lines.set(tenant, line);
     return line;
   }
@@ -63,11 +78,29 @@ export class Turnstile {
   #begin(tenant: TenantId, line: Line): () => void {
     const leave = () => {
       if (!line.underWay.delete(leave)) return;
-      while (line.waiting.length > 0 && this.#mayBegin(line)) line.waiting.shift()?.();
-      if (line.underWay.size === 0 && !this.#floods(line)) this.#lines.delete(tenant);
+      this.#letIn(line);
+      if (line.underWay.size + line.waiting.length === 0 && !this.#floods(line)) this.#lines.delete(tenant);
     };
     line.underWay.set(leave, this.#clock.monotonic());
     return leave;
+  }
+
+  /** Begins the requests that wait, as far as they may. */
+  #letIn(line: Line): void {
+    while (line.waiting.length > 0 && this.#mayBegin(line)) {
+      if (this.#isPaced(line)) return this.#requestSlice(line);
+      line.waiting.shift()?.();
+    }
+  }
+
+  #requestSlice(line: Line): void {
+    if (line.isSliceRequested) return;
+    line.isSliceRequested = true;
+    void this.#slices.next().then(() => {
+      line.isSliceRequested = false;
+      line.waiting.shift()?.();
+      this.#letIn(line);
+    });
   }
 
   /** While requests wait, those that take long leave. */
@@ -83,6 +116,10 @@ export class Turnstile {
 
   #mayBegin(line: Line): boolean {
     return !this.#sharing.isShared() || line.underWay.size < (this.#floods(line) ? AT_ONCE : FEW);
+  }
+
+  #isPaced(line: Line): boolean {
+    return this.#sharing.isShared() && this.#floods(line);
   }
 
   #floods({ floodUntil }: Line): boolean {

@@ -148,19 +148,36 @@ export function addRoutes(app: Hono, routes: readonly Route[], server: RouteServ
 }
 
 async function answer(context: Context, route: Route, server: RouteServer): Promise<Response> {
-  const { query, body, status = 200 } = route;
-  const request: RouteRequest<string, unknown, unknown> = {
-    context,
-    params: context.req.param() as Record<string, string>,
-    query: query ? parseInput(query, context.req.query(), 'the query') : {},
-    body: async () => body && parseInput(body, await readJson(context, route.bodyBytes), 'the body'),
-    get caller() {
-      return callerOf(context);
-    },
-    get troupe() {
-      return callerOf(context).troupe;
-    },
-  };
+  const request = new Asked(context, route);
   const result = await route.handle(request as never, server);
-  return result instanceof Response ? result : context.json(result as object, status);
+  return result instanceof Response ? result : context.json(result as object, route.status ?? 200);
+}
+
+/** V8 keeps what an object literal with accessors refers to until the next full garbage collection: a class, it does not. */
+class Asked implements RouteRequest<string, unknown, unknown> {
+  readonly context: Context;
+  readonly params: Record<string, string>;
+  readonly query: unknown;
+  readonly #route: Route;
+
+  constructor(context: Context, route: Route) {
+    this.context = context;
+    this.#route = route;
+    this.params = context.req.param() as Record<string, string>;
+    this.query = route.query ? parseInput(route.query, context.req.query(), 'the query') : {};
+  }
+
+  /** A field, since handlers take it apart from the request. */
+  readonly body = async (): Promise<unknown> => {
+    const { body, bodyBytes } = this.#route;
+    return body && parseInput(body, await readJson(this.context, bodyBytes), 'the body');
+  };
+
+  get caller(): Caller {
+    return callerOf(this.context);
+  }
+
+  get troupe(): Troupe {
+    return this.caller.troupe;
+  }
 }

@@ -15,15 +15,19 @@ export interface Caller {
   reading: Reading | null;
 }
 
-const callers = new WeakMap<Context, Caller>();
+/** A symbol, so that it is none of the variables of an app that this one is mounted in. */
+const CALLER = Symbol('caller');
+
+/** Kept on the context itself: a `WeakMap` would keep each finished request alive until the next full garbage collection. */
+type WithCaller = Context & { [CALLER]?: Caller };
 
 export function setCaller(context: Context, caller: Caller): void {
-  callers.set(context, caller);
+  (context as WithCaller)[CALLER] = caller;
 }
 
 /** Throws if the route is not behind the guard. */
 export function callerOf(context: Context): Caller {
-  const caller = callers.get(context);
+  const caller = (context as WithCaller)[CALLER];
   if (!caller) throw new Error('a route was reached past the guard');
   return caller;
 }
