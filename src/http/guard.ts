@@ -8,6 +8,7 @@ import {
   type Traffic,
   type TrafficLimits,
 } from '../access/index.ts';
+import type { TenantId } from '../events/index.ts';
 import type { Troupe } from '../troupe.ts';
 import { setCaller } from './access/caller.ts';
 import { checkRoute, type ScopeTable } from './access/check-scope.ts';
@@ -57,19 +58,26 @@ interface GuardParts {
  */
 export function guard({ troupe, gate, options, traffic, scopes }: GuardParts): MiddlewareHandler {
   return async function checkCaller(context, next) {
-    const identified = await identify(context, gate, options);
-    const entering = traffic.turnstile.enter(identified.principal.tenant);
-    if (entering === null) {
-      const message = `at most ${MOST_WAITING} requests of one tenant may wait`;
-      throw rateLimited(message, MOST_WAITING, WAITING_RETRY_MS);
-    }
-    const leave = typeof entering === 'function' ? entering : await entering;
+    const identified = await identify(context, gate, options).catch(refuseInTurn);
+    const leave = await enter(identified.principal.tenant);
     try {
       return await admit(context, next, { ...identified, leave });
     } finally {
       leave();
     }
   };
+
+  async function enter(tenant: TenantId | null): Promise<() => void> {
+    const leave = await traffic.turnstile.enter(tenant);
+    if (leave !== null) return leave;
+    const message = `at most ${MOST_WAITING} requests of one tenant may wait`;
+    throw rateLimited(message, MOST_WAITING, WAITING_RETRY_MS);
+  }
+
+  async function refuseInTurn(thrown: unknown): Promise<never> {
+    (await enter(null))();
+    throw thrown;
+  }
 
   async function admit(
     context: Context,
