@@ -102,11 +102,11 @@ try {
     .map((route) => {
       const path = route
         .slice(4)
-        .replace('/turns/{a}/diff/{b}', '/turns/long:a:1/diff/long:a:3')
-        .replace('{c}', 'long')
-        .replace('{a}', 'a')
-        .replace('{t}', 'long:a:3')
-        .replace('/webhooks/{id}', '/webhooks/none');
+        .replace('/turns/{turn}/diff/{other}', '/turns/long:a:1/diff/long:a:3')
+        .replace('{conversation}', 'long')
+        .replace('{agent}', 'a')
+        .replace('{turn}', 'long:a:3')
+        .replace('/webhooks/{webhook}', '/webhooks/none');
       if (path === '/api/search') return [route, `${path}?q=nowhere-to-be-found`, all.secret];
       if (path === '/api/events') return [route, `${path}?conversation=long&after=0`, all.secret];
       return [route, path, all.secret];

@@ -32,7 +32,7 @@ export interface ApiClientOptions {
  * if no server answers, `command_refused` with `data.refused` for codes that only HTTP has, such as `scope_missing`.
  *
  *     const api = createClient({ url: 'http://127.0.0.1:4600' });
- *     const { events } = await api.request('GET /api/conversations/{c}/events', { params: { c: 'hello' } });
+ *     const { events } = await api.request('GET /api/conversations/{conversation}/events', { params: { conversation: 'hello' } });
  */
 export interface ApiClient {
   /** Resolves to the JSON answer. */

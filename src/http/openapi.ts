@@ -76,7 +76,7 @@ function describeApi(routes: readonly Route[], keyless: boolean): object {
   const paths: Record<string, Record<string, object>> = {};
   for (const route of described) {
     const operation = describeRoute(route, described, keyless);
-    (paths[shownPath(route.path)] ??= {})[route.method.toLowerCase()] = operation;
+    (paths[route.path] ??= {})[route.method.toLowerCase()] = operation;
   }
   const responses = Object.entries(ERROR_MEANINGS).map(([status, description]) => [
     `Error${status}`,
@@ -197,27 +197,6 @@ function securityOf({ scopes }: Route, keyless: boolean): object {
   return { security: [{ bearer: [] }, ...(keyless ? [{}] : [])], 'x-troupe-scopes': scopes };
 }
 
-/** Names of path parameters in clients, by the segment before. Of one letter, some are those of what generators write. */
-const PARAMETER_NAMES: Record<PathNoun, string> = {
-  conversations: 'conversation',
-  agents: 'agent',
-  a2a: 'agent',
-  turns: 'turn',
-  compare: 'other',
-  diff: 'other',
-  chat: 'chat',
-  responses: 'response',
-  models: 'model',
-  keys: 'key',
-  webhooks: 'webhook',
-  people: 'person',
-};
-
-function shownPath(path: string): string {
-  const params = paramsOf(path).map(({ name }) => `{${name}}`);
-  return path.replace(/\{\w+\}/g, () => params.shift() ?? '');
-}
-
 interface PathParam {
   name: string;
   /** The path segment before the parameter. */
@@ -230,7 +209,7 @@ function paramsOf(path: string): PathParam[] {
     if (!part.startsWith('{')) return [];
     const noun = parts[index - 1] ?? '';
     if (!isNoun(noun)) throw new Error(`PATH_PARAMETERS has no schema for ${part} of ${path}`);
-    return [{ name: PARAMETER_NAMES[noun], noun }];
+    return [{ name: part.slice(1, part.indexOf('}')), noun }];
   });
 }
 

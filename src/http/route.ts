@@ -37,7 +37,7 @@ export interface RouteServer {
   describe: (base: string) => object;
 }
 
-/** Parameter names of a path: `a` and `b` for `/api/turns/{a}/diff/{b}`. */
+/** Parameter names of a path: `a` and `b` for `/api/turns/{turn}/diff/{other}`. */
 export type ParamName<P extends string> = P extends `${string}{${infer Name}}${infer Rest}`
   ? Name | ParamName<Rest>
   : never;
@@ -118,12 +118,12 @@ export function defineRoute<
   return route;
 }
 
-/** `GET /api/turns/{t}`: the name of a route in tables and in the client. */
+/** `GET /api/turns/{turn}`: the name of a route in tables and in the client. */
 export function routeName({ method, path }: Pick<Route, 'method' | 'path'>): string {
   return `${method} ${path}`;
 }
 
-/** Converts a Hono path to the form of the document: `/api/turns/:t{[^/]*}` is `/api/turns/{t}`. `words` is no parameter. */
+/** Converts a Hono path to the form of the document: `/api/turns/:t{[^/]*}` is `/api/turns/{turn}`. `words` is no parameter. */
 export function describedPath(path: string): string {
   return path
     .replace(/(?<=\/):words\{([^{}]*)\}/g, '$1')

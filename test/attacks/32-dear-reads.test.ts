@@ -133,11 +133,11 @@ const READS = Object.keys(ROUTE_SCOPES)
   .map((route) =>
     route
       .slice(4)
-      .replace('/turns/{a}/diff/{b}', '/turns/long:a:1/diff/next')
-      .replace('{c}', 'long')
-      .replace('{a}', 'a')
-      .replace('{t}', 'long:a:1')
-      .replace('{id}', 'none')
+      .replace('/turns/{turn}/diff/{other}', '/turns/long:a:1/diff/next')
+      .replace('{conversation}', 'long')
+      .replace('{agent}', 'a')
+      .replace('{turn}', 'long:a:1')
+      .replace(/{(?:person|webhook)}/, 'none')
       // All have the word, and none the words.
       .replace(/search$/, 'search?q=%22words%20words%22'),
   );

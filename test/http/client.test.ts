@@ -8,22 +8,22 @@ test('the client sends requests, collects parts, follows streams, and throws wha
   const server = await serveHttp(api.app, { port: 0 });
   onTestFinished(() => server.close());
   const client = createClient({ url: `${server.url}/` });
-  const params = { c: 'c1' };
+  const params = { conversation: 'c1' };
   const body = { author: ANA, to: ['echo'], content: 'Hello' };
-  const { event } = await client.request('POST /api/conversations/{c}/events', { params, body });
+  const { event } = await client.request('POST /api/conversations/{conversation}/events', { params, body });
   expect(event).toMatchObject({ kind: 'message', conversation: 'c1' });
   await api.troupe.idle();
 
-  const { events, head } = await client.request('GET /api/conversations/{c}/events', {
+  const { events, head } = await client.request('GET /api/conversations/{conversation}/events', {
     params,
     query: { limit: 1 },
   });
   expectTypeOf(head).toBeNumber();
   expect(events).toEqual([event]);
-  const trace = await client.whole('GET /api/turns/{t}', 'events', { params: { t: 'c1:echo:1' } });
+  const trace = await client.whole('GET /api/turns/{turn}', 'events', { params: { turn: 'c1:echo:1' } });
   expect(trace).not.toHaveProperty('next');
   expect(trace.events.length).toBeGreaterThan(1);
-  const { rows } = await client.request('GET /api/conversations/{c}/rows', {
+  const { rows } = await client.request('GET /api/conversations/{conversation}/rows', {
     params,
     query: { kind: ['message', 'turn.done'] },
   });
@@ -37,8 +37,10 @@ test('the client sends requests, collects parts, follows streams, and throws wha
   }
   expect(seqs).toEqual(Array.from({ length: head }, (_, index) => index + 1));
 
-  const unknown = client.request('GET /api/conversations/{c}', { params: { c: 'none' } });
+  const unknown = client.request('GET /api/conversations/{conversation}', {
+    params: { conversation: 'none' },
+  });
   await expect(unknown).rejects.toMatchObject({ code: 'conversation_unknown' });
   // @ts-expect-error A parameter of the path is missing.
-  await expect(client.request('GET /api/conversations/{c}', { params: {} })).rejects.toThrow();
+  await expect(client.request('GET /api/conversations/{conversation}', { params: {} })).rejects.toThrow();
 });

@@ -17,7 +17,7 @@ const Document = z.object({
 });
 
 interface Operation {
-  /** Such as `GET /api/turns/{t}`. */
+  /** Such as `GET /api/turns/{turn}`. */
   name: string;
   responses: Record<string, Answer>;
 }

@@ -17,13 +17,13 @@ export type ClientOptions = Pick<ApiClientOptions, 'url' | 'token'>;
 /** A message: its text, or an object with addressees, an id of your own, attachments and others. */
 export type NewMessage =
   | string
-  | (Omit<Input<'POST /api/conversations/{c}/events'>['body'], 'author'> & {
+  | (Omit<Input<'POST /api/conversations/{conversation}/events'>['body'], 'author'> & {
       author?: Event['author'] | undefined;
     });
 /** What came of a message, as `troupe.ask` gives it, without the events. */
-export type ToldAnswer = NonNullable<Answer<'GET /api/conversations/{c}/answer'>['answer']>;
+export type ToldAnswer = NonNullable<Answer<'GET /api/conversations/{conversation}/answer'>['answer']>;
 /** A delegation, question or approval. */
-export type Task = Answer<'GET /api/conversations/{c}/tasks'>['tasks'][number];
+export type Task = Answer<'GET /api/conversations/{conversation}/tasks'>['tasks'][number];
 /** Options of requests. */
 export interface AskOptions {
   /** Ends the wait, with the error `aborted`. The agents go on. */
@@ -73,7 +73,7 @@ export interface TroupeClient {
 }
 
 const USER = { kind: 'user', id: 'user', name: 'User' } as const;
-type MessageBody = Input<'POST /api/conversations/{c}/events'>['body'];
+type MessageBody = Input<'POST /api/conversations/{conversation}/events'>['body'];
 type CommandBody = Input<'POST /api/commands'>['body'];
 
 /** A client of a troupe, for browsers and Node. Opens no connection by itself. */
@@ -85,8 +85,10 @@ export function createTroupeClient({ url, token }: ClientOptions): TroupeClient 
     // The author of a key is its own: the server fills it in.
     const author = given.author ?? (token === undefined ? USER : undefined);
     const body = { ...given, id: given.id ?? crypto.randomUUID(), author } as MessageBody;
-    const input = { params: { c }, body, signal };
-    return (await untilDone(signal, () => api.request('POST /api/conversations/{c}/events', input))).event;
+    const input = { params: { conversation: c }, body, signal };
+    return (
+      await untilDone(signal, () => api.request('POST /api/conversations/{conversation}/events', input))
+    ).event;
   }
 
   return {
@@ -102,9 +104,9 @@ export function createTroupeClient({ url, token }: ClientOptions): TroupeClient 
     },
     follow: (c, options = {}) => follow(api, c, options),
     async tasks(c, { open, signal = never() } = {}) {
-      const input = { params: { c }, query: { open }, signal };
+      const input = { params: { conversation: c }, query: { open }, signal };
       const { tasks } = await untilDone(signal, () =>
-        api.whole('GET /api/conversations/{c}/tasks', 'tasks', input),
+        api.whole('GET /api/conversations/{conversation}/tasks', 'tasks', input),
       );
       return tasks;
     },
@@ -113,9 +115,11 @@ export function createTroupeClient({ url, token }: ClientOptions): TroupeClient 
 }
 
 async function answerTo(api: ApiClient, c: string, seq: number, signal: AbortSignal): Promise<ToldAnswer> {
-  const input = { params: { c }, query: { seq }, signal };
+  const input = { params: { conversation: c }, query: { seq }, signal };
   for (;;) {
-    const { answer } = await untilDone(signal, () => api.request('GET /api/conversations/{c}/answer', input));
+    const { answer } = await untilDone(signal, () =>
+      api.request('GET /api/conversations/{conversation}/answer', input),
+    );
     if (answer) return answer;
   }
 }
@@ -159,8 +163,9 @@ async function* partsOf(
 }
 
 async function headOf(api: ApiClient, c: string, signal: AbortSignal): Promise<number> {
-  const input = { params: { c }, query: { limit: 1 }, signal };
-  return (await untilDone(signal, () => api.request('GET /api/conversations/{c}/events', input))).head;
+  const input = { params: { conversation: c }, query: { limit: 1 }, signal };
+  return (await untilDone(signal, () => api.request('GET /api/conversations/{conversation}/events', input)))
+    .head;
 }
 
 function commandsOf(api: ApiClient): Pick<TroupeClient, 'decide' | 'answer' | 'abort'> {

@@ -27,14 +27,14 @@ test('a wrong key, a missing scope and the conversation of another tenant are re
   expect(await client(writes).ask('c1', message)).toMatchObject({ text: 'bo answers 1' });
   await expect(client(other.secret).tasks('c1')).rejects.toMatchObject({ code: 'conversation_unknown' });
   await expect(
-    client(other.secret).api.request('GET /api/conversations/{c}/answer', {
-      params: { c: 'c1' },
+    client(other.secret).api.request('GET /api/conversations/{conversation}/answer', {
+      params: { conversation: 'c1' },
       query: { seq: 1 },
     }),
   ).rejects.toMatchObject({ code: 'conversation_unknown' });
   await expect(
-    client(reads).api.request('GET /api/conversations/{c}/answer', {
-      params: { c: 'c1' },
+    client(reads).api.request('GET /api/conversations/{conversation}/answer', {
+      params: { conversation: 'c1' },
       query: { seq: 0 },
     }),
   ).rejects.toMatchObject({ code: 'event_invalid', data: { path: 'seq' } });

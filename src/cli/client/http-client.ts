@@ -31,7 +31,12 @@ export function createHttpClient(url: string, token: string | undefined): Client
       const isOperator = (await whoami()).scopes.includes('operate');
       const named = isOperator && channel !== undefined ? { channel } : {};
       const body = { ...message, ...named, author: await speaker(message.author) };
-      return (await api.request('POST /api/conversations/{c}/events', { params: { c }, body })).event;
+      return (
+        await api.request('POST /api/conversations/{conversation}/events', {
+          params: { conversation: c },
+          body,
+        })
+      ).event;
     },
     async command(command, author) {
       const body = { ...command, author: await speaker(author) };
@@ -40,16 +45,7 @@ export function createHttpClient(url: string, token: string | undefined): Client
     conversations: async () => (await api.request('GET /api/conversations')).conversations,
     inbox: () => countedInbox(() => api.request('GET /api/inbox', { query: { limit: 100 } })),
     listConversations: (before) => api.request('GET /api/conversations', { query: { before } }),
-    verify: (c, after) =>
-      api.request('GET /api/conversations/{c}/integrity', { params: { c }, query: { after } }),
-    actors: async (c) => (await api.request('GET /api/conversations/{c}/actors', { params: { c } })).actors,
-    tasks: (c, { open }) =>
-      api.whole('GET /api/conversations/{c}/tasks', 'tasks', {
-        params: { c },
-        query: { open: open || undefined },
-      }),
-    head: (c) =>
-      headOf(api.request('GET /api/conversations/{c}/events', { params: { c }, query: { limit: 1 } })),
+    ...logsOf(api),
     follow: (conversation, after, signal) => follow(api, conversation, after, signal),
     async *watch(conversation, after, signal): AsyncGenerator<WatchFrame, void> {
       const frames = await api.events(conversation === null ? {} : { conversation, after }, signal);
@@ -62,15 +58,6 @@ export function createHttpClient(url: string, token: string | undefined): Client
         query: { ...fields, file: fileName },
         file: ReadableStream.from(chunks) as NonNullable<RequestInit['body']>,
       }),
-    async *export(c, { threads, format } = {}) {
-      const input = { params: { c }, query: { threads: threads || undefined, format } };
-      const { body } = await api.open('GET /api/conversations/{c}/export', input);
-      const decoder = new TextDecoder();
-      for await (const chunk of body ?? []) yield decoder.decode(chunk as Uint8Array, { stream: true });
-      yield decoder.decode();
-    },
-    delete: (c, exported) =>
-      api.request('DELETE /api/conversations/{c}', { params: { c }, query: { exported } }),
     people: peopleOf(api),
     keys: keysOf(api),
     webhooks: webhooksOf(api),
@@ -110,32 +97,73 @@ async function* untilLost(frames: AsyncGenerator<StreamFrame, void>): AsyncGener
 
 type Api = ReturnType<typeof createClient>;
 
+function logsOf(api: Api): Pick<Client, 'verify' | 'actors' | 'tasks' | 'head' | 'export' | 'delete'> {
+  return {
+    verify: (c, after) =>
+      api.request('GET /api/conversations/{conversation}/integrity', {
+        params: { conversation: c },
+        query: { after },
+      }),
+    actors: async (c) =>
+      (await api.request('GET /api/conversations/{conversation}/actors', { params: { conversation: c } }))
+        .actors,
+    tasks: (c, { open }) =>
+      api.whole('GET /api/conversations/{conversation}/tasks', 'tasks', {
+        params: { conversation: c },
+        query: { open: open || undefined },
+      }),
+    head: (c) =>
+      headOf(
+        api.request('GET /api/conversations/{conversation}/events', {
+          params: { conversation: c },
+          query: { limit: 1 },
+        }),
+      ),
+    async *export(c, { threads, format } = {}) {
+      const input = { params: { conversation: c }, query: { threads: threads || undefined, format } };
+      const { body } = await api.open('GET /api/conversations/{conversation}/export', input);
+      const decoder = new TextDecoder();
+      for await (const chunk of body ?? []) yield decoder.decode(chunk as Uint8Array, { stream: true });
+      yield decoder.decode();
+    },
+    delete: (c, exported) =>
+      api.request('DELETE /api/conversations/{conversation}', {
+        params: { conversation: c },
+        query: { exported },
+      }),
+  };
+}
+
 function promptsOf(api: Api): Pick<Client, 'prompt' | 'promptOf' | 'diff' | 'compare' | 'cost' | 'trace'> {
   return {
     prompt: (c, a) =>
-      api.whole('GET /api/conversations/{c}/agents/{a}/prompt', 'messages', { params: { c, a } }),
+      api.whole('GET /api/conversations/{conversation}/agents/{agent}/prompt', 'messages', {
+        params: { conversation: c, agent: a },
+      }),
     promptOf: (t, step) =>
-      api.whole('GET /api/turns/{t}/prompt', 'messages', { params: { t }, query: { step } }),
-    compare: (a, b) => api.request('GET /api/turns/{a}/compare/{b}', { params: { a, b } }),
-    diff: (a, b, { stepA, stepB }) =>
-      api.request('GET /api/turns/{a}/diff/{b}', { params: { a, b }, query: { stepA, stepB } }),
+      api.whole('GET /api/turns/{turn}/prompt', 'messages', { params: { turn: t }, query: { step } }),
+    compare: (turn, other) =>
+      api.request('GET /api/turns/{turn}/compare/{other}', { params: { turn, other } }),
+    diff: (turn, other, { stepA, stepB }) =>
+      api.request('GET /api/turns/{turn}/diff/{other}', { params: { turn, other }, query: { stepA, stepB } }),
     cost: (c, a, { vendor }) =>
-      api.whole('GET /api/conversations/{c}/agents/{a}/cost', 'rows', {
-        params: { c, a },
+      api.whole('GET /api/conversations/{conversation}/agents/{agent}/cost', 'rows', {
+        params: { conversation: c, agent: a },
         query: { vendor },
       }),
-    trace: (t) => api.whole('GET /api/turns/{t}', 'events', { params: { t } }),
+    trace: (t) => api.whole('GET /api/turns/{turn}', 'events', { params: { turn: t } }),
   };
 }
 
 function peopleOf(api: Api): Client['people'] {
   return {
-    get: async (id) => (await api.request('GET /api/people/{id}', { params: { id } })).profile,
+    get: async (id) => (await api.request('GET /api/people/{person}', { params: { person: id } })).profile,
     async set(id, body) {
-      const { profile } = await api.request('POST /api/people/{id}', { params: { id }, body });
+      const { profile } = await api.request('POST /api/people/{person}', { params: { person: id }, body });
       return profile ?? {};
     },
-    remove: async (id) => (await api.request('DELETE /api/people/{id}', { params: { id } })).removed,
+    remove: async (id) =>
+      (await api.request('DELETE /api/people/{person}', { params: { person: id } })).removed,
   };
 }
 
@@ -144,9 +172,9 @@ function keysOf(api: Api): ClientKeys {
     create: (key, tenant) => api.request('POST /api/keys', { body: { ...key, tenant } }),
     list: async (tenant) => (await api.request('GET /api/keys', { query: { tenant } })).keys,
     rotate: (id, body, tenant) =>
-      api.request('POST /api/keys/{id}/rotate', { params: { id }, query: { tenant }, body }),
+      api.request('POST /api/keys/{key}/rotate', { params: { key: id }, query: { tenant }, body }),
     revoke: async (id, tenant) =>
-      (await api.request('DELETE /api/keys/{id}', { params: { id }, query: { tenant } })).key,
+      (await api.request('DELETE /api/keys/{key}', { params: { key: id }, query: { tenant } })).key,
   };
 }
 
@@ -155,9 +183,11 @@ function webhooksOf(api: Api): ClientWebhooks {
     create: (body, tenant) => api.request('POST /api/webhooks', { query: { tenant }, body }),
     list: async (tenant) => (await api.request('GET /api/webhooks', { query: { tenant } })).webhooks,
     remove: async (id, tenant) =>
-      (await api.request('DELETE /api/webhooks/{id}', { params: { id }, query: { tenant } })).webhook,
-    test: (id, tenant) => api.request('POST /api/webhooks/{id}/test', { params: { id }, query: { tenant } }),
+      (await api.request('DELETE /api/webhooks/{webhook}', { params: { webhook: id }, query: { tenant } }))
+        .webhook,
+    test: (id, tenant) =>
+      api.request('POST /api/webhooks/{webhook}/test', { params: { webhook: id }, query: { tenant } }),
     rotate: (id, tenant) =>
-      api.request('POST /api/webhooks/{id}/rotate', { params: { id }, query: { tenant } }),
+      api.request('POST /api/webhooks/{webhook}/rotate', { params: { webhook: id }, query: { tenant } }),
   };
 }

@@ -18,8 +18,8 @@ const Card = z.looseObject({ name: z.string(), supportedInterfaces: z.array(z.lo
 const KeySet = z.object({ keys: z.array(typed<PublicSigningKey>()) });
 const RpcAnswer = z.looseObject({ jsonrpc: z.literal('2.0') });
 
-function agentOf({ a }: { a: string }): string {
-  return parseInput(z.object({ agent: AgentId }), { agent: a }, 'the path').agent;
+function agentOf(params: { agent: string }): string {
+  return parseInput(z.object({ agent: AgentId }), params, 'the path').agent;
 }
 
 /**
@@ -38,21 +38,21 @@ function restRoute<const M extends 'GET' | 'POST' | 'DELETE', const P extends st
     id: null,
     summary: `${operation} of A2A 1.0`,
     handle({ context, caller }, server) {
-      const { a = '', t, p } = context.req.param() as Record<string, string>;
-      const { id } = agentIn(caller.troupe, agentOf({ a }));
+      const { agent = '', task: named, notification: push } = context.req.param() as Record<string, string>;
+      const { id } = agentIn(caller.troupe, agentOf({ agent }));
       // No id ends so, and GET has this path without the verb.
-      if (operation === 'GetTask' && t?.endsWith(':cancel')) throw methodRefused(context, ['POST']);
+      if (operation === 'GetTask' && named?.endsWith(':cancel')) throw methodRefused(context, ['POST']);
       // The parameter of a path that ends with a verb has the verb, too.
-      const task = t?.replace(/:(?:cancel|subscribe)$/, '');
+      const task = named?.replace(/:(?:cancel|subscribe)$/, '');
       const isAboutPushes = operation.includes('PushNotification');
-      return answerRest(operation, { context, caller, agent: id, server }, { task, push: p, isAboutPushes });
+      return answerRest(operation, { context, caller, agent: id, server }, { task, push, isAboutPushes });
     },
   });
 }
 
 /** It changes with the definition. A proxy must not give it to those without a key. */
 const CARD_CACHE = 'private, max-age=60';
-const TASKS = '/api/a2a/{a}/tasks';
+const TASKS = '/api/a2a/{agent}/tasks';
 
 const rpcRoute = {
   method: 'POST',
@@ -67,15 +67,15 @@ const rpcRoute = {
 } as const;
 
 function callAgent({ context, caller }: { context: Context; caller: Caller }, server: RouteServer) {
-  const { a = '' } = context.req.param() as Record<string, string>;
-  const { id } = agentIn(caller.troupe, agentOf({ a }));
+  const { agent = '' } = context.req.param() as Record<string, string>;
+  const { id } = agentIn(caller.troupe, agentOf({ agent }));
   return answerRpc({ context, caller, agent: id, server });
 }
 
 export const a2aRoutes = [
   defineRoute({
     method: 'GET',
-    path: '/api/a2a/{a}/.well-known/agent-card.json',
+    path: '/api/a2a/{agent}/.well-known/agent-card.json',
     scopes: ['read', 'write'],
     id: 'getAgentCard',
     summary: 'The card of an agent, as A2A 1.0 has it',
@@ -101,19 +101,23 @@ export const a2aRoutes = [
     answer: KeySet,
     handle: ({ troupe }) => ({ keys: [troupe.cardKey.publicKey] }),
   }),
-  defineRoute({ ...rpcRoute, path: '/api/a2a/{a}', id: 'callAgent', handle: callAgent }),
+  defineRoute({ ...rpcRoute, path: '/api/a2a/{agent}', id: 'callAgent', handle: callAgent }),
   // Clients add the slash to the address that the card has.
-  defineRoute({ ...rpcRoute, path: '/api/a2a/{a}/', id: null, handle: callAgent }),
-  restRoute('POST', '/api/a2a/{a}/message:send', 'SendMessage'),
-  restRoute('POST', '/api/a2a/{a}/message:stream', 'SendStreamingMessage'),
-  restRoute('GET', '/api/a2a/{a}/extendedAgentCard', 'GetExtendedAgentCard'),
+  defineRoute({ ...rpcRoute, path: '/api/a2a/{agent}/', id: null, handle: callAgent }),
+  restRoute('POST', '/api/a2a/{agent}/message:send', 'SendMessage'),
+  restRoute('POST', '/api/a2a/{agent}/message:stream', 'SendStreamingMessage'),
+  restRoute('GET', '/api/a2a/{agent}/extendedAgentCard', 'GetExtendedAgentCard'),
   restRoute('GET', TASKS, 'ListTasks'),
-  restRoute('POST', `${TASKS}/{t}:cancel`, 'CancelTask'),
-  restRoute('POST', `${TASKS}/{t}:subscribe`, 'SubscribeToTask'),
-  restRoute('GET', `${TASKS}/{t}:subscribe`, 'SubscribeToTask'),
-  restRoute('GET', `${TASKS}/{t}`, 'GetTask'),
-  restRoute('POST', `${TASKS}/{t}/pushNotificationConfigs`, 'CreateTaskPushNotificationConfig'),
-  restRoute('GET', `${TASKS}/{t}/pushNotificationConfigs`, 'ListTaskPushNotificationConfigs'),
-  restRoute('GET', `${TASKS}/{t}/pushNotificationConfigs/{p}`, 'GetTaskPushNotificationConfig'),
-  restRoute('DELETE', `${TASKS}/{t}/pushNotificationConfigs/{p}`, 'DeleteTaskPushNotificationConfig'),
+  restRoute('POST', `${TASKS}/{task}:cancel`, 'CancelTask'),
+  restRoute('POST', `${TASKS}/{task}:subscribe`, 'SubscribeToTask'),
+  restRoute('GET', `${TASKS}/{task}:subscribe`, 'SubscribeToTask'),
+  restRoute('GET', `${TASKS}/{task}`, 'GetTask'),
+  restRoute('POST', `${TASKS}/{task}/pushNotificationConfigs`, 'CreateTaskPushNotificationConfig'),
+  restRoute('GET', `${TASKS}/{task}/pushNotificationConfigs`, 'ListTaskPushNotificationConfigs'),
+  restRoute('GET', `${TASKS}/{task}/pushNotificationConfigs/{notification}`, 'GetTaskPushNotificationConfig'),
+  restRoute(
+    'DELETE',
+    `${TASKS}/{task}/pushNotificationConfigs/{notification}`,
+    'DeleteTaskPushNotificationConfig',
+  ),
 ] as const;

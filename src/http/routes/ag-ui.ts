@@ -294,11 +294,11 @@ export const agUiRoutes = [
   }),
   defineRoute({
     ...running,
-    path: '/api/conversations/{c}/ag-ui',
+    path: '/api/conversations/{conversation}/ag-ui',
     id: 'runConversation',
     summary: 'The same in this conversation, whatever its client names the thread',
     handle: async ({ context, params, caller, query: { to } }, server) => {
-      const { conversation } = parseInput(ConversationPath, { conversation: params.c }, 'the path');
+      const { conversation } = parseInput(ConversationPath, params, 'the path');
       return answer({ context, caller, input: await read(context), conversation, to }, server);
     },
   }),

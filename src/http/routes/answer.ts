@@ -14,7 +14,7 @@ type ToldAnswer = Omit<Answer, 'events'>;
 
 export const answerRoute = defineRoute({
   method: 'GET',
-  path: '/api/conversations/{c}/answer',
+  path: '/api/conversations/{conversation}/answer',
   scopes: ['read'],
   id: 'getAnswer',
   summary:
@@ -25,7 +25,10 @@ export const answerRoute = defineRoute({
     const place = holdPlace({ caller, clock, signal });
     try {
       const ends = AbortSignal.any([place.ends, context.req.raw.signal]);
-      const parts = caller.troupe.rejoin(params.c, query.seq, { signal: ends, timeoutMs: WAIT_MS });
+      const parts = caller.troupe.rejoin(params.conversation, query.seq, {
+        signal: ends,
+        timeoutMs: WAIT_MS,
+      });
       let next = await parts.next();
       while (!next.done) next = await parts.next();
       const { events: _, ...answer } = next.value;

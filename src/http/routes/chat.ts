@@ -206,7 +206,7 @@ const Message = z.looseObject({ id: z.string() }) as unknown as z.ZodType<UiMess
 export const chatRoutes = [
   defineRoute({
     method: 'POST',
-    path: '/api/conversations/{c}/chat',
+    path: '/api/conversations/{conversation}/chat',
     scopes: ['write'],
     id: 'chat',
     summary:
@@ -219,11 +219,12 @@ export const chatRoutes = [
     answerType: STREAM,
     headers: [VERSION_HEADER],
     errors: [502],
-    handle: ({ context, params, caller }, server) => answer(context, askingOf(caller, params.c), server),
+    handle: ({ context, params, caller }, server) =>
+      answer(context, askingOf(caller, params.conversation), server),
   }),
   defineRoute({
     method: 'GET',
-    path: '/api/conversations/{c}/chat',
+    path: '/api/conversations/{conversation}/chat',
     scopes: ['read'],
     id: 'listChatMessages',
     summary:
@@ -231,7 +232,7 @@ export const chatRoutes = [
     query: z.object({ before: Seq.optional() }),
     answer: z.object({ messages: z.array(Message), next: z.int().nullable() }),
     async handle({ params, caller, query: { before } }) {
-      const { troupe, conversation } = { ...askingOf(caller, params.c), troupe: caller.troupe };
+      const { troupe, conversation } = { ...askingOf(caller, params.conversation), troupe: caller.troupe };
       const filesOf = filePartsIn(troupe);
       const options = { conversation, before, nameOf: namesIn(troupe), filesOf };
       return (await ifThere(() => readHistory(troupe, options))) ?? { messages: [], next: null };
@@ -239,19 +240,20 @@ export const chatRoutes = [
   }),
   defineRoute({
     ...resuming,
-    path: '/api/conversations/{c}/chat/stream',
+    path: '/api/conversations/{conversation}/chat/stream',
     id: 'resumeChat',
     summary: 'The answer that is under way, from its beginning, as the POST gives it. 204: none is',
-    handle: ({ context, params, caller }, server) => resume(context, askingOf(caller, params.c), server),
+    handle: ({ context, params, caller }, server) =>
+      resume(context, askingOf(caller, params.conversation), server),
   }),
   defineRoute({
     ...resuming,
-    path: '/api/conversations/{c}/chat/{d}/stream',
+    path: '/api/conversations/{conversation}/chat/{chat}/stream',
     id: 'resumeChatById',
     summary: 'The same where `DefaultChatTransport` looks for it; the id of the chat is not used',
     handle({ context, params, caller }, server) {
-      parseInput(ChatPath, { chat: params.d }, 'the path');
-      return resume(context, askingOf(caller, params.c), server);
+      parseInput(ChatPath, { chat: params.chat }, 'the path');
+      return resume(context, askingOf(caller, params.conversation), server);
     },
   }),
 ] as const;

@@ -39,7 +39,7 @@ const MessageBody = NewEventBody as unknown as z.ZodType<
 
 const sendMessage = defineRoute({
   method: 'POST',
-  path: '/api/conversations/{c}/events',
+  path: '/api/conversations/{conversation}/events',
   scopes: ['write'],
   id: 'sendMessage',
   summary:
@@ -54,7 +54,7 @@ const sendMessage = defineRoute({
   allowsEmptyParams: true,
   async handle({ context, params, caller }) {
     const { principal, troupe } = caller;
-    const { conversation } = parseInput(ConversationPath, { conversation: params.c }, 'the path');
+    const { conversation } = parseInput(ConversationPath, params, 'the path');
     const body = withAuthor(principal, await readMessage(context));
     const message = parseInput(NewEventBody, body, 'the body');
     const { channel = 'http' } = message;
@@ -117,81 +117,81 @@ export const conversationRoutes = [
   }),
   defineRoute({
     method: 'GET',
-    path: '/api/conversations/{c}',
+    path: '/api/conversations/{conversation}',
     scopes: ['read'],
     id: 'getConversation',
     summary:
       'State, mode, phase, run with its step, open delegations, and compactions under way of a conversation',
     answer: typed<Awaited<ReturnType<Troupe['state']>>>(),
-    handle: ({ troupe, params }) => troupe.state(params.c),
+    handle: ({ troupe, params }) => troupe.state(params.conversation),
   }),
   sendMessage,
   defineRoute({
     method: 'GET',
-    path: '/api/conversations/{c}/events',
+    path: '/api/conversations/{conversation}/events',
     scopes: ['read'],
     id: 'listEvents',
     summary:
       'Events after a seq: at most `limit`, and at most about 4 MiB. A short page is not the end: ask again after the last event until it is at `head`, or none is left',
     query: z.object({ after: Seq.default(0), limit: limitOf(5_000).default(500) }),
     answer: z.object({ events: z.array(EventAnswer), head: z.int().nonnegative() }),
-    handle: ({ troupe, params, query }) => troupe.events(params.c, query),
+    handle: ({ troupe, params, query }) => troupe.events(params.conversation, query),
   }),
   defineRoute({
     method: 'GET',
-    path: '/api/conversations/{c}/integrity',
+    path: '/api/conversations/{conversation}/integrity',
     scopes: ['read'],
     id: 'verifyConversation',
     summary:
       'Verifies up to 10,000 stored events after a seq: gaps, hashes of contents, the chain. Pass `next` as `after` to continue until it is null',
     query: z.object({ after: Seq.default(0) }),
     answer: VerificationAnswer,
-    handle: ({ troupe, params, query }) => troupe.verify(params.c, query),
+    handle: ({ troupe, params, query }) => troupe.verify(params.conversation, query),
   }),
   defineRoute({
     method: 'GET',
-    path: '/api/conversations/{c}/actors',
+    path: '/api/conversations/{conversation}/actors',
     scopes: ['read'],
     id: 'listActors',
     summary: 'Agents of a conversation with their state',
     answer: z.object({ actors: z.array(typed<ActorStatus>()) }),
     gives: { agents: '/actors/0/agent', turns: '/actors/0/lastTurn', diff: '/actors/0/lastTurn' },
-    handle: async ({ troupe, params }) => ({ actors: await troupe.actors(params.c) }),
+    handle: async ({ troupe, params }) => ({ actors: await troupe.actors(params.conversation) }),
   }),
   defineRoute({
     method: 'GET',
-    path: '/api/conversations/{c}/tasks',
+    path: '/api/conversations/{conversation}/tasks',
     scopes: ['read'],
     id: 'listTasks',
     summary: `What agents wait for: delegated tasks, questions and approvals, and their outcomes. ${IN_PARTS}`,
     query: PageQuery.extend({ open: Flag.optional() }),
     answer: TasksAnswer,
     async handle({ context, troupe, params, query: { open, skip } }) {
-      const list = await troupe.tasks(params.c, { open });
+      const list = await troupe.tasks(params.conversation, { open });
       return answerPage(context, { ...list }, 'tasks', skip);
     },
   }),
   defineRoute({
     method: 'GET',
-    path: '/api/conversations/{c}/agents/{a}/prompt',
+    path: '/api/conversations/{conversation}/agents/{agent}/prompt',
     scopes: ['read'],
     id: 'getNextPrompt',
     summary: `The prompt that the agent would get now; nothing is sent. ${IN_PARTS}`,
     query: PageQuery,
     answer: NextPromptAnswer,
     handle: async ({ context, troupe, params, query: { skip } }) =>
-      answerPage(context, await troupe.prompt(params.c, params.a), 'messages', skip),
+      answerPage(context, await troupe.prompt(params.conversation, params.agent), 'messages', skip),
   }),
   defineRoute({
     method: 'GET',
-    path: '/api/conversations/{c}/agents/{a}/cost',
+    path: '/api/conversations/{conversation}/agents/{agent}/cost',
     scopes: ['read'],
     id: 'getCost',
     summary: `What the agent's prompts cost with a vendor's cache, call by call; renders each of them again. ${IN_PARTS}`,
     query: PageQuery.extend({ vendor: z.enum(['anthropic', 'openai', 'gemini', 'deepseek']).optional() }),
     answer: partOf<CostReport>('rows', { type: 'object' }, { total: { type: 'object' } }),
     async handle({ context, troupe, params, query: { vendor, skip } }) {
-      const report = await troupe.cost(params.c, params.a, { vendor });
+      const report = await troupe.cost(params.conversation, params.agent, { vendor });
       return answerPage(context, { ...report }, 'rows', skip);
     },
   }),

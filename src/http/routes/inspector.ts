@@ -68,7 +68,7 @@ export const inspectorRoutes = [
   }),
   defineRoute({
     method: 'GET',
-    path: '/api/conversations/{c}/snapshot',
+    path: '/api/conversations/{conversation}/snapshot',
     scopes: ['read'],
     id: 'getSnapshot',
     summary:
@@ -77,17 +77,17 @@ export const inspectorRoutes = [
     answer: SnapshotAnswer,
     async handle({ context, troupe, params, query: { at, events: limit } }, { bookOf }) {
       if (at !== undefined) {
-        const { projection, head } = await bookOf(context).at(params.c, at);
+        const { projection, head } = await bookOf(context).at(params.conversation, at);
         return { seq: projection.seq, head, projection, actors: [] };
       }
-      const projection = await bookOf(context).latest(params.c);
+      const projection = await bookOf(context).latest(params.conversation);
       const { seq } = projection;
       const newest = async (most: number) => {
         const after = Math.max(0, seq - most);
-        return { events: (await troupe.events(params.c, { after, limit: seq - after })).events };
+        return { events: (await troupe.events(params.conversation, { after, limit: seq - after })).events };
       };
       const [actors, events] = await Promise.all([
-        troupe.actors(params.c),
+        troupe.actors(params.conversation),
         limit === undefined || seq === 0 ? {} : newest(limit),
       ]);
       return { seq, head: seq, projection, actors, ...events };
@@ -95,7 +95,7 @@ export const inspectorRoutes = [
   }),
   defineRoute({
     method: 'GET',
-    path: '/api/conversations/{c}/rows',
+    path: '/api/conversations/{conversation}/rows',
     scopes: ['read'],
     id: 'listRows',
     summary:
@@ -113,22 +113,22 @@ export const inspectorRoutes = [
     }),
     answer: RowsAnswer,
     handle: ({ troupe, params, query: { agent, kind, q, ...rest } }) =>
-      scanRows(troupe, params.c, { ...rest, agents: agent, kinds: kind, query: q }),
+      scanRows(troupe, params.conversation, { ...rest, agents: agent, kinds: kind, query: q }),
   }),
   defineRoute({
     method: 'GET',
-    path: '/api/conversations/{c}/tree',
+    path: '/api/conversations/{conversation}/tree',
     scopes: ['read'],
     id: 'getTree',
     summary:
       'The turns and tasks that the conversation has started, over the threads of all tasks; each names the one it came from. At most 100 threads; `left` counts what is not in the answer',
     answer: TreeAnswer,
     handle: ({ context, troupe, params }, { bookOf }) =>
-      readTree({ book: bookOf(context), troupe }, params.c),
+      readTree({ book: bookOf(context), troupe }, params.conversation),
   }),
   defineRoute({
     method: 'GET',
-    path: '/api/conversations/{c}/times',
+    path: '/api/conversations/{conversation}/times',
     scopes: ['read'],
     id: 'listTimes',
     summary:
@@ -140,6 +140,6 @@ export const inspectorRoutes = [
     }),
     answer: TimesAnswer,
     handle: ({ troupe, params, query: { after, limit, parts } }) =>
-      scanTimes(troupe, params.c, { after, limit, parts }),
+      scanTimes(troupe, params.conversation, { after, limit, parts }),
   }),
 ] as const;

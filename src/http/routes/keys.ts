@@ -58,7 +58,7 @@ export const keyRoutes = [
   }),
   defineRoute({
     method: 'POST',
-    path: '/api/keys/{id}/rotate',
+    path: '/api/keys/{key}/rotate',
     scopes: ['admin'],
     id: 'rotateKey',
     summary: 'Create a new secret for a key; the old one stays valid for `graceMs`',
@@ -66,7 +66,7 @@ export const keyRoutes = [
     body: RotateKey,
     bodyBytes: SMALL_BODY_BYTES,
     answer: IssuedKeyAnswer,
-    async handle({ context, caller: { principal }, params: { id }, query, body }, { root }) {
+    async handle({ context, caller: { principal }, params: { key: id }, query, body }, { root }) {
       const book = bookFor(root, principal, query.tenant);
       const options = await body();
       checkReach(principal, await find(book, principal, id));
@@ -77,13 +77,13 @@ export const keyRoutes = [
   }),
   defineRoute({
     method: 'DELETE',
-    path: '/api/keys/{id}',
+    path: '/api/keys/{key}',
     scopes: ['admin'],
     id: 'revokeKey',
     summary: 'Revoke a key; its streams end within 5 seconds',
     query: TenantQuery,
     answer: z.object({ key: KeyAnswer }),
-    async handle({ caller: { principal }, params: { id }, query }, { root }) {
+    async handle({ caller: { principal }, params: { key: id }, query }, { root }) {
       const book = bookFor(root, principal, query.tenant);
       await find(book, principal, id);
       const key = await book.revoke(id);

@@ -138,8 +138,8 @@ const telling = {
 
 const CHAT_EXAMPLE = { model: 'writer', messages: [{ role: 'user', content: 'Hello' }] };
 
-function idIn({ c }: { c: string }): string {
-  return parseInput(ConversationPath, { conversation: c }, 'the path').conversation;
+function idIn(params: { conversation: string }): string {
+  return parseInput(ConversationPath, params, 'the path').conversation;
 }
 
 export const openAiRoutes = [
@@ -156,7 +156,7 @@ export const openAiRoutes = [
   }),
   defineRoute({
     ...answering,
-    path: '/api/conversations/{c}/v1/chat/completions',
+    path: '/api/conversations/{conversation}/v1/chat/completions',
     id: 'completeInConversation',
     body: ChatRequest,
     example: CHAT_EXAMPLE,
@@ -178,7 +178,7 @@ export const openAiRoutes = [
   }),
   defineRoute({
     ...answering,
-    path: '/api/conversations/{c}/v1/responses',
+    path: '/api/conversations/{conversation}/v1/responses',
     id: 'respondInConversation',
     body: ResponseRequest,
     example: { model: 'writer', input: 'Hello' },
@@ -197,7 +197,7 @@ export const openAiRoutes = [
   }),
   defineRoute({
     method: 'GET',
-    path: '/api/conversations/{c}/v1/models',
+    path: '/api/conversations/{conversation}/v1/models',
     scopes: ['read', 'write'],
     id: 'listModelsOfConversation',
     summary: 'The same as /api/v1/models, below the base URL of a conversation',
@@ -209,64 +209,64 @@ export const openAiRoutes = [
   }),
   defineRoute({
     method: 'GET',
-    path: '/api/v1/models/{m}',
+    path: '/api/v1/models/{model}',
     scopes: ['read', 'write'],
     id: 'getModel',
     summary: 'One agent, as a model of OpenAI',
     answer: Model,
     errors: [404],
-    handle: ({ caller, params }) => modelOf(caller.troupe, params.m),
+    handle: ({ caller, params }) => modelOf(caller.troupe, params.model),
   }),
   defineRoute({
     method: 'GET',
-    path: '/api/conversations/{c}/v1/models/{m}',
+    path: '/api/conversations/{conversation}/v1/models/{model}',
     scopes: ['read', 'write'],
     id: 'getModelOfConversation',
-    summary: 'The same as /api/v1/models/{m}, below the base URL of a conversation',
+    summary: 'The same as /api/v1/models/{model}, below the base URL of a conversation',
     answer: Model,
     errors: [404],
     handle({ caller, params }) {
       idIn(params);
-      return modelOf(caller.troupe, params.m);
+      return modelOf(caller.troupe, params.model);
     },
   }),
   defineRoute({
     ...reading,
-    path: '/api/v1/responses/{r}',
+    path: '/api/v1/responses/{response}',
     id: 'getResponse',
     summary:
       'An answer of the Responses API by its id: as it is in the log, or in_progress. With `stream` its events, from the first to the end',
     ...telling,
     handle: ({ context, caller, params, query }, server) =>
-      toldResponse({ context, caller, id: params.r, isStreamed: query.stream === true }, server),
+      toldResponse({ context, caller, id: params.response, isStreamed: query.stream === true }, server),
   }),
   defineRoute({
     ...reading,
-    path: '/api/conversations/{c}/v1/responses/{r}',
+    path: '/api/conversations/{conversation}/v1/responses/{response}',
     id: 'getResponseOfConversation',
     summary: 'The same, below the base URL of its conversation',
     ...telling,
     handle: ({ context, caller, params, query }, server) =>
       toldResponse(
-        { context, caller, id: params.r, within: idIn(params), isStreamed: query.stream === true },
+        { context, caller, id: params.response, within: idIn(params), isStreamed: query.stream === true },
         server,
       ),
   }),
   defineRoute({
     ...reading,
-    path: '/api/v1/responses/{r}/input_items',
+    path: '/api/v1/responses/{response}/input_items',
     id: 'listInputItems',
     summary:
       'The message that an answer of the Responses API is about. What was said before is in the conversation',
     answer: Items,
-    handle: ({ caller, params }) => inputItems({ caller, id: params.r }),
+    handle: ({ caller, params }) => inputItems({ caller, id: params.response }),
   }),
   defineRoute({
     ...reading,
-    path: '/api/conversations/{c}/v1/responses/{r}/input_items',
+    path: '/api/conversations/{conversation}/v1/responses/{response}/input_items',
     id: 'listInputItemsOfConversation',
     summary: 'The same, below the base URL of its conversation',
     answer: Items,
-    handle: ({ caller, params }) => inputItems({ caller, id: params.r, within: idIn(params) }),
+    handle: ({ caller, params }) => inputItems({ caller, id: params.response, within: idIn(params) }),
   }),
 ] as const;

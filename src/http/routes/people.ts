@@ -12,19 +12,19 @@ const ProfileAnswer = z.object({ profile: PersonProfile.nullable() });
 export const peopleRoutes = [
   defineRoute({
     method: 'GET',
-    path: '/api/people/{id}',
+    path: '/api/people/{person}',
     scopes: ['read'],
     id: 'getPerson',
     summary: 'Profile of a person; null if there is none',
     answer: ProfileAnswer,
-    async handle({ caller: { principal }, params: { id }, troupe }) {
+    async handle({ caller: { principal }, params: { person: id }, troupe }) {
       checkOwn(principal, id);
       return { profile: await troupe.people.get(id) };
     },
   }),
   defineRoute({
     method: 'POST',
-    path: '/api/people/{id}',
+    path: '/api/people/{person}',
     scopes: ['write'],
     id: 'setPerson',
     summary: 'Replace the profile of a person: name, time zone, preferences',
@@ -32,19 +32,19 @@ export const peopleRoutes = [
     bodyBytes: SMALL_BODY_BYTES,
     example: { name: 'Ana', timeZone: 'Europe/Berlin', preferences: 'Answer in one paragraph.' },
     answer: ProfileAnswer,
-    async handle({ caller: { principal }, params: { id }, troupe, body }) {
+    async handle({ caller: { principal }, params: { person: id }, troupe, body }) {
       checkOwn(principal, id);
       return { profile: await troupe.people.set(id, await body()) };
     },
   }),
   defineRoute({
     method: 'DELETE',
-    path: '/api/people/{id}',
+    path: '/api/people/{person}',
     scopes: ['write'],
     id: 'removePerson',
     summary: 'Remove the profile of a person; false if there was none',
     answer: z.object({ removed: z.boolean() }),
-    async handle({ caller: { principal }, params: { id }, troupe }) {
+    async handle({ caller: { principal }, params: { person: id }, troupe }) {
       checkOwn(principal, id);
       return { removed: await troupe.people.remove(id) };
     },

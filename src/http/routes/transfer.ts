@@ -12,18 +12,18 @@ import { textStream } from '../text-stream.ts';
 export const transferRoutes = [
   defineRoute({
     method: 'DELETE',
-    path: '/api/conversations/{c}',
+    path: '/api/conversations/{conversation}',
     scopes: ['operate'],
     id: 'deleteConversation',
     summary:
       "Delete a conversation with its threads. `exported` is the number of exported events, or 'none'. Answers 409 if that number is outdated or an agent is busy",
     query: z.object({ exported: z.union([z.literal('none'), Seq]) }),
     answer: typed<Deleted>(),
-    handle: ({ troupe, params, query }) => troupe.delete(params.c, query),
+    handle: ({ troupe, params, query }) => troupe.delete(params.conversation, query),
   }),
   defineRoute({
     method: 'GET',
-    path: '/api/conversations/{c}/export',
+    path: '/api/conversations/{conversation}/export',
     scopes: ['read'],
     id: 'exportConversation',
     summary:
@@ -38,7 +38,7 @@ export const transferRoutes = [
     also: { 200: { type: 'text/html' } },
     headers: ['content-disposition'],
     async handle({ context, params, caller, query: { format, ...options } }, { bookOf }) {
-      const conversation = params.c;
+      const conversation = params.conversation;
       const { troupe, reading } = caller;
       const isPage = format === 'html';
       const source = isPage
@@ -60,7 +60,7 @@ export const transferRoutes = [
   }),
   defineRoute({
     method: 'GET',
-    path: '/api/conversations/{c}/attachment',
+    path: '/api/conversations/{conversation}/attachment',
     scopes: ['read'],
     id: 'readAttachment',
     summary: 'The bytes of an attachment: the one at `index` (default 0) of the message at `seq`',
@@ -68,7 +68,7 @@ export const transferRoutes = [
     answerType: 'application/octet-stream',
     headers: ['content-disposition'],
     async handle({ context, troupe, params, query: { seq, index } }) {
-      const { data, name } = await troupe.attachment(params.c, seq, index);
+      const { data, name } = await troupe.attachment(params.conversation, seq, index);
       // Never under the type that its sender has named: it would run on our own origin.
       return context.body(new Uint8Array(data), 200, {
         'content-type': 'application/octet-stream',

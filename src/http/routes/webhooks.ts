@@ -58,7 +58,7 @@ export const webhookRoutes = [
   }),
   defineRoute({
     method: 'GET',
-    path: '/api/webhooks/{id}',
+    path: '/api/webhooks/{webhook}',
     scopes: ['admin'],
     id: 'getWebhook',
     summary: 'A webhook with the state of its deliveries',
@@ -71,7 +71,7 @@ export const webhookRoutes = [
   }),
   defineRoute({
     method: 'DELETE',
-    path: '/api/webhooks/{id}',
+    path: '/api/webhooks/{webhook}',
     scopes: ['admin'],
     id: 'deleteWebhook',
     summary: 'Remove a webhook',
@@ -85,7 +85,7 @@ export const webhookRoutes = [
   }),
   defineRoute({
     method: 'POST',
-    path: '/api/webhooks/{id}/test',
+    path: '/api/webhooks/{webhook}/test',
     scopes: ['admin'],
     id: 'testWebhook',
     summary: 'Send a ping now and report the answer',
@@ -98,7 +98,7 @@ export const webhookRoutes = [
   }),
   defineRoute({
     method: 'POST',
-    path: '/api/webhooks/{id}/rotate',
+    path: '/api/webhooks/{webhook}/rotate',
     scopes: ['admin'],
     id: 'rotateWebhook',
     summary: 'Create a new secret; the old one also signs for 24 hours',
@@ -113,7 +113,7 @@ export const webhookRoutes = [
 ] as const;
 
 type WebhookRequest = Pick<
-  RouteRequest<'/api/webhooks/{id}', z.output<typeof TenantQuery>, unknown>,
+  RouteRequest<'/api/webhooks/{webhook}', z.output<typeof TenantQuery>, unknown>,
   'caller' | 'params' | 'query'
 >;
 
@@ -124,7 +124,7 @@ function bookFor({ root }: RouteServer, principal: Principal, tenant: string | u
 
 /** Throws `Refusal`. */
 async function find(
-  { caller: { principal }, params: { id }, query }: WebhookRequest,
+  { caller: { principal }, params: { webhook: id }, query }: WebhookRequest,
   server: RouteServer,
 ): Promise<{ book: WebhookBook; webhook: WebhookInfo }> {
   const book = bookFor(server, principal, query.tenant);
