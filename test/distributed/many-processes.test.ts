@@ -1,8 +1,10 @@
 import { afterAll, describe, expect, test } from 'vitest';
+import { type Clock, systemClock } from '../../src/clock.ts';
 import type { Author, Event } from '../../src/events/index.ts';
 import { createTroupe, type TroupeOptions } from '../../src/runtime.ts';
 import { checkLog } from '../../src/testing/check-log.ts';
 import type { Troupe, Watcher } from '../../src/troupe.ts';
+import { costlyText } from '../support/costly-texts.ts';
 import { mongoUrl, redisUrl } from '../support/mode.ts';
 import { MONGODB_AND_REDIS, type Place, POSTGRES_ALONE } from '../support/places.ts';
 
@@ -19,13 +21,13 @@ function newName(place: Place): string {
 
 async function open(
   name: string,
-  options: Partial<TroupeOptions> & { limits?: object } = {},
+  options: Partial<TroupeOptions> & { limits?: object; contextWindow?: number } = {},
 ): Promise<Troupe> {
-  const { limits, ...rest } = options;
+  const { limits, contextWindow, ...rest } = options;
   const rules = [{ reply: 'answer {{n}}', chunk: 2, chunkDelayMs: 2 }];
   return createTroupe(
     {
-      agents: ['bo', 'cy'].map((id) => ({ id, provider: 'scripted', script: { rules } })),
+      agents: ['bo', 'cy'].map((id) => ({ id, provider: 'scripted', script: { rules }, contextWindow })),
       limits: { leaseMs: 2_000, sweepMs: 1_000, ...limits },
     },
     { ...names.get(name)?.options(name), onWarning: () => undefined, ...rest },
@@ -115,6 +117,37 @@ describe.each(PLACES.filter(({ missing }) => missing === null))('many processes 
     await until('the turn is aborted', async () =>
       (await api.events('c')).events.some(({ kind }) => kind === 'turn.aborted'),
     );
+  });
+
+  test('a flood of random words is worked on in slices by one of two workers, and another tenant is answered meanwhile', async () => {
+    const name = newName(place);
+    await using api = await open(name, { work: false });
+    let pauses = 0;
+    const sleep: Clock['sleep'] = (ms, signal) => {
+      if (ms === 0) pauses += 1;
+      return systemClock.sleep(ms, signal);
+    };
+    const clock = { ...systemClock, sleep };
+    const narrow = { contextWindow: 32_000, limits: { leaseMs: 60_000 }, clock };
+    await using _one = await open(name, narrow);
+    await using _two = await open(name, narrow);
+    const [acme, zeta] = [api.forTenant('acme'), api.forTenant('zeta')];
+    for (let n = 0; n < 60; n++)
+      await acme.send('c', { author: ANA, to: [], content: costlyText('random words', 16_000, n) });
+    const before = pauses;
+    let isOver = false;
+    const asked = acme
+      .ask('c', { author: ANA, to: ['bo'], content: 'What now?' })
+      .finally(() => (isOver = true));
+    let count = 0;
+    for (; !isOver; count += 1)
+      expect((await zeta.ask(`d${count}`, { author: ANA, to: ['cy'], content: 'and me?' })).text).toContain(
+        'answer',
+      );
+    expect((await asked).text).toContain('answer');
+    expect(await answered(acme, 'c')).toHaveLength(1);
+    expect(count).toBeGreaterThan(1);
+    expect(pauses - before).toBeGreaterThan(100);
   });
 
   test('messages whose wakes were lost are answered after one sweep', async () => {
