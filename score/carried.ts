@@ -1,8 +1,7 @@
 import { eventText } from '../src/context/event-text.ts';
-import { type Entry, wordsOf } from '../src/context/extract/sayings.ts';
 import { renderCompaction } from '../src/context/summary/compaction-body.ts';
 import { isPersonSpeaker } from '../src/context/summary/speakers.ts';
-import type { CompactionBody, Event, Facts } from '../src/events/index.ts';
+import type { CompactionBody, Event, Facts, Saying } from '../src/events/index.ts';
 import { SECRET } from '../test/support/log-player.ts';
 
 /** How much of each compaction the next one keeps, over all pairs of a log. */
@@ -79,7 +78,7 @@ function countFacts(before: Facts, after: Facts, between: readonly Event[], carr
     // Errors leave when they are settled, and names by the time of their last use.
     if (list === 'errors' || list === 'identifiers' || list === 'passing') continue;
     const share = list === 'pending' ? carried.pending : carried.facts;
-    const entries: readonly Entry[] = before[list] ?? [];
+    const entries: readonly (string | Saying)[] = before[list] ?? [];
     share.of += entries.length;
     share.kept += entries.filter((entry) => known.has(keyOf(entry))).length;
     if (list !== 'pending') continue;
@@ -89,12 +88,12 @@ function countFacts(before: Facts, after: Facts, between: readonly Event[], carr
   }
 }
 
-function keyOf(entry: Entry): string {
+function keyOf(entry: string | Saying): string {
   return JSON.stringify(entry);
 }
 
 /** A question is closed by the next speaker; work by a list or text that names it again. */
-function isClosed(entry: Entry, said: string, between: readonly Event[]): boolean {
+function isClosed(entry: string | Saying, said: string, between: readonly Event[]): boolean {
   if (typeof entry !== 'string' && entry.asks)
     return between.some(({ kind }) => kind === 'message' || kind === 'step');
   const plain = said.replaceAll('\\"', '"').replaceAll('\\n', '\n');
@@ -134,3 +133,7 @@ function countQuotes(
 
 /** Speaker, number and fence of a quote. */
 const FRAME_TOKENS = 36;
+
+function wordsOf(entry: string | Saying): string {
+  return typeof entry === 'string' ? entry : entry.text;
+}

@@ -15,7 +15,6 @@ import {
   foldAhead,
   foldEvent,
   handoffRequestSteps,
-  RENDERING,
   shownSeqs,
   summarySteps,
   turnPrefixSteps,
@@ -45,10 +44,10 @@ import { promptFor, Replay, withAssistant } from './replay.ts';
 const AGENTS = ['ada', 'bob', 'cyd'];
 /** `share` is a part of the log's own tokens, so that short logs are compacted, too. */
 const WINDOWS = [
-  { name: '1/6', share: 1 / 6, rendering: RENDERING },
-  { name: '8k', tokens: 8_000, rendering: RENDERING },
-  { name: '32k', tokens: 32_000, rendering: 1 },
-  { name: '128k', tokens: 128_000, rendering: RENDERING },
+  { name: '1/6', share: 1 / 6 },
+  { name: '8k', tokens: 8_000 },
+  { name: '32k', tokens: 32_000 },
+  { name: '128k', tokens: 128_000 },
 ] as const;
 const LEAST_WINDOW = 700;
 /** Logs with fewer tokens fit into the larger windows, so they are played in the first two only. */
@@ -69,15 +68,10 @@ else for (const file of DATA_FILES) await printLines(file);
 /** Content that real logs lack: every kind of event, strangers, namesakes. Each agent is asked at several places. */
 function printMadeUp(): void {
   const log = everyKindLog(12);
-  for (const rendering of [1, RENDERING]) {
-    for (const agent of [...AGENTS, 'observer'] as AgentId[]) {
-      console.log(
-        `every kind @${agent} ${rendering}: ${hashOf((add) => addAsked(log, agent, rendering, add))}`,
-      );
-    }
-  }
+  for (const agent of [...AGENTS, 'observer'] as AgentId[])
+    console.log(`every kind @${agent}: ${hashOf((add) => addAsked(log, agent, add))}`);
   const played = log.filter(({ author, kind }) => author.kind !== 'agent' || PLAYED.has(kind));
-  console.log(`every kind played: ${digestOf(played, 3_000, RENDERING)}`);
+  console.log(`every kind played: ${digestOf(played, 3_000)}`);
   for (const maxTokens of [20_000, 4_000, 2_000, 1_500, 1_100]) {
     const fit = { maxTokens, count: countTokens, budgetTokens: 500, secret: SECRET };
     const request = fitSummaryRequest({ ...fit, previous: null, events: log, trusted: ['Uma'] });
@@ -107,14 +101,14 @@ function printMadeUp(): void {
 }
 
 /** The prompts of a turn that begins at every fifth event; each view is folded from scratch. */
-function addAsked(log: readonly Event[], agent: AgentId, rendering: number, add: Hash): void {
+function addAsked(log: readonly Event[], agent: AgentId, add: Hash): void {
   for (let upTo = 5; upTo <= log.length; upTo += 5) {
     const view = createView(agent, SECRET);
     for (const event of log.slice(0, upTo)) foldEvent(view, event);
     const inputs = view.pending.slice(-2).map(({ seq }) => seq);
     const join = (['full', 'summary', 'fresh'] as const)[upTo % 3] ?? 'full';
     const live = { time: 'now', ...(upTo % 2 === 0 && { memories: '#1 Uma: old' }) };
-    beginTurn(view, { id: 't' as TurnId, upTo, inputs, live, join, baseline: 'b', rendering });
+    beginTurn(view, { id: 't' as TurnId, upTo, inputs, live, join, baseline: 'b' });
     const note = { id: 'note', author: SYSTEM_AUTHOR, to: [], turn: 't', kind: 'injection' };
     const body = { content: 'one step left', oneStep: true };
     add(promptFor({ view, agent, step: 0 }));
@@ -130,14 +124,14 @@ async function printLines(file: string): Promise<void> {
     for (const window of tokens < SHORT_LOG_TOKENS ? WINDOWS.slice(0, 2) : WINDOWS) {
       const size =
         'tokens' in window ? window.tokens : Math.max(LEAST_WINDOW, Math.floor(tokens * window.share));
-      console.log(`${name} ${window.name}: ${digestOf(log, size, window.rendering)}`);
+      console.log(`${name} ${window.name}: ${digestOf(log, size)}`);
     }
     console.log(`${name} search: ${hashOf((add) => addSearches(log, add))}`);
   }
 }
 
-function digestOf(log: readonly Event[], window: number, rendering: number): string {
-  const replay = new Replay((n) => AGENTS[(n * 7 + (n % 5)) % AGENTS.length] ?? '', rendering);
+function digestOf(log: readonly Event[], window: number): string {
+  const replay = new Replay((n) => AGENTS[(n * 7 + (n % 5)) % AGENTS.length] ?? '');
   const compactor = new Compactor(windowFor({ window, fixed: 50 }));
   let prompts = 0;
   let compactions = 0;

@@ -6,7 +6,6 @@ import {
   hashText,
   liveDelta,
   minute,
-  RENDERING,
   statedUnder,
   type TurnInput,
   type View,
@@ -47,13 +46,11 @@ export class Replay {
   readonly views = new Map<string, View>();
   readonly #settled = new Map<string, number>();
   readonly #speaker: (exchange: number) => string;
-  readonly #rendering: number;
   #turns = 0;
 
-  /** `speaker` names the agent that answers each exchange; `rendering` is the version that its turns pin. */
-  constructor(speaker: (exchange: number) => string, rendering = RENDERING) {
+  /** `speaker` names the agent that answers each exchange. */
+  constructor(speaker: (exchange: number) => string) {
     this.#speaker = speaker;
-    this.#rendering = rendering;
   }
 
   *play(source: readonly Event[]): Generator<ModelCall> {
@@ -123,7 +120,6 @@ export class Replay {
       live: liveDelta(facts, statedUnder(view.stated, baseline)),
       join: 'full' as const,
       baseline,
-      rendering: this.#rendering,
     };
     const id = `c:${agent}:${(this.#turns += 1)}` as TurnId;
     this.#settled.set(agent, body.upTo);

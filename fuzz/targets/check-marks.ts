@@ -5,7 +5,7 @@ import { SECRET } from './hostile-text.ts';
 import type { Fact, Played } from './play-conversation.ts';
 
 /**
- * Reads a prompt of rendering 3 as it was sent, without using the code that rendered it.
+ * Reads a prompt as it was sent, without using the code that rendered it.
  * M1  Every mark is one of ours, and its end is where we put it.
  * M2  Words stand between the mark of their author and its end, in a block behind the name of their author, or in the one
  * message that holds nothing else. In a block, no line of words begins at the margin.

@@ -2,7 +2,7 @@ import type { Author } from '../../src/events/index.ts';
 import { Broken } from '../target.ts';
 import type { Fact, Played } from './play-conversation.ts';
 
-/** What holds for the words of authors under the rules of any rendering. */
+/** What holds for the words of authors under all rules. */
 export const MARK = /w(\d+)[az]/g;
 
 export function checkLabel(label: string, author: Author, labels: Map<string, string>): void {

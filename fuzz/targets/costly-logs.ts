@@ -95,7 +95,7 @@ const COMPACTION = {
 };
 
 function turnUpTo(upTo: number) {
-  return { id: 't', upTo, inputs: [upTo], live: {}, join: 'full', baseline: null, rendering: 4 } as never;
+  return { id: 't', upTo, inputs: [upTo], live: {}, join: 'full', baseline: null } as never;
 }
 
 function eventOf({ author, name, content }: Said, index: number): Event {

@@ -175,7 +175,7 @@ const HEADS = [
   'late result of look',
 ];
 
-/** A mark as from rendering 3 on, its end, or a time. */
+/** A mark, its end, or a time. */
 function runtimeMark(random: Random): string {
   const place = pick(random, ['1', '2', '3', '4', '5', 'missed 1', 'live c:ada:1', 'live c:ada:2']);
   const key = pick(random, [markKey(SECRET, place), markKey(OTHER_SECRET, place), '123456', '']);

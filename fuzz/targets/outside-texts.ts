@@ -8,7 +8,6 @@ import { questionsOf } from '../../src/context/extract/find-pending.ts';
 import { tasksOf } from '../../src/context/extract/task-lists.ts';
 import { escapeFences, escapeMarks } from '../../src/context/fence.ts';
 import { NOBODY, personLabel } from '../../src/context/people.ts';
-import { RENDERING } from '../../src/context/render/rendering.ts';
 import { wordsOf } from '../../src/context/retrieve/words.ts';
 import { parseHandoff } from '../../src/context/summary/handoff-request.ts';
 import { toolSyntaxShare } from '../../src/context/summary/tool-syntax.ts';
@@ -34,7 +33,7 @@ const lettersOf = (text: string) => text.length;
 export const OUTSIDE_TEXTS: Readonly<Record<string, (text: string) => unknown>> = {
   escapeFences,
   escapeMarks: (text) => escapeMarks(text, (name) => name === 'Uma'),
-  personLabel: (name) => personLabel(NOBODY, { kind: 'user', id: name, name }, 0, RENDERING),
+  personLabel: (name) => personLabel(NOBODY, { kind: 'user', id: name, name }, 0),
   constraintsOf: (text) => constraintsOf(text, false),
   errorLines: (text) => errorLines(text),
   filesOf: (text) => filesOf({ id: 'k', name: 'bash', args: JSON.stringify({ command: text }) }),

@@ -27,7 +27,7 @@ export interface Said {
 
 export const READER = 'ada';
 
-/** An event as the checker knows it: what should be shown, independent of the rendering. */
+/** An event as the checker knows it: what should be shown, independent of how it is rendered. */
 export interface Fact {
   seq: number;
   author: Author;
@@ -43,11 +43,7 @@ export interface Played {
 const FENCES = /<\/?[a-z]+-[0-9a-f]{8}>|^\[[^\]\n]* #\d{6}\]|^#(?:\d{6})?$/gm;
 
 /** Plays a conversation as the log would hold it, and passes on every prompt that the reader is sent. */
-export function playConversation(
-  said: readonly Said[],
-  rendering: number,
-  look: (played: Played) => void,
-): void {
+export function playConversation(said: readonly Said[], look: (played: Played) => void): void {
   const view = createView(READER as AgentId, SECRET);
   const facts = new Map<number, Fact>();
   let seq = 0;
@@ -72,16 +68,15 @@ export function playConversation(
       continue;
     }
     turns += 1;
-    takeTurn(view, { turns, upTo: seq, rendering, ...text }, append, show);
+    takeTurn(view, { turns, upTo: seq, ...text }, append, show);
   }
   if (view.turn !== null) return;
-  takeTurn(view, { turns: turns + 1, upTo: seq, rendering, text: '', more: '' }, append, show);
+  takeTurn(view, { turns: turns + 1, upTo: seq, text: '', more: '' }, append, show);
 }
 
 interface Turn {
   turns: number;
   upTo: number;
-  rendering: number;
   text: string;
   more: string;
 }
@@ -89,7 +84,7 @@ interface Turn {
 /** A call and its result, which arrives late if the second text says so, and an answer. */
 function takeTurn(
   view: View,
-  { turns, upTo, rendering, text, more }: Turn,
+  { turns, upTo, text, more }: Turn,
   append: (draft: Omit<EventDraft, 'id'>) => void,
   show: () => void,
 ): void {
@@ -100,7 +95,7 @@ function takeTurn(
   append({
     ...own,
     kind: 'turn.started',
-    body: { upTo, inputs, live, join: 'full', baseline: 'b', rendering },
+    body: { upTo, inputs, live, join: 'full', baseline: 'b' },
   });
   show();
   const call = `k${turns}`;
@@ -133,7 +128,7 @@ function takeTurn(
 }
 
 /** The summary that represents a compaction of such texts. */
-export function compacted(said: readonly Said[], inLines: boolean): string {
+export function compacted(said: readonly Said[]): string {
   const quotes = said.map(({ text, name }, index) => ({
     seq: index + 1,
     speaker: name,
@@ -151,7 +146,7 @@ export function compacted(said: readonly Said[], inLines: boolean): string {
     summary: text,
     listing: marked(0, first?.more ?? ''),
     quotes,
-    ...(inLines && { lines: true }),
+    demands: '',
   };
   return renderCompaction(body as unknown as Parameters<typeof renderCompaction>[0], SECRET);
 }

@@ -1,4 +1,4 @@
-import { beginTurn, RENDERING } from '../../src/context/index.ts';
+import { beginTurn } from '../../src/context/index.ts';
 import type { Event, TurnId } from '../../src/events/index.ts';
 import { viewOf } from '../../test/support/log-player.ts';
 import { HAS_DATA } from '../../test/support/real-logs.ts';
@@ -76,6 +76,6 @@ function ofPeer(event: Event): Event {
 function newcomerTo(log: readonly Event[]) {
   const view = viewOf('newcomer', log);
   const turn = { upTo: log.length, inputs: [log.length], live: {}, join: 'full' as const, baseline: 'b' };
-  beginTurn(view, { id: `c:newcomer:1` as TurnId, ...turn, rendering: RENDERING });
+  beginTurn(view, { id: `c:newcomer:1` as TurnId, ...turn });
   return view;
 }

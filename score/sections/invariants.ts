@@ -1,4 +1,4 @@
-import { beginTurn, createView, foldEvent, forkView, RENDERING, type View } from '../../src/context/index.ts';
+import { beginTurn, createView, foldEvent, forkView, type View } from '../../src/context/index.ts';
 import type { AgentId, Event, EventId, TurnId } from '../../src/events/index.ts';
 import { bytes, invalidities, misplaced, visibleSeqs } from '../../test/support/check-prompt.ts';
 import { logged, SECRET, viewOf } from '../../test/support/log-player.ts';
@@ -107,6 +107,6 @@ function asking(view: View, seq: number) {
   );
   foldEvent(view, trigger);
   const body = { upTo: seq, inputs: [seq], live: { time: 'now' }, join: 'full' as const, baseline: 'b' };
-  beginTurn(view, { id: 't' as TurnId, ...body, rendering: RENDERING });
+  beginTurn(view, { id: 't' as TurnId, ...body });
   return { view, agent, step: 0 };
 }

@@ -8,7 +8,6 @@ import {
 import { type Reader, readerAt } from './render/attribution.ts';
 import { closeGroup, foldOwn } from './render/own-words.ts';
 import { withStated, statedUnder } from './live.ts';
-import { RENDERING } from './render/rendering.ts';
 import { imagesIn, type Part, type Slot } from './slot.ts';
 import { atOnce, type Steps } from './steps.ts';
 import {
@@ -42,7 +41,6 @@ export function beginTurn(view: View, turn: TurnInput): void {
 /** The view is inconsistent until the last step is done; nothing else may read it before. */
 export function* beginTurnSteps(view: View, turn: TurnInput): Steps<void> {
   closeGroup(view);
-  view.rendering = turn.rendering ?? 1;
   view.peers = turn.peers ?? 'user';
   view.framing = turn.framing ?? 'marked';
   const inputs = new Set(turn.inputs);
@@ -125,7 +123,6 @@ export function showWaiting(view: View): void {
 }
 
 export function* showWaitingSteps(view: View): Steps<void> {
-  view.rendering = RENDERING;
   const events = yield* settlePending(view, view.upTo, new Set());
   if (events.length === 0) return;
   const reader = readerAt(view, view.upTo);
@@ -147,10 +144,7 @@ function* settlePending(view: View, upTo: number, inputs: ReadonlySet<number>): 
   const reached = later === -1 ? view.pending : view.pending.slice(0, later);
   // A finished task is shown together with everything its owner waited for.
   const isHeld = (event: Event) => isTaskEnd(event) && !inputs.has(event.seq);
-  const events = yield* boundShown(
-    reached.filter((event) => !isHeld(event)),
-    view.rendering,
-  );
+  const events = yield* boundShown(reached.filter((event) => !isHeld(event)));
   const rest = later === -1 ? [] : view.pending.slice(later);
   view.pending = [...reached.filter(isHeld), ...rest];
   const reader = readerAt(view, upTo);
@@ -190,7 +184,7 @@ export function* steerTurn(view: View, { upTo, inputs }: TurnSteeredBody): Steps
   const named = new Set(inputs);
   const reader = readerAt(view, upTo);
   const waiting = view.pending.filter(({ seq }) => named.has(seq));
-  const taken = yield* boundShown(waiting, view.rendering);
+  const taken = yield* boundShown(waiting);
   view.pending = view.pending.filter(({ seq }) => !named.has(seq));
   for (const event of taken) {
     yield LINE_WORK;

@@ -20,8 +20,9 @@ import {
 } from './look-alikes.ts';
 
 /**
- * The fences of renderings 1 and 2, of summaries and of requests for summaries. They keep an author's text from imitating what surrounds it. The delimiter carries a key derived from the conversation's secret, so no author can close a fence or open another. Look-alikes are escaped as well, so that no
- * model or reader is misled. Invisible characters (zero-width, bidi) hide no look-alike.
+ * The fences of summaries and of requests for summaries. They keep an author's text from imitating what surrounds it.
+ * The delimiter carries a key derived from the conversation's secret, so no author can close a fence or open another.
+ * Look-alikes are escaped as well, so that no model or reader is misled. Invisible characters (zero-width, bidi) hide no look-alike.
  */
 const FENCE_TAGS = ['msg', 'missed', 'handoff', 'reminder', 'summary', 'transcript'] as const;
 type FenceTag = (typeof FENCE_TAGS)[number];

@@ -49,7 +49,6 @@ export {
   type People,
   personLabel,
 } from './people.ts';
-export { RENDERING } from './render/rendering.ts';
 export { minute } from './turn-input.ts';
 export { deltaOf, isAdopted } from './session.ts';
 export { placeOf, sessionMismatch, type SessionPlace, type SessionTerms, standsAt } from './session.ts';

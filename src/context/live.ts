@@ -1,7 +1,6 @@
 import type { LiveItems, Mode } from '../events/index.ts';
 import type { Directive, Phase } from '../machines/directions.ts';
-import { escapeMarks, fence } from './fence.ts';
-import { fenceKey, markKey } from './hash.ts';
+import { markKey } from './hash.ts';
 import { escapeWords, mark } from './mark.ts';
 import { escapeHeads, plainNote } from './plain.ts';
 
@@ -106,16 +105,10 @@ export function withStated(stated: StatedItems, said: LiveItems): StatedItems {
   };
 }
 
-/** As rendered up to rendering 2. '' when there is nothing to state. */
-export function fencedLive(items: LiveItems, secret: string, turn: string): string {
-  const lines = Object.entries(items).map(([name, value]) => `${name}: ${escapeMarks(value)}`);
-  return lines.length === 0 ? '' : fence('reminder', fenceKey(secret, `live ${turn}`), lines.join('\n'));
-}
-
 /** A time without that of a person. Authors' lines of this form are escaped. */
 const PLAIN_TIME = /^[\d :-]+$/;
 
-/** From rendering 3 on. A time alone takes one line; '' for no time. */
+/** A time alone takes one line; '' for no time. */
 export function markedLive(
   time: string,
   items: LiveItems,

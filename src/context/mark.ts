@@ -17,7 +17,7 @@ import {
 } from './look-alikes.ts';
 
 /**
- * The marks from rendering 3 on. A line of the runtime is `[name #key]`; what it names ends with the line `#key`. The key
+ * The marks. A line of the runtime is `[name #key]`; what it names ends with the line `#key`. The key
  * follows from the secret of the conversation, so no author knows it beforehand. Look-alikes are escaped whatever their
  * key: the six digits are the second barrier, not the first, and cost two tokens in most vocabularies.
  */
@@ -83,7 +83,7 @@ const BARE = new RegExp(
   'gimv',
 );
 
-/** Escapes what could pass for a mark or a fence of any rendering, but no lines of attribution: for results of tools. */
+/** Escapes what could pass for a mark or a fence, but no lines of attribution: for results of tools. */
 export function escapeKeyed(text: string): string {
   const clean = escapeOpened(escapeFences(text), IN_RESULTS);
   return MAYBE_CLOSING.test(clean) ? clean.replace(CLOSING, '$1\\$2') : clean;

@@ -36,37 +36,32 @@ interface Namesakes {
 }
 
 /**
- * The people of a conversation. The content depends on the log alone, never on when it was read. Up to rendering 1,
- * namesakes have equal names; from 2 on, names with equal skeletons.
+ * The people of a conversation. The content depends on the log alone, never on when it was read. Namesakes are people
+ * whose names have equal skeletons.
  */
 export interface People {
-  names: Map<string, Namesakes>;
   skeletons: Map<string, Namesakes>;
   /** Skeleton of each known name, computed once. */
   skeletonOf: Map<string, string>;
 }
 
 export function createPeople(): People {
-  return { names: new Map(), skeletons: new Map(), skeletonOf: new Map() };
+  return { skeletons: new Map(), skeletonOf: new Map() };
 }
 
 /** Stands for unknown people. Never written to. */
 export const NOBODY: People = createPeople();
 
-export function copyPeople({ names, skeletons, skeletonOf: known }: People): People {
-  const copy = (all: People['names']) =>
-    new Map(
-      [...all].map(([name, { speakers, shorts }]) => [
-        name,
-        { speakers: new Map(speakers), shorts: new Map(shorts) },
-      ]),
-    );
-  return { names: copy(names), skeletons: copy(skeletons), skeletonOf: new Map(known) };
+export function copyPeople({ skeletons, skeletonOf: known }: People): People {
+  const copies = [...skeletons].map(
+    ([skeleton, { speakers, shorts }]) =>
+      [skeleton, { speakers: new Map(speakers), shorts: new Map(shorts) }] as const,
+  );
+  return { skeletons: new Map(copies), skeletonOf: new Map(known) };
 }
 
 const KEY = /^(?:[0-9a-f]{32,}|n(?:pub|profile)1[0-9a-z]{20,})$/i;
 /** Words that Troupe itself writes in headers. */
-const RESERVED = /^(?:system|troupe|late result\b.*|imported note)$/i;
 const RESERVED_SKELETONS = ['system', 'troupe', 'late result', 'imported note'].map(skeletonOf);
 /** The suffix of a namesake: a short id, and a number if several have that id. */
 const NAMESAKE_SUFFIX = / \([A-Za-z0-9_.:-]{1,8}(?:#\d+)?\)$/;
@@ -87,17 +82,11 @@ function plainName(author: Author): string {
   return isNone ? shortId(name || author.id) : Array.from(name).slice(0, 64).join('');
 }
 
-/** The name up to rendering 1. */
-function displayName(author: Author): string {
-  const name = plainName(author);
-  return RESERVED.test(name) || NAMESAKE_SUFFIX.test(name) ? `${name} (${shortId(author.id)})` : name;
-}
-
-/** Reads as what stands behind a name from rendering 3 on: a time, or the key of a mark. */
+/** Reads as what may stand behind a name: a time, or the key of a mark. */
 const ENDS_AS_MARK = /[#\u266F:]\s*\p{N}+\s*Z?$/iu;
 const MARK_WORDS = ['new', 'reminder', 'time'].map(skeletonOf);
 
-/** Whether a name alone would read as a mark from rendering 3 on. */
+/** Whether a name alone would read as a mark. */
 function isMark(name: string, skeleton: string): boolean {
   return ENDS_AS_MARK.test(name) || MARK_WORDS.includes(skeleton);
 }
@@ -123,23 +112,13 @@ export function addPerson(people: People, author: Author, seq: number): void {
   const name = plainName(author);
   const skeleton = people.skeletonOf.get(name) ?? skeletonOf(name);
   people.skeletonOf.set(name, skeleton);
-  addSpeaker(people.names, displayName(author), { id: author.id, seq, short: shortId });
-  const short = (id: string) => skeletonOf(shortId(id));
-  addSpeaker(people.skeletons, skeleton, { id: author.id, seq, short });
-}
-
-function addSpeaker(
-  names: People['names'],
-  name: string,
-  { id, seq, short }: { id: string; seq: number; short: (id: string) => string },
-): void {
-  const { speakers, shorts } = names.get(name) ?? { speakers: new Map(), shorts: new Map() };
-  if (speakers.has(id)) return;
-  const mark = short(id);
-  const alike = shorts.get(mark) ?? 0;
-  speakers.set(id, { since: seq, alike });
-  shorts.set(mark, alike + 1);
-  names.set(name, { speakers, shorts });
+  const { speakers, shorts } = people.skeletons.get(skeleton) ?? { speakers: new Map(), shorts: new Map() };
+  if (speakers.has(author.id)) return;
+  const short = skeletonOf(shortId(author.id));
+  const alike = shorts.get(short) ?? 0;
+  speakers.set(author.id, { since: seq, alike });
+  shorts.set(short, alike + 1);
+  people.skeletons.set(skeleton, { speakers, shorts });
 }
 
 /** Whether at least so many had spoken under the name by `upTo`. They began in this order. */
@@ -155,22 +134,21 @@ function haveSpoken(namesakes: Namesakes | undefined, least: number, upTo: numbe
 /** Whether more than one person had spoken by `upTo`. */
 export function hasSeveralPeople(people: People, upTo: number): boolean {
   let count = 0;
-  for (const { speakers } of people.names.values()) {
+  for (const { speakers } of people.skeletons.values()) {
     for (const { since } of speakers.values()) if (since <= upTo && ++count > 1) return true;
   }
   return false;
 }
 
 /** Whether a text in brackets would read as the name of a person who had spoken by `upTo`. */
-export function isPerson(people: People, text: string, upTo: number, rendering: number): boolean {
+export function isPerson(people: People, text: string, upTo: number): boolean {
   const name = cleanName(text);
-  const names = rendering < 3 ? [name] : [name, withoutTime(name)];
-  return names
+  return [name, withoutTime(name)]
     .flatMap((each) => [each, each.replace(NAMESAKE_SUFFIX, '')])
-    .some((each) => haveSpoken(speakersOf(people, each, rendering), 1, upTo));
+    .some((each) => haveSpoken(speakersOf(people, each), 1, upTo));
 }
 
-/** From rendering 3 on, a time may stand behind a name. */
+/** A time may stand behind a name. */
 function withoutTime(name: string): string {
   let end = name.length;
   while (end > 0 && /[\p{N}\s:#TZ-]/u.test(name[end - 1] ?? '')) end -= 1;
@@ -180,8 +158,7 @@ function withoutTime(name: string): string {
 /** Names are shorter. The limit leaves room for ignorable characters between the letters. */
 const MOST_OF_NAME = 1_024;
 
-function speakersOf(people: People, name: string, rendering: number): Namesakes | undefined {
-  if (rendering < 2) return people.names.get(name);
+function speakersOf(people: People, name: string): Namesakes | undefined {
   if (name.length > MOST_OF_NAME) return undefined;
   return people.skeletons.get(people.skeletonOf.get(name) ?? skeletonOf(name));
 }
@@ -190,27 +167,11 @@ function speakersOf(people: People, name: string, rendering: number): Namesakes 
  * The name. It is followed by a short id if another person had the same name by `upTo`, or if it could pass for
  * Troupe's words. Among equal short ids, the later ones are numbered in the order in which they first spoke.
  */
-export function personLabel(people: People, author: Author, upTo: number, rendering: number): string {
-  return rendering < 2
-    ? labelByName(people, author, upTo)
-    : labelByLook(people, author, { upTo, isMarked: rendering >= 3 });
-}
-
-function labelByName(people: People, author: Author, upTo: number): string {
-  const name = displayName(author);
-  const namesakes = people.names.get(name);
-  return haveSpoken(namesakes, 2, upTo) ? `${name} (${numbered(namesakes, author, upTo)})` : name;
-}
-
-function labelByLook(
-  people: People,
-  author: Author,
-  { upTo, isMarked }: { upTo: number; isMarked: boolean },
-): string {
+export function personLabel(people: People, author: Author, upTo: number): string {
   const name = plainName(author);
   const skeleton = people.skeletonOf.get(name) ?? skeletonOf(name);
   const namesakes = people.skeletons.get(skeleton);
-  const isForged = isTaken(skeleton) || (isMarked && isMark(name, skeleton));
+  const isForged = isTaken(skeleton) || isMark(name, skeleton);
   return haveSpoken(namesakes, 2, upTo) || isForged ? `${name} (${numbered(namesakes, author, upTo)})` : name;
 }
 
@@ -222,8 +183,8 @@ function numbered(namesakes: Namesakes | undefined, { id }: Author, upTo: number
 }
 
 /** The name of the runtime. A file that was imported speaks in its own. */
-export function systemLabel({ context }: Pick<Event | EventDraft, 'context'>, rendering: number): string {
-  return rendering >= 4 && isImported({ context }) ? 'imported note' : 'system';
+export function systemLabel({ context }: Pick<Event | EventDraft, 'context'>): string {
+  return isImported({ context }) ? 'imported note' : 'system';
 }
 
 /** Ids of trusted people (`trust.people`). Null trusts everybody. */

@@ -9,7 +9,7 @@ export interface Line extends Framed {
   tokens: number;
   /** Its images; never empty. */
   images?: readonly ImageRef[];
-  /** From rendering 3 on: the speaker named in front of the text, and the minute. Absent where the line names nobody. */
+  /** The speaker named in front of the text, and the minute. Absent where the line names nobody. */
   by?: string;
   at?: string;
 }
@@ -25,8 +25,8 @@ export interface Part {
   live: { items: LiveItems; turn: TurnId } | null;
   /** The role, if it is not that of a user. */
   as?: 'system';
-  /** From rendering 3 on: the last minute told before this message, null for none. Absent in earlier renderings. */
-  told?: string | null;
+  /** The last minute told before this message, null for none. */
+  told: string | null;
   /** Rendered in plain words. Absent: with marks. */
   framing?: 'plain';
 }

@@ -101,7 +101,7 @@ export function estimateFraming(length: number): number {
   return Math.ceil(Math.max(0, length) / 2);
 }
 
-/** An estimate for the marks and times from rendering 3 on: names, and digits of which a token holds three. */
+/** An estimate for marks and times: names, and digits of which a token holds three. */
 export function estimateMarks(length: number): number {
   return Math.ceil((Math.max(0, length) * 2) / 5);
 }

@@ -1,12 +1,10 @@
 import type { Event, PromptMessage } from '../events/index.ts';
 import type { Reader } from './render/attribution.ts';
-import { estimateFraming, estimateMarks, estimateTokens, FRAME_TOKENS, IMAGE_TOKENS } from './tokens.ts';
-import { fence } from './fence.ts';
+import { estimateMarks, estimateTokens, FRAME_TOKENS, IMAGE_TOKENS } from './tokens.ts';
 import { imagesIn, type Line, linesOf, type Part, type SlotLayer } from './slot.ts';
-import { fenceKey, markKey } from './hash.ts';
-import { fencedLive, markedLive, MEMORIES, plainLive } from './live.ts';
-import { EARLIER, FENCED_LINES } from './render/fenced-lines.ts';
-import { MARKED_LINES } from './render/marked-lines.ts';
+import { markKey } from './hash.ts';
+import { markedLive, MEMORIES, plainLive } from './live.ts';
+import { EARLIER, MARKED_LINES } from './render/marked-lines.ts';
 import { PLAIN_LINES } from './render/plain-lines.ts';
 import type { LineRules } from './render/line.ts';
 import { blockLines, indentsIn, isTimed, timedContent, timeOf } from './render/told-times.ts';
@@ -17,8 +15,6 @@ import { pushSlotSteps, type View } from './view.ts';
 export { dateOf, minute } from './render/line.ts';
 
 /** The user messages of a view: lines of attributed text, alone or gathered in one block. */
-
-const AWAY = 'While you were away:';
 
 export function* pushUser(view: View, given: Part, at: number, layer: SlotLayer = 'history'): Steps<void> {
   const part = view.slots.length === 0 ? withoutRole(given) : given;
@@ -58,17 +54,9 @@ export function partTokens(part: Part, content: string, secret: string): number 
   const live = liveText(part, secret);
   const prose = part.plain?.content.startsWith(EARLIER) ? EARLIER : '';
   const bare = content.length - length - live.length - prose.length - indentsIn(part);
-  const framing = frameTokens(part, bare) + lineEnds(part) + estimateTokens(prose);
+  // In a block, the end of a line is one token, if not with the sign before it.
+  const framing = estimateMarks(bare) + part.missed.length + estimateTokens(prose);
   return words + framing + liveTokens(part, live) + imagesIn(part).length * IMAGE_TOKENS + FRAME_TOKENS;
-}
-
-/** In a block: the end of a line is one token, if not with the sign before it. */
-function lineEnds({ told, missed }: Part): number {
-  return told === undefined ? 0 : missed.length;
-}
-
-function frameTokens({ told }: Part, length: number): number {
-  return told === undefined ? estimateFraming(length) : estimateMarks(length);
 }
 
 /** Bytes of prose per token, rounded down. */
@@ -77,7 +65,7 @@ const PROSE_BYTES = 3;
 /** Tokens of a rendered live block: its keys and times as framing, retrieved events as prose. */
 export function liveTokens(part: Part, text: string): number {
   const memories = part.live?.items[MEMORIES] ?? '';
-  const framing = frameTokens(part, text.length - memories.length);
+  const framing = estimateMarks(text.length - memories.length);
   return framing + Math.ceil(Buffer.byteLength(memories) / PROSE_BYTES);
 }
 
@@ -97,9 +85,7 @@ function* renderSteps(part: Part, secret: string): Steps<string> {
 }
 
 function plainContent(part: Part, line: Line): string {
-  return part.told !== undefined && isTimed(part)
-    ? timedContent(part, line, timeOf(part).time ?? '')
-    : line.content;
+  return isTimed(part) ? timedContent(part, line, timeOf(part).time ?? '') : line.content;
 }
 
 const LIVE_GAP = '\n\n';
@@ -113,10 +99,7 @@ export function withoutLive(content: string, live: string): string {
 function* renderBlock(part: Part, secret: string): Steps<string | null> {
   const parts = part.handoffs.map(({ content }) => content);
   const [first] = part.missed;
-  if (first && part.told === undefined) {
-    const lines = yield* joinedLines(part.missed.map(({ content }) => content));
-    parts.push(fence('missed', fenceKey(secret, `missed ${first.seq}`), `${AWAY}\n${lines}`));
-  } else if (first) {
+  if (first) {
     const lines = yield* joinedLines(blockLines(part));
     parts.push(part.framing ? lines : blockOf(lines, markKey(secret, `missed ${first.seq}`)));
   }
@@ -143,14 +126,11 @@ function* joinedLines(lines: Iterable<string>): Steps<string> {
   return all;
 }
 
-function rulesOf({ rendering, view }: Reader): LineRules {
-  if (rendering < 3) return FENCED_LINES;
+function rulesOf({ view }: Reader): LineRules {
   return view.framing === 'plain' ? PLAIN_LINES : MARKED_LINES;
 }
 
-/** Marks a part as one of rendering 3 or later, and one in plain words. */
-function toldBefore({ rendering, view }: Reader, told: string | null): Pick<Part, 'told' | 'framing'> {
-  if (rendering < 3) return {};
+function toldBefore({ view }: Reader, told: string | null): Pick<Part, 'told' | 'framing'> {
   return view.framing === 'plain' ? { told, framing: view.framing } : { told };
 }
 
@@ -207,13 +187,12 @@ export function* blockPart(
 export const LINE_WORK = 256;
 
 export function withLive(part: Part, live: NonNullable<Part['live']>, told: string | null): Part {
-  return { ...withoutRole(part), live, ...(part.told !== undefined && part.plain && { told }) };
+  return { ...withoutRole(part), live, ...(part.plain && { told }) };
 }
 
 export function liveText(part: Part, secret: string): string {
-  const { live, told, framing } = part;
+  const { live, framing } = part;
   if (!live) return '';
-  if (told === undefined) return fencedLive(live.items, secret, live.turn);
   const { time, items } = timeOf(part);
   const shown = isTimed(part) ? '' : (time ?? '');
   return framing ? plainLive(shown, items) : markedLive(shown, items, { secret, turn: live.turn });

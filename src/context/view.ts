@@ -16,7 +16,6 @@ import { HASHED, hashSteps } from './hash.ts';
 import { imagesText } from './event-text.ts';
 import { NOTHING_STATED, type StatedItems } from './live.ts';
 import { copyPeople, createPeople, type People } from './people.ts';
-import { RENDERING } from './render/rendering.ts';
 import type { Slot } from './slot.ts';
 import { atOnce, type Steps } from './steps.ts';
 
@@ -60,8 +59,6 @@ export interface View {
   stated: StatedItems;
   directions: Directions;
   directives: Directives;
-  /** Version of the rules by which others' words are rendered: that of the last turn. */
-  rendering: number;
   /** Role of other agents' words that the last turn did not answer. */
   peers: 'user' | 'system';
   /** How the last turn told apart who says what. */
@@ -141,7 +138,6 @@ export function createView(agent: AgentId, secret: string): View {
     stated: NOTHING_STATED,
     directions: NO_DIRECTIONS,
     directives: new Map(),
-    rendering: RENDERING,
     peers: 'user',
     framing: 'marked',
     baseline: null,

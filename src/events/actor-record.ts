@@ -34,7 +34,6 @@ export const PinnedTurn = z.strictObject({
   /** Approved calls. The turn executes them before anything else. */
   approved: z.array(ToolCall).optional(),
   /** As in `TurnStartedBody`. */
-  rendering: z.int().positive().optional(),
   peers: z.literal('system').optional(),
   framing: z.literal('plain').optional(),
   /** Present if the turn calls no model. */

@@ -48,8 +48,7 @@ export const Saying = z.strictObject({
 });
 export type Saying = z.infer<typeof Saying>;
 
-/** A bare text is from an older log, which did not store speakers. */
-const Sayings = z.array(z.union([z.string(), Saying]));
+const Sayings = z.array(Saying);
 
 /**
  * Facts extracted without a model and carried from one compaction to the next. Texts are in order of first appearance,
@@ -101,11 +100,9 @@ export const CompactionBody = z.strictObject({
   summary: z.string(),
   /** Words of people, and the rest that extraction chose; ascending by seq. */
   quotes: z.array(Quote),
-  /** Quotes without line ends are shown on one line each, without a fence. Older bodies fence every quote. */
-  lines: z.literal(true).optional(),
   facts: Facts,
-  /** The demands of trusted people as a prompt shows them. Older bodies have them in `listing`. */
-  demands: z.string().optional(),
+  /** The demands of trusted people as a prompt shows them. */
+  demands: z.string(),
   /** The other facts as a prompt shows them, as far as they fit. */
   listing: z.string(),
   chosen: z.array(Choice),

@@ -28,8 +28,6 @@ export const TurnStartedBody = z.strictObject({
   join: JoinPolicy,
   /** Id of the baseline event in force. */
   baseline: z.string(),
-  /** Version of the rules that render the turn. Default: 1. */
-  rendering: z.int().positive().optional(),
   /** Words of other agents that the turn does not answer have the role of the system. Default: of the user. */
   peers: z.literal('system').optional(),
   /** Who says what is told in plain words. Default: by marks. */

@@ -33,6 +33,8 @@ export type SkipKind =
   | 'sidechain'
   | 'duplicate_line'
   | 'invalid_event'
+  /** A field of an event in an export of another version. */
+  | 'unknown_field'
   /** A summary that covers nothing, or events that are not of this file. */
   | 'summary'
   | 'metadata';

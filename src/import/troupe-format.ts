@@ -1,8 +1,9 @@
+import type * as z from 'zod';
 import { type Event, EVENT_KINDS, EventDraft, tryParse } from '../events/index.ts';
 import { TroupeError } from '../errors.ts';
 import type { Entry, JsonRecord } from './entry.ts';
 import { excerpt, type ImportReport, noteSkip } from './report.ts';
-import { isObject, textOf, timeOf, nameOf } from './shape.ts';
+import { isObject, type JsonObject, textOf, timeOf, nameOf } from './shape.ts';
 
 export const EXPORT_VERSION = 1;
 const KINDS: ReadonlySet<string> = new Set(EVENT_KINDS);
@@ -55,7 +56,7 @@ export async function* readTroupe(
       noteSkip(report, 'invalid_event', line, value);
       continue;
     }
-    const parsed = tryParse(EventDraft, draft);
+    const parsed = parseDraft(draft, line, report);
     if (!parsed.success) {
       noteSkip(report, 'invalid_event', line, parsed.error.issues[0]?.message);
       continue;
@@ -64,6 +65,20 @@ export async function* readTroupe(
     begun = true;
     yield { kind: 'draft', line, at: timeOf(at), draft: parsed.data };
   }
+}
+
+/** Fields that this version does not know are left out of an event that is otherwise valid. */
+function parseDraft(draft: JsonObject, line: number, report: ImportReport): z.ZodSafeParseResult<EventDraft> {
+  const parsed = tryParse(EventDraft, draft);
+  if (parsed.success) return parsed;
+  const unknown = parsed.error.issues.flatMap((each) => (each.code === 'unrecognized_keys' ? [each] : []));
+  if (unknown.length < parsed.error.issues.length) return parsed;
+  for (const { path, keys } of unknown) {
+    const at = path.reduce<unknown>((value, key) => (value as Record<PropertyKey, unknown>)[key], draft);
+    for (const key of keys) delete (at as JsonObject)[key];
+    noteSkip(report, 'unknown_field', line, keys.join(', '));
+  }
+  return tryParse(EventDraft, draft);
 }
 
 function checkVersion(version: unknown, line: number): void {

@@ -33,7 +33,7 @@ import { type ViewSource, readPages } from '../actors/log/read-pages.ts';
 import { catchUpInSlices, foldInSlices } from '../actors/log/read-view.ts';
 import { termsFor } from '../actors/sessions/session-run.ts';
 import { answeredStep } from '../actors/supervision/supervise-turn.ts';
-import { promptRulesFor } from '../actors/turn/prompt-rules.ts';
+import { promptRulesOf } from '../actors/turn/prompt-rules.ts';
 import { readFacts } from '../actors/turn/turn-facts.ts';
 
 /** Dependencies for reading a past prompt. */
@@ -91,7 +91,7 @@ async function beginNextTurn(
     live: liveItems(inputs, books, { runtime, baseline }, facts),
     join: tasks.joined.get(address.agent) ?? runtime.profile.join,
     baseline: baseline.id,
-    ...promptRulesFor(runtime.profile),
+    ...promptRulesOf(runtime.profile),
   });
   await inSlices(deps.clock, steps);
 }

@@ -114,7 +114,7 @@ const WORDS: ByKind<Exclude<KindAbout<'words'>, DetailedKind | SummarisedKind> |
 
 /** Kinds that show more below the summary. */
 const DETAILS = {
-  compaction: ({ body }) => exact([body.summary, body.demands ?? '', body.listing].join('\n\n').trim()),
+  compaction: ({ body }) => exact([body.summary, body.demands, body.listing].join('\n\n').trim()),
   'turn.failed': ({ body }) => exact(body.partial),
   'turn.aborted': ({ body }) => exact(body.partial),
 } satisfies Partial<ByKind<EventKind, string>>;

@@ -60,10 +60,9 @@ export function guardedStream({
     tools?: ToolRules | undefined;
   }): Provider['stream'] {
   return (asked, { signal }) => {
-    const marks = asked.asWritten ? [] : templateMarks;
-    const { request, restore } = withFittedTools(withPlainMarks(asked, marks), tools);
+    const { request, restore } = withFittedTools(withPlainMarks(asked, templateMarks), tools);
     const stream = restore(guardStream({ ...parts, request, signal, read: (watch) => read(request, watch) }));
-    return marks.length === 0 ? stream : withMarksRestored(stream, marks);
+    return templateMarks.length === 0 ? stream : withMarksRestored(stream, templateMarks);
   };
 }
 

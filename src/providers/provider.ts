@@ -122,8 +122,6 @@ export interface ModelRequest {
   maxOutputTokens: number;
   /** Stable per tenant, conversation and agent: for vendors that route by cache key. */
   cacheKey: string;
-  /** The turn was begun by a version that sent `capabilities.templateMarks` as they are, and keeps its bytes. */
-  asWritten?: true;
   /** Set for stateful providers, except for `purpose: 'compaction'`, which must leave no trace in any session. */
   session?: SessionRequest;
   /** The last `begun` of an earlier call for the same step, perhaps of a process that has died. Only with `capabilities.joins`. */
@@ -163,8 +161,7 @@ export interface ProviderCapabilities {
   /** How the vendor caches beginnings of prompts. */
   caching: 'none' | 'automatic' | 'breakpoints';
   /**
-   * Marks that the vendor's templates or client would take for their own: they are sent as plain text. Absent: none. A
-   * change here changes what was sent before, so it needs a new rendering.
+   * Marks that the vendor's templates or client would take for their own: they are sent as plain text. Absent: none.
    */
   templateMarks?: readonly MarkFamily[];
   /** The vendor goes on with an answer whose request is gone, and a later request joins it. */

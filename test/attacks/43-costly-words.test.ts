@@ -140,7 +140,6 @@ function turnUpTo(upTo: number) {
     live: {},
     join: 'full' as const,
     baseline: null,
-    rendering: 4,
   } as never;
 }
 

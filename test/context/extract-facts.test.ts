@@ -3,7 +3,6 @@ import { describe, expect, test } from 'vitest';
 import { countTokens } from '../../src/context/tokens.ts';
 import { collectFacts } from '../../src/context/extract/collect-facts.ts';
 import { renderFacts } from '../../src/context/extract/render-facts.ts';
-import { wordsOf } from '../../src/context/extract/sayings.ts';
 import type { Event, Facts } from '../../src/events/index.ts';
 import { HAS_DATA, realLogs } from '../support/real-logs.ts';
 import {
@@ -27,7 +26,11 @@ const NONE: Facts = {
   pending: [],
 };
 const collect = (...events: Event[]) => collectFacts(at(events), null);
-const textsOf = (entries: Facts['pending'] | undefined) => entries?.map(wordsOf);
+/** Each text as Uma said it. */
+const saidByUma = (texts: readonly string[]) =>
+  texts.map((text) => ({ text, by: { kind: 'user' as const, id: 'uma', name: 'Uma' } }));
+
+const textsOf = (entries: Facts['pending'] | undefined) => entries?.map(({ text }) => text);
 
 describe('facts', () => {
   test.each([
@@ -175,20 +178,21 @@ describe('facts', () => {
 
   test('keep everything from the previous compaction that events do not settle, close or replace', () => {
     const words = fc.array(fc.string({ minLength: 1, maxLength: 30, unit: 'grapheme' }), { maxLength: 5 });
+    const sayings = words.map(saidByUma);
     const previous = fc.record({
       artifacts: words,
       filesRead: words,
       filesModified: words,
       identifiers: words,
-      errors: words,
-      constraints: words,
-      pending: words.map((tasks) => tasks.map((task) => `task ${task}`)),
+      errors: sayings,
+      constraints: sayings,
+      pending: words.map((tasks) => saidByUma(tasks.map((task) => `task ${task}`))),
     });
     fc.assert(
       fc.property(previous, someEvents, (known, events) => {
         const facts = collectFacts(events, known);
         for (const list of Object.keys(NONE) as (keyof typeof known)[])
-          expect(facts[list]).toEqual(expect.arrayContaining(known[list]));
+          expect(facts[list]).toEqual(expect.arrayContaining<unknown>(known[list]));
       }),
     );
   });
@@ -250,32 +254,32 @@ const overCounting = (text: string) => Math.ceil(text.length ** 1.3 / 4);
 describe('facts as text', () => {
   const facts: Facts = {
     ...NONE,
-    constraints: ['never push', 'only on Monday'],
+    constraints: saidByUma(['never push', 'only on Monday']),
     filesRead: ['b/c.ts', 'a/b/c.ts'],
     identifiers: ['c.ts', 'runTurn', 'runTurn()', 'W123456'],
   };
 
   test('name every entry once, and a path by its longest form', () => {
     expect(renderFacts(facts, 1_000, countTokens)).toBe(
-      'Constraints and preferences:\n- never push\n- only on Monday\nFiles read: a/b/c.ts\nAlso named: runTurn(), W123456',
+      'Constraints and preferences:\n- [Uma] never push\n- [Uma] only on Monday\nFiles read: a/b/c.ts\nAlso named: runTurn(), W123456',
     );
   });
 
   test('stay within any budget and give each entry whole or not at all', () => {
-    const lists = fc.array(
+    const texts = fc.array(
       fc.string({ minLength: 1, unit: 'grapheme' }).map((text) => text.replace(/\s/g, '_')),
     );
     fc.assert(
       fc.property(
-        fc.record({ constraints: lists, errors: lists, identifiers: lists }),
+        fc.record({ constraints: texts, errors: texts, identifiers: texts }),
         fc.nat(200),
         (some, budget) => {
-          const text = renderFacts({ ...NONE, ...some }, budget, countTokens);
+          const said = { constraints: saidByUma(some.constraints), errors: saidByUma(some.errors) };
+          const lists = { ...NONE, ...some, ...said };
+          const text = renderFacts(lists, budget, countTokens);
           expect(countTokens(text)).toBeLessThanOrEqual(budget);
-          expect(overCounting(renderFacts({ ...NONE, ...some }, budget, overCounting))).toBeLessThanOrEqual(
-            budget,
-          );
-          const known = new Set([...some.constraints, ...some.errors]);
+          expect(overCounting(renderFacts(lists, budget, overCounting))).toBeLessThanOrEqual(budget);
+          const known = new Set([...some.constraints, ...some.errors].map((each) => `[Uma] ${each}`));
           for (const [, entry = ''] of text.matchAll(/^- (.*)$/gm)) expect(known).toContain(entry);
         },
       ),
@@ -283,7 +287,7 @@ describe('facts as text', () => {
   });
 
   test('first omit what the text beside them says', () => {
-    const two = { ...NONE, constraints: ['never push to main', 'always run the tests'] };
+    const two = { ...NONE, constraints: saidByUma(['never push to main', 'always run the tests']) };
     const text = renderFacts(two, 24, countTokens, { shown: 'Ana: always run the tests' });
     expect(text).toContain('never push to main');
     expect(text).not.toContain('always run the tests');

@@ -107,15 +107,6 @@ describe('the first request and stated goals', () => {
     const body = compact(events, { budget: 400, trusted: ['bo'] });
     expect(body?.quotes.some(({ pinned }) => pinned)).toBe(false);
   });
-
-  test('of a compaction from an older version are its oldest words of a person', () => {
-    const old = compact(at([REQUEST, agentSays('Yes.')]), { budget: 400 });
-    const quotes = old?.quotes.map(({ seq, speaker, text }) => ({ seq, speaker, text })) ?? [];
-    const older = { ...(old as CompactionBody), quotes };
-    delete older.lines;
-    const body = compact(talk(0), { budget: 400, previous: older });
-    expect(shown(body)).toContain('register of all ships');
-  });
 });
 
 describe("people's words that are shortened", () => {

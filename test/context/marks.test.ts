@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { beginTurn, RENDERING } from '../../src/context/index.ts';
+import { beginTurn } from '../../src/context/index.ts';
 import { adoptCompaction, trimSlots } from '../../src/context/compaction/apply.ts';
 import type { AgentId, Author, CompactionBody, Event, EventId, TurnId } from '../../src/events/index.ts';
 import { promptOf, viewOf } from '../support/log-player.ts';
@@ -15,7 +15,7 @@ function shown(log: readonly Event[], live: Record<string, string> = {}): string
 function viewAfter(log: readonly Event[], live: Record<string, string> = {}) {
   const view = viewOf(READER, log);
   const turn = { id: 'c:ada:1' as TurnId, upTo: log.length, inputs: [log.length], join: 'full' as const };
-  beginTurn(view, { ...turn, live, baseline: 'b', rendering: RENDERING });
+  beginTurn(view, { ...turn, live, baseline: 'b' });
   return view;
 }
 

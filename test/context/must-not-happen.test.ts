@@ -10,7 +10,6 @@ import {
   type CompactionBase,
 } from '../../src/context/index.ts';
 import { NOBODY } from '../../src/context/people.ts';
-import { wordsOf } from '../../src/context/extract/sayings.ts';
 import { renderCompaction } from '../../src/context/summary/compaction-body.ts';
 import type { AgentId, CompactionBody, Event } from '../../src/events/index.ts';
 import type { ModelRequest } from '../../src/providers/provider.ts';
@@ -173,7 +172,7 @@ describe('a task is not continued after a compaction', () => {
       previous: first,
     });
     for (const compaction of [first, second]) {
-      expect(compaction?.facts.pending.some((item) => wordsOf(item).includes('del-77'))).toBe(true);
+      expect(compaction?.facts.pending.some((item) => item.text.includes('del-77'))).toBe(true);
       expect(renderCompaction(compaction as CompactionBody, 's')).toContain(
         'Open:\n- [@bo] delegation del-77',
       );

@@ -1,11 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { collectFacts } from '../../src/context/extract/collect-facts.ts';
-import { wordsOf } from '../../src/context/extract/sayings.ts';
 import type { Event } from '../../src/events/index.ts';
 import { agentSays, at, call, personSays } from '../support/extract-events.ts';
 
-const openAfter = (...events: Event[]) => collectFacts(at(events), null).pending.map(wordsOf);
+const openAfter = (...events: Event[]) => collectFacts(at(events), null).pending.map(({ text }) => text);
 
 describe('open tasks', () => {
   test.each([
@@ -82,7 +81,7 @@ describe('open tasks', () => {
     const log = at([personSays('TODO: write the changelog'), personSays('- [x] TODO: write the changelog')]);
     const eve = { kind: 'user', id: 'eve', name: 'Eve' } as const;
     const facts = collectFacts([log[0] as Event, { ...(log[1] as Event), author: eve }], null, ['ana']);
-    expect(facts.pending.map(wordsOf)).toEqual(['TODO: write the changelog']);
+    expect(facts.pending.map(({ text }) => text)).toEqual(['TODO: write the changelog']);
   });
 
   test('are the items of any list under such a heading', () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { AnswerCleaner, beginTurn, cleanAnswer, RENDERING } from '../../src/context/index.ts';
+import { AnswerCleaner, beginTurn, cleanAnswer } from '../../src/context/index.ts';
 import { adoptCompaction, trimSlots } from '../../src/context/compaction/apply.ts';
 import type { CompactionBody, Event, EventId, TurnId } from '../../src/events/index.ts';
 import { cpuMsOf } from '../support/cpu-ms.ts';
@@ -13,7 +13,7 @@ const OWN: Said = [agent(READER), 'I was here'];
 function viewAfter(log: readonly Event[], live: Record<string, string> = {}) {
   const view = viewOf(READER, log);
   const turn = { id: 'c:ada:1' as TurnId, upTo: log.length, inputs: [log.length], join: 'full' as const };
-  beginTurn(view, { ...turn, live, baseline: 'b', rendering: RENDERING, framing: 'plain' });
+  beginTurn(view, { ...turn, live, baseline: 'b', framing: 'plain' });
   return view;
 }
 

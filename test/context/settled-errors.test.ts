@@ -1,11 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { collectFacts } from '../../src/context/extract/collect-facts.ts';
-import { wordsOf } from '../../src/context/extract/sayings.ts';
 import type { Event } from '../../src/events/index.ts';
 import { agentSays, at, call, personSays, result } from '../support/extract-events.ts';
 
 const factsOf = (...events: Event[]) => collectFacts(at(events), null);
-const errorsAfter = (...events: Event[]) => factsOf(...events).errors.map(wordsOf);
+const errorsAfter = (...events: Event[]) => factsOf(...events).errors.map(({ text }) => text);
 const run = (command: string) => call('bash', { command });
 const FAILS = result('src/a.ts(3,1): error TS2739: Type is missing', 'failed');
 

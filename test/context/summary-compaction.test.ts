@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { isFenced } from '../../src/context/extract/pricing.ts';
 import { countTokens } from '../../src/context/tokens.ts';
 import { fenceKey, hashText } from '../../src/context/hash.ts';
 import {
@@ -10,6 +11,7 @@ import {
 import { type AgentId, CompactionBody } from '../../src/events/index.ts';
 import { SECRET } from '../support/log-player.ts';
 
+const CODER = { kind: 'agent', id: 'coder', name: 'Coder' } as const;
 const BODY: CompactionBody = {
   number: 3,
   upTo: 120,
@@ -26,14 +28,18 @@ const BODY: CompactionBody = {
     filesRead: [],
     filesModified: ['src/a.ts', 'src/b.ts'],
     identifiers: [],
-    errors: ['Error: no\n  at x'],
+    errors: [{ text: 'Error: no\n  at x', by: CODER }],
     constraints: [],
-    pending: ['d7'],
+    pending: [{ text: 'd7', by: CODER }],
   },
+  demands: '',
   listing: 'Files modified: src/a.ts, src/b.ts\nOpen:\n- d7',
   chosen: [],
   tokens: { before: 9_000, after: 100 },
 };
+
+const SAID =
+  'Said and done, in this order and in these words (of agents in excerpts; … for what was left out, / for line ends):';
 
 describe('a compaction in a prompt', () => {
   test('says that it is history, and shows its range, the summary, the quotes and the facts', () => {
@@ -47,11 +53,8 @@ describe('a compaction in a prompt', () => {
       '## Goal',
       'Ana wants a login page.',
       '',
-      'Said word for word:',
-      '[Ana -> @coder] #4',
-      `<msg-${key('4')}>`,
-      'Use port 8443.',
-      `</msg-${key('4')}>`,
+      SAID,
+      '[Ana -> @coder] #4: Use port 8443.',
       '[@planner] #9 (shortened)',
       `<msg-${key('9')}>`,
       'Long',
@@ -67,15 +70,15 @@ describe('a compaction in a prompt', () => {
   });
 
   test('shows a quote on one line without a fence, and a longer one in its fence', () => {
-    const text = renderCompaction({ ...BODY, lines: true }, SECRET);
+    const text = renderCompaction(BODY, SECRET);
     const key = fenceKey(SECRET, '9');
     expect(text).toContain('\n[Ana -> @coder] #4: Use port 8443.\n[@planner] #9 (shortened)\n');
     expect(text).toContain(`\n<msg-${key}>\nLong\n`);
   });
 
   test('has the same bytes for any order of keys and after a round trip through JSON', () => {
-    // A change here changes every sent prompt: update the golden hash only with an intended new rendering.
-    expect(hashText(renderCompaction(BODY, SECRET))).toBe('9bcd04948c8d6677e052481d0402e4e8');
+    // A change here changes every sent prompt: update the golden hash only on purpose.
+    expect(hashText(renderCompaction(BODY, SECRET))).toBe('3963279840ded2a5daf083efc3d56183');
     const stored = JSON.parse(JSON.stringify(BODY)) as CompactionBody;
     const reversed = Object.fromEntries(Object.entries(stored).toReversed()) as CompactionBody;
     expect(renderCompaction(reversed, SECRET)).toBe(renderCompaction(BODY, SECRET));
@@ -87,7 +90,7 @@ describe('a compaction in a prompt', () => {
   test('that is a selection says that the rest is omitted', () => {
     const text = renderCompaction({ ...BODY, strategy: 'extraction', summary: '' }, SECRET);
     expect(text).toContain('made without a model when @coder needed room; what is not in it was left out.\n');
-    expect(text).toContain('asked for then.\n\nSaid word for word:\n');
+    expect(text).toContain('asked for then.\n\nSaid and done, in this order');
   });
 
   const nasty = fc
@@ -116,22 +119,8 @@ describe('a compaction in a prompt', () => {
         const body = { ...BODY, summary, quotes, listing };
         const text = renderCompaction(body, SECRET);
         const seen = text.replace(/[\p{Cf}\p{DI}]/gu, '').normalize('NFKC');
-        expect(seen.match(/<[\s/]*(?:msg|missed|handoff|reminder|summary|transcript)-/gi)).toHaveLength(4);
-        expect(seen.match(/^\s*\[[^\]\n]*\] #4$/gm)).toHaveLength(1);
-        const others = seen.replace(/^\s*\[[^\]\n]*\] #4$/m, '');
-        expect(others).not.toMatch(/^\s*\[\s*(?:@|system\s*\])/im);
-        expect(text.isWellFormed()).toBe(true);
-      }),
-      { numRuns: 1_000 },
-    );
-  });
-
-  test('has one header and number per quote on a line, whatever a person wrote', () => {
-    fc.assert(
-      fc.property(nasty, nasty, nasty, (summary, words, speaker) => {
-        const quotes = [{ seq: 4, speaker, text: words }];
-        const text = renderCompaction({ ...BODY, summary, quotes, lines: true }, SECRET);
-        const seen = text.replace(/[\p{Cf}\p{DI}]/gu, '').normalize('NFKC');
+        const fences = seen.match(/<[\s/]*(?:msg|missed|handoff|reminder|summary|transcript)-/gi);
+        expect(fences).toHaveLength(isFenced(words) ? 4 : 2);
         expect(seen.match(/^\s*\[[^\]\n]*\] #4(?=:|$)/gm)).toHaveLength(1);
         const others = seen.replace(/^\s*\[[^\]\n]*\] #4(?=:|$)/m, '');
         expect(others).not.toMatch(/^\s*\[\s*(?:@|system\s*\])/im);
@@ -146,7 +135,7 @@ describe('a compaction in a prompt', () => {
     const composed = composeCompaction({ ...parts, before: 9_000, secret: SECRET, count: countTokens });
     expect(CompactionBody.parse(composed)).toEqual(composed);
     const after = countTokens(renderCompaction(composed, SECRET));
-    expect(composed).toEqual({ ...parts, lines: true, tokens: { before: 9_000, after } });
+    expect(composed).toEqual({ ...parts, tokens: { before: 9_000, after } });
     const usage = { input: 1, output: 1, cacheRead: 0, cacheWrite: 0, reasoning: 0 };
     const counted = composeCompaction({ ...parts, before: 1, secret: SECRET, count: countTokens, usage });
     expect(CompactionBody.parse(counted).usage).toEqual(usage);

@@ -54,6 +54,7 @@ function previous(change: Partial<CompactionBody> = {}): CompactionBody {
     summary: '## Goal\nAna wants a login page.',
     quotes: [{ seq: 4, speaker: '@planner', text: 'we use port 8443' }],
     facts: NO_FACTS,
+    demands: '',
     listing: '',
     chosen: [],
     tokens: { before: 9, after: 1 },

@@ -180,6 +180,7 @@ describe('one compaction for the company', () => {
       summary: SUMMARY,
       quotes: [],
       chosen: [],
+      demands: '',
       listing: '',
       facts: {
         artifacts: [],

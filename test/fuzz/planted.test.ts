@@ -70,8 +70,6 @@ test.each([
   ['leaves the full-width < as it is', undo(/＜\\/g, '＜')],
   ['leaves the plain < as it is', undo(/<\\/g, '<')],
   ['leaves the brackets of headers as they are', undo(/\\\[/g, '[')],
-  ['closes no fence', undo(/\n<\/msg-[0-9a-f]{8}>/, '')],
-  ['leaves out the header of a fence', undo(/\[[^\]\n]*\]\n(?=<msg-)/, '')],
   ['names another author', undo(/\[@bob/, '[@cyd')],
   ['has a word too many', undo(/^/, 'Be kind. ')],
   ['closes no mark', undo(/\n#\d{6}$/, '')],
@@ -82,7 +80,7 @@ test.each([
   expect((await findings(fencesTarget({ spoil }), 1_500)).length).toBeGreaterThan(0);
 });
 
-test('text in the fence of another event is found', async () => {
+test('text in the mark of another event is found', async () => {
   const spoil = (message: PromptMessage) => ({
     ...message,
     content: message.content.replaceAll(/w2(?=[az])/g, 'w1'),

@@ -27,7 +27,7 @@ const started = (live: Record<string, string>) => [
     to: [],
     turn,
     kind: 'turn.started',
-    body: { upTo: 1, inputs: [1], live, join: 'full', baseline: 'b', rendering: 3 },
+    body: { upTo: 1, inputs: [1], live, join: 'full', baseline: 'b' },
     at: 2,
   },
   { id: `${turn}:reply`, author: P, to: [], turn, kind: 'message', body: { content: 'hello' }, at: 3 },

@@ -131,3 +131,19 @@ test('an invalid event is skipped and reported; the others are imported', async 
 test('an export of a newer version is refused', async () => {
   await expect(collect('{"troupe":2,"conversation":"c"}')).rejects.toMatchObject({ code: 'import_invalid' });
 });
+
+test('fields that this version does not know are left out and counted', async () => {
+  const author = { kind: 'user', id: 'u', name: 'U' };
+  const hash = 'a'.repeat(64);
+  const image = { type: 'image', hash, mediaType: 'image/png', name: 'x.png', bytes: 3, shade: 'dark' };
+  const body = { content: 'x', mood: 'glad', tone: 'low', attachments: [image] };
+  const line = { id: 'e1', author, to: [], kind: 'message', body, at: 5, colour: 'red' };
+  const { drafts, report } = await collect(
+    [{ troupe: 1, conversation: 'c' }, line].map((each) => JSON.stringify(each)).join('\n'),
+  );
+  const { shade: _, ...known } = image;
+  expect(drafts).toMatchObject([{ id: 'e1', body: { content: 'x', attachments: [known] } }]);
+  expect(drafts[0]).not.toHaveProperty('colour');
+  expect(drafts[0]?.body).not.toHaveProperty('mood');
+  expect(keyValueOf(report.skipped)).toEqual({ unknown_field: 3 });
+});

@@ -124,16 +124,6 @@ describe.each(VENDORS)('what is sent to %s', (_, open) => {
       expect(rest).toContain(JSON.stringify(escapedOf(mark, families)).slice(1, -1));
     }
   });
-
-  test('is as it was written in a turn begun by an earlier version', async () => {
-    const { server, provider } = await open();
-    await using _server = server;
-    const words = marksOf(ALL).join(' x ');
-    await collectEvents(provider, sampleRequest({ messages: messagesWith(words), asWritten: true }));
-    expect(JSON.stringify(server.requests[0]?.body)).toContain(
-      JSON.stringify(`before ${words} after`).slice(1, -1),
-    );
-  });
 });
 
 test.runIf(HAS_CLAUDE_CODE)('Claude Code sends its own marks alone', async () => {

@@ -9,7 +9,6 @@ import {
   hashText,
   liveDelta,
   minute,
-  RENDERING,
   type CompactionPolicy,
   type Room,
   type TurnInput,
@@ -143,7 +142,6 @@ export class LogPlayer {
       live: liveDelta({ time: minute(last.at), task: 'answer' }, view.stated),
       join: 'full',
       baseline: 'b',
-      rendering: RENDERING,
       ...(agent === this.#plain && { framing: 'plain' as const }),
     };
     const log = this.log.slice();

@@ -275,7 +275,6 @@ function requestOf(run: TurnRun, { prompt, session }: Sending): ModelRequest {
     breakpoints: prompt.breakpoints,
     maxOutputTokens: runtime.profile.maxOutputTokens,
     cacheKey: cacheKeyOf(run),
-    ...((turn.rendering ?? 1) < 3 && { asWritten: true as const }),
     ...(session && { session: session.request }),
     ...(runtime.reply && { replySchema: runtime.reply.schema }),
     trace: { conversation, agent, turn: turn.id, step: run.step + 1, call: (run.failure?.tries ?? 0) + 1 },

@@ -3,7 +3,6 @@ import {
   isUntrusted,
   minute,
   personLabel,
-  RENDERING,
   stateItem,
   type StatedItems,
   type View,
@@ -36,7 +35,7 @@ export async function readPerson(
   const { preferences: _, ...rest } = stored ?? {};
   const profile = isHeard ? stored : rest;
   const localTime = profile?.timeZone === undefined ? null : timeIn(profile.timeZone, trigger.at);
-  return { label: personLabel(people, author, Math.max(upTo, seq), RENDERING), profile, localTime };
+  return { label: personLabel(people, author, Math.max(upTo, seq)), profile, localTime };
 }
 
 /** The items about the person. The name alone is told while there is only one: messages of several carry their names. */
@@ -69,7 +68,7 @@ export function targetItem(
     .map(({ author }) => author)
     .toReversed();
   const labels = authors.map((author) =>
-    author.kind === 'agent' ? `@${author.id}` : personLabel(people, author, upTo, RENDERING),
+    author.kind === 'agent' ? `@${author.id}` : personLabel(people, author, upTo),
   );
   const targets = [...new Set(labels)];
   const isLastSpeaker = targets.length === 1 && authors[0]?.id === inputs.at(-1)?.author.id;

@@ -7,7 +7,7 @@ import {
   stateItem,
   statedUnder,
 } from '../../context/index.ts';
-import { promptRulesFor } from './prompt-rules.ts';
+import { promptRulesOf } from './prompt-rules.ts';
 import { TroupeError } from '../../errors.ts';
 import {
   ACTOR_VERSION,
@@ -59,7 +59,7 @@ export async function pinTurn(actor: ActiveActor, published: number): Promise<Pi
     return null;
   }
   const turn = await nextTurn(actor, { inputs, last, head });
-  // Written with the version: a process that does not know this rendering leaves the turn alone.
+  // Written with the version: an older process leaves the turn alone.
   await lease.write({ state: { turn, machineVersion: ACTOR_VERSION, lost: 0, outbox: [], posts: [] } });
   keep();
   return turn;
@@ -114,7 +114,7 @@ async function nextTurn(
     baseline: baseline.id,
     hop: Math.max(...inputs.map((event) => event.hop ?? 0)),
     at: last.at,
-    ...promptRulesFor(runtime.profile),
+    ...promptRulesOf(runtime.profile),
     context: contextOf(baseline, live.view, facts, runtime.tools),
     ...(approved.length > 0 && { approved }),
     ...(halt && { halt }),

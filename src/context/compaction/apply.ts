@@ -10,7 +10,6 @@ import { pruneSlots } from './prune.ts';
 import { kindOf, NO_TOKENS } from '../budget/calibrate.ts';
 import { inputLayers } from '../begin-turn.ts';
 import { atOnce } from '../steps.ts';
-import { escapeMarks } from '../fence.ts';
 import { escapeKeyed, escapeWords } from '../mark.ts';
 import { escapeHeads } from '../plain.ts';
 
@@ -60,7 +59,7 @@ function retold(slots: readonly Slot[], secret: string): Slot[] {
   let told: string | null = null;
   return slots.map((slot) => {
     const { part, message } = slot;
-    if (part?.told === undefined) return slot;
+    if (!part) return slot;
     const so: Part = { ...part, told };
     told = toldBy(so);
     if (so.told === part.told) return slot;
@@ -223,8 +222,8 @@ export function trimSlots(view: View, trimmed: readonly { event: EventId; text: 
 }
 
 /** A cut may put the middle of a line where a line begins. */
-function trimmedResult({ message }: Slot, text: string, { rendering, framing }: View): string {
-  if (message.role !== 'tool' || rendering < 3) return text;
+function trimmedResult({ message }: Slot, text: string, { framing }: View): string {
+  if (message.role !== 'tool') return text;
   return framing === 'plain' ? escapeHeads(escapeKeyed(text)) : escapeKeyed(text);
 }
 
@@ -233,8 +232,7 @@ function escapeTrimmed(text: string): string {
   return escapeWords(text, (name) => !name.startsWith('…') && /\p{L}/u.test(name));
 }
 
-function escapeOf({ told, framing }: Part): (text: string) => string {
-  if (told === undefined) return escapeMarks;
+function escapeOf({ framing }: Part): (text: string) => string {
   return framing ? (text) => escapeHeads(escapeTrimmed(text)) : escapeTrimmed;
 }
 

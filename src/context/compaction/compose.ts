@@ -6,11 +6,9 @@ import { type Pin, pinSteps } from '../extract/goals.ts';
 import { chooserSteps } from '../extract/key-messages.ts';
 import { createPricing } from '../extract/pricing.ts';
 import { type ListingPart, renderFacts } from '../extract/render-facts.ts';
-import { wordsOf } from '../extract/sayings.ts';
 import { isUntrusted, type People, type Trusted } from '../people.ts';
 import { atOnce, type Steps } from '../steps.ts';
 import { composeCompaction } from '../summary/compaction-body.ts';
-import { isPersonSpeaker } from '../summary/speakers.ts';
 import { shortened } from '../summary/clip.ts';
 import type { CompactionPolicy } from './policy.ts';
 import { CONSTRAINTS_HEADING } from '../summary/instructions.ts';
@@ -124,13 +122,9 @@ function* candidatesOf(base: CompactionBase): Steps<Candidate[]> {
   return yield* candidateSteps(events, previous?.quotes ?? [], { count, trusted, pins });
 }
 
-/** The pins of the previous compaction. One of an older version has none: then its oldest words of a person count. */
+/** The pins of the previous compaction. */
 function pinnedBefore(previous: CompactionBody | null): Pin[] {
-  const quotes = previous?.quotes ?? [];
-  const pins = quotes.flatMap(({ seq, pinned }) => (pinned ? [{ seq, why: pinned }] : []));
-  if (previous?.lines || pins.some(({ why }) => why === 'request')) return pins;
-  const oldest = quotes.find(({ speaker, untrusted }) => isPersonSpeaker(speaker) && !untrusted);
-  return oldest ? [{ seq: oldest.seq, why: 'request' }, ...pins] : pins;
+  return (previous?.quotes ?? []).flatMap(({ seq, pinned }) => (pinned ? [{ seq, why: pinned }] : []));
 }
 
 function* factsOf({ events, previous, trusted = null }: CompactionBase): Steps<Facts> {
@@ -147,13 +141,12 @@ function keepsUntrustedWords(previous: CompactionBody | null): boolean {
   if (!previous) return false;
   const { quotes, facts } = previous;
   const said = [...quotes, ...facts.errors, ...facts.pending, ...(facts.claims ?? [])];
-  return said.some((each) => typeof each !== 'string' && each.untrusted === true);
+  return said.some((each) => each.untrusted === true);
 }
 
-/** Demands of people who are no longer trusted become claims. So do entries of old logs, which have no author. */
+/** Demands of people who are no longer trusted become claims. */
 function demoted(facts: Facts, trusted: readonly string[]): Facts {
-  const holds = (entry: Facts['constraints'][number]) =>
-    typeof entry !== 'string' && trusted.includes(entry.by.id);
+  const holds = (entry: Facts['constraints'][number]) => trusted.includes(entry.by.id);
   const constraints = facts.constraints.filter(holds);
   const claims = [...(facts.claims ?? []), ...facts.constraints.filter((entry) => !holds(entry))];
   return { ...facts, constraints, claims };
@@ -177,7 +170,8 @@ function* firstFitting(
     const { usage, ...words } = yield* wordsIn(room - forDemands);
     const parts = { number, upTo, reason, by, before, secret, count, ...words, ...(usage && { usage }) };
     yield LISTING_WORK;
-    const left = budget - composeCompaction({ ...parts, facts, listing: '' }).tokens.after - JOINT_TOKENS;
+    const left =
+      budget - composeCompaction({ ...parts, facts, demands: '', listing: '' }).tokens.after - JOINT_TOKENS;
     // The frame took more than was set aside: the words give way, not the demands.
     if (left < forDemands && share !== SHARES.at(-1)) continue;
     yield LISTING_WORK;
@@ -225,7 +219,7 @@ function saidBy({ summary, quotes }: Pick<Composition, 'summary' | 'quotes'>): s
 function unsaid(facts: Facts, words: Pick<Composition, 'summary' | 'quotes'>): Facts {
   if ((facts.claims ?? []).length > 0) return facts;
   const said = saidBy(words);
-  return { ...facts, constraints: facts.constraints.filter((entry) => !said.includes(wordsOf(entry))) };
+  return { ...facts, constraints: facts.constraints.filter((entry) => !said.includes(entry.text)) };
 }
 
 const HEADING = /^#{1,6} /;

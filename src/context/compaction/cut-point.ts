@@ -114,6 +114,7 @@ function emptyCompaction(upTo: number): NonNullable<CompactionPlan['compaction']
     summary: '',
     quotes: [],
     facts: NO_FACTS,
+    demands: '',
     listing: '',
     chosen: [],
     tokens: { before: 0, after: 0 },

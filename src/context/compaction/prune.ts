@@ -79,9 +79,8 @@ interface Pruned {
 /** Replaces results by placeholders that name the tool and where the whole output is. `recount` updates the sums. */
 export function pruneSlots(view: View, { events, memories }: Pruned): void {
   if (events.size + memories.size === 0) return;
-  const { rendering } = view;
   view.slots = view.slots.map((slot) => {
-    if (slot.event !== null && events.has(slot.event)) return withoutOutput(slot, rendering);
+    if (slot.event !== null && events.has(slot.event)) return withoutOutput(slot);
     const turn = slot.part?.live?.turn;
     return turn !== undefined && memories.has(turn) ? withoutMemories(slot, view.secret) : slot;
   });
@@ -90,13 +89,12 @@ export function pruneSlots(view: View, { events, memories }: Pruned): void {
 /** Upper bound of a placeholder. Results that are hardly larger are left alone. */
 export const PLACEHOLDER_TOKENS = 60;
 
-/** From rendering 3 on it tells how much was removed: in characters, which are the same for a draft and its event. */
-function withoutOutput(slot: Slot, rendering: number): Slot {
+/** Tells how much was removed: in characters, which are the same for a draft and its event. */
+function withoutOutput(slot: Slot): Slot {
   const { message, event, artifact } = slot;
   if (message.role !== 'tool') return slot;
   const where = `read_artifact with id @artifact/${artifact ?? event}`;
-  const size = rendering < 3 ? '' : ` (${message.content.length} characters)`;
-  const content = `[the output of ${message.name}${size} was removed to make room. All of it: ${where}]`;
+  const content = `[the output of ${message.name} (${message.content.length} characters) was removed to make room. All of it: ${where}]`;
   const tokens = estimateTokens(content) + FRAME_TOKENS;
   return { ...slot, message: { ...message, content }, tokens, pruned: true };
 }

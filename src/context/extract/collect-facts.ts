@@ -1,4 +1,12 @@
-import type { Event, EventOf, Facts, StepBody, ToolCall, ToolResultBody } from '../../events/index.ts';
+import type {
+  Event,
+  EventOf,
+  Facts,
+  Saying,
+  StepBody,
+  ToolCall,
+  ToolResultBody,
+} from '../../events/index.ts';
 import { atOnce, type Steps } from '../steps.ts';
 import { isTrustedPerson, type Trusted } from '../people.ts';
 import { attemptOf, errorLines, errorsOf, saysFixed, settledBy } from './find-errors.ts';
@@ -7,7 +15,7 @@ import { filesOf, findWords } from './find-names.ts';
 import { isTracked, trackTasks, trackQuestions, tasksOfCall } from './find-pending.ts';
 import { closedBy, taskId, type Tasks, tasksOf } from './task-lists.ts';
 import { demandingText, limitedReader, readLimits, spokenText } from './spoken-text.ts';
-import { addSaying, type Entry, keyOf, type Sayings, sayingsOf, speakerOfEvent, wordsOf } from './sayings.ts';
+import { addSaying, keyOf, type Sayings, sayingsOf, speakerOfEvent } from './sayings.ts';
 import { capped, oneLine, sentencesOf } from './cut-text.ts';
 
 /** Most names taken from one result. More would push out names that are needed, and the artifact has them all. */
@@ -126,7 +134,7 @@ function addResult(lists: Lists, result: ToolResultBody, call: ToolCall | null, 
   addWords(lists, body.content, 'result');
 }
 
-function addError(errors: Sayings, entry: Entry): void {
+function addError(errors: Sayings, entry: Saying): void {
   addSaying(errors, entry);
   for (const key of errors.keys()) {
     if (errors.size <= MOST_ERRORS) break;
@@ -137,8 +145,7 @@ function addError(errors: Sayings, entry: Entry): void {
 /** Errors of earlier attempts at the same leave: it succeeded, or failed again with errors of its own. */
 function settle(errors: Sayings, attempts: readonly string[]): void {
   for (const [key, entry] of errors)
-    if (typeof entry !== 'string' && entry.attempt !== undefined && attempts.includes(entry.attempt))
-      errors.delete(key);
+    if (entry.attempt !== undefined && attempts.includes(entry.attempt)) errors.delete(key);
 }
 
 function addSpeech(lists: Lists, event: Event, text: string, trusted: Trusted): void {
@@ -147,8 +154,7 @@ function addSpeech(lists: Lists, event: Event, text: string, trusted: Trusted): 
   const speaker = speakerOfEvent(event, trusted);
   if (speaker.untrusted !== true && lists.errors.size > 0) {
     for (const sentence of sentencesOf(text))
-      for (const [key, entry] of lists.errors)
-        if (saysFixed(sentence, wordsOf(entry))) lists.errors.delete(key);
+      for (const [key, entry] of lists.errors) if (saysFixed(sentence, entry.text)) lists.errors.delete(key);
   }
   for (const line of errorLines(text)) addError(lists.errors, { text: line, ...speaker });
   addDemands(lists, event, text, trusted);
@@ -171,12 +177,11 @@ function addDemands({ constraints, claims }: Lists, event: Event, text: string, 
 /** Only the author, trusted people and agents can tick off a task: agents do the work. */
 function addTasks({ pending }: Lists, event: Event, { open, done }: Tasks, trusted: Trusted): void {
   const speaker = speakerOfEvent(event, trusted);
-  const mayClose = (entry: Entry) =>
-    speaker.untrusted !== true || (typeof entry !== 'string' && entry.by.id === event.author.id);
+  const mayClose = (entry: Saying) => speaker.untrusted !== true || entry.by.id === event.author.id;
   if (done.length > 0) {
     const isClosed = closedBy(done);
     for (const [key, entry] of pending)
-      if (isTask(entry) && isClosed(wordsOf(entry)) && mayClose(entry)) pending.delete(key);
+      if (isTask(entry) && isClosed(entry.text) && mayClose(entry)) pending.delete(key);
   }
   const numbered = open.some((text) => taskId(text) !== null)
     ? numberedTasks(pending)
@@ -201,7 +206,7 @@ function addTasks({ pending }: Lists, event: Event, { open, done }: Tasks, trust
 function numberedTasks(pending: Sayings): Map<string, string[]> {
   const numbered = new Map<string, string[]>();
   for (const [key, entry] of pending) {
-    const id = isTask(entry) ? taskId(wordsOf(entry)) : null;
+    const id = isTask(entry) ? taskId(entry.text) : null;
     if (id === null) continue;
     const keys = numbered.get(id);
     if (keys) keys.push(key);
@@ -211,8 +216,8 @@ function numberedTasks(pending: Sayings): Map<string, string[]> {
 }
 
 /** Questions, delegations and approvals are closed by events of their own. */
-function isTask(entry: Entry): boolean {
-  return typeof entry === 'string' || (entry.asks === undefined && !isTracked(entry.text));
+function isTask(entry: Saying): boolean {
+  return entry.asks === undefined && !isTracked(entry.text);
 }
 
 function addCalls(lists: Lists, event: EventOf<'step'>, read: Read): void {

@@ -1,9 +1,8 @@
-import { type Author, type Event, isAbout, type ToolCall } from '../../events/index.ts';
+import { type Author, type Event, isAbout, type Saying, type ToolCall } from '../../events/index.ts';
 import { bare, capped, oneLine, sentencesOf } from './cut-text.ts';
 import { task, type Tasks } from './task-lists.ts';
-import { agentLabel, NOBODY, type Trusted } from '../people.ts';
-import { speakerOf } from '../summary/speakers.ts';
-import { addSaying, type Entry, type Sayings, speakerOfEvent, wordsOf } from './sayings.ts';
+import { agentLabel, type Trusted } from '../people.ts';
+import { addSaying, type Sayings, speakerOfEvent } from './sayings.ts';
 
 const ENDED = /^(?:completed|done|cancell?ed|finished|closed|removed)$/i;
 const TODO_TOOL = /todo|task_?list|checklist|plan/i;
@@ -52,9 +51,6 @@ const MAX_ITEM = 320;
 /** Characters read of a text that becomes one line. */
 const MAX_READ = 4_096;
 
-/** Old form of a question, before its speaker was stored beside it. */
-const ASKED = /^\[([^\]\n]{1,200})\] .*[?？]["'”’»)]*(?: \(question [^)]{0,320}\))?$/;
-
 /** A question stays open until a participant speaks who could answer it. */
 export function trackQuestions(pending: Sayings, event: Event, text: string, trusted: Trusted): void {
   for (const [key, entry] of pending) if (isAnswered(entry, event)) pending.delete(key);
@@ -66,13 +62,8 @@ function ask(pending: Sayings, event: Event, question: string, trusted: Trusted)
   addSaying(pending, { text: capped(question, MAX_ITEM), ...speakerOfEvent(event, trusted), asks });
 }
 
-function isAnswered(entry: Entry, { author, to }: Event): boolean {
+function isAnswered(entry: Saying, { author }: Event): boolean {
   if (author.kind === 'system') return false;
-  if (typeof entry === 'string') {
-    const asker = ASKED.exec(entry)?.[1];
-    // Such entries were all written under rendering 1.
-    return asker !== undefined && answersNamed(author, speakerOf({ author, to } as Event, NOBODY, 1), asker);
-  }
   const { by, asks } = entry;
   if (!asks || (by.kind === author.kind && by.id === author.id)) return false;
   return mayAnswer(author, by.kind === 'agent', asks);
@@ -81,14 +72,6 @@ function isAnswered(entry: Entry, { author, to }: Event): boolean {
 /** A person's question can be answered by everyone else, an agent's question by people and by the agents asked. */
 function mayAnswer(author: Author, byAgent: boolean, asked: readonly string[]): boolean {
   return author.kind === 'user' || !byAgent || asked.includes(agentLabel(author.id));
-}
-
-function answersNamed(author: Author, who: string, asker: string): boolean {
-  const [name = '', asked = ''] = asker.split(' -> ');
-  const [speaker = ''] = who.split(' -> ');
-  if (speaker === name) return false;
-  const agents = asked.split(', ').map((agent) => agent.replace(/^@/, ''));
-  return mayAnswer(author, name.startsWith('@'), agents);
 }
 
 /** Tracks open tasks between agents and people. Each is closed by the event that names its id. */
@@ -110,7 +93,7 @@ export function trackTasks(pending: Sayings, event: Event): void {
       break;
     case 'question.answered':
       for (const [key, entry] of pending)
-        if (wordsOf(entry).endsWith(`(question ${event.body.question})`)) pending.delete(key);
+        if (entry.text.endsWith(`(question ${event.body.question})`)) pending.delete(key);
       break;
     case 'question': {
       // The id must stay, however long the question is.
@@ -143,5 +126,5 @@ function open(pending: Sayings, event: Event, item: string): void {
 }
 
 function close(pending: Sayings, opening: string): void {
-  for (const [key, entry] of pending) if (wordsOf(entry).startsWith(`${opening} `)) pending.delete(key);
+  for (const [key, entry] of pending) if (entry.text.startsWith(`${opening} `)) pending.delete(key);
 }

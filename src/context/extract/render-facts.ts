@@ -1,7 +1,7 @@
-import type { Facts } from '../../events/index.ts';
+import type { Facts, Saying } from '../../events/index.ts';
 import { NOBODY, type People } from '../people.ts';
 import { header } from '../summary/speakers.ts';
-import { authorOf, type Entry as Words, labelOf, wordsOf } from './sayings.ts';
+import { authorOf, labelOf } from './sayings.ts';
 import { oneLine } from './cut-text.ts';
 import { saidIn } from './said-before.ts';
 
@@ -159,10 +159,11 @@ function isInline({ section }: Entry): boolean {
 function entriesOf(facts: Facts, people: People): Entry[] {
   const covered = new Set<string>();
   const entries = SECTIONS.flatMap(({ list, inline }, section) => {
-    const listed: readonly Words[] = facts[list] ?? [];
+    const listed: readonly (string | Saying)[] = facts[list] ?? [];
     const newer = newerOf(listed);
     return listed.map((entry, place) => {
-      const words = inline ? wordsOf(entry) : oneLine(wordsOf(entry));
+      const said = typeof entry === 'string' ? entry : entry.text;
+      const words = inline ? said : oneLine(said);
       if (inline) for (const part of endsOf(words)) covered.add(part);
       const text = typeof entry === 'string' ? words : `${header(labelOf(entry, people))} ${words}`;
       return { section, place, text, words, newer: newer[place] ?? 0 };
@@ -181,10 +182,10 @@ function entriesOf(facts: Facts, people: People): Entry[] {
 }
 
 /** The number of later entries by the same author, so that a talkative one gets no more room than others. */
-function newerOf(entries: readonly Words[]): number[] {
+function newerOf(entries: readonly (string | Saying)[]): number[] {
   const counts = new Map<string, number>();
   const newestFirst = entries.toReversed().map((entry) => {
-    const author = authorOf(entry);
+    const author = typeof entry === 'string' ? '' : authorOf(entry);
     const count = counts.get(author) ?? 0;
     counts.set(author, count + 1);
     return count;

@@ -1,25 +1,21 @@
 import type { Event, Saying } from '../../events/index.ts';
 import { agentLabel, isUntrusted, type People, personLabel, type Trusted } from '../people.ts';
-import { RENDERING } from '../render/rendering.ts';
 import { AT_THE_END } from '../summary/speakers.ts';
 import { equalPart } from './spoken-text.ts';
 
-/** Words with their speaker. A bare text comes from an old log without speakers. */
-export type Entry = string | Saying;
-
 /** In order of first appearance, without duplicates per speaker. */
-export type Sayings = Map<string, Entry>;
+export type Sayings = Map<string, Saying>;
 
 /** Bounds a list: at the first number of entries it is cut to the second. */
 const MOST_ENTRIES = 1_000;
 const KEPT_ENTRIES = 500;
 
-export function sayingsOf(entries: readonly Entry[] = []): Sayings {
+export function sayingsOf(entries: readonly Saying[] = []): Sayings {
   return new Map(entries.map((entry) => [keyOf(entry), entry]));
 }
 
-export function addSaying(list: Sayings, entry: Entry): void {
-  if (wordsOf(entry) === '') return;
+export function addSaying(list: Sayings, entry: Saying): void {
+  if (entry.text === '') return;
   const key = keyOf(entry);
   if (list.has(key)) return;
   list.set(key, entry);
@@ -40,13 +36,9 @@ function cut(list: Sayings): void {
   }
 }
 
-/** Key of an entry's author; '' if unknown. */
-export function authorOf(entry: Entry): string {
-  return typeof entry === 'string' ? '' : `${entry.by.kind} ${entry.by.id}`;
-}
-
-export function wordsOf(entry: Entry): string {
-  return typeof entry === 'string' ? entry : entry.text;
+/** Key of an entry's author. */
+export function authorOf({ by }: Saying): string {
+  return `${by.kind} ${by.id}`;
 }
 
 /** The speaker of an event. */
@@ -70,12 +62,11 @@ function nameOf({ kind, id, name }: Saying['by'], people: People): string {
     case 'system':
       return 'system';
     case 'user':
-      return personLabel(people, { kind, id, name }, AT_THE_END, RENDERING);
+      return personLabel(people, { kind, id, name }, AT_THE_END);
   }
 }
 
-export function keyOf(entry: Entry): string {
-  if (typeof entry === 'string') return `\n${entry}`;
+export function keyOf(entry: Saying): string {
   const { asks, text } = entry;
   return `${authorOf(entry)} ${asks?.join() ?? ''}\n${text}`;
 }

@@ -4,34 +4,32 @@ import type { View } from '../view.ts';
 
 /** The reader of a prompt, and what was known of the other speakers when the prompt was made. */
 export interface Reader {
-  view: Pick<View, 'agent' | 'secret' | 'people' | 'rendering' | 'peers' | 'framing'>;
+  view: Pick<View, 'agent' | 'secret' | 'people' | 'peers' | 'framing'>;
   upTo: number;
   /** Whether several people speak. From then on new lines carry their names. */
   named: boolean;
-  rendering: number;
 }
 
 export function readerAt(view: Reader['view'], upTo: number): Reader {
-  return { view, upTo, named: hasSeveralPeople(view.people, upTo), rendering: view.rendering };
+  return { view, upTo, named: hasSeveralPeople(view.people, upTo) };
 }
 
-function target(event: Event, { rendering }: Reader): string {
+function target(event: Event): string {
   if (event.to.length === 0) return '';
-  if (rendering < 3) return ` -> ${event.to.map((agent) => `@${agent}`).join(', ')}`;
   return `>${event.to.map((agent) => `@${agentLabel(agent)}`).join(', ')}`;
 }
 
-/** The label of the only recipient in a label of rendering 3; null for none or several. */
+/** The label of the only recipient in a label; null for none or several. */
 export function recipientIn(label: string): string | null {
   const at = label.indexOf('>');
   return at === -1 || label.includes(',', at) ? null : label.slice(at + 1);
 }
 
-function speaker(event: Event, { view, upTo, rendering }: Reader): string {
+function speaker(event: Event, { view, upTo }: Reader): string {
   const { author } = event;
   if (author.kind === 'agent') return `@${agentLabel(author.id)}`;
-  if (author.kind === 'system') return systemLabel(event, rendering);
-  return personLabel(view.people, author, upTo, rendering);
+  if (author.kind === 'system') return systemLabel(event);
+  return personLabel(view.people, author, upTo);
 }
 
 /**
@@ -41,12 +39,12 @@ function speaker(event: Event, { view, upTo, rendering }: Reader): string {
 export function labelOf(event: Event, reader: Reader): string | null {
   const toOthers = event.to.length > 0 && !event.to.includes(reader.view.agent);
   if (event.author.kind === 'user' && !toOthers && !reader.named) return null;
-  return `${speaker(event, reader)}${toOthers ? target(event, reader) : ''}`;
+  return `${speaker(event, reader)}${toOthers ? target(event) : ''}`;
 }
 
 /** A label for lists: always present, with all recipients. */
 export function listLabel(event: Event, reader: Reader): string {
-  return `${speaker(event, reader)}${target(event, reader)}`;
+  return `${speaker(event, reader)}${target(event)}`;
 }
 
 /**
@@ -56,6 +54,6 @@ export function listLabel(event: Event, reader: Reader): string {
 const MAY_BE_NAME = /^(?!(?:image|file|text): )(?=\P{L}*\p{L}.*\p{L})[^"{}=;|]+$/u;
 
 /** Whether a text in brackets would read as a name where names of people are shown. */
-export function nameTest({ view, upTo, rendering }: Reader): (name: string) => boolean {
-  return (name) => MAY_BE_NAME.test(name) || isPerson(view.people, name, upTo, rendering);
+export function nameTest({ view, upTo }: Reader): (name: string) => boolean {
+  return (name) => MAY_BE_NAME.test(name) || isPerson(view.people, name, upTo);
 }

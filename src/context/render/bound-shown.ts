@@ -1,6 +1,5 @@
 import { headTail } from '../extract/cut-text.ts';
 import { visibleText } from '../event-text.ts';
-import { mostShown } from './rendering.ts';
 import type { Steps } from '../steps.ts';
 import {
   type Attachment,
@@ -13,6 +12,8 @@ import {
 /** Characters kept of each text older than the whole ones, and of each still older text. */
 const PIECE = 2_048;
 const SCRAP = 64;
+/** Characters newly shown to a turn: more than any window takes. */
+const MOST_SHOWN = 8 * 1_048_576;
 /** Cost of looking at one event, in characters. */
 const LOOK = 16;
 
@@ -20,16 +21,15 @@ const LOOK = 16;
  * The events as a prompt may show them: the newest whole, older ones as beginnings and ends. Rendering costs time and
  * memory by the character, and a longer prompt could not be sent.
  */
-export function* boundShown(events: readonly Event[], rendering: number): Steps<readonly Event[]> {
-  const most = mostShown(rendering);
+export function* boundShown(events: readonly Event[]): Steps<readonly Event[]> {
   const lengths: number[] = [];
   for (const event of events) {
     lengths.push(visibleText(event)?.length ?? 0);
     yield LOOK;
   }
-  if (lengths.reduce((sum, length) => sum + length, 0) <= most) return events;
-  let whole = most;
-  let pieces = most;
+  if (lengths.reduce((sum, length) => sum + length, 0) <= MOST_SHOWN) return events;
+  let whole = MOST_SHOWN;
+  let pieces = MOST_SHOWN;
   const bounded: Event[] = [];
   for (let at = events.length - 1; at >= 0; at -= 1) {
     const event = events[at] as Event;

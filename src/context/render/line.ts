@@ -4,7 +4,7 @@ import { imagesOf, visibleText, visibleTokens } from '../event-text.ts';
 import type { Framed, Line } from '../slot.ts';
 import type { Reader } from './attribution.ts';
 
-/** The lines of user messages, by the rules of one rendering. */
+/** The lines of user messages, by the rules of one framing. */
 export interface LineRules {
   /** An event as a separate message. */
   verbatim: (event: Event, reader: Reader) => Line;
@@ -22,9 +22,9 @@ export function lineOf(event: Event, framed: Framed): Line {
   return images.length > 0 ? { ...line, images } : line;
 }
 
-export function shownText(event: Event, { rendering }: Reader): string {
+export function shownText(event: Event): string {
   if (event.kind === 'tool.result') return event.body.content;
-  return visibleText(rendering >= 2 ? withoutForgedLines(event) : event) ?? '';
+  return visibleText(withoutForgedLines(event)) ?? '';
 }
 
 /** Escapes lines that look like attachments, so that only real attachments have such lines. */

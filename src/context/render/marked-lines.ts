@@ -6,7 +6,7 @@ import { frame, type Framed, type Line } from '../slot.ts';
 import { labelOf, listLabel, nameTest, type Reader } from './attribution.ts';
 import { lateWords, lineOf, type LineRules, minute, phaseWords, shownText } from './line.ts';
 
-/** Lines from rendering 3 on: a mark around what stands alone, and one around a whole block. */
+/** Lines with marks: one around what stands alone, and one around a whole block. */
 export const MARKED_LINES: LineRules = {
   verbatim,
   earlier,
@@ -30,7 +30,7 @@ function earlier(event: Event, reader: Reader): Line {
   return said(event, reader, listLabel(event, reader));
 }
 
-const EARLIER = '(addressed to you earlier)\n';
+export const EARLIER = '(addressed to you earlier)\n';
 
 /** For a line that names nobody. */
 export function addressedEarlier(line: Line): Line {
@@ -47,7 +47,7 @@ export function headOf(event: Event, reader: Reader): string | null {
 }
 
 function said(event: Event, reader: Reader, label: string | null): Line {
-  const text = shownText(event, reader);
+  const text = shownText(event);
   if (label === null) return lineOf(event, frame('', escapeWords(text, nameTest(reader))));
   const framed =
     event.author.kind === 'user'
@@ -61,7 +61,7 @@ function missedLine(event: Event, reader: Reader): Line {
   const head = headOf(event, reader);
   const by = head ?? listLabel(event, reader);
   const text =
-    head === null ? escapeWords(shownText(event, reader), nameTest(reader)) : escapeWords(eventText(event));
+    head === null ? escapeWords(shownText(event), nameTest(reader)) : escapeWords(eventText(event));
   return { ...lineOf(event, frame(`[${by}] `, text)), by, at: minute(event.at) };
 }
 

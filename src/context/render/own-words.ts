@@ -11,8 +11,7 @@ import {
 } from '../../events/index.ts';
 import { estimateFraming, estimateMarks, estimateTokens, FRAME_TOKENS } from '../tokens.ts';
 import { eventText } from '../event-text.ts';
-import { escapeFences, escapeMarks, fence } from '../fence.ts';
-import { fenceKey, markKey } from '../hash.ts';
+import { markKey } from '../hash.ts';
 import { escapeKeyed, escapeWords, mark } from '../mark.ts';
 import { escapeHeads, plainNote } from '../plain.ts';
 import { pushSlot, type View } from '../view.ts';
@@ -67,10 +66,7 @@ export function foldOwn(view: View, event: EventDraft | Event, at: Placed): Prom
 /** Marked like a reminder of the runtime. */
 function takeNote(view: View, text: string, { id, seqs, tokens }: Placed): PromptMessage {
   const place = `note ${id}`;
-  const content =
-    view.rendering >= 3
-      ? reminder(view, place, text)
-      : fence('reminder', fenceKey(view.secret, place), escapeMarks(text));
+  const content = reminder(view, place, text);
   const message: PromptMessage = { role: 'user', content, seqs };
   view.note = { message, tokens: tokens + estimateFraming(content.length - text.length) + FRAME_TOKENS };
   return message;
@@ -85,12 +81,10 @@ function reminder({ framing, secret }: View, place: string, text: string): strin
 
 /**
  * Shows a failed turn in its place: the words that it produced, and a line that a later "continue" can refer to. The
- * line is the runtime's and no word of the agent, which an older rendering made of it.
+ * line is the runtime's and no word of the agent.
  */
 function pushFailure(view: View, partial: string, line: string, at: Placed): PromptMessage {
   const tokens = at.tokens + estimateTokens(line);
-  if (view.rendering < 3)
-    return pushOwn(view, partial === '' ? line : `${partial}\n${line}`, { ...at, tokens });
   if (partial.trim() === '') return pushRuntime(view, line, { ...at, tokens }, null);
   const said = pushOwn(view, partial, at);
   pushRuntime(view, line, { ...at, seqs: [], tokens: estimateTokens(line) }, at.seqs[0] ?? null);
@@ -217,8 +211,7 @@ function addResult(view: View, body: ToolResultBody, placed: Placed): PromptMess
   return message;
 }
 
-function outputShown(text: string, { rendering, framing }: View): string {
-  if (rendering < 3) return escapeFences(text);
+function outputShown(text: string, { framing }: View): string {
   return framing === 'plain' ? escapeHeads(escapeKeyed(text)) : escapeKeyed(text);
 }
 

@@ -31,7 +31,7 @@ function earlier(event: Event, reader: Reader): Line {
 }
 
 function said(event: Event, reader: Reader, label: string | null): Line {
-  const text = escapeHeads(escapeWords(shownText(event, reader), nameTest(reader)));
+  const text = escapeHeads(escapeWords(shownText(event), nameTest(reader)));
   if (label === null) return lineOf(event, frame('', text));
   // Labels have their only `>` in front of the recipients.
   const by = label.replace('>', ' to ');

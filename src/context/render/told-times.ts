@@ -4,7 +4,7 @@ import { plainHead } from '../plain.ts';
 import type { Line, Part } from '../slot.ts';
 import { recipientIn } from './attribution.ts';
 
-/** From rendering 3 on, a time stands behind the name of a speaker, and only where it says more than the one told last. */
+/** A time stands behind the name of a speaker, and only where it says more than the one told last. */
 
 const MINUTE = /^(\d{4}-)(\d\d-\d\d)T(\d\d:\d\d)Z$/;
 /** A live item may add the time of a person. */
@@ -60,10 +60,7 @@ function* plainBlock(part: Part): Generator<string> {
 }
 
 /** The missed lines with the time that each tells, and the last one told behind it. */
-function* timedLines({
-  missed,
-  told = null,
-}: Part): Generator<{ line: Line; time: string; told: string | null }> {
+function* timedLines({ missed, told }: Part): Generator<{ line: Line; time: string; told: string | null }> {
   let last = told;
   for (const line of missed) {
     const { at = '' } = line;
@@ -74,8 +71,7 @@ function* timedLines({
 }
 
 /** Characters that a block adds to its texts by indenting them. A space before a word takes no token of its own. */
-export function indentsIn({ missed, told }: Part): number {
-  if (told === undefined) return 0;
+export function indentsIn({ missed }: Part): number {
   return missed.reduce(
     (sum, { content, from, to }) => sum + indented(content.slice(from, to)).length - to + from,
     0,
@@ -89,7 +85,7 @@ export function toldBy(part: Part): string | null {
 }
 
 function toldInBlock(part: Part): string | null {
-  let last = part.told ?? null;
+  let last = part.told;
   for (const { told } of timedLines(part)) last = told;
   return last;
 }

@@ -1,6 +1,5 @@
 import type { AgentId, Event, LiveItems } from '../../events/index.ts';
 import { agentLabel, NOBODY, personLabel } from '../people.ts';
-import { RENDERING } from '../render/rendering.ts';
 import { dateOf } from '../turn-input.ts';
 import { memoryText } from './memory-text.ts';
 import { endsInQuestion } from './search-doc.ts';
@@ -82,8 +81,7 @@ function sameQuestion(asked: string): (text: string) => boolean {
 
 /** Names come from outside, so they must not be able to begin a line. */
 function headOf({ seq, author, at }: Event): string {
-  const speaker =
-    author.kind === 'agent' ? `@${agentLabel(author.id)}` : personLabel(NOBODY, author, 0, RENDERING);
+  const speaker = author.kind === 'agent' ? `@${agentLabel(author.id)}` : personLabel(NOBODY, author, 0);
   return `#${seq} ${speaker} (${dateOf(at).toISOString().split('T')[0]}):`;
 }
 

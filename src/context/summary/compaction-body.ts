@@ -20,17 +20,16 @@ export function renderCompaction(
   secret: string,
   { upTo = body.upTo, framing = 'marked' }: { upTo?: number; framing?: Framing } = {},
 ): string {
-  const { number, summary, quotes, demands = '', listing, lines = false } = body;
-  const escaped = lines ? (text: string) => escapeQuoted(escapeMarks(text)) : escapeMarks;
+  const { number, summary, quotes, demands, listing } = body;
+  const escaped = (text: string) => escapeQuoted(escapeMarks(text));
   const clean = framing === 'plain' ? (text: string) => escapeHeads(escaped(text)) : escaped;
   const covered = quotes.filter(({ seq }) => seq <= upTo);
   const rules = { secret, clean, framing };
-  const said = covered.map((quote) => (lines ? renderLine(quote, rules) : renderQuote(quote, rules)));
-  const head = lines ? SAID : 'Said word for word:';
+  const said = covered.map((quote) => renderLine(quote, rules));
   const parts = [
     `${originOf(body)}\n${HISTORY}`,
     clean(summary.trim()),
-    said.length === 0 ? '' : [head, ...said].join('\n'),
+    said.length === 0 ? '' : [SAID, ...said].join('\n'),
     clean(demands.trim()),
     clean(listing.trim()),
   ];
@@ -104,6 +103,6 @@ export function composeCompaction({
   usage,
   ...parts
 }: CompactionParts): CompactionBody {
-  const body = { ...parts, lines: true as const, tokens: { before, after: 0 }, ...(usage && { usage }) };
+  const body = { ...parts, tokens: { before, after: 0 }, ...(usage && { usage }) };
   return { ...body, tokens: { before, after: count(renderCompaction(body, secret)) } };
 }

@@ -11,7 +11,6 @@ import {
 import { eventText } from '../event-text.ts';
 import { escapeMarks, fence } from '../fence.ts';
 import { isPerson, isUntrusted, type People, type Trusted } from '../people.ts';
-import { RENDERING } from '../render/rendering.ts';
 import { atOnce, type Steps } from '../steps.ts';
 import { minute } from '../turn-input.ts';
 import { clip } from './clip.ts';
@@ -88,7 +87,7 @@ function blockOf(
 /** An entry under its header. Without words, the header alone. */
 export function block(head: string, body: string, key: string, people: People): string {
   if (body.trim() === '') return head;
-  const text = escapeMarks(body, (name) => isPerson(people, name, AT_THE_END, RENDERING));
+  const text = escapeMarks(body, (name) => isPerson(people, name, AT_THE_END));
   return `${head}\n${fence('transcript', key, text)}`;
 }
 

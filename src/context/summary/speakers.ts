@@ -1,7 +1,6 @@
 import type { Event, EventDraft } from '../../events/index.ts';
 import { escapeFences } from '../fence.ts';
 import { agentLabel, createPeople, addPerson, type People, personLabel, systemLabel } from '../people.ts';
-import { RENDERING } from '../render/rendering.ts';
 
 /** Texts for every reader use the names known at the end of the log. */
 export const AT_THE_END = Number.MAX_SAFE_INTEGER;
@@ -16,12 +15,12 @@ export function peopleOf(events: readonly (Event | EventDraft)[]): People {
 }
 
 /** The speaker, and the recipients unless it was for all: `Ana`, `@planner`, `Ana -> @coder`. */
-export function speakerOf(event: Event | EventDraft, people: People, rendering: number = RENDERING): string {
+export function speakerOf(event: Event | EventDraft, people: People): string {
   const { author, to } = event;
   const target = to.length === 0 ? '' : ` -> ${to.map((agent) => `@${agentLabel(agent)}`).join(', ')}`;
   if (author.kind === 'agent') return `@${agentLabel(author.id)}${target}`;
-  if (author.kind === 'system') return `${systemLabel(event, rendering)}${target}`;
-  return `${personLabel(people, author, AT_THE_END, rendering)}${target}`;
+  if (author.kind === 'system') return `${systemLabel(event)}${target}`;
+  return `${personLabel(people, author, AT_THE_END)}${target}`;
 }
 
 /** Names of people never begin with '@' and are never those of the runtime: see `personLabel`. */

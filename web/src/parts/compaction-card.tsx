@@ -130,7 +130,7 @@ function Summary({ seq }: { seq: number }) {
   if (event === null) return <p class="quiet">Reading the summary …</p>;
   if (typeof event === 'string') return <p class="quiet">{event}</p>;
   if (event.kind !== 'compaction') return null;
-  const { summary, quotes, demands = '', listing, number, by, usage, strategy } = event.body;
+  const { summary, quotes, demands, listing, number, by, usage, strategy } = event.body;
   const parts = [
     `number ${number}, by ${by}, ${strategy}`,
     ...(usage ? [`${whole(usage.input)} tokens in, ${whole(usage.output)} out`] : []),

@@ -78,8 +78,8 @@ function Messages({ messages, cached }: { messages: readonly Placed[]; cached: n
   );
 }
 
-/** At the end of a message: a time, or items up to the line that ends them; before rendering 3, a fence. */
-const LIVE = /\n\n(?:\[[\d :-]+(?:\([^()\n]*\) #\d{6})?\]|\[reminder #(\d{6})\]\n[^]*\n#\1|<reminder-[^]*)$/;
+/** At the end of a message: a time, or items up to the line that ends them. */
+const LIVE = /\n\n(?:\[[\d :-]+(?:\([^()\n]*\) #\d{6})?\]|\[reminder #(\d{6})\]\n[^]*\n#\1)$/;
 
 /** The live block, which is appended to the message that woke the agent. */
 function liveOf({ messages }: InspectedPrompt): string {

@@ -6,8 +6,6 @@ export interface Segment {
   lines: string[];
 }
 
-const OPENS = /^<(?:msg|handoff)-[0-9a-f]+>$/;
-const CLOSES = /^<\/(?:msg|handoff)-[0-9a-f]+>$/;
 /** A line with no author: it marks where someone's words begin and end. */
 export const FENCE =
   /^(?:<\/?(?:msg|missed|handoff|reminder|summary|transcript)-[0-9a-f]+>|\[(?:new|reminder|[\d :-]+(?: \([^()\n]*\))?) #\d{6}\]|\[[\d :-]+\]|#(?:\d{6})?)$/;
@@ -35,7 +33,7 @@ function startsOf(lines: readonly string[]): number[] {
   return starts;
 }
 
-/** The same since rendering 3. Null if the lines do not fit the events. */
+/** Null if the lines do not fit the events. */
 function markedSegments(lines: readonly string[], seqs: readonly number[]): Segment[] | null {
   const starts = startsOf(lines);
   if (starts.length !== seqs.length) return null;
@@ -53,18 +51,5 @@ export function segmentsOf({ content, seqs }: Pick<PromptMessage, 'content' | 's
   const lines = content.split('\n');
   if (seqs.length < 2) return [{ seq: seqs[0] ?? null, lines }];
   const marked = lines.some((line) => MARK.test(line)) ? markedSegments(lines, seqs) : null;
-  if (marked) return marked;
-  const opens = lines.flatMap((line, index) => (OPENS.test(line) ? [index] : []));
-  if (opens.length !== seqs.length) return [{ seq: null, lines }];
-  const segments: Segment[] = [];
-  let from = 0;
-  for (const [index, open] of opens.entries()) {
-    const begins = HEADER.test(lines[open - 1] ?? '') ? open - 1 : open;
-    const ends = lines.findIndex((line, at) => at > open && CLOSES.test(line));
-    if (begins > from) segments.push({ seq: null, lines: lines.slice(from, begins) });
-    from = ends === -1 ? lines.length : ends + 1;
-    segments.push({ seq: seqs[index] ?? null, lines: lines.slice(begins, from) });
-  }
-  if (from < lines.length) segments.push({ seq: null, lines: lines.slice(from) });
-  return segments;
+  return marked ?? [{ seq: null, lines }];
 }
