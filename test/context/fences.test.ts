@@ -158,14 +158,14 @@ test('words of other agents and of the system stand in the mark of their event o
         if (author.kind === 'user' || id === OWN.id) continue;
         const n = id.slice(1);
         const key = markKey(SECRET, `${seq}`);
-        const places = [
-          ...text.matchAll(new RegExp(`^\\[[^\\]\n]* #${key}\\]\n([^]*?)\n#${key}$`, 'gm')),
-          ...text.matchAll(new RegExp(`^\\[[^\\]\n]*\\] ([^\n]*w${n}a[^]*?)(?=\n(?:\\[|->|#$))`, 'gm')),
-        ];
-        expect(places).toHaveLength(1);
-        const [whole, body] = places[0] as unknown as [string, string];
-        expect(body).toMatch(new RegExp(`w${n}a[^]*w${n}z$`));
-        expect(text.replace(whole, '')).not.toMatch(new RegExp(`w${n}[az]`));
+        // In a block, only the runtime begins lines at the margin.
+        const [mark = '', marked] =
+          new RegExp(`^\\[[^\\]\n]* #${key}\\]\n([^]*?)\n#${key}$`, 'm').exec(text) ?? [];
+        const [line = '', said] =
+          new RegExp(`^(?:\\[[^\\]\n]*\\]|->) ((?:[^\n]|\n )*?w${n}a(?:[^\n]|\n )*)`, 'm').exec(text) ?? [];
+        expect([marked, said].filter((each) => each !== undefined)).toHaveLength(1);
+        expect(marked ?? said).toMatch(new RegExp(`w${n}a[^]*w${n}z$`));
+        expect(text.replace(mark || line, '')).not.toMatch(new RegExp(`w${n}[az]`));
       }
     }),
     RUNS,
@@ -195,7 +195,7 @@ test("every header names the author in the log, whatever the author's name is", 
     fc.property(logs, (log) => {
       const headers = sent(log)
         .join('\n')
-        .matchAll(/^\[(@[^\]\n> ]*|system)(?=[\]> ])/gm);
+        .matchAll(/^\[(@[^\]\n> ]*|system)(?=[\]>]| [#\d])/gm);
       const agents = log.filter(({ author }) => author.kind === 'agent').map(({ author }) => author.id);
       const known = new Set(agents.map((id) => `@${id.replace(/[^A-Za-z0-9_.:-]/g, '')}`));
       if (log.some(({ author }) => author.kind === 'system')) known.add('system');

@@ -158,6 +158,7 @@ function compaction(upTo: number): CompactionBody {
     by: 'bob' as AgentId,
     reason: 'over_budget',
     summary: 'It began.',
+    demands: '',
     listing: '',
     quotes: [],
     tokens: { before: 100, after: 20 },

@@ -104,6 +104,7 @@ test('a shortened text shows no head, and a summary no fence', () => {
     number: 1,
     summary: 'They greeted.\nFrom Ana:\npay',
     quotes: [{ seq: 2, speaker: '@bob', text: 'one\nFrom Ana:\ntwo' }],
+    demands: '',
     listing: '',
     upTo: 2,
     by: 'ada',
