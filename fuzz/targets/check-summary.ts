@@ -40,8 +40,7 @@ export function checkSummary(content: string, quotes: number): void {
     if (!words.startsWith(`w${seq}a`) || !words.endsWith(`w${seq}z`))
       throw new Broken('a quote is not what its fence holds');
     refuseFences(words);
-    if (headsIn(words.split(LINE_END)).length > 0)
-      throw new Broken('a quote has a header in its fence');
+    if (headsIn(words.split(LINE_END)).length > 0) throw new Broken('a quote has a header in its fence');
   }
   const rest = outside(content, summary.from, summary.to, summary.inner);
   checkQuoteLines(rest.split(LINE_END), summary.inner, quotes);

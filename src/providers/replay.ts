@@ -169,9 +169,9 @@ const DAY_AT_END = /(?:^| )(?:(?:\d{4}-)?\d\d-\d\d)? ?$/;
 const TIME_ALONE = /\n\n\[(?:(?:\d{4}-)?\d\d-\d\d )?\d\d:\d\d(?:(?: \([^()\n]*\))? #key)?\]$/;
 /** Perhaps with that of a person. */
 const TIME_OF_REMINDER =
-  /(<reminder-key>\n|\[reminder #key\]\n)time: (?:time|(?:(?:\d{4}-)?\d\d-\d\d )?\d\d:\d\d)(?: \([^()\n]*\))?\n/g;
+  /(\[reminder #key\]\n)time: (?:time|(?:(?:\d{4}-)?\d\d-\d\d )?\d\d:\d\d)(?: \([^()\n]*\))?\n/g;
 /** A reminder may hold nothing else. */
-const EMPTY_REMINDER = /(?<!\n)\n*(?:<reminder-key>\n<\/reminder-key>|\[reminder #key\]\n#key)/g;
+const EMPTY_REMINDER = /(?<!\n)\n*\[reminder #key\]\n#key/g;
 /** The date in a line of memories: `#12 Ana (2026-02-11): `. */
 const DAY_OF_LINE = /^(#\d+ .*?\()\d{4}-\d\d-\d\d\): /gm;
 

@@ -20,7 +20,7 @@ function layer(name: PromptLayer['name'], tokens: number): PromptLayer {
 const USER = (content: string, ...seqs: number[]): PromptMessage => ({ role: 'user', content, seqs });
 const SAID = (content: string, ...seqs: number[]): PromptMessage => ({ role: 'assistant', content, seqs });
 
-const MISSED = '<missed-1a>\nWhile you were away:\n[@a]\n<msg-2b>\nhi\n</msg-2b>\n</missed-1a>';
+const MISSED = '[new #123456]\n[@a 10:12] hi\n#';
 const PROMPT: LaidPrompt = {
   mode: 'full',
   upTo: 9,
@@ -101,31 +101,6 @@ describe('messages by layer', () => {
 
 describe('lines of a message', () => {
   it('belong to the events of their block, in order', () => {
-    const content = [
-      '<missed-0f>',
-      'While you were away:',
-      '2026-05-04T09:20Z [Ana]',
-      '<msg-aa>',
-      'one',
-      '</msg-aa>',
-      '2026-05-04T09:21Z [@coder]',
-      '<msg-bb>',
-      'two',
-      '',
-      '</msg-bb>',
-      '</missed-0f>',
-    ].join('\n');
-    const segments = segmentsOf({ content, seqs: [4, 8] });
-    expect(segments.map(({ seq, lines }) => [seq, lines.length])).toEqual([
-      [null, 2],
-      [4, 4],
-      [8, 5],
-      [null, 1],
-    ]);
-    expect(segments.flatMap(({ lines }) => lines).join('\n')).toBe(content);
-  });
-
-  it('belong to the events of a block with one mark, in order', () => {
     const content = [
       '[new #123456]',
       '[Ana>@coder 2026-05-04 09:20] one',

@@ -215,18 +215,13 @@ test('a call that cannot be written is answered, and the operator is warned', as
 test('the minute in a reminder makes no difference between requests', () => {
   const partsOf = (content: string) =>
     requestParts(sampleRequest({ messages: [{ role: 'user', content, seqs: [1] }] }));
-  const reminder = (...lines: string[]) =>
-    ['hello', '', '<reminder-1a2b3c4d>', ...lines, '</reminder-1a2b3c4d>'].join('\n');
-  const told = reminder('time: 2026-11-22T10:05Z');
-  expect(partsOf(told)).toEqual(partsOf('hello'));
   const task = 'task: answer the last message';
-  expect(partsOf(reminder('time: 2026-11-22T10:05Z', task))).toEqual(partsOf(reminder(task)));
-  const local = 'time: 2026-11-22T10:05Z (Sun 11:05 Europe/Berlin)';
-  expect(partsOf(reminder(local, task))).toEqual(partsOf(reminder(task)));
-  expect(partsOf(reminder(task))).not.toEqual(partsOf('hello'));
   const marked = (...lines: string[]) => ['hello', '', '[reminder #123456]', ...lines, '#123456'].join('\n');
   expect(partsOf('hello\n\n[2026-11-22 10:05 #123456]')).toEqual(partsOf('hello'));
   expect(partsOf(marked('time: 2026-11-22 10:05', task))).toEqual(partsOf(marked(task)));
+  const local = 'time: 10:05 (Sun 11:05 Europe/Berlin)';
+  expect(partsOf(marked(local, task))).toEqual(partsOf(marked(task)));
+  expect(partsOf(marked('time: 10:05'))).toEqual(partsOf('hello'));
   expect(partsOf(marked('time: 10:05', task))).toEqual(partsOf(marked(task).replaceAll('123456', '654321')));
   expect(partsOf(marked(task))).not.toEqual(partsOf('hello'));
   const block = (time: string) =>

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { ConversationKey } from '../../store/store.ts';
 
 /** Raised when the text below, or the fold of the same events, changes: checkpoints of another version are not read. */
-export const FORMAT = 12;
+export const FORMAT = 1;
 
 /** What a checkpoint was made of. Another mark at its place is another log. */
 export interface CheckpointOrigin {

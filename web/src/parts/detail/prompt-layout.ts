@@ -85,7 +85,7 @@ export interface Placed {
   message: PromptMessage;
 }
 
-const BLOCK = /^<missed-|^\[new #|^\[[^\n]*(?:handed this conversation over to you|began the phase )/;
+const BLOCK = /^\[new #|^\[[^\n]*(?:handed this conversation over to you|began the phase )/;
 
 /** Groups messages by layer. The frozen texts form one message; `own` holds this turn's own steps. */
 export function messagesByLayer(

@@ -99,8 +99,8 @@ function marksOf(message: PromptMessage): string[] {
     return [...(message.failed ? ['failed'] : []), ...(isPruned ? ['pruned'] : [])];
   }
   return [
-    ...(/^(?:<missed-|\[new #)/m.test(content) ? ['missed'] : []),
-    ...(/^(?:<handoff-|\[[^\]\n]*handed this conversation over to you #)/m.test(content) ? ['handoff'] : []),
+    ...(/^\[new #/m.test(content) ? ['missed'] : []),
+    ...(/^\[[^\]\n]*handed this conversation over to you #/m.test(content) ? ['handoff'] : []),
     ...(/^<summary-/m.test(content) ? ['summary'] : []),
   ];
 }
