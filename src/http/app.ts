@@ -63,9 +63,13 @@ export function createApp(troupe: Troupe, options: AppOptions = {}): Hono {
 }
 
 interface StatusAppOptions extends GuardOptions {
+  /** What `/metrics` shows. */
   metrics: ProcessMetrics;
+  /** Aborted when the process is about to end. */
   signal: AbortSignal;
+  /** Source of time. Default: that of the system. */
   clock?: Clock | undefined;
+  /** Receives errors that clients are not told. */
   onError: (error: unknown) => void;
 }
 

@@ -38,6 +38,7 @@ const WRITE_TOKEN_HEADER = 'x-troupe-token';
 const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
 export const READS: ReadonlySet<string> = new Set(['GET', 'HEAD']);
 
+/** Whether a host, as in a URL, is this machine. */
 export function isLoopback(host: string): boolean {
   return LOOPBACK.has(host) || host === '::1';
 }

@@ -5,8 +5,11 @@ import { createAdaptorServer } from '@hono/node-server';
 import type { Hono } from 'hono';
 import { TroupeError } from '../errors.ts';
 
+/** A server that listens. */
 export interface HttpServer {
+  /** Its address, without a slash at the end. */
   url: string;
+  /** Where it listens, also if any port was asked for. */
   port: number;
   /** Accepts no more connections, gives open requests a moment to finish, then closes the rest. */
   close(): Promise<void>;
@@ -29,7 +32,9 @@ const PORTS_TRIED = 20;
 const CLOSE_GRACE_MS = 1_000;
 
 interface ListenOptions {
+  /** Address to listen at. Default `127.0.0.1`. */
   host?: string;
+  /** Port to listen at; 0 takes any. */
   port: number;
   /** Ports tried, from `port` on. */
   tries?: number;
