@@ -108,7 +108,14 @@ export function agentLabel(id: string): string {
   return KEY.test(id) ? shortId(id) : id.replace(/[^A-Za-z0-9_.:-]/g, '').slice(0, 64) || 'unknown';
 }
 
+/** Who has been added already, by id and name: most events are of somebody who has spoken before. */
+const ADDED = new WeakMap<People, Set<string>>();
+
 export function addPerson(people: People, author: Author, seq: number): void {
+  const added = ADDED.get(people) ?? new Set();
+  const key = `${author.id}\n${author.name}`;
+  if (added.has(key)) return;
+  ADDED.set(people, added.add(key));
   const name = plainName(author);
   const skeleton = people.skeletonOf.get(name) ?? skeletonOf(name);
   people.skeletonOf.set(name, skeleton);

@@ -251,6 +251,7 @@ function restOf(message: PromptMessage): string {
     case 'user':
       return imagesText(message.images);
     case 'assistant':
+      if (!message.calls && !message.reasoning) return '[null,null]';
       return JSON.stringify([message.calls ?? null, message.reasoning ?? null]);
     case 'tool':
       return JSON.stringify([message.call, message.name, message.failed]);

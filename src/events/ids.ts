@@ -6,6 +6,7 @@ import * as z from 'zod';
  */
 const SLUG = /^[A-Za-z0-9][A-Za-z0-9._@:-]{0,127}$/;
 const AGENT_SLUG = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
+const EVENT_SLUG = /^[A-Za-z0-9][A-Za-z0-9._@:-]{0,255}$/;
 
 export const TenantId = z.string().regex(SLUG).brand<'TenantId'>();
 export type TenantId = z.infer<typeof TenantId>;
@@ -24,9 +25,15 @@ export type AgentId = z.infer<typeof AgentId>;
 /** Id of an event, unique in its conversation. */
 export const EventId = z
   .string()
-  .regex(/^[A-Za-z0-9][A-Za-z0-9._@:-]{0,255}$/, 'an event id is 1 to 256 of A-Z a-z 0-9 . _ @ : -')
+  .regex(EVENT_SLUG, 'an event id is 1 to 256 of A-Z a-z 0-9 . _ @ : -')
   .brand<'EventId'>();
 export type EventId = z.infer<typeof EventId>;
+
+/** For hot paths. */
+export function isEventId(id: unknown): id is EventId {
+  return typeof id === 'string' && EVENT_SLUG.test(id);
+}
+
 /** `<conversation>:<agent>:<number>`, unique within a tenant. */
 export const TurnId = z.string().max(220).brand<'TurnId'>();
 export type TurnId = z.infer<typeof TurnId>;

@@ -5,6 +5,7 @@ import {
   EventId,
   type EventKind,
   type Event as EventType,
+  isEventId,
   runtimeId,
   SYSTEM_AUTHOR,
 } from '../events/index.ts';
@@ -101,7 +102,7 @@ function parseEvent(log: ConversationKey, row: EventRow, intact: boolean): Event
 
 /** The hash of the content does not cover these. */
 function hasValidColumns({ id, seq, at, tokens }: EventRow): boolean {
-  return EventId.safeParse(id).success && [seq, at, tokens].every((n) => Number.isSafeInteger(n) && n >= 0);
+  return isEventId(id) && [seq, at, tokens].every((n) => Number.isSafeInteger(n) && n >= 0);
 }
 
 export function reasonOf(error: {

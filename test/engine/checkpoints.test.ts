@@ -55,6 +55,27 @@ async function worked(): Promise<MemoryData> {
   return data;
 }
 
+test('the first message in a process reads a long log once, although two folds are made of it', async () => {
+  const data = newMemoryData();
+  const checkpoints = { least: Infinity };
+  const agents = [{ id: 'cy', model: mind() }];
+  const first = await openStage({ agents, driver: driverOn(data).driver, checkpoints });
+  for (let n = 0; n < 700; n += 1) await first.say('c', `Note ${n}.`, []);
+  await close(first);
+  const { driver, rows } = driverOn(data);
+  const model = mind();
+  const stage = await openStage({ agents: [{ id: 'cy', model }], driver, checkpoints });
+  const author = { kind: 'user', id: 'ana', name: 'Ana' } as const;
+  await stage.troupe.send('c', { author, to: ['cy'], content: 'And now?' });
+  await stage.quiet();
+  expect(model.requests).toHaveLength(1);
+  expect(model.requests[0]?.messages.some(({ content }) => content.includes('Note 0.'))).toBe(true);
+  expect(rows()).toBeGreaterThanOrEqual(700);
+  // The last page, which may have grown, is read again.
+  expect(rows()).toBeLessThan(700 + 250);
+  await close(stage);
+});
+
 function keysOf(data: MemoryData, subject = ''): string[] {
   return [...data.entries.keys()].filter((key) => key.includes(`/checkpoint/${subject}`)).sort();
 }

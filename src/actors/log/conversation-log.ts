@@ -13,6 +13,7 @@ import type { Metrics } from '../../metrics.ts';
 import type { Router } from '../../queue/router.ts';
 import type { Appended, NewEvent, ConversationKey, Store } from '../../store/store.ts';
 import { ownPlace } from './own-id.ts';
+import { createLogPages } from './log-pages.ts';
 import { createRecentEvents } from './recent-events.ts';
 import type { Redaction } from './redaction.ts';
 import { slicesOf } from '../../slices.ts';
@@ -47,8 +48,6 @@ export interface ConversationLog {
   close(): void;
 }
 
-/** Most events that a page takes from memory. Beyond it the store is read, which frees the event loop. */
-const MOST_RECENT = 500;
 /** Characters from which a text takes milliseconds to count and write, and so takes turns with other long work. */
 const LONG_TEXT = 8_192;
 
@@ -131,15 +130,8 @@ export function createConversationLog(deps: LogDeps): ConversationLog {
       if (known === null || known.length === 0) return store.read(log, range);
       return known.length > range.limit ? known.slice(0, range.limit) : known;
     },
-    async readPage(log, range) {
-      const known = range.upTo === undefined ? recent.after(log, range.after) : null;
-      if (known === null || known.length === 0 || known.length > MOST_RECENT)
-        return store.readPage(log, range);
-      return { events: known, isLast: true };
-    },
     readById: (log, id) => store.readById(log, id),
-    trim: (before) => recent.trim(before),
-    forget: (log) => recent.forget(log),
+    ...createLogPages(store, recent, clock),
     onAppended(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);

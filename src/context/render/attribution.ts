@@ -8,10 +8,12 @@ export interface Reader {
   upTo: number;
   /** Whether several people speak. From then on new lines carry their names. */
   named: boolean;
+  /** What each person is called, by id and name: the same for all events up to `upTo`. */
+  labels: Map<string, string>;
 }
 
 export function readerAt(view: Reader['view'], upTo: number): Reader {
-  return { view, upTo, named: hasSeveralPeople(view.people, upTo) };
+  return { view, upTo, named: hasSeveralPeople(view.people, upTo), labels: new Map() };
 }
 
 function target(event: Event): string {
@@ -25,11 +27,16 @@ export function recipientIn(label: string): string | null {
   return at === -1 || label.includes(',', at) ? null : label.slice(at + 1);
 }
 
-function speaker(event: Event, { view, upTo }: Reader): string {
+function speaker(event: Event, { view, upTo, labels }: Reader): string {
   const { author } = event;
   if (author.kind === 'agent') return `@${agentLabel(author.id)}`;
   if (author.kind === 'system') return systemLabel(event);
-  return personLabel(view.people, author, upTo);
+  const key = `${author.id}\n${author.name}`;
+  const known = labels.get(key);
+  if (known !== undefined) return known;
+  const label = personLabel(view.people, author, upTo);
+  labels.set(key, label);
+  return label;
 }
 
 /**

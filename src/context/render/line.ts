@@ -60,11 +60,20 @@ export function lateWords({ body }: EventOf<'tool.result'>): string {
 /** The largest time a Date can hold. Imported events may name a later one. */
 const LAST_TIME = 8.64e15;
 
+const MINUTE_MS = 60_000;
+/** The minute that was written last: the next line mostly is of the same. */
+let written = { number: Number.NaN, text: '' };
+
 /** UTC to the minute, as 2026-11-21T22:05Z. */
 export function minute(at: number): string {
-  return dateOf(at)
-    .toISOString()
-    .replace(/:\d\d\.\d+Z$/, 'Z');
+  const number = Math.floor(at / MINUTE_MS);
+  if (number !== written.number) {
+    const text = dateOf(at)
+      .toISOString()
+      .replace(/:\d\d\.\d+Z$/, 'Z');
+    written = { number, text };
+  }
+  return written.text;
 }
 
 export function dateOf(at: number): Date {

@@ -1,0 +1,83 @@
+import type { Clock } from '../../clock.ts';
+import { slicesOf } from '../../slices.ts';
+import type { ConversationKey, LogPage, Store } from '../../store/store.ts';
+import type { PageSource } from './read-pages.ts';
+import type { RecentEvents } from './recent-events.ts';
+
+/** Most events that a page takes from memory. Beyond it the store is read, which frees the event loop. */
+const MOST_RECENT = 500;
+
+/** Pages of logs, from memory or from the store. */
+export function createLogPages(
+  store: Pick<Store, 'readPage'>,
+  recent: RecentEvents,
+  clock: Pick<Clock, 'monotonic' | 'sleep'>,
+): PageSource & Pick<RecentEvents, 'trim' | 'forget'> {
+  const shelf = createPageShelf(clock);
+  return {
+    async readPage(log, range) {
+      if (range.upTo !== undefined) return store.readPage(log, range);
+      const known = recent.after(log, range.after);
+      if (known !== null && known.length > 0 && known.length <= MOST_RECENT)
+        return { events: known, isLast: true };
+      const shelved = shelf.take(log, range.after);
+      if (shelved)
+        return slicesOf(clock)
+          .next()
+          .then(() => shelved);
+      const page = await store.readPage(log, range);
+      shelf.put(log, range.after, page);
+      return page;
+    },
+    trim(before) {
+      recent.trim(before);
+      shelf.trim();
+    },
+    forget(log) {
+      recent.forget(log);
+      shelf.clear();
+    },
+  };
+}
+
+/** With pages of at most 512 KiB, 32 MiB. */
+const MOST_PAGES = 64;
+/** As long as a first turn takes, ms. Another process may delete the conversation. */
+const KEPT_MS = 5_000;
+
+/**
+ * The pages that were last read of one log, each for one more reader: who may answer and what an agent sees are two folds of the
+ * whole log, and the first message in a process begins both.
+ */
+function createPageShelf(clock: Pick<Clock, 'monotonic'>) {
+  let key = '';
+  let until = 0;
+  const pages = new Map<number, LogPage>();
+  const keyOf = ({ tenant, conversation }: ConversationKey) => `${tenant}/${conversation}`;
+
+  /** Frees the memory of pages that nobody took in time. */
+  function trim(): void {
+    if (clock.monotonic() > until) pages.clear();
+  }
+
+  return {
+    trim,
+    /** The page after this seq, if it was read a moment ago. It is not on the shelf afterwards. */
+    take(log: ConversationKey, after: number): LogPage | null {
+      trim();
+      if (pages.size === 0 || keyOf(log) !== key) return null;
+      const page = pages.get(after) ?? null;
+      pages.delete(after);
+      return page;
+    },
+    put(log: ConversationKey, after: number, page: LogPage): void {
+      // The last page grows with the log.
+      if (page.isLast) return;
+      if (keyOf(log) !== key || pages.size >= MOST_PAGES) pages.clear();
+      key = keyOf(log);
+      until = clock.monotonic() + KEPT_MS;
+      pages.set(after, page);
+    },
+    clear: () => pages.clear(),
+  };
+}
