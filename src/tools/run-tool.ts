@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import type { Clock } from '../clock.ts';
 import { exactInteger, findExactInteger, parseExact, type ToolCall } from '../events/index.ts';
+import { readOddResult } from './odd-result.ts';
 import { firstProblems } from './schema.ts';
 import { type Tool, type ToolContext, ToolRequest } from './tool.ts';
 
@@ -100,8 +101,8 @@ function tooManyDigits({ place, digits }: { place: string; digits: string }): st
 const NOTHING = '[the tool returned nothing]';
 
 /**
- * What a tool has returned, as the model reads it. Tools may be plain JavaScript, so their return values are not trusted:
- * throws for what is neither a text nor JSON. `change` is applied to every text, before JSON escapes it and afterwards.
+ * What a tool has returned, as the model reads it. Tools may be plain JavaScript, so their return values are not trusted.
+ * Throws for a request that is not valid. `change` is applied to every text, before JSON escapes it and afterwards.
  */
 export function readResult(
   returned: unknown,
@@ -109,7 +110,7 @@ export function readResult(
 ): { text: string; request?: ToolRequest } {
   if (returned === undefined) return { text: NOTHING };
   if (typeof returned === 'string') return { text: change(returned).toWellFormed() };
-  if (!isText(returned)) return { text: jsonOf(returned, change) };
+  if (!isText(returned)) return { text: dataText(returned, change) };
   const text = change(returned.text).toWellFormed();
   if (returned.request === undefined) return { text };
   const request = ToolRequest.safeParse(returned.request);
@@ -120,43 +121,56 @@ export function readResult(
 /** With any other field it is data. */
 function isText(returned: unknown): returned is { text: string; request?: unknown } {
   if (typeof returned !== 'object' || returned === null) return false;
-  const { text, request: _, ...more } = returned as Record<string, unknown>;
-  return typeof text === 'string' && Object.keys(more).length === 0;
-}
-
-/** Throws for a value that JSON would lose without a word, such as a Map or a promise nobody awaited. */
-function jsonOf(returned: unknown, change: (text: string) => string): string {
   try {
-    const json = JSON.stringify(returned, (key, value: unknown) =>
-      typeof value === 'string'
-        ? change(value)
-        : typeof value === 'bigint'
-          ? exactInteger(value)
-          : checkedJson(key, value),
-    );
-    return change(json).toWellFormed();
-  } catch (thrown) {
-    throw new Error(
-      `its result is not JSON (${messageOf(thrown)}): a tool returns a text, plain data, or { text, request }`,
-      { cause: thrown },
-    );
+    const { text, request: _, ...more } = returned as Record<string, unknown>;
+    return typeof text === 'string' && Object.keys(more).length === 0;
+  } catch {
+    return false; // a getter threw: it is read as data, which names it
   }
 }
 
-function checkedJson(key: string, value: unknown): unknown {
-  const lost = lostIn(value);
-  if (lost === null) return value;
-  throw new Error(key === '' ? `it is ${lost}` : `${JSON.stringify(key)} is ${lost}`);
+const NOT_WHOLE =
+  '\n[the tool ran. What stands in brackets in its result could not be read: tools return a text, or plain data]';
+
+/** A value that JSON would lose without a word, such as a Map or a promise nobody awaited, is read by itself. */
+function dataText(returned: unknown, change: (text: string) => string): string {
+  try {
+    return change(jsonOf(returned, change)).toWellFormed();
+  } catch {
+    // It is no JSON.
+    const { json, isWhole } = readOddResult(returned, change);
+    return change(isWhole ? json : json + NOT_WHOLE).toWellFormed();
+  }
 }
 
-function lostIn(value: unknown): string | null {
-  if (typeof value === 'function' || typeof value === 'symbol') return `a ${typeof value}`;
-  if (typeof value === 'number') return Number.isFinite(value) ? null : String(value);
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return null;
+/** More take seconds, and objects that are in each other many times have no end. */
+const MAX_VALUES = 1_000_000;
+
+function jsonOf(returned: unknown, change: (text: string) => string): string {
+  let values = 0;
+  return JSON.stringify(returned, (_, value: unknown) => {
+    values += 1;
+    if (values > MAX_VALUES) throw new RangeError('it has too many values');
+    if (typeof value === 'string') return change(value);
+    if (typeof value === 'bigint') return exactInteger(value);
+    if (isLost(value)) throw new TypeError('it is no JSON');
+    return value;
+  });
+}
+
+function isLost(value: unknown): boolean {
+  if (typeof value === 'function' || typeof value === 'symbol') return true;
+  if (typeof value === 'number') return !Number.isFinite(value);
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
-  if (prototype === Object.prototype || prototype === null || Object.keys(value).length > 0) return null;
-  const { name } = value.constructor;
-  return name === 'Object' ? null : `an empty ${name || 'object'} for JSON`;
+  if (prototype === Object.prototype || prototype === null) return isBuffer(value);
+  return value instanceof Error || ArrayBuffer.isView(value) || Object.keys(value).length === 0;
+}
+
+/** What `toJSON` of a buffer gives. */
+function isBuffer(value: object): boolean {
+  const { type, data } = value as { type?: unknown; data?: unknown };
+  return type === 'Buffer' && Array.isArray(data);
 }
 
 function failed(text: string): ToolRun {
