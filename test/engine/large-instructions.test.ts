@@ -2,8 +2,13 @@ import { expect, test } from 'vitest';
 import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import { openTroupe } from '../support/mode.ts';
 
-/** What the vendor counts, as characters per token: more than Troupe does, and less. */
-const COUNTS = { 'as many tokens as Troupe': 4.2, 'a third more': 3.1 };
+/** What the vendor counts, as characters per token. */
+const COUNTS = {
+  'as many tokens as Troupe': 4.2,
+  'a third more': 3.1,
+  'a fifth fewer': 5.2,
+  'a third fewer': 6.2,
+};
 const RULE = 'A rule that must stay. ';
 const WORDS = 'some words to remember ';
 const MAX_OUTPUT = 256;
@@ -34,6 +39,10 @@ const CASES: Case[] = [
     counts: 'as many tokens as Troupe',
     summaries: 'refused',
   },
+  { window: 32_768, instructions: 0.92, message: 0.3, counts: 'a fifth fewer', summaries: 'good' },
+  { window: 32_768, instructions: 0.92, message: 0.3, counts: 'a fifth fewer', summaries: 'refused' },
+  { window: 32_768, instructions: 0.88, message: 0.5, counts: 'a third fewer', summaries: 'good' },
+  { window: 16_384, instructions: 0.85, message: 0.3, counts: 'a fifth fewer', summaries: 'good' },
 ];
 
 test.each(CASES)(

@@ -1,14 +1,18 @@
 import { createActor } from 'xstate';
-import { adoptionOf, isEmptyPlan, isPruneOnly, isWorthwhile, presentIn } from '../../context/index.ts';
+import {
+  adoptionOf,
+  isEmptyPlan,
+  isPruneOnly,
+  isWorthwhile,
+  leastEstimate,
+  presentIn,
+} from '../../context/index.ts';
 import { type EventDraft, runtimeId } from '../../events/index.ts';
 import { compaction, type CompactionEffect } from '../../machines/compaction.ts';
 import { changed, type Outcome, ownDraft, type TurnRun } from '../turn/turn-run.ts';
 import { nameLargest, noteCompaction, startCompaction, type TurnCompaction } from './turn-compaction.ts';
 import { journalCompaction, applyCompaction } from './replay-compaction.ts';
 import { STRATEGIES } from './strategies.ts';
-
-/** Allowed ratio between our token count and the provider's. */
-const DOUBT = 1.1;
 
 /**
  * Compacts the agent's view. The machine chooses the next strategy, the strategies gather a plan, and the plan is applied
@@ -20,8 +24,8 @@ export async function runCompaction(before: TurnRun): Promise<Outcome> {
   const work = startCompaction(run, reason);
   await noteCompaction(work, 'compaction.started');
   if ((await runStrategies(work)) === 'aborted') return aborted(run);
-  // A plan that does not make the prompt fit is dropped: nothing is left out for a prompt that fails anyway.
-  if (isEmptyPlan(work.plan) || !isWorthwhile(work) || work.after > work.room.available * DOUBT)
+  // A plan that cannot make the prompt fit is dropped: nothing is left out for a prompt that fails anyway.
+  if (isEmptyPlan(work.plan) || !isWorthwhile(work) || leastEstimate(work.after, 0) > work.room.available)
     return stuck(work);
   const draft = await journalCompaction(run, draftOf(work));
   const strategy = work.used.at(-1);

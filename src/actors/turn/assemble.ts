@@ -37,9 +37,11 @@ export async function assemble(before: TurnRun): Promise<Outcome> {
   };
 }
 
+/** Asked only of a prompt that is refused otherwise: its vendor decides, and says how long it is. */
 function mayFit({ live }: TurnRun, { tokens }: PromptRecord): boolean {
-  const { estimate, free, calibrated } = tokens;
-  return leastEstimate(estimate, calibrated) <= estimate + free && live.view.bytes <= MAX_REQUEST_BYTES;
+  const { estimate, free } = tokens;
+  const least = leastEstimate(estimate, live.view.anchor?.reported ?? 0);
+  return least <= estimate + free && live.view.bytes <= MAX_REQUEST_BYTES;
 }
 
 function build(run: TurnRun): PromptRecord {

@@ -134,11 +134,12 @@ export function estimate(
 }
 
 /**
- * The estimate without its safety factor. The factor is a reason to compact early, not to refuse: what may fit is sent,
- * and the report on it calibrates.
+ * The least that a request of so many estimated tokens can have by the vendor's count, `reported` of which are certain. An
+ * estimate is a reason to compact early, not to refuse: what may fit is sent, and the report on it calibrates.
  */
-export function leastEstimate(tokens: number, calibrated: boolean): number {
-  return calibrated ? tokens : Math.floor(tokens / MARGIN);
+export function leastEstimate(tokens: number, reported: number): number {
+  const guessed = tokens - reported;
+  return guessed <= 0 ? tokens : reported + Math.floor((guessed / MARGIN) * RATIO_RANGE.from);
 }
 
 /** Never exceeds the prior variance, so a kind seen again after a million reports does not jump. */

@@ -68,7 +68,9 @@ function compactionTokens(least: number, room: Room, policy: CompactionPolicy): 
   // More than the target: with the room up to the trigger, or with the minimum if the rest alone exceeds the trigger.
   const smallest = Math.min(WANTED_TOKENS, Math.max(LEAST_TOKENS, tenth));
   const modest = Math.max(smallest, Math.min(wanted, room.trigger - least));
-  const last = Math.min(modest, Math.floor(room.available * 0.95) - least);
+  // The size of the baseline is known from earlier requests: only the rest may turn out larger.
+  const sure = room.fixed + (room.available - room.fixed) * 0.95;
+  const last = Math.min(modest, Math.floor(sure) - least);
   return last >= LEAST_TOKENS ? last : null;
 }
 
