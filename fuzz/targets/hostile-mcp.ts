@@ -22,6 +22,8 @@ import { Broken, type Target } from '../target.ts';
  * S2  Every offered tool has a name that vendors accept, and can be written as JSON.
  * S3  The good tool of a list is offered, whatever stands beside it.
  * S4  A call whose answer has a result is done, unless the result says that it failed; one whose answer is none ends at once.
+ * S5  An answer that names no request is that of the only one that waits, if it is an error. With others beside it nothing
+ *     says whose it is, and the call ends by its limit.
  */
 export interface McpInput {
   /** What stands in the list of tools beside a good one. */
@@ -51,11 +53,12 @@ export function hostileMcpTarget(): Target<McpInput> {
     make: makeInput,
     async run(input) {
       const wire = createWire();
+      const call: Call = { isAnswered: true };
       const connection = createConnection({
         timeoutMs: TIMEOUT_MS,
         createLink: () =>
           Promise.resolve({
-            transport: transportOf(input, wire),
+            transport: transportOf(input, wire, call),
             wire,
             isOld: () => false,
             fate: () => null,
@@ -83,10 +86,10 @@ export function hostileMcpTarget(): Target<McpInput> {
         const wrapped = wrapTool(tool, { server: 's', settings, connection, redact: (text) => text });
         const spec = JSON.stringify(toolSpec(wrapped));
         if (!NAME.test(wrapped.name) || spec.length > 400_000) throw new Broken(`offered as ${wrapped.name}`);
-        const call = { id: 'c1', name: wrapped.name, args: '{}' };
-        const ran = await runTool(wrapped, call, createToolContext(CONTEXT), { clock: systemClock });
+        const made = { id: 'c1', name: wrapped.name, args: '{}' };
+        const ran = await runTool(wrapped, made, createToolContext(CONTEXT), { clock: systemClock });
         if (typeof ran.text !== 'string') throw new Broken('a result without a text');
-        checkOutcome(input, ran);
+        checkOutcome(input, ran, call);
         return ran.outcome === 'done' ? 'accepted' : 'failed';
       } catch (thrown) {
         if (thrown instanceof Broken || !(thrown instanceof Error)) throw thrown;
@@ -108,15 +111,24 @@ function pickLast<T>(list: readonly T[]): T | undefined {
 function checkOutcome(
   { result, answer }: McpInput,
   { outcome, text }: { outcome: string; text: string },
+  { isAnswered }: Call,
 ): void {
-  if (text.includes('longer than')) throw new Broken('a call waited for an answer that had come');
+  if (text.includes('longer than') && isAnswered)
+    throw new Broken('a call waited for an answer that had come');
   const { isError, resultType } = Object(result) as Record<string, unknown>;
   if (isError === true || isError === 'true' || resultType === 'input_required' || answer !== null) return;
   if (outcome !== 'done') throw new Broken(`a call that ran is reported as failed: ${text.slice(0, 200)}`);
 }
 
+interface Call {
+  /** Whether an answer has come that can be told to be that of the call. */
+  isAnswered: boolean;
+}
+
 /** The server, in this process. Its messages are texts, as on a wire, and each arrives in a turn of the event loop. */
-function transportOf(input: McpInput, wire: Wire): Transport {
+function transportOf(input: McpInput, wire: Wire, call: Call): Transport {
+  /** Requests whose answers were not said yet. */
+  const open = new Set<number>();
   const { tools, result, notices } = wireOf(input);
   const transport: Transport = {
     start: () => Promise.resolve(),
@@ -128,12 +140,13 @@ function transportOf(input: McpInput, wire: Wire): Transport {
       const { id, method } = message as { id?: number; method?: string };
       // A message without a method answers a request that a notice of ours had made.
       if (id === undefined || method === undefined) return;
+      open.add(id);
       for (const notice of notices) say(notice);
       const whole = `{"jsonrpc":"2.0","id":${id},"result":${resultOf(method)}}`;
-      if (method !== 'tools/call') return say(whole);
+      if (method !== 'tools/call') return say(whole, () => void open.delete(id));
       const text = input.answer?.replaceAll('$id', String(id)).replaceAll('$result', () => result) ?? whole;
       if (input.http) for (const line of await overHttp(text, input.http, message, wire)) hear(line);
-      else say(text);
+      else say(text, () => void (call.isAnswered = namesCall(input) || (isError(input) && open.size === 1)));
     },
   };
   function resultOf(method: string | undefined): string {
@@ -142,8 +155,9 @@ function transportOf(input: McpInput, wire: Wire): Transport {
     const serverInfo = { name: 'x', version: '1' };
     return JSON.stringify({ protocolVersion: '2025-03-26', capabilities: { tools: {} }, serverInfo });
   }
-  function say(text: string): void {
+  function say(text: string, saying: () => void = () => undefined): void {
     setImmediate(() => {
+      saying();
       try {
         for (const message of wire.read(text)) transport.onmessage?.(message);
       } catch (error) {
@@ -156,6 +170,14 @@ function transportOf(input: McpInput, wire: Wire): Transport {
     setImmediate(() => transport.onmessage?.(JSON.parse(text) as never));
   }
   return transport;
+}
+
+function namesCall({ answer }: McpInput): boolean {
+  return answer === null || answer.includes('$id');
+}
+
+function isError({ answer }: McpInput): boolean {
+  return answer?.includes('"error"') === true;
 }
 
 /** The messages that the client would read of an answer. */
