@@ -145,8 +145,8 @@ function readMap(map: ReadonlyMap<unknown, unknown>, reading: Reading): unknown 
 
 function readError(error: Error, reading: Reading): unknown {
   const { name, message, cause } = error;
-  const { stack: _, ...fields } = { ...error };
-  const all = { ...{ name, message }, ...fields, ...(cause !== undefined && { cause }) };
+  const { stack: _, ...fields }: Record<string, unknown> = { ...error };
+  const all = { name, message, ...fields, ...(cause !== undefined && { cause }) };
   return readFields(all, Object.keys(all), reading);
 }
 
