@@ -54,6 +54,28 @@ export function measureEmbedded({ heading, measure, add }: Bench): void {
   add('  model calls', rally['calls'], 'calls', { atMost: 50 });
   add('  events twice in a prompt', rally['eventsTwice'], 'events', { atMost: 0 });
 
+  const first = measure('first-turn', ['10']);
+  const firstLarge = measure('first-turn', ['10000']);
+  const firstShort = measure('first-turn', ['10', 'checkpoint']);
+  const firstStored = measure('first-turn', ['10000', 'checkpoint']);
+  const over = (one: Record<string, number>, other: Record<string, number>, figure: string) =>
+    (one[figure] ?? Number.NaN) - (other[figure] ?? Number.NaN);
+  add('first turn of a process, 10 messages imported', first['firstTurnMs'], 'ms');
+  add('first turn of a process, 10,000 messages imported', firstLarge['firstTurnMs'], 'ms', { atMost: 250 });
+  add('  processor time at 10', first['cpuMs'], 'ms');
+  add('  processor time at 10,000', firstLarge['cpuMs'], 'ms');
+  add(
+    '  with a checkpoint and a window of 128k: over one at 10',
+    over(firstStored, firstShort, 'firstTurnMs'),
+    'ms',
+    {
+      atMost: 15,
+    },
+  );
+  add('  processor time over one at 10', over(firstStored, firstShort, 'cpuMs'), 'ms');
+  add('a company loaded and idle, after its first turn: RSS', first['rssMb'], 'MB', { atMost: 140 });
+  add('  before anything was loaded', first['bareRssMb'], 'MB');
+
   const cold = measure('cold-start');
   add('troupe dev: ready', cold['readyMs'], 'ms');
   add('troupe dev: first prompt built', cold['firstPromptMs'], 'ms', { atMost: 1_500 });

@@ -1,6 +1,7 @@
 import {
   canonicalJson,
-  Event,
+  EVENT_KINDS,
+  eventSchema,
   type EventDraft,
   EventId,
   type EventKind,
@@ -70,16 +71,24 @@ export function decodeEvent(
 }
 
 /**
- * Kinds that are not validated again if their content is the one that was appended: the process that appended it went on
- * with the draft as it was. They are most of a log, and no field of theirs has a default, so the draft is the event.
+ * Kinds whose schemas fill in what an older event lacks. An event of another kind whose content is the one that was appended is not
+ * validated again: the process that appended it went on with the draft as it was, so the draft is the event.
  */
-export const VALID_ONCE: ReadonlySet<string> = new Set<EventKind>([
-  'message',
-  'step',
-  'tool.result',
-  'turn.started',
-  'turn.done',
+export const COMPLETED: ReadonlySet<string> = new Set<EventKind>([
+  'handoff',
+  'question',
+  'approval.requested',
+  'approval.decided',
+  'left',
+  'phase.changed',
+  'run.directive',
+  'todos',
+  'archived',
+  'reopened',
+  'injection',
+  'prune',
 ]);
+const AS_APPENDED: ReadonlySet<string> = new Set(EVENT_KINDS.filter((kind) => !COMPLETED.has(kind)));
 
 /** The event, or the reason why the row is none. */
 function parseEvent(log: ConversationKey, row: EventRow, intact: boolean): EventType | string {
@@ -95,8 +104,8 @@ function parseEvent(log: ConversationKey, row: EventRow, intact: boolean): Event
   const { tenant, conversation } = log;
   const candidate: Record<string, unknown> = { ...rest, tenant, conversation, id, kind, to, seq, at, tokens };
   if (row.turn !== null) candidate['turn'] = row.turn;
-  if (intact && VALID_ONCE.has(kind) && hasValidColumns(row)) return candidate as unknown as EventType;
-  const parsed = Event.safeParse(candidate);
+  if (intact && AS_APPENDED.has(kind) && hasValidColumns(row)) return candidate as unknown as EventType;
+  const parsed = eventSchema(kind).safeParse(candidate);
   return parsed.success ? parsed.data : reasonOf(parsed.error);
 }
 
