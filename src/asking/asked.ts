@@ -25,6 +25,6 @@ export function addressed(message: NewMessage, agents: readonly Pick<AgentInfo, 
 export function nobodyAnswers(): TroupeError {
   return new TroupeError(
     'agent_unknown',
-    'the message is stored, but no agent is to answer it: name one in "to", or set routing or defaults.respondWhenUnaddressed',
+    'the message is stored, but no agent is to answer it: name one in "to" (APIs of OpenAI: as the model; MCP: as the agent), or set routing or defaults.respondWhenUnaddressed',
   );
 }
