@@ -46,3 +46,6 @@ export interface McpHost {
   /** Receives errors that the client is not told. */
   onError(error: unknown): void;
 }
+
+/** Nobody is told that a list has changed. */
+export const CAPABILITIES = { tools: { listChanged: false }, resources: { listChanged: false } };

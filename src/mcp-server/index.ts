@@ -3,7 +3,7 @@ import { serveStdio, StdioServerTransport } from '@modelcontextprotocol/server/s
 import { addResources } from './add-resources.ts';
 import { addTools } from './add-tools.ts';
 import { instructionsFor } from '../doors/mcp/agent-lines.ts';
-import type { McpHost } from './host.ts';
+import { CAPABILITIES, type McpHost } from './host.ts';
 
 export type { McpHost, Said } from './host.ts';
 export { createRelay } from './relay.ts';
@@ -12,9 +12,13 @@ const REJECTED = 'Rejected inbound request';
 
 /** Agents as tools, conversations as resources, for one caller. */
 export function createServer(host: McpHost): McpServer {
+  const { tools, resources } = CAPABILITIES;
   const server = new McpServer(
     { name: 'troupe', title: 'Troupe', version: host.version },
-    { instructions: instructionsFor(host.troupe.agents), capabilities: { tools: { listChanged: false } } },
+    {
+      instructions: instructionsFor(host.troupe.agents),
+      capabilities: { tools, ...(host.scopes.includes('read') && { resources }) },
+    },
   );
   addTools(server, host);
   addResources(server, host);

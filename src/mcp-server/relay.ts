@@ -1,6 +1,7 @@
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { McpServer } from '@modelcontextprotocol/server';
 import { canAsk } from './can-ask.ts';
+import { CAPABILITIES } from './host.ts';
 import { progressOf } from './report-progress.ts';
 
 /** A running server, and the caller there. */
@@ -51,10 +52,7 @@ export function createRelay({ url, credential, version, newId }: Remote) {
   }
 
   function createServer(): McpServer {
-    const mcp = new McpServer(
-      { name: 'troupe', title: 'Troupe', version },
-      { capabilities: { tools: {}, resources: {} } },
-    );
+    const mcp = new McpServer({ name: 'troupe', title: 'Troupe', version }, { capabilities: CAPABILITIES });
     passReads(mcp, session);
     passCalls(mcp, session);
     return mcp;

@@ -16,6 +16,9 @@ const PAY = defineTool({
   run: ({ euros }) => `paid ${euros}`,
 });
 
+/** Of changes of its lists. */
+const SAYS_NOTHING = { tools: { listChanged: false }, resources: { listChanged: false } };
+
 const COMPANY = {
   agents: [
     {
@@ -38,6 +41,7 @@ test.each(['modern', 'legacy'] as const)(
     );
     const { tools } = await client.listTools();
     expect(tools.map(({ name }) => name)).toContain('ask_desk');
+    expect(client.getServerCapabilities()).toMatchObject(SAYS_NOTHING);
     const result = await client.callTool({ name: 'ask_desk', arguments: { message: 'Where is it?' } });
     expect(textOf(result)).toContain('It is in Bonn.');
     const { conversation } = result.structuredContent as { conversation: string };
@@ -81,6 +85,7 @@ test.each(['modern', 'legacy'] as const)(
     );
     expect(result.structuredContent).toMatchObject({ status: 'answered', text: 'Paid.' });
     expect(asked).toEqual(['@bo wants to call pay {"euros":5}']);
+    expect(client.getServerCapabilities()).toMatchObject(SAYS_NOTHING);
     // The client drops progress that arrives together with the result.
     expect(lines).toContain('bo calls pay');
     const { conversation } = result.structuredContent as { conversation: string };
