@@ -129,7 +129,7 @@ export async function openEngine(options: EngineOptions): Promise<OpenedEngine> 
     budgets: createBudgetLedger({ store, clock, random, metrics, onWarning, caps }),
     trees: createTaskTrees({ store, clock, random, limits }),
     checkpoints,
-    taskFolds: createTaskFolds(store, checkpoints),
+    taskFolds: createTaskFolds(log.stored, checkpoints),
     coldViews: createColdViews(log, secretOf, clock, storedFolds(checkpoints, secretOf)),
     redaction,
     metrics,

@@ -120,21 +120,22 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const checkpoints = createCheckpoints({ store, clock, onWarning, release: 'test', ...options.checkpoints });
   const stopping = new AbortController();
   const live = createLiveFeed(broadcast, onWarning);
+  const log = createConversationLog({
+    store,
+    router,
+    broadcast,
+    clock,
+    countTokens,
+    metrics: NO_METRICS,
+    onWarning,
+  });
   const deps: EngineDeps = {
     store,
     router,
     broadcast,
     admission: createInProcessAdmission({ caps: {}, clock }),
     metrics: NO_METRICS,
-    log: createConversationLog({
-      store,
-      router,
-      broadcast,
-      clock,
-      countTokens,
-      metrics: NO_METRICS,
-      onWarning,
-    }),
+    log,
     agents: await companyOf(options, definition, onWarning),
     registry: createRegistry({ secretOf }),
     clock,
@@ -143,7 +144,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     secretOf,
     countTokens,
     checkpoints,
-    taskFolds: createTaskFolds(store, checkpoints),
+    taskFolds: createTaskFolds(log.stored, checkpoints),
     models: createCalibrationBook({ store, clock, onWarning }),
     budgets: createBudgetLedger({ store, clock, random, metrics: NO_METRICS, onWarning, caps: {} }),
     trees: createTaskTrees({ store, clock, random, limits: { ...DEFAULT_LIMITS, ...limits } }),

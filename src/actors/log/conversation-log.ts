@@ -14,6 +14,7 @@ import type { Router } from '../../queue/router.ts';
 import type { Appended, NewEvent, ConversationKey, Store } from '../../store/store.ts';
 import { ownPlace } from './own-id.ts';
 import { createLogPages } from './log-pages.ts';
+import type { PageSource } from './read-pages.ts';
 import { createRecentEvents } from './recent-events.ts';
 import type { Redaction } from './redaction.ts';
 import { slicesOf } from '../../slices.ts';
@@ -36,6 +37,8 @@ export interface ConversationLog {
     log: ConversationKey,
     range: { after: number; upTo?: number },
   ): Promise<{ events: readonly Event[]; isLast: boolean }>;
+  /** The pages of the store, for folds that must see what other processes appended. */
+  stored: PageSource;
   readById(log: ConversationKey, id: string): Promise<Event | null>;
   onAppended(listener: AppendListener): () => void;
   /** Called for every agent that an event of this process addresses, before it is woken: it may have to stop first. */

@@ -12,15 +12,12 @@ export function createLogPages(
   store: Pick<Store, 'readPage'>,
   recent: RecentEvents,
   clock: Pick<Clock, 'monotonic' | 'sleep'>,
-): PageSource & Pick<RecentEvents, 'trim' | 'forget'> {
+): PageSource & Pick<RecentEvents, 'trim' | 'forget'> & { stored: PageSource } {
   const shelf = createPageShelf(clock);
-  return {
+  const stored: PageSource = {
     async readPage(log, range) {
       if (range.upTo !== undefined) return store.readPage(log, range);
-      const known = recent.after(log, range.after);
-      if (known !== null && known.length > 0 && known.length <= MOST_RECENT)
-        return { events: known, isLast: true };
-      const shelved = shelf.take(log, range.after);
+      const shelved = shelf.find(log, range.after);
       if (shelved)
         return slicesOf(clock)
           .next()
@@ -28,6 +25,15 @@ export function createLogPages(
       const page = await store.readPage(log, range);
       shelf.put(log, range.after, page);
       return page;
+    },
+  };
+  return {
+    stored,
+    async readPage(log, range) {
+      const known = range.upTo === undefined ? recent.after(log, range.after) : null;
+      if (known === null || known.length === 0 || known.length > MOST_RECENT)
+        return stored.readPage(log, range);
+      return { events: known, isLast: true };
     },
     trim(before) {
       recent.trim(before);
@@ -46,8 +52,8 @@ const MOST_PAGES = 64;
 const KEPT_MS = 5_000;
 
 /**
- * The pages that were last read of one log, each for one more reader: who may answer and what an agent sees are two folds of the
- * whole log, and the first message in a process begins both.
+ * The pages of one log that were read a moment ago: who may answer, its tasks and what an agent sees are folds of the whole log,
+ * and the first message in a process begins all three.
  */
 function createPageShelf(clock: Pick<Clock, 'monotonic'>) {
   let key = '';
@@ -55,20 +61,15 @@ function createPageShelf(clock: Pick<Clock, 'monotonic'>) {
   const pages = new Map<number, LogPage>();
   const keyOf = ({ tenant, conversation }: ConversationKey) => `${tenant}/${conversation}`;
 
-  /** Frees the memory of pages that nobody took in time. */
   function trim(): void {
     if (clock.monotonic() > until) pages.clear();
   }
 
   return {
     trim,
-    /** The page after this seq, if it was read a moment ago. It is not on the shelf afterwards. */
-    take(log: ConversationKey, after: number): LogPage | null {
+    find(log: ConversationKey, after: number): LogPage | null {
       trim();
-      if (pages.size === 0 || keyOf(log) !== key) return null;
-      const page = pages.get(after) ?? null;
-      pages.delete(after);
-      return page;
+      return pages.size > 0 && keyOf(log) === key ? (pages.get(after) ?? null) : null;
     },
     put(log: ConversationKey, after: number, page: LogPage): void {
       // The last page grows with the log.
