@@ -38,6 +38,8 @@ export type {
   IntegrationTroupe,
 } from './integrations/integration.ts';
 export type { KeyValue } from './key-value.ts';
+export type { AppOptions } from './http/app.ts';
+export { createApp, nodeListener } from './http-on-demand.ts';
 export { createOrchestrator, type Orchestrator, type OrchestratorOptions } from './routing/orchestrator.ts';
 export { openSafeFetch, type SafeFetch, type SafeFetchOptions, type SafeResponse } from './net/safe-fetch.ts';
 export { redactSecrets } from './config/redact-secrets.ts';

@@ -43,3 +43,20 @@ test('a company that takes a turn loads neither the API nor the adapters and pac
   const adapters = /^providers\/(?:anthropic|openai\/openai|ai-sdk\/|claude-code|codex|a2a\/a2a)/;
   expect(own.filter((file) => adapters.test(file))).toEqual([]);
 });
+
+const SERVE = `
+const { createApp, createTroupe } = await import('./src/index.ts');
+const troupe = await createTroupe({ agents: [{ id: 'ada', provider: 'scripted', script: { rules: [{ reply: 'Hi' }] } }] }, { data: ':memory:' });
+const app = createApp(troupe);
+const { status } = await app.fetch(new Request('http://127.0.0.1/api/conversations/none/events'));
+const http = await import('./src/http/index.ts');
+console.log(JSON.stringify({ status, isOne: app.constructor === http.createApp(troupe).constructor }));
+await troupe.close();
+`;
+
+test('createApp of the main entry is that of troupe/http, loaded when it is first used', async () => {
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', SERVE], {
+    cwd: ROOT,
+  });
+  expect(JSON.parse(stdout)).toEqual({ status: 404, isOne: true });
+});
