@@ -18,6 +18,7 @@ const POLICY = {
   store_corrupt: 'operator',
   event_altered: 'operator',
   store_newer: 'operator',
+  store_older: 'operator',
   server_unsuitable: 'operator',
   store_unavailable: 'retry',
   queue_unavailable: 'retry',

@@ -69,45 +69,18 @@ test('a newer store is refused with both versions and not changed', async () => 
   database.close();
 });
 
-test('a store of the first version is migrated with all its data', async () => {
+test('a store of an unreleased version is refused with what to do, and not changed', async () => {
   const path = join(tempDir(), 'troupe.db');
-  const before = createStore(await openSqliteDriver({ path }));
-  const record = await pinned(before, addressOf());
-  await before.append(LOG, [entryOf('e1', { at: 7 }), entryOf('e2', { at: 9 })]);
-  await before.close();
+  await (await openSqliteDriver({ path })).close();
   const database = new DatabaseSync(path);
-  database.exec('DROP INDEX actors_timed; ALTER TABLE actors DROP COLUMN wakeAt; PRAGMA user_version = 1');
-  database.exec('DROP TABLE passages; DROP TABLE terms');
-  database.exec('DROP INDEX logs_by_time; DROP INDEX logs_by_name');
-  for (const name of ['by_rank', 'by_since', 'by_cost', 'by_spent', 'behind'])
-    database.exec(`DROP INDEX logs_${name}`);
-  for (const name of [
-    'standingSeq',
-    'rank',
-    'since',
-    'cost',
-    'spent',
-    'owner',
-    'agents',
-    'words',
-    'standing',
-  ])
-    database.exec(`ALTER TABLE logs DROP COLUMN ${name}`);
-  database.exec('ALTER TABLE logs DROP COLUMN lastSeq; ALTER TABLE logs DROP COLUMN lastAt');
-  database.exec('ALTER TABLE events DROP COLUMN chain');
-  // The schema of the first version.
-  const row = database.prepare('SELECT data FROM actors').get() as { data: string };
-  const { posts: _, timers: __, ...data } = JSON.parse(row.data) as Record<string, unknown>;
-  database.prepare('UPDATE actors SET data = ?').run(JSON.stringify(data));
+  database.exec('PRAGMA user_version = 7');
+  const error = await rejectsWith('store_older', openSqliteDriver({ path }));
+  expect(error.data).toMatchObject({ found: 7, supported: SCHEMA_VERSION });
+  expect(error.message).toContain(
+    'Export its conversations with the old version and import them with this one',
+  );
+  expect(database.prepare('PRAGMA user_version').get()).toEqual({ user_version: 7 });
   database.close();
-  const after = createStore(await openSqliteDriver({ path }));
-  expect(await after.readActor(addressOf())).toEqual(record);
-  expect(await after.conversations(LOG.tenant, 9)).toMatchObject([{ id: LOG.conversation, head: 2, at: 9 }]);
-  expect(await after.behind({ tenant: LOG.tenant, limit: 9 })).toEqual([LOG.conversation]);
-  expect(await after.verify(LOG)).toMatchObject({ events: 2, unchained: 2, problems: [] });
-  await after.update(record, { until: 0, state: { turn: null, timers: [timerOf(10)] } });
-  expect(await after.due({ now: 5000, clock: 10, since: 0, limit: 9 })).toHaveLength(1);
-  await after.close();
 });
 
 test('a removal leaves only the name of the conversation in the file', async () => {

@@ -10,7 +10,7 @@ import { createStoreTrouble, sqliteError } from './sqlite-error.ts';
 import { createEntryTable } from './entry-table.ts';
 import { createPassageTable } from './passage-table.ts';
 import { createStandingTable } from './standing-table.ts';
-import { migrate } from './schema.ts';
+import { createTables } from './schema.ts';
 
 /**
  * What survives. `disk`: what was promised to the outside (events, stops, started tool calls) survives a power loss.
@@ -59,7 +59,7 @@ export async function openSqliteDriver(options: SqliteDriverOptions): Promise<St
   try {
     database.exec(SETTINGS);
     if (maxPages !== undefined) database.exec(`PRAGMA max_page_count = ${Math.trunc(maxPages)}`);
-    migrate(database);
+    createTables(database);
     return createDriver(database, options);
   } catch (error) {
     database.close();
