@@ -14,7 +14,6 @@ import {
   logOf,
   pinned,
   rejectsWith,
-  timerOf,
 } from '../../src/testing/store-stage.ts';
 import { startChild } from './child.ts';
 import { tempDir } from './temp-dir.ts';
