@@ -2,7 +2,13 @@
 export const HOME = import.meta.dirname;
 
 /** From npm: the package whose version stands for the peer. */
-export const NPM = { 'ai-sdk': 'ai', mastra: '@mastra/core', voltagent: '@voltagent/core' } as const;
+export const NPM = {
+  'openai-agents-js': '@openai/agents',
+  'langgraph-js': '@langchain/langgraph',
+  'ai-sdk': 'ai',
+  mastra: '@mastra/core',
+  voltagent: '@voltagent/core',
+} as const;
 
 /** From PyPI, with their own stores on SQLite. */
 export const PYTHON = {

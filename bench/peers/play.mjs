@@ -6,13 +6,14 @@ import { textOf } from './texts.mjs';
  *  turn   p50 in ms of a turn behind `SIZE` messages, and the processor time of one
  *  fill   nothing but `SIZE` messages in the store, for `cold`
  *  cold   ms from the opening of the store that `fill` left to the end of the first turn
- *  many   turns per second of `SIZE` conversations of three turns, 64 at once
+ *  many   turns per second of `SIZE` conversations of three turns, 64 at once; resident memory when it was open, and at most
  *  rally  calls and characters sent to the model while two agents speak by turns, `SIZE` turns
  *  bytes  stored bytes per turn, over `SIZE` turns
  */
 const [, , name = '', scene = '', size = '0', dir = ''] = process.argv;
 const count = Number(size);
 const LONGEST_MS = 30_000;
+const MIB = 2 ** 20;
 const importing = performance.now();
 const { open } = await import(`./peers/${name}.mjs`);
 const importMs = performance.now() - importing;
@@ -54,12 +55,15 @@ const SCENES = {
     return { firstTurnMs: performance.now() - opened, importMs, messages: peer.sent.messages };
   },
   async many(peer) {
+    const rssStartMb = process.memoryUsage.rss() / MIB;
     await conversations(peer, 'warm-up', Math.min(100, count));
     const before = cpuMs();
     const start = performance.now();
     await conversations(peer, 'measured', count);
     const seconds = (performance.now() - start) / 1_000;
-    return { turnsPerSecond: (count * 3) / seconds, cpuMs: (cpuMs() - before) / (count * 3) };
+    const cpu = (cpuMs() - before) / (count * 3);
+    const rssPeakMb = (process.resourceUsage().maxRSS * 1_024) / MIB;
+    return { turnsPerSecond: (count * 3) / seconds, cpuMs: cpu, rssStartMb, rssPeakMb };
   },
   async rally(peer) {
     for (let index = 0; index < count; index++)

@@ -177,13 +177,24 @@ async def play_cold(peer, opened):
     return {"firstTurnMs": (time.perf_counter() - opened) * 1_000, "messages": peer.sent.messages}
 
 
+def rss_mb():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize() / 2**20
+
+
 async def play_many(peer, opened):
+    rss_start = rss_mb()
     await conversations(peer, "warm-up", min(100, COUNT))
     before = cpu_ms()
     start = time.perf_counter()
     await conversations(peer, "measured", COUNT)
     seconds = time.perf_counter() - start
-    return {"turnsPerSecond": COUNT * 3 / seconds, "cpuMs": (cpu_ms() - before) / (COUNT * 3)}
+    return {
+        "turnsPerSecond": COUNT * 3 / seconds,
+        "cpuMs": (cpu_ms() - before) / (COUNT * 3),
+        "rssStartMb": rss_start,
+        "rssPeakMb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1_024,
+    }
 
 
 async def play_rally(peer, opened):

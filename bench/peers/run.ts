@@ -81,6 +81,8 @@ const SCENES: readonly Scene[] = [
     figures: [
       ['turnsPerSecond', '1,000 conversations, turns/s'],
       ['cpuMs', '1,000 conversations, CPU of a turn, ms'],
+      ['rssStartMb', 'resident memory of a process that is open, MiB'],
+      ['rssPeakMb', 'the most of it in 1,000 conversations, MiB'],
     ],
   },
   {
@@ -95,7 +97,8 @@ const SCENES: readonly Scene[] = [
 ];
 
 const scenes = SCENES.filter(({ name }) => given.scene.length === 0 || given.scene.includes(name));
-const peers = (await findPeers()).filter(({ name }) => given.peer.length === 0 || given.peer.includes(name));
+const isWanted = (name: string) => given.peer.length === 0 || given.peer.includes(name);
+const peers = (await findPeers()).filter(({ name }) => isWanted(name));
 if (scenes.length === 0) throw new Error(`--scene is one of: ${SCENES.map(({ name }) => name).join(', ')}`);
 if (peers.length === 0) throw new Error('no peer of this name can be had');
 
@@ -124,11 +127,14 @@ async function findPeers(): Promise<Peer[]> {
     javascript('troupe-process', own.version),
     javascript('raw-loop', 'node:sqlite'),
   ];
-  const not = await installNpmFolder({ home: HOME, packages: Object.values(NPM), label: 'the peers' });
+  const isNeeded = Object.keys(NPM).some(isWanted);
+  const packages = isNeeded ? Object.values(NPM) : [];
+  const not = await installNpmFolder({ home: HOME, packages, label: 'the peers' });
   for (const [name, key] of Object.entries(NPM))
     if (not === null) peers.push(javascript(name, versionAt(HOME, key) ?? ''));
     else console.error(`bench:peers: ${name} is left out: ${not}`);
   for (const [name, wanted] of Object.entries(PYTHON)) {
+    if (!isWanted(name)) continue;
     const library = await installPythonLibrary(wanted);
     if ('not' in library) console.error(`bench:peers: ${name} is left out: ${library.not}`);
     else {
@@ -191,7 +197,25 @@ function print(): void {
         console.log(
           `| ${title} | ${peers.map((peer) => shown(medianOf(name, peer.name, figure))).join(' | ')} |`,
         );
+    printRatios();
     for (const failure of failures) console.log(`\nfailed: ${failure}`);
   }
   if (failures.length > 0) process.exitCode = 1;
+}
+
+/** What Troupe takes for one of each other: the same machine at the same time, so these can be compared between runs. */
+function printRatios(): void {
+  const others = peers.filter(({ name }) => name !== 'troupe');
+  if (others.length === peers.length || others.length === 0) return;
+  console.log(`\n| troupe, divided by | ${others.map(({ name }) => name).join(' | ')} |`);
+  console.log(`|---|${others.map(() => '--:').join('|')}|`);
+  for (const { name, figures } of scenes)
+    for (const [figure, title] of figures) {
+      const own = medianOf(name, 'troupe', figure);
+      const ratios = others.map((peer) => {
+        const its = medianOf(name, peer.name, figure);
+        return own === null || its === null ? null : own / its;
+      });
+      console.log(`| ${title.replace(/, (?:ms|MiB)$/, '')} | ${ratios.map(shown).join(' | ')} |`);
+    }
 }

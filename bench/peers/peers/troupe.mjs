@@ -1,9 +1,12 @@
+import { Readable } from 'node:stream';
 import { createTroupe, defineProvider } from '../../../src/index.ts';
 import { REPLY } from '../fake-model.mjs';
-import { textOf } from '../texts.mjs';
+import { messagesOf } from '../texts.mjs';
 
 const ANA = { kind: 'user', id: 'ana', name: 'Ana' };
-const USAGE = { input: 1, output: 1, cacheRead: 0, cacheWrite: 0, reasoning: 0 };
+/** Characters of a token, as vendors bill them: Troupe doubts a usage that cannot be. */
+const CHARS = 4;
+const REST = { output: 6, cacheRead: 0, cacheWrite: 0, reasoning: 0 };
 
 /** Embedded, as `createTroupe` opens it: SQLite, synced, every step journalled, the whole history in each prompt. */
 export async function open(dir, options = {}) {
@@ -13,9 +16,11 @@ export async function open(dir, options = {}) {
     async *read({ messages }) {
       sent.calls += 1;
       sent.messages = messages.length;
-      for (const { content } of messages) sent.chars += content.length;
+      let chars = 0;
+      for (const { content } of messages) chars += content.length;
+      sent.chars += chars;
       yield { type: 'text', delta: REPLY };
-      yield { type: 'done', stop: 'end', usage: USAGE };
+      yield { type: 'done', stop: 'end', usage: { ...REST, input: Math.ceil(chars / CHARS) } };
     },
   });
   const agentOf = (id) => ({
@@ -45,12 +50,8 @@ export async function open(dir, options = {}) {
       await done;
     },
     async fill(conversation, count) {
-      for (let from = 0; from < count; from += 500)
-        await Promise.all(
-          Array.from({ length: Math.min(500, count - from) }, (_, index) =>
-            troupe.send(conversation, { author: ANA, content: textOf(from + index), replyTo: 'none' }),
-          ),
-        );
+      const transcript = JSON.stringify({ messages: messagesOf(count) });
+      await troupe.import(Readable.from([transcript]), { conversation, agent: 'left', format: 'openai' });
     },
     close: () => troupe[Symbol.asyncDispose](),
   };
