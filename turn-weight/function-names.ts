@@ -28,8 +28,9 @@ const known = new Map<string, Named[]>();
  */
 export function nameOf({ file, start, end, name }: Ran): string {
   const functions = functionsIn(file);
-  // Functions that return functions may end at one place. V8 counts a method from its name on.
-  const same = functions.filter((each) => each.end === end);
+  // Functions that return functions may end at one place. V8 counts a method from its name on, and ends an arrow before `as`.
+  const ending = functions.filter((each) => each.end === end);
+  const same = ending.length > 0 ? ending : functions.filter((each) => each.start === start);
   const [nearest] = same.toSorted((a, b) => Math.abs(a.start - start) - Math.abs(b.start - start));
   if (nearest) return nearest.name;
   // What V8 makes itself: the fields of a class, or a constructor that is not written down.
