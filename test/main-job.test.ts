@@ -124,7 +124,10 @@ function misattributed(prompt: readonly PromptMessage[], cut: readonly Event[], 
       if (!event || (event.kind !== 'message' && event.kind !== 'step')) return [];
       const mine = event.author.id === agent;
       const problems = mine === (role === 'assistant') ? [] : [`event ${seq} is ${role}`];
-      return content.includes(event.body.content) ? problems : [...problems, `event ${seq} was changed`];
+      // Lines of others that could pass for marks or numbers of Troupe are indented.
+      const said = mine ? [content] : [content, content.replaceAll('\n ', '\n')];
+      const isWhole = said.some((text) => text.includes(event.body.content));
+      return isWhole ? problems : [...problems, `event ${seq} was changed`];
     }),
   );
 }

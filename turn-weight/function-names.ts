@@ -93,7 +93,8 @@ function textOf(node: unknown): string {
   if (!isNode(node)) return '';
   if (node.type === 'MemberExpression') return textOf(node['property']);
   if (node.type === 'PrivateIdentifier') return `#${node['name']}`;
-  return `${node['name'] ?? node['value'] ?? ''}`;
+  const text = node['name'] ?? node['value'];
+  return typeof text === 'string' || typeof text === 'number' ? `${text}` : '';
 }
 
 function isNode(value: unknown): value is Node {

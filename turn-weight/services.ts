@@ -85,7 +85,9 @@ function counter(): Counter {
 async function watchMongodb(): Promise<Counter> {
   const { MongoClient } = await import('mongodb');
   const counts = counter();
-  const { connect } = MongoClient.prototype;
+  const connect = Reflect.get(MongoClient.prototype, 'connect') as (
+    this: InstanceType<typeof MongoClient>,
+  ) => Promise<InstanceType<typeof MongoClient>>;
   const watched = new WeakSet<object>();
   MongoClient.prototype.connect = function () {
     if (!watched.has(this)) {
@@ -105,7 +107,10 @@ async function watchMongodb(): Promise<Counter> {
 async function watchRedis(): Promise<Counter> {
   const { Redis } = await import('ioredis');
   const counts = counter();
-  const { sendCommand } = Redis.prototype;
+  const sendCommand = Reflect.get(Redis.prototype, 'sendCommand') as (
+    this: InstanceType<typeof Redis>,
+    ...given: Parameters<InstanceType<typeof Redis>['sendCommand']>
+  ) => unknown;
   Redis.prototype.sendCommand = function (command, stream) {
     if (!WAITING.has(command.name)) counts.add(command.name);
     return sendCommand.call(this, command, stream);

@@ -34,8 +34,12 @@ export function watchSqlite(): SqliteWatch {
   let count = 0;
   const connections = new WeakMap<DatabaseSync, Connection>();
   const databases = new WeakMap<StatementSync, DatabaseSync>();
-  const { exec, prepare } = DatabaseSync.prototype;
-  const { get } = StatementSync.prototype;
+  const exec = Reflect.get(DatabaseSync.prototype, 'exec') as (this: DatabaseSync, sql: string) => void;
+  const prepare = Reflect.get(DatabaseSync.prototype, 'prepare') as (
+    this: DatabaseSync,
+    ...given: Parameters<DatabaseSync['prepare']>
+  ) => StatementSync;
+  const get = Reflect.get(StatementSync.prototype, 'get') as (this: StatementSync) => object | undefined;
 
   function connectionOf(database: DatabaseSync): Connection {
     const known = connections.get(database);

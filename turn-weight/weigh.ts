@@ -86,7 +86,7 @@ export async function openScene(scene: Scene, activity: () => number): Promise<O
 export async function weighScene(
   scene: Scene,
   coverage: Coverage,
-  sqlite: { take(): SqliteCalls; count(): number },
+  sqlite: { take: () => SqliteCalls; count: () => number },
 ): Promise<Weighed> {
   const opened = await openScene(scene, sqlite.count);
   try {

@@ -131,7 +131,7 @@ function compactionFigures(events: readonly Event[]) {
   };
 }
 
-function isSilent({ facts, demands = '', listing, quotes }: CompactionBody): boolean {
+function isSilent({ facts, demands, listing, quotes }: CompactionBody): boolean {
   const shown = [demands, listing, ...quotes.map(({ text }) => text)].join('\n');
   const words = facts.constraints.map((entry) => (typeof entry === 'string' ? entry : entry.text));
   return words.length > 0 && !words.some((text) => shown.includes(text));

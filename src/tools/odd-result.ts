@@ -56,7 +56,8 @@ function read(value: unknown, reading: Reading): unknown {
       return named(reading, `a ${typeof value}`);
     case 'object':
       return value === null ? null : readInside(value, reading);
-    default:
+    case 'boolean':
+    case 'undefined':
       return value;
   }
 }
@@ -145,7 +146,7 @@ function readMap(map: ReadonlyMap<unknown, unknown>, reading: Reading): unknown 
 
 function readError(error: Error, reading: Reading): unknown {
   const { name, message, cause } = error;
-  const { stack: _, ...fields }: Record<string, unknown> = { ...error };
+  const fields = Object.fromEntries(Object.entries(error).filter(([key]) => key !== 'stack'));
   const all = { name, message, ...fields, ...(cause !== undefined && { cause }) };
   return readFields(all, Object.keys(all), reading);
 }
@@ -172,7 +173,8 @@ function isStream(value: object): boolean {
 
 function readNamed(value: object, reading: Reading): string {
   const tag = Object.prototype.toString.call(value).slice('[object '.length, -1);
-  const words = value.toString === Object.prototype.toString ? '' : String(value);
+  const words =
+    value.toString === Object.prototype.toString ? '' : (value as { toString(): string }).toString();
   if (words !== '' && words !== `[object ${tag}]`) return readText(words, reading);
   const name = tag === 'Object' ? value.constructor?.name || tag : tag;
   return named(reading, `${name}: nothing in it can be read`);

@@ -103,6 +103,7 @@ const FACTS = {
   pending: [],
 };
 const COMPACTION = {
+  demands: '',
   number: 1,
   upTo: 1,
   strategy: 'summary',

@@ -288,7 +288,7 @@ describe('facts as text', () => {
 
   test('first omit what the text beside them says', () => {
     const two = { ...NONE, constraints: saidByUma(['never push to main', 'always run the tests']) };
-    const text = renderFacts(two, 24, countTokens, { shown: 'Ana: always run the tests' });
+    const text = renderFacts(two, 28, countTokens, { shown: 'Ana: always run the tests' });
     expect(text).toContain('never push to main');
     expect(text).not.toContain('always run the tests');
     expect(text).toContain('1 more not listed');

@@ -141,21 +141,21 @@ async function checkServers(found: FoundAgents | null, env: Env): Promise<Check[
     const onWarning = (warning: unknown) => void warnings.push(String(warning));
     const servers = McpServers.parse({ [server]: { ...settings, timeoutMs } });
     const extras = new Set(granted);
-    const { tools, away, close } = await openMcpTools(servers, {
+    const opened = await openMcpTools(servers, {
       env,
       clock: systemClock,
       onWarning,
       extras,
     });
-    await close();
-    const why = away.get(server);
+    await opened.close();
+    const why = opened.away.get(server);
     if (why !== undefined) {
       const detail = `mcpServers.${server} cannot be used: ${why}. Agents work without its tools until it is there`;
       return { name, status: 'warning', detail };
     }
     if (warnings.length > 0)
       return { name, status: 'warning', detail: `mcpServers.${server}: ${warnings.join('; ')}` };
-    return { name, status: 'ok', detail: `mcpServers.${server}: ${tools.length} tools` };
+    return { name, status: 'ok', detail: `mcpServers.${server}: ${opened.tools.length} tools` };
   };
   const failed = (error: unknown): Check => ({
     name,
