@@ -72,8 +72,7 @@ export async function openMcpTools(servers: McpServers, options: McpOptions & Wa
     const arrival = keepOpening(name, settings, { ...place, onFailure: (why) => failed(why) });
     const over = new AbortController();
     const late = clock
-      // An old server may say nothing to the question for the newest revision, and answer the next one.
-      .sleep(2 * settings.timeoutMs, over.signal)
+      .sleep(settings.timeoutMs, over.signal)
       .then(() => `it did not answer within ${settings.timeoutMs} ms`);
     const first = await Promise.race([arrival, failure, late]);
     over.abort();
