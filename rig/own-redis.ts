@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readdirSync, statSync, truncateSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
 import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { openRedis, primariesOf } from '../src/queue/redis/connect-redis.ts';
 import { findValkey } from '../test/services/redis-server.ts';
 import { startTopology, type TopologyKind } from '../test/services/redis-topology.ts';
+import { freePort } from '../test/services/server-process.ts';
 
 /** The queue's server, with two ways to lose its data. */
 export interface RigRedis {
@@ -154,12 +154,4 @@ function appendFiles(dir: string): string[] {
   return readdirSync(folder)
     .filter((name) => name.endsWith('.incr.aof'))
     .map((name) => path.join(folder, name));
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }

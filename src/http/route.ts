@@ -37,7 +37,7 @@ export interface RouteServer {
   describe: (base: string) => object;
 }
 
-/** Parameter names of a path: `a` and `b` for `/api/turns/{turn}/diff/{other}`. */
+/** Parameter names of a path: `turn` and `other` for `/api/turns/{turn}/diff/{other}`. */
 export type ParamName<P extends string> = P extends `${string}{${infer Name}}${infer Rest}`
   ? Name | ParamName<Rest>
   : never;
@@ -123,7 +123,7 @@ export function routeName({ method, path }: Pick<Route, 'method' | 'path'>): str
   return `${method} ${path}`;
 }
 
-/** Converts a Hono path to the form of the document: `/api/turns/:t{[^/]*}` is `/api/turns/{turn}`. `words` is no parameter. */
+/** Converts a Hono path to the form of the document: `/api/turns/:turn{[^/]*}` is `/api/turns/{turn}`. `words` is no parameter. */
 export function describedPath(path: string): string {
   return path
     .replace(/(?<=\/):words\{([^{}]*)\}/g, '$1')

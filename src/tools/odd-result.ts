@@ -93,8 +93,8 @@ function readObject(value: object, reading: Reading): unknown {
   if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) return readBytes(value, reading);
   const { toJSON } = value as { toJSON?: unknown };
   if (typeof toJSON === 'function') return read((toJSON as () => unknown).call(value), reading);
-  const entries = Object.keys(value).slice(0, reading.values + 1);
-  if (entries.length > 0 && !isStream(value)) return readFields(value, entries, reading);
+  const keys = Object.keys(value).slice(0, reading.values + 1);
+  if (keys.length > 0 && !isStream(value)) return readFields(value, keys, reading);
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null ? {} : readNamed(value, reading);
 }

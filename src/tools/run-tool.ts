@@ -130,7 +130,7 @@ function isText(returned: unknown): returned is { text: string; request?: unknow
 }
 
 const NOT_WHOLE =
-  '\n[the tool ran. What stands in brackets in its result could not be read: tools return a text, or plain data]';
+  '\n[The tool ran. The parts of its result that stand in brackets could not be read: a tool returns a text or plain data.]';
 
 /** A value that JSON would lose without a word, such as a Map or a promise nobody awaited, is read by itself. */
 function dataText(returned: unknown, change: (text: string) => string): string {

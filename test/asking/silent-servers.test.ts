@@ -1,5 +1,3 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import type { TroupeInput } from '../../src/config/agents-file.ts';
 import type { Author } from '../../src/events/index.ts';
@@ -9,19 +7,11 @@ import { modelOf } from '../support/engine-models.ts';
 import { openStage, until } from '../support/engine-stage.ts';
 import { pass } from '../support/compaction-stage.ts';
 import { openTroupe } from '../support/mode.ts';
+import { freePort } from '../services/server-process.ts';
 import { untilHolds } from '../support/until-holds.ts';
 import type { Troupe } from '../../src/troupe.ts';
 
 const ANA: Author = { kind: 'user', id: 'ana', name: 'Ana' };
-
-/** An address where nobody listens. */
-async function closedPort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 /** The error of a wait that ends once the conversation has come that far, and what the console says. */
 async function askAt(
@@ -59,7 +49,7 @@ const isAsked = async (troupe: Troupe) =>
 
 describe('the error of a wait that ended without an answer names the cause', () => {
   test('nobody listens: the console says so too, with the address', async () => {
-    const port = await closedPort();
+    const port = await freePort();
     const { message, warned } = await askAt(`http://127.0.0.1:${port}/v1`, hasFailed);
     expect(message).toMatch(
       new RegExp(

@@ -1,13 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { createServer } from 'node:http';
-import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
 import { MongoClient } from 'mongodb';
 import pg from 'pg';
 import { test } from 'vitest';
 import { withDatabase } from '../support/mongo-url.ts';
 import { removeKeysAt } from '../support/redis-keys.ts';
 import { type Running, type Workplace, workplace, type WorkplaceOptions } from './harness.ts';
+import { freePort } from '../services/server-process.ts';
 
 /** Token of the API, which requires one. */
 export const TOKEN = 'site-token';
@@ -104,15 +102,6 @@ export function openSite({
       await clean(env, name);
     },
   };
-}
-
-/** The same server with this database. Edits the text, because a list of hosts is no URL to a parser. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 function withSchema(url: string, schema: string): string {

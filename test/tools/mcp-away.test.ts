@@ -1,5 +1,3 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
 import { stuckLines } from '../../src/cli/commands/stuck.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
@@ -11,17 +9,9 @@ import { type OddHttp, oddStdio, startOddHttp } from '../support/odd-mcp.ts';
 import { untilHolds } from '../support/until-holds.ts';
 import { tempDir } from '../store/temp-dir.ts';
 import { caller, isAlive, type McpRoom, mcpRoom, stdioStage } from './mcp-stage.ts';
+import { freePort } from '../services/server-process.ts';
 
 const node = (script: string): McpServerInput => ({ command: process.execPath, args: ['-e', script] });
-
-/** An address at which nothing listens. */
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 const answering = (status: number) =>
   startOddHttp((_, response) => void response.writeHead(status).end('<html>no'));

@@ -68,7 +68,7 @@ test.each([
 class Empty {}
 
 const NOTE =
-  '[the tool ran. What stands in brackets in its result could not be read: tools return a text, or plain data]';
+  '[The tool ran. The parts of its result that stand in brackets could not be read: a tool returns a text or plain data.]';
 
 /** What is read of odd results. `[…]` says that something could not be. */
 test.each<[what: string, returned: () => unknown, text: string]>([

@@ -9,19 +9,27 @@ const MOST_RECENT = 500;
 
 /** Pages of logs, from memory or from the store. */
 export function createLogPages(
-  store: Pick<Store, 'readPage'>,
+  store: Pick<Store, 'readPage' | 'readById'>,
   recent: RecentEvents,
   clock: Pick<Clock, 'monotonic' | 'sleep'>,
 ): PageSource & Pick<RecentEvents, 'trim' | 'forget'> & { stored: PageSource } {
   const shelf = createPageShelf(clock);
+
+  /** Another process may have deleted the conversation, and it may have begun again with the same ids. */
+  async function isStill(log: ConversationKey, { events }: LogPage): Promise<boolean> {
+    const last = events.at(-1)!;
+    const there = await store.readById(log, last.id);
+    return there?.seq === last.seq && there.at === last.at;
+  }
+
   const stored: PageSource = {
     async readPage(log, range) {
       if (range.upTo !== undefined) return store.readPage(log, range);
       const shelved = shelf.find(log, range.after);
-      if (shelved)
-        return slicesOf(clock)
-          .next()
-          .then(() => shelved);
+      if (shelved && (await isStill(log, shelved))) {
+        await slicesOf(clock).next();
+        return shelved;
+      }
       const page = await store.readPage(log, range);
       shelf.put(log, range.after, page);
       return page;
@@ -48,7 +56,7 @@ export function createLogPages(
 
 /** With pages of at most 512 KiB, 32 MiB. */
 const MOST_PAGES = 64;
-/** As long as a first turn takes, ms. Another process may delete the conversation. */
+/** As long as a first turn takes, ms. */
 const KEPT_MS = 5_000;
 
 /**

@@ -28,7 +28,7 @@ interface SessionParts {
 
 const PING_MS = 5_000;
 const MESSAGE_CHARACTERS = 300;
-/** Longest wait for what a server says to the newest revision. */
+/** Longest wait for what a server says to the newest revision; the rest of its limit is for an older one. */
 const PROBE_MS = 10_000;
 
 function optionsFor({ negotiates }: Link, { timeoutMs, isOld }: SessionParts): ClientOptions {
@@ -37,7 +37,7 @@ function optionsFor({ negotiates }: Link, { timeoutMs, isOld }: SessionParts): C
   if (isOld) return { capabilities, versionNegotiation: { mode: 'legacy' } };
   return {
     capabilities,
-    versionNegotiation: { mode: 'auto', probe: { timeoutMs: Math.min(PROBE_MS, timeoutMs) } },
+    versionNegotiation: { mode: 'auto', probe: { timeoutMs: Math.min(PROBE_MS, timeoutMs / 2) } },
     // Questions of servers are handed to the caller, who asks people between two turns.
     inputRequired: { autoFulfill: false },
   };
