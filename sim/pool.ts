@@ -18,10 +18,12 @@ export interface PoolOptions {
   /** By `performance.now()`: no task starts later. */
   until?: number;
   onProgress?: (schedules: number) => void;
+  /** A task that is silent for longer hangs, ms; default 240 s, 20 s with a mutant, of which some are expected to hang. */
+  silenceMs?: number;
 }
 
 /** A schedule that takes longer is in an endless loop within one step, which only another process can notice. */
-const SILENCE_MS = 60_000;
+const SILENCE_MS = 240_000;
 const MUTANT_SILENCE_MS = 20_000;
 /** A process that was killed in a schedule keeps what it waited for, some 600 kB: its worker is replaced in time. */
 const MOST_TASKS = 20;
@@ -42,6 +44,7 @@ export async function runPool(options: PoolOptions): Promise<PoolResult> {
 
 function serve(options: PoolOptions, tasks: Task[], result: PoolResult): Promise<void> {
   const { mutant = '', until = Infinity, onProgress } = options;
+  const { silenceMs = mutant === '' ? SILENCE_MS : MUTANT_SILENCE_MS } = options;
   const child = fork(WORKER, [mutant], { execArgv: YOUNG_SPACE });
   const { promise, resolve } = Promise.withResolvers<void>();
   let current: Task | undefined;
@@ -56,8 +59,7 @@ function serve(options: PoolOptions, tasks: Task[], result: PoolResult): Promise
     current = isOver ? undefined : tasks.shift();
     if (!current) return end();
     child.send(current);
-    const silence = mutant === '' ? SILENCE_MS : MUTANT_SILENCE_MS;
-    watchdog = setTimeout(() => fail(`HANG a schedule in ${describe(current)} never ended`), silence);
+    watchdog = setTimeout(() => fail(`HANG a schedule in ${describe(current)} never ended`), silenceMs);
   }
 
   function fail(problem: string): void {

@@ -36,7 +36,11 @@ test('the blocks of docs/testing.md run as they are written, as files of one fol
     troupe: path.join(ROOT, 'src/index.ts'),
   };
   const include = ['**/*.{test,eval}.ts'];
-  const config = { test: { include, isolate: false, maxWorkers: 1 }, resolve: { alias }, root: folder };
+  const config = {
+    test: { include, isolate: false, maxWorkers: 1, testTimeout: 120_000 },
+    resolve: { alias },
+    root: folder,
+  };
   writeFileSync(path.join(folder, 'vitest.config.mjs'), `export default ${JSON.stringify(config)};\n`);
   const printed = run(folder, 'vitest', [
     'run',

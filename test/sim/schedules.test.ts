@@ -47,7 +47,12 @@ describe('the simulation', () => {
 
   test('catches the removal of the effect ledger', async () => {
     const task = { mode: 'full', from: FIXED_SEED, count: 50 } as const;
-    const result = await runPool({ tasks: [task], jobs: 1, mutant: 'no effect ledger' });
+    const result = await runPool({
+      tasks: [task],
+      jobs: 1,
+      mutant: 'no effect ledger',
+      silenceMs: 200_000,
+    });
     expect(result.problem).toBeNull();
     expect(result.violation?.violations.join('\n')).toMatch(/I5 .* ran 2 times/);
   });
