@@ -1,7 +1,15 @@
 import { CANCELLED } from '../src/actors/tasks/cancellation.ts';
-import { type ActorRecord, type Event, eventOf, newActorRecord, parseTurnId } from '../src/events/index.ts';
+import {
+  type ActorRecord,
+  type Event,
+  eventOf,
+  newActorRecord,
+  parseTurnId,
+  type PromptReceipt,
+} from '../src/events/index.ts';
 import type { ActorAddress } from '../src/events/index.ts';
 import type { ActorRow } from '../src/store/driver.ts';
+import { withoutEvents } from '../src/store/documents/actor-steps.ts';
 import { chainValue } from '../src/store/integrity.ts';
 import { checkLog, checkSessions } from '../src/testing/check-log.ts';
 import type { Clients } from './clients.ts';
@@ -28,6 +36,7 @@ export function checkWorld(world: World, clients: Clients): string[] {
     ...checkCancelledTasks(world, events),
     ...checkMemories(world, events),
     ...checkChains(world),
+    ...checkReceipts(world, events),
     ...actors.filter(({ parked }) => parked === 'failed').map((actor) => `FAILED ${actor.agent}`),
     ...clients.problems.map((problem) => `CLIENT ${problem}`),
     ...world.surprises.map((warning) => `WARNING ${warning}`),
@@ -43,6 +52,21 @@ function checkPosts({ posted }: Clients, byKey: ReadonlyMap<string, Event>): str
     if (!event) return [`ACK post ${key} was acknowledged but is not in the log`];
     const same = JSON.stringify([event.to, event.body]) === JSON.stringify([draft.to, draft.body]);
     return same ? [] : [`ACK post ${key} was changed`];
+  });
+}
+
+/** R1: whoever asks what an ended turn saw finds the receipt of its last prompt. */
+function checkReceipts({ data }: World, events: readonly Event[]): string[] {
+  const receipts = new Set<string>();
+  for (const { namespace, data: text } of data.entries.values()) {
+    if (namespace !== 'prompt') continue;
+    const { turn, step } = JSON.parse(text) as PromptReceipt;
+    receipts.add(`${turn}:${step}`);
+  }
+  return events.flatMap((event) => {
+    const done = eventOf(event, 'turn.done');
+    if (!done || done.body.steps === 0 || receipts.has(`${done.turn}:${done.body.steps}`)) return [];
+    return [`R1 ${done.turn}: its last prompt has no receipt (step ${done.body.steps})`];
   });
 }
 
@@ -200,7 +224,8 @@ function eventAt<K extends Event['kind']>(byKey: ReadonlyMap<string, Event>, key
 }
 
 function recordOfRow(row: ActorRow): ActorRecord {
-  const { tenant, conversation, agent, fence, owner, until, processed, cancel, parked, data } = row;
+  const { tenant, conversation, agent, fence, owner, until, processed, cancel, parked, data } =
+    withoutEvents(row);
   const address = { tenant, conversation, agent } as ActorAddress;
   const columns = { fence, owner, until, processed, cancel, parked };
   return { ...newActorRecord(address), ...JSON.parse(data), ...columns } as ActorRecord;

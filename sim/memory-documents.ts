@@ -1,6 +1,5 @@
 import { changedRow } from '../src/store/actor-row.ts';
 import {
-  type ActorChange,
   type ActorKey,
   type ActorRow,
   type ConversationPage,
@@ -11,6 +10,7 @@ import {
 import type {
   ActorCondition,
   Addressee,
+  DocumentChange,
   Documents,
   LogEnd,
   LogKey,
@@ -338,16 +338,22 @@ function withoutData(row: ActorRow): Omit<ActorRow, 'data'> {
   return columns;
 }
 
-function holds(row: ActorRow, { fence, turn, notCancelled, freeAt, parked }: ActorCondition): boolean {
+function holds(
+  row: ActorRow,
+  { fence, turn, notCancelled, freeAt, parked, outbox, processed }: ActorCondition,
+): boolean {
   if (fence !== undefined && row.fence !== fence) return false;
   if (turn !== undefined && row.turn !== turn) return false;
   if (notCancelled && row.turn !== null && row.cancel === row.turn) return false;
   if (parked !== undefined && row.parked !== parked) return false;
+  if (outbox !== undefined && row.outbox !== outbox) return false;
+  if (processed !== undefined && row.processed !== processed) return false;
   return freeAt === undefined || row.until < freeAt;
 }
 
-function changed(row: ActorRow, { raiseFence, ...change }: ActorChange & { raiseFence?: true }): ActorRow {
+function changed(row: ActorRow, { raiseFence, outbox, ...change }: DocumentChange): ActorRow {
   const next = changedRow(row, change);
+  if (outbox !== undefined) next.outbox = outbox;
   if (raiseFence) next.fence += 1;
   return next;
 }

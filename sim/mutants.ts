@@ -1,4 +1,5 @@
 import type { Mode } from './faults.ts';
+import { STEP_MUTANTS } from './step-mutants.ts';
 
 /** One mechanism of the production code, removed: the simulation must notice. */
 export interface Mutant {
@@ -18,7 +19,7 @@ export interface Edit {
 }
 
 const LOOK_AGAIN =
-  'if (lease.record.parked === null && !lease.signal.aborted) await lookAgain(deps, address, lease.record);';
+  'if (lease.record.parked === null && !lease.signal.aborted) await lookAgain(deps, address, lease);';
 const WAKE =
   'for (const { event } of appended) if (wake && event.to.length > 0) await wakeAddressed(log, event);';
 const APPEND = 'const stored = await appendOwn(log, entries, spares);';
@@ -77,9 +78,9 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'actors/turn/commit-turn.ts',
-        find: 'const committed = await lease.writeUnlessCancelled(await patchOf(run));',
+        find: 'const committed = await lease.step({ ...(await stepOf(run)), expect: { notCancelled: true } });',
         replace: `await run.deps.log.append(run.live.address, [...outputsOf(run), ...endingOf(run)]);
-          const committed = await lease.writeUnlessCancelled(await patchOf(run));`,
+          const committed = await lease.step({ ...(await stepOf(run)), expect: { notCancelled: true } });`,
       },
     ],
   },
@@ -122,8 +123,9 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'actors/turn/commit-turn.ts',
-        find: 'const committed = await lease.writeUnlessCancelled(await patchOf(run));',
-        replace: 'const committed = await lease.writeUnlessCancelled(await patchOf(run)).catch(() => null);',
+        find: 'const committed = await lease.step({ ...(await stepOf(run)), expect: { notCancelled: true } });',
+        replace:
+          'const committed = await lease.step({ ...(await stepOf(run)), expect: { notCancelled: true } }).catch(() => null);',
       },
     ],
   },
@@ -132,10 +134,9 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'full',
     edits: [
       {
-        file: 'store/documents/document-driver.ts',
-        find: 'compareAndSet: begun((key, expect, change) => actors.update(key, expect, change)),',
-        replace:
-          'compareAndSet: begun((key, { fence: _, ...expect }, change) => actors.update(key, expect, change)),',
+        file: 'store/documents/actor-steps.ts',
+        find: 'const { freeAt, ...holds } = expect;',
+        replace: 'const { freeAt, fence: _, ...holds } = expect;',
       },
     ],
   },
@@ -188,8 +189,8 @@ export const MUTANTS: readonly Mutant[] = [
         file: 'actors/engine/activate.ts',
         find: `const turn = resumed
         ? await resumeTurn(deps, lease, live)
-        : await pinTurn({ deps, lease, runtime, live }, published);`,
-        replace: 'const turn = await pinTurn({ deps, lease, runtime, live }, published);',
+        : await pinTurn({ deps, lease, runtime, live });`,
+        replace: 'const turn = await pinTurn({ deps, lease, runtime, live });',
       },
     ],
   },
@@ -199,8 +200,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'actors/turn/commit-turn.ts',
-        find: 'const committed = await lease.writeUnlessCancelled(await patchOf(run));',
-        replace: 'const committed = await lease.write(await patchOf(run));',
+        find: 'const committed = await lease.step({ ...(await stepOf(run)), expect: { notCancelled: true } });',
+        replace: 'const committed = await lease.step(await stepOf(run));',
       },
     ],
   },
@@ -293,6 +294,11 @@ export const MUTANTS: readonly Mutant[] = [
         replace: `metrics.count('posts_too_late', { kind: draft.kind });
           await log.append({ tenant, conversation }, [{ ...draft, id: 'late:' + draft.id }]);`,
       },
+      {
+        file: 'store/documents/actor-steps.ts',
+        find: "if (ifTaken === 'drop') return { kind: 'taken' };",
+        replace: '',
+      },
     ],
   },
   {
@@ -334,11 +340,12 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'actors/turn/commit-turn.ts',
-        find: 'posts: [...(isDone ? run.outgoing : []), ...ends.outgoing, ...steps],',
-        replace: 'posts: [],',
+        find: "...posts.map((post) => ({ ...post, ifTaken: 'drop' as const })),",
+        replace: '',
       },
     ],
   },
+  ...STEP_MUTANTS,
   {
     name: 'a cached tail is taken for the log',
     mode: 'light',

@@ -32,10 +32,8 @@ const REDIS_MAX_CLIENTS = 10_000;
 /** Actors of one read. */
 const ACTORS_PER_READ = 500;
 
-function sum(amounts: Amounts, key: 'documents' | 'bytes' | 'entries', isKept = true): number {
-  return Object.entries(amounts)
-    .filter(([name]) => isKept !== /journal|effect/.test(name))
-    .reduce((total, [, amount]) => total + amount[key], 0);
+function sum(amounts: Amounts, key: 'documents' | 'bytes' | 'entries'): number {
+  return Object.values(amounts).reduce((total, amount) => total + amount[key], 0);
 }
 
 /** What is stored for ever, of this many conversations. */
@@ -49,7 +47,7 @@ export function scenarios(): Scenario[] {
 }
 
 function busyDay(conversations: number): Scenario {
-  const { perTurn, commandsPerTurn } = MEASURED.mongodb;
+  const { commandsPerTurn } = MEASURED.mongodb;
   const turnsPerS = (conversations * ASSUMED.turnsPerConversation) / DAY_S;
   const peak = turnsPerS * ASSUMED.peakFactor;
   const atOnce = peak * ASSUMED.secondsPerTurn;
@@ -63,11 +61,6 @@ function busyDay(conversations: number): Scenario {
       ['documents kept', kept(conversations, 'documents'), 'a day'],
       ['their bytes, before compression', kept(conversations, 'bytes') / GIB, 'GiB a day'],
       ['index entries kept', kept(conversations, 'entries'), 'a day'],
-      [
-        'journal, removed after 7 days',
-        (7 * conversations * ASSUMED.turnsPerConversation * sum(perTurn, 'bytes', false)) / GIB,
-        'GiB',
-      ],
       ['Redis commands, at the peak', peak * commandsPerTurn, '/s'],
       ['events read by a round of the sweeper, at the peak', peak * WINDOW_S, ''],
     ],

@@ -4,27 +4,26 @@ import type { Point } from './measure.ts';
 export const MEASURED: Record<'mongodb' | 'sqlite', Point> = {
   mongodb: {
     perConversation: {
-      events: { documents: 2, bytes: 1_080, entries: 4 },
-      actors: { documents: 1, bytes: 265, entries: 1 },
+      events: { documents: 2, bytes: 1_070, entries: 4 },
+      actors: { documents: 1, bytes: 242, entries: 1 },
       conversations: { documents: 1, bytes: 76, entries: 9 },
     },
     perTurn: {
-      events: { documents: 4, bytes: 1_917, entries: 9 },
+      events: { documents: 4, bytes: 1_843, entries: 9 },
       'registers (prompt)': { documents: 1, bytes: 1_413, entries: 3 },
-      'registers (journal)': { documents: 1, bytes: 235, entries: 3 },
     },
-    commandsPerTurn: 15,
+    commandsPerTurn: 14,
   },
   sqlite: {
     perConversation: {
       logs: { documents: 1, bytes: 112, entries: 0 },
-      events: { documents: 2, bytes: 928, entries: 0 },
-      actors: { documents: 1, bytes: 207, entries: 0 },
+      events: { documents: 2, bytes: 945, entries: 0 },
+      actors: { documents: 1, bytes: 183, entries: 0 },
     },
     perTurn: {
-      events: { documents: 4, bytes: 1_547, entries: 0 },
+      events: { documents: 4, bytes: 1_494, entries: 0 },
       addressed: { documents: 1, bytes: 11, entries: 0 },
-      registers: { documents: 2, bytes: 1_592, entries: 0 },
+      registers: { documents: 1, bytes: 1_390, entries: 0 },
     },
     commandsPerTurn: 0,
   },

@@ -99,10 +99,8 @@ export const ActorRecord = ActorAddress.extend({
   cancel: TurnId.nullable(),
   /** Null if the agent takes turns. */
   parked: Unavailability.nullable(),
-  /** Events committed with the state and not yet known to be in the log. */
-  outbox: z.array(EventDraft),
-  /** Sent after the outbox. */
-  posts: z.array(OutgoingEvent).default([]),
+  /** Events of its last turn may still be missing in the log: the store appends them before the next lease. */
+  unpublished: z.boolean().default(false),
   timers: z.array(Timer).default([]),
 });
 export type ActorRecord = z.infer<typeof ActorRecord>;
@@ -124,8 +122,7 @@ export function newActorRecord(address: ActorAddress): ActorRecord {
     lost: 0,
     cancel: null,
     parked: null,
-    outbox: [],
-    posts: [],
+    unpublished: false,
     timers: [],
   };
 }

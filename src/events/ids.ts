@@ -101,7 +101,7 @@ export function isRuntimeId(id: string): boolean {
 }
 
 /** The id that the runtime uses instead of a runtime id that is taken, by an older client or an imported file. */
-export function spareId(id: EventId, number: number): EventId {
+export function spareId(id: string, number: number): EventId {
   return runtimeId(id, `@${number}`);
 }
 

@@ -28,7 +28,7 @@ export function changedRow(row: ActorRow, change: ActorChange): ActorRow {
     turn: change.turn === undefined ? row.turn : change.turn,
     cancel: change.cancel === undefined ? row.cancel : change.cancel,
     parked: change.parked === undefined ? row.parked : change.parked,
-    outbox: change.outbox ?? row.outbox,
+    outbox: row.outbox,
     wakeAt: change.wakeAt === undefined ? row.wakeAt : change.wakeAt,
     data: change.data ?? row.data,
   };
@@ -53,13 +53,13 @@ export function decodeActor(address: ActorAddress, row: ActorRow): ActorRecordTy
   // Checked before the shape: our first write would lose the fields that a newer version added.
   if (versionOf(state) > ACTOR_VERSION) return NEWER;
   const { tenant, conversation, agent } = address;
-  const { fence, owner, until, processed, cancel, parked } = row;
-  const columns = { tenant, conversation, agent, fence, owner, until, processed, cancel, parked };
+  const { fence, owner, until, processed, cancel, parked, outbox: unpublished } = row;
+  const lease = { fence, owner, until, processed, cancel, parked };
+  const columns = { tenant, conversation, agent, ...lease, unpublished };
   const parsed = ActorRecord.safeParse({ ...state, ...columns });
   if (!parsed.success) return reasonOf(parsed.error);
   // Filters see the columns: a record that differs from them would be run or skipped wrongly.
   if ((parsed.data.turn?.id ?? null) !== row.turn) return `its turn differs from the column (${row.turn})`;
-  if (hasToSend(parsed.data) !== row.outbox) return 'its outbox differs from the column';
   if (earliest(parsed.data.timers) !== row.wakeAt) return 'its timers differ from the column';
   return parsed.data;
 }
@@ -82,10 +82,6 @@ function versionOf(state: object): number {
   return 'machineVersion' in state && typeof state.machineVersion === 'number' ? state.machineVersion : 0;
 }
 
-function hasToSend({ outbox, posts }: Pick<ActorRecordType, 'outbox' | 'posts'>): boolean {
-  return outbox.length > 0 || posts.length > 0;
-}
-
 function earliest(timers: readonly Timer[]): number | null {
   return timers.reduce<number | null>((first, { at }) => Math.min(first ?? at, at), null);
 }
@@ -95,20 +91,19 @@ export function encodePatch(base: ActorRecordType, patch: ActorPatch): ActorChan
   const { state, ...columns } = patch;
   if (!state) return columns;
   const { turnNo, lastTurn, snapshot, machineVersion, session, cursor, ...work } = { ...base, ...state };
-  const { turn, lost, outbox, posts, timers } = work;
+  const { turn, lost, timers } = work;
   const memory = { turnNo, lastTurn, snapshot, machineVersion, session, cursor };
   return {
     ...columns,
     turn: turn?.id ?? null,
-    outbox: hasToSend(work),
     wakeAt: earliest(timers),
-    data: JSON.stringify({ ...memory, turn, lost, outbox, posts, timers }),
+    data: JSON.stringify({ ...memory, turn, lost, timers }),
   };
 }
 
 /** The record after `patch`: state from the patch, columns from the row, because other callers write these too. */
 export function patchedRecord(base: ActorRecordType, patch: ActorPatch, row: ActorRow): ActorRecordType {
-  const { fence, owner, until, processed, cancel, parked } = row;
+  const { fence, owner, until, processed, cancel, parked, outbox: unpublished } = row;
   return {
     ...base,
     ...patch.state,
@@ -118,5 +113,6 @@ export function patchedRecord(base: ActorRecordType, patch: ActorPatch, row: Act
     processed,
     cancel: cancel as ActorRecordType['cancel'],
     parked: parked as Unavailability | null,
+    unpublished,
   };
 }

@@ -1,8 +1,8 @@
 import * as z from 'zod';
 import { TroupeError } from '../errors.ts';
-import { type ActorAddress, type ConversationId, type Event, PromptReceipt } from '../events/index.ts';
+import { type ConversationId, type Event, PromptReceipt } from '../events/index.ts';
 import { createDerivedMethods } from './derived-methods.ts';
-import { decodeActor, decodeActorOrThrow, encodePatch, isNewer, patchedRecord } from './actor-row.ts';
+import { createActorMethods, receiptEntry } from './actor-methods.ts';
 import type { ConversationPlace, ConversationsQuery, EventRow, EntryKey, StoreDriver } from './driver.ts';
 import {
   appendedEvent,
@@ -65,7 +65,7 @@ export function createStore(
     ...createPagedReads(driver, decode, slices),
     verify: (log, { after = 0 } = {}) => verifyLog({ driver, slices }, log, after),
     ...createConversationMethods(driver),
-    ...createActorMethods(driver),
+    ...createActorMethods(driver, decode),
     ...createEffectMethods(driver),
     ...createEntryMethods(driver),
     ...createDerivedMethods(driver),
@@ -233,58 +233,6 @@ function createConversationMethods(driver: StoreDriver): ConversationMethods {
   };
 }
 
-type ActorMethods = Pick<
-  Store,
-  'acquire' | 'update' | 'requestCancel' | 'park' | 'readActor' | 'listActors' | 'claim' | 'due'
->;
-
-function createActorMethods(driver: StoreDriver): ActorMethods {
-  return {
-    async acquire(address, lease) {
-      const outcome = await driver.acquire(address, lease);
-      if (outcome.kind === 'busy') return outcome;
-      try {
-        return { kind: 'acquired', record: decodeActorOrThrow(address, outcome.row) };
-      } catch (error) {
-        // Releases the lease: a process that cannot read the record must not block one that can.
-        await driver.compareAndSet(address, { fence: outcome.row.fence }, { owner: '', until: 0 });
-        throw error;
-      }
-    },
-    async update(base, patch, expect) {
-      const { tenant, conversation, agent, fence } = base;
-      const row = await driver.compareAndSet(
-        { tenant, conversation, agent },
-        { fence, turn: base.turn?.id ?? null, ...expect },
-        encodePatch(base, patch),
-      );
-      return row && patchedRecord(base, patch, row);
-    },
-    requestCancel: (address, turn) => driver.requestCancel(address, turn),
-    park: (address, parked, expected) => driver.park(address, parked, expected),
-    async readActor(address) {
-      const row = await driver.readActor(address);
-      return row && decodeActorOrThrow(address, row);
-    },
-    async listActors({ tenant, conversation }) {
-      const rows = await driver.listActors({ tenant, conversation });
-      return rows.map((row) => {
-        const address = { tenant, conversation, agent: row.agent } as ActorAddress;
-        const record = decodeActor(address, row);
-        if (typeof record !== 'string') return record;
-        return isNewer(record) ? { address, newer: record } : { address, corrupt: record };
-      });
-    },
-    async claim(name, lease) {
-      const key = { tenant: STORE_ITSELF, conversation: STORE_ITSELF, agent: name };
-      return (await driver.acquire(key, lease)).kind === 'acquired';
-    },
-    async due(query) {
-      return (await driver.due(query)) as ActorAddress[];
-    },
-  };
-}
-
 type EffectMethods = Pick<Store, 'journal' | 'readJournal' | 'expire' | 'startEffect' | 'settleEffect'>;
 
 function createEffectMethods(driver: StoreDriver): EffectMethods {
@@ -353,13 +301,8 @@ function createEntryMethods(driver: StoreDriver): EntryMethods {
     readArtifact: (log, id) =>
       driver.readEntry({ tenant: log.tenant, namespace: 'artifact', key: `${log.conversation}/${id}` }),
     async putReceipt(tenant, receipt, at) {
-      if (receipt.turn === null)
-        throw new TroupeError('internal', 'a prompt outside of a turn has no receipt', {});
-      await put(
-        { tenant, namespace: 'prompt', key: `${receipt.turn}:${receipt.step}` },
-        JSON.stringify(receipt),
-        at,
-      );
+      const { key, data } = receiptEntry(tenant, receipt, at);
+      await put(key, data, at);
     },
     putBody: (tenant, hash, text, at) => put({ tenant, namespace: 'body', key: hash }, text, at),
     readBody: (tenant, hash) => driver.readEntry({ tenant, namespace: 'body', key: hash }),

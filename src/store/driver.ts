@@ -17,16 +17,21 @@ import type {
  *  S1  `seq` of a conversation is dense from 1 and never reused, under any number of concurrent writers. Only a removed
  *      conversation begins again.
  *  S2  One row per (tenant, conversation, id). A second append of an id changes nothing and returns the first row.
- *  S3  An actor row changes only by `acquire` (raises the fence), `compareAndSet` (names the fence), and the two
+ *  S3  An actor row changes only by `acquire` (raises the fence), `compareAndSet` and `step` (name the fence), and the two
  *      single-field writes `requestCancel` and `park`. It is removed only with its conversation.
  *  S4  `putOnce` writes an entry once; the first writer wins and every later one receives the winner's data.
- *  S5  A write whose promise has resolved survives the end of the process. `append`, `requestCancel`, `park` and the
- *      first write of an effect also survive a power loss, because the outside world depends on them. All other writes
- *      are ordered: a power loss keeps a prefix of them, which equals a crash a moment earlier.
+ *  S5  A write whose promise has resolved survives the end of the process. `append`, `requestCancel`, `park`, the first
+ *      write of an effect and a `step` with events, unless they are repeated, also survive a power loss, because the
+ *      outside world depends on them. All other writes are ordered: a power loss keeps a prefix of them, which equals a crash a
+ *      moment earlier.
  *      A rejected promise means "unknown": the caller must read again.
  *  S6  Text is preserved to the code unit: NUL, lone surrogates, '$', '.', '__proto__'.
  *  S7  The chain value of an appended row follows from that of the row with the seq before it, under any number of
  *      concurrent writers and after lost acknowledgements.
+ *  S8  `step` is one write. If it is accepted, its entries are stored by then, and its events are appended once, in order, even
+ *      if the process dies: at the latest before the next `acquire` of the actor resolves.
+ *  S9  Somebody is told of the events of a step before the next `acquire` of the actor resolves, unless the process dies in
+ *      a store that makes a step in one transaction.
  * Errors: `store_unavailable` (transient; disk full, connection lost), `store_corrupt`, `store_newer`,
  * `data_unwritable`.
  */
@@ -87,7 +92,7 @@ export interface ActorRow extends ActorKey {
   cancel: string | null;
   /** Why it takes no turns. Null: it does. */
   parked: string | null;
-  /** Whether events of the actor wait to be sent. Copied from `data`, for filters. */
+  /** Whether events of an accepted step may still be missing in the log. Set by the driver. */
   outbox: boolean;
   /** When its first timer ends, ms; null without timers. Copied from `data`, for filters. */
   wakeAt: number | null;
@@ -96,10 +101,7 @@ export interface ActorRow extends ActorKey {
 }
 
 export type ActorChange = Partial<
-  Pick<
-    ActorRow,
-    'owner' | 'until' | 'processed' | 'turn' | 'cancel' | 'parked' | 'outbox' | 'wakeAt' | 'data'
-  >
+  Pick<ActorRow, 'owner' | 'until' | 'processed' | 'turn' | 'cancel' | 'parked' | 'wakeAt' | 'data'>
 >;
 
 /** A write happens only if all of these hold. `notCancelled`: the row's `cancel` is not its `turn`. */
@@ -110,9 +112,46 @@ export interface ActorExpectation {
   turn?: string | null;
   /** The record must ask for no cancel. */
   notCancelled?: true;
+  /** The lease must have ended before this time, ms, and the actor must not be parked. */
+  freeAt?: number;
+  /** How far the record must have processed its log. */
+  processed?: number;
 }
 
 export type AcquireOutcome = { kind: 'acquired'; row: ActorRow } | { kind: 'busy'; until: number };
+
+/** `ifTaken`: another event has the id. Then this one takes its first spare id, or is dropped. */
+export interface StepEvent {
+  row: NewEventRow;
+  ifTaken: 'spare' | 'drop';
+}
+
+/** The change of an actor, with what counts only together with it. */
+export interface ActorStep {
+  expect: ActorExpectation;
+  change: ActorChange;
+  /** Takes the lease: its fence rises by one. */
+  takes?: true;
+  /** Stored unless they are. */
+  entries?: readonly { key: EntryKey; data: string; at: number }[];
+  /** In order per log. */
+  events?: readonly StepEvent[];
+  /** Whoever takes up the turn appends the events again, so that they need not be kept for that. */
+  isRepeated?: true;
+  /** Called once the events are in their logs, in their order; see S9. */
+  told?: (appended: readonly StepAppend[]) => Promise<void>;
+  /** Gives the lease back with `processed` at the end of the log, unless an event after `processed` addresses the actor. */
+  rests?: true;
+}
+
+/** `there`: it was stored before. `taken`: another event has its id, and it was dropped. */
+export type StepAppend = { kind: 'appended' | 'there'; seq: number; id: string } | { kind: 'taken' };
+
+export interface StepOutcome {
+  row: ActorRow;
+  /** With `rests`: an event after `processed` addresses the actor, and nobody may have looked at it. */
+  isAddressed: boolean;
+}
 
 /** Namespaces of the entries beside the log. Only entries of `effect` and `note`, the key-value namespace, are swapped. */
 export type Namespace =
@@ -226,9 +265,16 @@ export interface StoreDriver {
   findPassages(query: PassagesQuery): Promise<FoundPassage[]>;
 
   /** Takes the lease if it is free or has ended (`until` < now); creates a missing row. */
-  acquire(key: ActorKey, lease: { owner: string; now: number; until: number }): Promise<AcquireOutcome>;
+  acquire(
+    key: ActorKey,
+    lease: { owner: string; now: number; until: number },
+    /** Called with what an earlier holder had committed, and perhaps not appended or not told of. */
+    told?: (rows: readonly EventRow[]) => Promise<void>,
+  ): Promise<AcquireOutcome>;
   /** Returns the row after the change, or null if an expectation did not hold. */
   compareAndSet(key: ActorKey, expect: ActorExpectation, change: ActorChange): Promise<ActorRow | null>;
+  /** One write, or null if an expectation did not hold: see S8. */
+  step(key: ActorKey, step: ActorStep): Promise<StepOutcome | null>;
   /** Sets `cancel` if `turn` is the pinned turn; returns whether it was. */
   requestCancel(key: ActorKey, turn: string): Promise<boolean>;
   /**

@@ -4,6 +4,7 @@ import type {
   ConversationId,
   Event,
   EventDraft,
+  EventKind,
   Unavailability,
   PromptReceipt,
   TenantId,
@@ -69,11 +70,40 @@ export interface ActorPatch {
       | 'cursor'
       | 'turn'
       | 'lost'
-      | 'outbox'
-      | 'posts'
       | 'timers'
     >
   >;
+}
+
+/** An event of a step, for any log of the tenant. `ifTaken`: an event that is not this one has its id. */
+export interface RecordEvent extends NewEvent {
+  conversation: ConversationId;
+  ifTaken: 'spare' | 'drop';
+}
+
+export interface RecordStep {
+  patch: ActorPatch;
+  /** `free`: the lease is taken with this write, if it is free at this time and the actor is not parked. */
+  expect?: { notCancelled?: true; freeAt?: number };
+  events: readonly RecordEvent[];
+  receipts?: readonly { receipt: PromptReceipt; at: number }[];
+  isRepeated?: true;
+  rests?: true;
+  told?: (events: StepEvents) => Promise<void>;
+}
+
+/** The events of a step as stored. */
+export interface StepEvents {
+  appended: readonly Event[];
+  /** Those that were stored before. */
+  there: readonly Event[];
+  /** Kinds of those that were dropped, because another event has their id. */
+  taken: readonly EventKind[];
+}
+
+export interface Stepped {
+  record: ActorRecord;
+  isAddressed: boolean;
 }
 
 /** The ledger entry of a tool call. A `started` entry left by a crash is settled by the process that finds it. */
@@ -170,12 +200,19 @@ export interface Store {
   savePassages(log: ConversationKey, passages: readonly Passage[]): Promise<void>;
   findPassages(query: PassagesQuery): Promise<FoundPassage[]>;
 
-  acquire(address: ActorAddress, lease: { owner: string; now: number; until: number }): Promise<Acquired>;
+  /** `told`: of the events of an earlier holder, see the driver. */
+  acquire(
+    address: ActorAddress,
+    lease: { owner: string; now: number; until: number },
+    told?: (events: readonly Event[]) => Promise<void>,
+  ): Promise<Acquired>;
   /**
    * One fenced compare-and-set: writes `patch` over `base` if the stored fence is `base.fence`, the pinned turn is
    * still `base.turn` and, with `notCancelled`, the turn is not cancelled. Null otherwise. Throws `actor_corrupt`.
    */
   update(base: ActorRecord, patch: ActorPatch, expect?: { notCancelled?: true }): Promise<ActorRecord | null>;
+  /** `update` with what counts only together with it; see `ActorStep` of the driver. Null as for `update`. */
+  step(base: ActorRecord, step: RecordStep): Promise<Stepped | null>;
   requestCancel(address: ActorAddress, turn: TurnId): Promise<boolean>;
   /** False if `expected` is given and differs from the stored value; see the driver. */
   park(

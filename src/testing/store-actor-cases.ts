@@ -3,12 +3,10 @@ import { ACTOR_VERSION, newActorRecord, turnId } from '../events/index.ts';
 import {
   acquired,
   addressOf,
-  draftOf,
   logOf,
   on,
   pinned,
   pinOf,
-  outgoingEventOf,
   rejectsWith,
   type StoreCase,
   timerOf,
@@ -86,8 +84,6 @@ export const ACTOR_CASES: readonly StoreCase[] = [
         session,
         cursor: 5,
         turn: { ...pinOf(WORKER, 4), live: { 'cwd.$x': 'y' } },
-        outbox: [draftOf('o1', { to: ['boss'], content: 'lone \ud800' })],
-        posts: [outgoingEventOf('p1'), outgoingEventOf('p2', 'talk')],
         timers: [timerOf(9000), timerOf(8000)],
       },
     });
@@ -111,22 +107,13 @@ export const ACTOR_CASES: readonly StoreCase[] = [
   }),
   on('update', 'makes a record corrupt whose columns differ from its data', async ({ store, driver }) => {
     const record = await acquired(store, WORKER);
-    await store.update(record, { state: { timers: [timerOf(9000)], posts: [outgoingEventOf('p1')] } });
-    const { data, ...filed } = (await driver.readActor(KEY))!;
-    assert.equal(filed.outbox, true);
-    for (const change of [{ wakeAt: 8999 }, { wakeAt: null }, { wakeAt: 9000, outbox: false }]) {
+    await store.update(record, { state: { timers: [timerOf(9000)] } });
+    for (const change of [{ wakeAt: 8999 }, { wakeAt: null }]) {
       await driver.compareAndSet(KEY, { fence: 1 }, change);
       await rejectsWith('actor_corrupt', store.readActor(WORKER));
     }
-    await driver.compareAndSet(KEY, { fence: 1 }, { wakeAt: 9000, outbox: true, data });
+    await driver.compareAndSet(KEY, { fence: 1 }, { wakeAt: 9000 });
     assert.equal((await store.readActor(WORKER))?.timers.length, 1);
-  }),
-  on('update', 'reads an old record without posts and timers', async ({ store, driver }) => {
-    const record = await pinned(store, WORKER);
-    const row = (await driver.readActor(KEY))!;
-    const { posts: _, timers: __, ...older } = JSON.parse(row.data) as Record<string, unknown>;
-    await driver.compareAndSet(KEY, { fence: 1 }, { data: JSON.stringify(older) });
-    assert.deepEqual(await store.readActor(WORKER), record);
   }),
   on('update', 'with an older fence changes nothing', async ({ store }) => {
     const stale = await acquired(store, WORKER, 1000);

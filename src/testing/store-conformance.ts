@@ -3,6 +3,7 @@ import type { ConformanceCase } from './conformance.ts';
 import { ACTOR_CASES } from './store-actor-cases.ts';
 import { LOG_CASES } from './store-log-cases.ts';
 import { PASSAGE_CASES } from './store-passage-cases.ts';
+import { STEP_CASES } from './store-step-cases.ts';
 import { STANDING_CASES } from './store-standing-cases.ts';
 import { RECEIPT, ENTRY_CASES } from './store-entry-cases.ts';
 import {
@@ -16,7 +17,6 @@ import {
   pinned,
   on,
   type StoreCase,
-  outgoingEventOf,
   timerOf,
 } from './store-stage.ts';
 import assert from 'node:assert/strict';
@@ -30,6 +30,7 @@ export function storeConformance(open: () => Promise<StoreDriver>): ConformanceC
     ...STANDING_CASES,
     ...PASSAGE_CASES,
     ...ACTOR_CASES,
+    ...STEP_CASES,
     ...DUE_CASES,
     ...ENTRY_CASES,
     ...DELETE_CASES,
@@ -48,7 +49,7 @@ async function fill(store: Store, log: ConversationKey, agent = 'worker'): Promi
   await store.append(log, [entryOf('e1', { to: [agent] }), entryOf('e2', { to: ['boss', agent] })]);
   await store.append(log, [entryOf('e3')]);
   const record = await pinned(store, address);
-  await store.update(record, { state: { outbox: [draftOf('o1')], timers: [timerOf(5000)] } });
+  await store.update(record, { state: { timers: [timerOf(5000)] } });
   await store.park(addressOf('boss', conversation, tenant), 'paused');
   for (const key of journalOf(log, agent)) await store.journal(tenant, key, 'answer', 1);
   await store.startEffect(tenant, `${turn}/1.0`, { argsHash: 'h', by: 'me', at: 1 });
@@ -255,20 +256,6 @@ const DUE_CASES: readonly StoreCase[] = [
     assert.deepEqual(await dueAgents(store, { now: 1100, since: 4000 }), []);
     assert.deepEqual(await dueAgents(store, { now: 1101, since: 4000 }), ['acme/talk/worker']);
   }),
-  on('due', 'an outbox of any age, until it is empty', async ({ store }) => {
-    const record = await acquired(store, WORKER);
-    const full = await store.update(record, { until: 0, state: { outbox: [draftOf('o1')] } });
-    assert.deepEqual(await dueAgents(store, { since: 4000 }), ['acme/talk/worker']);
-    await store.update(full!, { state: { outbox: [] } });
-    assert.deepEqual(await dueAgents(store, { since: 0 }), []);
-  }),
-  on('due', 'outgoing events to other conversations', async ({ store }) => {
-    const record = await acquired(store, WORKER);
-    const full = await store.update(record, { until: 0, state: { posts: [outgoingEventOf('p1')] } });
-    assert.deepEqual(await dueAgents(store, { since: 4000 }), ['acme/talk/worker']);
-    await store.update(full!, { state: { posts: [] } });
-    assert.deepEqual(await dueAgents(store), []);
-  }),
   on('due', 'a timer by `clock`, not by `now`', async ({ store }) => {
     const record = await acquired(store, WORKER);
     await store.update(record, { until: 0, state: { timers: [timerOf(9000), timerOf(8000)] } });
@@ -312,15 +299,11 @@ const DUE_CASES: readonly StoreCase[] = [
       (await store.due({ ...query, limit })).map(({ agent }) => String(agent));
     assert.deepEqual(await agents(1), ['worker']);
     assert.deepEqual(await agents(9), ['worker', 'boss']);
-    const full = (await store.readActor(WORKER))!;
-    await store.update(full, { state: { outbox: [draftOf('o1')] } });
-    assert.deepEqual(await agents(9), ['worker', 'boss']);
     assert.deepEqual((await store.due({ ...query, clock: 0, limit: 9 })).length, 2);
   }),
   on('due', 'an actor with a live lease is left out, whatever it has to do', async ({ store }) => {
     await store.append(LOG, [entryOf('e1', { to: ['worker'] })]);
-    const record = await pinned(store, WORKER);
-    await store.update(record, { state: { outbox: [draftOf('o1')] } });
+    await pinned(store, WORKER);
     assert.deepEqual(await dueAgents(store, { now: 1050 }), []);
     assert.deepEqual(await dueAgents(store, { now: 1101 }), ['acme/talk/worker']);
   }),

@@ -171,7 +171,7 @@ attack(
       negative: (stored: Stored) => ({ ...stored, machineVersion: -1 }),
       fraction: snapshot({}, { turns: 0.5 }),
       swapped: (stored: Stored) => ({ ...stored, turn: { id: 'c:well:1' } }),
-      posts: (stored: Stored) => ({ ...stored, posts: [{ conversation: { $ne: '' }, draft: {} }] }),
+      timers: (stored: Stored) => ({ ...stored, timers: [{ conversation: { $ne: '' }, draft: {} }] }),
     };
     const damaged = Object.keys(damages);
     const options: StageOptions = { agents: ['well', 'ahead', ...damaged] };

@@ -5,7 +5,7 @@ import { defineTool } from '../../src/tools/tool.ts';
 import { clientOf, lines as aguiLines } from './ag-ui-client.ts';
 import { overHttp, textOf } from './mcp-client.ts';
 import { openStage, type Stage } from './stage.ts';
-import { atRest, historyOf, lines as chatLines, openChat } from './ui-chat.ts';
+import { atRest, historyOf, lines as chatLines, openChat, resume } from './ui-chat.ts';
 
 const refund = defineTool({
   name: 'refund',
@@ -111,9 +111,10 @@ test('five front ends see the same words by the same authors, and an approval gi
     arguments: { conversation: 'c1', request, approved: false },
   });
   expect(textOf(late)).toMatch(/decided|approved|ended/);
-  const watching = chat.resumeStream();
+  const watching = resume(chat);
+  await watching.opened;
   letGo();
-  await Promise.all([resumed, watching]);
+  await Promise.all([resumed, watching.done]);
   await atRest(chat);
   const after = [...before, 'Billing: Your money is back.'];
   expect(agui.agent.pendingInterrupts).toEqual([]);

@@ -35,9 +35,18 @@ class PlainState implements ChatState<UIMessage> {
 }
 
 class Chat extends AbstractChat<UIMessage> {
+  /** Fulfilled by the next answer to a request. */
+  nextAnswer = Promise.withResolvers<void>();
+
   constructor({ messages = [], ...init }: ChatInit<UIMessage>) {
     super({ ...init, state: new PlainState(messages) });
   }
+}
+
+/** Resumes the stream of a chat; `opened` is fulfilled once the server has begun to answer, `done` at its end. */
+export function resume(chat: Chat): { opened: Promise<void>; done: Promise<void> } {
+  chat.nextAnswer = Promise.withResolvers();
+  return { opened: chat.nextAnswer.promise, done: chat.resumeStream() };
 }
 
 /** The chat of `useChat` at a conversation. */
@@ -46,12 +55,21 @@ export function openChat(
   { conversation = 'c1', ...init }: ChatInit<UIMessage> & { conversation?: string } = {},
   headers: Record<string, string> = {},
 ): Chat {
-  return new Chat({
+  const chat: Chat = new Chat({
     id: conversation,
-    transport: new DefaultChatTransport({ api: `${url}/api/conversations/${conversation}/chat`, headers }),
+    transport: new DefaultChatTransport({
+      api: `${url}/api/conversations/${conversation}/chat`,
+      headers,
+      fetch: async (...request) => {
+        const answer = await fetch(...request);
+        chat.nextAnswer.resolve();
+        return answer;
+      },
+    }),
     sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
     ...init,
   });
+  return chat;
 }
 
 /** The messages as lines, with the author of each text. */

@@ -3,7 +3,7 @@ import { expect, test, vi } from 'vitest';
 import * as z from 'zod';
 import { defineTool } from '../../src/tools/tool.ts';
 import { openStage } from './stage.ts';
-import { atRest, chunksIn, chunksOf, historyOf, lines, openChat, plain, say } from './ui-chat.ts';
+import { atRest, chunksIn, chunksOf, historyOf, lines, openChat, plain, resume, say } from './ui-chat.ts';
 
 const HANDOFF = { calls: [{ name: 'handoff', args: '{"to":"billing","goal":"refund"}' }] };
 const NOW = { body: { to: ['bo'] } };
@@ -309,9 +309,10 @@ test('a chat that loads shows what is there, and resumes the answer under way', 
   await vi.waitFor(() => expect(stage.requests('bo')).toHaveLength(2));
   const { messages } = await historyOf(stage.url);
   const second = openChat(stage.url, { messages });
-  const resumed = second.resumeStream();
+  const resumed = resume(second);
+  await resumed.opened;
   go();
-  await Promise.all([going, resumed]);
+  await Promise.all([going, resumed.done]);
   expect(plain(second.messages)).toEqual(plain(first.messages));
   expect(lines(second.messages)).toEqual([
     'user: First.',

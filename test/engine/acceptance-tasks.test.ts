@@ -5,9 +5,11 @@ import type { Command, Event, EventOf } from '../../src/events/index.ts';
 import type { FakeReply } from '../../src/testing/fake-server.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { type Company, company as openCompany, type CompanyOptions, ROOM, UMA } from '../support/company.ts';
-import { tapDriver } from '../support/engine-driver.ts';
+import { storeAway, tapDriver, writtenBy } from '../support/engine-driver.ts';
 import { asks, inOrder, says, shown, times } from '../support/engine-models.ts';
 import { openStage } from '../support/engine-stage.ts';
+import { createMemoryDocuments } from '../../sim/memory-documents.ts';
+import { createDocumentDriver } from '../../src/store/documents/document-driver.ts';
 import { openDriver } from '../support/mode.ts';
 
 /** Tasks between agents, through the public API. */
@@ -67,18 +69,22 @@ test('N1 the result of a child that ends before its parent has finished asking i
   const opened = Promise.withResolvers<void>();
   const ended = Promise.withResolvers<void>();
   let isHeld = false;
-  const driver = tapDriver(await openDriver(), async (op, phase, [rows]) => {
-    if (op === 'append' && phase === 'after') {
-      const ids = (rows as { id: string }[]).map(({ id }) => id);
-      if (ids.some((id) => /^d-\w+:opened$/.test(id))) opened.resolve();
-      if (ids.some((id) => /^d-\w+:end$/.test(id))) ended.resolve();
-    }
-    // Holds the parent's next write, right after it has informed the child, until the child has ended.
-    if (op !== 'compareAndSet' || phase !== 'before' || isHeld) return;
-    if ((rows as { agent: string }).agent !== 'bo' || !(await isSettled(opened.promise))) return;
+  const stored = await openDriver();
+  const told = tapDriver(stored, (op, phase, args) => {
+    if (phase === 'before') return;
+    const ids = writtenBy(op, args);
+    if (ids.some((id) => /^d-\w+:opened$/.test(id))) opened.resolve();
+    if (ids.some((id) => /^d-\w+:end$/.test(id))) ended.resolve();
+  });
+  // Holds the parent, right after it has informed the child, until the child has ended.
+  const step: typeof stored.step = async (key, asked) => {
+    const outcome = await told.step(key, asked);
+    if (isHeld || key.agent !== 'bo' || !(await isSettled(opened.promise))) return outcome;
     isHeld = true;
     await ended.promise;
-  });
+    return outcome;
+  };
+  const driver = { ...told, step };
   const bo = inOrder(asks(['delegate', { to: 'cy', task: 'be quick' }]), says('quick it was'));
   const stage = await openStage({
     driver,
@@ -226,14 +232,21 @@ test.each([
 );
 
 test('N11 a result under way when a message arrives is given once, and not again beside the message', async () => {
-  const held = Promise.withResolvers<void>();
+  let isHeld = true;
   const isEnding = Promise.withResolvers<void>();
-  const driver = tapDriver(await openDriver(), async (op, phase, [rows]) => {
-    if (op !== 'append' || phase !== 'before') return;
-    if (!(rows as { id: string }[]).some(({ id }) => /^d-\w+:end$/.test(id))) return;
-    isEnding.resolve();
-    await held.promise;
-  });
+  const documents = createMemoryDocuments();
+  // Between the end in the child's own log and the one that its parent reads.
+  const insert: typeof documents.events.insert = async (rows) => {
+    if (isHeld && rows.some(({ conversation, id }) => conversation === 'c' && /^d-\w+:end$/.test(id))) {
+      isEnding.resolve();
+      throw storeAway('the log of the parent');
+    }
+    return documents.events.insert(rows);
+  };
+  const driver = createDocumentDriver(
+    { ...documents, events: { ...documents.events, insert } },
+    { random: Math.random, sleep: () => Promise.resolve() },
+  );
   const bo = inOrder(asks(['delegate', { to: 'cy', task: 'measure' }]), says('soon'), says('so fast'));
   const stage = await openStage({
     driver,
@@ -246,7 +259,7 @@ test('N11 a result under way when a message arrives is given once, and not again
   while (!(await isSettled(isEnding.promise))) await stage.clock.advance(20);
   await stage.say('c', 'well?', ['bo']);
   while (bo.requests.length < 2) await stage.clock.advance(20);
-  held.resolve();
+  isHeld = false;
   await stage.quiet();
   expect(shown(bo.requests[1])).toMatch(/@cy: measure \(ended: you are told next\)/);
   expect(bo.requests.map((request) => times(shown(request), 'eleven knots'))).toEqual([0, 0, 1]);

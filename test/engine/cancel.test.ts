@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { Event, TurnId } from '../../src/events/index.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import * as z from 'zod';
-import { type Tap, mortal, tapDriver } from '../support/engine-driver.ts';
+import { type Tap, mortal, tapDriver, writtenBy } from '../support/engine-driver.ts';
 import { asks, byStep, gated, inOrder, says, shown, times } from '../support/engine-models.ts';
 import { ANA, openStage, type Stage, turns, until } from '../support/engine-stage.ts';
 import { openDriver } from '../support/mode.ts';
@@ -58,8 +58,8 @@ test('an answer that was complete at the stop is kept as partial', async () => {
   const driver = await openDriver();
   let stopped: boolean | null = null;
   const tap: Tap = async (op, phase, args) => {
-    const key = args[0] as { namespace?: string };
-    if (stopped !== null || op !== 'putOnce' || phase !== 'after' || key.namespace !== 'journal') return;
+    if (stopped !== null || phase !== 'before' || !writtenBy(op, args).some((id) => id.endsWith(':reply')))
+      return;
     stopped = false;
     stopped = await abort(stage);
   };

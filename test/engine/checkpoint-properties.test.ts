@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {
   copyFolds,
+  isAtRest,
   isWorthStoring,
   NOTHING_STORED,
   restoreFolds,
@@ -145,7 +146,10 @@ test('a request from a checkpoint, whole or damaged, is the request from the fir
         for (const { seq } of written) {
           await foldOf(written.slice(0, seq), sent.agent, worked);
           const place = await writer.mark(address, seq);
-          if (!place || !isWorthStoring(1, worked, stored)) continue;
+          const isKept =
+            isAtRest(worked.view) &&
+            isWorthStoring({ ...worked, stored }, { checkpoints: { ...writer, least: 1 } });
+          if (!place || !isKept) continue;
           stored = storeFolds(writer, address, copyFolds(worked), place);
           await writer.flush();
         }

@@ -4,7 +4,7 @@ import { inOrder, modelOf, says } from '../support/engine-models.ts';
 import { openStage, turns } from '../support/engine-stage.ts';
 import { openDriver } from '../support/mode.ts';
 
-test.each(['acquire', 'compareAndSet'] as const)(
+test.each(['acquire', 'step'] as const)(
   'a lease whose %s was done but not acknowledged does not lock out its own process until it expires',
   async (lost) => {
     let lose = true;

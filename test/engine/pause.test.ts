@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import type { AgentId, ConversationId } from '../../src/events/index.ts';
-import { mortal, storeAway, tapDriver } from '../support/engine-driver.ts';
+import { mortal, storeAway, tapDriver, writtenBy } from '../support/engine-driver.ts';
 import { gated, inOrder, modelOf, says, shown, times } from '../support/engine-models.ts';
 import { ANA, openStage, type Stage, turns, until } from '../support/engine-stage.ts';
 import { openDriver } from '../support/mode.ts';
@@ -48,7 +48,12 @@ test('a turn that is paused midway finishes and publishes, and no other begins',
   model.open();
   await stage.quiet();
   expect(await endings(stage)).toEqual(['turn.done']);
-  expect(await stage.actor('c', 'bo')).toMatchObject({ parked: 'paused', turn: null, outbox: [], owner: '' });
+  expect(await stage.actor('c', 'bo')).toMatchObject({
+    parked: 'paused',
+    turn: null,
+    unpublished: false,
+    owner: '',
+  });
   await order(stage, 'resume');
   await stage.quiet();
   expect(await endings(stage)).toEqual(['turn.done', 'turn.done']);
@@ -92,18 +97,17 @@ test('a turn whose process died is not resumed while its agent is paused, and co
 test('a reply committed before the pause is published during it', async () => {
   const driver = await openDriver();
   let broken = false;
-  const failing = tapDriver(driver, async (op, phase, [rows]) => {
-    if (broken || op !== 'append' || phase !== 'before') return;
-    if (!(rows as { id: string }[]).some(({ id }) => id.endsWith(':reply'))) return;
+  const failing = tapDriver(driver, async (op, phase, args) => {
+    if (broken || phase === 'before' || !writtenBy(op, args).some((id) => id.endsWith(':reply'))) return;
     broken = true;
     await order(stage, 'pause');
-    throw storeAway('between commit and flush');
+    throw storeAway('right after the commit');
   });
   const stage = await openStage({ driver: failing, agents: [{ id: 'bo', model: inOrder(says('said')) }] });
   await stage.say('c', 'one', ['bo']);
   await stage.quiet();
   expect(await endings(stage)).toEqual(['turn.done']);
-  expect(await stage.actor('c', 'bo')).toMatchObject({ parked: 'paused', outbox: [] });
+  expect(await stage.actor('c', 'bo')).toMatchObject({ parked: 'paused', unpublished: false });
 });
 
 test('an agent paused while another process ended its turn continues with that answer in its prompt', async () => {
@@ -150,7 +154,7 @@ test('an agent paused while another process ended its turn continues with that a
   await order(second, 'pause');
   other.open();
   await second.quiet();
-  expect(await second.actor('c', 'bo')).toMatchObject({ parked: 'paused', turn: null, outbox: [] });
+  expect(await second.actor('c', 'bo')).toMatchObject({ parked: 'paused', turn: null, unpublished: false });
 
   frozen = undefined;
   thaw.resolve();

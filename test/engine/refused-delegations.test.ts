@@ -38,7 +38,7 @@ async function tries(args: object, before?: (stage: Stage) => Promise<unknown>) 
 async function leavesNothing(stage: Stage): Promise<void> {
   expect(await all(stage, 'delegation.opened')).toEqual([]);
   expect([...(await allLogs(stage)).keys()]).toEqual(['c']);
-  expect(await stage.actor('c', 'bo')).toMatchObject({ timers: [], posts: [], outbox: [] });
+  expect(await stage.actor('c', 'bo')).toMatchObject({ timers: [], unpublished: false });
   expect((await stage.troupe.tasks('c')).tasks).toEqual([]);
   const said = (await all(stage, 'message')).at(-1);
   expect(said).toMatchObject({ author: { id: 'bo' }, body: { content: 'then I do it myself' } });
@@ -97,7 +97,7 @@ describe('an impossible delegation is reported to the agent, and leaves nothing 
     expect(await all(stage, 'delegation.completed')).toHaveLength(2);
     expect((await all(stage, 'tool.result')).at(-1)?.body.content).toContain('this conversation is closed');
     expect(await all(stage, 'delegation.opened')).toHaveLength(2);
-    expect(await stage.actor('c', 'bo')).toMatchObject({ timers: [], posts: [] });
+    expect(await stage.actor('c', 'bo')).toMatchObject({ timers: [], unpublished: false });
     expect((await stage.troupe.tasks('c', { open: true })).tasks).toEqual([]);
   });
 
@@ -145,7 +145,7 @@ describe('an impossible delegation is reported to the agent, and leaves nothing 
     expect(await all(stage, 'guard.stopped')).toMatchObject([
       { conversation: thread, body: { guard: 'cycle' } },
     ]);
-    expect(await stage.actor(thread, 'bo')).toMatchObject({ timers: [], posts: [] });
+    expect(await stage.actor(thread, 'bo')).toMatchObject({ timers: [], unpublished: false });
     expect([...(await allLogs(stage)).keys()]).toEqual(['c', thread]);
     expect((await all(stage, 'message')).at(1)?.body.content).toBe('done');
   });

@@ -76,16 +76,7 @@ async function failingOnce(op: StoreOp, phase: 'before' | 'after', nth: number):
   return failed;
 }
 
-test.each<StoreOp>([
-  'append',
-  'readEvents',
-  'head',
-  'acquire',
-  'compareAndSet',
-  'putOnce',
-  'due',
-  'readActor',
-])(
+test.each<StoreOp>(['append', 'readEvents', 'head', 'acquire', 'step', 'due', 'readActor'])(
   '%s failing once, at each of its calls, before or after its effect, loses and repeats nothing',
   async (op) => {
     for (const phase of ['before', 'after'] as const) {

@@ -3,7 +3,6 @@ import { type Event, type EventDraft, type EventId, isRuntimeId } from '../../sr
 import { inOrder, says } from '../support/engine-models.ts';
 import { ANA, logOf, openStage, type Stage } from '../support/engine-stage.ts';
 import { ID_PLAYS, logsOf } from '../support/id-plays.ts';
-import { openDriver } from '../support/mode.ts';
 
 const EVE = { kind: 'user', id: 'eve', name: 'Eve' } as const;
 
@@ -115,43 +114,6 @@ const SORTS = [
   'run:r1:phase',
   'run:r1:step',
 ];
-
-test('an agent that failed in an earlier version because of a taken id continues when it is resumed, and publishes all of it once', async () => {
-  const driver = await openDriver();
-  const bo = inOrder(says('here'), says('and here'));
-  const first = await openStage({ driver, agents: [{ id: 'bo', model: bo }] });
-  await first.say('c', 'hello', ['bo']);
-  await first.quiet();
-  await first.engine.stop();
-
-  // The state that the earlier version left: an event is committed, its id is taken, and the agent has failed.
-  const record = await first.actor('c', 'bo');
-  const outbox: EventDraft[] = [
-    {
-      id: 'c:bo:1:relief:0.0' as EventId,
-      author: { kind: 'agent', id: 'bo', name: 'bo' },
-      to: [],
-      turn: 'c:bo:1' as never,
-      kind: 'prune',
-      body: { events: [], memories: [], reason: 'over_budget', tokens: { before: 1, after: 1, trigger: 1 } },
-    },
-  ];
-  await take(first, 'c', ['c:bo:1:relief:0.0']);
-  await first.store.update(record, { state: { outbox } });
-  await first.store.park(record, 'failed');
-
-  const stage = await openStage({ driver, agents: [{ id: 'bo', model: bo }] });
-  await stage.say('c', 'still there?', ['bo']);
-  await stage.quiet();
-  expect((await stage.troupe.actors('c'))[0]).toMatchObject({ status: 'failed' });
-  await stage.troupe.command({ command: 'resume', conversation: 'c' as never, agent: 'bo' as never }, ANA);
-  await stage.quiet();
-  expect((await stage.troupe.actors('c'))[0]).toMatchObject({ status: 'idle' });
-  const events = await stage.events('c');
-  expect(events.filter(({ kind }) => kind === 'prune').map(({ id }) => id)).toEqual(['c:bo:1:relief:0.0:@2']);
-  expect(events.filter(({ kind }) => kind === 'turn.done')).toHaveLength(2);
-  expect(await stage.check('c')).toEqual([]);
-});
 
 test('an event that a client of an earlier version stored under such an id is answered as stored when it is sent again', async () => {
   const stage = await openStage({ agents: [{ id: 'bo', model: inOrder(says('here')) }] });

@@ -118,7 +118,7 @@ test('an agent that no process serves delays no other in a sweep, and an actor c
   for (const call of calls) await driver.append([call]);
   await driver.append([eventOf('late', { to: ['worker'], at: 1_000 })]);
   await driver.acquire(keyOf('worker'), LEASE);
-  await driver.compareAndSet(keyOf('worker'), { fence: 1 }, { turn: 't', outbox: true });
+  await driver.compareAndSet(keyOf('worker'), { fence: 1 }, { turn: 't' });
   await driver.append([eventOf('later', { to: ['boss'], at: 2_000 })]);
   const due = await driver.due({ now: 1, clock: 0, since: 0, limit: 3 });
   expect(due).toEqual([keyOf('worker'), keyOf('nobody', 'c0'), keyOf('boss')]);

@@ -60,7 +60,6 @@ const ACTOR_DAMAGE = {
   'lacks a field': `data = '{"turnNo":1}'`,
   'is parked for no known reason': `parked = 'whim'`,
   'has another turn in its column': `turn = 'talk:worker:9'`,
-  'has an outbox in its column only': `outbox = 1`,
 };
 
 for (const [name, damage] of Object.entries(ACTOR_DAMAGE)) {

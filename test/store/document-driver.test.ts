@@ -125,6 +125,72 @@ test('leases under faults: one owner per fence, which never decreases', async ()
   );
 });
 
+test('steps under faults: what one accepted is in its logs once and in order, and somebody was told of it', async () => {
+  const attempt = fc.record({ process: fc.nat({ max: 2 }), now: fc.integer({ min: 1, max: 60 }) });
+  await fc.assert(
+    fc.asyncProperty(
+      fc.scheduler(),
+      faults,
+      fc.array(attempt, { minLength: 1, maxLength: 8 }),
+      async (scheduler, plan, attempts) => {
+        const left = plan.values();
+        const drivers = cluster(3, scheduler, () => left.next().value ?? 'none');
+        const told = new Set<string>();
+        const accepted: number[] = [];
+        const take = (process: number, now: number) =>
+          drivers[process]!.acquire(KEY, { owner: `o${now}`, now, until: now + 10 }, async (rows) => {
+            for (const { id } of rows) told.add(id);
+          });
+        const all = Promise.all(
+          attempts.map(async ({ process, now }, index) => {
+            try {
+              const outcome = await take(process, now);
+              if (outcome.kind === 'busy') return;
+              const { fence } = outcome.row;
+              const events = ['a', 'p', 'b', 'q'].map((name) => ({
+                row: eventRow(`${index}${name}`, name < 'p' ? LOG : { ...LOG, conversation: 'elsewhere' }),
+                ifTaken: 'spare' as const,
+              }));
+              const change = { data: `{"by":${index}}`, processed: fence };
+              const stepped = await drivers[process]!.step(KEY, {
+                expect: { fence },
+                change,
+                events,
+                rests: true,
+                told: async (appended) => {
+                  for (const each of appended) if (each.kind !== 'taken') told.add(each.id);
+                },
+              });
+              if (stepped) accepted.push(index);
+            } catch (error) {
+              if (!(error instanceof TroupeError) || error.code !== 'store_unavailable') throw error;
+            }
+          }),
+        );
+        await scheduler.waitFor(all);
+        let now = 1_000;
+        const settled = await scheduler.waitFor(forSure(() => take(0, (now += 100))));
+        expect(settled).toMatchObject({ kind: 'acquired', row: { outbox: false } });
+        for (const [log, names] of [
+          [LOG, ['a', 'b']],
+          [{ ...LOG, conversation: 'elsewhere' }, ['p', 'q']],
+        ] as const) {
+          const rows = await scheduler.waitFor(
+            forSure(() => drivers[1]!.readEvents({ ...log, after: 0, limit: 100 })),
+          );
+          const ids = rows.map(({ id }) => id);
+          expect(ids).toEqual([...new Set(ids)]);
+          for (const index of accepted) expect(ids).toContain(`${index}${names[0]}`);
+          for (const [at, id] of ids.entries())
+            if (id.endsWith(names[0])) expect(ids[at + 1]).toBe(id.replace(names[0], names[1]));
+          for (const id of ids) expect(told).toContain(id);
+        }
+      },
+    ),
+    { numRuns: 300 },
+  );
+});
+
 test('entries under faults: one winner, whose data all receive', async () => {
   await fc.assert(
     fc.asyncProperty(

@@ -224,7 +224,7 @@ test('an interrupted removal wakes no agent, is visible in the head, and is comp
     const driver = open();
     await driver.append(['a', 'b', 'c'].map((id) => eventRow(id, { ...LOG, to: ['worker'] })));
     await driver.acquire(KEY, { owner: 'o', now: 1, until: 2 });
-    await driver.compareAndSet(KEY, { fence: 1 }, { turn: 'talk:worker:1', outbox: true, wakeAt: 5 });
+    await driver.compareAndSet(KEY, { fence: 1 }, { turn: 'talk:worker:1', wakeAt: 5 });
     await driver.acquire({ ...KEY, agent: 'boss' }, { owner: 'o', now: 1, until: 2 });
     await driver.putOnce({ tenant: 'acme', namespace: 'journal', key: 'talk:worker:1/1' }, 'x', 1);
     left = cut;

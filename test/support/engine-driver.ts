@@ -16,6 +16,7 @@ const OPS: readonly StoreOp[] = [
   'conversations',
   'acquire',
   'compareAndSet',
+  'step',
   'requestCancel',
   'park',
   'readActor',
@@ -45,6 +46,13 @@ const READS: ReadonlySet<StoreOp> = new Set([
   'entryKeys',
 ]);
 
+/** Ids of the events that an operation writes. */
+export function writtenBy(op: StoreOp, args: readonly unknown[]): string[] {
+  if (op === 'append') return (args[0] as Parameters<StoreDriver['append']>[0]).map(({ id }) => id);
+  if (op !== 'step') return [];
+  return ((args[1] as Parameters<StoreDriver['step']>[1]).events ?? []).map(({ row }) => row.id);
+}
+
 /** A process that dies at a read leaves what one leaves that dies after the write before it. */
 export function isRead(op: StoreOp): boolean {
   return READS.has(op);
@@ -64,7 +72,24 @@ export function tapDriver(driver: StoreDriver, tap: Tap): StoreDriver {
     ] as const;
   });
   const plain = { check: () => driver.check(), close: () => driver.close() };
-  return { ...(Object.fromEntries(tapped) as unknown as StoreDriver), ...plain };
+  return { ...(Object.fromEntries(tapped) as unknown as StoreDriver), ...plain, step };
+
+  /** Over after the write, before anybody is told of its events. */
+  async function step(...[key, asked]: Parameters<StoreDriver['step']>): ReturnType<StoreDriver['step']> {
+    let isOver = false;
+    const over = async () => {
+      if (!isOver) await tap('step', 'after', [key, asked]);
+      isOver = true;
+    };
+    await tap('step', 'before', [key, asked]);
+    const told: typeof asked.told = async (appended) => {
+      await over();
+      await asked.told?.(appended);
+    };
+    const outcome = await driver.step(key, { ...asked, told });
+    await over();
+    return outcome;
+  }
 }
 
 export function storeAway(why: string): TroupeError {

@@ -115,10 +115,10 @@ export const SCENARIOS: Record<string, () => Promise<void>> = {
     let isBroken = false;
     const broken: StoreDriver = {
       ...driver,
-      append: (rows) =>
-        isBroken && rows.some(({ kind }) => kind === 'message')
+      step: (key, step) =>
+        isBroken && step.events?.some(({ row }) => row.kind === 'message')
           ? Promise.reject(new TroupeError('store_corrupt', 'the reply cannot be stored'))
-          : driver.append(rows),
+          : driver.step(key, step),
     };
     const bo = gated(says('a', 'b'), 1);
     const stage = await openStage({ driver: broken, agents: [{ id: 'bo', model: bo }] });

@@ -12,18 +12,26 @@ export interface Stored {
 
 export const NOTHING_STORED: Stored = { seq: 0, cut: null };
 
+/** An agent that never rests is stored less often, because the copies are made on the path of its next turn. */
+const BUSY_FACTOR = 4;
+
 /**
- * Whether the folds are worth storing again: the view was rewritten, or has grown by half of its messages. So what is
- * written stays in proportion to what is said, and what is read again is less than half a window.
+ * Whether the folds are worth storing again once the turn is over: the view was rewritten, or has grown by half of its messages.
+ * So what is written stays in proportion to what is said, and what is read again is less than half a window.
  */
-export function isWorthStoring(least: number, { view }: Folded, stored: Stored): boolean {
+export function isWorthStoring(
+  { view, stored }: Pick<Folded, 'view'> & { stored: Stored },
+  { checkpoints, isBusy = false }: { checkpoints?: Checkpoints; isBusy?: boolean },
+): boolean {
+  if (!checkpoints) return false;
+  const least = checkpoints.least * (isBusy ? BUSY_FACTOR : 1);
   const grown = view.upTo - stored.seq;
-  if (!isAtRest(view) || view.upTo < least || grown <= 0) return false;
+  if (view.upTo < least || grown <= 0) return false;
   return grown >= Math.max(least, view.slots.length / 2) || lastCut(view) !== stored.cut;
 }
 
 /** No turn of the agent is under way, so the view holds nothing that is not in the log. */
-function isAtRest({ turn, note, group }: View): boolean {
+export function isAtRest({ turn, note, group }: View): boolean {
   return turn === null && note === null && group === null;
 }
 

@@ -90,8 +90,8 @@ async function isAnyoneAtWork(
 }
 
 /** A turn, something to send, or a timer that has ended. */
-function isBegun({ turn, outbox, posts, timers }: ActorRecord, now: number): boolean {
-  return turn !== null || outbox.length + posts.length > 0 || timers.some(({ at }) => at <= now);
+function isBegun({ turn, unpublished, timers }: ActorRecord, now: number): boolean {
+  return turn !== null || unpublished || timers.some(({ at }) => at <= now);
 }
 
 /** Pauses between two looks at a conversation, ms: the first, and the longest that they grow to. */

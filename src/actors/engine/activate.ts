@@ -4,7 +4,7 @@ import type { WakeOutcome } from '../../queue/router.ts';
 import type { ActorPatch } from '../../store/store.ts';
 import { changeAvailability } from './change-availability.ts';
 import type { EngineDeps } from './engine-deps.ts';
-import { holdLease, type Lease } from './lease.ts';
+import { holdLease, type Lease, restingLease } from './lease.ts';
 import type { AgentRuntime } from './agent-runtime.ts';
 import { restoreFolds } from '../checkpoints/actor-checkpoint.ts';
 import { createTurnSlot, type TurnSlot } from './turn-slot.ts';
@@ -20,8 +20,8 @@ import { publishAvailability } from '../turn/transition.ts';
 const LOST_PAUSE_MS = 1_000;
 
 /**
- * Serves one wake: lease -> flush -> pin -> run -> commit, until nothing is left to do, then release and look again. The
- * process may die after any step; the next holder continues from the record.
+ * Serves one wake: lease -> begin -> run -> commit, until nothing is left to do. The process may die after any step; the next
+ * holder continues from the record.
  */
 export async function activate(
   deps: EngineDeps,
@@ -53,24 +53,54 @@ async function activateMember(
   address: ActorAddress,
   admitted: Admitted,
 ): Promise<WakeOutcome> {
-  const { clock } = deps;
+  const resting = restingActor(deps, address);
+  if (resting) {
+    const lease = restingLease(deps, resting, ownerOf(deps));
+    const outcome = await serve(deps, lease, () => work(deps, lease, admitted));
+    if (outcome) return outcome;
+  }
   // Anyone who can reach the queue can forge wakes, so a wake for an unknown actor creates no record.
   if (!deps.registry.find(address) && (await deps.store.head(address)) === 0) return { kind: 'done' };
   const isLost = await wasLost(deps, address);
   const acquired = await acquire(deps, address);
   if (acquired.kind === 'busy') {
-    const wait = Math.min(Math.max(acquired.until - clock.now(), 0), 1_000);
+    const wait = Math.min(Math.max(acquired.until - deps.clock.now(), 0), 1_000);
     return { kind: 'busy', retryInMs: wait + Math.floor(deps.random() * 50), isBegun: true };
   }
-  admitted.begun();
   const lease = holdLease(deps, acquired.record);
-  deps.metrics.change('leases_held', 1);
-  try {
+  const outcome = await serve(deps, lease, async () => {
     // A paused actor still publishes what it has committed; a failed one cannot be trusted to.
     if (acquired.record.parked === 'failed') await release(lease);
     else if (isLost && (await isPoison(deps, lease))) await giveUp(deps, lease, address);
     else await work(deps, lease, admitted);
+  });
+  return outcome ?? { kind: 'done' };
+}
+
+/** The record of an actor that nobody has woken since it was left here, and that has nothing else to do first. */
+function restingActor({ registry, clock }: EngineDeps, address: ActorAddress): ActorRecord | null {
+  const resting = registry.find(address)?.resting;
+  if (!resting || resting.timers.some(({ at }) => at <= clock.now())) return null;
+  return resting;
+}
+
+/** Null: the lease of a resting actor was not free, or something went wrong before it was taken. */
+async function serve(
+  deps: EngineDeps,
+  lease: Lease,
+  perform: () => Promise<void>,
+): Promise<WakeOutcome | null> {
+  const { tenant, conversation, agent } = lease.record;
+  const address = { tenant, conversation, agent };
+  deps.metrics.change('leases_held', 1);
+  try {
+    await perform();
   } catch (error) {
+    if (!lease.isHeld) {
+      // Its view may have read beyond the turn that somebody else has pinned.
+      deps.registry.drop(address);
+      return null;
+    }
     await settleFailure(deps, lease, address, error);
   } finally {
     lease.stop();
@@ -82,32 +112,33 @@ async function activateMember(
   // A lease that expired while the store was silent may have no new holder; then no other process has this wake.
   if (lease.isLost) return { kind: 'busy', retryInMs: LOST_PAUSE_MS, isBegun: true };
   // Without this look, a message that came just before the release would wait for the sweeper.
-  if (lease.record.parked === null && !lease.signal.aborted) await lookAgain(deps, address, lease.record);
+  if (lease.record.parked === null && !lease.signal.aborted) await lookAgain(deps, address, lease);
   return { kind: 'done' };
 }
 
-async function work(deps: EngineDeps, lease: Lease, { runtime, slot }: Admitted): Promise<void> {
+async function work(deps: EngineDeps, lease: Lease, { runtime, slot, begun }: Admitted): Promise<void> {
+  begun();
   const live = deps.registry.enter(lease.record, deps.clock.now());
   live.lease = lease;
   try {
     await restoreLive(deps, lease.record, live);
     for (;;) {
-      const published = await flushOutbox(deps, lease);
-      await fireTimers(deps, lease);
+      if (lease.isHeld) await fireTimers(deps, lease);
       if (deps.stopping.aborted) throw deps.stopping.reason;
       // Paused, failed or retired during the last turn: its outputs are published, but no other turn begins.
-      if (lease.record.parked !== null) return release(lease, { state: { outbox: [], posts: [] } });
+      if (lease.record.parked !== null) return release(lease);
       const resumed = lease.record.turn !== null;
       const turn = resumed
         ? await resumeTurn(deps, lease, live)
-        : await pinTurn({ deps, lease, runtime, live }, published);
+        : await pinTurn({ deps, lease, runtime, live });
       if (!turn) return;
       await runTurn({ deps, lease, runtime, live, slot, turn, resumed });
+      if (lease.left !== null) return;
       // A turn that was stopped while it waited for its server has none.
       await slot.regain(deps.stopping);
     }
   } finally {
-    deps.registry.leave(live, lease.record.lastTurn, deps.clock.now());
+    deps.registry.leave(live, lease.record, deps.clock.now());
   }
 }
 
@@ -119,14 +150,6 @@ async function restoreLive({ checkpoints }: EngineDeps, record: ActorRecord, liv
   const { secret } = live.view;
   const found = await restoreFolds(checkpoints, live.address, { secret, upTo });
   if (found) Object.assign(live, found.folded, { stored: found.stored });
-}
-
-/** Publishes what was committed; returns the last seq. Repeating it is harmless. Pinning a turn empties both lists. */
-async function flushOutbox(deps: EngineDeps, lease: Lease): Promise<number> {
-  const { outbox, posts, tenant } = lease.record;
-  const appended = outbox.length > 0 ? await deps.log.append(lease.record, outbox) : [];
-  await sendOutgoing(deps, tenant, posts);
-  return appended.at(-1)?.event.seq ?? 0;
 }
 
 /** Sends the events of due timers before the next turn reads the log. A timer is removed after its events are stored. */
@@ -182,24 +205,32 @@ async function giveUp(deps: EngineDeps, lease: Lease, address: ActorAddress): Pr
   await release(lease, { state: { lost: 0 } });
 }
 
+function ownerOf({ process, random }: EngineDeps): string {
+  return `${process}:${Math.floor(random() * 2 ** 40).toString(36)}`;
+}
+
 async function acquire(deps: EngineDeps, address: ActorAddress) {
   const { store, clock, limits } = deps;
-  const owner = `${deps.process}:${Math.floor(deps.random() * 2 ** 40).toString(36)}`;
+  const owner = ownerOf(deps);
   const now = clock.now();
-  const first = await store.acquire(address, { owner, now, until: now + limits.leaseMs });
+  const told = deps.log.published;
+  const first = await store.acquire(address, { owner, now, until: now + limits.leaseMs }, told);
   if (first.kind === 'acquired' || !limits.soleOwner) return first;
   // The directory has one owner and an actor has one activation at a time, so this lease is of a dead process, or of
   // ours if the answer of the store was lost. Only imports hold leases beside activations.
   const held = await store.readActor(address);
   if (!held || held.owner === importOwner(deps.process)) return first;
-  return store.acquire(address, { owner, now: held.until + 1, until: now + limits.leaseMs });
+  return store.acquire(address, { owner, now: held.until + 1, until: now + limits.leaseMs }, told);
 }
 
 async function release(lease: Lease, patch: ActorPatch = {}): Promise<void> {
   await lease.write({ owner: '', until: 0, ...patch });
 }
 
-async function lookAgain(deps: EngineDeps, address: ActorAddress, { processed }: ActorRecord): Promise<void> {
+async function lookAgain(deps: EngineDeps, address: ActorAddress, { record, left }: Lease): Promise<void> {
+  if (left === 'nothing') return;
+  if (left === 'messages') return deps.router.wake(address);
+  const { processed } = record;
   const head = await deps.store.head(address);
   if (head <= processed) return;
   const missed = await deps.store.addressed(address, { after: processed, upTo: head });

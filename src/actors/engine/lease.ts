@@ -1,7 +1,8 @@
 import { TroupeError } from '../../errors.ts';
 import type { ActorRecord, TurnId } from '../../events/index.ts';
 import type { Clock } from '../../clock.ts';
-import type { ActorPatch, Store } from '../../store/store.ts';
+import type { ActorPatch, RecordStep, StepEvents, Stepped, Store } from '../../store/store.ts';
+import type { ConversationLog, StepDraft } from '../log/conversation-log.ts';
 import type { Redaction } from '../log/redaction.ts';
 
 /**
@@ -14,16 +15,24 @@ import type { Redaction } from '../log/redaction.ts';
  *      store refused or never answered.
  *  L4  A request to stop concerns one turn: `signal` aborts for that turn, however early the request arrives, and is
  *      fresh for the next turn under the same lease.
+ *  L5  A lease of a resting actor is taken by its first step, if nobody has had it since: until then nothing was written that
+ *      counts, and whoever wants it meanwhile gets it.
  */
 export interface Lease {
   readonly record: ActorRecord;
   readonly signal: AbortSignal;
+  /** False until the first step of a resting actor has taken it. */
+  readonly isHeld: boolean;
   /** Another process has the lease, or may have it. `signal` has only the first reason to abort. */
   readonly isLost: boolean;
   /** Throws `lease_lost`. */
   write(patch: ActorPatch): Promise<ActorRecord>;
-  /** As `write`, but null if the pinned turn has been asked to stop. */
-  writeUnlessCancelled(patch: ActorPatch): Promise<ActorRecord | null>;
+  /** `write` with events that count only together with it. Null with `notCancelled` if the pinned turn was asked to stop. */
+  step(step: LeaseStep): Promise<Stepped | null>;
+  /** What the step that gave the lease back has left; null if none did. */
+  readonly left: 'nothing' | 'messages' | null;
+  /** Seq of the last event of the actor's conversation that a step has appended here; 0: none. */
+  readonly published: number;
   /** Stops this turn if it is running now or is the next one pinned. */
   abort(turn: TurnId): void;
   /** Interrupts the running work with this reason. The record can still be written, to give the lease back. */
@@ -34,8 +43,13 @@ export interface Lease {
 /** An abort without a reason creates a DOMException with a stack, which costs 20 us a turn. */
 const STOPPED = 'stopped';
 
+export interface LeaseStep extends Omit<RecordStep, 'events'> {
+  events: readonly StepDraft[];
+}
+
 export interface LeaseDeps {
   store: Store;
+  log: Pick<ConversationLog, 'step'>;
   clock: Clock;
   limits: { leaseMs: number };
   /** Applied to the drafts that the record keeps for the log. */
@@ -44,82 +58,158 @@ export interface LeaseDeps {
 }
 
 export function holdLease(deps: LeaseDeps, acquired: ActorRecord): Lease {
-  const { store, redaction } = deps;
-  let working = new AbortController();
-  let gone = false;
-  let asked: TurnId | null = null;
-  const stopped = new AbortController();
-  let record = acquired;
-  let queue: Promise<unknown> = Promise.resolve();
+  const lease = new ActorLease(deps, acquired);
+  lease.keep();
+  return lease;
+}
 
-  function lost(): TroupeError {
-    const error = takenOver(record);
-    gone = true;
-    working.abort(error);
+/** The lease of an actor at rest, on the record with which it rests: its first step takes it for `owner`. */
+export function restingLease(deps: LeaseDeps, record: ActorRecord, owner: string): Lease {
+  return new ActorLease(deps, record, owner);
+}
+
+class ActorLease implements Lease {
+  record: ActorRecord;
+  left: Lease['left'] = null;
+  published = 0;
+  isLost = false;
+  readonly stopped = new AbortController();
+  readonly #deps: LeaseDeps;
+  #working = new AbortController();
+  #asked: TurnId | null = null;
+  #queue: Promise<unknown> = Promise.resolve();
+  /** Who takes it with the first step. */
+  #taker: string | null;
+
+  constructor(deps: LeaseDeps, record: ActorRecord, taker: string | null = null) {
+    this.#deps = deps;
+    this.record = record;
+    this.#taker = taker;
+    this.#accept(record);
+  }
+
+  get isHeld(): boolean {
+    return this.#taker === null;
+  }
+
+  keep(): void {
+    void keepRenewed(this.#deps, this, this.stopped.signal);
+  }
+
+  get signal(): AbortSignal {
+    return this.#working.signal;
+  }
+
+  async write(patch: ActorPatch): Promise<ActorRecord> {
+    const made = await this.#enqueue(async () => {
+      const record = await this.#deps.store.update(this.record, this.#redacted(patch));
+      return record && { record };
+    });
+    if (!made) throw this.lost();
+    return made.record;
+  }
+
+  async step({ events, patch, ...rest }: LeaseStep): Promise<Stepped | null> {
+    const { log, store } = this.#deps;
+    const made = await log.step(this.record.tenant, events, (ready, told) => {
+      const step = this.#taking({ ...rest, patch: this.#redacted(patch), events: ready });
+      const noted = (stored: StepEvents) => {
+        this.#note(stored);
+        return told(stored);
+      };
+      const write = () => store.step(this.record, { ...step, told: noted });
+      return this.#enqueue(write, rest.expect?.notCancelled);
+    });
+    if (made && rest.rests && made.record.owner === '') this.left = made.isAddressed ? 'messages' : 'nothing';
+    return made;
+  }
+
+  abort(turn: TurnId): void {
+    this.#asked = turn;
+    this.#accept(this.record);
+  }
+
+  interrupt(reason: TroupeError): void {
+    this.#working.abort(reason);
+  }
+
+  stop(): void {
+    this.stopped.abort(STOPPED);
+  }
+
+  lost(): TroupeError {
+    const error = takenOver(this.record);
+    this.isLost = true;
+    this.#working.abort(error);
     return error;
   }
 
-  function accept(next: ActorRecord): void {
+  #taking(step: RecordStep): RecordStep {
+    const { clock, limits } = this.#deps;
+    if (this.#taker === null) return step;
+    const now = clock.now();
+    const patch = { ...step.patch, owner: this.#taker, until: now + limits.leaseMs };
+    return { ...step, patch, expect: { ...step.expect, freeAt: now } };
+  }
+
+  #note({ appended, there }: StepEvents): void {
+    for (const { conversation, seq } of [...appended, ...there])
+      if (conversation === this.record.conversation) this.published = Math.max(this.published, seq);
+  }
+
+  #accept(next: ActorRecord): void {
+    const { record } = this;
     const ended = record.turn !== null && record.turn.id !== next.turn?.id;
-    if (ended && working.signal.aborted && !gone) working = new AbortController();
-    record = next;
-    const turn = record.turn?.id ?? null;
-    if (turn === null || (turn !== asked && turn !== record.cancel)) return;
-    working.abort(new TroupeError('aborted', `turn ${turn} was asked to stop`));
+    if (ended && this.#working.signal.aborted && !this.isLost) this.#working = new AbortController();
+    this.record = next;
+    const turn = next.turn?.id ?? null;
+    if (turn === null || (turn !== this.#asked && turn !== next.cancel)) return;
+    this.#working.abort(new TroupeError('aborted', `turn ${turn} was asked to stop`));
   }
 
-  async function attempt(given: ActorPatch, notCancelled: boolean): Promise<ActorRecord | null> {
-    const patch = redaction?.patch(given) ?? given;
-    const next = await store.update(record, patch, notCancelled ? { notCancelled: true } : {});
-    if (next) {
-      accept(next);
-      return next;
-    }
-    const current = await store.readActor(record);
-    if (!current || current.fence !== record.fence || current.owner !== record.owner) throw lost();
-    if (notCancelled && current.cancel !== null && current.cancel === current.turn?.id) {
-      accept(current);
-      return null;
-    }
-    throw lost();
-  }
-
-  function enqueue(patch: ActorPatch, notCancelled: boolean): Promise<ActorRecord | null> {
+  #enqueue<T extends { record: ActorRecord }>(
+    make: () => Promise<T | null>,
+    notCancelled = false,
+  ): Promise<T | null> {
     // Rejected at once, because an earlier write may never be answered.
-    if (gone) return Promise.reject(lost());
-    const result = queue.then(() => attempt(patch, notCancelled));
-    queue = result.catch(() => undefined); // the caller sees the error; the queue goes on
+    if (this.isLost) return Promise.reject(this.lost());
+    const result = this.#queue.then(() => this.#attempt(make, notCancelled));
+    this.#queue = result.catch(() => undefined); // the caller sees the error; the queue goes on
     return result;
   }
 
-  async function write(patch: ActorPatch): Promise<ActorRecord> {
-    const next = await enqueue(patch, false);
-    if (!next) throw lost();
-    return next;
+  async #attempt<T extends { record: ActorRecord }>(
+    make: () => Promise<T | null>,
+    notCancelled: boolean,
+  ): Promise<T | null> {
+    const made = await make();
+    if (made) {
+      if (this.#taker !== null && made.record.owner === this.#taker) {
+        this.#taker = null;
+        this.keep();
+      }
+      this.#accept(made.record);
+      return made;
+    }
+    if (this.#taker !== null) throw this.lost();
+    const { record } = this;
+    const current = await this.#deps.store.readActor(record);
+    if (!current || current.fence !== record.fence || current.owner !== record.owner) throw this.lost();
+    if (notCancelled && current.cancel !== null && current.cancel === current.turn?.id) {
+      this.#accept(current);
+      return null;
+    }
+    throw this.lost();
   }
 
-  accept(acquired);
-  const lease: Lease = {
-    get record() {
-      return record;
-    },
-    get signal() {
-      return working.signal;
-    },
-    get isLost() {
-      return gone;
-    },
-    write,
-    writeUnlessCancelled: (patch) => enqueue(patch, true),
-    abort(turn) {
-      asked = turn;
-      accept(record);
-    },
-    interrupt: (reason) => working.abort(reason),
-    stop: () => stopped.abort(STOPPED),
-  };
-  void keepRenewed(deps, lease, { stopped: stopped.signal, onExpired: () => void lost() });
-  return lease;
+  /** The timers of a record keep drafts for the log. */
+  #redacted(patch: ActorPatch): ActorPatch {
+    const { redaction } = this.#deps;
+    const timers = redaction && patch.state?.timers;
+    if (!timers) return patch;
+    const kept = timers.map((timer) => ({ ...timer, posts: redaction.posts(timer.posts) }));
+    return { ...patch, state: { ...patch.state, timers: kept } };
+  }
 }
 
 function takenOver({ agent, conversation }: ActorRecord): TroupeError {
@@ -129,8 +219,8 @@ function takenOver({ agent, conversation }: ActorRecord): TroupeError {
 /** Renews the lease three times in its length, until it is stopped, given back or lost. */
 async function keepRenewed(
   { clock, limits, onWarning }: LeaseDeps,
-  lease: Lease,
-  { stopped, onExpired }: { stopped: AbortSignal; onExpired: () => void },
+  lease: ActorLease,
+  stopped: AbortSignal,
 ): Promise<void> {
   let expires = clock.monotonic() + limits.leaseMs;
 
@@ -155,7 +245,9 @@ async function keepRenewed(
     } catch (error) {
       onWarning(error, 'lease renewal');
       if (lease.isLost) return;
-      if (clock.monotonic() >= expires) return onExpired();
+      if (clock.monotonic() < expires) continue;
+      lease.lost();
+      return;
     }
   }
 }

@@ -16,7 +16,7 @@ export async function patchAtRest(
   for (;;) {
     const held = await store.readActor(address);
     if (patchOf(held) === null) return;
-    const acquired = await store.acquire(address, leaseOn(deps, held));
+    const acquired = await store.acquire(address, leaseOn(deps, held), deps.log.published);
     if (acquired.kind === 'acquired') {
       registry.drop(address);
       const patch = patchOf(acquired.record) ?? {};

@@ -28,8 +28,10 @@ export interface LiveActor {
   lastTurn: TurnId | null;
   /** The last transition here, ms since the epoch. */
   last: Transition | null;
-  /** Present while this process holds the lease. */
+  /** Present while this process works on it. */
   lease: Lease | null;
+  /** Its record when it was left at rest; null: the store has to be asked. */
+  resting: ActorRecord | null;
   usedAt: number;
   /** Size in counted tokens at which a compaction achieved nothing. It is tried again when the prompt has grown. */
   compactionStuckAt: number | null;
@@ -46,7 +48,7 @@ export interface Registry {
   /** The live actor for a record, restored if necessary. Throws `actor_corrupt`. */
   enter(record: ActorRecord, now: number): LiveActor;
   find(address: ActorAddress): LiveActor | null;
-  leave(actor: LiveActor, lastTurn: TurnId | null, now: number): void;
+  leave(actor: LiveActor, record: ActorRecord, now: number): void;
   drop(address: ActorAddress): void;
   /** Drops actors unused since `before` (ms). Returns the number that remain. */
   trim(before: number): number;
@@ -55,6 +57,10 @@ export interface Registry {
 
 /** Most warm actors without a lease. */
 const MAX_WARM = 4_096;
+
+function isResting({ owner, turn, parked, unpublished }: ActorRecord): boolean {
+  return owner === '' && turn === null && parked === null && !unpublished;
+}
 
 export interface RegistryOptions {
   secretOf: (address: ActorAddress) => string;
@@ -80,6 +86,7 @@ export function createRegistry(options: RegistryOptions): Registry {
       lastTurn: record.lastTurn,
       last: null,
       lease: null,
+      resting: null,
       usedAt: now,
       compactionStuckAt: null,
     };
@@ -115,9 +122,10 @@ export function createRegistry(options: RegistryOptions): Registry {
       return actor;
     },
     find: (address) => actors.get(addressKey(address)) ?? null,
-    leave(actor, lastTurn, now) {
+    leave(actor, record, now) {
       actor.lease = null;
-      actor.lastTurn = lastTurn;
+      actor.lastTurn = record.lastTurn;
+      actor.resting = isResting(record) ? record : null;
       actor.usedAt = now;
     },
     drop,

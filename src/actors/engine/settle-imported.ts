@@ -74,7 +74,7 @@ export async function appendSettled(
 async function holdIdle(deps: EngineDeps, address: ActorAddress): Promise<ActorRecord> {
   const now = deps.clock.now();
   const lease = { owner: importOwner(deps.process), now, until: now + deps.limits.leaseMs };
-  const acquired = await deps.store.acquire(address, lease);
+  const acquired = await deps.store.acquire(address, lease, deps.log.published);
   // A pinned turn left by a crash would end after the imported events and answer them.
   if (acquired.kind === 'acquired' && acquired.record.turn === null) return acquired.record;
   if (acquired.kind === 'acquired') await deps.store.update(acquired.record, { owner: '', until: 0 });

@@ -11,7 +11,14 @@ import {
 import type { Broadcast } from '../../queue/broadcast.ts';
 import type { Metrics } from '../../metrics.ts';
 import type { Router } from '../../queue/router.ts';
-import type { Appended, NewEvent, ConversationKey, Store } from '../../store/store.ts';
+import type {
+  Appended,
+  ConversationKey,
+  NewEvent,
+  RecordEvent,
+  StepEvents,
+  Store,
+} from '../../store/store.ts';
 import { ownPlace } from './own-id.ts';
 import { createLogPages } from './log-pages.ts';
 import type { PageSource } from './read-pages.ts';
@@ -27,6 +34,17 @@ import { createRemoteEvents } from './remote-events.ts';
 export interface ConversationLog {
   /** Appends in order and wakes the addressed agents. Safe to repeat with the same drafts. */
   append(log: ConversationKey, drafts: readonly EventDraft[], options?: AppendOptions): Promise<Appended[]>;
+  /**
+   * Events that the store appends with a step of an actor: `write` makes the step, with the events and what tells of them. Null: it
+   * was not accepted, and nothing was appended.
+   */
+  step<T>(
+    tenant: TenantId,
+    outgoing: readonly StepDraft[],
+    write: (events: RecordEvent[], told: (events: StepEvents) => Promise<void>) => Promise<T | null>,
+  ): Promise<T | null>;
+  /** Tells of events that the store has for a former holder of a lease, who may have died before it did. */
+  readonly published: (events: readonly Event[]) => Promise<void>;
   /** Oldest first, at most `limit`. The newest events come from memory, without reading the store. */
   read(
     log: ConversationKey,
@@ -67,6 +85,8 @@ export interface AppendOptions {
   spares?: boolean;
 }
 
+export type StepDraft = Pick<RecordEvent, 'conversation' | 'draft' | 'ifTaken'>;
+
 interface LogDeps {
   store: Store;
   router: Router;
@@ -84,6 +104,7 @@ export function createConversationLog(deps: LogDeps): ConversationLog {
   const addressed = new Set<AddressListener>();
   const appendOwn = createOwnAppend(deps);
   const wakeAddressed = createWaking(deps, addressed);
+  const { announce, tell, wakeAll } = createTelling(deps, wakeAddressed);
   const recent = createRecentEvents();
   const remote = createRemoteEvents({ store, notify, isWatched: () => listeners.size > 0, onWarning });
   const unsubscribe = broadcast.subscribe((notice) => {
@@ -100,13 +121,12 @@ export function createConversationLog(deps: LogDeps): ConversationLog {
     }
   }
 
-  function announce({ tenant, conversation }: ConversationKey, appended: readonly Appended[]): void {
-    const seqs = appended.flatMap(({ kind, event }) => (kind === 'appended' ? [event.seq] : []));
-    const [first] = seqs;
-    const head = seqs.at(-1);
-    if (first === undefined || head === undefined) return;
-    metrics.count('events_appended', { tenant }, seqs.length);
-    broadcast.publish({ type: 'appended', tenant, conversation, after: first - 1, head });
+  function note(events: readonly Event[]): void {
+    for (const event of events) {
+      recent.add(event, event, clock.now());
+      remote.own(event, event);
+      notify(event, event);
+    }
   }
 
   return {
@@ -114,19 +134,28 @@ export function createConversationLog(deps: LogDeps): ConversationLog {
       const entries = await entriesOf(deps, drafts, at);
       const appended = await remote.during(log, async () => {
         const stored = await appendOwn(log, entries, spares);
-        for (const { kind, event } of stored) {
-          if (kind !== 'appended') continue;
-          recent.add(log, event, clock.now());
-          remote.own(log, event);
-          notify(log, event);
-        }
+        note(freshIn(stored));
         return stored;
       });
-      announce(log, appended);
-      // Only after all are published: an append during a wait here would be published before the rest of these.
+      announce(log, freshIn(appended));
       for (const { event } of appended) if (wake && event.to.length > 0) await wakeAddressed(log, event);
       return appended;
     },
+    async step(tenant, outgoing, write) {
+      const drafts = outgoing.map(({ draft }) => draft);
+      const entries = await entriesOf(deps, drafts, () => clock.now());
+      const events = entries.map((entry, index) => ({ ...outgoing[index]!, ...entry }));
+      const conversations = new Set(outgoing.map(({ conversation }) => conversation));
+      const logs = [...conversations].map((conversation) => ({ tenant, conversation }));
+      async function told({ appended, there, taken }: StepEvents): Promise<void> {
+        note(appended);
+        await tell(appended);
+        await wakeAll(there);
+        for (const kind of taken) metrics.count('posts_too_late', { kind });
+      }
+      return duringAll(remote, logs, () => write(events, told));
+    },
+    published: tell,
     async read(log, range) {
       const known = range.upTo === undefined ? recent.after(log, range.after) : null;
       // An empty result proves nothing: memory lacks events of other processes and appends whose answer was lost.
@@ -145,6 +174,53 @@ export function createConversationLog(deps: LogDeps): ConversationLog {
     },
     close: unsubscribe,
   };
+}
+
+type Wake = ReturnType<typeof createWaking>;
+
+/** What other processes and addressed agents hear of new events. */
+function createTelling({ metrics, broadcast }: LogDeps, wakeAddressed: Wake) {
+  /** Events of one conversation. */
+  function announce({ tenant, conversation }: ConversationKey, events: readonly Event[]): void {
+    const [first] = events;
+    const last = events.at(-1);
+    if (!first || !last) return;
+    metrics.count('events_appended', { tenant }, events.length);
+    broadcast.publish({ type: 'appended', tenant, conversation, after: first.seq - 1, head: last.seq });
+  }
+
+  /** Each conversation apart, then the wakes: an append during a wait would be published before the rest of these. */
+  async function tell(events: readonly Event[]): Promise<void> {
+    const [first] = events;
+    const isOne = events.every(({ conversation }) => conversation === first?.conversation);
+    if (first && isOne) announce(first, events);
+    else
+      for (const own of Map.groupBy(events, ({ conversation }) => conversation).values())
+        announce(own[0]!, own);
+    await wakeAll(events);
+  }
+
+  async function wakeAll(events: readonly Event[]): Promise<void> {
+    for (const event of events) if (event.to.length > 0) await wakeAddressed(event, event);
+  }
+
+  return { announce, tell, wakeAll };
+}
+
+/** Runs `write` while notices of other processes about these conversations wait. */
+function duringAll<T>(
+  remote: ReturnType<typeof createRemoteEvents>,
+  logs: readonly ConversationKey[],
+  write: () => Promise<T>,
+): Promise<T> {
+  const [log, ...rest] = logs;
+  return log
+    ? remote.during(log, () => (rest.length > 0 ? duringAll(remote, rest, write) : write()))
+    : write();
+}
+
+function freshIn(appended: readonly Appended[]): Event[] {
+  return appended.flatMap(({ kind, event }) => (kind === 'appended' ? [event] : []));
 }
 
 /** Redacts the drafts and counts their tokens. Gives way to other work before each long text and after many short ones. */

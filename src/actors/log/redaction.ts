@@ -3,9 +3,9 @@ import {
   type EventDraft,
   type EventKind,
   isExactInteger,
+  type OutgoingEvent,
   parseExact,
 } from '../../events/index.ts';
-import type { ActorPatch } from '../../store/store.ts';
 
 /** Place of a text: the kind of its event, and the author. */
 export interface TextPlace {
@@ -30,7 +30,8 @@ export interface Redaction {
   /** Redacts the body of an event, or a part of one. */
   body<B>(body: B, where: TextPlace): B;
   draft<D extends EventDraft>(draft: D): D;
-  patch(patch: ActorPatch): ActorPatch;
+  /** Of timers, which a record keeps. */
+  posts(posts: readonly OutgoingEvent[]): OutgoingEvent[];
 }
 
 /** Replaces a text whose redaction failed. The text must not be stored, and the turn goes on. */
@@ -118,7 +119,11 @@ export function createRedaction(
     return { ...given, body: body(given.body, given) };
   }
 
-  return { text, json, body, draft, patch: (patch) => redactPatch(patch, draft) };
+  function posts(given: readonly OutgoingEvent[]): OutgoingEvent[] {
+    return given.map((each) => ({ ...each, draft: draft(each.draft) }));
+  }
+
+  return { text, json, body, draft, posts };
 }
 
 /** Never throws: a text whose redaction fails is replaced as a whole. */
@@ -136,23 +141,5 @@ function withoutFailures(
       onWarning(error, 'redact');
     }
     return NOT_KEPT;
-  };
-}
-
-/** Redacts the drafts that an actor's record keeps for the log. */
-function redactPatch(given: ActorPatch, draft: Redaction['draft']): ActorPatch {
-  const { state } = given;
-  if (!state) return given;
-  const { outbox, posts, timers } = state;
-  const redacted = (outgoing: NonNullable<typeof posts>) =>
-    outgoing.map((each) => ({ ...each, draft: draft(each.draft) }));
-  return {
-    ...given,
-    state: {
-      ...state,
-      ...(outbox && { outbox: outbox.map((each) => draft(each)) }),
-      ...(posts && { posts: redacted(posts) }),
-      ...(timers && { timers: timers.map((timer) => ({ ...timer, posts: redacted(timer.posts) })) }),
-    },
   };
 }

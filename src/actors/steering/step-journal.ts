@@ -2,7 +2,7 @@ import { TroupeError } from '../../errors.ts';
 import type { TenantId, TurnId } from '../../events/index.ts';
 import type { Store } from '../../store/store.ts';
 import { redactAnswer } from '../turn/redact-turn.ts';
-import { journalKey, type JournalEntry, type TurnRun } from '../turn/turn-run.ts';
+import { journalKey, type JournalEntry, type ModelAnswer, type TurnRun } from '../turn/turn-run.ts';
 
 /**
  * The journal of a step. A former holder that hung may still journal an answer without the events that its successor takes
@@ -48,6 +48,25 @@ export async function openStep(run: TurnRun): Promise<JournalEntry | null> {
 /** Writes the entry of the present step unless there is one. Returns the entry that counts. */
 export async function journalStep(run: TurnRun, entry: JournalEntry): Promise<JournalEntry> {
   return stillOpen(run, await write(run, entry));
+}
+
+/**
+ * The answer that ends a turn is not journalled: nothing happens between it and the commit that a crash could lose. Only for
+ * turns without a former holder, whose entry could be there.
+ */
+export function keepAnswer(run: TurnRun, answer: ModelAnswer): ModelAnswer {
+  const { deps, turn, step, meanwhile } = run;
+  const kept = redacted(run, answer) as ModelAnswer;
+  const key = keyOf(turn.id, step, indexOf(run));
+  meanwhile.kept.answer = { key, data: JSON.stringify(kept), at: deps.clock.now() };
+  return kept;
+}
+
+/** Journals the answer after all, since the turn goes on after it. */
+export async function writeKept({ deps, live, meanwhile }: TurnRun): Promise<void> {
+  const { answer } = meanwhile.kept;
+  meanwhile.kept.answer = null;
+  if (answer) await deps.store.journal(live.address.tenant, answer.key, answer.data, answer.at);
 }
 
 /** Closes the key before a resumed turn takes events. Returns false if the step was answered without them. */

@@ -1,20 +1,24 @@
 import { judge } from './judge.ts';
 import { stopDraft } from '../tasks/call-effects.ts';
-import { changed, ownDraft, type Outcome, type TurnRun } from '../turn/turn-run.ts';
+import { writeKept } from '../steering/step-journal.ts';
+import { changed, ownDraft, type Outcome, type TurnRun, written } from '../turn/turn-run.ts';
 import { type Event, type EventDraft, eventOf } from '../../events/index.ts';
 
 /** Decides whether a turn may end with its present answer or takes another step. */
-export function superviseTurn(run: TurnRun): Promise<Outcome> {
+export async function superviseTurn(run: TurnRun): Promise<Outcome> {
   const verdict = judge(run);
-  if (verdict.kind === 'corrected') return Promise.resolve(correct(run, verdict.drafts));
+  if (verdict.kind === 'corrected') {
+    await Promise.all([writeKept(run), written(run)]);
+    return correct(run, verdict.drafts);
+  }
   if (verdict.kind === 'failed') {
     const { code, message } = verdict.fault;
     const ending = { kind: 'failed', code, message } as const;
-    return Promise.resolve({ event: { type: 'REFUSED' }, run: changed(run, { ending }) });
+    return { event: { type: 'REFUSED' }, run: changed(run, { ending }) };
   }
   // Needs no place: a step without calls has no other guard event.
   const outputs = verdict.kind === 'given up' ? [stopDraft(run, verdict.stop)] : [];
-  return Promise.resolve({ event: { type: 'ACCEPTED' }, run: changed(run, {}, { outputs }) });
+  return { event: { type: 'ACCEPTED' }, run: changed(run, {}, { outputs }) };
 }
 
 /** Sends an answer back: its text becomes a step, and a note for the next step alone says why the turn goes on. */

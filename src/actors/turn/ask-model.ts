@@ -19,7 +19,7 @@ import { showActivity } from './show-activity.ts';
 import { watchSilence } from './watch-silence.ts';
 import { showAnswer } from './show-answer.ts';
 import { withImages } from './load-images.ts';
-import { type ModelAnswer, type TurnRun, writeMeanwhile } from './turn-run.ts';
+import type { ModelAnswer, TurnRun } from './turn-run.ts';
 import type { CallWatch } from './watch-turn.ts';
 
 export type Asked =
@@ -283,9 +283,8 @@ function requestOf(run: TurnRun, { prompt, session }: Sending): ModelRequest {
 
 /** Records one prompt per step: the accepted one, or the last refused one. */
 export function recordPrompt(run: TurnRun, { prompt }: Sending): void {
-  const { deps, live, meanwhile } = run;
+  const { deps, meanwhile } = run;
   if (prompt === meanwhile.recorded) return;
   meanwhile.recorded = prompt;
-  const now = deps.clock.now();
-  writeMeanwhile(run, deps.store.putReceipt(live.address.tenant, receiptOf(prompt), now));
+  meanwhile.kept.receipts.push({ receipt: receiptOf(prompt), at: deps.clock.now() });
 }

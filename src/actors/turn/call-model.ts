@@ -2,7 +2,7 @@ import { addUsage, NO_USAGE, type ToolCall } from '../../events/index.ts';
 import { countedKinds, deltaOf, isPlausible } from '../../context/index.ts';
 import { TroupeError } from '../../errors.ts';
 import type { BudgetRefusal } from '../budget/ledger.ts';
-import { journalStep, openStep } from '../steering/step-journal.ts';
+import { journalStep, keepAnswer, openStep } from '../steering/step-journal.ts';
 import { stopDraft } from '../tasks/call-effects.ts';
 import { askModel, recordPrompt } from './ask-model.ts';
 import { takeCall } from './back-off.ts';
@@ -39,7 +39,11 @@ export async function callModel(run: TurnRun): Promise<Outcome> {
   if (asked.kind === 'aborted') return { event: { type: 'ABORTED' }, run };
   if (asked.kind === 'refused') return overBudget(run, asked.refusal);
   if (asked.kind === 'failed') return failCall(run, asked.failure, asked.sending);
-  const [entry] = await Promise.all([journalStep(run, asked.answer), written(run)]);
+  const { answer } = asked;
+  // Its session has heard the answer: a second one would be another.
+  const isSession = run.runtime.provider.capabilities.sessionResumption;
+  if (!run.resumed && answer.calls.length === 0 && !isSession) return settle(run, keepAnswer(run, answer));
+  const [entry] = await Promise.all([journalStep(run, answer), written(run)]);
   return settle(run, entry);
 }
 

@@ -7,7 +7,10 @@ import {
   type WaitsFor,
 } from '../../machines/agent-lifecycle.ts';
 import { isTaskOpen, openTasks } from '../../machines/task-book.ts';
+import { TroupeError } from '../../errors.ts';
 import type { ActorPatch } from '../../store/store.ts';
+import { isWorthStoring } from '../checkpoints/actor-checkpoint.ts';
+import type { LeaseStep } from '../engine/lease.ts';
 import { preview } from '../../tools/preview.ts';
 import { advanceRuns } from '../workflows/advance-runs.ts';
 import { sessionPatch } from '../sessions/settle-session.ts';
@@ -15,7 +18,7 @@ import { hasMore } from '../steering/look-beyond.ts';
 import { coversOf, reachOf } from '../steering/reach.ts';
 import { showAllSteered, showSteered, stoppedBy } from '../steering/steer-turn.ts';
 import { type TaskEnds, taskEnds } from '../tasks/complete-task.ts';
-import { changed, type ModelAnswer, type Outcome, ownDraft, type TurnRun, written } from './turn-run.ts';
+import { changed, type ModelAnswer, type Outcome, ownDraft, type TurnRun } from './turn-run.ts';
 import { replayCompaction } from '../compaction/replay-compaction.ts';
 import { runCalls } from './run-calls.ts';
 import { correct } from '../supervision/supervise-turn.ts';
@@ -29,16 +32,17 @@ import { journalStep, openStep } from '../steering/step-journal.ts';
  */
 export async function commitTurn(before: TurnRun): Promise<Outcome> {
   const { lease } = before;
-  await written(before);
+  await Promise.all(before.meanwhile.writing);
   const run = await withLastWords(before);
   const cancelled = lease.record.cancel === run.turn.id;
   if (run.ending.kind !== 'aborted' && !cancelled) {
-    const committed = await lease.writeUnlessCancelled(await patchOf(run));
+    const committed = await lease.step({ ...(await stepOf(run)), expect: { notCancelled: true } });
     if (committed) return ended(run);
   }
   const stopped = changed(run, { ending: { kind: 'aborted', by: await stoppedBy(run) } });
   const aborted = run.resumed ? await sealTurn(stopped) : stopped;
-  await lease.write(await patchOf(aborted));
+  const committed = await lease.step(await stepOf(aborted));
+  if (!committed) throw new TroupeError('lease_lost', `turn ${run.turn.id} was ended by another process`);
   return ended(aborted);
 }
 
@@ -73,14 +77,18 @@ async function isAddressedAgain(run: TurnRun): Promise<boolean> {
   return isTaskOpen(live.tasks) && ending.kind === 'done' && (await hasMore(run));
 }
 
-async function patchOf(run: TurnRun): Promise<ActorPatch> {
+async function stepOf(run: TurnRun): Promise<LeaseStep> {
   const { live, turn, lease } = run;
+  const { conversation } = live.address;
+  const { kept } = run.meanwhile;
   // In a fork, the tasks and runs of the original are over.
   const isRerun = turn.rerun !== undefined;
   const ends = isRerun ? NO_ENDS : taskEnds(run);
   const steps = isRerun ? [] : await advanceRuns(run);
   const isDone = run.ending.kind === 'done';
-  return {
+  const own = [...outputsOf(run), ...endingOf(run), ...ends.events];
+  const posts = [...(isDone ? run.outgoing : []), ...ends.outgoing, ...steps];
+  const patch: ActorPatch = {
     processed: reachOf(turn),
     cancel: null,
     state: {
@@ -90,11 +98,24 @@ async function patchOf(run: TurnRun): Promise<ActorPatch> {
       machineVersion: AGENT_MACHINE_VERSION,
       turn: null,
       ...sessionPatch(run),
-      outbox: [...outputsOf(run), ...endingOf(run), ...ends.events],
-      posts: [...(isDone ? run.outgoing : []), ...ends.outgoing, ...steps],
       timers: [...liveTimers(run), ...(isDone ? run.timers : [])],
     },
   };
+  return {
+    patch,
+    events: [
+      ...own.map((draft) => ({ conversation, draft, ifTaken: 'spare' as const })),
+      ...posts.map((post) => ({ ...post, ifTaken: 'drop' as const })),
+    ],
+    receipts: kept.receipts,
+    ...(mayRest(run) && { rests: true }),
+  };
+}
+
+/** Whether nothing is left to do for the lease: its timers are not due, and its folds need not be stored. */
+function mayRest({ deps, live, lease }: TurnRun): boolean {
+  const now = deps.clock.now();
+  return !lease.record.timers.some(({ at }) => at <= now) && !isWorthStoring(live, deps);
 }
 
 const NO_ENDS: TaskEnds = { events: [], outgoing: [] };

@@ -7,7 +7,7 @@ import type { Sending } from '../sessions/session-run.ts';
 import { recordPrompt } from './ask-model.ts';
 import { leaveImagesOut } from './refused-images.ts';
 import { tellAway } from './silent-server.ts';
-import { changed, type FailedCall, type Outcome, ownDraft, type TurnRun } from './turn-run.ts';
+import { changed, type FailedCall, type Outcome, ownDraft, type TurnRun, written } from './turn-run.ts';
 
 /** Logs a failed call with the text so far, and decides whether it is retried, shortened, or ends the turn. */
 export async function failCall(run: TurnRun, failure: ModelFailure, sending: Sending): Promise<Outcome> {
@@ -27,6 +27,8 @@ export async function failCall(run: TurnRun, failure: ModelFailure, sending: Sen
     return { event: { type: 'OVERFLOWED' }, run: changed(shortened, { failure: uncounted }) };
   }
   recordPrompt(run, sending);
+  // Somebody may want to see it while the call waits to be made again.
+  await written(run);
   return {
     event: {
       type: 'MODEL_FAILED',

@@ -24,10 +24,11 @@ import { approvedCalls } from '../tasks/ask-people.ts';
 import { haltOf, isThreadCancelled, isOfPeople } from '../tasks/cancellation.ts';
 import { taskOf } from '../tasks/task-items.ts';
 import { sessionNamedIn } from '../sessions/adopt-session.ts';
-import { copyFolds, isWorthStoring, storeFolds } from '../checkpoints/actor-checkpoint.ts';
+import { copyFolds, isAtRest, isWorthStoring, storeFolds } from '../checkpoints/actor-checkpoint.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import { replyAskedBy } from './asked-reply.ts';
 import { freezeBaseline } from './freeze-baseline.ts';
+import { startedDraft } from './started.ts';
 import { presentRuntime } from './write-instructions.ts';
 import type { FrozenBaseline, AgentRuntime } from '../engine/agent-runtime.ts';
 import { catchUp, type Folded } from '../log/read-view.ts';
@@ -38,35 +39,36 @@ import { channelItem, personItems, targetItem, timeItem } from './person-facts.t
 import { contextOf, NO_FACTS, readFacts, type TurnFacts } from './turn-facts.ts';
 
 /**
- * Fixes the inputs of the next turn before any work. The same compare-and-set counts the first attempt and empties the
- * outbox, which the log has up to seq `published`. Without inputs it settles the log up to the head and releases the
- * lease.
+ * Fixes the inputs of the next turn before any work. The same write counts the first attempt and logs the beginning. Without
+ * inputs it settles the log up to the head and releases the lease.
  */
-export async function pinTurn(actor: ActiveActor, published: number): Promise<PinnedTurn | null> {
+export async function pinTurn(actor: ActiveActor): Promise<PinnedTurn | null> {
   const { deps, lease, live } = actor;
   const { processed, lastTurn } = lease.record;
-  const head = await catchUpBeyond(deps, live, { least: Math.max(processed, published), lastTurn });
+  const head = await catchUpBeyond(deps, live, { least: Math.max(processed, lease.published), lastTurn });
   if (processed > head) throw beyondHead(lease.record, head);
   const inputs = triggersIn(live, processed);
   const last = inputs.at(-1);
   const keep = await keepFolds(deps, live, last !== undefined);
   if (!last) {
-    const { outbox: sent, posts } = lease.record;
-    const isChanged = sent.length + posts.length + lease.record.lost > 0;
-    const outbox = isChanged ? { state: { outbox: [], posts: [], lost: 0 } } : {};
-    await lease.write({ processed: Math.max(processed, head), owner: '', until: 0, ...outbox });
+    const found = lease.record.lost > 0 ? { state: { lost: 0 } } : {};
+    const settled = { processed: Math.max(processed, head), owner: '', until: 0, ...found };
+    if (lease.isHeld || head > processed) await lease.write(settled);
     keep();
     return null;
   }
   const turn = await nextTurn(actor, { inputs, last, head });
   // Written with the version: an older process leaves the turn alone.
-  await lease.write({ state: { turn, machineVersion: ACTOR_VERSION, lost: 0, outbox: [], posts: [] } });
+  const { conversation } = live.address;
+  const begun = await lease.step({
+    patch: { state: { turn, machineVersion: ACTOR_VERSION, lost: 0 } },
+    events: [{ conversation, draft: startedDraft(actor.runtime, turn), ifTaken: 'spare' }],
+    isRepeated: true,
+  });
+  if (!begun) throw new TroupeError('lease_lost', `another process took over @${live.address.agent}`);
   keep();
   return turn;
 }
-
-/** An agent that never rests is stored less often, because the copies are made on the path of its next turn. */
-const BUSY_FACTOR = 4;
 
 /**
  * Copies the folds of an actor between two turns, if storing them is worth it. The place is read under the lease, so that the
@@ -74,8 +76,8 @@ const BUSY_FACTOR = 4;
  * are this actor's.
  */
 async function keepFolds({ checkpoints }: EngineDeps, live: LiveActor, isBusy: boolean): Promise<() => void> {
-  const least = (checkpoints?.least ?? 0) * (isBusy ? BUSY_FACTOR : 1);
-  if (!checkpoints || !isWorthStoring(least, live, live.stored)) return () => undefined;
+  if (!checkpoints || !isAtRest(live.view) || !isWorthStoring(live, { checkpoints, isBusy }))
+    return () => undefined;
   const copy = copyFolds(live);
   const place = await checkpoints.mark(live.address, live.view.upTo);
   return () => {

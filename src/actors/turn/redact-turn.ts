@@ -39,9 +39,15 @@ export function redactCall<T extends { text: string; effects?: CallEffects | und
   const text = redaction.text(end.text, { kind: 'tool.result', author: agentAuthor(agent) });
   const { effects } = end;
   if (!effects) return { ...end, text };
-  const { state } = redaction.patch({
-    state: { outbox: effects.events, posts: effects.posts, timers: effects.timers },
-  });
-  const { outbox = [], posts = [], timers = [] } = state ?? {};
-  return { ...end, text, effects: { ...effects, events: outbox, posts, timers } };
+  const { events, posts, timers } = effects;
+  return {
+    ...end,
+    text,
+    effects: {
+      ...effects,
+      events: events.map((draft) => redaction.draft(draft)),
+      posts: redaction.posts(posts),
+      timers: timers.map((timer) => ({ ...timer, posts: redaction.posts(timer.posts) })),
+    },
+  };
 }

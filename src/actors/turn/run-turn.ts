@@ -1,14 +1,6 @@
-import {
-  type EventDraft,
-  type EventId,
-  type Halt,
-  NO_USAGE,
-  type PinnedTurn,
-  runtimeId,
-} from '../../events/index.ts';
+import { type Halt, NO_USAGE, type PinnedTurn } from '../../events/index.ts';
 import { TroupeError } from '../../errors.ts';
 import type { EffectName } from '../../machines/agent-lifecycle.ts';
-import { promptRulesOf } from './prompt-rules.ts';
 import { askedReply } from './asked-reply.ts';
 import { assemble } from './assemble.ts';
 import { backOff } from './back-off.ts';
@@ -16,7 +8,6 @@ import { callModel } from './call-model.ts';
 import { commitTurn } from './commit-turn.ts';
 import { type EngineDeps, KEPT_MS } from '../engine/engine-deps.ts';
 import { readBaseline } from './freeze-baseline.ts';
-import type { AgentRuntime } from '../engine/agent-runtime.ts';
 import type { LiveActor } from '../engine/registry.ts';
 import type { TurnSlot } from '../engine/turn-slot.ts';
 import { policyFor } from '../compaction/compaction-policy.ts';
@@ -28,6 +19,7 @@ import { adoptSession } from '../sessions/adopt-session.ts';
 import { sessionRun } from '../sessions/session-run.ts';
 import { leaveSession } from '../sessions/settle-session.ts';
 import { reachOf } from '../steering/reach.ts';
+import { startedDraft, startedId } from './started.ts';
 import { showActivity } from './show-activity.ts';
 import { superviseTurn } from '../supervision/supervise-turn.ts';
 import { stopDraft } from '../tasks/call-effects.ts';
@@ -201,6 +193,7 @@ async function startRun(given: TurnStart): Promise<TurnRun> {
     meanwhile: {
       work: { left: deps.limits.turnWork },
       writing: [],
+      kept: { receipts: [], answer: null },
       recorded: null,
       pinned: turn,
       key: null,
@@ -225,25 +218,8 @@ async function startRun(given: TurnStart): Promise<TurnRun> {
     isAddressedAgain: false,
     ending: { kind: 'done' },
   };
-  writeMeanwhile(run, deps.log.append(live.address, [startedDraft(runtime, turn)]));
+  // A former holder may have died before its beginning was in the log.
+  if (resumed) writeMeanwhile(run, deps.log.append(live.address, [startedDraft(runtime, turn)]));
   await adoptSession(run);
   return run;
-}
-
-function startedDraft(runtime: AgentRuntime, turn: PinnedTurn): EventDraft {
-  const { id, name } = runtime.profile;
-  const { upTo, inputs, live, join, baseline, context } = turn;
-  return {
-    id: startedId(turn),
-    author: { kind: 'agent', id, name },
-    to: [],
-    turn: turn.id,
-    kind: 'turn.started',
-    body: { upTo, inputs, live, join, baseline, ...promptRulesOf(turn) },
-    ...(context && { context }),
-  };
-}
-
-function startedId({ id }: PinnedTurn): EventId {
-  return runtimeId(id, 'started');
 }

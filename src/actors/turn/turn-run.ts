@@ -5,6 +5,7 @@ import {
   type ImageRef,
   type PinnedTurn,
   type OutgoingEvent,
+  type PromptReceipt,
   type PromptRecord,
   type Reasoning,
   type CompactionReason,
@@ -125,6 +126,11 @@ export interface Meanwhile {
    * for them; its answer and the end of the turn do.
    */
   writing: Promise<unknown>[];
+  /** Written with the commit: receipts. Not at all, unless the turn goes on: the answer that ends it. */
+  kept: {
+    receipts: { receipt: PromptReceipt; at: number }[];
+    answer: { key: string; data: string; at: number } | null;
+  };
   /** The prompt whose receipt is written or being written. */
   recorded: PromptRecord | null;
   /** The turn as last pinned. What has steered it counts even if the effect that pinned it throws afterwards. */
@@ -265,7 +271,16 @@ export function writeMeanwhile({ meanwhile }: Pick<TurnRun, 'meanwhile'>, record
   meanwhile.writing.push(record);
 }
 
-export async function written({ meanwhile }: Pick<TurnRun, 'meanwhile'>): Promise<void> {
+/** Waits for what is being written, receipts included. */
+export async function written({
+  deps,
+  live,
+  meanwhile,
+}: Pick<TurnRun, 'deps' | 'live' | 'meanwhile'>): Promise<void> {
+  const { receipts } = meanwhile.kept;
+  meanwhile.kept.receipts = [];
+  for (const { receipt, at } of receipts)
+    meanwhile.writing.push(deps.store.putReceipt(live.address.tenant, receipt, at));
   await Promise.all(meanwhile.writing);
   meanwhile.writing = [];
 }

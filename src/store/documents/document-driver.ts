@@ -1,7 +1,16 @@
 import { TroupeError } from '../../errors.ts';
 import { newActorRow } from '../actor-row.ts';
 import { deleteInOrder, untilFewer } from '../delete-conversation.ts';
-import type { AcquireOutcome, ActorKey, EntryKey, StoreDriver } from '../driver.ts';
+import type {
+  AcquireOutcome,
+  ActorKey,
+  ActorRow,
+  ActorStep,
+  EntryKey,
+  NewEventRow,
+  StoreDriver,
+} from '../driver.ts';
+import { settle, step, withoutEvents } from './actor-steps.ts';
 import { type AppendQueueOptions, type AppendStats, createAppendQueue } from './append-queue.ts';
 import type { ActorCondition, ActorDocuments, Documents, EntryDocuments } from './documents.ts';
 import { findDue } from './find-due.ts';
@@ -54,14 +63,16 @@ export function createDocumentDriver(documents: Documents, options: AppendQueueO
     savePassages: begun((log, some) => passages.save(log, some)),
     findPassages: begun((query) => passages.find(query)),
 
-    acquire: begun((key, lease) => acquire(actors, key, lease)),
-    compareAndSet: begun((key, expect, change) => actors.update(key, expect, change)),
+    ...createStepMethods(documents, queue, begun),
     requestCancel: begun(
       async (key, turn) => (await actors.update(key, { turn }, { cancel: turn })) !== null,
     ),
     park: begun((key, parked, expected) => park(actors, key, { parked, expected })),
-    readActor: begun((key) => actors.find(key)),
-    listActors: begun((log) => actors.list(log)),
+    readActor: begun(async (key) => {
+      const row = await actors.find(key);
+      return row && withoutEvents(row);
+    }),
+    listActors: begun(async (log) => (await actors.list(log)).map(withoutEvents)),
     due: begun((query) => findDue(documents, query)),
 
     putOnce: begun((key, data, at) => putOnce(entries, key, data, at)),
@@ -100,6 +111,30 @@ export function createDocumentDriver(documents: Documents, options: AppendQueueO
   };
 }
 
+function createStepMethods(
+  documents: Documents,
+  queue: ReturnType<typeof createAppendQueue>,
+  begun: ReturnType<typeof createWorkTracker>['begun'],
+): Pick<StoreDriver, 'acquire' | 'compareAndSet' | 'step'> {
+  const { actors, entries } = documents;
+  const parts = {
+    documents,
+    append: (rows: readonly NewEventRow[]) => queue.append(rows),
+    putOnce: ({ key, data, at }: NonNullable<ActorStep['entries']>[number]) =>
+      putOnce(entries, key, data, at),
+  };
+  return {
+    acquire: begun(async (key, lease, told) => {
+      const acquired = await acquire(actors, key, lease);
+      return acquired.kind === 'acquired' ? settle(parts, acquired.row, told) : acquired;
+    }),
+    compareAndSet: begun(
+      async (key, expect, change) => (await step(parts, key, { expect, change }))?.row ?? null,
+    ),
+    step: begun((key, asked) => step(parts, key, asked)),
+  };
+}
+
 /** Tracks the running calls, so that `close` can wait for them (G2). */
 function createWorkTracker() {
   const underWay = new Set<Promise<unknown>>();
@@ -128,7 +163,7 @@ async function acquire(
   actors: ActorDocuments,
   key: ActorKey,
   { owner, now, until }: { owner: string; now: number; until: number },
-): Promise<AcquireOutcome> {
+): Promise<{ kind: 'acquired'; row: ActorRow } | Extract<AcquireOutcome, { kind: 'busy' }>> {
   for (let round = 1; ; round += 1) {
     const row = await actors.update(key, { freeAt: now }, { owner, until, raiseFence: true });
     if (row) return { kind: 'acquired', row };

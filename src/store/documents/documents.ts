@@ -94,8 +94,13 @@ export interface ActorCondition {
   notCancelled?: true;
   /** The lease ended before this time: `until` < `freeAt`. */
   freeAt?: number;
+  processed?: number;
   parked?: string | null;
+  outbox?: boolean;
 }
+
+/** `outbox`: whether `data` holds events to append as well; see `actor-steps.ts`. */
+export type DocumentChange = ActorChange & { outbox?: boolean; raiseFence?: true };
 
 /** Unique: (tenant, conversation, agent). */
 export interface ActorDocuments {
@@ -110,11 +115,7 @@ export interface ActorDocuments {
    * One conditional update. Returns the document after it, or null if it is missing or the condition did not hold. An
    * unreadable document is updated as well, and then rejects with `actor_corrupt`.
    */
-  update(
-    key: ActorKey,
-    condition: ActorCondition,
-    change: ActorChange & { raiseFence?: true },
-  ): Promise<ActorRow | null>;
+  update(key: ActorKey, condition: ActorCondition, change: DocumentChange): Promise<ActorRow | null>;
   /** Actors with a pinned turn, an outbox or `wakeAt` <= `clock`, not parked, whose lease ended before `now`. */
   unfinished(query: { now: number; clock: number; limit: number }): Promise<ActorKey[]>;
   /** Removes all actors of a conversation; returns their number. */

@@ -1,5 +1,6 @@
 import { type UpdateFilter } from 'mongodb';
-import type { ActorChange, ActorKey, ActorRow } from '../driver.ts';
+import type { ActorKey, ActorRow } from '../driver.ts';
+import type { DocumentChange } from '../documents/documents.ts';
 import { type BlobRef, type Held, type StoredText } from './mongo-blobs.ts';
 
 /** `_id` is tenant/conversation/agent. Null and false are stored as absent fields, which sparse indexes leave out. */
@@ -44,10 +45,7 @@ export function docOf(row: ActorRow, held: Held): ActorDoc {
 }
 
 /** Empty without changes; an undefined key leaves its field unchanged. */
-export function updateOf(
-  change: ActorChange & { raiseFence?: true },
-  held: Held | null,
-): UpdateFilter<ActorDoc> {
+export function updateOf(change: DocumentChange, held: Held | null): UpdateFilter<ActorDoc> {
   const set: Record<string, unknown> = { ...held };
   const unset: Record<string, ''> = {};
   if (held) unset['blob' in held ? 'data' : 'blob'] = '';

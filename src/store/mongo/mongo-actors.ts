@@ -1,12 +1,10 @@
 import type { Collection, Filter, UpdateFilter } from 'mongodb';
 import { TroupeError } from '../../errors.ts';
-import type { ActorChange, ActorKey, ActorRow } from '../driver.ts';
-import type { ActorCondition, ActorDocuments, LogKey } from '../documents/documents.ts';
+import type { ActorKey, ActorRow } from '../driver.ts';
+import type { ActorCondition, ActorDocuments, DocumentChange, LogKey } from '../documents/documents.ts';
 import type { ActorDoc } from './actor-doc.ts';
 import { columnsOf, damageOf, docOf, idOf, keyFromId, updateOf } from './actor-doc.ts';
 import { type Blobs, type Held, insertDoc, removeDocs } from './mongo-blobs.ts';
-
-type Change = ActorChange & { raiseFence?: true };
 
 /** Maximum ids of one query. */
 const MANY = 500;
@@ -98,7 +96,11 @@ function createActorWrites(collection: Collection<ActorDoc>, blobs: Blobs): Acto
    * Requests the document as it was before the change, and computes the result: the new data is not sent back, and a
    * large text that is no longer needed can be removed.
    */
-  async function update(key: ActorKey, condition: ActorCondition, change: Change): Promise<ActorRow | null> {
+  async function update(
+    key: ActorKey,
+    condition: ActorCondition,
+    change: DocumentChange,
+  ): Promise<ActorRow | null> {
     const held =
       change.data === undefined ? null : await blobs.hold(change.data, { in: 'actors', id: idOf(key) });
     const before = await changeIf(key, condition, change, held);
@@ -125,7 +127,7 @@ function createActorWrites(collection: Collection<ActorDoc>, blobs: Blobs): Acto
   async function changeIf(
     key: ActorKey,
     condition: ActorCondition,
-    change: Change,
+    change: DocumentChange,
     held: Held | null,
   ): Promise<ActorDoc | null> {
     const filter = filterOf(key, condition);
@@ -178,14 +180,16 @@ function rangeOf({ tenant, conversation }: LogKey) {
 
 function filterOf(
   key: ActorKey,
-  { fence, turn, notCancelled, freeAt, parked }: ActorCondition,
+  { fence, turn, notCancelled, freeAt, parked, outbox, processed }: ActorCondition,
 ): Filter<ActorDoc> {
   const filter: Filter<ActorDoc> = { _id: idOf(key) };
   if (fence !== undefined) filter.fence = fence;
   // Null also matches an absent field.
   if (turn !== undefined) Object.assign(filter, { turn });
   if (freeAt !== undefined) filter.until = { $lt: freeAt };
+  if (processed !== undefined) filter.processed = processed;
   if (parked !== undefined) filter.parked = parked ?? { $exists: false };
+  if (outbox === false) filter.outbox = { $exists: false };
   if (!notCancelled || turn === null) return filter;
   if (turn !== undefined) filter.cancel = { $ne: turn };
   else
@@ -195,7 +199,7 @@ function filterOf(
   return filter;
 }
 
-function changed(row: Omit<ActorRow, 'data'>, change: Change): Omit<ActorRow, 'data'> {
+function changed(row: Omit<ActorRow, 'data'>, change: DocumentChange): Omit<ActorRow, 'data'> {
   const { raiseFence, ...fields } = change;
   const defined = Object.entries(fields).filter(([, value]) => value !== undefined);
   return { ...row, ...Object.fromEntries(defined), fence: row.fence + (raiseFence ? 1 : 0) };

@@ -1,9 +1,7 @@
-import type { ActorChange, ActorKey, ActorRow } from '../driver.ts';
-import type { ActorCondition, ActorDocuments } from '../documents/documents.ts';
+import type { ActorKey, ActorRow } from '../driver.ts';
+import type { ActorCondition, ActorDocuments, DocumentChange } from '../documents/documents.ts';
 import { type Database, prepared, type Statement, type Value } from './database.ts';
 import type { Tables } from './postgres-schema.ts';
-
-type Change = ActorChange & { raiseFence?: true };
 
 const FACTS = 'fence, owner, until, processed, turn, cancel, parked, outbox, "wakeAt"';
 const KEY = 'tenant, conversation, agent';
@@ -83,8 +81,8 @@ export function createActorDocuments(database: Database, { actors }: Tables): Ac
 /** The texts differ in few ways, so their statements can be named. */
 function planUpdate(
   { tenant, conversation, agent }: ActorKey,
-  { fence, turn, notCancelled, freeAt, parked }: ActorCondition,
-  change: Omit<Change, 'raiseFence'>,
+  { fence, turn, notCancelled, freeAt, parked, outbox, processed }: ActorCondition,
+  change: Omit<DocumentChange, 'raiseFence'>,
 ): { values: Value[]; sets: string[]; conditions: string[] } {
   const values: Value[] = [tenant, conversation, agent];
   const bind = (value: Value) => `$${values.push(value)}`;
@@ -93,7 +91,9 @@ function planUpdate(
   if (turn !== undefined) conditions.push(`turn IS NOT DISTINCT FROM ${bind(turn)}`);
   if (notCancelled) conditions.push('(turn IS NULL OR cancel IS DISTINCT FROM turn)');
   if (freeAt !== undefined) conditions.push(`until < ${bind(freeAt)}`);
+  if (processed !== undefined) conditions.push(`processed = ${bind(processed)}`);
   if (parked !== undefined) conditions.push(`parked IS NOT DISTINCT FROM ${bind(parked)}`);
+  if (outbox !== undefined) conditions.push(outbox ? 'outbox' : 'NOT outbox');
   const sets = Object.entries(change)
     .filter(([, value]) => value !== undefined)
     .toSorted(([a], [b]) => (a < b ? -1 : 1))

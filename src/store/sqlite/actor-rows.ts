@@ -21,7 +21,6 @@ import { changedRow, newActorRow } from '../actor-row.ts';
 
 type StoredActor = Omit<ActorRow, 'tenant' | 'conversation' | 'outbox' | 'data'> & {
   num: number;
-  outbox: number;
   data: StoredText;
 };
 
@@ -32,7 +31,7 @@ export interface Found {
   readonly row: Readonly<ActorRow>;
 }
 
-const COLUMNS = 'fence, owner, until, processed, turn, cancel, parked, outbox, wakeAt, data';
+const COLUMNS = 'fence, owner, until, processed, turn, cancel, parked, wakeAt, data';
 
 /** Bounds of the cache: rows, and characters of a row's data. */
 const MAX_CACHED = 1_024;
@@ -48,10 +47,10 @@ export function createActorRows(database: Database, logs: LogNumbers) {
     `SELECT num, agent, ${COLUMNS} FROM actors WHERE log = ? ORDER BY agent`,
   );
   const insert = database.prepare(
-    `INSERT INTO actors (log, agent, ${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO actors (log, agent, ${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );
   const update = database.prepare(
-    `UPDATE actors SET fence = ?, owner = ?, until = ?, processed = ?, turn = ?, cancel = ?, parked = ?, outbox = ?,
+    `UPDATE actors SET fence = ?, owner = ?, until = ?, processed = ?, turn = ?, cancel = ?, parked = ?,
      wakeAt = ?, data = ? WHERE num = ?`,
   );
   const updateLease = database.prepare('UPDATE actors SET fence = ?, owner = ?, until = ? WHERE num = ?');
@@ -114,13 +113,23 @@ export function createActorRows(database: Database, logs: LogNumbers) {
 }
 export type ActorRows = ReturnType<typeof createActorRows>;
 
+function holds(
+  row: ActorRow,
+  { fence, turn, notCancelled, freeAt, processed = row.processed }: ActorExpectation,
+): boolean {
+  if (row.fence !== fence || row.processed !== processed || (turn !== undefined && row.turn !== turn))
+    return false;
+  if (notCancelled && row.turn !== null && row.cancel === row.turn) return false;
+  return freeAt === undefined || (row.until < freeAt && row.parked === null);
+}
+
 function nameOf({ tenant, conversation, agent }: ActorKey): string {
   return `${tenant}/${conversation}/${agent}`;
 }
 
 function valuesOf(row: ActorRow) {
-  const { fence, owner, until, processed, turn, cancel, parked, outbox, wakeAt, data } = row;
-  const columns = [fence, owner, until, processed, turn, cancel, parked, outbox ? 1 : 0, wakeAt] as const;
+  const { fence, owner, until, processed, turn, cancel, parked, wakeAt, data } = row;
+  const columns = [fence, owner, until, processed, turn, cancel, parked, wakeAt] as const;
   return [...columns, toStored(data)] as const;
 }
 
@@ -132,36 +141,36 @@ function onlyLeaseDiffers(before: ActorRow, after: ActorRow): boolean {
     before.turn === after.turn &&
     before.cancel === after.cancel &&
     before.parked === after.parked &&
-    before.outbox === after.outbox &&
     before.wakeAt === after.wakeAt
   );
 }
 
 function actorRow({ tenant, conversation, agent }: ActorKey, stored: StoredActor): ActorRow {
-  const { fence, owner, until, processed, turn, cancel, parked, outbox, wakeAt, data } = stored;
+  const { fence, owner, until, processed, turn, cancel, parked, wakeAt, data } = stored;
   const address = { tenant, conversation, agent };
   const columns = { fence, owner, until, processed, turn, cancel, parked, wakeAt };
-  return { ...address, ...columns, outbox: outbox === 1, data: fromStored(data) };
+  // A step is one transaction: nothing committed is ever missing in the log.
+  return { ...address, ...columns, outbox: false, data: fromStored(data) };
 }
 
 /**
- * Actors with work, each once: first those with a pinned turn, an outbox or an ended timer, then the addressed ones.
+ * Actors with work, each once: first those with a pinned turn or an ended timer, then the addressed ones.
  * Agent names alternate, oldest work first within each, so that work for an agent that no process serves delays no other.
  */
 export function createDueQuery(database: Database) {
   const select = database.prepare(
     `WITH due AS (
        SELECT log, agent, -1 AS at FROM actors INDEXED BY actors_unfinished
-       WHERE (turn IS NOT NULL OR outbox = 1) AND until < :now AND parked IS NULL
+       WHERE turn IS NOT NULL AND until < :now AND parked IS NULL
        UNION ALL
        SELECT log, agent, -1 AS at FROM actors INDEXED BY actors_timed
-       WHERE wakeAt <= :clock AND until < :now AND parked IS NULL AND turn IS NULL AND outbox = 0
+       WHERE wakeAt <= :clock AND until < :now AND parked IS NULL AND turn IS NULL
        UNION ALL
        SELECT pending.log, pending.agent, pending.at FROM pending
        LEFT JOIN actors ON actors.log = pending.log AND actors.agent = pending.agent
        WHERE pending.at >= :since AND (actors.num IS NULL OR (
          actors.until < :now AND actors.parked IS NULL AND actors.processed < pending.seq
-         AND actors.turn IS NULL AND actors.outbox = 0
+         AND actors.turn IS NULL
          AND (actors.wakeAt IS NULL OR actors.wakeAt > :clock)))
      ),
      ranked AS (
@@ -190,16 +199,23 @@ export function createActorTable(database: Database, rows: ActorRows) {
     return { kind: 'acquired', row: rows.save(actor, { ...row, fence: row.fence + 1, owner, until }) };
   }
 
-  function compareAndSet(key: ActorKey, expect: ActorExpectation, change: ActorChange): ActorRow | null {
+  function expecting(key: ActorKey, expect: ActorExpectation): Found | null {
     const actor = rows.find(key);
-    if (!actor || actor.row.fence !== expect.fence) return null;
-    const { turn, cancel, processed } = actor.row;
-    if (expect.turn !== undefined && turn !== expect.turn) return null;
-    if (expect.notCancelled && turn !== null && cancel === turn) return null;
-    const row = rows.save(actor, changedRow(actor.row, change));
+    return actor && holds(actor.row, expect) ? actor : null;
+  }
+
+  function change(actor: Found, { takes, ...to }: ActorChange & { takes?: true | undefined }): ActorRow {
+    const { fence, processed, agent } = actor.row;
+    const changed = changedRow(actor.row, to);
+    const row = rows.save(actor, takes ? { ...changed, fence: fence + 1 } : changed);
     // `processed` never decreases, so a settled event never becomes pending again.
-    if (row.processed !== processed) runStatement(settle, actor.log, key.agent, row.processed);
+    if (row.processed !== processed) runStatement(settle, actor.log, agent, row.processed);
     return row;
+  }
+
+  function compareAndSet(key: ActorKey, expect: ActorExpectation, to: ActorChange): ActorRow | null {
+    const actor = expecting(key, expect);
+    return actor && change(actor, to);
   }
 
   function requestCancel(key: ActorKey, turn: string): boolean {
@@ -217,5 +233,5 @@ export function createActorTable(database: Database, rows: ActorRows) {
     return true;
   }
 
-  return { acquire, compareAndSet, requestCancel, park };
+  return { acquire, expecting, change, compareAndSet, requestCancel, park };
 }

@@ -8,6 +8,8 @@ import {
   type NewEventRow,
   pageOf,
   placeOf,
+  type StepAppend,
+  type StepEvent,
   type StoreDriver,
 } from '../driver.ts';
 import {
@@ -22,6 +24,7 @@ import {
   type StoredText,
   toStored,
 } from './database.ts';
+import { spareId } from '../../events/index.ts';
 import { setImmediate } from 'node:timers/promises';
 import type { IdRange } from '../id-range.ts';
 import { chainValue } from '../integrity.ts';
@@ -128,7 +131,23 @@ function createEventAppends(database: Database, logs: LogNumbers, { headOf, setH
     return { kind: 'appended', seq };
   }
 
-  return { append };
+  /** Inside a write only. The first row under its id, a spare one, or not at all, as the caller decides. */
+  function appendStep(events: readonly StepEvent[], onInserted: (num: number) => void): StepAppend[] {
+    const ends = new Map<number, { head: number; at: number }>();
+    const appended = events.map(({ row, ifTaken }) => {
+      for (let number = 1; ; number += 1) {
+        const id = number === 1 ? row.id : spareId(row.id, number);
+        const outcome = appendOne({ ...row, id }, ends, onInserted);
+        if (outcome.kind === 'appended') return { kind: 'appended' as const, seq: outcome.seq, id };
+        if (outcome.hash === row.hash) return { kind: 'there' as const, seq: outcome.seq, id };
+        if (ifTaken === 'drop') return { kind: 'taken' as const };
+      }
+    });
+    for (const [log, { head: last, at }] of ends) runStatement(updateLog, last, at, log);
+    return appended;
+  }
+
+  return { append, appendStep };
 }
 
 function createEventReads(database: Database, logs: LogNumbers, { headOf }: Heads) {

@@ -50,10 +50,10 @@ const TABLES = `
   CREATE TABLE actors (
     num INTEGER PRIMARY KEY, log INTEGER NOT NULL, agent TEXT NOT NULL, fence INTEGER NOT NULL, owner TEXT NOT NULL,
     until INTEGER NOT NULL, processed INTEGER NOT NULL, turn TEXT, cancel TEXT, parked TEXT,
-    outbox INTEGER NOT NULL, data ANY NOT NULL, wakeAt INTEGER,
+    data ANY NOT NULL, wakeAt INTEGER,
     UNIQUE (log, agent)
   ) STRICT;
-  CREATE INDEX actors_unfinished ON actors (num) WHERE turn IS NOT NULL OR outbox = 1;
+  CREATE INDEX actors_unfinished ON actors (num) WHERE turn IS NOT NULL;
   CREATE INDEX actors_timed ON actors (wakeAt) WHERE wakeAt IS NOT NULL;
   CREATE TABLE registers (
     num INTEGER PRIMARY KEY, tenant TEXT NOT NULL, shelf INTEGER NOT NULL, key ANY NOT NULL, at INTEGER NOT NULL,

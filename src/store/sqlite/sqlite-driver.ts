@@ -209,11 +209,13 @@ function createStandingMethods({ standings, passages, queue, read }: Parts): Sta
 
 type ActorMethods = Pick<
   StoreDriver,
-  'acquire' | 'compareAndSet' | 'requestCancel' | 'park' | 'readActor' | 'listActors' | 'due'
+  'acquire' | 'compareAndSet' | 'step' | 'requestCancel' | 'park' | 'readActor' | 'listActors' | 'due'
 >;
 
-function createActorMethods({ actors, rows, due, queue, read }: Parts): ActorMethods {
+function createActorMethods(parts: Parts): ActorMethods {
+  const { actors, rows, due, queue, read } = parts;
   return {
+    step: createSteps(parts),
     acquire: (key, lease) => queue.write(() => actors.acquire(key, lease), 'ordered'),
     compareAndSet: (key, expect, change) =>
       queue.write(() => actors.compareAndSet(key, expect, change), 'ordered'),
@@ -222,6 +224,38 @@ function createActorMethods({ actors, rows, due, queue, read }: Parts): ActorMet
     readActor: (key) => read(() => rows.read(key)),
     listActors: (query) => read(() => rows.list(query)),
     due: (query) => read(() => due(query)),
+  };
+}
+
+function createSteps({ actors, events, entries, queue, mark, checkpoints }: Parts): StoreDriver['step'] {
+  return async (key, step) => {
+    const { expect, change, takes, entries: puts = [], events: news = [], isRepeated, rests, told } = step;
+    // A begun turn is begun again after a power loss; what a commit says is promised.
+    const sync = news.length > 0 && !isRepeated ? 'synced' : 'ordered';
+    const done = await queue.write(() => {
+      const actor = actors.expecting(key, expect);
+      if (!actor) return null;
+      for (const { key: entry, data, at } of puts) entries.putOnce(entry, data, at);
+      let newest = 0;
+      const appended = events.appendStep(news, (num) => (newest = num));
+      if (!rests)
+        return {
+          newest,
+          appended,
+          outcome: { row: actors.change(actor, { ...change, takes }), isAddressed: false },
+        };
+      const processed = change.processed ?? actor.row.processed;
+      const head = Math.max(processed, events.head(key));
+      const isAddressed = events.addressed({ ...key, after: processed, upTo: head }).length > 0;
+      const rest = isAddressed ? {} : { owner: '', until: 0, processed: head };
+      const row = actors.change(actor, { ...change, ...rest, takes });
+      return { newest, appended, outcome: { row, isAddressed } };
+    }, sync);
+    if (!done) return null;
+    if (sync === 'synced') mark.raise(done.newest);
+    if (news.length > 0) checkpoints.wrote(news.reduce((sum, { row }) => sum + row.data.length, 0));
+    await told?.(done.appended);
+    return done.outcome;
   };
 }
 

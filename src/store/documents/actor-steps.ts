@@ -1,0 +1,181 @@
+import { spareId } from '../../events/index.ts';
+import type {
+  AcquireOutcome,
+  ActorChange,
+  ActorKey,
+  ActorRow,
+  ActorStep,
+  AppendOutcome,
+  EventRow,
+  NewEventRow,
+  StepAppend,
+  StepEvent,
+  StepOutcome,
+  StoreDriver,
+} from '../driver.ts';
+import type { ActorCondition, Documents } from './documents.ts';
+
+/**
+ * A step of an actor on single-document operations: the change and the events it brings along are one update of the actor's
+ * document, whose data holds the events until they are in their logs.
+ *  O1  Only a holder of the lease appends them: whoever made the step, or the next one before it has the lease.
+ *  O2  Appending is safe to repeat, because an id is stored once. A document that has events to append takes no other data.
+ *  O3  They are appended in order per log, and to the log of the first one before all others.
+ *  O4  They are told of before the document forgets them: a holder that dies in between has the next one tell of them again.
+ *  O5  A step that failed after its update gives the lease back: the next holder goes on at once.
+ */
+interface Parts {
+  documents: Pick<Documents, 'actors' | 'events' | 'entries'>;
+  append: (rows: readonly NewEventRow[]) => Promise<AppendOutcome[]>;
+  putOnce: (entry: NonNullable<ActorStep['entries']>[number]) => Promise<unknown>;
+}
+
+interface Held {
+  data: string;
+  events: readonly StepEvent[];
+}
+
+/** The data of a document as callers see it. */
+export function withoutEvents(row: ActorRow): ActorRow {
+  return row.outbox ? { ...row, data: heldIn(row).data } : row;
+}
+
+/** Damaged data stays as it is: it cannot be decoded by the caller either, who reports it. */
+function heldIn({ data }: ActorRow): Held {
+  try {
+    const held = JSON.parse(data) as Held;
+    if (typeof held.data === 'string' && Array.isArray(held.events)) return held;
+  } catch {
+    // Not JSON.
+  }
+  return { data: `its events cannot be read: ${data.slice(0, 100)}`, events: [] };
+}
+
+/** Appends what an earlier holder has left. The row is that of a lease just taken. */
+export async function settle(
+  parts: Parts,
+  row: ActorRow,
+  told: Parameters<StoreDriver['acquire']>[2],
+): Promise<AcquireOutcome> {
+  if (!row.outbox) return { kind: 'acquired', row };
+  const { data, events } = heldIn(row);
+  if (events.length === 0) return { kind: 'acquired', row: { ...row, data } };
+  const appended = await publish(parts, events);
+  await told?.(rowsOf(events, appended));
+  const settled = await parts.documents.actors.update(row, { fence: row.fence }, { data, outbox: false });
+  if (!settled) return { kind: 'busy', until: row.until };
+  return { kind: 'acquired', row: settled };
+}
+
+function rowsOf(events: readonly StepEvent[], appended: readonly StepAppend[]): EventRow[] {
+  return events.flatMap(({ row }, index) => {
+    const stored = appended[index];
+    return stored && stored.kind !== 'taken' ? [{ ...row, seq: stored.seq, id: stored.id, chain: null }] : [];
+  });
+}
+
+export async function step(parts: Parts, key: ActorKey, asked: ActorStep): Promise<StepOutcome | null> {
+  const { actors } = parts.documents;
+  const { change, entries = [], events = [], rests, told } = asked;
+  await Promise.all(entries.map(parts.putOnce));
+  const kept = keptIn(asked);
+  const row = await actors.update(key, conditionOf(asked), {
+    ...change,
+    ...(kept !== null && { data: kept, outbox: true }),
+    ...(asked.takes && { raiseFence: true }),
+  });
+  if (!row) return null;
+  try {
+    const appended = await publish(parts, events);
+    await told?.(appended);
+    if (kept === null && !rests) return { row: withoutEvents(row), isAddressed: false };
+    const settled = kept === null ? {} : { data: change.data!, outbox: false };
+    const rest = rests ? restOf(row, events, appended) : {};
+    // Null: another process has the lease, and has appended them too.
+    const after = await actors.update(key, { fence: row.fence }, { ...settled, ...rest });
+    const isAddressed = rests === true && (await isAddressedAfter(parts, after ?? row));
+    return { row: withoutEvents(after ?? row), isAddressed };
+  } catch (error) {
+    await actors.update(key, { fence: row.fence }, { owner: '', until: 0 }).catch(() => null); // O5: the lease ends by itself
+    throw error;
+  }
+}
+
+function conditionOf({ expect, change }: ActorStep): ActorCondition {
+  const { freeAt, ...holds } = expect;
+  return {
+    ...holds,
+    ...(freeAt !== undefined && { freeAt, parked: null }),
+    ...(change.data !== undefined && { outbox: false }),
+  };
+}
+
+/** The data of the document until the events are in their logs; null: they need not be kept. */
+function keptIn({ change: { data }, events = [], isRepeated }: ActorStep): string | null {
+  return events.length === 0 || isRepeated || data === undefined ? null : JSON.stringify({ data, events });
+}
+
+/**
+ * The lease is given back in any case: what came before is looked for afterwards, and what comes later brings its wake. All up to
+ * the last own event is settled if nothing came between.
+ */
+function restOf(row: ActorRow, events: readonly StepEvent[], appended: readonly StepAppend[]): ActorChange {
+  let processed = row.processed;
+  let isOwn = true;
+  for (const [index, { row: event }] of events.entries()) {
+    const stored = appended[index]!;
+    if (event.conversation !== row.conversation) continue;
+    isOwn &&= stored.kind === 'appended' && stored.seq === processed + 1 && !event.to.includes(row.agent);
+    if (isOwn) processed += 1;
+  }
+  return { owner: '', until: 0, ...(isOwn && { processed }) };
+}
+
+async function isAddressedAfter({ documents }: Parts, row: ActorRow): Promise<boolean> {
+  const seqs = await documents.events.addressed(row, { after: row.processed, upTo: Number.MAX_SAFE_INTEGER });
+  return seqs.length > 0;
+}
+
+/** The log of the first event before all others: a task is open there before anybody can end it. */
+async function publish(
+  { append }: Pick<Parts, 'append'>,
+  events: readonly StepEvent[],
+): Promise<StepAppend[]> {
+  const appended: StepAppend[] = [];
+  const [own, ...others] = Map.groupBy(events.keys(), (index) => events[index]!.row.conversation).values();
+
+  async function appendLog(indexes: readonly number[]): Promise<void> {
+    const outcomes = await append(indexes.map((index) => events[index]!.row));
+    for (const [at, index] of indexes.entries()) {
+      const event = events[index]!;
+      const outcome = outcomes[at]!;
+      appended[index] =
+        outcome.kind === 'appended'
+          ? { ...outcome, id: event.row.id }
+          : await placeOf(append, event, outcome);
+    }
+  }
+
+  if (own) await appendLog(own);
+  await Promise.all(others.map(appendLog));
+  return appended;
+}
+
+/** The place of an event whose id was there: its own from before, a spare one, or none. */
+async function placeOf(
+  append: Parts['append'],
+  { row, ifTaken }: StepEvent,
+  first: Extract<AppendOutcome, { kind: 'duplicate' }>,
+): Promise<StepAppend> {
+  let there = first;
+  for (let number = 1; ; number += 1) {
+    const id = number === 1 ? row.id : spareId(row.id, number);
+    if (number > 1) {
+      const [outcome] = await append([{ ...row, id }]);
+      if (outcome?.kind === 'appended') return { kind: 'appended', seq: outcome.seq, id };
+      there = outcome!;
+    }
+    if (there.hash === row.hash) return { kind: 'there', seq: there.seq, id };
+    if (ifTaken === 'drop') return { kind: 'taken' };
+  }
+}
