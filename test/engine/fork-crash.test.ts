@@ -49,7 +49,8 @@ test('a process that dies during a fork leaves one that a repeated request compl
     await stage.quiet();
     expect(await told(stage), where).toEqual(expected);
     expect([await stage.check('c'), await stage.check('d')], where).toEqual([[], []]);
-    await driver.close();
+    // Not awaited: a dead process may be in the middle of a call for ever.
+    void driver.close();
   }
   console.log(`killed at each of ${calm.points.length} points`);
 });

@@ -84,7 +84,8 @@ test('a process that dies while a turn is run again leaves a fork that a repeate
     await stage.quiet();
     expect(await told(stage), where).toEqual(expected);
     expect([await stage.check('c'), await stage.check('d')], where).toEqual([[], []]);
-    await driver.close();
+    // Not awaited: a dead process may be in the middle of a call for ever.
+    void driver.close();
   }
   console.log(`killed at each of ${calm.points.length - before.length} points`);
 });
