@@ -56,13 +56,19 @@ export async function sendMessage(
   const received = { log, message: draft, untrusted };
   const appended = await withForTools(parts, { ...log, id: draft.id }, message, () =>
     receiveMessage(conversations, received, async (addressed) => {
-      await refuseBusy(deps, log, addressed);
+      if (mayBeRefused(deps, addressed)) await refuseBusy(deps, log, addressed);
       await parts.pending?.(log, addressed);
       await putBodies();
     }),
   );
-  if (isTrusted(trust, author) && !untrusted) await answerByReply({ ...deps, trust }, log, appended.event);
+  const { event } = appended;
+  const isReply = event.kind === 'message' && event.replyTo !== undefined;
+  if (isReply && isTrusted(trust, author) && !untrusted) await answerByReply({ ...deps, trust }, log, event);
   return appended;
+}
+
+function mayBeRefused({ agents }: { agents: AgentRegistry }, { to, whileBusy }: EventDraft): boolean {
+  return to.some((agent) => (whileBusy ?? agents.get(agent)?.whileBusy) === 'reject');
 }
 
 /**

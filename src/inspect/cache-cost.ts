@@ -21,7 +21,7 @@ import type { EngineDeps } from '../actors/engine/engine-deps.ts';
 import { inSlices } from '../actors/engine/in-slices.ts';
 import type { AgentRuntime } from '../actors/engine/agent-runtime.ts';
 import { replayPrompts } from './replay-prompts.ts';
-import { readStep } from '../actors/steering/step-journal.ts';
+import { usageOf } from './trace.ts';
 import { chargeWork } from '../work.ts';
 
 /** One model call: the simulated cache of a vendor beside the usage that the provider reported. Costs are in fresh input tokens. */
@@ -153,11 +153,9 @@ function priced(
 async function reportedFor(
   { store }: EngineDeps,
   { tenant }: ActorAddress,
-  { turn, step, provider }: PromptReceipt,
+  receipt: PromptReceipt,
 ): Promise<Usage | null> {
-  if (turn === null || provider === 'scripted') return null;
-  const entry = await readStep(store, tenant, turn, step - 1);
-  return !entry || 'sealed' in entry ? null : entry.usage;
+  return receipt.provider === 'scripted' ? null : usageOf(store, tenant, receipt);
 }
 
 const BY_MODEL: readonly (readonly [RegExp, CacheVendor])[] = [

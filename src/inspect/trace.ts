@@ -8,7 +8,9 @@ import {
   runtimeId,
   type TenantId,
   type TurnId,
+  type Usage,
 } from '../events/index.ts';
+import type { Store } from '../store/store.ts';
 import { costOf, priceOf } from '../providers/prices.ts';
 import type { EngineDeps } from '../actors/engine/engine-deps.ts';
 import { readReceipts } from './prompts.ts';
@@ -76,10 +78,21 @@ export async function traceTurn(deps: EngineDeps, tenant: TenantId, turn: string
 
 /** The receipt with what the vendor reported for this call, if it has been answered. */
 async function withUsage(deps: EngineDeps, tenant: TenantId, receipt: PromptReceipt): Promise<TracedPrompt> {
-  const entry = await readStep(deps.store, tenant, receipt.turn as TurnId, receipt.step - 1);
-  if (!entry || 'sealed' in entry) return { ...receipt, cost: null };
+  const usage = await usageOf(deps.store, tenant, receipt);
+  if (usage === null) return { ...receipt, cost: null };
   // Today's price; for a model other than the agent's current one, the list price.
   const runtime = deps.agents.get(receipt.agent);
   const price = runtime?.profile.model === receipt.model ? runtime.price : priceOf(receipt.model);
-  return { ...receipt, usage: entry.usage, cost: price && costOf(entry.usage, price) };
+  return { ...receipt, usage, cost: price && costOf(usage, price) };
+}
+
+/** What the vendor reported for the call of a prompt; null: nothing, or it is no longer known. */
+export async function usageOf(
+  store: Pick<Store, 'readJournal'>,
+  tenant: TenantId,
+  { turn, step, usage }: PromptReceipt,
+): Promise<Usage | null> {
+  if (usage || turn === null) return usage ?? null;
+  const entry = await readStep(store, tenant, turn, step - 1);
+  return !entry || 'sealed' in entry ? null : entry.usage;
 }

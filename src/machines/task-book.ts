@@ -114,7 +114,7 @@ export function foldTask(book: TaskBook, event: Event): void {
   }
   book.directions = foldDirections(book.directions, event);
   foldDirective(book.directives, event);
-  foldRuns(book.runs, event);
+  if (book.runs.size > 0 || event.kind === 'run.directive') foldRuns(book.runs, event);
   foldMembership(book, event);
   book.compactions = foldCompactions(book.compactions, event);
   foldEntries(book, event);

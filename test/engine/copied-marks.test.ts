@@ -44,7 +44,7 @@ test('an answer with copied marks is shown and stored without them, and the jour
   await stage.quiet();
   const own = model.requests[1]?.messages.find(({ role }) => role === 'assistant');
   expect(own?.content).toBe(WORDS);
-  expect(await answerOf(stage, 'c:bo:2/0')).not.toHaveProperty('original');
+  expect(await stage.store.readJournal(logOf('c').tenant, 'c:bo:2/0')).toBeNull();
 });
 
 test('words before a call are whole before it, and its arguments stay as they are', async () => {

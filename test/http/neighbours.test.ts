@@ -68,6 +68,9 @@ test('a small garbage collection takes away what a request left', async () => {
     collect({ type: 'minor' });
     return process.memoryUsage().heapUsed;
   };
-  const before = await usedAfter(REQUESTS);
-  expect((await usedAfter(REQUESTS)) - before).toBeLessThan(REQUESTS * 1_000);
+  // What the runtime compiles or keeps by chance grows in some rounds; what requests leave grows in each.
+  const used: number[] = [];
+  for (let round = 0; round < 6; round++) used.push(await usedAfter(REQUESTS));
+  const grown = used.slice(1).map((bytes, index) => bytes - used[index]!);
+  expect(Math.min(...grown)).toBeLessThan(REQUESTS * 1_000);
 });

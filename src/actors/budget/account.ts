@@ -1,12 +1,5 @@
 import * as z from 'zod';
-
-const Count = z.int().nonnegative();
-
-/** Money is in millionths of a dollar: integers do not drift. */
-export const Amount = z.strictObject({ tokens: Count, microUsd: Count });
-export type Amount = z.infer<typeof Amount>;
-
-export const NOTHING: Amount = { tokens: 0, microUsd: 0 };
+import { Amount, NOTHING, toCount } from '../turn/call-cost.ts';
 
 /** What one budget has spent, and what its calls under way may cost. */
 export const Account = z.strictObject({
@@ -39,11 +32,6 @@ export interface Change<R> {
 
 export function add(a: Amount, b: Amount): Amount {
   return { tokens: toCount(a.tokens + b.tokens), microUsd: toCount(a.microUsd + b.microUsd) };
-}
-
-/** Clamps an amount to the integers an account can hold: 0 to MAX_SAFE_INTEGER. */
-export function toCount(amount: number): number {
-  return Math.min(Number.MAX_SAFE_INTEGER, Math.max(0, amount));
 }
 
 export function heldIn({ held }: Account): Amount {

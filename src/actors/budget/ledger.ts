@@ -3,17 +3,8 @@ import { TroupeError } from '../../errors.ts';
 import type { AgentId, ConversationId, TenantId } from '../../events/index.ts';
 import type { Metrics } from '../../metrics.ts';
 import type { Store } from '../../store/store.ts';
-import {
-  Account,
-  add,
-  type Amount,
-  type Ceiling,
-  fits,
-  NEW_ACCOUNT,
-  NOTHING,
-  holdAmount,
-  settle,
-} from './account.ts';
+import { Account, add, type Ceiling, fits, NEW_ACCOUNT, holdAmount, settle } from './account.ts';
+import { type Amount, NOTHING } from '../turn/call-cost.ts';
 import { createEntries } from './entries.ts';
 import {
   type BudgetCaps,

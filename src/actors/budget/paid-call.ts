@@ -1,9 +1,6 @@
-import type { TenantId } from '../../events/index.ts';
 import type { ModelPrice } from '../../providers/prices.ts';
-import type { Metrics } from '../../metrics.ts';
-import type { AgentRuntime } from '../engine/agent-runtime.ts';
-import type { Amount } from './account.ts';
-import { askedAmount, type AskedCall, type CallEnd, spentAmount } from './call-amount.ts';
+import type { Amount } from '../turn/call-cost.ts';
+import { askedAmount, type AskedCall, type CallEnd, spent } from '../turn/call-cost.ts';
 import type { BudgetLedger, BudgetPlace, BudgetRefusal, BudgetTicket } from './ledger.ts';
 import type { Clock } from '../../clock.ts';
 import type { TurnRun } from '../turn/turn-run.ts';
@@ -30,22 +27,9 @@ export async function paidCall<T>(
 ): Promise<Paid<T>> {
   const taken = await takeBudget(parts, place, { id, ...askedAmount(asked, price) });
   if (taken.kind !== 'held') return taken;
-  const { outcome, end } = await make();
-  const spent = spentAmount(end, asked, price);
-  await parts.ledger.settle(taken.ticket, spent);
-  return { kind: 'made', outcome, spent };
-}
-
-/** Counts the cost of a call in the metrics, as budgets count it. */
-export function countCost(
-  metrics: Metrics,
-  { price, profile }: Pick<AgentRuntime, 'price' | 'profile'>,
-  { microUsd }: Amount,
-  tenant: TenantId,
-): void {
-  const { provider } = profile;
-  if (price === null) metrics.count('unpriced_calls', { provider });
-  else metrics.count('cost_usd', { tenant, provider }, microUsd / 1e6);
+  const made = spent(await make(), asked, price);
+  await parts.ledger.settle(taken.ticket, made.spent);
+  return made;
 }
 
 /** Longest wait for calls under way, which hold more than they will cost. */

@@ -113,6 +113,8 @@ function createStops(deps: EngineDeps): Stops {
       deps.broadcast.publish({ type: 'called off', tenant, task });
       void heedCancellation(tenant, task);
     }
+    const policy = event.whileBusy ?? deps.agents.get(address.agent)?.whileBusy;
+    if (event.kind !== 'delegation.aborted' && policy !== 'interrupt') return;
     const turn = await turnToInterrupt(deps, address, event);
     if (turn) await stopTurn(address, turn);
   });

@@ -30,7 +30,7 @@ export async function retrieveMemories(
 ): Promise<Memories> {
   const { floor } = view;
   const query = queryOf(trigger);
-  if (!runtime.retrieval || floor === 0 || query.trim() === '') return NO_MEMORIES;
+  if (!runtime.retrieval || query.trim() === '') return NO_MEMORIES;
   const { limit, tokens } = runtime.retrieval;
   const shown = shownSeqs(view);
   const isCovered = (seq: number) => seq <= floor && !shown.has(seq);

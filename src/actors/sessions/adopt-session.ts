@@ -1,8 +1,7 @@
 import { resolve } from 'node:path';
 import type { Event, NamedSession, SessionReason } from '../../events/index.ts';
-import type { TurnRun } from '../turn/turn-run.ts';
+import { cacheKeyOf, type TurnRun } from '../turn/turn-run.ts';
 import { noteSession } from './ask-session.ts';
-import { cacheKeyOf } from './settle-session.ts';
 import { takeSession } from './take-session.ts';
 
 /** The session that the inputs of a turn name for an agent; the last one counts. */

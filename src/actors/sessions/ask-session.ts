@@ -7,15 +7,14 @@ import { takeSession } from './take-session.ts';
 import type { ModelEvent } from '../../providers/provider.ts';
 
 /**
- * Decides what is sent. A provider without sessions gets the whole prompt. A session gets what it has not seen: the results
- * that it waits for, or everything since the last valid answer. If the session no longer matches, a new one gets the whole
- * prompt. Decided for each try, because a failure closes the turn in the provider.
+ * Decides what is sent to a provider with sessions. A session gets what it has not seen: the results that it waits for, or
+ * everything since the last valid answer. If the session no longer matches, a new one gets the whole prompt. Decided for each
+ * try, because a failure closes the turn in the provider.
  */
 export function askSession(run: TurnRun): Sending {
-  const { prompt, runtime, live, turn } = run;
+  const { prompt, live, turn } = run;
   const { session } = run.meanwhile;
   if (!prompt) throw new Error('a model is called only with an assembled prompt');
-  if (!runtime.provider.capabilities.sessionResumption) return { prompt };
   const place = placeOf(live.view, turn.id);
   const { open } = session;
   if (open && standsAt(live.view, open)) {

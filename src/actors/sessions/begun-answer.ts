@@ -9,7 +9,6 @@ import type { BegunAnswer } from './begun-mark.ts';
  *  B2  Those of a step that a resumed turn has taken events into do not count: what was begun has not seen them.
  */
 export async function withBegun(run: TurnRun, request: ModelRequest): Promise<ModelRequest> {
-  if (!run.runtime.provider.capabilities.joins) return request;
   const { last } = await marksOf(run);
   return last === null ? request : { ...request, begun: last };
 }

@@ -1,5 +1,5 @@
 import type { SessionPlace, SessionTerms } from '../../context/index.ts';
-import type { ActorRecord, PromptReceipt, PromptRecord, Session, SessionReason } from '../../events/index.ts';
+import type { PromptReceipt, PromptRecord, Session, SessionReason } from '../../events/index.ts';
 import type { SessionRequest } from '../../providers/provider.ts';
 import type { AgentRuntime } from '../engine/agent-runtime.ts';
 
@@ -29,10 +29,15 @@ export interface AnswerSession {
   compacted: boolean;
 }
 
-export function sessionRun(record: ActorRecord): SessionRun {
-  const none = { open: null, touched: false, compacted: false, untold: false, notes: 0 };
-  return { base: record.session, reason: 'first', ...none };
-}
+/** Beside the session of the record, at the start of a turn. */
+export const NEW_SESSION_RUN: Readonly<Omit<SessionRun, 'base'>> = {
+  reason: 'first',
+  open: null,
+  touched: false,
+  compacted: false,
+  untold: false,
+  notes: 0,
+};
 
 /** The request of the present step. `place` is where the session stands after the answer. */
 export interface Sending {

@@ -1,13 +1,7 @@
 import { isAdopted } from '../../context/index.ts';
 import type { ActorPatch } from '../../store/store.ts';
-import { reachOf } from '../steering/reach.ts';
-import type { TurnRun } from '../turn/turn-run.ts';
-
-/** Key of one agent in one conversation, for requests and sessions at any provider. */
-export function cacheKeyOf({ live }: Pick<TurnRun, 'live'>): string {
-  const { tenant, conversation, agent } = live.address;
-  return `${tenant}/${conversation}/${agent}`;
-}
+import { reachOf } from '../turn/reach.ts';
+import { cacheKeyOf, type TurnRun } from '../turn/turn-run.ts';
 
 /** Leaves an open turn, for whose results the provider would wait for ever. */
 export function leaveSession(run: TurnRun): void {

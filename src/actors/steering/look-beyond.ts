@@ -5,7 +5,7 @@ import type { AgentRuntime } from '../engine/agent-runtime.ts';
 import { triggersIn } from '../turn/pin-turn.ts';
 import type { TurnRun } from '../turn/turn-run.ts';
 import { busyPolicyOf } from './busy-policy.ts';
-import { coversOf, reachOf } from './reach.ts';
+import { coversOf, reachOf } from '../turn/reach.ts';
 
 /** Events that have come for an agent at work. */
 export type Beyond =

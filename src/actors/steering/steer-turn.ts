@@ -3,7 +3,7 @@ import { catchUp } from '../log/read-view.ts';
 import { CANCELLED, isOfPeople, isTurnCancelled } from '../tasks/cancellation.ts';
 import { changed, ownDraft, type TurnRun } from '../turn/turn-run.ts';
 import { isInterrupted, lookBeyond } from './look-beyond.ts';
-import { reachOf } from './reach.ts';
+import { reachOf } from '../turn/reach.ts';
 import { closeStep, openStep } from './step-journal.ts';
 
 /**

@@ -2,7 +2,7 @@ import { TroupeError } from '../../errors.ts';
 import type { TenantId, TurnId } from '../../events/index.ts';
 import type { Store } from '../../store/store.ts';
 import { redactAnswer } from '../turn/redact-turn.ts';
-import { journalKey, type JournalEntry, type ModelAnswer, type TurnRun } from '../turn/turn-run.ts';
+import { journalKey, type JournalEntry, type TurnRun } from '../turn/turn-run.ts';
 
 /**
  * The journal of a step. A former holder that hung may still journal an answer without the events that its successor takes
@@ -47,26 +47,14 @@ export async function openStep(run: TurnRun): Promise<JournalEntry | null> {
 
 /** Writes the entry of the present step unless there is one. Returns the entry that counts. */
 export async function journalStep(run: TurnRun, entry: JournalEntry): Promise<JournalEntry> {
-  return stillOpen(run, await write(run, entry));
+  return stillOpen(run, await write(run, redacted(run, entry)));
 }
 
-/**
- * The answer that ends a turn is not journalled: nothing happens between it and the commit that a crash could lose. Only for
- * turns without a former holder, whose entry could be there.
- */
-export function keepAnswer(run: TurnRun, answer: ModelAnswer): ModelAnswer {
-  const { deps, turn, step, meanwhile } = run;
-  const kept = redacted(run, answer) as ModelAnswer;
-  const key = keyOf(turn.id, step, indexOf(run));
-  meanwhile.kept.answer = { key, data: JSON.stringify(kept), at: deps.clock.now() };
-  return kept;
-}
-
-/** Journals the answer after all, since the turn goes on after it. */
-export async function writeKept({ deps, live, meanwhile }: TurnRun): Promise<void> {
-  const { answer } = meanwhile.kept;
-  meanwhile.kept.answer = null;
-  if (answer) await deps.store.journal(live.address.tenant, answer.key, answer.data, answer.at);
+/** Journals the answer that seemed to end the turn, since it goes on. */
+export async function writeKept(run: TurnRun): Promise<void> {
+  const { answer } = run.meanwhile.kept;
+  run.meanwhile.kept.answer = null;
+  if (answer) await write(run, answer);
 }
 
 /** Closes the key before a resumed turn takes events. Returns false if the step was answered without them. */
@@ -82,12 +70,12 @@ async function write(run: TurnRun, entry: Kept): Promise<Kept> {
   const { deps, live, turn, step } = run;
   const { store, clock } = deps;
   const key = keyOf(turn.id, step, indexOf(run));
-  const text = JSON.stringify(redacted(run, entry));
+  const text = JSON.stringify(entry);
   return JSON.parse(await store.journal(live.address.tenant, key, text, clock.now())) as Kept;
 }
 
 /** Redacted on the way into the journal: its entry is the answer, also for this turn. */
-function redacted({ deps, runtime }: TurnRun, entry: Kept): Kept {
+function redacted({ deps, runtime }: TurnRun, entry: JournalEntry): JournalEntry {
   return deps.redaction && 'text' in entry ? redactAnswer(deps.redaction, runtime.profile, entry) : entry;
 }
 

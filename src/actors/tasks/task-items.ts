@@ -1,5 +1,5 @@
-import { type ActorAddress, type Event, isTaskEnd } from '../../events/index.ts';
-import { heldTasks, isTaskOpen, openTasks, type Task, type TaskBook } from '../../machines/task-book.ts';
+import type { ActorAddress, Event } from '../../events/index.ts';
+import { heldTasks, openTasks, type Task, type TaskBook } from '../../machines/task-book.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 
 /** Most tasks named in a live item; the others are counted. */
@@ -7,21 +7,6 @@ const MOST_NAMED = 12;
 const MOST_TEXT = 80;
 /** Newest events of a thread that are searched for the last words. */
 const TAIL = 12;
-
-/** Text of the live item `task`: the purpose of this turn. */
-export function taskOf(trigger: Event, tasks: TaskBook): string {
-  if (trigger.kind === 'handoff')
-    return `@${trigger.author.id} handed over to you: take it from the summary above and answer the conversation`;
-  if (trigger.kind === 'delegation.opened')
-    return `do the task that @${trigger.author.id} gave you; your last words are its result`;
-  if (trigger.kind === 'approval.decided')
-    return 'it was decided what you asked for: a call that was approved is made for you first; go on from there';
-  if (isTaskEnd(trigger)) return 'what you waited for has come: go on';
-  if (trigger.kind === 'command') return 'take the turn again that the reminder above is about';
-  return isTaskOpen(tasks)
-    ? 'answer the last message; your last words are the result of your task'
-    : 'answer the last message';
-}
 
 /** The live items `delegations` and `todos`: open entries, one line each. Null: none. */
 export async function openWorkItems(

@@ -1,17 +1,16 @@
-import { addUsage, type Reasoning, type ToolCall } from '../../events/index.ts';
+import { addUsage, type PromptRecord, type Reasoning, type ToolCall } from '../../events/index.ts';
 import type { ErrorCode } from '../../errors.ts';
 import { receiptOf } from '../../context/index.ts';
 import type { ModelEvent, ModelFailure, ModelRequest, ResponseName } from '../../providers/provider.ts';
 import { endOfThoughts, THOUGHTS_END } from '../../providers/thoughts.ts';
 import { type FinishedCalls, wholeCalls } from '../../providers/whole-calls.ts';
-import type { CallEnd } from '../budget/call-amount.ts';
-import { budgetPartsOf, countCost, paidCall, type PaidCall, placeOf } from '../budget/paid-call.ts';
+import { budgetPartsOf, paidCall, type PaidCall, placeOf } from '../budget/paid-call.ts';
+import { type CallEnd, countCost, spent } from './call-cost.ts';
 import type { BudgetRefusal } from '../budget/ledger.ts';
 import type { CallEnded } from '../engine/span-facts.ts';
 import { answerSession, askSession, hearSession, loseSession } from '../sessions/ask-session.ts';
 import { noteBegun, withBegun } from '../sessions/begun-answer.ts';
 import type { Sending } from '../sessions/session-run.ts';
-import { cacheKeyOf } from '../sessions/settle-session.ts';
 import { faultOfEnd, faultOfText } from './answer-fault.ts';
 import { checkReply } from './check-reply.ts';
 import { hearWords } from './hear-words.ts';
@@ -19,7 +18,7 @@ import { showActivity } from './show-activity.ts';
 import { watchSilence } from './watch-silence.ts';
 import { showAnswer } from './show-answer.ts';
 import { withImages } from './load-images.ts';
-import type { ModelAnswer, TurnRun } from './turn-run.ts';
+import { cacheKeyOf, type ModelAnswer, type TurnRun } from './turn-run.ts';
 import type { CallWatch } from './watch-turn.ts';
 
 export type Asked =
@@ -36,13 +35,16 @@ export type Asked =
 export async function askModel(run: TurnRun): Promise<Asked> {
   const { session } = run.meanwhile;
   for (let round = 1; ; round += 1) {
-    const sending = askSession(run);
+    const sending = keepsSession(run) ? askSession(run) : { prompt: promptOf(run) };
     const asked = sending.session?.request.kind ?? 'start';
-    const paid = await paidCall(budgetPartsOf(run), callOf(run, round), () => {
+    const make = () => {
       session.open = null;
       session.touched ||= asked !== 'start';
       return measured(run, sending);
-    });
+    };
+    const paid = mayBeCapped(run)
+      ? await paidCall(budgetPartsOf(run), callOf(run, round), make)
+      : spent(await make(), { input: inputOf(run) }, run.runtime.price);
     if (paid.kind === 'aborted' && !run.lease.signal.aborted) throw run.deps.stopping.reason;
     if (paid.kind !== 'made') return paid;
     countCost(run.deps.metrics, run.runtime, paid.spent, run.live.address.tenant);
@@ -54,16 +56,35 @@ export async function askModel(run: TurnRun): Promise<Asked> {
   }
 }
 
+function keepsSession({ runtime }: TurnRun): boolean {
+  return runtime.provider.capabilities.sessionResumption;
+}
+
+function promptOf({ prompt }: TurnRun): PromptRecord {
+  if (!prompt) throw new Error('a model is called only with an assembled prompt');
+  return prompt;
+}
+
+/** Whether a budget applies: the tree of a task always has one. */
+function mayBeCapped({ deps, live }: TurnRun): boolean {
+  const { tenant, conversation, agents } = deps.budgets.caps;
+  return Boolean(tenant ?? conversation ?? agents) || live.tasks.thread !== null;
+}
+
 /** The fence is part of the id: a try that is repeated after a crash may be paid for twice. */
 function callOf(run: TurnRun, round: number): PaidCall {
-  const { turn, step, lease, failure, runtime, prompt } = run;
+  const { turn, step, lease, failure, runtime } = run;
   const { maxOutputTokens } = runtime.profile;
   return {
     id: `${turn.id}/${step}/${lease.record.fence}.${(failure?.tries ?? 0) + 1}.${round}`,
     place: placeOf(run),
-    asked: { input: prompt?.tokens.estimate ?? 0, maxOutputTokens },
+    asked: { input: inputOf(run), maxOutputTokens },
     price: runtime.price,
   };
+}
+
+function inputOf({ prompt }: TurnRun): number {
+  return prompt?.tokens.estimate ?? 0;
 }
 
 interface Answered {
@@ -151,7 +172,7 @@ async function stream(
   const calls: ToolCall[] = [];
   const shown = showAnswer(run);
   const words = hearWords(run, (piece) => shown.text(piece));
-  const request = await withImages(run, await withBegun(run, requestOf(run, sending)));
+  const request = await requestOf(run, sending);
   for await (const event of runtime.provider.stream(request, { signal: lease.signal })) {
     words.before(event.type);
     switch (event.type) {
@@ -244,7 +265,7 @@ function finished(
     stop: isCut ? 'length' : event.stop,
     usage: event.usage,
     ...(event.doubt !== undefined && { doubt: event.doubt }),
-    ...answerSession(run, sending, event),
+    ...(sending.session && answerSession(run, sending, event)),
   };
   const fault =
     broken === undefined && answer.stop !== 'length'
@@ -265,7 +286,12 @@ function withoutThoughts(said: Heard['said'], by: Pick<Reasoning, 'provider' | '
   return { ...said, text: end.text, original: said.original ?? said.text, reasoning };
 }
 
-function requestOf(run: TurnRun, { prompt, session }: Sending): ModelRequest {
+async function requestOf(run: TurnRun, sending: Sending): Promise<ModelRequest> {
+  const asked = plainRequest(run, sending);
+  return withImages(run, run.runtime.provider.capabilities.joins ? await withBegun(run, asked) : asked);
+}
+
+function plainRequest(run: TurnRun, { prompt, session }: Sending): ModelRequest {
   const { runtime, live, turn } = run;
   const { conversation, agent } = live.address;
   return {

@@ -10,7 +10,7 @@ import { inSlices } from '../engine/in-slices.ts';
 import { nameLargest } from '../compaction/turn-compaction.ts';
 import { beginStep, replayCompaction } from '../compaction/replay-compaction.ts';
 import { compactionReason } from '../compaction/compaction-reason.ts';
-import { reachAt } from '../steering/reach.ts';
+import { reachAt } from './reach.ts';
 import { steerTurn } from '../steering/steer-turn.ts';
 import { promptRulesOf } from './prompt-rules.ts';
 import { changed, type Outcome, type TurnRun } from './turn-run.ts';
@@ -18,9 +18,11 @@ import { changed, type Outcome, type TurnRun } from './turn-run.ts';
 /** Builds the prompt of the present step from the warm view, and asks for a compaction if it is too long. */
 export async function assemble(before: TurnRun): Promise<Outcome> {
   await beginTurnOnce(before);
-  const steered = await steerTurn(beginStep(before));
+  const begun = before.compaction.step === before.step ? before : beginStep(before);
+  // Nothing was taken into a turn that begins here.
+  const steered = begun.step === 0 && !begun.turn.steered ? begun : await steerTurn(begun);
   if (steered.ending.kind === 'aborted') return { event: { type: 'ABORTED' }, run: steered };
-  const replayed = await replayCompaction(steered);
+  const replayed = steered.resumed ? await replayCompaction(steered) : steered;
   const prompt = build(replayed);
   const run = changed(replayed, { prompt });
   const reason = compactionReason(run, prompt);

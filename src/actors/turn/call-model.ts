@@ -2,11 +2,12 @@ import { addUsage, NO_USAGE, type ToolCall } from '../../events/index.ts';
 import { countedKinds, deltaOf, isPlausible } from '../../context/index.ts';
 import { TroupeError } from '../../errors.ts';
 import type { BudgetRefusal } from '../budget/ledger.ts';
-import { journalStep, keepAnswer, openStep } from '../steering/step-journal.ts';
+import { journalStep, openStep } from '../steering/step-journal.ts';
 import { stopDraft } from '../tasks/call-effects.ts';
 import { askModel, recordPrompt } from './ask-model.ts';
 import { takeCall } from './back-off.ts';
 import { failCall } from './fail-call.ts';
+import { redactAnswer } from './redact-turn.ts';
 import { learnRefused } from './refused-images.ts';
 import {
   changed,
@@ -40,11 +41,29 @@ export async function callModel(run: TurnRun): Promise<Outcome> {
   if (asked.kind === 'refused') return overBudget(run, asked.refusal);
   if (asked.kind === 'failed') return failCall(run, asked.failure, asked.sending);
   const { answer } = asked;
-  // Its session has heard the answer: a second one would be another.
-  const isSession = run.runtime.provider.capabilities.sessionResumption;
-  if (!run.resumed && answer.calls.length === 0 && !isSession) return settle(run, keepAnswer(run, answer));
+  if (endsTurn(run, answer)) return settle(run, lastAnswer(run, answer));
   const [entry] = await Promise.all([journalStep(run, answer), written(run)]);
   return settle(run, entry);
+}
+
+/**
+ * Whether the commit follows, so that the answer need not be journalled: nothing happens between the two that a crash could lose.
+ * A former holder's entry could be there; a session has heard its answer, so that a second one would be another; and what an
+ * answer was before its marks were taken out is kept in the journal alone.
+ */
+function endsTurn({ resumed, runtime }: TurnRun, { calls, original }: ModelAnswer): boolean {
+  const isSession = runtime.provider.capabilities.sessionResumption;
+  return !resumed && calls.length === 0 && original === undefined && !isSession;
+}
+
+/** Its usage is kept with the receipt, where that of other steps is in the journal. */
+function lastAnswer({ deps, runtime, meanwhile }: TurnRun, answer: ModelAnswer): ModelAnswer {
+  const last = deps.redaction ? redactAnswer(deps.redaction, runtime.profile, answer) : answer;
+  const { kept } = meanwhile;
+  kept.answer = last;
+  const sent = kept.receipts.pop();
+  if (sent) kept.receipts.push({ ...sent, receipt: { ...sent.receipt, usage: last.usage } });
+  return last;
 }
 
 /** Approved calls are made before the model is asked, as if it had asked for them again. */

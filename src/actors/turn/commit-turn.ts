@@ -15,7 +15,7 @@ import { preview } from '../../tools/preview.ts';
 import { advanceRuns } from '../workflows/advance-runs.ts';
 import { sessionPatch } from '../sessions/settle-session.ts';
 import { hasMore } from '../steering/look-beyond.ts';
-import { coversOf, reachOf } from '../steering/reach.ts';
+import { coversOf, reachOf } from './reach.ts';
 import { showAllSteered, showSteered, stoppedBy } from '../steering/steer-turn.ts';
 import { type TaskEnds, taskEnds } from '../tasks/complete-task.ts';
 import { changed, type ModelAnswer, type Outcome, ownDraft, type TurnRun } from './turn-run.ts';
@@ -49,7 +49,8 @@ export async function commitTurn(before: TurnRun): Promise<Outcome> {
 /** Adds the outputs that the log must have before the end of the turn. */
 async function withLastWords(before: TurnRun): Promise<TurnRun> {
   const run = changed(before, { isAddressedAgain: await isAddressedAgain(before) });
-  return showAllSteered(run.resumed && run.ending.kind !== 'done' ? await sealTurn(run) : run);
+  const sealed = run.resumed && run.ending.kind !== 'done' ? await sealTurn(run) : run;
+  return sealed.turn.steered ? showAllSteered(sealed) : sealed;
 }
 
 function ended(run: TurnRun): Outcome {
@@ -74,7 +75,9 @@ function commitEvent(run: TurnRun): AgentEvent {
 /** If another turn follows, this reply is not the last word on the task. */
 async function isAddressedAgain(run: TurnRun): Promise<boolean> {
   const { live, ending } = run;
-  return isTaskOpen(live.tasks) && ending.kind === 'done' && (await hasMore(run));
+  return (
+    live.tasks.thread !== null && isTaskOpen(live.tasks) && ending.kind === 'done' && (await hasMore(run))
+  );
 }
 
 async function stepOf(run: TurnRun): Promise<LeaseStep> {
@@ -83,8 +86,8 @@ async function stepOf(run: TurnRun): Promise<LeaseStep> {
   const { kept } = run.meanwhile;
   // In a fork, the tasks and runs of the original are over.
   const isRerun = turn.rerun !== undefined;
-  const ends = isRerun ? NO_ENDS : taskEnds(run);
-  const steps = isRerun ? [] : await advanceRuns(run);
+  const ends = isRerun || !hasTasks(run) ? NO_ENDS : taskEnds(run);
+  const steps = isRerun || live.tasks.runs.size === 0 ? [] : await advanceRuns(run);
   const isDone = run.ending.kind === 'done';
   const own = [...outputsOf(run), ...endingOf(run), ...ends.events];
   const posts = [...(isDone ? run.outgoing : []), ...ends.outgoing, ...steps];
@@ -97,7 +100,7 @@ async function stepOf(run: TurnRun): Promise<LeaseStep> {
       snapshot: saveAgent(nextAgent(live.state, commitEvent(run))),
       machineVersion: AGENT_MACHINE_VERSION,
       turn: null,
-      ...sessionPatch(run),
+      ...(hasSession(run) ? sessionPatch(run) : NO_SESSION),
       timers: [...liveTimers(run), ...(isDone ? run.timers : [])],
     },
   };
@@ -115,7 +118,20 @@ async function stepOf(run: TurnRun): Promise<LeaseStep> {
 /** Whether nothing is left to do for the lease: its timers are not due, and its folds need not be stored. */
 function mayRest({ deps, live, lease }: TurnRun): boolean {
   const now = deps.clock.now();
-  return !lease.record.timers.some(({ at }) => at <= now) && !isWorthStoring(live, deps);
+  if (lease.record.timers.some(({ at }) => at <= now)) return false;
+  return !deps.checkpoints || !isWorthStoring(live, deps);
+}
+
+const NO_SESSION = { session: null, cursor: null };
+
+function hasSession({ runtime, meanwhile }: TurnRun): boolean {
+  return runtime.provider.capabilities.sessionResumption || meanwhile.session.base !== null;
+}
+
+/** Whether the agent has ever waited for anybody here, or works in a thread. */
+function hasTasks({ live, outputs }: TurnRun): boolean {
+  const { tasks, thread } = live.tasks;
+  return thread !== null || tasks.size > 0 || outputs.length > 0;
 }
 
 const NO_ENDS: TaskEnds = { events: [], outgoing: [] };
@@ -142,6 +158,7 @@ function liveTimers({ lease, live }: TurnRun): Timer[] {
 /** What the agent waits for after this turn. Waits for people come first, because only people need a reminder. */
 function waitsFor(run: TurnRun): WaitsFor | null {
   const { live } = run;
+  if (!hasTasks(run)) return null;
   const kinds = new Set<string>(openTasks(live.tasks, live.address.agent).map(({ kind }) => kind));
   for (const { kind } of outputsOf(run)) kinds.add(kind);
   if (kinds.has('approval') || kinds.has('approval.requested')) return 'approval';

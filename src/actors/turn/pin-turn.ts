@@ -13,6 +13,7 @@ import {
   ACTOR_VERSION,
   type ActorRecord,
   type Event,
+  type Halt,
   isTaskEnd,
   type LiveItems,
   type PinnedTurn,
@@ -22,7 +23,7 @@ import { isUnheard } from '../../machines/membership.ts';
 import { isDue, type TaskBook } from '../../machines/task-book.ts';
 import { approvedCalls } from '../tasks/ask-people.ts';
 import { haltOf, isThreadCancelled, isOfPeople } from '../tasks/cancellation.ts';
-import { taskOf } from '../tasks/task-items.ts';
+import { purposeOf } from './purpose.ts';
 import { sessionNamedIn } from '../sessions/adopt-session.ts';
 import { copyFolds, isAtRest, isWorthStoring, storeFolds } from '../checkpoints/actor-checkpoint.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
@@ -49,12 +50,12 @@ export async function pinTurn(actor: ActiveActor): Promise<PinnedTurn | null> {
   if (processed > head) throw beyondHead(lease.record, head);
   const inputs = triggersIn(live, processed);
   const last = inputs.at(-1);
-  const keep = await keepFolds(deps, live, last !== undefined);
+  const keep = deps.checkpoints ? await keepFolds(deps, live, last !== undefined) : null;
   if (!last) {
     const found = lease.record.lost > 0 ? { state: { lost: 0 } } : {};
     const settled = { processed: Math.max(processed, head), owner: '', until: 0, ...found };
     if (lease.isHeld || head > processed) await lease.write(settled);
-    keep();
+    keep?.();
     return null;
   }
   const turn = await nextTurn(actor, { inputs, last, head });
@@ -66,7 +67,7 @@ export async function pinTurn(actor: ActiveActor): Promise<PinnedTurn | null> {
     isRepeated: true,
   });
   if (!begun) throw new TroupeError('lease_lost', `another process took over @${live.address.agent}`);
-  keep();
+  keep?.();
   return turn;
 }
 
@@ -97,15 +98,10 @@ async function nextTurn(
   });
   const baseline = await freezeBaseline(deps, address, runtime, live);
   const facts = await readFacts(deps, { address, runtime }, live, last);
-  const halt = haltOf(
-    deps,
-    live.tasks,
-    inputs,
-    await isThreadCancelled(deps.store, address.tenant, live.tasks),
-  );
-  const named = sessionNamedIn(inputs, address.agent);
+  const halt = await haltBefore(deps, live, inputs);
+  const named = inputs.some(({ context }) => context?.session) ? sessionNamedIn(inputs, address.agent) : null;
   const reply = await replyAskedBy(deps, inputs);
-  const approved = halt ? [] : approvedCalls(live.tasks, inputs);
+  const approved = halt || live.tasks.tasks.size === 0 ? [] : approvedCalls(live.tasks, inputs);
   return {
     id: turnId(address, lease.record.turnNo + 1),
     upTo: head,
@@ -124,6 +120,18 @@ async function nextTurn(
     ...(named && { session: named }),
     ...(live.tasks.thread !== null && inputs.some(isOfPeople) && { byPerson: true }),
   };
+}
+
+/** A person who asks in a conversation of its own is always answered. */
+async function haltBefore(
+  deps: EngineDeps,
+  { address, tasks }: LiveActor,
+  inputs: readonly Event[],
+): Promise<Halt | null> {
+  const isInThread = tasks.thread !== null;
+  if (!isInThread && !tasks.off && inputs.some(({ author }) => author.kind === 'user')) return null;
+  const isCancelled = isInThread && (await isThreadCancelled(deps.store, address.tenant, tasks));
+  return haltOf(deps, tasks, inputs, isCancelled);
 }
 
 /**
@@ -176,7 +184,7 @@ export function liveItems(
   const roster = rosterNews(baseline.body, runtime.baseline, stated.items['roster']);
   const facts: LiveItems = {
     time: timeItem(trigger.at, person),
-    task: taskOf(trigger, tasks),
+    task: purposeOf(trigger, tasks),
     ...(person && personItems(person, view, stated)),
     ...modeItems(view.directions.mode, directive),
     ...phaseItem(view.directions.phase, runtime.orchestrates),
@@ -186,5 +194,9 @@ export function liveItems(
   };
   for (const [name, text] of [...workItems, ...fragments])
     Object.assign(facts, stateItem(name, text, stated));
-  return { ...liveDelta(facts, stated), ...targetItem(inputs, view), ...memoryItem(memories) };
+  return {
+    ...liveDelta(facts, stated),
+    ...targetItem(inputs, view),
+    ...(memories.seqs.length > 0 && memoryItem(memories)),
+  };
 }

@@ -16,9 +16,9 @@ import { runCalls } from './run-calls.ts';
 import { NO_CALLS } from './repeated-calls.ts';
 import { readRerun } from '../reruns/run-again.ts';
 import { adoptSession } from '../sessions/adopt-session.ts';
-import { sessionRun } from '../sessions/session-run.ts';
+import { NEW_SESSION_RUN } from '../sessions/session-run.ts';
 import { leaveSession } from '../sessions/settle-session.ts';
-import { reachOf } from '../steering/reach.ts';
+import { reachOf } from './reach.ts';
 import { startedDraft, startedId } from './started.ts';
 import { showActivity } from './show-activity.ts';
 import { superviseTurn } from '../supervision/supervise-turn.ts';
@@ -38,9 +38,15 @@ const EFFECTS: Record<EffectName, (run: TurnRun) => Promise<Outcome>> = {
   runCalls,
   backOff,
   compact: runCompaction,
-  supervise: superviseTurn,
+  supervise: (run) =>
+    isPlainAnswer(run) ? Promise.resolve({ event: { type: 'ACCEPTED' }, run }) : superviseTurn(run),
   commit: commitTurn,
 };
+
+/** An answer in words, of an agent that keeps no list: nothing holds back the end of the turn. */
+function isPlainAnswer({ answer, runtime }: TurnRun): boolean {
+  return answer !== null && !answer.fault && answer.text.trim() !== '' && !runtime.tools.has('todo');
+}
 
 /**
  * Drives one pinned turn to its commit: the machine names the next effect, and the effect returns the machine's next event.
@@ -67,7 +73,7 @@ export async function runTurn(start: TurnStart): Promise<void> {
     }
   } finally {
     if (!isOver) showActivity(run, { kind: 'void', reason: 'the turn was left', all: true });
-    leaveSession(run);
+    if (run.meanwhile.session.open) leaveSession(run);
     run.watch.end({ ...run, usage: run.meanwhile.usage });
   }
 }
@@ -165,7 +171,7 @@ interface TurnStart extends ActiveActor {
 }
 
 async function startRun(given: TurnStart): Promise<TurnRun> {
-  const again = await readRerun(given);
+  const again = given.turn.rerun === undefined ? null : await readRerun(given);
   const known = again?.runtime ?? given.runtime;
   const asked = given.turn.reply;
   const start = { ...given, runtime: asked ? { ...known, reply: askedReply(asked) } : known };
@@ -186,7 +192,7 @@ async function startRun(given: TurnStart): Promise<TurnRun> {
     model,
     policy: policyFor(runtime, model),
     steer: { step: 0, seen: reachOf(turn) },
-    compaction: { step: -1, count: 0, tried: false, reason: null, replayed: -1, overflowed: false },
+    compaction: { step: 0, count: 0, tried: false, reason: null, replayed: -1, overflowed: false },
     watch: watchTurn(start),
     resumed,
     recorded: again?.recorded ?? null,
@@ -197,7 +203,7 @@ async function startRun(given: TurnStart): Promise<TurnRun> {
       recorded: null,
       pinned: turn,
       key: null,
-      session: sessionRun(lease.record),
+      session: { base: lease.record.session, ...NEW_SESSION_RUN },
       begun: null,
       images: { shown: [], suspected: [] },
       partial: '',
@@ -220,6 +226,6 @@ async function startRun(given: TurnStart): Promise<TurnRun> {
   };
   // A former holder may have died before its beginning was in the log.
   if (resumed) writeMeanwhile(run, deps.log.append(live.address, [startedDraft(runtime, turn)]));
-  await adoptSession(run);
+  if (turn.session) await adoptSession(run);
   return run;
 }

@@ -56,14 +56,25 @@ export async function readFacts(
   const directive = directiveOf(view.directions, view.directives);
   const [fragments, memories, workItems, person] = await Promise.all([
     readFragments(deps, runtime, about),
-    retrieveMemories(deps, { address, runtime, view, trigger }),
-    openWorkItems(deps, address, tasks),
+    runtime.retrieval && view.floor > 0
+      ? retrieveMemories(deps, { address, runtime, view, trigger })
+      : NO_MEMORIES,
+    hasWork(tasks) ? openWorkItems(deps, address, tasks) : NO_WORK,
     readPerson(deps, address, view, trigger),
   ]);
   return { directive, fragments, memories, workItems, person };
 }
 
 const FROZEN_LAYERS: readonly string[] = ['rules', 'persona', 'tools', 'environment'];
+
+const NO_WORK: ReadonlyMap<string, string | null> = new Map([
+  ['delegations', null],
+  ['todos', null],
+]);
+
+function hasWork({ tasks, todos }: Folded['tasks']): boolean {
+  return tasks.size > 0 || todos.size > 0;
+}
 
 /** Hashes of what is injected into the turn: the frozen layers and the present fragments. */
 export function contextOf(

@@ -129,7 +129,7 @@ export interface Meanwhile {
   /** Written with the commit: receipts. Not at all, unless the turn goes on: the answer that ends it. */
   kept: {
     receipts: { receipt: PromptReceipt; at: number }[];
-    answer: { key: string; data: string; at: number } | null;
+    answer: ModelAnswer | null;
   };
   /** The prompt whose receipt is written or being written. */
   recorded: PromptRecord | null;
@@ -246,6 +246,12 @@ export interface AnswerFault {
 
 /** The journal entry of a step: its answer, or the ending of the turn. */
 export type JournalEntry = ModelAnswer | { sealed: Ending };
+
+/** Key of one agent in one conversation, for requests and sessions at any provider. */
+export function cacheKeyOf({ live }: Pick<TurnRun, 'live'>): string {
+  const { tenant, conversation, agent } = live.address;
+  return `${tenant}/${conversation}/${agent}`;
+}
 
 /** The journal key of a step's answer. */
 export function journalKey(turn: TurnId, step: number): string {

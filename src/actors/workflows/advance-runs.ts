@@ -15,7 +15,7 @@ import {
 import { isStepNote, isWith, type Run } from '../../machines/run-book.ts';
 import { openTasks } from '../../machines/task-book.ts';
 import { nextState, stepOf, type WorkflowEvent } from '../../machines/workflow.ts';
-import { reachOf } from '../steering/reach.ts';
+import { reachOf } from '../turn/reach.ts';
 import { isSuperseded, openedBy } from '../tasks/complete-task.ts';
 import type { TurnRun } from '../turn/turn-run.ts';
 import { phaseChange } from './change-phase.ts';

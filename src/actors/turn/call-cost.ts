@@ -1,8 +1,23 @@
+import * as z from 'zod';
 import type { ErrorCode } from '../../errors.ts';
 import { NO_USAGE, type Usage } from '../../events/index.ts';
 import { costOf, type ModelPrice } from '../../providers/prices.ts';
-import type { Amount } from './account.ts';
-import { NOTHING, toCount } from './account.ts';
+import type { TenantId } from '../../events/index.ts';
+import type { Metrics } from '../../metrics.ts';
+import type { AgentRuntime } from '../engine/agent-runtime.ts';
+
+const Count = z.int().nonnegative();
+
+/** Money is in millionths of a dollar: integers do not drift. */
+export const Amount = z.strictObject({ tokens: Count, microUsd: Count });
+export type Amount = z.infer<typeof Amount>;
+
+export const NOTHING: Amount = { tokens: 0, microUsd: 0 };
+
+/** Clamps an amount to the integers an account can hold: 0 to MAX_SAFE_INTEGER. */
+export function toCount(amount: number): number {
+  return Math.min(Number.MAX_SAFE_INTEGER, Math.max(0, amount));
+}
 
 /** Size of a model call before it is made, in tokens. */
 export interface AskedCall {
@@ -61,4 +76,25 @@ export function spentAmount(
   }
   const isFree = end.kind === 'failed' && heard === 0 && UNPAID_ERRORS.includes(end.code);
   return isFree ? NOTHING : guess;
+}
+
+/** A call that was made, with its cost. */
+export function spent<T>(
+  { outcome, end }: { outcome: T; end: CallEnd },
+  asked: Pick<AskedCall, 'input'>,
+  price: ModelPrice | null,
+): { kind: 'made'; outcome: T; spent: Amount } {
+  return { kind: 'made', outcome, spent: spentAmount(end, asked, price) };
+}
+
+/** Counts the cost of a call in the metrics, as budgets count it. */
+export function countCost(
+  metrics: Metrics,
+  { price, profile }: Pick<AgentRuntime, 'price' | 'profile'>,
+  { microUsd }: Amount,
+  tenant: TenantId,
+): void {
+  const { provider } = profile;
+  if (price === null) metrics.count('unpriced_calls', { provider });
+  else metrics.count('cost_usd', { tenant, provider }, microUsd / 1e6);
 }
