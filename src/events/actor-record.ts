@@ -69,7 +69,7 @@ export type Timer = z.infer<typeof Timer>;
  * Version of the record and of the machine snapshot in it. Raise it with any change that older code would misread:
  * processes of two versions run side by side during a rolling deploy.
  */
-export const ACTOR_VERSION = 9;
+export const ACTOR_VERSION = 1;
 
 /** Why an actor begins no turns. */
 export const Unavailability = z.enum(['paused', 'failed', 'retired']);

@@ -22,7 +22,7 @@ const OPENER = (database: string) => `
 `;
 
 describe.skipIf(!MONGODB_URL)(MONGO, () => {
-  test('concurrent processes migrate a new database once', async () => {
+  test('concurrent processes prepare a new database once', async () => {
     const { db } = mongoStage();
     const children = Array.from({ length: 3 }, () => startChild(OPENER(db.databaseName)));
     for (const child of children) expect(await child.line()).toBe('ready');
@@ -70,6 +70,17 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
     expect(await meta.findOne({ _id: 'schema' })).toEqual(before);
   });
 
+  test('a database of an unreleased version is refused with what to do, and not changed', async () => {
+    const stage = mongoStage();
+    await (await stage.open()).append([eventRow('a')]);
+    const meta = stage.db.collection<SchemaDoc>('meta');
+    await meta.updateOne({ _id: 'schema' }, { $set: { version: SCHEMA_VERSION - 1 } });
+    const before = await meta.findOne({ _id: 'schema' });
+    const error = await rejectsWith('store_older', stage.open());
+    expect(error.message).toContain('import them with this one');
+    expect(await meta.findOne({ _id: 'schema' })).toEqual(before);
+  });
+
   test('a database of another program is refused and not changed', async () => {
     const stage = mongoStage();
     await stage.db.collection('events').insertOne({ mine: true });
@@ -78,7 +89,7 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
     expect((await stage.db.listCollections().toArray()).map(({ name }) => name)).toEqual(['events']);
   });
 
-  test('the migration of a dead process is taken over when its lease ends', async () => {
+  test('what a dead process began is taken over when its lease ends', async () => {
     const stage = mongoStage();
     const meta = stage.db.collection<SchemaDoc>('meta');
     const until = Date.now() + 600;

@@ -111,7 +111,7 @@ describe.skipIf(!POSTGRES_URL)(POSTGRES, () => {
     expect(await appendForSure(driver, 'last')).toBe(61);
   });
 
-  test('several processes create a schema once; a newer one and one of another program are refused unchanged', async () => {
+  test('several processes create a schema once; a newer one, an unreleased one and one of another program are refused unchanged', async () => {
     const stage = postgresStage();
     await Promise.all(Array.from({ length: 4 }, () => stage.open()));
     expect(await stage.sql('SELECT * FROM t.meta')).toEqual([
@@ -121,6 +121,10 @@ describe.skipIf(!POSTGRES_URL)(POSTGRES, () => {
     const newer = await rejectsWith('store_newer', stage.open());
     expect(newer.data).toMatchObject({ found: SCHEMA_VERSION + 1, supported: SCHEMA_VERSION });
     expect(await stage.sql('SELECT version FROM t.meta')).toEqual([{ version: SCHEMA_VERSION + 1 }]);
+    await stage.sql('UPDATE t.meta SET version = version - 2');
+    const older = await rejectsWith('store_older', stage.open());
+    expect(older.message).toContain('import them with this one');
+    expect(await stage.sql('SELECT version FROM t.meta')).toEqual([{ version: SCHEMA_VERSION - 1 }]);
     await stage.sql("UPDATE t.meta SET application = 'mine'");
     expect(await rejectsWith('store_corrupt', stage.open())).toMatchObject({
       message: expect.stringContaining('another program') as string,

@@ -295,17 +295,4 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
     for (const name of ['events', 'actors', 'registers', 'conversations'])
       expect(await stage.db.collection(name).countDocuments({ _id: /talk/ as never })).toBe(0);
   });
-
-  test('a database of the first version is migrated', async () => {
-    const stage = mongoStage();
-    const before = await stage.open();
-    await before.acquire(KEY, { owner: 'o', now: 1, until: 2 });
-    await stage.db.collection('actors').dropIndex('wakeAt');
-    await stage.db.collection('meta').updateOne({ _id: 'schema' as never }, { $set: { version: 1 } });
-    const driver = await stage.open();
-    expect(await stage.db.collection('actors').indexes()).toContainEqual(
-      expect.objectContaining({ key: { wakeAt: 1 }, sparse: true }),
-    );
-    expect(await driver.readActor(KEY)).toMatchObject({ fence: 1, wakeAt: null });
-  });
 });

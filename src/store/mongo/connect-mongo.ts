@@ -11,7 +11,7 @@ import { type Clock, systemClock } from '../../clock.ts';
 import { TroupeError } from '../../errors.ts';
 import { createDocumentDriver, type DocumentDriver } from '../documents/document-driver.ts';
 import { wrapMethods } from '../wrap-methods.ts';
-import { COLLECTIONS, migrateDatabase } from './mongo-schema.ts';
+import { COLLECTIONS, prepareDatabase } from './mongo-schema.ts';
 import type { Documents } from '../documents/documents.ts';
 import type { ActorDoc } from './actor-doc.ts';
 import { createActorDocuments } from './mongo-actors.ts';
@@ -102,7 +102,7 @@ export async function openMongoDriver({
     checkServer(hello, place);
     const db = client.db(place.database);
     const readConcern = await findReadConcern(db, hello);
-    await migrate(url, db, place, clock);
+    await prepare(url, db, place, clock);
     const documents = createMongoDocuments(client, db, readConcern, { place, clock, keepMs, onWarning });
     return createDocumentDriver(documents, {
       random: Math.random,
@@ -161,11 +161,11 @@ async function findReadConcern(db: Db, hello: Document): Promise<ReadConcernLeve
   }
 }
 
-/** Migrates on a connection without a socket timeout, because building indexes may take long. */
-async function migrate(url: string, db: Db, place: MongoPlace, clock: Clock): Promise<void> {
+/** On a connection without a socket timeout, because building indexes may take long. */
+async function prepare(url: string, db: Db, place: MongoPlace, clock: Clock): Promise<void> {
   let patient: MongoClient | undefined;
   try {
-    await migrateDatabase(db, place, {
+    await prepareDatabase(db, place, {
       clock,
       async slow() {
         patient ??= createMongoClient(url, { socketTimeoutMS: 0, maxPoolSize: 2 });

@@ -5,12 +5,11 @@ import { TroupeError } from '../../errors.ts';
 import { type MongoPlace, isDuplicateKey } from './mongo-error.ts';
 
 /**
- * The collections and their migrations.
- *  M1  Migrations go forward, one by one. A step is safe to repeat, and its number is written only by the holder of the
- *      lease while the previous number is stored.
+ * The collections and their indexes.
+ *  M1  Creating them is safe to repeat. The version is written only by the holder of the lease.
  *  M2  Processes without the lease wait until the version is reached. A holder that died is replaced when its lease
  *      ends.
- *  M3  A newer database and that of another program are refused without changing them.
+ *  M3  The database of another version and that of another program are refused without changing them.
  */
 /** Stored names; `registers` has the entries. */
 export const COLLECTIONS = {
@@ -34,72 +33,40 @@ interface SchemaDoc {
   until: number;
 }
 
-/** Never edit a released one; append another. */
-const MIGRATIONS: readonly ((db: Db) => Promise<unknown>)[] = [
-  async (db) => {
-    await db.collection(COLLECTIONS.events).createIndexes([
-      { name: 'log_seq', key: { log: 1, seq: 1 }, unique: true },
-      { name: 'addressed', key: { addressedAt: 1 }, sparse: true },
-    ]);
-    await db.collection(COLLECTIONS.actors).createIndexes([
-      { name: 'turn', key: { turn: 1 }, sparse: true },
-      { name: 'outbox', key: { outbox: 1 }, sparse: true },
-    ]);
-    await db
-      .collection(COLLECTIONS.registers)
-      .createIndexes([{ name: 'age', key: { shelf: 1, at: 1 } }, EXPIRY]);
-    await db
-      .collection(COLLECTIONS.blobs)
-      .createIndexes([{ name: 'pending', key: { pending: 1 }, sparse: true }, EXPIRY]);
-    await db
-      .collection(COLLECTIONS.conversations)
-      .createIndexes([{ name: 'newest', key: { tenant: 1, at: -1 } }]);
-  },
-  async (db) => {
-    await db
-      .collection(COLLECTIONS.actors)
-      .createIndexes([{ name: 'wakeAt', key: { wakeAt: 1 }, sparse: true }]);
-  },
-  async (db) => {
+async function createIndexes(db: Db): Promise<void> {
+  await db.collection(COLLECTIONS.events).createIndexes([
+    { name: 'log_seq', key: { log: 1, seq: 1 }, unique: true },
+    { name: 'addressed', key: { addressedAt: 1 }, sparse: true },
+  ]);
+  await db.collection(COLLECTIONS.actors).createIndexes([
+    { name: 'turn', key: { turn: 1 }, sparse: true },
+    { name: 'outbox', key: { outbox: 1 }, sparse: true },
+    { name: 'wakeAt', key: { wakeAt: 1 }, sparse: true },
+  ]);
+  await db
+    .collection(COLLECTIONS.registers)
+    .createIndexes([{ name: 'age', key: { shelf: 1, at: 1 } }, EXPIRY]);
+  await db
+    .collection(COLLECTIONS.blobs)
+    .createIndexes([{ name: 'pending', key: { pending: 1 }, sparse: true }, EXPIRY]);
+  await db.collection(COLLECTIONS.conversations).createIndexes([
+    { name: 'newest', key: { tenant: 1, at: -1 } },
     // With the id, so that pages can begin at any place and ids are filtered by the index alone.
-    await db
-      .collection(COLLECTIONS.conversations)
-      .createIndexes([{ name: 'listed', key: { tenant: 1, at: -1, _id: -1 } }]);
-  },
-  async (db) => {
-    const conversations = db.collection(COLLECTIONS.conversations);
-    await conversations.createIndexes([
-      { name: 'rank', key: { tenant: 1, 'standing.rank': -1, 'standing.since': -1, _id: -1 } },
-      { name: 'since', key: { tenant: 1, 'standing.since': -1, _id: -1 } },
-      { name: 'cost', key: { tenant: 1, 'standing.cost': -1, _id: -1 } },
-      { name: 'unread', key: { tenant: 1, unread: 1, at: -1, _id: -1 } },
-    ]);
-    await conversations.updateMany({ standing: { $exists: false } }, { $set: { unread: true } });
-  },
-  async (db) => {
-    await db
-      .collection(COLLECTIONS.passages)
-      .createIndexes([{ name: 'terms', key: { tenant: 1, terms: 1, at: -1, _id: -1 } }]);
-    const conversations = db.collection(COLLECTIONS.conversations);
-    await conversations.createIndexes([{ name: 'terms', key: { tenant: 1, 'standing.terms': 1 } }]);
-    // Every log is read again for its passages.
-    await conversations.updateMany(
-      { standing: { $exists: true } },
-      { $set: { unread: true, 'standing.seq': 0 } },
-    );
-  },
-  async (db) => {
-    const conversations = db.collection(COLLECTIONS.conversations);
-    await conversations.createIndexes([{ name: 'spent', key: { tenant: 1, 'standing.spent': -1, _id: -1 } }]);
-    // Every log is read again for what it has cost.
-    await conversations.updateMany(
-      { standing: { $exists: true } },
-      { $set: { unread: true, 'standing.seq': 0, 'standing.spent': 0 } },
-    );
-  },
-];
+    { name: 'listed', key: { tenant: 1, at: -1, _id: -1 } },
+    { name: 'rank', key: { tenant: 1, 'standing.rank': -1, 'standing.since': -1, _id: -1 } },
+    { name: 'since', key: { tenant: 1, 'standing.since': -1, _id: -1 } },
+    { name: 'cost', key: { tenant: 1, 'standing.cost': -1, _id: -1 } },
+    { name: 'unread', key: { tenant: 1, unread: 1, at: -1, _id: -1 } },
+    { name: 'terms', key: { tenant: 1, 'standing.terms': 1 } },
+    { name: 'spent', key: { tenant: 1, 'standing.spent': -1, _id: -1 } },
+  ]);
+  await db
+    .collection(COLLECTIONS.passages)
+    .createIndexes([{ name: 'terms', key: { tenant: 1, terms: 1, at: -1, _id: -1 } }]);
+}
 
-export const SCHEMA_VERSION = MIGRATIONS.length;
+/** Lower numbers are those of unreleased versions; 0 is a database whose indexes are being created. */
+export const SCHEMA_VERSION = 8;
 
 const META = 'meta';
 const SCHEMA_ID = 'schema';
@@ -107,10 +74,10 @@ const APPLICATION = 'troupe';
 const LEASE_MS = 30_000;
 const RENEW_MS = 10_000;
 const POLL_MS = 100;
-/** Maximum wait for the migration of another process: building the indexes of a large database may take long. */
+/** Maximum wait for another process that creates the indexes. */
 const MAX_WAIT_MS = 600_000;
 
-export async function migrateDatabase(
+export async function prepareDatabase(
   db: Db,
   place: MongoPlace,
   { clock, slow }: { clock: Clock; slow: () => Promise<Db> },
@@ -126,8 +93,8 @@ export async function migrateDatabase(
       { $set: { owner, until: now + LEASE_MS } },
       { returnDocument: 'after' },
     );
-    if (mine) await runSteps(await slow(), mine.version, owner, clock);
-    else if (clock.monotonic() > deadline) throw stillMigrating(place, found.version);
+    if (mine) await runSteps(await slow(), owner, clock);
+    else if (clock.monotonic() > deadline) throw stillPreparing(place, found.version);
     else await clock.sleep(POLL_MS);
     found = await readOrCreate(db, meta, place);
   }
@@ -136,7 +103,15 @@ export async function migrateDatabase(
 async function readOrCreate(db: Db, meta: Collection<SchemaDoc>, place: MongoPlace): Promise<SchemaDoc> {
   const found = (await meta.findOne({ _id: SCHEMA_ID })) ?? (await create(db, meta, place));
   if (found.application !== APPLICATION || !Number.isSafeInteger(found.version)) throw notOurs(place);
-  if (found.version <= SCHEMA_VERSION) return found;
+  if (found.version === 0 || found.version === SCHEMA_VERSION) return found;
+  if (found.version < SCHEMA_VERSION) {
+    const message = `database ${place.database} at ${place.hosts} has schema version ${found.version}, of an unreleased Troupe; this one has ${SCHEMA_VERSION}. Export its conversations with the old version and import them with this one.`;
+    throw new TroupeError('store_older', message, {
+      ...place,
+      found: found.version,
+      supported: SCHEMA_VERSION,
+    });
+  }
   const message = `database ${place.database} at ${place.hosts} has schema version ${found.version}; this Troupe supports up to ${SCHEMA_VERSION}. Run a newer one.`;
   throw new TroupeError('store_newer', message, {
     ...place,
@@ -162,20 +137,13 @@ async function create(db: Db, meta: Collection<SchemaDoc>, place: MongoPlace): P
   return doc;
 }
 
-async function runSteps(db: Db, from: number, owner: string, clock: Clock): Promise<void> {
+async function runSteps(db: Db, owner: string, clock: Clock): Promise<void> {
   const meta = db.collection<SchemaDoc>(META);
   const ended = new AbortController();
   const renewing = renew(meta, owner, clock, ended.signal);
   try {
-    for (let version = from; version < SCHEMA_VERSION; version += 1) {
-      await MIGRATIONS[version]!(db);
-      const done = await meta.updateOne(
-        { _id: SCHEMA_ID, owner, version },
-        { $set: { version: version + 1 } },
-      );
-      // Another process took the lease and repeats the steps that were not recorded (M1).
-      if (done.matchedCount === 0) return;
-    }
+    await createIndexes(db);
+    await meta.updateOne({ _id: SCHEMA_ID, owner }, { $set: { version: SCHEMA_VERSION } });
   } finally {
     ended.abort();
     await renewing;
@@ -205,8 +173,8 @@ function notOurs(place: MongoPlace): TroupeError {
   return new TroupeError('store_corrupt', message, { ...place });
 }
 
-function stillMigrating(place: MongoPlace, version: number): TroupeError {
-  const message = `database ${place.database} at ${place.hosts} is being migrated by another process (version ${version} of ${SCHEMA_VERSION}); try again later`;
+function stillPreparing(place: MongoPlace, version: number): TroupeError {
+  const message = `database ${place.database} at ${place.hosts} is being prepared by another process (version ${version} of ${SCHEMA_VERSION}); try again later`;
   return new TroupeError('store_unavailable', message, {
     ...place,
     found: version,

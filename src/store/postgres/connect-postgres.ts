@@ -10,7 +10,7 @@ import { createEntryDocuments } from './postgres-entries.ts';
 import { postgresError, type PostgresPlace, urlError } from './postgres-error.ts';
 import { createEventDocuments } from './postgres-events.ts';
 import { createPassageDocuments } from './postgres-passages.ts';
-import { migrateDatabase, tablesOf } from './postgres-schema.ts';
+import { prepareSchema, tablesOf } from './postgres-schema.ts';
 import { createStandingDocuments } from './postgres-standings.ts';
 
 /** Together they bound every wait: for a connection at the start, for a lock, for an answer. */
@@ -116,7 +116,7 @@ async function prepareDatabase(config: pg.ClientConfig, place: PostgresPlace, cl
   await withConnection(config, place, async (queries) => {
     await checkServer(queries, place);
     await refuseSharedConnections(queries, config, place);
-    await migrateDatabase(queries, place, clock);
+    await prepareSchema(queries, place, clock);
   });
 }
 

@@ -28,14 +28,12 @@ const NAME = 'text COLLATE "C" NOT NULL';
 const LOG = `tenant ${NAME}, conversation ${NAME}`;
 
 /**
- * Forward migrations; `version` in `meta` counts those applied. Never edit a released one; append another.
  *  - `standing` of a conversation is the seq of its standing, see `standings.ts`. `behind` is a column, because the server
  *    would estimate the number of such rows far too high otherwise, and not use the index.
  *  - `addressed` of an event is false if it addresses no agent, or if its conversation is being removed.
  *  - `terms` have the tenant before each term, because an index of this kind has no other column.
  */
-const MIGRATIONS: readonly ((tables: Tables) => string)[] = [
-  (t) => `
+const tablesText = (t: Tables) => `
   CREATE TABLE ${t.conversations} (
     ${LOG}, head bigint NOT NULL, at bigint NOT NULL, standing bigint NOT NULL DEFAULT 0,
     behind boolean NOT NULL GENERATED ALWAYS AS (head > standing) STORED,
@@ -81,44 +79,43 @@ const MIGRATIONS: readonly ((tables: Tables) => string)[] = [
     PRIMARY KEY (tenant, namespace, key)
   );
   CREATE INDEX entries_by_age ON ${t.entries} (namespace, at) WHERE namespace IN ('journal', 'effect');
-  `,
-];
+  `;
 
-export const SCHEMA_VERSION = MIGRATIONS.length;
+/** In `meta`. Lower numbers are those of unreleased versions. */
+export const SCHEMA_VERSION = 3;
 
 const APPLICATION = 'troupe';
-/** Of the lock that migrations hold: 'TRUP'. */
+/** Of the lock under which the schema is created: 'TRUP'. */
 const LOCK = 0x54525550;
 const POLL_MS = 100;
-/** Maximum wait for the migration of another process: building the indexes of a large database may take long. */
+/** Maximum wait for another process that creates it. */
 const MAX_WAIT_MS = 600_000;
 
 /**
- * Creates the schema, or brings it to this version. All steps are one transaction, which the lock admits one at a time. The
+ * Creates the schema. All steps are one transaction, which the lock admits one at a time. The
  * lock is tried again and again, because a wait inside the server would need a connection without a time limit.
  */
-export async function migrateDatabase(queries: Queries, place: PostgresPlace, clock: Clock): Promise<void> {
+export async function prepareSchema(queries: Queries, place: PostgresPlace, clock: Clock): Promise<void> {
   const tables = tablesOf(place.schema);
   if ((await versionOf(queries, tables, place)) === SCHEMA_VERSION) return;
   const deadline = clock.monotonic() + MAX_WAIT_MS;
-  while (!(await inTransaction(queries, () => tryMigrate(queries, tables, place)))) {
-    if (clock.monotonic() > deadline) throw stillMigrating(place);
+  while (!(await inTransaction(queries, () => tryPrepare(queries, tables, place)))) {
+    if (clock.monotonic() > deadline) throw stillPreparing(place);
     await clock.sleep(POLL_MS);
   }
 }
 
-/** False if another process migrates. */
-async function tryMigrate(queries: Queries, tables: Tables, place: PostgresPlace): Promise<boolean> {
+/** False if another process is at it. */
+async function tryPrepare(queries: Queries, tables: Tables, place: PostgresPlace): Promise<boolean> {
   const lock = `SELECT pg_try_advisory_xact_lock(${LOCK}, hashtext($1)) AS taken`;
   const [answer] = await queries.rows<{ taken: boolean }>({ text: lock }, [place.schema]);
   if (!answer?.taken) return false;
-  // Read again: another process may have migrated meanwhile.
+  // Read again: another process may have created it meanwhile.
   const version = await versionOf(queries, tables, place);
   if (version === SCHEMA_VERSION) return true;
   await queries.run({ text: "SELECT set_config('statement_timeout', '0', true)" });
-  if (version === 0) await create(queries, tables, place);
-  for (const step of MIGRATIONS.slice(version))
-    await queries.run({ text: step(tables), query_timeout: MAX_WAIT_MS });
+  await create(queries, tables, place);
+  await queries.run({ text: tablesText(tables), query_timeout: MAX_WAIT_MS });
   await queries.run({ text: `UPDATE ${tables.meta} SET version = $1` }, [SCHEMA_VERSION]);
   return true;
 }
@@ -143,7 +140,11 @@ async function versionOf(queries: Queries, { meta }: Tables, place: PostgresPlac
   });
   const version = Number(found?.version);
   if (found?.application !== APPLICATION || !Number.isSafeInteger(version)) throw notOurs(place);
-  if (version <= SCHEMA_VERSION) return version;
+  if (version === 0 || version === SCHEMA_VERSION) return version;
+  if (version < SCHEMA_VERSION) {
+    const message = `schema ${place.schema} of database ${place.database} at ${place.host} has version ${version}, of an unreleased Troupe; this one has ${SCHEMA_VERSION}. Export its conversations with the old version and import them with this one.`;
+    throw new TroupeError('store_older', message, { ...place, found: version, supported: SCHEMA_VERSION });
+  }
   const message = `schema ${place.schema} of database ${place.database} at ${place.host} has version ${version}; this Troupe supports up to ${SCHEMA_VERSION}. Run a newer one.`;
   throw new TroupeError('store_newer', message, { ...place, found: version, supported: SCHEMA_VERSION });
 }
@@ -153,7 +154,7 @@ function notOurs(place: PostgresPlace): TroupeError {
   return new TroupeError('store_corrupt', message, { ...place });
 }
 
-function stillMigrating(place: PostgresPlace): TroupeError {
-  const message = `schema ${place.schema} of database ${place.database} at ${place.host} is being migrated by another process; try again later`;
+function stillPreparing(place: PostgresPlace): TroupeError {
+  const message = `schema ${place.schema} of database ${place.database} at ${place.host} is being created by another process; try again later`;
   return new TroupeError('store_unavailable', message, { ...place, supported: SCHEMA_VERSION });
 }

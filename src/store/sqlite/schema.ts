@@ -69,7 +69,7 @@ const TABLES = `
 `;
 
 /** In `user_version`. Lower numbers are those of unreleased versions. */
-export const SCHEMA_VERSION = 8;
+export const SCHEMA_VERSION = 9;
 
 /** Refuses the database of another version and that of another program, without changing it. */
 export function refuseForeign(database: Database, path: string): void {
