@@ -81,14 +81,22 @@ export interface RecordEvent extends NewEvent {
   ifTaken: 'spare' | 'drop';
 }
 
+/** A change of an actor's record with what counts only together with it. */
 export interface RecordStep {
   patch: ActorPatch;
-  /** `free`: the lease is taken with this write, if it is free at this time and the actor is not parked. */
+  /**
+   * `freeAt`: the lease is taken with this write, if nobody has had it since, it is free at this time (ms since the epoch) and the
+   * actor is not parked.
+   */
   expect?: { notCancelled?: true; freeAt?: number };
+  /** In order per log. */
   events: readonly RecordEvent[];
   receipts?: readonly { receipt: PromptReceipt; at: number }[];
+  /** Whoever takes up the turn appends the events again. */
   isRepeated?: true;
+  /** Gives the lease back, unless something addressed to the agent came meanwhile. */
   rests?: true;
+  /** Called once the events are in their logs; see S9 of the driver. */
   told?: (events: StepEvents) => Promise<void>;
 }
 
@@ -103,6 +111,7 @@ export interface StepEvents {
 
 export interface Stepped {
   record: ActorRecord;
+  /** With `rests`: something addressed to the agent came that it has not handled. */
   isAddressed: boolean;
 }
 

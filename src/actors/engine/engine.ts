@@ -206,8 +206,8 @@ const BATCH = 1_000;
 const EXPIRE_EVERY_MS = 3_600_000;
 
 /**
- * Finds work whose wake is lost: after a crash between append and wake, in a wiped queue, or a pinned turn or an outbox of
- * a dead process. It only wakes, so a wrong guess costs one read.
+ * Finds work whose wake is lost: after a crash between append and wake, in a wiped queue, or a pinned turn or an
+ * unfinished step of a dead process. It only wakes, so a wrong guess costs one read.
  *  P1  One process sweeps per round: the one that claims it. A claim is for one round, so no process can block the task.
  *  P2  Every round checks the events of the window. Older events are checked in the first round, after a full batch, and
  *      again as long as such a check finds something, because its wakes can be lost too.
