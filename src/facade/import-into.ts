@@ -109,8 +109,8 @@ async function appendBatch(deps: EngineDeps, { log, drafts, at, progress }: Batc
 }
 
 /**
- * Appends the drafts that are missing. An export may be imported over its own conversation, or over an import by an
- * earlier version: existing events stay as they are, without the import mark.
+ * Appends the drafts that are missing. An export may be imported over its own conversation: existing events stay
+ * as they are, without the import mark.
  */
 async function appendMissing(
   deps: EngineDeps,

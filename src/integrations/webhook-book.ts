@@ -103,6 +103,7 @@ export function createWebhookBook(parts: WebhookBookParts): WebhookBook {
         createdAt: clock.now(),
         ...(createdBy !== undefined && { createdBy }),
         generation: 1,
+        rotations: [],
       };
       await changeWebhooks(keyValue, (all) => {
         if (all.length < maxPerTenant) return [...all, webhook];

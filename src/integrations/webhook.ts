@@ -59,14 +59,12 @@ export const Webhook = z.strictObject({
   reason: z.string().optional(),
   generation: z.int().positive(),
   /** Start of the last generations, newest first, ms. */
-  rotations: z.array(Time).max(MAX_ROTATIONS).optional(),
-  /** Time of the last rotation, in records of earlier versions. */
-  rotatedAt: Time.optional(),
+  rotations: z.array(Time).max(MAX_ROTATIONS).default([]),
 });
 export type Webhook = z.infer<typeof Webhook>;
 
 /** A webhook as it is shown. */
-export interface WebhookInfo extends Omit<Webhook, 'generation' | 'rotations' | 'rotatedAt'> {
+export interface WebhookInfo extends Omit<Webhook, 'generation' | 'rotations'> {
   /** The previous secret also signs until this time, ms. */
   oldSecretUntil?: number;
   /** Its deliveries. */
@@ -76,7 +74,7 @@ export interface WebhookInfo extends Omit<Webhook, 'generation' | 'rotations' | 
 /** Copies field by field: a new field must not be shown by accident. */
 export function webhookInfo(webhook: Webhook, status: WebhookStatus): WebhookInfo {
   const { id, url, name, on, conversations, createdAt, createdBy, disabledAt, reason } = webhook;
-  const [rotatedAt] = rotationsOf(webhook);
+  const [rotatedAt] = webhook.rotations;
   return {
     id,
     url,
@@ -94,21 +92,16 @@ export function webhookInfo(webhook: Webhook, status: WebhookStatus): WebhookInf
 
 /** The webhook with a new secret. */
 export function rotate(webhook: Webhook, now: number): Webhook {
-  const { rotatedAt: _, ...kept } = webhook;
-  const rotations = [now, ...rotationsOf(webhook)].slice(0, MAX_ROTATIONS);
-  return { ...kept, generation: webhook.generation + 1, rotations };
+  const rotations = [now, ...webhook.rotations].slice(0, MAX_ROTATIONS);
+  return { ...webhook, generation: webhook.generation + 1, rotations };
 }
 
 /** Generations whose secrets sign at `now`, newest first. Each signs until a day after the next one began. */
 export function signingGenerations(webhook: Webhook, now: number): number[] {
-  const { generation } = webhook;
+  const { generation, rotations } = webhook;
   const isRecent = (at: number): boolean => now < at + OLD_SECRET_MS;
-  const old = rotationsOf(webhook).flatMap((at, n) => (isRecent(at) ? [generation - 1 - n] : []));
+  const old = rotations.flatMap((at, n) => (isRecent(at) ? [generation - 1 - n] : []));
   return [generation, ...old];
-}
-
-function rotationsOf({ rotations, rotatedAt }: Webhook): readonly number[] {
-  return rotations ?? (rotatedAt === undefined ? [] : [rotatedAt]);
 }
 
 export function wantsConversation({ conversations }: Webhook, conversation: string): boolean {
@@ -171,8 +164,8 @@ export const WebhookStatus = z.object({
     .nullable(),
   /** Every attempt since this time has failed. Null if the last one succeeded. */
   failingSince: Time.nullable(),
-  /** The last failure. Absent in entries of earlier versions. */
-  failedAt: Time.nullable().default(null),
+  /** The last failure. */
+  failedAt: Time.nullable(),
   lastError: z.string().nullable(),
   /** Time of the next attempt. */
   retryAt: Time.nullable(),

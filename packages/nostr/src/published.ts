@@ -48,10 +48,7 @@ export interface Published {
 export function createPublished(keyValue: Pick<KeyValue, 'get' | 'compareAndSet'>): Published {
   async function read(said: Said): Promise<Signed | null> {
     const text = await keyValue.get(saidKey(said));
-    if (text !== null) return Signed.parse(JSON.parse(text));
-    const untimed = await keyValue.get(untimedKey(said));
-    const signed = untimed === null ? null : Signed.parse(JSON.parse(untimed));
-    return signed?.created_at === Math.floor(said.at / 1_000) ? signed : null;
+    return text === null ? null : Signed.parse(JSON.parse(text));
   }
 
   async function point(id: string, { conversation, event }: LogPlace): Promise<void> {
@@ -95,11 +92,6 @@ function outKey(id: string): string {
 
 function saidKey({ conversation, event, at }: Said): string {
   return `nostr/said/${conversation}/${event}/${at}`;
-}
-
-/** The key of earlier versions, without a time. */
-function untimedKey({ conversation, event }: LogPlace): string {
-  return `nostr/said/${conversation}/${event}`;
 }
 
 function isOf(signed: Signed, content: string): boolean {

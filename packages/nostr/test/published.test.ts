@@ -45,14 +45,3 @@ test('the same event id at another time is another event', async () => {
   expect(await published.place(later, '')).toBeNull();
   expect(await published.place(SAID, '')).toMatchObject({ id: EVENT.id });
 });
-
-test('an entry of an earlier version, without a time, is found for the event of its second', async () => {
-  const keyValue = memoryKeyValue();
-  const { content, ...signed } = EVENT;
-  await keyValue.compareAndSet('nostr/said/nostr:a/nostr:a:ada:1:reply', null, JSON.stringify(signed));
-  const published = createPublished(keyValue);
-  expect(await published.get(SAID, content)).toEqual(EVENT);
-  expect(await published.place(SAID, '')).toMatchObject({ id: EVENT.id });
-  const later = { ...(SAID as object), at: AT + 5_000 } as never;
-  expect(await published.get(later, content)).toBeNull();
-});

@@ -76,8 +76,7 @@ async function addressMessage(
   const { to, routed } = await recipientsOf(conversations, log, message, participants);
   const isHeld = untrusted || !isTrusted(conversations.trust, message.author);
   const held = to.length > 0 && isHeld ? { held: to } : {};
-  const mark =
-    isHeld && (await isMarked(conversations.deps.store, log, message)) ? { untrusted: true as const } : {};
+  const mark = isHeld ? { untrusted: true as const } : {};
   const context = {
     ...message.context,
     ...modeIn(participants),
@@ -96,16 +95,6 @@ async function addressMessage(
 function modeIn({ tasks: { directions, directives } }: Participants): Message['context'] {
   const run = directiveOf(directions, directives)?.run;
   return { ...(directions.mode && { mode: directions.mode }), ...(run !== undefined && { run }) };
-}
-
-/** Logs of earlier versions have no mark, and a repeated message must equal the stored one (M4). */
-async function isMarked(
-  store: ConversationDeps['deps']['store'],
-  log: ConversationKey,
-  { id }: Message,
-): Promise<boolean> {
-  const known = await store.readById(log, id);
-  return known === null || known.context?.untrusted === true;
 }
 
 interface Recipients {

@@ -21,8 +21,8 @@ const EITHER: readonly (readonly EventKind[])[] = [
 type Draft = Pick<EventDraft, 'id' | 'kind' | 'turn' | 'author'>;
 
 /**
- * Whether the runtime itself may have written `there` under the id of this draft, perhaps with other text. Clients of
- * earlier versions could choose some of these ids, and imported events are never written by this runtime.
+ * Whether the runtime itself may have written `there` under the id of this draft, perhaps with other text. Imported events may
+ * have any id, and are never written by this runtime.
  */
 export function isOurs(there: Event, { kind, turn, author }: Omit<Draft, 'id'>): boolean {
   if (isImported(there) || there.turn !== turn) return false;

@@ -22,7 +22,7 @@ export interface EventDoc {
   at: number;
   kind: string;
   hash: string;
-  /** Absent if an earlier version wrote the event. */
+  /** Absent if the end of the log was not known when it was written. */
   chain?: string;
   tokens: number;
   turn?: string;
