@@ -8,7 +8,7 @@ export const STEP_MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'store/documents/actor-steps.ts',
-        find: 'const isAddressed = rests === true && (await isAddressedAfter(parts, after ?? row));',
+        find: 'const isAddressed = rests === true && (await isAddressedAfter(parts, row));',
         replace: 'const isAddressed = false;',
       },
     ],

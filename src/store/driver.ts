@@ -140,7 +140,10 @@ export interface ActorStep {
   isRepeated?: true;
   /** Called once the events are in their logs, in their order; see S9. */
   told?: (appended: readonly StepAppend[]) => Promise<void>;
-  /** Gives the lease back with `processed` at the end of the log, unless an event after `processed` addresses the actor. */
+  /**
+   * Gives the lease back, with `processed` at the last of its own events or further, unless an event after `processed` addresses
+   * the actor. What comes at that moment brings its own wake.
+   */
   rests?: true;
 }
 

@@ -1,7 +1,6 @@
 import { spareId } from '../../events/index.ts';
 import type {
   AcquireOutcome,
-  ActorChange,
   ActorKey,
   ActorRow,
   ActorStep,
@@ -89,11 +88,11 @@ export async function step(parts: Parts, key: ActorKey, asked: ActorStep): Promi
     const appended = await publish(parts, events);
     await told?.(appended);
     if (kept === null && !rests) return { row: withoutEvents(row), isAddressed: false };
+    const isAddressed = rests === true && (await isAddressedAfter(parts, row));
     const settled = kept === null ? {} : { data: change.data!, outbox: false };
-    const rest = rests ? restOf(row, events, appended) : {};
+    const rest = rests ? { owner: '', until: 0, ...(!isAddressed && endIn(row, events, appended)) } : {};
     // Null: another process has the lease, and has appended them too.
     const after = await actors.update(key, { fence: row.fence }, { ...settled, ...rest });
-    const isAddressed = rests === true && (await isAddressedAfter(parts, after ?? row));
     return { row: withoutEvents(after ?? row), isAddressed };
   } catch (error) {
     await actors.update(key, { fence: row.fence }, { owner: '', until: 0 }).catch(() => null); // O5: the lease ends by itself
@@ -115,20 +114,19 @@ function keptIn({ change: { data }, events = [], isRepeated }: ActorStep): strin
   return events.length === 0 || isRepeated || data === undefined ? null : JSON.stringify({ data, events });
 }
 
-/**
- * The lease is given back in any case: what came before is looked for afterwards, and what comes later brings its wake. All up to
- * the last own event is settled if nothing came between.
- */
-function restOf(row: ActorRow, events: readonly StepEvent[], appended: readonly StepAppend[]): ActorChange {
-  let processed = row.processed;
-  let isOwn = true;
+/** The last own event: all up to it is settled. What comes after the look for more is behind it, and brings its own wake. */
+function endIn(
+  row: ActorRow,
+  events: readonly StepEvent[],
+  appended: readonly StepAppend[],
+): Pick<ActorRow, 'processed'> {
+  let { processed } = row;
   for (const [index, { row: event }] of events.entries()) {
     const stored = appended[index]!;
-    if (event.conversation !== row.conversation) continue;
-    isOwn &&= stored.kind === 'appended' && stored.seq === processed + 1 && !event.to.includes(row.agent);
-    if (isOwn) processed += 1;
+    if (event.conversation === row.conversation && stored.kind !== 'taken')
+      processed = Math.max(processed, stored.seq);
   }
-  return { owner: '', until: 0, ...(isOwn && { processed }) };
+  return { processed };
 }
 
 async function isAddressedAfter({ documents }: Parts, row: ActorRow): Promise<boolean> {
