@@ -68,9 +68,13 @@ test('a small garbage collection takes away what a request left', async () => {
     collect({ type: 'minor' });
     return process.memoryUsage().heapUsed;
   };
-  // What the runtime compiles or keeps by chance grows in some rounds; what requests leave grows in each.
-  const used: number[] = [];
-  for (let round = 0; round < 6; round++) used.push(await usedAfter(REQUESTS));
-  const grown = used.slice(1).map((bytes, index) => bytes - used[index]!);
-  expect(Math.min(...grown)).toBeLessThan(REQUESTS * 1_000);
+  // What the runtime compiles or keeps by chance grows in some rounds, more on a busy machine; what requests leave in each.
+  let used = await usedAfter(REQUESTS);
+  let least = Infinity;
+  for (let round = 0; round < 40 && least >= REQUESTS * 1_000; round++) {
+    const after = await usedAfter(REQUESTS);
+    least = Math.min(least, after - used);
+    used = after;
+  }
+  expect(least).toBeLessThan(REQUESTS * 1_000);
 });
