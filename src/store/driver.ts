@@ -120,15 +120,19 @@ export interface ActorExpectation {
 
 export type AcquireOutcome = { kind: 'acquired'; row: ActorRow } | { kind: 'busy'; until: number };
 
-/** `ifTaken`: another event has the id. Then this one takes its first spare id, or is dropped. */
+/** An event of a step. */
 export interface StepEvent {
+  /** For any log of the tenant. */
   row: NewEventRow;
+  /** If another event has the id: this one takes its first spare id, or is dropped. */
   ifTaken: 'spare' | 'drop';
 }
 
 /** The change of an actor, with what counts only together with it. */
 export interface ActorStep {
+  /** Nothing is written unless all of these hold. */
   expect: ActorExpectation;
+  /** Of the row. */
   change: ActorChange;
   /** Takes the lease: its fence rises by one. */
   takes?: true;
@@ -151,6 +155,7 @@ export interface ActorStep {
 export type StepAppend = { kind: 'appended' | 'there'; seq: number; id: string } | { kind: 'taken' };
 
 export interface StepOutcome {
+  /** After the step. */
   row: ActorRow;
   /** With `rests`: an event after `processed` addresses the actor, and nobody may have looked at it. */
   isAddressed: boolean;
