@@ -1,6 +1,5 @@
 import type { ModelPrice } from '../../providers/prices.ts';
-import type { Amount } from '../turn/call-cost.ts';
-import { askedAmount, type AskedCall, type CallEnd, spent } from '../turn/call-cost.ts';
+import { type Amount, askedAmount, type AskedCall, type CallEnd, spent } from '../turn/call-cost.ts';
 import type { BudgetLedger, BudgetPlace, BudgetRefusal, BudgetTicket } from './ledger.ts';
 import type { Clock } from '../../clock.ts';
 import type { TurnRun } from '../turn/turn-run.ts';

@@ -1,6 +1,6 @@
 import type { AgentId, ConversationId, TenantId } from '../../events/index.ts';
 import { type Account, heldIn, withoutOverdue } from './account.ts';
-import { type Amount } from '../turn/call-cost.ts';
+import type { Amount } from '../turn/call-cost.ts';
 import type { BudgetLedger } from './ledger.ts';
 import { cappedScopes, type CappedScope, ceilingOf, type Period, periodEnd } from './scope.ts';
 

@@ -76,7 +76,8 @@ async function addressMessage(
   const { to, routed } = await recipientsOf(conversations, log, message, participants);
   const isHeld = untrusted || !isTrusted(conversations.trust, message.author);
   const held = to.length > 0 && isHeld ? { held: to } : {};
-  const mark = isHeld ? { untrusted: true as const } : {};
+  const mark =
+    isHeld && (await isMarked(conversations.deps.store, log, message)) ? { untrusted: true as const } : {};
   const context = {
     ...message.context,
     ...modeIn(participants),
@@ -95,6 +96,16 @@ async function addressMessage(
 function modeIn({ tasks: { directions, directives } }: Participants): Message['context'] {
   const run = directiveOf(directions, directives)?.run;
   return { ...(directions.mode && { mode: directions.mode }), ...(run !== undefined && { run }) };
+}
+
+/** Of an author who was trusted when it was first sent, it has no mark (M4). */
+async function isMarked(
+  store: ConversationDeps['deps']['store'],
+  log: ConversationKey,
+  { id }: Message,
+): Promise<boolean> {
+  const known = await store.readById(log, id);
+  return known === null || known.context?.untrusted === true;
 }
 
 interface Recipients {

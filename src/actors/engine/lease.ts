@@ -23,6 +23,8 @@ export interface Lease {
   readonly signal: AbortSignal;
   /** False until the first step of a resting actor has taken it. */
   readonly isHeld: boolean;
+  /** Takes the lease of an actor at rest, before what is written beside its record. Throws `lease_lost`. */
+  hold(): Promise<void>;
   /** Another process has the lease, or may have it. `signal` has only the first reason to abort. */
   readonly isLost: boolean;
   /** Throws `lease_lost`. */
@@ -122,6 +124,10 @@ class ActorLease implements Lease {
     });
     if (made && rest.rests && made.record.owner === '') this.left = made.isAddressed ? 'messages' : 'nothing';
     return made;
+  }
+
+  async hold(): Promise<void> {
+    if (!this.isHeld) await this.step({ patch: {}, events: [] });
   }
 
   abort(turn: TurnId): void {

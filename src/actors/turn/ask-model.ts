@@ -18,7 +18,7 @@ import { showActivity } from './show-activity.ts';
 import { watchSilence } from './watch-silence.ts';
 import { showAnswer } from './show-answer.ts';
 import { withImages } from './load-images.ts';
-import { cacheKeyOf, type ModelAnswer, type TurnRun } from './turn-run.ts';
+import { cacheKeyOf, type ModelAnswer, type TurnRun, writeReceipts } from './turn-run.ts';
 import type { CallWatch } from './watch-turn.ts';
 
 export type Asked =
@@ -87,6 +87,9 @@ function inputOf({ prompt }: TurnRun): number {
   return prompt?.tokens.estimate ?? 0;
 }
 
+/** An answer that takes longer is looked at while it is written: its prompt must be there. */
+const LONG_ANSWER_MS = 3_000;
+
 interface Answered {
   kind: 'answered';
   answer: ModelAnswer;
@@ -112,6 +115,8 @@ async function measured(run: TurnRun, sending: Sending): Promise<{ outcome: Stre
     heard() {
       call.heard();
       silence.heard();
+      if (run.meanwhile.kept.receipts.length > 0 && clock.monotonic() - began > LONG_ANSWER_MS)
+        writeReceipts(run);
     },
   };
   const heard = await call.within(() => stream(run, sending, watch)).finally(() => silence.end());

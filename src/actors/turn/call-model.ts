@@ -48,12 +48,13 @@ export async function callModel(run: TurnRun): Promise<Outcome> {
 
 /**
  * Whether the commit follows, so that the answer need not be journalled: nothing happens between the two that a crash could lose.
- * A former holder's entry could be there; a session has heard its answer, so that a second one would be another; and what an
- * answer was before its marks were taken out is kept in the journal alone.
+ * A former holder's entry could be there; a session has heard its answer, so that a second one would be another; what an answer
+ * was before its marks were taken out is kept in the journal alone, and so is its usage if the receipt is written already.
  */
-function endsTurn({ resumed, runtime }: TurnRun, { calls, original }: ModelAnswer): boolean {
+function endsTurn({ resumed, runtime, meanwhile }: TurnRun, { calls, original }: ModelAnswer): boolean {
   const isSession = runtime.provider.capabilities.sessionResumption;
-  return !resumed && calls.length === 0 && original === undefined && !isSession;
+  const hasReceipt = meanwhile.kept.receipts.length > 0;
+  return !resumed && calls.length === 0 && original === undefined && !isSession && hasReceipt;
 }
 
 /** Its usage is kept with the receipt, where that of other steps is in the journal. */

@@ -48,6 +48,7 @@ export async function freezeBaseline(
   const drafts: EventDraft[] = [{ id, author, to: [], kind: 'baseline', body }];
   // The agent may have been added before its first turn.
   if (!frozen && !live.tasks.joined.has(address.agent)) drafts.unshift(joined(address, runtime));
+  await live.lease?.hold();
   await deps.log.append(address, drafts);
   live.view.baseline = { id, body };
   return baseline;

@@ -277,16 +277,19 @@ export function writeMeanwhile({ meanwhile }: Pick<TurnRun, 'meanwhile'>, record
   meanwhile.writing.push(record);
 }
 
-/** Waits for what is being written, receipts included. */
-export async function written({
-  deps,
-  live,
-  meanwhile,
-}: Pick<TurnRun, 'deps' | 'live' | 'meanwhile'>): Promise<void> {
-  const { receipts } = meanwhile.kept;
-  meanwhile.kept.receipts = [];
+type Writing = Pick<TurnRun, 'deps' | 'live' | 'meanwhile'>;
+
+/** Writes the receipts before the step or the turn is over, for whoever wants to look. */
+export function writeReceipts(run: Writing): void {
+  const { receipts } = run.meanwhile.kept;
+  run.meanwhile.kept.receipts = [];
   for (const { receipt, at } of receipts)
-    meanwhile.writing.push(deps.store.putReceipt(live.address.tenant, receipt, at));
-  await Promise.all(meanwhile.writing);
-  meanwhile.writing = [];
+    writeMeanwhile(run, run.deps.store.putReceipt(run.live.address.tenant, receipt, at));
+}
+
+/** Waits for what is being written, receipts included. */
+export async function written(run: Writing): Promise<void> {
+  writeReceipts(run);
+  await Promise.all(run.meanwhile.writing);
+  run.meanwhile.writing = [];
 }
