@@ -30,7 +30,7 @@ export function pack(value: unknown): string {
     if (each instanceof Map) return { [MAP]: [...each].flat(1).map(encode) };
     if (each instanceof Set) return { [SET]: [...each].map(encode) };
     const entries = Object.entries(each);
-    if (entries.some(([key]) => key.startsWith(MARK))) return { [ENTRIES]: entries.flat(1).map(encode) };
+    if (entries.some(([key]) => isUnsafeKey(key))) return { [ENTRIES]: entries.flat(1).map(encode) };
     // Without a prototype, `__proto__` is an ordinary key.
     const record = Object.create(null) as Record<string, unknown>;
     for (const [key, part] of entries) record[key] = encode(part);
@@ -57,6 +57,11 @@ const SET = '~s';
 const ENTRIES = '~o';
 /** Shorter texts cost less than a reference to them. */
 const LONG_TEXT = 24;
+
+/** V8 13.6 (Node 24) sometimes reads another key where `JSON.parse` meets one with an escape. */
+function isUnsafeKey(key: string): boolean {
+  return key.startsWith(MARK) || JSON.stringify(key).includes('\\');
+}
 
 /** The objects and long texts that occur more than once. Throws for what cannot be packed. */
 function findShared(root: unknown): ReadonlySet<unknown> {
