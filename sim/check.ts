@@ -75,7 +75,9 @@ function checkChains({ data }: World): string[] {
   return [...data.logs.values()].flatMap(({ conversation, bySeq }) =>
     [...bySeq.values()].flatMap((row) => {
       const before = bySeq.get(row.seq - 1)?.chain ?? null;
-      return row.chain === chainValue(row, before) ? [] : [`S7 ${conversation}: ${row.seq} is not chained`];
+      return row.chain === chainValue(row, row.seq, before)
+        ? []
+        : [`S7 ${conversation}: ${row.seq} is not chained`];
     }),
   );
 }

@@ -1,18 +1,73 @@
 import { createHash } from 'node:crypto';
-import { type Author, PersonId, PersonProfile, parseGiven } from '../events/index.ts';
+import type { Clock } from '../clock.ts';
+import { type Author, PersonId, PersonProfile, parseGiven, type TenantId } from '../events/index.ts';
 import { type KeyValue, updateEntry } from '../key-value.ts';
 
 /** The profiles of the people of one tenant, by the id of the author. They hold in all its conversations. */
 export interface ProfileBook {
   /** Null: the person has none. Throws `event_invalid`, `store_unavailable`. */
   get(person: string): Promise<PersonProfile | null>;
-  /** Replaces the profile. Agents are told at their next turn for this person. Throws `event_invalid`, `store_unavailable`. */
+  /** Replaces the profile. Agents are told at their next turn for this person, of other processes within seconds. Throws `event_invalid`, `store_unavailable`. */
   set(person: string, profile: PersonProfile): Promise<PersonProfile>;
   /** False: there was none. What agents were told before stays in the log. */
   remove(person: string): Promise<boolean>;
 }
 
-/** `redact` changes texts before they are stored. */
+/** The profiles of all tenants. */
+export interface ProfileBooks {
+  of(tenant: TenantId): ProfileBook;
+  /** For turns: as it was at most `keepMs` ago, or after the last change by this process. Throws as `get` of a book. */
+  known(tenant: TenantId, person: string): Promise<PersonProfile | null>;
+}
+
+export interface ProfileBooksOptions {
+  entriesOf: (tenant: TenantId) => KeyValue;
+  /** Changes texts before they are stored. */
+  redact?: ((text: string, author: Author) => string) | undefined;
+  clock: Pick<Clock, 'monotonic'>;
+  /** How long a profile that was read is good. Infinity: no other process changes profiles. */
+  keepMs: number;
+}
+
+/** Bounds the profiles that this process knows. */
+const MOST_KNOWN = 10_000;
+
+export function createProfileBooks({ entriesOf, redact, clock, keepMs }: ProfileBooksOptions): ProfileBooks {
+  const known = new Map<string, { profile: PersonProfile | null; until: number }>();
+  /** A profile that was read while another one was written may be the former one. */
+  let changes = 0;
+
+  return {
+    async known(tenant, person) {
+      const name = `${tenant} ${person}`;
+      const found = known.get(name);
+      const now = clock.monotonic();
+      if (found && now < found.until) return found.profile;
+      const before = changes;
+      const profile = await createProfileBook(entriesOf(tenant)).get(person);
+      if (known.size >= MOST_KNOWN) known.clear();
+      if (before === changes) known.set(name, { profile, until: now + keepMs });
+      return profile;
+    },
+    of(tenant) {
+      const book = createProfileBook(entriesOf(tenant), redact);
+      async function changing<T>(person: string, change: Promise<T>): Promise<T> {
+        try {
+          return await change;
+        } finally {
+          changes += 1;
+          known.delete(`${tenant} ${person}`);
+        }
+      }
+      return {
+        get: (person) => book.get(person),
+        set: (person, profile) => changing(person, book.set(person, profile)),
+        remove: (person) => changing(person, book.remove(person)),
+      };
+    },
+  };
+}
+
 export function createProfileBook(
   entries: KeyValue,
   redact: (text: string, author: Author) => string = (text) => text,

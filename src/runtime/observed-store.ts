@@ -12,11 +12,14 @@ export function countStoreErrors(
   metrics: Metrics,
 ): StoreDriver {
   let clashes = 0;
-  const counted = wrapMethods<StoreDriver>(driver, (call) =>
-    call().catch((error: unknown) => {
-      metrics.count('store_errors', { code: toTroupeError(error).code });
-      throw error;
-    }),
+  const counted = wrapMethods<StoreDriver>(
+    driver,
+    (method) =>
+      (...args) =>
+        method(...args).catch((error: unknown) => {
+          metrics.count('store_errors', { code: toTroupeError(error).code });
+          throw error;
+        }),
   );
   return {
     ...counted,
@@ -113,13 +116,15 @@ export function timeStore(
   clock: Pick<Clock, 'monotonic'>,
   took: (ms: number) => void,
 ): StoreDriver {
-  return wrapMethods(driver, async (call, name) => {
-    if (!TIMED.includes(name)) return call();
-    const began = clock.monotonic();
-    try {
-      return await call();
-    } finally {
-      took(clock.monotonic() - began);
-    }
+  return wrapMethods(driver, (method, name) => {
+    if (!TIMED.includes(name)) return method;
+    return async (...args) => {
+      const began = clock.monotonic();
+      try {
+        return await method(...args);
+      } finally {
+        took(clock.monotonic() - began);
+      }
+    };
   });
 }

@@ -29,7 +29,7 @@ import { fenceKey } from '../context/index.ts';
 import { type ActorAddress, DEFAULT_TENANT, type TenantId } from '../events/index.ts';
 import { createTenants, type Tenants } from '../facade/credentials.ts';
 import { createLiveFeed, type LiveFeed } from '../facade/live-feed.ts';
-import { createProfileBook, type ProfileBook } from '../facade/profile-book.ts';
+import { createProfileBooks, type ProfileBook } from '../facade/profile-book.ts';
 import type { KeyValue } from '../key-value.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Embedder } from '../providers/embedder.ts';
@@ -72,6 +72,9 @@ export interface OpenedEngine {
   cardKey: SigningKey;
 }
 
+/** How long turns go on with a profile that another process may have changed. */
+const PROFILE_KEEP_MS = 5_000;
+
 /** The engine with everything it depends on. It takes no turns before `engine.start`. */
 export async function openEngine(options: EngineOptions): Promise<OpenedEngine> {
   const { definition, services, agents, operators, clock, metrics, opened, given } = options;
@@ -97,11 +100,7 @@ export async function openEngine(options: EngineOptions): Promise<OpenedEngine> 
   const live = createLiveFeed(broadcast, onWarning, () => clock.now());
   const rootKeyValue = keyValueOf(store, DEFAULT_TENANT);
   const tenants = createTenants(rootKeyValue);
-  const profilesOf = (tenant: TenantId) =>
-    createProfileBook(
-      keyValueOf(store, tenant),
-      redaction && ((text, author) => redaction.text(text, { kind: 'message', author })),
-    );
+  const { of: profilesOf, known } = profilesIn({ store, redaction, clock, limits });
   const stopping = new AbortController();
   const log = createConversationLog({
     store,
@@ -142,7 +141,7 @@ export async function openEngine(options: EngineOptions): Promise<OpenedEngine> 
     schedules: schedulesOf(definition.schedules ?? []),
     lifecycle: definition.lifecycle ?? {},
     tenants: () => tenants.list(),
-    profileOf: (tenant, person) => profilesOf(tenant).get(person),
+    profileOf: known,
     trust: definition.trust?.people ?? null,
     app: given.app,
     forTools: createForTools(),
@@ -152,6 +151,20 @@ export async function openEngine(options: EngineOptions): Promise<OpenedEngine> 
   const engine = createEngine(deps, stopping);
   const cardKey = createSigningKey(secret, 'agent card');
   return { deps, engine, live: live.feed, pending, tenants, rootKeyValue, profilesOf, secret, cardKey };
+}
+
+function profilesIn({
+  store,
+  redaction,
+  clock,
+  limits,
+}: Pick<EngineDeps, 'store' | 'redaction' | 'clock' | 'limits'>) {
+  return createProfileBooks({
+    entriesOf: (tenant) => keyValueOf(store, tenant),
+    redact: redaction && ((text, author) => redaction.text(text, { kind: 'message', author })),
+    clock,
+    keepMs: limits.soleOwner ? Infinity : PROFILE_KEEP_MS,
+  });
 }
 
 /** Reads what is stored of an actor's folds. */

@@ -79,7 +79,7 @@ async function openEmbedded(
   if (lock?.exposed) onWarning(lock.exposed, 'data');
   try {
     const path = lock?.paths.database ?? ':memory:';
-    const driver = await openSqliteDriver({ path, durability, onWarning });
+    const driver = await openSqliteDriver({ path, durability, isOwned: true, onWarning });
     const store = createStore(
       chargeReads(countStoreErrors(driver, metrics)),
       slicesOf(clock),

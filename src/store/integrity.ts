@@ -25,9 +25,9 @@ export function isIntact(row: Content & Pick<EventRow, 'hash'>): boolean {
   return payloadHash(row) === row.hash;
 }
 
-/** The chain value of a row. `before`: that of its predecessor; null if there is none. */
-export function chainValue(row: NewEventRow & { seq: number }, before: string | null): string {
-  const { tenant, conversation, seq, id, at, tokens } = row;
+/** The chain value of a row at `seq`. `before`: that of its predecessor; null if there is none. */
+export function chainValue(row: NewEventRow, seq: number, before: string | null): string {
+  const { tenant, conversation, id, at, tokens } = row;
   const link = JSON.stringify([before ?? `${tenant}/${conversation}`, seq, id, at, tokens, row.hash]);
   return hash('sha256', link, 'base64url');
 }
@@ -39,8 +39,8 @@ export function chainRows(
 ): EventRow[] {
   let before = head.chain;
   return rows.map((row, index) => {
-    const placed = { ...row, seq: head.seq + 1 + index };
-    before = chainValue(placed, before);
-    return { ...placed, chain: before };
+    const seq = head.seq + 1 + index;
+    before = chainValue(row, seq, before);
+    return { ...row, seq, chain: before };
   });
 }

@@ -66,7 +66,7 @@ function verifyRow(found: LogVerification, log: ConversationKey, row: EventRow, 
   const isBegin = last.chain === null;
   if (isBegin && found.begins.length < MOST_LISTED) found.begins.push(seq);
   // An event without a chain value says nothing of what follows it; the place before the first event does.
-  if ((isBegin && seq > 1) || chain === chainValue(row, last.chain)) return;
+  if ((isBegin && seq > 1) || chain === chainValue(row, seq, last.chain)) return;
   const reason = 'its chain value does not follow from the event before it';
   note(found, { kind: 'unlinked', seq, id, reason });
 }

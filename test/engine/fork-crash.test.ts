@@ -129,8 +129,8 @@ test('both logs are sound after any mix of messages, turns, stops, retries and f
 
 test('a log of 10,000 events is forked in few calls of the store, and each event is read a few times', async () => {
   const made = { calls: 0, rows: 0 };
-  const driver = wrapMethods(await openDriver(), async (call) => {
-    const answer = await call();
+  const driver = wrapMethods(await openDriver(), (method) => async (...args) => {
+    const answer = await method(...args);
     made.calls += 1;
     if (Array.isArray(answer)) made.rows += answer.length;
     return answer;

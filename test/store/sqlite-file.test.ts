@@ -91,7 +91,7 @@ test('a removal leaves only the name of the conversation in the file', async () 
   await store.deleteConversation(LOG);
   await store.close();
   const database = new DatabaseSync(path);
-  for (const table of ['events', 'addressed', 'pending', 'actors', 'registers', 'passages'])
+  for (const table of ['events', 'pending', 'actors', 'registers', 'passages'])
     expect(database.prepare(`SELECT * FROM ${table}`).all()).toEqual([]);
   database.close();
 });

@@ -214,10 +214,13 @@ export function createMongoDocuments(
     removed: (key) => passages.remove(key),
   });
   const guard = <T extends object>(target: T) =>
-    wrapMethods(target, (call) =>
-      call().catch((error: unknown) => {
-        throw mongoError(error, place);
-      }),
+    wrapMethods(
+      target,
+      (method) =>
+        (...args) =>
+          method(...args).catch((error: unknown) => {
+            throw mongoError(error, place);
+          }),
     );
 
   return {

@@ -210,10 +210,13 @@ async function backendOf(queries: Queries): Promise<number | undefined> {
 function createPostgresDocuments(database: Database, place: PostgresPlace): Documents {
   const tables = tablesOf(place.schema);
   const guard = <T extends object>(target: T) =>
-    wrapMethods(target, (call) =>
-      call().catch((error: unknown) => {
-        throw postgresError(error, place);
-      }),
+    wrapMethods(
+      target,
+      (method) =>
+        (...args) =>
+          method(...args).catch((error: unknown) => {
+            throw postgresError(error, place);
+          }),
     );
   return {
     events: guard(createEventDocuments(database, tables)),

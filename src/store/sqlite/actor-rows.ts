@@ -16,7 +16,7 @@ import {
   type StoredText,
   toStored,
 } from './database.ts';
-import type { LogNumbers } from './event-table.ts';
+import type { StoredLogs } from './stored-logs.ts';
 import { changedRow, newActorRow } from '../actor-row.ts';
 
 type StoredActor = Omit<ActorRow, 'tenant' | 'conversation' | 'outbox' | 'data'> & {
@@ -27,7 +27,6 @@ type StoredActor = Omit<ActorRow, 'tenant' | 'conversation' | 'outbox' | 'data'>
 /** A row with its numbers in the database. Rows are shared with callers and never changed in place. */
 export interface Found {
   readonly num: number;
-  readonly log: number;
   readonly row: Readonly<ActorRow>;
 }
 
@@ -41,7 +40,7 @@ const MAX_CACHED_DATA = 8_192;
  * Rows of actors, with a cache of the last written ones: a running actor is written five times in a row, and its data is
  * long. Only writes use the cache, so that a read never sees uncommitted rows (W4, W5).
  */
-export function createActorRows(database: Database, logs: LogNumbers) {
+export function createActorRows(database: Database, logs: StoredLogs) {
   const select = database.prepare(`SELECT num, agent, ${COLUMNS} FROM actors WHERE log = ? AND agent = ?`);
   const selectAll = database.prepare(
     `SELECT num, agent, ${COLUMNS} FROM actors WHERE log = ? ORDER BY agent`,
@@ -59,8 +58,8 @@ export function createActorRows(database: Database, logs: LogNumbers) {
 
   function read(key: ActorKey): Found | null {
     const log = logs.find(key.tenant, key.conversation);
-    const stored = log === null ? undefined : getRow<StoredActor>(select, log, key.agent);
-    return stored ? { num: stored.num, log: log!, row: actorRow(key, stored) } : null;
+    const stored = log === null ? undefined : getRow<StoredActor>(select, log.num, key.agent);
+    return stored ? { num: stored.num, row: actorRow(key, stored) } : null;
   }
 
   function keep(found: Found): ActorRow {
@@ -80,7 +79,7 @@ export function createActorRows(database: Database, logs: LogNumbers) {
     list({ tenant, conversation }: { tenant: string; conversation: string }): ActorRow[] {
       const log = logs.find(tenant, conversation);
       if (log === null) return [];
-      return allRows<StoredActor>(selectAll, log).map((stored) =>
+      return allRows<StoredActor>(selectAll, log.num).map((stored) =>
         actorRow({ tenant, conversation, agent: stored.agent }, stored),
       );
     },
@@ -88,16 +87,16 @@ export function createActorRows(database: Database, logs: LogNumbers) {
     /** Inside a write only, like all methods below. */
     find: (key: ActorKey): Found | null => cache.get(nameOf(key)) ?? read(key),
 
-    save({ num, log, row: before }: Found, row: ActorRow): ActorRow {
+    save({ num, row: before }: Found, row: ActorRow): ActorRow {
       if (onlyLeaseDiffers(before, row)) runStatement(updateLease, row.fence, row.owner, row.until, num);
       else runStatement(update, ...valuesOf(row), num);
-      return keep({ num, log, row });
+      return keep({ num, row });
     },
 
     create(row: ActorRow): ActorRow {
       const log = logs.findOrCreate(row.tenant, row.conversation);
-      const num = insertRow(insert, log, row.agent, ...valuesOf(row));
-      return keep({ num, log, row });
+      const num = insertRow(insert, log.num, row.agent, ...valuesOf(row));
+      return keep({ num, row });
     },
 
     /** Removes all actors of a conversation; returns their number. */
@@ -105,7 +104,7 @@ export function createActorRows(database: Database, logs: LogNumbers) {
       const log = logs.find(tenant, conversation);
       if (log === null) return 0;
       cache.clear();
-      return runStatement(removeAll, log);
+      return runStatement(removeAll, log.num);
     },
 
     forget: () => cache.clear(),
@@ -185,10 +184,18 @@ export function createDueQuery(database: Database) {
     allRows<ActorKey>(select, { now, clock, since, limit }).map((row) => ({ ...row }));
 }
 
-/** Every method runs in one transaction (W1, W4), so that its comparison in JavaScript and its update are atomic. */
-export function createActorTable(database: Database, rows: ActorRows) {
-  const settle = database.prepare('DELETE FROM pending WHERE log = ? AND agent = ? AND seq <= ?');
+/** Inside a write only: removes at most `limit` rows of `pending` that their actors have processed; returns their number. */
+export function createSettle(database: Database) {
+  // `processed` never decreases, so a settled event never becomes pending again.
+  const remove = database.prepare(
+    `DELETE FROM pending WHERE (log, agent) IN (
+       SELECT log, agent FROM pending JOIN actors USING (log, agent) WHERE processed >= pending.seq LIMIT ?)`,
+  );
+  return (limit: number): number => runStatement(remove, limit);
+}
 
+/** Every method runs in one transaction (W1, W4), so that its comparison in JavaScript and its update are atomic. */
+export function createActorTable(rows: ActorRows) {
   function acquire(key: ActorKey, lease: { owner: string; now: number; until: number }): AcquireOutcome {
     const actor = rows.find(key);
     const { owner, until } = lease;
@@ -205,12 +212,9 @@ export function createActorTable(database: Database, rows: ActorRows) {
   }
 
   function change(actor: Found, { takes, ...to }: ActorChange & { takes?: true | undefined }): ActorRow {
-    const { fence, processed, agent } = actor.row;
-    const changed = changedRow(actor.row, to);
-    const row = rows.save(actor, takes ? { ...changed, fence: fence + 1 } : changed);
-    // `processed` never decreases, so a settled event never becomes pending again.
-    if (row.processed !== processed) runStatement(settle, actor.log, agent, row.processed);
-    return row;
+    const row = changedRow(actor.row, to);
+    if (takes) row.fence += 1;
+    return rows.save(actor, row);
   }
 
   function compareAndSet(key: ActorKey, expect: ActorExpectation, to: ActorChange): ActorRow | null {

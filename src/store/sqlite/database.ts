@@ -68,6 +68,19 @@ export function insertNew(statement: Statement, ...bindings: Binding[]): number 
   return Number(changes) === 0 ? null : Number(lastInsertRowid);
 }
 
+/** SQLITE_CONSTRAINT_UNIQUE */
+const NOT_UNIQUE = 2_067;
+
+/** Returns the number of the last of the inserted rows; null if a unique key of one is taken: then none was inserted. */
+export function insertAll(statement: Statement, ...bindings: Binding[]): number | null {
+  try {
+    return insertRow(statement, ...bindings);
+  } catch (error) {
+    if ((error as { errcode?: unknown }).errcode === NOT_UNIQUE) return null;
+    throw error;
+  }
+}
+
 /** Rolls back an open transaction, unless SQLite has already done so (as it does on a full disk). */
 export function rollback(database: Database): void {
   if (!database.isTransaction) return;

@@ -9,8 +9,8 @@ const APPLICATION_ID = 0x54525550;
  * Two choices keep rows small and the file dense. `logs` holds the name of a conversation once; other tables use its
  * number. `events` and `registers`, the table of entries, are rowid tables, which fill their pages in order: a WITHOUT
  * ROWID table would use an overflow page of 4 kB for every row above 1 kB.
- * `pending` has, per agent, the last unprocessed event addressed to it: a sweep reads as much as there is work, not the
- * log.
+ * `pending` has, per agent, the last event addressed to it, until a sweep finds it processed: a sweep reads as much as there
+ * is work and was since the last one, not the log.
  * `lastSeq` and `lastAt` of a log are those of its last event, so that listing logs reads no events.
  * `standingSeq` and the columns after it are the standing of a log, see `standings.ts`; without one they have their defaults.
  * `agents` is ',a,b,', so that one agent is found by ',a,'.
@@ -39,10 +39,6 @@ const TABLES = `
     data ANY NOT NULL, chain TEXT,
     UNIQUE (log, seq), UNIQUE (log, id)
   ) STRICT;
-  CREATE TABLE addressed (
-    log INTEGER NOT NULL, agent TEXT NOT NULL, seq INTEGER NOT NULL,
-    PRIMARY KEY (log, agent, seq)
-  ) STRICT, WITHOUT ROWID;
   CREATE TABLE pending (
     log INTEGER NOT NULL, agent TEXT NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL,
     PRIMARY KEY (log, agent)
@@ -69,7 +65,7 @@ const TABLES = `
 `;
 
 /** In `user_version`. Lower numbers are those of unreleased versions. */
-export const SCHEMA_VERSION = 9;
+export const SCHEMA_VERSION = 10;
 
 /** Refuses the database of another version and that of another program, without changing it. */
 export function refuseForeign(database: Database, path: string): void {

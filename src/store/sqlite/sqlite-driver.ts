@@ -1,8 +1,16 @@
 import { deleteInOrder, type DeletionSteps, untilFewer } from '../delete-conversation.ts';
-import type { AppendOutcome, StoreDriver } from '../driver.ts';
-import { createActorRows, createActorTable, createDueQuery } from './actor-rows.ts';
-import { closedError, createCheckpoints, createWriteQueue, type WriteQueue } from './write-queue.ts';
-import { createConversationList, createEventTable, createLogNumbers } from './event-table.ts';
+import type { StoreDriver } from '../driver.ts';
+import { createActorRows, createActorTable, createDueQuery, createSettle } from './actor-rows.ts';
+import { createConversationList } from './conversation-list.ts';
+import { createEventTable } from './event-table.ts';
+import { createStoredLogs } from './stored-logs.ts';
+import {
+  closedError,
+  createCheckpoints,
+  createWriteQueue,
+  type Durability,
+  type WriteQueue,
+} from './write-queue.ts';
 import { type Database, openDatabase, prepareFile, runStatement } from './database.ts';
 import { checkFiles } from './check-files.ts';
 import { openLogMark } from './log-mark.ts';
@@ -12,12 +20,7 @@ import { createPassageTable } from './passage-table.ts';
 import { createStandingTable } from './standing-table.ts';
 import { createTables } from './schema.ts';
 
-/**
- * What survives. `disk`: what was promised to the outside (events, stops, started tool calls) survives a power loss.
- * `process`: the end of the process loses nothing; a power loss takes the last moments, started tool calls among them, and
- * leaves a log without a gap.
- */
-export type Durability = 'disk' | 'process';
+export type { Durability } from './write-queue.ts';
 
 export interface SqliteDriverOptions {
   /** A file, or ':memory:'. */
@@ -26,6 +29,8 @@ export interface SqliteDriverOptions {
   maxPages?: number;
   /** Default `disk`. */
   durability?: Durability | undefined;
+  /** The lock of the data directory is held, so that nobody else writes to the file. */
+  isOwned?: boolean;
   onWarning?: (error: unknown, where: string) => void;
 }
 
@@ -69,7 +74,7 @@ export async function openSqliteDriver(options: SqliteDriverOptions): Promise<St
 
 function createDriver(database: Database, options: SqliteDriverOptions): StoreDriver {
   const parts = openParts(database, options);
-  const { mark, trouble, checkpoints, queue, tryWrite } = parts;
+  const { mark, trouble, checkpoints, queue, settle, tryWrite } = parts;
   return {
     ...createEventMethods(parts),
     ...createStandingMethods(parts),
@@ -79,6 +84,7 @@ function createDriver(database: Database, options: SqliteDriverOptions): StoreDr
     check: () => trouble.check(tryWrite),
 
     async close() {
+      await settle();
       queue.close();
       mark.close();
       await checkpoints.close();
@@ -92,34 +98,36 @@ type Parts = ReturnType<typeof openParts>;
 /** The tables of one database, and its single queue of writes. */
 function openParts(
   database: Database,
-  { path, onWarning = () => {}, durability = 'disk' }: SqliteDriverOptions,
+  { path, onWarning = () => {}, durability = 'disk', isOwned = path === ':memory:' }: SqliteDriverOptions,
 ) {
   const mark = openLogMark(database, path);
   const trouble = createStoreTrouble(onWarning);
-  const logs = createLogNumbers(database);
+  const logs = createStoredLogs(database);
   const events = createEventTable(database, logs);
   const rows = createActorRows(database, logs);
-  const actors = createActorTable(database, rows);
+  const actors = createActorTable(rows);
   const entries = createEntryTable(database);
   const standings = createStandingTable(database);
   const passages = createPassageTable(database);
-  const forget = () => {
-    logs.forget();
-    events.forget();
-    rows.forget();
-  };
+  const { written } = events;
   const checkpoints = createCheckpoints(path);
-  const commits = createWriteQueue(database, path, forget, {
+  const queue = createWriteQueue(database, {
+    path,
+    durability,
+    isOwned,
+    forget() {
+      logs.forget();
+      rows.forget();
+      Object.assign(written, { newest: 0, size: 0 });
+    },
     failed: (error) => trouble.failed(error),
-    wrote(writes) {
+    wrote(writes, sync) {
       trouble.wrote();
-      checkpoints.wrote(writes * WRITE_BYTES);
+      checkpoints.wrote(writes * WRITE_BYTES + written.size);
+      written.size = 0;
+      if (sync === 'synced') mark.raise(written.newest);
     },
   });
-  const queue: WriteQueue = {
-    write: (work, needed) => commits.write(work, durability === 'disk' ? needed : 'ordered'),
-    close: () => commits.close(),
-  };
 
   /** Reads run at once, on committed rows (W4). */
   async function read<T>(work: () => T): Promise<T> {
@@ -135,9 +143,12 @@ function openParts(
 
   const listConversations = createConversationList(database);
   const due = createDueQuery(database);
+  const settleSome = createSettle(database);
+  /** A query of due actors passes over what is settled, so a failure only makes it longer. */
+  const settle = () => untilFewer(STEP, () => queue.write(() => settleSome(STEP), 'ordered')).catch(() => 0);
   const tryWrite = createTrial(database, queue);
   const tables = { events, rows, actors, entries, standings, passages, listConversations, due };
-  return { ...tables, mark, trouble, checkpoints, queue, read, tryWrite };
+  return { ...tables, settle, mark, trouble, checkpoints, queue, read, tryWrite };
 }
 
 /** A write that changes nothing. It needs new pages, so that it fails while the disk is full. */
@@ -159,27 +170,9 @@ type EventMethods = Pick<
   'append' | 'readEvents' | 'readEvent' | 'head' | 'addressed' | 'conversations'
 >;
 
-function createEventMethods({
-  events,
-  listConversations,
-  queue,
-  mark,
-  checkpoints,
-  read,
-}: Parts): EventMethods {
-  async function append(news: Parameters<StoreDriver['append']>[0]): Promise<AppendOutcome[]> {
-    const { outcomes, last } = await queue.write(() => {
-      let newest = 0;
-      const outcomes = events.append(news, (num) => (newest = num));
-      return { outcomes, last: newest };
-    }, 'synced');
-    mark.raise(last);
-    checkpoints.wrote(news.reduce((sum, { data }) => sum + data.length, 0));
-    return outcomes;
-  }
-
+function createEventMethods({ events, listConversations, queue, read }: Parts): EventMethods {
   return {
-    append,
+    append: (rows) => queue.write(() => events.append(rows), 'synced'),
     readEvents: (query) => read(() => events.readEvents(query)),
     readEvent: (query) => read(() => events.readEvent(query)),
     head: (query) => read(() => events.head(query)),
@@ -213,7 +206,7 @@ type ActorMethods = Pick<
 >;
 
 function createActorMethods(parts: Parts): ActorMethods {
-  const { actors, rows, due, queue, read } = parts;
+  const { actors, rows, due, settle, queue, read } = parts;
   return {
     step: createSteps(parts),
     acquire: (key, lease) => queue.write(() => actors.acquire(key, lease), 'ordered'),
@@ -223,37 +216,33 @@ function createActorMethods(parts: Parts): ActorMethods {
     park: (key, parked, expected) => queue.write(() => actors.park(key, parked, expected), 'synced'),
     readActor: (key) => read(() => rows.read(key)),
     listActors: (query) => read(() => rows.list(query)),
-    due: (query) => read(() => due(query)),
+    async due(query) {
+      await settle();
+      return read(() => due(query));
+    },
   };
 }
 
-function createSteps({ actors, events, entries, queue, mark, checkpoints }: Parts): StoreDriver['step'] {
-  return async (key, step) => {
-    const { expect, change, takes, entries: puts = [], events: news = [], isRepeated, rests, told } = step;
+function createSteps({ actors, events, entries, queue }: Parts): StoreDriver['step'] {
+  return async (
+    key,
+    { expect, change, takes, entries: puts, events: news = [], isRepeated, rests, told },
+  ) => {
     // A begun turn is begun again after a power loss; what a commit says is promised.
     const sync = news.length > 0 && !isRepeated ? 'synced' : 'ordered';
     const done = await queue.write(() => {
       const actor = actors.expecting(key, expect);
       if (!actor) return null;
-      for (const { key: entry, data, at } of puts) entries.putOnce(entry, data, at);
-      let newest = 0;
-      const appended = events.appendStep(news, (num) => (newest = num));
-      if (!rests)
-        return {
-          newest,
-          appended,
-          outcome: { row: actors.change(actor, { ...change, takes }), isAddressed: false },
-        };
+      for (const { key: entry, data, at } of puts ?? []) entries.putOnce(entry, data, at);
+      const appended = events.appendStep(news);
       const processed = change.processed ?? actor.row.processed;
-      const head = Math.max(processed, events.head(key));
-      const isAddressed = events.addressed({ ...key, after: processed, upTo: head }).length > 0;
-      const rest = isAddressed ? {} : { owner: '', until: 0, processed: head };
+      const isAddressed = rests === true && events.lastAddressed(key) > processed;
+      const rest = rests &&
+        !isAddressed && { owner: '', until: 0, processed: Math.max(processed, events.head(key)) };
       const row = actors.change(actor, { ...change, ...rest, takes });
-      return { newest, appended, outcome: { row, isAddressed } };
+      return { appended, outcome: { row, isAddressed } };
     }, sync);
     if (!done) return null;
-    if (sync === 'synced') mark.raise(done.newest);
-    if (news.length > 0) checkpoints.wrote(news.reduce((sum, { row }) => sum + row.data.length, 0));
     await told?.(done.appended);
     return done.outcome;
   };

@@ -14,17 +14,18 @@ import { Worker } from 'node:worker_threads';
  */
 export type Sync = 'synced' | 'ordered';
 
+/**
+ * What survives. `disk`: what was promised to the outside (events, stops, started tool calls) survives a power loss.
+ * `process`: the end of the process loses nothing; a power loss takes the last moments, started tool calls among them, and
+ * leaves a log without a gap.
+ */
+export type Durability = 'disk' | 'process';
+
 export interface WriteQueue {
   /** `work` runs synchronously in a transaction. It may run again after an undo, so it must keep no state. */
   write<T>(work: () => T, sync: Sync): Promise<T>;
   /** Commits the queued writes; every later write is refused. */
   close(): void;
-}
-
-/** Receives the result of each commit. */
-export interface CommitListener {
-  failed(error: TroupeError): void;
-  wrote(writes: number): void;
 }
 
 interface Write {
@@ -34,28 +35,39 @@ interface Write {
   reject: (error: unknown) => void;
 }
 
+export interface WriteQueueOptions {
+  path: string;
+  /** With `process` no commit waits for the disk. */
+  durability: Durability;
+  /** No other connection writes to the file, so that none is looked for (W5). */
+  isOwned: boolean;
+  /** Clears the caches (W5). */
+  forget: () => void;
+  failed: (error: TroupeError) => void;
+  /** Called after each commit, before its writes are settled. */
+  wrote: (writes: number, sync: Sync) => void;
+}
+
 /** Maximum writes of one commit, which bounds how long it blocks the event loop. */
 const MAX_BATCH = 256;
 
-export function createWriteQueue(
-  database: Database,
-  path: string,
-  forget: () => void,
-  listener: CommitListener,
-): WriteQueue {
-  const transaction = createTransaction(database, forget);
+export function createWriteQueue(database: Database, options: WriteQueueOptions): WriteQueue {
+  const { path, failed, wrote } = options;
+  const { begin, commit, undo } = createTransaction(database, options);
   let queue: Write[] = [];
   let isClosed = false;
 
   function rejectAll(batch: readonly Write[], thrown: unknown): void {
     const error = sqliteError(thrown, path);
-    listener.failed(error);
+    failed(error);
     for (const write of batch) write.reject(error);
   }
 
   function runBatch(batch: readonly Write[]): void {
+    let sync: Sync = 'ordered';
+    for (const write of batch) if (write.sync === 'synced') sync = 'synced';
     try {
-      transaction.begin(batch.some(({ sync }) => sync === 'synced') ? 'synced' : 'ordered');
+      begin(sync);
     } catch (error) {
       rollback(database);
       return rejectAll(batch, error);
@@ -64,18 +76,18 @@ export function createWriteQueue(
     try {
       for (const write of batch) results.push(write.work());
     } catch (error) {
-      transaction.undo();
+      undo();
       if (batch.length === 1) return rejectAll(batch, error);
       for (const write of batch) runBatch([write]);
       return;
     }
     try {
-      transaction.commit();
+      commit.run();
     } catch (error) {
-      transaction.undo();
+      undo();
       return rejectAll(batch, error);
     }
-    listener.wrote(batch.length);
+    wrote(batch.length, sync);
     for (const [index, write] of batch.entries()) write.resolve(results[index]);
   }
 
@@ -89,10 +101,10 @@ export function createWriteQueue(
   return {
     write<T>(work: () => T, sync: Sync): Promise<T> {
       if (isClosed) return Promise.reject(closedError(path));
-      return new Promise<T>((resolve, reject) => {
-        if (queue.length === 0) setImmediate(flush);
-        queue.push({ work, sync, resolve: resolve as Write['resolve'], reject });
-      });
+      const { promise, resolve, reject } = Promise.withResolvers<T>();
+      if (queue.length === 0) setImmediate(flush);
+      queue.push({ work, sync, resolve: resolve as Write['resolve'], reject });
+      return promise;
     },
     close() {
       isClosed = true;
@@ -102,28 +114,28 @@ export function createWriteQueue(
 }
 
 /** The only transaction of the database. */
-function createTransaction(database: Database, forget: () => void) {
+function createTransaction(
+  database: Database,
+  { durability, isOwned, forget }: Pick<WriteQueueOptions, 'durability' | 'isOwned' | 'forget'>,
+) {
   const beginning = database.prepare('BEGIN IMMEDIATE');
   const commit = database.prepare('COMMIT');
   const readVersion = database.prepare('PRAGMA data_version');
   let version = versionNow();
   let syncing: Sync = 'synced';
 
-  /** A sync also makes all earlier writes durable, so an ordered write never survives without those before it. */
-  function setSync(needed: Sync): void {
-    if (needed === syncing) return;
-    database.exec(`PRAGMA synchronous = ${needed === 'synced' ? 'FULL' : 'NORMAL'}`);
-    syncing = needed;
-  }
-
   /** Changes with every commit of another connection, and with none of this one. */
   function versionNow(): number {
     return getRow<{ data_version: number }>(readVersion)!.data_version;
   }
 
-  function begin(sync: Sync): void {
-    setSync(sync);
+  function begin(needed: Sync): void {
+    const sync = durability === 'disk' ? needed : 'ordered';
+    // A sync also makes all earlier writes durable, so an ordered write never survives without those before it.
+    if (sync !== syncing) database.exec(`PRAGMA synchronous = ${sync === 'synced' ? 'FULL' : 'NORMAL'}`);
+    syncing = sync;
     beginning.run();
+    if (isOwned) return;
     const now = versionNow();
     if (now !== version) forget();
     version = now;
@@ -134,7 +146,7 @@ function createTransaction(database: Database, forget: () => void) {
     forget();
   }
 
-  return { begin, commit: () => void commit.run(), undo };
+  return { begin, commit, undo };
 }
 
 export function closedError(path: string): TroupeError {
