@@ -8,8 +8,19 @@ export const STEP_MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'store/documents/actor-steps.ts',
-        find: 'const isAddressed = rests === true && (await isAddressedAfter(parts, row));',
+        find: 'const isAddressed = rests === true && (await isAddressedBefore(parts, row, end));',
         replace: 'const isAddressed = false;',
+      },
+    ],
+  },
+  {
+    name: 'a commit looks for nothing, whatever came between its own events',
+    mode: 'light',
+    edits: [
+      {
+        file: 'store/documents/own-runs.ts',
+        find: 'run = run?.upTo === seq - 1 ? run : ',
+        replace: 'run ??= ',
       },
     ],
   },

@@ -13,6 +13,7 @@ import type {
   StoreDriver,
 } from '../driver.ts';
 import type { ActorCondition, Documents } from './documents.ts';
+import type { OwnRuns } from './own-runs.ts';
 
 /**
  * A step of an actor on single-document operations: the change and the events it brings along are one update of the actor's
@@ -27,6 +28,7 @@ interface Parts {
   documents: Pick<Documents, 'actors' | 'events' | 'entries'>;
   append: (rows: readonly NewEventRow[]) => Promise<AppendOutcome[]>;
   putOnce: (entry: NonNullable<ActorStep['entries']>[number]) => Promise<unknown>;
+  runs: OwnRuns;
 }
 
 interface Held {
@@ -86,11 +88,13 @@ export async function step(parts: Parts, key: ActorKey, asked: ActorStep): Promi
   if (!row) return null;
   try {
     const appended = await publish(parts, events);
+    parts.runs.note(row, events, appended);
     await told?.(appended);
     if (kept === null && !rests) return { row: withoutEvents(row), isAddressed: false };
-    const isAddressed = rests === true && (await isAddressedAfter(parts, row));
+    const end = endIn(row, events, appended);
+    const isAddressed = rests === true && (await isAddressedBefore(parts, row, end));
     const settled = kept === null ? {} : { data: change.data!, outbox: false };
-    const rest = rests ? { owner: '', until: 0, ...(!isAddressed && endIn(row, events, appended)) } : {};
+    const rest = rests ? { owner: '', until: 0, ...(!isAddressed && { processed: end }) } : {};
     // Null: another process has the lease, and has appended them too.
     const after = await actors.update(key, { fence: row.fence }, { ...settled, ...rest });
     return { row: withoutEvents(after ?? row), isAddressed };
@@ -115,21 +119,21 @@ function keptIn({ change: { data }, events = [], isRepeated }: ActorStep): strin
 }
 
 /** The last own event: all up to it is settled. What comes after the look for more is behind it, and brings its own wake. */
-function endIn(
-  row: ActorRow,
-  events: readonly StepEvent[],
-  appended: readonly StepAppend[],
-): Pick<ActorRow, 'processed'> {
+function endIn(row: ActorRow, events: readonly StepEvent[], appended: readonly StepAppend[]): number {
   let { processed } = row;
   for (const [index, { row: event }] of events.entries()) {
     const stored = appended[index]!;
     if (event.conversation === row.conversation && stored.kind !== 'taken')
       processed = Math.max(processed, stored.seq);
   }
-  return { processed };
+  return processed;
 }
 
-async function isAddressedAfter({ documents }: Parts, row: ActorRow): Promise<boolean> {
+/** Whether an event that the actor has not processed addresses it. `end`: its last own event of this step, if there is one. */
+async function isAddressedBefore({ documents, runs }: Parts, row: ActorRow, end: number): Promise<boolean> {
+  const isAlone = end > row.processed && runs.reaches(row, end);
+  runs.forget(row);
+  if (isAlone) return false;
   const seqs = await documents.events.addressed(row, { after: row.processed, upTo: Number.MAX_SAFE_INTEGER });
   return seqs.length > 0;
 }

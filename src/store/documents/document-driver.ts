@@ -14,6 +14,7 @@ import { settle, step, withoutEvents } from './actor-steps.ts';
 import { type AppendQueueOptions, type AppendStats, createAppendQueue } from './append-queue.ts';
 import type { ActorCondition, ActorDocuments, Documents, EntryDocuments } from './documents.ts';
 import { findDue } from './find-due.ts';
+import { createOwnRuns } from './own-runs.ts';
 
 export interface DocumentDriver extends StoreDriver {
   /** Counted since the driver was made. */
@@ -122,6 +123,7 @@ function createStepMethods(
     append: (rows: readonly NewEventRow[]) => queue.append(rows),
     putOnce: ({ key, data, at }: NonNullable<ActorStep['entries']>[number]) =>
       putOnce(entries, key, data, at),
+    runs: createOwnRuns(),
   };
   return {
     acquire: begun(async (key, lease, told) => {
