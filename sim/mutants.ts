@@ -77,7 +77,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'full',
     edits: [
       {
-        file: 'actors/turn/commit-turn.ts',
+        file: 'actors/turn/turn.ts',
         find: 'const committed = await lease.step({ ...(await stepOf(run)), expect: { notCancelled: true } });',
         replace: `await run.deps.log.append(run.live.address, [...outputsOf(run), ...endingOf(run)]);
           const committed = await lease.step({ ...(await stepOf(run)), expect: { notCancelled: true } });`,
@@ -89,7 +89,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'full',
     edits: [
       {
-        file: 'actors/steering/step-journal.ts',
+        file: 'actors/turn/step-journal.ts',
         find: 'await store.journal(live.address.tenant, key, text, clock.now())',
         replace: 'text',
       },
@@ -122,7 +122,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'full',
     edits: [
       {
-        file: 'actors/turn/commit-turn.ts',
+        file: 'actors/turn/turn.ts',
         find: 'const committed = await lease.step({ ...(await stepOf(run)), expect: { notCancelled: true } });',
         replace:
           'const committed = await lease.step({ ...(await stepOf(run)), expect: { notCancelled: true } }).catch(() => null);',
@@ -189,8 +189,8 @@ export const MUTANTS: readonly Mutant[] = [
         file: 'actors/engine/activate.ts',
         find: `const turn = resumed
         ? await resumeTurn(deps, lease, live)
-        : await pinTurn({ deps, lease, runtime, live });`,
-        replace: 'const turn = await pinTurn({ deps, lease, runtime, live });',
+        : await beginTurn({ deps, lease, runtime, live });`,
+        replace: 'const turn = await beginTurn({ deps, lease, runtime, live });',
       },
     ],
   },
@@ -199,7 +199,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'full',
     edits: [
       {
-        file: 'actors/turn/commit-turn.ts',
+        file: 'actors/turn/turn.ts',
         find: 'const committed = await lease.step({ ...(await stepOf(run)), expect: { notCancelled: true } });',
         replace: 'const committed = await lease.step(await stepOf(run));',
       },
@@ -232,7 +232,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'full',
     edits: [
       {
-        file: 'actors/turn/commit-turn.ts',
+        file: 'actors/turn/turn.ts',
         find: "run.resumed && run.ending.kind !== 'done' ? await sealTurn(run) : run",
         replace: 'run',
       },
@@ -306,7 +306,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'full',
     edits: [
       {
-        file: 'actors/turn/commit-turn.ts',
+        file: 'actors/turn/turn.ts',
         find: 'timers: [...liveTimers(run), ...(isDone ? run.timers : [])],',
         replace: 'timers: [],',
       },
@@ -339,7 +339,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'light',
     edits: [
       {
-        file: 'actors/turn/commit-turn.ts',
+        file: 'actors/turn/turn.ts',
         find: "...posts.map((post) => ({ ...post, ifTaken: 'drop' as const })),",
         replace: '',
       },
@@ -351,7 +351,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'light',
     edits: [
       {
-        file: 'actors/turn/pin-turn.ts',
+        file: 'actors/turn/turn.ts',
         find: 'return isBehind ? catchUp(deps.store, live.address, live) : head;',
         replace: 'return isBehind ? head : head;',
       },

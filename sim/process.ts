@@ -1,10 +1,9 @@
-import { createBudgetLedger } from '../src/actors/budget/ledger.ts';
+import type { Features, TurnDeps } from '../src/actors/turn/turn-run.ts';
+import { openFeatures } from '../src/actors/features.ts';
 import { createCalibrationBook } from '../src/actors/engine/calibration-book.ts';
-import { createCheckpoints } from '../src/actors/checkpoints/checkpoints.ts';
 import { createConversationLog } from '../src/actors/log/conversation-log.ts';
 import { createEngine, type Engine } from '../src/actors/engine/engine.ts';
 import { DEFAULT_LIMITS, type EngineDeps } from '../src/actors/engine/engine-deps.ts';
-import { createMemorySearch } from '../src/actors/memory/memory-search.ts';
 import { createTaskFolds } from '../src/actors/tasks/read-tasks.ts';
 import { createTaskTrees } from '../src/actors/tasks/task-trees.ts';
 import { createRegistry } from '../src/actors/engine/registry.ts';
@@ -28,7 +27,7 @@ import type { World } from './world.ts';
 export interface AgentRuntime {
   readonly owner: Owner;
   readonly slot: number;
-  readonly deps: EngineDeps;
+  readonly deps: TurnDeps;
   readonly engine: Engine;
   /** Resolves when the process dies; clients notice it. */
   readonly died: Promise<'died'>;
@@ -125,12 +124,14 @@ export function bootMember(world: World, slot: number, incarnation: number, skew
     },
     close: () => Promise.resolve(),
   };
-  const checkpoints = createCheckpoints({
+  const features = openFeatures({
     store,
     clock,
-    release: 'sim',
-    least: LEAST_EVENTS,
+    random,
+    metrics: NO_METRICS,
     onWarning: warn,
+    release: 'sim',
+    foldEvery: LEAST_EVENTS,
   });
   const stopping = new AbortController();
   const secretOf = () => SECRET;
@@ -148,7 +149,7 @@ export function bootMember(world: World, slot: number, incarnation: number, skew
     isAlive: () => owner.state !== 'dead',
     asked: (turn: string) => void world.asked.push({ process: name, turn }),
   };
-  const deps: EngineDeps = {
+  const deps: TurnDeps = {
     store,
     router,
     broadcast,
@@ -165,25 +166,16 @@ export function bootMember(world: World, slot: number, incarnation: number, skew
     }),
     agents: companyOf(stage),
     registry: createRegistry({ secretOf }),
-    checkpoints: {
-      ...checkpoints,
-      async load(log, subject, range) {
-        const loaded = await checkpoints.load(log, subject, range);
-        if (loaded) world.figures.restored += 1;
-        if (loaded) world.restored.add(`${log.conversation}:${subject.replace('actor:', '')}`);
-        return loaded;
-      },
-    },
-    taskFolds: createTaskFolds(store, checkpoints),
+    taskFolds: createTaskFolds(store, features.checkpoints?.folds),
     clock,
     random,
     process: name,
     secretOf,
     countTokens,
     models: createCalibrationBook({ store, clock, onWarning: warn }),
-    budgets: createBudgetLedger({ store, clock, random, metrics: NO_METRICS, onWarning: warn, caps: {} }),
+    features: { ...features, checkpoints: countRestored(world, features.checkpoints) },
+    checkpoints: features.checkpoints?.folds,
     trees: createTaskTrees({ store, clock, random, limits: { ...DEFAULT_LIMITS, ...world.limits } }),
-    memory: createMemorySearch({ embedder: null, clock, onWarning: warn }),
     limits: { ...DEFAULT_LIMITS, soleOwner: false, ...world.limits },
     stopping: stopping.signal,
     onDelta: () => undefined,
@@ -208,4 +200,18 @@ export function bootMember(world: World, slot: number, incarnation: number, skew
 
 function unavailable(code: ErrorCode, label: string): TroupeError {
   return new TroupeError(code, `simulated: ${label}`);
+}
+
+function countRestored(world: World, feature: Features['checkpoints']): Features['checkpoints'] {
+  return (
+    feature && {
+      ...feature,
+      async restore(address, options) {
+        const found = await feature.restore(address, options);
+        if (found) world.figures.restored += 1;
+        if (found) world.restored.add(`${address.conversation}:${address.agent}`);
+        return found;
+      },
+    }
+  );
 }

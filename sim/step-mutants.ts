@@ -29,7 +29,7 @@ export const STEP_MUTANTS: readonly Mutant[] = [
     mode: 'full',
     edits: [
       {
-        file: 'actors/turn/pin-turn.ts',
+        file: 'actors/turn/turn.ts',
         find: "if (!begun) throw new TroupeError('lease_lost', `another process took over @${live.address.agent}`);",
         replace: '',
       },

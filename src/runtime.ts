@@ -1,3 +1,4 @@
+import { featureCommands } from './actors/features.ts';
 import { randomUUID } from 'node:crypto';
 import * as z from 'zod';
 import { DEFAULT_LIMITS, type EngineDeps } from './actors/engine/engine-deps.ts';
@@ -167,6 +168,7 @@ export async function openTroupe(input: TroupeInput, options: OpenOptions): Prom
     });
     opened.defer(() => running.close());
     const troupe = createTroupeFacade({
+      commands: featureCommands(),
       ...live,
       deps,
       engine,

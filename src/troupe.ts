@@ -18,7 +18,7 @@ import type { Part } from './asking/part.ts';
 import type { KeyBook, Principal, SigningKey } from './access/index.ts';
 import type { ModelPrice } from './providers/prices.ts';
 import type { ActorStatus } from './inspect/actor-status.ts';
-import type { BudgetLine } from './actors/budget/report.ts';
+import type { BudgetLine } from './actors/turn/feature-types.ts';
 import type { CostOptions, CostReport } from './inspect/cache-cost.ts';
 import type { ConversationState } from './actors/conversations/conversation-state.ts';
 import type { Deleted } from './actors/conversations/delete-conversation.ts';

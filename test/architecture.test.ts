@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { MAX_LINES, checkLayers, checkLength, checkPackages } from './layers.ts';
+import { checkLayers, checkPackages } from './layers.ts';
 import type { SourceFile } from './layers.ts';
 
 const ROOT = path.dirname(import.meta.dirname);
@@ -19,25 +19,6 @@ describe('the tree', () => {
     const files = filesOf('packages').filter(({ path: file }) => /^packages\/[^/]+\/src\//.test(file));
     expect(files.length).toBeGreaterThan(0);
     expect(checkPackages(files)).toEqual([]);
-  });
-
-  test(`has no file over ${MAX_LINES} lines`, () => {
-    const files = [
-      'src',
-      'packages',
-      'test',
-      'bench',
-      'turn-weight',
-      'sim',
-      'rig',
-      'score',
-      'fuzz',
-      'examples',
-      'web',
-      'scripts',
-    ].flatMap(filesOf);
-    expect(files.length).toBeGreaterThan(0);
-    expect(files.flatMap(checkLength)).toEqual([]);
   });
 });
 
@@ -198,13 +179,6 @@ describe('the layer check', () => {
     const told = `const told = 'never call Date.now() or import("../cli.ts")';`;
     expect(files['context/a.ts']).toContain(told);
     expect(check(files)).toEqual([]);
-  });
-
-  test('counts lines like wc', () => {
-    expect(checkLength({ path: 'a.ts', text: 'x\n'.repeat(MAX_LINES) })).toEqual([]);
-    expect(checkLength({ path: 'a.ts', text: 'x\n'.repeat(MAX_LINES + 1) })).toEqual([
-      'a.ts has 401 lines: at most 400, split it',
-    ]);
   });
 });
 

@@ -238,8 +238,6 @@ const SEAM = { file: 'src/troupe.ts', core: 'src/integrations/index.ts' };
 /** Packages that stand on another part of the public API. */
 const OTHER_CORES: Readonly<Record<string, string>> = { 'packages/client/': 'src/http/client.ts' };
 
-export const MAX_LINES = 400;
-
 export function checkLayers(files: readonly SourceFile[]): string[] {
   return [...files.flatMap(checkFile), ...findCycles(files)];
 }
@@ -260,11 +258,6 @@ export function checkPackages(files: readonly SourceFile[]): string[] {
       return [`${path} imports ${to}: a package imports ${core} only, in ${home}${SEAM.file}`];
     });
   });
-}
-
-export function checkLength({ path, text }: SourceFile): string[] {
-  const lines = text.split('\n').length - (text.endsWith('\n') ? 1 : 0);
-  return lines > MAX_LINES ? [`${path} has ${lines} lines: at most ${MAX_LINES}, split it`] : [];
 }
 
 function checkFile({ path, text }: SourceFile): string[] {

@@ -69,7 +69,7 @@ const FIRST_STEPS: Record<string, { change: (text: string) => string; asks: stri
   },
   'src/machines/agent-lifecycle.ts': {
     change: (text) => text.replace("  'assemble',", "  'fixture',\n  'assemble',"),
-    asks: ['src/actors/turn/run-turn.ts'],
+    asks: ['src/actors/turn/turn.ts'],
   },
   'src/troupe.ts': {
     change: (text) => text.replace('export interface Troupe {', '$&\n  fixture(): void;'),

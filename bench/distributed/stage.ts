@@ -2,12 +2,12 @@ import { createSigningKey } from '../../src/access/index.ts';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { Redis } from 'ioredis';
-import { createBudgetLedger } from '../../src/actors/budget/ledger.ts';
+import type { TurnDeps } from '../../src/actors/turn/turn-run.ts';
+import { featureCommands, openFeatures } from '../../src/actors/features.ts';
 import { createCalibrationBook } from '../../src/actors/engine/calibration-book.ts';
 import { createConversationLog } from '../../src/actors/log/conversation-log.ts';
 import { createEngine } from '../../src/actors/engine/engine.ts';
 import { DEFAULT_LIMITS, type EngineDeps, type EngineLimits } from '../../src/actors/engine/engine-deps.ts';
-import { createMemorySearch } from '../../src/actors/memory/memory-search.ts';
 import { createRegistry } from '../../src/actors/engine/registry.ts';
 import { createTaskFolds } from '../../src/actors/tasks/read-tasks.ts';
 import { createTaskTrees } from '../../src/actors/tasks/task-trees.ts';
@@ -89,16 +89,16 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const stopping = new AbortController();
   const shared = { store, router, broadcast, clock, countTokens, metrics: NO_METRICS, onWarning: stop };
   const live = createLiveFeed(broadcast, stop);
-  const deps: EngineDeps = {
+  const deps: TurnDeps = {
     ...shared,
     models: createCalibrationBook({ store, clock, onWarning: stop }),
-    budgets: createBudgetLedger({
+    features: openFeatures({
       store,
       clock,
       random: Math.random,
       metrics: NO_METRICS,
       onWarning: stop,
-      caps: {},
+      release: 'bench',
     }),
     taskFolds: createTaskFolds(store),
     trees: createTaskTrees({
@@ -107,7 +107,6 @@ export async function openStage(options: StageOptions): Promise<Stage> {
       random: Math.random,
       limits: { ...DEFAULT_LIMITS, ...limits },
     }),
-    memory: createMemorySearch({ embedder: null, clock, onWarning: stop }),
     admission: createRedisAdmission({ redis: producer, prefix, caps: {}, onWarning: stop }),
     log: createConversationLog(shared),
     agents: await companyOf(definition, options),
@@ -122,6 +121,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const engine = createEngine(deps, stopping);
   const fallback = (definition.defaults.respondWhenUnaddressed ?? null) as ActorAddress['agent'] | null;
   const troupe = createTroupeFacade({
+    commands: featureCommands(),
     integrations: noIntegrations(),
     tenants: createTenants(memoryKeyValue()),
     profilesOf: () => createProfileBook(memoryKeyValue()),

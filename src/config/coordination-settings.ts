@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { agentsInRouting, type RoutingInput, RoutingSettings } from '../routing/routing-settings.ts';
 import { Cron } from 'croner';
-import type { Schedule } from '../actors/engine/engine-deps.ts';
+import type { Schedule } from '../actors/turn/feature-types.ts';
 import { AgentId, ConversationId, RunStep } from '../events/index.ts';
 import { COMPLETE_STEP } from '../machines/run-book.ts';
 import type { MessageRouter } from '../actors/conversations/conversation-deps.ts';

@@ -3,11 +3,10 @@ import { executeConversationCommand } from '../actors/conversations/execute-conv
 import type { ConversationDeps } from '../actors/conversations/conversation-deps.ts';
 import { forkConversation } from '../actors/conversations/fork-conversation.ts';
 import { retryTurn } from '../actors/conversations/retry-turn.ts';
-import { rerunTurn } from '../actors/reruns/rerun-turn.ts';
+import type { FeatureCommands } from '../actors/feature.ts';
+import type { Workflow } from '../actors/turn/feature-types.ts';
 import { requireTrusted } from '../actors/conversations/trust.ts';
 import type { Engine } from '../actors/engine/engine.ts';
-import { changePhase } from '../actors/workflows/change-phase.ts';
-import { startRun, type Workflow } from '../actors/workflows/start-run.ts';
 import { executeTaskCommand, isTaskCommand } from '../actors/tasks/execute-task-command.ts';
 import { TroupeError } from '../errors.ts';
 import {
@@ -33,6 +32,7 @@ export interface CommandParts {
   engine: Pick<Engine, 'abort' | 'pause' | 'resume'>;
   tenant: TenantId;
   workflows: readonly Workflow[];
+  commands: FeatureCommands;
   /** Throws `conversation_unknown`. */
   existing: (conversation: string) => Promise<ConversationKey>;
 }
@@ -49,13 +49,24 @@ export async function executeCommand(parts: CommandParts, given: Command, by: Au
   if (isConversationCommand(command))
     return executeConversationCommand(conversations, await existing(command.conversation), command, by);
   if (command.command === 'phase')
-    return changePhase(conversations, await existing(command.conversation), command, by);
+    return needed(parts.commands.phase, 'phases')(
+      conversations,
+      await existing(command.conversation),
+      command,
+      by,
+    );
   if (command.command === 'run') {
     const log = { tenant, conversation: conversationId(command.conversation) };
-    return startRun({ ...conversations, workflows: parts.workflows }, log, command, by);
+    return needed(parts.commands.run, 'workflows')(
+      { ...conversations, workflows: parts.workflows },
+      log,
+      command,
+      by,
+    );
   }
   if (command.command === 'retry') return retryTurn(conversations, tenant, command.turn, by);
-  if (command.command === 'rerun') return rerunTurn(conversations, tenant, command, by);
+  if (command.command === 'rerun')
+    return needed(parts.commands.rerun, 'reruns')(conversations, tenant, command, by);
   if (command.command === 'fork') return forkConversation(conversations, tenant, command, by);
   const draft = commandDraft(command, by);
   if (command.command === 'mode' || command.command === 'directive') {
@@ -75,6 +86,11 @@ export async function executeCommand(parts: CommandParts, given: Command, by: Au
   const event = await appendOne(conversations, address, draft);
   await (command.command === 'pause' ? engine.pause(address) : engine.resume(address));
   return event;
+}
+
+function needed<T>(command: T | undefined, name: string): T {
+  if (command !== undefined) return command;
+  throw new TroupeError('command_refused', `this runtime has no ${name}`);
 }
 
 async function appendOne(

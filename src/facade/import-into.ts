@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { EngineDeps } from '../actors/engine/engine-deps.ts';
+import type { TurnDeps } from '../actors/turn/turn-run.ts';
 import {
   appendSettled,
   type ImportedProgress,
   newProgress,
   noteProgress,
 } from '../actors/engine/settle-imported.ts';
-import { recordSummary } from '../actors/compaction/record-summary.ts';
 import { TroupeError } from '../errors.ts';
 import type { AgentId, Event, EventDraft, TenantId } from '../events/index.ts';
 import {
@@ -29,7 +29,7 @@ const BATCH = 500;
 
 /** Appends a transcript as it streams in. Wakes no agents, because its messages are answered. */
 export async function importInto(
-  deps: EngineDeps,
+  deps: TurnDeps,
   tenant: TenantId,
   chunks: AsyncIterable<Uint8Array | string>,
   request: ImportRequest & ImportLimits,
@@ -78,12 +78,12 @@ export async function importInto(
 
 /** A summary of events that are not all of this file is left out of the log and of the report's counts. */
 async function recordImported(
-  deps: EngineDeps,
+  deps: TurnDeps,
   log: ConversationKey,
   item: Extract<ImportItem, { draft: null }>,
   { by, at, report }: { by: AgentId; at: number; report: ImportReport },
 ): Promise<void> {
-  if (await recordSummary(deps, log, item.summary, { by, at })) return;
+  if (await deps.features.compaction?.recordSummary(deps, log, item.summary, { by, at })) return;
   noteItem(report, item, -1);
   noteSkip(report, 'summary', item.line, 'the conversation has other events, which it would hide');
 }

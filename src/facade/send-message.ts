@@ -5,7 +5,6 @@ import type { AgentRegistry } from '../actors/engine/agent-runtime.ts';
 import type { PendingCount } from '../actors/engine/pending-count.ts';
 import { isOurs } from '../actors/log/own-id.ts';
 import type { Redaction } from '../actors/log/redaction.ts';
-import { refuseBusy } from '../actors/steering/busy-policy.ts';
 import { askedReply } from '../actors/turn/asked-reply.ts';
 import { answerByReply } from '../actors/tasks/execute-task-command.ts';
 import { TroupeError } from '../errors.ts';
@@ -56,7 +55,7 @@ export async function sendMessage(
   const received = { log, message: draft, untrusted };
   const appended = await withForTools(parts, { ...log, id: draft.id }, message, () =>
     receiveMessage(conversations, received, async (addressed) => {
-      if (mayBeRefused(deps, addressed)) await refuseBusy(deps, log, addressed);
+      if (mayBeRefused(deps, addressed)) await deps.features.steering?.refuseBusy(deps, log, addressed);
       await parts.pending?.(log, addressed);
       await putBodies();
     }),

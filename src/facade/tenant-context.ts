@@ -2,8 +2,9 @@ import type { SigningKey } from '../access/index.ts';
 import type { ConversationDeps, MessageRouter } from '../actors/conversations/conversation-deps.ts';
 import type { Trust } from '../actors/conversations/trust.ts';
 import type { Engine } from '../actors/engine/engine.ts';
-import type { EngineDeps } from '../actors/engine/engine-deps.ts';
-import type { Workflow } from '../actors/workflows/start-run.ts';
+import type { FeatureCommands } from '../actors/feature.ts';
+import type { TurnDeps } from '../actors/turn/turn-run.ts';
+import type { Workflow } from '../actors/turn/feature-types.ts';
 import { TroupeError } from '../errors.ts';
 import type { LiveFeed } from './live-feed.ts';
 import type { AgentId, EventDraft, TenantId } from '../events/index.ts';
@@ -19,7 +20,9 @@ import type { Watchers } from './watchers.ts';
 
 /** Dependencies of the facade. */
 export interface FacadeParts {
-  deps: EngineDeps;
+  deps: TurnDeps;
+  /** The commands of features. */
+  commands: FeatureCommands;
   engine: Engine;
   live: LiveFeed;
   /** Waiting times of the wakes that this process took lately, and of those that wait now. */

@@ -1,13 +1,12 @@
 import { setImmediate } from 'node:timers/promises';
 import { isGranted, rangesOf } from '../access/index.ts';
-import { budgetReport } from '../actors/budget/report.ts';
 import { resolveAgent } from '../actors/conversations/address-message.ts';
 import { conversationState } from '../actors/conversations/conversation-state.ts';
 import { deleteConversation, readTree } from '../actors/conversations/delete-conversation.ts';
 import type { AgentRuntime } from '../actors/engine/agent-runtime.ts';
 import { readPages } from '../actors/log/read-pages.ts';
 import { listTasks } from '../actors/tasks/read-tasks.ts';
-import type { Workflow } from '../actors/workflows/start-run.ts';
+import type { Workflow } from '../actors/turn/feature-types.ts';
 import { TroupeError } from '../errors.ts';
 import { type ActorAddress, DEFAULT_TENANT, type Event, type TenantId } from '../events/index.ts';
 import { exportConversation } from '../import/troupe-format.ts';
@@ -147,7 +146,11 @@ function changingMethods(context: TenantContext) {
       const { command, by } = readCommand(given, author);
       await tenants.add(tenant);
       const existing = (conversation: string) => findConversation(context, conversation);
-      return executeCommand({ conversations, engine, tenant, workflows, existing }, command, by);
+      return executeCommand(
+        { conversations, engine, tenant, workflows, commands: parts.commands, existing },
+        command,
+        by,
+      );
     },
     async delete(conversation, options) {
       checkOptionsOf('delete', options);
@@ -213,12 +216,12 @@ function operatorMethods(context: TenantContext) {
     queues: ({ own = false } = {}) =>
       readQueues(deps, { tenant, own }, { heard: parts.live.running(), waits }),
     stuck: (query = {}) => readStuck(deps, tenant, parts.live.running(), query),
-    budgets: ({ conversation, agent } = {}) =>
-      budgetReport(deps.budgets, tenant, {
+    budgets: async ({ conversation, agent } = {}) =>
+      deps.features.budget?.report(tenant, {
         now: clock.now(),
         ...(conversation !== undefined && { root: conversationId(conversation) }),
         ...(agent !== undefined && { agent: resolveAgent(deps.agents, agent) }),
-      }),
+      }) ?? [],
     async health() {
       const [stored, queued] = await Promise.all([
         okOrProblem(Promise.all([store.check(), store.conversations(tenant, 1)])),

@@ -1,7 +1,6 @@
 import { diffWordsWithSpace } from 'diff';
 import type { EngineDeps } from '../actors/engine/engine-deps.ts';
-import { isSame } from '../actors/reruns/recorded-calls.ts';
-import { callsOf, type LoggedCall, type LoggedTurn, readTurn } from '../actors/reruns/read-turn.ts';
+import { callsOf, isSameCall, type LoggedCall, type LoggedTurn, readTurn } from '../actors/log/read-turn.ts';
 import {
   addUsage,
   isAbout,
@@ -172,7 +171,7 @@ function pairCalls(a: readonly LoggedCall[], b: readonly LoggedCall[]): CallPair
 }
 
 function partnerOf({ call }: LoggedCall, among: readonly LoggedCall[]): number {
-  const same = among.findIndex((each) => isSame(each.call, call));
+  const same = among.findIndex((each) => isSameCall(each.call, call));
   return same === -1 ? among.findIndex((each) => each.call.name === call.name) : same;
 }
 
@@ -180,7 +179,7 @@ function pairOf(was: LoggedCall | undefined, is: LoggedCall | undefined): CallPa
   const same =
     was !== undefined &&
     is !== undefined &&
-    isSame(was.call, is.call) &&
+    isSameCall(was.call, is.call) &&
     was.result?.outcome === is.result?.outcome &&
     was.result?.content === is.result?.content;
   return { name: (was ?? is)?.call.name ?? '', same, a: was ? shown(was) : null, b: is ? shown(is) : null };

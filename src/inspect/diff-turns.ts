@@ -10,7 +10,7 @@ import {
   type TenantId,
 } from '../events/index.ts';
 import { resolveAgent } from '../actors/conversations/address-message.ts';
-import type { EngineDeps } from '../actors/engine/engine-deps.ts';
+import type { TurnDeps } from '../actors/turn/turn-run.ts';
 import { nextPrompt, sentPrompt } from './prompts.ts';
 
 /** In place of a turn: the prompt that the agent of the other turn would be sent now. */
@@ -29,7 +29,7 @@ export interface DiffSteps {
  * `event_invalid` for turns of two agents: their prompts have no common history.
  */
 export async function diffTurns(
-  deps: EngineDeps,
+  deps: TurnDeps,
   tenant: TenantId,
   [a, b]: readonly [string, string],
   { stepA, stepB }: DiffSteps,

@@ -23,16 +23,18 @@ import {
 } from '../events/index.ts';
 import { forkTaskBook, newTaskBook, type TaskBook } from '../machines/task-book.ts';
 import type { EngineDeps } from '../actors/engine/engine-deps.ts';
+import type { TurnDeps } from '../actors/turn/turn-run.ts';
 import { baselineFor, readBaseline } from '../actors/turn/freeze-baseline.ts';
 import { presentRuntime } from '../actors/turn/write-instructions.ts';
 import { inSlices } from '../actors/engine/in-slices.ts';
 import type { AgentRuntime } from '../actors/engine/agent-runtime.ts';
 import { readUnheard } from '../actors/turn/watch-silence.ts';
-import { liveItems, triggersIn } from '../actors/turn/pin-turn.ts';
+import { liveItems } from '../actors/turn/turn-facts.ts';
+import { triggersIn } from '../actors/turn/waiting-events.ts';
 import { type ViewSource, readPages } from '../actors/log/read-pages.ts';
 import { catchUpInSlices, foldInSlices } from '../actors/log/read-view.ts';
-import { termsFor } from '../actors/sessions/session-run.ts';
-import { answeredStep } from '../actors/supervision/supervise-turn.ts';
+import { termsFor } from '../actors/turn/session-run.ts';
+import { answeredStep } from '../actors/turn/judge-answer.ts';
 import { promptRulesOf } from '../actors/turn/prompt-rules.ts';
 import { readFacts } from '../actors/turn/turn-facts.ts';
 
@@ -44,7 +46,7 @@ type ReadDeps = Pick<EngineDeps, 'store' | 'agents' | 'registry' | 'secretOf'> &
 
 /** The prompt an agent would be sent now. Works on a copy of the view: nothing is sent, pinned or changed. */
 export async function nextPrompt(
-  deps: EngineDeps,
+  deps: TurnDeps,
   address: ActorAddress,
   known: AgentRuntime,
 ): Promise<PromptRecord> {
@@ -76,7 +78,7 @@ export async function nextPrompt(
 
 /** Begins the turn that the waiting events would trigger. Without any, shows the events that wait to be seen. */
 async function beginNextTurn(
-  deps: EngineDeps,
+  deps: TurnDeps,
   { address, runtime, books, record, head, baseline }: NextTurn,
 ): Promise<void> {
   const { view, tasks } = books;

@@ -14,7 +14,7 @@ import type { FrozenBaseline, AgentRuntime } from '../actors/engine/agent-runtim
 import { asSent, baselineOf, readReceipts } from './prompts.ts';
 import { readPages } from '../actors/log/read-pages.ts';
 import { foldInSlices } from '../actors/log/read-view.ts';
-import { answeredStep } from '../actors/supervision/supervise-turn.ts';
+import { answeredStep } from '../actors/turn/judge-answer.ts';
 
 /** A model call of a turn that has ended. */
 export interface ReplayedCall {

@@ -15,7 +15,7 @@ import { costOf, priceOf } from '../providers/prices.ts';
 import type { EngineDeps } from '../actors/engine/engine-deps.ts';
 import { readReceipts } from './prompts.ts';
 import { readPages } from '../actors/log/read-pages.ts';
-import { readStep } from '../actors/steering/step-journal.ts';
+import { readStep } from '../actors/turn/step-journal.ts';
 
 /** Steps, calls and times of a turn. */
 export interface TurnTrace {

@@ -1,10 +1,7 @@
 import { createSigningKey, type SigningKey } from '../access/index.ts';
 import { randomBytes } from 'node:crypto';
-import { createBudgetLedger } from '../actors/budget/ledger.ts';
 import type { AgentRegistry } from '../actors/engine/agent-runtime.ts';
 import { createForTools } from '../actors/calls/for-tools.ts';
-import { restoreFolds } from '../actors/checkpoints/actor-checkpoint.ts';
-import { type Checkpoints, createCheckpoints } from '../actors/checkpoints/checkpoints.ts';
 import { createCalibrationBook } from '../actors/engine/calibration-book.ts';
 import {
   DEFAULT_LIMITS,
@@ -15,10 +12,11 @@ import {
 import { createEngine, type Engine } from '../actors/engine/engine.ts';
 import { createPendingCount, type PendingCount } from '../actors/engine/pending-count.ts';
 import { createRegistry } from '../actors/engine/registry.ts';
+import { closeFeatures, openFeatures } from '../actors/features.ts';
+import type { CheckpointsFeature, Features, TurnDeps } from '../actors/turn/turn-run.ts';
 import { createColdViews } from '../actors/log/read-view.ts';
 import { createConversationLog } from '../actors/log/conversation-log.ts';
 import { createRedaction } from '../actors/log/redaction.ts';
-import { createMemorySearch } from '../actors/memory/memory-search.ts';
 import { createTaskFolds } from '../actors/tasks/read-tasks.ts';
 import { createTaskTrees } from '../actors/tasks/task-trees.ts';
 import type { Clock } from '../clock.ts';
@@ -59,7 +57,7 @@ export interface EngineOptions {
 }
 
 export interface OpenedEngine {
-  deps: EngineDeps;
+  deps: TurnDeps;
   engine: Engine;
   /** What happens in running turns. */
   live: LiveFeed;
@@ -88,14 +86,10 @@ export async function openEngine(options: EngineOptions): Promise<OpenedEngine> 
   const limits = limitsOf(definition, services);
   const models = createCalibrationBook({ store, clock, onWarning });
   opened.defer(() => models.flush());
-  const checkpoints = createCheckpoints({ store, clock, release: releaseOf(), onWarning });
-  opened.defer(() => checkpoints.flush());
-  const memory = opened.use(
-    createMemorySearch({ ...definition.context.embedder, embedder: options.embedder, clock, onWarning }),
-  );
-  const { pendingPerTenant, maxTreeTokens = MAX_TREE_TOKENS } = definition.limits;
+  const { pendingPerTenant } = definition.limits;
   const pending = createPendingCount({ router, clock, limit: pendingPerTenant });
-  const caps = { ...definition.budgets, tree: { tokens: maxTreeTokens } };
+  const features = featuresOf(options, random);
+  opened.defer(() => closeFeatures(features));
   const redaction = definition.redact && createRedaction(definition.redact, onWarning);
   const live = createLiveFeed(broadcast, onWarning, () => clock.now());
   const rootKeyValue = keyValueOf(store, DEFAULT_TENANT);
@@ -112,7 +106,7 @@ export async function openEngine(options: EngineOptions): Promise<OpenedEngine> 
     redaction,
     onWarning,
   });
-  const deps: EngineDeps = {
+  const deps: TurnDeps = {
     ...operators,
     store,
     router,
@@ -122,14 +116,13 @@ export async function openEngine(options: EngineOptions): Promise<OpenedEngine> 
     registry: createRegistry({ secretOf }),
     agents,
     models,
-    memory,
     pending,
     lendPlace: () => router.lend(),
-    budgets: createBudgetLedger({ store, clock, random, metrics, onWarning, caps }),
+    features,
+    checkpoints: features.checkpoints?.folds,
     trees: createTaskTrees({ store, clock, random, limits }),
-    checkpoints,
-    taskFolds: createTaskFolds(log.stored, checkpoints),
-    coldViews: createColdViews(log, secretOf, clock, storedFolds(checkpoints, secretOf)),
+    taskFolds: createTaskFolds(log.stored, features.checkpoints?.folds),
+    coldViews: createColdViews(log, secretOf, clock, storedFolds(features.checkpoints, secretOf)),
     redaction,
     metrics,
     limits,
@@ -138,7 +131,6 @@ export async function openEngine(options: EngineOptions): Promise<OpenedEngine> 
     process: options.process,
     secretOf,
     countTokens,
-    schedules: schedulesOf(definition.schedules ?? []),
     lifecycle: definition.lifecycle ?? {},
     tenants: () => tenants.list(),
     profileOf: known,
@@ -167,10 +159,29 @@ function profilesIn({
   });
 }
 
+function featuresOf(
+  { definition, services, embedder, operators, clock, metrics }: EngineOptions,
+  random: () => number,
+): Features {
+  const { budgets, context, limits, schedules = [] } = definition;
+  return openFeatures({
+    store: services.store,
+    clock,
+    random,
+    metrics,
+    onWarning: operators.onWarning,
+    caps: { ...budgets, tree: { tokens: limits.maxTreeTokens ?? MAX_TREE_TOKENS } },
+    release: releaseOf(),
+    embedder,
+    ...context.embedder,
+    schedules: schedulesOf(schedules),
+  });
+}
+
 /** Reads what is stored of an actor's folds. */
-function storedFolds(checkpoints: Checkpoints, secretOf: EngineDeps['secretOf']) {
+function storedFolds(checkpoints: CheckpointsFeature | undefined, secretOf: EngineDeps['secretOf']) {
   return async (address: ActorAddress) =>
-    (await restoreFolds(checkpoints, address, { secret: secretOf(address) }))?.folded ?? null;
+    (await checkpoints?.restore(address, { secret: secretOf(address) }))?.folded ?? null;
 }
 
 /** The defaults, changed by the mode and then by the definition. */

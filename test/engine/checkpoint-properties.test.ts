@@ -4,11 +4,11 @@ import {
   copyFolds,
   isAtRest,
   isWorthStoring,
-  NOTHING_STORED,
   restoreFolds,
   storeFolds,
 } from '../../src/actors/checkpoints/actor-checkpoint.ts';
-import { type Checkpoints, createCheckpoints } from '../../src/actors/checkpoints/checkpoints.ts';
+import { createCheckpoints } from '../../src/actors/checkpoints/checkpoints.ts';
+import { type Checkpoints, NOTHING_STORED } from '../../src/actors/log/checkpoints.ts';
 import { pack, unpack } from '../../src/actors/checkpoints/pack.ts';
 import { catchUp, type Folded } from '../../src/actors/log/read-view.ts';
 import {
@@ -146,9 +146,7 @@ test('a request from a checkpoint, whole or damaged, is the request from the fir
         for (const { seq } of written) {
           await foldOf(written.slice(0, seq), sent.agent, worked);
           const place = await writer.mark(address, seq);
-          const isKept =
-            isAtRest(worked.view) &&
-            isWorthStoring({ ...worked, stored }, { checkpoints: { ...writer, least: 1 } });
+          const isKept = isAtRest(worked.view) && isWorthStoring({ ...worked, stored }, { least: 1 });
           if (!place || !isKept) continue;
           stored = storeFolds(writer, address, copyFolds(worked), place);
           await writer.flush();

@@ -37,7 +37,7 @@ async function open(data: MemoryData, checkpoints: StageOptions['checkpoints'] =
 
 /** The engine ends, and what it had queued is written. */
 async function close(stage: Stage): Promise<void> {
-  await stage.deps.checkpoints?.flush();
+  await stage.deps.features.checkpoints?.folds.flush();
   await stage.engine.stop();
 }
 
@@ -48,7 +48,7 @@ async function worked(): Promise<MemoryData> {
   for (let round = 0; round < 8; round += 1) {
     await fill(stage, 6, round * 6);
     await ask(stage, `Question ${round}?`, [round % 3 === 2 ? 'cy' : 'bo']);
-    await stage.deps.checkpoints?.flush();
+    await stage.deps.features.checkpoints?.folds.flush();
   }
   expect((await stage.events('c')).filter(({ kind }) => kind === 'compaction').length).toBeGreaterThan(1);
   await close(stage);
@@ -188,7 +188,7 @@ test('a checkpoint of a log that was deleted and begun anew is not used', async 
 
 test('a resumed turn is not given a checkpoint beyond its pin', async () => {
   const { stage } = await open(structuredClone(data));
-  const { checkpoints } = stage.deps;
+  const checkpoints = stage.deps.features.checkpoints?.folds;
   const [older = '', newer = ''] = keysOf(data, 'actor:bo').map((key) => key.split('/').at(-1));
   const load = (upTo: number) => checkpoints?.load(logOf('c'), 'actor:bo', { upTo });
   expect((await load(Number(newer)))?.seq).toBe(Number(newer));

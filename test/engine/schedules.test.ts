@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { parseTroupe } from '../../src/config/agents-file.ts';
 import type { Event } from '../../src/events/index.ts';
 import { schedulesOf } from '../../src/config/coordination-settings.ts';
-import { fireSchedules } from '../../src/actors/conversations/upkeep.ts';
+import { schedules as feature } from '../../src/actors/schedules/feature.ts';
 import { createParticipantsCache } from '../../src/actors/conversations/participants-cache.ts';
 import { scripted } from '../http/harness.ts';
 import { inOrder, says } from '../support/engine-models.ts';
@@ -29,7 +29,8 @@ function schedules(...more: object[]) {
 
 /** One check of the schedules by one process. */
 async function look({ deps }: Stage, ...more: object[]): Promise<void> {
-  await fireSchedules(deps, schedules(...more), createParticipantsCache(deps.log));
+  const { schedules: due } = feature.open({ ...deps, release: 'test', schedules: schedules(...more) });
+  await due?.fire(deps, createParticipantsCache(deps.log));
 }
 
 function said(events: readonly Event[]): Event[] {

@@ -1,12 +1,12 @@
 import { createForTools } from '../../src/actors/calls/for-tools.ts';
 import type { InstructionsFunction } from '../../src/actors/engine/agent-runtime.ts';
-import { createBudgetLedger } from '../../src/actors/budget/ledger.ts';
-import { createCheckpoints } from '../../src/actors/checkpoints/checkpoints.ts';
+import type { Schedule } from '../../src/actors/turn/feature-types.ts';
+import type { TurnDeps } from '../../src/actors/turn/turn-run.ts';
+import { featureCommands, openFeatures } from '../../src/actors/features.ts';
 import { createCalibrationBook } from '../../src/actors/engine/calibration-book.ts';
 import { createConversationLog } from '../../src/actors/log/conversation-log.ts';
 import { createEngine, type Engine } from '../../src/actors/engine/engine.ts';
 import { DEFAULT_LIMITS, type EngineDeps, type EngineLimits } from '../../src/actors/engine/engine-deps.ts';
-import { createMemorySearch } from '../../src/actors/memory/memory-search.ts';
 import { createTaskFolds } from '../../src/actors/tasks/read-tasks.ts';
 import { createTaskTrees } from '../../src/actors/tasks/task-trees.ts';
 import { createRegistry } from '../../src/actors/engine/registry.ts';
@@ -50,7 +50,7 @@ import { openDriver } from './mode.ts';
 export interface Stage {
   troupe: Troupe;
   engine: Engine;
-  deps: EngineDeps;
+  deps: TurnDeps;
   store: Store;
   driver: StoreDriver;
   clock: FakeClock;
@@ -92,7 +92,7 @@ export interface StageOptions {
   fallback?: string;
   context?: TroupeInput['context'];
   pending?: EngineDeps['pending'];
-  schedules?: EngineDeps['schedules'];
+  schedules?: readonly Schedule[];
   lifecycle?: EngineDeps['lifecycle'];
   checkpoints?: { release?: string; least?: number };
   workflows?: TroupeInput['workflows'];
@@ -117,7 +117,16 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const broadcast = createBroadcastHub().join(onWarning);
   const secretOf: EngineDeps['secretOf'] = ({ tenant, conversation }) =>
     fenceKey('test', `${tenant}/${conversation}`);
-  const checkpoints = createCheckpoints({ store, clock, onWarning, release: 'test', ...options.checkpoints });
+  const features = openFeatures({
+    store,
+    clock,
+    random,
+    metrics: NO_METRICS,
+    onWarning,
+    release: options.checkpoints?.release ?? 'test',
+    foldEvery: options.checkpoints?.least,
+    ...(options.schedules && { schedules: options.schedules }),
+  });
   const stopping = new AbortController();
   const live = createLiveFeed(broadcast, onWarning);
   const log = createConversationLog({
@@ -129,7 +138,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     metrics: NO_METRICS,
     onWarning,
   });
-  const deps: EngineDeps = {
+  const deps: TurnDeps = {
     store,
     router,
     broadcast,
@@ -143,15 +152,13 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     process: `engine-${(engines += 1)}`,
     secretOf,
     countTokens,
-    checkpoints,
-    taskFolds: createTaskFolds(log.stored, checkpoints),
+    features,
+    checkpoints: features.checkpoints?.folds,
+    taskFolds: createTaskFolds(log.stored, features.checkpoints?.folds),
     models: createCalibrationBook({ store, clock, onWarning }),
-    budgets: createBudgetLedger({ store, clock, random, metrics: NO_METRICS, onWarning, caps: {} }),
     trees: createTaskTrees({ store, clock, random, limits: { ...DEFAULT_LIMITS, ...limits } }),
-    memory: createMemorySearch({ embedder: null, clock, onWarning }),
     limits: { ...DEFAULT_LIMITS, soleOwner: true, ...limits },
     ...(options.pending && { pending: options.pending }),
-    ...(options.schedules && { schedules: options.schedules }),
     ...(options.lifecycle && { lifecycle: options.lifecycle }),
     forTools: createForTools(),
     stopping: stopping.signal,
@@ -162,6 +169,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const engine = createEngine(deps, stopping);
   const fallback = (options.fallback ?? null) as AgentId | null;
   const troupe = createTroupeFacade({
+    commands: featureCommands(),
     integrations: noIntegrations(),
     tenants: createTenants(memoryKeyValue()),
     profilesOf: () => createProfileBook(memoryKeyValue()),

@@ -5,16 +5,9 @@ import type { Metrics } from '../../metrics.ts';
 import type { Store } from '../../store/store.ts';
 import { Account, add, type Ceiling, fits, NEW_ACCOUNT, holdAmount, settle } from './account.ts';
 import { type Amount, NOTHING } from '../turn/call-cost.ts';
-import { createEntries } from './entries.ts';
-import {
-  type BudgetCaps,
-  type CappedScope,
-  cappedScopes,
-  ceilingOf,
-  periodEnd,
-  budgetKey,
-  type Scope,
-} from './scope.ts';
+import type { BudgetCaps } from '../turn/feature-types.ts';
+import { createEntries } from '../engine/shared-entries.ts';
+import { type CappedScope, cappedScopes, ceilingOf, periodEnd, budgetKey, type Scope } from './scope.ts';
 
 /**
  * The budgets of all processes: one account per capped scope and period, in the store.

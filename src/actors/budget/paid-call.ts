@@ -1,31 +1,19 @@
-import type { ModelPrice } from '../../providers/prices.ts';
-import { type Amount, askedAmount, type AskedCall, type CallEnd, spent } from '../turn/call-cost.ts';
+import { type Amount, askedAmount, type CallEnd, spent } from '../turn/call-cost.ts';
+import type { Paid, PaidCall } from '../turn/feature-types.ts';
 import type { BudgetLedger, BudgetPlace, BudgetRefusal, BudgetTicket } from './ledger.ts';
 import type { Clock } from '../../clock.ts';
 import type { TurnRun } from '../turn/turn-run.ts';
 
-export interface PaidCall {
-  /** Unique per call and attempt: a repeated call is paid again. */
-  id: string;
-  place: BudgetPlace;
-  asked: AskedCall;
-  /** Price of the model. Null: the call counts in tokens only. */
-  price: ModelPrice | null;
-}
-
-export type Paid<T> =
-  | { kind: 'made'; outcome: T; spent: Amount }
-  | { kind: 'refused'; refusal: BudgetRefusal }
-  | { kind: 'aborted' };
-
 /** Makes a model call if every budget allows it, and counts its cost. If `make` throws, the hold stays: the call may have been paid. */
 export async function paidCall<T>(
   parts: Parameters<typeof takeBudget>[0],
-  { id, place, asked, price }: PaidCall,
+  { id, asked, price }: PaidCall,
+  place: BudgetPlace,
   make: () => Promise<{ outcome: T; end: CallEnd }>,
 ): Promise<Paid<T>> {
   const taken = await takeBudget(parts, place, { id, ...askedAmount(asked, price) });
-  if (taken.kind !== 'held') return taken;
+  if (taken.kind === 'refused') return { kind: 'refused', message: taken.refusal.message };
+  if (taken.kind === 'aborted') return taken;
   const made = spent(await make(), asked, price);
   await parts.ledger.settle(taken.ticket, made.spent);
   return made;
@@ -63,8 +51,11 @@ export async function takeBudget(
 }
 
 /** Parts to reserve with for the calls of a turn. A lost lease or a shutdown ends the waiting. */
-export function budgetPartsOf({ deps, lease }: TurnRun): Parameters<typeof takeBudget>[0] {
-  const { budgets: ledger, clock, random, stopping } = deps;
+export function budgetPartsOf(
+  ledger: BudgetLedger,
+  { deps, lease }: TurnRun,
+): Parameters<typeof takeBudget>[0] {
+  const { clock, random, stopping } = deps;
   return { ledger, clock, random, signal: AbortSignal.any([lease.signal, stopping]) };
 }
 

@@ -2,34 +2,8 @@ import type { AgentId, ConversationId, TenantId } from '../../events/index.ts';
 import { type Account, heldIn, withoutOverdue } from './account.ts';
 import type { Amount } from '../turn/call-cost.ts';
 import type { BudgetLedger } from './ledger.ts';
-import { cappedScopes, type CappedScope, ceilingOf, type Period, periodEnd } from './scope.ts';
-
-export interface BudgetAmount {
-  /** Tokens of prompts and answers together. */
-  tokens: number;
-  /** US dollars. */
-  usd: number;
-}
-
-/** One budget in its present period. */
-export interface BudgetLine {
-  /** What the cap is for. */
-  scope: 'tenant' | 'conversation' | 'tree' | 'agent';
-  /** Id of the conversation or the agent. */
-  id: string | null;
-  /** Period of the cap. */
-  per: Period;
-  /** End of the period, ms since the epoch. Null: never. */
-  until: number | null;
-  /** Null: no cap on this unit. */
-  cap: Record<keyof BudgetAmount, number | null>;
-  /** Spent in this period. */
-  spent: BudgetAmount;
-  /** Reserved for calls under way. */
-  held: BudgetAmount;
-  /** At least 0. Null: unlimited. */
-  free: Record<keyof BudgetAmount, number | null>;
-}
+import type { BudgetAmount, BudgetLine } from '../turn/feature-types.ts';
+import { cappedScopes, type CappedScope, ceilingOf, periodEnd } from './scope.ts';
 
 /** The budgets of the tenant, of the named conversation, and of the named agent or all capped agents. */
 export async function budgetReport(

@@ -1,25 +1,8 @@
 import type { AgentId, ConversationId } from '../../events/index.ts';
 import type { Ceiling } from './account.ts';
+import type { BudgetCaps, Cap, Period } from '../turn/feature-types.ts';
 
 /** Periods are in UTC. `ever` never ends. */
-export type Period = 'day' | 'month' | 'ever';
-
-export interface Cap {
-  tokens?: number | undefined;
-  usd?: number | undefined;
-  per?: Period | undefined;
-}
-
-export interface BudgetCaps {
-  tenant?: Cap | undefined;
-  /** For each conversation, with the threads opened below it. */
-  conversation?: Cap | undefined;
-  /** For everything that is delegated because of one message of a person or a schedule. */
-  tree?: Cap | undefined;
-  /** For each of a tenant's agents, over all its conversations. */
-  agents?: Record<string, Cap> | undefined;
-}
-
 export type Scope =
   | { kind: 'tenant' }
   | { kind: 'conversation'; id: ConversationId }

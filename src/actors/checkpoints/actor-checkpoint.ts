@@ -2,15 +2,7 @@ import { forkView, hashText, type Slot, type View } from '../../context/index.ts
 import type { ActorAddress, EventId } from '../../events/index.ts';
 import { forkTaskBook } from '../../machines/task-book.ts';
 import type { Folded } from '../log/read-view.ts';
-import type { Checkpoints, Place } from './checkpoints.ts';
-
-/** Up to where an actor's folds are stored, and the last rewrite of its view there. */
-export interface Stored {
-  seq: number;
-  cut: EventId | null;
-}
-
-export const NOTHING_STORED: Stored = { seq: 0, cut: null };
+import type { Checkpoints, Place, Stored } from '../log/checkpoints.ts';
 
 /** An agent that never rests is stored less often, because the copies are made on the path of its next turn. */
 const BUSY_FACTOR = 4;
@@ -21,10 +13,9 @@ const BUSY_FACTOR = 4;
  */
 export function isWorthStoring(
   { view, stored }: Pick<Folded, 'view'> & { stored: Stored },
-  { checkpoints, isBusy = false }: { checkpoints?: Checkpoints; isBusy?: boolean },
+  { least: leastEvents, isBusy = false }: { least: number; isBusy?: boolean },
 ): boolean {
-  if (!checkpoints) return false;
-  const least = checkpoints.least * (isBusy ? BUSY_FACTOR : 1);
+  const least = leastEvents * (isBusy ? BUSY_FACTOR : 1);
   const grown = view.upTo - stored.seq;
   if (view.upTo < least || grown <= 0) return false;
   return grown >= Math.max(least, view.slots.length / 2) || lastCut(view) !== stored.cut;

@@ -1,44 +1,9 @@
 import type { Clock } from '../../clock.ts';
 import { slicesOf } from '../../slices.ts';
 import type { ConversationKey, Store } from '../../store/store.ts';
+import type { Checkpoints, Loaded, Place } from '../log/checkpoints.ts';
 import { readText, writeText } from './checkpoint-text.ts';
 import { pack, unpack } from './pack.ts';
-
-/**
- * Stored folds of logs, so that a process that opens a long conversation reads its end only.
- *
- * Owns what is stored, for how long, and whether it may be used. Does not own the folds: `parts` are any plain data.
- *  C1  A checkpoint is a cache. Missing, damaged, of another version or of another log, it is skipped, and the caller
- *      reads on from an older one or from the first event. What a fold gives never depends on it.
- *  C2  `parts` hold the events up to `seq` and nothing else: no draft, no running turn, no secret.
- *  C3  It is written behind the work that made it: after a pause, one part at a time, when the event loop is idle. A
- *      failure costs a warning. Who waits for too many others is dropped.
- *  C4  After each write a subject has at most `KEPT` checkpoints; the oldest goes. All go with their conversation, also those that are
- *      written while it is deleted: the mark of their event is gone.
- *  C5  `load` returns nothing beyond `upTo`: a resumed turn must not see what came after it was pinned.
- */
-export interface Checkpoints {
-  /** Least events between two checkpoints of a subject. */
-  readonly least: number;
-  /** The newest usable checkpoint of a subject. Never throws. */
-  load(log: ConversationKey, subject: string, range?: { upTo?: number }): Promise<Loaded | null>;
-  /** The place that `save` needs. Null if the log has no such event. Never throws. */
-  mark(log: ConversationKey, seq: number): Promise<Place | null>;
-  /** Queues a checkpoint. The caller no longer changes `parts`, each of which takes a few milliseconds to pack. */
-  save(log: ConversationKey, subject: string, place: Place, parts: readonly unknown[]): void;
-  /** Writes what is queued. */
-  flush(): Promise<void>;
-}
-
-export interface Place {
-  seq: number;
-  mark: string;
-}
-
-export interface Loaded {
-  seq: number;
-  parts: unknown[];
-}
 
 export interface CheckpointDeps {
   store: Pick<Store, 'putDerived' | 'readDerived' | 'derivedKeys' | 'removeDerived' | 'markOf'>;
@@ -64,6 +29,19 @@ interface Waiting extends Place {
   parts: readonly unknown[];
 }
 
+/**
+ * Stored folds of logs, so that a process that opens a long conversation reads its end only.
+ *
+ * Owns what is stored, for how long, and whether it may be used. Does not own the folds: `parts` are any plain data.
+ *  C1  A checkpoint is a cache. Missing, damaged, of another version or of another log, it is skipped, and the caller
+ *      reads on from an older one or from the first event. What a fold gives never depends on it.
+ *  C2  `parts` hold the events up to `seq` and nothing else: no draft, no running turn, no secret.
+ *  C3  It is written behind the work that made it: after a pause, one part at a time, when the event loop is idle. A
+ *      failure costs a warning. Who waits for too many others is dropped.
+ *  C4  After each write a subject has at most `KEPT` checkpoints; the oldest goes. All go with their conversation, also those that are
+ *      written while it is deleted: the mark of their event is gone.
+ *  C5  `load` returns nothing beyond `upTo`: a resumed turn must not see what came after it was pinned.
+ */
 export function createCheckpoints(deps: CheckpointDeps): Checkpoints {
   const { store, least = LEAST_EVENTS, onWarning } = deps;
 
@@ -197,12 +175,3 @@ function prefixOf(subject: string): string {
 function keyOf(subject: string, seq: number): string {
   return `${prefixOf(subject)}${String(seq).padStart(SEQ_DIGITS, '0')}`;
 }
-
-/** For engines without a store that lasts, and tests of what a fold gives without checkpoints. */
-export const NO_CHECKPOINTS: Checkpoints = {
-  least: Infinity,
-  load: () => Promise.resolve(null),
-  mark: () => Promise.resolve(null),
-  save: () => undefined,
-  flush: () => Promise.resolve(),
-};

@@ -1,18 +1,13 @@
 import type { SummaryRequest } from '../../context/index.ts';
-import { addUsage, type Usage } from '../../events/index.ts';
-import type { ErrorCode } from '../../errors.ts';
+import { addUsage } from '../../events/index.ts';
 import { endOfThoughts } from '../../providers/thoughts.ts';
-import type { ModelRequest, ResponseName } from '../../providers/provider.ts';
-import { budgetPartsOf, paidCall, placeOf } from '../budget/paid-call.ts';
+import type { ModelRequest } from '../../providers/provider.ts';
 import { type CallEnd, countCost } from '../turn/call-cost.ts';
+import type { SummaryAnswer } from '../turn/feature-types.ts';
+import { payFor } from '../turn/pay-for.ts';
 import { takeCall } from '../turn/back-off.ts';
 import type { TurnRun } from '../turn/turn-run.ts';
 import type { Clock } from '../../clock.ts';
-
-export type SummaryAnswer =
-  | { kind: 'answered'; text: string; usage: Usage; response?: ResponseName }
-  | { kind: 'failed'; code: ErrorCode; message: string }
-  | { kind: 'aborted' };
 
 /** One call of the summariser, without tools. Usage and cost count for the turn. */
 export async function askSummary(
@@ -26,11 +21,10 @@ export async function askSummary(
   const nonce = Math.floor(deps.random() * 2 ** 32).toString(36);
   const call = {
     id: `${turn.id}/${step}/${lease.record.fence}.summary.${nonce}`,
-    place: placeOf(run),
     asked: { input: deps.countTokens(words.system) + deps.countTokens(words.user), maxOutputTokens },
     price,
   };
-  const paid = await paidCall(budgetPartsOf(run), call, async () => {
+  const paid = await payFor(run, call, async () => {
     const outcome = await ask(run, words, maxOutputTokens);
     return { outcome, end: endOf(outcome) };
   });
@@ -39,7 +33,7 @@ export async function askSummary(
     return paid.outcome;
   }
   if (paid.kind === 'aborted') return paid;
-  return { kind: 'failed', code: 'budget_exceeded', message: paid.refusal.message };
+  return { kind: 'failed', code: 'budget_exceeded', message: paid.message };
 }
 
 function endOf(answer: SummaryAnswer): CallEnd {

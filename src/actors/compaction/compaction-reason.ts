@@ -8,10 +8,9 @@ import {
 } from '../../context/index.ts';
 import type { CompactionReason, PromptRecord } from '../../events/index.ts';
 import { changed, type TurnRun } from '../turn/turn-run.ts';
+import { WORTH_COMPACTING_PERCENT } from '../turn/model-window.ts';
 import { startCompaction } from './turn-compaction.ts';
 
-/** Share of the available room below which a cold cache is no reason to compact. */
-const WORTH_COMPACTING_PERCENT = 40;
 /** Growth of the prompt after which a compaction that achieved nothing is tried again. */
 const GROWTH = 1.05;
 /** A history below `keepTokens` times this is not worth a summary. */

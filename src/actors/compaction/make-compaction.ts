@@ -26,7 +26,7 @@ import { inSlices, tooCostly } from '../engine/in-slices.ts';
 import type { TurnRun } from '../turn/turn-run.ts';
 import { readPages } from '../log/read-pages.ts';
 import { noteCompaction, type TurnCompaction } from './turn-compaction.ts';
-import { requestTokens, windowFor } from './compaction-policy.ts';
+import { requestTokens, windowFor } from '../turn/model-window.ts';
 import * as z from 'zod';
 import type { ConversationKey, Store } from '../../store/store.ts';
 import { readOwn } from '../log/own-id.ts';

@@ -1,20 +1,11 @@
 import { addPerson, createPeople, DEFAULT_POLICY, type People, summarySteps } from '../../context/index.ts';
-import type { AgentId, CompactionBody, Event, EventId } from '../../events/index.ts';
+import type { AgentId, CompactionBody, Event } from '../../events/index.ts';
 import type { ConversationKey } from '../../store/store.ts';
 import { inSlices } from '../engine/in-slices.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
+import type { ImportedSummary } from '../turn/feature-types.ts';
 import { readPages } from '../log/read-pages.ts';
 import { compactionDraft, readCompaction } from './make-compaction.ts';
-
-/** A summary that another program made of a conversation, and the last event that it covers. */
-interface RecordedSummary {
-  number: number;
-  last: EventId;
-  upTo: number;
-  text: string;
-  filesRead: readonly string[];
-  filesModified: readonly string[];
-}
 
 /** Size as rendered: the summary, people's words, and what was found without a model. Small enough for most windows. */
 const RECORDED_TOKENS = 8_000;
@@ -27,7 +18,7 @@ const RECORDED_TOKENS = 8_000;
 export async function recordSummary(
   deps: EngineDeps,
   log: ConversationKey,
-  summary: RecordedSummary,
+  summary: ImportedSummary,
   { by, at }: { by: AgentId; at: number },
 ): Promise<boolean> {
   const { number, last, upTo } = summary;
@@ -45,7 +36,7 @@ export async function recordSummary(
 async function composed(
   deps: EngineDeps,
   log: ConversationKey,
-  { number, upTo, text, filesRead, filesModified }: RecordedSummary,
+  { number, upTo, text, filesRead, filesModified }: ImportedSummary,
   { by, previous }: { by: AgentId; previous: CompactionBody | null },
 ): Promise<CompactionBody | null> {
   const { events, people } = await readCovered(deps, log, upTo, previous?.upTo ?? 0);

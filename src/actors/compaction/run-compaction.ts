@@ -10,7 +10,8 @@ import {
 import { type EventDraft, runtimeId } from '../../events/index.ts';
 import { compaction, type CompactionEffect } from '../../machines/compaction.ts';
 import { changed, type Outcome, ownDraft, type TurnRun } from '../turn/turn-run.ts';
-import { nameLargest, noteCompaction, startCompaction, type TurnCompaction } from './turn-compaction.ts';
+import { nameLargest } from '../turn/model-window.ts';
+import { noteCompaction, startCompaction, type TurnCompaction } from './turn-compaction.ts';
 import { journalCompaction, applyCompaction } from './replay-compaction.ts';
 import { STRATEGIES } from './strategies.ts';
 

@@ -15,7 +15,7 @@ import {
 import type { CompactionEffect, CompactionEvent } from '../../machines/compaction.ts';
 import { inSlices } from '../engine/in-slices.ts';
 import { makeCompaction, readCompaction, summariserWindow, takeLock } from './make-compaction.ts';
-import { requestTokens } from './compaction-policy.ts';
+import { requestTokens } from '../turn/model-window.ts';
 import { brokenCircuit, noteCompaction, type TurnCompaction } from './turn-compaction.ts';
 import { askSummary } from './ask-summary.ts';
 

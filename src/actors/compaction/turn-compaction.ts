@@ -1,16 +1,8 @@
-import {
-  baselineTokens,
-  budgetOf,
-  type CompactionRun,
-  limitIn,
-  roomOf,
-  type Slot,
-  startRun,
-} from '../../context/index.ts';
+import { baselineTokens, type CompactionRun, limitIn, roomOf, startRun } from '../../context/index.ts';
 import { TroupeError } from '../../errors.ts';
-import type { CompactionNote, CompactionReason, EventKind, PromptRecord } from '../../events/index.ts';
+import type { CompactionNote, CompactionReason, EventKind } from '../../events/index.ts';
 import { ownDraft, type TurnRun } from '../turn/turn-run.ts';
-import { availableIn, windowFor } from './compaction-policy.ts';
+import { availableIn } from '../turn/model-window.ts';
 import type { Metrics } from '../../metrics.ts';
 import { hasStalled, STALLED_AFTER } from '../../context/compaction/strategies.ts';
 
@@ -85,30 +77,8 @@ function countCompaction(
   );
 }
 
-/** Explains why a prompt does not fit: the room, and its largest layers and messages. */
-export function nameLargest(run: TurnRun, { tokens, layers }: PromptRecord): string {
-  const { live, runtime, model } = run;
-  // The prompt may have been built before its refusal named the window.
-  const { maxOutputTokens } = runtime.profile;
-  const { window, reserved, available } = budgetOf({ window: windowFor(runtime, model), maxOutputTokens });
-  const parts = layers.toSorted((a, b) => b.tokens - a.tokens).slice(0, 3);
-  const largest = live.view.slots.toSorted((a, b) => b.tokens - a.tokens).slice(0, 2);
-  return [
-    `the prompt has about ${tokens.estimate} tokens; a window of ${window} less ${reserved} reserved for the answer leaves ${available}`,
-    `largest layers: ${parts.map(({ name, tokens: size }) => `${name} ${size}`).join(', ')}`,
-    `largest messages: ${largest.map(nameOf).join(', ')}`,
-    'what is to be answered, the newest results and the instructions are never cut',
-  ].join('. ');
-}
-
 /** The reason for making no further compaction; null if another one may be made. */
 export function brokenCircuit(work: TurnCompaction): string | null {
   if (!hasStalled(work)) return null;
   return `the last ${STALLED_AFTER} compactions brought the prompt hardly under its limit, so no further one is made`;
-}
-
-function nameOf({ message, tokens, layer }: Slot): string {
-  const [first] = message.seqs;
-  const which = first === undefined ? layer : `event ${first}`;
-  return `${which} (${message.role}) ${tokens}`;
 }

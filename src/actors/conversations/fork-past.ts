@@ -20,7 +20,7 @@ import {
 import { activeRuns } from '../../machines/run-book.ts';
 import { foldParticipants, newParticipants, type Participants } from '../../machines/participants.ts';
 import { stepOf } from '../../machines/workflow.ts';
-import { failedDrafts } from '../workflows/advance-runs.ts';
+import { failedDrafts } from './run-drafts.ts';
 import { endId, threadOf } from '../tasks/task-events.ts';
 
 /** State of a conversation at the fork, folded from its events. */

@@ -1,6 +1,6 @@
 import { foldParticipants, newParticipants, type Participants } from '../../machines/participants.ts';
 import type { ConversationKey } from '../../store/store.ts';
-import { type Checkpoints, NO_CHECKPOINTS } from '../checkpoints/checkpoints.ts';
+import { type Checkpoints, NO_CHECKPOINTS } from '../log/checkpoints.ts';
 import { type PageSource, readPages } from '../log/read-pages.ts';
 
 /** Participants of conversations in use. Every entry can be rebuilt from the log at any time. */

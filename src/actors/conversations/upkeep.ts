@@ -1,7 +1,7 @@
 import { DEFAULT_TENANT, runtimeId, SYSTEM_AUTHOR } from '../../events/index.ts';
 import { TroupeError } from '../../errors.ts';
 import type { ConversationKey } from '../../store/store.ts';
-import type { EngineDeps, Lifecycle, Schedule } from '../engine/engine-deps.ts';
+import type { EngineDeps, Lifecycle } from '../engine/engine-deps.ts';
 import { atWork, deleteConversation } from './delete-conversation.ts';
 import { type ParticipantsCache, participantsOf } from './participants-cache.ts';
 
@@ -85,54 +85,4 @@ export function createEndQuiet(
 
 function quietKey({ tenant, conversation }: ConversationKey): string {
   return `${tenant}/${conversation}`;
-}
-
-const MINUTE_MS = 60_000;
-
-/**
- * Sends the messages of schedules that have come due since the last check.
- *  F1  Each time is sent once, by whichever process: its event has one id.
- *  F2  Of several times that passed unchecked, only the last is sent.
- *  F3  The first check of a schedule sends nothing: earlier times do not count.
- */
-export async function fireSchedules(
-  deps: Pick<EngineDeps, 'store' | 'log' | 'clock' | 'onWarning'>,
-  schedules: readonly Schedule[],
-  participantsCache: ParticipantsCache,
-): Promise<void> {
-  const { store, clock, onWarning } = deps;
-  for (const schedule of schedules) {
-    const key = `schedule:${schedule.name}`;
-    try {
-      const now = clock.now();
-      const seen = await store.get(DEFAULT_TENANT, key);
-      const due = seen === null ? now : schedule.lastBy(now);
-      if (due === null || (seen !== null && due <= Number(seen))) continue;
-      if (seen !== null) await fire(deps, schedule, due, participantsCache);
-      // After the event: a process that dies in between sends it again, under the same id.
-      await store.compareAndSet(DEFAULT_TENANT, key, seen, String(due));
-    } catch (error) {
-      onWarning(error, key);
-    }
-  }
-}
-
-async function fire(
-  { log: events, onWarning }: Pick<EngineDeps, 'log' | 'onWarning'>,
-  { name, conversation, to, content }: Schedule,
-  due: number,
-  participantsCache: ParticipantsCache,
-): Promise<void> {
-  const log = { tenant: DEFAULT_TENANT, conversation };
-  if ((await participantsCache.of(log)).tasks.directions.archived) {
-    onWarning(`no message is sent: ${conversation} is archived`, `schedule:${name}`);
-    return;
-  }
-  const id = runtimeId('schedule', name, Math.floor(due / MINUTE_MS));
-  try {
-    await events.append(log, [{ id, author: SYSTEM_AUTHOR, to: [to], kind: 'message', body: { content } }]);
-  } catch (error) {
-    // Sent already, with the earlier text of the schedule.
-    if (!(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
-  }
 }

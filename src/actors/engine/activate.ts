@@ -6,12 +6,11 @@ import { changeAvailability } from './change-availability.ts';
 import type { EngineDeps } from './engine-deps.ts';
 import { holdLease, type Lease, restingLease } from './lease.ts';
 import type { AgentRuntime } from './agent-runtime.ts';
-import { restoreFolds } from '../checkpoints/actor-checkpoint.ts';
 import { createTurnSlot, type TurnSlot } from './turn-slot.ts';
-import { pinTurn } from '../turn/pin-turn.ts';
 import { catchUp } from '../log/read-view.ts';
 import type { LiveActor } from './registry.ts';
-import { runTurn } from '../turn/run-turn.ts';
+import { beginTurn, runTurn } from '../turn/turn.ts';
+import type { TurnDeps } from '../turn/turn-run.ts';
 import { importOwner } from './settle-imported.ts';
 import { sendOutgoing } from '../tasks/task-events.ts';
 import { publishAvailability } from '../turn/transition.ts';
@@ -24,7 +23,7 @@ const LOST_PAUSE_MS = 1_000;
  * holder continues from the record.
  */
 export async function activate(
-  deps: EngineDeps,
+  deps: TurnDeps,
   address: ActorAddress,
   begun: () => void = () => {},
 ): Promise<WakeOutcome> {
@@ -49,7 +48,7 @@ interface Admitted {
 }
 
 async function activateMember(
-  deps: EngineDeps,
+  deps: TurnDeps,
   address: ActorAddress,
   admitted: Admitted,
 ): Promise<WakeOutcome> {
@@ -116,7 +115,7 @@ async function serve(
   return { kind: 'done' };
 }
 
-async function work(deps: EngineDeps, lease: Lease, { runtime, slot, begun }: Admitted): Promise<void> {
+async function work(deps: TurnDeps, lease: Lease, { runtime, slot, begun }: Admitted): Promise<void> {
   begun();
   const live = deps.registry.enter(lease.record, deps.clock.now());
   live.lease = lease;
@@ -130,7 +129,7 @@ async function work(deps: EngineDeps, lease: Lease, { runtime, slot, begun }: Ad
       const resumed = lease.record.turn !== null;
       const turn = resumed
         ? await resumeTurn(deps, lease, live)
-        : await pinTurn({ deps, lease, runtime, live });
+        : await beginTurn({ deps, lease, runtime, live });
       if (!turn) return;
       await runTurn({ deps, lease, runtime, live, slot, turn, resumed });
       if (lease.left !== null) return;
@@ -143,12 +142,13 @@ async function work(deps: EngineDeps, lease: Lease, { runtime, slot, begun }: Ad
 }
 
 /** Begins a cold actor with its checkpoint. A record without a turn has none, and costs no look for it. */
-async function restoreLive({ checkpoints }: EngineDeps, record: ActorRecord, live: LiveActor): Promise<void> {
+async function restoreLive({ features }: TurnDeps, record: ActorRecord, live: LiveActor): Promise<void> {
+  const { checkpoints } = features;
   if (!checkpoints || live.view.upTo > 0) return;
-  if (record.lastTurn === null || record.processed < checkpoints.least) return;
+  if (record.lastTurn === null || record.processed < checkpoints.folds.least) return;
   const upTo = record.turn?.upTo ?? Infinity;
   const { secret } = live.view;
-  const found = await restoreFolds(checkpoints, live.address, { secret, upTo });
+  const found = await checkpoints.restore(live.address, { secret, upTo });
   if (found) Object.assign(live, found.folded, { stored: found.stored });
 }
 

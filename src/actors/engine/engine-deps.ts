@@ -2,8 +2,6 @@ import type { ForTools } from '../calls/for-tools.ts';
 import type { Clock } from '../../clock.ts';
 import type {
   ActorAddress,
-  AgentId,
-  ConversationId,
   PersonProfile,
   ActivityNote,
   StateNote,
@@ -17,15 +15,13 @@ import type { Broadcast } from '../../queue/broadcast.ts';
 import type { Router } from '../../queue/router.ts';
 import type { Store } from '../../store/store.ts';
 import type { Tracer } from '../../tracing.ts';
-import type { Checkpoints } from '../checkpoints/checkpoints.ts';
-import type { BudgetLedger } from '../budget/ledger.ts';
 import type { CalibrationBook } from './calibration-book.ts';
 import type { ConversationLog } from '../log/conversation-log.ts';
 import type { Trust } from '../conversations/trust.ts';
 import type { AgentRegistry } from './agent-runtime.ts';
-import type { MemorySearch } from '../memory/memory-search.ts';
 import type { PendingCount } from './pending-count.ts';
 import type { Redaction } from '../log/redaction.ts';
+import type { Checkpoints } from '../log/checkpoints.ts';
 import type { LogFolds } from '../log/log-folds.ts';
 import type { Folded } from '../log/read-view.ts';
 import type { Registry } from './registry.ts';
@@ -46,8 +42,8 @@ export interface EngineDeps {
   redaction?: Redaction | undefined;
   agents: AgentRegistry;
   registry: Registry;
-  /** Stored folds of long logs, which only save reading. Absent: none. */
-  checkpoints?: Checkpoints;
+  /** Stored folds of long logs. Absent: none. */
+  checkpoints?: Checkpoints | undefined;
   /** The tasks of conversations, kept for the next read. */
   taskFolds: LogFolds<ReadTasks>;
   /** Views of agents that are not at work, for the inspector. */
@@ -62,18 +58,13 @@ export interface EngineDeps {
   countTokens: (text: string) => number;
   /** Learnt facts about models: how they count tokens, and their windows. */
   models: CalibrationBook;
-  /** Caps on the cost of model calls. */
-  budgets: BudgetLedger;
   /** Counts the tasks that follow from one message. */
   trees: TaskTrees;
   /** Lends the place of a running turn to others of this process; the function returns it. Absent: places are not lent. */
   lendPlace?: () => () => void;
   /** Counts the waiting actors. Absent: no limit. */
   pending?: PendingCount;
-  /** Search over events that have left an agent's window. */
-  memory: MemorySearch;
   limits: EngineLimits;
-  schedules?: readonly Schedule[];
   /** Tenants whose quiet conversations are archived and deleted. Default: the default tenant. */
   tenants?: () => Promise<readonly TenantId[]>;
   lifecycle?: Lifecycle;
@@ -95,16 +86,6 @@ export interface EngineDeps {
   onState?: (note: StateNote) => void;
   /** Problems for operators that no event reports. */
   onWarning: (error: unknown, where: string) => void;
-}
-
-/** A message that the runtime sends to an agent at fixed times. */
-export interface Schedule {
-  name: string;
-  conversation: ConversationId;
-  to: AgentId;
-  content: string;
-  /** The last scheduled time that is not after `now`, ms; null: none. */
-  lastBy(now: number): number | null;
 }
 
 /** When conversations end by themselves. Default: never. */

@@ -11,10 +11,10 @@ import { pathOf } from '../../machines/agent-lifecycle.ts';
 import { changeAvailability } from './change-availability.ts';
 import { activate, markFailed } from './activate.ts';
 import { type EngineDeps, KEPT_MS } from './engine-deps.ts';
-import { turnToInterrupt } from '../steering/busy-policy.ts';
+import type { TurnDeps } from '../turn/turn-run.ts';
 import { stopBelow } from '../tasks/cancellation.ts';
 import { publishAvailability } from '../turn/transition.ts';
-import { createEndQuiet, fireSchedules } from '../conversations/upkeep.ts';
+import { createEndQuiet } from '../conversations/upkeep.ts';
 import { createUndefinedAgents } from './undefined-agents.ts';
 import { createParticipantsCache } from '../conversations/participants-cache.ts';
 
@@ -41,7 +41,7 @@ const AT_WORK_PAUSE_MS = 1_000;
 const NEWER_PAUSE_MS = 5_000;
 const STOP_GRACE_MS = 7_000;
 
-export function createEngine(deps: EngineDeps, stopping: AbortController): Engine {
+export function createEngine(deps: TurnDeps, stopping: AbortController): Engine {
   let sweeper: Sweeper | null = null;
   const stops = createStops(deps);
   const serve = createServe(deps);
@@ -101,7 +101,7 @@ interface Stops {
   close(): void;
 }
 
-function createStops(deps: EngineDeps): Stops {
+function createStops(deps: TurnDeps): Stops {
   const unsubscribe = deps.broadcast.subscribe((notice) => {
     if (notice.type === 'stop') void heedStop(notice.address, notice.turn);
     if (notice.type === 'called off') void heedCancellation(notice.tenant, notice.task);
@@ -115,7 +115,7 @@ function createStops(deps: EngineDeps): Stops {
     }
     const policy = event.whileBusy ?? deps.agents.get(address.agent)?.whileBusy;
     if (event.kind !== 'delegation.aborted' && policy !== 'interrupt') return;
-    const turn = await turnToInterrupt(deps, address, event);
+    const turn = await deps.features.steering?.turnToInterrupt(deps, address, event);
     if (turn) await stopTurn(address, turn);
   });
 
@@ -155,7 +155,7 @@ function createStops(deps: EngineDeps): Stops {
 }
 
 /** Serves wakes. */
-function createServe(deps: EngineDeps) {
+function createServe(deps: TurnDeps) {
   const atWork = new Set<string>();
 
   /**
@@ -218,7 +218,7 @@ interface Sweeper {
   ended: Promise<void>;
 }
 
-function startSweeper(deps: EngineDeps, stopped: AbortSignal): Sweeper {
+function startSweeper(deps: TurnDeps, stopped: AbortSignal): Sweeper {
   const call: Call = { isCalled: false, pause: new AbortController() };
   return {
     lookAtAll() {
@@ -235,8 +235,8 @@ interface Call {
   pause: AbortController;
 }
 
-async function runSweeper(deps: EngineDeps, stopped: AbortSignal, call: Call): Promise<void> {
-  const { clock, limits, schedules = [], lifecycle = {} } = deps;
+async function runSweeper(deps: TurnDeps, stopped: AbortSignal, call: Call): Promise<void> {
+  const { clock, limits, features, lifecycle = {} } = deps;
   const participantsCache = createParticipantsCache(deps.log, deps.checkpoints);
   const endQuiet = createEndQuiet(deps, participantsCache, lifecycle);
   const undefinedAgents = createUndefinedAgents(deps);
@@ -255,7 +255,7 @@ async function runSweeper(deps: EngineDeps, stopped: AbortSignal, call: Call): P
         const found = due.length;
         // Actors beyond a full batch may be older than the window by the next round.
         if (isFull || found >= BATCH) lookAtAll = nextFullLook(found, now, limits.sweepWindowMs);
-        await fireSchedules(deps, schedules, participantsCache);
+        await features.schedules?.fire(deps, participantsCache);
         await endQuiet();
         await undefinedAgents.heed(due);
       }

@@ -4,7 +4,7 @@ import { type AgentSnapshot, isReady, restoreAgent } from '../../machines/agent-
 import { newTaskBook, type TaskBook } from '../../machines/task-book.ts';
 import type { Lease } from './lease.ts';
 import type { FrozenBaseline } from './agent-runtime.ts';
-import { NOTHING_STORED, type Stored } from '../checkpoints/actor-checkpoint.ts';
+import { NOTHING_STORED, type Stored } from '../log/checkpoints.ts';
 
 /**
  * A live actor of this process: the state of its machine and its view, kept warm between turns and dropped when idle. All

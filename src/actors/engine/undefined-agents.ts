@@ -129,7 +129,7 @@ async function hasOpenWork(
 
 /** All actors with open work that are not defined. */
 export async function undefinedActors(
-  deps: Pick<EngineDeps, 'store' | 'clock'> & { agents: { has(agent: AgentId): boolean } },
+  deps: Pick<EngineDeps, 'store' | 'clock' | 'checkpoints'> & { agents: { has(agent: AgentId): boolean } },
 ): Promise<ActorAddress[]> {
   const { store, agents, clock } = deps;
   const all = Number.MAX_SAFE_INTEGER;

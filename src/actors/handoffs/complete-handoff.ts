@@ -11,8 +11,7 @@ import { inSlices } from '../engine/in-slices.ts';
 import { readNewest } from '../log/read-pages.ts';
 import { ownDraft, type TurnRun } from '../turn/turn-run.ts';
 import { handoffRequestSteps, latestCompaction, parseHandoff } from '../../context/index.ts';
-import { askSummary } from '../compaction/ask-summary.ts';
-import { requestTokens, windowFor } from '../compaction/compaction-policy.ts';
+import { requestTokens, windowFor } from '../turn/model-window.ts';
 
 /** Most events of the log that a summary is made from, besides the outputs of the turn. */
 const RECENT_EVENTS = 200;
@@ -132,6 +131,8 @@ export async function summariseHandoff(
   events: readonly Event[],
 ): Promise<HandoffSummary | null> {
   const { deps, live, runtime } = run;
+  const { compaction } = deps.features;
+  if (!compaction) throw noSummary('nothing here asks for summaries');
   const summariser = runtime.summariser ?? runtime;
   const model = await deps.models.get(live.address.tenant, summariser.profile);
   const fitting = handoffRequestSteps({
@@ -147,7 +148,7 @@ export async function summariseHandoff(
   });
   const request = await inSlices(deps.clock, fitting, run.meanwhile.work);
   if (!request) throw noSummary('the request does not fit the window');
-  const answer = await askSummary(run, request, SUMMARY_TOKENS);
+  const answer = await compaction.askSummary(run, request, SUMMARY_TOKENS);
   if (answer.kind === 'aborted') return null;
   if (answer.kind === 'failed') throw noSummary(answer.message);
   const summary = parseHandoff(answer.text);

@@ -10,7 +10,8 @@ import type { ActorAddress, Event } from '../../events/index.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import type { AgentRuntime } from '../engine/agent-runtime.ts';
 import { readPages } from '../log/read-pages.ts';
-import { availableIn } from '../compaction/compaction-policy.ts';
+import type { MemorySearch } from './memory-search.ts';
+import { availableIn } from '../turn/model-window.ts';
 
 /** Share of the available tokens that the memories of one turn may take, so that small windows have few. */
 const WINDOW_SHARE = 0.05;
@@ -21,6 +22,7 @@ const WINDOW_SHARE = 0.05;
  */
 export async function retrieveMemories(
   deps: EngineDeps,
+  memory: MemorySearch,
   {
     address,
     runtime,
@@ -34,7 +36,7 @@ export async function retrieveMemories(
   const { limit, tokens } = runtime.retrieval;
   const shown = shownSeqs(view);
   const isCovered = (seq: number) => seq <= floor && !shown.has(seq);
-  const hits = await deps.memory.search({
+  const hits = await memory.search({
     address,
     events: (after) => readPages(deps.store, address, { after, upTo: floor }),
     upTo: floor,

@@ -32,7 +32,7 @@ import { readBaseline } from '../turn/freeze-baseline.ts';
 import { promptRulesOf } from '../turn/prompt-rules.ts';
 import { journalKey, type ModelAnswer } from '../turn/turn-run.ts';
 import { withModel } from './other-model.ts';
-import { callsOf, type LoggedTurn, readTurn } from './read-turn.ts';
+import { callsOf, type LoggedTurn, readTurn } from '../log/read-turn.ts';
 
 /**
  * Runs a turn that has ended again, in a fork. Returns the event of the original that records the fork.

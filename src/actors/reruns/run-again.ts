@@ -4,8 +4,9 @@ import type { EngineDeps } from '../engine/engine-deps.ts';
 import type { AgentRuntime } from '../engine/agent-runtime.ts';
 import type { LiveActor } from '../engine/registry.ts';
 import { withModel } from './other-model.ts';
-import { readTurn } from './read-turn.ts';
-import { type RecordedCalls, recordedCalls } from './recorded-calls.ts';
+import { readTurn } from '../log/read-turn.ts';
+import type { RecordedCalls } from '../turn/recorded-calls.ts';
+import { recordedCalls } from './recorded-calls.ts';
 
 interface Start {
   deps: EngineDeps;

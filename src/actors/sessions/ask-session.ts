@@ -1,7 +1,7 @@
 import { deltaOf, isAdopted, placeOf, sessionMismatch, standsAt } from '../../context/index.ts';
 import type { EventDraft, PromptRecord, Session, SessionReason } from '../../events/index.ts';
 import { ownDraft, type TurnRun, writeMeanwhile } from '../turn/turn-run.ts';
-import { type AnswerSession, type Sending, termsFor } from './session-run.ts';
+import { type AnswerSession, type Sending, termsFor } from '../turn/session-run.ts';
 import { leaveSession, mayBeTouched } from './settle-session.ts';
 import { takeSession } from './take-session.ts';
 import type { ModelEvent } from '../../providers/provider.ts';

@@ -1,6 +1,6 @@
 import type { ModelRequest } from '../../providers/provider.ts';
 import { journalKey, type TurnRun, writeMeanwhile } from '../turn/turn-run.ts';
-import type { BegunAnswer } from './begun-mark.ts';
+import type { BegunAnswer } from '../turn/session-run.ts';
 
 /**
  * Marks of an answer with which a provider joins it again, in the journal beside the answers of the steps: the turn may go on

@@ -1,11 +1,9 @@
-import { visibleText } from '../../context/index.ts';
-import { type Event, isTaskEnd } from '../../events/index.ts';
-import { foldTask, forkTaskBook, type TaskBook } from '../../machines/task-book.ts';
+import type { Event } from '../../events/index.ts';
 import type { AgentRuntime } from '../engine/agent-runtime.ts';
-import { triggersIn } from '../turn/pin-turn.ts';
+import { reachOf } from '../turn/reach.ts';
 import type { TurnRun } from '../turn/turn-run.ts';
+import { isFor, readUpTo, waitingAfter } from '../turn/waiting-events.ts';
 import { busyPolicyOf } from './busy-policy.ts';
-import { coversOf, reachOf } from '../turn/reach.ts';
 
 /** Events that have come for an agent at work. */
 export type Beyond =
@@ -15,7 +13,6 @@ export type Beyond =
   | { kind: 'steer'; inputs: Event[] };
 
 const NOTHING: Beyond = { kind: 'nothing' };
-const PAGE = 1_000;
 /** Events that need a new turn: a running turn cannot take them in. */
 const BEGINS_A_TURN: readonly Event['kind'][] = ['handoff', 'delegation.opened', 'command'];
 
@@ -52,59 +49,7 @@ export async function isInterrupted(run: TurnRun): Promise<boolean> {
   return waitingAfter(run, since).some((event) => busyPolicyOf(event, runtime) === 'interrupt');
 }
 
-/** Whether another turn follows this one. Ends of task groups that the turn already answers begin none. */
-export async function hasMore(run: TurnRun): Promise<boolean> {
-  const { deps, live, turn } = run;
-  const head = await deps.store.head(live.address);
-  const reach = reachOf(turn);
-  return head > reach && waitingAfter(run, await readUpTo(run, reach, head)).length > 0;
-}
-
-/** The events that would begin the next turn. `since`: all events of the log after the inputs of this turn. */
-function waitingAfter({ live, turn }: TurnRun, since: readonly Event[]): Event[] {
-  const { agent } = live.address;
-  const tasks = since.some(isOfTasks) ? foldedOn(live.tasks, since) : live.tasks;
-  const given = new Set(coversOf(turn).map((seq) => tasks.ended.get(seq)?.group));
-  const pending = [...live.view.pending, ...since.filter((event) => isFor(agent, event))];
-  return triggersIn({ view: { agent, pending }, tasks }, reachOf(turn)).filter((event) => {
-    const group = tasks.ended.get(event.seq)?.group;
-    return event.kind !== 'approval.decided' && (group === undefined || !given.has(group));
-  });
-}
-
-/** Whether an event may change which tasks are due or which agents take part. */
-function isOfTasks(event: Event): boolean {
-  return isTaskEnd(event) || event.kind === 'left' || event.kind === 'joined';
-}
-
 function cannotWait(event: Event, runtime: AgentRuntime): boolean {
   const policy = busyPolicyOf(event, runtime);
   return policy === 'steer' || policy === 'interrupt';
-}
-
-function isFor(agent: string, event: Event): boolean {
-  return event.to.some((each) => each === agent) && visibleText(event) !== null;
-}
-
-function foldedOn(tasks: TaskBook, events: readonly Event[]): TaskBook {
-  const book = forkTaskBook(tasks);
-  for (const event of events) foldTask(book, event);
-  return book;
-}
-
-/** Read through the log, which has what this process appended in memory. */
-async function readUpTo(
-  { deps, live }: Pick<TurnRun, 'deps' | 'live'>,
-  after: number,
-  head: number,
-): Promise<Event[]> {
-  const events: Event[] = [];
-  for (let at = after; at < head;) {
-    const page = await deps.log.read(live.address, { after: at, limit: PAGE });
-    const last = page.at(-1);
-    if (!last) break;
-    events.push(...page.filter(({ seq }) => seq <= head));
-    at = last.seq;
-  }
-  return events;
 }

@@ -1,10 +1,10 @@
 import type { Event, EventDraft, PinnedTurn, TurnSteeredBody } from '../../events/index.ts';
 import { catchUp } from '../log/read-view.ts';
-import { CANCELLED, isOfPeople, isTurnCancelled } from '../tasks/cancellation.ts';
+import { isOfPeople } from '../tasks/cancellation.ts';
 import { changed, ownDraft, type TurnRun } from '../turn/turn-run.ts';
-import { isInterrupted, lookBeyond } from './look-beyond.ts';
+import { lookBeyond } from './look-beyond.ts';
 import { reachOf } from '../turn/reach.ts';
-import { closeStep, openStep } from './step-journal.ts';
+import { closeStep, openStep } from '../turn/step-journal.ts';
 
 /**
  * Takes events into a running turn, between two of its steps, or ends the turn if one of them interrupts it.
@@ -72,14 +72,6 @@ export async function showAllSteered(run: TurnRun): Promise<TurnRun> {
 function withSteered(run: TurnRun, taken: readonly TurnSteeredBody[]): TurnRun {
   if (taken.length === 0) return run;
   return changed(run, {}, { outputs: taken.map((each) => draftOf(run, each)) });
-}
-
-/** The cause of a stop: a command, an interrupting event, or the cancellation of the turn's task. */
-export async function stoppedBy(run: TurnRun): Promise<string> {
-  const { ending } = run;
-  if (ending.kind === 'aborted' && (ending.by === 'interrupted' || ending.by === CANCELLED)) return ending.by;
-  if (await isInterrupted(run)) return 'interrupted';
-  return (await isTurnCancelled(run)) ? CANCELLED : 'command';
 }
 
 function missing(run: TurnRun): TurnSteeredBody[] {

@@ -16,7 +16,7 @@ import {
   type TaskBook,
 } from '../../machines/task-book.ts';
 import type { ConversationKey } from '../../store/store.ts';
-import { type Checkpoints, NO_CHECKPOINTS } from '../checkpoints/checkpoints.ts';
+import { type Checkpoints, NO_CHECKPOINTS } from '../log/checkpoints.ts';
 import { createLogFolds, type LogFolds } from '../log/log-folds.ts';
 import { type PageSource, readPages } from '../log/read-pages.ts';
 

@@ -4,7 +4,7 @@ import { TroupeError } from '../../errors.ts';
 import { type ConversationId, type EventId, parseTurnId, type TenantId } from '../../events/index.ts';
 import { slicesOf } from '../../slices.ts';
 import type { Store } from '../../store/store.ts';
-import { createEntries } from '../budget/entries.ts';
+import { createEntries } from '../engine/shared-entries.ts';
 import { endId } from './task-events.ts';
 
 /**

@@ -4,14 +4,12 @@ import { receiptOf } from '../../context/index.ts';
 import type { ModelEvent, ModelFailure, ModelRequest, ResponseName } from '../../providers/provider.ts';
 import { endOfThoughts, THOUGHTS_END } from '../../providers/thoughts.ts';
 import { type FinishedCalls, wholeCalls } from '../../providers/whole-calls.ts';
-import { budgetPartsOf, paidCall, type PaidCall, placeOf } from '../budget/paid-call.ts';
-import { type CallEnd, countCost, spent } from './call-cost.ts';
-import type { BudgetRefusal } from '../budget/ledger.ts';
+import { type CallEnd, countCost } from './call-cost.ts';
 import type { CallEnded } from '../engine/span-facts.ts';
-import { answerSession, askSession, hearSession, loseSession } from '../sessions/ask-session.ts';
-import { noteBegun, withBegun } from '../sessions/begun-answer.ts';
-import type { Sending } from '../sessions/session-run.ts';
+import type { Sending } from './session-run.ts';
 import { faultOfEnd, faultOfText } from './answer-fault.ts';
+import type { PaidCall, SessionEvent } from './feature-types.ts';
+import { payFor } from './pay-for.ts';
 import { checkReply } from './check-reply.ts';
 import { hearWords } from './hear-words.ts';
 import { showActivity } from './show-activity.ts';
@@ -25,7 +23,7 @@ export type Asked =
   | { kind: 'answered'; answer: ModelAnswer }
   /** `sending` is the prompt that was refused or not answered. */
   | { kind: 'failed'; failure: ModelFailure; sending: Sending }
-  | { kind: 'refused'; refusal: BudgetRefusal }
+  | { kind: 'refused'; message: string }
   | { kind: 'aborted' };
 
 /**
@@ -34,17 +32,16 @@ export type Asked =
  */
 export async function askModel(run: TurnRun): Promise<Asked> {
   const { session } = run.meanwhile;
+  const { sessions } = run.deps.features;
   for (let round = 1; ; round += 1) {
-    const sending = keepsSession(run) ? askSession(run) : { prompt: promptOf(run) };
+    const sending: Sending = sessions && keepsSession(run) ? sessions.ask(run) : { prompt: promptOf(run) };
     const asked = sending.session?.request.kind ?? 'start';
     const make = () => {
       session.open = null;
       session.touched ||= asked !== 'start';
       return measured(run, sending);
     };
-    const paid = mayBeCapped(run)
-      ? await paidCall(budgetPartsOf(run), callOf(run, round), make)
-      : spent(await make(), { input: inputOf(run) }, run.runtime.price);
+    const paid = await payFor(run, callOf(run, round), make);
     if (paid.kind === 'aborted' && !run.lease.signal.aborted) throw run.deps.stopping.reason;
     if (paid.kind !== 'made') return paid;
     countCost(run.deps.metrics, run.runtime, paid.spent, run.live.address.tenant);
@@ -52,7 +49,7 @@ export async function askModel(run: TurnRun): Promise<Asked> {
     if (outcome.kind !== 'failed') return outcome;
     const isLost = outcome.failure.code === 'provider_session_lost';
     if (!isLost || asked === 'start') return { ...outcome, sending };
-    if (asked === 'resume') loseSession(run, outcome.failure.message);
+    if (asked === 'resume') sessions?.lose(run, outcome.failure.message);
   }
 }
 
@@ -65,26 +62,15 @@ function promptOf({ prompt }: TurnRun): PromptRecord {
   return prompt;
 }
 
-/** Whether a budget applies: the tree of a task always has one. */
-function mayBeCapped({ deps, live }: TurnRun): boolean {
-  const { tenant, conversation, agents } = deps.budgets.caps;
-  return Boolean(tenant ?? conversation ?? agents) || live.tasks.thread !== null;
-}
-
 /** The fence is part of the id: a try that is repeated after a crash may be paid for twice. */
 function callOf(run: TurnRun, round: number): PaidCall {
-  const { turn, step, lease, failure, runtime } = run;
+  const { turn, step, lease, failure, prompt, runtime } = run;
   const { maxOutputTokens } = runtime.profile;
   return {
     id: `${turn.id}/${step}/${lease.record.fence}.${(failure?.tries ?? 0) + 1}.${round}`,
-    place: placeOf(run),
-    asked: { input: inputOf(run), maxOutputTokens },
+    asked: { input: prompt?.tokens.estimate ?? 0, maxOutputTokens },
     price: runtime.price,
   };
-}
-
-function inputOf({ prompt }: TurnRun): number {
-  return prompt?.tokens.estimate ?? 0;
 }
 
 /** An answer that takes longer is looked at while it is written: its prompt must be there. */
@@ -206,8 +192,6 @@ async function stream(
         calls.push(event.call);
         break;
       case 'begun':
-        noteBegun(run, event.mark);
-        break;
       case 'session':
       case 'compacted':
         hearSession(run, event);
@@ -225,6 +209,10 @@ async function stream(
     kind: 'failed',
     failure: { code: 'provider_truncated', message: 'the provider ended without a result' },
   };
+}
+
+function hearSession(run: TurnRun, event: SessionEvent): void {
+  run.deps.features.sessions?.hear(run, event);
 }
 
 function brokenOff(
@@ -270,7 +258,7 @@ function finished(
     stop: isCut ? 'length' : event.stop,
     usage: event.usage,
     ...(event.doubt !== undefined && { doubt: event.doubt }),
-    ...(sending.session && answerSession(run, sending, event)),
+    ...(sending.session && run.deps.features.sessions?.answered(run, sending, event)),
   };
   const fault =
     broken === undefined && answer.stop !== 'length'
@@ -293,7 +281,9 @@ function withoutThoughts(said: Heard['said'], by: Pick<Reasoning, 'provider' | '
 
 async function requestOf(run: TurnRun, sending: Sending): Promise<ModelRequest> {
   const asked = plainRequest(run, sending);
-  return withImages(run, run.runtime.provider.capabilities.joins ? await withBegun(run, asked) : asked);
+  const { sessions } = run.deps.features;
+  const joins = sessions && run.runtime.provider.capabilities.joins;
+  return withImages(run, joins ? await sessions.withBegun(run, asked) : asked);
 }
 
 function plainRequest(run: TurnRun, { prompt, session }: Sending): ModelRequest {

@@ -2,8 +2,8 @@ import { limitIn } from '../../context/index.ts';
 import { policyOf, TroupeError } from '../../errors.ts';
 import { backoffMs } from '../../providers/backoff.ts';
 import type { ModelFailure } from '../../providers/provider.ts';
-import { policyFor } from '../compaction/compaction-policy.ts';
-import type { Sending } from '../sessions/session-run.ts';
+import { policyFor } from './model-window.ts';
+import type { Sending } from './session-run.ts';
 import { recordPrompt } from './ask-model.ts';
 import { leaveImagesOut } from './refused-images.ts';
 import { tellAway } from './silent-server.ts';
@@ -82,7 +82,7 @@ async function logFailure(run: TurnRun, { code, message, tries, wait }: FailedCa
 /** Asks for a shorter prompt, once per step; null if that was done before. The refusal may name the window. */
 function shorten(run: TurnRun, { message }: ModelFailure): TurnRun | null {
   const { compaction, prompt, runtime, live, deps } = run;
-  if (compaction.overflowed || !prompt) return null;
+  if (compaction.overflowed || !prompt || !deps.features.compaction) return null;
   const named = limitIn(message)?.window;
   // If the refusal names no window, the refused size is the upper bound, for this turn only.
   const guessed = prompt.tokens.estimate + prompt.tokens.reserved;

@@ -2,8 +2,15 @@ import {
   type AboutTurn,
   type DynamicText,
   hashText,
+  liveDelta,
   type Memories,
+  memoryItem,
+  modeItems,
   NO_MEMORIES,
+  phaseItem,
+  rosterNews,
+  stateItem,
+  statedUnder,
   type View,
 } from '../../context/index.ts';
 import {
@@ -11,14 +18,24 @@ import {
   agentAuthor,
   type Event,
   type EventContext,
+  type LiveItems,
   MAX_TOOLSET,
   type ToolSpec,
 } from '../../events/index.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import type { FrozenBaseline, AgentRuntime } from '../engine/agent-runtime.ts';
 import type { Folded } from '../log/read-view.ts';
-import { retrieveMemories } from '../memory/retrieve-memories.ts';
-import { type PersonFacts, readPerson } from './person-facts.ts';
+import type { TurnDeps } from './turn-run.ts';
+import {
+  channelItem,
+  type PersonFacts,
+  personItems,
+  readPerson,
+  targetItem,
+  timeItem,
+} from './person-facts.ts';
+import { purposeOf } from './purpose.ts';
+import { unavailableText } from './unavailable.ts';
 import { openWorkItems } from '../tasks/task-items.ts';
 import { type Directive, directiveOf } from '../../machines/directions.ts';
 
@@ -46,7 +63,7 @@ export const NO_FACTS: TurnFacts = {
 };
 
 export async function readFacts(
-  deps: EngineDeps,
+  deps: TurnDeps,
   { address, runtime }: { address: ActorAddress; runtime: AgentRuntime },
   { view, tasks }: Folded,
   trigger: Event,
@@ -57,12 +74,42 @@ export async function readFacts(
   const [fragments, memories, workItems, person] = await Promise.all([
     readFragments(deps, runtime, about),
     runtime.retrieval && view.floor > 0
-      ? retrieveMemories(deps, { address, runtime, view, trigger })
+      ? (deps.features.memory?.retrieve(deps, { address, runtime, view, trigger }) ?? NO_MEMORIES)
       : NO_MEMORIES,
     hasWork(tasks) ? openWorkItems(deps, address, tasks) : NO_WORK,
     readPerson(deps, address, view, trigger),
   ]);
   return { directive, fragments, memories, workItems, person };
+}
+
+/** The live items at the start of a turn, changes only. The time is that of the trigger, never of the clock. */
+export function liveItems(
+  inputs: readonly Event[],
+  { view, tasks }: Folded,
+  { runtime, baseline }: { runtime: AgentRuntime; baseline: FrozenBaseline },
+  { directive, fragments, memories, workItems, person }: TurnFacts = NO_FACTS,
+): LiveItems {
+  const stated = statedUnder(view.stated, baseline.id);
+  const trigger = inputs.at(-1);
+  if (!trigger) return {};
+  const roster = rosterNews(baseline.body, runtime.baseline, stated.items['roster']);
+  const facts: LiveItems = {
+    time: timeItem(trigger.at, person),
+    task: purposeOf(trigger, tasks),
+    ...(person && personItems(person, view, stated)),
+    ...modeItems(view.directions.mode, directive),
+    ...phaseItem(view.directions.phase, runtime.orchestrates),
+    ...channelItem(trigger, runtime.channels, stated),
+    ...stateItem('unavailable', unavailableText(runtime, tasks), stated),
+    ...(roster !== null && { roster }),
+  };
+  for (const [name, text] of [...workItems, ...fragments])
+    Object.assign(facts, stateItem(name, text, stated));
+  return {
+    ...liveDelta(facts, stated),
+    ...targetItem(inputs, view),
+    ...(memories.seqs.length > 0 && memoryItem(memories)),
+  };
 }
 
 const FROZEN_LAYERS: readonly string[] = ['rules', 'persona', 'tools', 'environment'];

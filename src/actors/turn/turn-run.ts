@@ -1,6 +1,20 @@
-import type { AgentProfile, ModelFacts, CompactionPolicy, UsageAnchor } from '../../context/index.ts';
+import type {
+  AgentProfile,
+  CompactionPolicy,
+  Memories,
+  ModelFacts,
+  SummaryRequest,
+  UsageAnchor,
+  View,
+} from '../../context/index.ts';
 import {
+  type ActorAddress,
+  type AgentId,
+  type ConversationId,
+  type Event,
   type EventDraft,
+  type NamedSession,
+  type TenantId,
   type EventId,
   type ImageRef,
   type PinnedTurn,
@@ -17,17 +31,30 @@ import {
 } from '../../events/index.ts';
 import type { ErrorCode } from '../../errors.ts';
 import type { AgentEvent } from '../../machines/agent-lifecycle.ts';
-import type { ModelFailure } from '../../providers/provider.ts';
+import type { ModelEvent, ModelFailure, ModelRequest } from '../../providers/provider.ts';
+import type { ActorPatch, ConversationKey } from '../../store/store.ts';
+import type { ParticipantsCache } from '../conversations/participants-cache.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import type { TurnWork } from '../engine/in-slices.ts';
 import type { Lease } from '../engine/lease.ts';
 import type { TurnSlot } from '../engine/turn-slot.ts';
 import type { FrozenBaseline, AgentRuntime } from '../engine/agent-runtime.ts';
 import type { LiveActor } from '../engine/registry.ts';
-import type { RecordedCalls } from '../reruns/recorded-calls.ts';
+import type { Checkpoints } from '../log/checkpoints.ts';
+import type { Folded } from '../log/read-view.ts';
+import type { CallEnd } from './call-cost.ts';
+import type {
+  BudgetLine,
+  Gate,
+  ImportedSummary,
+  Paid,
+  PaidCall,
+  SessionEvent,
+  SummaryAnswer,
+} from './feature-types.ts';
+import type { RecordedCalls } from './recorded-calls.ts';
 import type { RepeatedCalls } from './repeated-calls.ts';
-import type { BegunAnswer } from '../sessions/begun-mark.ts';
-import type { AnswerSession, SessionRun } from '../sessions/session-run.ts';
+import type { AnswerSession, BegunAnswer, Sending, SessionRun } from './session-run.ts';
 import type { TurnWatch } from './watch-turn.ts';
 
 /** The last failed try of one model call, and when the next one is due. */
@@ -60,9 +87,15 @@ export interface RetryWait {
  */
 export type TurnRun = TurnInputs & Readonly<StepState> & Readonly<TurnOutputs>;
 
+/** Everything a turn depends on. */
+export interface TurnDeps extends EngineDeps {
+  /** What only some companies use. */
+  readonly features: Features;
+}
+
 /** An agent at work under its lease. */
 export interface ActiveActor {
-  readonly deps: EngineDeps;
+  readonly deps: TurnDeps;
   readonly lease: Lease;
   readonly runtime: AgentRuntime;
   readonly live: LiveActor;
@@ -292,4 +325,152 @@ export async function written(run: Writing): Promise<void> {
   writeReceipts(run);
   await Promise.all(run.meanwhile.writing);
   run.meanwhile.writing = [];
+}
+
+/**
+ * What only some companies use. Each is one folder of `src/actors` with one object, and one line in `actors/features.ts`.
+ *  N1  Everything else reaches a feature through these hooks alone; only the list imports its folder.
+ *  N2  A turn comes to a hook by a fact that it has at hand. Without the fact it executes no line of the feature.
+ *  N3  Each may be missing. Turns then go on as if nobody used it, and a command that needs it is refused.
+ */
+export interface Features {
+  readonly schedules?: SchedulesFeature | undefined;
+  readonly checkpoints?: CheckpointsFeature | undefined;
+  readonly memory?: MemoryFeature | undefined;
+  readonly reruns?: RerunsFeature | undefined;
+  readonly sessions?: SessionsFeature | undefined;
+  readonly steering?: SteeringFeature | undefined;
+  readonly compaction?: CompactionFeature | undefined;
+  readonly budget?: BudgetFeature | undefined;
+  readonly supervision?: SupervisionFeature | undefined;
+  readonly workflows?: WorkflowsFeature | undefined;
+}
+
+/** Messages at fixed times. Fact: a schedule is defined. */
+export interface SchedulesFeature {
+  /** Sends what has come due since the last check, in a round of the sweeper. */
+  fire(
+    deps: Pick<EngineDeps, 'store' | 'log' | 'clock' | 'onWarning'>,
+    participantsCache: ParticipantsCache,
+  ): Promise<void>;
+}
+
+/** Stored folds of long logs. Fact: the log has grown by `folds.least` events since the last ones. */
+export interface CheckpointsFeature {
+  readonly folds: Checkpoints;
+  isWorthStoring(live: LiveActor, options?: { isBusy: boolean }): boolean;
+  /** Copies the folds between two turns. Call the result once the fence has proved that they are this actor's. */
+  keep(live: LiveActor, options: { isBusy: boolean }): Promise<(() => void) | null>;
+  /** The newest stored folds of an actor up to `upTo`; null if there are none. */
+  restore(
+    address: ActorAddress,
+    options: { secret: string; upTo?: number },
+  ): Promise<(Pick<LiveActor, 'stored'> & { folded: Folded }) | null>;
+  close(): Promise<void>;
+}
+
+/** What an agent's summary covers, found again. Fact: the agent retrieves, and its window has a summary. */
+export interface MemoryFeature {
+  retrieve(
+    deps: EngineDeps,
+    turn: { address: ActorAddress; runtime: AgentRuntime; view: View; trigger: Event },
+  ): Promise<Memories>;
+  close(): Promise<void>;
+}
+
+/** Ended turns that are run again, in a fork. Fact: the pinned turn names the one that it repeats. */
+export interface RerunsFeature {
+  /** What is different for such a turn. */
+  begin(turn: {
+    deps: EngineDeps;
+    live: Pick<LiveActor, 'address'>;
+    runtime: AgentRuntime;
+    turn: Pick<PinnedTurn, 'rerun'>;
+  }): Promise<{ runtime: AgentRuntime; recorded: RecordedCalls } | null>;
+}
+
+/** Conversations that a provider keeps. Fact: the provider resumes sessions, or joins answers, or an input names a session. */
+export interface SessionsFeature {
+  /** The session that the inputs of a turn name for an agent. */
+  namedIn(inputs: readonly Event[], agent: string): NamedSession | null;
+  /** Makes the named session the agent's own. */
+  adopt(run: TurnRun): Promise<void>;
+  /** What is sent of the prompt. */
+  ask(run: TurnRun): Sending;
+  /** Marks with which a provider joins an answer again that it has begun. */
+  withBegun(run: TurnRun, request: ModelRequest): Promise<ModelRequest>;
+  hear(run: TurnRun, event: SessionEvent): void;
+  answered(
+    run: TurnRun,
+    sending: Sending,
+    done: Extract<ModelEvent, { type: 'done' }>,
+  ): { session?: AnswerSession };
+  lose(run: TurnRun, message: string): void;
+  /** Leaves an open turn in the provider. */
+  leave(run: TurnRun): void;
+  /** The fields of the commit. */
+  patch(run: TurnRun): Pick<NonNullable<ActorPatch['state']>, 'session' | 'cursor'>;
+}
+
+/** Messages that need not wait for the turn under way. Fact: the turn has more than one step, or took events in before. */
+export interface SteeringFeature {
+  steer(run: TurnRun): Promise<TurnRun>;
+  /** Adds the events that this step, or all steps, of a resumed turn took. */
+  showSteered(run: TurnRun, steps: 'this' | 'all'): Promise<TurnRun>;
+  isInterrupted(run: TurnRun): Promise<boolean>;
+  /** The running turn that an event interrupts. */
+  turnToInterrupt(
+    deps: Pick<EngineDeps, 'store' | 'agents' | 'registry'>,
+    address: ActorAddress,
+    event: Event,
+  ): Promise<TurnId | null>;
+  /** Throws `agent_busy` if an addressed agent is at work and rejects messages meanwhile. */
+  refuseBusy(
+    deps: Pick<EngineDeps, 'store' | 'agents'>,
+    log: ConversationKey,
+    draft: EventDraft,
+  ): Promise<void>;
+}
+
+/** Long histories made shorter. Fact: the prompt has grown, or the agent asks for it. */
+export interface CompactionFeature {
+  /** Begins to count for the present step. */
+  beginStep(run: TurnRun): TurnRun;
+  /** `beginStep` for a resumed turn: applies again what it had decided. */
+  replay(run: TurnRun): Promise<TurnRun>;
+  /** The reason to compact before this prompt is sent. */
+  reason(run: TurnRun, prompt: PromptRecord): CompactionReason | null;
+  compact(run: TurnRun): Promise<Outcome>;
+  /** One call of the summariser. */
+  askSummary(run: TurnRun, words: SummaryRequest, maxOutputTokens: number): Promise<SummaryAnswer>;
+  /** Logs an imported summary; false if it would hide other events. */
+  recordSummary(
+    deps: EngineDeps,
+    log: ConversationKey,
+    summary: ImportedSummary,
+    made: { by: AgentId; at: number },
+  ): Promise<boolean>;
+}
+
+/** Caps on the cost of model calls. Fact: a cap is defined, or the conversation is a thread: the tree of a task always has one. */
+export interface BudgetFeature {
+  readonly hasCaps: boolean;
+  /** Makes a model call if every budget allows it, and counts its cost. */
+  pay<T>(run: TurnRun, call: PaidCall, make: () => Promise<{ outcome: T; end: CallEnd }>): Promise<Paid<T>>;
+  report(
+    tenant: TenantId,
+    of: { root?: ConversationId | undefined; agent?: AgentId | undefined; now: number },
+  ): Promise<BudgetLine[]>;
+}
+
+/** Agents that may not stop before their work is done. Fact: the agent keeps a list, or may not stay silent. */
+export interface SupervisionFeature {
+  /** What holds back the end of the turn; null if nothing does. */
+  gate(run: TurnRun): Gate | null;
+}
+
+/** Steps that agents take a conversation through. Fact: the conversation has a run. */
+export interface WorkflowsFeature {
+  /** The events by which a turn that ends a step advances its runs. */
+  advance(run: TurnRun): Promise<OutgoingEvent[]>;
 }

@@ -1,25 +1,12 @@
-import {
-  type Author,
-  type Event,
-  type EventDraft,
-  type PhaseChangedBody,
-  type OutgoingEvent,
-  type RunDirectiveBody,
-  type RunFact,
-  runFactId,
-  type RunPart,
-  type RunPlace,
-  runtimeId,
-  SYSTEM_AUTHOR,
-} from '../../events/index.ts';
+import { type Event, type EventDraft, type OutgoingEvent, runtimeId } from '../../events/index.ts';
 import { isStepNote, isWith, type Run } from '../../machines/run-book.ts';
 import { openTasks } from '../../machines/task-book.ts';
 import { nextState, stepOf, type WorkflowEvent } from '../../machines/workflow.ts';
-import { reachOf } from '../turn/reach.ts';
+import { completedDrafts, directedDrafts, failedDrafts } from '../conversations/run-drafts.ts';
 import { isSuperseded, openedBy } from '../tasks/complete-task.ts';
+import { reachOf } from '../turn/reach.ts';
 import type { TurnRun } from '../turn/turn-run.ts';
 import { phaseChange } from './change-phase.ts';
-import type { Directions } from '../../machines/directions.ts';
 
 /**
  * The events by which a turn that ends a step advances its runs: the next step, or the end of the run. They are part of the
@@ -98,71 +85,4 @@ function unstoredEvents({ turn, live, outputs, answer, runtime }: TurnRun): Even
   const seq = reachOf(turn) + 1 + own.length;
   const reply = { id: runtimeId(turn.id, 'reply'), author, to: [], ...place, seq };
   return [...own, { ...reply, kind: 'message', body: { content: text } }];
-}
-
-/** The events that bring a run to its present step. `by`: the person who begins it; the directive then lists all steps. */
-export function directedDrafts(run: Run, phase: PhaseChangedBody | null, by: Author | null): EventDraft[] {
-  const { steps } = run.state.context;
-  const step = stepOf(run.state.context);
-  const place = runPlaceOf(run);
-  if (!step || !place) return [];
-  const author = by ?? SYSTEM_AUTHOR;
-  const body = by ? { ...bodyOf(run, place), steps: [...steps] } : bodyOf(run, place);
-  const content = `Step ${place.number} of ${place.of} (${step.id}): ${step.brief}`;
-  return [
-    ...(phase ? [{ ...draftOf(run, 'phase', author), kind: 'phase.changed' as const, body: phase }] : []),
-    { ...draftOf(run, 'directive', author), kind: 'run.directive', body: body },
-    // After the directive, which the agent needs to understand the request.
-    {
-      ...draftOf(run, 'step', SYSTEM_AUTHOR),
-      to: [place.agent],
-      kind: 'message',
-      body: { content },
-    },
-  ];
-}
-
-export function failedDrafts(run: Run, reason: string, goOn: string): EventDraft[] {
-  const place = runPlaceOf(run);
-  if (!place) return [];
-  const body = { ...bodyOf(run, place), status: 'failed' as const, reason, goOn };
-  return [{ ...draftOf(run, 'failed', SYSTEM_AUTHOR), kind: 'run.directive', body }];
-}
-
-/** The events with which a run ends. The earlier mode is restored unless it was changed meanwhile. */
-function completedDrafts(run: Run, directions: Directions): EventDraft[] {
-  const place = runPlaceOf(run);
-  if (!place) return [];
-  const body = { ...bodyOf(run, place), status: 'completed' as const };
-  const { mode, run: named, rest } = directions;
-  const isNamed = mode === 'run' && named === run.run;
-  return [
-    { ...draftOf(run, 'end', SYSTEM_AUTHOR), kind: 'run.directive', body },
-    ...(isNamed
-      ? [{ ...draftOf(run, 'back', SYSTEM_AUTHOR), kind: 'mode.changed' as const, body: { mode: rest } }]
-      : []),
-  ];
-}
-
-export function modeDraft(run: Run, by: Author): EventDraft {
-  return { ...draftOf(run, 'mode', by), kind: 'mode.changed', body: { mode: 'run', run: run.run } };
-}
-
-function factOf({ run, state }: Run, part: RunPart): RunFact {
-  return { run, part, number: state.context.number, attempt: state.context.attempt };
-}
-
-function draftOf(run: Run, part: RunPart, author: Author) {
-  return { id: runFactId(factOf(run, part)), author, to: [] };
-}
-
-function bodyOf({ run, directive, state }: Run, step: RunPlace): RunDirectiveBody {
-  return { run, directive, brief: stepOf(state.context)?.brief ?? '', status: 'active', step };
-}
-
-function runPlaceOf({ workflow, state }: Run): RunPlace | null {
-  const { steps, number, attempt, agent } = state.context;
-  const step = stepOf(state.context);
-  if (!step || agent === null) return null;
-  return { workflow, number, of: steps.length, id: step.id, agent, attempt };
 }

@@ -1,21 +1,14 @@
 import { TroupeError } from '../../errors.ts';
-import { type Author, type CommandOf, type Event, runFactId, type RunStep } from '../../events/index.ts';
+import { type Author, type CommandOf, type Event, runFactId } from '../../events/index.ts';
 import { activeRuns, type Run } from '../../machines/run-book.ts';
 import { isHere, type Participants } from '../../machines/participants.ts';
 import { newWorkflow, nextState, stepOf } from '../../machines/workflow.ts';
 import type { ConversationKey } from '../../store/store.ts';
 import type { ConversationDeps } from '../conversations/conversation-deps.ts';
+import type { Workflow } from '../turn/feature-types.ts';
 import { requirePerson } from '../conversations/trust.ts';
 import { phaseChange } from './change-phase.ts';
-import { directedDrafts, modeDraft } from './advance-runs.ts';
-
-/** Steps that agents take a conversation through. */
-export interface Workflow {
-  id: string;
-  /** Purpose of a run that names none. */
-  directive?: string | undefined;
-  steps: readonly RunStep[];
-}
+import { directedDrafts, modeDraft } from '../conversations/run-drafts.ts';
 
 /**
  * Begins a run of a workflow for a person, or resumes one at a step. The turns of the agents do everything that follows.

@@ -1,9 +1,11 @@
 import { TroupeError } from '../../errors.ts';
 import {
   type AgentId,
+  canonicalJson,
   type Event,
   type EventOf,
   isAbout,
+  parseExact,
   parseTurnId,
   runtimeId,
   type TenantId,
@@ -12,7 +14,7 @@ import {
 } from '../../events/index.ts';
 import type { ConversationKey, Store } from '../../store/store.ts';
 import { eventsAt } from '../calls/asked-by.ts';
-import { readPages } from '../log/read-pages.ts';
+import { readPages } from './read-pages.ts';
 
 /** A turn as it is in the log. */
 export interface LoggedTurn {
@@ -79,4 +81,17 @@ export function callsOf({ own }: Pick<LoggedTurn, 'own'>): LoggedCall[] {
     }
   }
   return calls;
+}
+
+/** The same tool with the same arguments, however they are written. */
+export function isSameCall(a: ToolCall, b: ToolCall): boolean {
+  return a.name === b.name && (a.args === b.args || comparable(a.args) === comparable(b.args));
+}
+
+function comparable(args: string): string {
+  try {
+    return canonicalJson(parseExact(args.trim() || '{}'));
+  } catch {
+    return args;
+  }
 }

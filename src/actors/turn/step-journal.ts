@@ -1,8 +1,8 @@
 import { TroupeError } from '../../errors.ts';
 import type { TenantId, TurnId } from '../../events/index.ts';
 import type { Store } from '../../store/store.ts';
-import { redactAnswer } from '../turn/redact-turn.ts';
-import { journalKey, type JournalEntry, type TurnRun } from '../turn/turn-run.ts';
+import { redactAnswer } from './redact-turn.ts';
+import { journalKey, type JournalEntry, type TurnRun } from './turn-run.ts';
 
 /**
  * The journal of a step. A former holder that hung may still journal an answer without the events that its successor takes

@@ -1,32 +1,17 @@
 import type { AgentId, EventDraft, GuardStoppedBody, TodoItem, TodosBody } from '../../events/index.ts';
-import { faultDrafts, isFaultNote, mayTell } from '../turn/answer-fault.ts';
-import { type AnswerFault, ownDraft, type TurnRun } from '../turn/turn-run.ts';
+import { isFaultNote } from '../turn/answer-fault.ts';
+import type { Gate } from '../turn/feature-types.ts';
+import type { TurnRun } from '../turn/turn-run.ts';
 import { openTasks, type TaskBook } from '../../machines/task-book.ts';
 import { isSuperseded, openedBy } from '../tasks/complete-task.ts';
 
-export type Verdict =
-  | { kind: 'accepted' }
-  | { kind: 'corrected'; drafts: EventDraft[] }
-  /** Accepted with work left to do: the log says so, for people. */
-  | { kind: 'given up'; stop: GuardStoppedBody }
-  /** The answer is none, and the model does not mend it. */
-  | { kind: 'failed'; fault: AnswerFault };
-
-/** Whether a turn may end with the answer that it has. */
-export function judge(run: TurnRun): Verdict {
-  const fault = run.answer?.fault;
-  if (fault && mayTell(run, fault)) return { kind: 'corrected', drafts: faultDrafts(run, fault) };
-  if (fault && !fault.isTaken) return { kind: 'failed', fault };
+/** What holds back the end of a turn that has a sound answer. */
+export function gate(run: TurnRun): Gate | null {
   const { idle, most } = run.runtime.supervision;
-  const text = idle > 0 && most > 0 ? gateOf(run) : null;
-  if (text === null) return { kind: 'accepted' };
+  const note = idle > 0 && most > 0 ? reasonsOf(run) : null;
+  if (note === null) return null;
   const stop = stopOf(run);
-  return stop ? { kind: 'given up', stop } : { kind: 'corrected', drafts: [noteDraft(run, text)] };
-}
-
-/** A note for the next step alone. */
-function noteDraft(run: TurnRun, content: string): EventDraft {
-  return { ...ownDraft(run, `note:${run.step}`), kind: 'injection', body: { content, oneStep: true } };
+  return stop ? { kind: 'given up', stop } : { kind: 'corrected', note };
 }
 
 function stopOf({ outputs, live, runtime, step, deps }: TurnRun): GuardStoppedBody | null {
@@ -89,7 +74,7 @@ function keyOf(list: TodosBody | null): string {
  * (the pinned log, the outputs, the settings), never on what the answer says, so a process that resumes the turn decides
  * the same.
  */
-function gateOf(run: TurnRun): string | null {
+function reasonsOf(run: TurnRun): string | null {
   const reasons = [todoGate(run), silentGate(run)].filter((reason) => reason !== null);
   return reasons.length > 0 ? reasons.join('\n\n') : null;
 }
