@@ -35,8 +35,8 @@ export const STEP_MUTANTS: readonly Mutant[] = [
       },
       {
         file: 'store/documents/actor-steps.ts',
-        find: 'function conditionOf({ expect, change }: ActorStep): ActorCondition {',
-        replace: 'function conditionOf({ expect, change, isRepeated }: ActorStep): ActorCondition {',
+        find: 'export function conditionOf({ expect, change }: ActorStep): ActorCondition {',
+        replace: 'export function conditionOf({ expect, change, isRepeated }: ActorStep): ActorCondition {',
       },
       {
         file: 'store/documents/actor-steps.ts',

@@ -99,7 +99,14 @@ function commandLines(commands: Commands | null): string[] {
     const sum = Object.values(counts).reduce((total, count) => total + count, 0);
     return `commands of a plain turn, ${title}: ${sum} (${each.join(', ')})`;
   };
-  return [line('MongoDB', commands.mongodb), line('Redis', commands.redis)];
+  const { mongodb, redis, redisWrites, postgres } = commands;
+  return [
+    line('MongoDB', mongodb),
+    `${line('Redis', redis)}, in ${redisWrites} writes`,
+    postgres === null
+      ? 'round trips of PostgreSQL: not counted, since POSTGRES_URL names no server'
+      : line('PostgreSQL in place of MongoDB', postgres),
+  ];
 }
 
 /** What has changed since another report. */

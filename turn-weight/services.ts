@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { createTroupe, systemClock } from '../src/index.ts';
 import { dropKeys } from '../bench/distributed/stage.ts';
@@ -10,6 +11,10 @@ import { median } from './weigh.ts';
 export interface Commands {
   mongodb: Record<string, number>;
   redis: Record<string, number>;
+  /** Writes to the connections of Redis: several commands may go in one. */
+  redisWrites: number;
+  /** Round trips on PostgreSQL in place of MongoDB; null without `POSTGRES_URL`. */
+  postgres: Record<string, number> | null;
 }
 
 const WARM_UP = 10;
@@ -22,33 +27,73 @@ const WAITING = new Set(['bzpopmin', 'ping', 'info', 'client', 'hello', 'subscri
 
 /** Null without `MONGODB_URL` and `REDIS_URL`. */
 export async function countCommands(env: NodeJS.ProcessEnv): Promise<Commands | null> {
-  const { MONGODB_URL, REDIS_URL } = env;
+  const { MONGODB_URL, REDIS_URL, POSTGRES_URL } = env;
   if (!MONGODB_URL || !REDIS_URL) return null;
-  const [mongodb, redis] = [await watchMongodb(), await watchRedis()];
+  const counters = {
+    mongodb: await watchMongodb(),
+    redis: await watchRedis(),
+    redisWrites: watchWrites(new URL(REDIS_URL).port),
+    postgres: await watchPostgres(),
+  };
   const { url } = newDatabaseUrl();
-  const prefix = `weigh-${randomUUID().slice(0, 8)}`;
+  try {
+    const onMongodb = await countTurns({ mongodb: url, redis: REDIS_URL }, counters);
+    const { mongodb = {}, redis = {}, redisWrites = {} } = onMongodb;
+    const counted = { mongodb, redis, redisWrites: redisWrites['write'] ?? 0 };
+    if (!POSTGRES_URL) return { ...counted, postgres: null };
+    const postgres = await onOwnSchema(POSTGRES_URL, async (own) => {
+      const counts = await countTurns({ postgres: own, redis: REDIS_URL }, counters);
+      return counts.postgres ?? {};
+    });
+    return { ...counted, postgres };
+  } finally {
+    await dropDatabase(url);
+  }
+}
+
+async function onOwnSchema<T>(url: string, work: (url: string) => Promise<T>): Promise<T> {
+  const own = new URL(url);
+  const schema = `weigh-${randomUUID().slice(0, 8)}`;
+  own.searchParams.set('schema', schema);
+  try {
+    return await work(own.href);
+  } finally {
+    const { default: pg } = await import('pg');
+    const client = new pg.Client(url);
+    await client.connect();
+    await client.query(`DROP SCHEMA IF EXISTS "${schema}" CASCADE`);
+    await client.end();
+  }
+}
+
+/** The median of each command over some plain turns, by the names of the counters. */
+async function countTurns<K extends string>(
+  services: { mongodb?: string; postgres?: string; redis: string },
+  counters: Record<K, Counter>,
+): Promise<Partial<Record<K, Record<string, number>>>> {
   const [plain] = TURNS;
-  if (!plain) return null;
-  const troupe = await createTroupe(plain.company, { mongodb: url, redis: REDIS_URL, prefix });
+  if (!plain) return {};
+  const prefix = `weigh-${randomUUID().slice(0, 8)}`;
+  const troupe = await createTroupe(plain.company, { ...services, prefix });
+  const each = Object.entries<Counter>(counters);
+  const take = () => Object.fromEntries(each.map(([name, counter]) => [name, counter.take()]));
   try {
     const door = await plain.open({ troupe, clock: systemClock });
-    const room = await door.enter('room');
-    const rounds: Commands[] = [];
+    const room = await door.enter(`room-${prefix}`);
+    const rounds: Record<string, Record<string, number>>[] = [];
     for (let turn = 0; turn < WARM_UP + MEASURED; turn++) {
-      mongodb.take();
-      redis.take();
+      take();
       await room.turn(`Message ${turn}, please note it.`);
       await pause(QUIET_MS);
-      rounds.push({ mongodb: mongodb.take(), redis: redis.take() });
+      rounds.push(take());
     }
     const measured = rounds.slice(WARM_UP);
-    return {
-      mongodb: medians(measured.map((round) => round.mongodb)),
-      redis: medians(measured.map((round) => round.redis)),
-    };
+    const of = (name: string) => medians(measured.map((round) => round[name] ?? {}));
+    return Object.fromEntries(each.map(([name]) => [name, of(name)])) as Partial<
+      Record<K, Record<string, number>>
+    >;
   } finally {
     await troupe.close();
-    await dropDatabase(url);
     await dropKeys(prefix);
   }
 }
@@ -103,7 +148,7 @@ async function watchMongodb(): Promise<Counter> {
   return counts;
 }
 
-/** As the client sends them: a script is one command. */
+/** As the client sends them, alone or with others: a script is one command. */
 async function watchRedis(): Promise<Counter> {
   const { Redis } = await import('ioredis');
   const counts = counter();
@@ -115,5 +160,41 @@ async function watchRedis(): Promise<Counter> {
     if (!WAITING.has(command.name)) counts.add(command.name);
     return sendCommand.call(this, command, stream);
   };
+  return counts;
+}
+
+/** Writes to the sockets of Redis, except those of a worker that waits for work. */
+function watchWrites(port: string): Counter {
+  const counts = counter();
+  const write = Reflect.get(Socket.prototype, 'write') as (this: Socket, ...given: unknown[]) => boolean;
+  Object.assign(Socket.prototype, {
+    write(this: Socket, ...given: unknown[]) {
+      if (String(this.remotePort) === port && !isWaiting(given[0])) counts.add('write');
+      return write.apply(this, given);
+    },
+  });
+  return counts;
+}
+
+function isWaiting(data: unknown): boolean {
+  const text = String(data).toLowerCase();
+  return [...WAITING].some((name) => text.startsWith(`*`) && text.split('\r\n')[2] === name);
+}
+
+/** Each query of a client is one round trip. Named by its first word and the tables that it names. */
+async function watchPostgres(): Promise<Counter> {
+  const { default: pg } = await import('pg');
+  const counts = counter();
+  const query = Reflect.get(pg.Client.prototype, 'query') as (...given: unknown[]) => unknown;
+  Object.assign(pg.Client.prototype, {
+    query(...given: unknown[]) {
+      const [first] = given;
+      const text = typeof first === 'string' ? first : ((first as { text?: string }).text ?? '');
+      const [verb = ''] = text.trim().split(/\s/);
+      const tables = new Set([...text.matchAll(/"\.(\w+)/g)].map(([, table]) => table));
+      counts.add([verb, ...tables].join(' '));
+      return Reflect.apply(query, this, given);
+    },
+  });
   return counts;
 }

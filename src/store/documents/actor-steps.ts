@@ -104,7 +104,7 @@ export async function step(parts: Parts, key: ActorKey, asked: ActorStep): Promi
   }
 }
 
-function conditionOf({ expect, change }: ActorStep): ActorCondition {
+export function conditionOf({ expect, change }: ActorStep): ActorCondition {
   const { freeAt, ...holds } = expect;
   return {
     ...holds,

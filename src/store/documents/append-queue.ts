@@ -109,6 +109,7 @@ export function createAppendQueue(events: EventDocuments, options: AppendQueueOp
   return {
     stats,
     now: heads.now,
+    known: heads.known,
     seen: heads.seen,
     readLast: heads.readLast,
     /** Waits until no process trusts an end that it saw before this call. */

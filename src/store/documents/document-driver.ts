@@ -133,7 +133,21 @@ function createStepMethods(
     compareAndSet: begun(
       async (key, expect, change) => (await step(parts, key, { expect, change }))?.row ?? null,
     ),
-    step: begun((key, asked) => step(parts, key, asked)),
+    step: begun(documents.step ? wholeSteps(documents.step, queue) : (key, asked) => step(parts, key, asked)),
+  };
+}
+
+function wholeSteps(
+  make: NonNullable<Documents['step']>,
+  queue: ReturnType<typeof createAppendQueue>,
+): StoreDriver['step'] {
+  return async (key, asked) => {
+    const begunAt = queue.now();
+    const made = await make(key, asked, queue.known(key));
+    if (!made) return null;
+    for (const row of made.placed) queue.seen(row, row, begunAt);
+    await asked.told?.(made.appended);
+    return made.outcome;
   };
 }
 

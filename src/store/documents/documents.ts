@@ -2,12 +2,15 @@ import type {
   ActorChange,
   ActorKey,
   ActorRow,
+  ActorStep,
   ConversationPage,
   ConversationsQuery,
   EventRow,
   EntryKey,
   KeyRange,
   Namespace,
+  StepAppend,
+  StepOutcome,
 } from '../driver.ts';
 import type { FoundPassage, Passage, PassagesQuery } from '../passages.ts';
 import type {
@@ -32,9 +35,24 @@ export interface Documents {
   entries: EntryDocuments;
   standings: StandingDocuments;
   passages: PassageDocuments;
+  /** Makes a step one transaction, where the database can. `known`: where the actor's log ended when it was last seen. */
+  step?: WholeSteps;
   /** Notifies of a lost connection: data seen before, but not acknowledged to this process, may be gone. */
   onLost?(listener: () => void): void;
   close(): Promise<void>;
+}
+
+export type WholeSteps = (
+  key: ActorKey,
+  step: ActorStep,
+  known: LogEnd | undefined,
+) => Promise<WholeStepped | null>;
+
+export interface WholeStepped {
+  outcome: StepOutcome;
+  appended: readonly StepAppend[];
+  /** The rows of those that were not there before. */
+  placed: readonly EventRow[];
 }
 
 export interface LogKey {

@@ -12,6 +12,7 @@ import { createEventDocuments } from './postgres-events.ts';
 import { createPassageDocuments } from './postgres-passages.ts';
 import { prepareSchema, tablesOf } from './postgres-schema.ts';
 import { createStandingDocuments } from './postgres-standings.ts';
+import { createSteps } from './postgres-steps.ts';
 
 /** Together they bound every wait: for a connection at the start, for a lock, for an answer. */
 const CONNECT_S = 3.5;
@@ -224,6 +225,7 @@ function createPostgresDocuments(database: Database, place: PostgresPlace): Docu
     entries: guard(createEntryDocuments(database, tables)),
     standings: guard(createStandingDocuments(database, tables)),
     passages: guard(createPassageDocuments(database, tables)),
+    ...guard({ step: createSteps(database, tables) }),
     onLost: (listener) => database.onLost(listener),
     close: () => database.close(),
   };

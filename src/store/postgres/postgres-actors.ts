@@ -3,8 +3,8 @@ import type { ActorCondition, ActorDocuments, DocumentChange } from '../document
 import { type Database, prepared, type Statement, type Value } from './database.ts';
 import type { Tables } from './postgres-schema.ts';
 
-const FACTS = 'fence, owner, until, processed, turn, cancel, parked, outbox, "wakeAt"';
-const KEY = 'tenant, conversation, agent';
+export const FACTS = 'fence, owner, until, processed, turn, cancel, parked, outbox, "wakeAt"';
+export const KEY = 'tenant, conversation, agent';
 const OF_ACTOR = 'tenant = $1 AND conversation = $2 AND agent = $3';
 /** Maximum keys of one query. */
 const MANY = 1_000;
@@ -79,7 +79,7 @@ export function createActorDocuments(database: Database, { actors }: Tables): Ac
 }
 
 /** The texts differ in few ways, so their statements can be named. */
-function planUpdate(
+export function planUpdate(
   { tenant, conversation, agent }: ActorKey,
   { fence, turn, notCancelled, freeAt, parked, outbox, processed }: ActorCondition,
   change: Omit<DocumentChange, 'raiseFence'>,

@@ -10,6 +10,24 @@ import type { Tables } from './postgres-schema.ts';
 type StoredEvent = Omit<EventRow, 'tenant' | 'conversation' | 'to'> & { recipients: string[]; bytes: number };
 
 const COLUMNS = 'seq, id, at, kind, recipients, hash, chain, tokens, turn, data';
+
+/** Columns of an insert beside those of the log, and their values from the arrays of `eventArrays`. */
+export const EVENT_COLUMNS = 'seq, id, at, kind, recipients, addressed, hash, chain, tokens, turn, data';
+export const EVENT_VALUES =
+  "seq, id, at, kind, string_to_array(recipients, ','), recipients <> '', hash, chain, tokens, turn, data";
+export const EVENT_NAMES = COLUMNS;
+export const EVENT_TYPES = [
+  'bigint',
+  'text',
+  'bigint',
+  'text',
+  'text',
+  'text',
+  'text',
+  'bigint',
+  'text',
+  'text',
+] as const;
 const OF_LOG = 'tenant = $1 AND conversation = $2';
 
 /** Events of one answer, which bounds its time. */
@@ -21,7 +39,10 @@ const UNADDRESSED = 1_000;
 /** Events of one answer about all conversations. */
 const ADDRESSED_BATCH = 5_000;
 
-/** An event and the end of its log in the list of conversations are one write, so the list is exact. */
+/**
+ * An event and the end of its log in the list of conversations are one write, so the list is exact. The row of the conversation is
+ * locked first, see `postgres-steps.ts`.
+ */
 export function createEventDocuments(database: Database, tables: Tables): EventDocuments {
   return {
     ...createEventInsert(database, tables),
@@ -37,11 +58,13 @@ function createEventInsert(
   { events, conversations }: Tables,
 ): Pick<EventDocuments, 'insert'> {
   const insertText = (onConflict: string) => `
-    WITH added AS (
-      INSERT INTO ${events} (tenant, conversation, seq, id, at, kind, recipients, addressed, hash, chain, tokens, turn, data)
-      SELECT $1, $2, seq, id, at, kind, string_to_array(recipients, ','), recipients <> '', hash, chain, tokens, turn, data
-      FROM unnest($3::bigint[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::text[], $9::text[], $10::bigint[],
-        $11::text[], $12::text[]) AS new (seq, id, at, kind, recipients, hash, chain, tokens, turn, data)
+    WITH locked AS (
+      SELECT head FROM ${conversations} WHERE ${OF_LOG} FOR UPDATE
+    ), added AS (
+      INSERT INTO ${events} (tenant, conversation, ${EVENT_COLUMNS})
+      SELECT $1, $2, ${EVENT_VALUES}
+      FROM unnest(${EVENT_TYPES.map((type, index) => `$${index + 3}::${type}[]`).join(', ')}) AS new (${EVENT_NAMES})
+      WHERE coalesce((SELECT head FROM locked), 0) = ($3::bigint[])[1] - 1
       ${onConflict}
       RETURNING seq, at
     ), listed AS (
@@ -71,10 +94,13 @@ function createEventInsert(
 
 function columnsOf(rows: readonly EventRow[]): Value[] {
   const { tenant = '', conversation = '' } = rows[0] ?? {};
-  const column = <K extends keyof EventRow>(name: K) => rows.map((row) => row[name]);
+  return [tenant, conversation, ...eventArrays(rows)];
+}
+
+/** A column each, in the order of `EVENT_NAMES`. */
+export function eventArrays(rows: readonly EventRow[]): (string | number | null)[][] {
+  const column = <K extends Exclude<keyof EventRow, 'to'>>(name: K) => rows.map((row) => row[name]);
   return [
-    tenant,
-    conversation,
     column('seq'),
     column('id'),
     column('at'),
