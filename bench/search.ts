@@ -51,9 +51,11 @@ async function fill(driver: StoreDriver): Promise<void> {
         const words = `${conversation} ${textOf(lot[place]!)}`;
         const terms = [...new Set(wordsOf(words))];
         const log = { tenant: TENANT, conversation };
-        await driver.savePassages(log, [{ first: 1, last: 1, at, terms: [...terms, `=${conversation}`] }]);
+        await driver.inbox.savePassages(log, [
+          { first: 1, last: 1, at, terms: [...terms, `=${conversation}`] },
+        ]);
         const standing = { seq: 1, rank: at % 5, since: at, cost: 0, spent: 0, owner: 'ana', agents: ['a'] };
-        await driver.saveStanding(log, { ...standing, words, terms, data: '{}' });
+        await driver.inbox.saveStanding(log, { ...standing, words, terms, data: '{}' });
       }),
     );
   }
@@ -83,7 +85,7 @@ async function measureAll(driver: StoreDriver): Promise<void> {
   for (const q of ['needle', 'seldom', 'parcel', 'ship parcel', 'par', 'par room', 'nowhere'])
     await measure(`search "${q}"`, async () => {
       const { terms } = wordQuery(q);
-      return (await driver.findPassages({ tenant: TENANT, terms, limit: 25 })).length;
+      return (await driver.inbox.findPassages({ tenant: TENANT, terms, limit: 25 })).length;
     });
   for (const text of ['needle', 'seldom', 'parcel', 'nowhere'])
     for (const [name, filter] of [
@@ -91,8 +93,8 @@ async function measureAll(driver: StoreDriver): Promise<void> {
       ['with the index', { terms: beginningsOf(text) }],
     ] as const)
       await measure(`inbox "${text}" ${name}`, async () => {
-        const page = await driver.standings({ tenant: TENANT, order: 'urgent', limit: 50, ...filter });
-        const { ranks } = await driver.countStandings({ tenant: TENANT, ...filter });
+        const page = await driver.inbox.standings({ tenant: TENANT, order: 'urgent', limit: 50, ...filter });
+        const { ranks } = await driver.inbox.countStandings({ tenant: TENANT, ...filter });
         return `${page.rows.length} of ${ranks.reduce((sum, count) => sum + count, 0)}`;
       });
 }

@@ -99,10 +99,10 @@ function commandLines(commands: Commands | null): string[] {
     const sum = Object.values(counts).reduce((total, count) => total + count, 0);
     return `commands of a plain turn, ${title}: ${sum} (${each.join(', ')})`;
   };
-  const { mongodb, redis, redisWrites, postgres } = commands;
+  const { mongodb, redis, redisCalls, postgres } = commands;
   return [
     line('MongoDB', mongodb),
-    `${line('Redis', redis)}, in ${redisWrites} writes`,
+    `${line('Redis', redis)}, in ${redisCalls} round trips`,
     postgres === null
       ? 'round trips of PostgreSQL: not counted, since POSTGRES_URL names no server'
       : line('PostgreSQL in place of MongoDB', postgres),

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { createTroupe, systemClock } from '../src/index.ts';
 import { dropKeys } from '../bench/distributed/stage.ts';
@@ -11,8 +10,8 @@ import { median } from './weigh.ts';
 export interface Commands {
   mongodb: Record<string, number>;
   redis: Record<string, number>;
-  /** Writes to the connections of Redis: several commands may go in one. */
-  redisWrites: number;
+  /** Round trips to Redis: commands of a connection that are sent in the same turn of the event loop go together. */
+  redisCalls: number;
   /** Round trips on PostgreSQL in place of MongoDB; null without `POSTGRES_URL`. */
   postgres: Record<string, number> | null;
 }
@@ -31,15 +30,14 @@ export async function countCommands(env: NodeJS.ProcessEnv): Promise<Commands | 
   if (!MONGODB_URL || !REDIS_URL) return null;
   const counters = {
     mongodb: await watchMongodb(),
-    redis: await watchRedis(),
-    redisWrites: watchWrites(new URL(REDIS_URL).port),
+    ...(await watchRedis()),
     postgres: await watchPostgres(),
   };
   const { url } = newDatabaseUrl();
   try {
     const onMongodb = await countTurns({ mongodb: url, redis: REDIS_URL }, counters);
-    const { mongodb = {}, redis = {}, redisWrites = {} } = onMongodb;
-    const counted = { mongodb, redis, redisWrites: redisWrites['write'] ?? 0 };
+    const { mongodb = {}, redis = {}, redisCalls = {} } = onMongodb;
+    const counted = { mongodb, redis, redisCalls: redisCalls['call'] ?? 0 };
     if (!POSTGRES_URL) return { ...counted, postgres: null };
     const postgres = await onOwnSchema(POSTGRES_URL, async (own) => {
       const counts = await countTurns({ postgres: own, redis: REDIS_URL }, counters);
@@ -149,36 +147,27 @@ async function watchMongodb(): Promise<Counter> {
 }
 
 /** As the client sends them, alone or with others: a script is one command. */
-async function watchRedis(): Promise<Counter> {
+async function watchRedis(): Promise<{ redis: Counter; redisCalls: Counter }> {
   const { Redis } = await import('ioredis');
-  const counts = counter();
+  const redis = counter();
+  const redisCalls = counter();
+  const sending = new Set<object>();
   const sendCommand = Reflect.get(Redis.prototype, 'sendCommand') as (
     this: InstanceType<typeof Redis>,
     ...given: Parameters<InstanceType<typeof Redis>['sendCommand']>
   ) => unknown;
   Redis.prototype.sendCommand = function (command, stream) {
-    if (!WAITING.has(command.name)) counts.add(command.name);
+    if (!WAITING.has(command.name)) {
+      redis.add(command.name);
+      if (!sending.has(this)) {
+        redisCalls.add('call');
+        sending.add(this);
+        setImmediate(() => sending.delete(this));
+      }
+    }
     return sendCommand.call(this, command, stream);
   };
-  return counts;
-}
-
-/** Writes to the sockets of Redis, except those of a worker that waits for work. */
-function watchWrites(port: string): Counter {
-  const counts = counter();
-  const write = Reflect.get(Socket.prototype, 'write') as (this: Socket, ...given: unknown[]) => boolean;
-  Object.assign(Socket.prototype, {
-    write(this: Socket, ...given: unknown[]) {
-      if (String(this.remotePort) === port && !isWaiting(given[0])) counts.add('write');
-      return write.apply(this, given);
-    },
-  });
-  return counts;
-}
-
-function isWaiting(data: unknown): boolean {
-  const text = String(data).toLowerCase();
-  return [...WAITING].some((name) => text.startsWith(`*`) && text.split('\r\n')[2] === name);
+  return { redis, redisCalls };
 }
 
 /** Each query of a client is one round trip. Named by its first word and the tables that it names. */

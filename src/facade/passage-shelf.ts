@@ -11,13 +11,13 @@ export function passageShelf(context: TenantContext): PassageShelf {
   async function ofRank(found: readonly FoundPassage[], ranks: readonly number[]): Promise<Set<string>> {
     const ids = [...new Set(found.map(({ id }) => id))];
     const query = { tenant, ranks, ranges: ids.map(exactly), order: 'newest', limit: ids.length } as const;
-    return new Set((await store.standings(query)).rows.map(({ id }) => id));
+    return new Set((await store.inbox.standings(query)).rows.map(({ id }) => id));
   }
 
   return {
     async find({ conversation, ranks, among, limit, ...query }) {
       const ranges = conversation === undefined ? among && rangesOf(among) : [exactly(conversation)];
-      const found = await store.findPassages({ ...query, tenant, limit, ...(ranges && { ranges }) });
+      const found = await store.inbox.findPassages({ ...query, tenant, limit, ...(ranges && { ranges }) });
       const wanted = ranks && (await ofRank(found, ranks));
       const isWanted = (id: string) =>
         (!among || isGranted({ conversations: among }, id)) && (!wanted || wanted.has(id));
@@ -28,7 +28,7 @@ export function passageShelf(context: TenantContext): PassageShelf {
     },
     async save(conversation, passages) {
       const { head: _, ...log } = await findConversation(context, conversation);
-      await store.savePassages(log, passages);
+      await store.inbox.savePassages(log, passages);
     },
   };
 }

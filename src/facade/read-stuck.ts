@@ -95,8 +95,8 @@ async function unanswered(
 ): Promise<{ lines: StuckLine[]; total: number }> {
   const filter = { tenant, ranks: [ASKS], to: before, ...(among && { ranges: rangesOf(among) }) };
   const [{ rows }, { ranks }] = await Promise.all([
-    store.standings({ ...filter, order: 'oldest', limit: Math.min(limit, MOST_STUCK) }),
-    store.countStandings(filter),
+    store.inbox.standings({ ...filter, order: 'oldest', limit: Math.min(limit, MOST_STUCK) }),
+    store.inbox.countStandings(filter),
   ]);
   const lines = rows.flatMap(({ id, since, data }) => {
     if (among && !isGranted({ conversations: among }, id)) return [];

@@ -26,14 +26,14 @@ export function standingShelf(context: TenantContext): StandingShelf {
       const patterns = narrowed(prefix, among);
       const filter = { ...rest, tenant, ...(patterns && { ranges: rangesOf(patterns) }) };
       const [page, counted] = await Promise.all([
-        store.standings({
+        store.inbox.standings({
           ...filter,
           ...(ranks && { ranks }),
           order,
           limit,
           ...(after !== undefined && { after: parsePlace(after, order) }),
         }),
-        store.countStandings(filter),
+        store.inbox.countStandings(filter),
       ]);
       const { next } = page;
       return {
@@ -43,14 +43,14 @@ export function standingShelf(context: TenantContext): StandingShelf {
         next: next && `${next.keys.join('.')}:${next.id}`,
       };
     },
-    behind: async (limit) => ((await isMine()) ? store.behind({ tenant, limit }) : null),
+    behind: async (limit) => ((await isMine()) ? store.inbox.behind({ tenant, limit }) : null),
     async seqOf(conversation) {
       const { head: _, ...log } = await findConversation(context, conversation);
-      return store.standingSeq(log);
+      return store.inbox.standingSeq(log);
     },
     async save(conversation, standing) {
       const { head: _, ...log } = await findConversation(context, conversation);
-      await store.saveStanding(log, standing);
+      await store.inbox.saveStanding(log, standing);
     },
   };
 }

@@ -12,17 +12,17 @@ export function countStoreErrors(
   metrics: Metrics,
 ): StoreDriver {
   let clashes = 0;
-  const counted = wrapMethods<StoreDriver>(
-    driver,
+  const counting: Parameters<typeof wrapMethods>[1] =
     (method) =>
-      (...args) =>
-        method(...args).catch((error: unknown) => {
-          metrics.count('store_errors', { code: toTroupeError(error).code });
-          throw error;
-        }),
-  );
+    (...args) =>
+      method(...args).catch((error: unknown) => {
+        metrics.count('store_errors', { code: toTroupeError(error).code });
+        throw error;
+      });
+  const counted = wrapMethods<StoreDriver>(driver, counting);
   return {
     ...counted,
+    inbox: wrapMethods(driver.inbox, counting),
     async append(rows) {
       const outcomes = await counted.append(rows);
       const now = driver.stats?.clashes ?? 0;

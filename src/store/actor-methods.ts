@@ -16,10 +16,7 @@ import type { ConversationKey, RecordEvent, RecordStep, StepEvents, Stepped, Sto
 /** Not a legal tenant id, so that entries of the store and of a tenant never collide. */
 const STORE_ITSELF = '-';
 
-type ActorMethods = Pick<
-  Store,
-  'acquire' | 'update' | 'step' | 'requestCancel' | 'park' | 'readActor' | 'listActors' | 'claim' | 'due'
->;
+type ActorMethods = Pick<Store, 'acquire' | 'update' | 'step' | 'readActor' | 'listActors' | 'claim' | 'due'>;
 
 export function createActorMethods(
   driver: StoreDriver,
@@ -51,8 +48,6 @@ export function createActorMethods(
       return row && patchedRecord(base, patch, row);
     },
     step: (base, step) => makeStep(driver, base, step),
-    requestCancel: (address, turn) => driver.requestCancel(address, turn),
-    park: (address, parked, expected) => driver.park(address, parked, expected),
     async readActor(address) {
       const row = await driver.readActor(address);
       return row && decodeActorOrThrow(address, row);

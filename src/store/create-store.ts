@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { TroupeError } from '../errors.ts';
-import { type ConversationId, type Event, PromptReceipt } from '../events/index.ts';
+import { type Event, PromptReceipt } from '../events/index.ts';
 import { createDerivedMethods } from './derived-methods.ts';
 import { createActorMethods, receiptEntry } from './actor-methods.ts';
 import type { ConversationPlace, ConversationsQuery, EventRow, EntryKey, StoreDriver } from './driver.ts';
@@ -69,12 +69,18 @@ export function createStore(
     ...createEffectMethods(driver),
     ...createEntryMethods(driver),
     ...createDerivedMethods(driver),
-    check: () => driver.check(),
-    close: () => driver.close(),
+    head: driver.head,
+    requestCancel: driver.requestCancel,
+    park: driver.park,
+    expire: driver.expire,
+    deleteConversation: driver.deleteConversation,
+    inbox: driver.inbox,
+    check: driver.check,
+    close: driver.close,
   };
 }
 
-type LogMethods = Pick<Store, 'append' | 'readById' | 'markOf' | 'head' | 'addressed'>;
+type LogMethods = Pick<Store, 'append' | 'readById' | 'markOf' | 'addressed'>;
 
 function createLogMethods(driver: StoreDriver, decode: Decode): LogMethods {
   async function append(log: ConversationKey, events: readonly NewEvent[]): Promise<Appended[]> {
@@ -114,7 +120,6 @@ function createLogMethods(driver: StoreDriver, decode: Decode): LogMethods {
       const [row] = await driver.readEvents({ tenant, conversation, ...range });
       return row ? (row.chain ?? `${row.id} ${row.at} ${row.hash}`) : null;
     },
-    head: (log) => driver.head(log),
     addressed: (address, range) => driver.addressed({ ...address, ...range }),
   };
 }
@@ -187,19 +192,7 @@ function createPagedReads(
   };
 }
 
-type ConversationMethods = Pick<
-  Store,
-  | 'conversations'
-  | 'listConversations'
-  | 'deleteConversation'
-  | 'saveStanding'
-  | 'standingSeq'
-  | 'savePassages'
-  | 'findPassages'
-  | 'standings'
-  | 'countStandings'
-  | 'behind'
->;
+type ConversationMethods = Pick<Store, 'conversations' | 'listConversations'>;
 
 function createConversationMethods(driver: StoreDriver): ConversationMethods {
   async function listConversations(tenant: string, query: Omit<ConversationsQuery, 'tenant'>) {
@@ -220,20 +213,10 @@ function createConversationMethods(driver: StoreDriver): ConversationMethods {
       } while (before && found.length < limit);
       return found;
     },
-    deleteConversation: ({ tenant, conversation }) => driver.deleteConversation({ tenant, conversation }),
-    saveStanding: ({ tenant, conversation }, standing) =>
-      driver.saveStanding({ tenant, conversation }, standing),
-    standingSeq: ({ tenant, conversation }) => driver.standingSeq({ tenant, conversation }),
-    savePassages: ({ tenant, conversation }, passages) =>
-      driver.savePassages({ tenant, conversation }, passages),
-    findPassages: (query) => driver.findPassages(query),
-    standings: (query) => driver.standings(query),
-    countStandings: (filter) => driver.countStandings(filter),
-    behind: async (query) => (await driver.behind(query)) as ConversationId[],
   };
 }
 
-type EffectMethods = Pick<Store, 'journal' | 'readJournal' | 'expire' | 'startEffect' | 'settleEffect'>;
+type EffectMethods = Pick<Store, 'journal' | 'readJournal' | 'startEffect' | 'settleEffect'>;
 
 function createEffectMethods(driver: StoreDriver): EffectMethods {
   async function settleEffect(
@@ -259,7 +242,6 @@ function createEffectMethods(driver: StoreDriver): EffectMethods {
     async journal(tenant, key, data, at) {
       return (await driver.putOnce({ tenant, namespace: 'journal', key }, data, at)).data;
     },
-    expire: (namespace, before) => driver.expire(namespace, before),
     readJournal: (tenant, key) => driver.readEntry({ tenant, namespace: 'journal', key }),
     async startEffect(tenant, id, { argsHash, by, at }) {
       const record: EffectRecordType = { status: 'started', argsHash, by };

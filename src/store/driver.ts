@@ -1,12 +1,5 @@
 import type { IdRange } from './id-range.ts';
-import type { FoundPassage, Passage, PassagesQuery } from './passages.ts';
-import type {
-  NewStanding,
-  StandingCounts,
-  StandingFilter,
-  StandingPage,
-  StandingsQuery,
-} from './standings.ts';
+import type { InboxDriver } from './inbox-driver.ts';
 
 /**
  * The lower half of the store port: adapters move plain rows, `create-store.ts` adds types and validation.
@@ -257,21 +250,6 @@ export interface StoreDriver {
   /** By an index, newest first. A conversation without writes meanwhile is in exactly one page. */
   conversations(query: ConversationsQuery): Promise<ConversationPage>;
 
-  /** Stores where a conversation stands; changes nothing if that is known for a later seq. See `standings.ts`. */
-  saveStanding(log: { tenant: string; conversation: string }, standing: NewStanding): Promise<void>;
-  /** Seq of the stored standing; 0: none. */
-  standingSeq(log: { tenant: string; conversation: string }): Promise<number>;
-  /** One page. A conversation whose standing is not stored meanwhile is in exactly one page. */
-  standings(query: StandingsQuery): Promise<StandingPage>;
-  /** Counts the standings that pass the filter; `behind` only by tenant and ranges. */
-  countStandings(filter: StandingFilter): Promise<StandingCounts>;
-  /** Ids of conversations with events that their standing does not take into account, the newest first. */
-  behind(query: { tenant: string; limit: number }): Promise<string[]>;
-  /** Stores passages of a conversation, see `passages.ts`. */
-  savePassages(log: { tenant: string; conversation: string }, passages: readonly Passage[]): Promise<void>;
-  /** The newest first, at most `limit`. */
-  findPassages(query: PassagesQuery): Promise<FoundPassage[]>;
-
   /** Takes the lease if it is free or has ended (`until` < now); creates a missing row. */
   acquire(
     key: ActorKey,
@@ -320,6 +298,9 @@ export interface StoreDriver {
     tenant: string;
     conversation: string;
   }): Promise<{ events: number; actors: number }>;
+
+  /** A port of its own on the same logs. */
+  readonly inbox: InboxDriver;
 
   /** Throws the error that keeps the store from working, if one is known. */
   check(): Promise<void>;

@@ -11,14 +11,7 @@ import type {
   TurnId,
 } from '../events/index.ts';
 import type { ConversationPlace, ConversationsQuery } from './driver.ts';
-import type { FoundPassage, Passage, PassagesQuery } from './passages.ts';
-import type {
-  NewStanding,
-  StandingCounts,
-  StandingFilter,
-  StandingPage,
-  StandingsQuery,
-} from './standings.ts';
+import type { InboxDriver } from './inbox-driver.ts';
 
 /**
  * The upper half of the store port, used by the rest of Troupe. `createStore` adds types and validation to a
@@ -198,17 +191,6 @@ export interface Store {
     query: Omit<ConversationsQuery, 'tenant'>,
   ): Promise<{ conversations: ConversationLine[]; next: ConversationPlace | null }>;
 
-  /** Stores where a conversation stands; see `standings.ts` for this and the next three. */
-  saveStanding(log: ConversationKey, standing: NewStanding): Promise<void>;
-  /** Seq of the stored standing; 0: none. */
-  standingSeq(log: ConversationKey): Promise<number>;
-  standings(query: StandingsQuery): Promise<StandingPage>;
-  countStandings(filter: StandingFilter): Promise<StandingCounts>;
-  behind(query: { tenant: TenantId; limit: number }): Promise<ConversationId[]>;
-  /** Stores passages of the index of words; see `passages.ts` for this and the next. */
-  savePassages(log: ConversationKey, passages: readonly Passage[]): Promise<void>;
-  findPassages(query: PassagesQuery): Promise<FoundPassage[]>;
-
   /** `told`: of the events of an earlier holder, see the driver. */
   acquire(
     address: ActorAddress,
@@ -297,6 +279,9 @@ export interface Store {
   deleteConversation(log: ConversationKey): Promise<{ events: number; actors: number }>;
   /** Insert-once facts of this store, for example its secret; returns the stored value. */
   meta(key: string, value: string): Promise<string>;
+
+  /** For the inbox and the inspector alone. */
+  readonly inbox: InboxDriver;
 
   /** Throws the error that keeps the store from working, if there is one. */
   check(): Promise<void>;

@@ -37,4 +37,5 @@ export { collectEvents, type CollectOptions, sampleRequest, textOf } from './pro
 export * from './router-conformance.ts';
 export * from './session-conformance.ts';
 export { createToolContext } from './tool-context.ts';
+export { inboxConformance } from './inbox-conformance.ts';
 export { storeConformance } from './store-conformance.ts';

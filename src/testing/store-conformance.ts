@@ -2,9 +2,7 @@ import type { StoreDriver } from '../store/driver.ts';
 import type { ConformanceCase } from './conformance.ts';
 import { ACTOR_CASES } from './store-actor-cases.ts';
 import { LOG_CASES } from './store-log-cases.ts';
-import { PASSAGE_CASES } from './store-passage-cases.ts';
 import { STEP_CASES } from './store-step-cases.ts';
-import { STANDING_CASES } from './store-standing-cases.ts';
 import { RECEIPT, ENTRY_CASES } from './store-entry-cases.ts';
 import {
   acquired,
@@ -23,18 +21,9 @@ import assert from 'node:assert/strict';
 import { turnId } from '../events/index.ts';
 import type { ConversationKey, Store } from '../store/store.ts';
 
-/** The contract of a store. `open` returns the driver of a new, empty store. */
+/** The contract of a store but for its inbox, see `inbox-conformance.ts`. `open` returns the driver of a new, empty store. */
 export function storeConformance(open: () => Promise<StoreDriver>): ConformanceCase[] {
-  const cases = [
-    ...LOG_CASES,
-    ...STANDING_CASES,
-    ...PASSAGE_CASES,
-    ...ACTOR_CASES,
-    ...STEP_CASES,
-    ...DUE_CASES,
-    ...ENTRY_CASES,
-    ...DELETE_CASES,
-  ];
+  const cases = [...LOG_CASES, ...ACTOR_CASES, ...STEP_CASES, ...DUE_CASES, ...ENTRY_CASES, ...DELETE_CASES];
   return cases.map((each) => each(open));
 }
 

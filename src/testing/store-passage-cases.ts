@@ -13,7 +13,7 @@ function passageOf(terms: readonly string[], change: Partial<Passage> = {}): Pas
 async function place(store: Store, passages: Record<string, Passage>): Promise<void> {
   await inLots(Object.entries(passages), async ([id, passage]) => {
     await store.append(logOf(id), [entryOf('a', { at: 10 })]);
-    await store.savePassages(logOf(id), [passage]);
+    await store.inbox.savePassages(logOf(id), [passage]);
   });
 }
 
@@ -25,7 +25,7 @@ async function ids(
   terms: readonly TermCondition[],
   query: Partial<PassagesQuery> = {},
 ): Promise<string[]> {
-  const found = await store.findPassages({ tenant, terms, limit: 50, ...query });
+  const found = await store.inbox.findPassages({ tenant, terms, limit: 50, ...query });
   return found.map(({ id }) => id);
 }
 
@@ -53,7 +53,7 @@ export const PASSAGE_CASES: readonly StoreCase[] = [
     ];
     for (const [terms, expected, query] of cases)
       assert.deepEqual(await ids(store, terms, query), expected, JSON.stringify(terms));
-    const [found] = await store.findPassages({ tenant, terms: [whole('ship')], limit: 1 });
+    const [found] = await store.inbox.findPassages({ tenant, terms: [whole('ship')], limit: 1 });
     assert.deepEqual({ ...found, place: '' }, { id: 'a', first: 1, last: 1, at: 30_000, place: '' });
   }),
   on('passages', 'are in pages, each once, whatever their times', async ({ store }) => {
@@ -66,7 +66,7 @@ export const PASSAGE_CASES: readonly StoreCase[] = [
     );
     const found: string[] = [];
     for (let after: string | undefined; ;) {
-      const page = await store.findPassages({
+      const page = await store.inbox.findPassages({
         tenant,
         terms: [begins('wor')],
         limit: 5,
@@ -80,14 +80,14 @@ export const PASSAGE_CASES: readonly StoreCase[] = [
   }),
   on('passages', 'are replaced by longer ones only', async ({ store }) => {
     await store.append(logOf(), [entryOf('a'), entryOf('b')]);
-    await store.savePassages(logOf(), [passageOf(['one'], { last: 1 })]);
-    await store.savePassages(logOf(), [passageOf(['one', 'two'], { last: 2, at: 20 })]);
-    await store.savePassages(logOf(), [passageOf(['one'], { last: 1 })]);
+    await store.inbox.savePassages(logOf(), [passageOf(['one'], { last: 1 })]);
+    await store.inbox.savePassages(logOf(), [passageOf(['one', 'two'], { last: 2, at: 20 })]);
+    await store.inbox.savePassages(logOf(), [passageOf(['one'], { last: 1 })]);
     assert.deepEqual(await ids(store, [whole('two')]), ['talk']);
     assert.deepEqual(await ids(store, [whole('one')]), ['talk']);
   }),
   on('passages', 'vanish with their conversation, and none creates one', async ({ store }) => {
-    await store.savePassages(logOf('ghost'), [passageOf(['word'])]);
+    await store.inbox.savePassages(logOf('ghost'), [passageOf(['word'])]);
     await place(store, { gone: passageOf(['word']), stays: passageOf(['word']) });
     await store.deleteConversation(logOf('gone'));
     assert.deepEqual(await ids(store, [whole('word')]), ['stays']);
@@ -98,7 +98,7 @@ export const PASSAGE_CASES: readonly StoreCase[] = [
     await place(store, { a: passageOf(['word']) });
     const other = logOf('b', 'globex');
     await store.append(other, [entryOf('a')]);
-    await store.savePassages(other, [passageOf(['word'])]);
+    await store.inbox.savePassages(other, [passageOf(['word'])]);
     assert.deepEqual(await ids(store, [begins('word')]), ['a']);
     assert.deepEqual(await ids(store, [begins('word')], { tenant: other.tenant }), ['b']);
   }),

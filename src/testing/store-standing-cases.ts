@@ -31,7 +31,7 @@ function standingOf(change: Partial<NewStanding> = {}): NewStanding {
 async function place(store: Store, standings: Record<string, Partial<NewStanding>>): Promise<void> {
   await inLots(Object.entries(standings), async ([id, change]) => {
     await store.append(logOf(id), [entryOf('a', { at: 10 })]);
-    await store.saveStanding(logOf(id), standingOf(change));
+    await store.inbox.saveStanding(logOf(id), standingOf(change));
   });
 }
 
@@ -40,7 +40,7 @@ async function ids(
   filter: Omit<StandingFilter, 'tenant'> = {},
   order: StandingOrder = 'newest',
 ): Promise<string[]> {
-  const { rows } = await store.standings({ tenant, order, limit: 50, ...filter });
+  const { rows } = await store.inbox.standings({ tenant, order, limit: 50, ...filter });
   return rows.map(({ id }) => id);
 }
 
@@ -48,30 +48,30 @@ export const STANDING_CASES: readonly StoreCase[] = [
   on('standings', 'are behind after every event until one of that seq is stored', async ({ store }) => {
     await store.append(logOf('old'), [entryOf('a', { at: 10 })]);
     await store.append(logOf('new'), [entryOf('a', { at: 20 }), entryOf('b', { at: 30 })]);
-    assert.deepEqual(await store.behind({ tenant, limit: 9 }), ['new', 'old']);
-    assert.deepEqual(await store.behind({ tenant, limit: 1 }), ['new']);
+    assert.deepEqual(await store.inbox.behind({ tenant, limit: 9 }), ['new', 'old']);
+    assert.deepEqual(await store.inbox.behind({ tenant, limit: 1 }), ['new']);
     assert.deepEqual(await ids(store), []);
-    await store.saveStanding(logOf('new'), standingOf({ seq: 1 }));
-    assert.deepEqual(await store.behind({ tenant, limit: 9 }), ['new', 'old']);
-    await store.saveStanding(logOf('new'), standingOf({ seq: 2, data: '{"text":"\\ud800"}' }));
-    assert.deepEqual(await store.behind({ tenant, limit: 9 }), ['old']);
+    await store.inbox.saveStanding(logOf('new'), standingOf({ seq: 1 }));
+    assert.deepEqual(await store.inbox.behind({ tenant, limit: 9 }), ['new', 'old']);
+    await store.inbox.saveStanding(logOf('new'), standingOf({ seq: 2, data: '{"text":"\\ud800"}' }));
+    assert.deepEqual(await store.inbox.behind({ tenant, limit: 9 }), ['old']);
     const { terms: _, ...stored } = standingOf({ seq: 2, data: '{"text":"\\ud800"}' });
-    assert.equal(await store.standingSeq(logOf('new')), 2);
-    assert.equal(await store.standingSeq(logOf('old')), 0);
-    assert.deepEqual((await store.standings({ tenant, order: 'newest', limit: 9 })).rows, [
+    assert.equal(await store.inbox.standingSeq(logOf('new')), 2);
+    assert.equal(await store.inbox.standingSeq(logOf('old')), 0);
+    assert.deepEqual((await store.inbox.standings({ tenant, order: 'newest', limit: 9 })).rows, [
       { ...stored, id: 'new', head: 2, at: 30 },
     ]);
     await store.append(logOf('new'), [entryOf('c', { at: 40 })]);
-    assert.deepEqual(await store.behind({ tenant, limit: 9 }), ['new', 'old']);
-    assert.equal((await store.countStandings({ tenant })).behind, 2);
+    assert.deepEqual(await store.inbox.behind({ tenant, limit: 9 }), ['new', 'old']);
+    assert.equal((await store.inbox.countStandings({ tenant })).behind, 2);
   }),
   on('standings', 'never go back to an earlier seq', async ({ store }) => {
     await store.append(logOf(), [entryOf('a'), entryOf('b'), entryOf('c')]);
-    await store.saveStanding(logOf(), standingOf({ seq: 3, rank: 4 }));
-    await store.saveStanding(logOf(), standingOf({ seq: 2, rank: 1 }));
+    await store.inbox.saveStanding(logOf(), standingOf({ seq: 3, rank: 4 }));
+    await store.inbox.saveStanding(logOf(), standingOf({ seq: 2, rank: 1 }));
     assert.deepEqual(await ids(store, { ranks: [1] }), []);
     assert.deepEqual(await ids(store, { ranks: [4] }), ['talk']);
-    assert.deepEqual(await store.behind({ tenant, limit: 9 }), []);
+    assert.deepEqual(await store.inbox.behind({ tenant, limit: 9 }), []);
   }),
   on('standings', 'are filtered and counted', async ({ store }) => {
     await place(store, {
@@ -116,11 +116,11 @@ export const STANDING_CASES: readonly StoreCase[] = [
     ];
     for (const [filter, expected] of cases) {
       assert.deepEqual(await ids(store, filter), expected, JSON.stringify(filter));
-      const { ranks } = await store.countStandings({ tenant, ...filter });
+      const { ranks } = await store.inbox.countStandings({ tenant, ...filter });
       const sum = ranks.reduce((all, count) => all + count, 0);
       assert.equal(sum, expected.length, JSON.stringify(filter));
     }
-    const { ranks } = await store.countStandings({ tenant });
+    const { ranks } = await store.inbox.countStandings({ tenant });
     assert.deepEqual([ranks[4], ranks[0]], [2, 1]);
   }),
   on('standings', 'are in pages of each order, and changes elsewhere move none', async ({ store }) => {
@@ -146,7 +146,7 @@ export const STANDING_CASES: readonly StoreCase[] = [
       const values: number[] = [];
       let after: StandingPlace | null = null;
       do {
-        const page: Awaited<ReturnType<Store['standings']>> = await store.standings({
+        const page: Awaited<ReturnType<Store['inbox']['standings']>> = await store.inbox.standings({
           tenant,
           order,
           limit: 5,
@@ -169,23 +169,23 @@ export const STANDING_CASES: readonly StoreCase[] = [
     }
   }),
   on('standings', 'vanish with their conversation, and none creates one', async ({ store }) => {
-    await store.saveStanding(logOf('ghost'), standingOf());
+    await store.inbox.saveStanding(logOf('ghost'), standingOf());
     await place(store, { gone: { rank: 4 }, stays: { rank: 4 } });
     await store.deleteConversation(logOf('gone'));
     assert.deepEqual(await ids(store), ['stays']);
-    assert.equal((await store.countStandings({ tenant })).ranks[4], 1);
+    assert.equal((await store.inbox.countStandings({ tenant })).ranks[4], 1);
     await store.append(logOf('gone'), [entryOf('b')]);
     assert.deepEqual(await ids(store), ['stays']);
-    assert.deepEqual(await store.behind({ tenant, limit: 9 }), ['gone']);
+    assert.deepEqual(await store.inbox.behind({ tenant, limit: 9 }), ['gone']);
   }),
   on('standings', 'of other tenants are not seen', async ({ store }) => {
     await place(store, { a: {} });
     const other = logOf('b', 'globex');
     await store.append(other, [entryOf('a')]);
-    assert.deepEqual(await store.behind({ tenant, limit: 9 }), []);
-    await store.saveStanding(other, standingOf({ rank: 4 }));
+    assert.deepEqual(await store.inbox.behind({ tenant, limit: 9 }), []);
+    await store.inbox.saveStanding(other, standingOf({ rank: 4 }));
     assert.deepEqual(await ids(store), ['a']);
-    assert.equal((await store.countStandings({ tenant: other.tenant })).ranks[4], 1);
-    assert.equal((await store.countStandings({ tenant })).ranks[4], 0);
+    assert.equal((await store.inbox.countStandings({ tenant: other.tenant })).ranks[4], 1);
+    assert.equal((await store.inbox.countStandings({ tenant })).ranks[4], 0);
   }),
 ];

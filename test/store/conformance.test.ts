@@ -7,6 +7,7 @@ import type { StoreDriver } from '../../src/store/driver.ts';
 import { createDocumentDriver } from '../../src/store/documents/document-driver.ts';
 import { createMemoryDocuments } from '../../sim/memory-documents.ts';
 import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
+import { inboxConformance } from '../../src/testing/inbox-conformance.ts';
 import { storeConformance } from '../../src/testing/store-conformance.ts';
 import { MONGO, MONGODB_URL, openMongoOnce } from './mongo-stage.ts';
 import { dropSpareSchemas, openPostgresOnce, POSTGRES, POSTGRES_URL } from './postgres-stage.ts';
@@ -33,6 +34,7 @@ else describe.skip(POSTGRES, () => test('the suite', () => {}));
 
 for (const [name, open] of Object.entries(suites)) {
   describe(name, () => {
-    for (const each of storeConformance(open)) test(`${each.group}: ${each.name}`, () => each.run());
+    for (const each of [...storeConformance(open), ...inboxConformance(open)])
+      test(`${each.group}: ${each.name}`, () => each.run());
   });
 }

@@ -3,9 +3,10 @@ import { systemClock } from '../../src/clock.ts';
 import { createDocumentDriver } from '../../src/store/documents/document-driver.ts';
 import type { StoreDriver } from '../../src/store/driver.ts';
 import { createMongoClient, createMongoDocuments } from '../../src/store/mongo/connect-mongo.ts';
+import { inboxConformance } from '../../src/testing/inbox-conformance.ts';
 import { storeConformance } from '../../src/testing/store-conformance.ts';
 import { patient } from '../support/mode.ts';
-import { callsOf } from './calls-of.ts';
+import { callsOf, uncalledOf } from './calls-of.ts';
 import { eventRow } from './event-row-of.ts';
 import { explainProblems, type MongoQuery, recordQueries } from './mongo-plans.ts';
 import { MONGO, MONGODB_URL, mongoStage } from './mongo-stage.ts';
@@ -41,7 +42,7 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
       return callsOf(driver, called);
     }
 
-    for (const each of storeConformance(open)) await each.run();
+    for (const each of [...storeConformance(open), ...inboxConformance(open)]) await each.run();
     // What is left of a process that ended between a large text and its record.
     const driver = await open();
     const pending = { of: { in: 'events', id: 'acme/talk/gone' }, chunks: 1, pending: new Date(0) };
@@ -51,7 +52,7 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
     await driver.check();
     await driver.close();
 
-    expect(Object.keys(driver).filter((name) => !called.has(name))).toEqual([]);
+    expect(uncalledOf(driver, called)).toEqual([]);
     const problems: string[] = [];
     for (const query of queries.values()) problems.push(...(await explainProblems(stage.db, query)));
     expect(problems).toEqual([]);

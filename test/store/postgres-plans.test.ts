@@ -1,7 +1,8 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { StoreDriver } from '../../src/store/driver.ts';
+import { inboxConformance } from '../../src/testing/inbox-conformance.ts';
 import { storeConformance } from '../../src/testing/store-conformance.ts';
-import { callsOf } from './calls-of.ts';
+import { callsOf, uncalledOf } from './calls-of.ts';
 import { explainStatements, fillTables, recordStatements } from './postgres-plans.ts';
 import { POSTGRES, POSTGRES_URL, postgresStage, withParameters } from './postgres-stage.ts';
 
@@ -20,13 +21,13 @@ describe.skipIf(!POSTGRES_URL)(POSTGRES, () => {
 
     const stop = recordStatements();
     onTestFinished(() => void stop());
-    for (const each of storeConformance(open)) await each.run();
+    for (const each of [...storeConformance(open), ...inboxConformance(open)]) await each.run();
     const driver = await open();
     await driver.check();
     await driver.close();
     const statements = stop();
 
-    expect(Object.keys(driver).filter((name) => !called.has(name))).toEqual([]);
+    expect(uncalledOf(driver, called)).toEqual([]);
     // Those of the start look at the catalog of the server.
     const ofTables = statements.filter(({ text }) =>
       TABLES.some((table) => text.includes(`"${stage.schema}".${table}`)),

@@ -217,16 +217,16 @@ async function useEverything(driver: DocumentDriver): Promise<void> {
     await driver.conversations({ tenant, limit: 5, ...more });
   const sorted = { seq: 1, rank: 3, since: 1, cost: 1, spent: 1 };
   const said = { owner: 'o', agents: ['worker'], words: 'word', terms: ['word'], data: '{}' };
-  await driver.saveStanding(LOG, { ...sorted, ...said });
-  await driver.standingSeq(LOG);
+  await driver.inbox.saveStanding(LOG, { ...sorted, ...said });
+  await driver.inbox.standingSeq(LOG);
   for (const filter of CONDITIONS) {
-    await driver.countStandings({ tenant, ...filter });
+    await driver.inbox.countStandings({ tenant, ...filter });
     for (const order of ['urgent', 'newest', 'oldest', 'costliest', 'mostSpent'] as const)
-      await driver.standings({ tenant, order, limit: 5, ...filter });
+      await driver.inbox.standings({ tenant, order, limit: 5, ...filter });
   }
-  await driver.behind({ tenant, limit: 5 });
-  await driver.savePassages(LOG, [{ first: 1, last: 1, at: 1, terms: ['word'] }]);
-  await driver.findPassages({ tenant, terms: [{ term: 'w', whole: false }], limit: 5 });
+  await driver.inbox.behind({ tenant, limit: 5 });
+  await driver.inbox.savePassages(LOG, [{ first: 1, last: 1, at: 1, terms: ['word'] }]);
+  await driver.inbox.findPassages({ tenant, terms: [{ term: 'w', whole: false }], limit: 5 });
   await driver.acquire(key, { owner: 'o', now: 1, until: 1 });
   await driver.compareAndSet(key, { fence: 1, turn: null, notCancelled: true }, { turn: 't' });
   await driver.requestCancel(key, 't');

@@ -87,7 +87,7 @@ test('a removal leaves only the name of the conversation in the file', async () 
   const store = createStore(await openSqliteDriver({ path }));
   await store.append(LOG, [entryOf('e1', { to: ['worker'] }), entryOf('e2')]);
   await pinned(store, addressOf());
-  await store.savePassages(LOG, [{ first: 1, last: 2, at: 1, terms: ['word'] }]);
+  await store.inbox.savePassages(LOG, [{ first: 1, last: 2, at: 1, terms: ['word'] }]);
   await store.deleteConversation(LOG);
   await store.close();
   const database = new DatabaseSync(path);
@@ -278,12 +278,12 @@ test('a word of thousands of conversations is found and counted like a rare one'
     await store.append(log, [entryOf('a', { at: 10 })]);
     const terms = index % 1_000 === 0 ? ['parcel', 'rare'] : index === 7 ? ['other'] : ['parcel'];
     const standing = { seq: 1, rank: index % 2, since: index, cost: 0, spent: 0, owner: '', agents: [] };
-    await store.saveStanding(log, { ...standing, words: terms.join(' '), terms, data: '{}' });
+    await store.inbox.saveStanding(log, { ...standing, words: terms.join(' '), terms, data: '{}' });
   });
   const read = async (term: string) => {
     const filter = { tenant, terms: [{ term, whole: false }] };
-    const { rows } = await store.standings({ ...filter, order: 'oldest', limit: 9 });
-    const { ranks } = await store.countStandings(filter);
+    const { rows } = await store.inbox.standings({ ...filter, order: 'oldest', limit: 9 });
+    const { ranks } = await store.inbox.countStandings(filter);
     return { ids: rows.map(({ id }) => id).slice(0, 9), ranks: ranks.slice(0, 2) };
   };
   expect(await read('parcel')).toEqual({

@@ -1,7 +1,7 @@
 import { TroupeError } from '../../src/errors.ts';
 import type { StoreDriver } from '../../src/store/driver.ts';
 
-export type StoreOp = Exclude<keyof StoreDriver, 'close'>;
+export type StoreOp = Exclude<keyof StoreDriver, 'close' | 'inbox'>;
 export type Phase = 'before' | 'after';
 
 /** Called before and after every store operation; an error that it throws reaches the caller. */
@@ -71,7 +71,7 @@ export function tapDriver(driver: StoreDriver, tap: Tap): StoreDriver {
       },
     ] as const;
   });
-  const plain = { check: () => driver.check(), close: () => driver.close() };
+  const plain = { inbox: driver.inbox, check: () => driver.check(), close: () => driver.close() };
   return { ...(Object.fromEntries(tapped) as unknown as StoreDriver), ...plain, step };
 
   /** Over after the write, before anybody is told of its events. */

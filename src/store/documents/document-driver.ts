@@ -56,13 +56,15 @@ export function createDocumentDriver(documents: Documents, options: AppendQueueO
     addressed: begun(({ after, upTo, ...key }) => events.addressed(key, { after, upTo })),
     conversations: begun((query) => events.conversations(query)),
 
-    saveStanding: begun((log, standing) => standings.save(log, standing)),
-    standingSeq: begun((log) => standings.seqOf(log)),
-    standings: begun((query) => standings.list(query)),
-    countStandings: begun((filter) => standings.count(filter)),
-    behind: begun((query) => standings.behind(query)),
-    savePassages: begun((log, some) => passages.save(log, some)),
-    findPassages: begun((query) => passages.find(query)),
+    inbox: {
+      saveStanding: begun((log, standing) => standings.save(log, standing)),
+      standingSeq: begun((log) => standings.seqOf(log)),
+      standings: begun((query) => standings.list(query)),
+      countStandings: begun((filter) => standings.count(filter)),
+      behind: begun((query) => standings.behind(query)),
+      savePassages: begun((log, some) => passages.save(log, some)),
+      findPassages: begun((query) => passages.find(query)),
+    },
 
     ...createStepMethods(documents, queue, begun),
     requestCancel: begun(

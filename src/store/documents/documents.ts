@@ -158,10 +158,10 @@ export interface EntryDocuments {
 
 /** A part of the document of a conversation, which is created by its first event and removed with its last one. */
 export interface StandingDocuments {
-  /** See `saveStanding` of the driver. */
+  /** See `saveStanding` of the inbox. */
   save(log: LogKey, standing: NewStanding): Promise<void>;
   seqOf(log: LogKey): Promise<number>;
-  /** See the driver. */
+  /** See the inbox. */
   list(query: StandingsQuery): Promise<StandingPage>;
   count(filter: StandingFilter): Promise<StandingCounts>;
   behind(query: { tenant: string; limit: number }): Promise<string[]>;
@@ -169,8 +169,8 @@ export interface StandingDocuments {
 
 /** Unique: (tenant, conversation, first). Removed with the last event of their conversation. */
 export interface PassageDocuments {
-  /** See `savePassages` of the driver. */
+  /** See `savePassages` of the inbox. */
   save(log: LogKey, passages: readonly Passage[]): Promise<void>;
-  /** See `findPassages` of the driver. */
+  /** See `findPassages` of the inbox. */
   find(query: PassagesQuery): Promise<FoundPassage[]>;
 }

@@ -25,7 +25,7 @@ import {
 } from './database.ts';
 import type { StoredLog, StoredLogs } from './stored-logs.ts';
 
-type Query<K extends keyof StoreDriver> = Parameters<StoreDriver[K]>[0];
+type Query<K extends Exclude<keyof StoreDriver, 'inbox'>> = Parameters<StoreDriver[K]>[0];
 
 type StoredEvent = Omit<EventRow, 'tenant' | 'conversation' | 'to' | 'data'> & {
   recipients: string;

@@ -77,10 +77,10 @@ function createDriver(database: Database, options: SqliteDriverOptions): StoreDr
   const { mark, trouble, checkpoints, queue, settle, tryWrite } = parts;
   return {
     ...createEventMethods(parts),
-    ...createStandingMethods(parts),
     ...createActorMethods(parts),
     ...createEntryMethods(parts),
     deleteConversation: (log) => mark.whileRemoving(() => deleteInOrder(log, removalSteps(parts, log))),
+    inbox: createInbox(parts),
     check: () => trouble.check(tryWrite),
 
     async close() {
@@ -181,12 +181,7 @@ function createEventMethods({ events, listConversations, queue, read }: Parts): 
   };
 }
 
-type StandingMethods = Pick<
-  StoreDriver,
-  'saveStanding' | 'standingSeq' | 'standings' | 'countStandings' | 'behind' | 'savePassages' | 'findPassages'
->;
-
-function createStandingMethods({ standings, passages, queue, read }: Parts): StandingMethods {
+function createInbox({ standings, passages, queue, read }: Parts): StoreDriver['inbox'] {
   return {
     saveStanding: (log, standing) => queue.write(() => standings.save(log, standing), 'ordered'),
     standingSeq: (log) => read(() => standings.seqOf(log)),
