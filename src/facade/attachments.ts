@@ -158,6 +158,7 @@ export async function fetchAttachments(
   given: readonly (NewAttachment | AttachmentByAddress)[],
   fetch: SafeFetch | null,
 ): Promise<readonly NewAttachment[]> {
+  if (given.length === 0) return given as readonly NewAttachment[];
   // `readAttachments` refuses too many attachments, so none of them is fetched.
   const isTooMany = given.length > MAX_MESSAGE_ATTACHMENTS;
   const signal = AbortSignal.timeout(TIMEOUT_MS);
