@@ -71,9 +71,12 @@ export async function startCoverage(): Promise<Coverage> {
   };
 }
 
+/** Which callbacks share a turn of the event loop, and when the sweeper's pause ends, is chance. */
+const OF_CHANCE = /^node:internal\/(?:process\/|event_target$)/;
+
 /** Null: the script belongs to the measurement. */
 function fileOf(url: string): { path: string } | 'node' | 'packages' | null {
-  if (!url.startsWith('file:')) return url.startsWith('node:') ? 'node' : null;
+  if (!url.startsWith('file:')) return url.startsWith('node:') && !OF_CHANCE.test(url) ? 'node' : null;
   const file = fileURLToPath(url);
   if (file.includes(`${path.sep}node_modules${path.sep}`)) return 'packages';
   if (!file.startsWith(SRC)) return null;
