@@ -5,7 +5,7 @@ import type { AgentRegistry } from '../actors/engine/agent-runtime.ts';
 import type { PendingCount } from '../actors/engine/pending-count.ts';
 import { isOurs } from '../actors/log/own-id.ts';
 import type { Redaction } from '../actors/log/redaction.ts';
-import { askedReply } from '../actors/turn/asked-reply.ts';
+import { askedReply } from '../actors/turn/check-reply.ts';
 import { answerByReply } from '../actors/tasks/execute-task-command.ts';
 import { TroupeError } from '../errors.ts';
 import {

@@ -24,8 +24,7 @@ import {
 import { forkTaskBook, newTaskBook, type TaskBook } from '../machines/task-book.ts';
 import type { EngineDeps } from '../actors/engine/engine-deps.ts';
 import type { TurnDeps } from '../actors/turn/turn-run.ts';
-import { baselineFor, readBaseline } from '../actors/turn/freeze-baseline.ts';
-import { presentRuntime } from '../actors/turn/write-instructions.ts';
+import { baselineFor, readBaseline, presentRuntime } from '../actors/turn/baseline.ts';
 import { inSlices } from '../actors/engine/in-slices.ts';
 import type { AgentRuntime } from '../actors/engine/agent-runtime.ts';
 import { readUnheard } from '../actors/turn/watch-silence.ts';
@@ -35,7 +34,7 @@ import { type ViewSource, readPages } from '../actors/log/read-pages.ts';
 import { catchUpInSlices, foldInSlices } from '../actors/log/read-view.ts';
 import { termsFor } from '../actors/turn/session-run.ts';
 import { answeredStep } from '../actors/turn/judge-answer.ts';
-import { promptRulesOf } from '../actors/turn/prompt-rules.ts';
+import { promptRulesOf } from '../actors/turn/pinned-turn.ts';
 import { readFacts } from '../actors/turn/turn-facts.ts';
 
 /** Dependencies for reading a past prompt. */

@@ -9,7 +9,7 @@ import {
   type TurnId,
 } from '../events/index.ts';
 import type { EngineDeps } from '../actors/engine/engine-deps.ts';
-import { readBaseline } from '../actors/turn/freeze-baseline.ts';
+import { readBaseline } from '../actors/turn/baseline.ts';
 import type { FrozenBaseline, AgentRuntime } from '../actors/engine/agent-runtime.ts';
 import { asSent, baselineOf, readReceipts } from './prompts.ts';
 import { readPages } from '../actors/log/read-pages.ts';

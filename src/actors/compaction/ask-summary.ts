@@ -3,9 +3,9 @@ import { addUsage } from '../../events/index.ts';
 import { endOfThoughts } from '../../providers/thoughts.ts';
 import type { ModelRequest } from '../../providers/provider.ts';
 import { type CallEnd, countCost } from '../turn/call-cost.ts';
+import { payFor } from '../turn/ask-model.ts';
 import type { SummaryAnswer } from '../turn/feature-types.ts';
-import { payFor } from '../turn/pay-for.ts';
-import { takeCall } from '../turn/back-off.ts';
+import { takeCall } from '../turn/fail-call.ts';
 import type { TurnRun } from '../turn/turn-run.ts';
 import type { Clock } from '../../clock.ts';
 

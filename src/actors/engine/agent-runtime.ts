@@ -1,5 +1,6 @@
 import type { AgentProfile, BaselineText, CompactionPolicy } from '../../context/index.ts';
 import type {
+  Mode,
   AgentId,
   BaselineBody,
   BusyPolicy,
@@ -97,6 +98,8 @@ export interface FrozenBaseline {
   body: BaselineBody;
   texts: readonly BaselineText[];
   tools: readonly ToolSpec[];
+  /** What it was found unchanged for, by a turn of this process. */
+  unchangedFor?: Pick<AgentRuntime, 'baseline' | 'profile'> & { mode: Mode | null };
 }
 
 /** All agents by id. Iteration leaves out agents of templates; `get` finds them. */

@@ -1,7 +1,7 @@
 import type { Rerun } from '../../events/index.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import { callsOf, isSameCall, type LoggedCall, type LoggedTurn } from '../log/read-turn.ts';
-import type { RecordedCalls } from '../turn/recorded-calls.ts';
+import type { RecordedCalls } from '../turn/feature-types.ts';
 
 const NOT_RUN =
   '[not run: this turn is run again from its record, in which there is no result of this call with these arguments. Go on without it.]';

@@ -5,7 +5,7 @@ import type { AgentRuntime } from '../engine/agent-runtime.ts';
 import type { LiveActor } from '../engine/registry.ts';
 import { withModel } from './other-model.ts';
 import { readTurn } from '../log/read-turn.ts';
-import type { RecordedCalls } from '../turn/recorded-calls.ts';
+import type { RecordedCalls } from '../turn/feature-types.ts';
 import { recordedCalls } from './recorded-calls.ts';
 
 interface Start {

@@ -1,6 +1,6 @@
 import { isAdopted } from '../../context/index.ts';
 import type { ActorPatch } from '../../store/store.ts';
-import { reachOf } from '../turn/reach.ts';
+import { reachOf } from '../turn/pinned-turn.ts';
 import { cacheKeyOf, type TurnRun } from '../turn/turn-run.ts';
 
 /** Leaves an open turn, for whose results the provider would wait for ever. */

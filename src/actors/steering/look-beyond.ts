@@ -1,6 +1,6 @@
 import type { Event } from '../../events/index.ts';
 import type { AgentRuntime } from '../engine/agent-runtime.ts';
-import { reachOf } from '../turn/reach.ts';
+import { reachOf } from '../turn/pinned-turn.ts';
 import type { TurnRun } from '../turn/turn-run.ts';
 import { isFor, readUpTo, waitingAfter } from '../turn/waiting-events.ts';
 import { busyPolicyOf } from './busy-policy.ts';

@@ -3,7 +3,7 @@ import { catchUp } from '../log/read-view.ts';
 import { isOfPeople } from '../tasks/cancellation.ts';
 import { changed, ownDraft, type TurnRun } from '../turn/turn-run.ts';
 import { lookBeyond } from './look-beyond.ts';
-import { reachOf } from '../turn/reach.ts';
+import { reachOf } from '../turn/pinned-turn.ts';
 import { closeStep, openStep } from '../turn/step-journal.ts';
 
 /**

@@ -5,7 +5,7 @@ import {
   type OutgoingEvent,
 } from '../../events/index.ts';
 import { isResolved, openTasks, type Task } from '../../machines/task-book.ts';
-import { coversOf } from '../turn/reach.ts';
+import { coversOf } from '../turn/pinned-turn.ts';
 import { ownDraft, type TurnRun } from '../turn/turn-run.ts';
 import { abortTask, endId, taskExcerpt } from './task-events.ts';
 

@@ -4,18 +4,17 @@ import { receiptOf } from '../../context/index.ts';
 import type { ModelEvent, ModelFailure, ModelRequest, ResponseName } from '../../providers/provider.ts';
 import { endOfThoughts, THOUGHTS_END } from '../../providers/thoughts.ts';
 import { type FinishedCalls, wholeCalls } from '../../providers/whole-calls.ts';
-import { type CallEnd, countCost } from './call-cost.ts';
+import { type CallEnd, countCost, spent } from './call-cost.ts';
 import type { CallEnded } from '../engine/span-facts.ts';
 import type { Sending } from './session-run.ts';
 import { faultOfEnd, faultOfText } from './answer-fault.ts';
-import type { PaidCall, SessionEvent } from './feature-types.ts';
-import { payFor } from './pay-for.ts';
+import type { PaidCall, SessionEvent, Paid } from './feature-types.ts';
 import { checkReply } from './check-reply.ts';
 import { hearWords } from './hear-words.ts';
 import { showActivity } from './show-activity.ts';
 import { watchSilence } from './watch-silence.ts';
 import { showAnswer } from './show-answer.ts';
-import { withImages } from './load-images.ts';
+import { withImages } from './images.ts';
 import { cacheKeyOf, type ModelAnswer, type TurnRun, writeReceipts } from './turn-run.ts';
 import type { CallWatch } from './watch-turn.ts';
 
@@ -308,4 +307,15 @@ export function recordPrompt(run: TurnRun, { prompt }: Sending): void {
   if (prompt === meanwhile.recorded) return;
   meanwhile.recorded = prompt;
   meanwhile.kept.receipts.push({ receipt: receiptOf(prompt), at: deps.clock.now() });
+}
+
+/** Makes a model call if every budget that applies allows it. The tree of a task always has one. */
+export async function payFor<T>(
+  run: TurnRun,
+  call: PaidCall,
+  make: () => Promise<{ outcome: T; end: CallEnd }>,
+): Promise<Paid<T>> {
+  const { budget } = run.deps.features;
+  if (budget && (budget.hasCaps || run.live.tasks.thread !== null)) return budget.pay(run, call, make);
+  return spent(await make(), call.asked, call.price);
 }

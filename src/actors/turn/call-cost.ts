@@ -1,8 +1,7 @@
 import * as z from 'zod';
 import type { ErrorCode } from '../../errors.ts';
-import { NO_USAGE, type Usage } from '../../events/index.ts';
+import { NO_USAGE, type Usage, type TenantId } from '../../events/index.ts';
 import { costOf, type ModelPrice } from '../../providers/prices.ts';
-import type { TenantId } from '../../events/index.ts';
 import type { Metrics } from '../../metrics.ts';
 import type { AgentRuntime } from '../engine/agent-runtime.ts';
 

@@ -1,3 +1,4 @@
+import { tellAway } from './silent-server.ts';
 import { limitIn } from '../../context/index.ts';
 import { policyOf, TroupeError } from '../../errors.ts';
 import { backoffMs } from '../../providers/backoff.ts';
@@ -5,8 +6,7 @@ import type { ModelFailure } from '../../providers/provider.ts';
 import { policyFor } from './model-window.ts';
 import type { Sending } from './session-run.ts';
 import { recordPrompt } from './ask-model.ts';
-import { leaveImagesOut } from './refused-images.ts';
-import { tellAway } from './silent-server.ts';
+import { leaveImagesOut } from './images.ts';
 import { changed, type FailedCall, type Outcome, ownDraft, type TurnRun, written } from './turn-run.ts';
 
 /** Logs a failed call with the text so far, and decides whether it is retried, shortened, or ends the turn. */
@@ -138,4 +138,33 @@ function planWait(
 function isNewFailure(before: FailedCall | null, { awayFrom, message, wait }: FailedCall): boolean {
   if (awayFrom === null || wait === null) return true;
   return before === null || before.awayFrom === null || before.message !== message;
+}
+
+/**
+ * Waits before the next try of the same request; the lease is renewed meanwhile. A restart begins the count again. Whoever
+ * waits for a server that is away leaves its slot to others.
+ */
+export async function backOff(run: TurnRun): Promise<Outcome> {
+  const { deps, failure, lease, slot } = run;
+  if (!failure) return { event: { type: 'RETRY_DUE' }, run };
+  // A stopping process does not wait: its successor starts the step again.
+  const ended = AbortSignal.any([lease.signal, deps.stopping]);
+  if (failure.awayFrom !== null) await slot.leave();
+  await deps.clock.sleep(failure.wait?.ms ?? 0, ended);
+  await slot.regain(ended);
+  if (lease.signal.aborted) return { event: { type: 'ABORTED' }, run };
+  const { provider } = run.runtime.profile;
+  deps.metrics.count('model_retries', { provider, code: failure.code });
+  return { event: { type: 'RETRY_DUE' }, run: changed(run, { ending: { kind: 'done' } }) };
+}
+
+/** Waits for a call to fit the provider's rate limit. Returns false if the turn was stopped meanwhile. */
+export async function takeCall({ deps, live, lease }: TurnRun, provider: string): Promise<boolean> {
+  for (;;) {
+    const waitMs = await deps.admission.takeCall(live.address, provider);
+    if (waitMs === 0) return true;
+    await deps.clock.sleep(waitMs, AbortSignal.any([lease.signal, deps.stopping]));
+    if (lease.signal.aborted) return false;
+    if (deps.stopping.aborted) throw deps.stopping.reason;
+  }
 }

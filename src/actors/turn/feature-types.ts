@@ -5,6 +5,8 @@ import type {
   GuardStoppedBody,
   RunStep,
   Usage,
+  ToolCall,
+  ToolOutcome,
 } from '../../events/index.ts';
 import type { ErrorCode } from '../../errors.ts';
 import type { ModelEvent, ResponseName } from '../../providers/provider.ts';
@@ -109,3 +111,14 @@ export interface BudgetCaps {
   /** For each of a tenant's agents, over all its conversations. */
   agents?: Record<string, Cap> | undefined;
 }
+
+/** The result of a call that is not made. */
+interface RecordedResult {
+  outcome: ToolOutcome;
+  text: string;
+  /** The call ended the original turn, and ends this one. */
+  ends: boolean;
+}
+
+/** What the calls of a repeated turn are told. Null: the call is made. */
+export type RecordedCalls = (call: ToolCall) => Promise<RecordedResult | null>;

@@ -1,5 +1,5 @@
 import { agentAuthor, type ToolCall } from '../../events/index.ts';
-import { ArgumentsRedactor } from './redact-arguments.ts';
+import { ArgumentsRedactor } from './redact-turn.ts';
 import { showActivity } from './show-activity.ts';
 import type { TurnRun } from './turn-run.ts';
 

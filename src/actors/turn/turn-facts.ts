@@ -12,32 +12,31 @@ import {
   stateItem,
   statedUnder,
   type View,
+  hasSeveralPeople,
+  isUntrusted,
+  minute,
+  personLabel,
+  type StatedItems,
 } from '../../context/index.ts';
 import {
   type ActorAddress,
   agentAuthor,
+  type BaselineBody,
   type Event,
   type EventContext,
   type LiveItems,
   MAX_TOOLSET,
   type ToolSpec,
+  isTaskEnd,
+  type PersonProfile,
 } from '../../events/index.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import type { FrozenBaseline, AgentRuntime } from '../engine/agent-runtime.ts';
 import type { Folded } from '../log/read-view.ts';
 import type { TurnDeps } from './turn-run.ts';
-import {
-  channelItem,
-  type PersonFacts,
-  personItems,
-  readPerson,
-  targetItem,
-  timeItem,
-} from './person-facts.ts';
-import { purposeOf } from './purpose.ts';
-import { unavailableText } from './unavailable.ts';
 import { openWorkItems } from '../tasks/task-items.ts';
 import { type Directive, directiveOf } from '../../machines/directions.ts';
+import { isTaskOpen, type TaskBook } from '../../machines/task-book.ts';
 
 /** Time after which the turn goes on without a fragment, ms. */
 const FRAGMENT_DEADLINE_MS = 1_000;
@@ -72,7 +71,7 @@ export async function readFacts(
   const about: AboutTurn = { tenant, conversation, agent, at: trigger.at };
   const directive = directiveOf(view.directions, view.directives);
   const [fragments, memories, workItems, person] = await Promise.all([
-    readFragments(deps, runtime, about),
+    runtime.profile.fragments?.live?.length ? readFragments(deps, runtime, about) : NO_FRAGMENTS,
     runtime.retrieval && view.floor > 0
       ? (deps.features.memory?.retrieve(deps, { address, runtime, view, trigger }) ?? NO_MEMORIES)
       : NO_MEMORIES,
@@ -99,7 +98,7 @@ export function liveItems(
     ...(person && personItems(person, view, stated)),
     ...modeItems(view.directions.mode, directive),
     ...phaseItem(view.directions.phase, runtime.orchestrates),
-    ...channelItem(trigger, runtime.channels, stated),
+    ...(trigger.context?.channel !== undefined && channelItem(trigger, runtime.channels, stated)),
     ...stateItem('unavailable', unavailableText(runtime, tasks), stated),
     ...(roster !== null && { roster }),
   };
@@ -107,12 +106,15 @@ export function liveItems(
     Object.assign(facts, stateItem(name, text, stated));
   return {
     ...liveDelta(facts, stated),
-    ...targetItem(inputs, view),
+    // The header of a single message names its author.
+    ...(inputs.length > 1 && targetItem(inputs, view)),
     ...(memories.seqs.length > 0 && memoryItem(memories)),
   };
 }
 
 const FROZEN_LAYERS: readonly string[] = ['rules', 'persona', 'tools', 'environment'];
+
+const NO_FRAGMENTS: ReadonlyMap<string, string | null> = new Map();
 
 const NO_WORK: ReadonlyMap<string, string | null> = new Map([
   ['delegations', null],
@@ -130,16 +132,27 @@ export function contextOf(
   { directive, fragments, memories }: TurnFacts,
   granted: AgentRuntime['tools'],
 ): EventContext {
-  const layers = body.layers.filter(({ name }) => FROZEN_LAYERS.includes(name));
   const given = [...fragments].flatMap(([name, text]) => (text === null ? [] : [[name, hashText(text)]]));
   return {
-    ...Object.fromEntries(layers.map(({ name, hash }) => [name, hash])),
+    ...layersOf(body),
     ...toolsetOf(tools, granted),
     ...(mode !== null && { mode }),
     ...(directive && { run: directive.run }),
     ...(given.length > 0 && { fragments: Object.fromEntries(given) }),
     ...(memories.seqs.length > 0 && { memories: memories.seqs }),
   };
+}
+
+const layers = new WeakMap<BaselineBody, EventContext>();
+
+/** The same for all turns of a baseline. */
+function layersOf(body: BaselineBody): EventContext {
+  const known = layers.get(body);
+  if (known) return known;
+  const frozen = body.layers.filter(({ name }) => FROZEN_LAYERS.includes(name));
+  const found: EventContext = Object.fromEntries(frozen.map(({ name, hash }) => [name, hash]));
+  layers.set(body, found);
+  return found;
 }
 
 function toolsetOf(
@@ -165,7 +178,6 @@ async function readFragments(
   const fragments = profile.fragments?.live ?? [];
   const found = new Map<string, string | null>();
   const where = { kind: 'turn.started', author: agentAuthor(profile) } as const;
-  if (fragments.length === 0) return found;
   const over = new AbortController();
   const late = clock.sleep(FRAGMENT_DEADLINE_MS, over.signal).then(() => LATE);
   const texts = await Promise.all(fragments.map(({ text }) => Promise.race([ask(text, about), late])));
@@ -196,4 +208,146 @@ async function ask(text: DynamicText, about: AboutTurn): Promise<string | null |
 function problemOf(outcome: symbol | { failed: unknown } | undefined): unknown {
   if (typeof outcome === 'object') return outcome.failed;
   return new Error(`it took longer than ${FRAGMENT_DEADLINE_MS} ms and is left out of this turn`);
+}
+
+/** Text of the live item `task`: the purpose of this turn. */
+export function purposeOf(trigger: Event, tasks: TaskBook): string {
+  if (trigger.kind === 'handoff')
+    return `@${trigger.author.id} handed over to you: take it from the summary above and answer the conversation`;
+  if (trigger.kind === 'delegation.opened')
+    return `do the task that @${trigger.author.id} gave you; your last words are its result`;
+  if (trigger.kind === 'approval.decided')
+    return 'it was decided what you asked for: a call that was approved is made for you first; go on from there';
+  if (isTaskEnd(trigger)) return 'what you waited for has come: go on';
+  if (trigger.kind === 'command') return 'take the turn again that the reminder above is about';
+  return isTaskOpen(tasks)
+    ? 'answer the last message; your last words are the result of your task'
+    : 'answer the last message';
+}
+
+/** Tools that reach other agents: without one, their state is of no use to an agent. */
+const REACHING = ['handoff', 'delegate', 'ask', 'follow_up'];
+
+/** A server may withdraw a thousand tools at once. */
+const MAX_SHOWN = 50;
+
+/** Colleagues that cannot work here now, and tools whose calls may fail. Null: none. */
+export function unavailableText(
+  { profile, tools, awayServers }: AgentRuntime,
+  { unavailable, away }: Pick<TaskBook, 'unavailable' | 'away'>,
+): string | null {
+  const states = new Map<string, string>();
+  if (REACHING.some((name) => tools.has(name))) {
+    for (const [agent, { blocked }] of away) states.set(agent, blocked ? 'is blocked' : 'has left');
+    for (const [agent, state] of unavailable)
+      states.set(agent, state === 'failed' ? 'has failed' : `is ${state}`);
+    states.delete(profile.id);
+  }
+  const agents = [...states].map(([agent, state]) => `@${agent} ${state}`);
+  const troubles = [...tools.values()].flatMap((tool) => tool.trouble?.() ?? []);
+  const servers = awayServers.map((server) => `the tool server ${server} is away, with its tools`);
+  const all = [...agents.sort(), ...[...new Set([...troubles, ...servers])].sort()];
+  const more = all.length > MAX_SHOWN ? [`and ${all.length - MAX_SHOWN} more`] : [];
+  return all.length > 0 ? [...all.slice(0, MAX_SHOWN), ...more].join('; ') : null;
+}
+
+/** The person whose event a turn answers. */
+export interface PersonFacts {
+  /** As headers of messages name the person. */
+  label: string;
+  /** Null: none is known. */
+  profile: PersonProfile | null;
+  /** The time of the event where the person is, such as `Wed 11:12 Europe/Berlin`. Null: the zone is unknown. */
+  localTime: string | null;
+}
+
+/** Null if the turn answers no person. */
+export async function readPerson(
+  { profileOf, trust }: Pick<EngineDeps, 'profileOf' | 'trust'>,
+  { tenant }: ActorAddress,
+  { people, upTo }: Pick<View, 'people' | 'upTo'>,
+  trigger: Event,
+): Promise<PersonFacts | null> {
+  const { author, seq } = trigger;
+  if (author.kind !== 'user' || trigger.kind === 'command') return null;
+  const stored = (await profileOf?.(tenant, author.id)) ?? null;
+  // Wishes of somebody who may not give orders would read like orders.
+  const isHeard = !isUntrusted(trust ?? null, trigger);
+  const { preferences: _, ...rest } = stored ?? {};
+  const profile = isHeard ? stored : rest;
+  const localTime = profile?.timeZone === undefined ? null : timeIn(profile.timeZone, trigger.at);
+  return { label: personLabel(people, author, Math.max(upTo, seq)), profile, localTime };
+}
+
+/** The items about the person. The name alone is told while there is only one: messages of several carry their names. */
+export function personItems(
+  { label, profile }: PersonFacts,
+  { people, upTo }: Pick<View, 'people' | 'upTo'>,
+  stated: StatedItems,
+): LiveItems {
+  const known = [
+    profile?.name === undefined || profile.name === label ? '' : `goes by ${profile.name}`,
+    profile?.timeZone ?? '',
+    profile?.preferences === undefined ? '' : `asks for: ${profile.preferences}`,
+  ].filter(Boolean);
+  const told = stateItem(`person ${label}`, known.length > 0 ? known.join('; ') : null, stated);
+  const isAlone = !hasSeveralPeople(people, upTo);
+  const isNamed = label.toLowerCase() !== 'user';
+  return known.length === 0 && isAlone && isNamed ? { person: label, ...told } : told;
+}
+
+/**
+ * Whom the reply goes to: the authors of what the turn answers, the newest first. Told only where it is not the last
+ * speaker alone, whom the header of the message names. It holds for one turn.
+ */
+export function targetItem(
+  inputs: readonly Event[],
+  { people, upTo, agent }: Pick<View, 'people' | 'upTo' | 'agent'>,
+): LiveItems {
+  const authors = inputs
+    .filter(({ kind, author }) => kind === 'message' && author.kind !== 'system' && author.id !== agent)
+    .map(({ author }) => author)
+    .toReversed();
+  const labels = authors.map((author) =>
+    author.kind === 'agent' ? `@${author.id}` : personLabel(people, author, upTo),
+  );
+  const targets = [...new Set(labels)];
+  const isLastSpeaker = targets.length === 1 && authors[0]?.id === inputs.at(-1)?.author.id;
+  return targets.length === 0 || isLastSpeaker ? {} : { target: `this reply goes to ${targets.join(', ')}` };
+}
+
+/** The door that a person's message came by, where something is known of it or of the one before. */
+export function channelItem(
+  { kind, author, context }: Event,
+  channels: ReadonlyMap<string, string>,
+  { items }: StatedItems,
+): LiveItems {
+  const channel = context?.channel;
+  if (kind !== 'message' || author.kind !== 'user' || channel === undefined) return {};
+  const about = channels.get(channel);
+  if (about !== undefined) return { channel: `${channel}: ${about}` };
+  return items['channel'] === undefined ? {} : { channel };
+}
+
+/** The time of an event in UTC, and where the person is. */
+export function timeItem(at: number, person: PersonFacts | null): string {
+  return person?.localTime ? `${minute(at)} (${person.localTime})` : minute(at);
+}
+
+/** Null for a zone that this machine does not know. */
+function timeIn(timeZone: string, at: number): string | null {
+  try {
+    const format = new Intl.DateTimeFormat('en-GB', {
+      timeZone,
+      weekday: 'short',
+      hour: '2-digit',
+      minute: '2-digit',
+      hourCycle: 'h23',
+    });
+    const parts = new Map(format.formatToParts(at).map(({ type, value }) => [type, value]));
+    return `${parts.get('weekday')} ${parts.get('hour')}:${parts.get('minute')} ${timeZone}`;
+  } catch {
+    // Thrown for unknown zones, and for times that no Date can hold.
+    return null;
+  }
 }

@@ -51,8 +51,8 @@ import type {
   PaidCall,
   SessionEvent,
   SummaryAnswer,
+  RecordedCalls,
 } from './feature-types.ts';
-import type { RecordedCalls } from './recorded-calls.ts';
 import type { RepeatedCalls } from './repeated-calls.ts';
 import type { AnswerSession, BegunAnswer, Sending, SessionRun } from './session-run.ts';
 import type { TurnWatch } from './watch-turn.ts';

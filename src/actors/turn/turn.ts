@@ -49,19 +49,16 @@ import { stopDraft } from '../tasks/call-effects.ts';
 import { CANCELLED, haltOf, isOfPeople, isThreadCancelled, isTurnCancelled } from '../tasks/cancellation.ts';
 import { type TaskEnds, taskEnds } from '../tasks/complete-task.ts';
 import { askModel, recordPrompt } from './ask-model.ts';
-import { askedReply, replyAskedBy } from './asked-reply.ts';
-import { backOff, takeCall } from './back-off.ts';
-import { failCall } from './fail-call.ts';
-import { freezeBaseline, readBaseline } from './freeze-baseline.ts';
+import { askedReply, replyAskedBy } from './check-reply.ts';
+import { backOff, takeCall, failCall } from './fail-call.ts';
+import { freezeBaseline, readBaseline, presentRuntime } from './baseline.ts';
 import { correct, judge } from './judge-answer.ts';
 import { nameLargest, policyFor, WORTH_COMPACTING_PERCENT } from './model-window.ts';
-import { promptRulesOf } from './prompt-rules.ts';
-import { coversOf, reachAt, reachOf } from './reach.ts';
+import { promptRulesOf, coversOf, reachAt, reachOf } from './pinned-turn.ts';
 import { redactAnswer } from './redact-turn.ts';
-import { learnRefused } from './refused-images.ts';
+import { learnRefused } from './images.ts';
 import { NO_CALLS } from './repeated-calls.ts';
 import { runCalls } from './run-calls.ts';
-import { sealTurn } from './seal-turn.ts';
 import { NEW_SESSION_RUN } from './session-run.ts';
 import { showActivity } from './show-activity.ts';
 import { journalStep, openStep, writeKept } from './step-journal.ts';
@@ -81,7 +78,6 @@ import {
 } from './turn-run.ts';
 import { hasMore, triggersIn } from './waiting-events.ts';
 import { watchTurn } from './watch-turn.ts';
-import { presentRuntime } from './write-instructions.ts';
 
 /**
  * A turn, from top to bottom: begin, run, prompt, model, judge, commit. `machines/agent-lifecycle.ts` decides what comes next;
@@ -866,4 +862,33 @@ function shown(code: string, partial: string): string {
 
 function dataOf(answer: ModelAnswer | null): { data?: unknown } {
   return answer && 'data' in answer ? { data: answer.data } : {};
+}
+
+/**
+ * Seals a turn before it ends, because a former holder of the lease may still be running it. The journalled steps become
+ * outputs with what is known of their calls. Behind the last one the ending itself is journalled, once. A former holder
+ * that gets there finds the ending and makes no call that the log would not show.
+ */
+export async function sealTurn(before: TurnRun): Promise<TurnRun> {
+  const { ending } = before;
+  let run = changed(before, { givenUp: true });
+  for (;;) {
+    const { steering, compaction } = run.deps.features;
+    run = steering ? await steering.showSteered(run, 'this') : run;
+    run = compaction ? await compaction.replay(run) : run;
+    const entry = (await openStep(run)) ?? (await journalStep(run, { sealed: ending }));
+    if ('sealed' in entry) break;
+    run = changed(run, { answer: entry });
+    if (entry.calls.length > 0) {
+      ({ run } = await runCalls(run));
+      continue;
+    }
+    // An answer that was sent back is followed by more steps.
+    const verdict = judge(run);
+    if (verdict.kind !== 'corrected') break;
+    ({ run } = correct(run, verdict.drafts));
+    run.meanwhile.partial = '';
+  }
+  // The recorded calls may have changed the ending; the turn keeps the one it was sealed with.
+  return changed(run, { ending });
 }

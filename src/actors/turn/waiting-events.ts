@@ -3,7 +3,7 @@ import { type Event, isTaskEnd } from '../../events/index.ts';
 import { isUnheard } from '../../machines/membership.ts';
 import { foldTask, forkTaskBook, isDue, type TaskBook } from '../../machines/task-book.ts';
 import type { Folded } from '../log/read-view.ts';
-import { coversOf, reachOf } from './reach.ts';
+import { coversOf, reachOf } from './pinned-turn.ts';
 import type { TurnRun } from './turn-run.ts';
 
 const PAGE = 1_000;

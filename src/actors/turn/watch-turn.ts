@@ -7,6 +7,8 @@ import {
   type ToolOutcome,
   type TurnTimes,
   type Usage,
+  MAX_TIMED_PARTS,
+  TimedPart,
 } from '../../events/index.ts';
 import type { LogIds } from '../../logger.ts';
 import type { EffectName } from '../../machines/agent-lifecycle.ts';
@@ -23,7 +25,6 @@ import {
   toolAttributes,
   turnAttributes,
 } from '../engine/span-facts.ts';
-import { isTimed, type TimedParts, timeParts } from './time-parts.ts';
 import type { AgentProfile } from '../../context/index.ts';
 import { toTroupeError } from '../../errors.ts';
 import type { Span } from '../../tracing.ts';
@@ -78,11 +79,10 @@ interface WatchedParts {
 export function watchTurn({ deps, runtime, live: { address }, turn, resumed }: WatchedParts): TurnWatch {
   const { clock, tracer, logger } = deps;
   const { profile } = runtime;
-  const began = clock.monotonic();
-  const parts = new Map<TurnPart, number>();
+  const times = new PartTimes(clock.monotonic(), Math.round(clock.now()));
   // The wait of a resumed turn was counted when the turn began.
   const waitMs = resumed || turn.at === undefined ? undefined : Math.max(0, clock.now() - turn.at);
-  if (waitMs !== undefined) parts.set('wait', waitMs);
+  if (waitMs !== undefined) times.sums.set('wait', waitMs);
   const seq = turn.inputs.at(-1);
   const ids: LogIds = { ...address, turn: turn.id, ...(seq !== undefined && { seq }) };
   const place = { ...address, turn: turn.id, process: deps.process };
@@ -90,40 +90,25 @@ export function watchTurn({ deps, runtime, live: { address }, turn, resumed }: W
     kind: 'internal',
     attributes: turnAttributes(profile, place, turn),
   });
-  const times = timeParts(clock);
-  const watched: WatchedTurn = { deps, ids, place, author: agentAuthor(profile), span, add, times };
+  const watched: WatchedTurn = { deps, ids, place, author: agentAuthor(profile), span, times };
   const counted = { attempt: turn.attempt, ...(waitMs !== undefined && { waitMs }) };
   let isCommitted = false;
   if (logger?.isOn('debug')) logger.write('debug', 'turn_started', ids, counted);
 
-  function add(part: TurnPart, ms: number): void {
-    parts.set(part, (parts.get(part) ?? 0) + ms);
-  }
-
-  function calledMs(): number {
-    return (parts.get('first_token') ?? 0) + (parts.get('stream') ?? 0);
-  }
-
   return {
     async effect(name, work) {
       const start = clock.monotonic();
-      const called = calledMs();
-      if (name === 'callModel') times.waits(start);
+      const called = times.calledMs;
+      if (name === 'callModel') times.waiting = start;
       const title = SPAN_OF[name];
-      const own =
-        title === undefined
-          ? undefined
-          : tracer?.span(title, { kind: 'internal', attributes: {}, parent: span });
-      const outcome = await within(own, work);
-      own?.end();
+      const own = title && tracer?.span(title, { kind: 'internal', attributes: {}, parent: span });
+      const outcome = own ? await within(own, work) : await work();
+      if (own) own.end();
       isCommitted ||= name === 'commit';
-      const ms = clock.monotonic() - start;
+      const end = clock.monotonic();
       const part = PART_OF[name];
-      if (part) {
-        add(part, ms);
-        if (isTimed(part)) times.add(part, start, start + ms);
-      }
-      if (name === 'callModel') add('admission', Math.max(0, ms - (calledMs() - called)));
+      if (part) times.add(part, start, end);
+      if (name === 'callModel') times.count('admission', end - start - (times.calledMs - called));
       return outcome;
     },
     call: (facts) =>
@@ -134,21 +119,22 @@ export function watchTurn({ deps, runtime, live: { address }, turn, resumed }: W
       ),
     tool: (call) => watchTool(watched, call),
     times: () => times.all(),
-    end: (ended) => reportEnd(watched, ended, { isCommitted, ms: clock.monotonic() - began, parts, counted }),
+    end: (ended) => reportEnd(watched, ended, { isCommitted, counted }),
   };
 }
 
 /** A turn that left this process without its commit has the outcome `left`, and no times. */
 function reportEnd(
-  { deps: { metrics, logger }, ids, span }: WatchedTurn,
+  { deps: { clock, metrics, logger }, ids, span, times }: WatchedTurn,
   { ending, usage, step, answer }: TurnEnded,
-  { isCommitted, ms, parts, counted }: TurnFigures,
+  { isCommitted, counted }: TurnFigures,
 ): void {
   const steps = step + (answer ? 1 : 0);
+  const ms = clock.monotonic() - times.began;
   const outcome = isCommitted ? ending.kind : 'left';
   const failure = !isCommitted ? 'left' : ending.kind === 'failed' ? ending.code : undefined;
   if (outcome !== 'left') {
-    for (const [part, spent] of parts) metrics.time('turn_part', { part }, spent);
+    for (const [part, spent] of times.sums) metrics.time('turn_part', { part }, spent);
     metrics.time('turn', { outcome }, ms);
   }
   if (span) {
@@ -171,8 +157,6 @@ function reportEnd(
 
 interface TurnFigures {
   isCommitted: boolean;
-  ms: number;
-  parts: ReadonlyMap<TurnPart, number>;
   counted: { attempt: number; waitMs?: number };
 }
 
@@ -183,8 +167,7 @@ interface WatchedTurn {
   ids: LogIds;
   place: SpanPlace;
   span: Span | undefined;
-  add: (part: TurnPart, ms: number) => void;
-  times: TimedParts;
+  times: PartTimes;
 }
 
 export interface CallWatch {
@@ -201,7 +184,7 @@ interface ToolWatch {
 }
 
 function watchCall(watched: WatchedTurn, profile: AgentProfile, facts: CallFacts): CallWatch {
-  const { deps, ids, place, span: parent, add, times } = watched;
+  const { deps, ids, place, span: parent, times } = watched;
   const { clock, metrics, tracer, logger } = deps;
   const { provider, model } = profile;
   const start = clock.monotonic();
@@ -218,14 +201,12 @@ function watchCall(watched: WatchedTurn, profile: AgentProfile, facts: CallFacts
       first = clock.monotonic();
       metrics.time('model_first_token', { provider }, first - start);
     },
-    within: (work) => within(span, work),
+    within: (work) => (span ? within(span, work) : work()),
     end(ended) {
       const now = clock.monotonic();
       // The time of a summary counts as compaction.
       if (facts.purpose === 'turn') {
-        add('first_token', (first ?? now) - start);
         times.add('first_token', start, first ?? now);
-        if (first !== null) add('stream', now - first);
         if (first !== null) times.add('stream', first, now);
       }
       if (ended.kind === 'failed' && logger?.isOn('info')) {
@@ -249,7 +230,7 @@ function watchTool({ deps, place, author, span: parent }: WatchedTurn, call: Too
     parent,
   });
   return {
-    within: (work) => within(span, work),
+    within: (work) => (span ? within(span, work) : work()),
     end(outcome, text) {
       const ms = clock.monotonic() - start;
       metrics.time('tool_call', { outcome }, ms);
@@ -278,8 +259,7 @@ function kept(
 }
 
 /** Ends the span if the work throws; otherwise the caller ends it. */
-async function within<T>(span: Span | undefined, work: () => Promise<T>): Promise<T> {
-  if (!span) return work();
+async function within<T>(span: Span, work: () => Promise<T>): Promise<T> {
   try {
     return await span.within(work);
   } catch (error) {
@@ -287,3 +267,50 @@ async function within<T>(span: Span | undefined, work: () => Promise<T>): Promis
     throw error;
   }
 }
+
+/** How long the parts of a turn took: their sums, and each one in the order of the ends. All given times are monotonic. */
+class PartTimes {
+  readonly sums = new Map<TurnPart, number>();
+  /** Since when a model call waits for what it needs. */
+  waiting: number | null = null;
+  readonly began: number;
+  /** The same moment, ms since the epoch. */
+  readonly #from: number;
+  readonly #parts: TurnTimes['parts'] = [];
+
+  constructor(began: number, from: number) {
+    this.began = began;
+    this.#from = from;
+  }
+
+  get calledMs(): number {
+    return (this.sums.get('first_token') ?? 0) + (this.sums.get('stream') ?? 0);
+  }
+
+  count(part: TurnPart, ms: number): void {
+    this.sums.set(part, (this.sums.get(part) ?? 0) + Math.max(0, ms));
+  }
+
+  add(part: TurnPart, start: number, end: number): void {
+    this.count(part, end - start);
+    if (TIMED.has(part)) this.#log(part as TimedPart, start, end);
+  }
+
+  /** The model is asked now. */
+  asked(at: number): void {
+    if (this.waiting !== null) this.#log('admission', this.waiting, at);
+    this.waiting = null;
+  }
+
+  all(): TurnTimes | null {
+    return this.#parts.length === 0 ? null : { from: this.#from, parts: [...this.#parts] };
+  }
+
+  #log(part: TimedPart, start: number, end: number): void {
+    const ms = Math.round(end - start);
+    if (ms > 0 && this.#parts.length < MAX_TIMED_PARTS)
+      this.#parts.push([part, Math.max(0, Math.round(start - this.began)), ms]);
+  }
+}
+
+const TIMED: ReadonlySet<string> = new Set(TimedPart.options);

@@ -4,7 +4,7 @@ import { openTasks } from '../../machines/task-book.ts';
 import { nextState, stepOf, type WorkflowEvent } from '../../machines/workflow.ts';
 import { completedDrafts, directedDrafts, failedDrafts } from '../conversations/run-drafts.ts';
 import { isSuperseded, openedBy } from '../tasks/complete-task.ts';
-import { reachOf } from '../turn/reach.ts';
+import { reachOf } from '../turn/pinned-turn.ts';
 import type { TurnRun } from '../turn/turn-run.ts';
 import { phaseChange } from './change-phase.ts';
 

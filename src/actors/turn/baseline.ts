@@ -15,7 +15,7 @@ import {
 } from '../../events/index.ts';
 import type { Store } from '../../store/store.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
-import type { FrozenBaseline, AgentRuntime } from '../engine/agent-runtime.ts';
+import type { FrozenBaseline, AgentRuntime, WrittenInstructions } from '../engine/agent-runtime.ts';
 import type { LiveActor } from '../engine/registry.ts';
 
 /**
@@ -28,20 +28,24 @@ export async function freezeBaseline(
   runtime: AgentRuntime,
   live: LiveActor,
 ): Promise<FrozenBaseline> {
-  // Needed even for an unchanged baseline: an imported log has baselines without their texts.
   const {
     baseline: frozen,
     directions: { mode },
   } = live.view;
-  const texts = textsInMode(runtime.baseline, mode);
-  await storeBodies(deps, address, [...texts, ...texts.flatMap(({ given }) => given ?? [])]);
   const warm = live.baseline;
+  if (frozen && warm?.id === frozen.id && isUnchangedFor(warm, runtime, mode)) return warm;
+  const texts = textsInMode(runtime.baseline, mode);
+  // Needed even for an unchanged baseline: an imported log has baselines without their texts.
+  await storeBodies(deps, address, [...texts, ...texts.flatMap(({ given }) => given ?? [])]);
   const { baseline, reason } = await baselineFor({ store: deps.store, address, runtime }, frozen, {
     mode,
     warm,
   });
-  live.baseline = baseline;
-  if (reason === null) return baseline;
+  live.baseline = {
+    ...baseline,
+    unchangedFor: { baseline: runtime.baseline, profile: runtime.profile, mode },
+  };
+  if (reason === null) return live.baseline;
 
   const { id, body } = baseline;
   const author = agentAuthor(runtime.profile);
@@ -52,6 +56,14 @@ export async function freezeBaseline(
   await deps.log.append(address, drafts);
   live.view.baseline = { id, body };
   return baseline;
+}
+
+function isUnchangedFor(
+  { unchangedFor: known }: FrozenBaseline,
+  { baseline, profile }: AgentRuntime,
+  mode: Mode | null,
+): boolean {
+  return known?.baseline === baseline && known.profile === profile && known.mode === mode;
 }
 
 /** The baseline to use: `frozen` with its texts if it is unchanged (`reason` is null), else the next one. */
@@ -135,4 +147,70 @@ function joined(address: ActorAddress, runtime: AgentRuntime): EventDraft {
     kind: 'joined',
     body: { agent: address.agent, policy: runtime.profile.join },
   };
+}
+
+/** Time that a function has for its text, ms. */
+const DEADLINE_MS = 10_000;
+const MAX_LENGTH = 100_000;
+
+type Deps = Pick<EngineDeps, 'store' | 'clock' | 'redaction' | 'app'>;
+
+/**
+ * The runtime as it is now: its files, and the instructions that a function of the application writes. The function is
+ * asked when a baseline is made. Between two baselines its text is the one in the baseline, whatever it would say now.
+ */
+export async function presentRuntime(
+  deps: Deps,
+  address: ActorAddress,
+  known: AgentRuntime,
+  { frozen, mode }: { frozen: BaselineBody | null; mode: Mode | null },
+): Promise<AgentRuntime> {
+  const present = known.readBaseline ? { ...known, baseline: await known.readBaseline() } : known;
+  const { written } = present;
+  if (!written) return present;
+  const hash = frozen?.layers.find(({ name }) => name === 'persona')?.sources?.['instructions'];
+  const kept = hash === undefined ? null : await deps.store.readBody(address.tenant, hash);
+  // In chat mode no instructions are part of the baseline.
+  const unchanged = { ...present, baseline: written.baseline(kept ?? '') };
+  if (frozen && baselineDrift(frozen, present.profile, unchanged.baseline, mode) === null) return unchanged;
+  return { ...present, baseline: written.baseline(await textOf(deps, address, present, written)) };
+}
+
+/** Throws `config_invalid`, which makes the agent fail until it is resumed. */
+async function textOf(
+  { clock, redaction, app }: Deps,
+  { tenant, conversation, agent }: ActorAddress,
+  { profile }: AgentRuntime,
+  { write }: WrittenInstructions,
+): Promise<string> {
+  const over = new AbortController();
+  const wrong = (why: string, cause?: unknown) =>
+    new TroupeError(
+      'config_invalid',
+      `instructions of @${agent}: the function ${why}; mend it, and resume the agent`,
+      { agent, field: 'instructions' },
+      { cause },
+    );
+  const late = clock.sleep(DEADLINE_MS, over.signal).then(() => {
+    throw wrong(`took longer than ${DEADLINE_MS} ms`);
+  });
+  late.catch(() => undefined); // also when it has lost the race
+  try {
+    const text: unknown = await Promise.race([asked(), late]);
+    if (typeof text !== 'string') throw wrong(`gave ${text === null ? 'null' : typeof text}, not a text`);
+    if (text.length > MAX_LENGTH)
+      throw wrong(`gave ${text.length} characters; at most ${MAX_LENGTH} are taken`);
+    const where = { kind: 'baseline', author: agentAuthor(profile) } as const;
+    return redaction?.text(text, where) ?? text.toWellFormed();
+  } finally {
+    over.abort();
+  }
+
+  async function asked(): Promise<unknown> {
+    try {
+      return await write({ tenant, conversation, agent, app });
+    } catch (cause) {
+      throw wrong(`failed: ${cause instanceof Error ? cause.message : String(cause)}`, cause);
+    }
+  }
 }
