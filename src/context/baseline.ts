@@ -114,9 +114,10 @@ function withGiven(persona: LayerText, text: string | undefined): LayerText {
 }
 
 /** The texts for a conversation in this mode. */
-export function textsInMode(texts: readonly BaselineText[], mode: Mode | null): BaselineText[] {
+export function textsInMode(texts: readonly BaselineText[], mode: Mode | null): readonly BaselineText[] {
+  if (mode !== 'chat') return texts;
   return texts.map(({ inChat, ...text }) => {
-    if (mode !== 'chat' || !inChat) return text;
+    if (!inChat) return text;
     const { sources: _, given: _given, ...rest } = text;
     return { ...rest, ...inChat };
   });
@@ -134,17 +135,24 @@ export function baselineDrift(
 ): string | null {
   if (!frozen) return 'first turn';
   if (frozen.provider !== agent.provider || frozen.model !== agent.model) return 'model changed';
+  const now = textsInMode(texts, mode);
+  if (sameLayers(frozen, now)) return null;
   const hashes = new Map(frozen.layers.map(({ name, hash }) => [name as string, hash]));
   const otherMode = textsInMode(texts, mode === 'chat' ? 'agent' : 'chat');
-  const changed = textsInMode(texts, mode).flatMap((now, index) => {
-    const { name, hash } = now;
+  const changed = now.flatMap(({ name, hash, sources }, index) => {
     if (hashes.get(name) === hash) return [];
     if (hashes.get(name) === otherMode[index]?.hash) return ['mode'];
     const before = frozen.layers.find((layer) => layer.name === name);
-    const files = changedFiles(before?.sources, now.sources);
+    const files = changedFiles(before?.sources, sources);
     return [files.length > 0 ? `${name} (${files.join(', ')})` : name];
   });
   return changed.every((name) => name === 'environment') ? null : `${changed.join(', ')} changed`;
+}
+
+function sameLayers({ layers }: BaselineBody, texts: readonly BaselineText[]): boolean {
+  for (const [index, { name, hash }] of texts.entries())
+    if (layers[index]?.name !== name || layers[index].hash !== hash) return false;
+  return true;
 }
 
 /** Names of the files that are new, gone or different. */
@@ -159,6 +167,7 @@ export function rosterNews(
   texts: readonly BaselineText[],
   announced: string | undefined,
 ): string | null {
+  if (announced === undefined && sameLayers(frozen, texts)) return null;
   const now = texts.find(({ name }) => name === 'environment');
   if (!now) return null;
   const news = `your environment, with the list of agents, has changed and is now this\n${now.text}`;

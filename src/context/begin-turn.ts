@@ -8,7 +8,7 @@ import {
 import { type Reader, readerAt } from './render/attribution.ts';
 import { closeGroup, foldOwn } from './render/own-words.ts';
 import { withStated, statedUnder } from './live.ts';
-import { imagesIn, type Part, type Slot } from './slot.ts';
+import type { Part, Slot } from './slot.ts';
 import { atOnce, type Steps } from './steps.ts';
 import {
   blockPart,
@@ -24,7 +24,7 @@ import {
 } from './turn-input.ts';
 import { type InputLayers, isOwn, type View } from './view.ts';
 import { boundShown } from './render/bound-shown.ts';
-import { hashSteps } from './hash.ts';
+import { HASHED, hashSteps, hashText, NO_TEXT } from './hash.ts';
 import { imagesText } from './event-text.ts';
 import { toldBy } from './render/told-times.ts';
 
@@ -40,20 +40,19 @@ export function beginTurn(view: View, turn: TurnInput): void {
 
 /** The view is inconsistent until the last step is done; nothing else may read it before. */
 export function* beginTurnSteps(view: View, turn: TurnInput): Steps<void> {
-  closeGroup(view);
-  view.peers = turn.peers ?? 'user';
-  view.framing = turn.framing ?? 'marked';
+  const { peers = 'user', framing = 'marked' } = turn;
+  if (view.group) closeGroup(view);
+  view.peers = peers;
+  view.framing = framing;
   const inputs = new Set(turn.inputs);
-  const shown = yield* settlePending(view, turn.upTo, inputs);
   const reader = readerAt(view, turn.upTo);
-  const last = shown.findLast((event) => inputs.has(event.seq) && event.kind !== 'handoff');
-  const others = shown.filter((event) => event !== last);
+  const others = yield* settlePending(view, reader, inputs);
+  const last = takeTrigger(others, inputs);
   const newcomer = !view.present;
   const stated = statedUnder(view.stated, turn.baseline);
   const told = stated.items['time']?.split(' ')[0] ?? null;
-  const context = newcomer
-    ? yield* newcomerParts(others, inputs, reader, turn.join)
-    : yield* missedParts(others, inputs, reader, told);
+  const context =
+    others.length === 0 ? [] : yield* contextParts(others, inputs, reader, { told, newcomer, turn });
   const trigger = last
     ? verbatimPart(last, reader)
     : (context.pop() ?? (yield* blockPart([], [], reader, told)));
@@ -61,10 +60,13 @@ export function* beginTurnSteps(view: View, turn: TurnInput): Steps<void> {
   const begins = view.slots.length;
   // A newcomer has missed nothing: everything earlier counts as its history.
   const start = view.chain;
-  for (const part of context) yield* pushUser(view, part, turn.upTo, newcomer ? 'history' : 'missed');
+  let before = told;
+  for (const part of context) {
+    yield* pushUser(view, part, turn.upTo, newcomer ? 'history' : 'missed');
+    before = toldBy({ ...part, told: before });
+  }
   const chainBefore = newcomer ? view.chain : start;
   const live = { items: turn.live, turn: turn.id };
-  const before = context.reduce<string | null>((so, part) => toldBy({ ...part, told: so }), told);
   yield* pushUser(view, withLive(trigger, live, before), turn.upTo, last ? 'trigger' : 'missed');
   const input = yield* inputLayers(view.slots.slice(begins), chainBefore, view.secret);
   const isToCompact = view.compactAsked !== null && view.compactAsked <= turn.upTo;
@@ -73,6 +75,15 @@ export function* beginTurnSteps(view: View, turn: TurnInput): Steps<void> {
   view.note = null;
   view.stated = withStated(stated, turn.live);
   view.present = true;
+}
+
+/** Takes the last input out of the events: the turn answers it. */
+function takeTrigger(shown: Event[], inputs: ReadonlySet<number>): Event | undefined {
+  for (let at = shown.length - 1; at >= 0; at -= 1) {
+    const event = shown[at]!;
+    if (inputs.has(event.seq) && event.kind !== 'handoff') return shown.splice(at, 1)[0];
+  }
+  return undefined;
 }
 
 function* newcomerParts(
@@ -93,12 +104,14 @@ function* newcomerParts(
   return parts;
 }
 
-function* missedParts(
+/** What stands before the trigger. */
+function* contextParts(
   others: readonly Event[],
   inputs: ReadonlySet<number>,
   reader: Reader,
-  told: string | null,
+  { told, newcomer, turn }: { told: string | null; newcomer: boolean; turn: TurnInput },
 ): Steps<Part[]> {
+  if (newcomer) return yield* newcomerParts(others, inputs, reader, turn.join);
   const handoffs = others.filter((event) => isHandoff(event, inputs));
   const missed = others.filter((event) => !inputs.has(event.seq));
   const earlier = others.filter((event) => inputs.has(event.seq) && !isHandoff(event, inputs));
@@ -123,9 +136,9 @@ export function showWaiting(view: View): void {
 }
 
 export function* showWaitingSteps(view: View): Steps<void> {
-  const events = yield* settlePending(view, view.upTo, new Set());
-  if (events.length === 0) return;
   const reader = readerAt(view, view.upTo);
+  const events = yield* settlePending(view, reader, new Set());
+  if (events.length === 0) return;
   if (view.present) {
     yield* pushUser(view, yield* blockPart([], events, reader), view.upTo);
     return;
@@ -139,24 +152,24 @@ export function* showWaitingSteps(view: View): Steps<void> {
  * Renders pending events up to `upTo` as history. Returns the events that the turn itself shows, so that they come
  * last: those of others after the agent's last own words, and the inputs of the turn wherever they stand.
  */
-function* settlePending(view: View, upTo: number, inputs: ReadonlySet<number>): Steps<Event[]> {
-  const later = view.pending.findIndex((event) => event.seq > upTo);
-  const reached = later === -1 ? view.pending : view.pending.slice(0, later);
-  // A finished task is shown together with everything its owner waited for.
-  const isHeld = (event: Event) => isTaskEnd(event) && !inputs.has(event.seq);
-  const events = yield* boundShown(reached.filter((event) => !isHeld(event)));
-  const rest = later === -1 ? [] : view.pending.slice(later);
-  view.pending = [...reached.filter(isHeld), ...rest];
-  const reader = readerAt(view, upTo);
+function* settlePending(view: View, reader: Reader, inputs: ReadonlySet<number>): Steps<Event[]> {
+  const reached: Event[] = [];
+  const kept: Event[] = [];
+  for (const event of view.pending) {
+    // A finished task is shown together with everything its owner waited for.
+    const isHeld = !inputs.has(event.seq) && isTaskEnd(event);
+    (isHeld || event.seq > reader.upTo ? kept : reached).push(event);
+  }
+  view.pending = kept;
   let waiting: Event[] = [];
-  for (const event of events) {
+  for (const event of yield* boundShown(reached)) {
     if (!isOwn(view, event)) {
       waiting.push(event);
     } else if (event.kind === 'tool.result') {
       const late = foldOwn(view, event, placed(event)) === 'late';
       if (late) waiting.push(event);
     } else {
-      closeGroup(view);
+      if (view.group) closeGroup(view);
       const history = waiting.filter(({ seq }) => !inputs.has(seq));
       for (const other of history) {
         yield LINE_WORK;
@@ -167,7 +180,7 @@ function* settlePending(view: View, upTo: number, inputs: ReadonlySet<number>): 
       view.present = true;
     }
   }
-  closeGroup(view);
+  if (view.group) closeGroup(view);
   return waiting;
 }
 
@@ -209,13 +222,21 @@ export function* inputLayers(
     const ofLive = liveTokens(part, said);
     tokens[layer] += size - ofLive;
     tokens.live += ofLive;
-    const before = texts[layer].length > 0 ? ['\n'] : [];
-    texts[layer].push(...before, withoutLive(message.content, said), imagesText(imagesIn(part)));
+    if (texts[layer].length > 0) texts[layer].push('\n');
+    texts[layer].push(withoutLive(message.content, said));
+    if (message.role === 'user' && message.images) texts[layer].push(imagesText(message.images));
   }
-  const hashes = {
-    missed: yield* hashSteps(texts.missed),
-    trigger: yield* hashSteps(texts.trigger),
-    live: yield* hashSteps([live]),
-  };
+  const hashes = { missed: NO_TEXT, trigger: NO_TEXT, live: NO_TEXT };
+  for (const [name, pieces] of [
+    ['missed', texts.missed],
+    ['trigger', texts.trigger],
+    ['live', [live]],
+  ] as const) {
+    const text = pieces.length === 1 ? (pieces[0] ?? '') : null;
+    if (text !== null && text.length <= HASHED) {
+      yield text.length;
+      if (text !== '') hashes[name] = hashText(text);
+    } else if (pieces.length > 0) hashes[name] = yield* hashSteps(pieces);
+  }
   return { chainBefore, tokens, hashes };
 }

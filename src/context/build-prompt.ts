@@ -47,7 +47,7 @@ interface PromptInput {
  */
 export function buildPrompt(input: PromptInput): PromptRecord {
   const { view, conversation, agent, baseline, step } = input;
-  closeGroup(view);
+  if (view.group) closeGroup(view);
   const system = systemMessage(baseline.texts);
   const messages: PromptMessage[] = [system];
   for (const { message } of view.slots) messages.push(message);
@@ -88,13 +88,16 @@ export function receiptOf(record: PromptRecord): PromptReceipt {
 }
 
 function systemMessage(texts: readonly BaselineText[]): PromptMessage {
-  const spoken = texts.filter(({ name, text }) => name !== 'tools' && text !== '');
-  return { role: 'system', content: spoken.map(({ text }) => text).join('\n\n'), seqs: [] };
+  const spoken: string[] = [];
+  for (const { name, text } of texts) if (name !== 'tools' && text !== '') spoken.push(text);
+  return { role: 'system', content: spoken.join('\n\n'), seqs: [] };
 }
 
 /** Tokens of the baseline, which is in every prompt and never shortened. */
 export function baselineTokens({ layers }: BaselineBody): number {
-  return layers.reduce((sum, { tokens }) => sum + tokens, 0);
+  let sum = 0;
+  for (const { tokens } of layers) sum += tokens;
+  return sum;
 }
 
 /** Counted tokens by kind of content. */
@@ -127,13 +130,9 @@ function noteLayer({ message, tokens }: Note, source: string): PromptLayer {
 }
 
 function layersOf(view: View, baseline: PromptInput['baseline']): PromptLayer[] {
-  const layers: PromptLayer[] = baseline.body.layers.map(({ name, hash, tokens }) => ({
-    name,
-    stability: 'epoch',
-    tokens,
-    hash,
-    source: baseline.source,
-  }));
+  const layers: PromptLayer[] = [];
+  for (const { name, hash, tokens } of baseline.body.layers)
+    layers.push({ name, stability: 'epoch', tokens, hash, source: baseline.source });
   const [first] = view.slots;
   const summary = first?.layer === 'summary' ? first.tokens : 0;
   if (first && summary > 0) {
@@ -185,16 +184,16 @@ interface BreakpointInput {
  */
 export function breakpointsOf({ count, turnBegins, summaryEnds, frontier, sent }: BreakpointInput): number[] {
   if (count === 0) return [];
-  const wanted = [0, count - 1, sent ?? turnBegins, frontier, summaryEnds];
-  const places = new Set(
-    wanted.filter((index) => index !== null).filter((index) => index >= 0 && index < count),
-  );
-  return [...places].slice(0, MAX_BREAKPOINTS).toSorted((a, b) => a - b);
+  const places = new Set<number>();
+  for (const index of [0, count - 1, sent ?? turnBegins, frontier, summaryEnds])
+    if (index !== null && index >= 0 && index < count && places.size < MAX_BREAKPOINTS) places.add(index);
+  return Array.from(Int32Array.from(places).sort());
 }
 
 /** The last message of the previous request. The agent's latest words are the answer to it. */
 export function sentBefore(messages: readonly PromptMessage[]): number | null {
-  const answer = messages.findLastIndex(({ role }) => role === 'assistant');
+  let answer = messages.length - 1;
+  while (answer > 0 && messages[answer]?.role !== 'assistant') answer -= 1;
   return answer > 0 ? answer - 1 : null;
 }
 

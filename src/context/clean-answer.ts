@@ -55,8 +55,10 @@ export class AnswerCleaner {
     if (this.#code !== null) return this.#show(text);
     this.#held += text;
     if (!this.#isOpen) {
-      this.#cutMarks(false);
-      if (this.#mayBeginMark()) return '';
+      if (this.#isCut || MAY_BEGIN.test(this.#held)) {
+        this.#cutMarks(false);
+        if (this.#mayBeginMark()) return '';
+      }
       this.#isOpen = true;
     }
     const tail = this.#opened.size === 0 ? this.#held.length : tailOf(this.#held);
@@ -77,7 +79,7 @@ export class AnswerCleaner {
   }
 
   #rest(): string {
-    if (this.#code !== null) return '';
+    if (this.#code !== null || this.#held === '') return '';
     if (!this.#isOpen) this.#cutMarks(true);
     this.#cutEnds();
     const rest = this.#held;
@@ -162,6 +164,8 @@ export function cleanAnswer(text: string, own: string, framing: 'marked' | 'plai
   return cleaner.push(text) + cleaner.end();
 }
 
+/** The first letters of all marks and heads. Of other lines no more is read. */
+const MAY_BEGIN = /^[ \t]{0,64}(?:[<[#F]|$)/;
 /** A key has a digit: `<summary-card>` is an element of somebody's page. `…` stands for it in the rules. */
 const TAG =
   /^[ \t]{0,64}<\/?(?<name>msg|missed|handoff|reminder|summary|transcript)-(?<key>(?=[a-f]*\d)[\da-f]{4,16}|…|\.\.\.)>[ \t]*/i;

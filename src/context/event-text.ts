@@ -14,11 +14,10 @@ import {
 
 /** The words of an event that some agent may read; '' for events that no prompt shows. */
 export function eventText(event: EventDraft | Event): string {
+  if (event.kind === 'message') return messageText(event.body);
   if (!isAbout(event, 'prompt')) return '';
   if (isAbout(event, 'taskEnd')) return taskEndText(event);
   switch (event.kind) {
-    case 'message':
-      return messageText(event.body);
     case 'injection':
     case 'tool.result':
       return event.body.content;
@@ -93,6 +92,7 @@ function retryText({ command, code, inputs = [] }: CommandBody): string | null {
 
 /** Whether an agent may see the event. Events between two parties are hidden from the others. */
 export function isShownTo(agent: string, event: Event): boolean {
+  if (event.kind === 'message') return true;
   const isBetweenTwo = event.kind === 'delegation.opened' || event.kind === 'command' || isTaskEnd(event);
   return !isBetweenTwo || event.to.some((each) => each === agent);
 }
@@ -102,11 +102,10 @@ export function isShownTo(agent: string, event: Event): boolean {
  * author.
  */
 export function visibleText(event: Event): string | null {
+  if (event.kind === 'message') return unlessBlank(messageText(event.body));
   if (!isAbout(event, 'prompt')) return null;
   if (isAbout(event, 'taskEnd')) return taskEndText(event);
   switch (event.kind) {
-    case 'message':
-      return unlessBlank(messageText(event.body));
     case 'injection':
       return event.body.oneStep ? null : unlessBlank(event.body.content);
     case 'step':
@@ -144,9 +143,10 @@ export function visibleTokens(event: Event): number {
 /** The images of an event. */
 export function imagesOf(event: Event | EventDraft): ImageRef[] {
   if (event.kind !== 'message') return [];
-  return (event.body.attachments ?? []).flatMap((attachment) =>
-    attachment.type === 'image' ? [{ hash: attachment.hash, mediaType: attachment.mediaType }] : [],
-  );
+  const images: ImageRef[] = [];
+  for (const each of event.body.attachments ?? [])
+    if (each.type === 'image') images.push({ hash: each.hash, mediaType: each.mediaType });
+  return images;
 }
 
 /** Stands for images where prompts are compared as text; '' for none. */

@@ -50,7 +50,7 @@ const HEADERS = [
     ['one', anyOf(AT)],
   ),
 ];
-const MAYBE_HEADER = new RegExp(`[${OPEN}]`);
+export const MAYBE_HEADER = new RegExp(`[${OPEN}]`);
 /** The shape of attachment lines; see `messageText`. */
 const ATTACHED = ['image', 'file', 'text'].map((word) =>
   piecesOf(GAP, ...loose(word), GAP, ['one', anyOf(String.raw`:\uFF1A\uFE55`)]),

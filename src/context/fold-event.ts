@@ -1,4 +1,4 @@
-import type { Event, EventDraft, EventOf, TurnDoneBody } from '../events/index.ts';
+import type { Event, EventDraft, EventKind, EventOf, TurnDoneBody } from '../events/index.ts';
 import { asksToCompact } from '../machines/compaction-book.ts';
 import { foldDirections, foldDirective } from '../machines/directions.ts';
 import { beginTurnSteps, steerTurn } from './begin-turn.ts';
@@ -10,32 +10,51 @@ import { applyCompactionEvent } from './compaction/apply.ts';
 import { atOnce, type Steps } from './steps.ts';
 import { isOwn, type View } from './view.ts';
 
+/** Kinds that say how agents work from now on. */
+const DIRECTING: ReadonlySet<EventKind> = new Set<EventKind>([
+  'mode.changed',
+  'phase.changed',
+  'archived',
+  'reopened',
+  'command',
+  'run.directive',
+]);
+
 /**
  * Folds one event of the log into the view. Skips events at or before `view.upTo`, so reading them again is harmless.
  * Only events of the running turn are rendered at once (V3).
  */
 export function foldEvent(view: View, event: Event): void {
-  atOnce(foldSteps(view, event));
+  const steps = foldOrBegin(view, event);
+  if (steps) atOnce(steps);
 }
 
-/** The start of a turn renders everything pending. The view is inconsistent until the last step is done. */
-export function* foldSteps(view: View, event: Event): Steps<void> {
-  if (event.seq <= view.upTo) return;
+/**
+ * The same, but leaves what may take long to the caller: the start of a turn renders everything pending. The view is
+ * inconsistent until the last step is done.
+ */
+export function foldOrBegin(view: View, event: Event): Steps<void> | undefined {
+  if (event.seq <= view.upTo) return undefined;
   view.upTo = event.seq;
-  if (event.kind === 'notice') return;
+  if (event.kind === 'notice') return undefined;
   if (event.author.kind === 'user') addPerson(view.people, event.author, event.seq);
+  if (DIRECTING.has(event.kind)) direct(view, event);
+  else if (event.kind === 'compaction') view.compactions.set(event.id, event.body);
+  if (!isOwn(view, event)) {
+    if (visibleText(event) !== null && isShownTo(view.agent, event)) view.pending.push(event);
+    return undefined;
+  }
+  if (event.kind === 'turn.started') return startTurn(view, event);
+  if (view.turn && event.turn === view.turn.id) return foldOfTurn(view, event);
+  if (event.kind === 'baseline' || event.kind === 'prune') applyCompactionEvent(view, event);
+  else if (isSpoken(event)) view.pending.push(event);
+  return undefined;
+}
+
+function direct(view: View, event: Event): void {
   view.directions = foldDirections(view.directions, event);
   foldDirective(view.directives, event);
   if (event.kind === 'command') noteRequest(view, event);
-  if (event.kind === 'compaction') view.compactions.set(event.id, event.body);
-  if (!isOwn(view, event)) {
-    if (visibleText(event) !== null && isShownTo(view.agent, event)) view.pending.push(event);
-    return;
-  }
-  if (event.kind === 'turn.started') yield* startTurn(view, event);
-  else if (view.turn && event.turn === view.turn.id) yield* foldOfTurn(view, event);
-  else if (event.kind === 'baseline' || event.kind === 'prune') applyCompactionEvent(view, event);
-  else if (isSpoken(event)) view.pending.push(event);
 }
 
 /** A request to compact is for the next turn. What was asked for before a fork stays with the original conversation. */
@@ -63,29 +82,27 @@ export function foldAhead(view: View, draft: EventDraft, count: (text: string) =
   if (message && message !== 'late') view.turn.ahead.set(draft.id, message);
 }
 
-function* startTurn(view: View, event: Extract<Event, { kind: 'turn.started' }>): Steps<void> {
-  if (!event.turn || view.turn?.id === event.turn) return;
-  yield* beginTurnSteps(view, { id: event.turn, ...event.body });
+function startTurn(view: View, event: EventOf<'turn.started'>): Steps<void> | undefined {
+  if (!event.turn || view.turn?.id === event.turn) return undefined;
+  return beginTurnSteps(view, { id: event.turn, ...event.body });
 }
 
-function* foldOfTurn(view: View, event: Event): Steps<void> {
-  const ahead = view.turn?.ahead.get(event.id);
-  if (ahead) ahead.seqs.push(event.seq);
+function foldOfTurn(view: View, event: Event): Steps<void> | undefined {
+  const { id, seq, tokens, turn } = event;
+  const ahead = view.turn?.ahead.get(id);
+  if (ahead) ahead.seqs.push(seq);
   else if (event.kind === 'baseline' || event.kind === 'prune') applyCompactionEvent(view, event);
-  else if (event.kind === 'turn.steered') yield* steerTurn(view, event.body);
-  else if (foldOwn(view, event, placedAt(event)) === 'late') view.pending.push(event);
+  else if (event.kind === 'turn.steered') return steerTurn(view, event.body);
+  else if (foldOwn(view, event, { id, seqs: [seq], tokens, turn }) === 'late') view.pending.push(event);
   if (event.kind === 'turn.done' || event.kind === 'turn.failed' || event.kind === 'turn.aborted') {
-    closeGroup(view);
+    if (view.group) closeGroup(view);
     if (event.kind === 'turn.done') view.anchor = anchorOf(event.body);
     view.spokeAt = event.at;
     view.lastTurn = event.turn ?? null;
     view.turn = null;
     view.note = null;
   }
-}
-
-function placedAt({ id, seq, tokens, turn }: Event) {
-  return { id, seqs: [seq], tokens, turn };
+  return undefined;
 }
 
 /**

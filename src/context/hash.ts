@@ -6,6 +6,8 @@ export function hashText(text: string): string {
   return hash('sha256', text, 'hex').slice(0, 32);
 }
 
+export const NO_TEXT = hashText('');
+
 /** Characters hashed in one step; takes less than a millisecond. */
 export const HASHED = 262_144;
 

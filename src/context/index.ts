@@ -24,7 +24,7 @@ export { limitIn } from './budget/model-windows.ts';
 export { windowOf } from './budget/model-windows.ts';
 export { budgetOf, MAX_REQUEST_BYTES } from './budget/token-budget.ts';
 export { eventText, visibleText } from './event-text.ts';
-export { foldAhead, foldEvent, foldSteps } from './fold-event.ts';
+export { foldAhead, foldEvent, foldOrBegin } from './fold-event.ts';
 export {
   type AboutAgent,
   type AboutTurn,

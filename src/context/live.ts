@@ -56,10 +56,10 @@ export function statedUnder(stated: StatedItems, baseline: string): StatedItems 
 /** The items to state now. */
 export function liveDelta(facts: LiveItems, stated: StatedItems): LiveItems {
   const isFull = stated.turnsSinceFull >= REFRESH_TURNS;
-  const said = Object.entries(facts).filter(
-    ([name, value]) => stated.items[name] !== value || (isFull && !STATED_ONCE.includes(name)),
-  );
-  return Object.fromEntries(said);
+  const said: LiveItems = {};
+  for (const [name, value] of Object.entries(facts))
+    if (stated.items[name] !== value || (isFull && !STATED_ONCE.includes(name))) said[name] = value;
+  return said;
 }
 
 const NO_MORE = 'nothing any more';
@@ -97,12 +97,10 @@ export function phaseItem(phase: Omit<Phase, 'seq'> | null, orchestrates: boolea
 /** The items in force after `said`. */
 export function withStated(stated: StatedItems, said: LiveItems): StatedItems {
   const full = stated.turnsSinceFull >= REFRESH_TURNS;
-  const known = Object.entries(stated.items).filter(([name]) => !full || STATED_ONCE.includes(name));
-  return {
-    baseline: stated.baseline,
-    items: { ...Object.fromEntries(known), ...said },
-    turnsSinceFull: full ? 1 : stated.turnsSinceFull + 1,
-  };
+  const { baseline, items } = stated;
+  if (!full) return { baseline, items: { ...items, ...said }, turnsSinceFull: stated.turnsSinceFull + 1 };
+  const once = Object.entries(items).filter(([name]) => STATED_ONCE.includes(name));
+  return { baseline, items: { ...Object.fromEntries(once), ...said }, turnsSinceFull: 1 };
 }
 
 /** A time without that of a person. Authors' lines of this form are escaped. */
@@ -114,10 +112,11 @@ export function markedLive(
   items: LiveItems,
   { secret, turn }: { secret: string; turn: string },
 ): string {
-  const lines = Object.entries(items).map(([name, value]) => `${name}: ${escapeWords(value)}`);
-  if (lines.length === 0 && PLAIN_TIME.test(time)) return `[${time}]`;
+  const lines: string[] = [];
+  for (const name in items) lines.push(`${name}: ${escapeWords(items[name]!)}`);
+  if (lines.length === 0 && (time === '' || PLAIN_TIME.test(time))) return time === '' ? '' : `[${time}]`;
   const key = markKey(secret, `live ${turn}`);
-  if (lines.length === 0) return time === '' ? '' : `[${escapeWords(time)} #${key}]`;
+  if (lines.length === 0) return `[${escapeWords(time)} #${key}]`;
   return mark('reminder', key, [...(time === '' ? [] : [`time: ${escapeWords(time)}`]), ...lines].join('\n'));
 }
 

@@ -8,9 +8,11 @@ import {
   GREATER,
   HASH,
   HIDDEN,
+  LESS,
   LINE_ENDS,
   LINE_START,
   loose,
+  OPEN,
   type Piece,
   piecesOf,
   UNSEEN,
@@ -89,8 +91,12 @@ export function escapeKeyed(text: string): string {
   return MAYBE_CLOSING.test(clean) ? clean.replace(CLOSING, '$1\\$2') : clean;
 }
 
+/** Whatever is escaped begins with one of these, or has it. */
+export const MAYBE_WORDS = new RegExp(`[${LESS}${OPEN}${HASH}${GREATER}]`);
+
 /** Escapes what could pass for words of the runtime. `isName` tells whether a text in brackets reads as a person's name. */
 export function escapeWords(text: string, isName?: (name: string) => boolean): string {
+  if (!MAYBE_WORDS.test(text)) return text.toWellFormed();
   const clean = escapeOpened(escapeHeaders(escapeKeyed(text)), IN_WORDS).replace(BARE, '$1\\$2');
   return isName ? escapeBracketed(clean, isName) : clean;
 }

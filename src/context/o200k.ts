@@ -29,7 +29,7 @@ export function createTokenCounter(ranks: Ranks, split: RegExp): (text: string) 
 
   /** Rank of the bytes of a piece in a pair of neighbours, or `NONE`. */
   function rankOfPair(start: number, end: number): number {
-    const isMarked = end - start > 2 && startsWithMark(piece, start);
+    const isMarked = piece[start] === 0xef && end - start > 2 && startsWithMark(piece, start);
     if (!isMarked) return rankOf(piece, start, end);
     // gpt-tokenizer decodes bytes to look them up, and the decoder takes a byte order mark away.
     return isUtf8(piece, start, end) ? rankOf(piece, start + 3, end) : NONE;
@@ -110,7 +110,9 @@ function createRankTable({ lengths, bytes: all }: Ranks): RankOf {
   }
 
   return function rankOf(bytes, start, end) {
-    const hash = hashOf(bytes, start, end);
+    let hash = FNV_START;
+    for (let at = start; at < end; at++) hash = Math.imul(hash ^ bytes[at]!, FNV_PRIME);
+    hash ^= hash >>> 15;
     for (let slot = hash & (SLOTS - 1); ; slot = (slot + 1) & (SLOTS - 1)) {
       const entry = slots[slot]!;
       if (entry === 0) return NONE;
@@ -121,9 +123,12 @@ function createRankTable({ lengths, bytes: all }: Ranks): RankOf {
 }
 
 /** FNV-1a, its bits mixed once more. */
+const FNV_START = 0x811c9dc5;
+const FNV_PRIME = 0x01000193;
+
 function hashOf(bytes: Uint8Array, start: number, end: number): number {
-  let hash = 0x811c9dc5;
-  for (let at = start; at < end; at++) hash = Math.imul(hash ^ bytes[at]!, 0x01000193);
+  let hash = FNV_START;
+  for (let at = start; at < end; at++) hash = Math.imul(hash ^ bytes[at]!, FNV_PRIME);
   return hash ^ (hash >>> 15);
 }
 

@@ -108,14 +108,13 @@ export function agentLabel(id: string): string {
   return KEY.test(id) ? shortId(id) : id.replace(/[^A-Za-z0-9_.:-]/g, '').slice(0, 64) || 'unknown';
 }
 
-/** Who has been added already, by id and name: most events are of somebody who has spoken before. */
-const ADDED = new WeakMap<People, Set<string>>();
+/** Who has been added already, by id: most events are of somebody who has spoken before, under the same name. */
+const ADDED = new WeakMap<People, Map<string, string>>();
 
 export function addPerson(people: People, author: Author, seq: number): void {
-  const added = ADDED.get(people) ?? new Set();
-  const key = `${author.id}\n${author.name}`;
-  if (added.has(key)) return;
-  ADDED.set(people, added.add(key));
+  const added = ADDED.get(people) ?? new Map<string, string>();
+  if (added.get(author.id) === author.name) return;
+  ADDED.set(people, added.set(author.id, author.name));
   const name = plainName(author);
   const skeleton = people.skeletonOf.get(name) ?? skeletonOf(name);
   people.skeletonOf.set(name, skeleton);
@@ -175,11 +174,33 @@ function speakersOf(people: People, name: string): Namesakes | undefined {
  * Troupe's words. Among equal short ids, the later ones are numbered in the order in which they first spoke.
  */
 export function personLabel(people: People, author: Author, upTo: number): string {
+  const { name, skeleton, isForged } = readName(people, author);
+  const namesakes = people.skeletons.get(skeleton);
+  const isShared = (namesakes?.speakers.size ?? 0) > 1 && haveSpoken(namesakes, 2, upTo);
+  return isShared || isForged ? `${name} (${numbered(namesakes, author, upTo)})` : name;
+}
+
+/** A name as labels show it, and whether it could pass for Troupe's words. */
+interface ReadName {
+  given: string;
+  name: string;
+  skeleton: string;
+  isForged: boolean;
+}
+
+/** The names that were read last, by the id of the person. */
+const READ = new Map<string, ReadName>();
+const MOST_READ = 1_024;
+
+function readName(people: People, author: Author): ReadName {
+  const known = READ.get(author.id);
+  if (known?.given === author.name) return known;
   const name = plainName(author);
   const skeleton = people.skeletonOf.get(name) ?? skeletonOf(name);
-  const namesakes = people.skeletons.get(skeleton);
-  const isForged = isTaken(skeleton) || isMark(name, skeleton);
-  return haveSpoken(namesakes, 2, upTo) || isForged ? `${name} (${numbered(namesakes, author, upTo)})` : name;
+  const read = { given: author.name, name, skeleton, isForged: isTaken(skeleton) || isMark(name, skeleton) };
+  if (READ.size >= MOST_READ) READ.clear();
+  READ.set(author.id, read);
+  return read;
 }
 
 function numbered(namesakes: Namesakes | undefined, { id }: Author, upTo: number): string {

@@ -66,9 +66,11 @@ export function linesOf(part: Part): readonly Line[] {
 }
 
 /** The images of a part, in the order in which it names them. */
-export function imagesIn(part: Part): ImageRef[] {
-  return linesOf(part).flatMap(({ images = [] }) => images);
+export function imagesIn(part: Part): readonly ImageRef[] {
+  return part.plain ? (part.plain.images ?? NONE) : linesOf(part).flatMap(({ images = NONE }) => images);
 }
+
+const NONE: readonly ImageRef[] = [];
 
 export function lineTokens({ tokens, images = [] }: Line): number {
   return tokens + images.length * IMAGE_TOKENS;

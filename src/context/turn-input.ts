@@ -1,8 +1,8 @@
 import type { Event, PromptMessage } from '../events/index.ts';
 import type { Reader } from './render/attribution.ts';
 import { estimateMarks, estimateTokens, FRAME_TOKENS, IMAGE_TOKENS } from './tokens.ts';
-import { imagesIn, type Line, linesOf, type Part, type SlotLayer } from './slot.ts';
-import { markKey } from './hash.ts';
+import { imagesIn, type Line, linesOf, type Part, type Slot, type SlotLayer } from './slot.ts';
+import { HASHED, markKey } from './hash.ts';
 import { markedLive, MEMORIES, plainLive } from './live.ts';
 import { EARLIER, MARKED_LINES } from './render/marked-lines.ts';
 import { PLAIN_LINES } from './render/plain-lines.ts';
@@ -10,7 +10,7 @@ import type { LineRules } from './render/line.ts';
 import { blockLines, indentsIn, isTimed, timedContent, timeOf } from './render/told-times.ts';
 import { blockOf } from './mark.ts';
 import { atOnce, type Steps } from './steps.ts';
-import { pushSlotSteps, type View } from './view.ts';
+import { pushSlot, pushSlotSteps, type View } from './view.ts';
 
 export { dateOf, minute } from './render/line.ts';
 
@@ -18,12 +18,25 @@ export { dateOf, minute } from './render/line.ts';
 
 export function* pushUser(view: View, given: Part, at: number, layer: SlotLayer = 'history'): Steps<void> {
   const part = view.slots.length === 0 ? withoutRole(given) : given;
+  if (part.plain && part.plain.content.length <= HASHED) {
+    const slot = userSlot(view, part, plainContent(part, part.plain, view.secret), { at, layer });
+    yield 3 * slot.message.content.length;
+    return pushSlot(view, slot);
+  }
   const content = yield* renderSteps(part, view.secret);
+  yield 2 * content.length;
+  yield* pushSlotSteps(view, userSlot(view, part, content, { at, layer }));
+}
+
+function userSlot(
+  { secret }: View,
+  part: Part,
+  content: string,
+  place: { at: number; layer: SlotLayer },
+): Slot {
   const message = messageOf(part, content, seqsOf(part));
-  yield content.length;
-  const tokens = partTokens(part, content, view.secret);
-  yield content.length;
-  yield* pushSlotSteps(view, { message, tokens, layer, part, event: null, at, step: null, artifact: null });
+  const tokens = partTokens(part, content, secret);
+  return { message, tokens, ...place, part, event: null, step: null, artifact: null };
 }
 
 export function userMessage(part: Part, secret: string, seqs = seqsOf(part)): PromptMessage {
@@ -33,29 +46,36 @@ export function userMessage(part: Part, secret: string, seqs = seqsOf(part)): Pr
 function messageOf(part: Part, content: string, seqs: number[]): PromptMessage {
   if (part.as) return { role: part.as, content, seqs };
   const images = imagesIn(part);
-  return { role: 'user', content, seqs, ...(images.length > 0 && { images }) };
+  return images.length > 0
+    ? { role: 'user', content, seqs, images: [...images] }
+    : { role: 'user', content, seqs };
 }
 
 /** The first message of a conversation is a user's. */
 function withoutRole(part: Part): Part {
+  if (!part.as) return part;
   const { as: _, ...rest } = part;
   return rest;
 }
 
 function seqsOf(part: Part): number[] {
-  return linesOf(part).map(({ seq }) => seq);
+  return part.plain ? [part.plain.seq] : linesOf(part).map(({ seq }) => seq);
 }
 
 /** Words are counted; images and framing are estimated. */
 export function partTokens(part: Part, content: string, secret: string): number {
-  const lines = linesOf(part);
-  const words = lines.reduce((sum, { tokens }) => sum + tokens, 0);
-  const length = lines.reduce((sum, { from, to }) => sum + to - from, 0);
+  let words = 0;
+  let length = 0;
+  for (const { tokens, from, to } of linesOf(part)) {
+    words += tokens;
+    length += to - from;
+  }
   const live = liveText(part, secret);
-  const prose = part.plain?.content.startsWith(EARLIER) ? EARLIER : '';
-  const bare = content.length - length - live.length - prose.length - indentsIn(part);
+  const isEarlier = part.plain?.content.startsWith(EARLIER) ?? false;
+  const indents = part.missed.length > 0 ? indentsIn(part) : 0;
+  const bare = content.length - length - live.length - (isEarlier ? EARLIER.length : 0) - indents;
   // In a block, the end of a line is one token, if not with the sign before it.
-  const framing = estimateMarks(bare) + part.missed.length + estimateTokens(prose);
+  const framing = estimateMarks(bare) + part.missed.length + (isEarlier ? estimateTokens(EARLIER) : 0);
   return words + framing + liveTokens(part, live) + imagesIn(part).length * IMAGE_TOKENS + FRAME_TOKENS;
 }
 
@@ -64,6 +84,7 @@ const PROSE_BYTES = 3;
 
 /** Tokens of a rendered live block: its keys and times as framing, retrieved events as prose. */
 export function liveTokens(part: Part, text: string): number {
+  if (text === '') return 0;
   const memories = part.live?.items[MEMORIES] ?? '';
   const framing = estimateMarks(text.length - memories.length);
   return framing + Math.ceil(Buffer.byteLength(memories) / PROSE_BYTES);
@@ -77,15 +98,19 @@ export function renderPart(part: Part, secret: string): string {
 }
 
 function* renderSteps(part: Part, secret: string): Steps<string> {
-  const body = part.plain
-    ? plainContent(part, part.plain)
-    : ((yield* renderBlock(part, secret)) ?? NOTHING_SAID);
-  const live = liveText(part, secret);
-  return live === '' ? body : `${body}${LIVE_GAP}${live}`;
+  if (part.plain) return plainContent(part, part.plain, secret);
+  return withLiveText((yield* renderBlock(part, secret)) ?? NOTHING_SAID, part, secret);
 }
 
-function plainContent(part: Part, line: Line): string {
-  return isTimed(part) ? timedContent(part, line, timeOf(part).time ?? '') : line.content;
+function plainContent(part: Part, line: Line, secret: string): string {
+  const body =
+    line.by !== undefined && isTimed(part) ? timedContent(part, line, timeOf(part).time ?? '') : line.content;
+  return part.live ? withLiveText(body, part, secret) : body;
+}
+
+function withLiveText(body: string, part: Part, secret: string): string {
+  const live = liveText(part, secret);
+  return live === '' ? body : `${body}${LIVE_GAP}${live}`;
 }
 
 const LIVE_GAP = '\n\n';
@@ -190,10 +215,19 @@ export function withLive(part: Part, live: NonNullable<Part['live']>, told: stri
   return { ...withoutRole(part), live, ...(part.plain && { told }) };
 }
 
+/** The live block that was written last: it is rendered, counted and hashed one after the other. */
+let written: { part: Part | null; secret: string; text: string } = { part: null, secret: '', text: '' };
+
 export function liveText(part: Part, secret: string): string {
-  const { live, framing } = part;
-  if (!live) return '';
+  if (!part.live) return '';
+  if (written.part === part && written.secret === secret) return written.text;
+  written = { part, secret, text: writeLive(part, part.live, secret) };
+  return written.text;
+}
+
+function writeLive(part: Part, live: NonNullable<Part['live']>, secret: string): string {
+  const { framing } = part;
   const { time, items } = timeOf(part);
-  const shown = isTimed(part) ? '' : (time ?? '');
+  const shown = time !== null && isTimed(part) ? '' : (time ?? '');
   return framing ? plainLive(shown, items) : markedLive(shown, items, { secret, turn: live.turn });
 }

@@ -17,7 +17,7 @@ import { imagesText } from './event-text.ts';
 import { NOTHING_STATED, type StatedItems } from './live.ts';
 import { copyPeople, createPeople, type People } from './people.ts';
 import type { Slot } from './slot.ts';
-import { atOnce, type Steps } from './steps.ts';
+import type { Steps } from './steps.ts';
 
 /**
  * A view: the log as one agent sees it. It is a fold that grows at the end; only logged compactions and prunes change
@@ -192,11 +192,17 @@ const OPENER_TOKENS = 6 + FRAME_TOKENS;
 
 /** Appends a message. The chain covers what is sent but not the seqs, which arrive later for own words. */
 export function pushSlot(view: View, slot: Slot): void {
-  atOnce(pushSlotSteps(view, slot));
+  addSlot(view, slot);
+  view.chain = chainMessage(view.chain, slot.message);
 }
 
-/** The view is inconsistent until the last step is done. */
+/** `pushSlot`, for a message of any length. The view is inconsistent until the last step is done. */
 export function* pushSlotSteps(view: View, slot: Slot): Steps<void> {
+  addSlot(view, slot);
+  view.chain = yield* chainSteps(view.chain, slot.message);
+}
+
+function addSlot(view: View, slot: Slot): void {
   if (view.slots.length === 0 && slot.message.role === 'assistant') {
     pushSlot(view, { ...slot, message: OPENER, tokens: OPENER_TOKENS, event: null, at: 0, step: null });
   }
@@ -204,7 +210,6 @@ export function* pushSlotSteps(view: View, slot: Slot): Steps<void> {
   view.tokens += slot.tokens;
   view.kinds[kindOf(slot.message)] += slot.tokens;
   view.bytes += bytesOf(slot.message);
-  view.chain = yield* chainSteps(view.chain, slot.message);
 }
 
 /** Caches `bytesOf`: messages never change, and every copy of a view sums their sizes again. */
@@ -214,15 +219,11 @@ const SIZES = new WeakMap<PromptMessage, number>();
 export function bytesOf(message: PromptMessage): number {
   const known = SIZES.get(message);
   if (known !== undefined) return known;
-  const size = countBytes(message);
+  let size = Buffer.byteLength(message.content);
+  if (message.role === 'assistant')
+    for (const { args } of message.calls ?? []) size += Buffer.byteLength(args);
   SIZES.set(message, size);
   return size;
-}
-
-function countBytes(message: PromptMessage): number {
-  const text = Buffer.byteLength(message.content);
-  if (message.role !== 'assistant' || !message.calls) return text;
-  return message.calls.reduce((sum, { args }) => sum + Buffer.byteLength(args), text);
 }
 
 export function chainMessage(chain: string, message: PromptMessage): string {
@@ -249,7 +250,7 @@ function restOf(message: PromptMessage): string {
     case 'system':
       return '';
     case 'user':
-      return imagesText(message.images);
+      return message.images ? imagesText(message.images) : '';
     case 'assistant':
       if (!message.calls && !message.reasoning) return '[null,null]';
       return JSON.stringify([message.calls ?? null, message.reasoning ?? null]);

@@ -62,7 +62,7 @@ export const IMPORTED: Record<EventKind, 'as is' | 'history'> = {
 
 /** Whether an event may have effects. Every fold with consequences asks this first. */
 export function hasAuthority(event: Pick<Event, 'context' | 'kind'>): boolean {
-  return !isImported(event) || IMPORTED[event.kind] === 'as is';
+  return event.context?.imported !== true || IMPORTED[event.kind] === 'as is';
 }
 
 export function isImported({ context }: Pick<Event, 'context'>): boolean {

@@ -1,4 +1,4 @@
-import { initialTransition, setup, type SnapshotFrom, transition } from 'xstate';
+import { getNextTransitions, initialTransition, setup, type SnapshotFrom, transition } from 'xstate';
 import { ACTOR_VERSION } from '../events/index.ts';
 import * as z from 'zod';
 import { TroupeError } from '../errors.ts';
@@ -57,13 +57,14 @@ export interface FailedTry {
 /** Most tries of one model call that a server answers, including the first. */
 export const MAX_TRIES = 4;
 
+function mayRetry({ retryable, isAway, answered }: FailedTry): boolean {
+  return retryable && (isAway || answered < MAX_TRIES);
+}
+
 export const agentLifecycle = setup({
   types: { events: {} as AgentEvent },
   guards: {
-    mayRetry: ({ event }) =>
-      event.type === 'MODEL_FAILED' &&
-      event.failed.retryable &&
-      (event.failed.isAway || event.failed.answered < MAX_TRIES),
+    mayRetry: ({ event }) => event.type === 'MODEL_FAILED' && mayRetry(event.failed),
     waitsForDelegation: ({ event }) => event.type === 'COMMITTED' && event.waits === 'delegation',
     waitsForApproval: ({ event }) => event.type === 'COMMITTED' && event.waits === 'approval',
     waitsForAnswer: ({ event }) => event.type === 'COMMITTED' && event.waits === 'answer',
@@ -148,50 +149,84 @@ const SavedAgent = z.strictObject({ value: AtRest, context: Counts.optional() })
 
 export type AgentSnapshot = SnapshotFrom<typeof agentLifecycle>;
 
+/** Events of each type: where guards look into them, one for each outcome. */
+const EVENTS: { readonly [T in AgentEvent['type']]: readonly Extract<AgentEvent, { type: T }>[] } = {
+  PINNED: [{ type: 'PINNED' }],
+  PROMPT_READY: [{ type: 'PROMPT_READY' }],
+  OVER_BUDGET: [{ type: 'OVER_BUDGET' }],
+  COMPACTED: [{ type: 'COMPACTED' }],
+  OVERFLOWED: [{ type: 'OVERFLOWED' }],
+  MODEL_REPLIED: [{ type: 'MODEL_REPLIED' }],
+  MODEL_CALLED: [{ type: 'MODEL_CALLED' }],
+  MODEL_FAILED: [
+    { type: 'MODEL_FAILED', failed: { retryable: true, isAway: false, answered: 1 } },
+    { type: 'MODEL_FAILED', failed: { retryable: false, isAway: false, answered: 1 } },
+  ],
+  RETRY_DUE: [{ type: 'RETRY_DUE' }],
+  CALLS_DONE: [{ type: 'CALLS_DONE' }],
+  CALLS_ENDED_TURN: [{ type: 'CALLS_ENDED_TURN' }],
+  ACCEPTED: [{ type: 'ACCEPTED' }],
+  CORRECTED: [{ type: 'CORRECTED' }],
+  REFUSED: [{ type: 'REFUSED' }],
+  ABORTED: [{ type: 'ABORTED' }],
+  COMMITTED: [
+    { type: 'COMMITTED', waits: null },
+    { type: 'COMMITTED', waits: 'delegation' },
+    { type: 'COMMITTED', waits: 'approval' },
+    { type: 'COMMITTED', waits: 'answer' },
+  ],
+};
+
+/** What guards make of an event. Events with the same outcome are decided alike. */
+function outcomeOf(event: AgentEvent): string {
+  if (event.type === 'COMMITTED') return event.waits ?? event.type;
+  if (event.type === 'MODEL_FAILED') return mayRetry(event.failed) ? event.type : 'GIVEN_UP';
+  return event.type;
+}
+
+/** A decision of the statechart. */
+interface Step {
+  event: AgentEvent;
+  next: AgentSnapshot;
+}
+
 /**
- * A snapshot without context is its value: there is one of each, and XState decides each step from it once. A process
- * takes some ten steps per turn, and an actor that is made for each costs more than the decision.
+ * Every decision, asked of the statechart once: each state that is reached, and where each outcome leads. A snapshot has no
+ * context, so there is one of each state.
  */
-const known = new Map<string, AgentSnapshot>();
-let taken = new WeakMap<AgentSnapshot, Map<string, AgentSnapshot>>();
-
-/** Each step is decided by XState again: for tests that watch the machine. */
-export function forgetSteps(): void {
-  taken = new WeakMap();
+function decideAll(): Map<AgentSnapshot, Map<string, Step>> {
+  const steps = new Map<AgentSnapshot, Map<string, Step>>();
+  const states = [initialTransition(agentLifecycle)[0]];
+  for (const state of states) {
+    const own = new Map<string, Step>();
+    const accepted = new Set(getNextTransitions(state).map(({ eventType }) => eventType));
+    for (const event of [...accepted].flatMap(
+      (type): readonly AgentEvent[] => EVENTS[type as AgentEvent['type']],
+    )) {
+      const [reached] = transition(agentLifecycle, state, event);
+      const known = states.find(({ value }) => pathOf(value) === pathOf(reached.value));
+      if (!known) states.push(reached);
+      const next = known ?? reached;
+      own.set(outcomeOf(event), { event, next });
+    }
+    steps.set(state, own);
+  }
+  return steps;
 }
 
-function oneOf(value: AgentSnapshot['value'], make: () => AgentSnapshot): AgentSnapshot {
-  const path = pathOf(value);
-  const found = known.get(path) ?? make();
-  known.set(path, found);
-  return found;
-}
-
-/** Events with the same key are decided alike. There are few keys. */
-function keyOf(event: AgentEvent): string {
-  if (event.type === 'COMMITTED') return `${event.type} ${event.waits}`;
-  if (event.type !== 'MODEL_FAILED') return event.type;
-  const { retryable, isAway, answered } = event.failed;
-  return `${event.type} ${retryable} ${isAway} ${answered < MAX_TRIES}`;
-}
+/** Exported for tests that watch what is asked of the machine. */
+export const AGENT_STEPS: ReadonlyMap<AgentSnapshot, ReadonlyMap<string, Step>> = decideAll();
 
 export function newAgent(): AgentSnapshot {
-  return oneOf('idle', () => initialTransition(agentLifecycle)[0]);
+  const [initial] = AGENT_STEPS.keys();
+  return initial!;
 }
 
 /** Throws `internal` for an event that the state does not accept: the effect then does not match the machine. */
 export function nextAgent(snapshot: AgentSnapshot, event: AgentEvent): AgentSnapshot {
-  let steps = taken.get(snapshot);
-  if (!steps) taken.set(snapshot, (steps = new Map()));
-  const key = keyOf(event);
-  const found = steps.get(key);
-  if (found) return found;
-  if (!snapshot.can(event))
-    throw new TroupeError('internal', `${event.type} is not accepted in ${pathOf(snapshot.value)}`);
-  const [next] = transition(agentLifecycle, snapshot, event);
-  const one = oneOf(next.value, () => next);
-  steps.set(key, one);
-  return one;
+  const step = AGENT_STEPS.get(snapshot)?.get(outcomeOf(event));
+  if (step) return step.next;
+  throw new TroupeError('internal', `${event.type} is not accepted in ${pathOf(snapshot.value)}`);
 }
 
 /** For a machine at rest only: a turn in progress is restored from its pinned turn. */
@@ -199,9 +234,9 @@ export function saveAgent({ value }: AgentSnapshot): string {
   return JSON.stringify({ value });
 }
 
-/** Whether the machine is at rest, so that a turn may begin. */
-export function isReady(snapshot: AgentSnapshot): boolean {
-  return snapshot.matches('idle') || snapshot.matches('waiting');
+/** Whether the machine is at rest, so that a turn may begin: in a state without an effect. */
+export function isReady({ tags }: AgentSnapshot): boolean {
+  return tags.size === 0;
 }
 
 /** Throws `actor_corrupt`, and `actor_newer` for a snapshot of a newer machine, which is left unchanged. */
@@ -219,7 +254,7 @@ export function restoreAgent(saved: string | null, version: number): AgentSnapsh
     throw new TroupeError('actor_corrupt', `the snapshot cannot be read: ${z.prettifyError(parsed.error)}`);
   }
   const { value } = parsed.data;
-  return oneOf(value, () => agentLifecycle.resolveState({ value }));
+  return [...AGENT_STEPS.keys()].find((state) => state.matches(value))!;
 }
 
 function parseJson(text: string): unknown {
@@ -230,10 +265,9 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** `{working: 'streaming'}` as `working.streaming`. */
-export function pathOf(value: unknown): string {
+/** `{working: 'streaming'}` as `working.streaming`. States are nested once. */
+export function pathOf(value: AgentSnapshot['value']): string {
   if (typeof value === 'string') return value;
-  return Object.entries(value as Record<string, unknown>)
-    .map(([parent, child]) => `${parent}.${pathOf(child)}`)
-    .join(' ');
+  const [[parent, child] = []] = Object.entries(value);
+  return `${parent}.${child}`;
 }

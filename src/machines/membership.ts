@@ -86,6 +86,7 @@ function comeBack({ away, absences }: Membership, agent: AgentId, seq: number): 
 
 /** Whether an event does not wake the addressed agent, which was away. The end of a task waits until it returns. */
 export function isUnheard({ away, absences }: Membership, agent: AgentId, event: Event): boolean {
+  if (away.size === 0 && absences.size === 0) return false;
   if (isTaskEnd(event)) return away.has(agent);
   return absences.get(agent)?.some(({ from, to }) => event.seq > from && event.seq < to) ?? false;
 }

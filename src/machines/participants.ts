@@ -23,12 +23,16 @@ export function foldParticipants(participants: Participants, event: Event): void
   const { tasks, asked, failedAt } = participants;
   if (event.seq <= tasks.upTo) return;
   foldTask(tasks, event);
-  if (event.kind === 'handoff' && hasAuthority(event)) participants.handedTo = event.to[0] ?? null;
-  const [only, ...others] = event.to;
-  const isNew = event.kind === 'message' && event.author.kind === 'user' && event.replyTo === undefined;
-  if (isNew && only && others.length === 0) asked.set(only, event.seq);
-  const failed = event.kind === 'error' ? availabilityNoteOf(event) : null;
-  if (failed) failedAt.set(failed.agent, event.seq);
+  if (event.kind === 'message') {
+    const [only, ...others] = event.to;
+    const isNew = event.author.kind === 'user' && event.replyTo === undefined;
+    if (isNew && only && others.length === 0) asked.set(only, event.seq);
+  } else if (event.kind === 'handoff') {
+    if (hasAuthority(event)) participants.handedTo = event.to[0] ?? null;
+  } else if (event.kind === 'error') {
+    const failed = availabilityNoteOf(event);
+    if (failed) failedAt.set(failed.agent, event.seq);
+  }
 }
 
 /** Whether an agent hears a message that does not name it. */

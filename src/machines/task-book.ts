@@ -4,8 +4,8 @@ import {
   type Event,
   type EventOf,
   hasAuthority,
-  isAbout,
   type Join,
+  type KindAbout,
   type TodosBody,
 } from '../events/index.ts';
 import { endOf, openingOf, type TaskEnd, type TaskOpening } from './task-events.ts';
@@ -107,61 +107,88 @@ export function foldTask(book: TaskBook, event: Event): void {
   if (event.seq <= book.upTo) return;
   book.upTo = event.seq;
   if (event.author.kind === 'user' && event.kind !== 'notice') book.agentTurns = 0;
-  if (!hasAuthority(event)) return foldHistory(book, event);
-  if (begins(event)) {
-    book.begun = `${event.seq}-${event.at.toString(36)}`;
-    book.off = false;
-  }
-  book.directions = foldDirections(book.directions, event);
-  foldDirective(book.directives, event);
+  if (event.context?.imported && !hasAuthority(event)) return foldHistory(book, event);
   if (book.runs.size > 0 || event.kind === 'run.directive') foldRuns(book.runs, event);
-  foldMembership(book, event);
+  if (Object.hasOwn(FOLDS, event.kind))
+    (FOLDS[event.kind as Folded] as (book: TaskBook, event: Event) => void)(book, event);
+}
+
+/** The kinds that change the book. */
+type Folded =
+  | KindAbout<'book' | 'members' | 'conversation' | 'compaction' | 'turnEnd'>
+  | 'run.directive'
+  | 'error';
+
+/** What each of them changes. */
+const FOLDS: { readonly [K in Folded]: (book: TaskBook, event: EventOf<K>) => void } = {
+  message: foldMessage,
+  'run.directive': directRun,
+  command: foldCommand,
+  error: foldMembership,
+  joined: foldMembership,
+  left: foldMembership,
+  'mode.changed': direct,
+  'phase.changed': direct,
+  archived: direct,
+  reopened: direct,
+  'delegation.opened': openDelegation,
+  'delegation.completed': endDelegation,
+  'delegation.aborted': endDelegation,
+  question: openQuestion,
+  'question.answered': end,
+  'approval.requested': openApproval,
+  'approval.decided': end,
+  'turn.started': startTurn,
+  'turn.done': endTurn,
+  'turn.failed': endTurn,
+  'turn.aborted': endTurn,
+  compaction: noteCompaction,
+  'compaction.started': noteCompaction,
+  'compaction.pruned': noteCompaction,
+  'compaction.summarising': noteCompaction,
+  'compaction.done': noteCompaction,
+  'compaction.failed': noteCompaction,
+  baseline: noteCompaction,
+  todos: (book, { author, body }) => void book.todos.set(author.id as AgentId, body),
+};
+
+/** A message of a person or a schedule starts new work. Answers, cancellations and an agent's own reminders do not. */
+function foldMessage(book: TaskBook, event: EventOf<'message'>): void {
+  const { author, id } = event;
+  if (author.kind === 'user' || (author.kind === 'system' && id.startsWith('schedule:'))) begin(book, event);
+  if (book.away.size > 0) foldMembership(book, event);
+}
+
+function begin(book: TaskBook, { seq, at }: Event): void {
+  book.begun = `${seq}-${at.toString(36)}`;
+  book.off = false;
+}
+
+function directRun(book: TaskBook, event: EventOf<'run.directive'>): void {
+  if (event.author.kind === 'user') begin(book, event);
+  foldDirective(book.directives, event);
+}
+
+function direct(book: TaskBook, event: Event): void {
+  book.directions = foldDirections(book.directions, event);
+}
+
+function noteCompaction(book: TaskBook, event: Event): void {
   book.compactions = foldCompactions(book.compactions, event);
-  foldEntries(book, event);
 }
 
-/** Tasks, threads, turns and todos. */
-function foldEntries(book: TaskBook, event: Event): void {
-  if (!isAbout(event, 'book')) return;
-  switch (event.kind) {
-    case 'delegation.opened':
-      return openDelegation(book, event);
-    case 'question':
-      return open(
-        book,
-        event,
-        { ...event.body, id: event.body.question },
-        { kind: 'question', body: event.body },
-      );
-    case 'approval.requested':
-      return openApproval(book, event);
-    case 'delegation.completed':
-    case 'delegation.aborted':
-      endThread(book, event.body.delegation);
-      return end(book, event);
-    case 'question.answered':
-    case 'approval.decided':
-      return end(book, event);
-    case 'turn.started':
-      book.agentTurns += 1;
-      return;
-    case 'turn.done':
-    case 'turn.failed':
-    case 'turn.aborted':
-      return resolve(book, event.body.covers);
-    case 'todos':
-      return void book.todos.set(event.author.id as AgentId, event.body);
-    case 'command':
-      return foldCommand(book, event);
+function startTurn(book: TaskBook, event: EventOf<'turn.started'>): void {
+  book.agentTurns += 1;
+  if (event.author.id in book.compactions.requested) noteCompaction(book, event);
+}
+
+function endTurn(book: TaskBook, event: EventOf<'turn.done' | 'turn.failed' | 'turn.aborted'>): void {
+  if (book.compactions.running.length > 0) noteCompaction(book, event);
+  if (book.waiting.size === 0) return;
+  for (const seq of event.body.covers) {
+    const task = book.ended.get(seq);
+    if (task) book.waiting.delete(task.group);
   }
-}
-
-/** Whether an event starts new work. Answers, cancellations and an agent's own reminders do not. */
-function begins({ author, kind, id, body }: Event): boolean {
-  if (kind === 'message')
-    return author.kind === 'user' || (author.kind === 'system' && id.startsWith('schedule:'));
-  if (kind === 'command') return body.command === 'retry';
-  return kind === 'run.directive' && author.kind === 'user';
 }
 
 /** Folds imported tasks. A task without an end in the file counts as ended. */
@@ -187,7 +214,11 @@ function foldHistory({ tasks }: TaskBook, event: Event): void {
     tasks.set(task.id, { ...task, end: { seq: event.seq, outcome: ended.outcome } });
 }
 
-function foldCommand(book: TaskBook, { body }: EventOf<'command'>): void {
+function foldCommand(book: TaskBook, event: EventOf<'command'>): void {
+  const { body } = event;
+  if (body.command === 'retry') begin(book, event);
+  foldMembership(book, event);
+  noteCompaction(book, event);
   if (body.from) forgetWaits(book);
   if (body.command === 'cancelTask') book.off = true;
 }
@@ -217,6 +248,16 @@ function endThread(book: TaskBook, id: string): void {
   if (thread) book.thread = { ...thread, open: thread.open.filter(({ delegation }) => delegation !== id) };
 }
 
+function openQuestion(book: TaskBook, event: EventOf<'question'>): void {
+  const { body } = event;
+  open(book, event, { ...body, id: body.question }, { kind: 'question', body });
+}
+
+function endDelegation(book: TaskBook, event: EventOf<'delegation.completed' | 'delegation.aborted'>): void {
+  endThread(book, event.body.delegation);
+  end(book, event);
+}
+
 /** An approval forms its own group. */
 function openApproval(book: TaskBook, event: EventOf<'approval.requested'>): void {
   const { request } = event.body;
@@ -244,13 +285,6 @@ function end(book: TaskBook, event: Event): void {
   const done = { ...task, end: { seq: event.seq, outcome: ended.outcome } };
   book.tasks.set(task.id, done);
   book.ended.set(event.seq, done);
-}
-
-function resolve(book: TaskBook, covers: readonly number[]): void {
-  for (const seq of covers) {
-    const task = book.ended.get(seq);
-    if (task) book.waiting.delete(task.group);
-  }
 }
 
 /** Whether the owner of a group has been given what it waited for. */

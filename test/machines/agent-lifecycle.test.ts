@@ -1,6 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { initialTransition, type SnapshotFrom, transition } from 'xstate';
-import { type AgentEvent, agentLifecycle, EFFECTS, MAX_TRIES } from '../../src/machines/agent-lifecycle.ts';
+import {
+  AGENT_STEPS,
+  type AgentEvent,
+  agentLifecycle,
+  EFFECTS,
+  MAX_TRIES,
+  nextAgent,
+} from '../../src/machines/agent-lifecycle.ts';
 import { describeMachine } from '../../src/machines/describe.ts';
 import { explore, pathOf, type Visit } from '../support/engine-machine.ts';
 
@@ -57,6 +64,18 @@ describe('the agent lifecycle', () => {
     expect(new Set(visits.map(({ path }) => path))).toEqual(new Set(described.map(({ path }) => path)));
     const accepted = new Set(described.flatMap(({ events }) => events.map(({ event }) => event)));
     expect(new Set(ALPHABET.map(({ type }) => type as string))).toEqual(accepted);
+  });
+
+  test('what is looked up is what the statechart decides, in every state and for every event', () => {
+    expect([...AGENT_STEPS.keys()].map(({ value }) => pathOf(value)).sort()).toEqual(
+      visits.map(({ path }) => path).sort(),
+    );
+    for (const state of AGENT_STEPS.keys()) {
+      for (const event of ALPHABET) {
+        if (!state.can(event)) expect(() => nextAgent(state, event)).toThrow('is not accepted in');
+        else expect(nextAgent(state, event).value).toEqual(next(state, event).value);
+      }
+    }
   });
 
   test('M1: a state has at most one effect, and every state with one ends in committing when it is aborted', () => {

@@ -1,5 +1,5 @@
 import { type AnyMachineSnapshot, type AnyStateMachine, createMachine, transition } from 'xstate';
-import { forgetSteps } from '../../src/machines/agent-lifecycle.ts';
+import { AGENT_STEPS, agentLifecycle } from '../../src/machines/agent-lifecycle.ts';
 import { type MockInstance, vi } from 'vitest';
 
 /** One arrow of a machine: the position of a transition in the config. */
@@ -29,23 +29,34 @@ export interface Recording {
 }
 
 /**
- * Records every distinct event sent to one of the machines. Both `transition()` and actors call `transition`, and that of
- * agents once per distinct event.
+ * Records every distinct event sent to one of the machines. Both `transition()` and actors call `transition`. Agents look up
+ * what was decided once, so what they look up is recorded.
  */
 export function recordMachines(machines: readonly AnyStateMachine[]): Recording {
-  forgetSteps();
   const sent: Sent[] = [];
   const known = new Set<string>();
   const spies: MockInstance[] = [];
+  function record(machine: AnyStateMachine, { value, context }: AnyMachineSnapshot, event: Sent['event']) {
+    const key = JSON.stringify([machine.id, value, context, event]);
+    if (!known.has(key)) sent.push({ machine, value, context, event });
+    known.add(key);
+  }
   for (const machine of machines) {
     const original = machine.transition.bind(machine);
     const spy = vi.spyOn(machine, 'transition');
     spy.mockImplementation((snapshot, event, scope) => {
-      const { value, context } = snapshot as AnyMachineSnapshot;
-      const key = JSON.stringify([machine.id, value, context, event]);
-      if (!known.has(key)) sent.push({ machine, value, context, event: event as Sent['event'] });
-      known.add(key);
+      record(machine, snapshot as AnyMachineSnapshot, event as Sent['event']);
       return original(snapshot, event, scope);
+    });
+    spies.push(spy);
+  }
+  for (const [state, steps] of machines.includes(agentLifecycle) ? AGENT_STEPS : []) {
+    const original = steps.get.bind(steps);
+    const spy = vi.spyOn(steps, 'get');
+    spy.mockImplementation((outcome) => {
+      const step = original(outcome);
+      if (step) record(agentLifecycle, state, step.event);
+      return step;
     });
     spies.push(spy);
   }

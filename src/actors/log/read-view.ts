@@ -1,5 +1,5 @@
 import type { Clock } from '../../clock.ts';
-import { createView, foldEvent, foldSteps, type View } from '../../context/index.ts';
+import { createView, foldEvent, foldOrBegin, type View } from '../../context/index.ts';
 import type { ActorAddress, AgentId, Event, EventOf } from '../../events/index.ts';
 import { foldTask, newTaskBook, type TaskBook } from '../../machines/task-book.ts';
 import { inSlices } from '../engine/in-slices.ts';
@@ -52,11 +52,8 @@ type Ticking = Pick<Clock, 'monotonic' | 'sleep'>;
  * turn renders its inputs take long; for the many others there is no promise to wait for.
  */
 export function foldInSlices(clock: Ticking, view: View, event: Event): Promise<void> | undefined {
-  if (event.kind === 'turn.started' || event.kind === 'turn.steered') {
-    return inSlices(clock, foldSteps(view, event));
-  }
-  foldEvent(view, event);
-  return undefined;
+  const steps = foldOrBegin(view, event);
+  return steps && inSlices(clock, steps);
 }
 
 /** `catchUp` in slices, for a view that no one else uses. */

@@ -125,9 +125,10 @@ export function estimate(
   { kinds, anchor }: { kinds: KindTokens; anchor: UsageAnchor | null },
 ): { tokens: number; calibrated: boolean } {
   const calibrated = reports >= CALIBRATED_AFTER;
-  const since = KINDS.map((kind) => kinds[kind] - (anchor?.kinds[kind] ?? 0));
-  const added = anchor ? 0 : (mean[KINDS.length] ?? 0) * 1_000;
-  const grown = dot(mean, since) + added;
+  let grown = 0;
+  for (const [index, kind] of KINDS.entries())
+    grown += (kinds[kind] - (anchor?.kinds[kind] ?? 0)) * (mean[index] ?? 0);
+  if (!anchor) grown += (mean[KINDS.length] ?? 0) * 1_000;
   // Uncertain amounts are estimated high: growth is scaled up, shrinkage down.
   const safe = calibrated ? grown : grown > 0 ? grown * MARGIN : grown / MARGIN;
   return { tokens: Math.max(0, Math.ceil((anchor?.reported ?? 0) + safe)), calibrated };

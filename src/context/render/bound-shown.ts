@@ -23,11 +23,14 @@ const LOOK = 16;
  */
 export function* boundShown(events: readonly Event[]): Steps<readonly Event[]> {
   const lengths: number[] = [];
+  let all = 0;
   for (const event of events) {
-    lengths.push(visibleText(event)?.length ?? 0);
+    const length = visibleText(event)?.length ?? 0;
+    lengths.push(length);
+    all += length;
     yield LOOK;
   }
-  if (lengths.reduce((sum, length) => sum + length, 0) <= MOST_SHOWN) return events;
+  if (all <= MOST_SHOWN) return events;
   let whole = MOST_SHOWN;
   let pieces = MOST_SHOWN;
   const bounded: Event[] = [];

@@ -1,5 +1,5 @@
 import type { Event, EventOf } from '../../events/index.ts';
-import { escapeAttached } from '../fence.ts';
+import { escapeAttached, MAYBE_HEADER } from '../fence.ts';
 import { imagesOf, visibleText, visibleTokens } from '../event-text.ts';
 import type { Framed, Line } from '../slot.ts';
 import type { Reader } from './attribution.ts';
@@ -17,19 +17,23 @@ export interface LineRules {
 }
 
 export function lineOf(event: Event, framed: Framed): Line {
+  const { content, from, to } = framed;
+  const line = { content, from, to, event: event.id, seq: event.seq, tokens: visibleTokens(event) };
+  if (event.kind !== 'message' || !event.body.attachments) return line;
   const images = imagesOf(event);
-  const line = { ...framed, event: event.id, seq: event.seq, tokens: visibleTokens(event) };
   return images.length > 0 ? { ...line, images } : line;
 }
 
 export function shownText(event: Event): string {
   if (event.kind === 'tool.result') return event.body.content;
-  return visibleText(withoutForgedLines(event)) ?? '';
+  if (event.kind !== 'message') return visibleText(event) ?? '';
+  const { content, attachments } = event.body;
+  const isPlain = attachments === undefined && !MAYBE_HEADER.test(content);
+  return visibleText(isPlain ? event : withoutForgedLines(event)) ?? '';
 }
 
 /** Escapes lines that look like attachments, so that only real attachments have such lines. */
-function withoutForgedLines(event: Event): Event {
-  if (event.kind !== 'message') return event;
+function withoutForgedLines(event: EventOf<'message'>): Event {
   const { content, attachments } = event.body;
   const own = escapeAttached(content);
   const isText = attachments?.some(({ type }) => type === 'text') ?? false;

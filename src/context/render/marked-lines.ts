@@ -1,7 +1,7 @@
 import type { Event } from '../../events/index.ts';
 import { eventText } from '../event-text.ts';
 import { markKey } from '../hash.ts';
-import { escapeWords, markEnds } from '../mark.ts';
+import { escapeWords, markEnds, MAYBE_WORDS } from '../mark.ts';
 import { frame, type Framed, type Line } from '../slot.ts';
 import { labelOf, listLabel, nameTest, type Reader } from './attribution.ts';
 import { lateWords, lineOf, type LineRules, minute, phaseWords, shownText } from './line.ts';
@@ -48,10 +48,14 @@ export function headOf(event: Event, reader: Reader): string | null {
 
 function said(event: Event, reader: Reader, label: string | null): Line {
   const text = shownText(event);
-  if (label === null) return lineOf(event, frame('', escapeWords(text, nameTest(reader))));
+  const isPlain = !MAYBE_WORDS.test(text);
+  if (label === null) {
+    const words = isPlain ? text.toWellFormed() : escapeWords(text, nameTest(reader));
+    return lineOf(event, { content: words, from: 0, to: words.length });
+  }
   const framed =
     event.author.kind === 'user'
-      ? frame(`[${label}] `, escapeWords(text, nameTest(reader)))
+      ? frame(`[${label}] `, isPlain ? text.toWellFormed() : escapeWords(text, nameTest(reader)))
       : marked(label, event, text, reader);
   return { ...lineOf(event, framed), by: label, at: minute(event.at) };
 }

@@ -44,16 +44,17 @@ export function isNote(event: EventDraft | Event): boolean {
  * call that already has a synthetic one: it becomes news and edits nothing.
  */
 export function foldOwn(view: View, event: EventDraft | Event, at: Placed): PromptMessage | 'late' | null {
-  if (isNote(event)) return takeNote(view, eventText(event), at);
+  if (event.kind === 'message') {
+    const text = messageText(event.body);
+    return text.trim() === '' ? null : pushOwn(view, text, at);
+  }
+  if (event.kind === 'injection') return event.body.oneStep ? takeNote(view, eventText(event), at) : null;
   if (!isAbout(event, 'own') || !isSpoken(event)) return null;
   if (event.kind === 'tool.result') return addResult(view, event.body, at);
-  closeGroup(view);
-  view.note = null;
   switch (event.kind) {
     case 'step':
+      view.note = null;
       return openGroup(view, event.body, at);
-    case 'message':
-      return pushOwn(view, messageText(event.body), at);
     case 'handoff':
       return pushOwn(view, `[handed over to @${event.to.join(', @')}]\n${eventText(event)}`, at);
     case 'turn.failed':
@@ -84,6 +85,8 @@ function reminder({ framing, secret }: View, place: string, text: string): strin
  * line is the runtime's and no word of the agent.
  */
 function pushFailure(view: View, partial: string, line: string, at: Placed): PromptMessage {
+  if (view.group) closeGroup(view);
+  view.note = null;
   const tokens = at.tokens + estimateTokens(line);
   if (partial.trim() === '') return pushRuntime(view, line, { ...at, tokens }, null);
   const said = pushOwn(view, partial, at);
@@ -114,6 +117,8 @@ function pushRuntime(
 }
 
 function pushOwn(view: View, text: string, { id: event, seqs, tokens }: Placed): PromptMessage {
+  if (view.group) closeGroup(view);
+  view.note = null;
   const message: PromptMessage = { role: 'assistant', content: text.toWellFormed(), seqs };
   pushSlot(view, {
     message,
