@@ -30,7 +30,7 @@ export function createConversationList(database: Database) {
      ORDER BY lastAt DESC, conversation DESC LIMIT ?`,
   );
   const selectNamed = database.prepare(
-    `SELECT conversation AS id, lastSeq AS head, lastAt AS at FROM logs INDEXED BY logs_by_name
+    `SELECT conversation AS id, lastSeq AS head, lastAt AS at FROM logs
      WHERE tenant = ? AND lastSeq > 0 AND conversation >= ? AND conversation < ? LIMIT ?`,
   );
 

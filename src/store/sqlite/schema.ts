@@ -27,7 +27,6 @@ const TABLES = `
     UNIQUE (tenant, conversation)
   ) STRICT;
   CREATE INDEX logs_by_time ON logs (tenant, lastAt, conversation, lastSeq) WHERE lastSeq > 0;
-  CREATE INDEX logs_by_name ON logs (tenant, conversation, lastAt, lastSeq) WHERE lastSeq > 0;
   CREATE INDEX logs_by_rank ON logs (tenant, rank, since, conversation) WHERE standingSeq > 0;
   CREATE INDEX logs_by_since ON logs (tenant, since, conversation) WHERE standingSeq > 0;
   CREATE INDEX logs_by_cost ON logs (tenant, cost, conversation) WHERE standingSeq > 0;
