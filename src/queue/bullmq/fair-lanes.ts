@@ -1,4 +1,4 @@
-import type { RedisClient } from '../redis/connect-redis.ts';
+import { luaScript, type RedisClient } from '../redis/connect-redis.ts';
 import type { Clock } from '../../clock.ts';
 import type { ActorAddress, TenantId } from '../../events/index.ts';
 import { familyOf } from '../fair-queue.ts';
@@ -28,9 +28,56 @@ interface FairLanesOptions {
   mostWaiting: number;
 }
 
+const KEPT_S = 86_400;
+
+/** KEYS sets. ARGV: a member of all. A key that is no set keeps no other from being changed, here and below. */
+const ADD = luaScript(`
+for _, key in ipairs(KEYS) do
+  redis.pcall('SADD', key, ARGV[1])
+  redis.pcall('EXPIRE', key, ${KEPT_S})
+end
+`);
+
+/** KEYS sets. ARGV: a member of each. */
+const REMOVE = luaScript(`
+for at, key in ipairs(KEYS) do
+  redis.pcall('SREM', key, ARGV[at])
+end
+`);
+
+/** Sets of waiting actors, changed together: one command for a wake, and one for all removals of an event-loop turn. */
+class WaitingSets {
+  readonly #redis: RedisClient;
+  #left: { key: string; member: string }[] = [];
+
+  constructor(redis: RedisClient) {
+    this.#redis = redis;
+  }
+
+  add(keys: readonly string[], member: string): void {
+    ADD.run(this.#redis, [...keys], [member]).catch(ignore);
+  }
+
+  remove(keys: readonly string[], member: string): void {
+    if (this.#left.length === 0) setImmediate(() => this.#sendLeft());
+    for (const key of keys) this.#left.push({ key, member });
+  }
+
+  #sendLeft(): void {
+    const left = this.#left;
+    this.#left = [];
+    REMOVE.run(
+      this.#redis,
+      left.map(({ key }) => key),
+      left.map(({ member }) => member),
+    ).catch(ignore);
+  }
+}
+
 export function createFairLanes({ keyOf, mostWaiting, ...deps }: FairLanesOptions): FairLanes {
   const open = (counted: Parameters<typeof keyOf>[0]) =>
     new GroupBacklog({ ...deps, keyOf: (group) => keyOf(counted, group) });
+  const sets = new WaitingSets(deps.redis);
   const all = open('backlog');
   const fronts = open('front');
   const families = open('family');
@@ -40,14 +87,20 @@ export function createFairLanes({ keyOf, mostWaiting, ...deps }: FairLanesOption
     enter(address, member) {
       const { tenant } = address;
       if (all.estimate(tenant) >= mostWaiting) return null;
-      all.enter(tenant, member);
-      const own = families.enter(nameOf(address), member);
-      return own === 0 ? fronts.enter(tenant, member) : Math.max(own, fronts.laneOf(tenant));
+      const family = nameOf(address);
+      const keys = [keyOf('backlog', tenant), keyOf('family', family)];
+      all.enter(tenant);
+      const own = families.enter(family);
+      if (own === 0) keys.push(keyOf('front', tenant));
+      sets.add(keys, member);
+      return own === 0 ? fronts.enter(tenant) : Math.max(own, fronts.laneOf(tenant));
     },
     leave(address, member) {
-      all.leave(address.tenant, member);
-      fronts.leave(address.tenant, member);
-      families.leave(nameOf(address), member);
+      const { tenant } = address;
+      sets.remove(
+        [keyOf('backlog', tenant), keyOf('front', tenant), keyOf('family', nameOf(address))],
+        member,
+      );
     },
     size: (tenant) => all.size(tenant),
   };
@@ -61,7 +114,6 @@ const FRESH_MS = 5_000;
 const READ_EVERY = 16;
 const REPAIR_EVERY_MS = 1_000;
 const MAX_GROUPS_KNOWN = 10_000;
-const KEPT_S = 86_400;
 
 interface Group {
   /** Size of the set when it was last read. */
@@ -82,8 +134,8 @@ type GroupBacklogDeps = Omit<FairLanesOptions, 'keyOf' | 'mostWaiting'> & {
  * first in, first out. Further wakes of a group with a large backlog go to lanes behind it: the larger the backlog, the
  * later the lane.
  *
- * Owns: one set of waiting actors per group in Redis, and their last known sizes. A set is written in the same socket
- * write as the wake, so nothing waits for it.
+ * Owns: the last known sizes of sets of waiting actors, one per group, which `WaitingSets` changes. A set is written in the same
+ * socket write as the wake, so nothing waits for it.
  *  T1  Adding and removing are idempotent per actor, so merged wakes count once. A process that dies in between leaves at
  *      most its own actors too many.
  *  T2  A set far larger than the whole queue is deleted (`#repair`). This is checked at most once a second, and only
@@ -94,7 +146,6 @@ type GroupBacklogDeps = Omit<FairLanesOptions, 'keyOf' | 'mostWaiting'> & {
 class GroupBacklog {
   readonly #deps: GroupBacklogDeps;
   readonly #groups = new Map<string, Group>();
-  readonly #left = new Map<string, string[]>();
   #repairedAt = Number.NEGATIVE_INFINITY;
 
   constructor(deps: GroupBacklogDeps) {
@@ -102,31 +153,14 @@ class GroupBacklog {
   }
 
   /** Counts an actor as waiting and returns the lane of its wake; 0 is the plain queue. */
-  enter(name: string, member: string): number {
-    const { redis, keyOf } = this.#deps;
+  enter(name: string): number {
     const group = this.#find(name);
-    redis.sadd(keyOf(name), member).catch(ignore);
     if (!this.#isFresh(group)) group.size = 0;
     group.added += 1;
-    if (group.added % READ_EVERY === 1) redis.expire(keyOf(name), KEPT_S).catch(ignore);
     const behind = group.size + group.added - PLAIN_WAKES;
     group.lane = behind <= 0 ? 0 : Math.min(Math.max(group.lane, Math.ceil(behind / PLAIN_WAKES)), MAX_LANE);
     this.#refresh(name, group, group.added >= READ_EVERY);
     return group.lane;
-  }
-
-  /** Counts the actor as no longer waiting. All removals of one event-loop turn are sent together. */
-  leave(name: string, member: string): void {
-    if (this.#left.size === 0) setImmediate(() => this.#sendLeft());
-    const members = this.#left.get(name);
-    if (members) members.push(member);
-    else this.#left.set(name, [member]);
-  }
-
-  #sendLeft(): void {
-    const { redis, keyOf } = this.#deps;
-    for (const [name, members] of this.#left) redis.srem(keyOf(name), ...members).catch(ignore);
-    this.#left.clear();
   }
 
   /** An estimate from the last known size. Refreshes that size, because a refused caller asks again. */

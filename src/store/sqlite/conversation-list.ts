@@ -20,8 +20,8 @@ const STEP = 2_000;
 const NEWEST: ConversationPlace = { at: Number.MAX_SAFE_INTEGER, id: '' };
 
 /**
- * Lists conversations by covering indexes: few ids by the index of names, many by the index of times. Both scans are
- * bounded for a tenant of any size.
+ * Lists conversations by indexes: few ids by that of names, many by that of times, which covers what is read. Both scans are bounded
+ * for a tenant of any size.
  */
 export function createConversationList(database: Database) {
   const selectNewest = database.prepare(
