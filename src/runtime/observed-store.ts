@@ -20,18 +20,19 @@ export function countStoreErrors(
         throw error;
       });
   const counted = wrapMethods<StoreDriver>(driver, counting);
+  const own = { inbox: wrapMethods(driver.inbox, counting), check: driver.check, close: driver.close };
+  const { stats } = driver;
+  if (!stats) return { ...counted, ...own };
   return {
     ...counted,
-    inbox: wrapMethods(driver.inbox, counting),
+    ...own,
     async append(rows) {
       const outcomes = await counted.append(rows);
-      const now = driver.stats?.clashes ?? 0;
+      const now = stats.clashes;
       if (now > clashes) metrics.count('append_retries', {}, now - clashes);
       clashes = now;
       return outcomes;
     },
-    check: () => driver.check(),
-    close: () => driver.close(),
   };
 }
 

@@ -1,7 +1,6 @@
 import { TroupeError } from '../errors.ts';
 import {
   type ActorAddress,
-  type ActorRecord,
   type ConversationId,
   type Event,
   type EventKind,
@@ -11,7 +10,7 @@ import {
 import { decodeActor, decodeActorOrThrow, encodePatch, isNewer, patchedRecord } from './actor-row.ts';
 import type { EntryKey, EventRow, StepAppend, StoreDriver } from './driver.ts';
 import { appendedEvent, encodeEvent } from './event-row.ts';
-import type { ConversationKey, RecordEvent, RecordStep, StepEvents, Stepped, Store } from './store.ts';
+import type { ConversationKey, RecordEvent, StepEvents, Store } from './store.ts';
 
 /** Not a legal tenant id, so that entries of the store and of a tenant never collide. */
 const STORE_ITSELF = '-';
@@ -47,7 +46,7 @@ export function createActorMethods(
       );
       return row && patchedRecord(base, patch, row);
     },
-    step: (base, step) => makeStep(driver, base, step),
+    step: createStep(driver),
     async readActor(address) {
       const row = await driver.readActor(address);
       return row && decodeActorOrThrow(address, row);
@@ -71,34 +70,36 @@ export function createActorMethods(
   };
 }
 
-async function makeStep(driver: StoreDriver, base: ActorRecord, asked: RecordStep): Promise<Stepped | null> {
-  const { patch, expect, events, receipts = [], isRepeated, rests, told } = asked;
-  const { tenant, conversation, agent, fence } = base;
-  const rows = events.map((event) => ({
-    row: encodeEvent({ tenant, conversation: event.conversation }, event),
-    ifTaken: event.ifTaken,
-  }));
-  const isTaking = expect?.freeAt !== undefined;
-  const entries = receipts.map(({ receipt, at }) => receiptEntry(tenant, receipt, at));
-  const outcome = await driver.step(
-    { tenant, conversation, agent },
-    {
-      ...(isTaking ? { takes: true as const } : {}),
-      expect: {
-        fence,
-        turn: base.turn?.id ?? null,
-        ...(isTaking && { processed: base.processed }),
-        ...expect,
+function createStep(driver: StoreDriver): Store['step'] {
+  return async (base, asked) => {
+    const { patch, expect, events, receipts = [], isRepeated, rests, told } = asked;
+    const { tenant, conversation, agent, fence } = base;
+    const rows = events.map((event) => ({
+      row: encodeEvent({ tenant, conversation: event.conversation }, event),
+      ifTaken: event.ifTaken,
+    }));
+    const isTaking = expect?.freeAt !== undefined;
+    const entries = receipts.map(({ receipt, at }) => receiptEntry(tenant, receipt, at));
+    const outcome = await driver.step(
+      { tenant, conversation, agent },
+      {
+        ...(isTaking ? { takes: true as const } : {}),
+        expect: {
+          fence,
+          turn: base.turn?.id ?? null,
+          ...(isTaking && { processed: base.processed }),
+          ...expect,
+        },
+        change: encodePatch(base, patch),
+        ...(entries.length > 0 && { entries }),
+        ...(rows.length > 0 && { events: rows }),
+        ...(isRepeated && { isRepeated }),
+        ...(rests && { rests }),
+        ...(told && { told: (appended) => told(storedEvents(tenant, events, appended)) }),
       },
-      change: encodePatch(base, patch),
-      ...(entries.length > 0 && { entries }),
-      ...(rows.length > 0 && { events: rows }),
-      ...(isRepeated && { isRepeated }),
-      ...(rests && { rests }),
-      ...(told && { told: (appended) => told(storedEvents(tenant, events, appended)) }),
-    },
-  );
-  return outcome && { record: patchedRecord(base, patch, outcome.row), isAddressed: outcome.isAddressed };
+    );
+    return outcome && { record: patchedRecord(base, patch, outcome.row), isAddressed: outcome.isAddressed };
+  };
 }
 
 function storedEvents(

@@ -231,9 +231,11 @@ function createEventReads(database: Database, logs: StoredLogs) {
     readEvents,
     readEvent,
     addressed,
-    lastAddressed: ({ tenant, conversation, agent }: ActorKey) => {
+    /** Up to where an actor has nothing to do that has processed this much; null: an event addresses it. */
+    restOf({ tenant, conversation, agent }: ActorKey, processed: number): number | null {
       const log = logs.find(tenant, conversation);
-      return log === null ? 0 : lastAddressed(log, agent);
+      if (log === null) return processed;
+      return lastAddressed(log, agent) > processed ? null : Math.max(processed, log.seq);
     },
     head: ({ tenant, conversation }: Query<'head'>) => logs.find(tenant, conversation)?.seq ?? 0,
   };

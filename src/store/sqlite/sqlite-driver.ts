@@ -232,10 +232,9 @@ function createSteps({ actors, events, entries, queue }: Parts): StoreDriver['st
       if (!actor) return null;
       for (const { key: entry, data, at } of puts ?? []) entries.putOnce(entry, data, at);
       const appended = events.appendStep(news);
-      const processed = change.processed ?? actor.row.processed;
-      const isAddressed = rests === true && events.lastAddressed(key) > processed;
-      const rest = rests &&
-        !isAddressed && { owner: '', until: 0, processed: Math.max(processed, events.head(key)) };
+      const upTo = rests ? events.restOf(key, change.processed ?? actor.row.processed) : null;
+      const rest = upTo !== null && { owner: '', until: 0, processed: upTo };
+      const isAddressed = rests === true && upTo === null;
       const row = actors.change(actor, { ...change, ...rest, takes });
       return { appended, outcome: { row, isAddressed } };
     }, sync);
