@@ -178,7 +178,6 @@ export function bootMember(world: World, slot: number, incarnation: number, skew
     trees: createTaskTrees({ store, clock, random, limits: { ...DEFAULT_LIMITS, ...world.limits } }),
     limits: { ...DEFAULT_LIMITS, soleOwner: false, ...world.limits },
     stopping: stopping.signal,
-    onDelta: () => undefined,
     onWarning: warn,
   };
   const engine = createEngine(deps, stopping);

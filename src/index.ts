@@ -45,19 +45,18 @@ export { openSafeFetch, type SafeFetch, type SafeFetchOptions, type SafeResponse
 export { redactSecrets } from './config/redact-secrets.ts';
 export type { RedactText } from './actors/log/redaction.ts';
 export type {
-  ApprovalPart,
-  CallPart,
-  EventPart,
-  HandoffPart,
-  Part,
-  ProgressPart,
-  QuestionPart,
-  ReasoningPart,
-  ResultPart,
-  StatePart,
-  TextPart,
-  VoidPart,
-} from './asking/part.ts';
+  ArgumentsNote,
+  CalledNote,
+  DroppedNote,
+  LiveNote,
+  Note,
+  ProgressNote,
+  ReasoningNote,
+  ResultNote,
+  StateNote,
+  TextNote,
+  VoidNote,
+} from './events/live-notes.ts';
 export type { ChatBlock, ChatCall, ChatChange } from './asking/chat-change.ts';
 export { chatChanges } from './asking/chat-changes.ts';
 export { createTroupe, type TroupeOptions } from './runtime.ts';

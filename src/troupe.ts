@@ -6,15 +6,11 @@ import type {
   ConversationId,
   Event,
   PromptRecord,
-  ActivityNote,
-  LiveNote,
-  StateNote,
-  StreamDelta,
+  Note,
   TenantId,
 } from './events/index.ts';
 import type { Wait } from './actors/conversations/conversation-work.ts';
 import type { Answer, AskOptions } from './asking/answer.ts';
-import type { Part } from './asking/part.ts';
 import type { KeyBook, Principal, SigningKey } from './access/index.ts';
 import type { ModelPrice } from './providers/prices.ts';
 import type { ActorStatus } from './inspect/actor-status.ts';
@@ -147,7 +143,7 @@ export interface Health {
  * Receives stored events, and what happens in running turns: pieces of replies, tool calls, states of machines. That is
  * never stored, and provisional until the turn ends.
  */
-export type Watcher = (note: { type: 'event'; event: Event } | LiveNote) => void;
+export type Watcher = (note: Note) => void;
 
 /**
  * A running troupe, for one tenant. Applications, the CLI and the HTTP API use this interface. Every method may throw a
@@ -207,13 +203,13 @@ export interface Troupe {
    */
   ask(conversation: string, message: Asked, options?: AskOptions): Promise<Answer>;
   /** As `ask`, but yields what happens meanwhile; the answer is the return value of the generator. */
-  stream(conversation: string, message: Asked, options?: AskOptions): AsyncGenerator<Part, Answer>;
+  stream(conversation: string, message: Asked, options?: AskOptions): AsyncGenerator<Note, Answer>;
   /**
    * As `stream`, for what is in the log already: a message, or the event that a command has recorded. Begins with what came
    * of it so far. For readers that come back. Throws `event_invalid` if there is no such event or it wakes nobody, and
    * `aborted`.
    */
-  rejoin(conversation: string, seq: number, options?: AskOptions): AsyncGenerator<Part, Answer>;
+  rejoin(conversation: string, seq: number, options?: AskOptions): AsyncGenerator<Note, Answer>;
   /** The events of a conversation after `after`, then new ones as they come, without end. */
   follow(conversation: string, options?: FollowOptions): AsyncGenerator<Event, void>;
   /** The newest conversations. `limit`: default 200. */
@@ -343,7 +339,7 @@ export type Conversation = { [M in keyof Pick<Troupe, OfConversation>]: WithoutF
   /** As `Troupe.ask`. */
   ask(message: Asked, options?: AskOptions): Promise<Answer>;
   /** As `Troupe.stream`. */
-  stream(message: Asked, options?: AskOptions): AsyncGenerator<Part, Answer>;
+  stream(message: Asked, options?: AskOptions): AsyncGenerator<Note, Answer>;
   /** Executes a command in this conversation. As `Troupe.command`. */
   command(command: WithoutConversation<CommandInput>, by: Author): Promise<Event>;
   /** Calls `watcher` for what happens here. Returns a function that stops it. */
@@ -368,7 +364,7 @@ export type {
   NewMessage,
   Answer,
   AskOptions,
-  Part,
+  Note,
   Wait,
   ActorStatus,
   BudgetLine,
@@ -383,10 +379,6 @@ export type {
   LogVerification,
   PromptDiff,
   TurnComparison,
-  ActivityNote,
-  LiveNote,
-  StateNote,
-  StreamDelta,
   TaskInfo,
   TaskList,
   ThreadInfo,

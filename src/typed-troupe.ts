@@ -1,7 +1,7 @@
 import type { AgentInput } from './config/agent-input.ts';
 import type { AgentId } from './events/index.ts';
 import type { DataOf, DataSchema } from './tools/schema.ts';
-import type { Answer, Asked, AskOptions, Conversation, NewMessage, Part, Troupe } from './troupe.ts';
+import type { Answer, Asked, AskOptions, Conversation, NewMessage, Note, Troupe } from './troupe.ts';
 
 /** A troupe whose agents the compiler knows: `to` takes their ids, and the data of replies have the types of their schemas. */
 export interface TypedTroupe<Id extends string, R extends Record<Id, unknown>> extends Omit<
@@ -24,7 +24,7 @@ export interface TypedTroupe<Id extends string, R extends Record<Id, unknown>> e
     conversation: string,
     message: Asked<To>,
     options?: AskOptions,
-  ): AsyncGenerator<Part, Answer<R[To]>>;
+  ): AsyncGenerator<Note, Answer<R[To]>>;
   /** The methods for one conversation, without its id. As `Troupe.conversation`. */
   conversation(id: string): TypedConversation<Id, R>;
 }
@@ -39,7 +39,7 @@ export interface TypedConversation<Id extends string, R extends Record<Id, unkno
   /** As `ask` of the troupe. */
   ask<To extends Id = Id>(message: Asked<To>, options?: AskOptions): Promise<Answer<R[To]>>;
   /** As `stream` of the troupe. */
-  stream<To extends Id = Id>(message: Asked<To>, options?: AskOptions): AsyncGenerator<Part, Answer<R[To]>>;
+  stream<To extends Id = Id>(message: Asked<To>, options?: AskOptions): AsyncGenerator<Note, Answer<R[To]>>;
 }
 
 /** The troupe of a definition. Agents from a file or a list that is built at run time have ids of the type string; so have those of templates. */

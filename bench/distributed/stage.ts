@@ -116,7 +116,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     secretOf,
     limits: { ...DEFAULT_LIMITS, ...limits },
     stopping: stopping.signal,
-    ...live.sinks,
+    onLive: live.tell,
   };
   const engine = createEngine(deps, stopping);
   const fallback = (definition.defaults.respondWhenUnaddressed ?? null) as ActorAddress['agent'] | null;

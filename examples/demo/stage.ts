@@ -74,7 +74,7 @@ export class Stage {
   }
 
   async #show(note: Note): Promise<void> {
-    if (note.type === 'delta') return this.#screen.delta(note.delta.address.agent, note.delta.text);
+    if (note.type === 'text') return this.#screen.delta(note.agent, note.text);
     if (note.type !== 'event') return;
     const { event } = note;
     this.events.push(event);

@@ -6,13 +6,14 @@ import {
   type Event,
   type EventOf,
   NO_USAGE,
+  type Note,
   type Usage,
 } from '../events/index.ts';
 import type { Answer } from './answer.ts';
 import type { StuckLine } from '../troupe.ts';
 import { type Answers, awaitAnswers } from './answers.ts';
 import { exchange, type ExchangeParts } from './exchange.ts';
-import { type Note, storedEvents } from './follow.ts';
+import { storedEvents } from './follow.ts';
 
 /** The cost of one turn of an agent, US dollars. Null: its model has no price. */
 export type CostOf = (agent: string, usage: Usage) => number | null;

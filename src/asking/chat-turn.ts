@@ -1,9 +1,21 @@
-import type { StepBody, ToolOutcome, ToolResultBody } from '../events/index.ts';
+import type {
+  ArgumentsNote,
+  CalledNote,
+  DroppedNote,
+  LivePlace,
+  ProgressNote,
+  ReasoningNote,
+  ResultNote,
+  StepBody,
+  TextNote,
+  ToolOutcome,
+  ToolResultBody,
+  VoidNote,
+} from '../events/index.ts';
 import type { ChatBlock, ChatCall, ChatChange } from './chat-change.ts';
-import type { CallPart, ProgressPart, ReasoningPart, ResultPart, TextPart, VoidPart } from './part.ts';
 
 type Owner = Pick<ChatBlock, 'conversation' | 'agent' | 'turn'>;
-type Place = Pick<TextPart, 'attempt' | 'round' | 'step'>;
+type Place = Pick<LivePlace, 'attempt' | 'round' | 'step'>;
 
 /** Words that were shown, in one block or, if others came between, several. */
 interface Shown {
@@ -14,7 +26,9 @@ interface Shown {
 
 interface ShownCall {
   id: string;
-  /** Its arguments so far. */
+  /** Its arguments so far, as they were told. */
+  written: string;
+  /** What of them was shown. */
   args: string;
   isReady: boolean;
   outcome: ToolOutcome | null;
@@ -52,10 +66,10 @@ export class ChatTurn {
     this.#asked = asked;
   }
 
-  words(part: TextPart | ReasoningPart): ChatChange[] {
-    const { step, changes } = this.#enter(part);
+  words(note: TextNote | ReasoningNote): ChatChange[] {
+    const { step, changes } = this.#enter(note);
     if (!step) return changes;
-    const { type, index, text } = part;
+    const { type, index, text } = note;
     let shown = step[type];
     if (shown && index === 0 && !shown.said.startsWith(text) && !text.startsWith(shown.said)) {
       changes.push(voided(shown.ids, 'the answer begins anew'));
@@ -65,44 +79,58 @@ export class ChatTurn {
     const news = text.slice((shown?.said.length ?? 0) - index);
     if (news === '') return changes;
     if (type === 'text') changes.push(...close(step.reasoning));
-    changes.push(...this.#grow(step, part.step, type, news));
+    changes.push(...this.#grow(step, note.step, type, news));
     return changes;
   }
 
-  call(part: CallPart): ChatChange[] {
-    const { step, changes } = this.#enter(part);
+  write(note: ArgumentsNote): ChatChange[] {
+    const { step, changes } = this.#enter(note);
     if (!step) return changes;
-    if (part.status === 'dropped') return [...changes, ...dropCall(step, part.call)];
-    changes.push(...close(step.reasoning), ...(part.status === 'running' ? close(step.text) : []));
-    const shown = this.#begin(step, part.step, part, changes);
-    if (shown.isReady) return changes;
-    if (part.status === 'writing') changes.push(...addArgs(shown, part.args));
-    else if (isWhole(part.args)) changes.push(...ready(shown, part.args));
+    changes.push(...close(step.reasoning));
+    const shown = this.#begin(step, note.step, note, changes);
+    const { written } = shown;
+    if (shown.isReady || note.index > written.length) return changes;
+    // Cutting copies, so what only grows is not cut.
+    shown.written = (note.index === written.length ? written : written.slice(0, note.index)) + note.text;
+    return [...changes, ...addArgs(shown, shown.written)];
+  }
+
+  drop(note: DroppedNote): ChatChange[] {
+    const { step, changes } = this.#enter(note);
+    return step ? [...changes, ...dropCall(step, note.call)] : changes;
+  }
+
+  run(note: CalledNote): ChatChange[] {
+    const { step, changes } = this.#enter(note);
+    if (!step) return changes;
+    changes.push(...close(step.reasoning), ...close(step.text));
+    const shown = this.#begin(step, note.step, note, changes);
+    if (!shown.isReady && isWhole(note.args)) changes.push(...ready(shown, note.args));
     return changes;
   }
 
-  progress(part: ProgressPart): ChatChange[] {
-    const { step, changes } = this.#enter(part);
-    const shown = step?.calls.get(part.call);
+  progress(note: ProgressNote): ChatChange[] {
+    const { step, changes } = this.#enter(note);
+    const shown = step?.calls.get(note.call);
     if (!shown || shown.outcome !== null) return changes;
-    const { text, done, total } = part;
+    const { text, done, total } = note;
     changes.push({ type: 'call.progress', id: shown.id, text, done, total });
     return changes;
   }
 
   /** A long result is told when its event comes: only that has it whole. */
-  result(part: ResultPart): ChatChange[] {
-    const { step, changes } = this.#enter(part);
-    if (!step || part.text.endsWith('…')) return changes;
-    const shown = this.#begin(step, part.step, part, changes);
+  result(note: ResultNote): ChatChange[] {
+    const { step, changes } = this.#enter(note);
+    if (!step || note.text.endsWith('…')) return changes;
+    const shown = this.#begin(step, note.step, note, changes);
     if (!shown.isReady) return changes;
-    return [...changes, ...end(shown, part.outcome, part.text)];
+    return [...changes, ...end(shown, note.outcome, note.text)];
   }
 
-  void(part: VoidPart): ChatChange[] {
-    if (part.attempt < this.#attempt) return [];
-    if (part.all) return this.#drop([...this.#steps.keys()], part.reason);
-    if (part.round >= (this.#steps.get(part.step)?.round ?? 0)) this.#failed.set(part.step, part.reason);
+  void(note: VoidNote): ChatChange[] {
+    if (note.attempt < this.#attempt) return [];
+    if (note.all) return this.#drop([...this.#steps.keys()], note.reason);
+    if (note.round >= (this.#steps.get(note.step)?.round ?? 0)) this.#failed.set(note.step, note.reason);
     return [];
   }
 
@@ -163,7 +191,7 @@ export class ChatTurn {
     return ids.length > 0 ? [...changes, voided(ids, reason)] : changes;
   }
 
-  /** The step of a live part, after what the part makes void. No step: the part itself is void or late. */
+  /** The step of a note, after what the note makes void. No step: the note itself is void or late. */
   #enter({ attempt, round, step: number }: Place): { step: Step | null; changes: ChatChange[] } {
     const changes: ChatChange[] = [];
     if (attempt < this.#attempt || number <= this.#committed) return { step: null, changes };
@@ -244,7 +272,7 @@ export class ChatTurn {
     if (known) return known;
     const approved = this.#asked.get(call);
     const id = approved ?? this.#newId(`${this.#owner.turn}/${number}/${call}`);
-    const shown: ShownCall = { id, args: '', isReady: approved !== undefined, outcome: null };
+    const shown: ShownCall = { id, written: '', args: '', isReady: approved !== undefined, outcome: null };
     step.calls.set(call, shown);
     const started: ChatCall = { id, name, ...this.#owner, step: number };
     if (approved === undefined) changes.push({ type: 'call.start', call: started });

@@ -1,7 +1,7 @@
 import type { Answer } from './answer.ts';
 import type { ChatChange } from './chat-change.ts';
 import { chatChanges } from './chat-changes.ts';
-import type { Part } from './part.ts';
+import type { Note } from '../events/index.ts';
 import type { Troupe } from '../troupe.ts';
 
 /** One reader's chat of a conversation, over several exchanges. */
@@ -18,9 +18,9 @@ export function openChat(troupe: Pick<Troupe, 'rejoin'>, conversation: string): 
   /** Seq of the last event that was told, by conversation. */
   const told = new Map<string, number>();
 
-  function isNews(part: Part): boolean {
-    if (!('event' in part)) return true;
-    const { conversation: where, seq } = part.event;
+  function isNews(note: Note): boolean {
+    if (note.type !== 'event') return true;
+    const { conversation: where, seq } = note.event;
     if (seq <= (told.get(where) ?? 0)) return false;
     told.set(where, seq);
     return true;

@@ -1,9 +1,9 @@
 import type { Wait, Work } from '../actors/conversations/conversation-work.ts';
 import type { Clock } from '../clock.ts';
-import { type Event, isAbout } from '../events/index.ts';
+import { type Event, isAbout, type Note } from '../events/index.ts';
 import type { StuckLine, Troupe } from '../troupe.ts';
 import type { Answers } from './answers.ts';
-import { followConversation, type Frame, type Note } from './follow.ts';
+import { followConversation, type Frame } from './follow.ts';
 
 export interface ExchangeParts {
   troupe: Troupe;

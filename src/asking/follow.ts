@@ -8,10 +8,10 @@ import {
   type EventOf,
   isAbout,
   type LiveNote,
+  type Note,
 } from '../events/index.ts';
-import type { Troupe, Watcher } from '../troupe.ts';
+import type { Troupe } from '../troupe.ts';
 
-export type Note = Parameters<Watcher>[0];
 /**
  * `gap`: a stream over all conversations dropped events, because the reader is too slow. `reset`: the log is another one than
  * before, since the conversation was deleted or a backup restored; its events come from the first on.
@@ -201,9 +201,7 @@ class Reader {
 
   /** What a turn has told may come after its end, from another process. */
   #isOver(note: LiveNote): boolean {
-    if (note.type === 'state') return false;
-    const { address, turn } = note.type === 'delta' ? note.delta : note.activity;
-    return this.#ended.get(`${address.conversation} ${address.agent}`) === turn;
+    return note.type !== 'state' && this.#ended.get(`${note.conversation} ${note.agent}`) === note.turn;
   }
 
   async *#endThread({

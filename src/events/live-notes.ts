@@ -1,10 +1,98 @@
+import type { Event } from './event.ts';
 import type { ActorAddress, TurnId } from './ids.ts';
 import type { ToolOutcome } from './turn.ts';
 
-/** A transition of an agent's machine, for live watchers. Never stored. */
-export interface StateNote {
-  /** The agent in its conversation. */
-  address: ActorAddress;
+/** Where in a running turn something happens: of which agent in which conversation, and how far in. */
+export interface LivePlace extends ActorAddress {
+  /** Id of the turn. */
+  turn: TurnId;
+  /** Counts the attempts of the turn, from 1. A higher attempt voids all that earlier ones have told. */
+  attempt: number;
+  /** Counts the steps of the turn, from 1. Each is one answer of the model; the last one is the reply. */
+  step: number;
+  /** Counts the model calls of the attempt; 0 for tool calls that run before the first. A repeated one voids what earlier ones of its step have told. */
+  round: number;
+}
+
+/** A piece of a text in progress. */
+interface Piece extends LivePlace {
+  /** Position of the piece in its text, in characters. At 0 the text begins, or begins anew. */
+  index: number;
+  /** The words. */
+  text: string;
+}
+
+/** About a tool call. */
+interface OfCall extends LivePlace {
+  /** Id of the call. */
+  call: string;
+  /** Name of the tool. */
+  name: string;
+}
+
+/** How far a tool call has come. */
+export interface ToolProgress {
+  /** The words. */
+  text?: string | undefined;
+  /** Units done, of `total` if that is known. */
+  done?: number | undefined;
+  /** Units in all. */
+  total?: number | undefined;
+}
+
+/** Words of an answer as the model writes them. Those of a round, joined, are the text of its step or the reply. */
+export interface TextNote extends Piece {
+  type: 'text';
+}
+
+/** A piece of the model's reasoning. Its positions count on their own. */
+export interface ReasoningNote extends Piece {
+  type: 'reasoning';
+}
+
+/** A piece of the arguments of a call as the model writes them: JSON in the end. Its positions count within the call. */
+export interface ArgumentsNote extends OfCall, Piece {
+  type: 'arguments';
+}
+
+/** The model has ended its answer within a call. It does not run. */
+export interface DroppedNote extends OfCall {
+  type: 'dropped';
+}
+
+/** A call begins to run. */
+export interface CalledNote extends OfCall {
+  type: 'called';
+  /** Its whole arguments. Long ones are cut. */
+  args: string;
+}
+
+/** How far a running call has come, as the tool tells it with `context.progress`. */
+export interface ProgressNote extends OfCall, ToolProgress {
+  type: 'progress';
+}
+
+/** What a call gave. The event `tool.result` follows with the step. */
+export interface ResultNote extends OfCall {
+  type: 'result';
+  /** Whether it has succeeded. */
+  outcome: ToolOutcome;
+  /** The result as the model reads it. Long ones are cut. */
+  text: string;
+}
+
+/** What this round has told does not count: its model call failed. With `all`, what the whole attempt has told. */
+export interface VoidNote extends LivePlace {
+  type: 'void';
+  /** Why, for people. */
+  reason: string;
+  /** Whether it voids the whole attempt. */
+  all: boolean;
+}
+
+/** A transition of an agent's machine. */
+export interface StateNote extends ActorAddress {
+  type: 'state';
   /** The running turn; null between turns. */
   turn: TurnId | null;
   /** Path of the new state, such as `working.streaming`. */
@@ -19,80 +107,38 @@ export interface StateNote {
   waits?: { code: string; since: number; next: number } | undefined;
 }
 
-/** Where in a running turn something happens. It is provisional until the turn ends: then the log says what counts. */
-export interface LivePlace {
-  /** The agent in its conversation. */
-  address: ActorAddress;
-  /** Id of the turn. */
-  turn: TurnId;
-  /** A higher attempt voids all that earlier ones have told. */
-  attempt: number;
-  /** Counts the steps of the turn, from 1. */
-  step: number;
-  /** Counts the model calls of the attempt; 0 for tool calls that run before the first. A repeated one voids what earlier ones of its step have told. */
-  round: number;
+/** A note of a tool call. */
+export type CallNote = ArgumentsNote | DroppedNote | CalledNote | ProgressNote | ResultNote;
+
+/** A note of what happens within a running turn. */
+export type TurnNote = TextNote | ReasoningNote | CallNote | VoidNote;
+
+/**
+ * What happens in running turns: the one language of live words, from the engine over all processes to every watcher. A text
+ * begins with its piece at 0, grows by pieces and ends when something else of its step comes; so do the arguments of a
+ * call, which then runs or is dropped; `void` takes back what was told. Notes are never stored, and are provisional until the
+ * turn ends: then its events say what counts.
+ */
+export type LiveNote = TurnNote | StateNote;
+
+/** What watchers are told: what is in the log, and stays, and what happens meanwhile. */
+export type Note = { type: 'event'; event: Event } | LiveNote;
+
+/** Without the place, which every note of a turn has. */
+export type Told = TurnNote extends infer N ? (N extends TurnNote ? Omit<N, keyof LivePlace> : never) : never;
+
+/** The pieces that grow into one text have the same key, within their agent. */
+export function keyOfText({ turn, attempt, step, round, ...note }: TurnNote): string {
+  return `${note.type} ${turn} ${attempt} ${step} ${round} ${'call' in note ? note.call : ''}`;
 }
 
-/** A piece of a reply in progress, for live watchers. Never stored. */
-export interface StreamDelta extends LivePlace {
-  /** Position of the piece in the text of its round, in characters. At 0 the text begins anew. */
-  index: number;
-  /** The words. */
-  text: string;
-}
-
-/** How far a tool call has come. */
-export interface ToolProgress {
-  /** The words. */
-  text?: string | undefined;
-  /** Units done, of `total` if that is known. */
-  done?: number | undefined;
-  /** Units in all. */
-  total?: number | undefined;
-}
-
-/** What happens in a turn besides its text. */
-export type Activity =
-  /** A piece of the model's reasoning. `index` as in a `StreamDelta`. */
-  | { kind: 'reasoning'; index: number; text: string }
-  /** A piece of the arguments of a call as the model writes them: JSON in the end. `index` counts within the call. */
-  | { kind: 'arguments'; call: string; name: string; index: number; text: string }
-  /** The model has ended its answer within a call. It does not run. */
-  | { kind: 'dropped'; call: string; name: string }
-  /** A call begins to run. Long arguments are cut. */
-  | { kind: 'called'; call: string; name: string; args: string }
-  | ({ kind: 'progress'; call: string; name: string } & ToolProgress)
-  /** The result of a call. Long ones are cut. */
-  | { kind: 'result'; call: string; name: string; outcome: ToolOutcome; text: string }
-  /** What this round has told does not count: its model call failed. With `all`, what the whole attempt has told. */
-  | { kind: 'void'; reason: string; all: boolean };
-
-/** Something that happens in a running turn, for live watchers. Never stored. */
-export type ActivityNote = LivePlace & Activity;
-
-/** Of the moment, and never stored. */
-export type LiveNote =
-  | { type: 'delta'; delta: StreamDelta }
-  | { type: 'activity'; activity: ActivityNote }
-  | { type: 'state'; state: StateNote };
-
-/** The agent that a note is about. */
-export function addressOf(note: LiveNote): ActorAddress {
-  switch (note.type) {
-    case 'delta':
-      return note.delta.address;
-    case 'activity':
-      return note.activity.address;
-    case 'state':
-      return note.state.address;
-  }
+/** Key of a call within its turn: some servers count the ids of calls anew in each answer. */
+export function keyOfCall({ step, call }: CallNote): string {
+  return `${step} ${call}`;
 }
 
 /** Characters of its long texts. */
 export function charsOf(note: LiveNote): number {
-  if (note.type === 'state') return 0;
-  if (note.type === 'delta') return note.delta.text.length;
-  const { activity } = note;
-  if (activity.kind === 'called') return activity.args.length;
-  return 'text' in activity && activity.text !== undefined ? activity.text.length : 0;
+  if (note.type === 'called') return note.args.length;
+  return 'text' in note && note.text !== undefined ? note.text.length : 0;
 }

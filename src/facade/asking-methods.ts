@@ -3,11 +3,9 @@ import type { Answer, AskOptions } from '../asking/answer.ts';
 import { toolPlace } from '../actors/calls/lent-place.ts';
 import { ask, type CostOf } from '../asking/ask.ts';
 import { addressed, messageFrom, nobodyAnswers } from '../asking/asked.ts';
-import { followConversation, type Note } from '../asking/follow.ts';
-import type { Part } from '../asking/part.ts';
-import { showParts } from '../asking/show-parts.ts';
+import { followConversation } from '../asking/follow.ts';
 import { TroupeError } from '../errors.ts';
-import type { ActorAddress, AgentId, Event } from '../events/index.ts';
+import type { ActorAddress, AgentId, Event, Note } from '../events/index.ts';
 import { costOf } from '../providers/prices.ts';
 import type { Asked, FollowOptions, Troupe } from '../troupe.ts';
 import { conversationId } from './parse-input.ts';
@@ -74,11 +72,11 @@ export function askingMethods(context: TenantContext, itself: () => Troupe) {
   return {
     stream(conversation, asked, options = {}) {
       checkOptionsOf('stream', options);
-      return asParts(answering(conversation, asked, options));
+      return answering(conversation, asked, options);
     },
     rejoin(conversation, seq, options = {}) {
       checkOptionsOf('rejoin', options);
-      return asParts(rejoined(conversation, seq, options));
+      return rejoined(conversation, seq, options);
     },
     async ask(conversation, asked, options = {}) {
       checkOptionsOf('ask', options);
@@ -92,19 +90,6 @@ export function askingMethods(context: TenantContext, itself: () => Troupe) {
       return followed(itself(), conversation, { ...options, clock, closed });
     },
   } satisfies Partial<Troupe>;
-}
-
-async function* asParts(going: AsyncGenerator<Note, Answer>): AsyncGenerator<Part, Answer> {
-  const partOf = showParts();
-  try {
-    for (;;) {
-      const next = await going.next();
-      if (next.done) return next.value;
-      yield partOf(next.value);
-    }
-  } finally {
-    await going.return(undefined as never);
-  }
 }
 
 async function* followed(

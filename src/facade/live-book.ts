@@ -1,13 +1,21 @@
 import {
-  type ActivityNote,
   type ActorAddress,
   addressKey,
+  type ArgumentsNote,
+  type CalledNote,
+  type CallNote,
+  keyOfCall,
   type LiveNote,
   type LivePlace,
+  type ProgressNote,
+  type ReasoningNote,
+  type ResultNote,
   type StateNote,
-  type StreamDelta,
+  type TextNote,
   type TurnId,
+  type TurnNote,
 } from '../events/index.ts';
+import type { Doing } from '../inspect/stuck-reasons.ts';
 
 /** Longest text of a round that is told again, in characters: its end. */
 const MAX_TEXT = 262_144;
@@ -15,29 +23,55 @@ const MAX_TEXT = 262_144;
 const CUT_AT = 2 * MAX_TEXT;
 /** Most calls of a turn that are kept: the newest. */
 const MAX_CALLS = 32;
+/** Most turns that are kept: those whose states changed last. */
+const MOST_TURNS = 10_000;
 
-type Arguments = ActivityNote & { kind: 'arguments' };
+/** A running turn of any process and tenant, as far as its notes have told. */
+export interface HeardTurn {
+  address: ActorAddress;
+  turn: TurnId;
+  since: number;
+  doing: Doing;
+}
 
 /**
- * What the running turns of this process have told so far, for readers that come in the middle.
+ * What running turns have told. Notes may be lost and processes killed: whoever reads what the turns of other processes do
+ * compares them with their records.
  *  K1  Only the present attempt of a turn is kept, and of its texts only those of the present round.
  *  K2  It is bounded, and empty when no turn runs.
+ *  K3  Of turns of other processes only the last state is kept, and when they said something: those remember them.
  */
 export interface LiveBook {
+  /** A note of a turn of this process. */
   note(note: LiveNote): void;
-  /** The running turns of a conversation, told again: their states, texts and calls so far, each text from its beginning. */
+  /** A note of another process. */
+  hear(note: LiveNote): void;
+  /** The turns of this process in a conversation, told again: their states, texts and calls so far, each text from its beginning. */
   of(conversation: Omit<ActorAddress, 'agent'>): LiveNote[];
+  /** What the turns of all processes do. */
+  running(): HeardTurn[];
 }
 
 interface Turn {
   address: ActorAddress;
   id: TurnId;
-  /** Where it last told something. Null: so far only its states are known. */
-  place: LivePlace | null;
+  /** Null: no state of it is known. */
   state: StateNote | null;
-  text: StreamDelta | null;
-  reasoning: (ActivityNote & { kind: 'reasoning' }) | null;
-  /** By step and id: some servers count their ids anew in each answer. */
+  /** Time of its first known state. */
+  since: number;
+  /** When something of it was told since its state changed. */
+  lastWord: number | null;
+  /** Null: it has told nothing in this process but states. */
+  told: Telling | null;
+  isOwn: boolean;
+}
+
+/** What a turn has told. */
+interface Telling {
+  /** Where it last told something. */
+  place: LivePlace;
+  text: TextNote | null;
+  reasoning: ReasoningNote | null;
   calls: Map<string, Call>;
 }
 
@@ -45,108 +79,128 @@ interface Call {
   step: number;
   round: number;
   /** Its arguments so far, until it runs: its start has them. */
-  written: Arguments | null;
-  /** Its start, its latest progress and its result, by kind. */
-  told: Map<ActivityNote['kind'], ActivityNote>;
+  written: ArgumentsNote | null;
+  /** Its start, its latest progress and its result, by type. */
+  told: Map<string, CalledNote | ProgressNote | ResultNote>;
 }
 
-export function createLiveBook(): LiveBook {
+export function createLiveBook(now: () => number = Date.now): LiveBook {
   const turns = new Map<string, Turn>();
 
-  function turnOf(address: ActorAddress, id: TurnId): Turn {
-    const key = addressKey(address);
+  function turnOf(key: string, id: TurnId, { tenant, conversation, agent }: LiveNote): Turn {
     const known = turns.get(key);
     if (known?.id === id) return known;
-    const turn: Turn = {
-      address,
-      id,
-      place: null,
-      state: null,
-      text: null,
-      reasoning: null,
-      calls: new Map(),
-    };
+    const address = { tenant, conversation, agent };
+    const turn = { address, id, state: null, since: 0, lastWord: null, told: null, isOwn: false };
     turns.set(key, turn);
     return turn;
   }
 
-  /** Null: a later attempt is known. */
-  function turnAt(place: LivePlace): Turn | null {
-    const turn = turnOf(place.address, place.turn);
-    const before = turn.place ?? place;
-    if (before.attempt > place.attempt) return null;
-    if (before.attempt < place.attempt) turn.calls.clear();
-    if (before.attempt < place.attempt || before.step !== place.step || before.round !== place.round)
-      forgetRound(turn);
-    turn.place = place;
-    return turn;
-  }
-
   /** A running turn goes on when its agent is paused or retired: that note names no turn. */
-  function state(note: StateNote): void {
+  function change(note: StateNote, isOwn: boolean): void {
     if (note.turn === null) return;
-    if (note.event === 'COMMITTED') turns.delete(addressKey(note.address));
-    else turnOf(note.address, note.turn).state = note;
+    const key = addressKey(note);
+    const turn = turnOf(key, note.turn, note);
+    turns.delete(key);
+    if (note.event === 'COMMITTED') return;
+    if (turn.state === null) turn.since = note.at;
+    turn.state = note;
+    turn.lastWord = null;
+    turn.isOwn ||= isOwn;
+    turns.set(key, turn);
+    const [oldest] = turns.keys();
+    if (turns.size > MOST_TURNS && oldest !== undefined) turns.delete(oldest);
   }
 
   return {
     note(note) {
-      if (note.type === 'state') return state(note.state);
-      const turn = turnAt(note.type === 'delta' ? note.delta : note.activity);
-      if (!turn) return;
-      if (note.type === 'delta') turn.text = longer(turn.text, note.delta);
-      else if (note.activity.kind === 'void' && note.activity.all) turns.delete(addressKey(turn.address));
-      else record(turn, note.activity);
+      if (note.type === 'state') return change(note, true);
+      const key = addressKey(note);
+      const turn = turnOf(key, note.turn, note);
+      turn.isOwn = true;
+      if (note.type !== 'void') turn.lastWord = now();
+      if ((turn.told?.place.attempt ?? 0) > note.attempt) return;
+      if (note.type === 'void' && note.all) turns.delete(key);
+      else record(tellingAt(turn, note), note);
+    },
+    hear(note) {
+      if (note.type === 'state') return change(note, false);
+      const key = addressKey(note);
+      const turn = turns.get(key);
+      if (turn?.id !== note.turn) return;
+      if (note.type !== 'void') turn.lastWord = now();
+      else if (note.all && !turn.isOwn) turns.delete(key);
     },
     of({ tenant, conversation }) {
       const found = [...turns.values()].filter(
-        ({ address }) => address.tenant === tenant && address.conversation === conversation,
+        ({ address, isOwn }) => isOwn && address.tenant === tenant && address.conversation === conversation,
       );
       return found.flatMap(toldAgain);
     },
+    running: () => [...turns.values()].flatMap(heardIn),
   };
 }
 
-function forgetRound(turn: Turn): void {
-  turn.text = null;
-  turn.reasoning = null;
+function heardIn({ address, id: turn, since, state, lastWord }: Turn): HeardTurn[] {
+  return state ? [{ address, turn, since, doing: doingOf(state, lastWord) }] : [];
 }
 
-function record(turn: Turn, activity: ActivityNote): void {
-  switch (activity.kind) {
-    case 'reasoning':
-      turn.reasoning = longer(turn.reasoning, activity);
+function doingOf({ state, at: since, doing: names, waits }: StateNote, lastWord: number | null): Doing {
+  if (waits) return { kind: 'backoff', since: waits.since, until: waits.next, code: waits.code };
+  if (state === 'working.streaming') return { kind: 'model', since, lastWord };
+  return state === 'working.acting' ? { kind: 'tools', since, names } : { kind: 'runtime', since };
+}
+
+/** What of a turn still counts when it tells something here. */
+function tellingAt(turn: Turn, place: LivePlace): Telling {
+  const told = (turn.told ??= { place, text: null, reasoning: null, calls: new Map() });
+  const before = told.place;
+  const isAnew = before.attempt < place.attempt;
+  if (isAnew) told.calls.clear();
+  if (isAnew || before.step !== place.step || before.round !== place.round) forgetRound(told);
+  told.place = place;
+  return told;
+}
+
+function forgetRound(told: Telling): void {
+  told.text = null;
+  told.reasoning = null;
+}
+
+function record(told: Telling, note: TurnNote): void {
+  switch (note.type) {
+    case 'text':
+      told.text = longer(told.text, note);
       return;
-    case 'void':
-      forgetRound(turn);
-      for (const [key, { round, told }] of turn.calls)
-        if (round === activity.round && told.size === 0) turn.calls.delete(key);
+    case 'reasoning':
+      told.reasoning = longer(told.reasoning, note);
       return;
     case 'arguments': {
-      const call = callOf(turn, activity);
-      call.written = longer(call.written, activity);
+      const call = callOf(told, note);
+      call.written = longer(call.written, note);
       return;
     }
     case 'dropped':
-      turn.calls.delete(callKey(activity));
+      told.calls.delete(keyOfCall(note));
       return;
     case 'called':
     case 'progress':
     case 'result': {
-      const call = callOf(turn, activity);
-      call.told.set(activity.kind, activity);
-      if (activity.kind === 'called') call.written = null;
+      const call = callOf(told, note);
+      call.told.set(note.type, note);
+      if (note.type === 'called') call.written = null;
+      return;
     }
+    case 'void':
+      forgetRound(told);
+      for (const [key, call] of told.calls)
+        if (call.round === note.round && call.told.size === 0) told.calls.delete(key);
   }
 }
 
-function callKey({ step, call }: ActivityNote & { call: string }): string {
-  return `${step} ${call}`;
-}
-
-function callOf({ calls }: Turn, activity: ActivityNote & { call: string }): Call {
-  const { step, round } = activity;
-  const key = callKey(activity);
+function callOf({ calls }: Telling, note: CallNote): Call {
+  const { step, round } = note;
+  const key = keyOfCall(note);
   const known = calls.get(key);
   if (known) return known;
   const added: Call = { step, round, written: null, told: new Map() };
@@ -170,21 +224,19 @@ function endOf<P extends Text>(piece: P): P {
   return { ...piece, index: piece.index + dropped, text: piece.text.slice(dropped) };
 }
 
-function toldAgain({ state, text, reasoning, calls, place }: Turn): LiveNote[] {
+function toldAgain({ state, told }: Turn): LiveNote[] {
+  const states = state ? [state] : [];
+  if (!told) return states;
+  const { text, reasoning, calls, place } = told;
   const callsOf = (isNow: boolean) =>
     [...calls.values()]
-      .filter(({ step }) => step >= (place?.step ?? 0) === isNow)
-      .flatMap(({ written, told }) => [...(written ? [written] : []), ...told.values()])
-      .map(asNote);
+      .filter(({ step }) => step >= place.step === isNow)
+      .flatMap((call) => [...(call.written ? [call.written] : []), ...call.told.values()]);
   return [
-    ...(state ? [{ type: 'state' as const, state }] : []),
+    ...states,
     ...callsOf(false),
-    ...(reasoning ? [asNote(reasoning)] : []),
-    ...(text ? [{ type: 'delta' as const, delta: endOf(text) }] : []),
+    ...(reasoning ? [reasoning] : []),
+    ...(text ? [endOf(text)] : []),
     ...callsOf(true),
   ];
-}
-
-function asNote(activity: ActivityNote): LiveNote {
-  return { type: 'activity', activity };
 }

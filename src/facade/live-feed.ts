@@ -1,8 +1,7 @@
 import type { EngineDeps } from '../actors/engine/engine-deps.ts';
 import type { ConversationId, LiveNote, TenantId } from '../events/index.ts';
 import type { Broadcast } from '../queue/broadcast.ts';
-import { createLiveBook } from './live-book.ts';
-import { createRunningBook, type HeardTurn } from './running-book.ts';
+import { createLiveBook, type HeardTurn } from './live-book.ts';
 
 /** What happens in the running turns of all processes, for watchers. */
 export interface LiveFeed {
@@ -19,19 +18,17 @@ export interface LiveFeed {
 type Again = { type: 'again'; tenant: TenantId; conversation: ConversationId; notes: readonly LiveNote[] };
 type LiveListener = (note: LiveNote | Again) => void;
 
-/** The feed of a process, and the ends of its engine. A turn is remembered by the process that works on it, while it does. */
+/** The feed of a process, and the end of its engine. A turn is remembered by the process that works on it, while it does. */
 export function createLiveFeed(
   broadcast: Broadcast,
   onWarning: EngineDeps['onWarning'],
   now: () => number = Date.now,
-): { feed: LiveFeed; sinks: Required<Pick<EngineDeps, 'onDelta' | 'onActivity' | 'onState'>> } {
+): { feed: LiveFeed; tell: (note: LiveNote) => void } {
   const listeners = new Set<LiveListener>();
-  const own = createLiveBook();
-  const running = createRunningBook(now);
+  const book = createLiveBook(now);
 
   /** A listener that throws does not affect the others. */
   function notify(note: LiveNote | Again): void {
-    if (note.type !== 'again') running.note(note);
     for (const listener of listeners) {
       try {
         listener(note);
@@ -41,20 +38,24 @@ export function createLiveFeed(
     }
   }
 
-  function tell(note: LiveNote): void {
-    own.note(note);
-    notify(note);
-    broadcast.publish(note.type === 'state' ? { type: 'state', note: note.state } : note);
-  }
-
   broadcast.subscribe((notice) => {
-    if (notice.type === 'delta' || notice.type === 'activity') notify(notice);
-    if (notice.type === 'state') notify({ type: 'state', state: notice.note });
-    if (notice.type === 'recalled') notify({ ...notice, type: 'again' });
-    if (notice.type !== 'recall') return;
-    const { tenant, conversation } = notice;
-    const notes = own.of({ tenant, conversation });
-    if (notes.length > 0) broadcast.publish({ type: 'recalled', tenant, conversation, notes });
+    switch (notice.type) {
+      case 'appended':
+      case 'stop':
+      case 'called off':
+        return;
+      case 'recall': {
+        const { tenant, conversation } = notice;
+        const notes = book.of(notice);
+        if (notes.length > 0) broadcast.publish({ type: 'recalled', tenant, conversation, notes });
+        return;
+      }
+      case 'recalled':
+        return notify({ ...notice, type: 'again' });
+      default:
+        book.hear(notice);
+        notify(notice);
+    }
   });
   return {
     feed: {
@@ -62,16 +63,16 @@ export function createLiveFeed(
         listeners.add(listener);
         return () => void listeners.delete(listener);
       },
-      running: () => running.all(),
+      running: () => book.running(),
       recall(tenant, conversation) {
         broadcast.publish({ type: 'recall', tenant, conversation });
-        return own.of({ tenant, conversation });
+        return book.of({ tenant, conversation });
       },
     },
-    sinks: {
-      onDelta: (delta) => tell({ type: 'delta', delta }),
-      onActivity: (activity) => tell({ type: 'activity', activity }),
-      onState: (state) => tell({ type: 'state', state }),
+    tell(note) {
+      book.note(note);
+      if (listeners.size > 0) notify(note);
+      broadcast.publish(note);
     },
   };
 }

@@ -1,24 +1,30 @@
-import { type ActivityNote, addressOf, type LiveNote, type LivePlace } from '../events/index.ts';
+import type {
+  AgentId,
+  ArgumentsNote,
+  CallNote,
+  LiveNote,
+  LivePlace,
+  ReasoningNote,
+  TextNote,
+  VoidNote,
+} from '../events/index.ts';
+import { keyOfCall } from '../events/index.ts';
 
-/** Keys of the texts of a round, beside the arguments of its calls. */
-const TEXT = 'text';
-const REASONING = 'reasoning';
+type PieceNote = TextNote | ReasoningNote | ArgumentsNote;
 
 /** What a reader was told of the running turn of one agent. */
 interface Heard {
   place: LivePlace;
   /** The next position of each text of the round. */
   next: Map<string, number>;
-  /** Kinds of notes that came, by step and call: some servers count the ids of calls anew in each answer. */
-  calls: Map<string, Set<ActivityNote['kind']>>;
+  /** Types of notes that came, by call. */
+  calls: Map<string, Set<CallNote['type']>>;
   /** Notes that wait for what is told again. 0: nothing is missing. */
   held: number;
 }
 
 /** What is missing is asked for again after so many further notes: the request or its answer may have been lost. */
 const ASK_AFTER = 50;
-
-type Piece = LivePlace & { index: number; text: string };
 
 /**
  * Makes of the notes that reach a reader, some late, lost or told again, each text once and in order.
@@ -29,7 +35,7 @@ type Piece = LivePlace & { index: number; text: string };
  *      reader gets first what came before.
  */
 export class LiveGate {
-  readonly #byAgent = new Map<string, Heard>();
+  readonly #byAgent = new Map<AgentId, Heard>();
   readonly #pass: (note: LiveNote) => void;
   readonly #recall: () => void;
 
@@ -45,15 +51,37 @@ export class LiveGate {
   /** Takes notes that tell the running turns from their beginning. */
   takeAgain(notes: readonly LiveNote[]): void {
     for (const note of notes) this.#take(note, true);
-    for (const { agent } of notes.map(addressOf)) {
+    for (const { agent } of notes) {
       const heard = this.#byAgent.get(agent);
       if (heard) heard.held = 0;
     }
   }
 
+  #take(note: LiveNote, isAgain: boolean): void {
+    switch (note.type) {
+      case 'state':
+        if (!isAgain || !this.#byAgent.has(note.agent)) this.#pass(note);
+        return;
+      case 'text':
+      case 'reasoning':
+      case 'arguments':
+        return this.#takePiece(note, isAgain);
+      case 'called':
+      case 'progress':
+      case 'result':
+        return this.#takeCall(note, isAgain);
+      case 'dropped':
+        // Of a call of which the reader was told.
+        if (this.#heardAt(note)?.next.delete(keyOfCall(note))) this.#pass(note);
+        return;
+      case 'void':
+        return this.#takeVoid(note);
+    }
+  }
+
   /** Null: a later attempt is known. */
   #heardAt(place: LivePlace): Heard | null {
-    const { agent } = place.address;
+    const { agent } = place;
     const known = this.#byAgent.get(agent);
     if (known?.place.turn !== place.turn || known.place.attempt < place.attempt) {
       const heard = { place, next: new Map(), calls: new Map(), held: 0 };
@@ -78,94 +106,47 @@ export class LiveGate {
     if (heard.held % ASK_AFTER === 1) this.#recall();
   }
 
-  #restOf(heard: Heard, key: string, piece: Piece, isAgain: boolean): { index: number; text: string } | null {
-    const next = heard.next.get(key);
-    const from = next ?? (isAgain ? piece.index : 0);
-    const end = piece.index + piece.text.length;
-    if (piece.index > from && !isAgain) {
-      this.#hold(heard);
-      return null;
-    }
-    const index = Math.max(from, piece.index);
-    if (next !== undefined && end <= next) return null;
-    heard.next.set(key, end);
-    return { index, text: piece.text.slice(index - piece.index) };
-  }
-
-  /** What of a piece continues its text; null if nothing does. */
-  #continued<P extends Piece>(piece: P, key: string, isAgain: boolean): P | null {
-    const heard = this.#heardAt(piece);
-    if (!heard) return null;
-    const isEarly = isEarlier(heard.place, piece);
+  /** Passes what of a piece continues its text. */
+  #takePiece(note: PieceNote, isAgain: boolean): void {
+    const heard = this.#heardAt(note);
+    if (!heard) return;
+    const key = note.type === 'arguments' ? keyOfCall(note) : note.type;
+    const isEarly = isEarlier(heard.place, note);
     // Of earlier steps only calls are told again, to readers that do not know them.
-    if (isEarly && (!isAgain || key === TEXT || key === REASONING || heard.calls.has(key))) return null;
-    if (!isEarly) this.#enterRound(heard, piece);
-    const rest = this.#restOf(heard, key, piece, isAgain);
-    return rest && { ...piece, ...rest };
+    if (isEarly && (!isAgain || note.type !== 'arguments' || heard.calls.has(key))) return;
+    if (!isEarly) this.#enterRound(heard, note);
+    const next = heard.next.get(key);
+    const from = next ?? (isAgain ? note.index : 0);
+    if (note.index > from && !isAgain) return this.#hold(heard);
+    const end = note.index + note.text.length;
+    if (next !== undefined && end <= next) return;
+    heard.next.set(key, end);
+    const known = Math.max(0, from - note.index);
+    this.#pass(known === 0 ? note : { ...note, index: from, text: note.text.slice(known) });
   }
 
-  #passPiece(activity: ActivityNote & Piece, key: string, isAgain: boolean): void {
-    const rest = this.#continued(activity, key, isAgain);
-    if (rest) this.#pass({ type: 'activity', activity: rest });
-  }
-
-  #passCall(activity: ActivityNote & { call: string }, isAgain: boolean): void {
-    const known = this.#byAgent.get(activity.address.agent);
-    const heard = this.#heardAt(activity);
+  #takeCall(note: CallNote, isAgain: boolean): void {
+    const known = this.#byAgent.get(note.agent);
+    const heard = this.#heardAt(note);
     if (!heard) return;
     // The middle of a turn: what is told again has this too.
     if ((heard !== known || heard.held > 0) && !isAgain) return this.#hold(heard);
-    const key = callKey(activity);
-    const kinds = heard.calls.get(key) ?? new Set();
-    heard.calls.set(key, kinds);
-    const isRepeated = kinds.has(activity.kind) && (isAgain || activity.kind !== 'progress');
-    const isKnown = kinds.has('result') || isRepeated;
-    kinds.add(activity.kind);
-    if (!isKnown) this.#pass({ type: 'activity', activity });
+    const key = keyOfCall(note);
+    const types = heard.calls.get(key) ?? new Set();
+    heard.calls.set(key, types);
+    const isRepeated = types.has(note.type) && (isAgain || note.type !== 'progress');
+    const isKnown = types.has('result') || isRepeated;
+    types.add(note.type);
+    if (!isKnown) this.#pass(note);
   }
 
-  /** Of a call of which the reader was told. */
-  #passDropped(activity: ActivityNote & { call: string }): void {
-    const isHeard = this.#heardAt(activity)?.next.delete(callKey(activity)) ?? false;
-    if (isHeard) this.#pass({ type: 'activity', activity });
-  }
-
-  #passVoid(activity: ActivityNote & { kind: 'void' }): void {
-    const heard = this.#heardAt(activity);
+  #takeVoid(note: VoidNote): void {
+    const heard = this.#heardAt(note);
     if (!heard) return;
-    if (activity.all) this.#byAgent.delete(activity.address.agent);
-    else if (!isEarlier(heard.place, activity)) heard.next.clear();
-    this.#pass({ type: 'activity', activity });
+    if (note.all) this.#byAgent.delete(note.agent);
+    else if (!isEarlier(heard.place, note)) heard.next.clear();
+    this.#pass(note);
   }
-
-  #passActivity(activity: ActivityNote, isAgain: boolean): void {
-    switch (activity.kind) {
-      case 'reasoning':
-        return this.#passPiece(activity, REASONING, isAgain);
-      case 'arguments':
-        return this.#passPiece(activity, callKey(activity), isAgain);
-      case 'dropped':
-        return this.#passDropped(activity);
-      case 'called':
-      case 'progress':
-      case 'result':
-        return this.#passCall(activity, isAgain);
-      case 'void':
-        return this.#passVoid(activity);
-    }
-  }
-
-  #take(note: LiveNote, isAgain: boolean): void {
-    if (note.type === 'activity') return this.#passActivity(note.activity, isAgain);
-    if (note.type === 'delta') {
-      const delta = this.#continued(note.delta, TEXT, isAgain);
-      if (delta) this.#pass({ type: 'delta', delta });
-    } else if (!isAgain || !this.#byAgent.has(note.state.address.agent)) this.#pass(note);
-  }
-}
-
-function callKey({ step, call }: ActivityNote & { call: string }): string {
-  return `${step} ${call}`;
 }
 
 function isEarlier(known: LivePlace, place: LivePlace): boolean {

@@ -2,7 +2,7 @@ import type { EngineDeps } from '../actors/engine/engine-deps.ts';
 import { DEFAULT_TENANT, type TenantId } from '../events/index.ts';
 import { providerLoads, type QueueReport } from '../inspect/turn-queue.ts';
 import type { QueueWaits } from '../runtime/queue-waits.ts';
-import type { HeardTurn } from './running-book.ts';
+import type { HeardTurn } from './live-book.ts';
 import { liveTurns, turnsNow } from './turns-now.ts';
 
 /** Lines of each list. */

@@ -12,7 +12,7 @@ import {
   undefinedLine,
 } from '../inspect/stuck-reasons.ts';
 import { rankOf, type Standing } from '../projection/standing.ts';
-import type { HeardTurn } from './running-book.ts';
+import type { HeardTurn } from './live-book.ts';
 import { liveTurns, turnsNow } from './turns-now.ts';
 
 const ASKS = rankOf('asks');

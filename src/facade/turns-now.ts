@@ -10,7 +10,7 @@ import {
 } from '../inspect/turn-queue.ts';
 import type { AdmissionLoad, Refused } from '../queue/admission.ts';
 import type { WaitingWake } from '../queue/router.ts';
-import type { HeardTurn } from './running-book.ts';
+import type { HeardTurn } from './live-book.ts';
 
 /** Who runs and who waits, over all processes. */
 export interface TurnsNow {

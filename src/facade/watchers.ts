@@ -1,10 +1,8 @@
 import type { ConversationLog } from '../actors/log/conversation-log.ts';
-import { addressOf, type ConversationId, type LiveNote, type TenantId } from '../events/index.ts';
+import type { ConversationId, LiveNote, Note, TenantId } from '../events/index.ts';
 import type { Watcher } from '../troupe.ts';
 import type { LiveFeed } from './live-feed.ts';
 import { LiveGate } from './live-gate.ts';
-
-type Note = Parameters<Watcher>[0];
 
 export interface WatchersParts {
   log: Pick<ConversationLog, 'onAppended'>;
@@ -73,12 +71,12 @@ export class Watchers {
   #listen(): () => void {
     const { log, live } = this.#parts;
     const stopLive = live.listen((note) => {
-      if (note.type !== 'again') return this.#notify(addressOf(note), note);
+      if (note.type !== 'again') return this.#notify(note.tenant, note.conversation, note);
       for (const watching of this.#byConversation.get(keyOf(note.tenant, note.conversation)) ?? [])
         this.#try(() => watching.tellAgain(note.notes));
     });
     const stopLog = log.onAppended((tenant, event) =>
-      this.#notify({ tenant, conversation: event.conversation }, { type: 'event', event }),
+      this.#notify(tenant, event.conversation, { type: 'event', event }),
     );
     return () => {
       stopLive();
@@ -86,7 +84,7 @@ export class Watchers {
     };
   }
 
-  #notify({ tenant, conversation }: { tenant: TenantId; conversation: string }, note: Note): void {
+  #notify(tenant: TenantId, conversation: ConversationId, note: Note): void {
     for (const key of [keyOf(tenant, conversation), keyOf(tenant, null)]) {
       for (const watching of this.#byConversation.get(key) ?? []) this.#try(() => watching.tell(note));
     }

@@ -2,10 +2,15 @@ import { type Answers, awaitAnswers } from '../asking/answers.ts';
 import type { ChatChange } from '../asking/chat-change.ts';
 import { chatChanges } from '../asking/chat-changes.ts';
 import { storedEvents } from '../asking/follow.ts';
-import type { Part } from '../asking/part.ts';
-import { showParts } from '../asking/show-parts.ts';
 import { createExchangeBook, type ExchangeBook, isForAgents } from '../doors/ui-stream/exchange-book.ts';
-import { type ConversationId, type Event, eventOf, isAbout } from '../events/index.ts';
+import {
+  type ConversationId,
+  type Event,
+  eventOf,
+  isAbout,
+  type Note,
+  type TurnNote,
+} from '../events/index.ts';
 import type { Troupe } from '../troupe.ts';
 
 /** Something that agents are to answer and have not answered yet. */
@@ -68,30 +73,28 @@ export async function lookBack(
   }
 }
 
-type HeldPart = Exclude<Part, { event: Event } | { type: 'state' }>;
-
-/** Most parts that are held of one turn. What is dropped comes with the event that has it. */
+/** Most notes that are held of one turn. What is dropped comes with the event that has it. */
 const MOST_HELD = 256;
 
-/** Live parts that came before the event that says what their turn answers. */
-class HeldParts {
-  readonly #byTurn = new Map<string, HeldPart[]>();
+/** Notes that came before the event that says what their turn answers. */
+class HeldNotes {
+  readonly #byTurn = new Map<string, TurnNote[]>();
 
-  add(part: HeldPart): void {
-    const parts = this.#byTurn.get(part.turn) ?? [];
-    if (parts.length < MOST_HELD) parts.push(part);
-    this.#byTurn.set(part.turn, parts);
+  add(note: TurnNote): void {
+    const notes = this.#byTurn.get(note.turn) ?? [];
+    if (notes.length < MOST_HELD) notes.push(note);
+    this.#byTurn.set(note.turn, notes);
   }
 
   /** Those that an event makes known, if it is such a one. */
-  take(event: Event): HeldPart[] {
+  take(event: Event): TurnNote[] {
     const began = eventOf(event, 'turn.started') ?? eventOf(event, 'turn.steered');
     const turn = event.turn ?? '';
     if (!began) return [];
-    const parts = this.#byTurn.get(turn) ?? [];
+    const notes = this.#byTurn.get(turn) ?? [];
     this.#byTurn.delete(turn);
     const before = began.kind === 'turn.steered' ? began.body.step : 0;
-    return parts.filter(({ step }) => step > before);
+    return notes.filter(({ step }) => step > before);
   }
 
   /** Forgets a turn that has ended. */
@@ -126,7 +129,6 @@ export async function* tellExchange(telling: Telling): AsyncGenerator<Told, void
   const { troupe, conversation, root, from, signal, threads = new Map<ConversationId, number>() } = telling;
   const log = new ExchangeLog(root - 1);
   const changesOf = chatChanges();
-  const partOf = showParts();
   /** Seq of the last event that was told, by thread. */
   const told = new Map<ConversationId, number>();
 
@@ -138,29 +140,30 @@ export async function* tellExchange(telling: Telling): AsyncGenerator<Told, void
   }
 
   /** What a turn says before its beginning is told, or of another exchange. */
-  const held = new HeldParts();
+  const held = new HeldNotes();
 
-  function* tell(part: Part): Generator<Told, void> {
-    if (part.type === 'state') return;
-    const isHere = part.conversation === conversation;
-    if (!('event' in part)) {
-      if (isHere && !log.book.ofTurn(part.turn).includes(root)) return held.add(part);
-      for (const change of changesOf(part)) yield { change, isNew: true };
+  function* tell(note: Note): Generator<Told, void> {
+    if (note.type === 'state') return;
+    if (note.type !== 'event') {
+      const isOther = note.conversation === conversation && !log.book.ofTurn(note.turn).includes(root);
+      if (isOther) return held.add(note);
+      for (const change of changesOf(note)) yield { change, isNew: true };
       return;
     }
-    const { event } = part;
+    const { event } = note;
+    const isHere = event.conversation === conversation;
     if (!isNext(event)) return held.drop(event);
     const isNew = event.seq >= (isHere ? from : (threads.get(event.conversation) ?? 0));
-    for (const change of changesOf(part)) yield { change, isNew };
+    for (const change of changesOf(note)) yield { change, isNew };
     if (isHere) for (const each of held.take(event)) yield* tell(each);
   }
 
   async function* stored(): AsyncGenerator<Told, void> {
     for (const each of threads.keys())
       for await (const event of storedEvents(troupe, each, told.get(each) ?? 0, signal))
-        yield* tell(partOf({ type: 'event', event }));
+        yield* tell({ type: 'event', event });
     for await (const event of storedEvents(troupe, conversation, log.last, signal))
-      yield* tell(partOf({ type: 'event', event }));
+      yield* tell({ type: 'event', event });
   }
 
   for (let before = -1; before < log.last;) {
@@ -168,6 +171,6 @@ export async function* tellExchange(telling: Telling): AsyncGenerator<Told, void
     before = log.last;
     const next = log.pending.find(({ roots }) => roots.includes(root));
     if (!next || signal.aborted) return;
-    for await (const part of troupe.rejoin(conversation, next.seq, { signal })) yield* tell(part);
+    for await (const note of troupe.rejoin(conversation, next.seq, { signal })) yield* tell(note);
   }
 }

@@ -1,6 +1,5 @@
 import { chatChanges } from '../asking/chat-changes.ts';
 import { eventJson } from '../asking/follow.ts';
-import { showParts } from '../asking/show-parts.ts';
 import type { ChatChange } from '../asking/chat-change.ts';
 import { createExchangeBook, isOpening } from '../doors/ui-stream/exchange-book.ts';
 import { saidIn, type UiMessage, UiMessageBuilder, type UiPart } from '../doors/ui-stream/ui-message.ts';
@@ -77,7 +76,6 @@ async function messagesOf(
   const book = createExchangeBook();
   const first = events[0]?.seq ?? 1;
   const changesOf = chatChanges();
-  const partOf = showParts();
   const withTurn = turnsOfImports();
   const messages: UiMessage[] = [];
   const answers = new Map<number, (change: ChatChange) => void>();
@@ -101,7 +99,7 @@ async function messagesOf(
     if (said) messages.push(said);
     if (isOpening(event)) continue;
     const add = answerOf(root);
-    for (const change of changesOf(partOf({ type: 'event', event: withTurn(event) }))) add(change);
+    for (const change of changesOf({ type: 'event', event: withTurn(event) })) add(change);
   }
   return messages.filter(({ parts }) => parts.length > 0);
 }

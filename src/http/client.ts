@@ -1,14 +1,7 @@
 import { EventSourceParserStream } from 'eventsource-parser/stream';
 import type * as z from 'zod';
 import { ERROR_CODES, type ErrorCode, TroupeError } from '../errors.ts';
-import type {
-  ActivityNote,
-  AgentId,
-  ConversationId,
-  Event,
-  StateNote,
-  StreamDelta,
-} from '../events/index.ts';
+import type { Event, LiveNote } from '../events/index.ts';
 import { fetchWithinOrigin } from '../net/redirects.ts';
 import type { ParamName } from './route.ts';
 import type { Routes } from './routes/index.ts';
@@ -49,19 +42,15 @@ export interface ApiClient {
   events(query: Query<'GET /api/events'>, signal: AbortSignal): Promise<AsyncGenerator<StreamFrame, void>>;
 }
 
-/** A frame of the event stream. A delta with `index` 0 begins a reply, or begins it again. */
+/** A frame of the event stream. A piece of a text with `index` 0 begins it, or begins it again. */
 export type StreamFrame =
   | { type: 'event'; event: Event }
-  | { type: 'stream'; delta: Addressed<StreamDelta> }
-  | { type: 'activity'; activity: Addressed<ActivityNote> }
-  | { type: 'state'; state: Addressed<StateNote> }
+  | RemoteNote
   | { type: 'gap' }
   /** The log is another one than before; its events come from the first on. */
   | { type: 'reset'; conversation: string };
-/** A note with its conversation and agent in place of the address. */
-export type Addressed<N> = N extends unknown
-  ? Omit<N, 'address'> & { conversation: ConversationId; agent: AgentId }
-  : never;
+/** A note without the tenant, which is that of the key. */
+export type RemoteNote = LiveNote extends infer N ? (N extends LiveNote ? Omit<N, 'tenant'> : never) : never;
 
 /** Name of a route of the HTTP API. */
 export type RouteName = keyof Routes;
@@ -176,9 +165,9 @@ async function* framesOf(
     for await (const { event, data } of frames) {
       const value: unknown = JSON.parse(data);
       if (event === 'event') yield { type: 'event', event: value as Event };
-      if (event === 'stream') yield { type: 'stream', delta: value as Addressed<StreamDelta> };
-      if (event === 'activity') yield { type: 'activity', activity: value as Addressed<ActivityNote> };
-      if (event === 'state') yield { type: 'state', state: value as Addressed<StateNote> };
+      if (event === 'stream') yield { type: 'text', ...(value as object) } as RemoteNote;
+      if (event === 'activity') yield activityIn(value as { kind: string });
+      if (event === 'state') yield { type: 'state', ...(value as object) } as RemoteNote;
       if (event === 'gap') yield { type: 'gap' };
       if (event === 'reset')
         yield { type: 'reset', conversation: (value as { conversation: string }).conversation };
@@ -187,6 +176,10 @@ async function* framesOf(
     if (!signal.aborted) throw unreachable(url, cause);
   }
   if (!signal.aborted) throw unreachable(url, 'the event stream ended');
+}
+
+function activityIn({ kind: type, ...note }: { kind: string }): RemoteNote {
+  return { type, ...note } as RemoteNote;
 }
 
 function unreachable(url: string, cause: unknown): TroupeError {

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts';
-import type { AgentId, Author, ConversationId, Event, EventId } from '../events/index.ts';
+import type { AgentId, Author, ConversationId, Event, EventId, LiveNote } from '../events/index.ts';
 import type { KeyValue } from '../key-value.ts';
 import type { Metrics } from '../metrics.ts';
 
@@ -67,11 +67,7 @@ export interface IntegrationTroupe {
   watch(watcher: (notice: WatchNotice) => void): () => void;
 }
 
-type WatchNotice =
-  | { type: 'event'; event: Event }
-  | { type: 'delta' }
-  | { type: 'activity' }
-  | { type: 'state' };
+type WatchNotice = { type: 'event'; event: Event } | Pick<LiveNote, 'type'>;
 
 /** `NewMessage` of the public API, without attachments. */
 export interface IncomingMessage {

@@ -1,13 +1,4 @@
-import type {
-  ActivityNote,
-  ActorAddress,
-  ConversationId,
-  LiveNote,
-  StateNote,
-  StreamDelta,
-  TenantId,
-  TurnId,
-} from '../events/index.ts';
+import type { ActorAddress, ConversationId, LiveNote, TenantId, TurnId } from '../events/index.ts';
 
 /**
  * Notices between the processes of one troupe. They are hints for watchers and lease holders: any may be lost, late or
@@ -22,11 +13,9 @@ import type {
  *  B4  After `close` nothing is delivered, and publishing does nothing.
  */
 export type Notice =
+  | LiveNote
   /** Events after `after` up to `head` are in the log. Merged: lowest `after`, highest `head`. */
   | { type: 'appended'; tenant: TenantId; conversation: ConversationId; after: number; head: number }
-  | { type: 'delta'; delta: StreamDelta }
-  | { type: 'activity'; activity: ActivityNote }
-  | { type: 'state'; note: StateNote }
   /** Asks for what the running turns of a conversation have told so far. */
   | { type: 'recall'; tenant: TenantId; conversation: ConversationId }
   /** Answers it. Pieces that follow continue what it tells. Of several answers the latest may arrive alone. */

@@ -1,14 +1,15 @@
 import {
-  type ActivityNote,
   ActorAddress,
   addressKey,
   charsOf,
   ConversationId,
-  type StateNote,
+  keyOfText,
+  type LiveNote,
   TenantId,
   ToolOutcome,
   tryParse,
   TurnId,
+  type TurnNote,
 } from '../events/index.ts';
 import type { Notice } from './broadcast.ts';
 import * as z from 'zod';
@@ -16,11 +17,11 @@ import * as z from 'zod';
 /**
  * Notices that wait to be sent together, joined where possible (B2).
  *  O1  `entries` has the waiting notices, oldest first; `open` has those that a later notice may still join.
- *  O2  Pieces join in their order. A piece with index 0 opens a new delta at the end.
- *  O3  An `appended` notice comes after the deltas that preceded it, so that watchers see a reply whole after its pieces:
+ *  O2  Pieces join in their order. A piece with index 0 opens a new text at the end.
+ *  O3  An `appended` notice comes after the notes that preceded it, so that watchers see a reply whole after its pieces:
  *      the joined notice moves to the end.
  *  O4  Only the latest state of an agent waits.
- *  O5  At most `maxChars` of deltas, activities and answers to recalls wait; beyond that the oldest are dropped, because
+ *  O5  At most `maxChars` of notes of turns and answers to recalls wait; beyond that the oldest are dropped, because
  *      Redis cuts off readers of very long messages. Other notices are never dropped: at most one waits per conversation,
  *      turn, task and agent.
  *  O6  Only the latest progress of a call waits.
@@ -31,7 +32,7 @@ export interface NoticeOutbox {
   /** Removes and returns all waiting notices, oldest first. */
   take(): Notice[];
   isEmpty(): boolean;
-  /** Number of dropped deltas, activities and answers, each counted once whatever its number of pieces. */
+  /** Number of dropped notes and answers, each counted once whatever its number of pieces. */
   dropped(): number;
 }
 
@@ -61,8 +62,8 @@ export function createNoticeOutbox({ maxChars }: { maxChars: number }): NoticeOu
     enqueue(key, notice);
   }
 
-  function addLive(notice: Live | Recalled): void {
-    const key = notice.type === 'recalled' ? keyOf(notice) : liveKeyOf(notice);
+  function addLive(notice: TurnNote | Recalled): void {
+    const key = keyOf(notice);
     const waiting = open.get(key);
     const piece = pieceOf(notice);
     const joined = piece && piece.index > 0 && waiting && pieceOf(waiting.notice);
@@ -81,7 +82,7 @@ export function createNoticeOutbox({ maxChars }: { maxChars: number }): NoticeOu
   }
 
   function closePieces(of: Recalled): void {
-    for (const { key, notice } of live) if (isLiveIn(notice, of)) open.delete(key);
+    for (const { key, notice } of live) if (isNoteIn(notice, of)) open.delete(key);
   }
 
   function remove(entry: Entry): void {
@@ -93,8 +94,7 @@ export function createNoticeOutbox({ maxChars }: { maxChars: number }): NoticeOu
 
   return {
     add(notice) {
-      if (notice.type === 'delta' || notice.type === 'activity' || notice.type === 'recalled')
-        return addLive(notice);
+      if (isTurnNote(notice) || notice.type === 'recalled') return addLive(notice);
       const key = keyOf(notice);
       const waiting = open.get(key)?.notice;
       if (!waiting || notice.type === 'state') return replace(key, notice);
@@ -120,26 +120,25 @@ function joinedAppends(first: Appended, next: Appended): Appended {
   return { ...next, after: Math.min(first.after, next.after), head: Math.max(first.head, next.head) };
 }
 
-type Live = Extract<Notice, { type: 'delta' | 'activity' }>;
 type Recalled = Extract<Notice, { type: 'recalled' }>;
+
+/** Only notes of turns have a round. */
+function isTurnNote(notice: Notice): notice is TurnNote {
+  return 'round' in notice;
+}
 
 /** The text that later pieces may extend; null if the notice is whole. */
 function pieceOf(notice: Notice): { index: number; text: string } | null {
-  if (notice.type === 'delta') return notice.delta;
-  if (notice.type !== 'activity') return null;
-  const { activity } = notice;
-  return activity.kind === 'reasoning' || activity.kind === 'arguments' ? activity : null;
+  return 'index' in notice ? notice : null;
 }
 
-function isLiveIn(notice: Notice, { tenant, conversation }: Recalled): boolean {
-  if (notice.type !== 'delta' && notice.type !== 'activity') return false;
-  const { address } = notice.type === 'delta' ? notice.delta : notice.activity;
-  return address.tenant === tenant && address.conversation === conversation;
+function isNoteIn(notice: Notice, { tenant, conversation }: Recalled): boolean {
+  return isTurnNote(notice) && notice.tenant === tenant && notice.conversation === conversation;
 }
 
 /** Whether a later one replaces it. */
-function isOnlyLatest(notice: Live | Recalled): boolean {
-  return notice.type === 'recalled' || (notice.type === 'activity' && notice.activity.kind === 'progress');
+function isOnlyLatest({ type }: Notice): boolean {
+  return type === 'recalled' || type === 'progress';
 }
 
 /** Characters that a waiting notice is charged for: for an answer at most half of the bound, or a long one could never wait. */
@@ -148,19 +147,11 @@ function lengthOf(notice: Notice, maxChars: number): number {
     const all = notice.notes.reduce((sum, note) => sum + charsOf(note), 0);
     return Math.min(all, maxChars / 2);
   }
-  return notice.type === 'delta' || notice.type === 'activity' ? charsOf(notice) : 0;
+  return isTurnNote(notice) ? charsOf(notice) : 0;
 }
 
-/** Pieces with the same key join, and progress replaces progress. */
-function liveKeyOf(notice: Live): string {
-  const at = notice.type === 'delta' ? notice.delta : notice.activity;
-  const call = 'call' in at ? at.call : '';
-  const kind = 'kind' in at ? at.kind : 'text';
-  return `${kind} ${addressKey(at.address)} ${at.turn} ${at.attempt} ${at.step} ${at.round} ${call}`;
-}
-
-/** Notices with the same key join. */
-function keyOf(notice: Exclude<Notice, Live>): string {
+/** Notices with the same key join, or the later one replaces the other. */
+function keyOf(notice: Notice): string {
   switch (notice.type) {
     case 'appended':
       return `appended ${notice.tenant}/${notice.conversation}`;
@@ -168,69 +159,58 @@ function keyOf(notice: Exclude<Notice, Live>): string {
     case 'recalled':
       return `${notice.type} ${notice.tenant}/${notice.conversation}`;
     case 'state':
-      return `state ${addressKey(notice.note.address)}`;
+      return `state ${addressKey(notice)}`;
     case 'stop':
       return `stop ${addressKey(notice.address)} ${notice.turn}`;
     case 'called off':
       return `called off ${notice.tenant}/${notice.task}`;
+    default:
+      return `${addressKey(notice)} ${keyOfText(notice)}`;
   }
 }
 
 const seq = z.int().min(0);
 
-const place = { address: ActorAddress, turn: TurnId, attempt: seq, step: seq, round: seq };
+const ofAgent = ActorAddress.shape;
+const place = { ...ofAgent, turn: TurnId, attempt: seq, step: seq, round: seq };
 const ofCall = { ...place, call: z.string(), name: z.string() };
+const piece = { index: seq, text: z.string() };
 
-const ActivitySchema: z.ZodType<ActivityNote> = z.discriminatedUnion('kind', [
-  z.object({ ...place, kind: z.literal('reasoning'), index: seq, text: z.string() }),
-  z.object({ ...ofCall, kind: z.literal('arguments'), index: seq, text: z.string() }),
-  z.object({ ...ofCall, kind: z.literal('dropped') }),
-  z.object({ ...ofCall, kind: z.literal('called'), args: z.string() }),
+const NOTES = [
+  z.object({ type: z.literal('text'), ...place, ...piece }),
+  z.object({ type: z.literal('reasoning'), ...place, ...piece }),
+  z.object({ type: z.literal('arguments'), ...ofCall, ...piece }),
+  z.object({ type: z.literal('dropped'), ...ofCall }),
+  z.object({ type: z.literal('called'), ...ofCall, args: z.string() }),
   z.object({
+    type: z.literal('progress'),
     ...ofCall,
-    kind: z.literal('progress'),
     text: z.string().optional(),
     done: z.number().optional(),
     total: z.number().optional(),
   }),
-  z.object({ ...ofCall, kind: z.literal('result'), outcome: ToolOutcome, text: z.string() }),
-  z.object({ ...place, kind: z.literal('void'), reason: z.string(), all: z.boolean() }),
-]);
+  z.object({ type: z.literal('result'), ...ofCall, outcome: ToolOutcome, text: z.string() }),
+  z.object({ type: z.literal('void'), ...place, reason: z.string(), all: z.boolean() }),
+  z.object({
+    type: z.literal('state'),
+    ...ofAgent,
+    turn: TurnId.nullable(),
+    state: z.string(),
+    event: z.string(),
+    at: z.number(),
+    doing: z.array(z.string()),
+    waits: z.object({ code: z.string(), since: z.number(), next: z.number() }).optional(),
+  }),
+] as const;
+const LiveNoteSchema: z.ZodType<LiveNote> = z.discriminatedUnion('type', NOTES);
 
-const StateSchema: z.ZodType<StateNote> = z.object({
-  address: ActorAddress,
-  turn: TurnId.nullable(),
-  state: z.string(),
-  event: z.string(),
-  at: z.number(),
-  doing: z.array(z.string()),
-  waits: z.object({ code: z.string(), since: z.number(), next: z.number() }).optional(),
-});
-
-const DeltaNotice = z.object({
-  type: z.literal('delta'),
-  delta: z.object({ ...place, index: seq, text: z.string() }),
-});
-const ActivityNotice = z.object({ type: z.literal('activity'), activity: ActivitySchema });
 const ofConversation = { tenant: TenantId, conversation: ConversationId };
 
 const NoticeSchema: z.ZodType<Notice> = z.discriminatedUnion('type', [
+  ...NOTES,
   z.object({ type: z.literal('appended'), ...ofConversation, after: seq, head: seq }),
-  DeltaNotice,
-  ActivityNotice,
-  z.object({ type: z.literal('state'), note: StateSchema }),
   z.object({ type: z.literal('recall'), ...ofConversation }),
-  z.object({
-    type: z.literal('recalled'),
-    ...ofConversation,
-    notes: z.array(
-      z.discriminatedUnion('type', [
-        DeltaNotice,
-        ActivityNotice,
-        z.object({ type: z.literal('state'), state: StateSchema }),
-      ]),
-    ),
-  }),
+  z.object({ type: z.literal('recalled'), ...ofConversation, notes: z.array(LiveNoteSchema) }),
   z.object({ type: z.literal('stop'), address: ActorAddress, turn: TurnId }),
   z.object({ type: z.literal('called off'), tenant: TenantId, task: z.string().max(128) }),
 ]);

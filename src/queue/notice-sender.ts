@@ -11,22 +11,22 @@ export interface NoticeSenderOptions {
   whyNot?: () => string | null;
   outage: Outage;
   signal: AbortSignal;
-  /** How long deltas, activities, states and answers to recalls wait to be joined. */
+  /** How long notes of turns and answers to recalls wait to be joined. */
   coalesceMs?: number | undefined;
   /** The server counts as unavailable when a message takes longer. */
   stallMs?: number | undefined;
-  /** Most characters of waiting deltas, activities and answers to recalls. */
+  /** Most characters of waiting notes and answers to recalls. */
   maxPendingChars?: number | undefined;
 }
 
 const CLOSE_WAIT_MS = 500;
-/** Notices that may come often, or be large. */
-const WAITING: ReadonlySet<Notice['type']> = new Set(['delta', 'activity', 'state', 'recalled']);
+/** What is not of the moment, and never large. */
+const URGENT: ReadonlySet<Notice['type']> = new Set(['appended', 'recall', 'stop', 'called off']);
 
 /**
  * The publishing side of a broadcast over a server. Nothing is stored.
  *  P1  At most one message is under way. Notices that come meanwhile wait in the outbox and are joined there.
- *  P2  Deltas, activities, states and answers to recalls wait `coalesceMs`. Everything else is sent at once, together with
+ *  P2  Notes of turns and answers to recalls wait `coalesceMs`. Everything else is sent at once, together with
  *      what came before it.
  *  P3  While the server is unavailable (`whyNot`, or a message under way longer than `stallMs`) notices are dropped.
  */
@@ -43,7 +43,7 @@ export function createNoticeSender(options: NoticeSenderOptions) {
     if (signal.aborted) return;
     if (isStalled) return void (counts.dropped += 1);
     outbox.add(notice);
-    if (WAITING.has(notice.type)) {
+    if (!URGENT.has(notice.type)) {
       timer ??= setTimeout(sendWaiting, coalesceMs);
     } else if (!sendsSoon) {
       sendsSoon = true;

@@ -138,7 +138,7 @@ export async function openEngine(options: EngineOptions): Promise<OpenedEngine> 
     app: given.app,
     forTools: createForTools(),
     stopping: stopping.signal,
-    ...live.sinks,
+    onLive: live.tell,
   };
   const engine = createEngine(deps, stopping);
   const cardKey = createSigningKey(secret, 'agent card');

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { ActorAddress, addressKey, turnId } from '../events/index.ts';
-import type { Activity, LiveNote, StateNote, StreamDelta, TurnId } from '../events/index.ts';
+import type { LiveNote, StateNote, TextNote, Told, TurnId } from '../events/index.ts';
 import type { Broadcast, Notice } from '../queue/broadcast.ts';
 import type { ConformanceCase } from './conformance.ts';
 
@@ -47,16 +47,16 @@ function delivery(on: AddCase): ConformanceCase[] {
       const notices: Notice[] = [
         appended(4, 7),
         delta(0, 'Grüße \u{1F600}\n'),
-        activity({ kind: 'reasoning', index: 0, text: 'hm' }),
-        activity({ kind: 'arguments', call: 'k1', name: 'search', index: 0, text: '{' }),
-        activity({ kind: 'called', call: 'k1', name: 'search', args: '{}' }),
-        activity({ kind: 'progress', call: 'k1', name: 'search', done: 1, total: 2 }),
-        activity({ kind: 'result', call: 'k1', name: 'search', outcome: 'done', text: 'found' }),
-        activity({ kind: 'void', reason: 'provider_failed', all: false }),
+        told({ type: 'reasoning', index: 0, text: 'hm' }),
+        told({ type: 'arguments', call: 'k1', name: 'search', index: 0, text: '{' }),
+        told({ type: 'called', call: 'k1', name: 'search', args: '{}' }),
+        told({ type: 'progress', call: 'k1', name: 'search', done: 1, total: 2 }),
+        told({ type: 'result', call: 'k1', name: 'search', outcome: 'done', text: 'found' }),
+        told({ type: 'void', reason: 'provider_failed', all: false }),
         { type: 'recall', tenant: A.tenant, conversation: A.conversation },
         { type: 'recalled', tenant: A.tenant, conversation: A.conversation, notes: toldAgain() },
         state('working.acting', { event: 'MODEL_CALLED', doing: ['search'] }),
-        state('paused', { address: B, turn: null, event: 'PAUSE' }),
+        state('paused', { ...B, turn: null, event: 'PAUSE' }),
         stop(TURN),
       ];
       for (const each of notices) speaker.broadcast.publish(each);
@@ -112,14 +112,14 @@ function order(on: AddCase): ConformanceCase[] {
       assert.equal(text, 'xyz');
     }),
     on('B2', 'pieces of other steps, attempts, turns and actors stay apart', async (speaker, hearer) => {
-      const places: Partial<StreamDelta>[] = [
+      const places: Partial<TextNote>[] = [
         {},
         { step: 2 },
         { round: 2 },
         { attempt: 2 },
         { turn: turnId(A, 2) },
-        { address: B },
-        { address: { ...A, tenant: address('a', 'other').tenant } },
+        B,
+        address('a', 'other'),
       ];
       for (let index = 0; index < 3; index += 1) {
         for (const [at, place] of places.entries()) speaker.broadcast.publish(delta(index, `${at}`, place));
@@ -127,7 +127,7 @@ function order(on: AddCase): ConformanceCase[] {
       speaker.broadcast.publish(stop(TURN));
       await hearer.heardOf(stop(TURN));
       for (const [at, place] of places.entries()) {
-        const { text: _, index: __, ...wanted } = deltaOf(0, '', place);
+        const { text: _, index: __, ...wanted } = delta(0, '', place);
         const heard = deltasIn(hearer.heard).filter(({ text: _text, index: _index, ...where }) => {
           return JSON.stringify(where) === JSON.stringify(wanted);
         });
@@ -163,25 +163,21 @@ function joining(on: AddCase): ConformanceCase[] {
           for (const [call, args] of written) {
             const text = args.slice(at, at + 1);
             if (text)
-              speaker.broadcast.publish(activity({ kind: 'arguments', call, name: 'copy', index: at, text }));
+              speaker.broadcast.publish(told({ type: 'arguments', call, name: 'copy', index: at, text }));
           }
         }
         for (const call of written.keys()) {
           for (let done = 1; done <= 20; done += 1)
-            speaker.broadcast.publish(activity({ kind: 'progress', call, name: 'copy', done }));
+            speaker.broadcast.publish(told({ type: 'progress', call, name: 'copy', done }));
           speaker.broadcast.publish(
-            activity({ kind: 'result', call, name: 'copy', outcome: 'done', text: 'ok' }),
+            told({ type: 'result', call, name: 'copy', outcome: 'done', text: 'ok' }),
           );
         }
         speaker.broadcast.publish(stop(TURN));
         await hearer.heardOf(stop(TURN));
         for (const [call, args] of written) {
-          const heard = hearer.heard.flatMap((each) =>
-            each.type === 'activity' && 'call' in each.activity && each.activity.call === call
-              ? [each.activity]
-              : [],
-          );
-          const pieces = heard.flatMap((each) => (each.kind === 'arguments' ? [each] : []));
+          const heard = hearer.heard.flatMap((each) => ('call' in each && each.call === call ? [each] : []));
+          const pieces = heard.flatMap((each) => (each.type === 'arguments' ? [each] : []));
           assert.equal(pieces.map(({ text }) => text).join(''), args);
           let index = 0;
           for (const piece of pieces) {
@@ -189,20 +185,20 @@ function joining(on: AddCase): ConformanceCase[] {
             index += piece.text.length;
           }
           const [last, end] = heard.slice(-2);
-          assert.deepEqual([last?.kind === 'progress' && last.done, end?.kind], [20, 'result']);
+          assert.deepEqual([last?.type === 'progress' && last.done, end?.type], [20, 'result']);
         }
       },
     ),
     on('B2', 'states arrive in order, the latest always', async (speaker, hearer) => {
-      const places: Partial<StateNote>[] = [{}, { address: B }, { address: address('a', 'other') }];
+      const places = [A, B, address('a', 'other')];
       for (let at = 1; at <= 20; at += 1) {
         for (const place of places) speaker.broadcast.publish(state(`working.${at}`, { ...place, at }));
       }
       speaker.broadcast.publish(stop(TURN));
       await hearer.heardOf(stop(TURN));
-      for (const { address: of = A } of places) {
+      for (const of of places) {
         const times = hearer.heard.flatMap((each) =>
-          each.type === 'state' && addressKey(each.note.address) === addressKey(of) ? [each.note.at] : [],
+          each.type === 'state' && addressKey(each) === addressKey(of) ? [each.at] : [],
         );
         assert.equal(times.at(-1), 20);
         assert.deepEqual(
@@ -217,8 +213,8 @@ function joining(on: AddCase): ConformanceCase[] {
 function isolation(on: AddCase): ConformanceCase[] {
   return [
     on('B3', 'publishing calls no listener and leaves the notice unchanged', async (speaker, hearer) => {
-      const own = deltaOf(0, 'unchanged');
-      speaker.broadcast.publish({ type: 'delta', delta: own });
+      const own = delta(0, 'unchanged');
+      speaker.broadcast.publish(own);
       speaker.broadcast.publish(delta(1, ', and more'));
       assert.deepEqual(hearer.heard, [], 'a listener was called while publishing');
       assert.equal(own.text, 'unchanged', 'the notice of the publisher was changed');
@@ -264,30 +260,20 @@ function address(agent: string, tenant = 'default'): ActorAddress {
   return ActorAddress.parse({ tenant, conversation: 'c1', agent });
 }
 
-function deltaOf(index: number, text: string, place: Partial<StreamDelta> = {}): StreamDelta {
-  return { address: A, turn: TURN, attempt: 1, step: 1, round: 1, index, text, ...place };
+function delta(index: number, text: string, place: Partial<TextNote> = {}): TextNote {
+  return { ...told({ type: 'text', index, text }), ...place } as TextNote;
 }
 
-function delta(index: number, text: string, place: Partial<StreamDelta> = {}): Notice {
-  return { type: 'delta', delta: deltaOf(index, text, place) };
+function told(what: Told): LiveNote {
+  return { ...A, turn: TURN, attempt: 1, step: 1, round: 1, ...what };
 }
 
-function activity(happened: Activity): Notice {
-  const place = { address: A, turn: TURN, attempt: 1, step: 1, round: 1 };
-  return { type: 'activity', activity: { ...place, ...happened } };
-}
-
-/** Some of every type that a `recalled` may have. */
+/** Some of every kind that a `recalled` may have. */
 function toldAgain(): LiveNote[] {
-  const { address, turn } = deltaOf(0, '');
-  const place = { address, turn, attempt: 1, step: 1, round: 1 };
   return [
-    {
-      type: 'state',
-      state: { address, turn, state: 'working.acting', event: 'MODEL_CALLED', at: 1, doing: [] },
-    },
-    { type: 'delta', delta: { ...place, index: 0, text: 'so far' } },
-    { type: 'activity', activity: { ...place, kind: 'called', call: 'k1', name: 'search', args: '{}' } },
+    state('working.acting', { event: 'MODEL_CALLED' }),
+    delta(0, 'so far'),
+    told({ type: 'called', call: 'k1', name: 'search', args: '{}' }),
   ];
 }
 
@@ -295,17 +281,16 @@ function appended(after: number, head: number): Notice {
   return { type: 'appended', tenant: A.tenant, conversation: A.conversation, after, head };
 }
 
-function state(path: string, more: Partial<StateNote> = {}): Notice {
-  const note = { address: A, turn: TURN, state: path, event: 'PINNED', at: 1, doing: [], ...more };
-  return { type: 'state', note };
+function state(path: string, more: Partial<StateNote> = {}): StateNote {
+  return { type: 'state', ...A, turn: TURN, state: path, event: 'PINNED', at: 1, doing: [], ...more };
 }
 
 function stop(turn: TurnId): Notice {
   return { type: 'stop', address: A, turn };
 }
 
-function deltasIn(notices: readonly Notice[]): StreamDelta[] {
-  return notices.flatMap((each) => (each.type === 'delta' ? [each.delta] : []));
+function deltasIn(notices: readonly Notice[]): TextNote[] {
+  return notices.flatMap((each) => (each.type === 'text' ? [each] : []));
 }
 
 type Member = ReturnType<typeof createMember>;

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import * as z from 'zod';
 import type { AgentInput } from '../../src/config/agent-input.ts';
 import { defineTool } from '../../src/tools/tool.ts';
-import type { Part } from '../../src/troupe.ts';
+import type { Note } from '../../src/troupe.ts';
 import { company, UMA } from '../support/company.ts';
 import { openTroupe } from '../support/mode.ts';
 
@@ -82,13 +82,13 @@ test('of a thread that had another task before, what belongs to the new task is 
     },
   });
   const first = await room.troupe.ask('c', { to: ['boss'], content: 'A title?' });
-  const parts: Part[] = [];
+  const parts: Note[] = [];
   const second = room.troupe.stream('c', { to: ['boss'], content: 'Shorter!' });
   let next = await second.next();
   for (; !next.done; next = await second.next()) parts.push(next.value);
   expect([first.usage.input, next.value.usage.input]).toEqual([3_000, 3_000]);
   const said = parts.flatMap((part) =>
-    'event' in part && part.event.kind === 'message' && part.agent === 'hand'
+    part.type === 'event' && part.event.kind === 'message' && part.event.author.id === 'hand'
       ? [part.event.body.content]
       : [],
   );

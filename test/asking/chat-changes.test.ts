@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { ChatChange } from '../../src/asking/chat-change.ts';
 import { chatChanges } from '../../src/asking/chat-changes.ts';
 import { TroupeError } from '../../src/errors.ts';
-import type { Part, Troupe } from '../../src/troupe.ts';
+import type { Note, Troupe } from '../../src/troupe.ts';
 import { company, UMA } from '../support/company.ts';
 import { at, committed, plan, roundParts, scene } from './turn-scene.ts';
 
@@ -98,7 +98,7 @@ test('whatever was lost, doubled or void, the words and calls of a turn are show
   );
 });
 
-async function shown(parts: AsyncIterable<Part>): Promise<ChatChange[]> {
+async function shown(parts: AsyncIterable<Note>): Promise<ChatChange[]> {
   const changesOf = chatChanges();
   const changes: ChatChange[] = [];
   for await (const part of parts) changes.push(...changesOf(part));
@@ -112,10 +112,11 @@ function texts(changes: readonly ChatChange[]): string {
 test('a call that the model did not finish is void', () => {
   const changesOf = chatChanges();
   const place = { ...at, attempt: 1, step: 1, round: 1, call: 'call_1', name: 'look' };
-  const parts = ['writing', 'dropped'].map(
-    (status) => ({ type: 'call', status, ...place, args: '{"n' }) as Part,
-  );
-  expect(parts.flatMap(changesOf)).toMatchObject([
+  const notes = [
+    { type: 'arguments', ...place, index: 0, text: '{"n' } as Note,
+    { type: 'dropped', ...place } as Note,
+  ];
+  expect(notes.flatMap(changesOf)).toMatchObject([
     { type: 'call.start', call: { id: 'c:bo:1/1/call_1' } },
     { type: 'call.delta', text: '{"n' },
     { type: 'void', ids: ['c:bo:1/1/call_1'] },
@@ -164,7 +165,7 @@ test.each([
 ])('%s: words of a model call that failed are told once', (_, kind, partial, types, said) => {
   const changesOf = chatChanges();
   const place = { attempt: 1, step: 1, round: 1 };
-  const lost = { type: 'void', ...at, ...place, reason: 'overloaded', all: false } as Part;
+  const lost = { type: 'void', ...at, ...place, reason: 'overloaded', all: false } as Note;
   const end = committed(kind, 'end', { partial, by: 'Uma', message: 'overloaded', covers: [] });
   const changes = [...roundParts(place, 'Once upon', 1, null), lost, end].flatMap(changesOf);
   expect(changes.map(({ type }) => type)).toEqual(types);

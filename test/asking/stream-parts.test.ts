@@ -3,15 +3,15 @@ import { expect, test, vi } from 'vitest';
 import * as z from 'zod';
 import type { AgentInput } from '../../src/config/agent-definition.ts';
 import { defineTool } from '../../src/tools/tool.ts';
-import type { Answer, Part, Troupe } from '../../src/troupe.ts';
+import type { Answer, Note, Troupe } from '../../src/troupe.ts';
 import { company } from '../support/company.ts';
 import { openTroupe } from '../support/mode.ts';
 
 const scripted = (id: string, rules: object[], more: object = {}) =>
   ({ id, provider: 'scripted', script: { rules }, ...more }) as AgentInput;
 
-async function streamed(troupe: Troupe, conversation: string): Promise<{ parts: Part[]; answer: Answer }> {
-  const parts: Part[] = [];
+async function streamed(troupe: Troupe, conversation: string): Promise<{ parts: Note[]; answer: Answer }> {
+  const parts: Note[] = [];
   const going = troupe.stream(conversation, { content: 'go', to: ['bo'] });
   for (;;) {
     const next = await going.next();
@@ -21,7 +21,7 @@ async function streamed(troupe: Troupe, conversation: string): Promise<{ parts: 
 }
 
 /** The words of the last step of a turn, as a reader of the parts puts them together. */
-function said(parts: readonly Part[], turn: string): string {
+function said(parts: readonly Note[], turn: string): string {
   let text = '';
   let step = 0;
   for (const part of parts) {
@@ -61,7 +61,7 @@ test('the text parts of a turn, joined, are its reply, whatever the pieces and f
       });
       const { parts, answer } = await streamed(troupe, 'c');
       expect(said(parts, 'c:bo:1')).toBe(answer.text);
-      const running = parts.filter((part) => part.type === 'call' && part.status === 'running');
+      const running = parts.filter((part) => part.type === 'called');
       const results = parts.filter((part) => part.type === 'result');
       expect([running.length, results.length]).toEqual([steps, steps]);
     }),
@@ -85,16 +85,15 @@ test('a call is told as its arguments grow, as it runs, and with what it gives',
     answers: { bo: [{ calls: [{ name: 'work', args: '{"on":"it"}' }] }, { text: 'Done.' }] },
   });
   const { parts } = await streamed(room.troupe, 'c');
-  const calls = parts.flatMap((part) => (part.type === 'call' ? [part] : []));
-  const writing = calls.filter(({ status }) => status === 'writing').map(({ args }) => args);
-  expect(writing.at(-1)).toBe('{"on":"it"}');
-  for (const [at, args] of writing.slice(1).entries()) expect(args.startsWith(writing[at] ?? '')).toBe(true);
-  expect(calls.at(-1)).toMatchObject({
-    status: 'running',
-    args: '{"on":"it"}',
-    provisional: true,
-    agent: 'bo',
-  });
+  let written = '';
+  for (const part of parts) {
+    if (part.type !== 'arguments') continue;
+    expect(part.index).toBe(written.length);
+    written += part.text;
+  }
+  expect(written).toBe('{"on":"it"}');
+  const called = parts.filter(({ type }) => type === 'called');
+  expect(called).toMatchObject([{ name: 'work', args: '{"on":"it"}', agent: 'bo' }]);
   const rest = parts.filter(({ type }) => type === 'progress' || type === 'result');
   expect(rest).toMatchObject([
     { type: 'progress', name: 'work', text: 'half', done: 1, total: 2, turn: 'c:bo:1' },
@@ -102,7 +101,7 @@ test('a call is told as its arguments grow, as it runs, and with what it gives',
   ]);
 });
 
-test('hand-overs, questions and approvals are parts of their own, with their events', async () => {
+test('hand-overs and approvals are told with their events', async () => {
   const pay = defineTool({
     name: 'pay',
     description: '',
@@ -121,10 +120,11 @@ test('hand-overs, questions and approvals are parts of their own, with their eve
   });
   const { parts, answer } = await streamed(troupe, 'c');
   expect(answer.outcome).toBe('waiting');
-  const told = parts.filter(({ type }) => type === 'handoff' || type === 'approval');
+  const events = parts.flatMap((part) => (part.type === 'event' ? [part.event] : []));
+  const told = events.filter(({ kind }) => kind === 'handoff' || kind === 'approval.requested');
   expect(told).toMatchObject([
-    { type: 'handoff', agent: 'bo', conversation: 'c', event: { to: ['cy'] } },
-    { type: 'approval', agent: 'cy', event: { kind: 'approval.requested' } },
+    { kind: 'handoff', author: { id: 'bo' }, conversation: 'c', to: ['cy'] },
+    { kind: 'approval.requested', author: { id: 'cy' } },
   ]);
 });
 
@@ -141,16 +141,18 @@ test('threads are part of the stream, each whole before the end of its task', as
     },
   });
   const { parts, answer } = await streamed(room.troupe, 'c');
-  const told = parts.filter(({ agent }) => agent === 'hand');
+  const events = parts.flatMap((part) => (part.type === 'event' ? [part.event] : []));
+  const told = events.filter(({ author }) => author.id === 'hand');
   const [thread] = new Set(told.map(({ conversation }) => conversation));
   expect(thread).not.toBe('c');
-  const kinds = told.flatMap((part) => ('event' in part ? [part.event.kind] : []));
-  expect(kinds).toContain('message');
-  const end = parts.findIndex(
-    (part) => 'event' in part && part.event.kind === 'delegation.completed' && part.conversation === 'c',
+  expect(told.map(({ kind }) => kind)).toContain('message');
+  const words = parts.filter((part) => part.type === 'text' && part.agent === 'hand');
+  expect(new Set(words.map((part) => part.type === 'text' && part.conversation))).toEqual(new Set([thread]));
+  const end = events.findIndex(
+    ({ kind, conversation }) => kind === 'delegation.completed' && conversation === 'c',
   );
-  const lastOfThread = parts.findLastIndex(
-    (part) => 'event' in part && part.event.kind === 'turn.done' && part.agent === 'hand',
+  const lastOfThread = events.findLastIndex(
+    ({ kind, author }) => kind === 'turn.done' && author.id === 'hand',
   );
   expect(lastOfThread).toBeGreaterThan(-1);
   expect(lastOfThread).toBeLessThan(end);

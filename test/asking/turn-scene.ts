@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { Part } from '../../src/troupe.ts';
+import type { Note } from '../../src/troupe.ts';
 
 /** One step of a turn: what its model says in each of several rounds, of which only the last succeeds. */
 interface Step {
@@ -32,21 +32,24 @@ export const plan: fc.Arbitrary<Plan> = fc.record({
   again: fc.array(fc.nat(200), { maxLength: 6 }),
 });
 
-export const at = { conversation: 'c', agent: 'bo', turn: 'c:bo:1', provisional: true } as const;
+export const at = { conversation: 'c', agent: 'bo', turn: 'c:bo:1' } as const;
 
 /** Live parts of one round. */
-export function roundParts(place: object, text: string, pieces: number, call: string | null): Part[] {
+export function roundParts(place: object, text: string, pieces: number, call: string | null): Note[] {
   const size = Math.max(1, Math.ceil(text.length / pieces));
   const parts: object[] = [];
   for (let index = 0; index < text.length; index += size)
     parts.push({ type: 'text', ...at, ...place, index, text: text.slice(index, index + size) });
   if (call !== null)
-    for (const args of ['{"n', '{"n":1}'])
-      parts.push({ type: 'call', status: 'writing', ...at, ...place, call, name: 'look', args });
-  return parts as Part[];
+    for (const [index, text] of [
+      [0, '{"n'],
+      [3, '":1}'],
+    ])
+      parts.push({ type: 'arguments', ...at, ...place, call, name: 'look', index, text });
+  return parts as Note[];
 }
 
-export function committed(kind: string, id: string, body: object): Part {
+export function committed(kind: string, id: string, body: object): Note {
   const event = {
     kind,
     id: `c:bo:1:${id}`,
@@ -55,13 +58,13 @@ export function committed(kind: string, id: string, body: object): Part {
     author: { kind: 'agent', id: 'bo', name: 'Bo' },
     body,
   };
-  return { type: 'event', conversation: 'c', agent: 'bo', turn: 'c:bo:1', event } as unknown as Part;
+  return { type: 'event', event } as unknown as Note;
 }
 
 /** All that happens: live parts of every attempt, then the events. */
-export function scene({ attempts, steps, reply }: Plan): { live: Part[]; stored: Part[] } {
-  const live: Part[] = [];
-  const stored: Part[] = [];
+export function scene({ attempts, steps, reply }: Plan): { live: Note[]; stored: Note[] } {
+  const live: Note[] = [];
+  const stored: Note[] = [];
   for (let attempt = 1; attempt <= attempts + 1; attempt++) {
     let round = 0;
     for (const [number, { rounds, pieces }] of steps.entries()) {
@@ -74,7 +77,7 @@ export function scene({ attempts, steps, reply }: Plan): { live: Part[]; stored:
         if (!isLast) live.push({ type: 'void', ...at, ...place, reason: 'overloaded', all: false } as never);
         else {
           const of = { ...at, ...place, call: 'call_1', name: 'look' };
-          live.push({ type: 'call', status: 'running', ...of, args: '{"n":1}' } as never);
+          live.push({ type: 'called', ...of, args: '{"n":1}' } as never);
           live.push({ type: 'result', ...of, outcome: 'done', text: 'seen' } as never);
         }
       }

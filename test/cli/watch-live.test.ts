@@ -1,8 +1,8 @@
 import { afterEach, expect, test, vi } from 'vitest';
-import type { AgentActivity, Frame } from '../../src/cli/client/client.ts';
-import { createActivityWords } from '../../src/cli/render/activity-words.ts';
+import type { Frame } from '../../src/cli/client/client.ts';
+import { createActivityWords, type TurnFrame } from '../../src/cli/render/activity-words.ts';
 import { createReplyPrinter } from '../../src/cli/render/reply-printer.ts';
-import type { Activity, Event } from '../../src/events/index.ts';
+import type { Event, Told } from '../../src/events/index.ts';
 import { workplace } from './harness.ts';
 
 afterEach(() => {
@@ -53,15 +53,15 @@ const at = {
   step: 1,
   round: 1,
 };
-const note = (activity: Activity) => ({ ...at, ...activity }) as unknown as AgentActivity;
+const note = (told: Told) => ({ ...at, ...told }) as unknown as TurnFrame;
 const piece = (index: number, text: string, call = 'k1') =>
-  note({ kind: 'arguments', call, name: 'save', index, text });
+  note({ type: 'arguments', call, name: 'save', index, text });
 
 test('people are told once that a call begins', () => {
   const inWords = createActivityWords();
   const notes = [piece(0, ''), piece(0, '{"a"'), piece(4, ':1}'), piece(0, '{}', 'k2')];
   expect(notes.map(inWords)).toEqual(['begins to call save', null, null, 'begins to call save']);
-  expect(inWords(note({ kind: 'dropped', call: 'k2', name: 'save' }))).toMatch(/does not run/);
+  expect(inWords(note({ type: 'dropped', call: 'k2', name: 'save' }))).toMatch(/does not run/);
 });
 
 test('on a terminal a reply shows its calls when they begin, and with their step only those that were not shown', () => {
@@ -72,10 +72,9 @@ test('on a terminal a reply shows its calls when they begin, and with their step
   try {
     const printer = createReplyPrinter();
     const show = (frame: Frame) => printer.show(frame, 0);
-    const activity = (each: AgentActivity) => show({ type: 'activity', activity: each } as Frame);
-    show({ type: 'delta', delta: { agent: 'bo', turn: at.turn, index: 0, text: 'I look.' } });
-    activity(piece(0, ''));
-    activity(piece(0, '{}'));
+    show(note({ type: 'text', index: 0, text: 'I look.' }));
+    show(piece(0, ''));
+    show(piece(0, '{}'));
     expect(out.match(/calls save/g)).toHaveLength(1);
     const calls = [
       { id: 'k1', name: 'save', args: '{}' },

@@ -88,7 +88,7 @@ describe.each(PLACES.filter(({ missing }) => missing === null))('many processes 
     );
     const seqs = notes.flatMap((note) => (note.type === 'event' ? [note.event.seq] : []));
     expect(seqs).toEqual(seqs.map((_, index) => index + 1));
-    const text = notes.flatMap((note) => (note.type === 'delta' ? [note.delta.text] : [])).join('');
+    const text = notes.flatMap((note) => (note.type === 'text' ? [note.text] : [])).join('');
     expect(text).toBe('answer 1');
   });
 

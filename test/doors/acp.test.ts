@@ -212,8 +212,8 @@ test('the words of a prompt that is cancelled come once', async () => {
   const { editor, sessionId, troupe } = stage;
   let told = '';
   troupe.watch((note) => {
-    if (note.type !== 'delta') return;
-    told += note.delta.text;
+    if (note.type !== 'text') return;
+    told += note.text;
     if (told === 'Once upon a time') void editor.notify(methods.agent.session.cancel, { sessionId });
   });
   expect(await stage.say('Go.')).toEqual({ stopReason: 'cancelled' });

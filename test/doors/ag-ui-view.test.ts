@@ -12,7 +12,7 @@ import { RoomState } from '../../src/doors/ag-ui/room-state.ts';
 import { RoomView } from '../../src/doors/ag-ui/room-view.ts';
 import type { ClientMessage } from '../../src/doors/ag-ui/run-input.ts';
 import type { Event } from '../../src/events/index.ts';
-import type { Part } from '../../src/troupe.ts';
+import type { Note } from '../../src/troupe.ts';
 import { type Plan, plan, scene } from '../asking/turn-scene.ts';
 import { clientOf } from './ag-ui-client.ts';
 
@@ -27,7 +27,7 @@ const ASKED = {
 } as unknown as Event;
 
 /** The run of a client that has these messages, to which these parts come. */
-function runOf(client: readonly Message[], parts: readonly Part[]): object[] {
+function runOf(client: readonly Message[], parts: readonly Note[]): object[] {
   const nameOf = () => 'Bo';
   const view = new RoomView({ conversation: 'c', nameOf });
   replay(view, [ASKED]);
@@ -48,7 +48,7 @@ function runOf(client: readonly Message[], parts: readonly Part[]): object[] {
 }
 
 /** What a reader gets who loses some of the live parts, and is told others twice. */
-function thinned({ lost, again }: Plan, live: readonly Part[]): Part[] {
+function thinned({ lost, again }: Plan, live: readonly Note[]): Note[] {
   return live.flatMap((part, index) => [
     ...(lost.includes(index) ? [] : [part]),
     ...(again.includes(index) ? live.slice(Math.max(0, index - 3), index + 1) : []),

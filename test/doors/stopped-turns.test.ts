@@ -106,8 +106,8 @@ for (const { name: how, reply, stops } of ENDS)
     });
     let told = '';
     stage.troupe.watch((note) => {
-      if (note.type !== 'delta') return;
-      told += note.delta.text;
+      if (note.type !== 'text') return;
+      told += note.text;
       if (stops && told === SAID) void stage.troupe.command({ command: 'abort', turn: 'c1:bo:1' }, UMA);
     });
     const text = await ask(stage);

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import type { EventId, StreamDelta } from '../../src/events/index.ts';
+import type { EventId, TextNote } from '../../src/events/index.ts';
 import type { ModelRequest } from '../../src/providers/provider.ts';
 import type { StoreDriver } from '../../src/store/driver.ts';
 import { defineTool } from '../../src/tools/tool.ts';
@@ -137,11 +137,9 @@ test('N8 after a kill during streaming the next process starts the reply anew an
       { id: 'cy', model: cy },
     ],
   });
-  const heard: StreamDelta[] = [];
+  const heard: TextNote[] = [];
   const hear = (stage: Stage) =>
-    stage.troupe.watch(
-      (note) => note.type === 'delta' && note.delta.turn === 'c:bo:2' && heard.push(note.delta),
-    );
+    stage.troupe.watch((note) => note.type === 'text' && note.turn === 'c:bo:2' && heard.push(note));
   hear(dying);
   await post(dying, 'count', ['bo']);
   await cy.reached();

@@ -41,7 +41,7 @@ const VENDORS: Record<string, Vendor> = {
 /** The agent states that watchers receive. */
 function watchStates(stage: Stage): StateNote[] {
   const notes: StateNote[] = [];
-  stage.deps.onState = (note) => void notes.push(note);
+  stage.deps.onLive = (note) => void (note.type === 'state' && notes.push(note));
   return notes;
 }
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
 import type { ModelEvent } from '../../src/providers/provider.ts';
-import type { Part } from '../../src/asking/part.ts';
+import type { Note } from '../../src/events/index.ts';
 import type { ModelAnswer } from '../../src/actors/turn/turn-run.ts';
 import { NO_USAGE } from '../../src/events/index.ts';
 import { defineTool } from '../../src/tools/tool.ts';
@@ -28,7 +28,7 @@ test('an answer with copied marks is shown and stored without them, and the jour
   const stage = await openStage({ agents: [{ id: 'bo', model }] });
   const heard: string[] = [];
   stage.troupe.watch((note) => {
-    if (note.type === 'delta') heard.push(note.delta.text);
+    if (note.type === 'text') heard.push(note.text);
   });
   await stage.say('c', 'What do we sell?', ['bo']);
   await stage.quiet();
@@ -68,8 +68,8 @@ test('words before a call are whole before it, and its arguments stay as they ar
   });
   const order: string[] = [];
   stage.troupe.watch((heard) => {
-    if (heard.type === 'delta') order.push(heard.delta.text);
-    if (heard.type === 'activity') order.push(heard.activity.kind);
+    if (heard.type === 'event' || heard.type === 'state') return;
+    order.push(heard.type === 'text' ? heard.text : heard.type);
   });
   await stage.say('c', 'Note it.', ['bo']);
   await stage.quiet();
@@ -91,7 +91,7 @@ test('what a reader of the stream has seen is the answer', async () => {
   await using troupe = await openTroupe({
     agents: [{ id: 'bo', provider: 'scripted', script: { rules: [{ reply: COPIED.join(''), chunk: 3 }] } }],
   });
-  const parts: Part[] = [];
+  const parts: Note[] = [];
   const asked = troupe.stream('c', { author: ANA, content: 'What do we sell?' });
   let step = await asked.next();
   for (; step.done !== true; step = await asked.next()) parts.push(step.value);

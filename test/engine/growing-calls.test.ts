@@ -3,8 +3,7 @@ import * as z from 'zod';
 import { NO_USAGE } from '../../src/events/index.ts';
 import { defineProvider, type ModelEvent, type ModelRequest } from '../../src/index.ts';
 import { defineTool } from '../../src/tools/tool.ts';
-import type { CallPart } from '../../src/asking/part.ts';
-import type { Part, Troupe } from '../../src/troupe.ts';
+import type { Note, Troupe } from '../../src/troupe.ts';
 import type { TroupeInput } from '../../src/config/agents-file.ts';
 import { cpuMsOf } from '../support/cpu-ms.ts';
 import { openTroupe } from '../support/mode.ts';
@@ -57,16 +56,28 @@ const writtenOf = (pieces: readonly string[]): Read =>
     yield DONE;
   };
 
-async function partsOf(troupe: Troupe): Promise<Part[]> {
-  const parts: Part[] = [];
+async function partsOf(troupe: Troupe): Promise<Note[]> {
+  const parts: Note[] = [];
   for await (const part of troupe.stream('c', { content: 'go', to: ['bo'] })) parts.push(part);
   return parts;
 }
 
-const callsOf = (parts: readonly Part[]) =>
-  parts.flatMap((part): CallPart[] => (part.type === 'call' ? [part] : []));
-const shown = (parts: readonly Part[]) =>
-  callsOf(parts).map(({ status, call: id, args }) => `${id} ${status} ${args}`);
+const callsOf = (parts: readonly Note[]) =>
+  parts.filter(({ type }) => type === 'arguments' || type === 'called' || type === 'dropped');
+
+/** What a reader has of each call, note by note. */
+function shown(parts: readonly Note[]): string[] {
+  const written = new Map<string, string>();
+  return parts.flatMap((note) => {
+    if (note.type === 'dropped') return [`${note.call} dropped `];
+    if (note.type === 'called') return [`${note.call} running ${note.args}`];
+    if (note.type !== 'arguments') return [];
+    const before = written.get(note.call) ?? '';
+    expect(note.index).toBe(before.length);
+    written.set(note.call, before + note.text);
+    return [`${note.call} writing ${before}${note.text}`];
+  });
+}
 
 test('a call is told when it begins, and its arguments as the model writes them', async () => {
   await using troupe = await troupeOf(written('', '{"to":', '"dis', 'k"}'));
@@ -80,7 +91,6 @@ test('a call is told when it begins, and its arguments as the model writes them'
   ]);
   expect(callsOf(parts)[0]).toMatchObject({
     name: 'save',
-    provisional: true,
     step: 1,
     attempt: 1,
     agent: 'bo',
@@ -163,8 +173,7 @@ test('a reader that comes while the arguments grow is told them so far, and then
     const told: string[] = [];
     troupe.watch(
       (note) => {
-        if (note.type === 'activity' && note.activity.kind === 'arguments')
-          told.push(`${note.activity.index} ${note.activity.text}`);
+        if (note.type === 'arguments') told.push(`${note.index} ${note.text}`);
         look();
       },
       { conversation: 'c' },
@@ -242,8 +251,7 @@ test.each([
   await using troupe = await troupeOf(writtenOf(['[', ...words, '0]']), more);
   let length = 0;
   troupe.watch((note) => {
-    if (note.type === 'activity' && note.activity.kind === 'arguments')
-      length = note.activity.index + note.activity.text.length;
+    if (note.type === 'arguments') length = note.index + note.text.length;
   });
   const cpuMs = await cpuMsOf(async () => void (await troupe.ask('c', 'go')));
   expect(length).toBe(65_536);

@@ -3,11 +3,11 @@ import { expect, test } from 'vitest';
 import * as z from 'zod';
 import type { AgentInput } from '../../src/config/agent-definition.ts';
 import {
-  type ActivityNote,
   ActorAddress,
   type AgentId,
+  type CalledNote,
   type LiveNote,
-  type StreamDelta,
+  type TextNote,
   turnId,
   type TurnId,
 } from '../../src/events/index.ts';
@@ -22,7 +22,7 @@ import { openTroupe } from '../support/mode.ts';
 import { createWaits } from '../support/waits.ts';
 
 const A = ActorAddress.parse({ tenant: 'default', conversation: 'c', agent: 'bo' });
-const AT = { address: A, turn: turnId(A, 1), attempt: 1, step: 1, round: 1 };
+const AT = { ...A, turn: turnId(A, 1), attempt: 1, step: 1, round: 1 };
 
 /** One thing that happens between a worker and a reader in another process. */
 type Move =
@@ -56,15 +56,12 @@ function stage() {
       recalls += 1;
     },
     say(text: string): void {
-      tell({ type: 'delta', delta: { ...AT, index: written.text.length, text } });
+      tell({ type: 'text', ...AT, index: written.text.length, text });
       written.text += text;
     },
     write(text: string): void {
       const index = written.args.length;
-      tell({
-        type: 'activity',
-        activity: { ...AT, kind: 'arguments', call: 'k', name: 'copy', index, text },
-      });
+      tell({ type: 'arguments', ...AT, call: 'k', name: 'copy', index, text });
       written.args += text;
     },
     /** Sends what waits, and what it was asked to tell again. */
@@ -77,7 +74,7 @@ function stage() {
       for (const notice of toReader.take()) {
         if (isLost && notice.type !== 'recalled') continue;
         if (notice.type === 'recalled') gate?.takeAgain(notice.notes);
-        else if (notice.type === 'delta' || notice.type === 'activity') gate?.take(notice);
+        else if ('round' in notice) gate?.take(notice);
       }
     },
   };
@@ -109,11 +106,10 @@ test('whenever a reader comes, and whatever is joined or lost, it gets each char
       const read = { text: '', args: '' };
       for (const note of made.heard) {
         if (note.type === 'state') throw new Error('no state was told');
-        const piece = note.type === 'delta' ? note.delta : note.activity;
-        if (!('index' in piece)) throw new Error('only pieces were told');
-        const key = note.type === 'delta' ? 'text' : 'args';
-        expect(piece.index, 'a gap or an overlap').toBe(read[key].length);
-        read[key] += piece.text;
+        if (!('index' in note)) throw new Error('only pieces were told');
+        const key = note.type === 'text' ? 'text' : 'args';
+        expect(note.index, 'a gap or an overlap').toBe(read[key].length);
+        read[key] += note.text;
       }
       expect(read).toEqual(made.written);
     }),
@@ -124,15 +120,14 @@ test('whenever a reader comes, and whatever is joined or lost, it gets each char
 test('a reader of a long text gets its end, and then what follows', () => {
   const book = createLiveBook();
   const chunk = 'x'.repeat(1_000);
-  for (let at = 0; at < 1_000; at += 1)
-    book.note({ type: 'delta', delta: { ...AT, index: at * 1_000, text: chunk } });
+  for (let at = 0; at < 1_000; at += 1) book.note({ type: 'text', ...AT, index: at * 1_000, text: chunk });
   const heard: { index: number; text: string }[] = [];
   const gate = new LiveGate(
-    (note) => note.type === 'delta' && heard.push(note.delta),
+    (note) => note.type === 'text' && heard.push(note),
     () => gate.takeAgain(book.of(A)),
   );
   gate.takeAgain(book.of(A));
-  gate.take({ type: 'delta', delta: { ...AT, index: 1_000_000, text: 'end' } });
+  gate.take({ type: 'text', ...AT, index: 1_000_000, text: 'end' });
   expect(heard.map(({ index, text }) => [index, text.length])).toEqual([
     [1_000_000 - 262_144, 262_144],
     [1_000_000, 3],
@@ -143,36 +138,33 @@ test('a long text costs what its pieces cost, and not a copy of it with each', a
   const book = createLiveBook();
   const cpuMs = await cpuMsOf(() => {
     for (let index = 0; index < 1_048_576; index += 4)
-      book.note({ type: 'delta', delta: { ...AT, index, text: 'word' } });
+      book.note({ type: 'text', ...AT, index, text: 'word' });
   });
   // A copy with each takes 30 s.
   expect(cpuMs).toBeLessThan(5_000);
 });
 
-const called = (call: string, more: Partial<ActivityNote> = {}): LiveNote => ({
-  type: 'activity',
-  activity: { ...AT, kind: 'called', call, name: 'copy', args: '{}', ...more } as ActivityNote,
+const called = (call: string, more: Partial<CalledNote> = {}): LiveNote => ({
+  type: 'called',
+  ...{ ...AT, call, name: 'copy', args: '{}', ...more },
 });
-const piece = (index: number, text: string, more: Partial<StreamDelta> = {}): LiveNote => ({
-  type: 'delta',
-  delta: { ...AT, index, text, ...more },
+const piece = (index: number, text: string, more: Partial<TextNote> = {}): LiveNote => ({
+  type: 'text',
+  ...{ ...AT, index, text, ...more },
 });
 const state = (turn: TurnId | null, name: string, event: string): LiveNote => ({
   type: 'state',
-  state: { address: A, turn, state: name, event, at: 1, doing: [] },
+  ...{ ...A, turn, state: name, event, at: 1, doing: [] },
 });
 
 test('a turn is told again with its state, also before its first word and while its agent is paused', () => {
   const book = createLiveBook();
   book.note(state(AT.turn, 'working.streaming', 'PROMPT_READY'));
-  expect(book.of(A)).toMatchObject([{ state: { state: 'working.streaming' } }]);
+  expect(book.of(A)).toMatchObject([{ state: 'working.streaming' }]);
   book.note(piece(0, 'one '));
   book.note(state(null, 'paused', 'PAUSE'));
   book.note(piece(4, 'two'));
-  expect(book.of(A)).toMatchObject([
-    { state: { state: 'working.streaming' } },
-    { delta: { index: 0, text: 'one two' } },
-  ]);
+  expect(book.of(A)).toMatchObject([{ state: 'working.streaming' }, { index: 0, text: 'one two' }]);
   book.note(state(AT.turn, 'paused', 'COMMITTED'));
   expect(book.of(A)).toEqual([]);
 });
@@ -182,8 +174,8 @@ test('what a hanging earlier attempt still tells changes nothing of a later one'
   book.note(piece(0, 'old'));
   book.note(piece(0, 'new', { attempt: 2 }));
   book.note(piece(3, ' and older'));
-  book.note({ type: 'activity', activity: { ...AT, kind: 'void', reason: 'the turn was left', all: true } });
-  expect(book.of(A)).toMatchObject([{ delta: { attempt: 2, text: 'new' } }]);
+  book.note({ type: 'void', ...AT, reason: 'the turn was left', all: true });
+  expect(book.of(A)).toMatchObject([{ attempt: 2, text: 'new' }]);
 });
 
 test('calls of two steps with the same id are two calls', () => {
@@ -209,7 +201,7 @@ test('what is missing is asked for again if no answer comes, and the answer abou
   );
   gate.take(called('k'));
   const other = { ...A, agent: 'cy' as AgentId };
-  gate.takeAgain([piece(0, 'other', { address: other, turn: turnId(other, 1) })]);
+  gate.takeAgain([piece(0, 'other', { ...other, turn: turnId(other, 1) })]);
   for (let index = 3; index <= 52; index += 1) gate.take(piece(index, '.'));
   expect([asked, heard.length]).toEqual([2, 1]);
   gate.takeAgain([piece(0, 'so far'), called('k')]);
@@ -248,11 +240,11 @@ function reader(troupe: Troupe, conversation: string) {
   const told = { texts: [''], calls: [] as string[] };
   const { look, until } = createWaits();
   const watcher: Watcher = (note) => {
-    if (note.type === 'delta') {
-      const { step, index, text } = note.delta;
+    if (note.type === 'text') {
+      const { step, index, text } = note;
       told.texts[step - 1] = index === 0 ? text : `${told.texts[step - 1]}${text}`;
     }
-    if (note.type === 'activity') told.calls.push(note.activity.kind);
+    if ('call' in note) told.calls.push(note.type);
     look();
   };
   troupe.watch(watcher, { conversation });

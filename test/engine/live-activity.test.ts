@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import type { ActivityNote } from '../../src/events/index.ts';
+import type { TurnNote } from '../../src/events/index.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import type { Troupe } from '../../src/troupe.ts';
@@ -14,15 +14,17 @@ import { createWaits } from '../support/waits.ts';
 const scripted = (rules: object[], more: object = {}) =>
   ({ id: 'bo', provider: 'scripted', script: { rules }, ...more }) as AgentInput;
 
-/** The activities of a troupe, and the kinds of its events, in the order in which a watcher hears of them. */
+/** What the turns of a troupe do besides their words, and the kinds of its events, in the order in which a watcher hears of them. */
 function listen(troupe: Troupe) {
-  const heard: ActivityNote[] = [];
+  const heard: TurnNote[] = [];
   const order: string[] = [];
   const { look, until } = createWaits();
   troupe.watch((note) => {
-    if (note.type === 'activity') heard.push(note.activity);
-    if (note.type === 'activity') order.push(note.activity.kind);
     if (note.type === 'event') order.push(note.event.kind);
+    else if (note.type !== 'state' && note.type !== 'text') {
+      heard.push(note);
+      order.push(note.type);
+    }
     look();
   });
   return { heard, order, until };
@@ -63,9 +65,9 @@ test('a call, its progress and its result are heard before anything of the turn 
   const { heard, order, until } = listen(troupe);
   await troupe.send('c', { author: UMA, content: 'copy it', to: ['bo'] });
   // The other call still runs: a result is heard as soon as it is there.
-  await until(() => heard.some(({ kind }) => kind === 'result'));
-  expect(heard.filter(({ kind }) => kind === 'result')).toMatchObject([{ name: 'note', text: 'noted' }]);
-  expect(heard.filter(({ kind }) => kind === 'progress')).toMatchObject([
+  await until(() => heard.some(({ type }) => type === 'result'));
+  expect(heard.filter(({ type }) => type === 'result')).toMatchObject([{ name: 'note', text: 'noted' }]);
+  expect(heard.filter(({ type }) => type === 'progress')).toMatchObject([
     { name: 'copy', text: 'copying', done: 1, total: 3, turn: 'c:bo:1', step: 1, attempt: 1 },
   ]);
   expect(order).not.toContain('step');
@@ -73,7 +75,7 @@ test('a call, its progress and its result are heard before anything of the turn 
   await troupe.idle();
   await until(() => order.includes('turn.done'));
   const ofCopy = heard.filter((each) => 'name' in each && each.name === 'copy');
-  expect(ofCopy.map(({ kind }) => kind)).toEqual(['arguments', 'called', 'progress', 'progress', 'result']);
+  expect(ofCopy.map(({ type }) => type)).toEqual(['arguments', 'called', 'progress', 'progress', 'result']);
   expect(ofCopy).toMatchObject([
     { index: 0, text: '{"from":"a"}' },
     { args: '{"from":"a"}' },
@@ -120,10 +122,10 @@ test('frequent progress is joined: the first report, and the last of each pause'
       return 'ok';
     },
   });
-  const heard: ActivityNote[] = [];
+  const heard: TurnNote[] = [];
   const model = inOrder(asks(['busy', {}]), says('ok'));
   const stage = await openStage({ clock, agents: [{ id: 'bo', model, tools: ['busy'] }], tools: [busy] });
-  stage.deps.onActivity = (note) => void (note.kind === 'progress' && heard.push(note));
+  stage.deps.onLive = (note) => void (note.type === 'progress' && heard.push(note));
   await stage.say('c', 'go', ['bo']);
   const progress = await steps.promise;
   expect(heard).toMatchObject([{ done: 1 }]);
@@ -164,12 +166,12 @@ test('arguments, progress and results are shown in bounds, and redacted like wha
   });
   const { heard } = listen(troupe);
   await troupe.ask('c', 'go');
-  const sizes = Object.fromEntries(heard.map((note) => [note.kind, JSON.stringify(note).length]));
+  const sizes = Object.fromEntries(heard.map((note) => [note.type, JSON.stringify(note).length]));
   expect(sizes['arguments']).toBeLessThan(67_000);
   expect(sizes['called']).toBeLessThan(5_000);
   expect(sizes['progress']).toBeLessThan(1_500);
   expect(sizes['result']).toBeLessThan(5_000);
-  const shown = heard.filter(({ kind }) => kind === 'progress' || kind === 'result');
+  const shown = heard.filter(({ type }) => type === 'progress' || type === 'result');
   expect(JSON.stringify(shown)).not.toContain('sk_l');
   expect(shown.map((note) => ('text' in note ? note.text?.slice(0, 9) : ''))).toEqual([
     'key [key]',
@@ -192,8 +194,8 @@ test('what a failed model call had said is void, and its repetition begins anew'
   });
   const told: unknown[] = [];
   troupe.watch((note) => {
-    if (note.type === 'delta') told.push([note.delta.round, note.delta.index, note.delta.text]);
-    if (note.type === 'activity') told.push([note.activity.round, note.activity.kind]);
+    if (note.type === 'text') told.push([note.round, note.index, note.text]);
+    if (note.type === 'void') told.push([note.round, note.type]);
   });
   await troupe.ask('c', 'go');
   expect(told).toEqual([

@@ -94,7 +94,7 @@ test('commands are accepted as events, or refused', async () => {
     agents: [scripted('slow', [{ reply: 'slowly', chunk: 1, chunkDelayMs: 60_000 }])],
   });
   const said = new Promise<string>((resolve) => {
-    api.troupe.watch((note) => note.type === 'delta' && resolve(note.delta.turn));
+    api.troupe.watch((note) => note.type === 'text' && resolve(note.turn));
   });
   await api.troupe.send('c1', { author: ANA, to: ['slow'], content: 'x' });
   const turn = await said;

@@ -37,7 +37,7 @@ test('every transition of a machine is streamed with the called tools, in frames
   const reading = readStream(response, isAt('idle'));
   const acting = Promise.withResolvers<void>();
   api.troupe.watch((note) => {
-    if (note.type === 'state' && note.state.state === 'working.acting') acting.resolve();
+    if (note.type === 'state' && note.state === 'working.acting') acting.resolve();
   });
   await api.troupe.send('c1', { author: ANA, to: ['worker'], content: 'go' });
   await acting.promise;
@@ -76,8 +76,8 @@ test('commands about an agent between turns are streamed, too, and a pause durin
   const rested = Promise.withResolvers<void>();
   api.troupe.watch((note) => {
     if (note.type !== 'state') return;
-    if (note.state.state === 'working.acting') acting.resolve();
-    if (note.state.event === 'COMMITTED') rested.resolve();
+    if (note.state === 'working.acting') acting.resolve();
+    if (note.event === 'COMMITTED') rested.resolve();
   });
   await api.troupe.send('c1', { author: ANA, to: ['worker'], content: 'go' });
   await acting.promise;

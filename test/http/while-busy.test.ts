@@ -8,7 +8,7 @@ const PATH = '/api/conversations/c1/events';
 function speaking(api: Awaited<ReturnType<typeof startApi>>): Promise<void> {
   return new Promise((resolve) => {
     const off = api.troupe.watch((note) => {
-      if (note.type !== 'delta') return;
+      if (note.type !== 'text') return;
       off();
       resolve();
     });

@@ -58,9 +58,8 @@ export function playApproval(stage: PageStage, id: string): Promise<void> {
 export async function isSpeaking(stage: PageStage, id: string, agent: string): Promise<void> {
   const spoke = Promise.withResolvers<void>();
   const off = stage.troupe.watch((note) => {
-    if (note.type !== 'delta') return;
-    const { conversation, agent: by } = note.delta.address;
-    if (conversation === id && by === agent) spoke.resolve();
+    if (note.type !== 'text') return;
+    if (note.conversation === id && note.agent === agent) spoke.resolve();
   });
   await stage.until(id, ({ kind, author }) => kind === 'turn.started' && author.id === agent);
   await spoke.promise;

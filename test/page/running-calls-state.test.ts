@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
-import type { Activity } from '../../src/events/index.ts';
-import { type RunningCall, withActivity } from '../../web/src/state/running-calls.ts';
+import type { Told } from '../../src/events/index.ts';
+import { type RunningCall, withNote } from '../../web/src/state/running-calls.ts';
 
-const after = (...activities: (Activity & { attempt?: number; step?: number })[]) =>
-  activities.reduce<readonly RunningCall[]>(
-    (calls, activity) => withActivity(calls, { attempt: 1, step: 1, ...activity }),
+const after = (...notes: (Told & { attempt?: number; step?: number })[]) =>
+  notes.reduce<readonly RunningCall[]>(
+    (calls, note) => withNote(calls, { attempt: 1, step: 1, ...note }),
     [],
   );
-const called = { kind: 'called', call: 'call_0', name: 'copy', args: '{}' } as const;
-const result = { kind: 'result', call: 'call_0', name: 'copy', outcome: 'done', text: 'ok' } as const;
+const called = { type: 'called', call: 'call_0', name: 'copy', args: '{}' } as const;
+const result = { type: 'result', call: 'call_0', name: 'copy', outcome: 'done', text: 'ok' } as const;
 
 test('calls of two steps with the same id are two calls', () => {
   const calls = after(called, result, { ...called, step: 2 });
@@ -24,7 +24,7 @@ test('calls of a process that has died go when another one begins the next attem
 });
 
 test('a failed model call takes the calls that it was writing with it', () => {
-  const writing = { kind: 'arguments', call: 'call_1', name: 'copy', index: 0, text: '{' } as const;
-  const calls = after(called, writing, { kind: 'void', reason: 'busy', all: false });
+  const writing = { type: 'arguments', call: 'call_1', name: 'copy', index: 0, text: '{' } as const;
+  const calls = after(called, writing, { type: 'void', reason: 'busy', all: false });
   expect(calls.map(({ call }) => call)).toEqual(['call_0']);
 });

@@ -92,7 +92,7 @@ test('a turn that a closed process had begun joins its task in the next one', as
   };
   const first = await open();
   const heard = Promise.withResolvers<void>();
-  first.watch((note) => note.type === 'delta' && heard.resolve());
+  first.watch((note) => note.type === 'text' && heard.resolve());
   await first.send('room', { author: UMA, to: ['surveyor'], content: 'Is plot 7 free?' });
   await heard.promise;
   await first[Symbol.asyncDispose]();

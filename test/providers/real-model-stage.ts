@@ -4,7 +4,7 @@ import type { CompatibleAgent } from '../../src/config/agent-input.ts';
 import type { Tool } from '../../src/tools/tool.ts';
 import type { Troupe } from '../../src/troupe.ts';
 import type { Event } from '../../src/events/index.ts';
-import type { Part } from '../../src/asking/part.ts';
+import type { Note } from '../../src/events/index.ts';
 import { type Llama, LLAMA_ENV } from '../services/llama-server.ts';
 
 const GIVEN = JSON.parse(process.env[LLAMA_ENV] ?? '{"not":"npm test fetches it, vitest alone does not"}') as
@@ -45,7 +45,7 @@ export async function eventsOf(troupe: Troupe, conversation: string): Promise<re
 }
 
 /** Pieces of the words of the only turn. A piece at 0 begins the text anew. */
-export function wordsIn(parts: readonly Part[]): string[] {
+export function wordsIn(parts: readonly Note[]): string[] {
   const pieces: string[] = [];
   for (const part of parts) {
     if (part.type !== 'text') continue;

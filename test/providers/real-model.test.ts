@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect } from 'vitest';
 import * as z from 'zod';
 import type { Event } from '../../src/events/index.ts';
 import { createOpenAiEmbedder } from '../../src/providers/openai/openai-embedder.ts';
-import type { Part } from '../../src/asking/part.ts';
+import type { Note } from '../../src/events/index.ts';
 import { type LlamaServer, startLlamaServer } from '../services/llama-server.ts';
 import { eventsOf, LLAMA, openReal, wordsIn, withRealModel } from './real-model-stage.ts';
 
@@ -28,7 +28,7 @@ function lastOf<K extends Event['kind']>(events: readonly Event[], kind: K): Ext
 
 withRealModel('a real model’s words arrive in pieces, and the log has their sum', async () => {
   await using troupe = await openReal(urlOf());
-  const parts: Part[] = [];
+  const parts: Note[] = [];
   const asked = troupe.stream('c', 'Tell me of the sea.');
   let step = await asked.next();
   for (; step.done !== true; step = await asked.next()) parts.push(step.value);
@@ -73,7 +73,7 @@ withRealModel('a turn cancelled in mid-stream ends the work of the real server',
   await using troupe = await openReal(urlOf(), { maxOutputTokens: 1_200 });
   const slots = async () => (await (await fetch(new URL('/slots', urlOf()))).json()) as readonly Slot[];
   const isWorking = async () => (await slots()).some((slot) => slot.is_processing);
-  let parts: Part[] = [];
+  let parts: Note[] = [];
   let conversation = '';
   // A model may say little: then it has ended before it could be cancelled, and is asked again.
   for (let n = 1, isCancelled = false; !isCancelled; n += 1) {

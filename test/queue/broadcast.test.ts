@@ -14,7 +14,7 @@ const TURN = turnId(A, 1);
 const STOP: Notice = { type: 'stop', address: A, turn: TURN };
 
 function delta(index: number, text: string, step = 1): Notice {
-  return { type: 'delta', delta: { address: A, turn: TURN, attempt: 1, step, round: 1, index, text } };
+  return { type: 'text', ...A, turn: TURN, attempt: 1, step, round: 1, index, text };
 }
 
 function appended(after: number, head: number, conversation = 'c1'): Notice {
@@ -24,8 +24,8 @@ function appended(after: number, head: number, conversation = 'c1'): Notice {
 
 function told(conversation: string, text: string): Notice {
   const address = ActorAddress.parse({ ...A, conversation });
-  const at = { address, turn: turnId(address, 1), attempt: 1, step: 1, round: 1 };
-  const notes = [{ type: 'delta' as const, delta: { ...at, index: 0, text } }];
+  const at = { ...address, turn: turnId(address, 1), attempt: 1, step: 1, round: 1 };
+  const notes = [{ type: 'text' as const, ...at, index: 0, text }];
   return { type: 'recalled', tenant: A.tenant, conversation: address.conversation, notes };
 }
 
@@ -36,7 +36,7 @@ function hearing(broadcast: Broadcast): Notice[] {
 }
 
 const textOf = (notices: readonly Notice[]) =>
-  notices.map((each) => (each.type === 'delta' ? each.delta.text : '')).join('');
+  notices.map((each) => (each.type === 'text' ? each.text : '')).join('');
 
 describe('the in-process broadcast keeps the contract', () => {
   const open = async (count: number) => {

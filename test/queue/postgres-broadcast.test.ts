@@ -35,22 +35,20 @@ test.skipIf(!POSTGRES_URL)(`a notice longer than a payload arrives whole${SKIPPE
   const heard: Notice[] = [];
   hearer?.subscribe((notice) => heard.push(notice));
   const delta = (text: string, by: string): Notice => ({
-    type: 'delta',
-    delta: {
-      address: { ...A, agent: A.agent },
-      turn: turnId(A, by === 'speaker' ? 1 : 2),
-      attempt: 1,
-      step: 1,
-      round: 1,
-      index: 0,
-      text,
-    },
+    type: 'text',
+    ...A,
+    turn: turnId(A, by === 'speaker' ? 1 : 2),
+    attempt: 1,
+    step: 1,
+    round: 1,
+    index: 0,
+    text,
   });
   const long = 'Grüße \u{1F600}\0\uD800 "quoted" '.repeat(20_000);
   speaker?.publish(delta(long, 'speaker'));
   third?.publish(delta(long, 'third'));
   await until(() => heard.length === 2);
-  for (const notice of heard) expect(notice.type === 'delta' && notice.delta.text === long).toBe(true);
+  for (const notice of heard) expect(notice.type === 'text' && notice.text === long).toBe(true);
   for (const each of [speaker, hearer, third]) await each?.close();
 });
 

@@ -70,7 +70,7 @@ test('nobody who reads along sees the backslash, whatever the pieces', async () 
   await using room = await company(['p'], { answers: { p: [{ text, chunk: 2 }, 'yes'] } });
   const pieces: string[] = [];
   room.troupe.watch((note) => {
-    if (note.type === 'delta') pieces.push(note.delta.text);
+    if (note.type === 'text') pieces.push(note.text);
   });
   await room.say(UMA, 'p', 'which?');
   expect(pieces.length).toBeGreaterThan(5);

@@ -162,8 +162,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     ...(options.lifecycle && { lifecycle: options.lifecycle }),
     forTools: createForTools(),
     stopping: stopping.signal,
-    onDelta: live.sinks.onDelta,
-    onActivity: live.sinks.onActivity,
+    onLive: live.tell,
     onWarning,
   };
   const engine = createEngine(deps, stopping);

@@ -37,8 +37,8 @@ export function words(): (frame: StreamFrame) => Words[] {
 
   return (frame) => {
     if (frame.type === 'event') return ofEvent(frame.event);
-    if (frame.type !== 'stream') return [];
-    const { agent, turn, attempt, step, round, index, text } = frame.delta;
+    if (frame.type !== 'text') return [];
+    const { agent, turn, attempt, step, round, index, text } = frame;
     const place = `${attempt} ${step} ${round}`;
     const known = turns.get(turn);
     const isNew = known?.place !== place;

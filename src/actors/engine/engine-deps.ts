@@ -1,13 +1,6 @@
 import type { ForTools } from '../calls/for-tools.ts';
 import type { Clock } from '../../clock.ts';
-import type {
-  ActorAddress,
-  PersonProfile,
-  ActivityNote,
-  StateNote,
-  StreamDelta,
-  TenantId,
-} from '../../events/index.ts';
+import type { ActorAddress, PersonProfile, LiveNote, TenantId } from '../../events/index.ts';
 import type { Logger } from '../../logger.ts';
 import type { Metrics } from '../../metrics.ts';
 import type { Admission } from '../../queue/admission.ts';
@@ -78,12 +71,8 @@ export interface EngineDeps {
   forTools?: ForTools;
   /** Aborts when the process is to stop: steps under way are finished, and nothing new begins. */
   stopping: AbortSignal;
-  /** Token deltas for watchers; never stored. */
-  onDelta: (delta: StreamDelta) => void;
-  /** What running turns do besides their text, for watchers; never stored. */
-  onActivity?: (note: ActivityNote) => void;
-  /** Transitions of the machines for watchers; never stored. */
-  onState?: (note: StateNote) => void;
+  /** What happens in running turns, for watchers; never stored. */
+  onLive?: (note: LiveNote) => void;
   /** Problems for operators that no event reports. */
   onWarning: (error: unknown, where: string) => void;
 }

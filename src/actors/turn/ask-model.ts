@@ -10,10 +10,9 @@ import type { Sending } from './session-run.ts';
 import { faultOfEnd, faultOfText } from './answer-fault.ts';
 import type { PaidCall, SessionEvent, Paid } from './feature-types.ts';
 import { checkReply } from './check-reply.ts';
-import { hearWords } from './hear-words.ts';
-import { showActivity } from './show-activity.ts';
+import { hearAnswer } from './hear-answer.ts';
+import { tell } from './tell-live.ts';
 import { watchSilence } from './watch-silence.ts';
-import { showAnswer } from './show-answer.ts';
 import { withImages } from './images.ts';
 import { cacheKeyOf, type ModelAnswer, type TurnRun, writeReceipts } from './turn-run.ts';
 import type { CallWatch } from './watch-turn.ts';
@@ -107,7 +106,7 @@ async function measured(run: TurnRun, sending: Sending): Promise<{ outcome: Stre
   const heard = await call.within(() => stream(run, sending, watch)).finally(() => silence.end());
   const mayFail = run.runtime.reply !== null || sending.prompt.tools.length > 0;
   const outcome = heard.kind === 'answered' && mayFail ? await checked(run, sending, heard) : heard;
-  if (outcome.kind !== 'answered') showActivity(run, { kind: 'void', reason: endName(outcome), all: false });
+  if (outcome.kind !== 'answered') tell(run, { type: 'void', reason: endName(outcome), all: false });
   // The answer is discarded; its tokens still count as spent.
   if (heard.kind === 'answered' && outcome.kind === 'failed')
     run.meanwhile.usage = addUsage(run.meanwhile.usage, heard.answer.usage);
@@ -160,31 +159,30 @@ async function stream(
   const { lease, runtime } = run;
   let reasoning: Reasoning | undefined;
   const calls: ToolCall[] = [];
-  const shown = showAnswer(run);
-  const words = hearWords(run, (piece) => shown.text(piece));
+  const answer = hearAnswer(run);
   const request = await requestOf(run, sending);
   for await (const event of runtime.provider.stream(request, { signal: lease.signal })) {
-    words.before(event.type);
+    answer.before(event.type);
     switch (event.type) {
       case 'start':
         break;
       case 'text':
         recordPrompt(run, sending);
         watch.heard();
-        words.push(event.delta);
+        answer.text(event.delta);
         break;
       case 'thinking':
         watch.heard();
-        shown.think(event.delta);
+        answer.think(event.delta);
         break;
       case 'calling':
         watch.heard();
-        shown.write(event.id, event.name, event.delta);
+        answer.write(event.id, event.name, event.delta);
         break;
       case 'reasoning':
         watch.heard();
         reasoning = event.reasoning;
-        shown.reasoning(event.reasoning);
+        answer.reasoning(event.reasoning);
         break;
       case 'call':
         watch.heard();
@@ -198,12 +196,12 @@ async function stream(
       case 'done':
       case 'failed':
       case 'aborted':
-        run.meanwhile.partial = words.said().text;
+        run.meanwhile.partial = answer.said().text;
         if (event.type !== 'done') return brokenOff(run, sending, event);
-        return finished(run, sending, event, { said: { ...words.said(), calls, reasoning }, shown });
+        return finished(run, sending, event, { said: { ...answer.said(), calls, reasoning }, answer });
     }
   }
-  run.meanwhile.partial = words.said().text;
+  run.meanwhile.partial = answer.said().text;
   return {
     kind: 'failed',
     failure: { code: 'provider_truncated', message: 'the provider ended without a result' },
@@ -229,14 +227,14 @@ function brokenOff(
 
 interface Heard {
   said: Pick<ModelAnswer, 'text' | 'original' | 'calls' | 'reasoning'>;
-  shown: ReturnType<typeof showAnswer>;
+  answer: ReturnType<typeof hearAnswer>;
 }
 
 function finished(
   run: TurnRun,
   sending: Sending,
   event: Extract<ModelEvent, { type: 'done' }>,
-  { said, shown }: Heard,
+  { said, answer: heard }: Heard,
 ): StreamOutcome {
   const { provider, profile } = run.runtime;
   const { maxOutputTokens } = profile;
@@ -247,8 +245,8 @@ function finished(
     isSettled || said.calls.length === 0
       ? { calls: said.calls, broken: event.broken, isCut: false }
       : wholeCalls(said.calls, event, maxOutputTokens);
-  for (const call of calls) shown.call(call);
-  shown.end();
+  for (const call of calls) heard.call(call);
+  heard.end();
   const answer: ModelAnswer = {
     ...(said.text.includes(THOUGHTS_END)
       ? withoutThoughts(said, { provider: provider.name, model: profile.model })

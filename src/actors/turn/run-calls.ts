@@ -8,7 +8,7 @@ import { createToolPlace, inToolPlace } from '../calls/lent-place.ts';
 import { type AboutTools, aboutTools } from '../calls/tool-context.ts';
 import { faultDrafts } from './answer-fault.ts';
 import { redactCall } from './redact-turn.ts';
-import { showCall, showResult } from './show-activity.ts';
+import { showCall, showResult } from './tell-live.ts';
 import { afterStep, staleNote, staleStop } from './repeated-calls.ts';
 import { type CallEffects, type CallPlace, effectsOf, stopDraft } from '../tasks/call-effects.ts';
 import { applyToolRequest } from '../tasks/apply-tool-request.ts';

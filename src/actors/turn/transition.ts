@@ -1,10 +1,10 @@
-import type { ActorAddress } from '../../events/index.ts';
+import type { ActorAddress, StateNote } from '../../events/index.ts';
 import { type AgentEvent, nextAgent, pathOf } from '../../machines/agent-lifecycle.ts';
 import type { AvailabilityEvent } from '../../machines/availability-fold.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import type { TurnRun } from './turn-run.ts';
 
-type Publisher = Pick<EngineDeps, 'clock' | 'registry' | 'onState' | 'onWarning'>;
+type Publisher = Pick<EngineDeps, 'clock' | 'registry' | 'onLive' | 'onWarning'>;
 
 /** Drives the machine of a turn and publishes its new state. Watchers are not awaited, and their errors are only logged. */
 export function advance(run: TurnRun, event: AgentEvent): void {
@@ -12,12 +12,14 @@ export function advance(run: TurnRun, event: AgentEvent): void {
   live.state = nextAgent(live.state, event);
   const at = deps.clock.now();
   live.last = { event: event.type, at };
-  if (!deps.onState) return;
+  if (!deps.onLive) return;
   const path = pathOf(live.state.value);
   // An agent that was paused or retired during its turn is so from its commit on.
   const state = event.type === 'COMMITTED' ? (lease.record.parked ?? path) : path;
   const doing = state === 'working.acting' ? (answer?.calls.map(({ name }) => name) ?? []) : [];
-  const note = { address: live.address, turn: turn.id, state, event: event.type, at, doing };
+  const { tenant, conversation, agent } = live.address;
+  const place = { type: 'state' as const, tenant, conversation, agent, turn: turn.id };
+  const note = { ...place, state, event: event.type, at, doing };
   const { failure } = run;
   if (state !== 'backoff' || !failure?.wait) return publish(deps, note);
   const { code, since, wait } = failure;
@@ -35,15 +37,12 @@ export function publishAvailability(
   const at = deps.clock.now();
   const live = deps.registry.find(address);
   if (live) live.last = { event, at };
-  publish(deps, { address, turn: null, state, event, at, doing: [] });
+  publish(deps, { type: 'state', ...address, turn: null, state, event, at, doing: [] });
 }
 
-function publish(
-  { onState, onWarning }: Publisher,
-  note: Parameters<NonNullable<EngineDeps['onState']>>[0],
-): void {
+function publish({ onLive, onWarning }: Publisher, note: StateNote): void {
   try {
-    onState?.(note);
+    onLive?.(note);
   } catch (error) {
     onWarning(error, 'state watcher');
   }

@@ -60,7 +60,7 @@ import { learnRefused } from './images.ts';
 import { NO_CALLS } from './repeated-calls.ts';
 import { runCalls } from './run-calls.ts';
 import { NEW_SESSION_RUN } from './session-run.ts';
-import { showActivity } from './show-activity.ts';
+import { tell } from './tell-live.ts';
 import { journalStep, openStep, writeKept } from './step-journal.ts';
 import { advance } from './transition.ts';
 import { contextOf, liveItems, readFacts } from './turn-facts.ts';
@@ -255,7 +255,7 @@ export async function runTurn(start: TurnStart): Promise<void> {
       outcome = await perform(run, effect);
     }
   } finally {
-    if (!isOver) showActivity(run, { kind: 'void', reason: 'the turn was left', all: true });
+    if (!isOver) tell(run, { type: 'void', reason: 'the turn was left', all: true });
     if (run.meanwhile.session.open) run.deps.features.sessions?.leave(run);
     run.watch.end({ ...run, usage: run.meanwhile.usage });
   }

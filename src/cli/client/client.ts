@@ -1,8 +1,8 @@
 import type { Inbox } from '../../http/inbox.ts';
 import type { NostrStatus } from '../../integrations/nostr.ts';
 import type { IssuedKey, KeyInfo, NewKey } from '../../access/index.ts';
-import type { Addressed } from '../../http/client.ts';
-import type { ActivityNote, Author, Command, Event, StateNote } from '../../events/index.ts';
+import type { RemoteNote } from '../../http/client.ts';
+import type { Author, Command, Event } from '../../events/index.ts';
 import type { ImportReport } from '../../import/index.ts';
 import type { NewWebhook } from '../../integrations/webhook.ts';
 import type { IssuedWebhook, WebhookInfo, WebhookTest } from '../../integrations/webhook-book.ts';
@@ -29,29 +29,14 @@ import type {
   Troupe,
 } from '../../troupe.ts';
 
-/** A piece of a reply as it is written; `index` 0 restarts the reply. */
-interface Delta {
-  agent: string;
-  turn: string;
-  index: number;
-  text: string;
-}
-/** A transition of an agent's machine. */
-export type AgentState = Addressed<StateNote>;
-/** What happens in a running turn. */
-export type AgentActivity = Addressed<ActivityNote>;
 /** `open`: the server has accepted the stream. `gap`: events of a stream over all conversations were dropped. `reset`: the conversation was begun anew. */
 export type WatchFrame =
   | { type: 'open' }
   | { type: 'event'; event: Event }
-  | { type: 'activity'; activity: AgentActivity }
-  | { type: 'state'; state: AgentState }
+  | RemoteNote
   | { type: 'gap' }
   | { type: 'reset'; conversation: string };
-export type Frame =
-  | { type: 'event'; event: Event }
-  | { type: 'delta'; delta: Delta }
-  | { type: 'activity'; activity: AgentActivity };
+export type Frame = { type: 'event'; event: Event } | RemoteNote;
 
 /** API keys of the named tenant; by default, of the caller's. */
 export interface ClientKeys {

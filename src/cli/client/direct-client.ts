@@ -32,14 +32,7 @@ export function createDirectClient(troupe: Troupe): Client {
     async *follow(conversation, after, signal): AsyncGenerator<Frame, void> {
       const options = { troupe, clock: systemClock, signal };
       for await (const frame of followConversation(conversation as ConversationId, after, options)) {
-        if (frame.type === 'event') yield frame;
-        if (frame.type === 'delta') {
-          yield { type: 'delta', delta: { ...frame.delta, agent: frame.delta.address.agent } };
-        }
-        if (frame.type === 'activity') {
-          const { address, ...activity } = frame.activity;
-          yield { type: 'activity', activity: { ...activity, ...address } };
-        }
+        if (frame.type !== 'heartbeat' && frame.type !== 'gap' && frame.type !== 'reset') yield frame;
       }
     },
     async *watch(conversation, after, signal): AsyncGenerator<WatchFrame, void> {
@@ -49,15 +42,7 @@ export function createDirectClient(troupe: Troupe): Client {
           ? followAll(options)
           : followConversation(conversation as ConversationId, after, options);
       for await (const frame of frames) {
-        if (frame.type === 'event' || frame.type === 'gap' || frame.type === 'reset') yield frame;
-        if (frame.type === 'state') {
-          const { address, ...state } = frame.state;
-          yield { type: 'state', state: { ...state, ...address } };
-        }
-        if (frame.type === 'activity') {
-          const { address, ...activity } = frame.activity;
-          yield { type: 'activity', activity: { ...activity, ...address } };
-        }
+        if (frame.type !== 'heartbeat') yield frame;
       }
     },
     prompt: (conversation, agent) => troupe.prompt(conversation, agent),

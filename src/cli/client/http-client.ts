@@ -50,7 +50,7 @@ export function createHttpClient(url: string, token: string | undefined): Client
     async *watch(conversation, after, signal): AsyncGenerator<WatchFrame, void> {
       const frames = await api.events(conversation === null ? {} : { conversation, after }, signal);
       yield { type: 'open' };
-      for await (const frame of frames) if (frame.type !== 'stream') yield frame;
+      yield* frames;
     },
     ...promptsOf(api),
     import: (chunks, { fileName, ...fields }) =>
@@ -80,8 +80,7 @@ async function* follow(
     for await (const frame of untilLost(await api.events({ conversation, after: seen }, signal))) {
       if (frame.type === 'event') seen = frame.event.seq;
       if (frame.type === 'reset') seen = 0;
-      if (frame.type === 'event' || frame.type === 'activity') yield frame;
-      if (frame.type === 'stream') yield { type: 'delta', delta: frame.delta };
+      if (frame.type !== 'gap' && frame.type !== 'reset') yield frame;
     }
   }
 }

@@ -3,9 +3,10 @@ import { TroupeError } from '../../errors.ts';
 import { type ConversationId, EVENT_KINDS, type Event, nearestName } from '../../events/index.ts';
 import { matchesRow, type RowFilter } from '../../projection/match-event.ts';
 import { rowOf } from '../../projection/row.ts';
-import type { AgentActivity, AgentState, Client, WatchFrame } from '../client/client.ts';
+import type { RemoteNote } from '../../http/client.ts';
+import type { Client, WatchFrame } from '../client/client.ts';
 import { type ClientOptions, connect } from '../client/connect.ts';
-import { createActivityWords } from '../render/activity-words.ts';
+import { createActivityWords, type TurnFrame } from '../render/activity-words.ts';
 import { describeEvent } from '../render/reply-printer.ts';
 import { onInterrupt } from '../process/interrupt.ts';
 import { clip, paint, print, printable, printJson, screenWidth } from '../render/output.ts';
@@ -125,9 +126,6 @@ function showFrame(frame: WatchFrame, options: Shown): void {
       else print(eventLine(event, summary, options));
       return;
     }
-    case 'activity':
-    case 'state':
-      return showLive(frame, options);
     case 'open':
       return;
     case 'gap':
@@ -137,18 +135,19 @@ function showFrame(frame: WatchFrame, options: Shown): void {
       printNotice(
         `${frame.conversation} was deleted and begun anew, or restored: its events come from the first on`,
       );
+      return;
+    default:
+      return showLive(frame, options);
   }
 }
 
-/** What is of the moment matches no kind and is no problem. */
-function showLive(frame: Extract<WatchFrame, { type: 'activity' | 'state' }>, options: Shown): void {
+/** What is of the moment matches no kind and is no problem. Texts are left to their events. */
+function showLive(note: RemoteNote, options: Shown): void {
   const { shown, json } = options;
-  const note = frame.type === 'state' ? frame.state : frame.activity;
-  if (shown.kinds || shown.level) return;
+  if (shown.kinds || shown.level || note.type === 'text') return;
   if (shown.agents && !shown.agents.includes(note.agent)) return;
-  if (json) return printJson({ type: frame.type, ...note });
-  const line =
-    frame.type === 'state' ? stateLine(frame.state, options) : activityLine(frame.activity, options);
+  if (json) return printJson(note.type === 'state' ? note : { ...note, type: 'activity', kind: note.type });
+  const line = note.type === 'state' ? stateLine(note, options) : activityLine(note, options);
   if (line !== null) print(line);
 }
 
@@ -162,7 +161,7 @@ function eventLine(event: Event, summary: string, { isOne }: Shown): string {
 
 const KIND_WIDTH = 18;
 
-function stateLine(told: AgentState, { isOne }: Shown): string {
+function stateLine(told: RemoteNote & { type: 'state' }, { isOne }: Shown): string {
   const { conversation, agent, state, event, doing, waits, at } = told;
   const wait = waits ? `: ${waits.code} since ${timeOf(waits.since)}, next try at ${timeOf(waits.next)}` : '';
   const tools = doing.length > 0 ? `: ${doing.join(', ')}` : wait;
@@ -171,7 +170,7 @@ function stateLine(told: AgentState, { isOne }: Shown): string {
 }
 
 /** What happens to a call as it happens. Pieces of texts are left to their events. */
-function activityLine(told: AgentActivity, { isOne, inWords }: Shown): string | null {
+function activityLine(told: TurnFrame, { isOne, inWords }: Shown): string | null {
   const words = inWords(told);
   if (words === null) return null;
   const text = clip(`@${told.agent} ${words}`, Math.max(30, screenWidth() - 20));

@@ -1,12 +1,15 @@
-import type { Activity, ActorAddress, LivePlace } from '../../events/index.ts';
+import type { RemoteNote } from '../../http/client.ts';
 import { progressInWords } from '../../projection/words.ts';
 
-/** Words for the activities of a stream. Of the pieces of a call only the first is told. */
-export function createActivityWords(): (note: Place & Activity) => string | null {
+/** What happens in a turn. */
+export type TurnFrame = Exclude<RemoteNote, { type: 'state' }>;
+
+/** Words for what happens in turns. Of the pieces of a call only the first is told. */
+export function createActivityWords(): (note: TurnFrame) => string | null {
   /** The call that each agent began last. An agent writes one call after the other. */
   const begun = new Map<string, string>();
   return (note) => {
-    if (note.kind !== 'arguments') return activityInWords(note);
+    if (note.type !== 'arguments') return activityInWords(note);
     const { conversation, agent, turn, attempt, step, round, call } = note;
     const [key, place] = [`${conversation} ${agent}`, `${turn} ${attempt} ${step} ${round} ${call}`];
     if (begun.get(key) === place) return null;
@@ -19,22 +22,20 @@ export function createActivityWords(): (note: Place & Activity) => string | null
 /** Agents whose last call is known. A stream over all conversations has any number. */
 const MAX_AGENTS = 10_000;
 
-type Place = Pick<LivePlace, 'turn' | 'attempt' | 'step' | 'round'> &
-  Pick<ActorAddress, 'conversation' | 'agent'>;
-
-/** An activity in a few words, without its agent; null for pieces of longer texts. */
-function activityInWords(activity: Activity): string | null {
-  switch (activity.kind) {
+/** It in a few words, without its agent; null for pieces of longer texts. */
+function activityInWords(note: TurnFrame): string | null {
+  switch (note.type) {
     case 'dropped':
-      return `${activity.name} does not run: the call is not finished`;
+      return `${note.name} does not run: the call is not finished`;
     case 'called':
-      return `runs ${activity.name} ${activity.args}`;
+      return `runs ${note.name} ${note.args}`;
     case 'progress':
-      return `${activity.name}: ${progressInWords(activity)}`;
+      return `${note.name}: ${progressInWords(note)}`;
     case 'result':
-      return `${activity.name} ${activity.outcome}: ${activity.text}`;
+      return `${note.name} ${note.outcome}: ${note.text}`;
     case 'void':
-      return `what was said so far does not count: ${activity.reason}`;
+      return `what was said so far does not count: ${note.reason}`;
+    case 'text':
     case 'reasoning':
     case 'arguments':
       return null;

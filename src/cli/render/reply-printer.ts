@@ -15,13 +15,10 @@ export function createReplyPrinter(): ReplyPrinter {
   const begun = createBegunCalls();
 
   /** A call is shown when it begins, unless another reply is on the open line: then with its step. */
-  function showActivity(activity: Extract<Frame, { type: 'activity' }>['activity']): void {
-    const { turn, agent } = activity;
-    if (activity.kind === 'void') begun.forget(turn);
-    if (activity.kind !== 'arguments' || !line.isFreeFor(turn)) return;
-    if (!begun.add(turn, activity.call)) return;
+  function showCall({ turn, agent, call, name }: Frame & { type: 'arguments' }): void {
+    if (!line.isFreeFor(turn) || !begun.add(turn, call)) return;
     line.close();
-    print(paint('dim', `${agent} calls ${printable(activity.name)}`));
+    print(paint('dim', `${agent} calls ${printable(name)}`));
   }
 
   function showEvent(event: Event): void {
@@ -77,8 +74,10 @@ export function createReplyPrinter(): ReplyPrinter {
     show(frame, after) {
       if (frame.type === 'event') {
         if (frame.event.seq > after) showEvent(frame.event);
-      } else if (isLive && frame.type === 'delta') line.show(frame.delta);
-      else if (isLive && frame.type === 'activity') showActivity(frame.activity);
+      } else if (!isLive) return;
+      else if (frame.type === 'text') line.show(frame);
+      else if (frame.type === 'arguments') showCall(frame);
+      else if (frame.type === 'void') begun.forget(frame.turn);
     },
   };
 }
@@ -101,7 +100,7 @@ function createOpenLine() {
     close,
     isFreeFor: (turn: string) => open === null || open.turn === turn,
     has: (turn: string | undefined, text: string) => open?.turn === turn && open?.text === text,
-    show({ agent, turn, index, text }: Extract<Frame, { type: 'delta' }>['delta']): void {
+    show({ agent, turn, index, text }: Frame & { type: 'text' }): void {
       if (open && open.turn === turn && index === 0) close();
       if (!open && index !== 0) return;
       if (open && open.turn !== turn) return;

@@ -1,6 +1,5 @@
 import { chatChanges } from '../../asking/chat-changes.ts';
 import { storedEvents } from '../../asking/follow.ts';
-import type { Part } from '../../asking/part.ts';
 import { unknownTask } from './task-id.ts';
 import { parseTaskId, type TaskPlace } from './task-id.ts';
 import type { TaskProgress } from './task-progress.ts';
@@ -52,16 +51,12 @@ export async function readTask({ troupe }: Pick<Desk, 'troupe'>, sent: Event): P
   const view = new TaskView(sent, namesIn(troupe));
   const changesOf = chatChanges();
   for await (const event of storedEvents(troupe, sent.conversation, sent.seq)) {
-    for (const change of changesOf(partOf(event))) view.take(change);
+    for (const change of changesOf({ type: 'event', event })) view.take(change);
     if (view.isOver) return view;
   }
   await readThreads(troupe, view.progress);
   view.hold(await absentWorkers(troupe, view.progress));
   return view;
-}
-
-function partOf(event: Event): Part {
-  return { type: 'event', event, conversation: event.conversation, agent: null, turn: null };
 }
 
 /** Adds what people are asked in the threads of open delegations. */

@@ -6,9 +6,7 @@ import type { RoomView } from './room-view.ts';
 /** Shows what the log has, and gives the events that tell it. */
 export function replay(view: RoomView, events: readonly Event[]): AgUiEvent[] {
   const changesOf = chatChanges();
-  return events.flatMap((event) => {
-    const { conversation } = event;
-    const changes = changesOf({ type: 'event', conversation, agent: null, turn: null, event });
-    return changes.flatMap((change) => view.take(change));
-  });
+  return events.flatMap((event) =>
+    changesOf({ type: 'event', event }).flatMap((change) => view.take(change)),
+  );
 }

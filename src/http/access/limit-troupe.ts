@@ -1,16 +1,14 @@
 import { covers, isGranted, type Principal } from '../../access/index.ts';
 import { conversationHandle } from '../../conversation-handle.ts';
 import { TroupeError } from '../../errors.ts';
-import { addressOf, parseTurnId } from '../../events/index.ts';
+import { type Note, parseTurnId } from '../../events/index.ts';
 import { messageFrom } from '../../asking/asked.ts';
-import type { Asked, CommandInput, NewMessage, StuckLine, Troupe, Watcher } from '../../troupe.ts';
+import type { Asked, CommandInput, NewMessage, StuckLine, Troupe } from '../../troupe.ts';
 import { checkAllAuthors, checkAuthor } from './author-rule.ts';
 import { checkScope } from './check-scope.ts';
 
 /** Length of the prefix of the source's id that every fork's id keeps, for any seq. */
 const FORK_STEM = 90;
-
-type Note = Parameters<Watcher>[0];
 
 /**
  * What narrowing does with each member of `Troupe`. A new member does not compile until it is listed here.
@@ -307,7 +305,7 @@ function noPrompt(turn: string, step: number | undefined): string {
 }
 
 function conversationOf(note: Note): string {
-  return note.type === 'event' ? note.event.conversation : addressOf(note).conversation;
+  return note.type === 'event' ? note.event.conversation : note.conversation;
 }
 
 /** Holders in other conversations are counted and not named. */

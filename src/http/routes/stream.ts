@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { isGranted, isThreadOf } from '../../access/index.ts';
 import { TroupeError } from '../../errors.ts';
-import { ConversationId, type Event } from '../../events/index.ts';
+import { ConversationId, type Event, type LiveNote, type Note } from '../../events/index.ts';
 import { unknownConversation } from '../access/limit-troupe.ts';
 import {
   eventJson,
@@ -9,7 +9,6 @@ import {
   followConversation,
   type FollowOptions,
   type Frame,
-  type Note,
 } from '../../asking/follow.ts';
 import { headOf } from '../../asking/head-of.ts';
 import { openStream } from '../open-stream.ts';
@@ -112,21 +111,6 @@ function frameText(frame: Frame, idOf: (event: Event) => string): string {
   switch (frame.type) {
     case 'event':
       return `event: event\n${idOf(frame.event)}data: ${eventJson(frame.event)}\n\n`;
-    case 'delta': {
-      const { address, ...delta } = frame.delta;
-      const { conversation, agent } = address;
-      return `event: stream\ndata: ${JSON.stringify({ conversation, agent, ...delta })}\n\n`;
-    }
-    case 'activity': {
-      const { address, ...activity } = frame.activity;
-      const { conversation, agent } = address;
-      return `event: activity\ndata: ${JSON.stringify({ conversation, agent, ...activity })}\n\n`;
-    }
-    case 'state': {
-      const { address, ...state } = frame.state;
-      const { conversation, agent } = address;
-      return `event: state\ndata: ${JSON.stringify({ conversation, agent, ...state })}\n\n`;
-    }
     case 'gap':
       return 'event: gap\ndata: {}\n\n';
     // The id takes the place of the one that the reader would come back with.
@@ -134,5 +118,14 @@ function frameText(frame: Frame, idOf: (event: Event) => string): string {
       return `event: reset\nid: 0\ndata: ${JSON.stringify({ conversation: frame.conversation })}\n\n`;
     case 'heartbeat':
       return ': still here\n\n';
+    default:
+      return noteText(frame);
   }
+}
+
+/** A note, without the tenant. */
+function noteText({ type, tenant: _, ...note }: LiveNote): string {
+  if (type === 'text') return `event: stream\ndata: ${JSON.stringify(note)}\n\n`;
+  if (type === 'state') return `event: state\ndata: ${JSON.stringify(note)}\n\n`;
+  return `event: activity\ndata: ${JSON.stringify({ kind: type, ...note })}\n\n`;
 }

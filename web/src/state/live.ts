@@ -4,7 +4,7 @@ import type { Projection } from '../../../src/projection/model.ts';
 import { foldEvents } from '../../../src/projection/projection.ts';
 import type { ActorStatus } from '../../../src/troupe.ts';
 import { api, ApiError, streamOf } from './api.ts';
-import { type RunningCall, type TurnActivity, withActivity } from './running-calls.ts';
+import { type RunningCall, type LiveTold, withNote } from './running-calls.ts';
 import { readFrames, type ServerFrame } from './read-frames.ts';
 import { route } from './route.ts';
 
@@ -188,10 +188,10 @@ class Incoming {
     this.areTextsNew = true;
   }
 
-  activity({ turn, ...activity }: { turn: string } & TurnActivity): void {
-    this.calls.set(turn, withActivity(this.calls.get(turn) ?? [], activity as TurnActivity));
+  activity({ turn, kind: type, ...rest }: { turn: string; kind: LiveTold['type'] }): void {
+    this.calls.set(turn, withNote(this.calls.get(turn) ?? [], { type, ...rest } as LiveTold));
     this.areCallsNew = true;
-    if (activity.kind === 'void') this.areTextsNew = this.texts.delete(turn) || this.areTextsNew;
+    if (type === 'void') this.areTextsNew = this.texts.delete(turn) || this.areTextsNew;
   }
 
   state({ agent, ...state }: { agent: AgentId } & LiveState): void {

@@ -1,4 +1,4 @@
-import type { Activity, ActivityNote, ToolOutcome, ToolProgress } from '../../../src/events/index.ts';
+import type { LivePlace, Told, ToolOutcome, ToolProgress } from '../../../src/events/index.ts';
 
 /** A tool call of a running turn. Provisional: its events replace it when the turn ends. */
 export interface RunningCall {
@@ -19,32 +19,33 @@ const MAX_CALLS = 20;
 const MAX_ARGS = 4_096;
 
 /** What happens in a turn. */
-export type TurnActivity = Pick<ActivityNote, 'attempt' | 'step'> & Activity;
+export type LiveTold = Pick<LivePlace, 'attempt' | 'step'> & Told;
 
-/** The calls of a turn after an activity. Another process that goes on with the turn begins a new attempt. */
-export function withActivity(known: readonly RunningCall[], activity: TurnActivity): readonly RunningCall[] {
-  const calls = known.every(({ attempt }) => attempt === activity.attempt) ? known : [];
-  switch (activity.kind) {
+/** The calls of a turn after a note. Another process that goes on with the turn begins a new attempt. */
+export function withNote(known: readonly RunningCall[], note: LiveTold): readonly RunningCall[] {
+  const calls = known.every(({ attempt }) => attempt === note.attempt) ? known : [];
+  switch (note.type) {
     case 'void':
-      return activity.all ? [] : calls.filter(({ status }) => status !== 'writing');
+      return note.all ? [] : calls.filter(({ status }) => status !== 'writing');
+    case 'text':
     case 'reasoning':
       return calls;
     case 'arguments': {
-      const { index, text } = activity;
-      return changed(calls, activity, ({ args }) => ({
+      const { index, text } = note;
+      return changed(calls, note, ({ args }) => ({
         args: `${index === 0 ? '' : args}${text}`.slice(0, MAX_ARGS),
       }));
     }
     case 'dropped':
-      return calls.filter(({ step, call }) => step !== activity.step || call !== activity.call);
+      return calls.filter(({ step, call }) => step !== note.step || call !== note.call);
     case 'called':
-      return changed(calls, activity, () => ({ status: 'running', args: activity.args }));
+      return changed(calls, note, () => ({ status: 'running', args: note.args }));
     case 'progress': {
-      const { text, done, total } = activity;
-      return changed(calls, activity, () => ({ status: 'running', progress: { text, done, total } }));
+      const { text, done, total } = note;
+      return changed(calls, note, () => ({ status: 'running', progress: { text, done, total } }));
     }
     case 'result':
-      return changed(calls, activity, () => ({ status: activity.outcome, text: activity.text }));
+      return changed(calls, note, () => ({ status: note.outcome, text: note.text }));
   }
 }
 

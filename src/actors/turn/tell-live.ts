@@ -1,4 +1,10 @@
-import { type Activity, agentAuthor, type ToolCall, type ToolProgress } from '../../events/index.ts';
+import {
+  agentAuthor,
+  type Told,
+  type ToolCall,
+  type ToolOutcome,
+  type ToolProgress,
+} from '../../events/index.ts';
 import type { TurnRun } from './turn-run.ts';
 
 /** Longest arguments, progress and results that watchers are shown, in characters. The log has them whole. */
@@ -8,26 +14,17 @@ const MAX_RESULT = 4_096;
 /** Pause between two reports of progress of one call, ms. */
 const PROGRESS_MS = 100;
 
-type Shower = Pick<TurnRun, 'deps' | 'live' | 'turn' | 'step' | 'meanwhile'>;
+type Teller = Pick<TurnRun, 'deps' | 'live' | 'turn' | 'step' | 'meanwhile'>;
 
 /** Tells watchers what happens in the turn. They are not awaited, and their errors are only logged. */
-export function showActivity(run: Shower, activity: Activity): void {
-  const { deps } = run;
+export function tell({ deps, live, turn, step, meanwhile }: Teller, told: Told): void {
+  const { tenant, conversation, agent } = live.address;
+  const place = { tenant, conversation, agent, turn: turn.id, attempt: turn.attempt };
   try {
-    deps.onActivity?.({ ...placeOfNote(run), ...activity });
+    deps.onLive?.({ ...place, step: step + 1, round: meanwhile.rounds, ...told });
   } catch (error) {
     deps.onWarning(error, 'stream watcher');
   }
-}
-
-export function placeOfNote({ live, turn, step, meanwhile }: Shower) {
-  return {
-    address: live.address,
-    turn: turn.id,
-    attempt: turn.attempt,
-    step: step + 1,
-    round: meanwhile.rounds,
-  };
 }
 
 /** What watchers see of one call while it runs. */
@@ -43,14 +40,14 @@ export function showCall(run: TurnRun, { id, name, args }: ToolCall): CallShow {
   const over = new AbortController();
   let waiting: ToolProgress | null = null;
   let isPausing = false;
-  showActivity(run, { kind: 'called', call: id, name, args: cut(args, MAX_ARGS) });
+  tell(run, { type: 'called', call: id, name, args: cut(args, MAX_ARGS) });
 
   function flush(): void {
     if (waiting === null) return;
     const progress = waiting;
     waiting = null;
     isPausing = true;
-    showActivity(run, { kind: 'progress', call: id, name, ...shownProgress(run, progress) });
+    tell(run, { type: 'progress', call: id, name, ...shownProgress(run, progress) });
     void deps.clock.sleep(PROGRESS_MS, over.signal).then(() => {
       isPausing = false;
       if (!over.signal.aborted) flush();
@@ -72,11 +69,11 @@ export function showCall(run: TurnRun, { id, name, args }: ToolCall): CallShow {
 
 /** Tells the result of a call. It is redacted already. */
 export function showResult(
-  run: Shower,
+  run: Teller,
   { id, name }: ToolCall,
-  { outcome, text }: { outcome: Extract<Activity, { kind: 'result' }>['outcome']; text: string },
+  { outcome, text }: { outcome: ToolOutcome; text: string },
 ): void {
-  showActivity(run, { kind: 'result', call: id, name, outcome, text: cut(text, MAX_RESULT) });
+  tell(run, { type: 'result', call: id, name, outcome, text: cut(text, MAX_RESULT) });
 }
 
 /** Tools may be plain JavaScript, so what they report is not trusted. */
