@@ -146,15 +146,27 @@ test('a long text costs what its pieces cost, and not a copy of it with each', a
 
 const called = (call: string, more: Partial<CalledNote> = {}): LiveNote => ({
   type: 'called',
-  ...{ ...AT, call, name: 'copy', args: '{}', ...more },
+  ...AT,
+  call,
+  name: 'copy',
+  args: '{}',
+  ...more,
 });
 const piece = (index: number, text: string, more: Partial<TextNote> = {}): LiveNote => ({
   type: 'text',
-  ...{ ...AT, index, text, ...more },
+  ...AT,
+  index,
+  text,
+  ...more,
 });
 const state = (turn: TurnId | null, name: string, event: string): LiveNote => ({
   type: 'state',
-  ...{ ...A, turn, state: name, event, at: 1, doing: [] },
+  ...A,
+  turn,
+  state: name,
+  event,
+  at: 1,
+  doing: [],
 });
 
 test('a turn is told again with its state, also before its first word and while its agent is paused', () => {

@@ -74,7 +74,14 @@ test('doubled, late and repeated pieces of an answer are told once; a new attemp
   const piece = (index: number, text: string, attempt = 1) =>
     next({
       type: 'text',
-      ...{ conversation: 'c1', agent: 'bo', turn: 'c1:bo:1', attempt, step: 1, round: 1, index, text },
+      conversation: 'c1',
+      agent: 'bo',
+      turn: 'c1:bo:1',
+      attempt,
+      step: 1,
+      round: 1,
+      index,
+      text,
     } as Parameters<typeof next>[0]).map((each) => (each.type === 'text' ? each.text : each.type));
   expect(piece(0, 'Hel')).toEqual(['Hel']);
   expect(piece(0, 'Hello')).toEqual(['lo']);

@@ -124,7 +124,8 @@ function frameText(frame: Frame, idOf: (event: Event) => string): string {
 }
 
 /** A note, without the tenant. */
-function noteText({ type, tenant: _, ...note }: LiveNote): string {
+function noteText(told: LiveNote): string {
+  const { type, tenant: _, ...note } = told;
   if (type === 'text') return `event: stream\ndata: ${JSON.stringify(note)}\n\n`;
   if (type === 'state') return `event: state\ndata: ${JSON.stringify(note)}\n\n`;
   return `event: activity\ndata: ${JSON.stringify({ kind: type, ...note })}\n\n`;
