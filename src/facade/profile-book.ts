@@ -15,9 +15,9 @@ export interface ProfileBook {
 
 /** The profiles of all tenants. */
 export interface ProfileBooks {
-  of(tenant: TenantId): ProfileBook;
+  of: (tenant: TenantId) => ProfileBook;
   /** For turns: as it was at most `keepMs` ago, or after the last change by this process. Throws as `get` of a book. */
-  known(tenant: TenantId, person: string): Promise<PersonProfile | null>;
+  known: (tenant: TenantId, person: string) => Promise<PersonProfile | null>;
 }
 
 export interface ProfileBooksOptions {

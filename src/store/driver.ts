@@ -244,7 +244,7 @@ export interface StoreDriver {
   /** One event. Null: none. */
   readEvent(query: { tenant: string; conversation: string; id: string }): Promise<EventRow | null>;
   /** Last seq; 0 for a conversation that does not exist. */
-  head(query: { tenant: string; conversation: string }): Promise<number>;
+  head: (query: { tenant: string; conversation: string }) => Promise<number>;
   /** Seqs of events with `agent` in `to`, after < seq <= upTo, ascending. */
   addressed(query: ActorKey & { after: number; upTo: number }): Promise<number[]>;
   /** By an index, newest first. A conversation without writes meanwhile is in exactly one page. */
@@ -262,12 +262,12 @@ export interface StoreDriver {
   /** One write, or null if an expectation did not hold: see S8. */
   step(key: ActorKey, step: ActorStep): Promise<StepOutcome | null>;
   /** Sets `cancel` if `turn` is the pinned turn; returns whether it was. */
-  requestCancel(key: ActorKey, turn: string): Promise<boolean>;
+  requestCancel: (key: ActorKey, turn: string) => Promise<boolean>;
   /**
    * Sets `parked` and creates a missing row; null makes the actor run again. With `expected`, changes nothing and
    * returns false unless the stored value equals it; a missing row counts as null.
    */
-  park(key: ActorKey, parked: string | null, expected?: string | null): Promise<boolean>;
+  park: (key: ActorKey, parked: string | null, expected?: string | null) => Promise<boolean>;
   /** One record. Null: none. */
   readActor(key: ActorKey): Promise<ActorRow | null>;
   /** The records of a conversation. */
@@ -291,22 +291,22 @@ export interface StoreDriver {
   /** Replaces `from` by `to`; false if the entry has another value. */
   swap(key: EntryKey, from: string, to: string): Promise<boolean>;
   /** Removes entries of a namespace written before `before`; returns their number. Only these two have an index for it. */
-  expire(namespace: 'journal' | 'effect', before: number): Promise<number>;
+  expire: (namespace: 'journal' | 'effect', before: number) => Promise<number>;
 
   /** Removes a conversation in the order that `Store` promises; see `delete-conversation.ts`. */
-  deleteConversation(log: {
+  deleteConversation: (log: {
     tenant: string;
     conversation: string;
-  }): Promise<{ events: number; actors: number }>;
+  }) => Promise<{ events: number; actors: number }>;
 
   /** A port of its own on the same logs. */
   readonly inbox: InboxDriver;
 
   /** Throws the error that keeps the store from working, if one is known. */
-  check(): Promise<void>;
+  check: () => Promise<void>;
 
   /** Closes it. */
-  close(): Promise<void>;
+  close: () => Promise<void>;
 }
 
 /** The order of the list: newest first, then by id, descending. */

@@ -76,7 +76,7 @@ export function createSteps(database: Database, tables: Tables): WholeSteps {
 /** Gives events their places after the ends of locked logs. */
 async function placeEvents(
   queries: Queries,
-  { find }: ReturnType<typeof createLogLocks>,
+  logs: ReturnType<typeof createLogLocks>,
   ends: Map<string, LogEnd>,
   events: readonly StepEvent[],
 ): Promise<{ appended: StepAppend[]; placed: EventRow[] }> {
@@ -88,7 +88,7 @@ async function placeEvents(
       const id = number === 1 ? row.id : spareId(row.id, number);
       const there =
         placed.find((each) => each.id === id && each.conversation === row.conversation) ??
-        (await find(queries, row, id));
+        (await logs.find(queries, row, id));
       if (!there) {
         const end = ends.get(row.conversation)!;
         const seq = end.seq + 1;
