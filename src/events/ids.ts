@@ -51,6 +51,11 @@ export function addressKey(address: ActorAddress): string {
   return `${address.tenant}/${address.conversation}/${address.agent}`;
 }
 
+/** Names a conversation of a tenant in maps. */
+export function conversationKey({ tenant, conversation }: Omit<ActorAddress, 'agent'>): string {
+  return `${tenant}/${conversation}`;
+}
+
 export function turnId(address: ActorAddress, number: number): TurnId {
   return `${address.conversation}:${address.agent}:${number}` as TurnId;
 }

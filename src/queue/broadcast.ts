@@ -27,6 +27,8 @@ export type Notice =
 export interface Broadcast {
   /** Tells all processes. */
   publish(notice: Notice): void;
+  /** Whether no other process listens or publishes. Absent: there may be others. */
+  isAlone?(): boolean;
   /** Receives what all processes publish. */
   subscribe(listener: (notice: Notice) => void): () => void;
   /** Closes it. */

@@ -21,6 +21,7 @@ export function createBroadcastHub(): { join: (onWarning: Warn) => Broadcast } {
         // Delivered later, as over a network: no listener runs inside the publisher's call.
         queueMicrotask(() => deliver(notice));
       },
+      isAlone: () => members.size === 1,
       subscribe: listeners.add,
       async close() {
         members.delete(me);

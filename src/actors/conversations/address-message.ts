@@ -14,7 +14,9 @@ export function addressees(
       path: 'to',
     });
   }
-  if (named.length > 0) return [...new Set(named.map((name) => resolveAgent(agents, name)))];
+  const found = new Set<AgentId>();
+  for (const name of named) found.add(resolveAgent(agents, name));
+  if (found.size > 0) return [...found];
   const topLevel = message.author.kind === 'user' && message.replyTo === undefined;
   return topLevel && fallback ? [fallback] : [];
 }

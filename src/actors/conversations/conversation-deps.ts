@@ -56,6 +56,9 @@ export async function appendTrusted(
   participants: Participants,
 ): Promise<Appended> {
   const { deps, engine } = conversations;
+  const { away, unavailable, directions } = participants.tasks;
+  if (away.size === 0 && unavailable.size === 0 && !directions.archived)
+    return appendLast(deps, log, [message]);
   const changes = impliedChanges(conversations, message, participants);
   const isStored = changes.length > 0 && (await deps.store.readById(log, message.id)) !== null;
   if (!isStored) {

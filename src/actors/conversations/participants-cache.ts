@@ -1,7 +1,8 @@
+import { conversationKey } from '../../events/index.ts';
 import { foldParticipants, newParticipants, type Participants } from '../../machines/participants.ts';
 import type { ConversationKey } from '../../store/store.ts';
 import { type Checkpoints, NO_CHECKPOINTS } from '../log/checkpoints.ts';
-import { type PageSource, readPages } from '../log/read-pages.ts';
+import type { PageSource } from '../log/read-pages.ts';
 
 /** Participants of conversations in use. Every entry can be rebuilt from the log at any time. */
 export interface ParticipantsCache {
@@ -24,31 +25,29 @@ export function createParticipantsCache(
   checkpoints: Checkpoints = NO_CHECKPOINTS,
 ): ParticipantsCache {
   const known = new Map<string, Entry>();
-  const keyOf = ({ tenant, conversation }: ConversationKey) => `${tenant}/${conversation}`;
 
-  async function store(log: ConversationKey, entry: Entry): Promise<void> {
-    const { upTo, tasks } = entry.participants.tasks;
-    // A fold of many tasks is stored less often.
-    if (upTo - entry.stored < Math.max(checkpoints.least, tasks.size)) return;
+  async function store(log: ConversationKey, entry: Entry, upTo: number): Promise<void> {
     entry.stored = upTo;
     const place = await checkpoints.mark(log, upTo);
     // Extended or forgotten meanwhile: a later call stores it.
-    if (entry.participants.tasks.upTo !== upTo || known.get(keyOf(log)) !== entry) return;
+    if (entry.participants.tasks.upTo !== upTo || known.get(conversationKey(log)) !== entry) return;
     if (place) checkpoints.save(log, SUBJECT, place, [structuredClone(entry.participants)]);
   }
 
   return {
     async of(log) {
-      const key = keyOf(log);
+      const key = conversationKey(log);
       const entry = known.get(key) ?? (await restored(checkpoints, log));
       await catchUp(events, log, entry.participants);
       known.delete(key);
       known.set(key, entry);
       if (known.size > KEPT) known.delete(known.keys().next().value ?? key);
-      void store(log, entry);
+      const { upTo, tasks } = entry.participants.tasks;
+      // A fold of many tasks is stored less often.
+      if (upTo - entry.stored >= Math.max(checkpoints.least, tasks.size)) void store(log, entry, upTo);
       return entry.participants;
     },
-    forget: (log) => void known.delete(keyOf(log)),
+    forget: (log) => void known.delete(conversationKey(log)),
   };
 }
 
@@ -71,6 +70,9 @@ export async function participantsOf(
 
 /** Two callers may catch up at once: folding an event twice changes nothing. */
 async function catchUp(events: PageSource, log: ConversationKey, participants: Participants): Promise<void> {
-  for await (const page of readPages(events, log, { after: participants.tasks.upTo }))
-    for (const event of page) foldParticipants(participants, event);
+  for (let isLast = false; !isLast;) {
+    const page = await events.readPage(log, { after: participants.tasks.upTo });
+    for (const event of page.events) foldParticipants(participants, event);
+    isLast = page.isLast;
+  }
 }

@@ -35,8 +35,9 @@ export async function receiveMessage(
   const { deps, participantsCache, trust } = conversations;
   const { log, message, untrusted } = received;
   const participants = await participantsCache.of(log);
-  const addressed = await addressMessage(conversations, received, participants);
-  const isTrustedPerson = message.author.kind === 'user' && isTrusted(trust, message.author) && !untrusted;
+  const isHeld = untrusted || !isTrusted(trust, message.author);
+  const addressed = await addressMessage(conversations, received, participants, isHeld);
+  const isTrustedPerson = message.author.kind === 'user' && !isHeld;
   const isClosed = !isTrustedPerson && participants.tasks.directions.archived;
   if (isClosed && (await deps.store.readById(log, message.id)) === null) throw archived(log);
   await prepare(addressed);
@@ -48,7 +49,7 @@ export async function receiveMessage(
     // Sent twice at once and routed differently: the first one counts.
     const isRouted = addressed.context?.routed !== undefined;
     if (!isRouted || !(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
-    return appendLast(deps, log, [await addressMessage(conversations, received, participants)]);
+    return appendLast(deps, log, [await addressMessage(conversations, received, participants, isHeld)]);
   }
 }
 
@@ -70,17 +71,20 @@ export async function receiveNotice(
 
 async function addressMessage(
   conversations: ConversationDeps,
-  { log, message, untrusted }: ReceivedMessage,
+  { log, message }: ReceivedMessage,
   participants: Participants,
+  isHeld: boolean,
 ): Promise<Message> {
-  const { to, routed } = await recipientsOf(conversations, log, message, participants);
-  const isHeld = untrusted || !isTrusted(conversations.trust, message.author);
+  const { to, routed } =
+    message.to.length > 0
+      ? { to: message.to, routed: undefined }
+      : await recipientsOf(conversations, log, message, participants);
   const held = to.length > 0 && isHeld ? { held: to } : {};
   const mark =
     isHeld && (await isMarked(conversations.deps.store, log, message)) ? { untrusted: true as const } : {};
   const context = {
     ...message.context,
-    ...modeIn(participants),
+    ...(participants.tasks.directions.mode && modeIn(participants)),
     ...held,
     ...mark,
     ...(routed && { routed }),
@@ -121,7 +125,7 @@ async function recipientsOf(
 ): Promise<Recipients> {
   const { handedTo } = participants;
   const isNewRequest = author.kind === 'user' && replyTo === undefined;
-  if (to.length > 0 || !isNewRequest) return { to };
+  if (!isNewRequest) return { to };
   const known = router || (sticks && handedTo) ? await knownRecipients(deps.store, log, id) : null;
   if (known) return known;
   if (router) {

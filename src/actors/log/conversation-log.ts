@@ -99,60 +99,58 @@ interface LogDeps {
 }
 
 export function createConversationLog(deps: LogDeps): ConversationLog {
-  const { store, broadcast, clock, metrics, onWarning } = deps;
+  const { store, broadcast, clock, metrics } = deps;
   const listeners = new Set<AppendListener>();
   const addressed = new Set<AddressListener>();
-  const appendOwn = createOwnAppend(deps);
+  const appendUnderSpare = createSpareAppend(deps);
   const wakeAddressed = createWaking(deps, addressed);
-  const { announce, tell, wakeAll } = createTelling(deps, wakeAddressed);
-  const recent = createRecentEvents();
-  const remote = createRemoteEvents({ store, notify, isWatched: () => listeners.size > 0, onWarning });
-  const unsubscribe = broadcast.subscribe((notice) => {
-    if (notice.type === 'appended') void remote.hear(notice);
-  });
+  const { tell, wakeAll, announce } = createTelling(deps, wakeAddressed);
+  const { recent, remote, note, unsubscribe } = createNoting(deps, listeners);
 
-  function notify(log: ConversationKey, event: Event): void {
-    for (const listener of listeners) {
-      try {
-        listener(log.tenant, event);
-      } catch (error) {
-        onWarning(error, 'append listener');
-      }
+  async function appendNow(
+    log: ConversationKey,
+    entries: readonly NewEvent[],
+    spares: boolean,
+  ): Promise<Appended[]> {
+    let appended: Appended[];
+    try {
+      appended = await store.append(log, entries);
+    } catch (error) {
+      if (!spares) throw error;
+      appended = await appendUnderSpare(error, log, entries);
     }
+    note(freshIn(appended));
+    return appended;
   }
 
-  function note(events: readonly Event[]): void {
-    for (const event of events) {
-      recent.add(event, event, clock.now());
-      remote.own(event, event);
-      notify(event, event);
-    }
+  async function told({ appended, there, taken }: StepEvents): Promise<void> {
+    note(appended);
+    await tell(appended);
+    if (there.length > 0) await wakeAll(there);
+    for (const kind of taken) metrics.count('posts_too_late', { kind });
   }
 
   return {
-    async append(log, drafts, { at = () => clock.now(), wake = true, spares = true } = {}) {
-      const entries = await entriesOf(deps, drafts, at);
-      const appended = await remote.during(log, async () => {
-        const stored = await appendOwn(log, entries, spares);
-        note(freshIn(stored));
-        return stored;
-      });
+    async append(log, drafts, { at, wake = true, spares = true } = {}) {
+      const made = entriesOf(deps, drafts, at);
+      const entries = Array.isArray(made) ? made : await made;
+      const appended = broadcast.isAlone?.()
+        ? await appendNow(log, entries, spares)
+        : await remote.during(log, () => appendNow(log, entries, spares));
       announce(log, freshIn(appended));
       for (const { event } of appended) if (wake && event.to.length > 0) await wakeAddressed(log, event);
       return appended;
     },
     async step(tenant, outgoing, write) {
-      const drafts = outgoing.map(({ draft }) => draft);
-      const entries = await entriesOf(deps, drafts, () => clock.now());
-      const events = entries.map((entry, index) => ({ ...outgoing[index]!, ...entry }));
+      const drafts: EventDraft[] = [];
+      for (const { draft } of outgoing) drafts.push(draft);
+      const made = entriesOf(deps, drafts);
+      const entries = Array.isArray(made) ? made : await made;
+      const events: RecordEvent[] = [];
+      for (const [index, entry] of entries.entries()) events.push({ ...outgoing[index]!, ...entry });
+      if (broadcast.isAlone?.()) return write(events, told);
       const conversations = new Set(outgoing.map(({ conversation }) => conversation));
       const logs = [...conversations].map((conversation) => ({ tenant, conversation }));
-      async function told({ appended, there, taken }: StepEvents): Promise<void> {
-        note(appended);
-        await tell(appended);
-        await wakeAll(there);
-        for (const kind of taken) metrics.count('posts_too_late', { kind });
-      }
       return duringAll(remote, logs, () => write(events, told));
     },
     published: tell,
@@ -176,6 +174,41 @@ export function createConversationLog(deps: LogDeps): ConversationLog {
   };
 }
 
+/** What this process remembers of new events, and what its watchers hear of them. */
+function createNoting(
+  { store, broadcast, clock, onWarning }: LogDeps,
+  listeners: ReadonlySet<AppendListener>,
+) {
+  const recent = createRecentEvents();
+  const remote = createRemoteEvents({ store, notify, isWatched: () => listeners.size > 0, onWarning });
+  const unsubscribe = broadcast.subscribe((notice) => {
+    if (notice.type === 'appended') void remote.hear(notice);
+  });
+
+  function notify(log: ConversationKey, event: Event): void {
+    for (const listener of listeners) {
+      try {
+        listener(log.tenant, event);
+      } catch (error) {
+        onWarning(error, 'append listener');
+      }
+    }
+  }
+
+  /** A process that is alone has no notices of others to compare its own events with. */
+  function note(events: readonly Event[]): void {
+    const isAlone = broadcast.isAlone?.() ?? false;
+    const now = clock.now();
+    for (const event of events) {
+      recent.add(event, event, now);
+      if (!isAlone) remote.own(event, event);
+      notify(event, event);
+    }
+  }
+
+  return { recent, remote, note, unsubscribe };
+}
+
 type Wake = ReturnType<typeof createWaking>;
 
 /** What other processes and addressed agents hear of new events. */
@@ -186,18 +219,20 @@ function createTelling({ metrics, broadcast }: LogDeps, wakeAddressed: Wake) {
     const last = events.at(-1);
     if (!first || !last) return;
     metrics.count('events_appended', { tenant }, events.length);
+    if (broadcast.isAlone?.()) return;
     broadcast.publish({ type: 'appended', tenant, conversation, after: first.seq - 1, head: last.seq });
   }
 
   /** Each conversation apart, then the wakes: an append during a wait would be published before the rest of these. */
   async function tell(events: readonly Event[]): Promise<void> {
     const [first] = events;
-    const isOne = events.every(({ conversation }) => conversation === first?.conversation);
+    let isOne = true;
+    for (const event of events) isOne &&= event.conversation === first?.conversation;
     if (first && isOne) announce(first, events);
     else
       for (const own of Map.groupBy(events, ({ conversation }) => conversation).values())
         announce(own[0]!, own);
-    await wakeAll(events);
+    for (const event of events) if (event.to.length > 0) await wakeAddressed(event, event);
   }
 
   async function wakeAll(events: readonly Event[]): Promise<void> {
@@ -220,25 +255,42 @@ function duringAll<T>(
 }
 
 function freshIn(appended: readonly Appended[]): Event[] {
-  return appended.flatMap(({ kind, event }) => (kind === 'appended' ? [event] : []));
+  const fresh: Event[] = [];
+  for (const { kind, event } of appended) if (kind === 'appended') fresh.push(event);
+  return fresh;
 }
 
-/** Redacts the drafts and counts their tokens. Gives way to other work before each long text and after many short ones. */
-async function entriesOf(
-  { clock, countTokens, redaction }: LogDeps,
-  drafts: readonly EventDraft[],
-  at: (index: number) => number,
-): Promise<NewEvent[]> {
+type At = AppendOptions['at'];
+
+/** Redacts the drafts and counts their tokens: short ones at once. */
+function entriesOf(deps: LogDeps, drafts: readonly EventDraft[], at?: At): NewEvent[] | Promise<NewEvent[]> {
+  const { clock, countTokens, redaction } = deps;
   const entries: NewEvent[] = [];
   let chars = 0;
   for (const [index, given] of drafts.entries()) {
-    const { length } = eventText(given);
-    if (length > LONG_TEXT) await slicesOf(clock).next();
-    chars += length;
+    const words = eventText(given);
+    chars += words.length;
+    if (chars > LONG_TEXT) return entriesInTurns(deps, drafts, at);
     const draft = redaction?.draft(given) ?? given;
-    entries.push({ draft, at: at(index), tokens: countTokens(eventText(draft)) });
+    const text = draft === given ? words : eventText(draft);
+    entries.push({ draft, at: at ? at(index) : clock.now(), tokens: text === '' ? 0 : countTokens(text) });
   }
-  if (chars > LONG_TEXT) await slicesOf(clock).next();
+  return entries;
+}
+
+/** Gives way to other work before each long text and after many short ones. */
+async function entriesInTurns(
+  { clock, countTokens, redaction }: LogDeps,
+  drafts: readonly EventDraft[],
+  at?: At,
+): Promise<NewEvent[]> {
+  const entries: NewEvent[] = [];
+  for (const [index, given] of drafts.entries()) {
+    if (eventText(given).length > LONG_TEXT) await slicesOf(clock).next();
+    const draft = redaction?.draft(given) ?? given;
+    entries.push({ draft, at: at ? at(index) : clock.now(), tokens: countTokens(eventText(draft)) });
+  }
+  await slicesOf(clock).next();
   return entries;
 }
 
@@ -246,29 +298,21 @@ async function entriesOf(
  * Appends under a spare id where an id of the runtime is taken by an event that is not the runtime's. Such an event was
  * written elsewhere, since clients cannot choose ids of the runtime.
  */
-function createOwnAppend({ store, onWarning }: LogDeps) {
-  return async function appendOwn(
+function createSpareAppend({ store, onWarning }: LogDeps) {
+  return async function appendUnderSpare(
+    error: unknown,
     log: ConversationKey,
     entries: readonly NewEvent[],
-    spares: boolean,
   ): Promise<Appended[]> {
-    try {
-      return await store.append(log, entries);
-    } catch (error) {
-      const id =
-        spares && error instanceof TroupeError && error.code === 'event_conflict' && error.data['id'];
-      const taken = entries.findIndex(({ draft }) => draft.id === id && isRuntimeId(draft.id));
-      const entry = entries[taken];
-      if (!entry) throw error;
-      const place = await ownPlace(store, log, entry.draft);
-      if (place.id === id) throw error;
-      onWarning(`${id} is not the runtime's: its event is ${place.id}`, `log of ${log.conversation}`);
-      return appendOwn(
-        log,
-        entries.with(taken, { ...entry, draft: { ...entry.draft, id: place.id } }),
-        spares,
-      );
-    }
+    const id = error instanceof TroupeError && error.code === 'event_conflict' && error.data['id'];
+    const taken = entries.findIndex(({ draft }) => draft.id === id && isRuntimeId(draft.id));
+    const entry = entries[taken];
+    if (!entry) throw error;
+    const place = await ownPlace(store, log, entry.draft);
+    if (place.id === id) throw error;
+    onWarning(`${id} is not the runtime's: its event is ${place.id}`, `log of ${log.conversation}`);
+    const spared = entries.with(taken, { ...entry, draft: { ...entry.draft, id: place.id } });
+    return store.append(log, spared).catch((again: unknown) => appendUnderSpare(again, log, spared));
   };
 }
 

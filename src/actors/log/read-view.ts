@@ -22,12 +22,15 @@ export async function catchUp(
   { view, tasks }: Folded,
   upTo?: number,
 ): Promise<number> {
-  for await (const events of readPages(log, address, { after: view.upTo, upTo })) {
-    for (const event of events) {
-      if (adoptsUnknown(view, event)) await supplyAdopted(log, view, event);
+  const range = upTo === undefined ? {} : { upTo };
+  for (let isLast = false; !isLast;) {
+    const page = await log.readPage(address, { after: view.upTo, ...range });
+    for (const event of page.events) {
+      if (event.kind === 'baseline' && adoptsUnknown(view, event)) await supplyAdopted(log, view, event);
       foldEvent(view, event);
       foldTask(tasks, event);
     }
+    isLast = page.isLast;
   }
   return view.upTo;
 }

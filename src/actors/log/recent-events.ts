@@ -1,4 +1,4 @@
-import type { Event } from '../../events/index.ts';
+import { conversationKey, type Event } from '../../events/index.ts';
 import type { ConversationKey } from '../../store/store.ts';
 
 /**
@@ -22,7 +22,6 @@ export function createRecentEvents(): RecentEvents {
   /** Least recently extended first. */
   const tails = new Map<string, Tail>();
   let total = 0;
-  const keyOf = ({ tenant, conversation }: ConversationKey) => `${tenant}/${conversation}`;
 
   function forget(): void {
     for (const key of tails.keys()) {
@@ -42,7 +41,7 @@ export function createRecentEvents(): RecentEvents {
 
   return {
     add(log, event, now) {
-      const key = keyOf(log);
+      const key = conversationKey(log);
       const tail = tails.get(key) ?? { events: [], addedAt: now };
       const last = tail.events.at(-1);
       if (last && event.seq <= last.seq) return;
@@ -53,7 +52,7 @@ export function createRecentEvents(): RecentEvents {
       if (tail.events.length > KEPT) cut(tail.events, KEPT / 2);
       tails.delete(key);
       tails.set(key, tail);
-      forget();
+      if (total > KEPT_IN_ALL) forget();
     },
     trim(before) {
       for (const [key, { addedAt }] of tails) {
@@ -61,9 +60,9 @@ export function createRecentEvents(): RecentEvents {
         drop(key);
       }
     },
-    forget: (log) => drop(keyOf(log)),
+    forget: (log) => drop(conversationKey(log)),
     after(log, after) {
-      const events = tails.get(keyOf(log))?.events;
+      const events = tails.get(conversationKey(log))?.events;
       const first = events?.[0];
       if (!events || !first || after < first.seq - 1) return null;
       return events.slice(after - first.seq + 1);

@@ -1,4 +1,4 @@
-import type { Event } from '../../events/index.ts';
+import { conversationKey, type Event } from '../../events/index.ts';
 import type { Notice } from '../../queue/broadcast.ts';
 import { type ConversationKey, PAGE_BYTES, type Store } from '../../store/store.ts';
 
@@ -28,8 +28,7 @@ export function createRemoteEvents(deps: {
   /** Conversations to which events are being appended here, and what was heard of them meanwhile (V3). */
   const appending = new Map<string, { count: number; heard: Appended | null }>();
 
-  function placeOf(log: ConversationKey, from: number): Place {
-    const key = keyOf(log);
+  function placeOf(key: string, from: number): Place {
     const place = places.get(key) ?? { notified: from, ahead: new Set(), wanted: 0, reading: false };
     places.delete(key);
     places.set(key, place);
@@ -59,12 +58,12 @@ export function createRemoteEvents(deps: {
   async function hear(notice: Appended): Promise<void> {
     const { tenant, conversation, after, head } = notice;
     const log = { tenant, conversation };
-    const own = appending.get(keyOf(log));
+    const own = appending.get(conversationKey(log));
     if (own) {
       own.heard = merged(own.heard, notice);
       return;
     }
-    const place = placeOf(log, after);
+    const place = placeOf(conversationKey(log), after);
     if (!deps.isWatched()) return skipTo(place, head);
     place.wanted = Math.max(place.wanted, head);
     if (!place.reading) await readUp(log, place);
@@ -74,7 +73,7 @@ export function createRemoteEvents(deps: {
     hear,
     /** Runs an append and the notification of its events. */
     async during<T>(log: ConversationKey, append: () => Promise<T>): Promise<T> {
-      const key = keyOf(log);
+      const key = conversationKey(log);
       const own = appending.get(key) ?? { count: 0, heard: null };
       appending.set(key, own);
       own.count += 1;
@@ -90,13 +89,9 @@ export function createRemoteEvents(deps: {
     },
     /** Records an event that was appended here, of which watchers are notified already. */
     own(log: ConversationKey, { seq }: Event): void {
-      note(placeOf(log, seq - 1), seq);
+      note(placeOf(conversationKey(log), seq - 1), seq);
     },
   };
-}
-
-function keyOf({ tenant, conversation }: ConversationKey): string {
-  return `${tenant}/${conversation}`;
 }
 
 function merged(before: Appended | null, notice: Appended): Appended {
