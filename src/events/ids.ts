@@ -16,6 +16,11 @@ export const ConversationId = z
   .regex(SLUG, 'a conversation id is 1 to 128 of A-Z a-z 0-9 . _ @ : - and starts with a letter or digit')
   .brand<'ConversationId'>();
 export type ConversationId = z.infer<typeof ConversationId>;
+
+/** For hot paths. */
+export function isConversationId(id: unknown): id is ConversationId {
+  return typeof id === 'string' && SLUG.test(id);
+}
 /** Id of an agent: 1 to 64 of `A-Z a-z 0-9 _ -`. */
 export const AgentId = z
   .string()

@@ -29,6 +29,8 @@ export interface ReadAttachments {
   bodies: Map<string, string>;
 }
 
+export const NOTHING_ATTACHED: ReadAttachments = { attachments: [], bodies: new Map() };
+
 /** Checks the attachments of a client. Throws `event_invalid` or `event_too_large` with `data.path`. */
 export function readAttachments(given: readonly NewAttachment[]): ReadAttachments {
   if (given.length > MAX_MESSAGE_ATTACHMENTS) {

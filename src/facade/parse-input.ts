@@ -10,6 +10,7 @@ import {
   ConversationId,
   EventDraft,
   type EventId,
+  isConversationId,
   parseGiven,
 } from '../events/index.ts';
 import type { NewMessage } from '../troupe.ts';
@@ -81,7 +82,7 @@ function invalid(path: string, message: string): TroupeError {
 
 /** Throws `event_invalid`. */
 export function conversationId(text: string): ConversationId {
-  return parseGiven(ConversationId, text, 'conversation', 'event_invalid');
+  return isConversationId(text) ? text : parseGiven(ConversationId, text, 'conversation', 'event_invalid');
 }
 
 /** Random bytes are fetched in bulk, because a call for them costs more than the rest of an id. */

@@ -12,6 +12,7 @@ import {
   type AgentId,
   AskedReply,
   type Attachment,
+  type Author,
   type EventDraft,
   type EventDraftOf,
   type EventId,
@@ -20,7 +21,13 @@ import {
 } from '../events/index.ts';
 import type { Appended, ConversationKey, Store } from '../store/store.ts';
 import type { NewMessage } from '../troupe.ts';
-import { fetchAttachments, readAttachments, redactAttachments } from './attachments.ts';
+import {
+  fetchAttachments,
+  NOTHING_ATTACHED,
+  type ReadAttachments,
+  readAttachments,
+  redactAttachments,
+} from './attachments.ts';
 import { conversationId, mintId, parseDraft } from './parse-input.ts';
 import type { PendingGuard, TenantContext } from './tenant-context.ts';
 
@@ -33,15 +40,13 @@ export async function sendMessage(
   const { deps, trust = null } = parts;
   const { author } = message;
   const to = addressees(deps.agents, message, null);
-  const fetched = await fetchAttachments(message.attachments ?? [], parts.fetch ?? null);
+  const { attachments, bodies } = message.attachments?.length
+    ? await readAttached(parts, message.attachments, author)
+    : NOTHING_ATTACHED;
   if (message.includeInContext === false) refuseRecipients(message);
-  const { attachments, bodies } = readAttachments(redactAttachments(fetched, author, deps.redaction));
-  const content = await parts.integrations.readable(message.content, nameFrom(deps.agents));
-  const parsed = parseMessage({ ...message, content }, to, attachments, {
-    ...storedForTools(message, deps.redaction),
-    ...(message.reply !== undefined && askedFor(message.reply)),
-  });
-  const draft = (deps.redaction?.draft(parsed) ?? parsed) as Spoken;
+  const { readable } = parts.integrations;
+  const content = readable ? await readable(message.content, nameFrom(deps.agents)) : message.content;
+  const draft = draftOf({ ...message, content }, to, attachments, deps.redaction);
   const log = { tenant, conversation: conversationId(conversation) };
   const echo = isRuntimeId(draft.id) ? await findEcho(deps.store, log, draft) : null;
   if (echo) return echo;
@@ -53,21 +58,33 @@ export async function sendMessage(
   };
   if (draft.kind === 'notice') return receiveNotice(conversations, log, draft, putBodies);
   const received = { log, message: draft, untrusted };
-  const appended = await withForTools(parts, { ...log, id: draft.id }, message, () =>
+  const receive = () =>
     receiveMessage(conversations, received, async (addressed) => {
       if (mayBeRefused(deps, addressed)) await deps.features.steering?.refuseBusy(deps, log, addressed);
       await parts.pending?.(log, addressed);
-      await putBodies();
-    }),
-  );
+      if (bodies.size > 0) await putBodies();
+    });
+  const appended = await (message.forTools === undefined
+    ? receive()
+    : withForTools(parts, { ...log, id: draft.id }, message, receive));
   const { event } = appended;
   const isReply = event.kind === 'message' && event.replyTo !== undefined;
   if (isReply && isTrusted(trust, author) && !untrusted) await answerByReply({ ...deps, trust }, log, event);
   return appended;
 }
 
+async function readAttached(
+  { deps, fetch }: TenantContext['parts'],
+  given: NonNullable<NewMessage['attachments']>,
+  author: Author,
+): Promise<ReadAttachments> {
+  const fetched = await fetchAttachments(given, fetch ?? null);
+  return readAttachments(redactAttachments(fetched, author, deps.redaction));
+}
+
 function mayBeRefused({ agents }: { agents: AgentRegistry }, { to, whileBusy }: EventDraft): boolean {
-  return to.some((agent) => (whileBusy ?? agents.get(agent)?.whileBusy) === 'reject');
+  for (const agent of to) if ((whileBusy ?? agents.get(agent)?.whileBusy) === 'reject') return true;
+  return false;
 }
 
 /**
@@ -148,12 +165,12 @@ function refuseRecipients({ to = [], whileBusy, session, forTools = null }: NewM
   throw new TroupeError('event_invalid', message, { path: field });
 }
 
-function parseMessage(
+function draftOf(
   message: NewMessage,
   to: readonly AgentId[],
   attachments: readonly Attachment[],
-  stored: { forTools?: unknown; reply?: AskedReply },
-): EventDraft {
+  redaction: Redaction | undefined,
+): Spoken {
   const {
     id = mintId(),
     author,
@@ -164,7 +181,7 @@ function parseMessage(
     channel = 'library',
     session,
   } = message;
-  return parseDraft({
+  const draft = parseDraft({
     id,
     author,
     to,
@@ -175,10 +192,12 @@ function parseMessage(
     context: {
       ...(context?.attachments && { attachments: context.attachments }),
       channel,
-      ...stored,
+      ...(message.storeForTools === true && storedForTools(message, redaction)),
+      ...(message.reply !== undefined && askedFor(message.reply)),
       ...(session && { session: { ...session, agent: addressed(session.agent, to) } }),
     },
   });
+  return (redaction?.draft(draft) ?? draft) as Spoken;
 }
 
 /** The agent whose session a message names. Throws `event_invalid` if the message does not address it. */

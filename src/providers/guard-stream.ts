@@ -163,10 +163,16 @@ async function* guardStream(options: GuardOptions): AsyncGenerator<ModelEvent> {
     clearTimeout(timer);
     clearTimeout(deadline);
     signal.removeEventListener('abort', abort);
-    request.abort(signal.reason);
+    request.abort(reasonOf(signal));
     events.return?.().catch(ignore);
   }
 }
+
+/** Made once: an abort without a reason makes an error with its stack. */
+function reasonOf(signal: AbortSignal): unknown {
+  return signal.aborted ? signal.reason : ENDED;
+}
+const ENDED = new DOMException('the stream has ended', 'AbortError');
 
 const TRUNCATED = 'the stream ended before the model had finished its answer';
 

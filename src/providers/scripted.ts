@@ -68,7 +68,9 @@ async function* written(
   calls: readonly ToolCall[],
   { clock, signal }: { clock: Clock; signal: AbortSignal },
 ): AsyncGenerator<ModelEvent> {
-  const texts: ModelEvent[] = [...chunksOf(said, chunk)].map((delta) => ({ type: 'text', delta }));
+  const texts: ModelEvent[] = [];
+  if (chunk === 0 && said !== '') texts.push({ type: 'text', delta: said });
+  if (chunk > 0) for (const delta of chunksOf(said, chunk)) texts.push({ type: 'text', delta });
   const pieces =
     chunk > 0 ? calls.flatMap(({ id, name, args }) => piecesOf(id, name, [...chunksOf(args, chunk)])) : [];
   const all = [...texts, ...pieces];
@@ -83,10 +85,9 @@ function piecesOf(id: string, name: string, deltas: readonly string[]): ModelEve
   return ['', ...deltas].map((delta) => ({ type: 'calling', id, name, delta }));
 }
 
-/** With the size 0 all is one chunk. */
 function* chunksOf(text: string, size: number): Generator<string> {
   for (let at = 0; at < text.length;) {
-    const end = size > 0 ? boundary(text, at + size) : text.length;
+    const end = boundary(text, at + size);
     yield text.slice(at, end);
     at = end;
   }

@@ -127,6 +127,10 @@ export function retryInMs(random: () => number): number {
   return RETRY_FROM_MS + Math.floor(random() * (RETRY_TO_MS - RETRY_FROM_MS));
 }
 
+export function hasCaps({ turnsPerTenant, providers = {} }: AdmissionCaps): boolean {
+  return turnsPerTenant !== undefined || Object.keys(providers).length > 0;
+}
+
 /** Throws `config_invalid`. */
 export function admissionLimits(caps: AdmissionCaps): AdmissionLimits {
   const tenantCap = whole('turnsPerTenant', caps.turnsPerTenant);

@@ -1,91 +1,105 @@
 import type { ConversationId } from '../events/index.ts';
 
-/** Items are pushed to a path of groups; `shift` takes the next item of the next group that `may` accepts. */
-interface Queue<T> {
-  push(item: T, path: readonly string[]): void;
-  shift(may?: (group: string) => boolean): T | undefined;
+/** Items are pushed to `[tenant, family]`; `shift` takes the next item of the next tenant that `may` accepts. */
+export interface FairQueue<T> {
+  push(item: T, path: readonly [tenant: string, family: string]): void;
+  shift(may?: (tenant: string) => boolean): T | undefined;
   size(): number;
-}
-
-export interface FairQueue<T> extends Queue<T> {
   /** Number of waiting items of one tenant. */
   sizeOf(tenant: string): number;
 }
 
-/**
- * A queue in which tenants take turns, and so do the families of each tenant: its paths are `[tenant, family]`. A long
- * backlog of one delays the others by one turn only. Within a family it is first in, first out. Every operation takes
- * constant time.
- */
-export function createFairQueue<T>(): FairQueue<T> {
-  return createTurns(() => createTurns<T>(createFifo));
+/** First in, first out. An array's own `shift` is linear once the array is large. */
+interface Line<T> {
+  first: Place<T> | null;
+  last: Place<T> | null;
 }
 
-/** Maximum number of groups asked in one `shift`. */
+interface Place<T> {
+  item: T;
+  next: Place<T> | null;
+}
+
+function append<T>(line: Line<T>, item: T): void {
+  const place: Place<T> = { item, next: null };
+  if (line.last) line.last.next = place;
+  else line.first = place;
+  line.last = place;
+}
+
+function take<T>(line: Line<T>): T | undefined {
+  const { first } = line;
+  if (!first) return undefined;
+  line.first = first.next;
+  if (!first.next) line.last = null;
+  return first.item;
+}
+
+interface Family<T> {
+  name: string;
+  items: Line<T>;
+}
+
+interface Tenant<T> {
+  name: string;
+  size: number;
+  families: Map<string, Family<T>>;
+  /** The families in the order of their turns. */
+  turns: Line<Family<T>>;
+}
+
+/** Maximum number of tenants asked in one `shift`. */
 const MOST_ASKED = 64;
 
-/** Groups that take turns. A group is in `groups`, and once in the ring, exactly while it has waiting items. */
-function createTurns<T>(createGroup: () => Queue<T>): FairQueue<T> {
-  const groups = new Map<string, Queue<T>>();
-  const ring = createFifo<string>();
+/**
+ * A queue in which tenants take turns, and so do the families of each tenant. A long backlog of one delays the others by one
+ * turn only. Within a family it is first in, first out. Every operation takes constant time. A tenant or family is known, and
+ * once among the turns, exactly while it has waiting items.
+ */
+export function createFairQueue<T>(): FairQueue<T> {
+  const tenants = new Map<string, Tenant<T>>();
+  const turns: Line<Tenant<T>> = { first: null, last: null };
   let size = 0;
 
-  function groupOf(name: string): Queue<T> {
-    const known = groups.get(name);
-    if (known) return known;
-    const group = createGroup();
-    groups.set(name, group);
-    ring.push(name);
-    return group;
-  }
-
-  function next(may: (group: string) => boolean): string | undefined {
-    for (let left = Math.min(ring.size(), MOST_ASKED); left > 0; left -= 1) {
-      const name = ring.shift();
-      if (name === undefined || may(name)) return name;
-      ring.push(name);
-    }
-    return undefined;
-  }
-
   return {
-    push(item, [name = '', ...path]) {
-      groupOf(name).push(item, path);
+    push(item, [name, familyName]) {
+      let tenant = tenants.get(name);
+      if (!tenant) {
+        tenant = { name, size: 0, families: new Map(), turns: { first: null, last: null } };
+        tenants.set(name, tenant);
+        append(turns, tenant);
+      }
+      let family = tenant.families.get(familyName);
+      if (!family) {
+        family = { name: familyName, items: { first: null, last: null } };
+        tenant.families.set(familyName, family);
+        append(tenant.turns, family);
+      }
+      append(family.items, item);
+      tenant.size += 1;
       size += 1;
     },
-    shift(may = () => true) {
-      const name = next(may);
-      const group = name === undefined ? undefined : groups.get(name);
-      if (name === undefined || !group) return undefined;
-      const item = group.shift();
-      size -= 1;
-      if (group.size() > 0) ring.push(name);
-      else groups.delete(name);
-      return item;
+    shift(may) {
+      for (let left = Math.min(tenants.size, MOST_ASKED); left > 0; left -= 1) {
+        const tenant = take(turns)!;
+        if (may && !may(tenant.name)) {
+          append(turns, tenant);
+          continue;
+        }
+        const family = take(tenant.turns)!;
+        const item = take(family.items);
+        if (family.items.first) append(tenant.turns, family);
+        else tenant.families.delete(family.name);
+        tenant.size -= 1;
+        size -= 1;
+        if (tenant.size > 0) append(turns, tenant);
+        else tenants.delete(tenant.name);
+        return item;
+      }
+      return undefined;
     },
     size: () => size,
-    sizeOf: (name) => groups.get(name)?.size() ?? 0,
-  };
-}
-
-/** A queue with a constant-time `shift`: `Array.shift` is linear once the array is large. */
-function createFifo<T>() {
-  const COMPACT_AFTER = 1_024;
-  let items: T[] = [];
-  let head = 0;
-  return {
-    push: (item: T): void => void items.push(item),
-    shift(): T | undefined {
-      if (head === items.length) return undefined;
-      const item = items[head];
-      head += 1;
-      if (head === items.length || (head >= COMPACT_AFTER && head * 2 >= items.length)) {
-        items = items.slice(head);
-        head = 0;
-      }
-      return item;
-    },
-    size: (): number => items.length - head,
+    sizeOf: (tenant) => tenants.get(tenant)?.size ?? 0,
   };
 }
 

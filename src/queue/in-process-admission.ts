@@ -7,6 +7,7 @@ import {
   type CallBucket,
   DEFAULT_SLOT_MS,
   enterSlot,
+  hasCaps,
   retryInMs,
   takeToken,
 } from './admission-rules.ts';
@@ -108,7 +109,7 @@ export function createAdmissionHub(options: InProcessAdmissionOptions) {
 }
 
 export function createInProcessAdmission(options: InProcessAdmissionOptions): Admission {
-  return createAdmissionHub(options).join();
+  return hasCaps(options.caps) ? createAdmissionHub(options).join() : createOpenAdmission();
 }
 
 interface HeldSlot {

@@ -65,6 +65,7 @@ class InProcessRouter implements Router {
   readonly #queue = createFairQueue<Actor>();
   readonly #sharing;
   readonly #closing = new AbortController();
+  #isClosing = false;
   readonly #drained = Promise.withResolvers<void>();
   #service: Service | null = null;
   #running = 0;
@@ -95,10 +96,11 @@ class InProcessRouter implements Router {
     // `waiting`, `active-again` and `held-back` are followed by a start anyway. A held-back actor keeps its delay:
     // another process has the lease until then, so an earlier start would only find it busy again.
     if (known?.state === 'active') known.state = 'active-again';
-    if (known || this.#count(tenant) >= this.#mostWaiting) return;
+    const count = this.#count(tenant);
+    if (known || count >= this.#mostWaiting) return;
     const actor: Actor = { key, address, state: 'waiting', since: this.#clock.monotonic() };
     this.#actors.set(key, actor);
-    this.#actorsOf.set(tenant, this.#count(tenant) + 1);
+    this.#actorsOf.set(tenant, count + 1);
     this.#enqueue(actor);
   }
 
@@ -113,9 +115,11 @@ class InProcessRouter implements Router {
   #schedulePump(): void {
     if (this.#isPumpScheduled || !this.#service || this.#isClosing) return;
     this.#isPumpScheduled = true;
-    if (this.#startsLeft > 0) queueMicrotask(() => this.#pump());
+    if (this.#startsLeft > 0) queueMicrotask(this.#pumpNow);
     else this.#pumpNextLoopTurn();
   }
+
+  readonly #pumpNow = () => this.#pump();
 
   #pumpNextLoopTurn(): void {
     setImmediate(() => {
@@ -130,7 +134,7 @@ class InProcessRouter implements Router {
     const service = this.#service;
     if (!service || this.#isClosing) return;
     while (this.#running < service.concurrency && (this.#startsLeft > 0 || slices > 0)) {
-      const actor = this.#queue.shift((tenant) => slices > 0 || this.#mayStart(tenant as TenantId));
+      const actor = this.#queue.shift(slices > 0 ? undefined : this.#mayStart);
       if (!actor) return this.#queue.size() > 0 ? this.#requestSlice() : undefined;
       if (slices > 0) slices -= 1;
       else this.#startsLeft -= 1;
@@ -143,9 +147,8 @@ class InProcessRouter implements Router {
     this.#pumpNextLoopTurn();
   }
 
-  #mayStart(tenant: TenantId): boolean {
-    return this.#count(tenant) <= FEW || !this.#sharing.isShared();
-  }
+  readonly #mayStart = (tenant: string): boolean =>
+    this.#count(tenant as TenantId) <= FEW || !this.#sharing.isShared();
 
   #requestSlice(): void {
     if (this.#isSliceRequested) return;
@@ -221,10 +224,6 @@ class InProcessRouter implements Router {
     });
   }
 
-  get #isClosing(): boolean {
-    return this.#closing.signal.aborted;
-  }
-
   readonly start: Router['start'] = (handler, options) => {
     assertStartable(this.#service, options.concurrency);
     this.#service = { handler, ...options };
@@ -254,6 +253,7 @@ class InProcessRouter implements Router {
   readonly check: Router['check'] = () => WOKEN;
 
   readonly close: Router['close'] = () => {
+    this.#isClosing = true;
     this.#closing.abort();
     if (this.#running === 0) this.#drained.resolve();
     return this.#drained.promise;

@@ -36,8 +36,8 @@ export interface Integrations {
   agentKeys: AgentKeys;
   /** Status of the integration `nostr`; null if there is none or it is not started. */
   nostr(): NostrStatus | null;
-  /** A text with references of other systems in readable words. */
-  readable(text: string, nameOf: NameOf): Promise<string>;
+  /** A text with references of other systems in readable words. Null: no integration has any. */
+  readable: ((text: string, nameOf: NameOf) => Promise<string>) | null;
   /** Starts them one after the other. Throws their errors. */
   start(troupe: Troupe): Promise<void>;
   /** Called before the store is closed. */
@@ -58,6 +58,12 @@ export function createIntegrations(parts: IntegrationsParts): Integrations {
   });
   const all: readonly Integration[] = [webhooks, taskPushes, ...parts.integrations];
   refuseTwins(all);
+
+  async function readable(text: string, nameOf: NameOf): Promise<string> {
+    let words = text;
+    for (const integration of all) words = (await integration.readable?.(words, nameOf)) ?? words;
+    return words;
+  }
 
   return {
     webhooksOf: (tenant) =>
@@ -84,11 +90,7 @@ export function createIntegrations(parts: IntegrationsParts): Integrations {
       const nostr = all.find(({ name }) => name === 'nostr');
       return (nostr?.status?.() ?? null) as NostrStatus | null;
     },
-    async readable(text, nameOf) {
-      let words = text;
-      for (const integration of all) words = (await integration.readable?.(words, nameOf)) ?? words;
-      return words;
-    },
+    readable: all.some((integration) => integration.readable !== undefined) ? readable : null,
     async start(troupe) {
       running = troupe;
       const host: IntegrationHost = {

@@ -21,8 +21,8 @@ export function watchWaits(
   const waited = createRing();
   const failed = createRing();
   return {
-    count: (name, labels, by) => metrics.count(name, labels, by),
-    change: (name, by) => metrics.change(name, by),
+    count: metrics.count.bind(metrics),
+    change: metrics.change.bind(metrics),
     time(name, labels, ms) {
       metrics.time(name, labels, ms);
       if (name === 'wake_wait') waited.add(clock.monotonic(), Math.max(0, ms));
