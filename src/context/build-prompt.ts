@@ -48,7 +48,7 @@ interface PromptInput {
 export function buildPrompt(input: PromptInput): PromptRecord {
   const { view, conversation, agent, baseline, step } = input;
   if (view.group) closeGroup(view);
-  const system = systemMessage(baseline.texts);
+  const { message: system, chain } = systemOf(baseline.texts);
   const messages: PromptMessage[] = [system];
   for (const { message } of view.slots) messages.push(message);
   const isSummarised = view.slots[0]?.layer === 'summary';
@@ -74,7 +74,7 @@ export function buildPrompt(input: PromptInput): PromptRecord {
     messages,
     tools: [...baseline.tools],
     count: messages.length,
-    chain: promptChain(system, note ? chainMessage(view.chain, note.message) : view.chain),
+    chain: hashText(`${chain}\n${note ? chainMessage(view.chain, note.message) : view.chain}`),
     tokens: tokensOf(input),
     breakpoints,
     cuts: [...view.cuts],
@@ -85,6 +85,23 @@ export function buildPrompt(input: PromptInput): PromptRecord {
 export function receiptOf(record: PromptRecord): PromptReceipt {
   const { messages: _messages, tools: _tools, ...receipt } = record;
   return receipt;
+}
+
+interface SystemMessage {
+  message: PromptMessage;
+  chain: string;
+}
+
+/** The turns of an agent have one baseline until it changes, and its system message is long. */
+const SYSTEMS = new WeakMap<readonly BaselineText[], SystemMessage>();
+
+function systemOf(texts: readonly BaselineText[]): SystemMessage {
+  const known = SYSTEMS.get(texts);
+  if (known) return known;
+  const message = systemMessage(texts);
+  const made = { message, chain: chainMessage('', message) };
+  SYSTEMS.set(texts, made);
+  return made;
 }
 
 function systemMessage(texts: readonly BaselineText[]): PromptMessage {

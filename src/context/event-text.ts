@@ -92,7 +92,6 @@ function retryText({ command, code, inputs = [] }: CommandBody): string | null {
 
 /** Whether an agent may see the event. Events between two parties are hidden from the others. */
 export function isShownTo(agent: string, event: Event): boolean {
-  if (event.kind === 'message') return true;
   const isBetweenTwo = event.kind === 'delegation.opened' || event.kind === 'command' || isTaskEnd(event);
   return !isBetweenTwo || event.to.some((each) => each === agent);
 }

@@ -10,7 +10,7 @@ import { applyCompactionEvent } from './compaction/apply.ts';
 import { atOnce, type Steps } from './steps.ts';
 import { isOwn, type View } from './view.ts';
 
-/** Kinds that say how agents work from now on. */
+/** Kinds that change how agents work, or what they may see of the past. */
 const DIRECTING: ReadonlySet<EventKind> = new Set<EventKind>([
   'mode.changed',
   'phase.changed',
@@ -18,6 +18,7 @@ const DIRECTING: ReadonlySet<EventKind> = new Set<EventKind>([
   'reopened',
   'command',
   'run.directive',
+  'compaction',
 ]);
 
 /**
@@ -39,9 +40,9 @@ export function foldOrBegin(view: View, event: Event): Steps<void> | undefined {
   if (event.kind === 'notice') return undefined;
   if (event.author.kind === 'user') addPerson(view.people, event.author, event.seq);
   if (DIRECTING.has(event.kind)) direct(view, event);
-  else if (event.kind === 'compaction') view.compactions.set(event.id, event.body);
   if (!isOwn(view, event)) {
-    if (visibleText(event) !== null && isShownTo(view.agent, event)) view.pending.push(event);
+    const isForAll = event.kind === 'message';
+    if (visibleText(event) !== null && (isForAll || isShownTo(view.agent, event))) view.pending.push(event);
     return undefined;
   }
   if (event.kind === 'turn.started') return startTurn(view, event);
@@ -55,6 +56,7 @@ function direct(view: View, event: Event): void {
   view.directions = foldDirections(view.directions, event);
   foldDirective(view.directives, event);
   if (event.kind === 'command') noteRequest(view, event);
+  if (event.kind === 'compaction') view.compactions.set(event.id, event.body);
 }
 
 /** A request to compact is for the next turn. What was asked for before a fork stays with the original conversation. */

@@ -100,15 +100,6 @@ function createRankTable({ lengths, bytes: all }: Ranks): RankOf {
     start = end;
   }
 
-  function isToken(rank: number, bytes: Uint8Array, start: number, size: number): boolean {
-    const from = offsets[rank]!;
-    if (lengths[rank] !== size) return false;
-    for (let index = 0; index < size; index++) {
-      if (all[from + index] !== bytes[start + index]) return false;
-    }
-    return true;
-  }
-
   return function rankOf(bytes, start, end) {
     let hash = FNV_START;
     for (let at = start; at < end; at++) hash = Math.imul(hash ^ bytes[at]!, FNV_PRIME);
@@ -117,7 +108,11 @@ function createRankTable({ lengths, bytes: all }: Ranks): RankOf {
       const entry = slots[slot]!;
       if (entry === 0) return NONE;
       const rank = (entry & rankBits) - 1;
-      if (((entry ^ hash) & ~rankBits) === 0 && isToken(rank, bytes, start, end - start)) return rank;
+      if (((entry ^ hash) & ~rankBits) !== 0 || lengths[rank] !== end - start) continue;
+      const from = offsets[rank]!;
+      let same = 0;
+      while (same < end - start && all[from + same] === bytes[start + same]) same++;
+      if (same === end - start) return rank;
     }
   };
 }

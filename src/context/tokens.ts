@@ -21,13 +21,12 @@ const COUNTED_IF_SLOW = 8_192;
 let counter: ((text: string) => number) | null = null;
 
 /** The vocabulary is read at the first count: most commands count nothing. */
-function countPiece(text: string): number {
-  counter ??= createTokenCounter(readRanks(), SPLIT);
-  return counter(text);
+function openCounter(): (text: string) => number {
+  return (counter ??= createTokenCounter(readRanks(), SPLIT));
 }
 
 export function countTokens(written: string): number {
-  if (written.length <= SLICE) return written === '' ? 0 : countPiece(written);
+  if (written.length <= SLICE) return written === '' ? 0 : (counter ?? openCounter())(written);
   // Lone surrogates all count as U+FFFD, so they also give the same slices.
   const text = written.toWellFormed();
   const slices = slicesOf(text);
@@ -57,6 +56,7 @@ export function countingWork(length: number): number {
 function countEvery(slices: readonly string[], step: number, counts: Map<string, number>) {
   let tokens = 0;
   let length = 0;
+  const countPiece = openCounter();
   for (let index = (Math.min(step, slices.length) - 1) >> 1; index < slices.length; index += step) {
     const slice = slices[index] ?? '';
     let count = counts.get(slice);

@@ -17,7 +17,7 @@ export { dateOf, minute } from './render/line.ts';
 /** The user messages of a view: lines of attributed text, alone or gathered in one block. */
 
 export function* pushUser(view: View, given: Part, at: number, layer: SlotLayer = 'history'): Steps<void> {
-  const part = view.slots.length === 0 ? withoutRole(given) : given;
+  const part = view.slots.length === 0 && given.as ? withoutRole(given) : given;
   if (part.plain && part.plain.content.length <= HASHED) {
     const slot = userSlot(view, part, plainContent(part, part.plain, view.secret), { at, layer });
     yield 3 * slot.message.content.length;
@@ -53,7 +53,6 @@ function messageOf(part: Part, content: string, seqs: number[]): PromptMessage {
 
 /** The first message of a conversation is a user's. */
 function withoutRole(part: Part): Part {
-  if (!part.as) return part;
   const { as: _, ...rest } = part;
   return rest;
 }
@@ -183,7 +182,9 @@ export function earlierPart(event: Event, reader: Reader): Part {
 }
 
 function plainPart(line: Line, reader: Reader): Part {
-  return { plain: line, handoffs: [], missed: [], live: null, ...toldBefore(reader, null) };
+  const { framing } = reader.view;
+  const part = { plain: line, handoffs: [], missed: [], live: null, told: null };
+  return framing === 'plain' ? { ...part, framing } : part;
 }
 
 /** Everything said since the agent last spoke, in one block, behind the handoff summaries. */
@@ -212,7 +213,7 @@ export function* blockPart(
 export const LINE_WORK = 256;
 
 export function withLive(part: Part, live: NonNullable<Part['live']>, told: string | null): Part {
-  return { ...withoutRole(part), live, ...(part.plain && { told }) };
+  return { ...(part.as ? withoutRole(part) : part), live, ...(part.plain && { told }) };
 }
 
 /** The live block that was written last: it is rendered, counted and hashed one after the other. */

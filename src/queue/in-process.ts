@@ -115,11 +115,9 @@ class InProcessRouter implements Router {
   #schedulePump(): void {
     if (this.#isPumpScheduled || !this.#service || this.#isClosing) return;
     this.#isPumpScheduled = true;
-    if (this.#startsLeft > 0) queueMicrotask(this.#pumpNow);
+    if (this.#startsLeft > 0) queueMicrotask(this.#pump);
     else this.#pumpNextLoopTurn();
   }
-
-  readonly #pumpNow = () => this.#pump();
 
   #pumpNextLoopTurn(): void {
     setImmediate(() => {
@@ -129,7 +127,7 @@ class InProcessRouter implements Router {
   }
 
   /** Starts waiting actors. `slices` of them may start although their tenant must wait for idle time (I6). */
-  #pump(slices = 0): void {
+  readonly #pump = (slices = 0): void => {
     this.#isPumpScheduled = false;
     const service = this.#service;
     if (!service || this.#isClosing) return;
@@ -145,7 +143,7 @@ class InProcessRouter implements Router {
     if (this.#running >= service.concurrency || this.#queue.size() === 0) return;
     this.#isPumpScheduled = true;
     this.#pumpNextLoopTurn();
-  }
+  };
 
   readonly #mayStart = (tenant: string): boolean =>
     this.#count(tenant as TenantId) <= FEW || !this.#sharing.isShared();

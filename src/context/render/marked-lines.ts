@@ -18,7 +18,7 @@ export const MARKED_LINES: LineRules = {
 };
 
 function verbatim(event: Event, reader: Reader): Line {
-  const head = headOf(event, reader);
+  const head = event.kind === 'message' ? null : headOf(event, reader);
   if (head !== null) return lineOf(event, marked(head, event, eventText(event), reader));
   return said(event, reader, labelOf(event, reader));
 }
