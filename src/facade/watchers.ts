@@ -12,8 +12,14 @@ export interface WatchersParts {
 
 interface Watching {
   tell(note: Note): void;
-  /** Running turns are told from their beginning. */
-  tellAgain(notes: readonly LiveNote[]): void;
+  /** Running turns are told from their beginning. A watcher of all conversations is not. */
+  tellAgain?(notes: readonly LiveNote[]): void;
+}
+
+/** The watchers of a tenant. */
+interface Watched {
+  all: Set<Watching>;
+  byConversation: Map<string, Set<Watching>>;
 }
 
 /**
@@ -26,7 +32,7 @@ interface Watching {
  */
 export class Watchers {
   readonly #parts: WatchersParts;
-  readonly #byConversation = new Map<string, Set<Watching>>();
+  readonly #byTenant = new Map<TenantId, Watched>();
   #stopListening: (() => void) | null = null;
 
   constructor(parts: WatchersParts) {
@@ -34,11 +40,16 @@ export class Watchers {
   }
 
   add(tenant: TenantId, conversation: string | null, watcher: Watcher): () => void {
-    const key = keyOf(tenant, conversation);
-    const watchers = this.#byConversation.get(key) ?? new Set();
     const own =
-      conversation === null ? plain(watcher) : this.#gated(tenant, conversation as ConversationId, watcher);
-    this.#byConversation.set(key, watchers.add(own));
+      conversation === null
+        ? { tell: watcher }
+        : this.#gated(tenant, conversation as ConversationId, watcher);
+    const watched = this.#byTenant.get(tenant) ?? { all: new Set(), byConversation: new Map() };
+    this.#byTenant.set(tenant, watched);
+    const { all, byConversation } = watched;
+    const watchers = conversation === null ? all : (byConversation.get(conversation) ?? new Set());
+    if (conversation !== null) byConversation.set(conversation, watchers);
+    watchers.add(own);
     this.#stopListening ??= this.#listen();
     if (conversation !== null) {
       queueMicrotask(() => {
@@ -46,9 +57,12 @@ export class Watchers {
       });
     }
     return () => {
-      if (!watchers.delete(own) || watchers.size > 0 || this.#byConversation.get(key) !== watchers) return;
-      this.#byConversation.delete(key);
-      if (this.#byConversation.size > 0) return;
+      if (!watchers.delete(own) || watchers.size > 0) return;
+      if (conversation !== null && byConversation.get(conversation) === watchers)
+        byConversation.delete(conversation);
+      if (all.size > 0 || byConversation.size > 0 || this.#byTenant.get(tenant) !== watched) return;
+      this.#byTenant.delete(tenant);
+      if (this.#byTenant.size > 0) return;
       this.#stopListening?.();
       this.#stopListening = null;
     };
@@ -65,18 +79,18 @@ export class Watchers {
 
   #recall(tenant: TenantId, conversation: ConversationId, to: Watching): void {
     const notes = this.#parts.live.recall(tenant, conversation);
-    if (notes.length > 0) this.#try(() => to.tellAgain(notes));
+    if (notes.length > 0) this.#tellAgain([to], notes);
   }
 
   #listen(): () => void {
     const { log, live } = this.#parts;
     const stopLive = live.listen((note) => {
-      if (note.type !== 'again') return this.#notify(note.tenant, note.conversation, note);
-      for (const watching of this.#byConversation.get(keyOf(note.tenant, note.conversation)) ?? [])
-        this.#try(() => watching.tellAgain(note.notes));
+      const { tenant, conversation } = note;
+      if (note.type !== 'again') return this.#tell(tenant, conversation, note);
+      this.#tellAgain(this.#byTenant.get(tenant)?.byConversation.get(conversation) ?? [], note.notes);
     });
     const stopLog = log.onAppended((tenant, event) =>
-      this.#notify(tenant, event.conversation, { type: 'event', event }),
+      this.#tell(tenant, event.conversation, { type: 'event', event }),
     );
     return () => {
       stopLive();
@@ -84,25 +98,27 @@ export class Watchers {
     };
   }
 
-  #notify(tenant: TenantId, conversation: ConversationId, note: Note): void {
-    for (const key of [keyOf(tenant, conversation), keyOf(tenant, null)]) {
-      for (const watching of this.#byConversation.get(key) ?? []) this.#try(() => watching.tell(note));
+  #tell(tenant: TenantId, conversation: ConversationId, note: Note): void {
+    const watched = this.#byTenant.get(tenant);
+    if (!watched) return;
+    for (const watchers of [watched.byConversation.get(conversation) ?? [], watched.all]) {
+      for (const watching of watchers) {
+        try {
+          watching.tell(note);
+        } catch (error) {
+          this.#parts.onWarning(error, 'watcher');
+        }
+      }
     }
   }
 
-  #try(tell: () => void): void {
-    try {
-      tell();
-    } catch (error) {
-      this.#parts.onWarning(error, 'watcher');
+  #tellAgain(watchers: Iterable<Watching>, notes: readonly LiveNote[]): void {
+    for (const watching of watchers) {
+      try {
+        watching.tellAgain?.(notes);
+      } catch (error) {
+        this.#parts.onWarning(error, 'watcher');
+      }
     }
   }
-}
-
-function plain(watcher: Watcher): Watching {
-  return { tell: (note) => watcher(note), tellAgain: () => {} };
-}
-
-function keyOf(tenant: TenantId, conversation: string | null): string {
-  return `${tenant}/${conversation ?? ''}`;
 }
