@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { ActorAddress, addressKey, turnId } from '../events/index.ts';
+import { ActorAddress, addressKey, keyOfText, turnId } from '../events/index.ts';
 import type { LiveNote, StateNote, TextNote, Told, TurnId } from '../events/index.ts';
 import type { Broadcast, Notice } from '../queue/broadcast.ts';
 import type { ConformanceCase } from './conformance.ts';
@@ -127,10 +127,10 @@ function order(on: AddCase): ConformanceCase[] {
       speaker.broadcast.publish(stop(TURN));
       await hearer.heardOf(stop(TURN));
       for (const [at, place] of places.entries()) {
-        const { text: _, index: __, ...wanted } = delta(0, '', place);
-        const heard = deltasIn(hearer.heard).filter(({ text: _text, index: _index, ...where }) => {
-          return JSON.stringify(where) === JSON.stringify(wanted);
-        });
+        const wanted = delta(0, '', place);
+        const heard = deltasIn(hearer.heard).filter(
+          (each) => addressKey(each) === addressKey(wanted) && keyOfText(each) === keyOfText(wanted),
+        );
         assert.equal(heard.map((each) => each.text).join(''), `${at}`.repeat(3));
       }
     }),
