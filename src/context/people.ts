@@ -104,7 +104,11 @@ function shortId(id: string): string {
   return id.replace(/[^A-Za-z0-9_.:-]/g, '').slice(0, 8) || 'unknown';
 }
 
+/** An id that is a label as it is: too short for a key. */
+const PLAIN_ID = /^[A-Za-z0-9_.:-]{1,24}$/;
+
 export function agentLabel(id: string): string {
+  if (PLAIN_ID.test(id)) return id;
   return KEY.test(id) ? shortId(id) : id.replace(/[^A-Za-z0-9_.:-]/g, '').slice(0, 64) || 'unknown';
 }
 

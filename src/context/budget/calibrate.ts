@@ -126,8 +126,8 @@ export function estimate(
 ): { tokens: number; calibrated: boolean } {
   const calibrated = reports >= CALIBRATED_AFTER;
   let grown = 0;
-  for (const [index, kind] of KINDS.entries())
-    grown += (kinds[kind] - (anchor?.kinds[kind] ?? 0)) * (mean[index] ?? 0);
+  let index = 0;
+  for (const kind of KINDS) grown += (kinds[kind] - (anchor?.kinds[kind] ?? 0)) * (mean[index++] ?? 0);
   if (!anchor) grown += (mean[KINDS.length] ?? 0) * 1_000;
   // Uncertain amounts are estimated high: growth is scaled up, shrinkage down.
   const safe = calibrated ? grown : grown > 0 ? grown * MARGIN : grown / MARGIN;
