@@ -39,22 +39,14 @@ export function createLiveFeed(
   }
 
   broadcast.subscribe((notice) => {
-    switch (notice.type) {
-      case 'appended':
-      case 'stop':
-      case 'called off':
-        return;
-      case 'recall': {
-        const { tenant, conversation } = notice;
-        const notes = book.of(notice);
-        if (notes.length > 0) broadcast.publish({ type: 'recalled', tenant, conversation, notes });
-        return;
-      }
-      case 'recalled':
-        return notify({ ...notice, type: 'again' });
-      default:
-        book.hear(notice);
-        notify(notice);
+    if ('agent' in notice) {
+      book.hear(notice);
+      notify(notice);
+    } else if (notice.type === 'recalled') notify({ ...notice, type: 'again' });
+    else if (notice.type === 'recall') {
+      const { tenant, conversation } = notice;
+      const notes = book.of(notice);
+      if (notes.length > 0) broadcast.publish({ type: 'recalled', tenant, conversation, notes });
     }
   });
   return {

@@ -152,6 +152,7 @@ function lengthOf(notice: Notice, maxChars: number): number {
 
 /** Notices with the same key join, or the later one replaces the other. */
 function keyOf(notice: Notice): string {
+  if (isTurnNote(notice)) return `${addressKey(notice)} ${keyOfText(notice)}`;
   switch (notice.type) {
     case 'appended':
       return `appended ${notice.tenant}/${notice.conversation}`;
@@ -164,8 +165,6 @@ function keyOf(notice: Notice): string {
       return `stop ${addressKey(notice.address)} ${notice.turn}`;
     case 'called off':
       return `called off ${notice.tenant}/${notice.task}`;
-    default:
-      return `${addressKey(notice)} ${keyOfText(notice)}`;
   }
 }
 

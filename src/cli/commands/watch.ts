@@ -117,6 +117,7 @@ interface Shown {
 
 function showFrame(frame: WatchFrame, options: Shown): void {
   const { shown, json } = options;
+  if ('agent' in frame) return showLive(frame, options);
   switch (frame.type) {
     case 'event': {
       const { event } = frame;
@@ -136,8 +137,6 @@ function showFrame(frame: WatchFrame, options: Shown): void {
         `${frame.conversation} was deleted and begun anew, or restored: its events come from the first on`,
       );
       return;
-    default:
-      return showLive(frame, options);
   }
 }
 

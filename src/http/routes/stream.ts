@@ -108,6 +108,7 @@ async function* asText(
 }
 
 function frameText(frame: Frame, idOf: (event: Event) => string): string {
+  if ('agent' in frame) return noteText(frame);
   switch (frame.type) {
     case 'event':
       return `event: event\n${idOf(frame.event)}data: ${eventJson(frame.event)}\n\n`;
@@ -118,8 +119,6 @@ function frameText(frame: Frame, idOf: (event: Event) => string): string {
       return `event: reset\nid: 0\ndata: ${JSON.stringify({ conversation: frame.conversation })}\n\n`;
     case 'heartbeat':
       return ': still here\n\n';
-    default:
-      return noteText(frame);
   }
 }
 
