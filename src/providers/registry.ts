@@ -101,9 +101,15 @@ export async function createProvider(
 
 /** Checks that the packages of these providers are installed. Throws `package_missing`. */
 export async function requirePackages(agents: readonly Pick<ProviderSettings, 'provider'>[]): Promise<void> {
-  if (!agents.some(({ provider }) => provider === 'anthropic')) return;
-  const { requireAnthropicSdk } = await import('./anthropic/sdk.ts');
-  await requireAnthropicSdk();
+  const used = new Set(agents.map(({ provider }) => provider));
+  if (used.has('anthropic')) {
+    const { requireAnthropicSdk } = await import('./anthropic/sdk.ts');
+    await requireAnthropicSdk();
+  }
+  if (used.has('openai') || used.has('openai-compatible')) {
+    const { requireOpenAiSdk } = await import('./openai/client.ts');
+    await requireOpenAiSdk();
+  }
 }
 
 interface Common {
@@ -222,6 +228,7 @@ export async function createEmbedder(
     case 'openai-compatible': {
       const { baseUrl, model } = settings;
       const { createOpenAiEmbedder } = await import('./openai/openai-embedder.ts');
+      await requirePackages([settings]);
       return createOpenAiEmbedder({ baseUrl, model, apiKey: keyOf(settings, env) });
     }
     case 'ai-sdk': {

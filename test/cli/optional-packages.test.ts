@@ -20,13 +20,13 @@ import {
   isFound,
   loadWith,
   MCP_SERVER,
+  OPENAI,
 } from '../../src/optional-packages.ts';
-import { startFakeOpenAi, startFakeOpenAiResponses } from '../../src/testing/fake-vendors.ts';
 
-const PACKAGES = [ANTHROPIC, DISTRIBUTED, DISTRIBUTED_ON_POSTGRES, MCP_SERVER].flatMap(({ packages }) =>
-  Object.entries(packages),
+const PACKAGES = [ANTHROPIC, OPENAI, DISTRIBUTED, DISTRIBUTED_ON_POSTGRES, MCP_SERVER].flatMap(
+  ({ packages }) => Object.entries(packages),
 );
-const ABSENT = new Set([...PACKAGES.map(([name]) => name), 'openai']);
+const ABSENT = new Set(PACKAGES.map(([name]) => name));
 
 /** A copy of the sources whose `node_modules` has all packages but the optional ones. */
 let dir = '';
@@ -175,18 +175,22 @@ test('doctor names the packages of PostgreSQL, which are others', async () => {
   expect(out).toMatch(/^failed +redis .*npm install pg@8 bullmq@6 ioredis@6$/m);
 });
 
-test.each([
-  ['openai-compatible', startFakeOpenAi],
-  ['openai', startFakeOpenAiResponses],
-] as const)('an %s model needs no optional package', async (provider, start) => {
-  await using server = await start(() => ({ text: 'Hello from afar' }));
-  const agent = { provider, baseUrl: server.url };
-  const args = ['send', 'c1', 'Hello', '--to', 'ada', '--wait', '--data', ':memory:'];
-  const { code, out } = await run(args, agent, { OPENAI_API_KEY: 'k' });
-  expect(code).toBe(0);
-  expect(out).toContain('Hello from afar');
-  expect(server.requests).toHaveLength(1);
-});
+test.each(['openai', 'openai-compatible'])(
+  'without the SDK of OpenAI the %s provider is refused at the start, with the command that installs it',
+  async (provider) => {
+    const args = ['send', 'c1', 'Hello', '--to', 'ada', '--wait', '--json', '--data', ':memory:'];
+    const { code, err } = await run(args, { provider }, { OPENAI_API_KEY: 'k' });
+    expect(code).toBe(1);
+    expect(JSON.parse(err.trim().split('\n').at(-1) ?? '')).toMatchObject({
+      error: {
+        code: 'package_missing',
+        message:
+          'a provider with the API of OpenAI needs a package that is not installed: npm install openai@7',
+        data: { packages: ['openai'] },
+      },
+    });
+  },
+);
 
 test('the commands name the versions of the peers that the package declares', () => {
   const { peerDependencies } = JSON.parse(readFileSync('package.json', 'utf8')) as {

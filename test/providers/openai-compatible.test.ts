@@ -201,7 +201,7 @@ describe('what servers do', () => {
     const baseUrl = `http://127.0.0.1:${(cutting.address() as AddressInfo).port}/v1`;
     expect((await collectEvents(createOpenAiCompatible({ baseUrl, apiKey: 'k' }))).at(-1)).toEqual({
       type: 'failed',
-      error: { code: 'provider_auth', message: '401 the answer has no body' },
+      error: { code: 'provider_auth', message: '401 terminated' },
     });
     cutting.close();
   });

@@ -1,4 +1,4 @@
-import { ANTHROPIC, installCommand } from '../../optional-packages.ts';
+import { ANTHROPIC, installCommand, OPENAI } from '../../optional-packages.ts';
 import { TEMPLATE, type TemplateName } from './templates.ts';
 
 export const LANGUAGES = ['ts', 'json'] as const;
@@ -65,6 +65,7 @@ const TSCONFIG = {
 const ENV_EXAMPLE = `# Copy this file to .env, which git ignores. \`troupe dev\` and \`npm start\` read it.
 # For models of Anthropic also: ${installCommand(ANTHROPIC)}
 ANTHROPIC_API_KEY=
+# For those of OpenAI, and of every server with its API: ${installCommand(OPENAI)}
 `;
 
 function agentsModule(template: TemplateName): string {

@@ -1,18 +1,23 @@
-import { readEventStream, reportedFailure } from '../event-stream.ts';
-import { customHeaders, type VendorFetch } from '../vendor-fetch.ts';
+import type OpenAI from 'openai';
+import { isFound, loadWith, OPENAI } from '../../optional-packages.ts';
+import { readEventStream } from '../event-stream.ts';
+import { foreignHeaders, type VendorFetch } from '../vendor-fetch.ts';
 import { isOpenAi } from './quirks.ts';
 
 interface ClientOptions {
   apiKey: string;
   baseUrl: string;
   fetch: VendorFetch;
+  /** Time in which the server must accept a request, ms. Default: that of the SDK. */
+  timeoutMs?: number;
   /** Headers of the agent's own. They replace others of their name. */
   headers?: Record<string, string>;
 }
 
 /**
- * OpenAI's HTTP API. Failures are thrown as they came: those of `fetch`, or an error with the `status`, `headers` and
- * `error` of the answer. Answers are not validated: servers that only resemble OpenAI's may send anything.
+ * OpenAI's API, through its SDK: authentication, the account of the environment, and errors with `status`, `headers` and
+ * `error`. Retries and time limits are ours, and so is the reading of streams: the SDK's own reader fails on events that
+ * servers only resembling OpenAI's send (see `../event-stream.ts`). Answers are not validated.
  */
 export interface OpenAiClient {
   /** Resolves to the JSON of the answer. */
@@ -21,21 +26,41 @@ export interface OpenAiClient {
   stream<E>(path: string, body: object, signal: AbortSignal): Promise<AsyncIterable<E>>;
 }
 
-export function openAiClient({ apiKey, baseUrl, fetch, headers: own }: ClientOptions): OpenAiClient {
-  const headers = { 'content-type': 'application/json', authorization: `Bearer ${apiKey}` };
-  const account = isOpenAi(baseUrl) ? accountHeaders() : {};
-  const root = baseUrl.replace(/\/$/, '');
+export function openAiClient({
+  apiKey,
+  baseUrl,
+  fetch,
+  timeoutMs,
+  headers = {},
+}: ClientOptions): OpenAiClient {
+  let client: Promise<OpenAI> | undefined;
+
+  async function connect(): Promise<OpenAI> {
+    const { OpenAI: Client } = await loadOpenAiSdk();
+    // Otherwise the SDK sends the account and the headers of the environment to any server.
+    const foreign = isOpenAi(baseUrl)
+      ? null
+      : {
+          organization: null,
+          project: null,
+          headers: foreignHeaders('OPENAI_CUSTOM_HEADERS', { authorization: `Bearer ${apiKey}` }),
+        };
+    return new Client({
+      apiKey,
+      baseURL: baseUrl.replace(/\/$/, ''),
+      maxRetries: 0,
+      logLevel: 'off',
+      fetch,
+      ...(timeoutMs !== undefined && { timeout: timeoutMs }),
+      ...(foreign && { organization: foreign.organization, project: foreign.project }),
+      defaultHeaders: { ...foreign?.headers, ...headers },
+    });
+  }
 
   async function post(path: string, body: object, signal: AbortSignal): Promise<Response> {
-    const response = await fetch(`${root}${path}`, {
-      method: 'POST',
-      headers: joined(headers, account, own),
-      body: JSON.stringify(body),
-      signal,
-    });
-    if (response.ok) return response;
-    // The status counts, even if the connection is lost before the words are here.
-    throw refusal(await response.text().catch(() => ''), response);
+    client ??= connect();
+    const sdk = await client;
+    return sdk.post(path, { body, signal }).asResponse();
   }
 
   return {
@@ -48,30 +73,12 @@ export function openAiClient({ apiKey, baseUrl, fetch, headers: own }: ClientOpt
   };
 }
 
-/** Later ones replace earlier ones of the same name, in whatever case. */
-function joined(...all: (Record<string, string> | undefined)[]): Headers {
-  const headers = new Headers();
-  for (const each of all) for (const [name, value] of Object.entries(each ?? {})) headers.set(name, value);
-  return headers;
+/** OpenAI's SDK. Throws `package_missing`. */
+async function loadOpenAiSdk() {
+  return await loadWith(OPENAI, () => import('openai'));
 }
 
-/** The account of the environment. Only for OpenAI's own servers: no other may see it. */
-function accountHeaders(): Record<string, string> {
-  const { OPENAI_ORG_ID: organization, OPENAI_PROJECT_ID: project } = process.env;
-  return {
-    ...(organization && { 'openai-organization': organization }),
-    ...(project && { 'openai-project': project }),
-    ...customHeaders('OPENAI_CUSTOM_HEADERS'),
-  };
-}
-
-/** The error of a response that is not OK. */
-function refusal(text: string, { status, headers }: Response): Error {
-  let body: unknown;
-  try {
-    body = JSON.parse(text);
-  } catch {
-    // Proxies answer with HTML: the text is the message.
-  }
-  return reportedFailure(text, body, { status, headers });
+/** Checks that the SDK is there, usually without loading it. Throws `package_missing`. */
+export async function requireOpenAiSdk(): Promise<void> {
+  if (!isFound('openai')) await loadOpenAiSdk();
 }

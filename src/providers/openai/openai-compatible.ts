@@ -41,7 +41,13 @@ export function createOpenAiCompatible(options: OpenAiCompatibleOptions): Provid
   const quirks = quirksOf(baseUrl, options.quirks);
   const tools = toolRules(quirks);
   const limits = replyLimits(options.replyLimits);
-  const client = openAiClient({ apiKey, baseUrl, fetch: vendorFetch(limits), headers: extras.headers });
+  const client = openAiClient({
+    apiKey,
+    baseUrl,
+    fetch: vendorFetch(limits),
+    timeoutMs: limits.silenceMs,
+    headers: extras.headers,
+  });
 
   async function* read(request: ModelRequest, watch: StreamWatch): AsyncGenerator<ModelEvent> {
     const sampled = chatSampling(options.sampling ?? {}, request, quirks);

@@ -34,7 +34,13 @@ export function createOpenAi(options: OpenAiOptions): Provider {
   const quirks = quirksOf(baseUrl);
   const tools = toolRules(quirks);
   const limits = replyLimits(options.replyLimits);
-  const client = openAiClient({ apiKey, baseUrl, fetch: vendorFetch(limits), headers: extras.headers });
+  const client = openAiClient({
+    apiKey,
+    baseUrl,
+    fetch: vendorFetch(limits),
+    timeoutMs: limits.silenceMs,
+    headers: extras.headers,
+  });
 
   async function* read(request: ModelRequest, watch: StreamWatch): AsyncGenerator<ModelEvent> {
     const body = { ...responsesBody(request, NAME, quirks), ...extras.body, ...sampled };
