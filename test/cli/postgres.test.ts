@@ -69,7 +69,7 @@ async function killOneOfTwo(site: Site, checks: object[]) {
         const logs = await Promise.all(CONVERSATIONS.map((conversation) => log(api.url, conversation)));
         return logs.map((events) => covered(events).length);
       },
-      { timeout: 60_000, interval: 200 },
+      { timeout: 180_000, interval: 200 },
     )
     .toEqual(CONVERSATIONS.map(() => MESSAGES * AGENTS.length));
   for (const conversation of CONVERSATIONS)
