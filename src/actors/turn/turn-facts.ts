@@ -135,7 +135,7 @@ export function contextOf(
   const given = [...fragments].flatMap(([name, text]) => (text === null ? [] : [[name, hashText(text)]]));
   return {
     ...layersOf(body),
-    ...toolsetOf(tools, granted),
+    ...(tools.length > 0 && toolsetOf(tools, granted)),
     ...(mode !== null && { mode }),
     ...(directive && { run: directive.run }),
     ...(given.length > 0 && { fragments: Object.fromEntries(given) }),
@@ -159,7 +159,6 @@ function toolsetOf(
   tools: readonly ToolSpec[],
   granted: AgentRuntime['tools'],
 ): Pick<EventContext, 'toolset'> {
-  if (tools.length === 0) return {};
   const names = tools.slice(0, MAX_TOOLSET).map(({ name }) => name);
   const needsApproval = (name: string) => Boolean(granted.get(name)?.needsApproval);
   const more = tools.length - names.length;
@@ -236,6 +235,8 @@ export function unavailableText(
   { profile, tools, awayServers }: AgentRuntime,
   { unavailable, away }: Pick<TaskBook, 'unavailable' | 'away'>,
 ): string | null {
+  // Without a tool, nothing that could be missing is of use.
+  if (tools.size === 0 && awayServers.length === 0) return null;
   const states = new Map<string, string>();
   if (REACHING.some((name) => tools.has(name))) {
     for (const [agent, { blocked }] of away) states.set(agent, blocked ? 'is blocked' : 'has left');
