@@ -22,7 +22,7 @@ const LOOK_AGAIN =
   'if (lease.record.parked === null && !lease.signal.aborted) await lookAgain(deps, address, lease);';
 const WAKE =
   'for (const { event } of appended) if (wake && event.to.length > 0) await wakeAddressed(log, event);';
-const APPEND = 'const stored = await appendOwn(log, entries, spares);';
+const APPEND = 'const appended = broadcast.isAlone?.()';
 
 export const MUTANTS: readonly Mutant[] = [
   {

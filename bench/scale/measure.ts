@@ -90,7 +90,7 @@ export async function measureEmbedded(): Promise<Point> {
   }
 }
 
-const TABLES = ['logs', 'events', 'addressed', 'pending', 'actors', 'registers', 'passages'];
+const TABLES = ['logs', 'events', 'pending', 'actors', 'registers', 'passages'];
 
 function countTables(path: string): Amounts {
   const database = new DatabaseSync(path, { readOnly: true });

@@ -4,26 +4,26 @@ import type { Point } from './measure.ts';
 export const MEASURED: Record<'mongodb' | 'sqlite', Point> = {
   mongodb: {
     perConversation: {
-      events: { documents: 2, bytes: 1_070, entries: 4 },
+      events: { documents: 2, bytes: 1_076, entries: 4 },
       actors: { documents: 1, bytes: 242, entries: 1 },
       conversations: { documents: 1, bytes: 76, entries: 9 },
     },
     perTurn: {
-      events: { documents: 4, bytes: 1_843, entries: 9 },
-      'registers (prompt)': { documents: 1, bytes: 1_413, entries: 3 },
+      events: { documents: 4, bytes: 1_832, entries: 9 },
+      'registers (prompt)': { documents: 1, bytes: 1_489, entries: 3 },
     },
-    commandsPerTurn: 14,
+    commandsPerTurn: 10,
   },
   sqlite: {
     perConversation: {
-      logs: { documents: 1, bytes: 112, entries: 0 },
-      events: { documents: 2, bytes: 945, entries: 0 },
+      logs: { documents: 1, bytes: 89, entries: 0 },
+      events: { documents: 2, bytes: 914, entries: 0 },
+      pending: { documents: 1, bytes: 17, entries: 0 },
       actors: { documents: 1, bytes: 183, entries: 0 },
     },
     perTurn: {
-      events: { documents: 4, bytes: 1_494, entries: 0 },
-      addressed: { documents: 1, bytes: 11, entries: 0 },
-      registers: { documents: 1, bytes: 1_390, entries: 0 },
+      events: { documents: 4, bytes: 1_485, entries: 0 },
+      registers: { documents: 1, bytes: 1_466, entries: 0 },
     },
     commandsPerTurn: 0,
   },

@@ -747,7 +747,7 @@ async function stepOf(run: TurnRun): Promise<LeaseStep> {
       machineVersion: AGENT_MACHINE_VERSION,
       turn: null,
       ...(sessions && hasSession(run) ? sessions.patch(run) : NO_SESSION),
-      timers: timersAfter(run),
+      timers: [...liveTimers(run), ...(isDone ? run.timers : [])],
     },
   };
   return {
@@ -796,11 +796,10 @@ function outputsOf({ ending, outputs }: TurnRun): readonly EventDraft[] {
   return ending.kind === 'done' ? outputs : outputs.filter(({ kind }) => !BEGINNINGS.includes(kind));
 }
 
-/** Timers of ended tasks are dropped; those of a turn that is not done are not set. */
-function timersAfter({ lease, live, ending, timers }: TurnRun): Timer[] {
+/** Timers of ended tasks are dropped. */
+function liveTimers({ lease, live }: TurnRun): Timer[] {
   const { tasks } = live.tasks;
-  const kept = lease.record.timers.filter(({ task }) => task === undefined || !tasks.get(task)?.end);
-  return [...kept, ...(ending.kind === 'done' ? timers : [])];
+  return lease.record.timers.filter(({ task }) => task === undefined || !tasks.get(task)?.end);
 }
 
 /** What the agent waits for after this turn. Waits for people come first, because only people need a reminder. */
