@@ -10,6 +10,6 @@ test('docs/turn.md says of each file that a plain turn executes why, and of no o
     scenes.includes('plain') ? [name.split(' ')[0]] : [],
   );
   const rows = [...readFileSync(DOC, 'utf8').matchAll(/^\| `([^`]+\.ts)` +\| (.+) \|$/gm)];
-  expect(rows.map(([, file]) => file).toSorted()).toEqual([...new Set(executed)].toSorted());
+  expect(new Set(rows.map(([, file]) => file))).toEqual(new Set(executed));
   for (const [, file, reason = ''] of rows) expect(reason.trim().length, file).toBeGreaterThan(10);
 });
