@@ -1,15 +1,16 @@
 import type OpenAI from 'openai';
 import { isFound, loadWith, OPENAI } from '../../optional-packages.ts';
 import { readEventStream } from '../event-stream.ts';
-import { foreignHeaders, type VendorFetch } from '../vendor-fetch.ts';
+import type { ReplyLimits } from '../reply-limits.ts';
+import { foreignHeaders, vendorFetch } from '../vendor-fetch.ts';
 import { isOpenAi } from './quirks.ts';
 
 interface ClientOptions {
   apiKey: string;
   baseUrl: string;
-  fetch: VendorFetch;
-  /** Time in which the server must accept a request, ms. Default: that of the SDK. */
-  timeoutMs?: number;
+  limits: ReplyLimits;
+  /** Whether answers are streams, whose events are bounded too. Default true. */
+  streams?: boolean;
   /** Headers of the agent's own. They replace others of their name. */
   headers?: Record<string, string>;
 }
@@ -26,34 +27,26 @@ export interface OpenAiClient {
   stream<E>(path: string, body: object, signal: AbortSignal): Promise<AsyncIterable<E>>;
 }
 
-export function openAiClient({
-  apiKey,
-  baseUrl,
-  fetch,
-  timeoutMs,
-  headers = {},
-}: ClientOptions): OpenAiClient {
+export function openAiClient(options: ClientOptions): OpenAiClient {
+  const { apiKey, baseUrl, limits, streams = true, headers = {} } = options;
   let client: Promise<OpenAI> | undefined;
 
   async function connect(): Promise<OpenAI> {
     const { OpenAI: Client } = await loadOpenAiSdk();
-    // Otherwise the SDK sends the account and the headers of the environment to any server.
-    const foreign = isOpenAi(baseUrl)
-      ? null
-      : {
-          organization: null,
-          project: null,
-          headers: foreignHeaders('OPENAI_CUSTOM_HEADERS', { authorization: `Bearer ${apiKey}` }),
-        };
+    const isForeign = !isOpenAi(baseUrl);
+    const own = { authorization: `Bearer ${apiKey}` };
     return new Client({
       apiKey,
+      // Of no use for models, and never sent.
+      adminAPIKey: null,
       baseURL: baseUrl.replace(/\/$/, ''),
       maxRetries: 0,
+      timeout: limits.silenceMs,
       logLevel: 'off',
-      fetch,
-      ...(timeoutMs !== undefined && { timeout: timeoutMs }),
-      ...(foreign && { organization: foreign.organization, project: foreign.project }),
-      defaultHeaders: { ...foreign?.headers, ...headers },
+      fetch: vendorFetch(limits, { streams }),
+      // Otherwise the SDK sends the account and the headers of the environment to any server.
+      ...(isForeign && { organization: null, project: null }),
+      defaultHeaders: { ...(isForeign && foreignHeaders('OPENAI_CUSTOM_HEADERS', own)), ...headers },
     });
   }
 

@@ -1,5 +1,5 @@
 import type OpenAI from 'openai';
-import { serverOf, vendorFetch } from '../vendor-fetch.ts';
+import { serverOf } from '../vendor-fetch.ts';
 import { guardedStream, type StreamWatch } from '../guard-stream.ts';
 import { openAiClient } from './client.ts';
 import { openAiBody } from './chat-messages.ts';
@@ -41,13 +41,7 @@ export function createOpenAiCompatible(options: OpenAiCompatibleOptions): Provid
   const quirks = quirksOf(baseUrl, options.quirks);
   const tools = toolRules(quirks);
   const limits = replyLimits(options.replyLimits);
-  const client = openAiClient({
-    apiKey,
-    baseUrl,
-    fetch: vendorFetch(limits),
-    timeoutMs: limits.silenceMs,
-    headers: extras.headers,
-  });
+  const client = openAiClient({ apiKey, baseUrl, limits, headers: extras.headers });
 
   async function* read(request: ModelRequest, watch: StreamWatch): AsyncGenerator<ModelEvent> {
     const sampled = chatSampling(options.sampling ?? {}, request, quirks);

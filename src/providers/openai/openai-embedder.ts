@@ -2,7 +2,6 @@ import type OpenAI from 'openai';
 import type { Embedder } from '../embedder.ts';
 import { guardedEmbedder, MAX_INPUTS } from '../guard-embedder.ts';
 import { replyLimits } from '../reply-limits.ts';
-import { vendorFetch } from '../vendor-fetch.ts';
 import { openAiClient } from './client.ts';
 
 interface OpenAiEmbedderOptions {
@@ -21,8 +20,7 @@ const MAX_VECTOR_BYTES = 262_144;
 export function createOpenAiEmbedder(options: OpenAiEmbedderOptions): Embedder {
   const { name = 'openai-embedder', baseUrl, apiKey, model, timeoutMs } = options;
   const limits = replyLimits({ receivedBytes: MAX_INPUTS * MAX_VECTOR_BYTES });
-  const fetch = vendorFetch(limits, { streams: false });
-  const client = openAiClient({ apiKey, baseUrl, fetch });
+  const client = openAiClient({ apiKey, baseUrl, limits, streams: false });
   return guardedEmbedder({
     name,
     model,

@@ -1,7 +1,7 @@
 import { guardedStream, type StreamWatch } from '../guard-stream.ts';
 import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from '../provider.ts';
 import { type ReplyLimitSettings, replyLimits } from '../reply-limits.ts';
-import { serverOf, vendorFetch } from '../vendor-fetch.ts';
+import { serverOf } from '../vendor-fetch.ts';
 import { readResponseEvents, type ResponseEvent, responsesBody } from './responses.ts';
 import { openAiClient } from './client.ts';
 import { quirksOf, toolRules } from './quirks.ts';
@@ -34,13 +34,7 @@ export function createOpenAi(options: OpenAiOptions): Provider {
   const quirks = quirksOf(baseUrl);
   const tools = toolRules(quirks);
   const limits = replyLimits(options.replyLimits);
-  const client = openAiClient({
-    apiKey,
-    baseUrl,
-    fetch: vendorFetch(limits),
-    timeoutMs: limits.silenceMs,
-    headers: extras.headers,
-  });
+  const client = openAiClient({ apiKey, baseUrl, limits, headers: extras.headers });
 
   async function* read(request: ModelRequest, watch: StreamWatch): AsyncGenerator<ModelEvent> {
     const body = { ...responsesBody(request, NAME, quirks), ...extras.body, ...sampled };
