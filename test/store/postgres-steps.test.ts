@@ -127,4 +127,38 @@ describe.skipIf(!POSTGRES_URL)(POSTGRES, () => {
     }
     expect(events).toBe(9 * 10 * 4);
   });
+
+  test('the first events of a log come from steps and appends at once: nobody waits in a circle', async () => {
+    const stage = postgresStage();
+    const drivers = await Promise.all([stage.open(), stage.open(), stage.open()]);
+    const key = (n: number) => ({ tenant: 'acme', conversation: `home-${n}`, agent: 'worker' });
+    const fences = await Promise.all(
+      [0, 1].map(async (n) => {
+        await drivers[n]!.append([eventRow(`begin-${n}`, { conversation: `home-${n}` })]);
+        const acquired = await drivers[n]!.acquire(key(n), LEASE);
+        if (acquired.kind === 'busy') throw new Error('somebody has the lease');
+        return { fence: acquired.row.fence };
+      }),
+    );
+    for (let round = 0; round < 30; round += 1) {
+      const [one, two] = [`log-${round}-a`, `log-${round}-b`];
+      const steps = fences.map((fence, n) => {
+        const events = [n === 0 ? [one, two] : [two, one]].flat();
+        return drivers[n]!.step(key(n), {
+          expect: fence,
+          change: { data: `${round}` },
+          events: events.map((conversation) => eventOf(`${conversation}:${n}`, { conversation })),
+        });
+      });
+      const appends = [one, two].flatMap((conversation) =>
+        drivers.map((driver, n) => driver.append([eventRow(`x:${conversation}:${n}`, { conversation })])),
+      );
+      await Promise.all([...steps, ...appends]);
+      for (const conversation of [one, two])
+        expect(await verified(drivers[2]!, { tenant: 'acme', conversation })).toMatchObject({
+          head: 5,
+          problemCount: 0,
+        });
+    }
+  });
 });

@@ -57,39 +57,42 @@ function createEventInsert(
   database: Database,
   { events, conversations }: Tables,
 ): Pick<EventDocuments, 'insert'> {
-  const insertText = (onConflict: string) => `
-    WITH locked AS (
-      SELECT head FROM ${conversations} WHERE ${OF_LOG} FOR UPDATE
-    ), added AS (
+  // Locks the row of the conversation, which the first event creates, before it inserts (P3).
+  const insertText = (listed: string) => `
+    WITH listed AS (${listed} RETURNING 1), added AS (
       INSERT INTO ${events} (tenant, conversation, ${EVENT_COLUMNS})
       SELECT $1, $2, ${EVENT_VALUES}
       FROM unnest(${EVENT_TYPES.map((type, index) => `$${index + 3}::${type}[]`).join(', ')}) AS new (${EVENT_NAMES})
-      WHERE coalesce((SELECT head FROM locked), 0) = ($3::bigint[])[1] - 1
-      ${onConflict}
-      RETURNING seq, at
-    ), listed AS (
-      INSERT INTO ${conversations} AS old (tenant, conversation, head, at)
-      SELECT $1, $2, seq, at FROM added ORDER BY seq DESC LIMIT 1
-      ON CONFLICT (tenant, conversation) DO UPDATE SET head = excluded.head, at = excluded.at
-      WHERE old.head < excluded.head
+      WHERE EXISTS (SELECT FROM listed)
+      RETURNING seq
     )
     SELECT seq FROM added`;
-  const insertOne = prepared(insertText('ON CONFLICT DO NOTHING'));
-  const insertAll = prepared(insertText(''));
+  const last = (array: string) => `(${array}::bigint[])[cardinality(${array}::bigint[])]`;
+  const end = { head: last('$3'), at: last('$5') };
+  const insertFirst = prepared(
+    insertText(`
+      INSERT INTO ${conversations} AS old (tenant, conversation, head, at) VALUES ($1, $2, ${end.head}, ${end.at})
+      ON CONFLICT (tenant, conversation) DO UPDATE SET head = excluded.head, at = excluded.at WHERE old.head = 0`),
+  );
+  const insertNext = prepared(
+    insertText(`
+      UPDATE ${conversations} SET head = ${end.head}, at = ${end.at} WHERE ${OF_LOG} AND head = ($3::bigint[])[1] - 1`),
+  );
 
-  return {
-    async insert(rows) {
-      try {
-        return (await database.rows(rows.length === 1 ? insertOne : insertAll, columnsOf(rows))).length;
-      } catch (error) {
-        if (!isDuplicateKey(error)) throw error;
-      }
-      // A key is taken, and none was inserted. Those before it can be.
-      for (const [index, row] of rows.entries())
-        if ((await database.rows(insertOne, columnsOf([row]))).length === 0) return index;
-      return rows.length;
-    },
-  };
+  async function insert(rows: readonly EventRow[]): Promise<number> {
+    try {
+      const statement = rows[0]?.seq === 1 ? insertFirst : insertNext;
+      return (await database.rows(statement, columnsOf(rows))).length;
+    } catch (error) {
+      if (!isDuplicateKey(error)) throw error;
+    }
+    // A key is taken, and none was inserted. Those before it can be.
+    if (rows.length === 1) return 0;
+    for (const [index, row] of rows.entries()) if ((await insert([row])) === 0) return index;
+    return rows.length;
+  }
+
+  return { insert };
 }
 
 function columnsOf(rows: readonly EventRow[]): Value[] {

@@ -25,7 +25,7 @@ import type { Tables } from './postgres-schema.ts';
  *      if the log ends elsewhere by then.
  *  P2  Otherwise the logs are locked, their ends and the ids that are taken are read, and the statement comes after that.
  *  P3  Whoever appends locks the row of the conversation before anything else, and of several in the order of their names: then
- *      nobody waits for anybody in a circle, and a seq is never taken.
+ *      nobody waits for anybody in a circle, and a seq is never taken. The first event of a log creates the row before itself.
  *  P4  The row of the actor is locked after those of the conversations, by whoever locks both.
  */
 const OF_LOG = 'tenant = $1 AND conversation = $2';
@@ -107,13 +107,11 @@ async function placeEvents(
 }
 
 function createLogLocks({ conversations, events }: Tables) {
-  const create = prepared(
-    `INSERT INTO ${conversations} (tenant, conversation, head, at)
-     SELECT $1, name, 0, 0 FROM unnest($2::text[]) AS names (name) ON CONFLICT DO NOTHING`,
-  );
+  // Those that exist are locked by the update, in the order of the names; one that is removed meanwhile is created again.
   const lock = prepared(
-    `SELECT conversation, head FROM ${conversations} WHERE tenant = $1 AND conversation = ANY ($2::text[])
-     ORDER BY conversation FOR UPDATE`,
+    `INSERT INTO ${conversations} AS old (tenant, conversation, head, at)
+     SELECT $1, name, 0, 0 FROM unnest($2::text[]) AS names (name)
+     ON CONFLICT (tenant, conversation) DO UPDATE SET head = old.head`,
   );
   const selectEnd = prepared(
     `SELECT seq, chain FROM ${events} WHERE tenant = $1 AND conversation = $2 ORDER BY seq DESC LIMIT 1`,
@@ -128,14 +126,11 @@ function createLogLocks({ conversations, events }: Tables) {
   return {
     /** The ends of the logs. None changes before the transaction ends. */
     async lock(queries: Queries, tenant: string, names: readonly string[]): Promise<Map<string, LogEnd>> {
+      await queries.run(lock, [tenant, names]);
       const ends = new Map<string, LogEnd>();
-      // A conversation that is removed in between is created again.
-      while (ends.size < names.length) {
-        await queries.run(create, [tenant, names]);
-        for (const { conversation } of await queries.rows<{ conversation: string }>(lock, [tenant, names])) {
-          const [end] = await queries.rows<LogEnd>(selectEnd, [tenant, conversation]);
-          ends.set(conversation, end ?? { seq: 0, chain: null });
-        }
+      for (const name of names) {
+        const [end] = await queries.rows<LogEnd>(selectEnd, [tenant, name]);
+        ends.set(name, end ?? { seq: 0, chain: null });
       }
       return ends;
     },
